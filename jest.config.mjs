@@ -1,0 +1,8 @@
+/** Tests run on the TypeScript sources; swc only strips the types (`npm run types` checks them). */
+export default {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: { '\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }] },
+  testTimeout: 60_000,
+}

@@ -1,0 +1,75 @@
+import { FormatError } from '../errors.ts'
+import { ByteCursor } from './byte-cursor.ts'
+
+const NEWLINE = 0x0a
+const RETURN = 0x0d
+/** Longer than any line of any log: what has no line break for so long is no text. */
+const LINE_BYTES_MAX = 1 << 20
+
+/** Lines of a text that arrives in chunks cut anywhere; as bytes, so that only what is needed gets decoded. */
+export class LineCursor {
+  /** The bytes that hold the line: `[start, end)`, without its line break. Valid until the next {@link fill}. */
+  bytes: Uint8Array = new Uint8Array(0)
+  start = 0
+  end = 0
+  /** Offset of the line's first byte in the input. */
+  offset = 0
+  /** 1-based number of the line. */
+  line = 0
+  private readonly cursor: ByteCursor
+  private searched = 0
+  private ended = false
+
+  /** `format` is the reader's name, for errors. */
+  constructor(
+    source: AsyncIterable<Uint8Array>,
+    private readonly format: string,
+  ) {
+    this.cursor = new ByteCursor(source)
+  }
+
+  /** Reads on; false at the end of the input, after which {@link next} also returns a last line without line break. */
+  async fill(): Promise<boolean> {
+    this.ended = !(await this.cursor.fill())
+    return !this.ended
+  }
+
+  /** Moves to the next whole line in the window; false when there is none. */
+  next(): boolean {
+    const { cursor } = this
+    let newline = cursor.bytes.indexOf(NEWLINE, cursor.start + this.searched)
+    if (newline >= cursor.end) newline = -1
+    if (newline < 0 && (!this.ended || cursor.available === 0)) {
+      this.searched = cursor.available
+      if (this.searched > LINE_BYTES_MAX) {
+        const at = { byte: cursor.offset, line: this.line + 1 }
+        throw new FormatError(this.format, at, `a line of at most ${LINE_BYTES_MAX} bytes`, 'a longer one')
+      }
+      return false
+    }
+    this.searched = 0
+    this.bytes = cursor.bytes
+    this.start = cursor.start
+    this.offset = cursor.offset
+    this.end = newline < 0 ? cursor.end : newline
+    cursor.skip(this.end - this.start + (newline < 0 ? 0 : 1))
+    if (this.end > this.start && this.bytes[this.end - 1] === RETURN) this.end--
+    this.line++
+    return true
+  }
+
+  /** The bytes after the current line, up to the window's end: for a look ahead. */
+  ahead(): Uint8Array {
+    const { bytes, start, end } = this.cursor
+    return bytes.subarray(start, end)
+  }
+
+  /** Is the current line the input's last, without a line break? */
+  get isTorn(): boolean {
+    return this.ended && this.cursor.available === 0 && this.bytes[this.cursor.start - 1] !== NEWLINE
+  }
+
+  async close(): Promise<void> {
+    await this.cursor.close()
+  }
+}

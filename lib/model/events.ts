@@ -1,0 +1,201 @@
+import type { Position } from '../errors.ts'
+
+/**
+ * What a reader yields and everything else consumes. Times are nanoseconds since the input's origin
+ * ({@link InputEvent.originNs}), as numbers: exact for 104 days to either side. Texts are ids of the shared `Names`.
+ * `-1` (numbers) and `0` (names) mean "not known"; nothing is ever guessed without an {@link Inferred} bit.
+ */
+export type TraceEvent =
+  | InputEvent
+  | ClocksEvent
+  | BufferEvent
+  | TensorEvent
+  | OperatorEvent
+  | GraphEvent
+  | TokenEvent
+  | CounterEvent
+  | RangeEvent
+  | SwitchEvent
+  | IssueEvent
+
+/** Clocks that Linux and Perfetto both name. */
+export type Clock = 'MONOTONIC' | 'MONOTONIC_RAW' | 'BOOTTIME' | 'REALTIME'
+
+/** Which facts of an event were not recorded but worked out. A bit set; shown in the trace as `inferred`. */
+export const Inferred = {
+  /** The end is the start of the next record: it includes whatever lies between. */
+  End: 1,
+  /** No end was recorded and none can be told: the slice is drawn with zero length. */
+  NoEnd: 2,
+  /** The wait is the gap to the thread's next operator; operators that the log does not show may hide in it. */
+  Wait: 4,
+  /** The worker index: from who runs the graph and which threads are active beside it. */
+  Worker: 8,
+  /** The call's borders: from repeating graphs and phases. */
+  Call: 16,
+  /** The phase: from the number of tokens. */
+  Phase: 32,
+  /** The number of tokens: from the size of the embedding lookup. */
+  TokenCount: 64,
+  /** The op's name: from a table chosen by what tensors it is used on. */
+  OpName: 128,
+} as const
+
+/** First event of every input: what it is and on which clock it runs. */
+export interface InputEvent {
+  readonly kind: 'input'
+  /** The format's name, as `--from` takes it. */
+  readonly format: string
+  readonly clock: Clock
+  /** The absolute time that all other times of this input count from, in nanoseconds of `clock`. */
+  readonly originNs: bigint
+  /** Facts on the run and on how it was read, for the trace's attributes. */
+  readonly attributes: Readonly<Record<string, string | number>>
+}
+
+/** The same instant on several clocks: what joins inputs. Absolute nanoseconds. */
+export interface ClocksEvent {
+  readonly kind: 'clocks'
+  readonly readings: readonly { readonly clock: Clock; readonly ns: bigint }[]
+}
+
+/** What a ggml backend buffer holds. `weights` is the model file itself: offsets in it are GGUF file offsets. */
+export type BufferUsage = 'weights' | 'kv-cache' | 'compute' | 'other'
+
+export interface BufferEvent {
+  readonly kind: 'buffer'
+  /** Small integer, unique in the input. */
+  readonly id: number
+  readonly usage: BufferUsage
+  /** The logger's own identification, such as the address of the ggml_backend_buffer. */
+  readonly label: string
+  /** What offsets in this buffer count from, in words, for the track's description. */
+  readonly offsetsFrom: string
+}
+
+/** A tensor as ggml knows it, defined once before its first use: a node of the graph, a weight or an input. */
+export interface TensorEvent {
+  readonly kind: 'tensor'
+  /** Small integer, unique in the input. Another shape, address or op makes another id. */
+  readonly id: number
+  readonly name: number
+  /** -1: in no layer, or not told. */
+  readonly layer: number
+  /** Name of the op that computes it, without `GGML_OP_`; 0 for leaves. */
+  readonly op: number
+  /** Name of the element type; 0 = not recorded. */
+  readonly type: number
+  /** Number of elements per dimension, innermost first, as ggml has it. */
+  readonly ne: readonly number[] | undefined
+  /** Ids of the sources, in order; defined earlier. */
+  readonly sources: readonly number[]
+  /** -1 = not recorded. */
+  readonly sizeBytes: number
+  /** Buffer id, or -1. */
+  readonly buffer: number
+  /** Byte offset in the buffer (weights: in the GGUF file), where known; below 0 where the buffer's base is inferred. */
+  readonly offset: number | undefined
+  /** Address of the data, or 0. */
+  readonly address: number
+  /** Address of the `ggml_tensor` struct, or 0: tells tensors apart, says nothing of where their data lie. */
+  readonly structAddress: number
+  /** {@link Inferred} bits. */
+  readonly inferred: number
+}
+
+/** One worker's execution of one node. */
+export interface OperatorEvent {
+  readonly kind: 'operator'
+  /** Id of the node's {@link TensorEvent}. */
+  readonly tensor: number
+  /** ggml's `ith`. */
+  readonly worker: number
+  /** Linux thread id, or -1. */
+  readonly tid: number
+  /** CPU it started on, or -1. */
+  readonly cpu: number
+  /** Index of the call it belongs to, or -1. */
+  readonly call: number
+  readonly startNs: number
+  /** End of computing. */
+  readonly endNs: number
+  /** End of the barrier wait that follows; equals `endNs` where none was seen. */
+  readonly waitEndNs: number
+  /** Expert ids that the router chose, as far as recorded. */
+  readonly experts: readonly number[] | undefined
+  readonly inferred: number
+}
+
+/** One graph compute on one backend (a scheduler split). */
+export interface GraphEvent {
+  readonly kind: 'graph'
+  readonly startNs: number
+  readonly endNs: number
+  /** Name of the backend, or 0. */
+  readonly backend: number
+  /** Operators seen in it. */
+  readonly nodes: number
+  readonly call: number
+  readonly inferred: number
+}
+
+export type Phase = 'warm-up' | 'prefill' | 'decode'
+
+/** One `llama_decode`. Emitted when it ends. */
+export interface TokenEvent {
+  readonly kind: 'token'
+  /** Counts calls from 0, warm-up apart (-1). */
+  readonly call: number
+  readonly phase: Phase
+  /** Tokens in the batch, or -1. */
+  readonly tokens: number
+  readonly startNs: number
+  readonly endNs: number
+  readonly tid: number
+  readonly inferred: number
+}
+
+/** A sample of a numeric series. */
+export interface CounterEvent {
+  readonly kind: 'counter'
+  readonly name: number
+  readonly unit: 'bytes' | 'count' | 'ns'
+  readonly atNs: number
+  readonly value: number
+}
+
+/** A named stretch of a thread's time, nested by call order on that thread. */
+export interface RangeEvent {
+  readonly kind: 'range'
+  readonly edge: 'begin' | 'end'
+  readonly tid: number
+  /** 0 at the end. */
+  readonly name: number
+  readonly atNs: number
+  /** Arrows: every range that carries an id is joined with the next one (in time) that carries it. */
+  readonly flows?: readonly number[]
+}
+
+/** A `sched_switch`: `nextTid` takes `cpu` from `prevTid`. */
+export interface SwitchEvent {
+  readonly kind: 'switch'
+  readonly cpu: number
+  readonly atNs: number
+  readonly prevTid: number
+  /** As the kernel prints it: 0 = still runnable (preempted). */
+  readonly prevState: number
+  readonly nextTid: number
+  /** Command name of the next thread. */
+  readonly nextComm: number
+}
+
+/** Something in the input was wrong and reading went on. Shown in the trace where it happened. */
+export interface IssueEvent {
+  readonly kind: 'issue'
+  /** What is wrong, as a fixed phrase: issues are counted by it. */
+  readonly title: string
+  /** Expectation and finding, for this one. */
+  readonly detail: string
+  readonly at: Position
+  readonly atNs: number
+}

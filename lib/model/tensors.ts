@@ -1,0 +1,39 @@
+/**
+ * What a tensor's name says. llama.cpp names weights `blk.<layer>.<role>`, KV caches `cache_k_l<layer>`, intermediate
+ * results `<role>-<layer>`, and ggml appends ` (view)`, ` (reshaped)`, ` (permuted)`, ` (copy)` … to derived tensors
+ * and calls unnamed nodes `node_<n>` and unnamed inputs `leaf_<n>` (llama.cpp: src/llama-arch.cpp, llama_context's
+ * graph callback; ggml: ggml.c).
+ */
+export interface TensorName {
+  /** The name without its layer number and without decorations; empty for unnamed nodes. */
+  readonly role: string
+  /** Layer number, or -1. */
+  readonly layer: number
+}
+
+const DECORATIONS = /(?: \((?:view|reshaped|permuted|transposed|copy|cont|copy of [^)]*)\))*(?: \([a-z]*)?$/
+const WEIGHT = /^blk\.(\d+)\.(.+)$/
+const CACHE = /^(cache_[a-z]+)_l(\d+)$/
+const RESULT = /^(.+)-(\d+)$/
+const UNNAMED = /^(?:node|leaf)_\d+$/
+
+/**
+ * Splits a tensor's name into role and layer. Names that a logger cut short (ProfInfer: 15 bytes) lose the layer, or
+ * half a decoration; what is left of either is dropped.
+ */
+export function parseTensorName(name: string): TensorName {
+  const bare = name.replace(DECORATIONS, '')
+  if (UNNAMED.test(bare)) return { role: '', layer: -1 }
+  const weight = WEIGHT.exec(bare)
+  if (weight) return { role: weight[2]!, layer: Number(weight[1]) }
+  const match = CACHE.exec(bare) ?? RESULT.exec(bare)
+  if (match) return { role: match[1]!, layer: Number(match[2]) }
+  return { role: bare.replace(/-$/, ''), layer: -1 }
+}
+
+/** `512×16`: number of elements per dimension, innermost first, trailing ones left out. */
+export function formatShape(ne: readonly number[]): string {
+  let dimensions = ne.length
+  while (dimensions > 1 && ne[dimensions - 1] === 1) dimensions--
+  return ne.slice(0, dimensions).join('×')
+}

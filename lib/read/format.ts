@@ -1,0 +1,29 @@
+import type { TraceEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import type { OpTable } from '../model/op-tables.ts'
+
+/** What a reader is handed beside the bytes. */
+export interface ReadContext {
+  /** Where the reader interns its texts. */
+  readonly names: Names
+  /** The op table the user chose; readers of logs that carry op numbers infer one otherwise. */
+  readonly opTable?: OpTable | undefined
+}
+
+/** One input format: one file in `lib/read/`, one line in `lib/read/index.ts`. */
+export interface Format {
+  /** What `--from` takes and what every error message starts with. */
+  readonly name: string
+  /** In words, for `--help` and for the list of known formats. */
+  readonly title: string
+  /** Is `head` (at most {@link HEAD_BYTES}, less for a shorter input) the start of such a file? Pure; never throws. */
+  sniff(head: Uint8Array): boolean
+  /**
+   * Decodes the input, a batch per chunk, in file order; the first event is the {@link InputEvent}. How the input is
+   * cut into chunks changes nothing but the batches. Throws FormatError where it cannot go on.
+   */
+  read(source: AsyncIterable<Uint8Array>, context: ReadContext): AsyncGenerator<TraceEvent[]>
+}
+
+/** How much of the start of an input detection sees, in bytes. */
+export const HEAD_BYTES = 4096

@@ -1,0 +1,107 @@
+import type { BufferUsage, TraceEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { Source } from './passes.ts'
+
+/** What a source became. */
+interface Placed {
+  readonly id: number
+  readonly isNew: boolean
+  /** Definitions to tell before it is used. */
+  readonly events: readonly TraceEvent[]
+}
+
+/**
+ * Says where sources lie: which buffer, at which offset. Loggers of this family log a pointer per source; some mean
+ * the data, some the ggml_tensor struct. Two weights whose extents overlap prove the latter, and then no offset in a
+ * buffer is known. The base of a buffer is not logged: offsets count from the lowest address seen at first.
+ */
+export class Places {
+  /** For the trace's attributes. */
+  readonly about: string
+  private readonly pointersAreData: boolean
+  private readonly bases = new Map<bigint, number>()
+  private readonly caches = new Set<bigint>()
+  private readonly buffers = new Map<bigint | 'disk', number>()
+  /** Buffers whose first offset was told: their base moves no more. */
+  private readonly frozen = new Set<bigint>()
+  private readonly tensors = new Map<string, number>()
+
+  constructor(sources: readonly Source[]) {
+    this.pointersAreData = !weightsOverlap(sources.filter((source) => source.onDisk))
+    this.about = this.pointersAreData
+      ? 'taken as addresses of tensor data'
+      : 'addresses of ggml_tensor structs (weights would overlap if they were data): no offsets in buffers known'
+    for (const source of sources) if (!source.onDisk) this.observe(source)
+  }
+
+  /** The tensor of a source; `nextId` is its id if it is a new one. */
+  tensor(source: Source, names: Names, nextId: number): Placed {
+    const { name, pointer, sizeBytes, onDisk, place, layer } = source
+    const key = `${onDisk} ${place} ${pointer} ${sizeBytes} ${name}`
+    const known = this.tensors.get(key)
+    if (known !== undefined) return { id: known, isNew: false, events: [] }
+    this.tensors.set(key, nextId)
+    if (!onDisk) this.observe(source)
+    const { id: buffer, events } = this.buffer(onDisk ? 'disk' : place)
+    const inBuffer = this.pointersAreData ? pointer - this.bases.get(place)! : undefined
+    events.push({
+      kind: 'tensor',
+      id: nextId,
+      name: names.id(name),
+      layer,
+      op: 0,
+      type: 0,
+      ne: undefined,
+      sources: [],
+      sizeBytes,
+      buffer,
+      offset: onDisk ? Number(place) : inBuffer,
+      address: this.pointersAreData ? pointer : 0,
+      structAddress: this.pointersAreData ? 0 : pointer,
+      inferred: 0,
+    })
+    return { id: nextId, isNew: true, events }
+  }
+
+  private observe(source: Source): void {
+    const { place, pointer, name } = source
+    if (name.startsWith('cache_')) this.caches.add(place)
+    if (!this.frozen.has(place)) this.bases.set(place, Math.min(this.bases.get(place) ?? Infinity, pointer))
+  }
+
+  private buffer(place: bigint | 'disk'): { id: number; events: TraceEvent[] } {
+    const known = this.buffers.get(place)
+    if (known !== undefined) return { id: known, events: [] }
+    const id = this.buffers.size
+    this.buffers.set(place, id)
+    if (place === 'disk') {
+      const event = { label: 'model file', usage: 'weights', offsetsFrom: 'the start of the GGUF file' } as const
+      return { id, events: [{ kind: 'buffer', id, ...event }] }
+    }
+    this.frozen.add(place)
+    const usage: BufferUsage = this.caches.has(place) ? 'kv-cache' : 'compute'
+    const offsetsFrom = this.pointersAreData
+      ? `0x${this.bases.get(place)!.toString(16)}, the lowest address first seen in it (inferred)`
+      : 'an unknown base'
+    return { id, events: [{ kind: 'buffer', id, usage, label: `0x${place.toString(16)}`, offsetsFrom }] }
+  }
+}
+
+/** Do most neighbours claim the same memory, though they lie apart in the file? (One damaged pointer proves nothing.) */
+function weightsOverlap(weights: readonly Source[]): boolean {
+  const sorted = [...weights].sort((a, b) => a.pointer - b.pointer)
+  let pairs = 0
+  let overlaps = 0
+  for (let i = 1; i < sorted.length; i++) {
+    const [a, b] = [sorted[i - 1]!, sorted[i]!]
+    if (overlapsOnDisk(a, b)) continue
+    pairs++
+    if (a.pointer + a.sizeBytes > b.pointer) overlaps++
+  }
+  return overlaps * 2 > pairs
+}
+
+function overlapsOnDisk(a: Source, b: Source): boolean {
+  const [first, second] = a.place <= b.place ? [a, b] : [b, a]
+  return first.place + BigInt(first.sizeBytes) > second.place
+}

@@ -1,0 +1,28 @@
+/** A record further than this from its neighbours is damaged. One day, in ns. */
+const JUMP_NS_MAX = 86_400e9
+
+/** Tells damaged timestamps from sound ones, so that one flipped bit does not stretch a trace over centuries. */
+export class TimeGuard {
+  /** The last time that was believed. */
+  lastNs = 0
+  private doubtedNs: number | undefined
+
+  /** Why `atNs` cannot be believed, or undefined. Two in a row that are near each other are believed. */
+  doubt(atNs: number): string | undefined {
+    const near = (other: number) => Math.abs(atNs - other) <= JUMP_NS_MAX
+    if (near(this.lastNs) || (this.doubtedNs !== undefined && near(this.doubtedNs))) {
+      this.lastNs = atNs
+      this.doubtedNs = undefined
+      return undefined
+    }
+    this.doubtedNs = atNs
+    return `expected a time within a day of its neighbours, found ${atNs / 1e9} s from the log's start`
+  }
+}
+
+/** The origin of a log: the first of its first timestamps that another of them is near to. Absolute nanoseconds. */
+export function pickOrigin(stamps: readonly bigint[]): bigint {
+  const near = (a: bigint, b: bigint) => a > 0n && b > 0n && Math.abs(Number(a - b)) <= JUMP_NS_MAX
+  const agreed = stamps.find((stamp, i) => stamps.some((other, j) => i !== j && near(stamp, other)))
+  return agreed ?? stamps[0] ?? 0n
+}

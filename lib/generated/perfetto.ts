@@ -1,0 +1,180 @@
+// Generated from proto/perfetto.proto by scripts/generate-proto.mjs; do not edit.
+
+/** Field numbers of the message Trace. */
+export const Trace = {
+  packet: 1,
+} as const
+
+/** Field numbers of the message TracePacket. */
+export const TracePacket = {
+  clock_snapshot: 6,
+  timestamp: 8,
+  trusted_packet_sequence_id: 10,
+  track_event: 11,
+  interned_data: 12,
+  sequence_flags: 13,
+  timestamp_clock_id: 58,
+  trace_packet_defaults: 59,
+  track_descriptor: 60,
+  trace_attributes: 126,
+} as const
+
+/** Values of the enum SequenceFlags. */
+export const SequenceFlags = {
+  SEQ_INCREMENTAL_STATE_CLEARED: 1,
+  SEQ_NEEDS_INCREMENTAL_STATE: 2,
+} as const
+
+/** Field numbers of the message TracePacketDefaults. */
+export const TracePacketDefaults = {
+  track_event_defaults: 11,
+  timestamp_clock_id: 58,
+} as const
+
+/** Field numbers of the message TrackEventDefaults. */
+export const TrackEventDefaults = {
+  track_uuid: 11,
+} as const
+
+/** Field numbers of the message ClockSnapshot. */
+export const ClockSnapshot = {
+  clocks: 1,
+  primary_trace_clock: 2,
+} as const
+
+/** Field numbers of the message Clock. */
+export const Clock = {
+  clock_id: 1,
+  timestamp: 2,
+  is_incremental: 3,
+} as const
+
+/** Values of the enum BuiltinClock. */
+export const BuiltinClock = {
+  BUILTIN_CLOCK_UNKNOWN: 0,
+  BUILTIN_CLOCK_REALTIME: 1,
+  BUILTIN_CLOCK_MONOTONIC: 3,
+  BUILTIN_CLOCK_MONOTONIC_RAW: 5,
+  BUILTIN_CLOCK_BOOTTIME: 6,
+} as const
+
+/** Field numbers of the message TrackEvent. */
+export const TrackEvent = {
+  category_iids: 3,
+  debug_annotations: 4,
+  type: 9,
+  name_iid: 10,
+  track_uuid: 11,
+  name: 23,
+  counter_value: 30,
+  double_counter_value: 44,
+  flow_ids: 47,
+  terminating_flow_ids: 48,
+} as const
+
+/** Values of the enum TrackEvent.Type. */
+export const TrackEventType = {
+  TYPE_UNSPECIFIED: 0,
+  TYPE_SLICE_BEGIN: 1,
+  TYPE_SLICE_END: 2,
+  TYPE_INSTANT: 3,
+  TYPE_COUNTER: 4,
+} as const
+
+/** Field numbers of the message DebugAnnotation. */
+export const DebugAnnotation = {
+  name_iid: 1,
+  bool_value: 2,
+  uint_value: 3,
+  int_value: 4,
+  double_value: 5,
+  string_value: 6,
+  pointer_value: 7,
+  string_value_iid: 17,
+} as const
+
+/** Field numbers of the message InternedData. */
+export const InternedData = {
+  event_categories: 1,
+  event_names: 2,
+  debug_annotation_names: 3,
+  debug_annotation_string_values: 29,
+} as const
+
+/** Field numbers of the message EventCategory. */
+export const EventCategory = {
+  iid: 1,
+  name: 2,
+} as const
+
+/** Field numbers of the message EventName. */
+export const EventName = {
+  iid: 1,
+  name: 2,
+} as const
+
+/** Field numbers of the message DebugAnnotationName. */
+export const DebugAnnotationName = {
+  iid: 1,
+  name: 2,
+} as const
+
+/** Field numbers of the message InternedString. */
+export const InternedString = {
+  iid: 1,
+  str: 2,
+} as const
+
+/** Field numbers of the message TrackDescriptor. */
+export const TrackDescriptor = {
+  uuid: 1,
+  name: 2,
+  parent_uuid: 5,
+  counter: 8,
+  child_ordering: 11,
+  sibling_order_rank: 12,
+  description: 14,
+  sibling_merge_behavior: 15,
+} as const
+
+/** Values of the enum TrackDescriptor.ChildTracksOrdering. */
+export const TrackDescriptorChildTracksOrdering = {
+  UNKNOWN: 0,
+  LEXICOGRAPHIC: 1,
+  CHRONOLOGICAL: 2,
+  EXPLICIT: 3,
+} as const
+
+/** Values of the enum TrackDescriptor.SiblingMergeBehavior. */
+export const TrackDescriptorSiblingMergeBehavior = {
+  SIBLING_MERGE_BEHAVIOR_UNSPECIFIED: 0,
+  SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME: 1,
+  SIBLING_MERGE_BEHAVIOR_NONE: 2,
+} as const
+
+/** Field numbers of the message CounterDescriptor. */
+export const CounterDescriptor = {
+  unit: 3,
+  unit_name: 6,
+  y_axis_share_key: 7,
+} as const
+
+/** Values of the enum CounterDescriptor.Unit. */
+export const CounterDescriptorUnit = {
+  UNIT_UNSPECIFIED: 0,
+  UNIT_TIME_NS: 1,
+  UNIT_COUNT: 2,
+  UNIT_SIZE_BYTES: 3,
+} as const
+
+/** Field numbers of the message TraceAttributes. */
+export const TraceAttributes = {
+  attribute: 1,
+} as const
+
+/** Field numbers of the message TraceAttribute. */
+export const TraceAttribute = {
+  key: 1,
+  long_value: 2,
+  string_value: 3,
+} as const

@@ -1,0 +1,71 @@
+import { CellsBatch } from '../generated/trace_processor.js'
+
+/** A value of a query's result. Integers are exact: a number while it is safe, a bigint beyond. */
+export type Cell = null | number | bigint | string | Uint8Array
+
+const { CELL_NULL, CELL_VARINT, CELL_FLOAT64, CELL_STRING, CELL_BLOB } = CellsBatch.CellType
+
+/**
+ * Appends the cells of `batch` to `rows` of `width` cells; the last row may stay unfinished until the next batch.
+ * @throws RangeError if the batch is damaged
+ */
+export function appendBatch(rows: Cell[][], width: number, batch: CellsBatch.$Properties): void {
+  const next = readers(batch)
+  let row = rows.at(-1) ?? []
+  for (const kind of batch.cells ?? []) {
+    if (row.length === width || rows.length === 0) {
+      row = []
+      rows.push(row)
+    }
+    const read = next[kind]
+    if (!read) throw new RangeError(`a cell of unknown kind ${kind}`)
+    row.push(read())
+  }
+}
+
+/** For each kind of cell, what gives the next value of that kind. */
+function readers(batch: CellsBatch.$Properties): Record<number, () => Cell> {
+  const integers = integerReader(batch.varintCells ?? empty)
+  const floats = batch.float64Cells ?? empty
+  const floatView = new DataView(floats.buffer, floats.byteOffset, floats.byteLength)
+  const strings = utf8.decode(batch.stringCells ?? empty).split('\0')
+  const blobs = batch.blobCells ?? []
+  let [float, string, blob] = [0, 0, 0]
+  return {
+    [CELL_NULL]: () => null,
+    [CELL_VARINT]: integers,
+    [CELL_FLOAT64]: () => floatView.getFloat64(8 * float++, true),
+    [CELL_STRING]: () => present(strings[string++]),
+    [CELL_BLOB]: () => present(blobs[blob++]),
+  }
+}
+
+const empty = new Uint8Array(0)
+// A byte order mark at the start of a cell belongs to the cell.
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new RangeError('fewer values than cells')
+  return value
+}
+
+const lowBits = 2 ** 49
+const highSign = 2 ** 14
+
+/** Reads packed int64 varints one by one, seven bytes into `low` and the rest (15 bits) into `high`. */
+function integerReader(bytes: Uint8Array): () => number | bigint {
+  let at = 0
+  return () => {
+    let [low, high] = [0, 0]
+    for (let scale = 1; ; scale *= 128) {
+      const byte = present(bytes[at++])
+      if (scale < lowBits) low += (byte & 127) * scale
+      else high += (byte & 127) * (scale / lowBits)
+      if (byte < 128) break
+    }
+    // Of the tenth byte only one bit counts, so `high` has 15: the sign is its highest.
+    if (high >= highSign) high -= 2 * highSign
+    const value = high * lowBits + low
+    return Number.isSafeInteger(value) ? value : BigInt(high) * BigInt(lowBits) + BigInt(low)
+  }
+}

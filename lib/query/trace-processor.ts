@@ -1,0 +1,172 @@
+import {
+  type CellsBatch,
+  type QueryResult as QueryResultMessage,
+  TraceProcessorRpc,
+  TraceProcessorRpcStream,
+} from '../generated/trace_processor.js'
+import { appendBatch, type Cell } from './cells.ts'
+import { SqlError, TraceProcessorError } from './errors.ts'
+import { WasmHost } from './wasm-host.ts'
+
+export type { Cell }
+
+/** What a query gives: the columns' names, and the rows with one cell per column. */
+export interface QueryResult {
+  readonly columns: string[]
+  readonly rows: Cell[][]
+}
+
+/** Largest piece of a trace sent in one message: 32 MiB less room for the message's frame. */
+const pieceSize = (32 << 20) - 64
+
+const { TPM_APPEND_TRACE_DATA, TPM_FINALIZE_TRACE_DATA, TPM_QUERY_STREAMING } = TraceProcessorRpc.TraceProcessorMethod
+
+type Message = TraceProcessorRpc.$Properties
+
+/**
+ * Google's trace_processor with one trace: load it, ask it in SQL, close it.
+ *
+ * The work is done on the calling thread; a call of `query` blocks it. Several may be open at once.
+ */
+export class TraceProcessor {
+  readonly #host: WasmHost
+  #load: 'ahead' | 'running' | 'over' = 'ahead'
+  #sent = 0
+  #received = 0
+
+  private constructor(host: WasmHost) {
+    this.#host = host
+  }
+
+  /**
+   * Starts an empty trace_processor.
+   * @param wasm the compiled `trace_processor.wasm`
+   * @param options.maxMemory bytes its memory may grow to; by default, and at most, 4 GiB
+   * @throws TraceProcessorError if the module is not a trace_processor or cannot start
+   */
+  static async create(wasm: WebAssembly.Module, options: { maxMemory?: number } = {}): Promise<TraceProcessor> {
+    return new TraceProcessor(await WasmHost.start(wasm, options.maxMemory))
+  }
+
+  /** Bytes of memory the WASM instance holds now; 0 after `close` or a failure. */
+  get memorySize(): number {
+    return this.#host.memorySize
+  }
+
+  /**
+   * Loads a trace given in chunks cut anywhere, in any format that trace_processor knows. Only once per instance.
+   * @throws TraceProcessorError if trace_processor refuses the trace or fails; what `chunks` throws. Either way this
+   *   instance is not usable any more.
+   */
+  async load(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    if (this.#load !== 'ahead') throw new TraceProcessorError('a trace was loaded already; open another instance')
+    this.#load = 'running'
+    try {
+      for await (const chunk of chunks) this.#append(chunk)
+      for (const reply of this.#request({ request: TPM_FINALIZE_TRACE_DATA })) this.#accept(reply.finalizeDataResult)
+    } catch (error) {
+      throw this.#host.giveUp(error)
+    } finally {
+      this.#load = 'over'
+    }
+  }
+
+  /**
+   * Runs SQL (PerfettoSQL) and returns the result of the last statement. The tables exist once a trace is loaded.
+   * @throws SqlError if the SQL is wrong; further queries work
+   * @throws TraceProcessorError if trace_processor fails, is closed, or is still loading; also for SQL that ends too
+   *   early ("select 1 where"), which v55.3 does not survive
+   */
+  query(sql: string): QueryResult {
+    if (this.#load === 'running') throw new TraceProcessorError('the trace is still being loaded')
+    const parts = this.#ask(sql)
+    const error = parts.find((part) => part.error)?.error
+    if (error) throw new SqlError(readable(error))
+    const columns = parts.flatMap((part) => part.columnNames ?? [])
+    const batches = parts.flatMap((part) => part.batch ?? [])
+    if (!batches.at(-1)?.isLastBatch) throw this.#misunderstood('a query result without an end')
+    return { columns, rows: this.#rowsOf(batches, columns.length) }
+  }
+
+  /** Frees the memory of this instance; every later call throws. May be called twice. */
+  close(): void {
+    this.#host.close()
+  }
+
+  #ask(sql: string): QueryResultMessage.$Properties[] {
+    try {
+      const replies = this.#request({ request: TPM_QUERY_STREAMING, queryArgs: { sqlQuery: sql } })
+      return replies.map(({ queryResult }) => queryResult ?? {})
+    } catch (cause) {
+      // Its parser looks for the place of such an error behind the end of the SQL, and aborts.
+      if (!/^trace_processor failed.*rewritten_offset/.test((cause as Error).message)) throw cause
+      throw new TraceProcessorError(
+        'the SQL ends too early, which trace_processor does not survive; open the trace again',
+        { cause },
+      )
+    }
+  }
+
+  #append(chunk: Uint8Array): void {
+    for (let start = 0; start < chunk.length; start += pieceSize) {
+      const appendTraceData = chunk.subarray(start, start + pieceSize)
+      for (const reply of this.#request({ request: TPM_APPEND_TRACE_DATA, appendTraceData }))
+        this.#accept(reply.appendResult)
+    }
+  }
+
+  #accept(result: { error?: string | null } | null | undefined): void {
+    if (!result) throw this.#misunderstood('an answer to another question')
+    if (result.error) {
+      const message = `trace_processor cannot read this trace: ${result.error.trim()}`
+      throw this.#host.giveUp(new TraceProcessorError(message))
+    }
+  }
+
+  /** Sends one request and returns its answers, at least one. */
+  #request(message: Message): Message[] {
+    const request = TraceProcessorRpcStream.encode({ msg: [{ ...message, seq: this.#sent++ }] }).finish()
+    const messages = this.#decode(this.#host.send(request))
+    for (const { seq, fatalError, invalidRequest, response } of messages) {
+      if (fatalError) throw this.#host.giveUp(new TraceProcessorError(`trace_processor failed: ${fatalError}`))
+      if (invalidRequest) throw this.#misunderstood('that a request is unknown')
+      if (seq !== this.#received++) throw this.#misunderstood(`answer ${seq} instead of ${this.#received - 1}`)
+      if (response !== message.request) throw this.#misunderstood('an answer to another question')
+    }
+    if (messages.length === 0) throw this.#misunderstood('no answer')
+    return messages
+  }
+
+  #decode(reply: Uint8Array): Message[] {
+    try {
+      return TraceProcessorRpcStream.decode(reply).msg ?? []
+    } catch (cause) {
+      throw this.#misunderstood('an answer cut in the middle', cause)
+    }
+  }
+
+  #rowsOf(batches: CellsBatch.$Properties[], width: number): Cell[][] {
+    const rows: Cell[][] = []
+    try {
+      for (const batch of batches) appendBatch(rows, width, batch)
+    } catch (cause) {
+      throw this.#misunderstood(`a damaged result: ${(cause as Error).message}`, cause)
+    }
+    return rows
+  }
+
+  #misunderstood(what: string, cause?: unknown): TraceProcessorError {
+    return this.#host.giveUp(new TraceProcessorError(`trace_processor gave ${what}`, { cause }))
+  }
+}
+
+/** Puts what is wrong first, then where; trace_processor gives a traceback of its own source names. */
+function readable(error: string): string {
+  const lines = error.trimEnd().split('\n')
+  if (!lines[0]?.startsWith('Traceback')) return error.trim()
+  const end = lines.findLastIndex((line) => line.startsWith(' ')) + 1
+  const places = lines
+    .slice(1, end)
+    .map((line) => line.slice(2).replace(/^File "stdin" line (\d+) col/, 'line $1 column'))
+  return [...lines.slice(end), ...places].join('\n')
+}

@@ -1,0 +1,95 @@
+import type { GraphEvent, TokenEvent } from '../model/events.ts'
+import type { ExtraArg } from '../write/args.ts'
+import type { ArgMaker, Detail } from './labels.ts'
+import { Lanes, rowName, type TrackTree } from './tracks.ts'
+
+/** A pause between calls from which on the run counts as idle, in ns. */
+const IDLE_NS_MIN = 100e6
+
+interface PhaseSpan {
+  readonly phase: string
+  startNs: number
+  endNs: number
+  calls: number
+  tokens: number
+}
+
+/** Phase, Tokens and Graphs: what the run was doing, call by call. */
+export class Calls {
+  private readonly phases: Lanes
+  private readonly tokens: Lanes
+  private readonly graphs: Lanes
+  private span: PhaseSpan | undefined
+  private decodes = 0
+
+  constructor(
+    tree: TrackTree,
+    root: number,
+    private readonly make: ArgMaker,
+    private readonly detail: Detail,
+  ) {
+    const row = (name: string, rank: number, description: string) =>
+      new Lanes(tree.writer, (n) => tree.add(root, { name: rowName(name, n), description, rank: rank * 16 + Math.min(n, 15) }))
+    this.phases = row('Phase', 0, `Successive calls of one kind: prefill, decode; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`)
+    this.tokens = row('Tokens', 1, 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.')
+    this.graphs = row('Graphs', 2, 'One slice per graph compute of a backend (a split of the scheduler).')
+  }
+
+  token(event: TokenEvent): void {
+    const { startNs, endNs, phase, call, tokens } = event
+    const { make } = this
+    const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
+    const name = phase === 'decode' ? `decode ${++this.decodes}` : `${phase}${count}`
+    const extra = [make.word('phase', phase)]
+    if (call >= 0) extra.push(make.int('token', call))
+    if (tokens >= 0) {
+      extra.push(make.int('n_tokens', tokens))
+      if (endNs > startNs) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
+    }
+    if (this.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
+    extra.push(...make.inferred(event.inferred))
+    this.tokens.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
+    this.addToSpan(event)
+  }
+
+  graph(event: GraphEvent): void {
+    const { make } = this
+    const backend = make.names.text(event.backend)
+    const extra = [make.int('operators', event.nodes)]
+    if (backend) extra.push(make.arg('backend', { name: event.backend }))
+    if (event.call >= 0) extra.push(make.int('token', event.call))
+    extra.push(...make.inferred(event.inferred))
+    const name = make.names.id(backend ? `${backend} graph` : 'graph')
+    this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
+  }
+
+  finish(): void {
+    const { span, make } = this
+    if (!span) return
+    const extra = [make.int('calls', span.calls), make.int('n_tokens', span.tokens)]
+    const name = make.names.id(span.phase)
+    this.phases.place(span.startNs, span.endNs, { name, category: 'phase', extra: this.shown(extra) })
+    this.span = undefined
+  }
+
+  private addToSpan({ phase, startNs, endNs, tokens }: TokenEvent): void {
+    const before = this.span
+    const pauseNs = before ? startNs - before.endNs : 0
+    if (before?.phase === phase && pauseNs < IDLE_NS_MIN) {
+      before.startNs = Math.min(before.startNs, startNs)
+      before.endNs = Math.max(before.endNs, endNs)
+      before.calls++
+      before.tokens += Math.max(tokens, 0)
+      return
+    }
+    this.finish()
+    if (before && pauseNs >= IDLE_NS_MIN) {
+      this.phases.place(before.endNs, startNs, { name: this.make.names.id('idle'), category: 'phase' })
+    }
+    this.span = { phase, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0) }
+  }
+
+  private shown(extra: ExtraArg[]): ExtraArg[] | undefined {
+    return this.detail === 'names' ? undefined : extra
+  }
+}

@@ -1,0 +1,53 @@
+import { Inferred } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import type { ArgSet, ArgValue, ExtraArg } from '../write/args.ts'
+
+/** How much a slice says: its name only, what was computed on what, or everything recorded. */
+export type Detail = 'names' | 'shapes' | 'full'
+
+const INFERRED_WORDS: readonly [number, string][] = [
+  [Inferred.End, 'end: start of the next record'],
+  [Inferred.NoEnd, 'no end recorded'],
+  [Inferred.Wait, 'gap to the next operator: may hold operators that were not recorded'],
+  [Inferred.Worker, 'worker index'],
+  [Inferred.Call, 'call borders'],
+  [Inferred.Phase, 'phase'],
+  [Inferred.TokenCount, 'token count'],
+  [Inferred.OpName, 'op name'],
+]
+
+/** Makes arguments: interns their keys, and numbers the sets that slices share. */
+export class ArgMaker {
+  private sets = 0
+
+  constructor(readonly names: Names) {}
+
+  arg(key: string, value: ArgValue): ExtraArg {
+    return { key: this.names.id(key), ...value }
+  }
+
+  int(key: string, value: number): ExtraArg {
+    return this.arg(key, { int: value })
+  }
+
+  /** A text that is written as it is. */
+  text(key: string, text: string): ExtraArg {
+    return this.arg(key, { text })
+  }
+
+  /** A text that many slices carry. */
+  word(key: string, text: string): ExtraArg {
+    return this.arg(key, { name: this.names.id(text) })
+  }
+
+  set(args: readonly ExtraArg[]): ArgSet | undefined {
+    return args.length > 0 ? { id: this.sets++, args } : undefined
+  }
+
+  /** The argument that says what was not recorded but worked out; none where everything was. */
+  inferred(bits: number): ExtraArg[] {
+    if (bits === 0) return []
+    const words = INFERRED_WORDS.filter(([bit]) => (bits & bit) !== 0).map(([, word]) => word)
+    return [this.word('inferred', words.join('; '))]
+  }
+}

@@ -1,0 +1,135 @@
+import { Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
+import { formatShape, parseTensorName } from '../model/tensors.ts'
+import type { ArgSet, ExtraArg } from '../write/args.ts'
+import type { Label } from '../write/writer.ts'
+import type { ArgMaker, Detail } from './labels.ts'
+import { LazyGroup, Lanes, rowName, type TrackTree } from './tracks.ts'
+
+/** What operator slices are called: `<role> <OP>`, the op alone, or the tensor's full name. */
+export type OpNaming = 'role' | 'op' | 'tensor'
+
+const INFERRED_BITS = 8
+
+/** The Workers group: one row per worker, operators and the barrier waits after them. */
+export class Operators {
+  private readonly group: LazyGroup
+  private readonly workers: (Lanes | undefined)[] = []
+  private readonly sliceNames: number[] = []
+  private readonly argSets = new Map<number, ArgSet | undefined>()
+  private readonly barriers = new Map<number, Label>()
+
+  constructor(
+    private readonly tree: TrackTree,
+    root: number,
+    private readonly tensors: readonly TensorEvent[],
+    private readonly make: ArgMaker,
+    private readonly detail: Detail,
+    private readonly naming: OpNaming,
+  ) {
+    const description = 'What each worker thread computed: one slice per operator (node of the graph), then its barrier wait.'
+    this.group = new LazyGroup(tree, root, { name: 'Workers', description, rank: 3 * 16 })
+  }
+
+  place(event: OperatorEvent): void {
+    const { worker, startNs, endNs, waitEndNs } = event
+    const label: Label = {
+      name: this.sliceName(event.tensor),
+      category: 'operator',
+      args: this.detail === 'names' ? undefined : this.args(event),
+      extra: this.detail === 'names' ? undefined : this.extra(event),
+    }
+    const lanes = this.workers[worker] ?? this.addWorker(worker)
+    if (waitEndNs > endNs) lanes.place(startNs, endNs, label, waitEndNs, this.barrier(event.inferred))
+    else lanes.place(startNs, endNs, label)
+  }
+
+  private addWorker(worker: number): Lanes {
+    const description =
+      `Operators that worker ${worker} (ggml's ith) computed. Slices are compute time; the barrier slice after one is ` +
+      'the wait for the other workers. The thread that served the worker at the time is the argument tid (--detail full).'
+    const lanes = new Lanes(this.tree.writer, (row) =>
+      this.group.add({ name: rowName(`worker ${worker}`, row), description, rank: worker * 16 + Math.min(row, 15) }),
+    )
+    this.workers[worker] = lanes
+    return lanes
+  }
+
+  private sliceName(tensor: number): number {
+    const known = this.sliceNames[tensor]
+    if (known !== undefined) return known
+    const { name, op } = this.tensors[tensor]!
+    const { names } = this.make
+    const [tensorText, opText] = [names.text(name), names.text(op)]
+    const text = {
+      op: opText,
+      tensor: tensorText,
+      role: `${parseTensorName(tensorText).role} ${opText}`.trim(),
+    }[this.naming]
+    const id = names.id(text || opText || tensorText || 'operator')
+    this.sliceNames[tensor] = id
+    return id
+  }
+
+  /** What is the same each time this node runs. */
+  private args(event: OperatorEvent): ArgSet | undefined {
+    const key = event.tensor * (1 << INFERRED_BITS) + event.inferred
+    if (this.argSets.has(key)) return this.argSets.get(key)
+    const { make, tensors } = this
+    const tensor = tensors[event.tensor]!
+    const args: ExtraArg[] = []
+    if (tensor.name !== 0) args.push(make.arg('tensor', { name: tensor.name }))
+    if (tensor.op !== 0) args.push(make.arg('op', { name: tensor.op }))
+    if (tensor.layer >= 0) args.push(make.int('layer', tensor.layer))
+    if (tensor.ne) args.push(make.word('shape', formatShape(tensor.ne)))
+    if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
+    if (this.detail === 'full') args.push(...this.placeArgs('', tensor))
+    tensor.sources.forEach((id, i) => args.push(...this.sourceArgs(`src${i}`, tensors[id]!)))
+    args.push(...make.inferred(event.inferred | tensor.inferred))
+    const set = make.set(args)
+    this.argSets.set(key, set)
+    return set
+  }
+
+  private sourceArgs(key: string, source: TensorEvent): ExtraArg[] {
+    const { make } = this
+    const shape = source.ne ? formatShape(source.ne) : ''
+    const name = make.names.text(source.name)
+    const args = [make.word(key, name && shape ? `${name} ${shape}` : name || shape || 'unnamed')]
+    if (this.detail === 'full') args.push(...this.placeArgs(`${key}_`, source))
+    return args
+  }
+
+  private placeArgs(prefix: string, tensor: TensorEvent): ExtraArg[] {
+    const { make } = this
+    const args: ExtraArg[] = []
+    if (tensor.sizeBytes >= 0) args.push(make.int(`${prefix}bytes`, tensor.sizeBytes))
+    if (tensor.offset !== undefined) args.push(make.int(`${prefix}offset`, tensor.offset))
+    if (tensor.address > 0) args.push(make.arg(`${prefix}address`, { pointer: tensor.address }))
+    if (tensor.structAddress > 0) args.push(make.arg(`${prefix}struct_address`, { pointer: tensor.structAddress }))
+    return args
+  }
+
+  /** What differs from run to run. */
+  private extra(event: OperatorEvent): ExtraArg[] | undefined {
+    const { make } = this
+    const extra: ExtraArg[] = []
+    if (event.experts) extra.push(make.text('experts', event.experts.join(',')))
+    if (this.detail === 'full') {
+      if (event.call >= 0) extra.push(make.int('token', event.call))
+      if (event.tid >= 0) extra.push(make.int('tid', event.tid))
+      if (event.cpu >= 0) extra.push(make.int('cpu', event.cpu))
+    }
+    return extra.length > 0 ? extra : undefined
+  }
+
+  private barrier(inferred: number): Label {
+    const bits = inferred & Inferred.Wait
+    let label = this.barriers.get(bits)
+    if (!label) {
+      const args = this.detail === 'names' ? undefined : this.make.set(this.make.inferred(bits))
+      label = { name: this.make.names.id('barrier'), category: 'barrier', args }
+      this.barriers.set(bits, label)
+    }
+    return label
+  }
+}

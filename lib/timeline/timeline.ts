@@ -1,0 +1,116 @@
+import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import { Calls } from './calls.ts'
+import { Experts } from './experts.ts'
+import { ArgMaker, type Detail } from './labels.ts'
+import { Memory } from './memory.ts'
+import { type OpNaming, Operators } from './operators.ts'
+import { Counters, Cpus, Issues, Ranges } from './others.ts'
+import type { TrackTree } from './tracks.ts'
+
+/** How the timeline is drawn. */
+export interface TimelineOptions {
+  readonly detail: Detail
+  readonly opNaming: OpNaming
+}
+
+/** Everything below one input's root group. */
+interface Rows {
+  readonly calls: Calls
+  readonly operators: Operators
+  readonly memory: Memory
+  readonly experts: Experts
+  readonly counters: Counters
+  readonly ranges: Ranges
+  readonly cpus: Cpus
+  readonly issues: Issues
+}
+
+/** Puts the events of one input on tracks, in the order in which they come. */
+export class Timeline {
+  private readonly tensors: TensorEvent[] = []
+  private readonly make: ArgMaker
+  private rows!: Rows
+  private lastNs = 0
+
+  /** `tree` and `make` are shared by all inputs of a trace. */
+  constructor(
+    private readonly tree: TrackTree,
+    names: Names,
+    private readonly options: TimelineOptions,
+    make?: ArgMaker,
+  ) {
+    this.make = make ?? new ArgMaker(names)
+  }
+
+  /** Places a batch. The very first event is the input's. */
+  add(batch: readonly TraceEvent[]): void {
+    for (const event of batch) this.place(event)
+  }
+
+  /** Writes what was held back until the end. */
+  finish(): void {
+    if (!this.rows) return
+    this.rows.calls.finish()
+    this.rows.experts.finish()
+    this.rows.ranges.finish()
+    this.rows.cpus.finish(this.lastNs)
+  }
+
+  private place(event: TraceEvent): void {
+    switch (event.kind) {
+      case 'operator':
+        this.rows.operators.place(event)
+        this.rows.memory.place(event)
+        if (event.experts) this.rows.experts.place(event)
+        return
+      case 'tensor':
+        this.tensors[event.id] = event
+        return
+      case 'token':
+        return this.rows.calls.token(event)
+      case 'graph':
+        return this.rows.calls.graph(event)
+      case 'counter':
+        return this.rows.counters.place(event)
+      case 'buffer':
+        return this.rows.memory.define(event)
+      case 'range':
+        if (!this.rows.ranges.place(event)) this.strayEnd(event.tid, event.atNs)
+        return
+      case 'switch':
+        this.lastNs = event.atNs
+        return this.rows.cpus.place(event)
+      case 'clocks':
+        return this.tree.writer.clocks(event.readings)
+      case 'issue':
+        return this.rows.issues.place(event)
+      case 'input':
+        this.rows = this.begin(event)
+    }
+  }
+
+  private begin({ format, clock, originNs, attributes }: InputEvent): Rows {
+    const { tree, tensors, make } = this
+    const { detail, opNaming } = this.options
+    tree.writer.origin(clock, originNs)
+    const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
+    const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
+    const root = tree.add(0, { name: 'LLM run', description, rank: 0, kind: 'group' })
+    return {
+      calls: new Calls(tree, root, make, detail),
+      operators: new Operators(tree, root, tensors, make, detail, opNaming),
+      memory: new Memory(tree, root, tensors),
+      experts: new Experts(tree, root, tensors, make),
+      counters: new Counters(tree, root, make),
+      ranges: new Ranges(tree, root),
+      cpus: new Cpus(tree, root, make),
+      issues: new Issues(tree, root, make),
+    }
+  }
+
+  private strayEnd(tid: number, atNs: number): void {
+    const detail = `a range of thread ${tid} ends that never began`
+    this.rows.issues.place({ kind: 'issue', title: 'end without a start', detail, at: { byte: 0 }, atNs })
+  }
+}

@@ -1,0 +1,77 @@
+import type { Label, Track, Writer } from '../write/writer.ts'
+
+/** What a track needs beside its place in the tree. */
+export type TrackSpec = Pick<Track, 'name' | 'description' | 'rank'> & Partial<Pick<Track, 'kind' | 'unit' | 'axis'>>
+
+/** Hands out track ids and tells the writer of each track once. Ids follow first use, so the same events give the same. */
+export class TrackTree {
+  private count = 0
+
+  constructor(readonly writer: Writer) {}
+
+  /** Defines a track below `parent` (0 = top) and returns its id. */
+  add(parent: number, spec: TrackSpec): number {
+    const uuid = ++this.count
+    this.writer.track({ kind: 'slices', ...spec, uuid, parent })
+    return uuid
+  }
+}
+
+/** A group that comes into being with its first member: empty groups are not shown. */
+export class LazyGroup {
+  private uuid = 0
+
+  constructor(
+    private readonly tree: TrackTree,
+    private readonly parent: number,
+    private readonly spec: TrackSpec,
+  ) {}
+
+  /** Defines a track in the group. */
+  add(spec: TrackSpec): number {
+    if (this.uuid === 0) this.uuid = this.tree.add(this.parent, { ...this.spec, kind: 'group' })
+    return this.tree.add(this.uuid, spec)
+  }
+}
+
+interface Lane {
+  readonly track: number
+  endNs: number
+}
+
+/**
+ * A row for slices that come in order and follow one another. Should one overlap what is there (two contexts at work,
+ * records out of order), it goes to a further row of the same kind: no slice is lost, cut, or nested in another.
+ */
+export class Lanes {
+  private readonly lanes: Lane[] = []
+
+  /** `add` defines the n-th row (from 0) and returns its track. */
+  constructor(
+    private readonly writer: Writer,
+    private readonly add: (row: number) => number,
+  ) {}
+
+  /** Writes a slice, and another that follows it at once where `then` is given and not empty. */
+  place(startNs: number, endNs: number, label: Label, thenEndNs = endNs, then?: Label): void {
+    const lane = this.free(startNs)
+    this.writer.begin(lane.track, startNs, label)
+    this.writer.end(lane.track, endNs)
+    lane.endNs = Math.max(endNs, thenEndNs)
+    if (!then || thenEndNs <= endNs) return
+    this.writer.begin(lane.track, endNs, then)
+    this.writer.end(lane.track, thenEndNs)
+  }
+
+  private free(startNs: number): Lane {
+    for (const lane of this.lanes) if (lane.endNs <= startNs) return lane
+    const lane = { track: this.add(this.lanes.length), endNs: startNs }
+    this.lanes.push(lane)
+    return lane
+  }
+}
+
+/** `Tokens`, `Tokens (2)`, …: names of rows beyond the first. */
+export function rowName(name: string, row: number): string {
+  return row === 0 ? name : `${name} (${row + 1})`
+}

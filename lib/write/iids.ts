@@ -1,0 +1,43 @@
+/** Gives ids of the shared `Names` small ids of their own kind, from 1, in order of first use. */
+export class Iids {
+  private iids = new Int32Array(256)
+  private count = 0
+
+  of(name: number): number {
+    if (name >= this.iids.length) this.grow(name)
+    const known = this.iids[name]!
+    return known !== 0 ? known : this.assign(name)
+  }
+
+  private assign(name: number): number {
+    this.iids[name] = ++this.count
+    return this.count
+  }
+
+  private grow(name: number): void {
+    const grown = new Int32Array(Math.max(name + 1, this.iids.length * 2))
+    grown.set(this.iids)
+    this.iids = grown
+  }
+}
+
+/** A set of small integers. */
+export class IidSet {
+  private known = new Uint8Array(64)
+
+  has(iid: number): boolean {
+    return this.known[iid] === 1
+  }
+
+  /** Adds one; false if it was there. */
+  add(iid: number): boolean {
+    if (this.known[iid] === 1) return false
+    if (iid >= this.known.length) {
+      const grown = new Uint8Array(Math.max(iid + 1, this.known.length * 2))
+      grown.set(this.known)
+      this.known = grown
+    }
+    this.known[iid] = 1
+    return true
+  }
+}

@@ -1,0 +1,178 @@
+const VARINT = 0
+const FIXED64 = 1
+const DELIMITED = 2
+
+const TAG_BYTES_MAX = 5
+const VARINT_BYTES_MAX = 10
+const LENGTH_BYTES_MAX = 5
+/** Below this, bytes and ASCII texts are copied in a loop: the built-in calls cost more than they save. */
+const SHORT = 48
+
+/**
+ * Appends protobuf fields to one growing buffer. Knows the wire format and nothing about Perfetto.
+ *
+ * Message lengths are not known until the message ends, so `begin` leaves one byte for the length and `end` fills it
+ * in. Nearly every packet is shorter than 128 bytes; the few longer ones are moved right to make room.
+ */
+export class ProtoWriter {
+  private bytes = new Uint8Array(1 << 16)
+  private view = new DataView(this.bytes.buffer)
+  private position = 0
+
+  /** Bytes written since the last {@link take}. */
+  get size(): number {
+    return this.position
+  }
+
+  /** The bytes written since the last call, as a copy; the buffer is empty afterwards. No message may be open. */
+  take(): Uint8Array {
+    const taken = this.bytes.slice(0, this.position)
+    this.position = 0
+    return taken
+  }
+
+  /** Starts a nested message; give the returned mark to {@link end}. */
+  begin(field: number): number {
+    this.reserve(TAG_BYTES_MAX + 1)
+    this.putUint32((field << 3) | DELIMITED)
+    return this.position++
+  }
+
+  /** Ends the message that `begin` started and returned `mark` for. */
+  end(mark: number): void {
+    const start = mark + 1
+    const length = this.position - start
+    if (length < 0x80) {
+      this.bytes[mark] = length
+      return
+    }
+    const shift = uint32Size(length) - 1
+    this.reserve(shift)
+    this.bytes.copyWithin(start + shift, start, this.position)
+    this.position = mark
+    this.putUint32(length)
+    this.position += length
+  }
+
+  /** Any integer from 0 to 2^53 - 1. Throws RangeError on others. */
+  varint(field: number, value: number): void {
+    this.reserve(TAG_BYTES_MAX + VARINT_BYTES_MAX)
+    this.putUint32((field << 3) | VARINT)
+    if (value >>> 0 === value) this.putUint32(value)
+    else this.putUint53(value)
+  }
+
+  /** An int64 field: any safe integer; negatives take ten bytes. */
+  int64(field: number, value: number): void {
+    if (value >= 0) this.varint(field, value)
+    else this.bigVarint(field, BigInt(value))
+  }
+
+  /** An integer beyond 2^53, or a negative one (as two's complement). */
+  bigVarint(field: number, value: bigint): void {
+    this.reserve(TAG_BYTES_MAX + VARINT_BYTES_MAX)
+    this.putUint32((field << 3) | VARINT)
+    let rest = BigInt.asUintN(64, value)
+    while (rest > 0x7fn) {
+      this.bytes[this.position++] = Number(rest & 0x7fn) | 0x80
+      rest >>= 7n
+    }
+    this.bytes[this.position++] = Number(rest)
+  }
+
+  double(field: number, value: number): void {
+    this.reserve(TAG_BYTES_MAX + 8)
+    this.putUint32((field << 3) | FIXED64)
+    this.view.setFloat64(this.position, value, true)
+    this.position += 8
+  }
+
+  fixed64(field: number, value: number): void {
+    this.reserve(TAG_BYTES_MAX + 8)
+    this.putUint32((field << 3) | FIXED64)
+    this.view.setBigUint64(this.position, BigInt(value), true)
+    this.position += 8
+  }
+
+  string(field: number, text: string): void {
+    const lengthMax = text.length * 3
+    this.reserve(TAG_BYTES_MAX + LENGTH_BYTES_MAX + lengthMax)
+    const mark = this.begin(field)
+    if (text.length > SHORT || !this.putAscii(text)) {
+      this.position = mark + 1
+      this.position += encoder.encodeInto(text, this.bytes.subarray(this.position)).written
+    }
+    this.end(mark)
+  }
+
+  /** Appends fields that were encoded before. */
+  raw(encoded: Uint8Array): void {
+    const length = encoded.length
+    this.reserve(length)
+    if (length > SHORT) this.bytes.set(encoded, this.position)
+    else {
+      const bytes = this.bytes
+      const position = this.position
+      for (let i = 0; i < length; i++) bytes[position + i] = encoded[i]!
+    }
+    this.position += length
+  }
+
+  // The loops below work on locals: V8 keeps those in registers, and fields of `this` it may not.
+
+  private putAscii(text: string): boolean {
+    const bytes = this.bytes
+    let position = this.position
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i)
+      if (code > 0x7f) return false
+      bytes[position++] = code
+    }
+    this.position = position
+    return true
+  }
+
+  private putUint32(value: number): void {
+    const bytes = this.bytes
+    let position = this.position
+    while (value > 0x7f) {
+      bytes[position++] = (value & 0x7f) | 0x80
+      value >>>= 7
+    }
+    bytes[position++] = value
+    this.position = position
+  }
+
+  private putUint53(value: number): void {
+    if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`not an integer from 0 to 2^53 - 1: ${value}`)
+    let low = value % 0x10000000 // the low 28 bits: four whole groups of seven
+    const bytes = this.bytes
+    let position = this.position
+    for (let group = 0; group < 4; group++) {
+      bytes[position++] = (low & 0x7f) | 0x80
+      low >>>= 7
+    }
+    this.position = position
+    this.putUint32(Math.floor(value / 0x10000000))
+  }
+
+  private reserve(bytes: number): void {
+    const needed = this.position + bytes
+    if (needed <= this.bytes.length) return
+    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2))
+    grown.set(this.bytes.subarray(0, this.position))
+    this.bytes = grown
+    this.view = new DataView(grown.buffer)
+  }
+}
+
+function uint32Size(value: number): number {
+  let size = 1
+  while (value > 0x7f) {
+    value >>>= 7
+    size++
+  }
+  return size
+}
+
+const encoder = new TextEncoder()

@@ -1,0 +1,57 @@
+import type { Clock } from '../model/events.ts'
+import type { ArgSet, ExtraArg } from './args.ts'
+
+/** The fixed words that every slice carries one of; SQL can rely on them (`slice.category`). */
+export type Category = 'phase' | 'token' | 'graph' | 'operator' | 'barrier' | 'expert' | 'range' | 'state' | 'issue'
+
+/** A row of the viewer, defined once before its first use. */
+export interface Track {
+  /** Unique in the trace, from 1; small numbers make small files. */
+  readonly uuid: number
+  /** 0 = at the top. */
+  readonly parent: number
+  readonly name: string
+  /** Says what the track is and how it was measured. */
+  readonly description: string
+  /** Place among its siblings, from 0. */
+  readonly rank: number
+  /** Groups hold tracks and no events; counters are drawn as graphs. */
+  readonly kind: 'group' | 'slices' | 'counter'
+  /** Of a counter's values. */
+  readonly unit?: 'bytes' | 'count' | 'ns'
+  /** Counters of one group with the same key share their y axis. */
+  readonly axis?: string
+}
+
+/** What a slice says. */
+export interface Label {
+  /** An id of the shared `Names`, or a text that is written as it is (for names that hardly repeat). */
+  readonly name: number | string
+  readonly category: Category
+  readonly args?: ArgSet | undefined
+  readonly extra?: readonly ExtraArg[] | undefined
+  /** Arrows: slices that carry the same id are joined in order of time. */
+  readonly flows?: readonly number[] | undefined
+}
+
+/**
+ * One output kind. Times are nanoseconds since {@link Writer.origin}'s. On one track, begins and ends must nest; going
+ * back in time there costs a few bytes.
+ */
+export interface Writer {
+  /** Comes first: the clock of everything that follows, and the absolute time that its times count from. */
+  origin(clock: Clock, originNs: bigint): void
+  /** The same instant on several clocks. */
+  clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void
+  track(track: Track): void
+  begin(track: number, atNs: number, label: Label): void
+  end(track: number, atNs: number): void
+  instant(track: number, atNs: number, label: Label): void
+  counter(track: number, atNs: number, value: number): void
+  /** Facts on the whole trace. */
+  attributes(attributes: Readonly<Record<string, string | number>>): void
+  /** Bytes written since the last {@link take}. */
+  readonly size: number
+  /** The bytes written since the last call. */
+  take(): Uint8Array
+}

@@ -111,7 +111,12 @@ class RowReader {
     const missing = REQUIRED.filter((name) => !names.includes(name))
     if (missing.length > 0) {
       const at = { byte: lines.offset, line: lines.line }
-      throw new FormatError(profinferCsv.name, at, `columns ${REQUIRED.join(', ')}`, `none called ${missing.join(', ')}`)
+      throw new FormatError(
+        profinferCsv.name,
+        at,
+        `columns ${REQUIRED.join(', ')}`,
+        `none called ${missing.join(', ')}`,
+      )
     }
     return locateColumns(names)
   }
@@ -129,7 +134,10 @@ class RowReader {
     const type = row.number(columns.type)
     const tid = row.number(columns.tid)
     if (!Number.isInteger(atNs) || !Number.isInteger(type) || !Number.isInteger(tid)) {
-      this.issue('unreadable row', `expected numbers for ts, type and pid, found "${row.text(columns.ts)}", "${row.text(columns.type)}", "${row.text(columns.tid)}"`)
+      this.issue(
+        'unreadable row',
+        `expected numbers for ts, type and pid, found "${row.text(columns.ts)}", "${row.text(columns.type)}", "${row.text(columns.tid)}"`,
+      )
       return
     }
     const doubt = this.guard.doubt(atNs)
@@ -167,7 +175,9 @@ class RowReader {
 
   private nodeKey(columns: Columns): string {
     const { op, name, address, sourceAddresses, ne, sourceNe } = columns
-    return [op, name, address, ...sourceAddresses, ...ne, ...sourceNe.flat()].map((column) => this.row.text(column)).join()
+    return [op, name, address, ...sourceAddresses, ...ne, ...sourceNe.flat()]
+      .map((column) => this.row.text(column))
+      .join()
   }
 
   private decodeNode(columns: Columns): ProbeNode {
@@ -218,7 +228,8 @@ class RowReader {
 
 function locateColumns(names: readonly string[]): Columns {
   const find = (name: string) => names.indexOf(name)
-  const dimensions = (prefix: string) => [0, 1, 2, 3].map((i) => find(`${prefix}ne${i}`)).filter((column) => column >= 0)
+  const dimensions = (prefix: string) =>
+    [0, 1, 2, 3].map((i) => find(`${prefix}ne${i}`)).filter((column) => column >= 0)
   const counterNames = names.filter((name) => name.startsWith('pmc'))
   const volatile = [...REQUIRED, 'cpu', 'guid', ...counterNames].map(find)
   const first = find('op')

@@ -19,8 +19,8 @@
 import { ByteCursor } from '../input/byte-cursor.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Format, ReadContext } from './format.ts'
-import { pickOrigin, TimeGuard } from './infer/time-guard.ts'
 import { type Node, Passes, type Sample, type Source } from './infer/passes.ts'
+import { pickOrigin, TimeGuard } from './infer/time-guard.ts'
 
 const RECORD_BYTES = 1024
 const NAME_BYTES = 128
@@ -152,7 +152,11 @@ class RecordReader {
   private readExperts(count: number, at: number, offset: number): number[] | undefined {
     if (count === 0) return undefined
     if (count > EXPERTS_MAX) {
-      this.issue(offset + EXPERT_COUNT, 'too many experts', `expected at most ${EXPERTS_MAX}, found ${count}; none taken`)
+      this.issue(
+        offset + EXPERT_COUNT,
+        'too many experts',
+        `expected at most ${EXPERTS_MAX}, found ${count}; none taken`,
+      )
       return undefined
     }
     const ids: number[] = []

@@ -29,8 +29,14 @@ export class Calls {
     private readonly detail: Detail,
   ) {
     const row = (name: string, rank: number, description: string) =>
-      new Lanes(tree.writer, (n) => tree.add(root, { name: rowName(name, n), description, rank: rank * 16 + Math.min(n, 15) }))
-    this.phases = row('Phase', 0, `Successive calls of one kind: prefill, decode; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`)
+      new Lanes(tree.writer, (n) =>
+        tree.add(root, { name: rowName(name, n), description, rank: rank * 16 + Math.min(n, 15) }),
+      )
+    this.phases = row(
+      'Phase',
+      0,
+      `Successive calls of one kind: prefill, decode; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
+    )
     this.tokens = row('Tokens', 1, 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.')
     this.graphs = row('Graphs', 2, 'One slice per graph compute of a backend (a split of the scheduler).')
   }

@@ -3,7 +3,7 @@ import { formatShape, parseTensorName } from '../model/tensors.ts'
 import type { ArgSet, ExtraArg } from '../write/args.ts'
 import type { Label } from '../write/writer.ts'
 import type { ArgMaker, Detail } from './labels.ts'
-import { LazyGroup, Lanes, rowName, type TrackTree } from './tracks.ts'
+import { Lanes, LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
 /** What operator slices are called: `<role> <OP>`, the op alone, or the tensor's full name. */
 export type OpNaming = 'role' | 'op' | 'tensor'
@@ -26,7 +26,8 @@ export class Operators {
     private readonly detail: Detail,
     private readonly naming: OpNaming,
   ) {
-    const description = 'What each worker thread computed: one slice per operator (node of the graph), then its barrier wait.'
+    const description =
+      'What each worker thread computed: one slice per operator (node of the graph), then its barrier wait.'
     this.group = new LazyGroup(tree, root, { name: 'Workers', description, rank: 3 * 16 })
   }
 

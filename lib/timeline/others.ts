@@ -16,14 +16,24 @@ export class Counters {
     root: number,
     private readonly make: ArgMaker,
   ) {
-    this.group = new LazyGroup(tree, root, { name: 'Counters', description: 'Numeric series as recorded.', rank: 6 * 16 })
+    this.group = new LazyGroup(tree, root, {
+      name: 'Counters',
+      description: 'Numeric series as recorded.',
+      rank: 6 * 16,
+    })
   }
 
   place({ name, unit, atNs, value }: CounterEvent): void {
     let track = this.tracks.get(name)
     if (track === undefined) {
       const text = this.make.names.text(name)
-      track = this.group.add({ name: text, description: `${text}, as recorded.`, rank: this.tracks.size, kind: 'counter', unit })
+      track = this.group.add({
+        name: text,
+        description: `${text}, as recorded.`,
+        rank: this.tracks.size,
+        kind: 'counter',
+        unit,
+      })
       this.tracks.set(name, track)
     }
     this.tree.writer.counter(track, atNs, value)
@@ -39,7 +49,11 @@ export class Ranges {
     private readonly tree: TrackTree,
     root: number,
   ) {
-    this.group = new LazyGroup(tree, root, { name: 'Ranges', description: 'Named ranges of each thread.', rank: 7 * 16 })
+    this.group = new LazyGroup(tree, root, {
+      name: 'Ranges',
+      description: 'Named ranges of each thread.',
+      rank: 7 * 16,
+    })
   }
 
   /** Writes a begin or an end; false for an end of nothing. */

@@ -4,7 +4,7 @@ import { Calls } from './calls.ts'
 import { Experts } from './experts.ts'
 import { ArgMaker, type Detail } from './labels.ts'
 import { Memory } from './memory.ts'
-import { type OpNaming, Operators } from './operators.ts'
+import { Operators, type OpNaming } from './operators.ts'
 import { Counters, Cpus, Issues, Ranges } from './others.ts'
 import type { TrackTree } from './tracks.ts'
 

@@ -23,7 +23,7 @@ import {
 import type { Clock } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, ExtraArg } from './args.ts'
-import { Iids, IidSet } from './iids.ts'
+import { IidSet, Iids } from './iids.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import type { Label, Track, Writer } from './writer.ts'
 

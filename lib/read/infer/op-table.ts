@@ -68,7 +68,9 @@ const AGREEMENT_MIN = 0.9
 
 /** Names by the table that agrees best; where several agree alike, only numbers that they name alike get names. */
 export function inferOpNames(uses: readonly OpUse[], names: Names): OpNames {
-  const evidence = uses.map((use) => ({ op: use.op, allowed: allowedOps(use) })).filter((pair) => pair.allowed.length > 0)
+  const evidence = uses
+    .map((use) => ({ op: use.op, allowed: allowedOps(use) }))
+    .filter((pair) => pair.allowed.length > 0)
   const agreements = OP_TABLES.map(
     (table) => evidence.filter(({ op, allowed }) => allowed.every((ops) => ops.includes(table.ops[op] ?? ''))).length,
   )
@@ -80,7 +82,9 @@ export function inferOpNames(uses: readonly OpUse[], names: Names): OpNames {
   }
   const about = tables.map((table) => table.about).join(' or ')
   const alike = uses.every(({ op }) => tables.every((table) => table.ops[op] === tables[0]!.ops[op]))
-  const problem = alike ? undefined : `several op tables fit (${about}): ops that they number differently stay numbers; ${hint}`
+  const problem = alike
+    ? undefined
+    : `several op tables fit (${about}): ops that they number differently stay numbers; ${hint}`
   return opNames(tables, names, true, `${about}, inferred from ${evidence.length} uses of named tensors`, problem)
 }
 

@@ -1,0 +1,149 @@
+import { Inferred, type IssueEvent, type TensorEvent, type TokenEvent, type TraceEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+
+/** Issues of one kind. */
+export interface IssueCount {
+  readonly title: string
+  readonly count: number
+  /** The first of them. */
+  readonly first: IssueEvent
+}
+
+/** What is in a log. Durations in ns. */
+export interface Summary {
+  readonly format: string
+  readonly clock: string
+  /** Time of the first event on that clock, in ns. */
+  readonly startNs: bigint
+  /** From the first event to the last. */
+  readonly durationNs: number
+  /** `llama_decode` calls by phase, and the tokens that they took in. */
+  readonly calls: Readonly<Record<'warmUp' | 'prefill' | 'decode', { readonly calls: number; readonly tokens: number }>>
+  /** Time to first token: start of the first call to the end of the last prefill call; warm-up excluded. */
+  readonly ttftNs: number | undefined
+  /** Time per output token: from the end of the last prefill to the end of the last decode, per decode call. */
+  readonly tpotNs: number | undefined
+  /** Executions, over all workers. */
+  readonly operators: number
+  readonly graphs: number
+  readonly workers: number
+  /** Distinct thread ids that ran operators or calls. */
+  readonly threads: number
+  readonly layers: number
+  /** Executions and compute time by op, most time first. */
+  readonly ops: readonly { readonly op: string; readonly count: number; readonly timeNs: number }[]
+  /** Executions that carry expert ids. */
+  readonly withExperts: number
+  readonly issues: readonly IssueCount[]
+  /** What the reader said of itself. */
+  readonly attributes: Readonly<Record<string, string | number>>
+  /** Call ends are lower bounds: the log does not tell when the last operator of a call ended. */
+  readonly endsAreOpen: boolean
+}
+
+/** Collects a {@link Summary} from the events that pass. */
+export class Summarizer {
+  private readonly tensors: TensorEvent[] = []
+  private readonly workers = new Set<number>()
+  private readonly threads = new Set<number>()
+  private readonly layers = new Set<number>()
+  private readonly ops = new Map<number, { count: number; timeNs: number }>()
+  private readonly issues = new Map<string, { count: number; first: IssueEvent }>()
+  private readonly calls = { warmUp: newCalls(), prefill: newCalls(), decode: newCalls() }
+  private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
+  private firstNs = Infinity
+  private lastNs = -Infinity
+  private operators = 0
+  private graphs = 0
+  private withExperts = 0
+  private endsAreOpen = false
+
+  constructor(private readonly names: Names) {}
+
+  add(batch: readonly TraceEvent[]): void {
+    for (const event of batch) this.count(event)
+  }
+
+  result(): Summary {
+    const { input, calls, lastNs, operators, graphs, withExperts, endsAreOpen } = this
+    const firstNs = Number.isFinite(this.firstNs) ? this.firstNs : 0
+    const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
+    const { prefill, decode } = calls
+    return {
+      format: input.format,
+      clock: input.clock,
+      startNs: input.originNs + BigInt(firstNs),
+      durationNs: Math.max(0, lastNs - firstNs),
+      calls,
+      ttftNs: prefill.calls > 0 ? prefill.lastEndNs - prefill.firstStartNs : undefined,
+      tpotNs: prefill.calls > 0 && decode.calls > 0 ? (decode.lastEndNs - prefill.lastEndNs) / decode.calls : undefined,
+      operators,
+      graphs,
+      workers: this.workers.size,
+      threads: this.threads.size,
+      layers: this.layers.size,
+      ops: ops.sort((a, b) => b.timeNs - a.timeNs || (a.op < b.op ? -1 : 1)),
+      withExperts,
+      issues: [...this.issues].map(([title, issue]) => ({ title, ...issue })),
+      attributes: input.attributes,
+      endsAreOpen,
+    }
+  }
+
+  private count(event: TraceEvent): void {
+    switch (event.kind) {
+      case 'operator': {
+        this.operators++
+        this.workers.add(event.worker)
+        this.threads.add(event.tid)
+        if (event.experts) this.withExperts++
+        const { op, layer } = this.tensors[event.tensor]!
+        if (layer >= 0) this.layers.add(layer)
+        const totals = this.ops.get(op)
+        const timeNs = event.endNs - event.startNs
+        if (totals) {
+          totals.count++
+          totals.timeNs += timeNs
+        } else this.ops.set(op, { count: 1, timeNs })
+        return this.extend(event.startNs, event.waitEndNs)
+      }
+      case 'tensor':
+        this.tensors[event.id] = event
+        return
+      case 'graph':
+        this.graphs++
+        return this.extend(event.startNs, event.endNs)
+      case 'token':
+        return this.countCall(event)
+      case 'issue': {
+        const known = this.issues.get(event.title)
+        if (known) known.count++
+        else this.issues.set(event.title, { count: 1, first: event })
+        return
+      }
+      case 'input':
+        this.input = event
+    }
+  }
+
+  private countCall(event: TokenEvent): void {
+    const { phase, tokens, startNs, endNs, tid } = event
+    const calls = this.calls[phase === 'warm-up' ? 'warmUp' : phase]
+    calls.calls++
+    calls.tokens += Math.max(tokens, 0)
+    calls.firstStartNs = Math.min(calls.firstStartNs, startNs)
+    calls.lastEndNs = Math.max(calls.lastEndNs, endNs)
+    this.threads.add(tid)
+    this.endsAreOpen ||= (event.inferred & Inferred.NoEnd) !== 0
+    this.extend(startNs, endNs)
+  }
+
+  private extend(startNs: number, endNs: number): void {
+    if (startNs < this.firstNs) this.firstNs = startNs
+    if (endNs > this.lastNs) this.lastNs = endNs
+  }
+}
+
+function newCalls() {
+  return { calls: 0, tokens: 0, firstStartNs: Infinity, lastEndNs: -Infinity }
+}

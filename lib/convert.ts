@@ -1,0 +1,163 @@
+import { Summarizer, type Summary } from './analyze/summary.ts'
+import { FormatError, UsageError } from './errors.ts'
+import type { TraceEvent } from './model/events.ts'
+import { Names } from './model/names.ts'
+import { OP_TABLES, type OpTable } from './model/op-tables.ts'
+import { readEvents } from './read/index.ts'
+import type { Detail } from './timeline/labels.ts'
+import type { OpNaming } from './timeline/operators.ts'
+import { Timeline } from './timeline/timeline.ts'
+import { TrackTree } from './timeline/tracks.ts'
+import { PerfettoWriter } from './write/perfetto.ts'
+
+/** Anything that bytes can be had from, in chunks cut anywhere. */
+export type ByteSource = Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+
+/** An input: the bytes, and what they are called in errors. */
+export interface Input {
+  readonly name: string
+  readonly source: ByteSource
+}
+
+/** How inputs are read. */
+export interface InputOptions {
+  /** Name of the input's format, instead of detecting it. */
+  readonly from?: string | undefined
+  /** Numbers of ggml ops: the name of a table we know, or the op names themselves. By default inferred. */
+  readonly opTable?: string | readonly string[] | undefined
+}
+
+/** How a trace is written. */
+export interface ConvertOptions extends InputOptions {
+  /** Arguments on slices: `names` none, `shapes` (default) what was computed on what, `full` all that was recorded. */
+  readonly detail?: Detail | undefined
+  /** Operator slices are called `<role> <OP>` (default), by op alone, or by the tensor's full name. */
+  readonly opName?: OpNaming | undefined
+  /** Calls to convert, from … to inclusive; the prefill is 0. By default all, warm-up included. */
+  readonly tokens?: readonly [number, number] | undefined
+  /** Stop at the first issue: throws FormatError. */
+  readonly strict?: boolean | undefined
+}
+
+/** Bytes are handed on in pieces of about this size. */
+const PIECE_BYTES = 1 << 18
+
+/**
+ * Converts logs to one Perfetto trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces
+ * and returns what was in the logs, in order of the inputs. Memory does not grow with the length of the logs. Several
+ * inputs share one timeline if they run on the same clock.
+ *
+ * Throws FormatError (input not readable any further; or `strict`) and UsageError (unknown format or option, clocks
+ * that cannot be joined).
+ */
+export async function* convert(
+  inputs: Input | readonly Input[],
+  options: ConvertOptions = {},
+): AsyncGenerator<Uint8Array, Summary[]> {
+  const names = new Names()
+  const writer = new PerfettoWriter(names)
+  const tree = new TrackTree(writer)
+  const summaries: Summary[] = []
+  for (const input of [inputs].flat() as Input[]) {
+    const timeline = new Timeline(tree, names, {
+      detail: options.detail ?? 'shapes',
+      opNaming: options.opName ?? 'role',
+    })
+    const summarizer = new Summarizer(names)
+    for await (const batch of eventsOf(input, names, options)) {
+      summarizer.add(batch)
+      checkClock(summaries[0], batch[0], input.name)
+      timeline.add(options.tokens ? batch.filter((event) => isWithin(event, options.tokens!)) : batch)
+      if (writer.size >= PIECE_BYTES) yield writer.take()
+    }
+    timeline.finish()
+    summaries.push(summarizer.result())
+    yield writer.take()
+  }
+  writer.attributes(attributesOf(summaries))
+  yield writer.take()
+  return summaries
+}
+
+/** Reads an input and tells what is in it. Throws as {@link convert} does. */
+export async function summarize(input: Input, options: InputOptions & { strict?: boolean } = {}): Promise<Summary> {
+  const names = new Names()
+  const summarizer = new Summarizer(names)
+  for await (const batch of eventsOf(input, names, options)) summarizer.add(batch)
+  return summarizer.result()
+}
+
+/** Reads an input's events; `names` holds the texts that they refer to by number. Throws as {@link convert} does. */
+export async function* eventsOf(
+  input: Input,
+  names: Names,
+  options: InputOptions & { strict?: boolean | undefined } = {},
+): AsyncGenerator<TraceEvent[], void> {
+  const { name, source } = input
+  const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
+  try {
+    for await (const batch of readEvents(chunksOf(source), { names, from: options.from, opTable, input: name })) {
+      if (options.strict) stopAtIssue(batch)
+      yield batch
+    }
+  } catch (error) {
+    throw error instanceof FormatError && error.input === undefined ? error.inInput(name) : error
+  }
+}
+
+async function* chunksOf(source: ByteSource): AsyncGenerator<Uint8Array> {
+  if (source instanceof Uint8Array) yield source
+  else yield* source
+}
+
+function findOpTable(table: string | readonly string[]): OpTable {
+  if (typeof table !== 'string') return { name: 'custom', about: 'a table of your own', ops: table }
+  const known = OP_TABLES.find((candidate) => candidate.name === table)
+  if (known) return known
+  const list = OP_TABLES.map(({ name, about }) => `  ${name}  ${about}`).join('\n')
+  throw new UsageError(`no op table is called "${table}"; known ones:\n${list}`)
+}
+
+function stopAtIssue(batch: readonly TraceEvent[]): void {
+  for (const event of batch) {
+    if (event.kind === 'issue') {
+      throw new FormatError('strict', event.at, 'no issues', `${event.title}: ${event.detail}`)
+    }
+  }
+}
+
+/** Inputs go on one timeline only if their clocks are the same; another relation is not guessed. */
+function checkClock(first: Summary | undefined, event: TraceEvent | undefined, input: string): void {
+  if (!first || event?.kind !== 'input' || event.clock === first.clock) return
+  throw new UsageError(
+    `${input}: runs on CLOCK_${event.clock}, the first input on CLOCK_${first.clock}: no known relation\n` +
+      'hint: convert them one by one',
+  )
+}
+
+function isWithin(event: TraceEvent, [first, last]: readonly [number, number]): boolean {
+  return !('call' in event) || (event.call >= first && event.call <= last)
+}
+
+/** Facts on the whole trace; Perfetto shows them on its overview page. */
+function attributesOf(summaries: readonly Summary[]): Record<string, string | number> {
+  const attributes: Record<string, string | number> = { generator: 'ggml2perfetto' }
+  summaries.forEach((summary, i) => {
+    const prefix = summaries.length > 1 ? `input ${i}: ` : ''
+    const { prefill, decode, warmUp } = summary.calls
+    const issues = summary.issues.reduce((sum, { count }) => sum + count, 0)
+    const facts = {
+      format: summary.format,
+      ...summary.attributes,
+      'warm-up calls': warmUp.calls,
+      'prefill calls': prefill.calls,
+      'prefill tokens': prefill.tokens,
+      'decode calls': decode.calls,
+      operators: summary.operators,
+      workers: summary.workers,
+      issues,
+    }
+    for (const [key, value] of Object.entries(facts)) attributes[prefix + key] = value
+  })
+  return attributes
+}

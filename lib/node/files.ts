@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto'
+import { createReadStream, unlinkSync } from 'node:fs'
+import { open, rename, stat, unlink } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { UsageError } from '../errors.ts'
+
+/** Bytes are read in pieces of this size. */
+const CHUNK_BYTES = 1 << 18
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EISDIR: 'is a directory, expected a file',
+  EACCES: 'permission denied',
+  EPERM: 'operation not permitted',
+  ENOSPC: 'no space left on the device',
+  EROFS: 'the file system is read-only',
+  EDQUOT: 'disk quota exceeded',
+  EFBIG: 'file too large',
+  ENOTDIR: 'a part of the path is not a directory',
+  EIO: 'input/output error',
+}
+
+/** The error of a failed file operation, in words; errors of another kind are returned as they are. */
+export function explainFileError(path: string, doing: string, error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code
+  const reason = code === undefined ? undefined : REASONS[code]
+  return reason === undefined ? error : new UsageError(`${path}: cannot ${doing}: ${reason}`)
+}
+
+/** A file's size in bytes, or undefined for what has none (a pipe). Throws UsageError if it cannot be read. */
+export async function fileSize(path: string): Promise<number | undefined> {
+  try {
+    const stats = await stat(path)
+    if (stats.isDirectory()) throw new UsageError(`${path}: cannot read: is a directory, expected a file`)
+    return stats.isFile() ? stats.size : undefined
+  } catch (error) {
+    throw explainFileError(path, 'read', error)
+  }
+}
+
+/** A file's bytes. `onRead` is told how many were read so far. Throws UsageError if it cannot be read. */
+export async function* readFileChunks(path: string, onRead?: (bytes: number) => void): AsyncGenerator<Uint8Array> {
+  const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES })
+  let bytes = 0
+  try {
+    for await (const chunk of stream) {
+      bytes += chunk.length
+      onRead?.(bytes)
+      yield chunk
+    }
+  } catch (error) {
+    throw explainFileError(path, 'read', error)
+  } finally {
+    stream.destroy()
+  }
+}
+
+/** Temporary files of outputs that are being written now. */
+const unfinished = new Set<string>()
+
+/** Removes every half-written output at once. For handlers of signals, which cannot wait. */
+export function removeUnfinished(): void {
+  for (const path of unfinished) {
+    try {
+      unlinkSync(path)
+    } catch {
+      // It is gone, or it cannot be removed: either way there is nothing more to do.
+    }
+  }
+}
+
+/**
+ * Writes a file that appears under its name only when it is complete: pieces go to a temporary file beside it, which
+ * is renamed at the end. On any error the temporary file is removed and an older file stays as it was. Returns what
+ * `pieces` returns and the bytes written. Throws UsageError if it cannot be written, and what `pieces` throws.
+ */
+export async function writeFileWhole<R>(
+  path: string,
+  pieces: AsyncGenerator<Uint8Array, R>,
+): Promise<{ result: R; bytes: number }> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(4).toString('hex')}.tmp`)
+  const failed = (error: unknown) => explainFileError(path, 'write', error)
+  unfinished.add(temporary)
+  const file = await open(temporary, 'wx').catch((error) => {
+    unfinished.delete(temporary)
+    throw failed(error)
+  })
+  let bytes = 0
+  try {
+    let next = await pieces.next()
+    for (; !next.done; next = await pieces.next()) {
+      bytes += next.value.length
+      await file.writeFile(next.value).catch((error) => Promise.reject(failed(error)))
+    }
+    await file.close().catch((error) => Promise.reject(failed(error)))
+    await rename(temporary, path).catch((error) => Promise.reject(failed(error)))
+    return { result: next.value, bytes }
+  } catch (error) {
+    await pieces.return(undefined as R).catch(() => undefined)
+    await file.close().catch(() => undefined)
+    await unlink(temporary).catch(() => undefined)
+    throw error
+  } finally {
+    unfinished.delete(temporary)
+  }
+}

@@ -1,0 +1,87 @@
+import { UsageError } from '../errors.ts'
+import { gunzip, peek } from '../input/gunzip.ts'
+import type { TraceEvent } from '../model/events.ts'
+import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
+import { profinferCsv } from './profinfer-csv.ts'
+import { tensorTrace } from './tensor-trace.ts'
+
+/** The formats we know, in the order in which they are tried: texts first, guesses from structure last. */
+export const FORMATS: readonly Format[] = [profinferCsv, tensorTrace]
+
+/** How to read an input. */
+export interface ReadOptions extends ReadContext {
+  /** Name of the format, instead of detecting it. */
+  readonly from?: string | undefined
+  /** What the input is called in errors. */
+  readonly input?: string | undefined
+}
+
+/**
+ * Reads an input of any known format, gzip'ed or not; the format is detected from the content. Yields batches of
+ * events, the first event being the {@link InputEvent}. Throws FormatError where reading cannot go on, UsageError for
+ * an unknown format.
+ */
+export async function* readEvents(
+  source: AsyncIterable<Uint8Array>,
+  options: ReadOptions,
+): AsyncGenerator<TraceEvent[], void> {
+  let broken: string | undefined
+  const plain = gunzip(source, (detail) => {
+    broken = detail
+  })
+  const { head, rest } = await peek(plain, HEAD_BYTES)
+  try {
+    const format = options.from === undefined ? detect(head, options.input) : formatByName(options.from)
+    let lastNs = 0
+    for await (const batch of format.read(rest, options)) {
+      for (const event of batch) if ('startNs' in event) lastNs = event.startNs
+      yield batch
+    }
+    if (broken !== undefined) yield [brokenGzip(broken, lastNs)]
+  } finally {
+    await rest.return(undefined)
+  }
+}
+
+/** The format whose `sniff` recognises the start of an input, or undefined. */
+export function sniffFormat(head: Uint8Array): Format | undefined {
+  return FORMATS.find((format) => format.sniff(head))
+}
+
+function detect(head: Uint8Array, input = 'input'): Format {
+  if (head.length === 0) throw new UsageError(`${input}: the input is empty (0 bytes)`)
+  const format = sniffFormat(head)
+  if (format) return format
+  throw new UsageError(
+    `${input}: not a format we know; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats()}\n` +
+      'hint: name one with --from if you know better',
+  )
+}
+
+function formatByName(name: string): Format {
+  const format = FORMATS.find((known) => known.name === name)
+  if (format) return format
+  throw new UsageError(`no format is called "${name}"; known formats:\n${listFormats()}`)
+}
+
+function listFormats(): string {
+  const width = Math.max(...FORMATS.map((format) => format.name.length))
+  return FORMATS.map((format) => `  ${format.name.padEnd(width)}  ${format.title}`).join('\n')
+}
+
+function describeBytes(head: Uint8Array): string {
+  const first = head.subarray(0, 16)
+  const hex = Array.from(first, (byte) => byte.toString(16).padStart(2, '0')).join(' ')
+  const text = Array.from(first, (byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.')).join('')
+  return `${hex}  "${text}"`
+}
+
+function brokenGzip(reason: string, atNs: number): TraceEvent {
+  return {
+    kind: 'issue',
+    title: 'broken gzip stream',
+    detail: `${reason}; what came before was read`,
+    at: { byte: 0 },
+    atNs,
+  }
+}

@@ -1,10 +1,10 @@
 import { Summarizer, type Summary } from './analyze/summary.ts'
-import { FormatError, UsageError } from './errors.ts'
+import { FormatError, isFormatError, UsageError } from './errors.ts'
 import type { TraceEvent } from './model/events.ts'
 import { Names } from './model/names.ts'
 import { OP_TABLES, type OpTable } from './model/op-tables.ts'
 import { readEvents } from './read/index.ts'
-import type { Detail } from './timeline/labels.ts'
+import { ArgMaker, type Detail } from './timeline/labels.ts'
 import type { OpNaming } from './timeline/operators.ts'
 import { Timeline } from './timeline/timeline.ts'
 import { TrackTree } from './timeline/tracks.ts'
@@ -58,11 +58,10 @@ export async function* convert(
   const writer = new PerfettoWriter(names)
   const tree = new TrackTree(writer)
   const summaries: Summary[] = []
-  for (const input of [inputs].flat() as Input[]) {
-    const timeline = new Timeline(tree, names, {
-      detail: options.detail ?? 'shapes',
-      opNaming: options.opName ?? 'role',
-    })
+  const make = new ArgMaker(names)
+  const drawn = { detail: options.detail ?? 'shapes', opNaming: options.opName ?? 'role' } as const
+  for (const [i, input] of ([inputs].flat() as Input[]).entries()) {
+    const timeline = new Timeline(tree, make, drawn, i)
     const summarizer = new Summarizer(names)
     for await (const batch of eventsOf(input, names, options)) {
       summarizer.add(batch)
@@ -101,12 +100,12 @@ export async function* eventsOf(
       yield batch
     }
   } catch (error) {
-    throw error instanceof FormatError && error.input === undefined ? error.inInput(name) : error
+    throw isFormatError(error) && error.input === undefined ? error.inInput(name) : error
   }
 }
 
 async function* chunksOf(source: ByteSource): AsyncGenerator<Uint8Array> {
-  if (source instanceof Uint8Array) yield source
+  if (ArrayBuffer.isView(source)) yield source
   else yield* source
 }
 

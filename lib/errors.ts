@@ -44,7 +44,12 @@ export class UsageError extends Error {
 
 /** Is `error` one of ours, meant for a person? By name: bundles and test runners make second copies of classes. */
 export function isOwnError(error: unknown): error is Error {
-  return error instanceof Object && OWN_ERRORS.has((error as Error).name)
+  return OWN_ERRORS.has((error as Error | undefined)?.name ?? '')
+}
+
+/** Is `error` a {@link FormatError}? */
+export function isFormatError(error: unknown): error is FormatError {
+  return (error as Error | undefined)?.name === 'FormatError'
 }
 
 const OWN_ERRORS = new Set(['FormatError', 'UsageError', 'TraceProcessorError', 'SqlError'])

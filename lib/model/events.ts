@@ -62,6 +62,7 @@ export interface ClocksEvent {
 /** What a ggml backend buffer holds. `weights` is the model file itself: offsets in it are GGUF file offsets. */
 export type BufferUsage = 'weights' | 'kv-cache' | 'compute' | 'other'
 
+/** A backend buffer, or the model file: defined once, before the first tensor that lies in it. */
 export interface BufferEvent {
   readonly kind: 'buffer'
   /** Small integer, unique in the input. */
@@ -139,6 +140,7 @@ export interface GraphEvent {
   readonly inferred: number
 }
 
+/** What a call of `llama_decode` was for. */
 export type Phase = 'warm-up' | 'prefill' | 'decode'
 
 /** One `llama_decode`. Emitted when it ends. */

@@ -53,7 +53,7 @@ export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>):
   const processor = await TraceProcessor.create(await traceProcessorModule())
   try {
     await processor.load(
-      typeof trace === 'string' ? readFileChunks(trace) : trace instanceof Uint8Array ? [trace] : trace,
+      typeof trace === 'string' ? readFileChunks(trace) : ArrayBuffer.isView(trace) ? [trace] : trace,
     )
   } catch (error) {
     processor.close()

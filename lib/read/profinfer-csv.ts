@@ -21,6 +21,8 @@ import { pickOrigin, TimeGuard } from './infer/time-guard.ts'
 const REQUIRED = ['ts', 'type', 'pid'] as const
 const SOURCE_ADDRESSES = ['first_src_addr', 'second_src_addr', 'third_src_addr', 'fourth_src_addr']
 const ORIGIN_ROWS = 3
+/** Bits of a user-space address, as far as a number holds them. */
+const ADDRESS_MASK = 0x1f_ffff_ffff_ffffn
 const HEADER = /^[^\n]*\bts,type,pid\b/
 
 export const profinferCsv: Format = {
@@ -133,7 +135,7 @@ class RowReader {
     const atNs = row.difference(columns.ts, origin.high, origin.low)
     const type = row.number(columns.type)
     const tid = row.number(columns.tid)
-    if (!Number.isInteger(atNs) || !Number.isInteger(type) || !Number.isInteger(tid)) {
+    if (!Number.isSafeInteger(atNs) || !Number.isInteger(type) || !Number.isSafeInteger(tid)) {
       this.issue(
         'unreadable row',
         `expected numbers for ts, type and pid, found "${row.text(columns.ts)}", "${row.text(columns.type)}", "${row.text(columns.tid)}"`,
@@ -153,7 +155,7 @@ class RowReader {
       at: { byte: lines.offset, line: lines.line },
       type,
       tid,
-      cpu: Number.isInteger(cpu) ? cpu : -1,
+      cpu: Number.isSafeInteger(cpu) ? cpu : -1,
       guid: type === 30 ? row.text(columns.guid) : '',
       node: type === 20 || type === 40 ? this.node(columns) : undefined,
       counters: columns.counters.length > 0 ? columns.counters.map((column) => row.number(column)) : undefined,
@@ -188,19 +190,25 @@ class RowReader {
     }
     const sources: ProbeNode['sources'][number][] = []
     columns.sourceAddresses.forEach((column, i) => {
-      const address = row.number(column)
+      const address = this.address(column)
       if (address > 0) sources.push({ address, ne: shape(columns.sourceNe[i] ?? []) })
     })
     const op = row.number(columns.op)
-    const address = row.number(columns.address)
     return {
       op: Number.isInteger(op) ? op : -1,
       name: row.text(columns.name),
-      address: address > 0 ? address : 0,
+      address: this.address(columns.address),
       ne: shape(columns.ne),
       sources,
       id: -1,
     }
+  }
+
+  /** An address, or 0 where there is none; the top byte of a tagged pointer (arm64) is dropped. */
+  private address(column: number): number {
+    const address = this.row.number(column)
+    if (Number.isSafeInteger(address)) return Math.max(address, 0)
+    return Number((this.row.integer(column) ?? 0n) & ADDRESS_MASK)
   }
 
   /** Picks the origin from the first rows, so that one damaged timestamp cannot move everything. */

@@ -231,9 +231,9 @@ function readLayer(view: DataView, at: number): number {
   return layer === NO_LAYER ? -1 : layer
 }
 
-/** Addresses of user space fit 47 or 48 bits; the top byte of a tagged pointer (arm64) is dropped. */
+/** Addresses of user space fit 53 bits, as numbers do; the top byte of a tagged pointer (arm64) is dropped. */
 function readAddress(view: DataView, at: number): number {
-  return (view.getUint32(at + 4, true) & 0xffffff) * 2 ** 32 + view.getUint32(at, true)
+  return (view.getUint32(at + 4, true) & 0x1fffff) * 2 ** 32 + view.getUint32(at, true)
 }
 
 const decoder = new TextDecoder()

@@ -26,8 +26,9 @@ export class ArgMaker {
     return { key: this.names.id(key), ...value }
   }
 
+  /** An integer; one that a number does not hold exactly is written as a double. */
   int(key: string, value: number): ExtraArg {
-    return this.arg(key, { int: value })
+    return this.arg(key, Number.isSafeInteger(value) ? { int: value } : { double: value })
   }
 
   /** A text that is written as it is. */

@@ -84,7 +84,7 @@ export class Operators {
     if (tensor.ne) args.push(make.word('shape', formatShape(tensor.ne)))
     if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
     if (this.detail === 'full') args.push(...this.placeArgs('', tensor))
-    tensor.sources.forEach((id, i) => args.push(...this.sourceArgs(`src${i}`, tensors[id]!)))
+    for (const [i, id] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[id]!))
     args.push(...make.inferred(event.inferred | tensor.inferred))
     const set = make.set(args)
     this.argSets.set(key, set)

@@ -1,12 +1,11 @@
 import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
-import type { Names } from '../model/names.ts'
 import { Calls } from './calls.ts'
 import { Experts } from './experts.ts'
-import { ArgMaker, type Detail } from './labels.ts'
+import type { ArgMaker, Detail } from './labels.ts'
 import { Memory } from './memory.ts'
 import { Operators, type OpNaming } from './operators.ts'
 import { Counters, Cpus, Issues, Ranges } from './others.ts'
-import type { TrackTree } from './tracks.ts'
+import { rowName, type TrackTree } from './tracks.ts'
 
 /** How the timeline is drawn. */
 export interface TimelineOptions {
@@ -29,19 +28,16 @@ interface Rows {
 /** Puts the events of one input on tracks, in the order in which they come. */
 export class Timeline {
   private readonly tensors: TensorEvent[] = []
-  private readonly make: ArgMaker
   private rows!: Rows
   private lastNs = 0
 
-  /** `tree` and `make` are shared by all inputs of a trace. */
+  /** `tree` and `make` are shared by all inputs of a trace; `input` is this one's number, from 0. */
   constructor(
     private readonly tree: TrackTree,
-    names: Names,
+    private readonly make: ArgMaker,
     private readonly options: TimelineOptions,
-    make?: ArgMaker,
-  ) {
-    this.make = make ?? new ArgMaker(names)
-  }
+    private readonly input = 0,
+  ) {}
 
   /** Places a batch. The very first event is the input's. */
   add(batch: readonly TraceEvent[]): void {
@@ -96,7 +92,8 @@ export class Timeline {
     tree.writer.origin(clock, originNs)
     const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
-    const root = tree.add(0, { name: 'LLM run', description, rank: 0, kind: 'group' })
+    const name = rowName('LLM run', this.input)
+    const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     return {
       calls: new Calls(tree, root, make, detail),
       operators: new Operators(tree, root, tensors, make, detail, opNaming),

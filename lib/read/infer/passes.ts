@@ -58,6 +58,7 @@ const WARM_UP_TOKENS = 2
 /** The most expert ids a record can hold: warm-up runs all experts. */
 const EXPERTS_MAX = 16
 
+/** Operators, graphs and calls from operator starts. */
 export class Passes extends LookAhead<Sample> {
   private places = new Places([])
   private startsAtEmbedding = false
@@ -92,7 +93,7 @@ export class Passes extends LookAhead<Sample> {
   /** Two prompt tokens first of all, then another prompt (or all experts at work): that is llama.cpp's warm-up. */
   private isWarmUp(samples: readonly Sample[]): boolean {
     const first = samples[0]
-    if (!first || first.phase !== 'prefill' || tokensOf(first.node) !== WARM_UP_TOKENS) return false
+    if (first?.phase !== 'prefill' || tokensOf(first.node) !== WARM_UP_TOKENS) return false
     const second = samples.findIndex((sample, i) => i > 0 && this.beginsPass(sample, first.phase))
     const pass = second < 0 ? samples : samples.slice(0, second)
     return samples[second]?.phase === 'prefill' || pass.some((sample) => sample.experts?.length === EXPERTS_MAX)
@@ -177,7 +178,7 @@ export class Passes extends LookAhead<Sample> {
     const sources = node.sources.map((source) => {
       const placed = this.places.tensor(source, names, this.tensors)
       if (placed.isNew) this.tensors++
-      placed.events.forEach((event) => this.emit(event))
+      for (const event of placed.events) this.emit(event)
       return placed.id
     })
     node.id = this.tensors++

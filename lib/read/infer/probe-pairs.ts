@@ -74,6 +74,7 @@ const BACKENDS: Readonly<Record<string, string>> = {
   'c9bdb702-4936-4212-af35-a287d8c92920': 'RKNPU',
 }
 
+/** Operators, graphs and calls from start and end probes. */
 export class ProbePairs extends LookAhead<Probe> {
   private readonly workers = new Workers()
   private readonly running = new Map<number, Running>()

@@ -1,0 +1,34 @@
+/**
+ * Makes a fresh clone ready: installs what package-lock.json says, fetches trace_processor, and with --build compiles
+ * dist/. Does nothing where nothing is to do, so that every command can start with it.
+ */
+import { execFileSync } from 'node:child_process'
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+const timeOf = (path) => statSync(join(root, path), { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+const newestIn = (folder) =>
+  Math.max(...readdirSync(join(root, folder), { recursive: true }).map((name) => timeOf(join(folder, name))))
+
+const run = (command, ...args) => {
+  console.error(`> ${command} ${args.join(' ')}`)
+  execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] })
+}
+
+try {
+  if (timeOf('node_modules/.package-lock.json') < timeOf('package-lock.json'))
+    run('npm', 'ci', '--no-audit', '--no-fund')
+  execFileSync(process.execPath, ['scripts/vendor-trace-processor.mjs'], { cwd: root, stdio: ['ignore', 2, 2] })
+  const sources = Math.max(newestIn('lib'), newestIn('bin'), timeOf('tsup.config.ts'), timeOf('package.json'))
+  const built = Math.min(
+    ...['index.js', 'index.cjs', 'index.d.ts', 'ggml2perfetto.js'].map((file) => timeOf(`dist/${file}`)),
+  )
+  if (process.argv.includes('--build') && built < sources) run('npx', 'tsup', '--silent')
+} catch (error) {
+  console.error(`error: setting up failed: ${error.message}`)
+  process.exit(1)
+}

@@ -1,0 +1,189 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import ts from 'typescript'
+
+/**
+ * The house rules. Each test gathers lines like a compiler's (`path:line: what is wrong`) and wants none.
+ */
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const FILE_LINES_MAX = 400
+const FUNCTION_LINES_MAX = 70
+
+const filesIn = (folder: string, ending = '.ts') =>
+  (existsSync(join(ROOT, folder)) ? readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }) : [])
+    .map((name) => posix.join(folder, name.replaceAll('\\', '/')))
+    .filter((path) => path.endsWith(ending) && !path.includes('generated/'))
+
+const parse = (path: string) =>
+  ts.createSourceFile(path, readFileSync(join(ROOT, path), 'utf8'), ts.ScriptTarget.Latest, true)
+
+const LIB = filesIn('lib').map(parse)
+const ALL = [...LIB, ...[...filesIn('bin'), ...filesIn('test')].map(parse)]
+
+const place = (file: ts.SourceFile, node: ts.Node) =>
+  `${file.fileName}:${file.getLineAndCharacterOfPosition(node.getStart()).line + 1}`
+
+/** Every node of a file. */
+function* nodesOf(node: ts.Node): Generator<ts.Node> {
+  yield node
+  for (const child of node.getChildren()) yield* nodesOf(child)
+}
+
+/** What each file imports, as paths from the root; packages as they are named. */
+const importsOf = (file: ts.SourceFile) =>
+  file.statements
+    .filter((statement) => ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement))
+    .flatMap((statement) => {
+      const name = (statement.moduleSpecifier as ts.StringLiteral | undefined)?.text
+      if (name === undefined) return []
+      return [{ statement, target: name.startsWith('.') ? posix.join(posix.dirname(file.fileName), name) : name }]
+    })
+
+describe('size', () => {
+  const sized = [...ALL.map((file) => file.fileName), ...filesIn('scripts', '.mjs'), ...filesIn('native', '.c')]
+
+  test(`no file is longer than ${FILE_LINES_MAX} lines`, () => {
+    const long = sized
+      .map((path) => ({ path, lines: readFileSync(join(ROOT, path), 'utf8').split('\n').length - 1 }))
+      .filter(({ lines }) => lines > FILE_LINES_MAX)
+    expect(long).toEqual([])
+  })
+
+  test(`no function of lib or bin is longer than ${FUNCTION_LINES_MAX} lines`, () => {
+    const long: string[] = []
+    for (const file of ALL.filter(({ fileName }) => !fileName.startsWith('test/'))) {
+      for (const node of nodesOf(file)) {
+        if (!ts.isFunctionLike(node) || !('body' in node) || !node.body) continue
+        const text = node.getText().split('\n').length
+        if (text > FUNCTION_LINES_MAX) long.push(`${place(file, node)}: ${text} lines`)
+      }
+    }
+    expect(long).toEqual([])
+  })
+
+  test('no example is longer than 40 lines', () => {
+    const long = filesIn('examples', '.mjs').filter(
+      (path) => readFileSync(join(ROOT, path), 'utf8').split('\n').length > 41,
+    )
+    expect(long).toEqual([])
+  })
+})
+
+describe('who may import whom', () => {
+  /** Folder (or file) of lib → what it may import beside itself. */
+  const ARROWS: Readonly<Record<string, readonly string[]>> = {
+    'lib/errors.ts': [],
+    'lib/model': ['lib/errors.ts'],
+    'lib/input': ['lib/errors.ts'],
+    'lib/read': ['lib/input', 'lib/model', 'lib/errors.ts'],
+    'lib/write': ['lib/model', 'lib/generated', 'lib/errors.ts'],
+    'lib/timeline': ['lib/model', 'lib/write/writer.ts', 'lib/write/args.ts', 'lib/errors.ts'],
+    'lib/analyze': ['lib/model', 'lib/errors.ts'],
+    'lib/query': ['lib/generated'],
+    'lib/convert.ts': ['lib/analyze', 'lib/model', 'lib/read', 'lib/timeline', 'lib/write', 'lib/errors.ts'],
+    'lib/node': ['lib/convert.ts', 'lib/analyze', 'lib/query', 'lib/input', 'lib/errors.ts'],
+    'lib/index.ts': ['lib'],
+  }
+  const owner = (path: string) => Object.keys(ARROWS).find((key) => path === key || path.startsWith(`${key}/`))
+
+  test('lib keeps to the arrows of the architecture', () => {
+    const wrong: string[] = []
+    for (const file of LIB) {
+      const home = owner(file.fileName)
+      const allowed = home === undefined ? [] : [home, ...ARROWS[home]!]
+      for (const { statement, target } of importsOf(file)) {
+        if (!target.startsWith('lib/')) continue
+        const fits = allowed.some((path) => target === path || target.startsWith(`${path}/`))
+        if (!fits) wrong.push(`${place(file, statement)}: imports ${target}`)
+      }
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test('no input format imports another', () => {
+    const formats = filesIn('lib/read').filter((path) => /^lib\/read\/(?!index|format)[^/]+\.ts$/.test(path))
+    const wrong = LIB.filter((file) => file.fileName !== 'lib/read/index.ts').flatMap((file) =>
+      importsOf(file)
+        .filter(({ target }) => formats.includes(target))
+        .map(({ statement, target }) => `${place(file, statement)}: imports ${target}`),
+    )
+    expect(formats.length).toBeGreaterThan(1)
+    expect(wrong).toEqual([])
+  })
+
+  test('Node is imported in lib/node only, and bin imports lib/index.ts only', () => {
+    const wrong = ALL.flatMap((file) => {
+      const { fileName } = file
+      return importsOf(file)
+        .filter(({ target }) => {
+          if (fileName.startsWith('lib/')) return target.startsWith('node:') && !fileName.startsWith('lib/node/')
+          return fileName.startsWith('bin/') && target.startsWith('lib/') && target !== 'lib/index.ts'
+        })
+        .map(({ statement, target }) => `${place(file, statement)}: imports ${target}`)
+    })
+    expect(wrong).toEqual([])
+  })
+})
+
+describe('lib', () => {
+  test('neither prints nor looks at the process, and tests no class by instanceof', () => {
+    const wrong: string[] = []
+    for (const file of LIB) {
+      for (const node of nodesOf(file)) {
+        if (
+          ts.isIdentifier(node) &&
+          /^(console|process)$/.test(node.text) &&
+          !ts.isPropertyAccessExpression(node.parent)
+        ) {
+          wrong.push(`${place(file, node)}: ${node.text}`)
+        }
+        if (ts.isPropertyAccessExpression(node) && /^(console|process)$/.test(node.expression.getText())) {
+          wrong.push(`${place(file, node)}: ${node.getText()}`)
+        }
+        // Built-in classes within one realm (WebAssembly's errors) are fine; our own may exist twice.
+        if (node.kind === ts.SyntaxKind.InstanceOfKeyword) {
+          const right = (node.parent as ts.BinaryExpression).right.getText()
+          if (!/^(WebAssembly\.|RangeError$|Error$)/.test(right))
+            wrong.push(`${place(file, node)}: instanceof ${right}`)
+        }
+      }
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test('documents every export', () => {
+    const bare: string[] = []
+    for (const file of LIB.filter(({ fileName }) => fileName !== 'lib/index.ts')) {
+      for (const statement of file.statements) {
+        const isExported = ts.canHaveModifiers(statement)
+          ? ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)
+          : false
+        if (!isExported || ts.getJSDocCommentsAndTags(statement).length > 0) continue
+        if (isFormat(file, statement)) continue // its name, title and the picture at the file's head say it
+        bare.push(`${place(file, statement)}: ${statement.getText().split('\n')[0]}`)
+      }
+    }
+    expect(bare).toEqual([])
+  })
+
+  test('each file of lib/read exports one Format and nothing else', () => {
+    const readers = LIB.filter(({ fileName }) => /^lib\/read\/(?!index|format)[^/]+\.ts$/.test(fileName))
+    for (const file of readers) {
+      const exported = file.statements.filter((statement) =>
+        (ts.canHaveModifiers(statement) ? ts.getModifiers(statement) : [])?.some(
+          ({ kind }) => kind === ts.SyntaxKind.ExportKeyword,
+        ),
+      )
+      expect(`${file.fileName}: ${exported.length}`).toBe(`${file.fileName}: 1`)
+      expect(isFormat(file, exported[0]!)).toBe(true)
+    }
+  })
+})
+
+function isFormat(file: ts.SourceFile, statement: ts.Statement): boolean {
+  if (!file.fileName.startsWith('lib/read/') || !ts.isVariableStatement(statement)) return false
+  return statement.declarationList.declarations[0]?.type?.getText() === 'Format'
+}

@@ -1,0 +1,58 @@
+/**
+ * How fast logs become traces, beside how fast trace_processor loads the result, in one process.
+ *   node scripts/bench/convert.mjs [operators, default 500000] [detail, default shapes]
+ * The log is examples/moe.csv over and over, each time 40 ms later.
+ */
+import { readFileSync } from 'node:fs'
+import { convert, openTrace } from 'ggml2perfetto'
+
+const operators = Number(process.argv[2] ?? 500_000)
+const detail = process.argv[3] ?? 'shapes'
+const [header, ...rows] = readFileSync(new URL('../../examples/moe.csv', import.meta.url), 'utf8').trimEnd().split('\n')
+const parts = rows.map((row) => /^(\d+,)(\d+)(.*)$/.exec(row).slice(1))
+const PERIOD_NS = 40_000_000
+const operatorsPerRound = parts.filter(([, , rest]) => rest.startsWith(',20,')).length
+const rounds = Math.ceil(operators / operatorsPerRound)
+
+async function* log() {
+  yield Buffer.from(`${header}\n`)
+  for (let i = 0; i < rounds; i++) {
+    yield Buffer.from(parts.map(([index, ts, rest]) => `${index}${Number(ts) + i * PERIOD_NS}${rest}\n`).join(''))
+  }
+}
+
+const seconds = async (work) => {
+  const start = performance.now()
+  await work()
+  return (performance.now() - start) / 1e3
+}
+
+let logBytes = 0
+const making = await seconds(async () => {
+  for await (const chunk of log()) logBytes += chunk.length
+})
+
+const pieces = []
+let peakRss = 0
+const converting = await seconds(async () => {
+  for await (const piece of convert({ name: 'bench', source: log() }, { detail })) {
+    pieces.push(piece)
+    peakRss = Math.max(peakRss, process.memoryUsage().rss)
+  }
+})
+const traceBytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+
+let trace
+const loading = await seconds(async () => {
+  trace = await openTrace(Buffer.concat(pieces))
+})
+const [[slices, samples]] = trace.query('select (select count(*) from slice), (select count(*) from counter)').rows
+trace.close()
+
+const net = converting - making
+const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
+console.log(`log        ${mib(logBytes)}, ${rounds * operatorsPerRound} operators`)
+console.log(`trace      ${mib(traceBytes)}, ${slices} slices, ${samples} samples: ${(traceBytes / (slices + samples)).toFixed(1)} bytes each`)
+console.log(`convert    ${net.toFixed(2)} s: ${mib(logBytes / net)}/s, ${Math.round((rounds * operatorsPerRound) / net / 1e3)} k operators/s`)
+console.log(`load       ${loading.toFixed(2)} s in trace_processor: ${(loading / net).toFixed(1)} × the conversion`)
+console.log(`peak RSS   ${mib(peakRss)} while converting, the trace held in memory included`)

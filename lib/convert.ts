@@ -142,16 +142,16 @@ function isWithin(event: TraceEvent, [first, last]: readonly [number, number]): 
 function attributesOf(summaries: readonly Summary[]): Record<string, string | number> {
   const attributes: Record<string, string | number> = { generator: 'ggml2perfetto' }
   summaries.forEach((summary, i) => {
-    const prefix = summaries.length > 1 ? `input ${i}: ` : ''
+    const prefix = summaries.length > 1 ? `input_${i}.` : ''
     const { prefill, decode, warmUp } = summary.calls
     const issues = summary.issues.reduce((sum, { count }) => sum + count, 0)
     const facts = {
       format: summary.format,
       ...summary.attributes,
-      'warm-up calls': warmUp.calls,
-      'prefill calls': prefill.calls,
-      'prefill tokens': prefill.tokens,
-      'decode calls': decode.calls,
+      warmup_calls: warmUp.calls,
+      prefill_calls: prefill.calls,
+      prefill_tokens: prefill.tokens,
+      decode_calls: decode.calls,
       operators: summary.operators,
       workers: summary.workers,
       issues,

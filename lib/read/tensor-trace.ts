@@ -19,7 +19,8 @@
 import { ByteCursor } from '../input/byte-cursor.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Format, ReadContext } from './format.ts'
-import { type Node, Passes, type Sample, type Source } from './infer/passes.ts'
+import { type Node, Passes, type Sample } from './infer/passes.ts'
+import type { Source } from './infer/places.ts'
 import { pickOrigin, TimeGuard } from './infer/time-guard.ts'
 
 const RECORD_BYTES = 1024

@@ -89,7 +89,7 @@ export abstract class LookAhead<T extends Timed> {
     const { names, opTable } = this.context
     const { uses, attributes } = this.preview(records)
     this.ops = opTable ? givenOpNames(opTable, names) : inferOpNames(uses, names)
-    const about = { 'op numbers': this.ops.about, ...attributes }
+    const about = { op_numbers: this.ops.about, ...attributes }
     this.emit({ kind: 'input', format: this.format, clock: 'MONOTONIC', originNs: this.originNs, attributes: about })
     if (this.ops.problem) this.issue({ byte: 0 }, 'op table unclear', this.ops.problem, 0)
     for (const issue of early) this.emit(issue)

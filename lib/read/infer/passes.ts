@@ -2,24 +2,12 @@ import { Inferred, type Phase } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import type { ReadContext } from '../format.ts'
 import { LookAhead, type Preview } from './look-ahead.ts'
-import { Places } from './places.ts'
+import { Places, type Source } from './places.ts'
 
 /**
  * Makes operators, graphs and calls out of a log that has operator starts of worker 0 only: each operator lasts until
  * the next one starts, and a call begins where the graph starts over. The last operator of a call has no end.
  */
-
-/** A source as a record tells it. */
-export interface Source {
-  readonly name: string
-  /** As logged: the address of the data, or of the ggml_tensor struct. */
-  readonly pointer: number
-  readonly sizeBytes: number
-  readonly layer: number
-  readonly onDisk: boolean
-  /** Offset in the model file, or the buffer's id. */
-  readonly place: bigint
-}
 
 /** A distinct node: the same result from the same sources. */
 export interface Node {
@@ -84,7 +72,7 @@ export class Passes extends LookAhead<Sample> {
       uses: nodes.map(({ op, name, sources }) => ({ op, result: name, sources: sources.map((source) => source.name) })),
       attributes: {
         pointers: this.places.about,
-        'operator ends': 'inferred: the start of the next record; the last operator of a call has none',
+        operator_ends: 'inferred: the start of the next record; the last operator of a call has none',
         calls: 'inferred: from repeating graphs',
       },
     }

@@ -1,6 +1,17 @@
 import type { BufferUsage, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { Source } from './passes.ts'
+
+/** A source as a record tells it. */
+export interface Source {
+  readonly name: string
+  /** As logged: the address of the data, or of the ggml_tensor struct. */
+  readonly pointer: number
+  readonly sizeBytes: number
+  readonly layer: number
+  readonly onDisk: boolean
+  /** Offset in the model file, or the buffer's id. */
+  readonly place: bigint
+}
 
 /** What a source became. */
 interface Placed {

@@ -105,8 +105,8 @@ export class ProbePairs extends LookAhead<Probe> {
     return {
       uses: nodes.map((node) => ({ op: node.op, result: node.name, sources: [] })),
       attributes: {
-        'worker indices': 'inferred: worker 0 runs the graph, the others are the threads active beside it',
-        'barrier waits': 'inferred: the gaps between operators of a thread; operators without a probe hide in them',
+        worker_indices: 'inferred: worker 0 runs the graph, the others are the threads active beside it',
+        barrier_waits: 'inferred: the gaps between operators of a thread; operators without a probe hide in them',
       },
     }
   }

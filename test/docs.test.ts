@@ -1,0 +1,78 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import { convert, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
+
+/** What README and docs promise is run: the programs, the command with its output, the SQL. */
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+const blocks = (text: string, language: string) =>
+  [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1]!)
+
+const node = (args: string[], cwd = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))) =>
+  execFileSync(process.execPath, args, { cwd, encoding: 'utf8' })
+
+describe('README', () => {
+  const readme = read('README.md')
+
+  test('its first command prints what it says', () => {
+    const [block] = blocks(readme, 'console')
+    const [command, ...output] = block!.trimEnd().split('\n')
+    const log = join(ROOT, 'examples/moe.csv')
+    expect(command).toBe('$ ggml2perfetto examples/moe.csv')
+    const printed = node([join(ROOT, 'dist/ggml2perfetto.js'), log]).replaceAll(log, 'examples/moe.csv')
+    expect(printed.trimEnd().split('\n')).toEqual(output)
+  })
+
+  test('its program runs', () => {
+    const [program] = blocks(readme, 'js')
+    const file = join(ROOT, 'examples', `readme-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
+    const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+    writeFileSync(file, program!.replace("'run.bin'", `'${join(ROOT, 'examples/moe.csv')}'`))
+    try {
+      expect(node([file], folder)).toContain('TTFT 26.109682 ms')
+    } finally {
+      execFileSync('rm', [file])
+    }
+  })
+
+  test('its links lead somewhere', () => {
+    const targets = [...readme.matchAll(/\]\(([^)]+)\)/g)]
+      .map((match) => match[1]!)
+      .filter((target) => !target.includes(':'))
+    expect(targets.filter((target) => !existsSync(join(ROOT, target)))).toEqual([])
+    expect(targets.length).toBeGreaterThan(1)
+  })
+})
+
+describe('docs/tracks.md', () => {
+  const logs = ['examples/moe.csv', 'test/fixtures/tensor-trace/moe-2threads.bin.gz']
+  const traces = new Map<string, OpenTrace>()
+
+  test.each(blocks(read('docs/tracks.md'), 'sql'))('query %#: %s', async (sql) => {
+    let found = 0
+    for (const log of logs) {
+      if (!traces.has(log)) traces.set(log, await openTrace(convert(inputOf(join(ROOT, log)))))
+      found += traces.get(log)!.query(sql).rows.length
+    }
+    expect(found).toBeGreaterThan(0)
+  })
+})
+
+describe('examples', () => {
+  const examples = readdirSync(join(ROOT, 'examples')).filter(
+    (name) => name.endsWith('.mjs') && !name.includes('.tmp.'),
+  )
+
+  test.each(examples)('%s runs and prints', (name) => {
+    expect(node([join(ROOT, 'examples', name), join(ROOT, 'examples/moe.csv')])).toMatch(/MUL_MAT/)
+  })
+
+  test('the library loads as CommonJS, too', () => {
+    const script = `require('ggml2perfetto').summarizeFile('${join(ROOT, 'examples/moe.csv')}').then((s) => console.log(s.operators))`
+    expect(node(['-e', script], ROOT)).toBe('2664\n')
+  })
+})

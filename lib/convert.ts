@@ -95,8 +95,10 @@ export async function* eventsOf(
   const { name, source } = input
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
   try {
+    let format = ''
     for await (const batch of readEvents(chunksOf(source), { names, from: options.from, opTable, input: name })) {
-      if (options.strict) stopAtIssue(batch)
+      if (batch[0]?.kind === 'input') format = batch[0].format
+      if (options.strict) stopAtIssue(batch, format)
       yield batch
     }
   } catch (error) {
@@ -117,10 +119,11 @@ function findOpTable(table: string | readonly string[]): OpTable {
   throw new UsageError(`no op table is called "${table}"; known ones:\n${list}`)
 }
 
-function stopAtIssue(batch: readonly TraceEvent[]): void {
+function stopAtIssue(batch: readonly TraceEvent[], format: string): void {
   for (const event of batch) {
     if (event.kind === 'issue') {
-      throw new FormatError('strict', event.at, 'no issues', `${event.title}: ${event.detail}`)
+      const hint = `${event.detail}; without strict, reading goes on`
+      throw new FormatError(format, event.at, 'no issues (strict)', event.title, hint)
     }
   }
 }

@@ -19,9 +19,12 @@ export interface Summary {
   readonly durationNs: number
   /** `llama_decode` calls by phase, and the tokens that they took in. */
   readonly calls: Readonly<Record<'warmUp' | 'prefill' | 'decode', { readonly calls: number; readonly tokens: number }>>
-  /** Time to first token: start of the first call to the end of the last prefill call; warm-up excluded. */
+  /**
+   * Time to first token: start of the first call to the end of the last prefill call before a decode (a long prompt
+   * takes several); warm-up excluded. A log of several turns has further prefills: they do not count.
+   */
   readonly ttftNs: number | undefined
-  /** Time per output token: from the end of the last prefill to the end of the last decode, per decode call. */
+  /** Time per output token: mean time from the end of the call before to the end of a decode call. */
   readonly tpotNs: number | undefined
   /** Executions, over all workers. */
   readonly operators: number
@@ -53,6 +56,11 @@ export class Summarizer {
   private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
   private firstNs = Infinity
   private lastNs = -Infinity
+  private firstCallNs: number | undefined
+  private lastCallEndNs: number | undefined
+  private firstTokenNs: number | undefined
+  private decodingNs = 0
+  private timedDecodes = 0
   private operators = 0
   private graphs = 0
   private withExperts = 0
@@ -68,15 +76,16 @@ export class Summarizer {
     const { input, calls, lastNs, operators, graphs, withExperts, endsAreOpen } = this
     const firstNs = Number.isFinite(this.firstNs) ? this.firstNs : 0
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
-    const { prefill, decode } = calls
+    const { firstCallNs, firstTokenNs } = this
+    const hasPrefill = firstCallNs !== undefined && firstTokenNs !== undefined
     return {
       format: input.format,
       clock: input.clock,
       startNs: input.originNs + BigInt(firstNs),
       durationNs: Math.max(0, lastNs - firstNs),
       calls,
-      ttftNs: prefill.calls > 0 ? prefill.lastEndNs - prefill.firstStartNs : undefined,
-      tpotNs: prefill.calls > 0 && decode.calls > 0 ? (decode.lastEndNs - prefill.lastEndNs) / decode.calls : undefined,
+      ttftNs: hasPrefill ? firstTokenNs - firstCallNs : undefined,
+      tpotNs: this.timedDecodes > 0 ? this.decodingNs / this.timedDecodes : undefined,
       operators,
       graphs,
       workers: this.workers.size,
@@ -131,11 +140,21 @@ export class Summarizer {
     const calls = this.calls[phase === 'warm-up' ? 'warmUp' : phase]
     calls.calls++
     calls.tokens += Math.max(tokens, 0)
-    calls.firstStartNs = Math.min(calls.firstStartNs, startNs)
-    calls.lastEndNs = Math.max(calls.lastEndNs, endNs)
+    if (phase !== 'warm-up') this.timeCall(phase, startNs, endNs)
     this.threads.add(tid)
     this.endsAreOpen ||= (event.inferred & Inferred.NoEnd) !== 0
     this.extend(startNs, endNs)
+  }
+
+  private timeCall(phase: 'prefill' | 'decode', startNs: number, endNs: number): void {
+    this.firstCallNs ??= startNs
+    if (phase === 'prefill') {
+      if (this.calls.decode.calls === 0) this.firstTokenNs = endNs
+    } else if (this.lastCallEndNs !== undefined) {
+      this.timedDecodes++
+      this.decodingNs += Math.max(0, endNs - this.lastCallEndNs)
+    }
+    this.lastCallEndNs = Math.max(this.lastCallEndNs ?? endNs, endNs)
   }
 
   private extend(startNs: number, endNs: number): void {
@@ -145,5 +164,5 @@ export class Summarizer {
 }
 
 function newCalls() {
-  return { calls: 0, tokens: 0, firstStartNs: Infinity, lastEndNs: -Infinity }
+  return { calls: 0, tokens: 0 }
 }

@@ -1,5 +1,5 @@
-/** Called with what went wrong when a compressed input ends or breaks early. */
-export type OnBroken = (detail: string) => void
+/** Called with what went wrong when a compressed input ends or breaks early, after so many decompressed bytes. */
+export type OnBroken = (detail: string, bytes: number) => void
 
 /**
  * Passes chunks on, decompressed where the input starts with gzip's magic bytes. A broken or cut gzip stream ends
@@ -68,15 +68,17 @@ async function* inflate(source: AsyncGenerator<Uint8Array>, onBroken: OnBroken):
     },
   })
   const reader = compressed.pipeThrough(new DecompressionStream('gzip')).getReader()
+  let bytes = 0
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
+      bytes += value.length
       yield value
     }
   } catch (error) {
     if (sourceError !== undefined) throw sourceError
-    onBroken(error instanceof Error ? error.message : String(error))
+    onBroken(error instanceof Error ? error.message : String(error), bytes)
   } finally {
     await reader.cancel().catch(() => undefined)
   }

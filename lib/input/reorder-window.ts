@@ -21,11 +21,22 @@ export class ReorderWindow<T extends Timed> {
   /** Takes a record in; returns the earliest one once more than `size` wait. */
   push(record: T): T | undefined {
     const held = this.held
-    let slot = held.length
-    while (slot > this.head && held[slot - 1]!.atNs > record.atNs) slot--
-    if (slot === held.length) held.push(record)
-    else held.splice(slot, 0, record)
+    const last = held[held.length - 1]
+    if (!last || last.atNs <= record.atNs || held.length === this.head) held.push(record)
+    else held.splice(this.slotAfter(record.atNs), 0, record)
     return held.length - this.head > this.size ? this.shift() : undefined
+  }
+
+  /** Where a record of this time belongs: behind all that are not later. */
+  private slotAfter(atNs: number): number {
+    let low = this.head
+    let high = this.held.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.held[middle]!.atNs <= atNs) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 
   /** The earliest record, or undefined when none is left. */

@@ -18,6 +18,12 @@ const REASONS: Readonly<Record<string, string>> = {
   EFBIG: 'file too large',
   ENOTDIR: 'a part of the path is not a directory',
   EIO: 'input/output error',
+  ENAMETOOLONG: 'the name is too long',
+  ELOOP: 'too many symbolic links',
+  EMFILE: 'too many open files',
+  ENFILE: 'too many open files',
+  ENXIO: 'no such device or address',
+  EPIPE: 'the reader of the pipe is gone',
 }
 
 /** The error of a failed file operation, in words; errors of another kind are returned as they are. */
@@ -71,17 +77,19 @@ export function removeUnfinished(): void {
 
 /**
  * Writes a file that appears under its name only when it is complete: pieces go to a temporary file beside it, which
- * is renamed at the end. On any error the temporary file is removed and an older file stays as it was. Returns what
- * `pieces` returns and the bytes written. Throws UsageError if it cannot be written, and what `pieces` throws.
+ * is renamed at the end. On any error the temporary file is removed and an older file stays as it was. Devices and
+ * pipes (`/dev/null`) are written straight, not replaced. Returns what `pieces` returns and the bytes written. Throws
+ * UsageError if it cannot be written, and what `pieces` throws.
  */
 export async function writeFileWhole<R>(
   path: string,
   pieces: AsyncGenerator<Uint8Array, R>,
 ): Promise<{ result: R; bytes: number }> {
-  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(4).toString('hex')}.tmp`)
+  const straight = await isDeviceOrPipe(path)
+  const temporary = straight ? path : join(dirname(path), `.${basename(path)}.${randomBytes(4).toString('hex')}.tmp`)
   const failed = (error: unknown) => explainFileError(path, 'write', error)
-  unfinished.add(temporary)
-  const file = await open(temporary, 'wx').catch((error) => {
+  if (!straight) unfinished.add(temporary)
+  const file = await open(temporary, straight ? 'w' : 'wx').catch((error) => {
     unfinished.delete(temporary)
     throw failed(error)
   })
@@ -93,14 +101,19 @@ export async function writeFileWhole<R>(
       await file.writeFile(next.value).catch((error) => Promise.reject(failed(error)))
     }
     await file.close().catch((error) => Promise.reject(failed(error)))
-    await rename(temporary, path).catch((error) => Promise.reject(failed(error)))
+    if (!straight) await rename(temporary, path).catch((error) => Promise.reject(failed(error)))
     return { result: next.value, bytes }
   } catch (error) {
     await pieces.return(undefined as R).catch(() => undefined)
     await file.close().catch(() => undefined)
-    await unlink(temporary).catch(() => undefined)
+    if (!straight) await unlink(temporary).catch(() => undefined)
     throw error
   } finally {
     unfinished.delete(temporary)
   }
+}
+
+async function isDeviceOrPipe(path: string): Promise<boolean> {
+  const stats = await stat(path).catch(() => undefined)
+  return stats !== undefined && !stats.isFile() && !stats.isDirectory()
 }

@@ -25,9 +25,9 @@ export async function* readEvents(
   source: AsyncIterable<Uint8Array>,
   options: ReadOptions,
 ): AsyncGenerator<TraceEvent[], void> {
-  let broken: string | undefined
-  const plain = gunzip(source, (detail) => {
-    broken = detail
+  let broken: { readonly detail: string; readonly byte: number } | undefined
+  const plain = gunzip(source, (detail, byte) => {
+    broken = { detail, byte }
   })
   const { head, rest } = await peek(plain, HEAD_BYTES)
   try {
@@ -37,7 +37,7 @@ export async function* readEvents(
       for (const event of batch) if ('startNs' in event) lastNs = event.startNs
       yield batch
     }
-    if (broken !== undefined) yield [brokenGzip(broken, lastNs)]
+    if (broken !== undefined) yield [brokenGzip(broken.detail, broken.byte, lastNs)]
   } finally {
     await rest.return(undefined)
   }
@@ -76,12 +76,12 @@ function describeBytes(head: Uint8Array): string {
   return `${hex}  "${text}"`
 }
 
-function brokenGzip(reason: string, atNs: number): TraceEvent {
+function brokenGzip(reason: string, byte: number, atNs: number): TraceEvent {
   return {
     kind: 'issue',
     title: 'broken gzip stream',
     detail: `${reason}; what came before was read`,
-    at: { byte: 0 },
+    at: { byte },
     atNs,
   }
 }

@@ -1,5 +1,5 @@
 import type { OperatorEvent, TensorEvent } from '../model/events.ts'
-import type { ArgMaker } from './labels.ts'
+import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
 interface Choice {
@@ -20,6 +20,7 @@ export class Experts {
     root: number,
     private readonly tensors: readonly TensorEvent[],
     private readonly make: ArgMaker,
+    private readonly detail: Detail,
   ) {
     const description =
       'Which experts the router of each layer chose (as far as logged: the first token of the batch). A slice spans the ' +
@@ -54,7 +55,8 @@ export class Experts {
     const { make } = this
     const extra = [make.text('experts', experts.join(',')), make.int('operators', operators)]
     if (call >= 0) extra.push(make.int('token', call))
-    lanes.place(startNs, endNs, { name: `experts ${experts.join(' ')}`, category: 'expert', extra })
+    const shown = this.detail === 'names' ? undefined : extra
+    lanes.place(startNs, endNs, { name: `experts ${experts.join(' ')}`, category: 'expert', extra: shown })
   }
 
   private addLayer(layer: number): Lanes {

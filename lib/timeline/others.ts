@@ -114,10 +114,12 @@ export class Cpus {
   }
 }
 
-/** The Issues row: what was wrong with the input, where it happened. */
+/** The Issues row: what was wrong with the input, where it happened; 1 ns apart where at once, or they would nest. */
 export class Issues {
   private track = 0
   private count = 0
+  private previousNs = NaN
+  private atOnce = 0
 
   constructor(
     private readonly tree: TrackTree,
@@ -132,12 +134,14 @@ export class Issues {
       const description = `Losses and bad records, at the place in time where they happened (the first ${ISSUES_SHOWN_MAX}).`
       this.track = this.tree.add(this.root, { name: 'Issues', description, rank: 9 * 16 })
     }
+    this.atOnce = atNs === this.previousNs ? this.atOnce + 1 : 0
+    this.previousNs = atNs
     const { make } = this
     const where = [make.int('byte', at.byte), ...(at.line === undefined ? [] : [make.int('line', at.line)])]
     const label: Label =
       shown > ISSUES_SHOWN_MAX
         ? { name: 'further issues are not shown', category: 'issue' }
         : { name: make.names.id(title), category: 'issue', extra: [make.text('detail', detail), ...where] }
-    this.tree.writer.instant(this.track, atNs, label)
+    this.tree.writer.instant(this.track, atNs + this.atOnce, label)
   }
 }

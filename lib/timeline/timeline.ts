@@ -98,7 +98,7 @@ export class Timeline {
       calls: new Calls(tree, root, make, detail),
       operators: new Operators(tree, root, tensors, make, detail, opNaming),
       memory: new Memory(tree, root, tensors),
-      experts: new Experts(tree, root, tensors, make),
+      experts: new Experts(tree, root, tensors, make, detail),
       counters: new Counters(tree, root, make),
       ranges: new Ranges(tree, root),
       cpus: new Cpus(tree, root, make),

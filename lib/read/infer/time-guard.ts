@@ -1,5 +1,7 @@
 /** A record further than this from its neighbours is damaged. One day, in ns. */
 const JUMP_NS_MAX = 86_400e9
+/** No clock has come so far (146 years), and Perfetto's timestamps end at twice that. */
+const STAMP_END = 1n << 62n
 
 /** Tells damaged timestamps from sound ones, so that one flipped bit does not stretch a trace over centuries. */
 export class TimeGuard {
@@ -10,7 +12,8 @@ export class TimeGuard {
   /** Why `atNs` cannot be believed, or undefined. Two in a row that are near each other are believed. */
   doubt(atNs: number): string | undefined {
     const near = (other: number) => Math.abs(atNs - other) <= JUMP_NS_MAX
-    if (near(this.lastNs) || (this.doubtedNs !== undefined && near(this.doubtedNs))) {
+    const isExact = Number.isSafeInteger(atNs)
+    if (isExact && (near(this.lastNs) || (this.doubtedNs !== undefined && near(this.doubtedNs)))) {
       this.lastNs = atNs
       this.doubtedNs = undefined
       return undefined
@@ -21,7 +24,8 @@ export class TimeGuard {
 }
 
 /** The origin of a log: the first of its first timestamps that another of them is near to. Absolute nanoseconds. */
-export function pickOrigin(stamps: readonly bigint[]): bigint {
+export function pickOrigin(seen: readonly bigint[]): bigint {
+  const stamps = seen.filter((stamp) => stamp < STAMP_END)
   const near = (a: bigint, b: bigint) => a > 0n && b > 0n && Math.abs(Number(a - b)) <= JUMP_NS_MAX
   const agreed = stamps.find((stamp, i) => stamps.some((other, j) => i !== j && near(stamp, other)))
   return agreed ?? stamps[0] ?? 0n

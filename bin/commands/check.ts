@@ -1,0 +1,57 @@
+import type { ArgumentsCamelCase, CommandModule } from 'yargs'
+import { type CheckResult, checkTrace, UsageError } from '../../lib/index.ts'
+import { openInput, readWhole } from '../inputs.ts'
+import { aligned, note, print } from '../terminal.ts'
+import { count, plural, size } from '../units.ts'
+
+interface Arguments {
+  trace: string
+}
+
+/** `ggml2perfetto check <trace>` */
+export const checkCommand: CommandModule<object, Arguments> = {
+  command: 'check <trace>',
+  describe: 'Check a trace: is it complete, and does Perfetto import it without errors? (exit code 1 if not)',
+  builder: (yargs) =>
+    yargs
+      .positional('trace', {
+        type: 'string',
+        demandOption: true,
+        describe: "Perfetto trace, gzip'ed or not, written by whatever tool; - for stdin",
+      })
+      .example('$0 check run.csv.pftrace', 'walks the packets, then loads it in trace_processor'),
+  handler,
+}
+
+async function handler({ trace }: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { name, kind, source } = await openInput(trace)
+  const bytes = trace === '-' ? await readWhole(source) : undefined
+  await source.return(undefined)
+  if (kind === 'log') {
+    throw new UsageError(`${name}: is a log, not a trace\nhint: convert it first: ggml2perfetto ${name}`)
+  }
+  const result = await checkTrace(bytes ?? trace)
+  const report = describe(name, result)
+  if (report.isSound) return print(report.text)
+  process.exitCode = 1
+  await note(report.text)
+}
+
+function describe(name: string, { walk, problems }: CheckResult): { isSound: boolean; text: string } {
+  const { packets, bytes, problem } = walk
+  const read = `${plural(packets, 'packet')}, ${size(bytes)}`
+  if (problem?.kind === 'garbage' && packets === 0) {
+    return { isSound: false, text: `error: ${name}: not a Perfetto trace (protobuf): ${problem.message}` }
+  }
+  if (problem) return { isSound: false, text: `error: ${name}: ${problem.kind} after ${read}: ${problem.message}` }
+  if (problems.length === 0) {
+    return { isSound: true, text: `${name}: ${read}: complete; trace_processor imports it without errors` }
+  }
+  const lines = aligned(
+    problems.map(({ name, idx, severity, value, description }) => {
+      const which = idx === null ? name : `${name}[${idx}]`
+      return [`${which} (${severity})`, `${count(value)} ×  ${description.replace(/\s+/g, ' ').trim()}`]
+    }),
+  )
+  return { isSound: false, text: [`error: ${name}: ${read}: complete, but on import:`, ...lines].join('\n') }
+}

@@ -1,0 +1,160 @@
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { convert, type Input, type Summary, UsageError } from '../../lib/index.ts'
+import { defaultOutput, inputName, openInput } from '../inputs.ts'
+import { once, oneOf, parseTokens, READING, readOpTable } from '../options.ts'
+import { checkOutput, writeTrace } from '../output.ts'
+import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
+import { describeLog, issueCount } from '../summary.ts'
+import { note, print } from '../terminal.ts'
+import { plural, size } from '../units.ts'
+
+const OPTIONS = {
+  output: {
+    alias: 'o',
+    type: 'string',
+    requiresArg: true,
+    coerce: once('--output'),
+    defaultDescription: '<first input>.pftrace in this folder',
+    describe: 'Trace to write, - for stdout; an older one is replaced',
+  },
+  detail: {
+    type: 'string',
+    requiresArg: true,
+    default: 'shapes',
+    coerce: oneOf('--detail', ['names', 'shapes', 'full']),
+    describe: 'Arguments on ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
+  },
+  'op-name': {
+    type: 'string',
+    requiresArg: true,
+    default: 'role',
+    coerce: oneOf('--op-name', ['role', 'op', 'tensor']),
+    describe: 'Ops are called: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
+  },
+  tokens: {
+    type: 'string',
+    requiresArg: true,
+    coerce: (value: string | undefined) => {
+      const text = once('--tokens')(value)
+      return text === undefined ? undefined : parseTokens(text)
+    },
+    defaultDescription: 'all',
+    describe: 'Only these llama_decode calls: 3..5 (both included), 7, or 2..; 0 is the prefill',
+  },
+  ...READING,
+  strict: { type: 'boolean', default: false, describe: 'Stop at the first issue in a log, and write no trace' },
+  quiet: {
+    alias: 'q',
+    type: 'boolean',
+    default: false,
+    describe: 'No progress bar, no summary; issues are still told',
+  },
+} as const
+
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  inputs: string[]
+}
+
+/** `ggml2perfetto <inputs…>` */
+export const convertCommand: CommandModule<object, Arguments> = {
+  command: ['convert <inputs..>', '$0'],
+  describe: 'Convert logs to one Perfetto trace (the default command)',
+  builder: (yargs) =>
+    yargs
+      .positional('inputs', {
+        type: 'string',
+        array: true,
+        demandOption: true,
+        describe: "Logs of one run, gzip'ed or not, on one clock; - for stdin",
+      })
+      .options(OPTIONS)
+      .example('$0 run.csv', 'writes run.csv.pftrace: open it at https://ui.perfetto.dev')
+      .example('$0 run.bin --tokens 3..5 --detail full -o small.pftrace', 'three decode steps, with all arguments')
+      .example('adb shell cat /data/run.csv | $0 - -o - | gzip > run.pftrace.gz', 'through pipes'),
+  handler,
+}
+
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { inputs, tokens, quiet } = args
+  if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
+  const opTable = await readOpTable(args.opTable)
+  const total = await totalSize(inputs)
+  const output = args.output ?? defaultOutput(inputs[0]!)
+  await checkOutput(output, inputs)
+  if (process.stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
+
+  const progress = quiet || !process.stderr.isTTY ? SILENT : progressBar(total)
+  try {
+    const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
+    const { from, detail, opName, strict } = args
+    const trace = within(tokens, convert(logs, { from, opTable, detail, opName, tokens, strict }))
+    const { result, bytes } = await writeTrace(output, trace, progress.stop)
+    progress.stop()
+    await tell(args, output, result, bytes)
+  } finally {
+    progress.stop()
+  }
+}
+
+function logOf(path: string, onRead: ReturnType<Progress['onRead']>): Input {
+  return { name: inputName(path), source: readLog(path, onRead) }
+}
+
+async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGenerator<Uint8Array> {
+  const { name, kind, source } = await openInput(path, onRead)
+  try {
+    if (kind === 'trace') {
+      throw new UsageError(
+        `${name}: is a Perfetto trace already, there is nothing to convert\n` +
+          `hint: open it at https://ui.perfetto.dev, or: ggml2perfetto query ${name} "<SQL>"`,
+      )
+    }
+    yield* source
+  } finally {
+    await source.return(undefined)
+  }
+}
+
+/** Passes a trace on. Throws UsageError at its end if no call of the logs lies within `tokens`. */
+async function* within(
+  tokens: readonly [number, number] | undefined,
+  trace: AsyncGenerator<Uint8Array, Summary[]>,
+): AsyncGenerator<Uint8Array, Summary[]> {
+  const summaries = yield* trace
+  const calls = Math.max(...summaries.map(({ calls: { prefill, decode } }) => prefill.calls + decode.calls))
+  if (!tokens || tokens[0] < calls) return summaries
+  const known = calls === 0 ? 'no calls' : `the calls 0..${calls - 1}`
+  throw new UsageError(`--tokens ${rangeText(tokens)}: nothing to convert, the log has ${known}`)
+}
+
+function rangeText([first, last]: readonly [number, number]): string {
+  return first === last ? `${first}` : `${first}..${Number.isFinite(last) ? last : ''}`
+}
+
+/** The summary: beside the trace on stdout there is only stderr to print it to. */
+async function tell(args: Arguments, output: string, summaries: readonly Summary[], bytes: number): Promise<void> {
+  const { inputs, tokens, quiet } = args
+  const issues = summaries.reduce((sum, summary) => sum + issueCount(summary), 0)
+  if (quiet) {
+    if (issues > 0)
+      await note(`warning: ${inputs.map(inputName).join(', ')}: ${plural(issues, 'issue')}, on the Issues track`)
+    return
+  }
+  const lines = summaries.flatMap((summary, i) => describeLog(inputName(inputs[i]!), summary))
+  if (issues > 0) lines.push('  the Issues track shows where')
+  if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
+  if (output === '-') return note(lines.join('\n'))
+  lines.push(`wrote ${output} (${size(bytes)}): open it at https://ui.perfetto.dev`, `next: ${nextCommand(output)}`)
+  return print(lines.join('\n'))
+}
+
+function nextCommand(trace: string): string {
+  const sql = "select name, sum(dur)/1e6 as ms from slice where category='operator' group by 1 order by 2 desc limit 10"
+  return `ggml2perfetto query ${quoted(trace)} "${sql}"`
+}
+
+/** A path as a shell takes it. */
+function quoted(path: string): string {
+  if (path.startsWith('-')) return quoted(`./${path}`)
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,104 @@
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { FORMATS, type Summary, summarize, UsageError } from '../../lib/index.ts'
+import { openInput } from '../inputs.ts'
+import { READING, readOpTable } from '../options.ts'
+import { describeCalls, describeIssues, describeRate, OPEN_ENDS } from '../summary.ts'
+import { aligned, print } from '../terminal.ts'
+import { count, duration, percent, plural } from '../units.ts'
+
+const OPTIONS = {
+  json: { type: 'boolean', default: false, describe: 'Print the summary as JSON; times in ns, startNs as a string' },
+  ...READING,
+} as const
+
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  input: string
+}
+
+/** `ggml2perfetto info <log>` */
+export const infoCommand: CommandModule<object, Arguments> = {
+  command: 'info <input>',
+  describe: 'Tell what is in a log: calls, TTFT, TPOT, workers, ops by time, issues',
+  builder: (yargs) =>
+    yargs
+      .positional('input', { type: 'string', demandOption: true, describe: "Log, gzip'ed or not; - for stdin" })
+      .options(OPTIONS)
+      .example('$0 info run.csv', 'for people')
+      .example('$0 info run.csv --json | jq .tpotNs', 'for scripts'),
+  handler,
+}
+
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const opTable = await readOpTable(args.opTable)
+  const { name, kind, source } = await openInput(args.input)
+  if (kind === 'trace') {
+    await source.return(undefined)
+    throw new UsageError(
+      `${name}: is a Perfetto trace, not a log\n` +
+        `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
+    )
+  }
+  const summary = await summarize({ name, source }, { from: args.from, opTable })
+  await print(args.json ? toJson(summary) : describe(name, summary).join('\n'))
+}
+
+/** BigInts become texts of decimal digits. */
+function toJson(summary: Summary): string {
+  return JSON.stringify(summary, (_, value) => (typeof value === 'bigint' ? String(value) : value), 2)
+}
+
+function describe(name: string, summary: Summary): string[] {
+  const { issues, attributes } = summary
+  const lines = [name, ...aligned(factsOf(summary))]
+  if (summary.ops.length > 0) lines.push('', ...opLines(summary))
+  const read = Object.entries(attributes).map(([key, value]) => [key.replaceAll('_', ' '), String(value)] as const)
+  if (read.length > 0) lines.push('', 'how it was read', ...aligned(read))
+  lines.push('', issues.length === 0 ? 'no losses' : 'issues', ...describeIssues(summary).map((line) => `  ${line}`))
+  return lines
+}
+
+function factsOf(summary: Summary): [string, string][] {
+  const { format, clock, startNs, durationNs, ttftNs, tpotNs, withExperts, threads } = summary
+  const title = FORMATS.find(({ name }) => name === format)?.title
+  const facts: [string, string][] = [
+    ['format', title === undefined ? format : `${format} (${title})`],
+    ['clock', `CLOCK_${clock}, from ${startNs} ns`],
+    ['duration', duration(durationNs)],
+    ['calls', describeCalls(summary)],
+  ]
+  if (ttftNs !== undefined) facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call`])
+  if (tpotNs !== undefined)
+    facts.push(['TPOT', [`${duration(tpotNs)} per decode call`, describeRate(summary)].join(' · ')])
+  if (summary.endsAreOpen) facts.push(['', OPEN_ENDS])
+  facts.push(['workers', `${count(summary.workers)}, on ${plural(threads, 'thread')}`])
+  facts.push(['graphs', count(summary.graphs)], ['layers', count(summary.layers)])
+  facts.push(['operators', count(summary.operators)])
+  if (withExperts > 0) facts.push(['experts', `ids on ${plural(withExperts, 'operator')}`])
+  return facts
+}
+
+/** Ops with the most compute time; the rest in one row. */
+function opLines({ ops, operators }: Summary): string[] {
+  const shown = ops.length > 13 ? ops.slice(0, 12) : ops
+  const rest = ops.slice(shown.length)
+  const total = ops.reduce((sum, { timeNs }) => sum + timeNs, 0)
+  const row = (op: string, timeNs: number, times: number) => [
+    op,
+    duration(timeNs),
+    percent(total === 0 ? 0 : timeNs / total),
+    count(times),
+  ]
+  const cells = [
+    ['op', 'time', 'share', 'count'],
+    ...shown.map(({ op, timeNs, count }) => row(op || '(unnamed)', timeNs, count)),
+  ]
+  if (rest.length > 0) {
+    const sum = (key: 'timeNs' | 'count') => rest.reduce((sum, op) => sum + op[key], 0)
+    cells.push(row(`${rest.length} other ops`, sum('timeNs'), sum('count')))
+  }
+  cells.push(row('all workers', total, operators))
+  const widths = cells[0]!.map((_, i) => Math.max(...cells.map((row) => row[i]!.length)))
+  return cells.map(
+    (row) => `  ${row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('   ')}`,
+  )
+}

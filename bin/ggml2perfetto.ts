@@ -1,0 +1,116 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import yargs from 'yargs'
+import { hideBin } from 'yargs/helpers'
+import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
+import { checkCommand } from './commands/check.ts'
+import { convertCommand } from './commands/convert.ts'
+import { infoCommand } from './commands/info.ts'
+import { queryCommand } from './commands/query.ts'
+import { note, print, systemReason } from './terminal.ts'
+
+const { version, bugs } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+
+const EPILOGUE = `Words, as llama.cpp uses them:
+  token    one llama_decode call; numbered from 0, the prefill (a run's warm-up call is not counted)
+  prefill  calls that take in the prompt       decode  calls that make one token each
+  TTFT     time to first token: start of the first call to the end of the last prefill call
+  TPOT     time per output token: from there to the end of the last decode call, per call
+  graph    one ggml graph compute              op      a node of it, such as MUL_MAT
+  worker   a thread of ggml's pool; all workers share each op, then wait for each other (barrier)
+
+Exit code 0: done (a damaged log is read as far as it goes, and its issues are told); 1: an error.`
+
+/** Put before arguments that yargs would take for options, or lose: `-`, SQL that starts with a comment, all after `--`. */
+const PLAIN = '\0'
+
+function protect(args: readonly string[]): string[] {
+  const end = args.indexOf('--')
+  const isPlain = (arg: string, i: number) =>
+    arg === '-' || /^--[^=]*\s/.test(arg) || (end >= 0 && i > end && arg.startsWith('-'))
+  return args.map((arg, i) => (isPlain(arg, i) ? PLAIN + arg : arg)).filter((_, i) => i !== end)
+}
+
+function restore(args: Record<string, unknown>): void {
+  const plain = (value: unknown) => (typeof value === 'string' && value.startsWith(PLAIN) ? value.slice(1) : value)
+  for (const [key, value] of Object.entries(args)) args[key] = Array.isArray(value) ? value.map(plain) : plain(value)
+}
+
+function parser() {
+  return (
+    yargs()
+      .scriptName('ggml2perfetto')
+      .usage('See what a ggml / llama.cpp run did: converts its logs to traces for https://ui.perfetto.dev.')
+      .command(convertCommand)
+      .command(infoCommand)
+      .command(checkCommand)
+      .command(queryCommand)
+      .middleware(restore)
+      .strict()
+      .parserConfiguration({
+        'parse-positional-numbers': false,
+        'strip-dashed': true,
+      })
+      .help()
+      .alias('help', 'h')
+      .version(version)
+      .epilogue(EPILOGUE)
+      .wrap(Math.min(110, process.stdout.columns ?? 110))
+      // Only yargs' own words would be translated, into a mixture of languages.
+      .locale('en')
+      .exitProcess(false)
+      .showHelpOnFail(false)
+      .fail((message, error) => {
+        throw error && error.name !== 'YError' ? error : new UsageError(explainUsage(message ?? error.message))
+      })
+  )
+}
+
+function explainUsage(message: string): string {
+  const what = message.startsWith('Not enough non-option') ? 'an argument is missing' : message
+  // What begins with an option's name is ours, and says already what would do.
+  return what.startsWith('--') ? what : `${what}\nhint: ggml2perfetto --help, or --help after a command`
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.length === 0) {
+    await note(await parser().getHelp())
+    process.exitCode = 1
+    return
+  }
+  // What yargs has to say (help, version) it hands over only to a callback; else it prints, deaf to errors.
+  let said = ''
+  await parser().parseAsync(protect(args), {}, (_error, _args, output) => {
+    said = output
+  })
+  if (said !== '') await print(said)
+}
+
+/** Says what went wrong, in words for a person, and sets the exit code. */
+async function report(error: unknown): Promise<void> {
+  const { code, path, message, stack } = error as NodeJS.ErrnoException
+  // Who read our output has seen enough (`| head`): nothing went wrong.
+  if (code === 'EPIPE') return
+  process.exitCode = 1
+  const reason = systemReason(error)
+  if (isOwnError(error)) await note(`error: ${message}`)
+  else if (reason !== undefined) await note(`error: ${path ?? 'standard output'}: ${reason}`)
+  else
+    await note(
+      `error: a bug in ggml2perfetto ${version}: ${message}\nhint: please report it${bugs ? ` at ${bugs.url}` : ''}`,
+    )
+  if (process.env['GGML2PERFETTO_DEBUG'] === '1') await note(String(stack))
+}
+
+// Writes reject on their own; without a listener the same error would end the process a second way.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+
+// Not waited for, so not in the `catch` below: nothing of ours should get here, but if it does, no file stays behind.
+process.on('uncaughtException', (error) => {
+  removeUnfinished()
+  void report(error).then(() => process.exit())
+})
+
+await main(hideBin(process.argv)).catch(report)
+// An input that was not read to its end (a pipe that stays open) must not keep us.
+process.exit()

@@ -1,0 +1,107 @@
+import { readFile } from 'node:fs/promises'
+import { FORMATS, OP_TABLES, UsageError } from '../lib/index.ts'
+import { systemReason } from './terminal.ts'
+
+const formats = FORMATS.map(({ name }) => name).join(' | ')
+const tables = OP_TABLES.map(({ name }) => name).join(' | ')
+
+/** Options of every command that reads logs. */
+export const READING = {
+  from: {
+    type: 'string',
+    requiresArg: true,
+    coerce: once('--from'),
+    defaultDescription: 'detected from the content',
+    describe: `Log format: ${formats}`,
+  },
+  'op-table': {
+    type: 'string',
+    requiresArg: true,
+    coerce: once('--op-table'),
+    defaultDescription: 'inferred from the log',
+    describe:
+      `What ggml's op numbers mean, for logs that carry numbers: ${tables}, or a file (JSON array of op names, or ` +
+      'one name per line)',
+  },
+} as const
+
+/** For yargs' `coerce`: an option's text. Throws UsageError where the option is given twice, for only one would count. */
+export function once(option: string): (value: string | undefined) => string | undefined {
+  return (value) => {
+    if (Array.isArray(value)) throw new UsageError(`${option} is given ${value.length} times; expected once`)
+    return value
+  }
+}
+
+/** For yargs' `coerce`: one of `choices`, or an error that lists them. */
+export function oneOf<const T extends string>(option: string, choices: readonly T[]): (value: string) => T {
+  return (value) => {
+    const choice = once(option)(value) as T
+    if (choices.includes(choice)) return choice
+    throw new UsageError(`${option} "${choice}": expected ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`)
+  }
+}
+
+/** `3..5`, `7` or `2..` as first and last call, both included. */
+export function parseTokens(text: string): readonly [number, number] {
+  const match = /^(\d+)(?:(\.\.)(\d+)?)?$/.exec(text.trim())
+  const first = Number(match?.[1])
+  const last = match?.[2] === undefined ? first : match[3] === undefined ? Infinity : Number(match[3])
+  if (match && first <= last) return [first, last]
+  const what = match ? 'the first comes after the last' : 'not a range of tokens'
+  throw new UsageError(
+    `--tokens "${text}": ${what}; expected 3..5 (both included), 7 (one) or 2.. (to the end); 0 is the prefill`,
+  )
+}
+
+/** The value of `--op-table`: the name of a table that the library knows, or the names in a file. */
+export async function readOpTable(value: string | undefined): Promise<string | readonly string[] | undefined> {
+  if (value === undefined || OP_TABLES.some(({ name }) => name === value)) return value
+  const text = await readFile(value, 'utf8').catch((error) => {
+    const reason = systemReason(error)
+    if (reason === undefined) throw error
+    const known = OP_TABLES.map(({ name, about }) => `  ${name}  ${about}`).join('\n')
+    throw new UsageError(`--op-table "${value}": no known table, and not a file (${reason}); known tables:\n${known}`)
+  })
+  return /^\s*[[{]/.test(text) ? jsonTable(value, text) : textTable(value, text)
+}
+
+const EXPECTED = 'a JSON array of op names, {"tables": {"<name>": [...]}} with one table, or one op name per line'
+const OP_NAME = /^(?:GGML_OP_)?(\w+),?$/
+
+function wrongTable(path: string, what: string): UsageError {
+  return new UsageError(`--op-table ${path}: ${what}; expected ${EXPECTED}`)
+}
+
+function jsonTable(path: string, text: string): string[] {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch (error) {
+    throw wrongTable(path, `not valid JSON: ${(error as Error).message}`)
+  }
+  const tables = (json as { tables?: unknown } | null)?.tables
+  if (tables instanceof Object && !Array.isArray(tables)) json = onlyTable(path, tables)
+  if (!Array.isArray(json)) throw wrongTable(path, 'not an array of op names')
+  return opNames(path, json, (i) => `element ${i}`)
+}
+
+function onlyTable(path: string, tables: object): unknown {
+  const names = Object.keys(tables)
+  if (names.length === 1) return Object.values(tables)[0]
+  const list = names.map((name) => `"${name}"`).join(', ')
+  throw wrongTable(path, names.length === 0 ? 'no table in it' : `${names.length} tables in it (${list})`)
+}
+
+function textTable(path: string, text: string): string[] {
+  return opNames(path, text.trimEnd().split(/\r?\n/), (i) => `line ${i + 1}`)
+}
+
+function opNames(path: string, values: readonly unknown[], place: (i: number) => string): string[] {
+  if (values.length === 0) throw wrongTable(path, 'no op names in it')
+  return values.map((value, i) => {
+    const name = typeof value === 'string' ? OP_NAME.exec(value.trim())?.[1] : undefined
+    if (name === undefined) throw wrongTable(path, `${place(i)} is ${JSON.stringify(value).slice(0, 60)}`)
+    return name
+  })
+}

@@ -1,0 +1,76 @@
+import { fstatSync, writeSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { removeUnfinished, UsageError, writeFileWhole } from '../lib/index.ts'
+import { send } from './terminal.ts'
+
+/** Signals that end a program, and the exit codes that shells expect then. */
+const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
+
+/** Throws UsageError for an output that must not be written: a terminal, a folder, one of the inputs. */
+export async function checkOutput(output: string, inputs: readonly string[]): Promise<void> {
+  if (output === '-') {
+    if (!process.stdout.isTTY) return
+    throw new UsageError('a trace is binary: not written to a terminal\nhint: -o <file>, or pipe it on')
+  }
+  const there = await stat(output).catch(() => undefined)
+  if (there?.isDirectory()) {
+    const example = join(output, `${basename(inputs[0]!)}.pftrace`)
+    throw new UsageError(`${output}: cannot write: is a directory\nhint: name a file, such as ${example}`)
+  }
+  if (!there?.isFile()) return
+  for (const input of inputs) {
+    const stats = input === '-' ? fstatSync(0) : await stat(input)
+    if (stats.ino !== there.ino || stats.dev !== there.dev) continue
+    throw new UsageError(`${output}: is the input itself, which would be lost\nhint: name another file with -o`)
+  }
+}
+
+/** Writes a trace to a file, which appears only when it is complete, or to standard output for `-`. */
+export async function writeTrace<R>(
+  output: string,
+  pieces: AsyncGenerator<Uint8Array, R>,
+  onInterrupt: () => void,
+): Promise<{ result: R; bytes: number }> {
+  if (output === '-') return writeStandardOutput(pieces)
+  const release = removeOnSignals(onInterrupt)
+  try {
+    return await writeFileWhole(output, pieces)
+  } finally {
+    release()
+  }
+}
+
+async function writeStandardOutput<R>(pieces: AsyncGenerator<Uint8Array, R>): Promise<{ result: R; bytes: number }> {
+  let bytes = 0
+  try {
+    let next = await pieces.next()
+    for (; !next.done; next = await pieces.next()) {
+      bytes += next.value.length
+      await send(process.stdout, next.value)
+    }
+    return { result: next.value, bytes }
+  } catch (error) {
+    await pieces.return(undefined as R).catch(() => undefined)
+    throw error
+  }
+}
+
+function removeOnSignals(onInterrupt: () => void): () => void {
+  const handlers = Object.entries(SIGNALS).map(([signal, code]) => {
+    const handler = () => {
+      onInterrupt()
+      removeUnfinished()
+      try {
+        writeSync(2, 'interrupted: no trace was written\n')
+      } finally {
+        process.exit(code)
+      }
+    }
+    process.once(signal, handler)
+    return [signal, handler] as const
+  })
+  return () => {
+    for (const [signal, handler] of handlers) process.removeListener(signal, handler)
+  }
+}

@@ -1,0 +1,59 @@
+import { Presets, SingleBar } from 'cli-progress'
+import { fileSize } from '../lib/index.ts'
+import { size } from './units.ts'
+
+/** Shorter conversions show no bar: it would only flash. */
+const PATIENCE_MS = 250
+
+/** How far the inputs are read, shown on standard error. */
+export interface Progress {
+  /** For the input of that index: how many of its bytes were read so far. */
+  onRead(input: number): (bytes: number) => void
+  /** Takes the bar off the screen. */
+  stop(): void
+}
+
+/** No progress is shown. */
+export const SILENT: Progress = { onRead: () => () => undefined, stop: () => undefined }
+
+/** Bytes of all inputs together, or undefined if one of them is a pipe. Throws UsageError for unreadable files. */
+export async function totalSize(paths: readonly string[]): Promise<number | undefined> {
+  const sizes = await Promise.all(paths.map((path) => (path === '-' ? undefined : fileSize(path))))
+  return sizes.reduce<number | undefined>(
+    (sum, bytes) => (sum === undefined || bytes === undefined ? undefined : sum + bytes),
+    0,
+  )
+}
+
+/** A bar for reading `total` bytes; without a total only what was read and how fast. */
+export function progressBar(total: number | undefined): Progress {
+  const bar = new SingleBar(
+    {
+      stream: process.stderr,
+      format:
+        total === undefined
+          ? 'reading {done} · {rate}/s'
+          : 'reading {bar} {percentage}% · {done} of {all} · {rate}/s · {eta_formatted} left',
+      barsize: 24,
+      clearOnComplete: true,
+      hideCursor: true,
+      // Signals have one handler, ours: it also removes half-written files.
+      gracefulExit: false,
+    },
+    Presets.shades_classic,
+  )
+  const startedAt = performance.now()
+  const read: number[] = []
+  return {
+    onRead: (input) => (bytes) => {
+      read[input] = bytes
+      const ms = performance.now() - startedAt
+      if (ms < PATIENCE_MS) return
+      const sum = read.reduce((sum, bytes) => sum + (bytes ?? 0), 0)
+      const shown = { done: size(sum), all: size(total ?? sum), rate: size((1000 * sum) / ms) }
+      if (bar.isActive) bar.update(sum, shown)
+      else bar.start(total ?? sum, sum, shown)
+    },
+    stop: () => bar.stop(),
+  }
+}

@@ -1,0 +1,95 @@
+import type { Cell, QueryResult } from '../lib/index.ts'
+import { printable } from './terminal.ts'
+
+/** How a query's result is printed. */
+export const ROW_FORMATS = ['table', 'csv', 'json'] as const
+
+/** One of {@link ROW_FORMATS}. */
+export type RowFormat = (typeof ROW_FORMATS)[number]
+
+/** A query's result as lines of text. Integers are exact in every format; in `csv` and `json` all numbers are. */
+export function formatRows(result: QueryResult, format: RowFormat): Iterable<string> {
+  return { table: tableLines, csv: csvLines, json: jsonLines }[format](result)
+}
+
+/** A table for people: numbers to the right, floats to nine digits. */
+function* tableLines({ columns, rows }: QueryResult): Generator<string> {
+  if (columns.length === 0) return yield 'no result: the last statement gives no rows'
+  const texts = rows.map((row) => row.map(tableCell))
+  const widths = columns.map((column, i) =>
+    texts.reduce((width, row) => Math.max(width, lengthOf(row[i]!)), lengthOf(oneLine(column))),
+  )
+  const isNumeric = columns.map(
+    (_, i) => rows.some((row) => isNumber(row[i]!)) && rows.every((row) => row[i] === null || isNumber(row[i]!)),
+  )
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => pad(cell, widths[i]!, isNumeric[i]!))
+      .join('  ')
+      .trimEnd()
+  yield line(columns.map(oneLine))
+  yield widths.map((width) => '─'.repeat(width)).join('  ')
+  for (const row of texts) yield line(row)
+  yield `(${rows.length === 1 ? '1 row' : `${rows.length} rows`})`
+}
+
+function pad(text: string, width: number, toTheRight: boolean): string {
+  const blanks = ' '.repeat(width - lengthOf(text))
+  return toTheRight ? blanks + text : text + blanks
+}
+
+const lengthOf = (text: string) => [...text].length
+
+const isNumber = (cell: Cell) => typeof cell === 'number' || typeof cell === 'bigint'
+
+function tableCell(cell: Cell): string {
+  if (cell === null) return 'NULL'
+  if (typeof cell === 'number' && !Number.isInteger(cell)) return String(Number(cell.toPrecision(9)))
+  return oneLine(cell instanceof Uint8Array ? `x'${hex(cell)}'` : String(cell))
+}
+
+const oneLine = (text: string) => printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+
+/** RFC 4180. NULL is an empty field, an empty text is `""`. */
+function* csvLines({ columns, rows }: QueryResult): Generator<string> {
+  if (columns.length === 0) return
+  yield columns.map(csvCell).join(',')
+  for (const row of rows) yield row.map(csvCell).join(',')
+}
+
+function csvCell(cell: Cell): string {
+  if (cell === null) return ''
+  if (typeof cell !== 'string') return cell instanceof Uint8Array ? hex(cell) : String(cell)
+  return cell === '' || /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+}
+
+/** An array of objects, one per line. Integers beyond 2^53 are plain digits, BLOBs texts of hexadecimal digits. */
+function* jsonLines({ columns, rows }: QueryResult): Generator<string> {
+  const keys = distinct(columns).map((column) => JSON.stringify(column))
+  if (rows.length === 0) return yield '[]'
+  for (const [i, row] of rows.entries()) {
+    const fields = row.map((cell, column) => `${keys[column]}: ${jsonCell(cell)}`).join(', ')
+    yield `${i === 0 ? '[' : ' '}{${fields}}${i === rows.length - 1 ? ']' : ','}`
+  }
+}
+
+function jsonCell(cell: Cell): string {
+  if (cell === null) return 'null'
+  if (typeof cell === 'bigint') return String(cell)
+  // JSON has no word for infinity; a number too large for a double is read as one.
+  if (typeof cell === 'number') return Number.isFinite(cell) ? String(cell) : `${cell < 0 ? '-' : ''}1e999`
+  return JSON.stringify(cell instanceof Uint8Array ? hex(cell) : cell)
+}
+
+/** Columns of the same name get numbers: as keys of an object they would hide each other. */
+function distinct(columns: readonly string[]): string[] {
+  const taken = new Set<string>()
+  return columns.map((column) => {
+    let key = column
+    for (let n = 2; taken.has(key); n++) key = `${column}_${n}`
+    taken.add(key)
+    return key
+  })
+}
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')

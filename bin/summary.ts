@@ -1,0 +1,68 @@
+import { describePosition, type Summary } from '../lib/index.ts'
+import { count, duration, plural, threeDigits } from './units.ts'
+
+/** Issues of all kinds. */
+export function issueCount(summary: Summary): number {
+  return summary.issues.reduce((sum, { count }) => sum + count, 0)
+}
+
+/** What a log held, in a few lines. */
+export function describeLog(name: string, summary: Summary): string[] {
+  const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
+  if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
+  return [...lines, ...describeIssues(summary).map((line) => `  ${line}`)]
+}
+
+/** Told where a log does not record when the last operator of a call ended. */
+export const OPEN_ENDS = 'times end at the start of the last operator: this log does not tell when that one ended'
+
+/** `9 calls: prefill 16 tokens, decode 8 tokens` */
+export function describeCalls({ calls }: Summary): string {
+  const { warmUp, prefill, decode } = calls
+  const parts = [describePhase('prefill', prefill), describePhase('decode', decode)].filter((part) => part !== '')
+  if (warmUp.calls > 0) parts.push(`${plural(warmUp.calls, 'warm-up call')} excluded`)
+  const all = plural(prefill.calls + decode.calls, 'call')
+  return parts.length > 0 ? `${all}: ${parts.join(', ')}` : 'no llama_decode calls'
+}
+
+function describePhase(phase: string, { calls, tokens }: { calls: number; tokens: number }): string {
+  if (calls === 0) return ''
+  if (tokens === 0) return `${phase} ${plural(calls, 'call')} of unknown size`
+  const split = phase === 'prefill' ? calls > 1 : calls !== tokens
+  return `${phase} ${plural(tokens, 'token')}${split ? ` in ${plural(calls, 'call')}` : ''}`
+}
+
+function describeTimes(summary: Summary): string {
+  const { ttftNs, tpotNs } = summary
+  const parts = []
+  if (ttftNs !== undefined) parts.push(`TTFT ${duration(ttftNs)}`)
+  if (tpotNs !== undefined) parts.push(`TPOT ${duration(tpotNs)}`, describeRate(summary)!)
+  if (parts.length === 0) parts.push(`${duration(summary.durationNs)}`)
+  return parts.join(' · ')
+}
+
+/** `637 tok/s decode`, or undefined where nothing was decoded. */
+export function describeRate({ tpotNs, calls: { decode } }: Summary): string | undefined {
+  if (tpotNs === undefined || tpotNs <= 0) return undefined
+  const tokensPerCall = decode.tokens > 0 ? decode.tokens / decode.calls : 1
+  return `${threeDigits((1e9 * tokensPerCall) / tpotNs)} tok/s decode`
+}
+
+function describeSize(summary: Summary): string {
+  const { operators, workers, graphs, layers } = summary
+  const issues = issueCount(summary)
+  return [
+    `${plural(operators, 'operator')} on ${plural(workers, 'worker')}`,
+    plural(graphs, 'graph'),
+    plural(layers, 'layer'),
+    issues === 0 ? 'no losses' : plural(issues, 'issue'),
+  ].join(' · ')
+}
+
+/** How often each kind of issue happened, and the first of each kind with its place. */
+export function describeIssues({ issues }: Summary): string[] {
+  return issues.map(({ title, count: times, first }) => {
+    const which = times === 1 ? '' : `${count(times)} × `
+    return `! ${which}${title}: ${times === 1 ? '' : 'first at '}${describePosition(first.at)}: ${first.detail}`
+  })
+}

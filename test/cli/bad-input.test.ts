@@ -1,0 +1,144 @@
+import { chmodSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { at, canMount, MOE, names, read, run, shell, useFolder, withMount } from './helpers.ts'
+
+useFolder()
+
+beforeAll(() => {
+  mkdirSync(at('folder'))
+  writeFileSync(at('empty'), '')
+  writeFileSync(at('garbage'), 'Hello, is this a log?')
+  writeFileSync(at('image.png'), Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0))
+  writeFileSync(at('run.csv'), readFileSync(MOE))
+  run(['run.csv'])
+})
+
+/** Exit code 1, an error in one to some lines, nothing on stdout, and no file that was not there before. */
+const fails = (args: readonly string[], message: string | RegExp) => {
+  const before = names()
+  const { code, stdout, stderr } = run(args)
+  expect({ code, stdout, names: names() }).toEqual({ code: 1, stdout: '', names: before })
+  expect(stderr).toMatch(/^error: /)
+  expect(stderr).toMatch(message)
+}
+
+describe.each([[[]], [['convert']], [['info']], [['check']], [['query']]])('%j', (command) => {
+  const sql = command[0] === 'query' ? ['select 1'] : []
+
+  test.each([
+    ['empty', 'empty: the input is empty (0 bytes)'],
+    ['folder', 'folder: cannot read: is a directory'],
+    ['missing', 'missing: cannot read: no such file'],
+    ['run.csv/x', 'run.csv/x: cannot read: a part of the path is not a directory'],
+    ['/proc/self/mem', '/proc/self/mem: cannot read: input/output error'],
+    ['-', 'stdin: the input is empty (0 bytes)'],
+    ['a'.repeat(300), 'name too long'],
+  ])('%s', (input, message) => fails([...command, input, ...sql], message))
+
+  const asUser = process.getuid?.() === 0 ? test.skip : test
+  asUser('a file without permission (not for root, whom modes do not stop)', () => {
+    writeFileSync(at('secret'), 'x')
+    chmodSync(at('secret'), 0)
+    fails([...command, 'secret', ...sql], 'secret: cannot read: permission denied')
+  })
+})
+
+describe('what is neither a log nor a trace: the error lists the formats and the first bytes', () => {
+  test.each([[['garbage']], [['info', 'garbage']], [['query', 'garbage', 'select 1']]])('%j', (args) => {
+    fails(
+      args,
+      /garbage: not a format we know; it begins with 48 65 6c 6c 6f .* "Hello, is this a"\nknown formats:\n {2}profinfer-csv .*\n {2}tensor-trace .*\nhint: .*--from/,
+    )
+  })
+  test('bytes that are no text', () => fails(['image.png'], 'it begins with 89 50 4e 47 0d 0a 1a 0a 00  ".PNG....."'))
+  test('check', () => fails(['check', 'garbage'], 'garbage: not a Perfetto trace (protobuf): packet 0, byte 0'))
+})
+
+describe('a trace for a log, a log for a trace', () => {
+  test('convert', () => fails(['run.csv.pftrace'], /is a Perfetto trace already.*\nhint: open it at https/))
+  test('info', () =>
+    fails(['info', 'run.csv.pftrace'], /is a Perfetto trace, not a log\nhint: ggml2perfetto check .*query/))
+  test('check', () => fails(['check', 'run.csv'], /is a log, not a trace\nhint: convert it first/))
+})
+
+describe('outputs that cannot be written', () => {
+  test('the input itself, also by another name', () => {
+    linkSync(at('run.csv'), at('same.csv'))
+    fails(['run.csv', '-o', 'run.csv'], 'run.csv: is the input itself')
+    fails(['run.csv', '-o', './same.csv'], 'same.csv: is the input itself')
+    expect(shell('$CLI - -o run.csv < run.csv').stderr).toMatch('run.csv: is the input itself')
+    expect(read('run.csv').equals(readFileSync(MOE))).toBe(true)
+  })
+  test('a folder', () =>
+    fails(['run.csv', '-o', 'folder'], /is a directory\nhint: name a file, such as folder\/run\.csv\.pftrace/))
+  test('in a folder that is not there', () => fails(['run.csv', '-o', 'no/x'], 'no/x: cannot write: no such file'))
+  test('below a file', () =>
+    fails(['run.csv', '-o', 'garbage/x'], 'garbage/x: cannot write: a part of the path is not'))
+  test('a full device', () =>
+    fails(['run.csv', '-o', '/dev/full'], '/dev/full: cannot write: no space left on the device'))
+
+  test('a limit on file sizes', () => {
+    const before = names()
+    const { code, stderr } = shell('ulimit -f 64; $CLI run.csv -o big.pftrace')
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'error: big.pftrace: cannot write: file too large\n' })
+    expect(names()).toEqual(before)
+  })
+
+  test('stdout on a full device', () => {
+    for (const args of ['run.csv -o -', 'info run.csv', 'query run.csv "select * from slice"', '--help']) {
+      const { code, stderr } = shell(`$CLI ${args} > /dev/full`)
+      expect({ args, code }).toEqual({ args, code: 1 })
+      expect(stderr).toMatch('error: standard output: no space left on device')
+    }
+  })
+
+  const mounting = canMount ? test : test.skip
+  mounting('a full disk (needs the right to mount): the older trace stays', () => {
+    withMount('disk', 'size=64k', () => {
+      writeFileSync(at('disk/x'), 'older')
+      const { code, stderr } = run(['run.csv', '-o', 'disk/x'])
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: 'error: disk/x: cannot write: no space left on the device\n',
+      })
+      expect(shell('ls -A disk; cat disk/x').stdout).toBe('x\nolder')
+    })
+  })
+  mounting('a file system without writing (needs the right to mount)', () => {
+    withMount('disk', 'ro', () =>
+      fails(['run.csv', '-o', 'disk/x'], 'disk/x: cannot write: the file system is read-only'),
+    )
+  })
+})
+
+describe('wrong arguments', () => {
+  test.each([
+    [['run.csv', '--bar'], 'Unknown argument: bar'],
+    [['run.csv', '--detail', 'most'], 'error: --detail "most": expected names, shapes or full'],
+    [['run.csv', '--op-name', 'x'], 'error: --op-name "x": expected role, op or tensor'],
+    [['query', 'run.csv', 'select 1', '--format', 'xml'], 'error: --format "xml": expected table, csv or json'],
+    [['run.csv', '-o', 'a', '-o', 'b'], '--output is given 2 times'],
+    [['run.csv', '--tokens', '1', '--tokens', '2'], '--tokens is given 2 times'],
+    [['run.csv', '-o'], 'Not enough arguments following: o'],
+    [['-', '-'], 'stdin (-) can be read only once'],
+    [['convert'], 'an argument is missing'],
+    [['info'], 'an argument is missing'],
+    [['info', 'run.csv', 'run.csv'], 'Unknown argument: run.csv'],
+  ])('%j', (args, message) => fails(args, message))
+
+  test('none at all: help, and exit code 1', () => {
+    const { code, stdout, stderr } = run([])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/Commands:\n {2}ggml2perfetto convert/)
+  })
+})
+
+test('--help and --version', () => {
+  for (const command of [[], ['convert'], ['info'], ['check'], ['query']]) {
+    const { code, stdout, stderr } = run([...command, '--help'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/Examples:\n {2}ggml2perfetto /)
+  }
+  expect(run(['--help']).stdout).toMatch(/TTFT .*first token/)
+  expect(run(['--version']).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+})

@@ -1,0 +1,174 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import { expect, test } from '@jest/globals'
+import { openTrace } from '../../lib/index.ts'
+import { at, MOE, names, read, run, shell, useFolder, WARM_UP } from './helpers.ts'
+
+useFolder()
+
+const log = readFileSync(MOE)
+
+/** The first column of a query's result on a trace. */
+const ask = async (name: string, sql: string) => {
+  const trace = await openTrace(at(name))
+  const { rows } = trace.query(sql)
+  trace.close()
+  return rows.map(([cell]) => cell)
+}
+
+const operators = async (name: string) => (await ask(name, "select count(*) from slice where category = 'operator'"))[0]
+
+test('a log becomes <input>.pftrace in the current folder, and the summary tells what it was', async () => {
+  const { code, stdout, stderr } = run([MOE])
+  expect({ code, stderr, names: names() }).toEqual({ code: 0, stderr: '', names: ['moe.csv.pftrace'] })
+  expect(stdout).toMatch(
+    /: 9 calls: prefill 16 tokens, decode 8 tokens\n {2}TTFT 26\.1 ms · TPOT 1\.57 ms · 637 tok\/s decode\n/,
+  )
+  expect(stdout).toMatch(
+    / {2}2 664 operators on 2 workers · 9 graphs · 6 layers · no losses\nwrote moe\.csv\.pftrace \(\d+ KiB\)/,
+  )
+  expect(await operators('moe.csv.pftrace')).toBe(2664)
+})
+
+test('the next command, as the summary prints it, works', () => {
+  const next = /^next: ggml2perfetto query (\S+) "(.*)"$/m.exec(run([MOE]).stdout)!
+  const { code, stdout } = run(['query', next[1]!, next[2]!])
+  expect({ code, first: stdout.split('\n')[2] }).toEqual({ code: 0, first: expect.stringMatching(/MUL_MAT +[\d.]+$/) })
+})
+
+test('-o names the trace; an older file is replaced, but only by a complete trace', () => {
+  writeFileSync(at('out.pftrace'), 'older')
+  writeFileSync(at('bad.log'), 'no log at all')
+  expect(run(['bad.log', '-o', 'out.pftrace']).code).toBe(1)
+  expect(String(read('out.pftrace'))).toBe('older')
+  expect(run([MOE, '--output', 'out.pftrace']).code).toBe(0)
+  expect(run(['check', 'out.pftrace']).code).toBe(0)
+})
+
+test('stdin to stdout gives the same bytes as a file, and the summary goes to stderr', () => {
+  run([MOE, '-o', 'file.pftrace'])
+  const { code, bytes, stderr } = run(['-', '-o', '-'], { input: log })
+  expect({ code, same: bytes.equals(read('file.pftrace')) }).toEqual({ code: 0, same: true })
+  expect(stderr).toMatch(/^stdin: 9 calls/)
+  expect(stderr).not.toMatch(/next:|wrote/)
+})
+
+test('from stdin the trace is called stdin.pftrace, from run.csv.gz run.csv.pftrace', () => {
+  writeFileSync(at('run.csv.gz'), gzipSync(log))
+  expect(run(['-'], { input: log }).stdout).toMatch(/wrote stdin\.pftrace/)
+  expect(run(['run.csv.gz']).stdout).toMatch(/wrote run\.csv\.pftrace/)
+  expect(read('run.csv.pftrace').equals(read('stdin.pftrace'))).toBe(true)
+})
+
+test('several logs go on one timeline, in a trace named after the first', async () => {
+  writeFileSync(at('a.csv'), log)
+  const { stdout } = run(['a.csv', MOE])
+  expect(stdout).toMatch(/^a\.csv: 9 calls/)
+  expect(stdout).toMatch(/moe\.csv: 9 calls/)
+  expect(stdout).toMatch(/wrote a\.csv\.pftrace/)
+  expect(await operators('a.csv.pftrace')).toBe(2 * 2664)
+})
+
+test('--quiet prints nothing, but issues are told', () => {
+  writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
+  const [whole, cut] = [run([MOE, '-q']), run(['cut.csv', '--quiet'])]
+  expect([whole.stdout, whole.stderr, cut.stdout]).toEqual(['', '', ''])
+  expect(cut.stderr).toBe('warning: cut.csv: 1 issue, on the Issues track\n')
+})
+
+test('a log that was cut is salvaged: exit code 0, and the issue with its place', async () => {
+  writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
+  const { code, stdout } = run(['cut.csv'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/4 calls: .* · 1 issue\n/s)
+  expect(stdout).toMatch(
+    /! torn row: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n {2}the Issues track shows where/,
+  )
+  expect(await ask('cut.csv.pftrace', "select name from slice where category = 'issue'")).toEqual(['torn row'])
+})
+
+test('--strict stops at the first issue and writes nothing', () => {
+  writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
+  const { code, stderr } = run(['cut.csv', '--strict', '-o', 'strict.pftrace'])
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^error: cut\.csv: .*torn row/) })
+  expect(names().filter((name) => name.includes('strict'))).toEqual([])
+  expect(run([MOE, '--strict', '-o', 'strict.pftrace']).code).toBe(0)
+})
+
+test('--detail: the more, the larger', () => {
+  const sizes = ['names', 'shapes', 'full'].map((detail) => run([MOE, '-o', '-', '--detail', detail]).bytes.length)
+  expect(sizes).toEqual([...sizes].sort((a, b) => a - b))
+  expect(new Set(sizes).size).toBe(3)
+  expect(run([MOE, '-o', '-']).bytes.length).toBe(sizes[1])
+})
+
+test.each([
+  ['role', 'ffn_moe_up MUL_MAT_ID'],
+  ['op', 'MUL_MAT_ID'],
+  ['tensor', 'ffn_moe_up-3'],
+])('--op-name %s: an operator is called %s', async (naming, name) => {
+  run([MOE, '-o', 'named.pftrace', '--op-name', naming])
+  const sql = `select count(*) > 0 from slice where category = 'operator' and name = '${name}'`
+  expect(await ask('named.pftrace', sql)).toEqual([1])
+})
+
+test.each([
+  ['3..5', 3],
+  ['7', 1],
+  ['2..', 7],
+  ['0', 1],
+  ['0..8', 9],
+  ['5..1000', 4],
+])('--tokens %s: %d calls are in the trace, and the summary says so', async (range, calls) => {
+  const { stdout } = run([MOE, '-o', 'some.pftrace', '--tokens', range])
+  expect(stdout).toMatch(`only the calls ${range} are in the trace; the figures are of the whole log`)
+  expect(await ask('some.pftrace', "select count(*) from slice where category = 'token'")).toEqual([calls])
+})
+
+test.each(['x', '', '5..3', '-1', '1-3', '..3', '3..5..7', '1.5'])(
+  '--tokens "%s": an error that shows what would do',
+  (range) => {
+    const { code, stderr } = run([MOE, `--tokens=${range}`])
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^error: --tokens .*expected 3\.\.5 .*7 .*2\.\. /),
+    })
+  },
+)
+
+test('--tokens beyond the last call: an error, and no trace', () => {
+  const { code, stderr } = run([MOE, '-o', 'none.pftrace', '--tokens', '9..'])
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: 'error: --tokens 9..: nothing to convert, the log has the calls 0..8\n',
+  })
+  expect(names()).not.toContain('none.pftrace')
+})
+
+test('--from names the format; an unknown one is an error that lists them', () => {
+  expect(run([MOE, '-o', '-', '--from', 'profinfer-csv']).bytes.equals(run([MOE, '-o', '-']).bytes)).toBe(true)
+  const { code, stderr } = run([MOE, '--from', 'nope'])
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^error: no format is called "nope"; known formats:\n {2}profinfer-csv .*\n {2}tensor-trace /)
+})
+
+test('a warm-up call is excluded from the figures, and that is said', () => {
+  expect(run([WARM_UP]).stdout).toMatch(/: 2 calls: prefill 5 tokens, decode 1 token, 1 warm-up call excluded\n/)
+})
+
+test('a log that does not tell when calls end: the summary says what its times mean', () => {
+  expect(run([WARM_UP]).stdout).toMatch(/\n {2}times end at the start of the last operator: /)
+})
+
+test('names with blanks, quotes and a leading dash', () => {
+  writeFileSync(at("it's a run.csv"), log)
+  writeFileSync(at('-x.csv'), log)
+  expect(run(["it's a run.csv"]).stdout).toMatch(`query 'it'\\''s a run.csv.pftrace' "`)
+  expect(run(['--', '-x.csv']).stdout).toMatch('query ./-x.csv.pftrace "')
+})
+
+test('a pipe by its path as input, a device as output', () => {
+  const { code, stdout } = shell('cat $MOE | $CLI /dev/stdin -o /dev/null')
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\/dev\/stdin: 9 calls/) })
+  expect(run(['check', '/dev/null']).stderr).toBe('error: /dev/null: the input is empty (0 bytes)\n')
+})

@@ -1,0 +1,108 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll } from '@jest/globals'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The CLI as users run it: built. */
+export const CLI = join(root, 'dist/ggml2perfetto.js')
+
+/** A real run of 9 calls: a prefill of 16 tokens and 8 decode steps, on 2 workers. */
+export const MOE = join(root, 'examples/moe.csv')
+
+/** A log whose run begins with a warm-up call. */
+export const WARM_UP = join(root, 'test/fixtures/tensor-trace/warm-up.bin')
+
+/** What a run of the CLI gave. */
+export interface Outcome {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+  /** Standard output as it came. */
+  readonly bytes: Buffer
+}
+
+export interface RunOptions {
+  readonly cwd?: string
+  readonly input?: string | Uint8Array
+  readonly env?: Record<string, string>
+}
+
+/** Runs the CLI; fails the test if it shows a stack trace or does not end. */
+export function run(args: readonly string[], options: RunOptions = {}): Outcome {
+  const child = spawnSync(process.execPath, [CLI, ...args], {
+    cwd: options.cwd ?? folder,
+    input: options.input ?? '',
+    env: { ...process.env, ...options.env },
+    timeout: 30_000,
+    maxBuffer: 1 << 28,
+  })
+  return outcome(child.status, child.stdout, child.stderr)
+}
+
+/** Runs a line of bash, in which `$CLI` is the CLI and `$MOE` the log. */
+export function shell(line: string): Outcome {
+  const env = { ...process.env, CLI: `${process.execPath} ${CLI}`, MOE }
+  const child = spawnSync('bash', ['-c', line], { cwd: folder, env, timeout: 30_000, maxBuffer: 1 << 28 })
+  return outcome(child.status, child.stdout, child.stderr)
+}
+
+function outcome(code: number | null, bytes: Buffer, errors: Buffer): Outcome {
+  const [stdout, stderr] = [bytes.toString('latin1'), errors.toString()]
+  if (/^ {4}at /m.test(stderr) || /^ {4}at /m.test(stdout)) throw new Error(`a stack trace:\n${stderr}`)
+  if (code === null) throw new Error(`it did not end by itself:\n${stderr}`)
+  return { code, stdout: bytes.toString(), stderr, bytes }
+}
+
+/** Starts the CLI and leaves it running. */
+export function start(args: readonly string[]) {
+  return spawn(process.execPath, [CLI, ...args], { cwd: folder, stdio: 'pipe' })
+}
+
+/** A folder of the test file's own, empty at its start. */
+export let folder: string
+
+/** Call at the top of a test file. */
+export function useFolder(): void {
+  beforeAll(() => {
+    if (!existsSync(CLI)) throw new Error(`${CLI} is missing: npm run build`)
+    folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-cli-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+}
+
+/** A path in the test file's folder. */
+export const at = (name: string) => join(folder, name)
+
+/** Names in the test file's folder, hidden ones too. */
+export const names = () => readdirSync(folder).sort()
+
+export const read = (name: string) => readFileSync(at(name))
+
+/** Can file systems be mounted here (as root, outside of most containers)? */
+export const canMount = ((): boolean => {
+  const place = mkdtempSync(join(tmpdir(), 'ggml2perfetto-mount-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', 'none', place], { stdio: 'ignore' })
+    execFileSync('umount', [place], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+})()
+
+/** Runs `use` with a mounted tmpfs of its own at the folder `name`. */
+export function withMount(name: string, options: string, use: () => void): void {
+  mkdirSync(at(name), { recursive: true })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'none', at(name)])
+  try {
+    use()
+  } finally {
+    execFileSync('umount', [at(name)])
+  }
+}

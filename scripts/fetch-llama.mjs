@@ -1,0 +1,139 @@
+/**
+ * Puts llama.cpp's own libraries and headers (v0.5.0, MIT) into vendor/llama/, for the tests of the recorder: lib/
+ * (with node-llama-cpp's addon), include/, the licences. With --node it also installs node-llama-cpp's JavaScript API
+ * (without install scripts and GPU builds) into vendor/llama/node/. Linux on x64 only.
+ *
+ * Two npm packages carry them; each tarball is checked by its hash. The headers come from the git bundle in the second.
+ */
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const version = '3.22.1'
+const binaries = {
+  spec: `@node-llama-cpp/linux-x64@${version}`,
+  sha512: '5uCCDNqWCNfaAm8aR/Uzxbo4HBpKgNF91kCHPepKhgMgV2OAmatoefbOlMihsqCiH2Od35E/eUHQCFbfRBJuOg==',
+  paths: ['package/bins/linux-x64', 'package/LICENSE'],
+}
+const sources = {
+  spec: `node-llama-cpp@${version}`,
+  sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==',
+  paths: ['package/llama/gitRelease.bundle'],
+}
+const bundled = 'de3ff815ea7d559ee917f063901b8986f038abc6' // llama.cpp v0.5.0
+/** What `-lllama` and `-lggml` look for. */
+const links = { 'libllama.so': 'libllama.v0.5.0.so', 'libggml.so': 'libggml.v0.5.0.so' }
+/** Raise it when this script lays the folder out in another way. */
+const stamp = `${JSON.stringify({ layout: 1, version, bundled })}\n`
+
+const vendor = fileURLToPath(new URL('../vendor', import.meta.url))
+const home = join(vendor, 'llama')
+const withNode = process.argv.includes('--node')
+const execute = promisify(execFile)
+
+/** Runs a program; a failure says what for, and the program's own words. */
+const run = (purpose, command, args, cwd) =>
+  execute(command, args, { cwd, maxBuffer: 1 << 26 }).catch((error) => {
+    const missing = error.code === 'ENOENT' ? `${command} is not installed` : (error.stderr || error.message).trim()
+    throw new Error(`${purpose}: ${missing}`)
+  })
+
+/** Downloads a package by the npm client (its registry, proxy and credentials apply), unpacks what is wanted of it. */
+const unpack = async (folder, { spec, sha512, paths }) => {
+  await mkdir(folder)
+  await run(`npm could not fetch ${spec}`, 'npm', ['pack', spec, '--loglevel=error', '--ignore-scripts'], folder)
+  const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'))
+  if (!tarball) throw new Error(`npm pack ${spec} left no .tgz file`)
+  const found = createHash('sha512')
+    .update(await readFile(join(folder, tarball)))
+    .digest('base64')
+  if (found !== sha512) throw new Error(`${spec} has SHA-512 ${found}, expected ${sha512}: not installed`)
+  await run(`tar could not take ${paths.join(', ')} out of ${tarball}`, 'tar', ['-xzf', tarball, ...paths], folder)
+}
+
+/** Takes headers and licence out of the bundle, without a working tree of all of llama.cpp. */
+const takeHeaders = async (bundle, folder, out) => {
+  const repository = join(folder, 'llama.cpp.git')
+  const purpose = 'git could not read the bundle of llama.cpp'
+  await run(purpose, 'git', ['clone', '--quiet', '--bare', bundle, repository], folder)
+  const { stdout } = await run(purpose, 'git', ['--git-dir', repository, 'rev-parse', 'HEAD'], folder)
+  if (stdout.trim() !== bundled) throw new Error(`the bundle holds commit ${stdout.trim()}, expected ${bundled}`)
+  const archive = join(folder, 'headers.tar')
+  const wanted = ['include', 'ggml/include', 'LICENSE']
+  await run(purpose, 'git', ['--git-dir', repository, 'archive', '--output', archive, 'HEAD', ...wanted], folder)
+  await run(`tar could not unpack ${archive}`, 'tar', ['-xf', archive], folder)
+  await cp(join(folder, 'ggml/include'), join(out, 'include'), { recursive: true })
+  await cp(join(folder, 'include'), join(out, 'include'), { recursive: true })
+  await cp(join(folder, 'LICENSE'), join(out, 'llama.cpp.LICENSE'))
+}
+
+const build = async (folder) => {
+  const [out, left, right] = ['out', 'binaries', 'sources'].map((name) => join(folder, name))
+  await mkdir(out)
+  const unpacked = await Promise.allSettled([unpack(left, binaries), unpack(right, sources)])
+  for (const { status, reason } of unpacked) if (status === 'rejected') throw reason
+  await rename(join(left, 'package/bins/linux-x64'), join(out, 'lib'))
+  for (const [link, target] of Object.entries(links)) await symlink(target, join(out, 'lib', link))
+  await cp(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
+  await takeHeaders(join(right, 'package/llama/gitRelease.bundle'), right, out)
+  await writeFile(join(out, '.npmignore'), '*\n') // `npm pack` of this project takes vendor/, without this
+  await writeFile(join(out, 'stamp.json'), stamp)
+  return out
+}
+
+/** Moves `from` to `to`; what lies there, older or half made, goes. Another process that was faster wins. */
+const install = async (from, to, folder, isThere) => {
+  if (await isThere()) return
+  await rename(to, join(folder, 'old')).catch((error) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  await rename(from, to).catch(async (error) => {
+    if (!(await isThere())) throw error
+  })
+}
+
+const buildNode = async (folder) => {
+  const out = join(folder, 'node')
+  await mkdir(out)
+  await writeFile(join(out, 'package.json'), '{ "private": true }\n')
+  const flags = ['--ignore-scripts', '--omit=optional', '--omit=peer', '--no-audit', '--no-fund', '--loglevel=error']
+  const specs = [sources.spec, binaries.spec]
+  await run(`npm could not install ${specs.join(' and ')}`, 'npm', ['install', ...flags, ...specs], out)
+  await writeFile(join(out, 'stamp.json'), stamp)
+  return out
+}
+
+const isStamped = async (folder) => (await readFile(join(folder, 'stamp.json'), 'utf8').catch(() => '')) === stamp
+
+/** Makes `to` by `make` in a folder of its own, and moves it into place when it is whole. */
+const provide = async (to, make) => {
+  const isThere = () => isStamped(to)
+  if (await isThere()) return
+  await mkdir(vendor, { recursive: true })
+  const folder = await mkdtemp(join(vendor, 'llama-')) // beside the target: a rename crosses no file system
+  try {
+    await install(await make(folder), to, folder, isThere)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const main = async () => {
+  if (process.platform !== 'linux' || process.arch !== 'x64') {
+    console.error(
+      `fetch-llama: llama.cpp's libraries are fetched for linux-x64, this is ${process.platform}-${process.arch}`,
+    )
+    process.exitCode = 2
+    return
+  }
+  await provide(home, build)
+  if (withNode) await provide(join(home, 'node'), buildNode)
+}
+
+await main().catch((error) => {
+  console.error(`fetch-llama: ${error.message}`)
+  process.exitCode = 1
+})

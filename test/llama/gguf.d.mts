@@ -1,0 +1,40 @@
+/** The shape of a model with random weights; with `experts` a mixture of experts. */
+export interface ModelSpec {
+  readonly name?: string
+  readonly layers: number
+  readonly width: number
+  readonly feedForward: number
+  readonly heads: number
+  readonly kvHeads: number
+  readonly vocabulary: number
+  readonly context: number
+  readonly experts?: number
+  readonly expertsUsed?: number
+  /** Default 1. */
+  readonly seed?: number
+}
+
+export interface ModelTensor {
+  readonly name: string
+  readonly type: 'F32' | 'Q4_0'
+  /** ggml's order: the first number counts the elements of a row. */
+  readonly shape: readonly number[]
+  /** In bytes from the start of the file. */
+  readonly offset: number
+  readonly size: number
+}
+
+export interface Model {
+  readonly path: string
+  readonly spec: ModelSpec
+  readonly tensors: readonly ModelTensor[]
+  readonly parameters: number
+  readonly size: number
+}
+
+export type Preset = 'tinyDense' | 'tinyMoe' | 'big'
+
+export const presets: Readonly<Record<Preset, ModelSpec>>
+export const layoutOf: (spec: ModelSpec) => Omit<Model, 'path' | 'spec'> & { readonly head: Uint8Array }
+export const writeModel: (preset: Preset | ModelSpec, path: string) => Promise<Model>
+export const cachedModel: (preset: Preset | ModelSpec, folder?: string) => Promise<Model>

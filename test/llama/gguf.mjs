@@ -1,0 +1,281 @@
+/**
+ * Writes GGUF v3 models of the `llama` architecture, dense or mixture of experts, with random weights: no download, any
+ * size, the same bytes for the same spec. They decode as fast as a real model of that shape and say nothing of sense.
+ *
+ * Plain JavaScript, so that `make-model.mjs` and the README's demo run without a TypeScript step; types in gguf.d.mts.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+/** Raise it when the bytes of a model change: the cached files carry it in their names. */
+const FORMAT = 1
+const ALIGNMENT = 32
+const POOL_BLOCKS = 65_521 // a prime: no two rows or experts of a tensor come out equal
+
+/** ggml's type number, elements of a block, bytes of a block. */
+const TYPES = { F32: [0, 1, 4], Q4_0: [2, 32, 18] }
+
+export const presets = {
+  tinyDense: { layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048, context: 2048 },
+  tinyMoe: {
+    layers: 6,
+    width: 512,
+    feedForward: 768,
+    heads: 8,
+    kvHeads: 4,
+    vocabulary: 2048,
+    context: 2048,
+    experts: 8,
+    expertsUsed: 2,
+  },
+  big: { layers: 22, width: 2048, feedForward: 5632, heads: 32, kvHeads: 4, vocabulary: 32_000, context: 2048 },
+}
+
+/** mulberry32: 32 random bits a call. */
+const randomFrom = (seed) => {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return (mixed ^ (mixed >>> 14)) >>> 0
+  }
+}
+
+const seedOf = (...parts) => createHash('sha256').update(parts.join('\0')).digest().readUInt32LE()
+
+/** A positive normal number as a half float, rounded down. */
+const halfOf = (value) => {
+  const exponent = Math.floor(Math.log2(value))
+  return ((exponent + 15) << 10) | Math.floor((value / 2 ** exponent - 1) * 1024)
+}
+
+const u32 = (value) => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32LE(value)
+  return bytes
+}
+
+const u64 = (value) => {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64LE(BigInt(value))
+  return bytes
+}
+
+const f32 = (value) => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeFloatLE(value)
+  return bytes
+}
+
+const text = (value) => Buffer.concat([u64(Buffer.byteLength(value)), Buffer.from(value)])
+
+/** GGUF's value types: number and encoder. */
+const VALUES = { u32: [4, u32], i32: [5, u32], f32: [6, f32], text: [8, text] }
+
+const pair = (key, type, value) => Buffer.concat([text(key), u32(VALUES[type][0]), VALUES[type][1](value)])
+
+const list = (key, type, values) =>
+  Buffer.concat([text(key), u32(9), u32(VALUES[type][0]), u64(values.length), ...values.map(VALUES[type][1])])
+
+/** What llama.cpp's SentencePiece vocabulary wants: three special tokens, the 256 bytes, then words. */
+const vocabularyOf = (count) => {
+  const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`)
+  const special = ['<unk>', '<s>', '</s>']
+  const words = Array.from({ length: count - special.length - bytes.length }, (_, index) => `\u2581w${index}`)
+  return [
+    list('tokenizer.ggml.tokens', 'text', [...special, ...bytes, ...words]),
+    list('tokenizer.ggml.scores', 'f32', [...[...special, ...bytes].map(() => 0), ...words.map((_, index) => -index)]),
+    list('tokenizer.ggml.token_type', 'i32', [2, 3, 3, ...bytes.map(() => 6), ...words.map(() => 1)]),
+  ]
+}
+
+const metadataOf = (spec) => [
+  pair('general.architecture', 'text', 'llama'),
+  pair('general.name', 'text', spec.name ?? 'random'),
+  pair('general.file_type', 'u32', 2), // mostly Q4_0
+  pair('general.quantization_version', 'u32', 2),
+  pair('general.alignment', 'u32', ALIGNMENT),
+  pair('llama.block_count', 'u32', spec.layers),
+  pair('llama.context_length', 'u32', spec.context),
+  pair('llama.embedding_length', 'u32', spec.width),
+  pair('llama.feed_forward_length', 'u32', spec.feedForward),
+  pair('llama.attention.head_count', 'u32', spec.heads),
+  pair('llama.attention.head_count_kv', 'u32', spec.kvHeads),
+  pair('llama.attention.layer_norm_rms_epsilon', 'f32', 1e-5),
+  pair('llama.rope.dimension_count', 'u32', spec.width / spec.heads),
+  pair('llama.rope.freq_base', 'f32', 10_000),
+  pair('llama.vocab_size', 'u32', spec.vocabulary),
+  ...(spec.experts
+    ? [pair('llama.expert_count', 'u32', spec.experts), pair('llama.expert_used_count', 'u32', spec.expertsUsed)]
+    : []),
+  pair('tokenizer.ggml.model', 'text', 'llama'),
+  ...vocabularyOf(spec.vocabulary),
+  pair('tokenizer.ggml.bos_token_id', 'u32', 1),
+  pair('tokenizer.ggml.eos_token_id', 'u32', 2),
+  pair('tokenizer.ggml.unknown_token_id', 'u32', 0),
+]
+
+/** Name, type and shape of every tensor; the first number of a shape counts the elements of a row. */
+const shapesOf = (spec) => {
+  const { width, feedForward, experts } = spec
+  const kvWidth = (width / spec.heads) * spec.kvHeads
+  const layer = (number) => {
+    const of = (name, type, ...shape) => [`blk.${number}.${name}.weight`, type, shape]
+    return [
+      of('attn_norm', 'F32', width),
+      of('attn_q', 'Q4_0', width, width),
+      of('attn_k', 'Q4_0', width, kvWidth),
+      of('attn_v', 'Q4_0', width, kvWidth),
+      of('attn_output', 'Q4_0', width, width),
+      of('ffn_norm', 'F32', width),
+      ...(experts
+        ? [
+            of('ffn_gate_inp', 'F32', width, experts),
+            of('ffn_gate_exps', 'Q4_0', width, feedForward, experts),
+            of('ffn_up_exps', 'Q4_0', width, feedForward, experts),
+            of('ffn_down_exps', 'Q4_0', feedForward, width, experts),
+          ]
+        : [
+            of('ffn_gate', 'Q4_0', width, feedForward),
+            of('ffn_up', 'Q4_0', width, feedForward),
+            of('ffn_down', 'Q4_0', feedForward, width),
+          ]),
+    ]
+  }
+  return [
+    ['token_embd.weight', 'Q4_0', [width, spec.vocabulary]],
+    ...Array.from({ length: spec.layers }, (_, number) => layer(number)).flat(),
+    ['output_norm.weight', 'F32', [width]],
+    ['output.weight', 'Q4_0', [width, spec.vocabulary]],
+  ]
+}
+
+const padded = (bytes) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT
+
+/** The head of the file and where each tensor lies, counted from the start of the file. */
+export const layoutOf = (spec) => {
+  const metadata = metadataOf(spec)
+  const infos = []
+  let offset = 0
+  const tensors = shapesOf(spec).map(([name, type, shape]) => {
+    const [number, elements, bytes] = TYPES[type]
+    const count = shape.reduce((product, length) => product * length, 1)
+    const tensor = { name, type, shape, offset, size: (count / elements) * bytes }
+    infos.push(text(name), u32(shape.length), ...shape.map(u64), u32(number), u64(offset))
+    offset += padded(tensor.size)
+    return tensor
+  })
+  const head = [Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(metadata.length), ...metadata, ...infos]
+  const length = head.reduce((sum, part) => sum + part.length, 0)
+  const start = padded(length)
+  return {
+    head: Buffer.concat([...head, Buffer.alloc(start - length)]),
+    tensors: tensors.map((tensor) => ({ ...tensor, offset: start + tensor.offset })),
+    parameters: tensors.reduce((sum, { shape }) => sum + shape.reduce((product, length) => product * length, 1), 0),
+    size: start + offset,
+  }
+}
+
+/** Eight random weights of -7…7: a nibble of 0 would be -8, and a mean below zero makes all tokens decode alike. */
+const nibbles = (word) => {
+  const zeros = ~(word | (word >>> 1) | (word >>> 2) | (word >>> 3)) & 0x11111111
+  return (word | (zeros << 3)) >>> 0
+}
+
+/** Random Q4_0 blocks for rows of this length, scaled so that products of rows have a spread of about one. */
+const poolFor = (rowLength, seed) => {
+  const random = randomFrom(seedOf('pool', rowLength, seed))
+  const pool = Buffer.alloc(POOL_BLOCKS * 18)
+  const scale = 1 / (4.2 * Math.sqrt(rowLength)) // 4.2: the spread of the weights of a block, before its scale
+  for (let at = 0; at < pool.length; at += 18) {
+    pool.writeUInt16LE(halfOf(scale * (0.5 + random() / 2 ** 32)), at)
+    for (let word = 0; word < 16; word += 4) pool.writeUInt32LE(nibbles(random()), at + 2 + word)
+  }
+  return pool
+}
+
+const floatsOf = ({ name, size, shape }, seed) => {
+  const bytes = Buffer.alloc(size)
+  const random = randomFrom(seedOf(name, seed))
+  const isNorm = name.endsWith('_norm.weight')
+  for (let at = 0; at < size; at += 4) {
+    // A router's products need a spread of some units, or all experts would weigh about the same.
+    bytes.writeFloatLE(isNorm ? 1 : ((random() / 2 ** 31 - 1) * 4) / Math.sqrt(shape[0]), at)
+  }
+  return bytes
+}
+
+/** The bytes of one tensor, in chunks: the pool over and over, from a place that the tensor's name decides. */
+function* chunksOf(tensor, pool, seed) {
+  if (tensor.type === 'F32') return yield floatsOf(tensor, seed)
+  let from = (seedOf('start', tensor.name, seed) % POOL_BLOCKS) * 18
+  for (let left = tensor.size; left > 0; ) {
+    const length = Math.min(left, pool.length - from)
+    yield pool.subarray(from, from + length)
+    from = 0
+    left -= length
+  }
+}
+
+function* bytesOf(spec, { head, tensors }) {
+  const seed = spec.seed ?? 1
+  const pools = new Map()
+  yield head
+  for (const tensor of tensors) {
+    const rowLength = tensor.shape[0]
+    if (tensor.type === 'Q4_0' && !pools.has(rowLength)) pools.set(rowLength, poolFor(rowLength, seed))
+    yield* chunksOf(tensor, pools.get(rowLength), seed)
+    yield Buffer.alloc(padded(tensor.size) - tensor.size)
+  }
+}
+
+const checked = (spec) => {
+  const wrong = (what) => {
+    throw new Error(`not a model: ${what}`)
+  }
+  for (const key of ['width', 'feedForward']) if (spec[key] % 32) wrong(`${key} ${spec[key]} is no multiple of 32`)
+  if (spec.width % spec.heads || (spec.width / spec.heads) % 2) wrong(`${spec.heads} heads do not divide ${spec.width}`)
+  if (spec.heads % spec.kvHeads) wrong(`${spec.kvHeads} kvHeads do not divide ${spec.heads} heads`)
+  if (spec.vocabulary < 260) wrong(`vocabulary ${spec.vocabulary} is under 260`)
+  if (spec.experts && !(spec.expertsUsed >= 1 && spec.expertsUsed <= spec.experts)) wrong(`expertsUsed`)
+  return spec
+}
+
+const specOf = (preset) => {
+  if (typeof preset !== 'string') return checked(preset)
+  if (presets[preset]) return checked({ name: preset, ...presets[preset] })
+  throw new Error(`no preset '${preset}': ${Object.keys(presets).join(', ')}`)
+}
+
+/** Writes the model; the file appears under its name when it is whole. */
+export const writeModel = async (preset, path) => {
+  const spec = specOf(preset)
+  const layout = layoutOf(spec)
+  const temporary = `${path}.${randomUUID()}.tmp`
+  await mkdir(dirname(path), { recursive: true })
+  try {
+    await writeFile(temporary, bytesOf(spec, layout))
+    await rename(temporary, path)
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  const { tensors, parameters, size } = layout
+  return { path, spec, tensors, parameters, size }
+}
+
+/** The model from the cache in the temporary folder, written there first where it is missing. */
+export const cachedModel = async (preset, folder = join(tmpdir(), 'ggml2perfetto-models')) => {
+  const spec = specOf(preset)
+  const hash = createHash('sha256')
+    .update(JSON.stringify([FORMAT, spec]))
+    .digest('hex')
+    .slice(0, 16)
+  const path = join(folder, `${hash}.gguf`)
+  const { tensors, parameters, size } = layoutOf(spec)
+  const found = await stat(path).catch(() => undefined)
+  if (found?.size === size) return { path, spec, tensors, parameters, size }
+  return await writeModel(spec, path)
+}

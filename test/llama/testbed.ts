@@ -1,0 +1,170 @@
+import { execFile, spawn, spawnSync } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rename } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs'
+
+/**
+ * Real llama.cpp for tests: its libraries (fetched once into vendor/), models with random weights, and two host
+ * programs, run.c and run-node.mjs. Write `const llamaTest = hasLlama() ? test : test.skip` and await `ensureLlama()`
+ * in beforeAll.
+ */
+
+const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const HOME = pathOf('../../vendor/llama')
+const FLAGS = ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror']
+const execute = promisify(execFile)
+
+/** Where llama.cpp's libraries and headers lie. */
+export const LIB = join(HOME, 'lib')
+export const INCLUDE = join(HOME, 'include')
+
+export interface Load {
+  readonly event: 'load'
+  readonly start: number
+  readonly end: number
+}
+
+/** One llama_decode; times in nanoseconds of CLOCK_MONOTONIC, `cpu` and `tid` of the calling thread (run.c only). */
+export interface Call {
+  readonly event: 'call'
+  readonly context: number
+  readonly call: number
+  readonly kind: 'warmup' | 'prompt' | 'decode'
+  readonly tokens: number
+  readonly start: number
+  readonly end: number
+  readonly cpu?: number
+  readonly tid?: number
+}
+
+/** The experts a layer's router chose, for each token that the layer computes; the last layer computes outputs only. */
+export interface TopK {
+  readonly event: 'topk'
+  readonly context: number
+  readonly call: number
+  readonly layer: number
+  readonly ids: readonly (readonly number[])[]
+}
+
+export interface FileTensor {
+  readonly event: 'tensor'
+  readonly name: string
+  readonly type: string
+  readonly shape: readonly [number, number, number, number]
+  readonly offset: number
+  readonly size: number
+}
+
+/** `tokens`: of each context, of each sequence. `hash`: of all logits (run.c only). */
+export interface Result {
+  readonly event: 'result'
+  readonly pid: number
+  readonly hash?: string
+  readonly tokens: readonly (readonly (readonly number[])[])[]
+}
+
+export type Line = Load | Call | TopK | FileTensor | Result
+
+export interface Run {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stderr: string
+  readonly lines: readonly Line[]
+  readonly calls: readonly Call[]
+  readonly topk: readonly TopK[]
+  readonly tensors: readonly FileTensor[]
+  /** Missing where the program failed. */
+  readonly result: Result | undefined
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>
+  /** A library for LD_PRELOAD. */
+  readonly preload?: string
+  readonly timeoutMs?: number
+}
+
+const canRun = (command: string) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0
+
+/** Whether this machine can run llama.cpp's tests: linux-x64 with cc, and git if the libraries are not there yet. */
+export const hasLlama = () =>
+  process.platform === 'linux' &&
+  process.arch === 'x64' &&
+  canRun('cc') &&
+  (existsSync(join(HOME, 'stamp.json')) || canRun('git'))
+
+/** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API too. */
+export const ensureLlama = async ({ node = false } = {}) => {
+  await execute(process.execPath, [pathOf('../../scripts/fetch-llama.mjs'), ...(node ? ['--node'] : [])])
+}
+
+/** A model with random weights, from the cache in the temporary folder. */
+export const model = (preset: Preset | ModelSpec): Promise<Model> => cachedModel(preset)
+
+const compile = async () => {
+  const source = pathOf('run.c')
+  const stamp = await readFile(join(HOME, 'stamp.json'), 'utf8')
+  const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, HOME, ...FLAGS].join('\0'))
+  const folder = join(tmpdir(), 'ggml2perfetto-runner')
+  const path = join(folder, key.digest('hex').slice(0, 16))
+  if (existsSync(path)) return path
+  await mkdir(folder, { recursive: true })
+  const temporary = `${path}.${randomUUID()}.tmp`
+  const linked = [`-L${LIB}`, `-Wl,-rpath,${LIB}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
+  await execute('cc', [...FLAGS, `-I${INCLUDE}`, source, '-o', temporary, ...linked])
+  await rename(temporary, path)
+  return path
+}
+
+let compiled: Promise<string> | undefined
+
+/** The path of run.c's program, compiled once. */
+export const runner = () => {
+  compiled ??= compile()
+  return compiled
+}
+
+const gather = (command: string, args: readonly string[], options: RunOptions) =>
+  new Promise<Run>((resolve, reject) => {
+    const { env, preload, timeoutMs = 60_000 } = options
+    const child = spawn(command, args, {
+      env: { ...process.env, ...(preload === undefined ? {} : { LD_PRELOAD: preload }), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+    })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      // A program that is killed may leave half a line.
+      const whole = stdout.slice(0, stdout.lastIndexOf('\n') + 1)
+      const lines = whole
+        .split('\n')
+        .filter(Boolean)
+        .map((text) => JSON.parse(text) as Line)
+      const of = <E extends Line['event']>(event: E) =>
+        lines.filter((line): line is Extract<Line, { event: E }> => line.event === event)
+      const [calls, topk, tensors, [result]] = [of('call'), of('topk'), of('tensor'), of('result')]
+      resolve({ code, signal, stderr, lines, calls, topk, tensors, result })
+    })
+  })
+
+/** Runs run.c's program; its options are told by `--help`. */
+export const run = async (path: string, args: readonly string[] = [], options: RunOptions = {}) =>
+  await gather(await runner(), ['--lib', LIB, '--model', path, ...args], options)
+
+/** Runs run-node.mjs: node-llama-cpp's addon, or with `--api` its JavaScript API. */
+export const runNode = async (path: string, args: readonly string[] = [], options: RunOptions = {}) =>
+  await gather(process.execPath, [pathOf('run-node.mjs'), '--model', path, ...args], options)

@@ -4,7 +4,7 @@ import { ByteCursor } from './byte-cursor.ts'
 const NEWLINE = 0x0a
 const RETURN = 0x0d
 /** Longer than any line of any log: what has no line break for so long is no text. */
-const LINE_BYTES_MAX = 1 << 20
+export const LINE_BYTES_MAX = 1 << 20
 
 /** Lines of a text that arrives in chunks cut anywhere; as bytes, so that only what is needed gets decoded. */
 export class LineCursor {
@@ -39,12 +39,13 @@ export class LineCursor {
     const { cursor } = this
     let newline = cursor.bytes.indexOf(NEWLINE, cursor.start + this.searched)
     if (newline >= cursor.end) newline = -1
-    if (newline < 0 && (!this.ended || cursor.available === 0)) {
-      this.searched = cursor.available
-      if (this.searched > LINE_BYTES_MAX) {
-        const at = { byte: cursor.offset, line: this.line + 1 }
-        throw new FormatError(this.format, at, `a line of at most ${LINE_BYTES_MAX} bytes`, 'a longer one')
-      }
+    const length = (newline < 0 ? cursor.end : newline) - cursor.start
+    if (length > LINE_BYTES_MAX) {
+      const at = { byte: cursor.offset, line: this.line + 1 }
+      throw new FormatError(this.format, at, `a line of at most ${LINE_BYTES_MAX} bytes`, 'a longer one')
+    }
+    if (newline < 0 && (!this.ended || length === 0)) {
+      this.searched = length
       return false
     }
     this.searched = 0

@@ -15,6 +15,8 @@ const DECORATIONS = /(?: \((?:view|reshaped|permuted|transposed|copy|cont|copy o
 const WEIGHT = /^blk\.(\d+)\.(.+)$/
 const CACHE = /^(cache_[a-z]+)_l(\d+)$/
 const RESULT = /^(.+)-(\d+)$/
+/** ggml's names have 63 bytes (GGML_MAX_NAME); patterns that look behind decorations take too long on text without end. */
+const NAME_MAX = 256
 const UNNAMED = /^(?:node|leaf)_\d+$/
 
 /**
@@ -22,6 +24,7 @@ const UNNAMED = /^(?:node|leaf)_\d+$/
  * half a decoration; what is left of either is dropped.
  */
 export function parseTensorName(name: string): TensorName {
+  if (name.length > NAME_MAX) return { role: name, layer: -1 }
   const bare = name.replace(DECORATIONS, '')
   if (UNNAMED.test(bare)) return { role: '', layer: -1 }
   const weight = WEIGHT.exec(bare)

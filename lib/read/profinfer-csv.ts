@@ -12,7 +12,7 @@
 
 import { FormatError } from '../errors.ts'
 import { CsvRow } from '../input/csv-row.ts'
-import { LineCursor } from '../input/line-cursor.ts'
+import { LINE_BYTES_MAX, LineCursor } from '../input/line-cursor.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Format, ReadContext } from './format.ts'
 import { type Probe, type ProbeNode, ProbePairs } from './infer/probe-pairs.ts'
@@ -89,7 +89,7 @@ class RowReader {
 
   readWhole(): TraceEvent[] {
     if (!this.columns && this.lines.next()) this.columns = this.readHeader()
-    if (!this.columns || (!this.origin && countLines(this.lines.ahead()) < ORIGIN_ROWS)) return []
+    if (!this.columns || (!this.origin && !canPickOrigin(this.lines.ahead()))) return []
     this.readRows(this.columns)
     return this.pairs.take()
   }
@@ -258,6 +258,11 @@ function locateColumns(names: readonly string[]): Columns {
     counterNames,
     nodeTail: first >= 0 && volatile.every((column) => column < first) ? first : -1,
   }
+}
+
+/** Are the rows here that the origin is picked from, or too long to wait for? */
+function canPickOrigin(ahead: Uint8Array): boolean {
+  return ahead.length > LINE_BYTES_MAX || countLines(ahead) >= ORIGIN_ROWS
 }
 
 function countLines(bytes: Uint8Array): number {

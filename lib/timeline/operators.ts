@@ -85,7 +85,7 @@ export class Operators {
     if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
     if (this.detail === 'full') args.push(...this.placeArgs('', tensor))
     for (const [i, id] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[id]!))
-    args.push(...make.inferred(event.inferred | tensor.inferred))
+    args.push(...make.inferred((event.inferred & ~Inferred.Wait) | tensor.inferred)) // a wait is the barrier slice's
     const set = make.set(args)
     this.argSets.set(key, set)
     return set

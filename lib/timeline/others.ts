@@ -118,8 +118,7 @@ export class Cpus {
 export class Issues {
   private track = 0
   private count = 0
-  private previousNs = NaN
-  private atOnce = 0
+  private readonly times = new Set<number>()
 
   constructor(
     private readonly tree: TrackTree,
@@ -134,14 +133,15 @@ export class Issues {
       const description = `Losses and bad records, at the place in time where they happened (the first ${ISSUES_SHOWN_MAX}).`
       this.track = this.tree.add(this.root, { name: 'Issues', description, rank: 9 * 16 })
     }
-    this.atOnce = atNs === this.previousNs ? this.atOnce + 1 : 0
-    this.previousNs = atNs
+    let drawnNs = atNs
+    while (this.times.has(drawnNs)) drawnNs++
+    this.times.add(drawnNs)
     const { make } = this
     const where = [make.int('byte', at.byte), ...(at.line === undefined ? [] : [make.int('line', at.line)])]
     const label: Label =
       shown > ISSUES_SHOWN_MAX
         ? { name: 'further issues are not shown', category: 'issue' }
         : { name: make.names.id(title), category: 'issue', extra: [make.text('detail', detail), ...where] }
-    this.tree.writer.instant(this.track, atNs + this.atOnce, label)
+    this.tree.writer.instant(this.track, drawnNs, label)
   }
 }

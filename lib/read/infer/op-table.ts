@@ -63,8 +63,8 @@ export function givenOpNames(table: OpTable, names: Names): OpNames {
   return opNames([table], names, false, `${table.about}, as told`, undefined)
 }
 
-/** Share of the pairs that a table must agree with: a damaged record or a renamed tensor does not rule a table out. */
-const AGREEMENT_MIN = 0.9
+/** Share of the pairs that may contradict a table, and one always: a damaged record or a renamed tensor rules none out. */
+const CONTRADICTIONS_MAX = 0.1
 
 /** Names by the table that agrees best; where several agree alike, only numbers that they name alike get names. */
 export function inferOpNames(uses: readonly OpUse[], names: Names): OpNames {
@@ -77,7 +77,8 @@ export function inferOpNames(uses: readonly OpUse[], names: Names): OpNames {
   const best = Math.max(...agreements)
   const tables = OP_TABLES.filter((_, i) => agreements[i] === best)
   const hint = `use --op-table with one of ${OP_TABLES.map((table) => table.name).join(', ')}, or a file`
-  if (best < evidence.length * AGREEMENT_MIN) {
+  const contradictions = evidence.length - best
+  if (contradictions > Math.max(1, evidence.length * CONTRADICTIONS_MAX) || (best === 0 && contradictions > 0)) {
     return opNames([], names, true, 'none fits', `no known op table fits how the numbers are used; ${hint}`)
   }
   const about = tables.map((table) => table.about).join(' or ')

@@ -1,0 +1,337 @@
+import {
+  type BufferEvent,
+  type ByteSource,
+  type ConvertOptions,
+  formatShape,
+  type GraphEvent,
+  type IssueEvent,
+  type Names,
+  type OperatorEvent,
+  parseTensorName,
+  type TensorEvent,
+  type TokenEvent,
+  type TraceEvent,
+} from '../../lib/index.ts'
+import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
+import { eventsIn } from './support.ts'
+
+/**
+ * What a trace must hold, worked out from the events alone by the rules that docs/tracks.md gives users. Written apart
+ * from lib/timeline, and plainer: nothing is interned, encoded or written before the end.
+ */
+
+const IDLE_NS_MIN = 100e6
+const ISSUES_SHOWN_MAX = 1000
+/** What each bit of `Inferred` says, lowest first. */
+const INFERRED = [
+  'end: start of the next record',
+  'no end recorded',
+  'gap to the next operator: may hold operators that were not recorded',
+  'worker index',
+  'call borders',
+  'phase',
+  'token count',
+  'op name',
+]
+const WAIT_BIT = 4
+const END_BIT = 1
+const BUFFERS = { weights: 'weights', 'kv-cache': 'KV cache', compute: 'compute buffer', other: 'buffer' }
+
+/** The rows of the trace that `options` make of a log. */
+export async function expectedRows(source: ByteSource, options: ConvertOptions = {}): Promise<string[]> {
+  return expectedOfAll([source], options)
+}
+
+/** The same for several logs in one trace. */
+export async function expectedOfAll(sources: readonly ByteSource[], options: ConvertOptions = {}): Promise<string[]> {
+  const rows = [factRow('generator', 'ggml2perfetto')]
+  for (const [i, source] of sources.entries()) {
+    const { names, events } = await eventsIn(source, options)
+    const [first, last] = options.tokens ?? [-Infinity, Infinity]
+    const shown = events.filter((event) => !('call' in event) || (event.call >= first && event.call <= last))
+    rows.push(...new Drawing(names, options, i === 0 ? 'LLM run' : `LLM run (${i + 1})`).rowsOf(shown))
+    rows.push(...factsOf(events, sources.length > 1 ? `input_${i}.` : ''))
+  }
+  return rows
+}
+
+/** The trace's attributes: of everything that was read, whatever is shown. */
+function factsOf(events: readonly TraceEvent[], prefix: string): string[] {
+  const count = (matches: (event: TraceEvent) => boolean) => events.filter(matches).length
+  const calls = (phase: string) => events.filter((event) => event.kind === 'token' && event.phase === phase)
+  const operators = events.filter((event) => event.kind === 'operator')
+  const input = events.find((event) => event.kind === 'input')!
+  const facts = {
+    format: input.format,
+    ...input.attributes,
+    warmup_calls: calls('warm-up').length,
+    prefill_calls: calls('prefill').length,
+    prefill_tokens: calls('prefill').reduce((sum, call) => sum + Math.max(0, (call as TokenEvent).tokens), 0),
+    decode_calls: calls('decode').length,
+    operators: operators.length,
+    workers: new Set(operators.map(({ worker }) => worker)).size,
+    issues: count(({ kind }) => kind === 'issue'),
+  }
+  return Object.entries(facts).map(([key, value]) => factRow(prefix + key, `${value}`))
+}
+
+class Drawing {
+  private readonly rows: string[] = []
+  private readonly tracks = new Set<string>()
+  /** Where each row ends so far; a slice that would overlap goes to the next row of its kind. */
+  private readonly ends = new Map<string, number[]>()
+  private readonly tensors = new Map<number, TensorEvent>()
+  private readonly buffers = new Map<number, BufferEvent>()
+  private readonly bufferTitles = new Map<number, string>()
+  private readonly calls: TokenEvent[] = []
+  private readonly detail: string
+  private originNs = 0n
+  private decodes = 0
+
+  constructor(
+    private readonly names: Names,
+    private readonly options: ConvertOptions,
+    private readonly root: string,
+  ) {
+    this.detail = options.detail ?? 'shapes'
+    this.tracks.add(root)
+  }
+
+  rowsOf(events: readonly TraceEvent[]): string[] {
+    for (const event of events) this.draw(event)
+    this.phases()
+    this.experts(events.filter((event) => event.kind === 'operator'))
+    this.issues(events.filter((event) => event.kind === 'issue'))
+    return [...this.rows, ...[...this.tracks].map(trackRow)]
+  }
+
+  private draw(event: TraceEvent): void {
+    switch (event.kind) {
+      case 'input':
+        this.originNs = event.originNs
+        return
+      case 'tensor':
+        this.tensors.set(event.id, event)
+        return
+      case 'buffer':
+        this.buffers.set(event.id, event)
+        return
+      case 'operator':
+        this.operator(event)
+        return this.memory(event)
+      case 'token':
+        return this.token(event)
+      case 'graph':
+        return this.graph(event)
+      case 'counter':
+        return this.counter(`Counters/${this.names.text(event.name)}`, event.atNs, event.value)
+      case 'issue':
+        return
+      default:
+        throw new Error(`no fixture had events of kind ${event.kind} so far: tell the comparer how they are drawn`)
+    }
+  }
+
+  private slice(
+    row: string,
+    category: string,
+    name: string,
+    startNs: number,
+    endNs: number,
+    args: Args,
+    heldNs = endNs,
+  ) {
+    const ends = this.ends.get(row) ?? []
+    this.ends.set(row, ends)
+    const free = ends.findIndex((end) => end <= startNs)
+    const nth = free < 0 ? ends.length : free
+    ends[nth] = heldNs
+    const track = this.track(nth === 0 ? row : `${row} (${nth + 1})`)
+    this.rows.push(sliceRow(track, category, name, this.at(startNs), endNs - startNs, args))
+    return track
+  }
+
+  private counter(row: string, atNs: number, value: number): void {
+    this.rows.push(counterRow(this.track(row), this.at(atNs), value))
+  }
+
+  private track(path: string): string {
+    const names = [this.root, ...path.split('/')]
+    for (let depth = 2; depth <= names.length; depth++) this.tracks.add(names.slice(0, depth).join('/'))
+    return names.join('/')
+  }
+
+  private at(ns: number): bigint {
+    return this.originNs + BigInt(ns)
+  }
+
+  private operator(event: OperatorEvent): void {
+    const { worker, startNs, endNs, waitEndNs, inferred } = event
+    const tensor = this.tensors.get(event.tensor)!
+    const row = `Workers/worker ${worker}`
+    const args = this.detail === 'names' ? {} : this.operatorArgs(event, tensor)
+    const track = this.slice(row, 'operator', this.operatorName(tensor), startNs, endNs, args, waitEndNs)
+    if (waitEndNs <= endNs) return
+    const waitArgs = this.detail === 'names' ? {} : inferredArg(inferred & WAIT_BIT)
+    this.rows.push(sliceRow(track, 'barrier', 'barrier', this.at(endNs), waitEndNs - endNs, waitArgs))
+  }
+
+  private operatorName(tensor: TensorEvent): string {
+    const [name, op] = [this.names.text(tensor.name), this.names.text(tensor.op)]
+    if (this.options.opName === 'op') return op || name || 'operator'
+    if (this.options.opName === 'tensor') return name || op || 'operator'
+    const { role } = parseTensorName(name)
+    return `${role} ${op}`.trim() || name || 'operator'
+  }
+
+  private operatorArgs(event: OperatorEvent, tensor: TensorEvent): Args {
+    const args: Record<string, string> = { ...inferredArg((event.inferred & ~WAIT_BIT) | tensor.inferred) }
+    const [name, op, type] = [tensor.name, tensor.op, tensor.type].map((id) => this.names.text(id))
+    if (name) args['tensor'] = name
+    if (op) args['op'] = op
+    if (type) args['type'] = type
+    if (tensor.layer >= 0) args['layer'] = `${tensor.layer}`
+    if (tensor.ne) args['shape'] = formatShape(tensor.ne)
+    if (event.experts) args['experts'] = event.experts.join(',')
+    const sources = tensor.sources.map((id) => this.tensors.get(id)!)
+    sources.forEach((source, i) => {
+      const shape = source.ne ? formatShape(source.ne) : ''
+      args[`src${i}`] = [this.names.text(source.name), shape].filter(Boolean).join(' ') || 'unnamed'
+    })
+    if (this.detail !== 'full') return args
+    Object.assign(args, placeArgs('', tensor), ...sources.map((source, i) => placeArgs(`src${i}_`, source)))
+    if (event.call >= 0) args['token'] = `${event.call}`
+    if (event.tid >= 0) args['tid'] = `${event.tid}`
+    if (event.cpu >= 0) args['cpu'] = `${event.cpu}`
+    return args
+  }
+
+  /** Of worker 0: where its sources lie, and how many bytes they have. */
+  private memory({ worker, tensor, startNs, endNs, inferred }: OperatorEvent): void {
+    if (worker !== 0) return
+    const sources = this.tensors.get(tensor)!.sources.map((id) => this.tensors.get(id)!)
+    for (const { buffer, offset } of sources) {
+      if (buffer < 0 || offset === undefined) continue
+      this.counter(`Memory/${this.bufferTitle(buffer)}: offset read`, startNs, offset)
+    }
+    const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((size) => size >= 0)
+    if (sizes.length === 0) return
+    const row = 'Memory/bytes touched per operator'
+    const sum = sizes.reduce((total, size) => total + size, 0)
+    this.counter(row, startNs, sum)
+    if ((inferred & END_BIT) === 0) this.counter(row, endNs, 0)
+  }
+
+  /** Buffers of one usage are numbered in the order in which they were read first. */
+  private bufferTitle(id: number): string {
+    const known = this.bufferTitles.get(id)
+    if (known !== undefined) return known
+    const title = BUFFERS[this.buffers.get(id)!.usage]
+    const alike = [...this.bufferTitles.values()].filter((other) => other.startsWith(title)).length
+    const numbered = alike === 0 ? title : `${title} ${alike + 1}`
+    this.bufferTitles.set(id, numbered)
+    return numbered
+  }
+
+  private token(event: TokenEvent): void {
+    const { phase, tokens, call, startNs, endNs, tid, inferred } = event
+    const args: Record<string, string> = { phase, ...inferredArg(inferred) }
+    if (call >= 0) args['token'] = `${call}`
+    if (tokens >= 0) args['n_tokens'] = `${tokens}`
+    if (tokens >= 0 && endNs > startNs) args['tok_per_s'] = `${(tokens * 1e9) / (endNs - startNs)}`
+    if (this.detail === 'full' && tid >= 0) args['tid'] = `${tid}`
+    const name = phase === 'decode' ? `decode ${++this.decodes}` : tokens < 0 ? phase : `${phase} (${tokens} tokens)`
+    this.slice('Tokens', 'token', name, startNs, endNs, this.detail === 'names' ? {} : args)
+    this.calls.push(event)
+  }
+
+  private graph({ startNs, endNs, backend, nodes, call, inferred }: GraphEvent): void {
+    const device = this.names.text(backend)
+    const args: Record<string, string> = { operators: `${nodes}`, ...inferredArg(inferred) }
+    if (device) args['backend'] = device
+    if (call >= 0) args['token'] = `${call}`
+    const name = device ? `${device} graph` : 'graph'
+    this.slice('Graphs', 'graph', name, startNs, endNs, this.detail === 'names' ? {} : args)
+  }
+
+  /** Successive calls of one phase are one slice; a long pause between calls is one, too. */
+  private phases(): void {
+    const spans: TokenEvent[][] = []
+    for (const call of this.calls) {
+      const span = spans.at(-1)
+      const pauseNs = span ? call.startNs - endOf(span) : 0
+      if (span && span[0]!.phase === call.phase && pauseNs < IDLE_NS_MIN) span.push(call)
+      else spans.push([call])
+    }
+    for (const [i, span] of spans.entries()) {
+      const startNs = Math.min(...span.map((call) => call.startNs))
+      const idleFrom = i === 0 ? startNs : endOf(spans[i - 1]!)
+      if (span[0]!.startNs - idleFrom >= IDLE_NS_MIN) {
+        this.slice('Phase', 'phase', 'idle', idleFrom, span[0]!.startNs, {})
+      }
+      const tokens = span.reduce((sum, call) => sum + Math.max(0, call.tokens), 0)
+      const args = { calls: `${span.length}`, n_tokens: `${tokens}` }
+      this.slice('Phase', 'phase', span[0]!.phase, startNs, endOf(span), this.detail === 'names' ? {} : args)
+    }
+  }
+
+  /** One slice per choice of a layer's router, over the operators in a row that used it. */
+  private experts(operators: readonly OperatorEvent[]): void {
+    const layers = new Map<number, OperatorEvent[]>()
+    for (const operator of operators.filter(({ experts }) => experts !== undefined)) {
+      const { layer } = this.tensors.get(operator.tensor)!
+      layers.set(layer, [...(layers.get(layer) ?? []), operator])
+    }
+    for (const [layer, users] of layers) {
+      const choices: OperatorEvent[][] = []
+      for (const user of users) {
+        const first = choices.at(-1)?.[0]
+        const isSame =
+          first?.call === user.call && first.startNs <= user.startNs && `${first.experts}` === `${user.experts}`
+        if (isSame) choices.at(-1)!.push(user)
+        else choices.push([user])
+      }
+      for (const choice of choices) this.choice(layer < 0 ? 'no layer' : `layer ${layer}`, choice)
+    }
+  }
+
+  private choice(row: string, users: readonly OperatorEvent[]): void {
+    const { call, experts, startNs } = users[0]!
+    const args: Record<string, string> = { experts: experts!.join(','), operators: `${users.length}` }
+    if (call >= 0) args['token'] = `${call}`
+    const endNs = Math.max(...users.map((user) => user.endNs))
+    const name = `experts ${experts!.join(' ')}`
+    this.slice(`Experts/${row}`, 'expert', name, startNs, endNs, this.detail === 'names' ? {} : args)
+  }
+
+  /** Those of one time are drawn 1 ns apart: trace_processor would nest them. */
+  private issues(issues: readonly IssueEvent[]): void {
+    const times: number[] = []
+    issues.slice(0, ISSUES_SHOWN_MAX + 1).forEach(({ title, detail, at, atNs }, i) => {
+      let ns = atNs
+      while (times.includes(ns)) ns++
+      times.push(ns)
+      const isOver = i === ISSUES_SHOWN_MAX
+      const place = { byte: `${at.byte}`, ...(at.line === undefined ? {} : { line: `${at.line}` }) }
+      const name = isOver ? 'further issues are not shown' : title
+      const args = isOver ? {} : { detail, ...place }
+      this.rows.push(sliceRow(this.track('Issues'), 'issue', name, this.at(ns), 0, args))
+    })
+  }
+}
+
+const endOf = (span: readonly TokenEvent[]) => Math.max(...span.map((call) => call.endNs))
+
+function placeArgs(prefix: string, { sizeBytes, offset, address, structAddress }: TensorEvent): Args {
+  const args: Record<string, string> = {}
+  if (sizeBytes >= 0) args[`${prefix}bytes`] = `${sizeBytes}`
+  if (offset !== undefined) args[`${prefix}offset`] = `${offset}`
+  if (address > 0) args[`${prefix}address`] = `0x${address.toString(16)}`
+  if (structAddress > 0) args[`${prefix}struct_address`] = `0x${structAddress.toString(16)}`
+  return args
+}
+
+function inferredArg(bits: number): Args {
+  const words = INFERRED.filter((_, i) => ((bits >> i) & 1) === 1)
+  return words.length > 0 ? { inferred: words.join('; ') } : {}
+}

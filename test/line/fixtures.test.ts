@@ -1,0 +1,132 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, test } from '@jest/globals'
+import { type ConvertOptions, checkTrace, convert, convertFile, openTrace, sniffFormat } from '../../lib/index.ts'
+import { differences, rowsOf } from './comparer.ts'
+import { expectedOfAll, expectedRows } from './expected.ts'
+import {
+  converted,
+  cut,
+  FIXTURE_NAMES,
+  formatOf,
+  joined,
+  LARGE_FIXTURES,
+  pathOf,
+  plainBytes,
+  SMALL_FIXTURES,
+  storedBytes,
+} from './support.ts'
+
+/** Every fixture through the whole line: what the reader told is what trace_processor finds in the trace. */
+
+const DETAILS = ['names', 'shapes', 'full'] as const
+const OP_NAMES = ['role', 'op', 'tensor'] as const
+const EVERY_OPTION = DETAILS.flatMap((detail) => OP_NAMES.map((opName) => ({ detail, opName })))
+
+const folder = mkdtempSync(join(tmpdir(), 'line-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+async function rowsIn(trace: Uint8Array): Promise<string[]> {
+  const open = await openTrace(trace)
+  try {
+    expect(open.problems()).toEqual([])
+    return rowsOf(open)
+  } finally {
+    open.close()
+  }
+}
+
+async function compare(fixture: string, options: ConvertOptions): Promise<number> {
+  const bytes = plainBytes(fixture)
+  const expected = await expectedRows(bytes, options)
+  expect(differences(expected, await rowsIn(await converted(bytes, options)))).toEqual([])
+  return expected.length
+}
+
+test('there are fixtures of every kind, and the script makes the same bytes again', () => {
+  expect(SMALL_FIXTURES.length).toBeGreaterThanOrEqual(17)
+  expect(LARGE_FIXTURES).toEqual(['profinfer-csv/moe-2threads.csv.gz', 'tensor-trace/moe-2threads.bin.gz'])
+  execFileSync(process.execPath, [
+    fileURLToPath(new URL('../../scripts/make-fixtures.mjs', import.meta.url)),
+    '--check',
+  ])
+})
+
+test.each(FIXTURE_NAMES)('%s is of the format that its folder names', (fixture) => {
+  expect(sniffFormat(plainBytes(fixture).subarray(0, 4096))?.name).toBe(formatOf(fixture))
+})
+
+describe('the trace holds what the reader told, and nothing else', () => {
+  test.each(SMALL_FIXTURES)('%s, with every detail and every naming', async (fixture) => {
+    for (const options of EVERY_OPTION) expect(await compare(fixture, options)).toBeGreaterThan(10)
+  })
+
+  test.each(LARGE_FIXTURES)('%s', async (fixture) => {
+    for (const options of [{}, { detail: 'full', opName: 'tensor' }] as const) {
+      expect(await compare(fixture, options)).toBeGreaterThan(2000)
+    }
+  })
+
+  test.each(LARGE_FIXTURES)('%s, of some calls only', async (fixture) => {
+    const all = await compare(fixture, {})
+    const some = await compare(fixture, { tokens: [1, 3] })
+    expect(some).toBeLessThan(all / 2)
+  })
+
+  test('two logs in one trace', async () => {
+    const sources = LARGE_FIXTURES.map(storedBytes)
+    const inputs = sources.map((source, i) => ({ name: `log ${i}`, source }))
+    const expected = await expectedOfAll(sources)
+    expect(differences(expected, await rowsIn(await joined(convert(inputs))))).toEqual([])
+  })
+
+  test('the comparison notices what is missing, superfluous or altered', async () => {
+    const bytes = plainBytes('tensor-trace/tiny-v4.bin')
+    const expected = await expectedRows(bytes)
+    const found = await rowsIn(await converted(bytes))
+    expect(differences(expected, found)).toEqual([])
+    expect(differences(expected, found.slice(1))).toEqual([expect.stringMatching(/^missing 1 × /)])
+    expect(differences(expected, [...found, found[3]!])).toEqual([expect.stringMatching(/^unexpected 1 × /)])
+    for (const options of EVERY_OPTION) {
+      if (options.detail === 'shapes' && options.opName === 'role') continue
+      expect(differences(expected, await rowsIn(await converted(bytes, options)))).not.toEqual([])
+    }
+    bytes[3 * 1024 + 1]! ^= 1 // 256 ns
+    expect(differences(expected, await rowsIn(await converted(bytes)))).not.toEqual([])
+  })
+})
+
+describe('the same bytes, however the log is fed', () => {
+  test.each(FIXTURE_NAMES)('%s', async (fixture) => {
+    const options = { detail: 'full' } as const
+    const stored = storedBytes(fixture)
+    const target = join(folder, 'trace.pftrace')
+    const { bytes } = await convertFile(pathOf(fixture), target, options)
+    const trace = new Uint8Array(readFileSync(target))
+    expect(bytes).toBe(trace.length)
+    const feeds = {
+      'as one array': stored,
+      'as one array again': stored,
+      'as an iterable': [stored.subarray(0, 11), new Uint8Array(0), stored.subarray(11)],
+      'in pieces of 4096': cut(stored, 4096),
+      'in pieces of 7': cut(stored, 7),
+      'in pieces of 1': cut(stored, 1),
+      decompressed: plainBytes(fixture),
+      'decompressed, in pieces of 7': cut(plainBytes(fixture), 7),
+    }
+    for (const [how, feed] of Object.entries(feeds)) {
+      const same = Buffer.compare(trace, await converted(feed, options)) === 0
+      expect(`${how}: ${same}`).toBe(`${how}: true`)
+    }
+  })
+})
+
+test.each(FIXTURE_NAMES)('%s: check finds nothing wrong with the trace', async (fixture) => {
+  const { walk, problems } = await checkTrace(await converted(storedBytes(fixture)))
+  expect(walk.problem).toBeUndefined()
+  expect(walk.packets).toBeGreaterThan(10)
+  expect(problems).toEqual([])
+})

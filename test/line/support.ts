@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
+import { type ByteSource, type ConvertOptions, convert, eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
+
+/** What the tests of the line share: the fixtures, and ways to run them through it. */
+
+const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
+
+/** Bytes up to which a fixture is small enough for exhaustive tests, decompressed. */
+const SMALL_BYTES_MAX = 16 << 10
+
+/** Path of a fixture that is named `<format>/<case>`. */
+export const pathOf = (fixture: string): string => join(FIXTURES, fixture)
+
+/** A fixture as it lies there. */
+export const storedBytes = (fixture: string): Uint8Array => new Uint8Array(readFileSync(pathOf(fixture)))
+
+/** A fixture, decompressed. */
+export const plainBytes = (fixture: string): Uint8Array => {
+  const bytes = storedBytes(fixture)
+  return fixture.endsWith('.gz') ? new Uint8Array(gunzipSync(bytes)) : bytes
+}
+
+/** Every fixture, as `<format>/<case>`. */
+export const FIXTURE_NAMES: readonly string[] = readdirSync(FIXTURES, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .flatMap(({ name }) => readdirSync(join(FIXTURES, name)).map((file) => `${name}/${file}`))
+  .filter((path) => !path.endsWith('.md'))
+  .sort()
+
+export const SMALL_FIXTURES = FIXTURE_NAMES.filter((name) => plainBytes(name).length <= SMALL_BYTES_MAX)
+export const LARGE_FIXTURES = FIXTURE_NAMES.filter((name) => !SMALL_FIXTURES.includes(name))
+
+/** The format that a fixture's folder names. */
+export const formatOf = (fixture: string): string => fixture.split('/')[0]!
+
+/** The trace of a log. */
+export async function converted(source: ByteSource, options: ConvertOptions = {}): Promise<Uint8Array> {
+  return joined(convert({ name: 'log', source }, options))
+}
+
+/** Pieces as one array. */
+export async function joined(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const all: Uint8Array[] = []
+  for await (const piece of pieces) all.push(piece)
+  return new Uint8Array(Buffer.concat(all))
+}
+
+/** All events of a log, and the texts that they refer to. */
+export async function eventsIn(
+  source: ByteSource,
+  options: ConvertOptions = {},
+): Promise<{ names: Names; events: TraceEvent[] }> {
+  const names = new Names()
+  const events: TraceEvent[] = []
+  for await (const batch of eventsOf({ name: 'log', source }, names, options)) events.push(...batch)
+  return { names, events }
+}
+
+/** A log in pieces of `size` bytes. */
+export async function* cut(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += size) yield bytes.slice(start, start + size)
+}
+
+/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
+export function randomOf(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}

@@ -7,4 +7,5 @@ export default {
     '\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],
   },
   testTimeout: 60_000,
+  maxWorkers: '100%', // of the cores; by default one of two stays idle
 }

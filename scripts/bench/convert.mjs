@@ -8,7 +8,9 @@ import { convert, openTrace } from 'ggml2perfetto'
 
 const operators = Number(process.argv[2] ?? 500_000)
 const detail = process.argv[3] ?? 'shapes'
-const [header, ...rows] = readFileSync(new URL('../../examples/moe.csv', import.meta.url), 'utf8').trimEnd().split('\n')
+const [header, ...rows] = readFileSync(new URL('../../examples/moe.csv', import.meta.url), 'utf8')
+  .trimEnd()
+  .split('\n')
 const parts = rows.map((row) => /^(\d+,)(\d+)(.*)$/.exec(row).slice(1))
 const PERIOD_NS = 40_000_000
 const operatorsPerRound = parts.filter(([, , rest]) => rest.startsWith(',20,')).length
@@ -52,7 +54,11 @@ trace.close()
 const net = converting - making
 const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 console.log(`log        ${mib(logBytes)}, ${rounds * operatorsPerRound} operators`)
-console.log(`trace      ${mib(traceBytes)}, ${slices} slices, ${samples} samples: ${(traceBytes / (slices + samples)).toFixed(1)} bytes each`)
-console.log(`convert    ${net.toFixed(2)} s: ${mib(logBytes / net)}/s, ${Math.round((rounds * operatorsPerRound) / net / 1e3)} k operators/s`)
+console.log(
+  `trace      ${mib(traceBytes)}, ${slices} slices, ${samples} samples: ${(traceBytes / (slices + samples)).toFixed(1)} bytes each`,
+)
+console.log(
+  `convert    ${net.toFixed(2)} s: ${mib(logBytes / net)}/s, ${Math.round((rounds * operatorsPerRound) / net / 1e3)} k operators/s`,
+)
 console.log(`load       ${loading.toFixed(2)} s in trace_processor: ${(loading / net).toFixed(1)} × the conversion`)
 console.log(`peak RSS   ${mib(peakRss)} while converting, the trace held in memory included`)

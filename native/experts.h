@@ -1,0 +1,12 @@
+/* Which experts the router chose. */
+#ifndef GGML2PERFETTO_EXPERTS_H
+#define GGML2PERFETTO_EXPERTS_H
+
+#include <stdint.h>
+
+struct graph;
+
+/* Records the expert ids that node `index`, a MUL_MAT_ID about to run, is given: every token of the batch, any k. */
+void experts_record(const struct graph * graph, int index, uint64_t now);
+
+#endif

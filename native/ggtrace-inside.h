@@ -1,0 +1,73 @@
+/* What the files of the log's writer share. Nobody else includes this. */
+#ifndef GGTRACE_INSIDE_H
+#define GGTRACE_INSIDE_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "ggtrace.h"
+
+enum {
+    CONTROL = 0, /* the writer of run and definitions blocks, under the lock */
+    NOT_ONE = GGTRACE_WRITERS_MAX - 1, /* the writer of threads that there is no writer for: it drops and counts */
+    BLOCK_BYTES_MIN = 4096,
+    BLOCK_BYTES_MAX = 1 << 20,
+    END_BYTES = 128, /* kept in each segment of CONTROL, so that a log on a full disk still ends as it should */
+    BLOCK_OVERHEAD = sizeof(struct ggtrace_block) + sizeof(struct ggtrace_loss_record) + END_BYTES,
+};
+
+_Static_assert(END_BYTES >= BLOCK_OVERHEAD - END_BYTES + sizeof(struct ggtrace_end_record) + 4, "the END fits");
+_Static_assert(GGTRACE_KEY_BYTES_MAX + GGTRACE_TEXT_BYTES_MAX + 16 + BLOCK_OVERHEAD <= BLOCK_BYTES_MIN, "a FACT fits");
+_Static_assert(4 + sizeof(struct ggtrace_tensor) + 4 * GGTRACE_SOURCES_MAX + BLOCK_OVERHEAD <= BLOCK_BYTES_MIN,
+               "a TENSOR fits");
+_Static_assert(BLOCK_BYTES_MAX <= UINT32_MAX / 2, "sizes of blocks are added as u32");
+
+/* What threads change. A forked child finds zeros here: no log. */
+struct shared {
+    pthread_mutex_t lock;  /* writers given and taken back, CONTROL, closing */
+    uint32_t alive;        /* 0 in a forked child, and after close */
+    uint32_t closing;      /* no more events */
+    uint32_t definitions;  /* serials given so far */
+    uint32_t writer_count; /* ever made, CONTROL included */
+    uint16_t free_writer;  /* 0: none; a list through next_free */
+    uint64_t file_end;     /* where the next segment goes */
+    uint64_t retry_at, retry_after;
+    struct ggtrace_writer writers[GGTRACE_WRITERS_MAX];
+};
+
+struct ggtrace {
+    struct shared * shared;
+    dev_t device;
+    ino_t inode;
+    int file;
+    uint32_t segment_bytes, block_bytes, record_max;
+    bool wiped_on_fork, has_barrier;
+};
+
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+#define ADD(field, value) __atomic_fetch_add(&(field), (value), __ATOMIC_ACQ_REL)
+
+/* Whether the log's file still is the one that it opened. */
+bool ggtrace_is_ours(const struct ggtrace * log);
+
+/* The next piece of the file for this writer; false and errno where there is none to be had. */
+bool ggtrace_take_segment(struct ggtrace_writer * writer);
+
+/* By who may write to it: the thread that has it, under `busy`; CONTROL under the lock; ggtrace_close. */
+void ggtrace_seal(struct ggtrace_writer * writer);
+
+/* A record of run or definitions blocks, as its parts: each is padded to a multiple of 4. Under the lock. */
+struct part {
+    const void * bytes;
+    size_t count;
+};
+
+bool ggtrace_put_locked(struct ggtrace * log, enum ggtrace_kind kind, enum ggtrace_type type, const struct part parts[],
+                        int count);
+
+static inline bool is_alive(const struct ggtrace * log) {
+    return log && LOAD(log->shared->alive);
+}
+
+#endif

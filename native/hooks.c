@@ -1,0 +1,230 @@
+#define _GNU_SOURCE
+/*
+ * The functions of llama.cpp and ggml that the recorder stands in front of, by LD_PRELOAD: exported names that are
+ * called through the dynamic linker. Each hook resolves the real function once, calls it with the arguments as they
+ * are, and returns its result; with nothing to record it does nothing else.
+ */
+#include <stddef.h>
+
+#include "operators.h"
+#include "recorder.h"
+#include "registry.h"
+
+#define HOOK(result, name, ...) \
+    result name(__VA_ARGS__);   \
+    __attribute__((visibility("default"))) result name(__VA_ARGS__)
+#define CALLER __builtin_return_address(0)
+
+/* The real function of a hook, looked up at its first call; threads that race find the same. */
+#define REAL(type, name)                                                                        \
+    static _Atomic(void *) name##_real;                                                         \
+    void * name##_found = atomic_load_explicit(&name##_real, memory_order_relaxed);             \
+    if (__builtin_expect(!name##_found, 0)) {                                                   \
+        name##_found = recorder_resolve(#name, CALLER);                                         \
+        atomic_store_explicit(&name##_real, name##_found, memory_order_relaxed);                \
+    }                                                                                           \
+    type real;                                                                                  \
+    *(void **) &real = name##_found
+
+/*
+ * llama_decode takes its llama_batch by value, and its size has changed over time. As much is passed on as any version
+ * has: what lies behind the batch belongs to the caller's frame and may be copied, too (x86-64: on the stack; arm64: by
+ * reference to the caller's copy).
+ */
+struct any_batch {
+    int32_t tokens;
+    char rest[140];
+};
+
+/* The first fields have stood in this order since llama_batch exists. */
+struct batch_head {
+    int32_t tokens;
+    const int32_t * token;
+    const float * embd;
+    const int32_t * pos;
+    const int32_t * n_seq_id;
+    const int32_t * const * seq_id;
+};
+
+static _Atomic uint32_t call_count;
+static __thread uint32_t current_call __attribute__((tls_model("initial-exec"))) = GGTRACE_NO_CALL;
+/* Inside llama_decode or llama_encode; a warm-up has no call number. */
+static __thread bool in_call __attribute__((tls_model("initial-exec")));
+/* Between llama_set_warmup(true) and (false). */
+static _Atomic bool is_warming_up;
+
+static void record_token(const struct any_batch * batch, uint64_t start, int result, void * context, uint32_t kind) {
+    struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
+    if (!writer) return;
+    struct batch_head head;
+    __builtin_memcpy(&head, batch, sizeof(head));
+    const bool has_positions = head.tokens > 0 && head.pos;
+    const bool has_sequences = head.tokens > 0 && head.seq_id && head.n_seq_id && head.n_seq_id[0] > 0 && head.seq_id[0];
+    ggtrace_token(writer, &(struct ggtrace_token){
+        .start = start,
+        .end = ggtrace_now(),
+        .call = current_call,
+        .tokens = (uint32_t) head.tokens,
+        .kind = kind,
+        .result = result,
+        .context = (uint64_t) (uintptr_t) context,
+        .first_position = has_positions ? (uint32_t) head.pos[0] : UINT32_MAX,
+        .sequence = has_sequences ? (uint32_t) head.seq_id[0][0] : UINT32_MAX,
+    });
+}
+
+typedef int (*token_function)(void * context, struct any_batch batch);
+
+static int record_call(token_function real, void * context, const struct any_batch * batch, uint32_t kind) {
+    const bool warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
+    in_call = true;
+    current_call = warm_up ? GGTRACE_NO_CALL : atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    const uint64_t start = ggtrace_now();
+    const int result = real(context, *batch);
+    record_token(batch, start, result, context, warm_up ? GGTRACE_WARM_UP : kind);
+    current_call = GGTRACE_NO_CALL;
+    in_call = false;
+    return result;
+}
+
+HOOK(int, llama_decode, void * context, struct any_batch batch) {
+    REAL(token_function, llama_decode);
+    if (recorder_ready(CALLER) < LEVEL_TOKEN) return real(context, batch);
+    return record_call(real, context, &batch, GGTRACE_DECODE);
+}
+
+HOOK(int, llama_encode, void * context, struct any_batch batch) {
+    REAL(token_function, llama_encode);
+    if (recorder_ready(CALLER) < LEVEL_TOKEN) return real(context, batch);
+    return record_call(real, context, &batch, GGTRACE_ENCODE);
+}
+
+typedef void (*warmup_function)(void * context, bool warmup);
+
+HOOK(void, llama_set_warmup, void * context, bool warmup) {
+    REAL(warmup_function, llama_set_warmup);
+    atomic_store_explicit(&is_warming_up, warmup, memory_order_relaxed);
+    real(context, warmup);
+}
+
+typedef int (*graph_function)(void * backend, void * cgraph);
+typedef void (*synchronize_function)(void * backend);
+
+/*
+ * Where a backend has no operator hook, and only if asked for: the scheduler is made to compute node by node, and each node
+ * is timed until its backend is done. Such a run is slower than one without us; the log says so.
+ */
+static void record_synchronised(void * backend, void * cgraph, uint64_t start) {
+    REAL(synchronize_function, ggml_backend_synchronize);
+    if (real) real(backend);
+    const uint64_t end = ggtrace_now();
+    const uint32_t tensor = registry_only_node(cgraph);
+    struct ggtrace_writer * writer = tensor ? recorder_writer(0) : NULL;
+    if (!writer) return;
+    ggtrace_call(writer, start, current_call);
+    ggtrace_operator(writer, tensor, start, end, end, 0);
+}
+
+static bool wants_every_node(void * tensor, bool ask, void * user) {
+    (void) tensor, (void) ask, (void) user;
+    return true;
+}
+
+typedef bool (*eval_callback)(void * tensor, bool ask, void * user);
+typedef void (*callback_function)(void * scheduler, eval_callback callback, void * user);
+
+HOOK(void, ggml_backend_sched_set_eval_callback, void * scheduler, eval_callback callback, void * user) {
+    REAL(callback_function, ggml_backend_sched_set_eval_callback);
+    const bool is_free = !callback && recorder_ready(CALLER) >= LEVEL_GRAPH && recorder_synchronises();
+    real(scheduler, is_free ? wants_every_node : callback, user);
+}
+
+HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
+    REAL(graph_function, ggml_backend_graph_compute_async);
+    const int level = recorder_ready(CALLER);
+    if (level < LEVEL_GRAPH) return real(backend, cgraph);
+    const uint32_t name = registry_backend_name(backend);
+    const uint32_t hooked_before = operators_seen();
+    struct graph * graph = registry_graph(cgraph, name);
+    const uint64_t start = ggtrace_now();
+    if (graph) atomic_store_explicit(&graph->call, current_call, memory_order_relaxed);
+    if (graph && level >= LEVEL_OPERATOR) operators_graph_begin(graph, start);
+    const int status = real(backend, cgraph);
+    if (recorder_synchronises() && operators_seen() == hooked_before) record_synchronised(backend, cgraph, start);
+    const uint64_t end = ggtrace_now();
+    if (graph && level >= LEVEL_OPERATOR) operators_graph_end(end);
+    struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
+    if (writer) ggtrace_graph(writer, start, end, graph ? graph->id : 0, current_call, status, name);
+    return status;
+}
+
+typedef bool (*forward_function)(void * params, void * tensor);
+
+/* ggml-cpu asks at the start of every node that is not fused, on every worker, whether special hardware takes it. */
+HOOK(bool, ggml_cpu_extra_compute_forward, void * params, void * tensor) {
+    REAL(forward_function, ggml_cpu_extra_compute_forward);
+    if (atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_OPERATOR) operators_start(params, tensor);
+    return real(params, tensor);
+}
+
+typedef void (*barrier_function)(void * threadpool);
+
+HOOK(void, ggml_barrier, void * threadpool) {
+    REAL(barrier_function, ggml_barrier);
+    const bool records = atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_OPERATOR;
+    const uint64_t enter = records ? ggtrace_now() : 0;
+    real(threadpool);
+    if (records) operators_barrier(enter, operators_alone() ? enter : ggtrace_now());
+}
+
+typedef void (*buffer_function)(void * buffer);
+
+HOOK(void, ggml_backend_buffer_free, void * buffer) {
+    REAL(buffer_function, ggml_backend_buffer_free);
+    if (atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_GRAPH) {
+        const uint32_t id = registry_buffer_forget(buffer);
+        struct ggtrace_writer * writer = id ? recorder_writer(GGTRACE_NO_WORKER) : NULL;
+        if (writer) ggtrace_free(writer, ggtrace_now(), id);
+    }
+    real(buffer);
+}
+
+/* Copies between host and backend. */
+static void record_copy(const void * tensor, uint64_t start, size_t size, uint32_t kind) {
+    struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
+    if (!writer) return;
+    const uint32_t buffer = registry_tensor_buffer(tensor);
+    ggtrace_copy(writer, &(struct ggtrace_copy){
+        .start = start,
+        .end = ggtrace_now(),
+        .bytes = size,
+        .source = kind == GGTRACE_GET ? buffer : 0,
+        .target = kind == GGTRACE_SET ? buffer : 0,
+        .tensor = registry_tensor(tensor),
+        .kind = kind,
+    });
+}
+
+typedef void (*get_function)(const void * tensor, void * data, size_t offset, size_t size);
+typedef void (*set_function)(void * tensor, const void * data, size_t offset, size_t size);
+
+/* Only inside a call: loading a model sets thousands of tensors, and is no part of the run. */
+static bool records_copies(void) {
+    return in_call && atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_GRAPH;
+}
+
+HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t offset, size_t size) {
+    REAL(get_function, ggml_backend_tensor_get);
+    const bool records = records_copies();
+    const uint64_t start = records ? ggtrace_now() : 0;
+    real(tensor, data, offset, size);
+    if (records) record_copy(tensor, start, size, GGTRACE_GET);
+}
+
+HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t offset, size_t size) {
+    REAL(set_function, ggml_backend_tensor_set);
+    const bool records = records_copies();
+    const uint64_t start = records ? ggtrace_now() : 0;
+    real(tensor, data, offset, size);
+    if (records) record_copy(tensor, start, size, GGTRACE_SET);
+}

@@ -1,0 +1,73 @@
+/*
+ * Where the fields of struct ggml_tensor lie, found out from the running ggml itself: its layout differs from version to
+ * version, and we are compiled against none. Probe tensors are built through ggml's own API, and fields are recognised
+ * by the values that must be in them.
+ */
+#ifndef GGML2PERFETTO_LAYOUT_H
+#define GGML2PERFETTO_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TENSOR_DIMS = 4, TENSOR_SOURCES_MAX = 10, TENSOR_BYTES_MAX = 1024 };
+
+/* Byte offsets in struct ggml_tensor; -1 = not found. */
+struct tensor_layout {
+    int size;
+    int type;
+    int buffer;
+    int ne;
+    int nb;
+    int op;
+    int flags;
+    int sources;
+    int source_count;
+    int view_source;
+    int view_offset;
+    int data;
+    int name;
+    /* The bit of flags that says "to be computed"; 0 where this ggml has none. */
+    int32_t compute_flag;
+};
+
+/* Exported functions of libggml that the recorder calls. Any may be NULL: they came and went. */
+struct ggml_api {
+    const char * (*op_name)(int op);
+    const char * (*type_name)(int type);
+    const char * (*get_name)(const void * tensor);
+    size_t (*nbytes)(const void * tensor);
+    void * (*get_data)(const void * tensor);
+    int (*graph_n_nodes)(void * graph);
+    void * (*graph_node)(void * graph, int i);
+    const char * (*backend_name)(void * backend);
+    const char * (*buffer_name)(void * buffer);
+    void * (*buffer_get_base)(void * buffer);
+    size_t (*buffer_get_size)(void * buffer);
+    int (*buffer_get_usage)(void * buffer);
+    bool (*buffer_is_host)(void * buffer);
+    const char * (*version)(void);
+};
+
+/* Fills `api` from a library handle. */
+void ggml_api_load(struct ggml_api * api, void * library);
+
+/*
+ * Finds the layout. Returns NULL on success, else what was not found, in words; what could be found is filled in.
+ * Takes some tens of microseconds and calls ggml_init, so never from a constructor.
+ */
+const char * tensor_layout_find(struct tensor_layout * layout, const struct ggml_api * api, void * library);
+
+static inline int32_t layout_i32(const void * tensor, int offset) {
+    return *(const int32_t *) ((const char *) tensor + offset);
+}
+
+static inline int64_t layout_i64(const void * tensor, int offset) {
+    return *(const int64_t *) ((const char *) tensor + offset);
+}
+
+static inline void * layout_pointer(const void * tensor, int offset) {
+    return *(void * const *) ((const char *) tensor + offset);
+}
+
+#endif

@@ -1,0 +1,190 @@
+#define _GNU_SOURCE
+#include "operators.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "experts.h"
+#include "recorder.h"
+#include "registry.h"
+
+/*
+ * What a thread's hooks saw since its last operator started. A node ends at a barrier, but ops have barriers inside, too,
+ * and fused nodes pass no start hook: which barrier ended what is known when the next node starts, from the number of
+ * steps of the graph in between. So the last barriers are kept.
+ */
+enum { BARRIERS_KEPT = 8, NO_WORKER = -1, EXPECTED_AHEAD = 4 };
+
+struct barrier {
+    uint64_t enter;
+    uint64_t leave;
+};
+
+struct worker {
+    uint32_t seen;
+    int ith;
+    int nth;
+    struct graph * graph;
+    /* Index of the node being computed; -1 before the first. */
+    int node;
+    uint64_t start;
+    /* All barriers since `start`; the last BARRIERS_KEPT of them at index modulo that. */
+    uint32_t barrier_count;
+    uint64_t inner_wait; /* of barriers that are not kept any more */
+    struct barrier barriers[BARRIERS_KEPT];
+};
+
+static __thread struct worker worker __attribute__((tls_model("initial-exec"))) = {.ith = NO_WORKER};
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+static const struct barrier * kept(uint32_t index) {
+    return &worker.barriers[index % BARRIERS_KEPT];
+}
+
+/* Steps between two computed nodes: each of them passed no hook. A RMS_NORM and what multiplies it are one step. */
+static int count_steps(const struct graph * graph, int from, int to) {
+    int steps = 0;
+    for (int i = from; i < to; i = graph->next[i]) {
+        steps++;
+        if (graph->fuses_with_next[i] && graph->next[i] < to) i = graph->next[i];
+    }
+    return steps;
+}
+
+static uint64_t inner_wait(uint32_t end_barrier) {
+    uint64_t sum = worker.inner_wait;
+    const uint32_t first = worker.barrier_count > BARRIERS_KEPT ? worker.barrier_count - BARRIERS_KEPT : 0;
+    for (uint32_t i = first; i < end_barrier; i++) sum += kept(i)->leave - kept(i)->enter;
+    return sum;
+}
+
+/* Writes the operator that is under way, and the fused steps up to node `next`, now that their barriers are known. */
+static void finish_steps(int next, uint64_t now) {
+    struct ggtrace_writer * writer = recorder_writer((uint32_t) worker.ith);
+    const struct graph * graph = worker.graph;
+    if (!writer || !graph) return;
+    const int first_fused = worker.node < 0 ? graph->first : graph->next[worker.node];
+    const int steps = first_fused < next ? count_steps(graph, first_fused, next) : 0;
+    const uint32_t count = worker.barrier_count;
+    /* Each fused step ends at one of the last barriers; fewer barriers than steps: one worker alone, or a cut graph. */
+    const uint32_t oldest = count > BARRIERS_KEPT ? count - BARRIERS_KEPT : 0;
+    uint32_t at = count > (uint32_t) steps ? count - (uint32_t) steps : 0;
+    if (at < oldest) at = oldest;
+    uint64_t cursor = worker.start;
+    if (worker.node >= 0) {
+        const bool has_end = at > 0;
+        const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
+        const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
+        const uint32_t tensor = graph->ids[worker.node];
+        ggtrace_operator(writer, tensor, worker.start, end.enter, end.leave, inner);
+        cursor = end.leave;
+    }
+    for (int i = first_fused; i < next && at < count; i = graph->next[i], at++) {
+        const uint32_t first = graph->ids[i];
+        if (graph->fuses_with_next[i] && graph->next[i] < next) i = graph->next[i];
+        const struct barrier end = *kept(at);
+        ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
+        cursor = end.leave;
+    }
+}
+
+static void leave_graph(uint64_t now) {
+    if (worker.graph) finish_steps(worker.graph->node_count, now);
+    worker.graph = NULL;
+    worker.node = -1;
+    worker.barrier_count = 0;
+    worker.inner_wait = 0;
+}
+
+static void on_thread_exit(void * unused) {
+    (void) unused;
+    if (atomic_load_explicit(&recorder_level, memory_order_relaxed) < LEVEL_OPERATOR) return;
+    leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+}
+
+static void make_exit_key(void) {
+    pthread_key_create(&exit_key, on_thread_exit);
+}
+
+/* A thread meets its first node of a graph's run. */
+static void enter_graph(struct graph * graph, int ith, uint64_t now) {
+    if (worker.ith == NO_WORKER) {
+        pthread_once(&exit_once, make_exit_key);
+        pthread_setspecific(exit_key, &worker);
+    }
+    leave_graph(now);
+    worker.ith = ith;
+    worker.graph = graph;
+    struct ggtrace_writer * writer = recorder_writer((uint32_t) ith);
+    if (writer) ggtrace_call(writer, now, atomic_load_explicit(&graph->call, memory_order_relaxed));
+}
+
+/* The index of `tensor` if it is the next node, or the next after some that were fused; else -1. */
+static int expected_node(const void * tensor) {
+    const struct graph * graph = worker.graph;
+    if (!graph) return -1;
+    int index = worker.node < 0 ? graph->first : graph->next[worker.node];
+    for (int tries = 0; tries < EXPECTED_AHEAD && index < graph->node_count; tries++, index = graph->next[index]) {
+        if (graph->nodes[index] == tensor) return index;
+    }
+    return -1;
+}
+
+void operators_start(const int * params, const void * tensor) {
+    struct graph * graph = worker.graph;
+    int index = expected_node(tensor);
+    uint64_t now;
+    if (index >= 0 && worker.barrier_count > 0) {
+        now = kept(worker.barrier_count - 1)->leave; /* nothing lies between: a clock read is saved */
+    } else {
+        now = ggtrace_now();
+        if (index < 0) {
+            graph = registry_find_node(tensor, &index);
+            if (!graph) return; /* not of a graph that we saw begin */
+            if (graph != worker.graph || index <= worker.node) enter_graph(graph, params[0], now);
+        }
+    }
+    if (worker.node >= 0 || worker.barrier_count > 0) finish_steps(index, now);
+    worker.seen++;
+    worker.ith = params[0];
+    worker.nth = params[1];
+    worker.node = index;
+    worker.start = now;
+    worker.barrier_count = 0;
+    worker.inner_wait = 0;
+    if (params[0] == 0 && graph->experts[index]) experts_record(graph, index, now);
+}
+
+uint32_t operators_seen(void) {
+    return worker.seen;
+}
+
+bool operators_alone(void) {
+    return worker.nth == 1;
+}
+
+void operators_barrier(uint64_t enter, uint64_t leave) {
+    if (!worker.graph) return;
+    if (worker.barrier_count >= BARRIERS_KEPT) {
+        const struct barrier * lost = kept(worker.barrier_count);
+        worker.inner_wait += lost->leave - lost->enter;
+    }
+    worker.barriers[worker.barrier_count++ % BARRIERS_KEPT] = (struct barrier){enter, leave};
+}
+
+void operators_graph_begin(struct graph * graph, uint64_t now) {
+    leave_graph(now);
+    enter_graph(graph, 0, now);
+    worker.start = now;
+}
+
+void operators_graph_end(uint64_t now) {
+    leave_graph(now);
+}
+
+void operators_finish(void) {
+    on_thread_exit(NULL);
+}

@@ -1,0 +1,29 @@
+/* Operators per worker, put together from two hooks: the start of a node, and barriers. */
+#ifndef GGML2PERFETTO_OPERATORS_H
+#define GGML2PERFETTO_OPERATORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct graph;
+
+/* A worker starts to compute a node; `params` begins with `int ith, nth`. */
+void operators_start(const int * params, const void * tensor);
+
+/* Is this thread the only worker? Then barriers are no wait. */
+bool operators_alone(void);
+
+/* A worker has waited at a barrier. */
+void operators_barrier(uint64_t enter, uint64_t leave);
+
+/* How many operators this thread has started. */
+uint32_t operators_seen(void);
+
+/* The thread that runs a graph says when it began and that it is over. */
+void operators_graph_begin(struct graph * graph, uint64_t now);
+void operators_graph_end(uint64_t now);
+
+/* The program ends: what this thread holds back is written. */
+void operators_finish(void);
+
+#endif

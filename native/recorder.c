@@ -1,0 +1,207 @@
+#define _GNU_SOURCE
+#include "recorder.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "layout.h"
+#include "operators.h"
+#include "registry.h"
+
+_Atomic int recorder_level = LEVEL_AHEAD;
+
+static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ggtrace * recording;
+static struct ggml_api api;
+static struct tensor_layout layout;
+
+enum { TEXT_BYTES = 4096 };
+
+const struct tensor_layout * recorder_layout(void) {
+    return &layout;
+}
+
+static const char * option(const char * name, const char * otherwise) {
+    const char * value = getenv(name);
+    return value && *value ? value : otherwise;
+}
+
+static int wanted_level(void) {
+    const char * text = option("GGML2PERFETTO_LEVEL", "op");
+    if (strcmp(text, "token") == 0) return LEVEL_TOKEN;
+    if (strcmp(text, "graph") == 0) return LEVEL_GRAPH;
+    return LEVEL_OPERATOR;
+}
+
+static bool synchronises;
+
+bool recorder_synchronises(void) {
+    return synchronises;
+}
+
+static ssize_t read_file(const char * path, char * text, size_t size) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    const ssize_t length = read(file, text, size - 1);
+    close(file);
+    text[length < 0 ? 0 : length] = 0;
+    return length;
+}
+
+static void fact(const char * key, const char * value) {
+    if (value && *value) ggtrace_fact(recording, key, value);
+}
+
+static void number_text(char text[24], uint64_t number) {
+    char digits[24];
+    char * at = digits + sizeof(digits) - 1;
+    *at = 0;
+    do *--at = (char) ('0' + number % 10); while (number /= 10);
+    strcpy(text, at);
+}
+
+static void fact_number(const char * key, uint64_t number) {
+    char text[24];
+    number_text(text, number);
+    fact(key, text);
+}
+
+/* The command line, with blanks between its arguments. */
+static void fact_command(void) {
+    char text[TEXT_BYTES];
+    const ssize_t length = read_file("/proc/self/cmdline", text, sizeof(text));
+    for (ssize_t i = 0; i + 1 < length; i++) if (text[i] == 0) text[i] = ' ';
+    if (length > 0) fact("command", text);
+}
+
+static void fact_cpu(void) {
+    char text[TEXT_BYTES];
+    if (read_file("/proc/cpuinfo", text, sizeof(text)) <= 0) return;
+    char * line = strstr(text, "model name");
+    char * value = line ? strstr(line, ": ") : NULL;
+    char * end = value ? strchr(value, '\n') : NULL;
+    if (!end) return;
+    *end = 0;
+    fact("cpu", value + 2);
+}
+
+static void record_facts(int level, const char * library) {
+    static const char * const level_names[] = {"off", "token", "graph", "op"};
+    struct utsname host;
+    char executable[TEXT_BYTES];
+    const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
+    executable[length < 0 ? 0 : length] = 0;
+    fact_command();
+    fact("executable", executable);
+    fact_cpu();
+    if (uname(&host) == 0) fact("kernel", host.release);
+    fact_number("cpus", (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
+    fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
+    fact("level", level_names[level]);
+    if (synchronises) fact("note", "nodes of backends without an operator hook were computed and timed one by one (--sync)");
+    fact("library.ggml", library);
+    if (api.version) fact("ggml.version", api.version());
+}
+
+/* The handle of the library that an address lies in; searching it searches what it was linked to, too. */
+static void * library_of(const void * address, const char ** path) {
+    Dl_info info;
+    if (!dladdr(address, &info) || !info.dli_fname) return NULL;
+    *path = info.dli_fname;
+    void * library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    return library ? library : dlopen(NULL, RTLD_LAZY);
+}
+
+void * recorder_resolve(const char * name, const void * caller) {
+    void * next = dlsym(RTLD_NEXT, name);
+    if (next) return next;
+    const char * path;
+    void * library = library_of(caller, &path);
+    return library ? dlsym(library, name) : NULL;
+}
+
+static void in_child(void) {
+    atomic_store(&recorder_level, LEVEL_OFF);
+    if (recording) ggtrace_abandon(recording);
+}
+
+/* Opens the log: <path>, or <path>.<pid> where another process of the run took that name. */
+static struct ggtrace * open_log(const char * path) {
+    struct ggtrace * log = ggtrace_open(path, NULL);
+    if (log) return log;
+    char own[TEXT_BYTES];
+    const size_t length = strnlen(path, sizeof(own) - 24);
+    memcpy(own, path, length);
+    own[length] = '.';
+    number_text(own + length + 1, (uint64_t) getpid());
+    return ggtrace_open(own, NULL);
+}
+
+/* Learns how the running ggml lays out its tensors; less is recorded where that cannot be told. */
+static int learn(int level, const void * caller, const char ** library) {
+    void * handle = library_of(caller, library);
+    ggml_api_load(&api, handle);
+    if (level < LEVEL_GRAPH) return level;
+    const char * problem = tensor_layout_find(&layout, &api, handle);
+    registry_init(recording, &api, &layout);
+    if (!problem) return level;
+    registry_give_up();
+    fact("note", "only tokens and graphs are recorded: this ggml's tensors could not be understood");
+    fact("note", problem);
+    return LEVEL_GRAPH;
+}
+
+int recorder_begin(const void * caller) {
+    pthread_mutex_lock(&begin_lock);
+    int level = atomic_load(&recorder_level);
+    const char * path = option("GGML2PERFETTO_OUT", NULL);
+    if (level == LEVEL_AHEAD) {
+        level = LEVEL_OFF;
+        recording = path ? open_log(path) : NULL;
+        if (recording) {
+            const char * library = NULL;
+            level = learn(wanted_level(), caller, &library);
+            synchronises = level >= LEVEL_GRAPH && getenv("GGML2PERFETTO_SYNC");
+            record_facts(level, library);
+            pthread_atfork(NULL, NULL, in_child);
+        }
+        atomic_store(&recorder_level, level);
+    }
+    pthread_mutex_unlock(&begin_lock);
+    return level;
+}
+
+struct ggtrace_writer * recorder_writer(uint32_t worker) {
+    return recording ? ggtrace_writer_of_thread(recording, worker) : NULL;
+}
+
+/*
+ * Only the process that was started is traced, and what it becomes by exec (a script's `exec llama-cli`); its children are
+ * not, unless asked for: in them we do nothing, and the environment they pass on is as it was before us.
+ */
+__attribute__((constructor)) static void keep_to_one_process(void) {
+    char own[24];
+    number_text(own, (uint64_t) getpid());
+    const char * traced = getenv("GGML2PERFETTO_PID");
+    if (getenv("GGML2PERFETTO_CHILDREN") || (traced && strcmp(traced, own) == 0)) return;
+    if (!traced) {
+        setenv("GGML2PERFETTO_PID", own, 1);
+        return;
+    }
+    atomic_store(&recorder_level, LEVEL_OFF);
+    const char * before = getenv("GGML2PERFETTO_PRELOAD_BEFORE");
+    if (before && *before) setenv("LD_PRELOAD", before, 1);
+    else unsetenv("LD_PRELOAD");
+}
+
+__attribute__((destructor)) static void finish(void) {
+    if (atomic_exchange(&recorder_level, LEVEL_OFF) <= LEVEL_OFF || !recording) return;
+    operators_finish();
+    ggtrace_clocks(recording);
+    ggtrace_close(recording);
+}

@@ -1,0 +1,34 @@
+/* What registry.c and graphs.c share. Functions here want the lock to be held. */
+#ifndef GGML2PERFETTO_REGISTRY_INSIDE_H
+#define GGML2PERFETTO_REGISTRY_INSIDE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "registry.h"
+
+struct registry {
+    pthread_mutex_t lock;
+    struct ggtrace * log;
+    const struct ggml_api * api;
+    const struct tensor_layout * layout;
+    bool gave_up;
+};
+
+extern struct registry registry;
+
+void graphs_init(void);
+
+/* The id of a tensor, defined now if need be. */
+uint32_t registry_tensor_locked(const void * tensor);
+
+/* How much of a tensor's struct makes it what it is: all up to its name, and that. */
+size_t registry_told_bytes(void);
+
+/* All of that as a key: whatever differs makes another tensor. */
+uint64_t registry_fingerprint(const void * tensor);
+
+/* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
+bool registry_is_computed(const void * node);
+
+#endif

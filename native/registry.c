@@ -1,0 +1,227 @@
+#define _GNU_SOURCE
+#include "registry-inside.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "table.h"
+
+enum { VIEW_DEPTH_MAX = 64, MAPPINGS_BYTES = 1 << 20, PATH_BYTES_MAX = 4096 };
+
+struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct table names, tensors, buffers, mappings;
+static uint32_t name_count, tensor_count, buffer_count;
+
+void registry_init(struct ggtrace * log, const struct ggml_api * api, const struct tensor_layout * layout) {
+    registry.log = log;
+    registry.api = api;
+    registry.layout = layout;
+    graphs_init();
+}
+
+static uint32_t name_id(const char * text) {
+    if (!text || !*text) return 0;
+    const size_t length = strnlen(text, PATH_BYTES_MAX);
+    struct entry * entry = table_at(&names, hash_bytes(1, text, length));
+    if (!entry) return 0;
+    if (entry->id == 0) {
+        entry->id = ++name_count;
+        ggtrace_define_name(registry.log, entry->id, text, length);
+    }
+    return entry->id;
+}
+
+uint32_t registry_name(const char * text) {
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = name_id(text);
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+/* One line of /proc/self/maps: `begin-end perms offset dev inode path`. False for anonymous memory. */
+static bool parse_mapping(const char * line, uint64_t * begin, uint64_t * end, uint64_t * offset, const char ** path) {
+    uint64_t * const numbers[] = {begin, end, offset};
+    const char * at = line;
+    for (int i = 0; i < 3; i++) {
+        *numbers[i] = 0;
+        for (;; at++) {
+            const char c = *at;
+            const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+            if (digit < 0) break;
+            *numbers[i] = *numbers[i] * 16 + (uint64_t) digit;
+        }
+        if (i == 1) {
+            at = strchr(at + 1, ' '); /* past the permissions */
+            if (!at) return false;
+        }
+        at++;
+    }
+    *path = strchr(at, '/');
+    return *path != NULL;
+}
+
+/* Defines every mapped file that ends in .gguf and was not defined yet. */
+static void define_mappings(void) {
+    char * text = reserve(MAPPINGS_BYTES);
+    const int file = text ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    size_t length = 0;
+    for (ssize_t got; length < MAPPINGS_BYTES - 1 && (got = read(file, text + length, MAPPINGS_BYTES - 1 - length)) > 0;) {
+        length += (size_t) got;
+    }
+    close(file);
+    text[length] = 0;
+    for (char *line = text, *newline; (newline = strchr(line, '\n')); line = newline + 1) {
+        *newline = 0;
+        uint64_t begin, end, offset;
+        const char * path;
+        if (newline - line < 6 || strcmp(newline - 5, ".gguf") != 0) continue;
+        if (!parse_mapping(line, &begin, &end, &offset, &path)) continue;
+        struct entry * entry = table_at(&mappings, mix(mix(mix(3, begin), end), offset));
+        if (!entry || entry->id != 0) continue;
+        entry->id = 1;
+        const uint32_t file_name = name_id(path);
+        ggtrace_define_mapping(registry.log, &(struct ggtrace_mapping){
+            .file = file_name, .address = begin, .size = end - begin, .offset = offset});
+    }
+}
+
+static uint32_t buffer_id(void * buffer) {
+    const struct ggml_api * api = registry.api;
+    if (!buffer || !api->buffer_get_base || !api->buffer_get_size) return 0;
+    struct entry * entry = table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer));
+    if (!entry) return 0;
+    if (entry->id != 0) return entry->id;
+    entry->id = ++buffer_count;
+    const uint32_t id = entry->id;
+    const uint32_t usage = api->buffer_get_usage ? (uint32_t) api->buffer_get_usage(buffer) : 0;
+    const uint32_t name = api->buffer_name ? name_id(api->buffer_name(buffer)) : 0;
+    ggtrace_define_buffer(registry.log, &(struct ggtrace_buffer){
+        .id = id,
+        .name = name,
+        .backend = name,
+        .usage = usage,
+        .base = (uint64_t) (uintptr_t) api->buffer_get_base(buffer),
+        .size = api->buffer_get_size(buffer),
+    });
+    if (usage == 1) define_mappings();
+    return id;
+}
+
+uint32_t registry_tensor_buffer(const void * tensor) {
+    const int offset = registry.layout->buffer;
+    if (registry.gave_up || offset < 0) return 0;
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = buffer_id(layout_pointer(tensor, offset));
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+uint32_t registry_buffer_forget(void * buffer) {
+    pthread_mutex_lock(&registry.lock);
+    struct entry * entry = buffer ? table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer)) : NULL;
+    const uint32_t id = entry ? entry->id : 0;
+    if (entry) entry->id = 0; /* another buffer may get this address */
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+size_t registry_told_bytes(void) {
+    return (size_t) registry.layout->name + 64;
+}
+
+uint64_t registry_fingerprint(const void * tensor) {
+    return hash_bytes(mix(4, (uint64_t) (uintptr_t) tensor), tensor, registry_told_bytes());
+}
+
+bool registry_is_computed(const void * node) {
+    const struct tensor_layout * layout = registry.layout;
+    const char * op = registry.api->op_name(layout_i32(node, layout->op));
+    static const char * const empty[] = {"NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"};
+    for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) if (strcmp(op, empty[i]) == 0) return false;
+    if (layout->compute_flag && (layout_i32(node, layout->flags) & layout->compute_flag) == 0) return false;
+    for (int i = 0; i < TENSOR_DIMS; i++) if (layout_i64(node, layout->ne + 8 * i) == 0) return false;
+    return true;
+}
+
+/* Ops and types are named in the log as this very ggml names them, when a tensor first has them. */
+static uint16_t op_number(int32_t op) {
+    static bool is_defined[256];
+    if (op >= 0 && op < 256 && !is_defined[op]) {
+        is_defined[op] = true;
+        ggtrace_define_op(registry.log, (uint32_t) op, name_id(registry.api->op_name(op)));
+    }
+    return (uint16_t) op;
+}
+
+static uint16_t type_number(int32_t type) {
+    static bool is_defined[256];
+    if (type >= 0 && type < 256 && !is_defined[type] && registry.api->type_name) {
+        is_defined[type] = true;
+        ggtrace_define_type(registry.log, (uint32_t) type, name_id(registry.api->type_name(type)));
+    }
+    return (uint16_t) type;
+}
+
+static uint32_t tensor_id(const void * tensor, int depth);
+
+static void define_tensor(uint32_t id, const void * tensor, int depth) {
+    const struct tensor_layout * layout = registry.layout;
+    struct ggtrace_tensor definition = {.id = id, .flags = registry_is_computed(tensor) ? 0 : GGTRACE_NOT_COMPUTED};
+    uint32_t sources[TENSOR_SOURCES_MAX];
+    uint32_t count = 0;
+    for (int i = 0; i < layout->source_count; i++) {
+        const void * source = layout_pointer(tensor, layout->sources + 8 * i);
+        if (source) sources[count++] = tensor_id(source, depth + 1);
+    }
+    const void * view_source = layout_pointer(tensor, layout->view_source);
+    if (view_source) definition.view_source = tensor_id(view_source, depth + 1);
+    void * buffer = layout->buffer < 0 ? NULL : layout_pointer(tensor, layout->buffer);
+    if (!buffer && view_source && layout->buffer >= 0) buffer = layout_pointer(view_source, layout->buffer);
+    definition.name = name_id((const char *) tensor + layout->name);
+    definition.op = op_number(layout_i32(tensor, layout->op));
+    definition.type = type_number(layout_i32(tensor, layout->type));
+    definition.source_count = (uint16_t) count;
+    memcpy(definition.ne, (const char *) tensor + layout->ne, sizeof(definition.ne));
+    memcpy(definition.nb, (const char *) tensor + layout->nb, sizeof(definition.nb));
+    definition.data = (uint64_t) (uintptr_t) layout_pointer(tensor, layout->data);
+    definition.bytes = registry.api->nbytes ? registry.api->nbytes(tensor) : 0;
+    definition.buffer = buffer_id(buffer);
+    definition.view_offset = layout->view_offset < 0 ? 0 : (uint64_t) layout_i64(tensor, layout->view_offset);
+    ggtrace_define_tensor(registry.log, &definition, sources);
+}
+
+static uint32_t tensor_id(const void * tensor, int depth) {
+    if (!tensor || depth > VIEW_DEPTH_MAX) return 0;
+    struct entry * entry = table_at(&tensors, registry_fingerprint(tensor));
+    if (!entry) return 0;
+    if (entry->id != 0) return entry->id;
+    const uint32_t id = ++tensor_count;
+    entry->id = id; /* before the sources: the table may grow and move */
+    define_tensor(id, tensor, depth);
+    return id;
+}
+
+void registry_give_up(void) {
+    registry.gave_up = true;
+}
+
+uint32_t registry_backend_name(void * backend) {
+    return registry.api->backend_name ? registry_name(registry.api->backend_name(backend)) : 0;
+}
+
+uint32_t registry_tensor_locked(const void * tensor) {
+    return tensor_id(tensor, 0);
+}
+
+uint32_t registry_tensor(const void * tensor) {
+    if (registry.gave_up) return 0;
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = tensor_id(tensor, 0);
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}

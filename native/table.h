@@ -1,0 +1,34 @@
+/* Memory that is never given back, hashes, and an append-only hash table: all without malloc, which may be the host's. */
+#ifndef GGML2PERFETTO_TABLE_H
+#define GGML2PERFETTO_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* From a 64-bit key to an id. Keys are mixed well by their makers. */
+struct entry {
+    uint64_t key;
+    uint32_t id;
+    uint32_t used;
+};
+
+struct table {
+    struct entry * entries;
+    uint32_t capacity; /* a power of two */
+    uint32_t count;
+};
+
+/* Zeroed memory for good; NULL when there is none. Not for several threads at once, like all here. */
+void * reserve(size_t bytes);
+
+/* The entry of a key, made with id 0 if it is new; NULL when memory is out. Valid until the next call. */
+struct entry * table_at(struct table * table, uint64_t key);
+
+static inline uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 29);
+}
+
+uint64_t hash_bytes(uint64_t hash, const void * bytes, size_t size);
+
+#endif

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Runs the writer's test programs of one build folder: run.sh FOLDER. RUN is put before each command, THREADS goes to hammer.
+set -eu
+folder=$1
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+for test in hammer edges fork close limit; do
+    ${RUN:-} "$folder/torture" $test "$out/$test.ggtrace" ${THREADS:-}
+    echo "ok $folder $test ${RUN:-}"
+done
+${RUN:-} "$folder/write_all" "$out/all.ggtrace"
+echo "ok $folder write_all ${RUN:-}"

@@ -1,0 +1,127 @@
+/**
+ * What recording costs: decode time with and without the recorder, in pairs that run one after the other in random order.
+ *   npm run bench:record [-- pairs, default 15]
+ * Prints the median of the pairs' ratios with its 95 % confidence interval (order statistics of the sign test), the bytes
+ * per operator execution, and what was lost. Needs linux-x64 and cc; fetches llama.cpp, makes the models.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { summarizeFile } from 'ggml2perfetto'
+import { cachedModel } from '../../test/llama/gguf.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const pairs = Number(process.argv[2] ?? 15)
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
+const libs = join(root, 'vendor/llama/lib')
+const recorder = join(root, 'native/build/libggml2perfetto.so')
+
+const MODELS = [
+  { preset: 'tinyDense', decode: 200, goals: { op: 3, graph: 3 } },
+  { preset: 'tinyMoe', decode: 200, goals: { op: 3, graph: 3 } },
+  { preset: 'big', decode: 30, goals: { op: 1, graph: 0.2 } },
+]
+
+function build() {
+  execFileSync(process.execPath, ['scripts/fetch-llama.mjs'], { cwd: root, stdio: 'inherit' })
+  execFileSync('make', ['-s', '-C', 'native'], { cwd: root, stdio: 'inherit' })
+  const program = join(folder, 'run')
+  const link = [`-L${libs}`, `-Wl,-rpath,${libs}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
+  const include = `-I${join(root, 'vendor/llama/include')}`
+  execFileSync('cc', ['-std=gnu11', '-O2', include, join(root, 'test/llama/run.c'), '-o', program, ...link])
+  return program
+}
+
+const median = (values) => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+/** Ranks (from 0) between which the median lies with 95 % confidence, whatever the distribution. */
+function medianRanks(n) {
+  let below = 0
+  let probability = 0.5 ** n
+  let rank = 0
+  while (below + probability <= 0.025) {
+    below += probability
+    probability *= (n - rank) / (rank + 1)
+    rank++
+  }
+  return [rank - 1, n - rank]
+}
+
+/** Median decode time of one run, in ns. */
+function decodeNs(program, args, env) {
+  const output = execFileSync(program, args, {
+    env: { ...process.env, ...env },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const calls = output
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ kind }) => kind === 'decode')
+  return median(calls.map(({ start, end }) => end - start))
+}
+
+async function measure(program, { preset, decode, goals }, threads, level) {
+  const { path } = await cachedModel(preset)
+  const threadpool = threads > 1 ? ['--threadpool'] : []
+  const args = [
+    '--lib',
+    libs,
+    '--model',
+    path,
+    '--threads',
+    threads,
+    '--prompt',
+    8,
+    '--decode',
+    decode,
+    '--times',
+    ...threadpool,
+  ].map(String)
+  const log = join(folder, 'run.ggtrace')
+  const recorded = { LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
+  const with_ = () => {
+    rmSync(log, { force: true })
+    return decodeNs(program, args, recorded)
+  }
+  const without = () => decodeNs(program, args, {})
+  with_()
+  const ratios = []
+  for (let i = 0; i < pairs; i++) {
+    if (Math.random() < 0.5) ratios.push(with_() / without())
+    else {
+      const plain = without()
+      ratios.push(with_() / plain)
+    }
+  }
+  ratios.sort((a, b) => a - b)
+  const [low, high] = medianRanks(pairs).map((rank) => percent(ratios[Math.max(0, Math.min(pairs - 1, rank))]))
+  const summary = await summarizeFile(log)
+  const losses = summary.issues.reduce((sum, { count }) => sum + count, 0)
+  const bytes = level === 'op' ? `${(statSync(log).size / summary.operators).toFixed(1)} B/operator` : ''
+  const verdict = percent(median(ratios)) <= goals[level] || low <= 0 ? 'met' : 'MISSED'
+  console.log(
+    `${preset.padEnd(9)} ${threads} thread${threads > 1 ? 's' : ' '} ${level.padEnd(5)}  ${signed(percent(median(ratios)))} %  [${signed(low)} … ${signed(high)}]  ` +
+      `goal ≤ ${goals[level]} %: ${verdict}  ${bytes}  ${losses} issues`,
+  )
+}
+
+const percent = (ratio) => (ratio - 1) * 100
+const signed = (value) => `${value < 0 ? '' : '+'}${value.toFixed(2)}`.padStart(6)
+
+try {
+  const program = build()
+  console.log(`median of ${pairs} paired ratios of decode time, 95 % confidence interval`)
+  for (const model of MODELS) {
+    for (const threads of [1, 2]) for (const level of ['graph', 'op']) await measure(program, model, threads, level)
+  }
+} finally {
+  rmSync(folder, { recursive: true })
+}

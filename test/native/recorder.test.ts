@@ -1,0 +1,257 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent, type TraceEvent } from '../../lib/index.ts'
+import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
+
+/** The recorder in front of real llama.cpp: what the log says, beside what the program and an observer say. */
+const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
+const RECORDER = join(NATIVE, 'build/libggml2perfetto.so')
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-recorder-'))
+const llama = hasLlama() ? describe : describe.skip
+const bpftrace = hasLlama() && process.getuid?.() === 0 && spawnSync('bpftrace', ['--version']).status === 0
+
+let logs = 0
+
+async function record(path: string, args: readonly string[], env: Record<string, string> = {}, host = run) {
+  const log = join(folder, `${logs++}.ggtrace`)
+  const result = await host(path, args, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env } })
+  expect(result.stderr).toBe('')
+  expect(result.code).toBe(0)
+  return { log, result }
+}
+
+async function read(log: string) {
+  const names = new Names()
+  const events: TraceEvent[] = []
+  for await (const batch of eventsOf(inputOf(log), names)) events.push(...batch)
+  const of = <K extends TraceEvent['kind']>(kind: K) =>
+    events.filter((event): event is Extract<TraceEvent, { kind: K }> => event.kind === kind)
+  const tensors: TensorEvent[] = []
+  for (const tensor of of('tensor')) tensors[tensor.id] = tensor
+  return { names, of, tensors, text: (id: number) => names.text(id) }
+}
+
+/** The calls that the program says it made, and those in the log: same number, size and place in time. */
+function expectSameCalls(result: Run, tokens: readonly Extract<TraceEvent, { kind: 'token' }>[], originNs: bigint) {
+  const recorded = [...tokens].sort((a, b) => a.startNs - b.startNs)
+  expect(recorded.map(({ tokens }) => tokens)).toEqual(result.calls.map(({ tokens }) => tokens))
+  for (const [i, call] of result.calls.entries()) {
+    const { startNs, endNs } = recorded[i]!
+    expect(Number(originNs) + startNs).toBeGreaterThanOrEqual(call.start)
+    expect(Number(originNs) + endNs).toBeLessThanOrEqual(call.end)
+  }
+}
+
+llama('the recorder, in front of real llama.cpp', () => {
+  beforeAll(async () => {
+    await ensureLlama()
+    execFileSync('make', ['-s', '-C', NATIVE])
+  }, 300_000)
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  const runs: [preset: 'tinyDense' | 'tinyMoe', args: string[]][] = [
+    ['tinyDense', ['--threads', '1']],
+    ['tinyDense', ['--threads', '2']],
+    ['tinyMoe', ['--threads', '2']],
+    ['tinyMoe', ['--threads', '2', '--threadpool']],
+    ['tinyMoe', ['--threads', '2', '--change-threads', '--warmup']],
+    ['tinyMoe', ['--threads', '1', '--no-repack', '--ubatch', '4']],
+  ]
+
+  test.each(runs)(
+    '%s %j: tokens, graphs, operators per worker; the same output, nothing lost',
+    async (preset, args) => {
+      const { path } = await model(preset)
+      const all = ['--prompt', '12', '--decode', '5', '--times', ...args]
+      const plain = await run(path, all)
+      const { log, result } = await record(path, all)
+      expect(result.result!.hash).toBe(plain.result!.hash)
+      expect(result.result!.tokens).toEqual(plain.result!.tokens)
+      const { of, tensors, text } = await read(log)
+      expect(of('issue')).toEqual([])
+      const [input] = of('input')
+      expectSameCalls(result, of('token'), input!.originNs)
+      const workers = Number(args[1])
+      for (const graph of of('graph')) {
+        // A worker may leave the last barrier after the graph's caller did.
+        const inside = of('operator').filter(({ startNs }) => startNs >= graph.startNs && startNs <= graph.endNs)
+        for (let worker = 0; worker < workers; worker++) {
+          const mine = inside.filter((operator) => operator.worker === worker)
+          const nodes = mine.reduce((sum, { fusedTo }) => sum + (fusedTo === undefined ? 1 : 2), 0)
+          expect(nodes).toBe(graph.nodes)
+          for (const [i, { startNs }] of mine.entries())
+            if (i > 0) expect(startNs).toBeGreaterThanOrEqual(mine[i - 1]!.waitEndNs)
+        }
+        expect(text(graph.backend)).toBe('CPU')
+      }
+      const fused = of('operator').filter(({ fusedTo }) => fusedTo !== undefined)
+      expect(
+        new Set(fused.map(({ tensor, fusedTo }) => `${text(tensors[tensor]!.op)}+${text(tensors[fusedTo!]!.op)}`)),
+      ).toEqual(new Set(['RMS_NORM+MUL']))
+    },
+  )
+
+  test('names, types, shapes, sizes and GGUF offsets of the weights are the file’s', async () => {
+    const { path, tensors: file } = await model('tinyMoe')
+    const { log } = await record(path, ['--prompt', '4', '--decode', '1', '--no-repack'])
+    const { of, text } = await read(log)
+    const recorded = new Map(of('tensor').map((tensor) => [text(tensor.name), tensor]))
+    const buffers = new Map(of('buffer').map((buffer) => [buffer.id, buffer.usage]))
+    let compared = 0
+    for (const { name, type, shape, offset, size } of file) {
+      const tensor = recorded.get(name)
+      if (!tensor) continue
+      compared++
+      expect([name, text(tensor.type).toUpperCase(), tensor.ne]).toEqual([name, type, [...shape, 1, 1, 1].slice(0, 4)])
+      expect([name, tensor.sizeBytes, tensor.offset, buffers.get(tensor.buffer)]).toEqual([
+        name,
+        size,
+        offset,
+        'weights',
+      ])
+    }
+    expect(compared).toBe(file.length)
+  })
+
+  test('expert ids are those that the program reads from the router', async () => {
+    const { path } = await model('tinyMoe')
+    const args = ['--threads', '2', '--prompt', '9', '--decode', '4']
+    const told = await run(path, [...args, '--topk'])
+    const { log, result } = await record(path, args)
+    expect(result.result!.hash).toBe(told.result!.hash)
+    const { of, tensors } = await read(log)
+    const recorded = of('experts').map(({ call, tensor, ids, k }) => {
+      const rows = Array.from({ length: ids.length / k }, (_, i) => [...ids.subarray(i * k, (i + 1) * k)])
+      return { call, layer: tensors[tensor]!.layer, ids: rows }
+    })
+    expect(recorded.length).toBeGreaterThan(0)
+    expect(recorded).toEqual(told.topk.map(({ call, layer, ids }) => ({ call, layer, ids })))
+  })
+
+  test('levels record as much as they say', async () => {
+    const { path } = await model('tinyDense')
+    const count = async (level: string) => {
+      const { log } = await record(path, ['--prompt', '4', '--decode', '3'], { GGML2PERFETTO_LEVEL: level })
+      const { of } = await read(log)
+      return {
+        tokens: of('token').length,
+        graphs: of('graph').length,
+        operators: of('operator').length > 0,
+        issues: of('issue').length,
+      }
+    }
+    expect(await count('token')).toEqual({ tokens: 4, graphs: 0, operators: false, issues: 0 })
+    expect(await count('graph')).toEqual({ tokens: 4, graphs: 4, operators: false, issues: 0 })
+    expect(await count('op')).toEqual({ tokens: 4, graphs: 4, operators: true, issues: 0 })
+  })
+
+  test('backends without an operator hook: nodes one by one, if asked for', async () => {
+    const { path } = await model('tinyDense')
+    const args = ['--prompt', '4', '--decode', '2']
+    const plain = await run(path, args)
+    const { log, result } = await record(path, args, { GGML2PERFETTO_LEVEL: 'graph', GGML2PERFETTO_SYNC: '1' })
+    expect(result.result!.hash).toBe(plain.result!.hash)
+    const { of } = await read(log)
+    const hooked = await read((await record(path, args)).log)
+    const nodes = hooked.of('operator').reduce((sum, { fusedTo }) => sum + (fusedTo === undefined ? 1 : 2), 0)
+    expect(of('operator').length).toBe(nodes)
+    expect(of('input')[0]!.attributes['note']).toMatch(/one by one/)
+  })
+
+  test('two contexts that decode at the same time stay apart, and the trace has no import errors', async () => {
+    const { path } = await model('tinyMoe')
+    const args = ['--threads', '2', '--prompt', '6', '--decode', '6', '--contexts', '2']
+    const plain = await run(path, args)
+    const { log, result } = await record(path, args)
+    expect(result.result!.hash).toBe(plain.result!.hash)
+    const trace = await openTrace(convert(inputOf(log), { detail: 'full' }))
+    expect(trace.problems()).toEqual([])
+    const calls =
+      "select count(*), count(distinct extract_arg(arg_set_id, 'debug.context')) from slice where category = 'token'"
+    expect(trace.query(calls).rows).toEqual([[14, 2]])
+    expect(trace.query("select count(*) from slice where category = 'graph'").rows).toEqual([[14]])
+    trace.close()
+  })
+
+  test('a Node program is recorded like a C program', async () => {
+    const { path } = await model('tinyDense')
+    const args = ['--prompt', '5', '--decode', '4', '--times']
+    const plain = await runNode(path, args)
+    const { log, result } = await record(path, args, {}, runNode)
+    expect(result.result!.tokens).toEqual(plain.result!.tokens)
+    const { of } = await read(log)
+    expect(of('issue')).toEqual([])
+    expect(of('token').map(({ tokens }) => tokens)).toEqual(result.calls.map(({ tokens }) => tokens))
+    expect(of('operator').length).toBeGreaterThan(500)
+  })
+
+  test('kill -9 at any moment leaves a log that opens', async () => {
+    const { path } = await model('tinyDense')
+    const { runner } = await import('../llama/testbed.ts')
+    const program = await runner()
+    let withOperators = 0
+    for (let i = 0; i < 10; i++) {
+      const log = join(folder, `killed-${i}.ggtrace`)
+      const args = ['--lib', LIB, '--model', path, '--threads', '2', '--prompt', '8', '--decode', '2000']
+      const child = spawn(program, args, {
+        env: { ...process.env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log },
+        stdio: 'ignore',
+      })
+      await new Promise((resolve) => setTimeout(resolve, 60 + i * 60))
+      child.kill('SIGKILL')
+      await new Promise((resolve) => child.on('close', resolve))
+      if (!readdirSync(folder).includes(`killed-${i}.ggtrace`)) continue // it had not come to its first call
+      const { of } = await read(log)
+      expect(
+        of('issue')
+          .map(({ title }) => title)
+          .filter((title) => /checksum|damage|lost/.test(title)),
+      ).toEqual([])
+      if (of('operator').length > 0) withOperators++
+    }
+    expect(withOperators).toBeGreaterThan(3)
+  })
+
+  const observed = bpftrace ? test : test.skip
+  observed(
+    'an independent observer counts the same calls, graphs, hooks and barriers (needs root and bpftrace)',
+    async () => {
+      const { path } = await model('tinyDense')
+      const args = ['--threads', '2', '--prompt', '6', '--decode', '3']
+      const { log } = await record(path, args)
+      const { of } = await read(log)
+      const counts = await observe(path, args)
+      expect(counts['decode']).toBe(of('token').length)
+      expect(counts['graph']).toBe(of('graph').length)
+      const fused = of('operator').filter(({ fusedTo }) => fusedTo !== undefined).length
+      expect(counts['node']).toBe(of('operator').length - fused)
+    },
+  )
+})
+
+/** Counts calls of the hooked functions in an untraced run, by uprobes. */
+async function observe(path: string, args: readonly string[]): Promise<Record<string, number>> {
+  const { runner } = await import('../llama/testbed.ts')
+  const files = readdirSync(LIB)
+  const llama = join(LIB, files.find((name) => name.startsWith('libllama.v'))!)
+  const cpu = files.filter((name) => name.startsWith('libggml-cpu-')).map((name) => join(LIB, name))
+  const probes = [
+    `uprobe:${llama}:llama_decode { @decode = count(); }`,
+    `uprobe:${join(LIB, 'libggml-base.so')}:ggml_backend_graph_compute_async { @graph = count(); }`,
+    ...cpu.map((library) => `uprobe:${library}:ggml_cpu_extra_compute_forward { @node = count(); }`),
+  ]
+  const command = [await runner(), '--lib', LIB, '--model', path, ...args].join(' ')
+  const output = join(folder, 'bpftrace.json')
+  execFileSync('bpftrace', ['-f', 'json', '-o', output, '-e', probes.join('\n'), '-c', command], { stdio: 'ignore' })
+  const counts: Record<string, number> = {}
+  for (const line of readFileSync(output, 'utf8').trim().split('\n')) {
+    const { type, data } = JSON.parse(line) as { type: string; data: Record<string, number> }
+    if (type !== 'map') continue
+    for (const [key, value] of Object.entries(data)) counts[key.slice(1)] = value
+  }
+  return counts
+}

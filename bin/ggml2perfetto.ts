@@ -8,6 +8,7 @@ import { checkCommand } from './commands/check.ts'
 import { convertCommand } from './commands/convert.ts'
 import { infoCommand } from './commands/info.ts'
 import { queryCommand } from './commands/query.ts'
+import { markProgram, recordCommand } from './commands/record.ts'
 import { note, print, systemReason } from './terminal.ts'
 
 // trace_processor is 13 MB of WASM. V8's optimizing compiler takes longer over it than a small trace takes to load (1.3 s
@@ -24,15 +25,15 @@ const EPILOGUE = `Words, as llama.cpp uses them:
   graph    one ggml graph compute              op      a node of it, such as MUL_MAT
   worker   a thread of ggml's pool; all workers share each op, then wait for each other (barrier)
 
-Exit code 0: done (a damaged log is read as far as it goes, and its issues are told); 1: an error.`
+Exit code 0: done (a damaged log is read as far as it goes, and its issues are told); 1: an error.
+record ends as the program did; 127, 126: there is no such program, or it cannot be run.`
 
 /** Put before arguments that yargs would take for options, or lose: `-`, SQL that starts with a comment, all after `--`. */
 const PLAIN = '\0'
 
 function protect(args: readonly string[]): string[] {
   const end = args.indexOf('--')
-  const isPlain = (arg: string, i: number) =>
-    arg === '-' || /^--[^=]*\s/.test(arg) || (end >= 0 && i > end && arg.startsWith('-'))
+  const isPlain = (arg: string, i: number) => arg === '-' || /^--[^=]*\s/.test(arg) || (end >= 0 && i > end)
   return args.map((arg, i) => (isPlain(arg, i) ? PLAIN + arg : arg)).filter((_, i) => i !== end)
 }
 
@@ -50,6 +51,7 @@ function parser() {
       .command(infoCommand)
       .command(checkCommand)
       .command(queryCommand)
+      .command(recordCommand)
       .middleware(restore)
       .strict()
       .parserConfiguration({
@@ -85,7 +87,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   // What yargs has to say (help, version) it hands over only to a callback; else it prints, deaf to errors.
   let said = ''
-  await parser().parseAsync(protect(args), {}, (_error, _args, output) => {
+  await parser().parseAsync(protect(markProgram(args)), {}, (_error, _args, output) => {
     said = output
   })
   if (said !== '') await print(said)
@@ -96,7 +98,7 @@ async function report(error: unknown): Promise<void> {
   const { code, path, message, stack } = error as NodeJS.ErrnoException
   // Who read our output has seen enough (`| head`): nothing went wrong.
   if (code === 'EPIPE') return
-  process.exitCode = 1
+  process.exitCode = (error as { exitCode?: number }).exitCode ?? 1
   const reason = systemReason(error)
   if (isOwnError(error)) await note(`error: ${message}`)
   else if (reason !== undefined) await note(`error: ${path ?? 'standard output'}: ${reason}`)

@@ -9,6 +9,8 @@ export {
   summarize,
 } from './convert.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
+export type * from './log/ggtrace-thread.ts'
+export * from './log/ggtrace-writer.ts'
 export type * from './model/events.ts'
 export { Inferred } from './model/events.ts'
 export { Names } from './model/names.ts'
@@ -25,6 +27,7 @@ export {
   summarizeFile,
 } from './node/api.ts'
 export { fileSize, readFileChunks, removeUnfinished, writeFileWhole } from './node/files.ts'
+export { type RecordLevel, type RecordOptions, type RecordResult, record } from './node/record.ts'
 export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'
 export type { Cell, QueryResult } from './query/trace-processor.ts'

@@ -154,7 +154,7 @@ function nextCommand(trace: string): string {
 }
 
 /** A path as a shell takes it. */
-function quoted(path: string): string {
+export function quoted(path: string): string {
   if (path.startsWith('-')) return quoted(`./${path}`)
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

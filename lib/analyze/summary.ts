@@ -35,7 +35,7 @@ export interface Summary {
   readonly layers: number
   /** Executions and compute time by op, most time first. */
   readonly ops: readonly { readonly op: string; readonly count: number; readonly timeNs: number }[]
-  /** Executions that carry expert ids. */
+  /** Executions that carry expert ids, and choices of routers that were recorded by themselves. */
   readonly withExperts: number
   readonly issues: readonly IssueCount[]
   /** What the reader said of itself. */
@@ -130,6 +130,12 @@ export class Summarizer {
         else this.issues.set(event.title, { count: 1, first: event })
         return
       }
+      case 'experts':
+        this.withExperts++
+        return
+      case 'facts':
+        this.input = { ...this.input, attributes: { ...this.input.attributes, ...event.attributes } }
+        return
       case 'input':
         this.input = event
     }

@@ -7,12 +7,16 @@ import type { Position } from '../errors.ts'
  */
 export type TraceEvent =
   | InputEvent
+  | FactsEvent
   | ClocksEvent
   | BufferEvent
   | TensorEvent
   | OperatorEvent
   | GraphEvent
   | TokenEvent
+  | ExpertsEvent
+  | CopyEvent
+  | AllocationEvent
   | CounterEvent
   | RangeEvent
   | SwitchEvent
@@ -50,6 +54,12 @@ export interface InputEvent {
   /** The absolute time that all other times of this input count from, in nanoseconds of `clock`. */
   readonly originNs: bigint
   /** Facts on the run and on how it was read, for the trace's attributes. */
+  readonly attributes: Readonly<Record<string, string | number>>
+}
+
+/** Facts on the run that were learnt later on, for the trace's attributes. */
+export interface FactsEvent {
+  readonly kind: 'facts'
   readonly attributes: Readonly<Record<string, string | number>>
 }
 
@@ -122,6 +132,10 @@ export interface OperatorEvent {
   readonly endNs: number
   /** End of the barrier wait that follows; equals `endNs` where none was seen. */
   readonly waitEndNs: number
+  /** Part of the compute time that was spent in barriers inside the op. */
+  readonly innerWaitNs?: number | undefined
+  /** Id of the last of the nodes that were computed in one go, where `tensor` is only the first of them. */
+  readonly fusedTo?: number | undefined
   /** Expert ids that the router chose, as far as recorded. */
   readonly experts: readonly number[] | undefined
   readonly inferred: number
@@ -134,9 +148,11 @@ export interface GraphEvent {
   readonly endNs: number
   /** Name of the backend, or 0. */
   readonly backend: number
-  /** Operators seen in it. */
+  /** Operators in it: as many as were seen, or as the graph is known to have. */
   readonly nodes: number
   readonly call: number
+  /** ggml_status: 0 is success. */
+  readonly status?: number | undefined
   readonly inferred: number
 }
 
@@ -155,6 +171,59 @@ export interface TokenEvent {
   readonly endNs: number
   readonly tid: number
   readonly inferred: number
+  readonly batch?: Batch | undefined
+}
+
+/** What a call was given and what it returned. */
+export interface Batch {
+  /** It was `llama_encode`. */
+  readonly isEncode: boolean
+  /** As llama.cpp returns it: 0 is success. */
+  readonly result: number
+  /** Position of the first token in its sequence. */
+  readonly position: number
+  /** Sequence id of the first token. */
+  readonly sequence: number
+  /** Address of the llama_context. */
+  readonly context: number
+}
+
+/** A choice of a router: `k` experts for each of `tokens` tokens. More of the same batch may follow at the same time. */
+export interface ExpertsEvent {
+  readonly kind: 'experts'
+  /** Id of the tensor that holds the choice; operators that use it have it as a source. */
+  readonly tensor: number
+  readonly call: number
+  readonly atNs: number
+  readonly tokens: number
+  readonly k: number
+  /** Token by token. */
+  readonly ids: Int32Array
+}
+
+/** A transfer of a tensor's data: read out of a buffer (get), written into one (set), or from one to another. */
+export interface CopyEvent {
+  readonly kind: 'copy'
+  readonly what: 'get' | 'set' | 'copy'
+  readonly startNs: number
+  readonly endNs: number
+  readonly bytes: number
+  /** Names of the buffers; 0 is memory of the program's own. */
+  readonly from: number
+  readonly to: number
+  /** Tensor id, or -1. */
+  readonly tensor: number
+  readonly tid: number
+}
+
+/** A backend buffer was made, or freed. */
+export interface AllocationEvent {
+  readonly kind: 'allocation'
+  /** The buffer's name: that of its type, shared by all buffers of it. */
+  readonly buffer: number
+  readonly atNs: number
+  /** Below 0 where it was freed. */
+  readonly bytes: number
 }
 
 /** A sample of a numeric series. */

@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EFBIG: 'file too large',
   ENOTDIR: 'a part of the path is not a directory',
   EIO: 'input/output error',
-  ENAMETOOLONG: 'the name is too long',
+  ENAMETOOLONG: 'name too long',
   ELOOP: 'too many symbolic links',
   EMFILE: 'too many open files',
   ENFILE: 'too many open files',

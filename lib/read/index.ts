@@ -2,11 +2,12 @@ import { UsageError } from '../errors.ts'
 import { gunzip, peek } from '../input/gunzip.ts'
 import type { TraceEvent } from '../model/events.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
+import { ggtrace } from './ggtrace.ts'
 import { profinferCsv } from './profinfer-csv.ts'
 import { tensorTrace } from './tensor-trace.ts'
 
-/** The formats we know, in the order in which they are tried: texts first, guesses from structure last. */
-export const FORMATS: readonly Format[] = [profinferCsv, tensorTrace]
+/** The formats we know, in the order in which they are tried: a magic number, texts, guesses from structure last. */
+export const FORMATS: readonly Format[] = [ggtrace, profinferCsv, tensorTrace]
 
 /** How to read an input. */
 export interface ReadOptions extends ReadContext {

@@ -1,4 +1,4 @@
-import type { GraphEvent, TokenEvent } from '../model/events.ts'
+import type { Batch, GraphEvent, TokenEvent } from '../model/events.ts'
 import type { ExtraArg } from '../write/args.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, rowName, type TrackTree } from './tracks.ts'
@@ -52,6 +52,7 @@ export class Calls {
       extra.push(make.int('n_tokens', tokens))
       if (endNs > startNs) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
     }
+    if (event.batch) extra.push(...this.batchArgs(event.batch))
     if (this.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     extra.push(...make.inferred(event.inferred))
     this.tokens.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
@@ -64,9 +65,19 @@ export class Calls {
     const extra = [make.int('operators', event.nodes)]
     if (backend) extra.push(make.arg('backend', { name: event.backend }))
     if (event.call >= 0) extra.push(make.int('token', event.call))
+    if (event.status) extra.push(make.int('status', event.status))
     extra.push(...make.inferred(event.inferred))
     const name = make.names.id(backend ? `${backend} graph` : 'graph')
     this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
+  }
+
+  private batchArgs({ isEncode, result, position, sequence, context }: Batch): ExtraArg[] {
+    const { make } = this
+    const extra = [make.int('position', position), make.int('sequence', sequence)]
+    if (isEncode) extra.push(make.word('function', 'llama_encode'))
+    if (result !== 0) extra.push(make.int('result', result))
+    if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
+    return extra
   }
 
   finish(): void {

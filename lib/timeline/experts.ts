@@ -1,10 +1,13 @@
-import type { OperatorEvent, TensorEvent } from '../model/events.ts'
+import type { ExpertsEvent, OperatorEvent, TensorEvent } from '../model/events.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
 interface Choice {
   readonly call: number
-  readonly experts: readonly number[]
+  /** Tensor that holds the choice; -1 where operators carry it themselves. */
+  readonly tensor: number
+  /** Expert ids per token. */
+  readonly experts: readonly (readonly number[])[]
   readonly startNs: number
   endNs: number
   operators: number
@@ -14,6 +17,8 @@ interface Choice {
 export class Experts {
   private readonly group: LazyGroup
   private readonly layers = new Map<number, { readonly lanes: Lanes; choice: Choice | undefined }>()
+  /** Choices that operators of worker 0 may come to use, by the tensor that holds them. */
+  private readonly open = new Map<number, Choice>()
 
   constructor(
     private readonly tree: TrackTree,
@@ -23,27 +28,31 @@ export class Experts {
     private readonly detail: Detail,
   ) {
     const description =
-      'Which experts the router of each layer chose (as far as logged: the first token of the batch). A slice spans the ' +
-      'operators that used the choice.'
+      'Which experts the router of each layer chose (as far as logged: some logs have the first token of a batch ' +
+      'only). A slice spans the operators that used the choice.'
     this.group = new LazyGroup(tree, root, { name: 'Experts', description, rank: 5 * 16 })
   }
 
-  place({ tensor, call, startNs, endNs, experts }: OperatorEvent): void {
-    if (!experts) return
-    const number = this.tensors[tensor]!.layer
-    let layer = this.layers.get(number)
-    if (!layer) {
-      layer = { lanes: this.addLayer(number), choice: undefined }
-      this.layers.set(number, layer)
+  /** Takes note of an operator: of the choice that it carries, or that a source of it holds. */
+  place(operator: OperatorEvent): void {
+    if (operator.experts) this.add(operator, operator.experts)
+    else if (operator.worker === 0 && this.open.size > 0) this.use(operator)
+  }
+
+  /** Takes note of a choice that was recorded by itself. */
+  choose({ tensor, call, atNs, k, ids }: ExpertsEvent): void {
+    const layer = this.layer(tensor)
+    const experts: number[][] = []
+    for (let at = 0; at < ids.length; at += k) experts.push([...ids.subarray(at, at + k)])
+    const before = layer.choice
+    if (before?.tensor === tensor && before.startNs === atNs) {
+      // The batch was too large for one record.
+      layer.choice = { ...before, experts: [...before.experts, ...experts] }
+    } else {
+      if (before) this.write(layer.lanes, before)
+      layer.choice = { call, tensor, experts, startNs: atNs, endNs: atNs, operators: 0 }
     }
-    const { choice } = layer
-    if (choice && choice.call === call && startNs >= choice.startNs && sameIds(choice.experts, experts)) {
-      choice.endNs = Math.max(choice.endNs, endNs)
-      choice.operators++
-      return
-    }
-    if (choice) this.write(layer.lanes, choice)
-    layer.choice = { call, experts, startNs, endNs, operators: 1 }
+    this.open.set(tensor, layer.choice)
   }
 
   finish(): void {
@@ -51,12 +60,55 @@ export class Experts {
     this.layers.clear()
   }
 
-  private write(lanes: Lanes, { call, experts, startNs, endNs, operators }: Choice): void {
+  private use({ tensor, call, startNs, endNs }: OperatorEvent): void {
+    for (const source of this.tensors[tensor]!.sources) {
+      const choice = this.open.get(source)
+      if (choice?.call !== call || startNs < choice.startNs) continue
+      choice.endNs = Math.max(choice.endNs, endNs)
+      choice.operators++
+    }
+  }
+
+  private add({ tensor, call, startNs, endNs }: OperatorEvent, experts: readonly number[]): void {
+    const layer = this.layer(tensor)
+    const { choice } = layer
+    if (
+      choice?.tensor === -1 &&
+      choice.call === call &&
+      startNs >= choice.startNs &&
+      sameIds(choice.experts[0]!, experts)
+    ) {
+      choice.endNs = Math.max(choice.endNs, endNs)
+      choice.operators++
+      return
+    }
+    if (choice) this.write(layer.lanes, choice)
+    layer.choice = { call, tensor: -1, experts: [experts], startNs, endNs, operators: 1 }
+  }
+
+  private layer(tensor: number) {
+    const number = this.tensors[tensor]!.layer
+    let layer = this.layers.get(number)
+    if (!layer) {
+      layer = { lanes: this.addLayer(number), choice: undefined }
+      this.layers.set(number, layer)
+    }
+    return layer
+  }
+
+  private write(lanes: Lanes, { call, tensor, experts, startNs, endNs, operators }: Choice): void {
     const { make } = this
-    const extra = [make.text('experts', experts.join(',')), make.int('operators', operators)]
+    this.open.delete(tensor)
+    const extra = [
+      make.text('experts', experts.map((ids) => ids.join(',')).join(';')),
+      make.int('operators', operators),
+    ]
+    if (tensor >= 0)
+      extra.push(make.int('n_tokens', experts.length), make.int('distinct', new Set(experts.flat()).size))
     if (call >= 0) extra.push(make.int('token', call))
     const shown = this.detail === 'names' ? undefined : extra
-    lanes.place(startNs, endNs, { name: `experts ${experts.join(' ')}`, category: 'expert', extra: shown })
+    const name = experts.length === 1 ? `experts ${experts[0]!.join(' ')}` : `experts of ${experts.length} tokens`
+    lanes.place(startNs, endNs, { name, category: 'expert', extra: shown })
   }
 
   private addLayer(layer: number): Lanes {

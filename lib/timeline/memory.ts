@@ -1,4 +1,12 @@
-import { type BufferEvent, type BufferUsage, Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
+import {
+  type AllocationEvent,
+  type BufferEvent,
+  type BufferUsage,
+  Inferred,
+  type OperatorEvent,
+  type TensorEvent,
+} from '../model/events.ts'
+import type { Names } from '../model/names.ts'
 import { LazyGroup, type TrackTree } from './tracks.ts'
 
 const TITLES: Readonly<Record<BufferUsage, string>> = {
@@ -16,11 +24,14 @@ export class Memory {
   private readonly counters = new Map<number, number>()
   private readonly ofUsage = new Map<BufferUsage, number>()
   private touched = 0
+  /** Bytes allocated, by name of the buffers. */
+  private readonly live = new Map<number, { readonly track: number; bytes: number }>()
 
   constructor(
     private readonly tree: TrackTree,
     root: number,
     private readonly tensors: readonly TensorEvent[],
+    private readonly names: Names,
   ) {
     const description = 'Where the sources of each operator lie. A value holds until the next operator reads elsewhere.'
     this.group = new LazyGroup(tree, root, { name: 'Memory', description, rank: 4 * 16 })
@@ -44,6 +55,28 @@ export class Memory {
     this.tree.writer.counter(this.touched, startNs, bytes)
     // Where the end is the next operator's start, that operator's sample follows at once.
     if ((inferred & Inferred.End) === 0) this.tree.writer.counter(this.touched, endNs, 0)
+  }
+
+  /** Counts the bytes of all buffers of one name. */
+  allocate({ buffer, atNs, bytes }: AllocationEvent): void {
+    let live = this.live.get(buffer)
+    if (!live) {
+      live = { track: this.addLive(buffer), bytes: 0 }
+      this.live.set(buffer, live)
+    }
+    live.bytes += bytes
+    this.tree.writer.counter(live.track, atNs, live.bytes)
+  }
+
+  private addLive(buffer: number): number {
+    const name = this.names.text(buffer) || 'unnamed buffers'
+    return this.group.add({
+      name: `${name}: allocated`,
+      description: `Bytes of the backend buffers called ${name}, from when they were allocated until they were freed.`,
+      rank: (USAGES.length + 1) * 256 + this.live.size,
+      kind: 'counter',
+      unit: 'bytes',
+    })
   }
 
   private counter(id: number): number {

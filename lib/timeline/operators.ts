@@ -15,6 +15,7 @@ export class Operators {
   private readonly group: LazyGroup
   private readonly workers: (Lanes | undefined)[] = []
   private readonly sliceNames: number[] = []
+  private readonly fusedNames = new Map<number, number>()
   private readonly argSets = new Map<number, ArgSet | undefined>()
   private readonly barriers = new Map<number, Label>()
 
@@ -34,7 +35,7 @@ export class Operators {
   place(event: OperatorEvent): void {
     const { worker, startNs, endNs, waitEndNs } = event
     const label: Label = {
-      name: this.sliceName(event.tensor),
+      name: event.fusedTo === undefined ? this.sliceName(event.tensor) : this.fusedName(event.tensor, event.fusedTo),
       category: 'operator',
       args: this.detail === 'names' ? undefined : this.args(event),
       extra: this.detail === 'names' ? undefined : this.extra(event),
@@ -68,6 +69,21 @@ export class Operators {
     }[this.naming]
     const id = names.id(text || opText || tensorText || 'operator')
     this.sliceNames[tensor] = id
+    return id
+  }
+
+  /** `<role of the result> <OP>+<OP>`: first and last of the ops that were computed in one go. */
+  private fusedName(first: number, last: number): number {
+    const key = first * 2 ** 26 + last
+    const known = this.fusedNames.get(key)
+    if (known !== undefined) return known
+    const { names } = this.make
+    const [from, to] = [this.tensors[first]!, this.tensors[last]!]
+    const ops = [from.op, to.op].map((op) => names.text(op)).filter(Boolean)
+    const name = names.text(to.name)
+    const text = { op: ops.join('+'), tensor: name, role: `${parseTensorName(name).role} ${ops.join('+')}`.trim() }
+    const id = names.id(text[this.naming] || 'operator')
+    this.fusedNames.set(key, id)
     return id
   }
 
@@ -115,6 +131,8 @@ export class Operators {
     const { make } = this
     const extra: ExtraArg[] = []
     if (event.experts) extra.push(make.text('experts', event.experts.join(',')))
+    if (event.innerWaitNs) extra.push(make.int('inner_wait_ns', event.innerWaitNs))
+    if (event.fusedTo !== undefined) extra.push(make.arg('fused_to', { name: this.tensors[event.fusedTo]!.name }))
     if (this.detail === 'full') {
       if (event.call >= 0) extra.push(make.int('token', event.call))
       if (event.tid >= 0) extra.push(make.int('tid', event.tid))

@@ -1,11 +1,15 @@
 import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import { Calls } from './calls.ts'
+import { Copies } from './copies.ts'
 import { Experts } from './experts.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Memory } from './memory.ts'
 import { Operators, type OpNaming } from './operators.ts'
 import { Counters, Cpus, Issues, Ranges } from './others.ts'
 import { rowName, type TrackTree } from './tracks.ts'
+
+/** Characters of the command that the root group is called by. */
+const COMMAND_CHARS_MAX = 60
 
 /** How the timeline is drawn. */
 export interface TimelineOptions {
@@ -19,6 +23,7 @@ interface Rows {
   readonly operators: Operators
   readonly memory: Memory
   readonly experts: Experts
+  readonly copies: Copies
   readonly counters: Counters
   readonly ranges: Ranges
   readonly cpus: Cpus
@@ -58,7 +63,7 @@ export class Timeline {
       case 'operator':
         this.rows.operators.place(event)
         this.rows.memory.place(event)
-        if (event.experts) this.rows.experts.place(event)
+        this.rows.experts.place(event)
         return
       case 'tensor':
         this.tensors[event.id] = event
@@ -71,6 +76,12 @@ export class Timeline {
         return this.rows.counters.place(event)
       case 'buffer':
         return this.rows.memory.define(event)
+      case 'experts':
+        return this.rows.experts.choose(event)
+      case 'copy':
+        return this.rows.copies.place(event)
+      case 'allocation':
+        return this.rows.memory.allocate(event)
       case 'range':
         if (!this.rows.ranges.place(event)) this.strayEnd(event.tid, event.atNs)
         return
@@ -81,6 +92,8 @@ export class Timeline {
         return this.tree.writer.clocks(event.readings)
       case 'issue':
         return this.rows.issues.place(event)
+      case 'facts':
+        return // for the trace's attributes: the root is described already
       case 'input':
         this.rows = this.begin(event)
     }
@@ -92,13 +105,14 @@ export class Timeline {
     tree.writer.origin(clock, originNs)
     const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
-    const name = rowName('LLM run', this.input)
+    const name = rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     return {
       calls: new Calls(tree, root, make, detail),
       operators: new Operators(tree, root, tensors, make, detail, opNaming),
-      memory: new Memory(tree, root, tensors),
+      memory: new Memory(tree, root, tensors, make.names),
       experts: new Experts(tree, root, tensors, make, detail),
+      copies: new Copies(tree, root, tensors, make, detail),
       counters: new Counters(tree, root, make),
       ranges: new Ranges(tree, root),
       cpus: new Cpus(tree, root, make),
@@ -110,4 +124,10 @@ export class Timeline {
     const detail = `a range of thread ${tid} ends that never began`
     this.rows.issues.place({ kind: 'issue', title: 'end without a start', detail, at: { byte: 0 }, atNs })
   }
+}
+
+/** A command line as a title: without the program's folder, and not too long. */
+function program(command: string | number | undefined): string {
+  const text = `${command ?? ''}`.replace(/^\S*\//, '').trim()
+  return text.length > COMMAND_CHARS_MAX ? `${text.slice(0, COMMAND_CHARS_MAX)}…` : text
 }

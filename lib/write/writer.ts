@@ -2,7 +2,17 @@ import type { Clock } from '../model/events.ts'
 import type { ArgSet, ExtraArg } from './args.ts'
 
 /** The fixed words that every slice carries one of; SQL can rely on them (`slice.category`). */
-export type Category = 'phase' | 'token' | 'graph' | 'operator' | 'barrier' | 'expert' | 'range' | 'state' | 'issue'
+export type Category =
+  | 'phase'
+  | 'token'
+  | 'graph'
+  | 'operator'
+  | 'barrier'
+  | 'copy'
+  | 'expert'
+  | 'range'
+  | 'state'
+  | 'issue'
 
 /** A row of the viewer, defined once before its first use. */
 export interface Track {

@@ -149,7 +149,9 @@ test('--from names the format; an unknown one is an error that lists them', () =
   expect(run([MOE, '-o', '-', '--from', 'profinfer-csv']).bytes.equals(run([MOE, '-o', '-']).bytes)).toBe(true)
   const { code, stderr } = run([MOE, '--from', 'nope'])
   expect(code).toBe(1)
-  expect(stderr).toMatch(/^error: no format is called "nope"; known formats:\n {2}profinfer-csv .*\n {2}tensor-trace /)
+  expect(stderr).toMatch(
+    /^error: no format is called "nope"; known formats:\n {2}ggtrace .*\n {2}profinfer-csv .*\n {2}tensor-trace /,
+  )
 })
 
 test('a warm-up call is excluded from the figures, and that is said', () => {

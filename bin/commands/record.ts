@@ -1,0 +1,180 @@
+import { readFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { isOwnError, type RecordResult, record, type Summary, summarizeFile, UsageError } from '../../lib/index.ts'
+import { once, oneOf } from '../options.ts'
+import { describeLog, issueCount } from '../summary.ts'
+import { note } from '../terminal.ts'
+import { size } from '../units.ts'
+import { quoted } from './convert.ts'
+
+const OPTIONS = {
+  output: {
+    alias: 'o',
+    type: 'string',
+    requiresArg: true,
+    coerce: once('--output'),
+    defaultDescription: '<program>-<time>.ggtrace in this folder',
+    describe: 'Log to write; an older one is replaced',
+  },
+  level: {
+    type: 'string',
+    requiresArg: true,
+    default: 'op',
+    coerce: oneOf('--level', ['token', 'graph', 'op']),
+    describe: 'How much: token (llama_decode calls) | graph (and graphs, copies) | op (and every operator per worker)',
+  },
+  children: {
+    type: 'boolean',
+    default: false,
+    describe: 'Record what the program starts, too; further processes write <output>.<pid>',
+  },
+  quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still told' },
+} as const
+
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  command: string[] | undefined
+}
+
+/** Signals that are sent to us and meant for the program. */
+const SENT = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const
+/** Signals that a terminal sends to the program, too. */
+const TYPED = ['SIGINT', 'SIGQUIT'] as const
+/** Signals to end by as the program did. Others leave core dumps, and ours could replace the program's. */
+const REPEATED: readonly string[] = [
+  'SIGINT',
+  'SIGTERM',
+  'SIGHUP',
+  'SIGKILL',
+  'SIGPIPE',
+  'SIGALRM',
+  'SIGUSR1',
+  'SIGUSR2',
+]
+const WITH_VALUE = ['-o', '--output', '--level']
+
+/** `ggml2perfetto record -- <program> [args…]` */
+export const recordCommand: CommandModule<object, Arguments> = {
+  command: 'record [command..]',
+  describe: 'Run a program that uses llama.cpp, and write a log of what ggml does in it (Linux)',
+  builder: (yargs) =>
+    yargs
+      .usage(
+        '$0 record [options] -- <program> [arguments]\n\nRuns a program that uses llama.cpp, and writes a log of what ' +
+          'ggml does in it. The program keeps its input,\noutput and exit code; what we have to say goes to stderr.',
+      )
+      .positional('command', { type: 'string', array: true, describe: 'Program to run, and its arguments' })
+      .options(OPTIONS)
+      .hide('command')
+      .example('$0 record -- llama-cli -m model.gguf -p Hello', 'then: ggml2perfetto llama-cli-<time>.ggtrace')
+      .example('$0 record --children -o run.ggtrace -- ./bench.sh', 'what a script runs'),
+  handler,
+}
+
+/** Puts `--` before the program of a `record` command line without it: options behind that are the program's own. */
+export function markProgram(args: readonly string[]): readonly string[] {
+  if (args[0] !== 'record') return args
+  for (let i = 1; i < args.length; i++) {
+    const arg = args[i]!
+    if (arg === '--') return args
+    if (!arg.startsWith('-') || arg === '-') return [...args.slice(0, i), '--', ...args.slice(i)]
+    if (WITH_VALUE.includes(arg)) i++
+  }
+  return args
+}
+
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { command = [], output, level, children, quiet } = args
+  const [program, ...rest] = command
+  if (program === undefined) {
+    throw new UsageError('no program to record\nhint: ggml2perfetto record -- <program> [arguments]')
+  }
+  if (program === '') throw Object.assign(new UsageError('"": no such program'), { exitCode: 127 })
+  if (output === '-') throw new UsageError("-o -: a log cannot go to stdout, which is the program's; expected a file")
+  const onBuild = (compiler: string) => {
+    if (!quiet) void note(`building the recorder with ${compiler}, once`)
+  }
+  let release = () => {}
+  const onStart = (kill: (signal: NodeJS.Signals) => void) => {
+    release = passSignals(kill)
+  }
+  try {
+    const result = await record({
+      command: [program, ...rest],
+      env: process.env,
+      output,
+      level,
+      children,
+      onStart,
+      onBuild,
+    })
+    release()
+    process.exitCode = result.exitCode
+    await tell(program, result, args)
+    endAs(result)
+  } finally {
+    release()
+  }
+}
+
+/** Lives on until the program ends, and passes signals on to it. Returns what undoes that. */
+function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
+  const handler = (signal: NodeJS.Signals) => {
+    if ((TYPED as readonly string[]).includes(signal) && isForeground()) return
+    kill(signal)
+  }
+  for (const signal of [...SENT, ...TYPED]) process.on(signal, handler)
+  return () => {
+    for (const signal of [...SENT, ...TYPED]) process.removeListener(signal, handler)
+  }
+}
+
+/** Does the terminal send Ctrl-C to our process group? The program, which is in it, has got it then as we have. */
+function isForeground(): boolean {
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1)!.split(' ')
+  const [group, terminalGroup] = [Number(fields[2]), Number(fields[5])]
+  return terminalGroup > 0 && group === terminalGroup
+}
+
+/** What happened, and what comes next. Nothing that goes wrong here may change the program's exit code. */
+async function tell(program: string, result: RecordResult, { level, quiet }: Arguments): Promise<void> {
+  const { logs, problem, signal } = result
+  if (signal !== undefined && (!REPEATED.includes(signal) || signal === 'SIGKILL')) {
+    await note(`${program} was ended by ${signal}`)
+  }
+  if (problem !== undefined) await note(problem)
+  for (const log of logs) {
+    const lines = await describe(log, level, quiet).catch((error: unknown) => {
+      const { message } = error as Error
+      return [isOwnError(error) ? message : `${log}: cannot be read: ${message}`]
+    })
+    if (lines.length > 0) await note(lines.join('\n'))
+  }
+  if (logs.length > 0 && !quiet) await note(`next: ggml2perfetto ${logs.map(quoted).join(' ')}`)
+}
+
+async function describe(log: string, level: string, quiet: boolean): Promise<string[]> {
+  if (quiet) return []
+  const { size: bytes } = await stat(log)
+  const summary = await summarizeFile(log)
+  const lines = describeLog(log, summary)
+  if (issueCount(summary) > 0) lines.push('  the Issues track of its trace shows where')
+  return [...lines, ...missing(summary, level), `wrote ${log} (${size(bytes)})`]
+}
+
+/** What was asked for and is not there. */
+function missing(summary: Summary, level: string): string[] {
+  const { note: why } = summary.attributes
+  if (why !== undefined) return [`  note: ${why}`]
+  const { prefill, decode, warmUp } = summary.calls
+  if (level !== 'op' || summary.operators > 0 || prefill.calls + decode.calls + warmUp.calls + summary.graphs === 0)
+    return []
+  return [
+    '  note: no operators: this ggml does not export the functions that tell of them, or it computes on a GPU only',
+  ]
+}
+
+/** Ends by the signal that ended the program, so that who waits for us (a script at Ctrl-C) sees it. */
+function endAs({ signal }: RecordResult): void {
+  if (signal !== undefined && REPEATED.includes(signal)) process.kill(process.pid, signal)
+}

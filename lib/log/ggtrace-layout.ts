@@ -1,0 +1,137 @@
+/** The numbers of docs/ggtrace-format.md, which the reader and the writer share. */
+
+/** Starts every block: the bytes `GGT0`. */
+export const MAGIC = 0x30544747
+
+/** Blocks start at multiples of this, in the file. */
+export const BLOCK_ALIGNMENT = 8
+
+/** Bytes of a block's header. */
+export const HEADER_BYTES = 48
+
+/** Bytes that a block has at most, header included. */
+export const BLOCK_BYTES_MAX = 1 << 20
+
+/** Bytes that a record has at most. */
+export const RECORD_BYTES_MAX = 65_532
+
+/** Nodes that one GRAPH record holds at most; a graph of more has several. */
+export const GRAPH_NODES_MAX = 16_000
+
+/** `worker` or `call` of a block that has none. */
+export const NONE = 0xffffffff
+
+/** Where the fields of a block's header lie. */
+export const Header = {
+  magic: 0,
+  size: 4,
+  checksum: 8,
+  kind: 12,
+  writer: 14,
+  sequence: 16,
+  tid: 20,
+  base: 24,
+  needs: 32,
+  dropped: 36,
+  worker: 40,
+  call: 44,
+} as const
+
+/** What a block holds. */
+export const BlockKind = { Run: 1, Definitions: 2, Events: 3 } as const
+
+/** What a record is. */
+export const RecordType = {
+  Fact: 1,
+  Clocks: 2,
+  End: 3,
+  Name: 16,
+  Op: 17,
+  Type: 18,
+  Buffer: 19,
+  Mapping: 20,
+  Tensor: 21,
+  Graph: 22,
+  Operator: 32,
+  OperatorInner: 33,
+  OperatorFused: 34,
+  Cursor: 35,
+  Token: 36,
+  GraphRun: 37,
+  Experts: 38,
+  Copy: 39,
+  Free: 40,
+  Counter: 41,
+  RangeBegin: 42,
+  RangeEnd: 43,
+  Loss: 44,
+  OperatorLong: 45,
+} as const
+
+/** Bytes of the records that have a fixed size, or of the part before what repeats. */
+export const RECORD_BYTES: Readonly<Record<number, number>> = {
+  [RecordType.Fact]: 12,
+  [RecordType.Clocks]: 28,
+  [RecordType.End]: 28,
+  [RecordType.Name]: 12,
+  [RecordType.Op]: 12,
+  [RecordType.Type]: 12,
+  [RecordType.Buffer]: 44,
+  [RecordType.Mapping]: 36,
+  [RecordType.Tensor]: 116,
+  [RecordType.Graph]: 16,
+  [RecordType.Operator]: 20,
+  [RecordType.OperatorInner]: 24,
+  [RecordType.OperatorFused]: 24,
+  [RecordType.Cursor]: 16,
+  [RecordType.Token]: 52,
+  [RecordType.GraphRun]: 36,
+  [RecordType.Experts]: 28,
+  [RecordType.Copy]: 44,
+  [RecordType.Free]: 16,
+  [RecordType.Counter]: 24,
+  [RecordType.RangeBegin]: 16,
+  [RecordType.RangeEnd]: 12,
+  [RecordType.Loss]: 20,
+  [RecordType.OperatorLong]: 40,
+}
+
+/** `usage` of a BUFFER record, by number. */
+export const BUFFER_USAGES = ['any', 'weights', 'compute'] as const
+
+/** `kind` of a TOKEN record, by number. */
+export const TOKEN_KINDS = ['decode', 'encode', 'warm-up'] as const
+
+/** `kind` of a COPY record, by number. */
+export const COPY_KINDS = ['get', 'set', 'copy'] as const
+
+/** A tensor's flag: it is in the graph, but not computed, as views are. */
+export const TENSOR_NOT_COMPUTED = 1
+
+const SEED = 0x811c9dc5
+const PRIME = 0x01000193
+
+/** The checksum of a block that starts at `at` of `view` and has `size` bytes: over everything from its kind on. */
+export function checksum(view: DataView, at: number, size: number): number {
+  let [a, b, c, d, e, f, g, h] = [SEED, SEED + 1, SEED + 2, SEED + 3, SEED + 4, SEED + 5, SEED + 6, SEED + 7]
+  const end = at + size
+  let word = at + Header.kind
+  for (; word + 32 <= end; word += 32) {
+    a = Math.imul(a ^ view.getUint32(word, true), PRIME)
+    b = Math.imul(b ^ view.getUint32(word + 4, true), PRIME)
+    c = Math.imul(c ^ view.getUint32(word + 8, true), PRIME)
+    d = Math.imul(d ^ view.getUint32(word + 12, true), PRIME)
+    e = Math.imul(e ^ view.getUint32(word + 16, true), PRIME)
+    f = Math.imul(f ^ view.getUint32(word + 20, true), PRIME)
+    g = Math.imul(g ^ view.getUint32(word + 24, true), PRIME)
+    h = Math.imul(h ^ view.getUint32(word + 28, true), PRIME)
+  }
+  const lanes = [a, b, c, d, e, f, g, h]
+  for (let lane = 0; word < end; word += 4, lane++) {
+    lanes[lane] = Math.imul(lanes[lane]! ^ view.getUint32(word, true), PRIME)
+  }
+  let sum = 0
+  for (let lane = 0; lane < 8; lane++)
+    sum ^= (lanes[lane]! << (4 * lane)) | (lane === 0 ? 0 : lanes[lane]! >>> (32 - 4 * lane))
+  return sum >>> 0
+}

@@ -1,0 +1,209 @@
+import type { BlockWriter, OpenBlock } from './ggtrace-blocks.ts'
+import { COPY_KINDS, NONE, RECORD_BYTES, RECORD_BYTES_MAX, RecordType, TOKEN_KINDS } from './ggtrace-layout.ts'
+
+/** One worker's execution of one node. */
+export interface GgtraceOperator {
+  readonly tensor: number
+  readonly startNs: number
+  /** End of computing. */
+  readonly endNs: number
+  /** End of the barrier wait; by default there is none. */
+  readonly waitEndNs?: number
+  readonly innerWaitNs?: number
+  /** The last of the nodes that were computed in one go. */
+  readonly fusedTo?: number
+}
+
+/** One call of `llama_decode`. */
+export interface GgtraceToken {
+  readonly startNs: number
+  readonly endNs: number
+  /** -1 for a warm-up. */
+  readonly call: number
+  readonly tokens: number
+  readonly kind?: (typeof TOKEN_KINDS)[number]
+  readonly result?: number
+  readonly context?: number
+  readonly position?: number
+  readonly sequence?: number
+}
+
+/** One graph compute on one backend. */
+export interface GgtraceGraphRun {
+  readonly startNs: number
+  readonly endNs: number
+  readonly graph: number
+  readonly call: number
+  readonly status?: number
+  /** Id of the backend's name. */
+  readonly backend?: number
+}
+
+/** A router's choice: `ids` holds `k` experts for each token. */
+export interface GgtraceExperts {
+  readonly atNs: number
+  readonly tensor: number
+  readonly call: number
+  readonly k: number
+  readonly ids: ArrayLike<number>
+}
+
+/** A transfer of data; buffers are ids, 0 is memory of the program's own. */
+export interface GgtraceCopy {
+  readonly startNs: number
+  readonly endNs: number
+  readonly bytes: number
+  readonly from?: number
+  readonly to?: number
+  readonly tensor?: number
+  readonly what: (typeof COPY_KINDS)[number]
+}
+
+const U32_END = 2 ** 32
+const CURSOR_BYTES = RECORD_BYTES[RecordType.Cursor]!
+const LONG_BYTES = RECORD_BYTES[RecordType.OperatorLong]!
+const EXPERTS_BYTES = RECORD_BYTES[RecordType.Experts]!
+
+/** What one thread writes: made by {@link GgtraceWriter.thread}. */
+export class GgtraceThread {
+  /** Records written so far. */
+  records = 0
+  /** The call that operators belong to from now on; -1 is none. */
+  call = -1
+  private cursorNs = 0
+  private writtenCall = -1
+
+  constructor(
+    private readonly originNs: bigint,
+    private readonly blocks: BlockWriter,
+  ) {}
+
+  operator({ tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0, fusedTo = 0 }: GgtraceOperator): void {
+    this.reserve(CURSOR_BYTES + LONG_BYTES, startNs)
+    const isShort = endNs - startNs < U32_END && waitEndNs - endNs < U32_END && (innerWaitNs === 0 || fusedTo === 0)
+    const start = startNs - this.cursorNs
+    const isNear = !isShort || (start >= 0 && start < U32_END)
+    if (!isNear || this.call !== this.writtenCall) this.cursor(isShort ? startNs : this.cursorNs)
+    if (isShort) {
+      const type = fusedTo > 0 ? RecordType.OperatorFused : RecordType.OperatorInner
+      const record = this.record(fusedTo > 0 || innerWaitNs > 0 ? type : RecordType.Operator)
+      record
+        .u32(tensor)
+        .u32(startNs - this.cursorNs)
+        .u32(endNs - startNs)
+        .u32(waitEndNs - endNs)
+      if (fusedTo > 0 || innerWaitNs > 0) record.u32(fusedTo || innerWaitNs)
+    } else {
+      const record = this.record(RecordType.OperatorLong)
+      this.time(this.time(this.time(record, startNs), endNs), waitEndNs)
+      record
+        .u32(tensor)
+        .u32(Math.min(innerWaitNs, U32_END - 1))
+        .u32(fusedTo)
+    }
+    this.cursorNs = waitEndNs
+  }
+
+  token({ startNs, endNs, call, tokens, kind = 'decode', ...batch }: GgtraceToken): void {
+    const record = this.span(RecordType.Token, startNs, endNs)
+      .u32(call < 0 ? NONE : call)
+      .u32(tokens)
+    record
+      .u32(TOKEN_KINDS.indexOf(kind))
+      .u32((batch.result ?? 0) >>> 0)
+      .u64(batch.context ?? 0)
+    record.u32(batch.position ?? 0).u32(batch.sequence ?? 0)
+  }
+
+  graph({ startNs, endNs, graph, call, status = 0, backend = 0 }: GgtraceGraphRun): void {
+    const record = this.span(RecordType.GraphRun, startNs, endNs)
+    record
+      .u32(graph)
+      .u32(call < 0 ? NONE : call)
+      .u32(status >>> 0)
+      .u32(backend)
+  }
+
+  /** Writes a choice, in several records where one does not hold it. */
+  experts({ atNs, tensor, call, k, ids }: GgtraceExperts): void {
+    const most = Math.max(1, Math.floor((RECORD_BYTES_MAX - EXPERTS_BYTES) / 4 / Math.max(k, 1)))
+    const all = k > 0 ? Math.floor(ids.length / k) : 0
+    for (let token = 0; token === 0 || token < all; token += most) {
+      const tokens = Math.min(most, all - token)
+      const record = this.instant(RecordType.Experts, atNs, EXPERTS_BYTES + 4 * tokens * k)
+      record
+        .u32(tensor)
+        .u32(tokens)
+        .u32(k)
+        .u32(call < 0 ? NONE : call)
+      for (let i = token * k; i < (token + tokens) * k; i++) record.u32(ids[i]! >>> 0)
+    }
+  }
+
+  copy({ startNs, endNs, bytes, from = 0, to = 0, tensor = 0, what }: GgtraceCopy): void {
+    const record = this.span(RecordType.Copy, startNs, endNs).u64(bytes)
+    record.u32(from).u32(to).u32(tensor).u32(COPY_KINDS.indexOf(what))
+  }
+
+  free(atNs: number, buffer: number): void {
+    this.instant(RecordType.Free, atNs).u32(buffer)
+  }
+
+  /** A sample; `name` is an id, as {@link GgtraceWriter.name} returns it. */
+  counter(atNs: number, name: number, value: number): void {
+    this.instant(RecordType.Counter, atNs).f64(value).u32(name)
+  }
+
+  begin(atNs: number, name: number): void {
+    this.instant(RecordType.RangeBegin, atNs).u32(name)
+  }
+
+  end(atNs: number): void {
+    this.instant(RecordType.RangeEnd, atNs)
+  }
+
+  /** Says that something is missing, and why (the id of a name). */
+  loss(atNs: number, records: number, why = 0): void {
+    this.instant(RecordType.Loss, atNs).u32(records).u32(why)
+  }
+
+  /** Counts records that could not be written; the headers of blocks tell of them. */
+  drop(records: number): void {
+    this.blocks.dropped += records
+  }
+
+  /** Seals the block that is being filled. */
+  seal(): void {
+    this.blocks.finish()
+  }
+
+  private reserve(bytes: number, atNs: number): void {
+    if (!this.blocks.reserve(bytes, atNs, this.call)) return
+    this.cursorNs = atNs
+    this.writtenCall = this.call
+  }
+
+  private record(type: number, bytes = RECORD_BYTES[type]!): OpenBlock {
+    this.records++
+    return this.blocks.record(type, bytes)
+  }
+
+  private cursor(atNs: number): void {
+    this.time(this.record(RecordType.Cursor), atNs).u32(this.call < 0 ? NONE : this.call)
+    this.cursorNs = atNs
+    this.writtenCall = this.call
+  }
+
+  private span(type: number, startNs: number, endNs: number): OpenBlock {
+    return this.time(this.instant(type, startNs), endNs)
+  }
+
+  private instant(type: number, atNs: number, bytes = RECORD_BYTES[type]!): OpenBlock {
+    this.reserve(bytes, atNs)
+    return this.time(this.record(type, bytes), atNs)
+  }
+
+  private time(record: OpenBlock, atNs: number): OpenBlock {
+    return record.u64(this.originNs + BigInt(atNs))
+  }
+}

@@ -1,0 +1,249 @@
+import { BlockWriter, encodeText, type OpenBlock, textBytes } from './ggtrace-blocks.ts'
+import {
+  BLOCK_BYTES_MAX,
+  BlockKind,
+  BUFFER_USAGES,
+  GRAPH_NODES_MAX,
+  HEADER_BYTES,
+  RecordType,
+} from './ggtrace-layout.ts'
+import { GgtraceThread } from './ggtrace-thread.ts'
+
+/** How a log is written. */
+export interface GgtraceOptions {
+  /** All times that are handed in count from here, in nanoseconds of CLOCK_MONOTONIC. */
+  readonly originNs: bigint
+  /** Bytes of a block; 64 KiB by default, 1 MiB at most. */
+  readonly blockBytes?: number
+}
+
+/** A backend buffer. */
+export interface GgtraceBuffer {
+  readonly name: string
+  readonly backend?: string
+  readonly usage?: (typeof BUFFER_USAGES)[number]
+  readonly base: number
+  readonly sizeBytes: number
+  /** When it was allocated. */
+  readonly atNs?: number
+}
+
+/** A mapped model file. */
+export interface GgtraceMapping {
+  readonly file: string
+  readonly address: number
+  readonly sizeBytes: number
+  readonly fileOffset: number
+}
+
+/** A tensor: ids are those that the writer returned for other tensors and buffers; ops and types are ggml's numbers. */
+export interface GgtraceTensor {
+  readonly name: string
+  readonly op?: number
+  readonly type?: number
+  readonly flags?: number
+  readonly ne?: readonly number[]
+  readonly nb?: readonly number[]
+  readonly address?: number
+  readonly sizeBytes?: number
+  readonly buffer?: number
+  readonly sources?: readonly number[]
+  readonly viewSource?: number
+  readonly viewOffset?: number
+}
+
+/** The same instant on three clocks, in nanoseconds. */
+export interface GgtraceClocks {
+  readonly monotonic: bigint
+  readonly boottime: bigint
+  readonly realtime: bigint
+}
+
+const BLOCK_BYTES = 1 << 16
+
+/**
+ * Writes a `.ggtrace` log (docs/ggtrace-format.md) from JavaScript: for instrumented programs, tools and tests. One
+ * `GgtraceWriter` per log; one {@link GgtraceThread} per thread. Bytes pile up until {@link take} is called.
+ */
+export class GgtraceWriter {
+  private readonly pieces: Uint8Array[] = []
+  private readonly threads: { readonly thread: GgtraceThread; readonly blocks: BlockWriter }[] = []
+  private readonly definitions: BlockWriter
+  private readonly runs: BlockWriter
+  private readonly names = new Map<string, number>()
+  private writers = 0
+  private defined = 0
+  private buffers = 0
+  private tensors = 0
+  private graphs = 0
+
+  constructor(private readonly options: GgtraceOptions) {
+    const size = options.blockBytes ?? BLOCK_BYTES
+    if (size % 8 !== 0 || size <= HEADER_BYTES || size > BLOCK_BYTES_MAX) {
+      throw new RangeError(`blockBytes must be a multiple of 8 beyond ${HEADER_BYTES}, at most ${BLOCK_BYTES_MAX}`)
+    }
+    this.runs = this.blocks(BlockKind.Run, 0, -1)
+    this.definitions = this.blocks(BlockKind.Definitions, 0, -1)
+  }
+
+  /** Writes a run block: facts, and the clocks at one instant, in nanoseconds. */
+  run(facts: Readonly<Record<string, string>>, clocks?: GgtraceClocks): void {
+    for (const [key, value] of Object.entries(facts)) {
+      const [keyBytes, valueBytes] = [encodeText(key), encodeText(value)]
+      const size = 4 + textBytes(keyBytes) + textBytes(valueBytes)
+      this.runs.reserve(size)
+      this.runs.record(RecordType.Fact, size).text(keyBytes).text(valueBytes)
+    }
+    if (clocks) {
+      this.runs.reserve(28)
+      const record = this.runs.record(RecordType.Clocks, 28)
+      record.u64(clocks.monotonic).u64(clocks.boottime).u64(clocks.realtime)
+    }
+    this.runs.finish()
+  }
+
+  /** Ends the log: seals every block and writes the last one. */
+  end(atNs: number): void {
+    this.seal()
+    let [written, dropped] = [0, 0]
+    for (const { thread, blocks } of this.threads) {
+      written += thread.records
+      dropped += blocks.dropped
+    }
+    this.runs.reserve(28, atNs)
+    this.runs.record(RecordType.End, 28).u64(this.absolute(atNs)).u64(written).u64(dropped)
+    this.runs.finish()
+  }
+
+  /** The id of a text, which is written when it is new; 0 for the empty one. */
+  name(text: string): number {
+    if (text === '') return 0
+    const known = this.names.get(text)
+    if (known !== undefined) return known
+    const id = this.names.size + 1
+    this.names.set(text, id)
+    const bytes = encodeText(text)
+    this.define(RecordType.Name, 8 + textBytes(bytes))
+      .u32(id)
+      .text(bytes)
+    return id
+  }
+
+  /** What this ggml calls an op. */
+  op(number: number, name: string): void {
+    const id = this.name(name)
+    this.define(RecordType.Op, 12).u32(number).u32(id)
+  }
+
+  /** What this ggml calls an element type. */
+  type(number: number, name: string): void {
+    const id = this.name(name)
+    this.define(RecordType.Type, 12).u32(number).u32(id)
+  }
+
+  /** Defines a buffer; returns its id. */
+  buffer({ name, backend = '', usage = 'any', base, sizeBytes, atNs }: GgtraceBuffer): number {
+    const [nameId, backendId] = [this.name(name), this.name(backend)]
+    const record = this.define(RecordType.Buffer, 44)
+      .u32(++this.buffers)
+      .u32(nameId)
+      .u32(backendId)
+    record.u32(BUFFER_USAGES.indexOf(usage)).u64(base).u64(sizeBytes)
+    record.u64(atNs === undefined ? 0 : this.absolute(atNs))
+    return this.buffers
+  }
+
+  /** Defines a mapped model file. */
+  mapping({ file, address, sizeBytes, fileOffset }: GgtraceMapping): void {
+    const id = this.name(file)
+    this.define(RecordType.Mapping, 36).u32(id).u32(0).u64(address).u64(sizeBytes).u64(fileOffset)
+  }
+
+  /** Defines a tensor; returns its id. */
+  tensor(tensor: GgtraceTensor): number {
+    const { op = 0, type = 0, flags = 0, ne = [], nb = [], sources = [] } = tensor
+    const name = this.name(tensor.name)
+    const record = this.define(RecordType.Tensor, 116 + 4 * sources.length)
+      .u32(++this.tensors)
+      .u32(name)
+    record.u16(op).u16(type).u16(flags).u16(sources.length)
+    for (let i = 0; i < 4; i++) record.u64(ne[i] ?? 1)
+    for (let i = 0; i < 4; i++) record.u64(nb[i] ?? 0)
+    record
+      .u64(tensor.address ?? 0)
+      .u64(tensor.sizeBytes ?? 0)
+      .u32(tensor.buffer ?? 0)
+    record.u32(tensor.viewSource ?? 0).u64(tensor.viewOffset ?? 0)
+    for (const source of sources) record.u32(source)
+    return this.tensors
+  }
+
+  /** Defines a graph by its nodes, in order; returns its id. */
+  graph(backend: string, nodes: readonly number[]): number {
+    const name = this.name(backend)
+    const id = ++this.graphs
+    for (let start = 0; start === 0 || start < nodes.length; start += GRAPH_NODES_MAX) {
+      const part = nodes.slice(start, start + GRAPH_NODES_MAX)
+      const record = this.define(RecordType.Graph, 16 + 4 * part.length)
+        .u32(id)
+        .u32(name)
+        .u32(part.length)
+      for (const node of part) record.u32(node)
+    }
+    return id
+  }
+
+  /** A thread's part of the log; `worker` is ggml's ith, or -1. */
+  thread(tid: number, worker = -1): GgtraceThread {
+    const blocks = this.blocks(BlockKind.Events, tid, worker)
+    const thread = new GgtraceThread(this.options.originNs, blocks)
+    this.threads.push({ thread, blocks })
+    return thread
+  }
+
+  /** Seals all blocks that have records. */
+  seal(): void {
+    this.definitions.finish()
+    for (const { blocks } of this.threads) blocks.finish()
+  }
+
+  /** The blocks sealed since the last call. */
+  take(): Uint8Array {
+    return joined(this.pieces.splice(0))
+  }
+
+  /** What there is when the process is killed now: the blocks sealed since the last {@link take}, and the open ones. */
+  takeKilled(): Uint8Array {
+    const open = [this.definitions, ...this.threads.map(({ blocks }) => blocks)].flatMap((blocks) => blocks.unsealed())
+    return joined([...this.pieces.splice(0), ...open])
+  }
+
+  private define(type: number, size: number): OpenBlock {
+    this.definitions.reserve(size, 0, -1, this.defined++)
+    return this.definitions.record(type, size)
+  }
+
+  private blocks(kind: number, tid: number, worker: number): BlockWriter {
+    const { originNs, blockBytes = BLOCK_BYTES } = this.options
+    const owner = { kind, writer: this.writers++, tid, worker }
+    return new BlockWriter(owner, blockBytes, originNs, (block) => {
+      // Definitions go first: who reads along should not have to hold events back.
+      if (kind === BlockKind.Events) this.definitions.finish()
+      this.pieces.push(block.sealed(kind === BlockKind.Events ? this.defined : block.needs))
+    })
+  }
+
+  private absolute(atNs: number): bigint {
+    return this.options.originNs + BigInt(atNs)
+  }
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
+}

@@ -1,0 +1,216 @@
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { constants as files } from 'node:fs'
+import { open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { UsageError } from '../errors.ts'
+import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
+import { explainFileError } from './files.ts'
+import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
+import { recorderLibrary } from './recorder-library.ts'
+
+/** How much is recorded; each level holds the ones before it. */
+export type RecordLevel = 'token' | 'graph' | 'op'
+
+/** What to record, and how. */
+export interface RecordOptions {
+  /** The program, as a shell would find it, and its arguments. */
+  readonly command: readonly [program: string, ...args: string[]]
+  /** The environment that the program is to have, such as `process.env`; only LD_PRELOAD and GGML2PERFETTO_* are added. */
+  readonly env: Environment
+  /** The log's path; an older file is replaced. `<program>-<time>.ggtrace` in this folder if left out. */
+  readonly output?: string | undefined
+  /** `op` if left out. */
+  readonly level?: RecordLevel | undefined
+  /** Records what the program starts, too: each further process that calls ggml writes a log `<output>.<pid>`. */
+  readonly children?: boolean | undefined
+  /** The program's standard streams: this process' own if left out. */
+  readonly stdio?: StdioOptions | undefined
+  /** Told right before the program starts how to send it a signal. */
+  readonly onStart?: ((kill: (signal: NodeJS.Signals) => void) => void) | undefined
+  /** Told when the recorder's library is built first, which takes some seconds. */
+  readonly onBuild?: ((compiler: string) => void) | undefined
+  /** This system's if left out, as `process.platform` and `process.arch` have them. */
+  readonly platform?: string | undefined
+  readonly arch?: string | undefined
+}
+
+/** How a recorded program ended, and what there is of it. */
+export interface RecordResult {
+  /** The program's exit code, as a shell has it: 128 + n where signal n ended it. */
+  readonly exitCode: number
+  /** The signal that ended it. */
+  readonly signal: NodeJS.Signals | undefined
+  /** Paths of the logs: the first process that called ggml, then others (`children`). */
+  readonly logs: readonly string[]
+  /** Why there is no log, in words for a person. */
+  readonly problem: string | undefined
+}
+
+/** The length of a path that the recorder takes. */
+const PATH_BYTES_MAX = 4000
+
+/**
+ * Runs a program and records what ggml does in it, by preloading a library (Linux only so far). The program keeps its
+ * streams, its exit code and its environment but for LD_PRELOAD and GGML2PERFETTO_*. Throws UsageError, before anything
+ * is run, where nothing could be recorded or written; with `exitCode` 127 or 126 where there is no program to run.
+ */
+export async function record(options: RecordOptions): Promise<RecordResult> {
+  const { env, children = false, platform = hostPlatform(), arch = hostArch() } = options
+  checkSystem(platform, arch)
+  const program = await findProgram(options.command[0], env, resolve('.'))
+  checkRecordable(program, arch, children)
+  const output = options.output === undefined ? await defaultLog(program) : options.output
+  await checkLog(output, program)
+  const library = await recorderLibrary({ env, platform, arch, onBuild: options.onBuild })
+  const before = await furtherLogs(output)
+  const older = await setAside(output)
+  try {
+    const { code, signal, secure } = await run(program, recorderEnvironment(options, library, output), options)
+    const failure = signal ?? (code ? `exit code ${code}` : undefined)
+    const logs = [...(await logAt(output)), ...(await changed(output, before))]
+    const problem = logs.length > 0 ? undefined : await explainNoLog(program, { failure, secure, children }, env)
+    return { exitCode: code ?? 128 + system.signals[signal!], signal: signal ?? undefined, logs, problem }
+  } finally {
+    await older.settle()
+  }
+}
+
+function recorderEnvironment({ env, children, level }: RecordOptions, library: string, output: string): Environment {
+  const before = env['LD_PRELOAD']
+  return {
+    ...env,
+    // Behind the user's own: some of those (sanitizers) must be first.
+    LD_PRELOAD: before ? `${before}:${library}` : library,
+    GGML2PERFETTO_OUT: resolve(output),
+    GGML2PERFETTO_LEVEL: level ?? 'op',
+    GGML2PERFETTO_CHILDREN: children ? '1' : undefined,
+    GGML2PERFETTO_PRELOAD_BEFORE: before || undefined,
+  }
+}
+
+interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly secure: boolean
+}
+
+function run(program: Program, env: Environment, options: RecordOptions): Promise<Ended> {
+  const { name, path } = program
+  const { command, stdio = 'inherit', onStart } = options
+  return new Promise((resolve, reject) => {
+    let child: ChildProcess | undefined
+    onStart?.((signal) => child?.kill(signal))
+    const failed = (error: NodeJS.ErrnoException) => {
+      // Later errors are of signals that could not be sent: the program does not care.
+      if (child?.pid !== undefined) return
+      reject(error.syscall?.startsWith('spawn') ? programError(126, `${name}: cannot run: ${reasonOf(error)}`) : error)
+    }
+    try {
+      child = spawn(path, command.slice(1), { argv0: name, env, stdio })
+    } catch (error) {
+      return failed(error as NodeJS.ErrnoException)
+    }
+    child.on('error', failed)
+    const secure = child.pid !== undefined && isSecure(child.pid)
+    child.on('exit', (code, signal) => resolve({ code, signal, secure }))
+  })
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  E2BIG: 'its arguments and environment are too long',
+  EACCES: 'permission denied',
+  EAGAIN: 'the system starts no more processes now',
+  ENOENT: 'it is gone, or a file that it needs to start is missing',
+  ENOMEM: 'out of memory',
+}
+
+const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message
+
+/** `<program>-<time>.ggtrace`, which is not there yet. */
+async function defaultLog(program: Program): Promise<string> {
+  const now = new Date()
+  const two = (value: number) => String(value).padStart(2, '0')
+  const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`
+  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`
+  const stem = `${programName(program).replace(/^-/, '_')}-${date}-${time}`
+  for (let count = 1; ; count++) {
+    const path = `${stem}${count === 1 ? '' : `-${count}`}.ggtrace`
+    if (!(await stat(path).catch(() => undefined))) return path
+  }
+}
+
+/** Throws UsageError for a log that could not be written. */
+async function checkLog(output: string, program: Program): Promise<void> {
+  const cannot = (why: string) => new UsageError(`${output}: cannot write: ${why}`)
+  if (output === '') throw new UsageError('--output "": expected the path of a file')
+  const there = await stat(output).catch(() => undefined)
+  if (there?.isDirectory() || output.endsWith('/')) {
+    const example = join(output, `${programName(program)}.ggtrace`)
+    throw cannot(`is a directory\nhint: name a file, such as ${example}`)
+  }
+  if (there && !there.isFile()) throw cannot('it is not a regular file')
+  if (Buffer.byteLength(resolve(output)) > PATH_BYTES_MAX) throw cannot('the name is too long')
+  if (there && program.stats.ino === there.ino && program.stats.dev === there.dev)
+    throw cannot('it is the program itself')
+  const folder = dirname(output)
+  const parent = await stat(folder).catch(() => undefined)
+  if (!parent?.isDirectory()) throw cannot(`${folder} is no folder`)
+  // Only to write tells whether one may (rights, read-only file systems, quotas).
+  const probe = join(folder, `.${randomBytes(8).toString('hex')}.tmp`)
+  try {
+    await (await open(probe, files.O_CREAT | files.O_EXCL | files.O_WRONLY, 0o600)).close()
+    await unlink(probe)
+  } catch (error) {
+    throw explainFileError(output, 'write', folderIsMissing(error))
+  }
+}
+
+/** Some file systems (/proc) say that a new file does not exist. */
+function folderIsMissing(error: unknown): unknown {
+  const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT'
+  return isAbsent ? Object.assign(new Error('no files can be made there'), { code: 'EACCES' }) : error
+}
+
+/** Moves an older log out of the way: the recorder writes no file that is there. It comes back if there is no new one. */
+async function setAside(output: string): Promise<{ settle(): Promise<void> }> {
+  const aside = join(dirname(output), `.${basename(output).slice(0, 200)}.${randomBytes(4).toString('hex')}.tmp`)
+  try {
+    await rename(output, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { settle: async () => undefined }
+    throw explainFileError(output, 'replace', error)
+  }
+  const settle = async () => {
+    const isReplaced = (await logAt(output)).length > 0
+    await (isReplaced ? unlink(aside) : rename(aside, output)).catch(() => undefined)
+  }
+  return { settle }
+}
+
+/** A log, if there is one. */
+async function logAt(path: string): Promise<string[]> {
+  const stats = await stat(path).catch(() => undefined)
+  return stats?.isFile() ? [path] : []
+}
+
+/** Logs `<output>.<pid>` and what tells them from later ones of the same name. */
+async function furtherLogs(output: string): Promise<Map<string, string>> {
+  const folder = dirname(output)
+  const stem = `${basename(output)}.`
+  const names = (await readdir(folder).catch(() => [])).filter(
+    (name) => name.startsWith(stem) && /^\d+$/.test(name.slice(stem.length)),
+  )
+  const logs = new Map<string, string>()
+  for (const name of names.sort()) {
+    const path = folder === '.' && !output.startsWith('./') ? name : join(folder, name)
+    const stats = await stat(path).catch(() => undefined)
+    if (stats?.isFile()) logs.set(path, `${stats.ino} ${stats.mtimeMs} ${stats.size}`)
+  }
+  return logs
+}
+
+async function changed(output: string, before: ReadonlyMap<string, string>): Promise<string[]> {
+  return [...(await furtherLogs(output))].filter(([path, state]) => before.get(path) !== state).map(([path]) => path)
+}

@@ -1,0 +1,292 @@
+import { BUFFER_USAGES, RecordType, TENSOR_NOT_COMPUTED } from '../../log/ggtrace-layout.ts'
+import type { BufferUsage, TensorEvent, TraceEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import { parseTensorName } from '../../model/tensors.ts'
+import type { Report } from './blocks.ts'
+import type { LogClock } from './clock.ts'
+import { readAddress, readText, readU64 } from './fields.ts'
+
+type View = DataView<ArrayBufferLike>
+
+/** A GRAPH as the log defines it. */
+export interface LogGraph {
+  readonly backend: number
+  /** Nodes that are computed. */
+  nodes: number
+}
+
+interface LogBuffer {
+  readonly name: number
+  readonly backend: number
+  readonly usage: number
+  readonly base: number
+  readonly sizeBytes: number
+  isCache: boolean
+  /** It was told as allocated. */
+  isLive: boolean
+  /** Id of its {@link BufferEvent}; -1 until it was told. */
+  id: number
+}
+
+interface Mapping {
+  readonly file: number
+  readonly address: number
+  readonly end: number
+  readonly fileOffset: number
+}
+
+interface Place {
+  readonly buffer: number
+  readonly offset: number | undefined
+}
+
+const NOWHERE: Place = { buffer: -1, offset: undefined }
+/** Mapped files that are remembered: a model has a few. */
+const MAPPINGS_MAX = 1024
+/** Buffers of the KV cache are told by the tensors in them: `cache_k_l0`, `cache_v_l0`, … */
+const CACHE = /^cache_/
+
+/** What the ids of a log stand for. Tells of tensors and buffers as they are defined. */
+export class Definitions {
+  private readonly texts = new Map<number, number>()
+  private readonly ops = new Map<number, number>()
+  private readonly types = new Map<number, number>()
+  private readonly buffers = new Map<number, LogBuffer>()
+  private readonly unknownBuffers = new Map<number, number>()
+  private readonly mappings: Mapping[] = []
+  private readonly mappedFiles = new Map<number, number>()
+  private readonly tensors = new Map<number, number>()
+  private readonly notComputed = new Set<number>()
+  private readonly graphs = new Map<number, LogGraph>()
+  private tensorCount = 0
+  private bufferCount = 0
+
+  constructor(
+    private readonly names: Names,
+    private readonly emit: (event: TraceEvent) => void,
+    private readonly report: Report,
+    private readonly clock: LogClock,
+  ) {}
+
+  /** Takes in one record of a definitions block, which has the bytes that its type needs at least. */
+  read(type: number, view: View, at: number, end: number, byte: number): void {
+    switch (type) {
+      case RecordType.Name:
+        return this.readName(view, at, end, byte)
+      case RecordType.Op:
+        this.ops.set(view.getUint32(at + 4, true), this.name(view.getUint32(at + 8, true), byte))
+        return
+      case RecordType.Type:
+        this.types.set(view.getUint32(at + 4, true), this.name(view.getUint32(at + 8, true), byte))
+        return
+      case RecordType.Buffer:
+        return this.readBuffer(view, at, byte)
+      case RecordType.Mapping:
+        return this.readMapping(view, at, byte)
+      case RecordType.Tensor:
+        return this.readTensor(view, at, end, byte)
+      case RecordType.Graph:
+        return this.readGraph(view, at, end, byte)
+    }
+  }
+
+  /** The name behind a log's id; 0 for none. */
+  name(id: number, byte: number): number {
+    return id === 0 ? 0 : this.known(this.texts, id, 'name', byte)
+  }
+
+  /** The text behind a log's id of a name. */
+  lookUp(id: number, byte: number): string {
+    return this.names.text(this.name(id, byte))
+  }
+
+  /** The tensor behind a log's id, as told to those who use events; one that was never defined is told now. */
+  tensor(id: number, byte: number): number {
+    return this.tensors.get(id) ?? this.unknownTensor(id, byte)
+  }
+
+  /** The name of a buffer; 0 for none. */
+  bufferName(id: number, byte: number): number {
+    const buffer = this.buffers.get(id)
+    if (buffer) return buffer.name
+    return id === 0 ? 0 : this.known(this.unknownBuffers, id, 'buffer', byte)
+  }
+
+  /** The graph behind a log's id, or undefined. */
+  graph(id: number): LogGraph | undefined {
+    return this.graphs.get(id)
+  }
+
+  /** A buffer was freed. */
+  free(id: number, atNs: number): void {
+    const buffer = this.buffers.get(id)
+    if (!buffer?.isLive) return
+    buffer.isLive = false
+    this.emit({ kind: 'allocation', buffer: buffer.name, atNs, bytes: -buffer.sizeBytes })
+  }
+
+  private readName(view: View, at: number, end: number, byte: number): void {
+    const read = readText(view, at + 8, end)
+    if (!read) return this.report('damaged record', 'expected a text within its NAME record, found a longer one', byte)
+    this.texts.set(view.getUint32(at + 4, true), this.names.id(read.text))
+  }
+
+  private readBuffer(view: View, at: number, byte: number): void {
+    const id = view.getUint32(at + 4, true)
+    const atNs = this.clock.read(view, at + 36)
+    const buffer: LogBuffer = {
+      name: this.name(view.getUint32(at + 8, true), byte),
+      backend: this.name(view.getUint32(at + 12, true), byte),
+      usage: view.getUint32(at + 16, true),
+      base: readAddress(view, at + 20),
+      sizeBytes: readU64(view, at + 28),
+      isCache: false,
+      isLive: atNs !== undefined,
+      id: -1,
+    }
+    this.buffers.set(id, buffer)
+    if (atNs !== undefined) this.emit({ kind: 'allocation', buffer: buffer.name, atNs, bytes: buffer.sizeBytes })
+  }
+
+  private readMapping(view: View, at: number, byte: number): void {
+    const address = readAddress(view, at + 12)
+    if (this.mappings.length === MAPPINGS_MAX) this.mappings.shift()
+    this.mappings.push({
+      file: this.name(view.getUint32(at + 4, true), byte),
+      address,
+      end: address + readU64(view, at + 20),
+      fileOffset: readU64(view, at + 28),
+    })
+  }
+
+  private readTensor(view: View, at: number, end: number, byte: number): void {
+    const id = view.getUint32(at + 4, true)
+    const name = this.name(view.getUint32(at + 8, true), byte)
+    const op = view.getUint16(at + 12, true)
+    const sourceCount = view.getUint16(at + 18, true)
+    const sourcesStart = at + 116
+    if (sourcesStart + 4 * sourceCount > end) {
+      this.report('damaged record', `expected ${sourceCount} sources within its TENSOR record, found fewer`, byte)
+    }
+    const sources: number[] = []
+    for (let place = sourcesStart; sources.length < sourceCount && place + 4 <= end; place += 4) {
+      sources.push(this.tensor(view.getUint32(place, true), byte))
+    }
+    const address = readAddress(view, at + 84)
+    const { buffer, offset } = this.place(view.getUint32(at + 100, true), address, this.names.text(name), byte)
+    if ((view.getUint16(at + 16, true) & TENSOR_NOT_COMPUTED) !== 0) this.notComputed.add(id)
+    else this.notComputed.delete(id)
+    this.tell(id, {
+      name,
+      layer: parseTensorName(this.names.text(name)).layer,
+      // Leaves have the op 0, which ggml calls NONE.
+      op: op === 0 ? 0 : this.known(this.ops, op, 'op', byte),
+      type: this.known(this.types, view.getUint16(at + 14, true), 'type', byte),
+      ne: [20, 28, 36, 44].map((field) => readU64(view, at + field)),
+      sources,
+      sizeBytes: readU64(view, at + 92),
+      buffer,
+      offset,
+      address,
+    })
+  }
+
+  private tell(logId: number, fields: Omit<TensorEvent, 'kind' | 'id' | 'structAddress' | 'inferred'>): number {
+    const id = this.tensorCount++
+    this.tensors.set(logId, id)
+    this.emit({ kind: 'tensor', id, ...fields, structAddress: 0, inferred: 0 })
+    return id
+  }
+
+  private unknownTensor(id: number, byte: number): number {
+    return this.tell(id, {
+      name: this.placeholder('tensor', id, byte),
+      layer: -1,
+      op: 0,
+      type: 0,
+      ne: undefined,
+      sources: [],
+      sizeBytes: -1,
+      buffer: -1,
+      offset: undefined,
+      address: 0,
+    })
+  }
+
+  private readGraph(view: View, at: number, end: number, byte: number): void {
+    const id = view.getUint32(at + 4, true)
+    const count = view.getUint32(at + 12, true)
+    let graph = this.graphs.get(id)
+    if (!graph) {
+      graph = { backend: this.name(view.getUint32(at + 8, true), byte), nodes: 0 }
+      this.graphs.set(id, graph)
+    }
+    const held = (end - at - 16) / 4
+    if (count > held) {
+      this.report('damaged record', `expected ${count} nodes within its GRAPH record, found ${held}`, byte)
+    }
+    for (let i = 0; i < Math.min(count, held); i++) {
+      if (!this.notComputed.has(view.getUint32(at + 16 + 4 * i, true))) graph.nodes++
+    }
+  }
+
+  /** Where data lie: in a mapped model file, or else in a buffer. */
+  private place(bufferId: number, address: number, tensor: string, byte: number): Place {
+    if (address === 0) return NOWHERE
+    const buffer = this.buffers.get(bufferId)
+    // What was mapped last is what is there now.
+    const mapping = this.mappings.findLast((candidate) => candidate.address <= address && address < candidate.end)
+    if (mapping) {
+      return { buffer: this.mappedFile(mapping.file), offset: address - mapping.address + mapping.fileOffset }
+    }
+    if (!buffer) {
+      if (bufferId !== 0) this.known(this.unknownBuffers, bufferId, 'buffer', byte)
+      return NOWHERE
+    }
+    if (CACHE.test(tensor)) buffer.isCache = true
+    if (buffer.id < 0) this.tellBuffer(buffer)
+    const offset = address - buffer.base
+    const isInside = buffer.base > 0 && offset >= 0 && offset < buffer.sizeBytes
+    return { buffer: buffer.id, offset: isInside ? offset : undefined }
+  }
+
+  private mappedFile(file: number): number {
+    const known = this.mappedFiles.get(file)
+    if (known !== undefined) return known
+    const id = this.bufferCount++
+    this.mappedFiles.set(file, id)
+    const label = this.names.text(file) || 'a mapped file'
+    this.emit({ kind: 'buffer', id, usage: 'weights', label, offsetsFrom: 'the start of the GGUF file' })
+    return id
+  }
+
+  private tellBuffer(buffer: LogBuffer): void {
+    const { name, backend, base, sizeBytes } = buffer
+    buffer.id = this.bufferCount++
+    const words = [this.names.text(name), this.names.text(backend) && `of ${this.names.text(backend)}`]
+    const label = `${words.filter(Boolean).join(' ')}, ${sizeBytes} bytes at 0x${base.toString(16)}`
+    const usage = usageOf(buffer)
+    this.emit({ kind: 'buffer', id: buffer.id, usage, label, offsetsFrom: 'its base' })
+  }
+
+  /** Looks an id up; for one that the log never defined, makes a name and says so, once. */
+  private known(table: Map<number, number>, id: number, what: string, byte: number): number {
+    const known = table.get(id)
+    if (known !== undefined) return known
+    const name = this.placeholder(what, id, byte)
+    table.set(id, name)
+    return name
+  }
+
+  private placeholder(what: string, id: number, byte: number): number {
+    const name = `${what} ${id}`
+    this.report(`unknown ${what}`, `expected a definition of ${name} before its first use, found none`, byte)
+    return this.names.id(name)
+  }
+}
+
+function usageOf({ usage, isCache }: LogBuffer): BufferUsage {
+  const word = BUFFER_USAGES[usage]
+  if (word === 'weights' || word === 'compute') return word
+  return isCache ? 'kv-cache' : 'other'
+}

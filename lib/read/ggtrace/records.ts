@@ -1,0 +1,287 @@
+import { COPY_KINDS, Header, NONE, RecordType, TOKEN_KINDS } from '../../log/ggtrace-layout.ts'
+import { Inferred, type Phase, type TraceEvent } from '../../model/events.ts'
+import { type Block, forEachRecord, type Report } from './blocks.ts'
+import type { LogClock } from './clock.ts'
+import type { Definitions } from './definitions.ts'
+import { readAddress, readU64 } from './fields.ts'
+
+type View = DataView<ArrayBufferLike>
+
+interface Span {
+  readonly startNs: number
+  readonly endNs: number
+}
+
+/** More threads than ggml has (GGML_MAX_N_THREADS is 512). */
+const WORKERS_MAX = 4096
+
+/** Turns the records of event blocks into events. */
+export class EventRecords {
+  /** Records read so far. */
+  count = 0
+  private view: View = new DataView(new ArrayBuffer(0))
+  private tid = 0
+  private worker = -1
+  private call = -1
+  private cursorNs = 0
+  /** Add to a place in the view to have its offset in the input. */
+  private shift = 0
+  private hasStrayOperators = false
+
+  constructor(
+    private readonly definitions: Definitions,
+    private readonly clock: LogClock,
+    private readonly emit: (event: TraceEvent) => void,
+    private readonly report: Report,
+  ) {}
+
+  /** Reads a block. */
+  read(block: Block): void {
+    const { view, at, byte } = block
+    this.clock.enter(block)
+    const baseNs = this.clock.read(view, at + Header.base)
+    if (baseNs === undefined) {
+      return this.report('impossible timestamp', 'a block starts at a time that cannot be; it is left out', byte)
+    }
+    this.clock.lastNs = baseNs
+    this.cursorNs = baseNs
+    this.view = view
+    this.shift = byte - at
+    this.tid = view.getUint32(at + Header.tid, true)
+    const worker = view.getUint32(at + Header.worker, true)
+    this.worker = worker < WORKERS_MAX ? worker : -1
+    this.call = readCall(view, at + Header.call)
+    this.hasStrayOperators = false
+    this.count += forEachRecord(block, this.report, this.readRecord)
+    this.clock.lastNs = Math.max(this.clock.lastNs, this.cursorNs)
+  }
+
+  private readonly readRecord = (type: number, at: number, end: number): void => {
+    switch (type) {
+      case RecordType.Operator:
+        return this.readOperator(at, 0, 0)
+      case RecordType.OperatorInner:
+        return this.readOperator(at, this.view.getUint32(at + 20, true), 0)
+      case RecordType.OperatorFused:
+        return this.readOperator(at, 0, this.view.getUint32(at + 20, true))
+      case RecordType.OperatorLong:
+        return this.readLongOperator(at)
+      case RecordType.Cursor:
+        return this.readCursor(at)
+      case RecordType.Token:
+        return this.readToken(at)
+      case RecordType.GraphRun:
+        return this.readGraph(at)
+      case RecordType.Experts:
+        return this.readExperts(at, end)
+      case RecordType.Copy:
+        return this.readCopy(at)
+      default:
+        return this.readInstant(type, at)
+    }
+  }
+
+  private readOperator(at: number, innerWaitNs: number, fusedTo: number): void {
+    const { view } = this
+    const startNs = this.cursorNs + view.getUint32(at + 8, true)
+    const endNs = startNs + view.getUint32(at + 12, true)
+    const waitEndNs = endNs + view.getUint32(at + 16, true)
+    this.cursorNs = waitEndNs
+    this.emitOperator(at, view.getUint32(at + 4, true), fusedTo, startNs, endNs, waitEndNs, innerWaitNs)
+  }
+
+  private readLongOperator(at: number): void {
+    const span = this.readSpan(at)
+    if (!span) return
+    const { view } = this
+    const { startNs, endNs } = span
+    const waitEndNs = Math.max(endNs, this.readTime(at, at + 20) ?? endNs)
+    this.cursorNs = waitEndNs
+    const inner = view.getUint32(at + 32, true)
+    this.emitOperator(
+      at,
+      view.getUint32(at + 28, true),
+      view.getUint32(at + 36, true),
+      startNs,
+      endNs,
+      waitEndNs,
+      inner,
+    )
+  }
+
+  private emitOperator(
+    at: number,
+    tensor: number,
+    fusedTo: number,
+    startNs: number,
+    endNs: number,
+    waitEndNs: number,
+    innerWaitNs: number,
+  ): void {
+    if (this.worker < 0) return this.strayOperator(at)
+    const byte = at + this.shift
+    this.emit({
+      kind: 'operator',
+      tensor: this.definitions.tensor(tensor, byte),
+      worker: this.worker,
+      tid: this.tid,
+      cpu: -1,
+      call: this.call,
+      startNs,
+      endNs,
+      waitEndNs,
+      innerWaitNs: innerWaitNs === 0 ? undefined : innerWaitNs,
+      fusedTo: fusedTo === 0 ? undefined : this.definitions.tensor(fusedTo, byte),
+      experts: undefined,
+      inferred: 0,
+    })
+  }
+
+  private strayOperator(at: number): void {
+    if (this.hasStrayOperators) return
+    this.hasStrayOperators = true
+    const wanted = `operators in blocks of worker 0 to ${WORKERS_MAX - 1} only`
+    this.report('operator without a worker', `expected ${wanted}; the block's operators are left out`, at + this.shift)
+  }
+
+  private readCursor(at: number): void {
+    const atNs = this.readTime(at, at + 4)
+    if (atNs !== undefined) this.cursorNs = atNs
+    this.call = readCall(this.view, at + 12)
+  }
+
+  private readToken(at: number): void {
+    const span = this.readSpan(at)
+    if (!span) return
+    const { view } = this
+    const kind = TOKEN_KINDS[view.getUint32(at + 28, true)] ?? 'decode'
+    const tokens = view.getUint32(at + 24, true)
+    const phase: Phase = kind === 'warm-up' ? kind : kind === 'decode' && tokens === 1 ? 'decode' : 'prefill'
+    this.emit({
+      kind: 'token',
+      call: readCall(view, at + 20),
+      phase,
+      tokens,
+      ...span,
+      tid: this.tid,
+      inferred: kind === 'warm-up' ? 0 : Inferred.Phase,
+      batch: {
+        isEncode: kind === 'encode',
+        result: view.getInt32(at + 32, true),
+        position: view.getUint32(at + 44, true),
+        sequence: view.getUint32(at + 48, true),
+        context: readAddress(view, at + 36),
+      },
+    })
+  }
+
+  private readGraph(at: number): void {
+    const span = this.readSpan(at)
+    if (!span) return
+    const { view, definitions } = this
+    const id = view.getUint32(at + 20, true)
+    const graph = definitions.graph(id)
+    if (!graph && id !== 0) {
+      this.report('unknown graph', `expected a definition of graph ${id}, found none`, at + this.shift)
+    }
+    this.emit({
+      kind: 'graph',
+      ...span,
+      backend: definitions.name(view.getUint32(at + 32, true), at + this.shift) || (graph?.backend ?? 0),
+      nodes: graph?.nodes ?? 0,
+      call: readCall(view, at + 24),
+      status: view.getInt32(at + 28, true),
+      inferred: 0,
+    })
+  }
+
+  private readExperts(at: number, end: number): void {
+    const atNs = this.readTime(at, at + 4)
+    if (atNs === undefined) return
+    const { view } = this
+    const tokens = view.getUint32(at + 16, true)
+    const k = view.getUint32(at + 20, true)
+    const held = (end - at - 28) / 4
+    if (tokens * k > held) {
+      const detail = `expected ${tokens} × ${k} ids within its EXPERTS record, found ${held}; left out`
+      return this.report('damaged record', detail, at + this.shift)
+    }
+    const ids = new Int32Array(tokens * k)
+    for (let i = 0; i < ids.length; i++) ids[i] = view.getInt32(at + 28 + 4 * i, true)
+    const tensor = this.definitions.tensor(view.getUint32(at + 12, true), at + this.shift)
+    this.emit({ kind: 'experts', tensor, call: readCall(view, at + 24), atNs, tokens, k, ids })
+  }
+
+  private readCopy(at: number): void {
+    const span = this.readSpan(at)
+    if (!span) return
+    const { view, definitions } = this
+    const byte = at + this.shift
+    const tensor = view.getUint32(at + 36, true)
+    this.emit({
+      kind: 'copy',
+      what: COPY_KINDS[view.getUint32(at + 40, true)] ?? 'copy',
+      ...span,
+      bytes: readU64(view, at + 20),
+      from: definitions.bufferName(view.getUint32(at + 28, true), byte),
+      to: definitions.bufferName(view.getUint32(at + 32, true), byte),
+      tensor: tensor === 0 ? -1 : definitions.tensor(tensor, byte),
+      tid: this.tid,
+    })
+  }
+
+  /** Records that have one time, at their start. */
+  private readInstant(type: number, at: number): void {
+    const atNs = this.readTime(at, at + 4)
+    if (atNs === undefined) return
+    const { view, definitions, tid } = this
+    const byte = at + this.shift
+    switch (type) {
+      case RecordType.Free:
+        return definitions.free(view.getUint32(at + 12, true), atNs)
+      case RecordType.RangeBegin: {
+        const name = definitions.name(view.getUint32(at + 12, true), byte)
+        return this.emit({ kind: 'range', edge: 'begin', tid, name, atNs })
+      }
+      case RecordType.RangeEnd:
+        return this.emit({ kind: 'range', edge: 'end', tid, name: 0, atNs })
+      case RecordType.Counter: {
+        const value = view.getFloat64(at + 12, true)
+        if (!Number.isFinite(value)) return this.report('impossible value', `expected a number, found ${value}`, byte)
+        const name = definitions.name(view.getUint32(at + 20, true), byte)
+        return this.emit({ kind: 'counter', name, unit: 'count', atNs, value })
+      }
+      case RecordType.Loss: {
+        const why = definitions.lookUp(view.getUint32(at + 16, true), byte)
+        const detail = `${view.getUint32(at + 12, true)} records were lost${why && `: ${why}`}`
+        this.emit({ kind: 'issue', title: 'lost records', detail, at: { byte }, atNs })
+      }
+    }
+  }
+
+  /** The start and end that most records begin with. */
+  private readSpan(at: number): Span | undefined {
+    const startNs = this.readTime(at, at + 4)
+    const endNs = this.readTime(at, at + 12)
+    if (startNs === undefined || endNs === undefined) return undefined
+    if (endNs < startNs) {
+      const detail = `it ends ${startNs - endNs} ns before it starts; drawn without length`
+      this.report('end before start', detail, at + this.shift)
+    }
+    return { startNs, endNs: Math.max(startNs, endNs) }
+  }
+
+  private readTime(record: number, at: number): number | undefined {
+    const atNs = this.clock.read(this.view, at)
+    if (atNs === undefined) {
+      const detail = 'a record has no time, or one that cannot be; it is left out'
+      this.report('impossible timestamp', detail, record + this.shift)
+    } else if (atNs > this.clock.lastNs) this.clock.lastNs = atNs
+    return atNs
+  }
+}
+
+function readCall(view: View, at: number): number {
+  const call = view.getUint32(at, true)
+  return call === NONE ? -1 : call
+}

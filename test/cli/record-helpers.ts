@@ -1,0 +1,57 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { beforeAll, expect, test } from '@jest/globals'
+import { at, folder, run, useFolder } from './helpers.ts'
+
+export const canRun = (command: string, ...args: string[]) => spawnSync(command, args, { stdio: 'ignore' }).status === 0
+export const canRecord = process.platform === 'linux' && canRun('cc', '--version')
+export const unless = (isMissing: boolean) => (canRecord && !isMissing ? test : test.skip)
+export const linuxTest = unless(false)
+export const rootTest = unless(process.getuid?.() !== 0)
+
+/** Stands in for libllama: the functions that the recorder stands before, exported and called through the linker. */
+export const LLAMA = `
+struct batch { int tokens; void * rest[6]; };
+int ggml_backend_graph_compute_async(void * b, void * g) { (void) b; (void) g; return 0; }
+int llama_decode(void * context, struct batch batch) { (void) context; return batch.tokens - 1; }`
+
+export const CALLER = `#include <stdio.h>
+struct batch { int tokens; void * rest[6]; };
+int llama_decode(void * context, struct batch batch);
+int main(int argc, char ** argv) {
+  struct batch batch = {.tokens = 1};
+  int code = argc > 5 ? 9 : llama_decode(argv, batch) + llama_decode(argv, batch);
+  puts("said");
+  return code;
+}`
+
+/** Flags that link a program with libllama.so. */
+export const WITH_LLAMA = () => [`-L${folder}`, '-l:libllama.so', `-Wl,-rpath,${folder}`]
+
+export const compile = (name: string, source: string, ...flags: string[]) => {
+  writeFileSync(at(`${name}.c`), source)
+  execFileSync('cc', ['-O1', at(`${name}.c`), '-o', at(name), ...flags])
+}
+
+export const script = (name: string, text: string) => {
+  writeFileSync(at(name), text)
+  chmodSync(at(name), 0o755)
+}
+
+/** What a program says that has no log. */
+export const NO_CALL = /no ggml call was seen in (.*): there is no log/
+
+/** Call at the top of a test file. Programs: caller, which calls ggml; the recorder is built, into a cache of the file's own. */
+export function useProgram(): void {
+  useFolder()
+  beforeAll(() => {
+    if (!canRecord) return
+    process.env['XDG_CACHE_HOME'] = at('cache')
+    compile('libllama.so', LLAMA, '-shared', '-fPIC')
+    compile('caller', CALLER, ...WITH_LLAMA())
+    mkdirSync(at('empty'))
+    expect(run(['record', '-o', 'first.ggtrace', 'true']).stderr).toMatch(
+      /^building the recorder with cc, once\nno ggml/,
+    )
+  })
+}

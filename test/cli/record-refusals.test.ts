@@ -1,0 +1,154 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { record } from '../../lib/index.ts'
+import { at, CLI, folder, run } from './helpers.ts'
+import { canRecord, canRun, compile, linuxTest, NO_CALL, rootTest, unless, useProgram } from './record-helpers.ts'
+
+useProgram()
+
+describe('refuses what cannot be recorded, before it starts', () => {
+  unless(!canRecord || !canRun('sh', '-c', 'echo "int main(){}" | cc -x c -static - -o /dev/null'))(
+    'static programs, but not those that start others (needs libc.a)',
+    () => {
+      compile('static', 'int main(void) { return 5; }', '-static')
+      const { code, stderr } = run(['record', './static'])
+      expect([code, stderr.split('\n')[0]]).toEqual([
+        1,
+        'error: ./static: cannot be recorded: it is linked statically, and the system loads no other library into it',
+      ])
+      expect(run(['record', '--children', './static']).code).toBe(5)
+    },
+  )
+
+  rootTest('programs with more rights than ours (needs root)', () => {
+    compile('other', 'int main(void) { return 0; }')
+    chownSync(at('other'), 65534, 65534)
+    chmodSync(at('other'), 0o4755)
+    expect(run(['record', './other'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/owner's rights \(setuid or setgid\).*\nhint: /),
+    })
+    chownSync(at('other'), 0, 0)
+    chmodSync(at('other'), 0o4755)
+    expect(run(['record', './other'])).toMatchObject({ code: 0, stderr: expect.stringMatching(NO_CALL) }) // root is root already
+  })
+
+  linuxTest('programs for other machines, and such as have no loader here', () => {
+    copyFileSync(at('caller'), at('foreign'))
+    const bytes = readFileSync(at('foreign'))
+    bytes.writeUInt16LE(183, 18)
+    writeFileSync(at('foreign'), bytes)
+    expect(run(['record', './foreign'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/built for another processor \(ELF machine 183\)/),
+    })
+    compile('musl', 'int main(void) { return 0; }', '-Wl,--dynamic-linker=/lib/ld-musl-none.so.1')
+    expect(run(['record', './musl'])).toMatchObject({
+      code: 127,
+      stderr: expect.stringMatching(/its loader \/lib\/ld-musl-none\.so\.1 is not/),
+    })
+    const loader = at('ld-musl-x86_64.so.1')
+    writeFileSync(loader, '')
+    compile('musl', 'int main(void) { return 0; }', `-Wl,--dynamic-linker=${loader}`)
+    expect(run(['record', './musl'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/it runs on musl .*, and the recorder needs glibc/),
+    })
+  })
+
+  linuxTest('files that only look like programs', () => {
+    for (const length of [4, 63, 64, 500, 4096]) {
+      writeFileSync(at('cut'), readFileSync(at('caller')).subarray(0, length))
+      chmodSync(at('cut'), 0o755)
+      expect([length, run(['record', './cut']).code]).toEqual([length, 126])
+    }
+  })
+
+  test('other systems', async () => {
+    const command = ['true'] as const
+    const fails = (platform: string, arch = 'x64') => expect(record({ command, env: {}, platform, arch })).rejects
+    await fails('darwin').toThrow('runs on Linux only so far, this is macOS')
+    await fails('win32').toThrow('this is Windows')
+    await fails('linux', 's390x').toThrow('does not know this processor (s390x)')
+  })
+})
+
+/** The package as npm installs it: with a prebuilt library, without what only a clone has. */
+describe('the library', () => {
+  const cached = () => execFileSync('find', [at('cache'), '-name', '*.so'], { encoding: 'utf8' }).trim()
+  const home = dirname(dirname(CLI))
+  const install = (to: string, library: string | Uint8Array) => {
+    mkdirSync(at(`${to}/dist/native/linux-${process.arch}`), { recursive: true })
+    for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
+      copyFileSync(`${home}/${name}`, at(`${to}/${name}`))
+    mkdirSync(at(`${to}/native`))
+    execFileSync('sh', ['-c', 'cp "$0"/native/*.[ch] "$1"', home, at(`${to}/native`)])
+    symlinkSync(`${home}/node_modules`, at(`${to}/node_modules`))
+    writeFileSync(
+      at(`${to}/dist/native/linux-${process.arch}/libggml2perfetto.so`),
+      typeof library === 'string' ? readFileSync(library) : library,
+    )
+    return (env: Record<string, string>) =>
+      spawnSync(process.execPath, [at(`${to}/dist/ggml2perfetto.js`), 'record', '-o', 'p.ggtrace', './caller'], {
+        cwd: folder,
+        env: { ...process.env, ...env },
+        encoding: 'utf8',
+      })
+  }
+
+  linuxTest('is built once, whole, even by several at once', async () => {
+    const env = { ...process.env, XDG_CACHE_HOME: at('racing') }
+    const codes = await Promise.all(
+      Array.from({ length: 3 }, () => {
+        const child = spawn(process.execPath, [CLI, 'record', '-q', 'sh', '-c', 'exit 4'], { env, stdio: 'ignore' })
+        return new Promise((resolve) => child.on('close', resolve))
+      }),
+    )
+    expect(codes).toEqual([4, 4, 4])
+    const files = execFileSync('find', [at('racing'), '-type', 'f'], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+    expect(files).toEqual([
+      expect.stringMatching(/\/ggml2perfetto\/\d+\.\d+\.\d+-\w+-[0-9a-f]{16}\/libggml2perfetto\.so$/),
+    ])
+  })
+
+  linuxTest('that cannot be built says what to do', () => {
+    const without = (env: Record<string, string>) =>
+      run(['record', 'true'], { env: { XDG_CACHE_HOME: at('none'), ...env } })
+    expect(without({ CC: '/nonexistent/cc' })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/no such compiler, .*\nhint: install a C compiler/),
+    })
+    expect(without({ CC: 'false' })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/false: the recorder cannot be built from/),
+    })
+    expect(without({ XDG_CACHE_HOME: '/proc/x' })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/hint: set XDG_CACHE_HOME/),
+    })
+    expect(without({ XDG_CACHE_HOME: at('a b') })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/LD_PRELOAD takes no path with blanks/),
+    })
+  })
+
+  linuxTest('comes with the package, needs no compiler and no cache there', () => {
+    const nothing = { CC: '/nonexistent/cc', XDG_CACHE_HOME: '/proc/x' }
+    expect(install('package', cached())(nothing)).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/^p\.ggtrace: 2 calls/),
+    })
+    // A path that LD_PRELOAD does not take: a copy in the cache is used.
+    const spaced = install('my package', cached())
+    expect(spaced({ CC: '/nonexistent/cc', XDG_CACHE_HOME: at('copies') })).toMatchObject({ status: 0 })
+  })
+
+  linuxTest('of the package that this system does not load is built anew', () => {
+    const outcome = install('broken', Buffer.from('no library'))({ XDG_CACHE_HOME: at('anew') })
+    expect(outcome.stderr).toMatch(/^building the recorder with cc, once\np\.ggtrace: 2 calls/)
+  })
+})

@@ -1,0 +1,64 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { TraceEvent } from '../../lib/index.ts'
+import { begun, read } from './ggtrace-logs.ts'
+
+test('any sequence of records is read as it was written', async () => {
+  const time = fc.integer({ min: 0, max: 2 ** 45 })
+  const span = fc
+    .tuple(time, fc.integer({ min: 0, max: 2 ** 34 }))
+    .map(([startNs, dur]) => ({ startNs, endNs: startNs + dur }))
+  const record = fc.oneof(
+    fc.record({
+      kind: fc.constant('operator' as const),
+      span,
+      wait: fc.integer({ min: 0, max: 2 ** 33 }),
+      inner: fc.constantFrom(0, 0, 5, 2 ** 32 - 1),
+      fused: fc.boolean(),
+      call: fc.integer({ min: -1, max: 5 }),
+    }),
+    fc.record({ kind: fc.constant('graph' as const), span, call: fc.integer({ min: -1, max: 2 ** 31 }) }),
+    fc.record({
+      kind: fc.constant('counter' as const),
+      at: time,
+      value: fc.double({ noNaN: true, noDefaultInfinity: true }),
+    }),
+    fc.record({ kind: fc.constant('experts' as const), at: time, ids: fc.array(fc.integer(), { maxLength: 40 }) }),
+  )
+  const blockBytes = fc.integer({ min: 8, max: 200 }).map((n) => 8 * n)
+  await fc.assert(
+    fc.asyncProperty(fc.array(record, { maxLength: 60 }), blockBytes, async (records, size) => {
+      const writer = begun({}, size)
+      writer.type(0, 'f32')
+      const [a, b] = [writer.tensor({ name: 'a-0' }), writer.tensor({ name: 'b-0' })]
+      const name = writer.name('count')
+      const thread = writer.thread(5, 3)
+      const expected = records.map((entry): Partial<TraceEvent> => {
+        if (entry.kind === 'operator') {
+          const { span, wait, inner, fused, call } = entry
+          thread.call = call
+          const times = { ...span, waitEndNs: span.endNs + wait }
+          thread.operator({ tensor: a, ...times, innerWaitNs: inner, ...(fused ? { fusedTo: b } : {}) })
+          const extra = { innerWaitNs: inner || undefined, fusedTo: fused ? 1 : undefined }
+          return { kind: 'operator', call, tensor: 0, worker: 3, tid: 5, ...times, ...extra }
+        }
+        if (entry.kind === 'graph') {
+          thread.graph({ ...entry.span, graph: 0, call: entry.call })
+          return { kind: 'graph', ...entry.span, call: entry.call }
+        }
+        if (entry.kind === 'counter') {
+          thread.counter(entry.at, name, entry.value)
+          return { kind: 'counter', atNs: entry.at, value: entry.value }
+        }
+        thread.experts({ atNs: entry.at, tensor: a, call: 0, k: 1, ids: entry.ids })
+        return { kind: 'experts', atNs: entry.at, ids: Int32Array.from(entry.ids) }
+      })
+      writer.end(2 ** 46)
+      const { events, issues } = await read(writer.take())
+      expect(issues).toEqual([])
+      const found = events.filter(({ kind }) => ['operator', 'graph', 'counter', 'experts'].includes(kind))
+      expect(found).toMatchObject(expected)
+    }),
+    { numRuns: 300 },
+  )
+})

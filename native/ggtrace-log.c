@@ -162,7 +162,7 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
 static bool create_file(struct ggtrace * log, const char * path, bool replace) {
     struct stat file;
     if (replace && lstat(path, &file) == 0 && S_ISREG(file.st_mode)) unlink(path);
-    log->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    log->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (log->file < 0 || fstat(log->file, &file) != 0) return false;
     log->device = file.st_dev;
     log->inode = file.st_ino;

@@ -18,12 +18,12 @@ const node = (args: string[], cwd = mkdtempSync(join(tmpdir(), 'ggml2perfetto-do
 describe('README', () => {
   const readme = read('README.md')
 
-  test('its first command prints what it says', () => {
+  test('its command on a log prints what it says', () => {
     const [block] = blocks(readme, 'console')
-    const [command, ...output] = block!.trimEnd().split('\n')
-    const log = join(ROOT, 'examples/moe.csv')
-    expect(command).toBe('$ ggml2perfetto examples/moe.csv')
-    const printed = node([join(ROOT, 'dist/ggml2perfetto.js'), log]).replaceAll(log, 'examples/moe.csv')
+    const [, command, ...output] = block!.trimEnd().split('\n')
+    const log = join(ROOT, 'examples/moe.ggtrace.gz')
+    expect(command).toMatch(/^\$ ggml2perfetto examples\/moe\.ggtrace\.gz /)
+    const printed = node([join(ROOT, 'dist/ggml2perfetto.js'), log]).replaceAll(log, 'examples/moe.ggtrace.gz')
     expect(printed.trimEnd().split('\n')).toEqual(output)
   })
 

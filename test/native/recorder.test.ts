@@ -216,6 +216,39 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect(withOperators).toBeGreaterThan(3)
   })
 
+  const asRoot = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0 ? test : test.skip
+  asRoot(
+    'a full disk costs records, not the run, and the log says so (needs root, to mount a small disk)',
+    async () => {
+      const { path } = await model('tinyMoe')
+      const args = ['--threads', '2', '--threadpool', '--prompt', '8', '--decode', '60']
+      const plain = await run(path, args)
+      const disk = join(folder, 'disk')
+      execFileSync('mkdir', ['-p', disk])
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=800k', 'tmpfs', disk])
+      try {
+        const log = join(disk, 'full.ggtrace')
+        const result = await run(path, args, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })
+        expect([result.code, result.stderr, result.result!.hash]).toEqual([0, '', plain.result!.hash])
+        const { of } = await read(log)
+        expect(of('operator').length).toBeGreaterThan(1000)
+        const issues = of('issue').map(({ title, detail }) => `${title}: ${detail}`)
+        expect(issues.join('\n')).toMatch(/dropped|no room|lost/)
+      } finally {
+        execFileSync('umount', [disk])
+      }
+    },
+  )
+
+  test('a log that cannot be made costs nothing but the log', async () => {
+    const { path } = await model('tinyDense')
+    const args = ['--prompt', '4', '--decode', '2']
+    const plain = await run(path, args)
+    const env = { GGML2PERFETTO_OUT: join(folder, 'nowhere', 'x.ggtrace') }
+    const result = await run(path, args, { preload: RECORDER, env })
+    expect([result.code, result.stderr, result.result!.hash]).toEqual([0, '', plain.result!.hash])
+  })
+
   const observed = bpftrace ? test : test.skip
   observed(
     'an independent observer counts the same calls, graphs, hooks and barriers (needs root and bpftrace)',

@@ -4,8 +4,8 @@ import type { TraceEvent } from './model/events.ts'
 import { Names } from './model/names.ts'
 import { OP_TABLES, type OpTable } from './model/op-tables.ts'
 import { readEvents } from './read/index.ts'
-import { ArgMaker, type Detail } from './timeline/labels.ts'
-import type { OpNaming } from './timeline/operators.ts'
+import { ArgMaker, DETAILS, type Detail } from './timeline/labels.ts'
+import { OP_NAMINGS, type OpNaming } from './timeline/operators.ts'
 import { Timeline } from './timeline/timeline.ts'
 import { TrackTree } from './timeline/tracks.ts'
 import { PerfettoWriter } from './write/perfetto.ts'
@@ -59,14 +59,19 @@ export async function* convert(
   const tree = new TrackTree(writer)
   const summaries: Summary[] = []
   const make = new ArgMaker(names)
-  const drawn = { detail: options.detail ?? 'shapes', opNaming: options.opName ?? 'role' } as const
+  const drawn = {
+    detail: options.detail ?? 'shapes',
+    opNaming: options.opName ?? 'role',
+    tokens: options.tokens,
+  } as const
+  checkOptions(inputs, options)
   for (const [i, input] of ([inputs].flat() as Input[]).entries()) {
     const timeline = new Timeline(tree, make, drawn, i)
     const summarizer = new Summarizer(names)
     for await (const batch of eventsOf(input, names, options)) {
       summarizer.add(batch)
       checkClock(summaries[0], batch[0], input.name)
-      timeline.add(options.tokens ? batch.filter((event) => isWithin(event, options.tokens!)) : batch)
+      timeline.add(batch)
       if (writer.size >= PIECE_BYTES) yield writer.take()
     }
     timeline.finish()
@@ -76,6 +81,19 @@ export async function* convert(
   writer.attributes(attributesOf(summaries))
   yield writer.take()
   return summaries
+}
+
+function checkOptions(inputs: Input | readonly Input[], { detail, opName, tokens }: ConvertOptions): void {
+  const oneOf = (option: string, value: string | undefined, allowed: readonly string[]) => {
+    if (value === undefined || allowed.includes(value)) return
+    throw new UsageError(`${option}: expected one of ${allowed.join(', ')}, found "${value}"`)
+  }
+  oneOf('detail', detail, DETAILS)
+  oneOf('opName', opName, OP_NAMINGS)
+  if (tokens && !(tokens[0] >= 0 && tokens[0] <= tokens[1])) {
+    throw new UsageError(`tokens: expected [first, last], 0 or more, found [${tokens.join(', ')}]`)
+  }
+  if ([inputs].flat().length === 0) throw new UsageError('no input: there is nothing to convert')
 }
 
 /** Reads an input and tells what is in it. Throws as {@link convert} does. */
@@ -135,10 +153,6 @@ function checkClock(first: Summary | undefined, event: TraceEvent | undefined, i
     `${input}: runs on CLOCK_${event.clock}, the first input on CLOCK_${first.clock}: no known relation\n` +
       'hint: convert them one by one',
   )
-}
-
-function isWithin(event: TraceEvent, [first, last]: readonly [number, number]): boolean {
-  return !('call' in event) || (event.call >= first && event.call <= last)
 }
 
 /** Facts on the whole trace; Perfetto shows them on its overview page. */

@@ -19,9 +19,15 @@ const run = (command, ...args) => {
   execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] })
 }
 
+/**
+ * Not `npm ci`: it wants an entry for every platform's optional binaries, which a lockfile made where the registry holds
+ * one platform's only does not have. This installs the locked versions all the same, and leaves the lockfile alone.
+ */
+const install = () => run('npm', 'install', '--no-save', '--no-audit', '--no-fund')
+
 try {
   if (timeOf('node_modules/.package-lock.json') < timeOf('package-lock.json'))
-    run('npm', 'ci', '--no-audit', '--no-fund')
+    install()
   execFileSync(process.execPath, ['scripts/vendor-trace-processor.mjs'], { cwd: root, stdio: ['ignore', 2, 2] })
   const sources = Math.max(newestIn('lib'), newestIn('bin'), timeOf('tsup.config.ts'), timeOf('package.json'))
   const built = Math.min(

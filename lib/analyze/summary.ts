@@ -146,9 +146,11 @@ export class Summarizer {
     const calls = this.calls[phase === 'warm-up' ? 'warmUp' : phase]
     calls.calls++
     calls.tokens += Math.max(tokens, 0)
-    if (phase !== 'warm-up') this.timeCall(phase, startNs, endNs)
+    // A call that the log cut short tells no time; where no call has an end (their borders are inferred), all are alike.
+    const isCut = (event.inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd
+    if (phase !== 'warm-up' && !isCut) this.timeCall(phase, startNs, endNs)
     this.threads.add(tid)
-    this.endsAreOpen ||= (event.inferred & Inferred.NoEnd) !== 0
+    this.endsAreOpen ||= !isCut && (event.inferred & Inferred.NoEnd) !== 0
     this.extend(startNs, endNs)
   }
 

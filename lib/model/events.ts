@@ -233,6 +233,8 @@ export interface CounterEvent {
   readonly unit: 'bytes' | 'count' | 'ns'
   readonly atNs: number
   readonly value: number
+  /** Index of the call it belongs to, where it belongs to one. */
+  readonly call?: number | undefined
 }
 
 /** A named stretch of a thread's time, nested by call order on that thread. */

@@ -1,9 +1,10 @@
 import type { Summary } from '../analyze/summary.ts'
 import { type ConvertOptions, convert, type Input, type InputOptions, summarize } from '../convert.ts'
+import { UsageError } from '../errors.ts'
 import { gunzip } from '../input/gunzip.ts'
 import { importProblems, type Problem, type WalkResult, walkPackets } from '../query/check.ts'
 import { type QueryResult, TraceProcessor } from '../query/trace-processor.ts'
-import { readFileChunks, writeFileWhole } from './files.ts'
+import { isSameFile, readFileChunks, writeFileWhole } from './files.ts'
 import { traceProcessorModule } from './wasm.ts'
 
 /** A trace or a log: a path, or the bytes themselves. */
@@ -23,6 +24,9 @@ export async function convertFile(
   to: string,
   options: ConvertOptions = {},
 ): Promise<{ summaries: Summary[]; bytes: number }> {
+  for (const path of [from].flat()) {
+    if (await isSameFile(path, to)) throw new UsageError(`${to}: is the input itself; give the trace another name`)
+  }
   const { result, bytes } = await writeFileWhole(to, convert([from].flat().map(inputOf), options))
   return { summaries: result, bytes }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createReadStream, unlinkSync } from 'node:fs'
-import { open, rename, stat, unlink } from 'node:fs/promises'
+import { open, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { UsageError } from '../errors.ts'
 
@@ -85,8 +85,11 @@ export async function writeFileWhole<R>(
   path: string,
   pieces: AsyncGenerator<Uint8Array, R>,
 ): Promise<{ result: R; bytes: number }> {
+  const target = await realpath(path).catch(() => path) // of a link: the file behind it, not the link, is replaced
   const straight = await isDeviceOrPipe(path)
-  const temporary = straight ? path : join(dirname(path), `.${basename(path)}.${randomBytes(4).toString('hex')}.tmp`)
+  const temporary = straight
+    ? path
+    : join(dirname(target), `.${basename(target)}.${randomBytes(4).toString('hex')}.tmp`)
   const failed = (error: unknown) => explainFileError(path, 'write', error)
   if (!straight) unfinished.add(temporary)
   const file = await open(temporary, straight ? 'w' : 'wx').catch((error) => {
@@ -101,7 +104,7 @@ export async function writeFileWhole<R>(
       await file.writeFile(next.value).catch((error) => Promise.reject(failed(error)))
     }
     await file.close().catch((error) => Promise.reject(failed(error)))
-    if (!straight) await rename(temporary, path).catch((error) => Promise.reject(failed(error)))
+    if (!straight) await rename(temporary, target).catch((error) => Promise.reject(failed(error)))
     return { result: next.value, bytes }
   } catch (error) {
     await pieces.return(undefined as R).catch(() => undefined)
@@ -115,5 +118,14 @@ export async function writeFileWhole<R>(
 
 async function isDeviceOrPipe(path: string): Promise<boolean> {
   const stats = await stat(path).catch(() => undefined)
-  return stats !== undefined && !stats.isFile() && !stats.isDirectory()
+  if (stats?.isDirectory()) return false
+  // A file that is somebody's standard output is theirs to write to: replacing it would leave them with the old one.
+  const isDescriptor = /^\/(dev\/(fd\/|std(out|err)$)|proc\/[^/]+\/fd\/)/.test(path)
+  return isDescriptor || (stats !== undefined && !stats.isFile())
+}
+
+/** Are two paths the same file, however they are written? */
+export async function isSameFile(a: string, b: string): Promise<boolean> {
+  const [first, second] = await Promise.all([a, b].map((path) => stat(path).catch(() => undefined)))
+  return first !== undefined && second?.isFile() === true && first.ino === second.ino && first.dev === second.dev
 }

@@ -1,7 +1,7 @@
 // TensorTrace: fixed records of 1 024 bytes, little-endian, one per operator start on worker 0, without any file
 // header (ErsjanKeri/llama.cpp, ggml/include/tensor_trace.h, versions 3 and 4; described in input-formats).
 //
-//     0  u64 timestamp_ns   CLOCK_MONOTONIC; 0 = empty record, the end of the data
+//     0  u64 timestamp_ns   CLOCK_MONOTONIC; 0 = empty record: the tail that the logger reserved, or a hole
 //     8  u32 token_id       stays 0: not used
 //    12  u16 layer_id       65535 = none
 //    14  u16 thread_id      low 16 bits of the Linux tid
@@ -35,8 +35,6 @@ const EXPERTS_MAX = 16
 /** Bytes that tell one node from another: result name and sources. */
 const NODE_END = EXPERT_IDS
 const NO_LAYER = 0xffff
-/** Empty records after the last one that are looked at before the file is taken to be at its end. */
-const EMPTY_RECORDS_MAX = 64
 
 export const tensorTrace: Format = {
   name: 'tensor-trace',
@@ -56,7 +54,6 @@ export const tensorTrace: Format = {
       while (await cursor.fill()) {
         const events = reader.readWhole(cursor)
         if (events.length > 0) yield events
-        if (reader.atEnd) break
       }
       yield reader.finish(cursor)
     } finally {
@@ -67,7 +64,6 @@ export const tensorTrace: Format = {
 
 /** Decodes records, finds their nodes again, and hands both to {@link Passes}. */
 class RecordReader {
-  atEnd = false
   private readonly passes: Passes
   private readonly nodes = new NodeTable()
   private started = false
@@ -85,13 +81,13 @@ class RecordReader {
   readWhole(cursor: ByteCursor): TraceEvent[] {
     // The origin is picked from three records, so that one damaged timestamp cannot move everything.
     if (!this.started && cursor.available < 3 * RECORD_BYTES) return []
-    while (cursor.available >= RECORD_BYTES && !this.atEnd) this.readRecord(cursor)
+    while (cursor.available >= RECORD_BYTES) this.readRecord(cursor)
     return this.passes.take()
   }
 
   finish(cursor: ByteCursor): TraceEvent[] {
-    while (cursor.available >= RECORD_BYTES && !this.atEnd) this.readRecord(cursor)
-    if (!this.atEnd && cursor.available > 0) {
+    while (cursor.available >= RECORD_BYTES) this.readRecord(cursor)
+    if (cursor.available > 0) {
       this.issue(cursor.offset, 'torn record', `expected ${RECORD_BYTES} bytes, found the first ${cursor.available}`)
     }
     this.passes.finish()
@@ -105,7 +101,7 @@ class RecordReader {
     if (!this.started) this.start(at, cursor.available)
     const low = this.view.getUint32(at, true)
     const high = this.view.getUint32(at + 4, true)
-    if (low === 0 && high === 0) this.atEnd = ++this.emptyRecords > EMPTY_RECORDS_MAX
+    if (low === 0 && high === 0) this.emptyRecords++
     else {
       if (this.emptyRecords > 0) {
         this.issue(offset, 'hole in the log', `expected records, found ${this.emptyRecords} empty ones`)

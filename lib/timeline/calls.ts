@@ -1,4 +1,4 @@
-import type { Batch, GraphEvent, TokenEvent } from '../model/events.ts'
+import { type Batch, type GraphEvent, Inferred, type TokenEvent } from '../model/events.ts'
 import type { ExtraArg } from '../write/args.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, rowName, type TrackTree } from './tracks.ts'
@@ -12,6 +12,7 @@ interface PhaseSpan {
   endNs: number
   calls: number
   tokens: number
+  inferred: number
 }
 
 /** Phase, Tokens and Graphs: what the run was doing, call by call. */
@@ -59,6 +60,11 @@ export class Calls {
     this.addToSpan(event)
   }
 
+  /** Counts a call that is not drawn. */
+  skip({ phase }: TokenEvent): void {
+    if (phase === 'decode') this.decodes++
+  }
+
   graph(event: GraphEvent): void {
     const { make } = this
     const backend = make.names.text(event.backend)
@@ -83,30 +89,33 @@ export class Calls {
   finish(): void {
     const { span, make } = this
     if (!span) return
-    const extra = [make.int('calls', span.calls), make.int('n_tokens', span.tokens)]
+    const extra = [make.int('calls', span.calls), make.int('n_tokens', span.tokens), ...make.inferred(span.inferred)]
     const name = make.names.id(span.phase)
     this.phases.place(span.startNs, span.endNs, { name, category: 'phase', extra: this.shown(extra) })
     this.span = undefined
   }
 
-  private addToSpan({ phase, startNs, endNs, tokens }: TokenEvent): void {
+  private addToSpan({ phase, startNs, endNs, tokens, inferred }: TokenEvent): void {
     const before = this.span
     const pauseNs = before ? startNs - before.endNs : 0
     if (before?.phase === phase && pauseNs < IDLE_NS_MIN) {
       before.startNs = Math.min(before.startNs, startNs)
       before.endNs = Math.max(before.endNs, endNs)
       before.calls++
+      before.inferred |= inferred
       before.tokens += Math.max(tokens, 0)
       return
     }
     this.finish()
     if (before && pauseNs >= IDLE_NS_MIN) {
-      this.phases.place(before.endNs, startNs, { name: this.make.names.id('idle'), category: 'phase' })
+      const extra = this.make.inferred(before.inferred & Inferred.NoEnd) // idle may begin too early
+      const name = this.make.names.id('idle')
+      this.phases.place(before.endNs, startNs, { name, category: 'phase', extra: this.shown(extra) })
     }
-    this.span = { phase, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0) }
+    this.span = { phase, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
   }
 
   private shown(extra: ExtraArg[]): ExtraArg[] | undefined {
-    return this.detail === 'names' ? undefined : extra
+    return this.detail === 'names' || extra.length === 0 ? undefined : extra
   }
 }

@@ -3,7 +3,10 @@ import type { Names } from '../model/names.ts'
 import type { ArgSet, ArgValue, ExtraArg } from '../write/args.ts'
 
 /** How much a slice says: its name only, what was computed on what, or everything recorded. */
-export type Detail = 'names' | 'shapes' | 'full'
+export type Detail = (typeof DETAILS)[number]
+
+/** All of them, from least to most. */
+export const DETAILS = ['names', 'shapes', 'full'] as const
 
 const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.End, 'end: start of the next record'],

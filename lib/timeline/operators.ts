@@ -6,7 +6,10 @@ import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
 /** What operator slices are called: `<role> <OP>`, the op alone, or the tensor's full name. */
-export type OpNaming = 'role' | 'op' | 'tensor'
+export type OpNaming = (typeof OP_NAMINGS)[number]
+
+/** All of them. */
+export const OP_NAMINGS = ['role', 'op', 'tensor'] as const
 
 const INFERRED_BITS = 8
 

@@ -15,6 +15,8 @@ const COMMAND_CHARS_MAX = 60
 export interface TimelineOptions {
   readonly detail: Detail
   readonly opNaming: OpNaming
+  /** Calls to draw, from … to inclusive; by default all. */
+  readonly tokens?: readonly [number, number] | undefined
 }
 
 /** Everything below one input's root group. */
@@ -59,6 +61,10 @@ export class Timeline {
   }
 
   private place(event: TraceEvent): void {
+    if (this.options.tokens && isOutside(event, this.options.tokens)) {
+      if (event.kind === 'token') this.rows.calls.skip(event)
+      return
+    }
     switch (event.kind) {
       case 'operator':
         this.rows.operators.place(event)
@@ -130,4 +136,9 @@ export class Timeline {
 function program(command: string | number | undefined): string {
   const text = `${command ?? ''}`.replace(/^\S*\//, '').trim()
   return text.length > COMMAND_CHARS_MAX ? `${text.slice(0, COMMAND_CHARS_MAX)}…` : text
+}
+
+/** Does an event belong to a call that is not drawn? What belongs to no call at all is. */
+function isOutside(event: TraceEvent, [first, last]: readonly [number, number]): boolean {
+  return 'call' in event && event.call !== undefined && (event.call < first || event.call > last)
 }

@@ -35,6 +35,7 @@ const INFERRED = [
 ]
 const WAIT_BIT = 4
 const END_BIT = 1
+const NO_END_BIT = 2
 const BUFFERS = { weights: 'weights', 'kv-cache': 'KV cache', compute: 'compute buffer', other: 'buffer' }
 
 /** The rows of the trace that `options` make of a log. */
@@ -48,8 +49,10 @@ export async function expectedOfAll(sources: readonly ByteSource[], options: Con
   for (const [i, source] of sources.entries()) {
     const { names, events } = await eventsIn(source, options)
     const [first, last] = options.tokens ?? [-Infinity, Infinity]
-    const shown = events.filter((event) => !('call' in event) || (event.call >= first && event.call <= last))
-    rows.push(...new Drawing(names, options, i === 0 ? 'LLM run' : `LLM run (${i + 1})`).rowsOf(shown))
+    const isShown = (call: number | undefined) => call === undefined || (call >= first && call <= last)
+    const shown = events.filter((event) => !('call' in event) || isShown(event.call))
+    const decodes = events.filter((event) => event.kind === 'token' && event.phase === 'decode')
+    rows.push(...new Drawing(names, options, i === 0 ? 'LLM run' : `LLM run (${i + 1})`, decodes).rowsOf(shown))
     rows.push(...factsOf(events, sources.length > 1 ? `input_${i}.` : ''))
   }
   return rows
@@ -86,12 +89,12 @@ class Drawing {
   private readonly calls: TokenEvent[] = []
   private readonly detail: string
   private originNs = 0n
-  private decodes = 0
 
   constructor(
     private readonly names: Names,
     private readonly options: ConvertOptions,
     private readonly root: string,
+    private readonly decodes: readonly TraceEvent[],
   ) {
     this.detail = options.detail ?? 'shapes'
     this.tracks.add(root)
@@ -241,7 +244,12 @@ class Drawing {
     if (tokens >= 0 && endNs > startNs) args['tok_per_s'] = `${(tokens * 1e9) / (endNs - startNs)}`
     if (event.batch) Object.assign(args, { position: `${event.batch.position}`, sequence: `${event.batch.sequence}` })
     if (this.detail === 'full' && tid >= 0) args['tid'] = `${tid}`
-    const name = phase === 'decode' ? `decode ${++this.decodes}` : tokens < 0 ? phase : `${phase} (${tokens} tokens)`
+    const name =
+      phase === 'decode'
+        ? `decode ${this.decodes.indexOf(event) + 1}`
+        : tokens < 0
+          ? phase
+          : `${phase} (${tokens} tokens)`
     this.slice('Tokens', 'token', name, startNs, endNs, this.detail === 'names' ? {} : args)
     this.calls.push(event)
   }
@@ -268,10 +276,19 @@ class Drawing {
       const startNs = Math.min(...span.map((call) => call.startNs))
       const idleFrom = i === 0 ? startNs : endOf(spans[i - 1]!)
       if (span[0]!.startNs - idleFrom >= IDLE_NS_MIN) {
-        this.slice('Phase', 'phase', 'idle', idleFrom, span[0]!.startNs, {})
+        const bits = spans[i - 1]!.reduce((sum, call) => sum | call.inferred, 0) & NO_END_BIT
+        this.slice(
+          'Phase',
+          'phase',
+          'idle',
+          idleFrom,
+          span[0]!.startNs,
+          this.detail === 'names' ? {} : inferredArg(bits),
+        )
       }
       const tokens = span.reduce((sum, call) => sum + Math.max(0, call.tokens), 0)
-      const args = { calls: `${span.length}`, n_tokens: `${tokens}` }
+      const bits = span.reduce((sum, call) => sum | call.inferred, 0)
+      const args = { calls: `${span.length}`, n_tokens: `${tokens}`, ...inferredArg(bits) }
       this.slice('Phase', 'phase', span[0]!.phase, startNs, endOf(span), this.detail === 'names' ? {} : args)
     }
   }

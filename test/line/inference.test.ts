@@ -134,9 +134,11 @@ describe('op tables', () => {
     expect(unclear.knows(29)).toBe(true)
   })
 
-  test('a table that was told is not doubted', () => {
+  test('a table that was told is used, and doubted only where the log contradicts it', () => {
     const names = new Names()
-    const told = givenOpNames(OP_TABLES[0]!, names)
+    const told = givenOpNames(OP_TABLES[0]!, [], names)
+    const argsort = { op: 68, result: 'ffn_moe_argsort-0', sources: [] } // 69 in this table
+    expect(givenOpNames(OP_TABLES[0]!, [argsort, argsort], names).problem).toMatch(/^2 of 2 uses .* contradict/)
     expect(told).toMatchObject({ inferred: false, problem: undefined })
     expect(names.text(told.name(74))).toBe('FLASH_ATTN_EXT')
   })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type OpenTrace, openTrace } from '../../lib/index.ts'
+import { convert, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
 import type { OperatorEvent, TensorEvent, TraceEvent } from '../../lib/model/events.ts'
 import { Names } from '../../lib/model/names.ts'
 import { ArgMaker } from '../../lib/timeline/labels.ts'
@@ -216,6 +216,26 @@ describe('timeline', () => {
     expect(trace.query('select name, count(*) from slice group by name order by 2').rows).toEqual([
       ['further issues are not shown', 1],
       ['bad', 1000],
+    ])
+    trace.close()
+  })
+
+  test('samples memory once per node, not once per worker', async () => {
+    const names = new Names()
+    const weight = tensor(0, { name: names.id('w'), buffer: 0, offset: 64, sizeBytes: 8 })
+    const node = tensor(1, { name: names.id('a-0'), op: names.id('ADD'), sources: [0] })
+    const buffer: TraceEvent = { kind: 'buffer', id: 0, usage: 'weights', label: 'file', offsetsFrom: 'its start' }
+    const both = [operator(0, 5, { tensor: 1 }), operator(0, 5, { tensor: 1, worker: 1 })]
+    const trace = await draw(names, [buffer, weight, node, ...both])
+    expect(trace.query('select value from counter order by ts, value').rows).toEqual([[8], [64], [0]])
+    trace.close()
+  })
+
+  test('numbers decodes as in the whole run, where only some calls are drawn', async () => {
+    const trace = await openTrace(convert(inputOf('examples/moe.csv'), { tokens: [3, 4] }))
+    expect(trace.query("select name from slice where category = 'token' order by ts").rows).toEqual([
+      ['decode 3'],
+      ['decode 4'],
     ])
     trace.close()
   })

@@ -4,6 +4,9 @@ import type { TraceEvent } from '../../model/events.ts'
 import type { ReadContext } from '../format.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from './op-table.ts'
 
+/** Issues that are held back with the first window; a log that is bad from the start is judged by what there is. */
+const EARLY_ISSUES_MAX = 1000
+
 /** What a look at the first records told. */
 export interface Preview {
   /** Uses of op numbers, to choose the op table by. */
@@ -51,8 +54,12 @@ export abstract class LookAhead<T extends Timed> {
   /** Something in the input was wrong; `atNs` is about when. */
   issue(at: Position, title: string, detail: string, atNs: number): void {
     const event: TraceEvent = { kind: 'issue', title, detail, at, atNs }
-    if (this.early) this.early.push(event)
-    else this.events.push(event)
+    if (!this.early) {
+      this.events.push(event)
+      return
+    }
+    this.early.push(event)
+    if (this.early.length > EARLY_ISSUES_MAX) this.begin(this.window.waiting)
   }
 
   /** The events made since the last call. */
@@ -88,7 +95,7 @@ export abstract class LookAhead<T extends Timed> {
     this.early = undefined
     const { names, opTable } = this.context
     const { uses, attributes } = this.preview(records)
-    this.ops = opTable ? givenOpNames(opTable, names) : inferOpNames(uses, names)
+    this.ops = opTable ? givenOpNames(opTable, uses, names) : inferOpNames(uses, names)
     const about = { op_numbers: this.ops.about, ...attributes }
     this.emit({ kind: 'input', format: this.format, clock: 'MONOTONIC', originNs: this.originNs, attributes: about })
     if (this.ops.problem) this.issue({ byte: 0 }, 'op table unclear', this.ops.problem, 0)

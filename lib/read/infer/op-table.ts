@@ -58,9 +58,13 @@ export interface OpNames {
   readonly problem: string | undefined
 }
 
-/** Names by a table that the user chose. */
-export function givenOpNames(table: OpTable, names: Names): OpNames {
-  return opNames([table], names, false, `${table.about}, as told`, undefined)
+/** Names by a table that the user chose; a problem where the log contradicts it. */
+export function givenOpNames(table: OpTable, uses: readonly OpUse[], names: Names): OpNames {
+  const evidence = evidenceOf(uses)
+  const against = evidence.length - countAgreements(table, evidence)
+  const contradicts = against > Math.max(1, evidence.length * CONTRADICTIONS_MAX)
+  const problem = `${against} of ${evidence.length} uses of named tensors contradict ${table.about}`
+  return opNames([table], names, false, `${table.about}, as told`, contradicts ? problem : undefined)
 }
 
 /** Share of the pairs that may contradict a table, and one always: a damaged record or a renamed tensor rules none out. */
@@ -68,12 +72,8 @@ const CONTRADICTIONS_MAX = 0.1
 
 /** Names by the table that agrees best; where several agree alike, only numbers that they name alike get names. */
 export function inferOpNames(uses: readonly OpUse[], names: Names): OpNames {
-  const evidence = uses
-    .map((use) => ({ op: use.op, allowed: allowedOps(use) }))
-    .filter((pair) => pair.allowed.length > 0)
-  const agreements = OP_TABLES.map(
-    (table) => evidence.filter(({ op, allowed }) => allowed.every((ops) => ops.includes(table.ops[op] ?? ''))).length,
-  )
+  const evidence = evidenceOf(uses)
+  const agreements = OP_TABLES.map((table) => countAgreements(table, evidence))
   const best = Math.max(...agreements)
   const tables = OP_TABLES.filter((_, i) => agreements[i] === best)
   const hint = `use --op-table with one of ${OP_TABLES.map((table) => table.name).join(', ')}, or a file`
@@ -87,6 +87,19 @@ export function inferOpNames(uses: readonly OpUse[], names: Names): OpNames {
     ? undefined
     : `several op tables fit (${about}): ops that they number differently stay numbers; ${hint}`
   return opNames(tables, names, true, `${about}, inferred from ${evidence.length} uses of named tensors`, problem)
+}
+
+interface Evidence {
+  readonly op: number
+  readonly allowed: readonly (readonly string[])[]
+}
+
+function evidenceOf(uses: readonly OpUse[]): Evidence[] {
+  return uses.map((use) => ({ op: use.op, allowed: allowedOps(use) })).filter(({ allowed }) => allowed.length > 0)
+}
+
+function countAgreements(table: OpTable, evidence: readonly Evidence[]): number {
+  return evidence.filter(({ op, allowed }) => allowed.every((ops) => ops.includes(table.ops[op] ?? ''))).length
 }
 
 /** What each rule that applies to a use allows; all must allow its op. */

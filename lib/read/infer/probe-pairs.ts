@@ -87,6 +87,7 @@ export class ProbePairs extends LookAhead<Probe> {
   private callCount = 0
   private tensors = 0
   private lastNs = -Infinity
+  private lastAt: Position = { byte: 0 }
 
   constructor(format: string, context: ReadContext) {
     super(format, context, WINDOW)
@@ -113,6 +114,12 @@ export class ProbePairs extends LookAhead<Probe> {
 
   /** Ends what is still open at the time of the last row. */
   protected override close(): void {
+    const open =
+      this.calls.size + this.graphs.size + [...this.running.values()].filter(({ endNs }) => endNs === undefined).length
+    if (open > 0) {
+      const detail = `${this.calls.size} llama_decode, ${this.graphs.size} graphs and operators were still open at the last row`
+      this.issue(this.lastAt, 'log ends within a call', detail, this.lastNs)
+    }
     for (const tid of [...this.running.keys()]) this.endWait(tid, this.lastNs)
     for (const [tid, graph] of this.graphs) this.endGraph(tid, graph, this.lastNs, Inferred.NoEnd)
     for (const [tid, call] of this.calls) this.endCall(tid, call, this.lastNs, Inferred.NoEnd)
@@ -126,6 +133,7 @@ export class ProbePairs extends LookAhead<Probe> {
       return
     }
     this.lastNs = atNs
+    this.lastAt = at
     switch (probe.type) {
       case 10:
         return this.beginCall(probe)
@@ -216,12 +224,13 @@ export class ProbePairs extends LookAhead<Probe> {
       return
     }
     running.endNs = atNs
+    const call = running.call?.index
     counters?.forEach((value, i) => {
       const delta = value - (running.probe.counters?.[i] ?? NaN)
       if (!Number.isSafeInteger(delta)) return
       const name = this.names.id(`${counterNames[i]} of worker ${running.worker}, per operator`)
-      this.emit({ kind: 'counter', name, unit: 'count', atNs: running.probe.atNs, value: delta })
-      this.emit({ kind: 'counter', name, unit: 'count', atNs, value: 0 })
+      this.emit({ kind: 'counter', name, unit: 'count', atNs: running.probe.atNs, value: delta, call })
+      this.emit({ kind: 'counter', name, unit: 'count', atNs, value: 0, call })
     })
   }
 

@@ -26,8 +26,7 @@ const run = (command, ...args) => {
 const install = () => run('npm', 'install', '--no-save', '--no-audit', '--no-fund')
 
 try {
-  if (timeOf('node_modules/.package-lock.json') < timeOf('package-lock.json'))
-    install()
+  if (timeOf('node_modules/.package-lock.json') < timeOf('package-lock.json')) install()
   execFileSync(process.execPath, ['scripts/vendor-trace-processor.mjs'], { cwd: root, stdio: ['ignore', 2, 2] })
   const sources = Math.max(newestIn('lib'), newestIn('bin'), timeOf('tsup.config.ts'), timeOf('package.json'))
   const built = Math.min(

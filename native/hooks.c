@@ -205,6 +205,21 @@ static void record_copy(const void * tensor, uint64_t start, size_t size, uint32
     });
 }
 
+/* Copies between two backends, such as a split's inputs. Asynchronous ones are timed as the caller sees them. */
+static void record_transfer(const void * from, const void * to, uint64_t start) {
+    struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
+    if (!writer) return;
+    ggtrace_copy(writer, &(struct ggtrace_copy){
+        .start = start,
+        .end = ggtrace_now(),
+        .bytes = registry_tensor_bytes(from),
+        .source = registry_tensor_buffer(from),
+        .target = registry_tensor_buffer(to),
+        .tensor = registry_tensor(to),
+        .kind = GGTRACE_BETWEEN,
+    });
+}
+
 typedef void (*get_function)(const void * tensor, void * data, size_t offset, size_t size);
 typedef void (*set_function)(void * tensor, const void * data, size_t offset, size_t size);
 
@@ -227,4 +242,23 @@ HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t off
     const uint64_t start = records ? ggtrace_now() : 0;
     real(tensor, data, offset, size);
     if (records) record_copy(tensor, start, size, GGTRACE_SET);
+}
+
+typedef void (*copy_function)(void * from, void * to);
+typedef void (*copy_async_function)(void * backend_from, void * backend_to, void * from, void * to);
+
+HOOK(void, ggml_backend_tensor_copy, void * from, void * to) {
+    REAL(copy_function, ggml_backend_tensor_copy);
+    const bool records = records_copies();
+    const uint64_t start = records ? ggtrace_now() : 0;
+    real(from, to);
+    if (records) record_transfer(from, to, start);
+}
+
+HOOK(void, ggml_backend_tensor_copy_async, void * backend_from, void * backend_to, void * from, void * to) {
+    REAL(copy_async_function, ggml_backend_tensor_copy_async);
+    const bool records = records_copies();
+    const uint64_t start = records ? ggtrace_now() : 0;
+    real(backend_from, backend_to, from, to);
+    if (records) record_transfer(from, to, start);
 }

@@ -225,3 +225,7 @@ uint32_t registry_tensor(const void * tensor) {
     pthread_mutex_unlock(&registry.lock);
     return id;
 }
+
+uint64_t registry_tensor_bytes(const void * tensor) {
+    return registry.api->nbytes ? registry.api->nbytes(tensor) : 0;
+}

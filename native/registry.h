@@ -52,6 +52,9 @@ uint32_t registry_only_node(void * cgraph);
 /* The id of the buffer that a tensor lies in, defined now if need be; 0 for none. */
 uint32_t registry_tensor_buffer(const void * tensor);
 
+/* Size of a tensor's data in bytes. */
+uint64_t registry_tensor_bytes(const void * tensor);
+
 /* The id of a backend's name. */
 uint32_t registry_backend_name(void * backend);
 

@@ -73,18 +73,21 @@ test('--quiet prints nothing, but issues are told', () => {
   writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
   const [whole, cut] = [run([MOE, '-q']), run(['cut.csv', '--quiet'])]
   expect([whole.stdout, whole.stderr, cut.stdout]).toEqual(['', '', ''])
-  expect(cut.stderr).toBe('warning: cut.csv: 1 issue, on the Issues track\n')
+  expect(cut.stderr).toBe('warning: cut.csv: 2 issues, on the Issues track\n')
 })
 
 test('a log that was cut is salvaged: exit code 0, and the issue with its place', async () => {
   writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
   const { code, stdout } = run(['cut.csv'])
   expect(code).toBe(0)
-  expect(stdout).toMatch(/4 calls: .* · 1 issue\n/s)
+  expect(stdout).toMatch(/4 calls: .* · 2 issues\n/s)
   expect(stdout).toMatch(
-    /! torn row: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n {2}the Issues track shows where/,
+    /! torn row: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n {2}! log ends within a call: .*\n {2}the Issues track shows where/,
   )
-  expect(await ask('cut.csv.pftrace', "select name from slice where category = 'issue'")).toEqual(['torn row'])
+  expect(await ask('cut.csv.pftrace', "select name from slice where category = 'issue'")).toEqual([
+    'torn row',
+    'log ends within a call',
+  ])
 })
 
 test('--strict stops at the first issue and writes nothing', () => {

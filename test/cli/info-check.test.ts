@@ -61,6 +61,7 @@ describe('info', () => {
     })
     expect(JSON.parse(run(['info', 'cut.csv', '--json']).stdout).issues).toMatchObject([
       { title: 'torn row', count: 1, first: { at: { line: 2142 } } },
+      { title: 'log ends within a call', count: 1, first: { at: { line: 2141 } } },
     ])
   })
 })

@@ -105,7 +105,7 @@ describe('inputs', () => {
     const { code, stdout, stderr } = run(['query', 'cut.csv', "select name from slice where category = 'issue'"])
     expect({ code, stderr }).toEqual({
       code: 0,
-      stderr: "warning: cut.csv: 1 issue; they are slices of category 'issue'\n",
+      stderr: "warning: cut.csv: 2 issues; they are slices of category 'issue'\n",
     })
     expect(stdout).toMatch('torn row')
   })

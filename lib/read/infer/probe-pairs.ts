@@ -117,7 +117,7 @@ export class ProbePairs extends LookAhead<Probe> {
     const open =
       this.calls.size + this.graphs.size + [...this.running.values()].filter(({ endNs }) => endNs === undefined).length
     if (open > 0) {
-      const detail = `${this.calls.size} llama_decode, ${this.graphs.size} graphs and operators were still open at the last row`
+      const detail = `still open at the last row: ${this.calls.size} × llama_decode, ${this.graphs.size} × graph compute`
       this.issue(this.lastAt, 'log ends within a call', detail, this.lastNs)
     }
     for (const tid of [...this.running.keys()]) this.endWait(tid, this.lastNs)

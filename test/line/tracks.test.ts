@@ -4,7 +4,7 @@ import { pathsOf } from './comparer.ts'
 import { converted, storedBytes } from './support.ts'
 
 /**
- * What the two recordings of one real run look like, in numbers from /work/shared/data/own/SOURCES.md (llama.cpp v0.5.0
+ * What the two recordings of one real run look like, in numbers from the recording's own notes (llama.cpp v0.5.0
  * on two workers, a prefill of 16 tokens and eight decodes) and from the recordings themselves.
  */
 

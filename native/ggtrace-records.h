@@ -1,0 +1,154 @@
+/* The .ggtrace format in C: numbers and layouts, as docs/ggtrace-format.md gives them. Included by ggtrace.h. */
+#ifndef GGTRACE_RECORDS_H
+#define GGTRACE_RECORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GGTRACE_MAGIC 0x30544747u
+#define GGTRACE_NO_WORKER 0xffffffffu
+#define GGTRACE_NO_CALL 0xffffffffu
+
+enum ggtrace_kind { GGTRACE_RUN = 1, GGTRACE_DEFINITIONS = 2, GGTRACE_EVENTS = 3 };
+
+enum ggtrace_type {
+    GGTRACE_FACT = 1,
+    GGTRACE_CLOCKS = 2,
+    GGTRACE_END = 3,
+    GGTRACE_NAME = 16,
+    GGTRACE_OP = 17,
+    GGTRACE_TYPE = 18,
+    GGTRACE_BUFFER = 19,
+    GGTRACE_MAPPING = 20,
+    GGTRACE_TENSOR = 21,
+    GGTRACE_GRAPH_NODES = 22, /* GRAPH among the definitions */
+    GGTRACE_OPERATOR = 32,
+    GGTRACE_OPERATOR_INNER = 33,
+    GGTRACE_OPERATOR_FUSED = 34,
+    GGTRACE_CURSOR = 35,
+    GGTRACE_TOKEN = 36,
+    GGTRACE_GRAPH = 37,
+    GGTRACE_EXPERTS = 38,
+    GGTRACE_COPY = 39,
+    GGTRACE_FREE = 40,
+    GGTRACE_COUNTER = 41,
+    GGTRACE_RANGE_BEGIN = 42,
+    GGTRACE_RANGE_END = 43,
+    GGTRACE_LOSS = 44,
+    GGTRACE_OPERATOR_LONG = 45,
+};
+
+enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
+enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_UP = 2 };
+enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
+#define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */
+
+struct ggtrace_block {
+    uint32_t magic, size, checksum;
+    uint16_t kind, writer;
+    uint32_t sequence, tid;
+    uint64_t base;
+    uint32_t needs, dropped, worker, call;
+};
+
+/* Records lie at multiples of 4 and hold 8-byte fields: packed, so that the compiler assumes no more than that. */
+#define GGTRACE_RECORD __attribute__((packed, aligned(4), may_alias))
+
+struct ggtrace_operator_record { uint32_t head, tensor, start, compute, wait; } GGTRACE_RECORD;
+struct ggtrace_operator_extra_record { uint32_t head, tensor, start, compute, wait, extra; } GGTRACE_RECORD;
+struct ggtrace_operator_long_record {
+    uint32_t head;
+    uint64_t start, compute_end, end;
+    uint32_t tensor, inner, last;
+} GGTRACE_RECORD;
+struct ggtrace_cursor_record { uint32_t head; uint64_t time; uint32_t call; } GGTRACE_RECORD;
+struct ggtrace_graph_record {
+    uint32_t head;
+    uint64_t start, end;
+    uint32_t graph, call;
+    int32_t status;
+    uint32_t backend;
+} GGTRACE_RECORD;
+struct ggtrace_experts_record { uint32_t head; uint64_t time; uint32_t tensor, tokens, k, call; } GGTRACE_RECORD;
+struct ggtrace_free_record { uint32_t head; uint64_t time; uint32_t buffer; } GGTRACE_RECORD;
+struct ggtrace_counter_record { uint32_t head; uint64_t time; double value; uint32_t name; } GGTRACE_RECORD;
+struct ggtrace_range_begin_record { uint32_t head; uint64_t time; uint32_t name; } GGTRACE_RECORD;
+struct ggtrace_range_end_record { uint32_t head; uint64_t time; } GGTRACE_RECORD;
+struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why; } GGTRACE_RECORD;
+struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
+struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; } GGTRACE_RECORD;
+
+/* What callers fill in, and what follows the first word of its record: field by field at the same places. */
+
+struct ggtrace_token {
+    uint64_t start, end;
+    uint32_t call, tokens, kind; /* kind: enum ggtrace_token_kind */
+    int32_t result;
+    uint64_t context;
+    uint32_t first_position, sequence;
+};
+
+struct ggtrace_copy {
+    uint64_t start, end, bytes;
+    uint32_t source, target, tensor, kind; /* kind: enum ggtrace_direction */
+};
+
+struct ggtrace_buffer {
+    uint32_t id, name, backend, usage; /* usage: enum ggtrace_usage */
+    uint64_t base, size, time; /* time: of its allocation; 0: not known */
+};
+
+struct ggtrace_mapping {
+    uint32_t file, zero;
+    uint64_t address, size, offset;
+};
+
+struct ggtrace_tensor {
+    uint32_t id, name;
+    uint16_t op, type, flags, source_count;
+    uint64_t ne[4], nb[4], data, bytes;
+    uint32_t buffer, view_source;
+    uint64_t view_offset;
+};
+
+#define GGTRACE_AT(structure, field, offset) \
+    _Static_assert(offsetof(struct structure, field) == (offset), #structure "." #field " is not where the page says")
+#define GGTRACE_SIZE(structure, bytes) \
+    _Static_assert(sizeof(struct structure) == (bytes), #structure " is not as long as the page says")
+
+GGTRACE_SIZE(ggtrace_block, 48);
+GGTRACE_AT(ggtrace_block, checksum, 8);
+GGTRACE_AT(ggtrace_block, kind, 12);
+GGTRACE_AT(ggtrace_block, sequence, 16);
+GGTRACE_AT(ggtrace_block, base, 24);
+GGTRACE_AT(ggtrace_block, needs, 32);
+GGTRACE_AT(ggtrace_block, worker, 40);
+GGTRACE_AT(ggtrace_block, call, 44);
+GGTRACE_SIZE(ggtrace_operator_record, 20);
+GGTRACE_SIZE(ggtrace_operator_extra_record, 24);
+GGTRACE_SIZE(ggtrace_operator_long_record, 40);
+GGTRACE_AT(ggtrace_operator_long_record, tensor, 28);
+GGTRACE_SIZE(ggtrace_cursor_record, 16);
+GGTRACE_SIZE(ggtrace_graph_record, 36);
+GGTRACE_AT(ggtrace_graph_record, status, 28);
+GGTRACE_SIZE(ggtrace_experts_record, 28);
+GGTRACE_SIZE(ggtrace_free_record, 16);
+GGTRACE_SIZE(ggtrace_counter_record, 24);
+GGTRACE_SIZE(ggtrace_range_begin_record, 16);
+GGTRACE_SIZE(ggtrace_range_end_record, 12);
+GGTRACE_SIZE(ggtrace_loss_record, 20);
+GGTRACE_SIZE(ggtrace_clocks_record, 28);
+GGTRACE_SIZE(ggtrace_end_record, 28);
+GGTRACE_SIZE(ggtrace_token, 52 - 4);
+GGTRACE_AT(ggtrace_token, context, 36 - 4);
+GGTRACE_SIZE(ggtrace_copy, 44 - 4);
+GGTRACE_AT(ggtrace_copy, source, 28 - 4);
+GGTRACE_SIZE(ggtrace_buffer, 40);
+GGTRACE_SIZE(ggtrace_mapping, 32);
+GGTRACE_SIZE(ggtrace_tensor, 112);
+GGTRACE_AT(ggtrace_tensor, ne, 16);
+GGTRACE_AT(ggtrace_tensor, data, 80);
+GGTRACE_AT(ggtrace_tensor, buffer, 96);
+GGTRACE_AT(ggtrace_tensor, view_offset, 104);
+
+#endif

@@ -43,7 +43,12 @@ const importsOf = (file: ts.SourceFile) =>
     })
 
 describe('size', () => {
-  const sized = [...ALL.map((file) => file.fileName), ...filesIn('scripts', '.mjs'), ...filesIn('native', '.c'), ...filesIn('native', '.h')]
+  const sized = [
+    ...ALL.map((file) => file.fileName),
+    ...filesIn('scripts', '.mjs'),
+    ...filesIn('native', '.c'),
+    ...filesIn('native', '.h'),
+  ]
 
   test(`no file is longer than ${FILE_LINES_MAX} lines`, () => {
     const long = sized

@@ -10,6 +10,8 @@
 enum {
     CONTROL = 0, /* the writer of run and definitions blocks, under the lock */
     NOT_ONE = GGTRACE_WRITERS_MAX - 1, /* the writer of threads that there is no writer for: it drops and counts */
+    SEGMENT_FIRST_BYTES = 16 * 1024, /* then larger by this factor each time, up to the log's segment_bytes */
+    SEGMENT_GROWTH = 2,
     BLOCK_BYTES_MIN = 4096,
     BLOCK_BYTES_MAX = 1 << 20,
     END_BYTES = 128, /* kept in each segment of CONTROL, so that a log on a full disk still ends as it should */
@@ -51,8 +53,12 @@ struct ggtrace {
 /* Whether the log's file still is the one that it opened. */
 bool ggtrace_is_ours(const struct ggtrace * log);
 
-/* The next piece of the file for this writer; false and errno where there is none to be had. */
-bool ggtrace_take_segment(struct ggtrace_writer * writer);
+/* The next piece of the file for this writer, of at least that size; false and errno where there is none to be had. */
+bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed);
+
+static inline uint32_t ggtrace_segment_bytes(const struct ggtrace_writer * writer) {
+    return (uint32_t) (writer->segment_end - writer->segment);
+}
 
 /* By who may write to it: the thread that has it, under `busy`; CONTROL under the lock; ggtrace_close. */
 void ggtrace_seal(struct ggtrace_writer * writer);

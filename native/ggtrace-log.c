@@ -184,7 +184,7 @@ static bool start(struct ggtrace * log) {
     control->tid = this_tid();
     shared->writers[NOT_ONE] = *control;
     shared->writers[NOT_ONE].id = NOT_ONE;
-    if (!ggtrace_take_segment(control)) return false;
+    if (!ggtrace_take_segment(control, BLOCK_BYTES_MIN)) return false;
     STORE(shared->alive, 1);
     return true;
 }
@@ -263,7 +263,7 @@ static bool close_writers(struct ggtrace * log, uint64_t * used) {
         }
         ggtrace_seal(writer);
         if (writer->used_end > *used) *used = writer->used_end;
-        if (writer->segment) munmap(writer->segment, log->segment_bytes);
+        if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer));
         writer->segment = writer->segment_end = NULL;
     }
     return all;
@@ -286,7 +286,8 @@ static void close_locked(struct ggtrace * log) {
     write_end(log);
     if (shared->writers[CONTROL].used_end > used) used = shared->writers[CONTROL].used_end;
     STORE(shared->alive, 0);
-    if (shared->writers[CONTROL].segment) munmap(shared->writers[CONTROL].segment, log->segment_bytes);
+    const struct ggtrace_writer * control = &shared->writers[CONTROL];
+    if (control->segment) munmap(control->segment, ggtrace_segment_bytes(control));
     if (!all_stopped || !ggtrace_is_ours(log)) return; /* to cut or close it now might be that thread's SIGBUS */
     if (ftruncate(log->file, (off_t) used) != 0) { /* then it ends in zeros, which are allowed */ }
     close(log->file);
@@ -310,7 +311,7 @@ void ggtrace_abandon(struct ggtrace * log) {
     log->file = -1;
     for (uint32_t i = 0; i < shared->writer_count; i++) { /* where the kernel does not wipe; no other thread is here */
         struct ggtrace_writer * writer = &shared->writers[i];
-        if (writer->segment) munmap(writer->segment, log->segment_bytes);
+        if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer));
         memset(writer, 0, sizeof(*writer));
     }
     errno = kept;

@@ -38,10 +38,10 @@ bool ggtrace_is_ours(const struct ggtrace * log) {
  * disk about it: on ext4 an operator record costs 24 ns then, and 8 ns so. Allocates, where fallocate is not to be
  * had.
  */
-static bool write_zeros(const struct ggtrace * log, uint64_t offset) {
+static bool write_zeros(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     static uint8_t zeros[64 * 1024];
-    for (uint32_t at = 0; at < log->segment_bytes;) {
-        const size_t left = log->segment_bytes - at, count = left < sizeof(zeros) ? left : sizeof(zeros);
+    for (uint32_t at = 0; at < bytes;) {
+        const size_t left = bytes - at, count = left < sizeof(zeros) ? left : sizeof(zeros);
         const ssize_t written = pwrite(log->file, zeros, count, (off_t) (offset + at));
         if (written <= 0) return false;
         at += (uint32_t) written;
@@ -50,23 +50,22 @@ static bool write_zeros(const struct ggtrace * log, uint64_t offset) {
 }
 
 /* Disk space comes before the mapping: to store into a mapped hole of a full disk is a SIGBUS, and the host's end. */
-static bool allocate(const struct ggtrace * log, uint64_t offset) {
+static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     struct rlimit limit;
     /* To grow a file beyond this limit is a SIGXFSZ, which kills as well: ask before. */
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
-    if (offset + log->segment_bytes > limit.rlim_cur) return errno = EFBIG, false;
+    if (offset + bytes > limit.rlim_cur) return errno = EFBIG, false;
     if (!ggtrace_is_ours(log)) return errno = EBADF, false;
     for (int tries = 0; tries < EINTR_MAX; tries++) {
-        const bool done = fallocate(log->file, 0, (off_t) offset, log->segment_bytes) == 0;
-        if (done || errno == EOPNOTSUPP || errno == ENOSYS) return write_zeros(log, offset);
+        const bool done = fallocate(log->file, 0, (off_t) offset, bytes) == 0;
+        if (done || errno == EOPNOTSUPP || errno == ENOSYS) return write_zeros(log, offset, bytes);
         if (errno != EINTR) return false;
     }
     return false;
 }
 
 /* All pages are made writable now, not by a fault each in the middle of an operator. */
-static void * map(const struct ggtrace * log, uint64_t offset) {
-    const uint32_t bytes = log->segment_bytes;
+static void * map(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     void * segment = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, log->file, (off_t) offset);
     if (segment == MAP_FAILED) return NULL;
     bool usable = madvise(segment, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL || errno == ENOSYS;
@@ -77,14 +76,22 @@ static void * map(const struct ggtrace * log, uint64_t offset) {
     return NULL;
 }
 
-bool ggtrace_take_segment(struct ggtrace_writer * writer) {
+/* Small for a start: most threads write little, and what they leave unused is zeros in the log. */
+static uint32_t next_segment_bytes(const struct ggtrace_writer * writer, uint32_t needed) {
+    const uint32_t page = (uint32_t) sysconf(_SC_PAGESIZE), most = writer->log->segment_bytes;
+    uint32_t bytes = writer->segment ? ggtrace_segment_bytes(writer) * SEGMENT_GROWTH : SEGMENT_FIRST_BYTES;
+    if (bytes < needed) bytes = needed;
+    return bytes < most ? (bytes + page - 1) / page * page : most;
+}
+
+bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
     struct ggtrace * log = writer->log;
     struct shared * shared = log->shared;
-    const uint32_t bytes = log->segment_bytes;
+    const uint32_t bytes = next_segment_bytes(writer, needed);
     const uint64_t retry_at = LOAD(shared->retry_at);
     if (retry_at && ggtrace_now() < retry_at) return errno = ENOSPC, false;
     uint64_t offset = ADD(shared->file_end, bytes);
-    uint8_t * segment = allocate(log, offset) ? map(log, offset) : NULL;
+    uint8_t * segment = allocate(log, offset, bytes) ? map(log, offset, bytes) : NULL;
     if (!segment) {
         uint64_t end = offset + bytes; /* if no other writer has taken the next one, this one is taken back */
         __atomic_compare_exchange_n(&shared->file_end, &end, offset, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -95,7 +102,7 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer) {
     }
     STORE(shared->retry_at, 0);
     STORE(shared->retry_after, 0);
-    if (writer->segment) munmap(writer->segment, bytes); /* not before: it has room for the END */
+    if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer)); /* not before: it has room for the END */
     writer->segment = segment;
     __atomic_store_n(&writer->at, segment, __ATOMIC_RELAXED);
     writer->segment_end = segment + bytes;
@@ -179,7 +186,7 @@ static bool next_block(struct ggtrace_writer * writer, uint32_t size, uint64_t t
     ggtrace_seal(writer);
     const uint32_t needed = sizeof(struct ggtrace_block) + sizeof(struct ggtrace_loss_record) + size;
     const bool has_room = writer->segment && room_end(writer) - writer->at >= (ptrdiff_t) needed;
-    if (!has_room && !ggtrace_take_segment(writer)) return false;
+    if (!has_room && !ggtrace_take_segment(writer, needed + END_BYTES)) return false;
     open_block(writer, time);
     if (writer->dropped_untold && writer->kind == GGTRACE_EVENTS) tell_loss(writer, time);
     return true;

@@ -39,7 +39,7 @@
 
 /* ---- Sizes ---- */
 
-#define GGTRACE_SEGMENT_BYTES (256u * 1024) /* of the file, taken by a writer at a time; any multiple of 4096 */
+#define GGTRACE_SEGMENT_BYTES (256u * 1024) /* of the file, taken by a writer at a time; its first ones are smaller */
 #define GGTRACE_BLOCK_BYTES (64u * 1024)    /* a block at most; 4096 … 1 MiB, a multiple of 8, not above the segment */
 #define GGTRACE_RECORD_BYTES_MAX 65532u     /* the largest u16 that is a multiple of 4; small blocks allow less */
 #define GGTRACE_TEXT_BYTES_MAX 3072u        /* longer texts are cut, between characters; fits the smallest block */

@@ -134,19 +134,42 @@ static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
     return NULL;
 }
 
-struct graph * registry_graph(void * cgraph, uint32_t backend) {
+static _Atomic uint32_t generation = 1;
+
+void registry_graphs_may_change(void) {
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+/* A scheduled graph of this generation that we have seen; a view of one may lie where another view lay. */
+static struct graph * scheduled_again(void * cgraph, int count, uint32_t backend) {
+    const uint32_t now = atomic_load_explicit(&generation, memory_order_relaxed);
+    for (int k = 0; k < LATEST && latest[k]; k++) {
+        struct graph * graph = latest[k];
+        const bool fits = graph->cgraph == cgraph && graph->generation == now && graph->backend == backend;
+        if (!fits || graph->node_count != count || registry.api->graph_node(cgraph, 0) != graph->nodes[0]) continue;
+        if (registry.api->graph_node(cgraph, count - 1) == graph->nodes[count - 1]) return graph;
+    }
+    return NULL;
+}
+
+struct graph * registry_graph(void * cgraph, uint32_t backend, bool scheduled) {
     const struct ggml_api * api = registry.api;
     if (registry.gave_up || !api->graph_n_nodes || !api->graph_node) return NULL;
     const int count = api->graph_n_nodes(cgraph);
     if (count <= 0) return NULL;
     pthread_mutex_lock(&registry.lock);
-    struct graph * graph = recognise(cgraph, count, backend);
+    struct graph * graph = scheduled ? scheduled_again(cgraph, count, backend) : NULL;
+    if (!graph) graph = recognise(cgraph, count, backend);
     if (!graph) {
         uint64_t hash = mix(6, backend);
         for (int i = 0; i < count; i++) hash = mix(hash, registry_fingerprint(api->graph_node(cgraph, i)));
         graph = known;
         while (graph && (graph->fingerprint != hash || graph->node_count != count)) graph = graph->next_known;
         if (!graph) graph = define_graph(cgraph, count, hash, backend);
+    }
+    if (graph) {
+        graph->cgraph = cgraph;
+        graph->generation = scheduled ? atomic_load_explicit(&generation, memory_order_relaxed) : 0;
     }
     if (graph && graph != latest[0]) {
         memmove(latest + 1, latest, sizeof(latest) - sizeof(*latest));

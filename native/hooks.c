@@ -6,6 +6,7 @@
  */
 #include <stddef.h>
 
+#include "clock.h"
 #include "operators.h"
 #include "recorder.h"
 #include "registry.h"
@@ -62,7 +63,7 @@ static void record_token(const struct any_batch * batch, uint64_t start, int res
     const bool has_sequences = head.tokens > 0 && head.seq_id && head.n_seq_id && head.n_seq_id[0] > 0 && head.seq_id[0];
     ggtrace_token(writer, &(struct ggtrace_token){
         .start = start,
-        .end = ggtrace_now(),
+        .end = clock_now(),
         .call = current_call,
         .tokens = (uint32_t) head.tokens,
         .kind = kind,
@@ -79,7 +80,8 @@ static int record_call(token_function real, void * context, const struct any_bat
     const bool warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
     in_call = true;
     current_call = warm_up ? GGTRACE_NO_CALL : atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
-    const uint64_t start = ggtrace_now();
+    clock_correct();
+    const uint64_t start = clock_now();
     const int result = real(context, *batch);
     record_token(batch, start, result, context, warm_up ? GGTRACE_WARM_UP : kind);
     current_call = GGTRACE_NO_CALL;
@@ -107,6 +109,42 @@ HOOK(void, llama_set_warmup, void * context, bool warmup) {
     real(context, warmup);
 }
 
+/*
+ * A graph may only change between two computations when it is built anew, and then its scheduler has to reset, reserve or
+ * allocate again: the registry need not look at its nodes as long as no scheduler did.
+ */
+static __thread bool in_scheduler __attribute__((tls_model("initial-exec")));
+
+typedef int (*schedule_function)(void * scheduler, void * cgraph);
+typedef bool (*allocate_function)(void * scheduler, void * cgraph);
+typedef void (*reset_function)(void * scheduler);
+
+HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
+    REAL(schedule_function, ggml_backend_sched_graph_compute_async);
+    in_scheduler = true;
+    const int status = real(scheduler, cgraph);
+    in_scheduler = false;
+    return status;
+}
+
+HOOK(bool, ggml_backend_sched_alloc_graph, void * scheduler, void * cgraph) {
+    REAL(allocate_function, ggml_backend_sched_alloc_graph);
+    registry_graphs_may_change();
+    return real(scheduler, cgraph);
+}
+
+HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
+    REAL(allocate_function, ggml_backend_sched_reserve);
+    registry_graphs_may_change();
+    return real(scheduler, cgraph);
+}
+
+HOOK(void, ggml_backend_sched_reset, void * scheduler) {
+    REAL(reset_function, ggml_backend_sched_reset);
+    registry_graphs_may_change();
+    real(scheduler);
+}
+
 typedef int (*graph_function)(void * backend, void * cgraph);
 typedef void (*synchronize_function)(void * backend);
 
@@ -117,7 +155,7 @@ typedef void (*synchronize_function)(void * backend);
 static void record_synchronised(void * backend, void * cgraph, uint64_t start) {
     REAL(synchronize_function, ggml_backend_synchronize);
     if (real) real(backend);
-    const uint64_t end = ggtrace_now();
+    const uint64_t end = clock_now();
     const uint32_t tensor = registry_only_node(cgraph);
     struct ggtrace_writer * writer = tensor ? recorder_writer(0) : NULL;
     if (!writer) return;
@@ -145,13 +183,14 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     if (level < LEVEL_GRAPH) return real(backend, cgraph);
     const uint32_t name = registry_backend_name(backend);
     const uint32_t hooked_before = operators_seen();
-    struct graph * graph = registry_graph(cgraph, name);
-    const uint64_t start = ggtrace_now();
+    struct graph * graph = registry_graph(cgraph, name, in_scheduler);
+    clock_correct();
+    const uint64_t start = clock_now();
     if (graph) atomic_store_explicit(&graph->call, current_call, memory_order_relaxed);
     if (graph && level >= LEVEL_OPERATOR) operators_graph_begin(graph, start);
     const int status = real(backend, cgraph);
     if (recorder_synchronises() && operators_seen() == hooked_before) record_synchronised(backend, cgraph, start);
-    const uint64_t end = ggtrace_now();
+    const uint64_t end = clock_now();
     if (graph && level >= LEVEL_OPERATOR) operators_graph_end(end);
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
     if (writer) ggtrace_graph(writer, start, end, graph ? graph->id : 0, current_call, status, name);
@@ -172,9 +211,9 @@ typedef void (*barrier_function)(void * threadpool);
 HOOK(void, ggml_barrier, void * threadpool) {
     REAL(barrier_function, ggml_barrier);
     const bool records = atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_OPERATOR;
-    const uint64_t enter = records ? ggtrace_now() : 0;
+    const uint64_t enter = records ? clock_now() : 0;
     real(threadpool);
-    if (records) operators_barrier(enter, operators_alone() ? enter : ggtrace_now());
+    if (records) operators_barrier(enter, operators_alone() ? enter : clock_now());
 }
 
 typedef void (*buffer_function)(void * buffer);
@@ -184,7 +223,7 @@ HOOK(void, ggml_backend_buffer_free, void * buffer) {
     if (atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_GRAPH) {
         const uint32_t id = registry_buffer_forget(buffer);
         struct ggtrace_writer * writer = id ? recorder_writer(GGTRACE_NO_WORKER) : NULL;
-        if (writer) ggtrace_free(writer, ggtrace_now(), id);
+        if (writer) ggtrace_free(writer, clock_now(), id);
     }
     real(buffer);
 }
@@ -196,7 +235,7 @@ static void record_copy(const void * tensor, uint64_t start, size_t size, uint32
     const uint32_t buffer = registry_tensor_buffer(tensor);
     ggtrace_copy(writer, &(struct ggtrace_copy){
         .start = start,
-        .end = ggtrace_now(),
+        .end = clock_now(),
         .bytes = size,
         .source = kind == GGTRACE_GET ? buffer : 0,
         .target = kind == GGTRACE_SET ? buffer : 0,
@@ -211,7 +250,7 @@ static void record_transfer(const void * from, const void * to, uint64_t start) 
     if (!writer) return;
     ggtrace_copy(writer, &(struct ggtrace_copy){
         .start = start,
-        .end = ggtrace_now(),
+        .end = clock_now(),
         .bytes = registry_tensor_bytes(from),
         .source = registry_tensor_buffer(from),
         .target = registry_tensor_buffer(to),
@@ -231,7 +270,7 @@ static bool records_copies(void) {
 HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t offset, size_t size) {
     REAL(get_function, ggml_backend_tensor_get);
     const bool records = records_copies();
-    const uint64_t start = records ? ggtrace_now() : 0;
+    const uint64_t start = records ? clock_now() : 0;
     real(tensor, data, offset, size);
     if (records) record_copy(tensor, start, size, GGTRACE_GET);
 }
@@ -239,7 +278,7 @@ HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t off
 HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t offset, size_t size) {
     REAL(set_function, ggml_backend_tensor_set);
     const bool records = records_copies();
-    const uint64_t start = records ? ggtrace_now() : 0;
+    const uint64_t start = records ? clock_now() : 0;
     real(tensor, data, offset, size);
     if (records) record_copy(tensor, start, size, GGTRACE_SET);
 }
@@ -250,7 +289,7 @@ typedef void (*copy_async_function)(void * backend_from, void * backend_to, void
 HOOK(void, ggml_backend_tensor_copy, void * from, void * to) {
     REAL(copy_function, ggml_backend_tensor_copy);
     const bool records = records_copies();
-    const uint64_t start = records ? ggtrace_now() : 0;
+    const uint64_t start = records ? clock_now() : 0;
     real(from, to);
     if (records) record_transfer(from, to, start);
 }
@@ -258,7 +297,7 @@ HOOK(void, ggml_backend_tensor_copy, void * from, void * to) {
 HOOK(void, ggml_backend_tensor_copy_async, void * backend_from, void * backend_to, void * from, void * to) {
     REAL(copy_async_function, ggml_backend_tensor_copy_async);
     const bool records = records_copies();
-    const uint64_t start = records ? ggtrace_now() : 0;
+    const uint64_t start = records ? clock_now() : 0;
     real(backend_from, backend_to, from, to);
     if (records) record_transfer(from, to, start);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "clock.h"
 #include "experts.h"
 #include "recorder.h"
 #include "registry.h"
@@ -140,7 +141,7 @@ void operators_start(const int * params, const void * tensor) {
     if (index >= 0 && worker.barrier_count > 0) {
         now = kept(worker.barrier_count - 1)->leave; /* nothing lies between: a clock read is saved */
     } else {
-        now = ggtrace_now();
+        now = clock_now();
         if (index < 0) {
             graph = registry_find_node(tensor, &index);
             if (!graph) return; /* not of a graph that we saw begin */

@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "layout.h"
 #include "operators.h"
 #include "registry.h"
@@ -168,6 +169,7 @@ int recorder_begin(const void * caller) {
             level = learn(wanted_level(), caller, &library);
             synchronises = level >= LEVEL_GRAPH && getenv("GGML2PERFETTO_SYNC");
             record_facts(level, library);
+            clock_start();
             pthread_atfork(NULL, NULL, in_child);
         }
         atomic_store(&recorder_level, level);
@@ -186,6 +188,7 @@ struct ggtrace_writer * recorder_writer(uint32_t worker) {
  */
 __attribute__((constructor)) static void keep_to_one_process(void) {
     char own[24];
+    clock_prepare();
     number_text(own, (uint64_t) getpid());
     const char * traced = getenv("GGML2PERFETTO_PID");
     if (getenv("GGML2PERFETTO_CHILDREN") || (traced && strcmp(traced, own) == 0)) return;
@@ -202,6 +205,8 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
 __attribute__((destructor)) static void finish(void) {
     if (atomic_exchange(&recorder_level, LEVEL_OFF) <= LEVEL_OFF || !recording) return;
     operators_finish();
+    const uint64_t error = clock_largest_error();
+    if (error != UINT64_MAX) fact_number("clock.error_ns", error);
     ggtrace_clocks(recording);
     ggtrace_close(recording);
 }

@@ -7,6 +7,7 @@
 #define GGML2PERFETTO_REGISTRY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ggtrace.h"
@@ -29,6 +30,9 @@ struct graph {
     uint32_t * experts;
     /* The nodes as they were, one behind the other: a graph that comes again is recognised by comparing. */
     char * snapshot;
+    /* Where ggml last had it, and in which generation of scheduled graphs. */
+    const void * cgraph;
+    uint32_t generation;
     /* The call that the graph is computed for now. */
     _Atomic uint32_t call;
     struct graph * next_known;
@@ -40,8 +44,12 @@ void registry_init(struct ggtrace * log, const struct ggml_api * api, const stru
 /* The id of a text; 0 for none. */
 uint32_t registry_name(const char * text);
 
-/* The graph that is about to be computed: met before, or defined now. NULL when it cannot be told. */
-struct graph * registry_graph(void * cgraph, uint32_t backend);
+/*
+ * The graph that is about to be computed: met before, or defined now. NULL when it cannot be told. Is it `scheduled`, its
+ * nodes are as they were until a scheduler says that graphs may change; other graphs may change at any time.
+ */
+struct graph * registry_graph(void * cgraph, uint32_t backend, bool scheduled);
+void registry_graphs_may_change(void);
 
 /* The id of a tensor, defined now if need be. */
 uint32_t registry_tensor(const void * tensor);

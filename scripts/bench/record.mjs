@@ -1,6 +1,6 @@
 /**
  * What recording costs: decode time with and without the recorder, in pairs that run one after the other in random order.
- *   npm run bench:record [-- pairs, default 15]
+ *   npm run bench:record [-- pairs, default 15 [model [threads [level]]]]
  * Prints the median of the pairs' ratios with its 95 % confidence interval (order statistics of the sign test), the bytes
  * per operator execution, and what was lost. Needs linux-x64 and cc; fetches llama.cpp, makes the models.
  */
@@ -14,6 +14,8 @@ import { cachedModel } from '../../test/llama/gguf.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const pairs = Number(process.argv[2] ?? 15)
+const [onlyModel, onlyThreads, onlyLevel] = process.argv.slice(3)
+const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
 const libs = join(root, 'vendor/llama/lib')
 const recorder = join(root, 'native/build/libggml2perfetto.so')
@@ -119,8 +121,12 @@ const signed = (value) => `${value < 0 ? '' : '+'}${value.toFixed(2)}`.padStart(
 try {
   const program = build()
   console.log(`median of ${pairs} paired ratios of decode time, 95 % confidence interval`)
-  for (const model of MODELS) {
-    for (const threads of [1, 2]) for (const level of ['graph', 'op']) await measure(program, model, threads, level)
+  for (const model of MODELS.filter(({ preset }) => wanted(onlyModel, preset))) {
+    for (const threads of [1, 2].filter((value) => wanted(onlyThreads, value))) {
+      for (const level of ['graph', 'op'].filter((value) => wanted(onlyLevel, value))) {
+        await measure(program, model, threads, level)
+      }
+    }
   }
 } finally {
   rmSync(folder, { recursive: true })

@@ -50,6 +50,10 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
     execFileSync('make', ['-C', NATIVE, 'programs', `BUILD=${BUILD}`, '-s'])
   }, 120_000)
 
+  test('has a clock that keeps to CLOCK_MONOTONIC, whatever the counter does', () => {
+    expect(execFileSync(join(BUILD, 'clock'), { encoding: 'utf8' })).toBe('')
+  })
+
   test('writes every kind of record', () => {
     const path = at('all.ggtrace')
     execFileSync(join(BUILD, 'write_all'), [path])

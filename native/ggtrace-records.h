@@ -99,7 +99,7 @@ struct ggtrace_buffer {
 };
 
 struct ggtrace_mapping {
-    uint32_t file, zero;
+    uint32_t file, buffer; /* buffer: only what lies in it; 0: all */
     uint64_t address, size, offset;
 };
 

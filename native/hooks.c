@@ -278,6 +278,7 @@ HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t off
 HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t offset, size_t size) {
     REAL(set_function, ggml_backend_tensor_set);
     const bool records = records_copies();
+    if (offset == 0 && !in_call && recorder_may_record()) registry_note_origin(tensor, data, size);
     const uint64_t start = records ? clock_now() : 0;
     real(tensor, data, offset, size);
     if (records) record_copy(tensor, start, size, GGTRACE_SET);

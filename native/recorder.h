@@ -29,6 +29,11 @@ static inline int recorder_ready(const void * caller) {
     return level != LEVEL_AHEAD ? level : recorder_begin(caller);
 }
 
+/* False once it is clear that nothing will be recorded. */
+static inline bool recorder_may_record(void) {
+    return atomic_load_explicit(&recorder_level, memory_order_relaxed) != LEVEL_OFF;
+}
+
 /* Are nodes of backends without an operator hook to be timed one by one? */
 bool recorder_synchronises(void);
 

@@ -1,19 +1,19 @@
 #define _GNU_SOURCE
 #include "registry-inside.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "mapped.h"
+#include "origins.h"
 #include "table.h"
 
-enum { VIEW_DEPTH_MAX = 64, MAPPINGS_BYTES = 1 << 20, PATH_BYTES_MAX = 4096 };
+enum { VIEW_DEPTH_MAX = 64, PATH_BYTES_MAX = 4096 };
 
 struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct table names, tensors, buffers, mappings;
+static struct table names, tensors, buffers;
 static uint32_t name_count, tensor_count, buffer_count;
 
 void registry_init(struct ggtrace * log, const struct ggml_api * api, const struct tensor_layout * layout) {
@@ -42,52 +42,13 @@ uint32_t registry_name(const char * text) {
     return id;
 }
 
-/* One line of /proc/self/maps: `begin-end perms offset dev inode path`. False for anonymous memory. */
-static bool parse_mapping(const char * line, uint64_t * begin, uint64_t * end, uint64_t * offset, const char ** path) {
-    uint64_t * const numbers[] = {begin, end, offset};
-    const char * at = line;
-    for (int i = 0; i < 3; i++) {
-        *numbers[i] = 0;
-        for (;; at++) {
-            const char c = *at;
-            const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-            if (digit < 0) break;
-            *numbers[i] = *numbers[i] * 16 + (uint64_t) digit;
-        }
-        if (i == 1) {
-            at = strchr(at + 1, ' '); /* past the permissions */
-            if (!at) return false;
-        }
-        at++;
-    }
-    *path = strchr(at, '/');
-    return *path != NULL;
-}
-
-/* Defines every mapped file that ends in .gguf and was not defined yet. */
-static void define_mappings(void) {
-    char * text = reserve(MAPPINGS_BYTES);
-    const int file = text ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0) return;
-    size_t length = 0;
-    for (ssize_t got; length < MAPPINGS_BYTES - 1 && (got = read(file, text + length, MAPPINGS_BYTES - 1 - length)) > 0;) {
-        length += (size_t) got;
-    }
-    close(file);
-    text[length] = 0;
-    for (char *line = text, *newline; (newline = strchr(line, '\n')); line = newline + 1) {
-        *newline = 0;
-        uint64_t begin, end, offset;
-        const char * path;
-        if (newline - line < 6 || strcmp(newline - 5, ".gguf") != 0) continue;
-        if (!parse_mapping(line, &begin, &end, &offset, &path)) continue;
-        struct entry * entry = table_at(&mappings, mix(mix(mix(3, begin), end), offset));
-        if (!entry || entry->id != 0) continue;
-        entry->id = 1;
-        const uint32_t file_name = name_id(path);
-        ggtrace_define_mapping(registry.log, &(struct ggtrace_mapping){
-            .file = file_name, .address = begin, .size = end - begin, .offset = offset});
-    }
+static void define_mapping(const struct mapped * mapping) {
+    ggtrace_define_mapping(registry.log, &(struct ggtrace_mapping){
+        .file = name_id(mapping->path),
+        .address = mapping->begin,
+        .size = mapping->end - mapping->begin,
+        .offset = mapping->offset,
+    });
 }
 
 static uint32_t buffer_id(void * buffer) {
@@ -108,7 +69,7 @@ static uint32_t buffer_id(void * buffer) {
         .base = (uint64_t) (uintptr_t) api->buffer_get_base(buffer),
         .size = api->buffer_get_size(buffer),
     });
-    if (usage == 1) define_mappings();
+    if (usage == 1) mapped_look(define_mapping);
     return id;
 }
 
@@ -167,6 +128,25 @@ static uint16_t type_number(int32_t type) {
     return (uint16_t) type;
 }
 
+/* Weights that were copied from a mapped file (for another backend, or to be repacked) still have their place in it. */
+static void define_origin(const void * tensor, const struct ggtrace_tensor * definition) {
+    const struct origin * origin = origin_of(tensor);
+    if (!origin || origin->bytes != definition->bytes) return;
+    ggtrace_define_mapping(registry.log, &(struct ggtrace_mapping){
+        .file = name_id(origin->path),
+        .buffer = definition->buffer,
+        .address = definition->data,
+        .size = definition->bytes,
+        .offset = origin->offset,
+    });
+}
+
+void registry_note_origin(const void * tensor, const void * data, uint64_t bytes) {
+    pthread_mutex_lock(&registry.lock);
+    origin_note(tensor, data, bytes);
+    pthread_mutex_unlock(&registry.lock);
+}
+
 static uint32_t tensor_id(const void * tensor, int depth);
 
 static void define_tensor(uint32_t id, const void * tensor, int depth) {
@@ -192,6 +172,7 @@ static void define_tensor(uint32_t id, const void * tensor, int depth) {
     definition.bytes = registry.api->nbytes ? registry.api->nbytes(tensor) : 0;
     definition.buffer = buffer_id(buffer);
     definition.view_offset = layout->view_offset < 0 ? 0 : (uint64_t) layout_i64(tensor, layout->view_offset);
+    if (definition.op == 0 && definition.buffer) define_origin(tensor, &definition);
     ggtrace_define_tensor(registry.log, &definition, sources);
 }
 

@@ -63,6 +63,9 @@ uint32_t registry_tensor_buffer(const void * tensor);
 /* Size of a tensor's data in bytes. */
 uint64_t registry_tensor_bytes(const void * tensor);
 
+/* `data` are being copied into the whole of `tensor`, perhaps from a mapped file. Works before registry_init, too. */
+void registry_note_origin(const void * tensor, const void * data, uint64_t bytes);
+
 /* The id of a backend's name. */
 uint32_t registry_backend_name(void * backend);
 

@@ -28,9 +28,11 @@ export interface GgtraceBuffer {
   readonly atNs?: number
 }
 
-/** A mapped model file. */
+/** A part of a model file that is mapped, or was copied into a buffer. */
 export interface GgtraceMapping {
   readonly file: string
+  /** The buffer that it was copied into. */
+  readonly buffer?: number
   readonly address: number
   readonly sizeBytes: number
   readonly fileOffset: number
@@ -153,10 +155,10 @@ export class GgtraceWriter {
     return this.buffers
   }
 
-  /** Defines a mapped model file. */
-  mapping({ file, address, sizeBytes, fileOffset }: GgtraceMapping): void {
+  /** Defines which addresses hold which part of a model file. */
+  mapping({ file, buffer = 0, address, sizeBytes, fileOffset }: GgtraceMapping): void {
     const id = this.name(file)
-    this.define(RecordType.Mapping, 36).u32(id).u32(0).u64(address).u64(sizeBytes).u64(fileOffset)
+    this.define(RecordType.Mapping, 36).u32(id).u32(buffer).u64(address).u64(sizeBytes).u64(fileOffset)
   }
 
   /** Defines a tensor; returns its id. */

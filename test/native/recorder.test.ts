@@ -98,9 +98,12 @@ llama('the recorder, in front of real llama.cpp', () => {
     },
   )
 
-  test('names, types, shapes, sizes and GGUF offsets of the weights are the file’s', async () => {
+  test.each([
+    ['mapped', ['--no-repack']],
+    ['repacked', []],
+  ])('names, types, shapes, sizes and GGUF offsets of the weights are the file’s: %s', async (_name, more) => {
     const { path, tensors: file } = await model('tinyMoe')
-    const { log } = await record(path, ['--prompt', '4', '--decode', '1', '--no-repack'])
+    const { log } = await record(path, ['--prompt', '4', '--decode', '1', ...more])
     const { of, text } = await read(log)
     const recorded = new Map(of('tensor').map((tensor) => [text(tensor.name), tensor]))
     const buffers = new Map(of('buffer').map((buffer) => [buffer.id, buffer.usage]))
@@ -228,7 +231,7 @@ llama('the recorder, in front of real llama.cpp', () => {
       const plain = await run(path, args)
       const disk = join(folder, 'disk')
       execFileSync('mkdir', ['-p', disk])
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=800k', 'tmpfs', disk])
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', disk])
       try {
         const log = join(disk, 'full.ggtrace')
         const result = await run(path, args, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })

@@ -299,6 +299,24 @@ describe('large logs', () => {
     trace.close()
   })
 
+  test('weights that were copied have their place in the file, in the buffer that they were copied to', async () => {
+    const writer = begun()
+    writer.type(0, 'f32')
+    const [mine, other] = ['GPU0', 'GPU1'].map((name) => writer.buffer({ name, base: 0x1000, sizeBytes: 4096 }))
+    writer.mapping({ file: 'm.gguf', buffer: mine!, address: 0x1100, sizeBytes: 64, fileOffset: 7000 })
+    for (const buffer of [mine!, other!]) {
+      writer.tensor({ name: 'blk.0.ffn_up.weight', address: 0x1100, sizeBytes: 64, buffer })
+    }
+    writer.end(100)
+    const { of, issues } = await read(writer.take())
+    expect(issues).toEqual([])
+    const labels = new Map(of('buffer').map(({ id, label }) => [id, label]))
+    expect(of('tensor').map(({ buffer, offset }) => [labels.get(buffer), offset])).toEqual([
+      ['m.gguf', 7000],
+      ['GPU1, 4096 bytes at 0x1000', 0x100],
+    ])
+  })
+
   test('a graph of more nodes than a record holds', async () => {
     const writer = begun({}, 1 << 16)
     writer.type(0, 'f32')

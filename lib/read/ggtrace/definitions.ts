@@ -30,6 +30,8 @@ interface LogBuffer {
 
 interface Mapping {
   readonly file: number
+  /** Id of the buffer that it holds for; 0 for any. */
+  readonly buffer: number
   readonly address: number
   readonly end: number
   readonly fileOffset: number
@@ -41,8 +43,8 @@ interface Place {
 }
 
 const NOWHERE: Place = { buffer: -1, offset: undefined }
-/** Mapped files that are remembered: a model has a few. */
-const MAPPINGS_MAX = 1024
+/** Mapped files, and weights copied from them, that are remembered: large models have a thousand weights. */
+const MAPPINGS_MAX = 4096
 /** Buffers of the KV cache are told by the tensors in them: `cache_k_l0`, `cache_v_l0`, … */
 const CACHE = /^cache_/
 
@@ -153,6 +155,7 @@ export class Definitions {
     if (this.mappings.length === MAPPINGS_MAX) this.mappings.shift()
     this.mappings.push({
       file: this.name(view.getUint32(at + 4, true), byte),
+      buffer: view.getUint32(at + 8, true),
       address,
       end: address + readU64(view, at + 20),
       fileOffset: readU64(view, at + 28),
@@ -235,7 +238,12 @@ export class Definitions {
     if (address === 0) return NOWHERE
     const buffer = this.buffers.get(bufferId)
     // What was mapped last is what is there now.
-    const mapping = this.mappings.findLast((candidate) => candidate.address <= address && address < candidate.end)
+    const mapping = this.mappings.findLast(
+      (candidate) =>
+        candidate.address <= address &&
+        address < candidate.end &&
+        (candidate.buffer === 0 || candidate.buffer === bufferId),
+    )
     if (mapping) {
       return { buffer: this.mappedFile(mapping.file), offset: address - mapping.address + mapping.fileOffset }
     }

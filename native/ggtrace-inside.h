@@ -20,6 +20,7 @@ enum {
 
 _Static_assert(END_BYTES >= BLOCK_OVERHEAD - END_BYTES + sizeof(struct ggtrace_end_record) + 4, "the END fits");
 _Static_assert(GGTRACE_KEY_BYTES_MAX + GGTRACE_TEXT_BYTES_MAX + 16 + BLOCK_OVERHEAD <= BLOCK_BYTES_MIN, "a FACT fits");
+_Static_assert(4 + sizeof(struct ggtrace_token) + 12 * GGTRACE_SPANS_MAX + BLOCK_OVERHEAD <= BLOCK_BYTES_MIN, "a TOKEN fits");
 _Static_assert(4 + sizeof(struct ggtrace_tensor) + 4 * GGTRACE_SOURCES_MAX + BLOCK_OVERHEAD <= BLOCK_BYTES_MIN,
                "a TENSOR fits");
 _Static_assert(BLOCK_BYTES_MAX <= UINT32_MAX / 2, "sizes of blocks are added as u32");

@@ -8,6 +8,8 @@
 #define GGTRACE_MAGIC 0x30544747u
 #define GGTRACE_NO_WORKER 0xffffffffu
 #define GGTRACE_NO_CALL 0xffffffffu
+#define GGTRACE_NO_SPLIT 0xffffffffu
+#define GGTRACE_NO_POSITION 0xffffffffu
 
 enum ggtrace_kind { GGTRACE_RUN = 1, GGTRACE_DEFINITIONS = 2, GGTRACE_EVENTS = 3 };
 
@@ -67,7 +69,7 @@ struct ggtrace_graph_record {
     uint64_t start, end;
     uint32_t graph, call;
     int32_t status;
-    uint32_t backend;
+    uint32_t backend, split;
 } GGTRACE_RECORD;
 struct ggtrace_experts_record { uint32_t head; uint64_t time; uint32_t tensor, tokens, k, call; } GGTRACE_RECORD;
 struct ggtrace_free_record { uint32_t head; uint64_t time; uint32_t buffer; } GGTRACE_RECORD;
@@ -85,7 +87,11 @@ struct ggtrace_token {
     uint32_t call, tokens, kind; /* kind: enum ggtrace_token_kind */
     int32_t result;
     uint64_t context;
-    uint32_t first_position, sequence;
+};
+
+/* Tokens of a batch that follow each other, and are of one sequence at successive positions. */
+struct ggtrace_span {
+    uint32_t sequence, position, tokens; /* position: of the first; GGTRACE_NO_POSITION: llama.cpp keeps track of it */
 };
 
 struct ggtrace_copy {
@@ -129,7 +135,7 @@ GGTRACE_SIZE(ggtrace_operator_extra_record, 24);
 GGTRACE_SIZE(ggtrace_operator_long_record, 40);
 GGTRACE_AT(ggtrace_operator_long_record, tensor, 28);
 GGTRACE_SIZE(ggtrace_cursor_record, 16);
-GGTRACE_SIZE(ggtrace_graph_record, 36);
+GGTRACE_SIZE(ggtrace_graph_record, 40);
 GGTRACE_AT(ggtrace_graph_record, status, 28);
 GGTRACE_SIZE(ggtrace_experts_record, 28);
 GGTRACE_SIZE(ggtrace_free_record, 16);
@@ -139,7 +145,8 @@ GGTRACE_SIZE(ggtrace_range_end_record, 12);
 GGTRACE_SIZE(ggtrace_loss_record, 20);
 GGTRACE_SIZE(ggtrace_clocks_record, 28);
 GGTRACE_SIZE(ggtrace_end_record, 28);
-GGTRACE_SIZE(ggtrace_token, 52 - 4);
+GGTRACE_SIZE(ggtrace_token, 44 - 4);
+GGTRACE_SIZE(ggtrace_span, 12);
 GGTRACE_AT(ggtrace_token, context, 36 - 4);
 GGTRACE_SIZE(ggtrace_copy, 44 - 4);
 GGTRACE_AT(ggtrace_copy, source, 28 - 4);

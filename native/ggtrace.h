@@ -45,6 +45,7 @@
 #define GGTRACE_TEXT_BYTES_MAX 3072u        /* longer texts are cut, between characters; fits the smallest block */
 #define GGTRACE_KEY_BYTES_MAX 256u
 #define GGTRACE_NODES_MAX 16000u            /* of a graph, in one record; larger ones are cut */
+#define GGTRACE_SPANS_MAX 256u              /* of a batch */
 #define GGTRACE_SOURCES_MAX 256u            /* of a tensor; ggml's own limit is 10 */
 #define GGTRACE_WRITERS_MAX 4096u           /* at the same time; the threads above get one that drops and counts */
 
@@ -250,11 +251,16 @@ GGTRACE_INLINE void ggtrace_operator_fused(struct ggtrace_writer * writer, uint3
  */
 void ggtrace_call(struct ggtrace_writer * writer, uint64_t time, uint32_t call);
 
-GGTRACE_INLINE void ggtrace_token(struct ggtrace_writer * writer, const struct ggtrace_token * token) {
-    uint8_t * record = ggtrace_begin(writer, 4 + sizeof(*token), token->start);
+/* The spans of the batch, in its order; those above GGTRACE_SPANS_MAX are left out. */
+GGTRACE_INLINE void ggtrace_token(struct ggtrace_writer * writer, const struct ggtrace_token * token,
+                                  const struct ggtrace_span * spans, uint32_t count) {
+    if (count > GGTRACE_SPANS_MAX) count = GGTRACE_SPANS_MAX;
+    const uint32_t spans_bytes = count * (uint32_t) sizeof(*spans), size = 4 + sizeof(*token) + spans_bytes;
+    uint8_t * record = ggtrace_begin(writer, size, token->start);
     if (GGTRACE_UNLIKELY(!record)) return;
     memcpy(record + 4, token, sizeof(*token));
-    ggtrace_commit(writer, record, GGTRACE_TOKEN, 4 + sizeof(*token));
+    if (count) memcpy(record + 4 + sizeof(*token), spans, spans_bytes);
+    ggtrace_commit(writer, record, GGTRACE_TOKEN, size);
 }
 
 GGTRACE_INLINE void ggtrace_copy(struct ggtrace_writer * writer, const struct ggtrace_copy * copy) {
@@ -273,11 +279,14 @@ GGTRACE_INLINE void ggtrace_copy(struct ggtrace_writer * writer, const struct gg
         ggtrace_commit((writer), room_, (type), sizeof(*room_));                                  \
     } while (0)
 
-/* One graph compute: of a split, on one backend. graph is the id of a definition, call that of the token. */
+/*
+ * One graph compute, on one backend. graph is the id of a definition, call that of the token; split counts the graph
+ * computes of one run of a scheduler, or is GGTRACE_NO_SPLIT.
+ */
 GGTRACE_INLINE void ggtrace_graph(struct ggtrace_writer * writer, uint64_t start, uint64_t end, uint32_t graph,
-                                  uint32_t call, int32_t status, uint32_t backend) {
+                                  uint32_t call, int32_t status, uint32_t backend, uint32_t split) {
     GGTRACE_WRITE(writer, start, GGTRACE_GRAPH, ggtrace_graph_record, .start = start, .end = end, .graph = graph,
-                  .call = call, .status = status, .backend = backend);
+                  .call = call, .status = status, .backend = backend, .split = split);
 }
 
 GGTRACE_INLINE void ggtrace_free(struct ggtrace_writer * writer, uint64_t time, uint32_t buffer) {

@@ -54,24 +54,41 @@ static __thread bool in_call __attribute__((tls_model("initial-exec")));
 /* Between llama_set_warmup(true) and (false). */
 static _Atomic bool is_warming_up;
 
+/* Sequences and positions of a batch; llama.h says what a missing list stands for. */
+static uint32_t spans_of(const struct batch_head * batch, struct ggtrace_span spans[GGTRACE_SPANS_MAX]) {
+    uint32_t count = 0;
+    for (int32_t i = 0; i < batch->tokens; i++) {
+        const bool has_sequence = batch->seq_id && batch->seq_id[i] && batch->n_seq_id && batch->n_seq_id[i] > 0;
+        const uint32_t sequence = has_sequence ? (uint32_t) batch->seq_id[i][0] : 0;
+        const uint32_t position = batch->pos ? (uint32_t) batch->pos[i] : GGTRACE_NO_POSITION;
+        struct ggtrace_span * last = count ? &spans[count - 1] : NULL;
+        if (last && last->sequence == sequence && (!batch->pos || last->position + last->tokens == position)) {
+            last->tokens++;
+        } else {
+            if (count == GGTRACE_SPANS_MAX) break;
+            spans[count++] = (struct ggtrace_span){.sequence = sequence, .position = position, .tokens = 1};
+        }
+    }
+    return count;
+}
+
 static void record_token(const struct any_batch * batch, uint64_t start, int result, void * context, uint32_t kind) {
+    const uint64_t end = clock_now();
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     struct batch_head head;
+    struct ggtrace_span spans[GGTRACE_SPANS_MAX];
     __builtin_memcpy(&head, batch, sizeof(head));
-    const bool has_positions = head.tokens > 0 && head.pos;
-    const bool has_sequences = head.tokens > 0 && head.seq_id && head.n_seq_id && head.n_seq_id[0] > 0 && head.seq_id[0];
+    const uint32_t count = spans_of(&head, spans);
     ggtrace_token(writer, &(struct ggtrace_token){
         .start = start,
-        .end = clock_now(),
+        .end = end,
         .call = current_call,
         .tokens = (uint32_t) head.tokens,
         .kind = kind,
         .result = result,
         .context = (uint64_t) (uintptr_t) context,
-        .first_position = has_positions ? (uint32_t) head.pos[0] : UINT32_MAX,
-        .sequence = has_sequences ? (uint32_t) head.seq_id[0][0] : UINT32_MAX,
-    });
+    }, spans, count);
 }
 
 typedef int (*token_function)(void * context, struct any_batch batch);
@@ -113,7 +130,9 @@ HOOK(void, llama_set_warmup, void * context, bool warmup) {
  * A graph may only change between two computations when it is built anew, and then its scheduler has to reset, reserve or
  * allocate again: the registry need not look at its nodes as long as no scheduler did.
  */
-static __thread bool in_scheduler __attribute__((tls_model("initial-exec")));
+enum { NO_SCHEDULER = -1 };
+/* Graphs computed since the scheduler began. */
+static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHEDULER;
 
 typedef int (*schedule_function)(void * scheduler, void * cgraph);
 typedef bool (*allocate_function)(void * scheduler, void * cgraph);
@@ -121,9 +140,9 @@ typedef void (*reset_function)(void * scheduler);
 
 HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
     REAL(schedule_function, ggml_backend_sched_graph_compute_async);
-    in_scheduler = true;
+    splits = 0;
     const int status = real(scheduler, cgraph);
-    in_scheduler = false;
+    splits = NO_SCHEDULER;
     return status;
 }
 
@@ -183,7 +202,7 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     if (level < LEVEL_GRAPH) return real(backend, cgraph);
     const uint32_t name = registry_backend_name(backend);
     const uint32_t hooked_before = operators_seen();
-    struct graph * graph = registry_graph(cgraph, name, in_scheduler);
+    struct graph * graph = registry_graph(cgraph, name, splits != NO_SCHEDULER);
     clock_correct();
     const uint64_t start = clock_now();
     if (graph) atomic_store_explicit(&graph->call, current_call, memory_order_relaxed);
@@ -193,7 +212,8 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     const uint64_t end = clock_now();
     if (graph && level >= LEVEL_OPERATOR) operators_graph_end(end);
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
-    if (writer) ggtrace_graph(writer, start, end, graph ? graph->id : 0, current_call, status, name);
+    const uint32_t split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
+    if (writer) ggtrace_graph(writer, start, end, graph ? graph->id : 0, current_call, status, name, split);
     return status;
 }
 

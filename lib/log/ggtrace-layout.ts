@@ -84,8 +84,8 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.OperatorInner]: 24,
   [RecordType.OperatorFused]: 24,
   [RecordType.Cursor]: 16,
-  [RecordType.Token]: 52,
-  [RecordType.GraphRun]: 36,
+  [RecordType.Token]: 44,
+  [RecordType.GraphRun]: 40,
   [RecordType.Experts]: 28,
   [RecordType.Copy]: 44,
   [RecordType.Free]: 16,
@@ -95,6 +95,9 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Loss]: 20,
   [RecordType.OperatorLong]: 40,
 }
+
+/** Bytes of a TOKEN record's span. */
+export const SPAN_BYTES = 12
 
 /** `usage` of a BUFFER record, by number. */
 export const BUFFER_USAGES = ['any', 'weights', 'compute'] as const

@@ -1,5 +1,13 @@
 import type { BlockWriter, OpenBlock } from './ggtrace-blocks.ts'
-import { COPY_KINDS, NONE, RECORD_BYTES, RECORD_BYTES_MAX, RecordType, TOKEN_KINDS } from './ggtrace-layout.ts'
+import {
+  COPY_KINDS,
+  NONE,
+  RECORD_BYTES,
+  RECORD_BYTES_MAX,
+  RecordType,
+  SPAN_BYTES,
+  TOKEN_KINDS,
+} from './ggtrace-layout.ts'
 
 /** One worker's execution of one node. */
 export interface GgtraceOperator {
@@ -24,8 +32,15 @@ export interface GgtraceToken {
   readonly kind?: (typeof TOKEN_KINDS)[number]
   readonly result?: number
   readonly context?: number
-  readonly position?: number
-  readonly sequence?: number
+  readonly spans?: readonly GgtraceSpan[]
+}
+
+/** Tokens of a batch that follow each other, and are of one sequence at successive positions. */
+export interface GgtraceSpan {
+  readonly sequence: number
+  /** Of the first; -1 where llama.cpp keeps track of it. */
+  readonly position: number
+  readonly tokens: number
 }
 
 /** One graph compute on one backend. */
@@ -37,6 +52,8 @@ export interface GgtraceGraphRun {
   readonly status?: number
   /** Id of the backend's name. */
   readonly backend?: number
+  /** Counts the graph computes of one run of a scheduler; -1 where there is none. */
+  readonly split?: number
 }
 
 /** A router's choice: `ids` holds `k` experts for each token. */
@@ -62,6 +79,7 @@ export interface GgtraceCopy {
 const U32_END = 2 ** 32
 const CURSOR_BYTES = RECORD_BYTES[RecordType.Cursor]!
 const LONG_BYTES = RECORD_BYTES[RecordType.OperatorLong]!
+const TOKEN_BYTES = RECORD_BYTES[RecordType.Token]!
 const EXPERTS_BYTES = RECORD_BYTES[RecordType.Experts]!
 
 /** What one thread writes: made by {@link GgtraceWriter.thread}. */
@@ -104,24 +122,29 @@ export class GgtraceThread {
     this.cursorNs = waitEndNs
   }
 
-  token({ startNs, endNs, call, tokens, kind = 'decode', ...batch }: GgtraceToken): void {
-    const record = this.span(RecordType.Token, startNs, endNs)
+  token({ startNs, endNs, call, tokens, kind = 'decode', spans = [], ...batch }: GgtraceToken): void {
+    const record = this.span(RecordType.Token, startNs, endNs, TOKEN_BYTES + SPAN_BYTES * spans.length)
       .u32(call < 0 ? NONE : call)
       .u32(tokens)
     record
       .u32(TOKEN_KINDS.indexOf(kind))
       .u32((batch.result ?? 0) >>> 0)
       .u64(batch.context ?? 0)
-    record.u32(batch.position ?? 0).u32(batch.sequence ?? 0)
+    for (const { sequence, position, tokens } of spans)
+      record
+        .u32(sequence)
+        .u32(position < 0 ? NONE : position)
+        .u32(tokens)
   }
 
-  graph({ startNs, endNs, graph, call, status = 0, backend = 0 }: GgtraceGraphRun): void {
+  graph({ startNs, endNs, graph, call, status = 0, backend = 0, split = -1 }: GgtraceGraphRun): void {
     const record = this.span(RecordType.GraphRun, startNs, endNs)
     record
       .u32(graph)
       .u32(call < 0 ? NONE : call)
       .u32(status >>> 0)
       .u32(backend)
+      .u32(split < 0 ? NONE : split)
   }
 
   /** Writes a choice, in several records where one does not hold it. */
@@ -194,8 +217,8 @@ export class GgtraceThread {
     this.writtenCall = this.call
   }
 
-  private span(type: number, startNs: number, endNs: number): OpenBlock {
-    return this.time(this.instant(type, startNs), endNs)
+  private span(type: number, startNs: number, endNs: number, bytes?: number): OpenBlock {
+    return this.time(this.instant(type, startNs, bytes), endNs)
   }
 
   private instant(type: number, atNs: number, bytes = RECORD_BYTES[type]!): OpenBlock {

@@ -153,6 +153,8 @@ export interface GraphEvent {
   readonly call: number
   /** ggml_status: 0 is success. */
   readonly status?: number | undefined
+  /** Counts the graph computes of one run of the scheduler; -1 where there is none. */
+  readonly split?: number | undefined
   readonly inferred: number
 }
 
@@ -180,12 +182,18 @@ export interface Batch {
   readonly isEncode: boolean
   /** As llama.cpp returns it: 0 is success. */
   readonly result: number
-  /** Position of the first token in its sequence. */
-  readonly position: number
-  /** Sequence id of the first token. */
-  readonly sequence: number
+  /** Which sequences' tokens are in it, in its order; those of a very mixed batch may not all be told. */
+  readonly spans: readonly SequenceSpan[]
   /** Address of the llama_context. */
   readonly context: number
+}
+
+/** Tokens of a batch that follow each other, and are of one sequence at successive positions. */
+export interface SequenceSpan {
+  readonly sequence: number
+  /** Of the first token; -1 where llama.cpp keeps track of it. */
+  readonly position: number
+  readonly tokens: number
 }
 
 /** A choice of a router: `k` experts for each of `tokens` tokens. More of the same batch may follow at the same time. */

@@ -1,10 +1,13 @@
-import { type Batch, type GraphEvent, Inferred, type TokenEvent } from '../model/events.ts'
+import { type Batch, type GraphEvent, Inferred, type SequenceSpan, type TokenEvent } from '../model/events.ts'
 import type { ExtraArg } from '../write/args.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, rowName, type TrackTree } from './tracks.ts'
 
 /** A pause between calls from which on the run counts as idle, in ns. */
 const IDLE_NS_MIN = 100e6
+
+/** Sequences of a batch that are listed. */
+const SPANS_SHOWN = 16
 
 interface PhaseSpan {
   readonly phase: string
@@ -46,7 +49,7 @@ export class Calls {
     const { startNs, endNs, phase, call, tokens } = event
     const { make } = this
     const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
-    const name = phase === 'decode' ? `decode ${++this.decodes}` : `${phase}${count}`
+    const name = phase === 'decode' ? `decode ${++this.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
     const extra = [make.word('phase', phase)]
     if (call >= 0) extra.push(make.int('token', call))
     if (tokens >= 0) {
@@ -71,15 +74,20 @@ export class Calls {
     const extra = [make.int('operators', event.nodes)]
     if (backend) extra.push(make.arg('backend', { name: event.backend }))
     if (event.call >= 0) extra.push(make.int('token', event.call))
+    if (event.split !== undefined && event.split >= 0) extra.push(make.int('split', event.split))
     if (event.status) extra.push(make.int('status', event.status))
     extra.push(...make.inferred(event.inferred))
     const name = make.names.id(backend ? `${backend} graph` : 'graph')
     this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
   }
 
-  private batchArgs({ isEncode, result, position, sequence, context }: Batch): ExtraArg[] {
+  private batchArgs({ isEncode, result, spans, context }: Batch): ExtraArg[] {
     const { make } = this
-    const extra = [make.int('position', position), make.int('sequence', sequence)]
+    const extra: ExtraArg[] = []
+    const first = spans[0]
+    if (first && first.position >= 0) extra.push(make.int('position', first.position))
+    if (first) extra.push(make.int('sequence', first.sequence))
+    if (spans.length > 1) extra.push(make.word('sequences', describeSpans(spans)))
     if (isEncode) extra.push(make.word('function', 'llama_encode'))
     if (result !== 0) extra.push(make.int('result', result))
     if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
@@ -118,4 +126,13 @@ export class Calls {
   private shown(extra: ExtraArg[]): ExtraArg[] | undefined {
     return this.detail === 'names' || extra.length === 0 ? undefined : extra
   }
+}
+
+/** As `0@17 1@5-8`: sequence 0 at position 17, sequence 1 at 5 to 8. */
+function describeSpans(spans: readonly SequenceSpan[]): string {
+  const texts = spans.slice(0, SPANS_SHOWN).map(({ sequence, position, tokens }) => {
+    if (position < 0) return `${sequence} (${tokens} tokens)`
+    return `${sequence}@${position}${tokens > 1 ? `-${position + tokens - 1}` : ''}`
+  })
+  return texts.join(' ') + (spans.length > SPANS_SHOWN ? ' …' : '')
 }

@@ -106,9 +106,10 @@ static void host(void) {
     for (uint32_t call = 0; call < CALLS; call++) {
         const uint64_t start = call_start(call), end = call_start(call + 1) - 1000;
         ggtrace_counter(writer, start, RSS, 1e6 + 0.5 * call);
-        ggtrace_graph(writer, start + 500, end - 500, 1, call, 0, CPU);
+        ggtrace_graph(writer, start + 500, end - 500, 1, call, 0, CPU, 0);
+        const struct ggtrace_span span = {.sequence = 0, .position = call ? call + 1 : 0, .tokens = call ? 1 : 2};
         ggtrace_token(writer, &(struct ggtrace_token){.start = start, .end = end, .call = call, .tokens = call ? 1 : 2,
-            .kind = GGTRACE_DECODE, .context = 0xc0ffee, .first_position = call ? call + 1 : 0});
+            .kind = GGTRACE_DECODE, .context = 0xc0ffee}, &span, 1);
     }
     ggtrace_loss(writer, call_start(CALLS), 3, WHY);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);

@@ -242,7 +242,8 @@ class Drawing {
     if (call >= 0) args['token'] = `${call}`
     if (tokens >= 0) args['n_tokens'] = `${tokens}`
     if (tokens >= 0 && endNs > startNs) args['tok_per_s'] = `${(tokens * 1e9) / (endNs - startNs)}`
-    if (event.batch) Object.assign(args, { position: `${event.batch.position}`, sequence: `${event.batch.sequence}` })
+    const span = event.batch?.spans[0]
+    if (span) Object.assign(args, { position: `${span.position}`, sequence: `${span.sequence}` })
     if (this.detail === 'full' && tid >= 0) args['tid'] = `${tid}`
     const name =
       phase === 'decode'

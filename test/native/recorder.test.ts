@@ -123,6 +123,19 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect(compared).toBe(file.length)
   })
 
+  test('sequences and positions are those of the batches', async () => {
+    const { path } = await model('tinyDense')
+    const { log } = await record(path, ['--prompt', '4', '--decode', '2', '--parallel', '3'])
+    const { of } = await read(log)
+    const each = (position: number, tokens: number) => [0, 1, 2].map((sequence) => ({ sequence, position, tokens }))
+    expect(of('token').map(({ phase, tokens, batch }) => [phase, tokens, batch?.spans])).toEqual([
+      ['prefill', 12, each(0, 4)],
+      ['decode', 3, each(4, 1)],
+      ['decode', 3, each(5, 1)],
+    ])
+    expect(of('graph').map(({ split }) => split)).toEqual([0, 0, 0])
+  })
+
   test('expert ids are those that the program reads from the router', async () => {
     const { path } = await model('tinyMoe')
     const args = ['--threads', '2', '--prompt', '9', '--decode', '4']

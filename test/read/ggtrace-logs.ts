@@ -86,7 +86,7 @@ function runCalls(writer: GgtraceWriter, calls: readonly number[], workers: numb
       endNs: now + 200,
       call,
       tokens,
-      position: call === 0 ? 0 : calls[0]! + call - 1,
+      spans: [{ sequence: 0, position: call === 0 ? 0 : calls[0]! + call - 1, tokens }],
     })
     now += 1000
   })
@@ -137,8 +137,18 @@ export function everyRecord(): Uint8Array {
   zero.experts({ atNs: 4800, tensor: top, call: 0, k: 2, ids: [5, 1, 5, 7, 0, 5] })
   zero.operator({ tensor: up, startNs: 4900, endNs: 5900, waitEndNs: 6000 })
   one.operator({ tensor: up, startNs: 4900, endNs: 5_000_000_000, innerWaitNs: 40 })
-  host.graph({ startNs: 2900, endNs: 5_000_000_100, graph, call: 0, status: -1 })
-  host.token({ startNs: 2800, endNs: 5_000_000_200, call: 0, tokens: 3, context: 0x7fff_1234_5678, sequence: 1 })
+  host.graph({ startNs: 2900, endNs: 5_000_000_100, graph, call: 0, status: -1, split: 2 })
+  host.token({
+    startNs: 2800,
+    endNs: 5_000_000_200,
+    call: 0,
+    tokens: 3,
+    context: 0x7fff_1234_5678,
+    spans: [
+      { sequence: 1, position: 0, tokens: 2 },
+      { sequence: 4, position: 17, tokens: 1 },
+    ],
+  })
   one.call = 1
   one.operator({ tensor: norm, startNs: 5_000_001_000, endNs: 5_000_001_100 })
   host.token({
@@ -148,7 +158,7 @@ export function everyRecord(): Uint8Array {
     tokens: 1,
     kind: 'encode',
     result: -2,
-    position: 3,
+    spans: [{ sequence: 0, position: 3, tokens: 1 }],
   })
   host.begin(5_000_002_000, writer.name('sampling'))
   host.end(5_000_003_000)

@@ -23,6 +23,13 @@ test('any sequence of records is read as it was written', async () => {
       at: time,
       value: fc.double({ noNaN: true, noDefaultInfinity: true }),
     }),
+    fc.record({
+      kind: fc.constant('token' as const),
+      span,
+      spans: fc.array(fc.record({ sequence: fc.nat(), position: fc.integer({ min: -1 }), tokens: fc.nat() }), {
+        maxLength: 40,
+      }),
+    }),
     fc.record({ kind: fc.constant('experts' as const), at: time, ids: fc.array(fc.integer(), { maxLength: 40 }) }),
   )
   const blockBytes = fc.integer({ min: 8, max: 200 }).map((n) => 8 * n)
@@ -46,6 +53,10 @@ test('any sequence of records is read as it was written', async () => {
           thread.graph({ ...entry.span, graph: 0, call: entry.call })
           return { kind: 'graph', ...entry.span, call: entry.call }
         }
+        if (entry.kind === 'token') {
+          thread.token({ ...entry.span, call: 0, tokens: 1, spans: entry.spans })
+          return { kind: 'token', ...entry.span, batch: { isEncode: false, result: 0, context: 0, spans: entry.spans } }
+        }
         if (entry.kind === 'counter') {
           thread.counter(entry.at, name, entry.value)
           return { kind: 'counter', atNs: entry.at, value: entry.value }
@@ -56,7 +67,7 @@ test('any sequence of records is read as it was written', async () => {
       writer.end(2 ** 46)
       const { events, issues } = await read(writer.take())
       expect(issues).toEqual([])
-      const found = events.filter(({ kind }) => ['operator', 'graph', 'counter', 'experts'].includes(kind))
+      const found = events.filter(({ kind }) => ['operator', 'graph', 'token', 'counter', 'experts'].includes(kind))
       expect(found).toMatchObject(expected)
     }),
     { numRuns: 300 },

@@ -128,10 +128,20 @@ describe('a log with every type of record', () => {
     ])
     expect(of('token')).toMatchObject([
       { call: -1, phase: 'warm-up', tokens: 2, inferred: 0 },
-      { call: 0, phase: 'prefill', tokens: 3, batch: { isEncode: false, context: 0x7fff_1234_5678, sequence: 1 } },
-      { call: 1, phase: 'prefill', tokens: 1, batch: { isEncode: true, result: -2, position: 3 } },
+      { call: 0, phase: 'prefill', tokens: 3, batch: { isEncode: false, context: 0x7fff_1234_5678 } },
+      { call: 1, phase: 'prefill', tokens: 1, batch: { isEncode: true, result: -2 } },
     ])
-    expect(of('graph')).toMatchObject([{ nodes: 5, call: 0, status: -1, startNs: 2900, endNs: 5_000_000_100 }])
+    expect(of('token').map(({ batch }) => batch?.spans.map(Object.values))).toEqual([
+      [],
+      [
+        [1, 0, 2],
+        [4, 17, 1],
+      ],
+      [[0, 3, 1]],
+    ])
+    expect(of('graph')).toMatchObject([
+      { nodes: 5, call: 0, status: -1, split: 2, startNs: 2900, endNs: 5_000_000_100 },
+    ])
     expect(of('experts')).toMatchObject([{ tensor: 8, call: 0, atNs: 4800, tokens: 3, k: 2 }])
     expect([...of('experts')[0]!.ids]).toEqual([5, 1, 5, 7, 0, 5])
     const copied = of('copy').map(({ what, from, to, bytes }) => `${what} ${text(from)}>${text(to)} ${bytes}`)
@@ -196,12 +206,12 @@ describe('the trace of it', () => {
   })
 
   test('has the calls and graphs', () => {
-    expect(slices('Tokens', 'position', 'sequence', 'result', 'function')).toEqual([
-      ['warm-up (2 tokens)', 1000, 900, 0, 0, null, null],
-      ['prefill (3 tokens)', 2800, 4_999_997_400, 0, 1, null, null],
-      ['prefill (1 tokens)', 5_000_001_000, 500, 3, 0, -2, 'llama_encode'],
+    expect(slices('Tokens', 'position', 'sequence', 'sequences', 'result', 'function')).toEqual([
+      ['warm-up (2 tokens)', 1000, 900, null, null, null, null, null],
+      ['prefill (3 tokens)', 2800, 4_999_997_400, 0, 1, '1@0-1 4@17', null, null],
+      ['prefill (1 tokens)', 5_000_001_000, 500, 3, 0, null, -2, 'llama_encode'],
     ])
-    expect(slices('Graphs', 'operators', 'status')).toEqual([['CPU graph', 2900, 4_999_997_200, 5, -1]])
+    expect(slices('Graphs', 'operators', 'split', 'status')).toEqual([['CPU graph', 2900, 4_999_997_200, 5, 2, -1]])
   })
 
   test('has the operators, fused ones by what they result in', () => {
@@ -315,6 +325,30 @@ describe('large logs', () => {
       ['m.gguf', 7000],
       ['GPU1, 4096 bytes at 0x1000', 0x100],
     ])
+  })
+
+  test('sequences that are decoded in parallel are no prefill', async () => {
+    const writer = begun()
+    const host = writer.thread(1)
+    const spans = [3, 1, 20].map((sequence) => ({ sequence, position: sequence === 1 ? -1 : 9, tokens: 1 }))
+    host.token({ startNs: 1, endNs: 2, call: 0, tokens: 3, spans })
+    host.token({ startNs: 3, endNs: 4, call: 1, tokens: 2 })
+    writer.end(100)
+    const log = writer.take()
+    const { of, issues } = await read(log)
+    expect(issues).toEqual([])
+    expect(of('token').map(({ phase, batch }) => [phase, batch?.spans])).toEqual([
+      ['decode', spans],
+      ['prefill', []],
+    ])
+    const trace = await openTrace(await converted(log))
+    expect(
+      trace.query("SELECT name, EXTRACT_ARG(arg_set_id, 'debug.sequences') FROM slice WHERE category = 'token'").rows,
+    ).toEqual([
+      ['decode 1 (3 tokens)', '3@9 1 (1 tokens) 20@9'],
+      ['prefill (2 tokens)', null],
+    ])
+    trace.close()
   })
 
   test('a graph of more nodes than a record holds', async () => {

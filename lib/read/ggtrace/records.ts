@@ -1,5 +1,13 @@
-import { COPY_KINDS, Header, NONE, RecordType, TOKEN_KINDS } from '../../log/ggtrace-layout.ts'
-import { Inferred, type Phase, type TraceEvent } from '../../model/events.ts'
+import {
+  COPY_KINDS,
+  Header,
+  NONE,
+  RECORD_BYTES,
+  RecordType,
+  SPAN_BYTES,
+  TOKEN_KINDS,
+} from '../../log/ggtrace-layout.ts'
+import { Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
@@ -50,7 +58,7 @@ export class EventRecords {
     this.tid = view.getUint32(at + Header.tid, true)
     const worker = view.getUint32(at + Header.worker, true)
     this.worker = worker < WORKERS_MAX ? worker : -1
-    this.call = readCall(view, at + Header.call)
+    this.call = readNumber(view, at + Header.call)
     this.hasStrayOperators = false
     this.count += forEachRecord(block, this.report, this.readRecord)
     this.clock.lastNs = Math.max(this.clock.lastNs, this.cursorNs)
@@ -69,7 +77,7 @@ export class EventRecords {
       case RecordType.Cursor:
         return this.readCursor(at)
       case RecordType.Token:
-        return this.readToken(at)
+        return this.readToken(at, end)
       case RecordType.GraphRun:
         return this.readGraph(at)
       case RecordType.Experts:
@@ -147,19 +155,22 @@ export class EventRecords {
   private readCursor(at: number): void {
     const atNs = this.readTime(at, at + 4)
     if (atNs !== undefined) this.cursorNs = atNs
-    this.call = readCall(this.view, at + 12)
+    this.call = readNumber(this.view, at + 12)
   }
 
-  private readToken(at: number): void {
+  private readToken(at: number, end: number): void {
     const span = this.readSpan(at)
     if (!span) return
     const { view } = this
     const kind = TOKEN_KINDS[view.getUint32(at + 28, true)] ?? 'decode'
     const tokens = view.getUint32(at + 24, true)
-    const phase: Phase = kind === 'warm-up' ? kind : kind === 'decode' && tokens === 1 ? 'decode' : 'prefill'
+    const spans = this.readSpans(at + RECORD_BYTES[RecordType.Token]!, end)
+    // A batch that holds one token of each of several sequences decodes them in parallel.
+    const most = spans.length > 0 ? Math.max(...spans.map((span) => span.tokens)) : tokens
+    const phase: Phase = kind === 'warm-up' ? kind : kind === 'decode' && most === 1 ? 'decode' : 'prefill'
     this.emit({
       kind: 'token',
-      call: readCall(view, at + 20),
+      call: readNumber(view, at + 20),
       phase,
       tokens,
       ...span,
@@ -168,11 +179,20 @@ export class EventRecords {
       batch: {
         isEncode: kind === 'encode',
         result: view.getInt32(at + 32, true),
-        position: view.getUint32(at + 44, true),
-        sequence: view.getUint32(at + 48, true),
+        spans,
         context: readAddress(view, at + 36),
       },
     })
+  }
+
+  private readSpans(from: number, end: number): SequenceSpan[] {
+    const { view } = this
+    const spans: SequenceSpan[] = []
+    for (let at = from; at + SPAN_BYTES <= end; at += SPAN_BYTES) {
+      const [sequence, tokens] = [view.getUint32(at, true), view.getUint32(at + 8, true)]
+      spans.push({ sequence, position: readNumber(view, at + 4), tokens })
+    }
+    return spans
   }
 
   private readGraph(at: number): void {
@@ -189,8 +209,9 @@ export class EventRecords {
       ...span,
       backend: definitions.name(view.getUint32(at + 32, true), at + this.shift) || (graph?.backend ?? 0),
       nodes: graph?.nodes ?? 0,
-      call: readCall(view, at + 24),
+      call: readNumber(view, at + 24),
       status: view.getInt32(at + 28, true),
+      split: readNumber(view, at + 36),
       inferred: 0,
     })
   }
@@ -209,7 +230,7 @@ export class EventRecords {
     const ids = new Int32Array(tokens * k)
     for (let i = 0; i < ids.length; i++) ids[i] = view.getInt32(at + 28 + 4 * i, true)
     const tensor = this.definitions.tensor(view.getUint32(at + 12, true), at + this.shift)
-    this.emit({ kind: 'experts', tensor, call: readCall(view, at + 24), atNs, tokens, k, ids })
+    this.emit({ kind: 'experts', tensor, call: readNumber(view, at + 24), atNs, tokens, k, ids })
   }
 
   private readCopy(at: number): void {
@@ -281,7 +302,8 @@ export class EventRecords {
   }
 }
 
-function readCall(view: View, at: number): number {
-  const call = view.getUint32(at, true)
-  return call === NONE ? -1 : call
+/** A u32, -1 where it stands for none. */
+function readNumber(view: View, at: number): number {
+  const number = view.getUint32(at, true)
+  return number === NONE ? -1 : number
 }

@@ -166,7 +166,9 @@ static bool create_file(struct ggtrace * log, const char * path, bool replace) {
     if (log->file < 0 || fstat(log->file, &file) != 0) return false;
     log->device = file.st_dev;
     log->inode = file.st_ino;
-    return true;
+    /* Now, so that who is killed before the first block leaves a log, too. */
+    const struct ggtrace_block first = {.magic = GGTRACE_MAGIC};
+    return pwrite(log->file, &first, sizeof(first), 0) == sizeof(first);
 }
 
 static void * zeroed(size_t bytes) {

@@ -40,7 +40,7 @@ bool ggtrace_is_ours(const struct ggtrace * log) {
  */
 static bool write_zeros(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     static uint8_t zeros[64 * 1024];
-    for (uint32_t at = 0; at < bytes;) {
+    for (uint32_t at = offset == 0 ? sizeof(ggtrace_word) : 0; at < bytes;) { /* not over the magic number */
         const size_t left = bytes - at, count = left < sizeof(zeros) ? left : sizeof(zeros);
         const ssize_t written = pwrite(log->file, zeros, count, (off_t) (offset + at));
         if (written <= 0) return false;

@@ -236,6 +236,15 @@ HOOK(void, ggml_barrier, void * threadpool) {
     if (records) operators_barrier(enter, operators_alone() ? enter : clock_now());
 }
 
+typedef void * (*allocation_function)(void * buffer_type, size_t size);
+
+HOOK(void *, ggml_backend_buft_alloc_buffer, void * buffer_type, size_t size) {
+    REAL(allocation_function, ggml_backend_buft_alloc_buffer);
+    void * buffer = real(buffer_type, size);
+    if (buffer && recorder_may_record()) registry_note_allocation(buffer, ggtrace_now());
+    return buffer;
+}
+
 typedef void (*buffer_function)(void * buffer);
 
 HOOK(void, ggml_backend_buffer_free, void * buffer) {

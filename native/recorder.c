@@ -146,7 +146,9 @@ static struct ggtrace * open_log(const char * path) {
 /* Learns how the running ggml lays out its tensors; less is recorded where that cannot be told. */
 static int learn(int level, const void * caller, const char ** library) {
     void * handle = library_of(caller, library);
+    Dl_info ggml;
     ggml_api_load(&api, handle);
+    if (api.op_name && dladdr(*(void **) &api.op_name, &ggml)) *library = ggml.dli_fname;
     if (level < LEVEL_GRAPH) return level;
     const char * problem = tensor_layout_find(&layout, &api, handle);
     registry_init(recording, &api, &layout);

@@ -51,6 +51,28 @@ static void define_mapping(const struct mapped * mapping) {
     });
 }
 
+enum { ALLOCATIONS_MAX = 1 << 16 };
+
+/* When buffers were allocated; most are not met before they are first used. */
+static struct table allocations;
+static uint64_t * allocation_times;
+static uint32_t allocation_count;
+
+void registry_note_allocation(const void * buffer, uint64_t time) {
+    pthread_mutex_lock(&registry.lock);
+    struct entry * entry = table_at(&allocations, mix(8, (uint64_t) (uintptr_t) buffer));
+    if (!allocation_times) allocation_times = reserve(ALLOCATIONS_MAX * sizeof(*allocation_times));
+    if (entry && entry->id == 0 && allocation_count + 1 < ALLOCATIONS_MAX) entry->id = ++allocation_count;
+    if (entry && entry->id && allocation_times) allocation_times[entry->id] = time;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+/* When a buffer was allocated; 0 where that was not seen. */
+static uint64_t allocation_time(const void * buffer) {
+    const struct entry * entry = table_at(&allocations, mix(8, (uint64_t) (uintptr_t) buffer));
+    return entry && entry->id && allocation_times ? allocation_times[entry->id] : 0;
+}
+
 static uint32_t buffer_id(void * buffer) {
     const struct ggml_api * api = registry.api;
     if (!buffer || !api->buffer_get_base || !api->buffer_get_size) return 0;
@@ -68,6 +90,7 @@ static uint32_t buffer_id(void * buffer) {
         .usage = usage,
         .base = (uint64_t) (uintptr_t) api->buffer_get_base(buffer),
         .size = api->buffer_get_size(buffer),
+        .time = allocation_time(buffer),
     });
     if (usage == 1) mapped_look(define_mapping);
     return id;

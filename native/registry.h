@@ -72,6 +72,9 @@ uint32_t registry_backend_name(void * backend);
 /* This ggml's tensors cannot be understood: tensors and graphs are not looked at any more. */
 void registry_give_up(void);
 
+/* A buffer was just allocated. Works before registry_init, too. */
+void registry_note_allocation(const void * buffer, uint64_t time);
+
 /* The id of a buffer that is about to be freed, and forgets it; 0 if it was never met. */
 uint32_t registry_buffer_forget(void * buffer);
 

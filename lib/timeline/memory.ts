@@ -24,8 +24,8 @@ export class Memory {
   private readonly counters = new Map<number, number>()
   private readonly ofUsage = new Map<BufferUsage, number>()
   private touched = 0
-  /** Bytes allocated, by name of the buffers. */
-  private readonly live = new Map<number, { readonly track: number; bytes: number }>()
+  /** By name of the buffers: kept to the end, as logs tell of an allocation only when the buffer is first used. */
+  private readonly allocations = new Map<number, AllocationEvent[]>()
 
   constructor(
     private readonly tree: TrackTree,
@@ -57,23 +57,31 @@ export class Memory {
     if ((inferred & Inferred.End) === 0) this.tree.writer.counter(this.touched, endNs, 0)
   }
 
-  /** Counts the bytes of all buffers of one name. */
-  allocate({ buffer, atNs, bytes }: AllocationEvent): void {
-    let live = this.live.get(buffer)
-    if (!live) {
-      live = { track: this.addLive(buffer), bytes: 0 }
-      this.live.set(buffer, live)
-    }
-    live.bytes += bytes
-    this.tree.writer.counter(live.track, atNs, live.bytes)
+  allocate(event: AllocationEvent): void {
+    const known = this.allocations.get(event.buffer)
+    if (known) known.push(event)
+    else this.allocations.set(event.buffer, [event])
   }
 
-  private addLive(buffer: number): number {
+  /** Counts the bytes of all buffers of one name. */
+  finish(): void {
+    let rank = (USAGES.length + 1) * 256
+    for (const [buffer, events] of this.allocations) {
+      const track = this.addLive(buffer, rank++)
+      let live = 0
+      for (const { atNs, bytes } of events.sort((a, b) => a.atNs - b.atNs)) {
+        live += bytes
+        this.tree.writer.counter(track, atNs, live)
+      }
+    }
+  }
+
+  private addLive(buffer: number, rank: number): number {
     const name = this.names.text(buffer) || 'unnamed buffers'
     return this.group.add({
       name: `${name}: allocated`,
       description: `Bytes of the backend buffers called ${name}, from when they were allocated until they were freed.`,
-      rank: (USAGES.length + 1) * 256 + this.live.size,
+      rank,
       kind: 'counter',
       unit: 'bytes',
     })

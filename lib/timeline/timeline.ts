@@ -56,6 +56,7 @@ export class Timeline {
     if (!this.rows) return
     this.rows.calls.finish()
     this.rows.experts.finish()
+    this.rows.memory.finish()
     this.rows.ranges.finish()
     this.rows.cpus.finish(this.lastNs)
   }

@@ -123,6 +123,18 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect(compared).toBe(file.length)
   })
 
+  test('buffers are there from when they were allocated, before the first call', async () => {
+    const { path } = await model('tinyDense')
+    const { log } = await record(path, ['--prompt', '4', '--decode', '1'])
+    const { of, text } = await read(log)
+    const first = Math.min(...of('token').map(({ startNs }) => startNs))
+    const made = of('allocation').filter(({ bytes }) => bytes > 0)
+    expect(made.filter(({ atNs }) => atNs >= first)).toEqual([])
+    expect(new Set(made.map(({ buffer }) => text(buffer)))).toEqual(new Set(['CPU_Mapped', 'CPU_REPACK', 'CPU']))
+    const left = of('allocation').reduce((sum, { bytes }) => sum + bytes, 0)
+    expect([of('allocation').length, left]).toEqual([2 * made.length, 0])
+  })
+
   test('sequences and positions are those of the batches', async () => {
     const { path } = await model('tinyDense')
     const { log } = await record(path, ['--prompt', '4', '--decode', '2', '--parallel', '3'])

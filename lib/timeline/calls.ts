@@ -1,5 +1,6 @@
 import { type Batch, type GraphEvent, Inferred, type SequenceSpan, type TokenEvent } from '../model/events.ts'
 import type { ExtraArg } from '../write/args.ts'
+import { CallOrder } from './call-order.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, rowName, type TrackTree } from './tracks.ts'
 
@@ -23,6 +24,8 @@ export class Calls {
   private readonly phases: Lanes
   private readonly tokens: Lanes
   private readonly graphs: Lanes
+  private readonly order = new CallOrder((event) => this.place(event))
+  private readonly hidden = new Set<TokenEvent>()
   private span: PhaseSpan | undefined
   private decodes = 0
 
@@ -33,8 +36,10 @@ export class Calls {
     private readonly detail: Detail,
   ) {
     const row = (name: string, rank: number, description: string) =>
-      new Lanes(tree.writer, (n) =>
-        tree.add(root, { name: rowName(name, n), description, rank: rank * 16 + Math.min(n, 15) }),
+      new Lanes(
+        tree.writer,
+        (n) => tree.add(root, { name: rowName(name, n), description, rank: rank * 16 + Math.min(n, 15) }),
+        true,
       )
     this.phases = row(
       'Phase',
@@ -45,7 +50,17 @@ export class Calls {
     this.graphs = row('Graphs', 2, 'One slice per graph compute of a backend (a split of the scheduler).')
   }
 
-  token(event: TokenEvent): void {
+  /** Calls may come out of order. Those outside of what is `drawn` are only counted. */
+  token(event: TokenEvent, isDrawn: boolean): void {
+    if (!isDrawn) this.hidden.add(event)
+    this.order.add(event)
+  }
+
+  private place(event: TokenEvent): void {
+    if (this.hidden.delete(event)) {
+      if (event.phase === 'decode') this.decodes++
+      return
+    }
     const { startNs, endNs, phase, call, tokens } = event
     const { make } = this
     const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
@@ -61,11 +76,6 @@ export class Calls {
     extra.push(...make.inferred(event.inferred))
     this.tokens.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
     this.addToSpan(event)
-  }
-
-  /** Counts a call that is not drawn. */
-  skip({ phase }: TokenEvent): void {
-    if (phase === 'decode') this.decodes++
   }
 
   graph(event: GraphEvent): void {
@@ -95,6 +105,11 @@ export class Calls {
   }
 
   finish(): void {
+    this.order.finish()
+    this.endSpan()
+  }
+
+  private endSpan(): void {
     const { span, make } = this
     if (!span) return
     const extra = [make.int('calls', span.calls), make.int('n_tokens', span.tokens), ...make.inferred(span.inferred)]
@@ -114,7 +129,7 @@ export class Calls {
       before.tokens += Math.max(tokens, 0)
       return
     }
-    this.finish()
+    this.endSpan()
     if (before && pauseNs >= IDLE_NS_MIN) {
       const extra = this.make.inferred(before.inferred & Inferred.NoEnd) // idle may begin too early
       const name = this.make.names.id('idle')

@@ -16,9 +16,9 @@ export class Copies {
     private readonly detail: Detail,
   ) {
     const description = 'Transfers of tensor data: set = into a backend buffer, get = out of it, copy = between two.'
-    this.lanes = new Lanes(tree.writer, (row) =>
-      tree.add(root, { name: rowName('Copies', row), description, rank: RANK + Math.min(row, 7) }),
-    )
+    const add = (row: number) =>
+      tree.add(root, { name: rowName('Copies', row), description, rank: RANK + Math.min(row, 7) })
+    this.lanes = new Lanes(tree.writer, add, true)
   }
 
   place({ what, startNs, endNs, bytes, from, to, tensor, tid }: CopyEvent): void {

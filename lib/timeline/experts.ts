@@ -114,9 +114,9 @@ export class Experts {
   private addLayer(layer: number): Lanes {
     const name = layer < 0 ? 'no layer' : `layer ${layer}`
     const description = `Experts chosen in ${name === 'no layer' ? 'an unknown layer' : name}.`
-    return new Lanes(this.tree.writer, (row) =>
-      this.group.add({ name: rowName(name, row), description, rank: (layer + 1) * 16 + Math.min(row, 15) }),
-    )
+    const add = (row: number) =>
+      this.group.add({ name: rowName(name, row), description, rank: (layer + 1) * 16 + Math.min(row, 15) })
+    return new Lanes(this.tree.writer, add, true)
   }
 }
 

@@ -63,7 +63,7 @@ export class Timeline {
 
   private place(event: TraceEvent): void {
     if (this.options.tokens && isOutside(event, this.options.tokens)) {
-      if (event.kind === 'token') this.rows.calls.skip(event)
+      if (event.kind === 'token') this.rows.calls.token(event, false)
       return
     }
     switch (event.kind) {
@@ -76,7 +76,7 @@ export class Timeline {
         this.tensors[event.id] = event
         return
       case 'token':
-        return this.rows.calls.token(event)
+        return this.rows.calls.token(event, true)
       case 'graph':
         return this.rows.calls.graph(event)
       case 'counter':

@@ -1,4 +1,5 @@
 import type { Label, Track, Writer } from '../write/writer.ts'
+import { Gaps } from './gaps.ts'
 
 /** What a track needs beside its place in the tree. */
 export type TrackSpec = Pick<Track, 'name' | 'description' | 'rank'> & Partial<Pick<Track, 'kind' | 'unit' | 'axis'>>
@@ -37,11 +38,13 @@ export class LazyGroup {
 interface Lane {
   readonly track: number
   endNs: number
+  readonly gaps: Gaps | undefined
 }
 
 /**
- * A row for slices that come in order and follow one another. Should one overlap what is there (two contexts at work,
- * records out of order), it goes to a further row of the same kind: no slice is lost, cut, or nested in another.
+ * A row for slices that follow one another. Should one overlap what is there (two contexts at work), it goes to a further
+ * row of the same kind: no slice is lost, cut, or nested in another. Slices come in order, or, where the row is said to be
+ * `late`, also after others that follow them.
  */
 export class Lanes {
   private readonly lanes: Lane[] = []
@@ -50,22 +53,32 @@ export class Lanes {
   constructor(
     private readonly writer: Writer,
     private readonly add: (row: number) => number,
+    private readonly late = false,
   ) {}
 
   /** Writes a slice, and another that follows it at once where `then` is given and not empty. */
   place(startNs: number, endNs: number, label: Label, thenEndNs = endNs, then?: Label): void {
-    const lane = this.free(startNs)
+    const lane = this.free(startNs, Math.max(endNs, thenEndNs))
     this.writer.begin(lane.track, startNs, label)
     this.writer.end(lane.track, endNs)
-    lane.endNs = Math.max(endNs, thenEndNs)
     if (!then || thenEndNs <= endNs) return
     this.writer.begin(lane.track, endNs, then)
     this.writer.end(lane.track, thenEndNs)
   }
 
-  private free(startNs: number): Lane {
-    for (const lane of this.lanes) if (lane.endNs <= startNs) return lane
-    const lane = { track: this.add(this.lanes.length), endNs: startNs }
+  /** The first row where there is room, which it takes. */
+  private free(startNs: number, endNs: number): Lane {
+    for (const lane of this.lanes) {
+      if (lane.endNs > startNs) {
+        if (lane.gaps?.take(startNs, endNs)) return lane
+        continue
+      }
+      if (lane.endNs < startNs) lane.gaps?.add(lane.endNs, startNs)
+      lane.endNs = endNs
+      return lane
+    }
+    const lane = { track: this.add(this.lanes.length), endNs, gaps: this.late ? new Gaps() : undefined }
+    lane.gaps?.add(-Infinity, startNs)
     this.lanes.push(lane)
     return lane
   }

@@ -1,0 +1,41 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { convert, openTrace } from '../../lib/index.ts'
+import { begun, joined } from './ggtrace-logs.ts'
+
+/** Calls by turns from several threads: a log has them block by block, each thread's for itself. */
+test('calls of several threads come in order and into one row, whichever block has them', async () => {
+  const calls = fc.array(fc.record({ thread: fc.nat({ max: 3 }), tokens: fc.constantFrom(1, 1, 1, 7) }), {
+    minLength: 1,
+    maxLength: 60,
+  })
+  await fc.assert(
+    fc.asyncProperty(calls, fc.integer({ min: 30, max: 80 }), async (made, blockWords) => {
+      const writer = begun({}, 8 * blockWords)
+      const threads = [0, 1, 2, 3].map((n) => writer.thread(100 + n))
+      const graph = writer.graph('CPU', [])
+      const tensor = writer.tensor({ name: 'x' })
+      for (const [call, { thread, tokens }] of made.entries()) {
+        const startNs = 1000 * call
+        const host = threads[thread]!
+        host.copy({ what: 'set', startNs: startNs + 5, endNs: startNs + 6, bytes: 4, tensor })
+        host.graph({ startNs: startNs + 10, endNs: startNs + 900, graph, call })
+        host.token({ startNs, endNs: startNs + 1000, call, tokens })
+      }
+      writer.end(1e6)
+      const pieces: Uint8Array[] = []
+      for await (const piece of convert({ name: 'log', source: writer.take() })) pieces.push(piece)
+      const trace = await openTrace(joined(pieces))
+      const { rows } = trace.query(
+        'SELECT t.name, group_concat(s.name) FROM slice s JOIN track t ON t.id = s.track_id ' +
+          "WHERE t.name GLOB 'Tokens*' OR t.name GLOB 'Graphs*' OR t.name GLOB 'Copies*' GROUP BY 1 ORDER BY 1, s.ts",
+      )
+      trace.close()
+      let decodes = 0
+      const names = made.map(({ tokens }) => (tokens === 1 ? `decode ${++decodes}` : 'prefill (7 tokens)'))
+      expect(rows.map(([track]) => track)).toEqual(['Copies', 'Graphs', 'Tokens'])
+      expect(rows[2]![1]).toBe(names.join(','))
+    }),
+    { numRuns: 40 },
+  )
+})

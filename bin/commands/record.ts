@@ -29,6 +29,11 @@ const OPTIONS = {
     default: false,
     describe: 'Record what the program starts, too; further processes write <output>.<pid>',
   },
+  sync: {
+    type: 'boolean',
+    default: false,
+    describe: 'Compute node by node, to time the operators of backends such as GPUs, too; slower than a run without',
+  },
   quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still told' },
 } as const
 
@@ -84,7 +89,7 @@ export function markProgram(args: readonly string[]): readonly string[] {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { command = [], output, level, children, quiet } = args
+  const { command = [], output, level, children, sync, quiet } = args
   const [program, ...rest] = command
   if (program === undefined) {
     throw new UsageError('no program to record\nhint: ggml2perfetto record -- <program> [arguments]')
@@ -105,6 +110,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       output,
       level,
       children,
+      sync,
       onStart,
       onBuild,
     })
@@ -170,7 +176,7 @@ function missing(summary: Summary, level: string): string[] {
   if (level !== 'op' || summary.operators > 0 || prefill.calls + decode.calls + warmUp.calls + summary.graphs === 0)
     return []
   return [
-    '  note: no operators: this ggml does not export the functions that tell of them, or it computes on a GPU only',
+    '  note: no operators: this ggml does not export the functions that tell of them, or it computes on a GPU only (--sync)',
   ]
 }
 

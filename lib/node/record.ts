@@ -25,6 +25,8 @@ export interface RecordOptions {
   readonly level?: RecordLevel | undefined
   /** Records what the program starts, too: each further process that calls ggml writes a log `<output>.<pid>`. */
   readonly children?: boolean | undefined
+  /** Computes node by node, to time the operators of backends without an operator hook (GPUs), too: slower. */
+  readonly sync?: boolean | undefined
   /** The program's standard streams: this process' own if left out. */
   readonly stdio?: StdioOptions | undefined
   /** Told right before the program starts how to send it a signal. */
@@ -59,6 +61,7 @@ const PATH_BYTES_MAX = 4000
 export async function record(options: RecordOptions): Promise<RecordResult> {
   const { env, children = false, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
+  if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
   const program = await findProgram(options.command[0], env, resolve('.'))
   checkRecordable(program, arch, children)
   const output = options.output === undefined ? await defaultLog(program) : options.output
@@ -77,7 +80,11 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   }
 }
 
-function recorderEnvironment({ env, children, level }: RecordOptions, library: string, output: string): Environment {
+function recorderEnvironment(
+  { env, children, level, sync }: RecordOptions,
+  library: string,
+  output: string,
+): Environment {
   const before = env['LD_PRELOAD']
   return {
     ...env,
@@ -86,6 +93,7 @@ function recorderEnvironment({ env, children, level }: RecordOptions, library: s
     GGML2PERFETTO_OUT: resolve(output),
     GGML2PERFETTO_LEVEL: level ?? 'op',
     GGML2PERFETTO_CHILDREN: children ? '1' : undefined,
+    GGML2PERFETTO_SYNC: sync ? '1' : undefined,
     GGML2PERFETTO_PRELOAD_BEFORE: before || undefined,
   }
 }

@@ -275,6 +275,24 @@ describe('the log', () => {
     expect(stderr.match(/: 2 calls/g)).toHaveLength(2)
   })
 
+  linuxTest('tells with --sync that nodes were computed one by one; not otherwise, whatever the environment', () => {
+    const env = { GGML2PERFETTO_SYNC: '1' }
+    const synced = run(['record', '--sync', '-o', 'sync.ggtrace', './caller'])
+    expect([synced.code, synced.stdout]).toEqual([0, 'said\n'])
+    expect(synced.stderr).toMatch(/^ {2}note: .*computed and timed one by one \(--sync\)/m)
+    expect(run(['info', 'sync.ggtrace']).stdout).toMatch(/note +.*timed one by one/)
+    expect(run(['record', '-o', 'plain.ggtrace', './caller'], { env }).stderr).not.toContain('one by one')
+    const seen = (...args: string[]) =>
+      run(['record', '-q', ...args, 'sh', '-c', 'echo "<$GGML2PERFETTO_SYNC>"'], { env }).stdout
+    expect([seen('--sync'), seen('--sync', '--level', 'graph'), seen()]).toEqual(['<1>\n', '<1>\n', '<>\n'])
+    expect(run(['record', '--sync', '--level', 'token', './caller'])).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'error: sync: expected level graph or op, found token\n',
+    })
+    expect(run(['record', '--help']).stdout).toMatch(/--sync +Compute node by node/)
+  })
+
   linuxTest('is refused before the program starts where it cannot be written', () => {
     const refused = (output: string) => {
       const { code, stdout, stderr } = run(['record', '-o', output, './caller'])

@@ -257,8 +257,12 @@ HOOK(void, ggml_backend_buffer_free, void * buffer) {
     real(buffer);
 }
 
+/* Inside one of the copies below: they call one another, and the outermost is the copy. */
+static __thread bool in_copy __attribute__((tls_model("initial-exec")));
+
 /* Copies between host and backend. */
 static void record_copy(const void * tensor, uint64_t start, size_t size, uint32_t kind) {
+    in_copy = false;
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     const uint32_t buffer = registry_tensor_buffer(tensor);
@@ -275,6 +279,7 @@ static void record_copy(const void * tensor, uint64_t start, size_t size, uint32
 
 /* Copies between two backends, such as a split's inputs. Asynchronous ones are timed as the caller sees them. */
 static void record_transfer(const void * from, const void * to, uint64_t start) {
+    in_copy = false;
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     ggtrace_copy(writer, &(struct ggtrace_copy){
@@ -290,10 +295,14 @@ static void record_transfer(const void * from, const void * to, uint64_t start) 
 
 typedef void (*get_function)(const void * tensor, void * data, size_t offset, size_t size);
 typedef void (*set_function)(void * tensor, const void * data, size_t offset, size_t size);
+typedef void (*get_async_function)(void * backend, const void * tensor, void * data, size_t offset, size_t size);
+typedef void (*set_async_function)(void * backend, void * tensor, const void * data, size_t offset, size_t size);
 
 /* Only inside a call: loading a model sets thousands of tensors, and is no part of the run. */
 static bool records_copies(void) {
-    return in_call && atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_GRAPH;
+    if (!in_call || in_copy) return false;
+    in_copy = atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_GRAPH;
+    return in_copy;
 }
 
 HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t offset, size_t size) {
@@ -310,6 +319,22 @@ HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t off
     if (offset == 0 && !in_call && recorder_may_record()) registry_note_origin(tensor, data, size);
     const uint64_t start = records ? clock_now() : 0;
     real(tensor, data, offset, size);
+    if (records) record_copy(tensor, start, size, GGTRACE_SET);
+}
+
+HOOK(void, ggml_backend_tensor_get_async, void * backend, const void * tensor, void * data, size_t offset, size_t size) {
+    REAL(get_async_function, ggml_backend_tensor_get_async);
+    const bool records = records_copies();
+    const uint64_t start = records ? clock_now() : 0;
+    real(backend, tensor, data, offset, size);
+    if (records) record_copy(tensor, start, size, GGTRACE_GET);
+}
+
+HOOK(void, ggml_backend_tensor_set_async, void * backend, void * tensor, const void * data, size_t offset, size_t size) {
+    REAL(set_async_function, ggml_backend_tensor_set_async);
+    const bool records = records_copies();
+    const uint64_t start = records ? clock_now() : 0;
+    real(backend, tensor, data, offset, size);
     if (records) record_copy(tensor, start, size, GGTRACE_SET);
 }
 

@@ -119,11 +119,18 @@ static void * library_of(const void * address, const char ** path) {
 }
 
 void * recorder_resolve(const char * name, const void * caller) {
-    void * next = dlsym(RTLD_NEXT, name);
-    if (next) return next;
-    const char * path;
-    void * library = library_of(caller, &path);
-    return library ? dlsym(library, name) : NULL;
+    static _Atomic(void *) latest;
+    void * real = dlsym(RTLD_NEXT, name);
+    if (!real) {
+        Dl_info own, calling;
+        const char * path;
+        /* A real function that a hook of ours calls may jump (a tail call) to another hook, which then has us as its caller. */
+        const bool is_own = dladdr(&begin_lock, &own) && dladdr(caller, &calling) && own.dli_fbase == calling.dli_fbase;
+        void * library = library_of(is_own ? atomic_load(&latest) : caller, &path);
+        real = library ? dlsym(library, name) : NULL;
+    }
+    if (real) atomic_store(&latest, real);
+    return real;
 }
 
 static void in_child(void) {

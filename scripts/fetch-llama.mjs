@@ -1,9 +1,10 @@
 /**
  * Puts llama.cpp's own libraries and headers (v0.5.0, MIT) into vendor/llama/, for the tests of the recorder: lib/
  * (with node-llama-cpp's addon), include/, the licences. With --node it also installs node-llama-cpp's JavaScript API
- * (without install scripts and GPU builds) into vendor/llama/node/. Linux on x64 only.
+ * (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan backend into
+ * vendor/llama/vulkan/. Linux on x64 only.
  *
- * Two npm packages carry them; each tarball is checked by its hash. The headers come from the git bundle in the second.
+ * npm packages carry them; each tarball is checked by its hash. The headers come from the git bundle in the second.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -23,6 +24,11 @@ const sources = {
   sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==',
   paths: ['package/llama/gitRelease.bundle'],
 }
+const vulkan = {
+  spec: `@node-llama-cpp/linux-x64-vulkan@${version}`,
+  sha512: 'bBxqU+JOcBu1nb5Qj2zcMci+JByT1E8EajHvYodyNfVIPkEhXh+/HMwR1/BT7xP08YK0hks+kM8fglER0P8JEg==',
+  paths: ['package/bins/linux-x64-vulkan/libggml-vulkan.so', 'package/LICENSE'],
+}
 const bundled = 'de3ff815ea7d559ee917f063901b8986f038abc6' // llama.cpp v0.5.0
 /** What `-lllama` and `-lggml` look for. */
 const links = { 'libllama.so': 'libllama.v0.5.0.so', 'libggml.so': 'libggml.v0.5.0.so' }
@@ -32,6 +38,7 @@ const stamp = `${JSON.stringify({ layout: 1, version, bundled })}\n`
 const vendor = fileURLToPath(new URL('../vendor', import.meta.url))
 const home = join(vendor, 'llama')
 const withNode = process.argv.includes('--node')
+const withVulkan = process.argv.includes('--vulkan')
 const execute = promisify(execFile)
 
 /** Runs a program; a failure says what for, and the program's own words. */
@@ -106,6 +113,17 @@ const buildNode = async (folder) => {
   return out
 }
 
+/** The backend alone: ggml's base library is the same in its package and in `binaries`, byte for byte. */
+const buildVulkan = async (folder) => {
+  const [out, left] = ['out', 'vulkan'].map((name) => join(folder, name))
+  await mkdir(out)
+  await unpack(left, vulkan)
+  await rename(join(left, 'package/bins/linux-x64-vulkan/libggml-vulkan.so'), join(out, 'libggml-vulkan.so'))
+  await rename(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
+  await writeFile(join(out, 'stamp.json'), stamp)
+  return out
+}
+
 const isStamped = async (folder) => (await readFile(join(folder, 'stamp.json'), 'utf8').catch(() => '')) === stamp
 
 /** Makes `to` by `make` in a folder of its own, and moves it into place when it is whole. */
@@ -131,6 +149,7 @@ const main = async () => {
   }
   await provide(home, build)
   if (withNode) await provide(join(home, 'node'), buildNode)
+  if (withVulkan) await provide(join(home, 'vulkan'), buildVulkan)
 }
 
 await main().catch((error) => {

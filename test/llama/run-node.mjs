@@ -4,7 +4,7 @@
  * hash.
  *
  * node test/llama/run-node.mjs --model FILE [--threads N] [--prompt N] [--decode N] [--seed N]
- *   [--vocabulary N] [--times] [--api]
+ *   [--vocabulary N] [--gpu-layers N] [--times] [--api]
  *
  * By default the addon of vendor/llama/lib alone, called directly. With --api the package's own JavaScript API, which
  * `node scripts/fetch-llama.mjs --node` installs; it first forks a process that tries the addon out.
@@ -25,6 +25,7 @@ const { values } = parseArgs({
     decode: { type: 'string', default: '8' },
     seed: { type: 'string', default: '1' },
     vocabulary: { type: 'string', default: '2048' },
+    'gpu-layers': { type: 'string', default: '0' }, // of the addon
     times: { type: 'boolean', default: false },
     api: { type: 'boolean', default: false },
   },
@@ -56,7 +57,8 @@ const byAddon = async () => {
   addon.setLogger(() => {})
   addon.loadBackends(lib)
   await addon.init()
-  const model = new addon.AddonModel(values.model, { addonExports: addon, gpuLayers: 0, useMmap: true })
+  const gpuLayers = Number(values['gpu-layers'])
+  const model = new addon.AddonModel(values.model, { addonExports: addon, gpuLayers, useMmap: true })
   if (!(await model.init())) throw new Error(`the addon does not load ${values.model}`)
   const context = new addon.AddonContext(model, { contextSize, batchSize: 512, sequences: 1, threads })
   if (!(await context.init())) throw new Error('the addon makes no context')

@@ -29,6 +29,7 @@ static const char usage[] =
     "  --seed N            of the prompt (1)\n"
     "  --change-threads    each call from a fresh thread\n"
     "  --threadpool        workers live as long as the context, as in llama.cpp's own tools\n"
+    "  --gpu-layers N      layers that a GPU computes, counted from the last (0)\n"
     "  --no-mmap           read the weights instead of mapping them\n"
     "  --no-repack         leave the weights as they are in the file\n"
     "  --warmup            a warm-up call first, through all experts\n"
@@ -38,9 +39,8 @@ static const char usage[] =
     "  --verbose           llama.cpp's log on stderr\n";
 
 struct options {
-    const char * lib;
-    const char * model;
-    int threads, prompt, decode, parallel, contexts, batch, ubatch, seed;
+    const char *lib, *model;
+    int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
     bool change_threads, threadpool, no_mmap, no_repack, warmup, times, topk, tensors, verbose;
 };
 
@@ -322,6 +322,7 @@ static void parse(char ** arguments) {
         { "--decode", &options.decode, 0, any },         { "--parallel", &options.parallel, 1, MAX_PARALLEL },
         { "--contexts", &options.contexts, 1, MAX_CONTEXTS }, { "--batch", &options.batch, 1, any },
         { "--ubatch", &options.ubatch, 1, any },         { "--seed", &options.seed, 0, any },
+        { "--gpu-layers", &options.gpu_layers, 0, any },
     };
     const struct { const char * name; bool * value; } flags[] = {
         { "--change-threads", &options.change_threads }, { "--threadpool", &options.threadpool },
@@ -358,6 +359,7 @@ static struct llama_model * load(void) {
     struct llama_model_params params = llama_model_default_params();
     params.load_mode = options.no_mmap ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_MMAP;
     params.use_extra_bufts = !options.no_repack;
+    params.n_gpu_layers = options.gpu_layers;
     const int64_t start = now(CLOCK_MONOTONIC);
     struct llama_model * model = llama_model_load_from_file(options.model, params);
     if (!model) fail("llama.cpp does not load the model", options.model);

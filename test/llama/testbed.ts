@@ -1,6 +1,6 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readFile, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -98,9 +98,26 @@ export const hasLlama = () =>
   canRun('cc') &&
   (existsSync(join(HOME, 'stamp.json')) || canRun('git'))
 
-/** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API too. */
-export const ensureLlama = async ({ node = false } = {}) => {
-  await execute(process.execPath, [pathOf('../../scripts/fetch-llama.mjs'), ...(node ? ['--node'] : [])])
+/** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API, with `vulkan` that backend too. */
+export const ensureLlama = async ({ node = false, vulkan = false } = {}) => {
+  const options = [...(node ? ['--node'] : []), ...(vulkan ? ['--vulkan'] : [])]
+  await execute(process.execPath, [pathOf('../../scripts/fetch-llama.mjs'), ...options])
+}
+
+const DRIVERS = '/usr/share/vulkan/icd.d'
+const lavapipe = existsSync(DRIVERS) ? readdirSync(DRIVERS).find((name) => /^lvp_icd.*\.json$/.test(name)) : undefined
+
+/**
+ * The environment in which llama.cpp has a second backend, Vulkan0: on the CPU, by Mesa's lavapipe. Undefined where Mesa
+ * is not installed. It compiles its shaders when they are first used, for some seconds each, and keeps them in a cache.
+ */
+export const vulkanEnvironment = lavapipe && {
+  GGML_BACKEND_PATH: join(HOME, 'vulkan/libggml-vulkan.so'),
+  GGML_VK_VISIBLE_DEVICES: '0', // or llama.cpp passes over a device that is no GPU
+  VK_DRIVER_FILES: join(DRIVERS, lavapipe),
+  VK_ICD_FILENAMES: join(DRIVERS, lavapipe), // the same to older loaders
+  GALLIVM_PERF: 'nopt',
+  MESA_SHADER_CACHE_DIR: join(tmpdir(), 'ggml2perfetto-shaders'),
 }
 
 /** A model with random weights, from the cache in the temporary folder. */

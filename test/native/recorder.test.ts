@@ -1,5 +1,5 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -303,12 +303,15 @@ async function observe(path: string, args: readonly string[]): Promise<Record<st
   const files = readdirSync(LIB)
   const llama = join(LIB, files.find((name) => name.startsWith('libllama.v'))!)
   const cpu = files.filter((name) => name.startsWith('libggml-cpu-')).map((name) => join(LIB, name))
+  const program = join(folder, `observed${process.pid}`) // by its name: other tests run the same libraries
+  symlinkSync(await runner(), program)
+  const isOurs = `/comm == "observed${process.pid}"/`
   const probes = [
-    `uprobe:${llama}:llama_decode { @decode = count(); }`,
-    `uprobe:${join(LIB, 'libggml-base.so')}:ggml_backend_graph_compute_async { @graph = count(); }`,
-    ...cpu.map((library) => `uprobe:${library}:ggml_cpu_extra_compute_forward { @node = count(); }`),
+    `uprobe:${llama}:llama_decode ${isOurs} { @decode = count(); }`,
+    `uprobe:${join(LIB, 'libggml-base.so')}:ggml_backend_graph_compute_async ${isOurs} { @graph = count(); }`,
+    ...cpu.map((library) => `uprobe:${library}:ggml_cpu_extra_compute_forward ${isOurs} { @node = count(); }`),
   ]
-  const command = [await runner(), '--lib', LIB, '--model', path, ...args].join(' ')
+  const command = [program, '--lib', LIB, '--model', path, ...args].join(' ')
   const output = join(folder, 'bpftrace.json')
   execFileSync('bpftrace', ['-f', 'json', '-o', output, '-e', probes.join('\n'), '-c', command], { stdio: 'ignore' })
   const counts: Record<string, number> = {}

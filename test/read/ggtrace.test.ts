@@ -322,7 +322,7 @@ describe('large logs', () => {
     expect(issues).toEqual([])
     const labels = new Map(of('buffer').map(({ id, label }) => [id, label]))
     expect(of('tensor').map(({ buffer, offset }) => [labels.get(buffer), offset])).toEqual([
-      ['m.gguf', 7000],
+      ['GPU0, 4096 bytes at 0x1000, copied from m.gguf', 7000],
       ['GPU1, 4096 bytes at 0x1000', 0x100],
     ])
   })

@@ -56,7 +56,7 @@ export class Definitions {
   private readonly buffers = new Map<number, LogBuffer>()
   private readonly unknownBuffers = new Map<number, number>()
   private readonly mappings: Mapping[] = []
-  private readonly mappedFiles = new Map<number, number>()
+  private readonly fileBuffers = new Map<string, number>()
   private readonly tensors = new Map<number, number>()
   private readonly notComputed = new Set<number>()
   private readonly graphs = new Map<number, LogGraph>()
@@ -245,7 +245,7 @@ export class Definitions {
         (candidate.buffer === 0 || candidate.buffer === bufferId),
     )
     if (mapping) {
-      return { buffer: this.mappedFile(mapping.file), offset: address - mapping.address + mapping.fileOffset }
+      return { buffer: this.fileBuffer(mapping), offset: address - mapping.address + mapping.fileOffset }
     }
     if (!buffer) {
       if (bufferId !== 0) this.known(this.unknownBuffers, bufferId, 'buffer', byte)
@@ -258,23 +258,29 @@ export class Definitions {
     return { buffer: buffer.id, offset: isInside ? offset : undefined }
   }
 
-  private mappedFile(file: number): number {
-    const known = this.mappedFiles.get(file)
+  /** A file, or what was copied from it to one buffer. */
+  private fileBuffer({ file, buffer }: Mapping): number {
+    const key = `${file} ${buffer}`
+    const known = this.fileBuffers.get(key)
     if (known !== undefined) return known
     const id = this.bufferCount++
-    this.mappedFiles.set(file, id)
-    const label = this.names.text(file) || 'a mapped file'
+    this.fileBuffers.set(key, id)
+    const path = this.names.text(file) || 'a mapped file'
+    const copied = this.buffers.get(buffer)
+    const label = copied ? `${this.describe(copied)}, copied from ${path}` : path
     this.emit({ kind: 'buffer', id, usage: 'weights', label, offsetsFrom: 'the start of the GGUF file' })
     return id
   }
 
   private tellBuffer(buffer: LogBuffer): void {
-    const { name, backend, base, sizeBytes } = buffer
     buffer.id = this.bufferCount++
-    const words = [this.names.text(name), this.names.text(backend) && `of ${this.names.text(backend)}`]
-    const label = `${words.filter(Boolean).join(' ')}, ${sizeBytes} bytes at 0x${base.toString(16)}`
-    const usage = usageOf(buffer)
+    const [usage, label] = [usageOf(buffer), this.describe(buffer)]
     this.emit({ kind: 'buffer', id: buffer.id, usage, label, offsetsFrom: 'its base' })
+  }
+
+  private describe({ name, backend, base, sizeBytes }: LogBuffer): string {
+    const words = [this.names.text(name), this.names.text(backend) && `of ${this.names.text(backend)}`]
+    return `${words.filter(Boolean).join(' ')}, ${sizeBytes} bytes at 0x${base.toString(16)}`
   }
 
   /** Looks an id up; for one that the log never defined, makes a name and says so, once. */

@@ -168,7 +168,11 @@ static bool create_file(struct ggtrace * log, const char * path, bool replace) {
     log->inode = file.st_ino;
     /* Now, so that who is killed before the first block leaves a log, too. */
     const struct ggtrace_block first = {.magic = GGTRACE_MAGIC};
-    return pwrite(log->file, &first, sizeof(first), 0) == sizeof(first);
+    if (pwrite(log->file, &first, sizeof(first), 0) == sizeof(first)) return true;
+    const int why = errno;
+    unlink(path);
+    errno = why;
+    return false;
 }
 
 static void * zeroed(size_t bytes) {

@@ -112,6 +112,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     graph->id = ++graph_count;
     graph->backend = backend;
     graph->fingerprint = hash;
+    graph->freed = registry.freed;
     graph->next_known = known;
     known = graph;
     ggtrace_define_graph(registry.log, graph->id, backend, graph->ids, (uint32_t) count);
@@ -123,7 +124,7 @@ static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
     const size_t bytes = registry_told_bytes();
     for (int k = 0; k < LATEST && latest[k]; k++) {
         struct graph * graph = latest[k];
-        if (graph->node_count != count || graph->backend != backend) continue;
+        if (graph->node_count != count || graph->backend != backend || graph->freed != registry.freed) continue;
         int i = 0;
         for (; i < count; i++) {
             const void * node = registry.api->graph_node(cgraph, i);

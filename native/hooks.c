@@ -210,7 +210,7 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     const int status = real(backend, cgraph);
     if (recorder_synchronises() && operators_seen() == hooked_before) record_synchronised(backend, cgraph, start);
     const uint64_t end = clock_now();
-    if (graph && level >= LEVEL_OPERATOR) operators_graph_end(end);
+    if (graph && level >= LEVEL_OPERATOR) operators_graph_end(graph, end);
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
     const uint32_t split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
     if (writer) ggtrace_graph(writer, start, end, graph ? graph->id : 0, current_call, status, name, split);
@@ -231,6 +231,7 @@ typedef void (*barrier_function)(void * threadpool);
 HOOK(void, ggml_barrier, void * threadpool) {
     REAL(barrier_function, ggml_barrier);
     const bool records = atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_OPERATOR;
+    if (records) operators_before_barrier();
     const uint64_t enter = records ? clock_now() : 0;
     real(threadpool);
     if (records) operators_barrier(enter, operators_alone() ? enter : clock_now());

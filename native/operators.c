@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include "clock.h"
 #include "experts.h"
@@ -28,16 +29,24 @@ struct worker {
     int ith;
     int nth;
     struct graph * graph;
+    uint32_t edges; /* the graph's, when it was met */
+    uint64_t left;  /* when the last barrier of the graph before opened */
     /* Index of the node being computed; -1 before the first. */
     int node;
     uint64_t start;
     /* All barriers since `start`; the last BARRIERS_KEPT of them at index modulo that. */
     uint32_t barrier_count;
     uint64_t inner_wait; /* of barriers that are not kept any more */
+    struct ggtrace_writer * writer;
+    bool is_borrowed; /* the state is another thread's, and its writer is to be used */
+    struct worker * next;
     struct barrier barriers[BARRIERS_KEPT];
 };
 
-static __thread struct worker worker __attribute__((tls_model("initial-exec"))) = {.ith = NO_WORKER};
+static __thread struct worker worker __attribute__((tls_model("initial-exec"))) = {.ith = NO_WORKER, .node = -1};
+/* All threads that were workers and have not ended. */
+static struct worker * workers;
+static pthread_mutex_t workers_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
@@ -64,7 +73,7 @@ static uint64_t inner_wait(uint32_t end_barrier) {
 
 /* Writes the operator that is under way, and the fused steps up to node `next`, now that their barriers are known. */
 static void finish_steps(int next, uint64_t now) {
-    struct ggtrace_writer * writer = recorder_writer((uint32_t) worker.ith);
+    struct ggtrace_writer * writer = worker.is_borrowed ? worker.writer : recorder_writer((uint32_t) worker.ith);
     const struct graph * graph = worker.graph;
     if (!writer || !graph) return;
     const int first_fused = worker.node < 0 ? graph->first : graph->next[worker.node];
@@ -92,8 +101,11 @@ static void finish_steps(int next, uint64_t now) {
     }
 }
 
+/* Without a graph, barriers that were seen are kept: they belong to the next one, whose first nodes may be fused. */
 static void leave_graph(uint64_t now) {
-    if (worker.graph) finish_steps(worker.graph->node_count, now);
+    if (!worker.graph) return;
+    finish_steps(worker.graph->node_count, now);
+    if (worker.barrier_count) worker.left = kept(worker.barrier_count - 1)->leave;
     worker.graph = NULL;
     worker.node = -1;
     worker.barrier_count = 0;
@@ -102,6 +114,13 @@ static void leave_graph(uint64_t now) {
 
 static void on_thread_exit(void * unused) {
     (void) unused;
+    pthread_mutex_lock(&workers_lock);
+    for (struct worker ** link = &workers; *link; link = &(*link)->next) {
+        if (*link != &worker) continue;
+        *link = worker.next;
+        break;
+    }
+    pthread_mutex_unlock(&workers_lock);
     if (atomic_load_explicit(&recorder_level, memory_order_relaxed) < LEVEL_OPERATOR) return;
     leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
 }
@@ -115,11 +134,18 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     if (worker.ith == NO_WORKER) {
         pthread_once(&exit_once, make_exit_key);
         pthread_setspecific(exit_key, &worker);
+        pthread_mutex_lock(&workers_lock);
+        worker.next = workers;
+        workers = &worker;
+        pthread_mutex_unlock(&workers_lock);
     }
     leave_graph(now);
     worker.ith = ith;
     worker.graph = graph;
-    struct ggtrace_writer * writer = recorder_writer((uint32_t) ith);
+    worker.edges = atomic_load_explicit(&graph->edges, memory_order_relaxed);
+    const uint64_t begun = atomic_load_explicit(&graph->begun, memory_order_relaxed);
+    worker.start = begun > worker.left ? begun : worker.left;
+    struct ggtrace_writer * writer = worker.writer = recorder_writer((uint32_t) ith);
     if (writer) ggtrace_call(writer, now, atomic_load_explicit(&graph->call, memory_order_relaxed));
 }
 
@@ -167,25 +193,62 @@ bool operators_alone(void) {
     return worker.nth == 1;
 }
 
+/* A graph's caller cannot see its end before all workers are at its last barrier: this barrier is another graph's. */
+void operators_before_barrier(void) {
+    if (!worker.graph || atomic_load_explicit(&worker.graph->edges, memory_order_relaxed) == worker.edges) return;
+    leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+}
+
 void operators_barrier(uint64_t enter, uint64_t leave) {
-    if (!worker.graph) return;
     if (worker.barrier_count >= BARRIERS_KEPT) {
         const struct barrier * lost = kept(worker.barrier_count);
         worker.inner_wait += lost->leave - lost->enter;
     }
-    worker.barriers[worker.barrier_count++ % BARRIERS_KEPT] = (struct barrier){enter, leave};
+    worker.barriers[worker.barrier_count % BARRIERS_KEPT] = (struct barrier){enter, leave};
+    __atomic_store_n(&worker.barrier_count, worker.barrier_count + 1, __ATOMIC_RELEASE);
 }
 
 void operators_graph_begin(struct graph * graph, uint64_t now) {
     leave_graph(now);
+    worker.barrier_count = 0;
+    worker.inner_wait = 0;
+    atomic_store_explicit(&graph->begun, now, memory_order_relaxed);
+    atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
     enter_graph(graph, 0, now);
-    worker.start = now;
 }
 
-void operators_graph_end(uint64_t now) {
+void operators_graph_end(struct graph * graph, uint64_t now) {
+    atomic_store_explicit(&graph->last_barriers, worker.barrier_count, memory_order_relaxed);
     leave_graph(now);
+    atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
+}
+
+/* Has the graph that another thread worked on last ended, and the thread taken down when? It may be just about to. */
+static bool is_through(const struct worker * other) {
+    const struct graph * graph = other->graph;
+    if (!graph || atomic_load_explicit(&graph->edges, memory_order_acquire) == other->edges) return false;
+    const uint32_t barriers = atomic_load_explicit(&graph->last_barriers, memory_order_relaxed);
+    for (int tries = 0; tries < 100; tries++) {
+        if (__atomic_load_n(&other->barrier_count, __ATOMIC_ACQUIRE) == barriers) return true;
+        nanosleep(&(struct timespec){0, 50000}, NULL);
+    }
+    return false;
+}
+
+void operators_forked(void) {
+    workers = NULL;
+    pthread_mutex_init(&workers_lock, NULL); /* a thread that is not here may have held it */
 }
 
 void operators_finish(void) {
-    on_thread_exit(NULL);
+    pthread_mutex_lock(&workers_lock);
+    struct worker * const next = worker.next;
+    for (const struct worker * other = workers; other; other = other->next) {
+        if (other == &worker || !is_through(other)) continue;
+        worker = *other;
+        worker.next = next;
+        worker.is_borrowed = true;
+        leave_graph(kept(worker.barrier_count - 1)->leave);
+    }
+    pthread_mutex_unlock(&workers_lock);
 }

@@ -13,7 +13,8 @@ void operators_start(const int * params, const void * tensor);
 /* Is this thread the only worker? Then barriers are no wait. */
 bool operators_alone(void);
 
-/* A worker has waited at a barrier. */
+/* A worker is about to wait at a barrier; it has waited. */
+void operators_before_barrier(void);
 void operators_barrier(uint64_t enter, uint64_t leave);
 
 /* How many operators this thread has started. */
@@ -21,9 +22,12 @@ uint32_t operators_seen(void);
 
 /* The thread that runs a graph says when it began and that it is over. */
 void operators_graph_begin(struct graph * graph, uint64_t now);
-void operators_graph_end(uint64_t now);
+void operators_graph_end(struct graph * graph, uint64_t now);
 
-/* The program ends: what this thread holds back is written. */
+/* This is the child of a fork: no other worker is here. */
+void operators_forked(void);
+
+/* The program ends: what its workers hold back is written. */
 void operators_finish(void);
 
 #endif

@@ -135,6 +135,7 @@ void * recorder_resolve(const char * name, const void * caller) {
 
 static void in_child(void) {
     atomic_store(&recorder_level, LEVEL_OFF);
+    operators_forked();
     if (recording) ggtrace_abandon(recording);
 }
 
@@ -166,13 +167,21 @@ static int learn(int level, const void * caller, const char ** library) {
     return LEVEL_GRAPH;
 }
 
+/* Another process than the one that is traced: its child, by fork or by fork and exec. */
+static bool is_child(void) {
+    char own[24];
+    number_text(own, (uint64_t) getpid());
+    const char * traced = getenv("GGML2PERFETTO_PID");
+    return traced && strcmp(traced, own) != 0 && !getenv("GGML2PERFETTO_CHILDREN");
+}
+
 int recorder_begin(const void * caller) {
     pthread_mutex_lock(&begin_lock);
     int level = atomic_load(&recorder_level);
     const char * path = option("GGML2PERFETTO_OUT", NULL);
     if (level == LEVEL_AHEAD) {
         level = LEVEL_OFF;
-        recording = path ? open_log(path) : NULL;
+        recording = path && !is_child() ? open_log(path) : NULL; /* a fork runs no constructor */
         if (recording) {
             const char * library = NULL;
             level = learn(wanted_level(), caller, &library);
@@ -199,12 +208,8 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     char own[24];
     clock_prepare();
     number_text(own, (uint64_t) getpid());
-    const char * traced = getenv("GGML2PERFETTO_PID");
-    if (getenv("GGML2PERFETTO_CHILDREN") || (traced && strcmp(traced, own) == 0)) return;
-    if (!traced) {
-        setenv("GGML2PERFETTO_PID", own, 1);
-        return;
-    }
+    if (!getenv("GGML2PERFETTO_CHILDREN")) setenv("GGML2PERFETTO_PID", own, 0);
+    if (!is_child()) return;
     atomic_store(&recorder_level, LEVEL_OFF);
     const char * before = getenv("GGML2PERFETTO_PRELOAD_BEFORE");
     if (before && *before) setenv("LD_PRELOAD", before, 1);

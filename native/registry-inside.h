@@ -13,6 +13,8 @@ struct registry {
     const struct ggml_api * api;
     const struct tensor_layout * layout;
     bool gave_up;
+    /* Buffers freed so far: what is met after that is new, though it may lie where something lay and look the same. */
+    uint64_t freed;
 };
 
 extern struct registry registry;

@@ -109,7 +109,10 @@ uint32_t registry_buffer_forget(void * buffer) {
     pthread_mutex_lock(&registry.lock);
     struct entry * entry = buffer ? table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer)) : NULL;
     const uint32_t id = entry ? entry->id : 0;
-    if (entry) entry->id = 0; /* another buffer may get this address */
+    if (id) {
+        entry->id = 0; /* another buffer may get this address */
+        registry.freed++;
+    }
     pthread_mutex_unlock(&registry.lock);
     return id;
 }
@@ -119,7 +122,7 @@ size_t registry_told_bytes(void) {
 }
 
 uint64_t registry_fingerprint(const void * tensor) {
-    return hash_bytes(mix(4, (uint64_t) (uintptr_t) tensor), tensor, registry_told_bytes());
+    return hash_bytes(mix(mix(4, registry.freed), (uint64_t) (uintptr_t) tensor), tensor, registry_told_bytes());
 }
 
 bool registry_is_computed(const void * node) {

@@ -19,6 +19,7 @@ struct graph {
     uint32_t backend; /* name */
     int node_count;
     uint64_t fingerprint;
+    uint64_t freed; /* buffers, before it was met */
     const void ** nodes;
     uint32_t * ids;
     /* Index of the first node that is computed; for every node, of the next one. node_count = none. */
@@ -35,6 +36,11 @@ struct graph {
     uint32_t generation;
     /* The call that the graph is computed for now. */
     _Atomic uint32_t call;
+    /* Odd while the graph is computed: counts where that began and where it ended. */
+    _Atomic uint32_t edges;
+    _Atomic uint64_t begun;
+    /* Barriers that its caller saw since it started its last operator; all workers see as many. */
+    _Atomic uint32_t last_barriers;
     struct graph * next_known;
 };
 

@@ -237,12 +237,13 @@ export class Definitions {
   private place(bufferId: number, address: number, tensor: string, byte: number): Place {
     if (address === 0) return NOWHERE
     const buffer = this.buffers.get(bufferId)
-    // What was mapped last is what is there now.
+    // What was mapped last is what is there now; or, where a file is mapped no longer, a buffer of another use.
+    const isWeights = !buffer || BUFFER_USAGES[buffer.usage] === 'weights'
     const mapping = this.mappings.findLast(
       (candidate) =>
         candidate.address <= address &&
         address < candidate.end &&
-        (candidate.buffer === 0 || candidate.buffer === bufferId),
+        (candidate.buffer === 0 ? isWeights : candidate.buffer === bufferId),
     )
     if (mapping) {
       return { buffer: this.fileBuffer(mapping), offset: address - mapping.address + mapping.fileOffset }

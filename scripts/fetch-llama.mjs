@@ -1,10 +1,10 @@
 /**
  * Puts llama.cpp's own libraries and headers (v0.5.0, MIT) into vendor/llama/, for the tests of the recorder: lib/
- * (with node-llama-cpp's addon), include/, the licences. With --node it also installs node-llama-cpp's JavaScript API
- * (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan backend into
- * vendor/llama/vulkan/. Linux on x64 only.
+ * (with node-llama-cpp's addon), include/, source/ (of ggml's CPU backend), the licences. With --node it also installs
+ * node-llama-cpp's JavaScript API (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan
+ * backend into vendor/llama/vulkan/. Linux on x64 only.
  *
- * npm packages carry them; each tarball is checked by its hash. The headers come from the git bundle in the second.
+ * npm packages carry them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -33,7 +33,7 @@ const bundled = 'de3ff815ea7d559ee917f063901b8986f038abc6' // llama.cpp v0.5.0
 /** What `-lllama` and `-lggml` look for. */
 const links = { 'libllama.so': 'libllama.v0.5.0.so', 'libggml.so': 'libggml.v0.5.0.so' }
 /** Raise it when this script lays the folder out in another way. */
-const stamp = `${JSON.stringify({ layout: 1, version, bundled })}\n`
+const stamp = `${JSON.stringify({ layout: 2, version, bundled })}\n`
 
 const vendor = fileURLToPath(new URL('../vendor', import.meta.url))
 const home = join(vendor, 'llama')
@@ -61,19 +61,23 @@ const unpack = async (folder, { spec, sha512, paths }) => {
   await run(`tar could not take ${paths.join(', ')} out of ${tarball}`, 'tar', ['-xzf', tarball, ...paths], folder)
 }
 
-/** Takes headers and licence out of the bundle, without a working tree of all of llama.cpp. */
-const takeHeaders = async (bundle, folder, out) => {
+/** What ggml's CPU backend is built of on x64. */
+const cpuSources = ['*.h', 'ggml-cpu/*', 'ggml-cpu/amx/*', 'ggml-cpu/arch/x86/*', 'ggml-cpu/llamafile/*']
+
+/** Takes headers, sources and licence out of the bundle, without a working tree of all of llama.cpp. */
+const takeSources = async (bundle, folder, out) => {
   const repository = join(folder, 'llama.cpp.git')
   const purpose = 'git could not read the bundle of llama.cpp'
   await run(purpose, 'git', ['clone', '--quiet', '--bare', bundle, repository], folder)
   const { stdout } = await run(purpose, 'git', ['--git-dir', repository, 'rev-parse', 'HEAD'], folder)
   if (stdout.trim() !== bundled) throw new Error(`the bundle holds commit ${stdout.trim()}, expected ${bundled}`)
-  const archive = join(folder, 'headers.tar')
-  const wanted = ['include', 'ggml/include', 'LICENSE']
+  const archive = join(folder, 'sources.tar')
+  const wanted = ['include', 'ggml/include', 'LICENSE', ...cpuSources.map((path) => `:(glob)ggml/src/${path}`)]
   await run(purpose, 'git', ['--git-dir', repository, 'archive', '--output', archive, 'HEAD', ...wanted], folder)
   await run(`tar could not unpack ${archive}`, 'tar', ['-xf', archive], folder)
   await cp(join(folder, 'ggml/include'), join(out, 'include'), { recursive: true })
   await cp(join(folder, 'include'), join(out, 'include'), { recursive: true })
+  await cp(join(folder, 'ggml/src'), join(out, 'source'), { recursive: true })
   await cp(join(folder, 'LICENSE'), join(out, 'llama.cpp.LICENSE'))
 }
 
@@ -85,7 +89,7 @@ const build = async (folder) => {
   await rename(join(left, 'package/bins/linux-x64'), join(out, 'lib'))
   for (const [link, target] of Object.entries(links)) await symlink(target, join(out, 'lib', link))
   await cp(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
-  await takeHeaders(join(right, 'package/llama/gitRelease.bundle'), right, out)
+  await takeSources(join(right, 'package/llama/gitRelease.bundle'), right, out)
   await writeFile(join(out, '.npmignore'), '*\n') // `npm pack` of this project takes vendor/, without this
   await writeFile(join(out, 'stamp.json'), stamp)
   return out

@@ -9,8 +9,8 @@ import { promisify } from 'node:util'
 import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs'
 
 /**
- * Real llama.cpp for tests: its libraries (fetched once into vendor/), models with random weights, and two host
- * programs, run.c and run-node.mjs. Write `const llamaTest = hasLlama() ? test : test.skip` and await `ensureLlama()`
+ * Real llama.cpp for tests: its libraries (fetched once into vendor/), models with random weights, and three host
+ * programs, run.c, hosts.c and run-node.mjs. Write `const llamaTest = hasLlama() ? test : test.skip` and await `ensureLlama()`
  * in beforeAll.
  */
 
@@ -40,6 +40,17 @@ export interface Call {
   readonly end: number
   readonly cpu?: number
   readonly tid?: number
+  /** Of the process, and how many nodes llama.cpp had to compute (hosts.c only). */
+  readonly pid?: number
+  readonly nodes?: number
+}
+
+/** A child that ended (hosts.c only). */
+export interface Child {
+  readonly event: 'child'
+  readonly pid: number
+  readonly code: number
+  readonly signal: number
 }
 
 /** The experts a layer's router chose, for each token that the layer computes; the last layer computes outputs only. */
@@ -60,7 +71,7 @@ export interface FileTensor {
   readonly size: number
 }
 
-/** `tokens`: of each context, of each sequence. `hash`: of all logits (run.c only). */
+/** `tokens`: of each context, of each sequence (hosts.c: none). `hash`: of all logits (not run-node.mjs). */
 export interface Result {
   readonly event: 'result'
   readonly pid: number
@@ -68,7 +79,7 @@ export interface Result {
   readonly tokens: readonly (readonly (readonly number[])[])[]
 }
 
-export type Line = Load | Call | TopK | FileTensor | Result
+export type Line = Load | Call | TopK | FileTensor | Child | Result
 
 export interface Run {
   readonly code: number | null
@@ -78,8 +89,11 @@ export interface Run {
   readonly calls: readonly Call[]
   readonly topk: readonly TopK[]
   readonly tensors: readonly FileTensor[]
+  readonly children: readonly Child[]
   /** Missing where the program failed. */
   readonly result: Result | undefined
+  /** hosts.c: of each process, and of what it was before an exec. */
+  readonly results: readonly Result[]
 }
 
 export interface RunOptions {
@@ -87,6 +101,10 @@ export interface RunOptions {
   /** A library for LD_PRELOAD. */
   readonly preload?: string
   readonly timeoutMs?: number
+  /** A command that becomes the program, such as `prlimit`, with its arguments. */
+  readonly before?: readonly string[]
+  /** Where llama.cpp's libraries are loaded from (hosts.c only). */
+  readonly lib?: string
 }
 
 const canRun = (command: string) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0
@@ -123,8 +141,8 @@ export const vulkanEnvironment = lavapipe && {
 /** A model with random weights, from the cache in the temporary folder. */
 export const model = (preset: Preset | ModelSpec): Promise<Model> => cachedModel(preset)
 
-const compile = async () => {
-  const source = pathOf('run.c')
+const compile = async (name: string) => {
+  const source = pathOf(name)
   const stamp = await readFile(join(HOME, 'stamp.json'), 'utf8')
   const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, HOME, ...FLAGS].join('\0'))
   const folder = join(tmpdir(), 'ggml2perfetto-runner')
@@ -138,18 +156,25 @@ const compile = async () => {
   return path
 }
 
-let compiled: Promise<string> | undefined
+const compiled = new Map<string, Promise<string>>()
+
+const program = (name: string) => {
+  const known = compiled.get(name) ?? compile(name)
+  compiled.set(name, known)
+  return known
+}
 
 /** The path of run.c's program, compiled once. */
-export const runner = () => {
-  compiled ??= compile()
-  return compiled
-}
+export const runner = () => program('run.c')
+
+/** The path of hosts.c's program, compiled once. */
+export const hostsProgram = () => program('hosts.c')
 
 const gather = (command: string, args: readonly string[], options: RunOptions) =>
   new Promise<Run>((resolve, reject) => {
-    const { env, preload, timeoutMs = 60_000 } = options
-    const child = spawn(command, args, {
+    const { env, preload, timeoutMs = 60_000, before = [] } = options
+    const [first, ...rest] = [...before, command, ...args]
+    const child = spawn(first!, rest, {
       env: { ...process.env, ...(preload === undefined ? {} : { LD_PRELOAD: preload }), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: timeoutMs,
@@ -173,8 +198,9 @@ const gather = (command: string, args: readonly string[], options: RunOptions) =
         .map((text) => JSON.parse(text) as Line)
       const of = <E extends Line['event']>(event: E) =>
         lines.filter((line): line is Extract<Line, { event: E }> => line.event === event)
-      const [calls, topk, tensors, [result]] = [of('call'), of('topk'), of('tensor'), of('result')]
-      resolve({ code, signal, stderr, lines, calls, topk, tensors, result })
+      const [calls, topk, tensors, children] = [of('call'), of('topk'), of('tensor'), of('child')]
+      const results = of('result')
+      resolve({ code, signal, stderr, lines, calls, topk, tensors, children, results, result: results[0] })
     })
   })
 
@@ -185,3 +211,7 @@ export const run = async (path: string, args: readonly string[] = [], options: R
 /** Runs run-node.mjs: node-llama-cpp's addon, or with `--api` its JavaScript API. */
 export const runNode = async (path: string, args: readonly string[] = [], options: RunOptions = {}) =>
   await gather(process.execPath, [pathOf('run-node.mjs'), '--model', path, ...args], options)
+
+/** Runs hosts.c's program; without arguments it tells its steps. */
+export const runHosts = async (steps: readonly (string | number)[], options: RunOptions = {}) =>
+  await gather(await hostsProgram(), [options.lib ?? LIB, ...steps.map(String)], options)

@@ -297,7 +297,7 @@ llama('the recorder, in front of real llama.cpp', () => {
   )
 })
 
-/** Counts calls of the hooked functions in an untraced run, by uprobes. */
+/** Counts calls of the hooked functions in an untraced run, by uprobes; other tests' programs use the libraries, too. */
 async function observe(path: string, args: readonly string[]): Promise<Record<string, number>> {
   const { runner } = await import('../llama/testbed.ts')
   const files = readdirSync(LIB)

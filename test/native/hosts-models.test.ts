@@ -1,0 +1,113 @@
+import { statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { describe, expect, test } from '@jest/globals'
+import type { Model, ModelSpec } from '../llama/gguf.mjs'
+import { type Call, hasLlama, model } from '../llama/testbed.ts'
+import {
+  callNumber,
+  expectCalls,
+  expectTrace,
+  expectWeights,
+  NANO,
+  NANO_MOE,
+  type Recording,
+  readLog,
+  recordHosts,
+  useRecorder,
+} from './recording.ts'
+
+/** Several models in one process, at once and one after the other; and a large one. */
+const llama = hasLlama() ? describe : describe.skip
+
+/** Each call read the weights of the model that it was made with. */
+function expectModels(recording: Recording, calls: readonly Call[], modelOf: (call: Call, index: number) => Model) {
+  for (const [i, call] of calls.entries()) expectWeights(recording, callNumber(recording, call), modelOf(call, i))
+}
+
+llama('several models (needs linux-x64 and cc)', () => {
+  useRecorder()
+
+  test('that decode at the same time, dense and MoE, each in changing threads, stay apart', async () => {
+    const [dense, moe] = [await model({ ...NANO, layers: 3 }), await model(NANO_MOE)]
+    const both = ['load', 0, dense.path, 'load', 1, moe.path, 'open', 0, 1, 'open', 1, 2]
+    const steps = [...both, 'all', 2, 'decode', 1, 1, 'decode', 0, 1, 'all', 2, 'close', 0, 'close', 1, 'exit', 2]
+    const { log, result } = await recordHosts(steps)
+    const recording = await readLog(log)
+    expect(recording.issues).toEqual([])
+    expect(result.calls).toHaveLength(10)
+    expect(new Set(result.calls.map(({ tid }) => tid)).size).toBe(5)
+    expectCalls(recording, result.calls, ({ context }) => [1, 2][context]!)
+    expectModels(recording, result.calls, ({ context }) => [dense, moe][context]!)
+    const ofMoe = result.calls.filter(({ context }) => context === 1).map((call) => callNumber(recording, call))
+    expect(new Set(recording.of('experts').map(({ call }) => call))).toEqual(new Set(ofMoe))
+    await expectTrace(log, recording)
+  })
+
+  /** The same shapes, at other places of the file. */
+  const SWAPPED: ModelSpec = {
+    ...NANO,
+    layers: 2,
+    width: 256,
+    feedForward: 512,
+    heads: 4,
+    kvHeads: 2,
+    vocabulary: 1024,
+  }
+  const pair = async () => [
+    await model({ ...SWAPPED, name: 'a' }),
+    await model({ ...SWAPPED, name: 'b'.repeat(5000), seed: 2 }),
+  ]
+
+  // Sooner or later a tensor of one model lies where a tensor of another lay, and looks the same.
+  test.each([
+    ['malloc as it is', {}],
+    ['malloc that gives all back', { MALLOC_MMAP_THRESHOLD_: '4096' }],
+  ])('one after the other, at addresses that are used again (%s)', async (_, env) => {
+    const models = await pair()
+    const order = Array.from({ length: 40 }, (_, i) => models[(0b1101001101 >> (i % 10)) & 1]!)
+    const swaps = order.flatMap(({ path }) => ['load', 0, path, 'open', 0, 1, 'decode', 0, 2, 'close', 0, 'free', 0])
+    const { log, result } = await recordHosts(swaps, { env })
+    const recording = await readLog(log)
+    expect(recording.issues).toEqual([])
+    expectCalls(recording, result.calls, () => 1)
+    expectModels(recording, result.calls, (_, index) => order[index >> 1]!)
+    const addresses = recording.of('tensor').map(({ address }) => address)
+    expect(new Set(addresses).size).toBeLessThan(addresses.length / 2)
+    await expectTrace(log, recording)
+  })
+
+  test('a cache where the file of a freed model was mapped is a cache', async () => {
+    const [moe, dense] = [await model('tinyMoe'), await model('tinyDense')]
+    const freed = ['load', 1, moe.path, 'load', 0, dense.path, 'open', 0, 2, 'decode', 0, 1, 'close', 0, 'free', 0]
+    const env = { MALLOC_MMAP_THRESHOLD_: '65536' }
+    const { log, result } = await recordHosts([...freed, 'open', 1, 2, 'decode', 1, 2, 'close', 1], { env })
+    const recording = await readLog(log)
+    expect(recording.issues).toEqual([])
+    expectCalls(recording, result.calls, () => 2)
+    expectModels(recording, result.calls, ({ context }) => [dense, moe][context]!)
+  })
+})
+
+llama('a model of a billion parameters (needs linux-x64 and cc)', () => {
+  useRecorder()
+
+  const hasRoom = () => {
+    const { bavail, bsize } = statfsSync(tmpdir())
+    return bavail * bsize > 1.5e9
+  }
+  const roomy = hasRoom() ? test : test.skip
+
+  roomy(
+    'is recorded whole, with the weights where the file has them (needs 1.5 GB in the temporary folder)',
+    async () => {
+      const big = await model('big')
+      const { log, result } = await recordHosts(['load', 0, big.path, 'open', 0, 2, 'decode', 0, 4, 'close', 0])
+      const recording = await readLog(log)
+      expect(recording.issues).toEqual([])
+      expect(result.calls).toHaveLength(4)
+      expectCalls(recording, result.calls, () => 2)
+      expectModels(recording, result.calls, () => big)
+      await expectTrace(log, recording)
+    },
+  )
+})

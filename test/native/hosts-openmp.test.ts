@@ -1,0 +1,51 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { hasOpenmp, openmpLib } from '../llama/openmp.ts'
+import { ensureLlama, model } from '../llama/testbed.ts'
+import {
+  before,
+  callNumber,
+  expectCalls,
+  expectTrace,
+  NANO_MOE,
+  readLog,
+  recordHosts,
+  useRecorder,
+} from './recording.ts'
+
+/** A ggml with OpenMP: the threads are libgomp's, are not ended between graphs, and wait at its barriers. */
+const openmp = hasOpenmp() ? describe : describe.skip
+
+openmp('OpenMP (needs c++ with -fopenmp)', () => {
+  useRecorder()
+  let lib = ''
+  beforeAll(async () => {
+    await ensureLlama()
+    lib = await openmpLib()
+  }, 300_000)
+
+  /** Five calls on so many workers. They sleep at barriers, so that many of them do not slow each other down. */
+  const recordCalls = async (workers: number) => {
+    const { path } = await model(NANO_MOE)
+    const steps = ['load', 0, path, 'open', 0, workers, 'decode', 0, 5, 'close', 0, 'exit', 3]
+    const { log, result } = await recordHosts(steps, { lib, env: { OMP_WAIT_POLICY: 'passive' } })
+    const recording = await readLog(log)
+    expect([result.code, recording.issues]).toEqual([3, []])
+    expect(new Set(recording.of('operator').map(({ tid }) => tid)).size).toBe(workers)
+    await expectTrace(log, recording)
+    return { recording, calls: result.calls }
+  }
+
+  // OpenMP's threads are alive when the program ends, and what they did last is missing: see the next test.
+  test.each([2, 64])('%i workers: each operator of each call but the last, on each of them', async (workers) => {
+    const { recording, calls } = await recordCalls(workers)
+    const [last] = calls.slice(-1)
+    expectCalls(before(recording, callNumber(recording, last!)), calls.slice(0, -1), () => workers)
+    const waits = recording.of('operator').filter(({ endNs, waitEndNs }) => waitEndNs > endNs)
+    expect(waits.length).toBeGreaterThan(100)
+  })
+
+  test('each operator of the last call, too', async () => {
+    const { recording, calls } = await recordCalls(2)
+    expectCalls(recording, calls, () => 2)
+  })
+})

@@ -1,0 +1,194 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect } from '@jest/globals'
+import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent, type TraceEvent } from '../../lib/index.ts'
+import type { Model, ModelSpec } from '../llama/gguf.mjs'
+import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../llama/testbed.ts'
+
+/** Records hosts.c's program, and holds the log against what the program itself says. */
+
+const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
+/** Built apart from recorder.test.ts, which may be building at the same time. */
+const BUILD = 'build/hosts'
+export const RECORDER = join(NATIVE, BUILD, 'libggml2perfetto.so')
+
+/** As small as llama.cpp takes them. */
+export const NANO: ModelSpec = {
+  layers: 1,
+  width: 64,
+  feedForward: 96,
+  heads: 2,
+  kvHeads: 1,
+  vocabulary: 260,
+  context: 128,
+}
+export const NANO_MOE: ModelSpec = { ...NANO, layers: 2, feedForward: 128, vocabulary: 300, experts: 4, expertsUsed: 2 }
+
+let folder = ''
+let logs = 0
+
+/** A path for a log that is not there yet. */
+export const newLog = () => join(folder, `${logs++}`, 'run.ggtrace')
+/** A path in the test's own folder. */
+export const inFolder = (name: string) => join(folder, name)
+
+/** Call in a describe of tests that are run: llama.cpp and the recorder are there then, and a folder. */
+export function useRecorder(): void {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-hosts-'))
+    await ensureLlama()
+    const lock = join(tmpdir(), 'ggml2perfetto-hosts.lock')
+    execFileSync('flock', [lock, 'make', '-s', '-C', NATIVE, `BUILD=${BUILD}`, `${BUILD}/libggml2perfetto.so`])
+  }, 300_000)
+  afterAll(() => rmSync(folder, { recursive: true }))
+}
+
+export type Steps = readonly (string | number)[]
+
+/** What a run must leave alone: its exit, its errors, the logits of each of its processes, what it says of children. */
+const outcome = ({ code, signal, stderr, results, children }: Run) => ({
+  code,
+  signal,
+  stderr,
+  hashes: results.map(({ hash }) => hash),
+  children: children.map(({ code, signal }) => ({ code, signal })),
+})
+
+interface Recorded extends RunOptions {
+  /** The untraced run's steps, where others give the same result sooner. */
+  readonly plainSteps?: Steps
+  readonly log?: string
+}
+
+/** Runs the steps untraced, then traced, and wants the same of both. */
+export async function recordHosts(
+  steps: Steps,
+  { env, plainSteps = steps, log = newLog(), ...options }: Recorded = {},
+) {
+  const plain = await runHosts(plainSteps, { ...options, env: { ...env } })
+  mkdirSync(dirname(log), { recursive: true })
+  const traced = { ...options, preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env } }
+  const result = await runHosts(steps, traced)
+  expect(outcome(result)).toEqual(outcome(plain))
+  expect(result.results.length).toBeGreaterThan(0)
+  return { log, result, plain }
+}
+
+export type Recording = Awaited<ReturnType<typeof readLog>>
+
+export async function readLog(log: string) {
+  const names = new Names()
+  const events: TraceEvent[] = []
+  for await (const batch of eventsOf(inputOf(log), names)) events.push(...batch)
+  const of = <K extends TraceEvent['kind']>(kind: K) =>
+    events.filter((event): event is Extract<TraceEvent, { kind: K }> => event.kind === kind)
+  const tensors = new Map(of('tensor').map((tensor) => [tensor.id, tensor]))
+  const buffers = new Map(of('buffer').map((buffer) => [buffer.id, buffer]))
+  const tensor = (id: number): TensorEvent => tensors.get(id)!
+  const issues = of('issue').map(({ title, detail }) => `${title}: ${detail}`)
+  return { of, tensor, buffers, issues, text: (id: number) => names.text(id) }
+}
+
+/** The call in the log that is this one of the program's: by its thread and time. */
+export function callNumber({ of }: Recording, call: Call): number {
+  const origin = Number(of('input')[0]!.originNs)
+  const inside = of('token').filter(
+    ({ tid, startNs, endNs }) => tid === call.tid && origin + startNs >= call.start && origin + endNs <= call.end,
+  )
+  expect(inside.map(({ tokens }) => tokens)).toEqual([call.tokens])
+  return inside[0]!.call
+}
+
+/** What was recorded before this call. */
+export function before(recording: Recording, call: number): Recording {
+  const of: Recording['of'] = (kind) =>
+    recording.of(kind).filter((event) => !('call' in event) || (event.call ?? -1) < call)
+  return { ...recording, of }
+}
+
+type Nodes = Readonly<Record<number, number>>
+
+/** Nodes computed by each worker while a graph ran. */
+function nodesByWorker({ of }: Recording, graph: Extract<TraceEvent, { kind: 'graph' }>): Nodes {
+  const nodes: Record<number, number> = {}
+  for (const { call, worker, startNs, fusedTo } of of('operator')) {
+    // A worker may leave the last barrier after the graph's caller did.
+    if (call !== graph.call || startNs < graph.startNs || startNs > graph.endNs) continue
+    nodes[worker] = (nodes[worker] ?? 0) + (fusedTo === undefined ? 1 : 2)
+  }
+  return nodes
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
+const times = (count: number, nodes: number): Nodes =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [i, nodes]))
+
+/** Each call, and of each all nodes that llama.cpp had to compute, on all workers; none twice, none at the same time. */
+export function expectCalls(recording: Recording, calls: readonly Call[], workers: (call: Call) => number): void {
+  const { of } = recording
+  expect(of('token')).toHaveLength(calls.length)
+  const graphs = of('graph')
+  let operators = 0
+  for (const call of calls) {
+    const number = callNumber(recording, call)
+    const own = graphs.filter((graph) => graph.call === number)
+    expect([call.call, sum(own.map(({ nodes }) => nodes))]).toEqual([call.call, call.nodes])
+    const found = own.map((graph) => nodesByWorker(recording, graph))
+    expect(found).toEqual(own.map(({ nodes }) => times(workers(call), nodes)))
+    operators += sum(found.flatMap((nodes) => Object.values(nodes)))
+  }
+  expect(sum(of('operator').map(({ fusedTo }) => (fusedTo === undefined ? 1 : 2)))).toBe(operators)
+  const ends = new Map<number, number>()
+  for (const { tid, startNs, endNs, waitEndNs } of of('operator')) {
+    expect([startNs >= (ends.get(tid) ?? 0), endNs >= startNs, waitEndNs >= endNs]).toEqual([true, true, true])
+    ends.set(tid, waitEndNs)
+  }
+}
+
+/** The weights that the operators of a call read are those of this file, each of them, and caches lie in the cache. */
+export function expectWeights({ of, tensor, buffers, text }: Recording, call: number, { path, tensors }: Model): void {
+  const file = new Map(tensors.map((written) => [written.name, written]))
+  const seen = new Map<string, unknown>()
+  const operators = of('operator').filter((operator) => operator.call === call)
+  for (const operator of operators) {
+    const nodes = [operator.tensor, operator.fusedTo].filter((id) => id !== undefined)
+    for (const source of nodes.flatMap((id) => tensor(id).sources).map(tensor)) {
+      const name = text(source.name)
+      const buffer = buffers.get(source.buffer)
+      if (/^cache_[kv]_l\d+( |$)/.test(name)) expect([name, buffer?.usage]).toEqual([name, 'kv-cache'])
+      if (!name.endsWith('.weight')) continue
+      const { ne, sizeBytes, offset } = source
+      const found = { label: buffer?.label, type: text(source.type).toUpperCase(), ne, sizeBytes, offset }
+      expect(seen.get(name) ?? found).toEqual(found)
+      seen.set(name, found)
+    }
+  }
+  expect(Object.fromEntries(seen)).toEqual(
+    Object.fromEntries(
+      [...file].map(([name, { type, shape, size, offset }]) => {
+        const ne = [...shape, 1, 1, 1].slice(0, 4)
+        return [name, { label: path, type, ne, sizeBytes: size, offset }]
+      }),
+    ),
+  )
+}
+
+/** Converts the log: the trace has all operators, and no import errors. */
+export async function expectTrace(log: string, { of }: Recording): Promise<void> {
+  const trace = await openTrace(convert(inputOf(log), { detail: 'full' }))
+  try {
+    expect(trace.problems()).toEqual([])
+    const count = (category: string) =>
+      trace.query(`select count(*) from slice where category = '${category}'`).rows[0]![0]
+    expect(['token', 'graph', 'operator'].map(count)).toEqual([
+      of('token').length,
+      of('graph').length,
+      of('operator').length,
+    ])
+  } finally {
+    trace.close()
+  }
+}

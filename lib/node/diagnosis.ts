@@ -132,4 +132,6 @@ function tooManyRights({ executable }: Program): string {
 const INSIDE =
   `ggml is built into it (static libraries), where its calls cannot be seen: build it with -DBUILD_SHARED_LIBS=ON, or ` +
   OWN_BUILD
-const HIDDEN = `is ggml in it, or in a library that it loads, with hidden symbols? See: nm -D <file> | grep ${STARTING_FUNCTIONS[0]}`
+const HIDDEN =
+  'is ggml in it, or in a library that it loads, with hidden symbols or calls that are bound inside it? ' +
+  `See: objdump -R <file> | grep ${STARTING_FUNCTIONS[0]} (no line: its calls cannot be seen)`

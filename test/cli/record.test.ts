@@ -325,7 +325,7 @@ describe('without a ggml call, it says why', () => {
 
   linuxTest('a wrapper, a script, hidden symbols, an early end', () => {
     expect(reasons(['true'])[0]).toMatch(/did its children do the work, .* --children/)
-    expect(reasons(['true'])[1]).toMatch(/hidden symbols\? See: nm -D <file> \| grep llama_decode/)
+    expect(reasons(['true'])[1]).toMatch(/hidden symbols or calls that are bound inside it\? See: objdump -R <file> \| grep llama_decode/)
     expect(reasons(['sh', '-c', 'exit 2'])[0]).toMatch(/it ended with exit code 2, perhaps before/)
     script('wrapper', '#!/bin/sh\n./caller\n')
     expect(reasons(['./wrapper'])).toEqual(['  - it is a script: what a script runs is recorded with --children only'])

@@ -38,11 +38,13 @@ enum ggtrace_type {
     GGTRACE_RANGE_END = 43,
     GGTRACE_LOSS = 44,
     GGTRACE_OPERATOR_LONG = 45,
+    GGTRACE_STATE = 46,
 };
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
 enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_UP = 2 };
 enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
+enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
 #define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */
 
 struct ggtrace_block {
@@ -77,6 +79,7 @@ struct ggtrace_counter_record { uint32_t head; uint64_t time; double value; uint
 struct ggtrace_range_begin_record { uint32_t head; uint64_t time; uint32_t name; } GGTRACE_RECORD;
 struct ggtrace_range_end_record { uint32_t head; uint64_t time; } GGTRACE_RECORD;
 struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why; } GGTRACE_RECORD;
+struct ggtrace_state_record { uint32_t head; uint64_t time; uint32_t tid, cpu, state; } GGTRACE_RECORD;
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
 struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; } GGTRACE_RECORD;
 
@@ -143,6 +146,7 @@ GGTRACE_SIZE(ggtrace_counter_record, 24);
 GGTRACE_SIZE(ggtrace_range_begin_record, 16);
 GGTRACE_SIZE(ggtrace_range_end_record, 12);
 GGTRACE_SIZE(ggtrace_loss_record, 20);
+GGTRACE_SIZE(ggtrace_state_record, 24);
 GGTRACE_SIZE(ggtrace_clocks_record, 28);
 GGTRACE_SIZE(ggtrace_end_record, 28);
 GGTRACE_SIZE(ggtrace_token, 44 - 4);

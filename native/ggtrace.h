@@ -305,6 +305,13 @@ GGTRACE_INLINE void ggtrace_range_end(struct ggtrace_writer * writer, uint64_t t
     GGTRACE_WRITE(writer, time, GGTRACE_RANGE_END, ggtrace_range_end_record, .time = time);
 }
 
+/* What a thread is doing from now on; cpu: where it runs, or ran last. */
+GGTRACE_INLINE void ggtrace_state(struct ggtrace_writer * writer, uint64_t time, uint32_t tid, uint32_t cpu,
+                                  enum ggtrace_state state) {
+    GGTRACE_WRITE(writer, time, GGTRACE_STATE, ggtrace_state_record, .time = time, .tid = tid, .cpu = cpu,
+                  .state = (uint32_t) state);
+}
+
 /* Records that the caller could not make. What found no room in the file is told without this, with why 0. */
 GGTRACE_INLINE void ggtrace_loss(struct ggtrace_writer * writer, uint64_t time, uint32_t records, uint32_t why) {
     GGTRACE_WRITE(writer, time, GGTRACE_LOSS, ggtrace_loss_record, .time = time, .records = records, .why = why);

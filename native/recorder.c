@@ -13,6 +13,7 @@
 #include "layout.h"
 #include "operators.h"
 #include "registry.h"
+#include "states.h"
 
 _Atomic int recorder_level = LEVEL_AHEAD;
 
@@ -136,6 +137,7 @@ void * recorder_resolve(const char * name, const void * caller) {
 static void in_child(void) {
     atomic_store(&recorder_level, LEVEL_OFF);
     operators_forked();
+    states_forked();
     if (recording) ggtrace_abandon(recording);
 }
 
@@ -175,6 +177,11 @@ static bool is_child(void) {
     return traced && strcmp(traced, own) != 0 && !getenv("GGML2PERFETTO_CHILDREN");
 }
 
+static void start_states(void) {
+    const char * problem = states_start(recording);
+    fact("states", problem ? problem : "by perf_event_open, without root: who took a CPU is not told");
+}
+
 int recorder_begin(const void * caller) {
     pthread_mutex_lock(&begin_lock);
     int level = atomic_load(&recorder_level);
@@ -188,6 +195,7 @@ int recorder_begin(const void * caller) {
             synchronises = level >= LEVEL_GRAPH && getenv("GGML2PERFETTO_SYNC");
             record_facts(level, library);
             clock_start();
+            if (level >= LEVEL_GRAPH) start_states();
             pthread_atfork(NULL, NULL, in_child);
         }
         atomic_store(&recorder_level, level);
@@ -209,7 +217,11 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     clock_prepare();
     number_text(own, (uint64_t) getpid());
     if (!getenv("GGML2PERFETTO_CHILDREN")) setenv("GGML2PERFETTO_PID", own, 0);
-    if (!is_child()) return;
+    if (!is_child()) {
+        const bool is_wanted = option("GGML2PERFETTO_OUT", NULL) && strcmp(option("GGML2PERFETTO_STATES", "1"), "0") != 0;
+        if (is_wanted) states_prepare();
+        return;
+    }
     atomic_store(&recorder_level, LEVEL_OFF);
     const char * before = getenv("GGML2PERFETTO_PRELOAD_BEFORE");
     if (before && *before) setenv("LD_PRELOAD", before, 1);
@@ -219,6 +231,7 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
 __attribute__((destructor)) static void finish(void) {
     if (atomic_exchange(&recorder_level, LEVEL_OFF) <= LEVEL_OFF || !recording) return;
     operators_finish();
+    states_stop();
     const uint64_t error = clock_largest_error();
     if (error != UINT64_MAX) fact_number("clock.error_ns", error);
     ggtrace_clocks(recording);

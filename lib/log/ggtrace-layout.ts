@@ -66,6 +66,7 @@ export const RecordType = {
   RangeEnd: 43,
   Loss: 44,
   OperatorLong: 45,
+  State: 46,
 } as const
 
 /** Bytes of the records that have a fixed size, or of the part before what repeats. */
@@ -94,6 +95,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.RangeEnd]: 12,
   [RecordType.Loss]: 20,
   [RecordType.OperatorLong]: 40,
+  [RecordType.State]: 24,
 }
 
 /** Bytes of a TOKEN record's span. */
@@ -107,6 +109,9 @@ export const TOKEN_KINDS = ['decode', 'encode', 'warm-up'] as const
 
 /** `kind` of a COPY record, by number. */
 export const COPY_KINDS = ['get', 'set', 'copy'] as const
+
+/** `state` of a STATE record, by number. */
+export const THREAD_STATES = ['running', 'runnable', 'blocked', 'ended'] as const
 
 /** A tensor's flag: it is in the graph, but not computed, as views are. */
 export const TENSOR_NOT_COMPUTED = 1

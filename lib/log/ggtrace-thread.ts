@@ -6,6 +6,7 @@ import {
   RECORD_BYTES_MAX,
   RecordType,
   SPAN_BYTES,
+  THREAD_STATES,
   TOKEN_KINDS,
 } from './ggtrace-layout.ts'
 
@@ -175,6 +176,11 @@ export class GgtraceThread {
   /** A sample; `name` is an id, as {@link GgtraceWriter.name} returns it. */
   counter(atNs: number, name: number, value: number): void {
     this.instant(RecordType.Counter, atNs).f64(value).u32(name)
+  }
+
+  /** What a thread is doing from then on. */
+  state(atNs: number, tid: number, cpu: number, state: (typeof THREAD_STATES)[number]): void {
+    this.instant(RecordType.State, atNs).u32(tid).u32(cpu).u32(THREAD_STATES.indexOf(state))
   }
 
   begin(atNs: number, name: number): void {

@@ -19,6 +19,7 @@ export type TraceEvent =
   | AllocationEvent
   | CounterEvent
   | RangeEvent
+  | StateEvent
   | SwitchEvent
   | IssueEvent
 
@@ -255,6 +256,19 @@ export interface RangeEvent {
   readonly atNs: number
   /** Arrows: every range that carries an id is joined with the next one (in time) that carries it. */
   readonly flows?: readonly number[]
+}
+
+/** What a thread does: has a CPU, was taken off it, waits for something, is no more. */
+export type ThreadState = 'running' | 'runnable' | 'blocked' | 'ended'
+
+/** A thread of the traced process changes its state. In order for each thread. */
+export interface StateEvent {
+  readonly kind: 'state'
+  readonly tid: number
+  /** Where it runs, or ran last. */
+  readonly cpu: number
+  readonly state: ThreadState
+  readonly atNs: number
 }
 
 /** A `sched_switch`: `nextTid` takes `cpu` from `prevTid`. */

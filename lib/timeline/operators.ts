@@ -13,9 +13,15 @@ export const OP_NAMINGS = ['role', 'op', 'tensor'] as const
 
 const INFERRED_BITS = 8
 
-/** The Workers group: one row per worker, operators and the barrier waits after them. */
+/** The group of the rows of all workers. */
+export function workersGroup(tree: TrackTree, root: number): LazyGroup {
+  const description =
+    'What each worker thread computed: one slice per operator (node of the graph), then its barrier wait.'
+  return new LazyGroup(tree, root, { name: 'Workers', description, rank: 3 * 16 })
+}
+
+/** Rows of the Workers group: one per worker, operators and the barrier waits after them. */
 export class Operators {
-  private readonly group: LazyGroup
   private readonly workers: (Lanes | undefined)[] = []
   private readonly sliceNames: number[] = []
   private readonly fusedNames = new Map<number, number>()
@@ -24,16 +30,12 @@ export class Operators {
 
   constructor(
     private readonly tree: TrackTree,
-    root: number,
+    private readonly group: LazyGroup,
     private readonly tensors: readonly TensorEvent[],
     private readonly make: ArgMaker,
     private readonly detail: Detail,
     private readonly naming: OpNaming,
-  ) {
-    const description =
-      'What each worker thread computed: one slice per operator (node of the graph), then its barrier wait.'
-    this.group = new LazyGroup(tree, root, { name: 'Workers', description, rank: 3 * 16 })
-  }
+  ) {}
 
   place(event: OperatorEvent): void {
     const { worker, startNs, endNs, waitEndNs } = event

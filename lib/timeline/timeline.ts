@@ -4,8 +4,9 @@ import { Copies } from './copies.ts'
 import { Experts } from './experts.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Memory } from './memory.ts'
-import { Operators, type OpNaming } from './operators.ts'
+import { Operators, type OpNaming, workersGroup } from './operators.ts'
 import { Counters, Cpus, Issues, Ranges } from './others.ts'
+import { States } from './states.ts'
 import { rowName, type TrackTree } from './tracks.ts'
 
 /** Characters of the command that the root group is called by. */
@@ -23,6 +24,7 @@ export interface TimelineOptions {
 interface Rows {
   readonly calls: Calls
   readonly operators: Operators
+  readonly states: States
   readonly memory: Memory
   readonly experts: Experts
   readonly copies: Copies
@@ -57,6 +59,7 @@ export class Timeline {
     this.rows.calls.finish()
     this.rows.experts.finish()
     this.rows.memory.finish()
+    this.rows.states.finish()
     this.rows.ranges.finish()
     this.rows.cpus.finish(this.lastNs)
   }
@@ -69,6 +72,7 @@ export class Timeline {
     switch (event.kind) {
       case 'operator':
         this.rows.operators.place(event)
+        this.rows.states.serve(event.worker, event.tid)
         this.rows.memory.place(event)
         this.rows.experts.place(event)
         return
@@ -87,6 +91,8 @@ export class Timeline {
         return this.rows.experts.choose(event)
       case 'copy':
         return this.rows.copies.place(event)
+      case 'state':
+        return this.rows.states.place(event)
       case 'allocation':
         return this.rows.memory.allocate(event)
       case 'range':
@@ -114,9 +120,11 @@ export class Timeline {
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
     const name = rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
+    const workers = workersGroup(tree, root)
     return {
       calls: new Calls(tree, root, make, detail),
-      operators: new Operators(tree, root, tensors, make, detail, opNaming),
+      operators: new Operators(tree, workers, tensors, make, detail, opNaming),
+      states: new States(tree, workers, make, detail),
       memory: new Memory(tree, root, tensors, make.names),
       experts: new Experts(tree, root, tensors, make, detail),
       copies: new Copies(tree, root, tensors, make, detail),

@@ -5,6 +5,7 @@ import {
   RECORD_BYTES,
   RecordType,
   SPAN_BYTES,
+  THREAD_STATES,
   TOKEN_KINDS,
 } from '../../log/ggtrace-layout.ts'
 import { Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
@@ -260,6 +261,11 @@ export class EventRecords {
     switch (type) {
       case RecordType.Free:
         return definitions.free(view.getUint32(at + 12, true), atNs)
+      case RecordType.State: {
+        const [tid, cpu] = [view.getUint32(at + 12, true), view.getUint32(at + 16, true)]
+        const state = THREAD_STATES[view.getUint32(at + 20, true)]
+        return state && this.emit({ kind: 'state', tid, cpu, state, atNs })
+      }
       case RecordType.RangeBegin: {
         const name = definitions.name(view.getUint32(at + 12, true), byte)
         return this.emit({ kind: 'range', edge: 'begin', tid, name, atNs })

@@ -1,0 +1,256 @@
+#define _GNU_SOURCE
+#include "states.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "registry.h"
+
+/* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
+enum { RING_PAGES_MOST = 64, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 20000000 };
+/* What other CPUs may still be about to write: records come in order only up to here. */
+enum { SETTLE_NS = 1000000 };
+
+/* What sample_type asks for, at the end of every record. */
+struct place {
+    uint32_t pid, tid;
+    uint64_t time;
+    uint32_t cpu, reserved;
+};
+
+/* A record, as far as all kinds that we take are alike. */
+struct record {
+    struct perf_event_header header;
+    uint8_t rest[64];
+};
+
+struct ring {
+    struct perf_event_mmap_page * page; /* NULL: none */
+    uint64_t tail;
+    /* The record at `tail`, if `has` one. */
+    bool has;
+    struct record record;
+    struct place place;
+};
+
+static struct ring rings[CPUS_MAX];
+static int ring_count;
+static const char * problem = "not asked for";
+static struct ggtrace * states_log;
+static pthread_t drainer;
+static uint32_t drainer_tid;
+static bool is_draining, ends;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+
+static int open_event(int cpu) {
+    struct perf_event_attr event = {
+        .size = sizeof(event),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+        .inherit = 1,
+        .inherit_thread = 1, /* Linux 5.13; else children would come, too */
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .context_switch = 1,
+        .task = 1,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+    };
+    return (int) syscall(SYS_perf_event_open, &event, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* The mapping keeps the event alive, so that no file descriptor of the program's is taken. */
+static struct perf_event_mmap_page * map_ring(int file, int pages) {
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    for (; pages >= RING_PAGES_LEAST; pages /= 2) {
+        void * memory = mmap(NULL, (size_t) (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (memory != MAP_FAILED) return madvise(memory, (size_t) (pages + 1) * page, MADV_DONTFORK), memory;
+        if (errno != EPERM && errno != ENOMEM) return NULL;
+    }
+    return NULL;
+}
+
+static const char * explain(int error) {
+    switch (error) {
+        case EACCES: return "the kernel does not allow perf_event_open (perf_event_paranoid above 2)";
+        case EPERM: return "perf_event_open is not allowed here (perf_event_paranoid, or a seccomp filter)";
+        case ENOSYS: return "this kernel has no perf_event_open";
+        case EINVAL: return "this kernel cannot tell of the threads' states (it takes Linux 5.13)";
+        case EMFILE: case ENFILE: return "there is no file descriptor left for perf_event_open";
+        default: return "perf_event_open failed";
+    }
+}
+
+static void give_back(void) {
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < ring_count; i++) munmap(rings[i].page, page + rings[i].page->data_size);
+    ring_count = 0;
+}
+
+void states_prepare(void) {
+    const int kept = errno;
+    const int cpus = (int) sysconf(_SC_NPROCESSORS_CONF);
+    problem = NULL;
+    for (int cpu = 0; cpu < cpus && cpu < CPUS_MAX && !problem; cpu++) {
+        const int file = open_event(cpu);
+        if (file < 0 && errno == ENODEV) continue; /* a CPU that is off */
+        if (file < 0) {
+            problem = explain(errno);
+            break;
+        }
+        struct perf_event_mmap_page * page = map_ring(file, RING_PAGES_MOST);
+        close(file);
+        if (page) rings[ring_count++] = (struct ring){.page = page};
+        else problem = "there is no memory for the kernel's records (perf_event_mlock_kb, RLIMIT_MEMLOCK)";
+    }
+    if (problem) give_back();
+    errno = kept;
+}
+
+/* ---- Draining ---- */
+
+static void copy_out(const struct ring * ring, uint64_t from, void * to, size_t bytes) {
+    const uint8_t * data = (const uint8_t *) ring->page + ring->page->data_offset;
+    const uint64_t mask = ring->page->data_size - 1;
+    for (size_t i = 0; i < bytes; i++) ((uint8_t *) to)[i] = data[(from + i) & mask];
+}
+
+/* Takes the record at the tail out, if there is one. */
+static bool peek(struct ring * ring, uint64_t head) {
+    if (ring->has) return true;
+    if (ring->tail >= head) return false;
+    copy_out(ring, ring->tail, &ring->record.header, sizeof(ring->record.header));
+    const uint16_t size = ring->record.header.size;
+    if (size < sizeof(struct perf_event_header) + sizeof(struct place)) {
+        ring->tail = head; /* not the ring that we know */
+        return false;
+    }
+    const size_t rest = size - sizeof(struct perf_event_header), kept = sizeof(ring->record.rest);
+    copy_out(ring, ring->tail + sizeof(struct perf_event_header), ring->record.rest, rest < kept ? rest : kept);
+    copy_out(ring, ring->tail + size - sizeof(struct place), &ring->place, sizeof(struct place));
+    ring->has = true;
+    return true;
+}
+
+static void drop(struct ring * ring) {
+    ring->tail += ring->record.header.size;
+    ring->has = false;
+    __atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+}
+
+static void write_switch(struct ggtrace_writer * writer, const struct ring * ring) {
+    const uint16_t misc = ring->record.header.misc;
+    const bool is_out = misc & PERF_RECORD_MISC_SWITCH_OUT, is_preempted = misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    const struct place * place = &ring->place;
+    if (place->tid == drainer_tid) return;
+    const enum ggtrace_state state = !is_out ? GGTRACE_RUNNING : is_preempted ? GGTRACE_RUNNABLE : GGTRACE_BLOCKED;
+    ggtrace_state(writer, place->time, place->tid, place->cpu, state);
+}
+
+static void write_record(struct ggtrace_writer * writer, const struct ring * ring) {
+    uint64_t numbers[2];
+    __builtin_memcpy(numbers, ring->record.rest, sizeof(numbers));
+    switch (ring->record.header.type) {
+        case PERF_RECORD_SWITCH:
+            write_switch(writer, ring);
+            return;
+        case PERF_RECORD_EXIT:
+            if (ring->place.tid != drainer_tid) {
+                ggtrace_state(writer, ring->place.time, ring->place.tid, ring->place.cpu, GGTRACE_ENDED);
+            }
+            return;
+        case PERF_RECORD_LOST:
+            ggtrace_loss(writer, ring->place.time, (uint32_t) numbers[1], registry_name("thread states"));
+            return;
+        default:
+            return;
+    }
+}
+
+/* Writes all records up to a time, in the order of time. */
+static void drain(uint64_t until) {
+    struct ggtrace_writer * writer = ggtrace_writer_of_thread(states_log, GGTRACE_NO_WORKER);
+    uint64_t heads[CPUS_MAX];
+    for (int i = 0; i < ring_count; i++) heads[i] = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
+    for (;;) {
+        struct ring * first = NULL;
+        for (int i = 0; i < ring_count; i++) {
+            if (!peek(&rings[i], heads[i])) continue;
+            if (!first || rings[i].place.time < first->place.time) first = &rings[i];
+        }
+        if (!first || first->place.time > until) return;
+        write_record(writer, first);
+        drop(first);
+    }
+}
+
+static void * drain_often(void * unused) {
+    (void) unused;
+    pthread_mutex_lock(&lock);
+    drainer_tid = (uint32_t) syscall(SYS_gettid);
+    while (!ends) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += DRAIN_EVERY_NS;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&wake, &lock, &until);
+        drain(ggtrace_now() - SETTLE_NS);
+    }
+    drain(UINT64_MAX);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* What was told before the log began is of no use to it. */
+static void skip_old(void) {
+    for (int i = 0; i < ring_count; i++) {
+        rings[i].tail = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
+        __atomic_store_n(&rings[i].page->data_tail, rings[i].tail, __ATOMIC_RELEASE);
+    }
+}
+
+const char * states_start(struct ggtrace * log) {
+    if (problem) return problem;
+    states_log = log;
+    skip_old();
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    sigset_t all, before;
+    sigfillset(&all); /* the program's signals are for its own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* Who calls runs; the others tell with their next change. */
+    struct ggtrace_writer * writer = ggtrace_writer_of_thread(log, GGTRACE_NO_WORKER);
+    ggtrace_state(writer, ggtrace_now(), (uint32_t) syscall(SYS_gettid), (uint32_t) sched_getcpu(), GGTRACE_RUNNING);
+    is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return is_draining ? NULL : "no thread could be had to read the kernel's records";
+}
+
+void states_stop(void) {
+    if (!is_draining) return;
+    is_draining = false;
+    pthread_mutex_lock(&lock);
+    ends = true;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+    pthread_join(drainer, NULL);
+}
+
+void states_forked(void) {
+    is_draining = false;
+    ring_count = 0;
+}

@@ -34,6 +34,11 @@ const OPTIONS = {
     default: false,
     describe: 'Compute node by node, to time the operators of backends such as GPUs, too; slower than a run without',
   },
+  states: {
+    type: 'boolean',
+    default: true,
+    describe: 'When threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without',
+  },
   quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still told' },
 } as const
 
@@ -89,7 +94,7 @@ export function markProgram(args: readonly string[]): readonly string[] {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { command = [], output, level, children, sync, quiet } = args
+  const { command = [], output, level, children, sync, states, quiet } = args
   const [program, ...rest] = command
   if (program === undefined) {
     throw new UsageError('no program to record\nhint: ggml2perfetto record -- <program> [arguments]')
@@ -111,6 +116,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       level,
       children,
       sync,
+      states,
       onStart,
       onBuild,
     })

@@ -27,6 +27,8 @@ export interface RecordOptions {
   readonly children?: boolean | undefined
   /** Computes node by node, to time the operators of backends without an operator hook (GPUs), too: slower. */
   readonly sync?: boolean | undefined
+  /** When threads ran, waited for a CPU, and were blocked; by default yes, where the kernel tells. */
+  readonly states?: boolean | undefined
   /** The program's standard streams: this process' own if left out. */
   readonly stdio?: StdioOptions | undefined
   /** Told right before the program starts how to send it a signal. */
@@ -81,7 +83,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
 }
 
 function recorderEnvironment(
-  { env, children, level, sync }: RecordOptions,
+  { env, children, level, sync, states = true }: RecordOptions,
   library: string,
   output: string,
 ): Environment {
@@ -94,6 +96,7 @@ function recorderEnvironment(
     GGML2PERFETTO_LEVEL: level ?? 'op',
     GGML2PERFETTO_CHILDREN: children ? '1' : undefined,
     GGML2PERFETTO_SYNC: sync ? '1' : undefined,
+    GGML2PERFETTO_STATES: states ? undefined : '0',
     GGML2PERFETTO_PRELOAD_BEFORE: before || undefined,
   }
 }

@@ -293,6 +293,13 @@ describe('the log', () => {
     expect(run(['record', '--help']).stdout).toMatch(/--sync +Compute node by node/)
   })
 
+  linuxTest('is without thread states with --no-states', () => {
+    const seen = (...args: string[]) =>
+      run(['record', '-q', ...args, 'sh', '-c', 'echo "<$GGML2PERFETTO_STATES>"']).stdout
+    expect([seen('--no-states'), seen()]).toEqual(['<0>\n', '<>\n'])
+    expect(run(['record', '--help']).stdout).toMatch(/--states +When threads ran/)
+  })
+
   linuxTest('is refused before the program starts where it cannot be written', () => {
     const refused = (output: string) => {
       const { code, stdout, stderr } = run(['record', '-o', output, './caller'])
@@ -325,7 +332,9 @@ describe('without a ggml call, it says why', () => {
 
   linuxTest('a wrapper, a script, hidden symbols, an early end', () => {
     expect(reasons(['true'])[0]).toMatch(/did its children do the work, .* --children/)
-    expect(reasons(['true'])[1]).toMatch(/hidden symbols or calls that are bound inside it\? See: objdump -R <file> \| grep llama_decode/)
+    expect(reasons(['true'])[1]).toMatch(
+      /hidden symbols or calls that are bound inside it\? See: objdump -R <file> \| grep llama_decode/,
+    )
     expect(reasons(['sh', '-c', 'exit 2'])[0]).toMatch(/it ended with exit code 2, perhaps before/)
     script('wrapper', '#!/bin/sh\n./caller\n')
     expect(reasons(['./wrapper'])).toEqual(['  - it is a script: what a script runs is recorded with --children only'])

@@ -4,6 +4,7 @@
  * Weights stay as they are in the mapped file, and workers sleep between graphs.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ static const char usage[] =
     "  open SLOT THREADS   a context of its model, with a thread pool of its own\n"
     "  decode SLOT CALLS   a prompt of two tokens, or one token greedily, in each call\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
+    "  times               prints the CPU time that each thread has used\n"
     "  close SLOT          frees the context\n"
     "  free SLOT           frees the model\n"
     "  fork, _Fork STEP … end   does these steps in a child, and waits for it; _Fork: libc's handlers do not run\n"
@@ -205,11 +207,29 @@ static struct slot * slot_of(const char * text) {
     return &slots[number];
 }
 
+/* CLOCK_THREAD_CPUTIME_ID of all threads, read from here. */
+static void print_times(void) {
+    DIR * tasks = opendir("/proc/self/task");
+    const char * comma = "";
+    if (!tasks) fail("cannot list", "threads");
+    printf("{\"event\":\"times\",\"at\":%" PRId64 ",\"cpu\":{", now());
+    for (struct dirent * entry; (entry = readdir(tasks));) {
+        const int tid = atoi(entry->d_name);
+        struct timespec time;
+        if (tid == 0 || clock_gettime((clockid_t) (~(unsigned) tid << 3 | 6), &time) != 0) continue;
+        printf("%s\"%d\":%" PRId64, comma, tid, time.tv_sec * INT64_C(1000000000) + time.tv_nsec);
+        comma = ",";
+    }
+    printf("}}\n");
+    closedir(tasks);
+}
+
 /* Does one step; returns the next one, or NULL where these steps end. */
 static char ** run_step(char ** at) {
     const char * step = *at++;
     fflush(stdout); /* a child must not print again what waits to be printed */
     if (strcmp(step, "end") == 0) return NULL;
+    if (strcmp(step, "times") == 0) return print_times(), at;
     if (strcmp(step, "fork") == 0) return run_in_child(fork(), at);
     if (strcmp(step, "_Fork") == 0) return run_in_child((pid_t) syscall(SYS_fork), at);
     if (strcmp(step, "all") == 0 && at[0]) return decode_all(atoi(at[0])), at + 1;

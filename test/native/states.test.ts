@@ -1,0 +1,178 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { type Cell, convert, inputOf, openTrace, type StateEvent } from '../../lib/index.ts'
+import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
+import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
+
+const isRoot = process.getuid?.() === 0
+/** The kernel tells root more: as anybody else. */
+const AS_USER = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
+const llama = hasLlama() ? describe : describe.skip
+const asRoot = isRoot ? test : test.skip
+const PARANOID = '/proc/sys/kernel/perf_event_paranoid'
+const MLOCK = '/proc/sys/kernel/perf_event_mlock_kb'
+
+interface Times {
+  readonly at: number
+  readonly cpu: Readonly<Record<string, number>>
+}
+
+const timesOf = ({ lines }: Run) =>
+  lines.filter(({ event }) => (event as string) === 'times') as unknown as readonly Times[]
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
+
+/** How long each thread was in a state between two times, in ns. */
+function timeIn(states: readonly StateEvent[], state: string, from: number, to: number): Map<number, number> {
+  const spent = new Map<number, number>()
+  const last = new Map<number, StateEvent>()
+  const add = (event: StateEvent | undefined, endNs: number) => {
+    const ns = event?.state === state ? Math.min(endNs, to) - Math.max(event.atNs, from) : 0
+    if (event && ns > 0) spent.set(event.tid, (spent.get(event.tid) ?? 0) + ns)
+  }
+  for (const event of states) {
+    add(last.get(event.tid), event.atNs)
+    last.set(event.tid, event)
+  }
+  for (const event of last.values()) add(event, to)
+  return spent
+}
+
+interface Row {
+  readonly worker: string
+  readonly ts: number
+  readonly dur: number
+  readonly wait: number
+}
+
+const rowOf = ([worker, ts, dur, wait]: readonly Cell[]): Row => ({
+  worker: `${worker}`,
+  ts: Number(ts),
+  dur: Number(dur),
+  wait: Number(wait ?? 0),
+})
+
+/** Does a slice end before that time of that worker? */
+const isBefore = (row: Row, worker: string, ts: number) =>
+  row.worker < worker || (row.worker === worker && row.ts + row.dur <= ts)
+
+const workersOf = ({ of }: Recording) => new Set(of('operator').map(({ tid }) => tid))
+
+llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
+  useRecorder()
+  let recorder = ''
+  let logs = 0
+
+  beforeAll(() => {
+    // The user may read what lies here, and write.
+    recorder = inFolder('libggml2perfetto.so')
+    copyFileSync(RECORDER, recorder)
+    chmodSync(inFolder('.'), 0o755)
+  })
+
+  async function record(steps: readonly (string | number)[], before: readonly string[] = AS_USER) {
+    const folder = inFolder(`states-${logs++}`)
+    mkdirSync(folder)
+    chmodSync(folder, 0o777)
+    const log = join(folder, 'run.ggtrace')
+    const { path } = await model('tinyDense')
+    const result = await runHosts(['load', 0, path, 'open', 0, 2, ...steps], {
+      preload: recorder,
+      env: { GGML2PERFETTO_OUT: log },
+      before,
+    })
+    expect([result.code, result.stderr]).toEqual([0, ''])
+    return { log, result, recording: await readLog(log) }
+  }
+
+  test('running time is the thread’s CPU time', async () => {
+    const { recording, result } = await record(['decode', 0, 20, 'times', 'decode', 0, 400, 'times', 'decode', 0, 2])
+    const { of } = recording
+    const [input] = of('input')
+    expect(input!.attributes['states']).toBe('by perf_event_open, without root: who took a CPU is not told')
+    const [first, second] = timesOf(result).map((times) => ({ ...times, at: times.at - Number(input!.originNs) }))
+    const running = timeIn(of('state'), 'running', first!.at, second!.at)
+    const workers = workersOf(recording)
+    expect(workers.size).toBe(2)
+    for (const tid of workers) {
+      const used = second!.cpu[tid]! - first!.cpu[tid]!
+      expect(used).toBeGreaterThan(20e6)
+      expect([tid, Math.abs(running.get(tid)! / used - 1) < 0.02]).toEqual([tid, true])
+    }
+    expect(recording.issues).toEqual([])
+  })
+
+  const pinned = spawnSync('taskset', ['-c', '0', 'true']).status === 0 ? test : test.skip
+  pinned('who takes a CPU is seen in the operators that it hits, and in no other (needs taskset)', async () => {
+    const hog = spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+    const { log, recording } = await record(['decode', 0, 500]).finally(() => hog.kill('SIGKILL'))
+    const trace = await openTrace(convert(inputOf(log)))
+    expect(trace.problems()).toEqual([])
+    const select = (what: string, where: string) =>
+      trace.query(`select substr(t.name, 1, 8), ts, dur, ${what} from slice s join track t on t.id = s.track_id
+                   where ${where} order by 1, 2`).rows
+    const preempted = select('0', "s.name = 'runnable (preempted)'").map(rowOf)
+    const operators = select("extract_arg(arg_set_id, 'debug.inner_wait_ns')", "category = 'operator'").map(rowOf)
+    trace.close()
+    let next = 0
+    const found = operators.map(({ worker, ts, dur, wait }) => {
+      while (next < preempted.length && isBefore(preempted[next]!, worker, ts)) next++
+      let hit = 0
+      for (let i = next; preempted[i]?.worker === worker && preempted[i]!.ts < ts + dur; i++) {
+        hit += Math.min(ts + dur, preempted[i]!.ts + preempted[i]!.dur) - Math.max(ts, preempted[i]!.ts)
+      }
+      return { own: dur - wait, preempted: hit }
+    })
+    expect(found.length).toBe(recording.of('operator').length)
+    const hit = found.filter(({ preempted }) => preempted > 1e6)
+    expect(hit.length).toBeGreaterThan(5)
+    expect(sum(hit.map(({ preempted }) => preempted))).toBeGreaterThan(20e6)
+    // Without it, what they took is what such operators take: a millisecond is much.
+    const odd = found.filter(({ own, preempted }) => own - preempted > 2e6 || own < preempted)
+    expect(odd.length).toBeLessThan(found.length / 500)
+  })
+
+  test('a filter that denies perf_event_open costs the states alone, and the log says why', async () => {
+    const deny = inFolder('deny-perf')
+    execFileSync('cc', ['-O1', '-o', deny, fileURLToPath(new URL('../llama/deny-perf.c', import.meta.url))])
+    const { of, issues } = (await record(['decode', 0, 3], [...AS_USER, deny])).recording
+    expect(of('input')[0]!.attributes['states']).toMatch(/perf_event_open is not allowed here/)
+    expect([of('state').length, of('token').length, issues]).toEqual([0, 3, []])
+  })
+
+  test('few file descriptors are no obstacle (needs prlimit)', async () => {
+    const { of } = (await record(['decode', 0, 3], ['prlimit', '--nofile=12', ...AS_USER])).recording
+    expect([of('state').length > 0, of('token').length]).toEqual([true, 3])
+  })
+
+  /** With another setting of the kernel's for a moment. */
+  async function withSetting<T>(path: string, value: number, run: () => Promise<T>): Promise<T> {
+    const before = readFileSync(path, 'utf8')
+    writeFileSync(path, `${value}`)
+    try {
+      return await run()
+    } finally {
+      writeFileSync(path, before)
+    }
+  }
+
+  const settable = existsSync(PARANOID) && existsSync(MLOCK) ? asRoot : test.skip
+  settable.each([3, 4])('perf_event_paranoid %i: with states or without, and the log says which', async (level) => {
+    const { of, issues } = (await withSetting(PARANOID, level, () => record(['decode', 0, 3]))).recording
+    // Debian's and Android's kernels deny from 3 on, others do not know more than 2.
+    const isTold = of('state').length > 0
+    expect(of('input')[0]!.attributes['states']).toMatch(isTold ? /^by perf_event_open/ : /perf_event_paranoid/)
+    expect([of('token').length, issues]).toEqual([3, []])
+  })
+
+  settable.each([0, 4])('perf_event_mlock_kb %i: with fewer pages or without, and the log says which', async (kb) => {
+    const limited = ['prlimit', '--memlock=0', ...AS_USER]
+    const { of, issues } = (await withSetting(MLOCK, kb, () => record(['decode', 0, 3], limited))).recording
+    const isTold = of('state').length > 0
+    expect(of('input')[0]!.attributes['states']).toMatch(isTold ? /^by perf_event_open/ : /perf_event_mlock_kb/)
+    expect([of('token').length, issues]).toEqual([3, []])
+  })
+})

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { FORMATS, OP_TABLES, UsageError } from '../lib/index.ts'
 import { systemReason } from './terminal.ts'
 
+/** A log that is smaller holds hardly more than its definitions. */
+const LOG_BYTES_MIN = 64 * 1024
 const formats = FORMATS.map(({ name }) => name).join(' | ')
 const tables = OP_TABLES.map(({ name }) => name).join(' | ')
 
@@ -52,6 +54,30 @@ export function parseTokens(text: string): readonly [number, number] {
   throw new UsageError(
     `--tokens "${text}": ${what}; expected 3..5 (both included), 7 (one) or 2.. (to the end); 0 is the prefill`,
   )
+}
+
+/** For yargs' `coerce`: a whole number from 1. */
+export function whole(option: string): (value: string) => number | undefined {
+  return (value) => {
+    const text = once(option)(value)
+    if (text === undefined || (/^\d{1,9}$/.test(text) && Number(text) > 0))
+      return text === undefined ? undefined : Number(text)
+    throw new UsageError(`${option} "${text}": expected a whole number from 1`)
+  }
+}
+
+const SIZE_UNITS = ['', 'K', 'M', 'G', 'T']
+
+/** For yargs' `coerce`: a size in bytes, `500M` being 500 MiB. */
+export function bytes(option: string): (value: string) => number | undefined {
+  return (value) => {
+    const text = once(option)(value)
+    if (text === undefined) return undefined
+    const [, number, unit = ''] = /^(\d{1,9}(?:\.\d+)?)([KMGT]?)i?B?$/i.exec(text) ?? []
+    const size = Math.floor(Number(number) * 1024 ** SIZE_UNITS.indexOf(unit.toUpperCase()))
+    if (size >= LOG_BYTES_MIN) return size
+    throw new UsageError(`${option} "${text}": expected a size from 64K, such as 500M or 2G`)
+  }
 }
 
 /** The value of `--op-table`: the name of a table that the library knows, or the names in a file. */

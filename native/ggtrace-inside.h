@@ -44,6 +44,7 @@ struct ggtrace {
     ino_t inode;
     int file;
     uint32_t segment_bytes, block_bytes, record_max;
+    uint64_t bytes_max;
     bool wiped_on_fork, has_barrier;
 };
 

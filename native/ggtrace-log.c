@@ -153,6 +153,7 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     block = block < BLOCK_BYTES_MIN ? BLOCK_BYTES_MIN : block > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX : block & ~7u;
     const uint32_t record = (block - BLOCK_OVERHEAD) & ~3u;
     log->segment_bytes = segment;
+    log->bytes_max = options ? options->bytes_max : 0;
     log->block_bytes = block;
     log->record_max = record < GGTRACE_RECORD_BYTES_MAX ? record : GGTRACE_RECORD_BYTES_MAX;
     return true;

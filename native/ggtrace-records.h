@@ -43,6 +43,7 @@ enum ggtrace_type {
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
 enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_UP = 2 };
+#define GGTRACE_LEFT_OUT 0x100u /* flag of a kind: what happened in the call was not to be recorded */
 enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
 #define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */

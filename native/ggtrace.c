@@ -54,7 +54,8 @@ static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes
     struct rlimit limit;
     /* To grow a file beyond this limit is a SIGXFSZ, which kills as well: ask before. */
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
-    if (offset + bytes > limit.rlim_cur) return errno = EFBIG, false;
+    const uint64_t most = log->bytes_max && log->bytes_max < limit.rlim_cur ? log->bytes_max : limit.rlim_cur;
+    if (offset + bytes > most) return errno = EFBIG, false;
     if (!ggtrace_is_ours(log)) return errno = EBADF, false;
     for (int tries = 0; tries < EINTR_MAX; tries++) {
         const bool done = fallocate(log->file, 0, (off_t) offset, bytes) == 0;

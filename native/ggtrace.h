@@ -57,6 +57,7 @@ struct ggtrace_writer;
 struct ggtrace_options {
     uint32_t segment_bytes; /* 0: as above */
     uint32_t block_bytes;
+    uint64_t bytes_max; /* of the file; 0: any. Records that would go beyond are dropped */
     bool replace; /* remove a file of that name first; otherwise it is left alone, and open fails with EEXIST */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "control.h"
 #include "registry-inside.h"
 #include "table.h"
 
@@ -91,6 +92,20 @@ static void link_nodes(struct graph * graph) {
     }
 }
 
+static bool is_wanted(const void * node) {
+    return control_takes_op(registry.api->op_name(layout_i32(node, registry.layout->op)));
+}
+
+/* Forgets the ids of nodes whose operators are not to be recorded; those of fused ones only together. */
+static void leave_out(const struct graph * graph) {
+    const int count = graph->node_count;
+    for (int i = graph->first; i < count; i = graph->next[i]) {
+        const int last = graph->fuses_with_next[i] ? graph->next[i] : i;
+        if (!is_wanted(graph->nodes[i]) && !is_wanted(graph->nodes[last])) graph->ids[i] = graph->ids[last] = 0;
+        i = last;
+    }
+}
+
 static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint32_t backend) {
     struct graph * graph = reserve(sizeof(*graph));
     if (!graph) return NULL;
@@ -116,6 +131,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     graph->next_known = known;
     known = graph;
     ggtrace_define_graph(registry.log, graph->id, backend, graph->ids, (uint32_t) count);
+    leave_out(graph);
     return graph;
 }
 

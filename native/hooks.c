@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "clock.h"
+#include "control.h"
 #include "operators.h"
 #include "recorder.h"
 #include "registry.h"
@@ -51,6 +52,8 @@ static _Atomic uint32_t call_count;
 static __thread uint32_t current_call __attribute__((tls_model("initial-exec"))) = GGTRACE_NO_CALL;
 /* Inside llama_decode or llama_encode; a warm-up has no call number. */
 static __thread bool in_call __attribute__((tls_model("initial-exec")));
+/* Of the call: what happens in it is not recorded, only that it was made. */
+static __thread bool is_left_out __attribute__((tls_model("initial-exec")));
 /* Between llama_set_warmup(true) and (false). */
 static _Atomic bool is_warming_up;
 
@@ -97,10 +100,12 @@ static int record_call(token_function real, void * context, const struct any_bat
     const bool warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
     in_call = true;
     current_call = warm_up ? GGTRACE_NO_CALL : atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    is_left_out = !control_takes(current_call);
     clock_correct();
     const uint64_t start = clock_now();
     const int result = real(context, *batch);
-    record_token(batch, start, result, context, warm_up ? GGTRACE_WARM_UP : kind);
+    const uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
+    record_token(batch, start, result, context, (warm_up ? GGTRACE_WARM_UP : kind) | flags);
     current_call = GGTRACE_NO_CALL;
     in_call = false;
     return result;
@@ -199,7 +204,7 @@ HOOK(void, ggml_backend_sched_set_eval_callback, void * scheduler, eval_callback
 HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     REAL(graph_function, ggml_backend_graph_compute_async);
     const int level = recorder_ready(CALLER);
-    if (level < LEVEL_GRAPH) return real(backend, cgraph);
+    if (level < LEVEL_GRAPH || (in_call ? is_left_out : !control_takes(GGTRACE_NO_CALL))) return real(backend, cgraph);
     const uint32_t name = registry_backend_name(backend);
     const uint32_t hooked_before = operators_seen();
     struct graph * graph = registry_graph(cgraph, name, splits != NO_SCHEDULER);
@@ -301,7 +306,7 @@ typedef void (*set_async_function)(void * backend, void * tensor, const void * d
 
 /* Only inside a call: loading a model sets thousands of tensors, and is no part of the run. */
 static bool records_copies(void) {
-    if (!in_call || in_copy) return false;
+    if (!in_call || in_copy || is_left_out) return false;
     in_copy = atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_GRAPH;
     return in_copy;
 }

@@ -89,14 +89,14 @@ static void finish_steps(int next, uint64_t now) {
         const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
         const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
         const uint32_t tensor = graph->ids[worker.node];
-        ggtrace_operator(writer, tensor, worker.start, end.enter, end.leave, inner);
+        if (tensor) ggtrace_operator(writer, tensor, worker.start, end.enter, end.leave, inner);
         cursor = end.leave;
     }
     for (int i = first_fused; i < next && at < count; i = graph->next[i], at++) {
         const uint32_t first = graph->ids[i];
         if (graph->fuses_with_next[i] && graph->next[i] < next) i = graph->next[i];
         const struct barrier end = *kept(at);
-        ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
+        if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
         cursor = end.leave;
     }
 }
@@ -170,7 +170,11 @@ void operators_start(const int * params, const void * tensor) {
         now = clock_now();
         if (index < 0) {
             graph = registry_find_node(tensor, &index);
-            if (!graph) return; /* not of a graph that we saw begin */
+            /* Not of a graph that we saw begin: it is left out, or unknown. */
+            if (!graph || !(atomic_load_explicit(&graph->edges, memory_order_relaxed) & 1)) {
+                leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : now);
+                return;
+            }
             if (graph != worker.graph || index <= worker.node) enter_graph(graph, params[0], now);
         }
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "layout.h"
 #include "operators.h"
 #include "registry.h"
@@ -143,14 +144,15 @@ static void in_child(void) {
 
 /* Opens the log: <path>, or <path>.<pid> where another process of the run took that name. */
 static struct ggtrace * open_log(const char * path) {
-    struct ggtrace * log = ggtrace_open(path, NULL);
+    const struct ggtrace_options options = {.bytes_max = control_bytes_max()};
+    struct ggtrace * log = ggtrace_open(path, &options);
     if (log) return log;
     char own[TEXT_BYTES];
     const size_t length = strnlen(path, sizeof(own) - 24);
     memcpy(own, path, length);
     own[length] = '.';
     number_text(own + length + 1, (uint64_t) getpid());
-    return ggtrace_open(own, NULL);
+    return ggtrace_open(own, &options);
 }
 
 /* Learns how the running ggml lays out its tensors; less is recorded where that cannot be told. */
@@ -194,6 +196,7 @@ int recorder_begin(const void * caller) {
             level = learn(wanted_level(), caller, &library);
             synchronises = level >= LEVEL_GRAPH && getenv("GGML2PERFETTO_SYNC");
             record_facts(level, library);
+            control_read(fact);
             clock_start();
             if (level >= LEVEL_GRAPH) start_states();
             pthread_atfork(NULL, NULL, in_child);

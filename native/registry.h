@@ -21,6 +21,7 @@ struct graph {
     uint64_t fingerprint;
     uint64_t freed; /* buffers, before it was met */
     const void ** nodes;
+    /* 0: operators of this kind are not recorded. */
     uint32_t * ids;
     /* Index of the first node that is computed; for every node, of the next one. node_count = none. */
     int first;

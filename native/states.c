@@ -9,13 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "registry.h"
 
 /* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
-enum { RING_PAGES_MOST = 64, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 20000000 };
+enum { RING_PAGES_MOST = 128, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 20000000 };
 /* What other CPUs may still be about to write: records come in order only up to here. */
 enum { SETTLE_NS = 1000000 };
 
@@ -47,6 +48,7 @@ static const char * problem = "not asked for";
 static struct ggtrace * states_log;
 static pthread_t drainer;
 static uint32_t drainer_tid;
+static pid_t owner; /* the process that the kernel tells of */
 static bool is_draining, ends;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
@@ -102,6 +104,7 @@ void states_prepare(void) {
     const int kept = errno;
     const int cpus = (int) sysconf(_SC_NPROCESSORS_CONF);
     problem = NULL;
+    owner = getpid();
     for (int cpu = 0; cpu < cpus && cpu < CPUS_MAX && !problem; cpu++) {
         const int file = open_event(cpu);
         if (file < 0 && errno == ENODEV) continue; /* a CPU that is off */
@@ -195,8 +198,21 @@ static void drain(uint64_t until) {
     }
 }
 
+/* From Linux 6.12 on, a short time slice means an early turn: the rings must not overflow while others compute. */
+static void ask_for_early_turns(void) {
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } wish = {.size = sizeof(wish), .nice = getpriority(PRIO_PROCESS, 0), .runtime = 100000};
+    if (sched_getscheduler(0) == SCHED_OTHER) syscall(SYS_sched_setattr, 0, &wish, 0);
+}
+
 static void * drain_often(void * unused) {
     (void) unused;
+    ask_for_early_turns();
     pthread_mutex_lock(&lock);
     drainer_tid = (uint32_t) syscall(SYS_gettid);
     while (!ends) {
@@ -222,6 +238,7 @@ static void skip_old(void) {
 
 const char * states_start(struct ggtrace * log) {
     if (problem) return problem;
+    if (owner != getpid()) return "the kernel tells only of the process that was started";
     states_log = log;
     skip_old();
     pthread_condattr_t attributes;
@@ -241,7 +258,8 @@ const char * states_start(struct ggtrace * log) {
 }
 
 void states_stop(void) {
-    if (!is_draining) return;
+    /* A child that libc does not know to be one has no drainer, either. */
+    if (!is_draining || owner != getpid()) return;
     is_draining = false;
     pthread_mutex_lock(&lock);
     ends = true;

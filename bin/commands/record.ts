@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { isOwnError, type RecordResult, record, type Summary, summarizeFile, UsageError } from '../../lib/index.ts'
-import { once, oneOf } from '../options.ts'
+import { bytes, once, oneOf, parseTokens, whole } from '../options.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note } from '../terminal.ts'
 import { size } from '../units.ts'
@@ -39,6 +39,38 @@ const OPTIONS = {
     default: true,
     describe: 'When threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without',
   },
+  tokens: {
+    type: 'string',
+    requiresArg: true,
+    coerce: (value: string) => parseTokens(once('--tokens')(value) ?? ''),
+    defaultDescription: 'all',
+    describe: 'Calls to record graphs and operators of: 3..5, 7 or 2..; 0 is the first. Others are only told of',
+  },
+  every: { type: 'string', requiresArg: true, coerce: whole('--every'), describe: 'Of these calls, every n-th only' },
+  ops: {
+    type: 'string',
+    requiresArg: true,
+    coerce: (value: string) =>
+      once('--ops')(value)
+        ?.toUpperCase()
+        .split(/[\s,]+/)
+        .filter(Boolean),
+    defaultDescription: 'all',
+    describe: "Kinds of operators to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
+  },
+  paused: { type: 'boolean', default: false, describe: 'Record calls only, until --toggle or the program resumes' },
+  toggle: {
+    type: 'string',
+    requiresArg: true,
+    coerce: oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']),
+    describe: 'A signal that pauses and resumes: SIGUSR1 | SIGUSR2',
+  },
+  'max-size': {
+    type: 'string',
+    requiresArg: true,
+    coerce: bytes('--max-size'),
+    describe: 'Size of the log at most, such as 500M; what does not fit is dropped, and counted',
+  },
   quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still told' },
 } as const
 
@@ -61,7 +93,7 @@ const REPEATED: readonly string[] = [
   'SIGUSR1',
   'SIGUSR2',
 ]
-const WITH_VALUE = ['-o', '--output', '--level']
+const WITH_VALUE = ['-o', '--output', '--level', '--tokens', '--every', '--ops', '--toggle', '--max-size']
 
 /** `ggml2perfetto record -- <program> [args…]` */
 export const recordCommand: CommandModule<object, Arguments> = {
@@ -93,8 +125,14 @@ export function markProgram(args: readonly string[]): readonly string[] {
   return args
 }
 
+/** The options that say what is recorded. */
+function chosen(args: ArgumentsCamelCase<Arguments>) {
+  const { output, level, children, sync, states, tokens, every, ops, paused, toggle, maxSize } = args
+  return { output, level, children, sync, states, tokens, every, ops, paused, toggle, bytesMax: maxSize }
+}
+
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { command = [], output, level, children, sync, states, quiet } = args
+  const { command = [], output, quiet } = args
   const [program, ...rest] = command
   if (program === undefined) {
     throw new UsageError('no program to record\nhint: ggml2perfetto record -- <program> [arguments]')
@@ -112,11 +150,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     const result = await record({
       command: [program, ...rest],
       env: process.env,
-      output,
-      level,
-      children,
-      sync,
-      states,
+      ...chosen(args),
       onStart,
       onBuild,
     })

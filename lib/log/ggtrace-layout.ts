@@ -107,6 +107,9 @@ export const BUFFER_USAGES = ['any', 'weights', 'compute'] as const
 /** `kind` of a TOKEN record, by number. */
 export const TOKEN_KINDS = ['decode', 'encode', 'warm-up'] as const
 
+/** Added to a TOKEN record's kind: what happened in the call was not to be recorded. */
+export const TOKEN_LEFT_OUT = 256
+
 /** `kind` of a COPY record, by number. */
 export const COPY_KINDS = ['get', 'set', 'copy'] as const
 

@@ -8,6 +8,7 @@ import {
   SPAN_BYTES,
   THREAD_STATES,
   TOKEN_KINDS,
+  TOKEN_LEFT_OUT,
 } from './ggtrace-layout.ts'
 
 /** One worker's execution of one node. */
@@ -34,6 +35,8 @@ export interface GgtraceToken {
   readonly result?: number
   readonly context?: number
   readonly spans?: readonly GgtraceSpan[]
+  /** What happened in it was not to be recorded. */
+  readonly isLeftOut?: boolean
 }
 
 /** Tokens of a batch that follow each other, and are of one sequence at successive positions. */
@@ -128,7 +131,7 @@ export class GgtraceThread {
       .u32(call < 0 ? NONE : call)
       .u32(tokens)
     record
-      .u32(TOKEN_KINDS.indexOf(kind))
+      .u32(TOKEN_KINDS.indexOf(kind) + (batch.isLeftOut ? TOKEN_LEFT_OUT : 0))
       .u32((batch.result ?? 0) >>> 0)
       .u64(batch.context ?? 0)
     for (const { sequence, position, tokens } of spans)

@@ -181,6 +181,8 @@ export interface TokenEvent {
 export interface Batch {
   /** It was `llama_encode`. */
   readonly isEncode: boolean
+  /** What happened in it was not to be recorded. */
+  readonly isLeftOut: boolean
   /** As llama.cpp returns it: 0 is success. */
   readonly result: number
   /** Which sequences' tokens are in it, in its order; those of a very mixed batch may not all be told. */

@@ -29,6 +29,18 @@ export interface RecordOptions {
   readonly sync?: boolean | undefined
   /** When threads ran, waited for a CPU, and were blocked; by default yes, where the kernel tells. */
   readonly states?: boolean | undefined
+  /** Calls to record what happens in, from … to inclusive, 0 being the first; all if left out. Others are only told of. */
+  readonly tokens?: readonly [number, number] | undefined
+  /** Of these, every n-th only. */
+  readonly every?: number | undefined
+  /** Kinds of operators to record, such as `MUL_MAT`, as ggml names them; all if left out. */
+  readonly ops?: readonly string[] | undefined
+  /** Records nothing but calls until the program, or the signal `toggle`, resumes. */
+  readonly paused?: boolean | undefined
+  /** A signal that pauses and resumes recording; the program does not see it. */
+  readonly toggle?: NodeJS.Signals | undefined
+  /** The size of the log at most, in bytes; what does not fit is dropped, and counted. */
+  readonly bytesMax?: number | undefined
   /** The program's standard streams: this process' own if left out. */
   readonly stdio?: StdioOptions | undefined
   /** Told right before the program starts how to send it a signal. */
@@ -82,11 +94,9 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   }
 }
 
-function recorderEnvironment(
-  { env, children, level, sync, states = true }: RecordOptions,
-  library: string,
-  output: string,
-): Environment {
+function recorderEnvironment(options: RecordOptions, library: string, output: string): Environment {
+  const { env, children, level, sync, states = true, tokens, every, ops, paused, toggle, bytesMax } = options
+  const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
   const before = env['LD_PRELOAD']
   return {
     ...env,
@@ -97,6 +107,12 @@ function recorderEnvironment(
     GGML2PERFETTO_CHILDREN: children ? '1' : undefined,
     GGML2PERFETTO_SYNC: sync ? '1' : undefined,
     GGML2PERFETTO_STATES: states ? undefined : '0',
+    GGML2PERFETTO_TOKENS: tokens && `${tokens[0]}..${last}`,
+    GGML2PERFETTO_EVERY: every?.toString(),
+    GGML2PERFETTO_OPS: ops?.join(','),
+    GGML2PERFETTO_PAUSED: paused ? 'paused, until resumed' : undefined,
+    GGML2PERFETTO_TOGGLE: toggle && `${system.signals[toggle]}`,
+    GGML2PERFETTO_MAX_BYTES: bytesMax?.toString(),
     GGML2PERFETTO_PRELOAD_BEFORE: before || undefined,
   }
 }

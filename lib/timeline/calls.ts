@@ -91,13 +91,14 @@ export class Calls {
     this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
   }
 
-  private batchArgs({ isEncode, result, spans, context }: Batch): ExtraArg[] {
+  private batchArgs({ isEncode, isLeftOut, result, spans, context }: Batch): ExtraArg[] {
     const { make } = this
     const extra: ExtraArg[] = []
     const first = spans[0]
     if (first && first.position >= 0) extra.push(make.int('position', first.position))
     if (first) extra.push(make.int('sequence', first.sequence))
     if (spans.length > 1) extra.push(make.word('sequences', describeSpans(spans)))
+    if (isLeftOut) extra.push(make.word('recorded', 'the call only'))
     if (isEncode) extra.push(make.word('function', 'llama_encode'))
     if (result !== 0) extra.push(make.int('result', result))
     if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))

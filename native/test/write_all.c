@@ -111,6 +111,7 @@ static void host(void) {
         ggtrace_token(writer, &(struct ggtrace_token){.start = start, .end = end, .call = call, .tokens = call ? 1 : 2,
             .kind = GGTRACE_DECODE, .context = 0xc0ffee}, &span, 1);
     }
+    ggtrace_state(writer, call_start(CALLS), 77, 1, GGTRACE_BLOCKED);
     ggtrace_loss(writer, call_start(CALLS), 3, WHY);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);
     ggtrace_range_end(writer, call_start(CALLS) + 2);

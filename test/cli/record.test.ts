@@ -300,6 +300,28 @@ describe('the log', () => {
     expect(run(['record', '--help']).stdout).toMatch(/--states +When threads ran/)
   })
 
+  linuxTest('holds what was asked for', () => {
+    const seen = (...args: string[]) =>
+      run(['record', '-q', ...args, 'sh', '-c', 'env | grep ^GGML2PERFETTO_ | sort']).stdout.split('\n')
+    const options = ['--tokens', '2..', '--every', '3', '--ops', 'mul_mat,Add', '--paused', '--toggle', 'SIGUSR2']
+    expect(seen(...options, '--max-size', '2M')).toEqual(
+      expect.arrayContaining([
+        ...['GGML2PERFETTO_EVERY=3', 'GGML2PERFETTO_MAX_BYTES=2097152', 'GGML2PERFETTO_OPS=MUL_MAT,ADD'],
+        ...['GGML2PERFETTO_PAUSED=paused, until resumed', 'GGML2PERFETTO_TOGGLE=12', 'GGML2PERFETTO_TOKENS=2..'],
+      ]),
+    )
+    expect(seen('--tokens', '4')).toContain('GGML2PERFETTO_TOKENS=4..4')
+    const names = seen().map((line) => line.split('=')[0])
+    expect(names).not.toContain('GGML2PERFETTO_EVERY')
+    const refused = (...args: string[]) => run(['record', ...args, './caller'])
+    const problem = (text: string) => ({ code: 1, stdout: '', stderr: expect.stringContaining(text) })
+    expect(refused('--every', '0')).toMatchObject(problem('--every "0": expected a whole number from 1'))
+    expect(refused('--max-size', '10')).toMatchObject(problem('--max-size "10": expected a size from 64K'))
+    expect(refused('--max-size', 'much')).toMatchObject(problem('such as 500M or 2G'))
+    expect(refused('--toggle', 'SIGINT')).toMatchObject(problem('expected SIGUSR1 or SIGUSR2'))
+    expect(refused('--tokens', '5..3')).toMatchObject(problem('the first comes after the last'))
+  })
+
   linuxTest('is refused before the program starts where it cannot be written', () => {
     const refused = (output: string) => {
       const { code, stdout, stderr } = run(['record', '-o', output, './caller'])

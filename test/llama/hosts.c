@@ -5,8 +5,10 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,8 @@ static const char usage[] =
     "  decode SLOT CALLS   a prompt of two tokens, or one token greedily, in each call\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
     "  times               prints the CPU time that each thread has used\n"
+    "  raise SIGNAL        sends itself a signal\n"
+    "  recorder FUNCTION   calls ggml2perfetto_FUNCTION(), if somebody has it\n"
     "  close SLOT          frees the context\n"
     "  free SLOT           frees the model\n"
     "  fork, _Fork STEP … end   does these steps in a child, and waits for it; _Fork: libc's handlers do not run\n"
@@ -224,6 +228,14 @@ static void print_times(void) {
     closedir(tasks);
 }
 
+static void call_recorder(const char * name) {
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "ggml2perfetto_%s", name);
+    void (*function)(void);
+    *(void **) &function = dlsym(RTLD_DEFAULT, symbol);
+    if (function) function();
+}
+
 /* Does one step; returns the next one, or NULL where these steps end. */
 static char ** run_step(char ** at) {
     const char * step = *at++;
@@ -238,6 +250,8 @@ static char ** run_step(char ** at) {
         execvp(at[0], at);
         fail("cannot become", at[0]);
     }
+    if (strcmp(step, "raise") == 0 && at[0]) return raise(atoi(at[0])), at + 1;
+    if (strcmp(step, "recorder") == 0 && at[0]) return call_recorder(at[0]), at + 1;
     if (strcmp(step, "exit") == 0 && at[0]) {
         print_result();
         exit(atoi(at[0]));

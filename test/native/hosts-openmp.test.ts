@@ -27,7 +27,10 @@ openmp('OpenMP (needs c++ with -fopenmp)', () => {
   const recordCalls = async (workers: number) => {
     const { path } = await model(NANO_MOE)
     const steps = ['load', 0, path, 'open', 0, workers, 'decode', 0, 5, 'close', 0, 'exit', 3]
-    const { log, result } = await recordHosts(steps, { lib, env: { OMP_WAIT_POLICY: 'passive' } })
+    const { log, result } = await recordHosts(steps, {
+      lib,
+      env: { OMP_WAIT_POLICY: 'passive', GGML2PERFETTO_STATES: '0' },
+    })
     const recording = await readLog(log)
     expect([result.code, recording.issues]).toEqual([3, []])
     expect(new Set(recording.of('operator').map(({ tid }) => tid)).size).toBe(workers)

@@ -160,6 +160,8 @@ export function everyRecord(): Uint8Array {
     result: -2,
     spans: [{ sequence: 0, position: 3, tokens: 1 }],
   })
+  host.state(5_000_001_600, 700, 3, 'running')
+  host.state(5_000_001_700, 700, 3, 'runnable')
   host.begin(5_000_002_000, writer.name('sampling'))
   host.end(5_000_003_000)
   host.counter(5_000_003_000, writer.name('context switches'), 12.5)

@@ -55,7 +55,11 @@ test('any sequence of records is read as it was written', async () => {
         }
         if (entry.kind === 'token') {
           thread.token({ ...entry.span, call: 0, tokens: 1, spans: entry.spans })
-          return { kind: 'token', ...entry.span, batch: { isEncode: false, result: 0, context: 0, spans: entry.spans } }
+          return {
+            kind: 'token',
+            ...entry.span,
+            batch: { isEncode: false, isLeftOut: false, result: 0, context: 0, spans: entry.spans },
+          }
         }
         if (entry.kind === 'counter') {
           thread.counter(entry.at, name, entry.value)

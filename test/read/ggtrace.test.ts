@@ -197,7 +197,18 @@ describe('the trace of it', () => {
     expect(new Set(names)).toEqual(
       new Set([
         names[0],
-        ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Workers', 'worker 0', 'worker 1', 'Experts', 'layer 0'],
+        ...[
+          'Phase',
+          'Tokens',
+          'Graphs',
+          'Copies',
+          'Workers',
+          'worker 0',
+          'worker 0: state',
+          'worker 1',
+          'Experts',
+          'layer 0',
+        ],
         ...['Memory', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
         ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
         ...['Ranges', 'thread 700', 'Issues'],

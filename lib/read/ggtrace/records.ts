@@ -7,6 +7,7 @@ import {
   SPAN_BYTES,
   THREAD_STATES,
   TOKEN_KINDS,
+  TOKEN_LEFT_OUT,
 } from '../../log/ggtrace-layout.ts'
 import { Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
@@ -163,7 +164,8 @@ export class EventRecords {
     const span = this.readSpan(at)
     if (!span) return
     const { view } = this
-    const kind = TOKEN_KINDS[view.getUint32(at + 28, true)] ?? 'decode'
+    const flags = view.getUint32(at + 28, true)
+    const kind = TOKEN_KINDS[flags % TOKEN_LEFT_OUT] ?? 'decode'
     const tokens = view.getUint32(at + 24, true)
     const spans = this.readSpans(at + RECORD_BYTES[RecordType.Token]!, end)
     // A batch that holds one token of each of several sequences decodes them in parallel.
@@ -179,6 +181,7 @@ export class EventRecords {
       inferred: kind === 'warm-up' ? 0 : Inferred.Phase,
       batch: {
         isEncode: kind === 'encode',
+        isLeftOut: flags >= TOKEN_LEFT_OUT,
         result: view.getInt32(at + 32, true),
         spans,
         context: readAddress(view, at + 36),

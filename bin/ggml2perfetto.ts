@@ -7,6 +7,7 @@ import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
 import { checkCommand } from './commands/check.ts'
 import { convertCommand } from './commands/convert.ts'
 import { infoCommand } from './commands/info.ts'
+import { peaksCommand } from './commands/peaks.ts'
 import { queryCommand } from './commands/query.ts'
 import { markProgram, recordCommand } from './commands/record.ts'
 import { note, print, systemReason } from './terminal.ts'
@@ -52,6 +53,7 @@ function parser() {
       .command(checkCommand)
       .command(queryCommand)
       .command(recordCommand)
+      .command(peaksCommand)
       .middleware(restore)
       .strict()
       .parserConfiguration({

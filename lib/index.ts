@@ -27,6 +27,7 @@ export {
   summarizeFile,
 } from './node/api.ts'
 export { fileSize, readFileChunks, removeUnfinished, writeFileWhole } from './node/files.ts'
+export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { type RecordLevel, type RecordOptions, type RecordResult, record } from './node/record.ts'
 export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'

@@ -15,11 +15,14 @@ const SYSTEMS: Readonly<Record<string, string>> = { darwin: 'macOS', win32: 'Win
 const AT_SECURE = 23n
 const OWN_BUILD = 'link the log writer into a build of your own (docs/recording.md)'
 
+/** What people call a system that Node calls `platform`. */
+export const systemName = (platform: string): string => SYSTEMS[platform] ?? platform
+
 /** Throws UsageError where this system or processor cannot record. */
 export function checkSystem(platform: string, arch: string): void {
   if (platform !== 'linux') {
     throw new UsageError(
-      `record: runs on Linux only so far, this is ${SYSTEMS[platform] ?? platform}\n` +
+      `record: runs on Linux only so far, this is ${systemName(platform)}\n` +
         'hint: record on a Linux machine; its log is converted anywhere',
     )
   }

@@ -1,0 +1,74 @@
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
+import { note, print } from '../terminal.ts'
+import { plural, threeDigits } from '../units.ts'
+
+const OPTIONS = {
+  json: { type: 'boolean', default: false, describe: 'Print them as JSON: bytes, operations, all per second' },
+  fresh: { type: 'boolean', default: false, describe: 'Measure now, even if there are peaks from an earlier time' },
+} as const
+
+type Arguments = InferredOptionTypes<typeof OPTIONS>
+
+/** `ggml2perfetto peaks` */
+export const peaksCommand: CommandModule<object, Arguments> = {
+  command: 'peaks',
+  describe: 'Measure what this machine can do at most: memory bandwidth, FP32, INT8 (Linux)',
+  builder: (yargs) =>
+    yargs
+      .usage(
+        '$0 peaks [options]\n\nMeasures what this machine can do at most: reading memory, multiply-adds of FP32, dot products of ' +
+          'INT8; with\none thread, and with one on each CPU that it may use (taskset is obeyed). Takes some two seconds, in ' +
+          'which\nnothing else should compute; the result is kept for this host.',
+      )
+      .options(OPTIONS)
+      .example('$0 peaks', 'for people')
+      .example('$0 peaks --json | jq .readBytes.all', 'for scripts: bytes/s')
+      .example('taskset -c 0-3 $0 peaks --fresh', 'of four CPUs'),
+  handler,
+}
+
+async function handler({ json, fresh }: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
+  const peaks = await measurePeaks({ env: process.env, fresh, onBuild })
+  await print(json ? JSON.stringify(peaks, null, 2) : describe(peaks).join('\n'))
+}
+
+function describe(peaks: Peaks): string[] {
+  const { cpu, threads, readBytes, fp32Flops, int8Ops, cached } = peaks
+  const row = (title: string, { one, all, instructionSet }: Peak, unit: string) => [
+    title,
+    `${threeDigits(one / 1e9)} ${unit}`,
+    `${threeDigits(all / 1e9)} ${unit}`,
+    instructionSet,
+  ]
+  const balance = (title: string, { one, all }: Peak, unit: string) => [
+    title,
+    `${threeDigits(one / readBytes.one)} ${unit}`,
+    `${threeDigits(all / readBytes.all)} ${unit}`,
+    '',
+  ]
+  const time = peaks.measuredAt.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
+  return [
+    `${cpu}, ${plural(threads, 'CPU')}`,
+    ...table([
+      ['', '1 thread', plural(threads, 'thread'), 'measured with'],
+      row('memory, read', readBytes, 'GB/s'),
+      row('FP32', fp32Flops, 'GFLOP/s'),
+      row('INT8 dot products', int8Ops, 'GOP/s'),
+      balance('balance, FP32', fp32Flops, 'FLOP/byte'),
+      balance('balance, INT8', int8Ops, 'OP/byte'),
+    ]),
+    cached ? `measured at ${time}, and kept; --fresh measures again` : `measured now, ${time}`,
+  ]
+}
+
+/** Lines of cells below each other; numbers, in the middle, to the right. */
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)))
+  const isText = (i: number) => i === 0 || i === widths.length - 1
+  return rows.map((row) => {
+    const cells = row.map((cell, i) => (isText(i) ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+    return `  ${cells.join('   ')}`.trimEnd()
+  })
+}

@@ -1,0 +1,156 @@
+import { execFile } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { copyFile, mkdir, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { UsageError } from '../errors.ts'
+import { explainFileError } from './files.ts'
+import type { Environment } from './program.ts'
+
+/** The package's folder, from `lib/node/` in the sources, and from `dist/` in the package. */
+const PLACES = ['../../', '../']
+/** Lines of a compiler's complaint that are passed on. */
+const COMPLAINT_LINES = 12
+
+/** A file that is built from sources in native/. */
+export interface NativeTarget {
+  readonly name: string
+  /** What messages call it. */
+  readonly title: string
+  /** Is the file of this name in native/ one of its sources or headers? */
+  isSource(name: string): boolean
+  readonly flags: readonly string[]
+  readonly libraries: readonly string[]
+  /** Does the prebuilt file work on this machine? */
+  works(path: string, env: Environment): Promise<boolean>
+  /** Can it be used where it lies? If not, the prebuilt file is copied to the cache. */
+  isUsableAt(path: string): boolean
+}
+
+/** What decides on which file is used. */
+export interface NativeOptions {
+  readonly env: Environment
+  readonly platform: string
+  readonly arch: string
+  /** Told when it is to be built, which takes some seconds. */
+  readonly onBuild?: ((compiler: string) => void) | undefined
+}
+
+/**
+ * The path of a native file: as it comes with this package, else built from the package's sources with `cc` (or `$CC`),
+ * once: it is kept in the cache, by the hash of its sources. Throws UsageError if neither can be had.
+ */
+export async function nativeFile(target: NativeTarget, options: NativeOptions): Promise<string> {
+  const home = await packageFolder()
+  const prebuilt = join(home, 'dist/native', `${options.platform}-${options.arch}`, target.name)
+  // A clone's sources change: what lies in dist/ may be older.
+  const isClone = await exists(join(home, 'tsup.config.ts'))
+  const isReady = !isClone && (await exists(prebuilt)) && (await target.works(prebuilt, options.env))
+  if (isReady && target.isUsableAt(prebuilt)) return prebuilt
+  const folder = `${await packageVersion(home)}-${options.arch}-${await sourcesHash(home, target, options)}`
+  const cached = join(cacheFolder(options.env), folder, target.name)
+  if (!target.isUsableAt(cached) || (await exists(cached))) return cached
+  await placeFile(cached, (to) => (isReady ? copyFile(prebuilt, to) : build(target, join(home, 'native'), to, options)))
+  return cached
+}
+
+/** Tells one state of a native file's sources, and the way it is built, from another. */
+export async function nativeHash(target: NativeTarget, options: NativeOptions): Promise<string> {
+  return sourcesHash(await packageFolder(), target, options)
+}
+
+/** Where this user's files of ours are kept: `$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`. */
+export function cacheFolder(env: Environment): string {
+  // As the specification has it: a path that is not absolute is ignored.
+  const wanted = env['XDG_CACHE_HOME']
+  return join(wanted?.startsWith('/') ? wanted : join(env['HOME'] || homedir(), '.cache'), 'ggml2perfetto')
+}
+
+/** Makes a file that appears under its name only when it is complete: two that make it at once do no harm. */
+export async function placeFile(path: string, make: (path: string) => Promise<void>): Promise<void> {
+  const temporary = `${path}.${randomBytes(4).toString('hex')}.tmp`
+  const failed = (error: unknown) => {
+    const explained = explainFileError(path, 'write', error)
+    if (explained === error) return error
+    return new UsageError(
+      `${(explained as Error).message}\nhint: set XDG_CACHE_HOME to a folder that can be written to`,
+    )
+  }
+  try {
+    await makeFolder(dirname(path))
+    await make(temporary)
+    await rename(temporary, path)
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined)
+    throw failed(error)
+  }
+}
+
+async function packageFolder(): Promise<string> {
+  for (const place of PLACES) {
+    const folder = fileURLToPath(new URL(place, import.meta.url))
+    if (await exists(join(folder, 'native/recorder.c'))) return folder
+  }
+  throw new UsageError('native/ is missing from the package: nothing can be built\nhint: install ggml2perfetto again')
+}
+
+async function packageVersion(home: string): Promise<string> {
+  return (JSON.parse(await readFile(join(home, 'package.json'), 'utf8')) as { version: string }).version
+}
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+/** Names of the target's sources and headers, in order. */
+async function sourcesIn(folder: string, { isSource }: NativeTarget): Promise<string[]> {
+  return (await readdir(folder)).filter((name) => /\.[ch]$/.test(name) && isSource(name)).sort()
+}
+
+async function sourcesHash(home: string, target: NativeTarget, { env, platform }: NativeOptions): Promise<string> {
+  const hash = createHash('sha256').update([platform, env['CC'] ?? '', ...target.flags].join('\0'))
+  const sources = join(home, 'native')
+  for (const name of await sourcesIn(sources, target)) {
+    hash.update(`\0${name}\0`).update(await readFile(join(sources, name)))
+  }
+  return hash.digest('hex').slice(0, 16)
+}
+
+/** Makes a folder and those above it. Node's own way of it never ends in /proc, where a new folder "does not exist". */
+async function makeFolder(path: string): Promise<void> {
+  if (await exists(path)) return
+  await makeFolder(dirname(path))
+  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+}
+
+async function build(target: NativeTarget, folder: string, to: string, options: NativeOptions): Promise<void> {
+  const { env, arch, platform, onBuild } = options
+  const { title, flags, libraries } = target
+  const [compiler, ...words] = (env['CC'] || 'cc').split(/\s+/).filter(Boolean) as [string, ...string[]]
+  const sources = (await sourcesIn(folder, target)).filter((name) => name.endsWith('.c'))
+  onBuild?.(compiler)
+  const args = [...words, ...flags, '-o', to, ...sources.map((name) => join(folder, name)), ...libraries]
+  await new Promise<void>((resolve, reject) => {
+    execFile(compiler, args, { env: { ...env, LD_PRELOAD: undefined } }, (error, stdout, stderr) => {
+      if (!error) return resolve()
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'EACCES') {
+        const why = `for ${platform}-${arch} ${title} is built on the spot`
+        return reject(
+          new UsageError(
+            `${compiler}: no such compiler, and ${why}\nhint: install a C compiler (apt install gcc), or set CC to one`,
+          ),
+        )
+      }
+      const lines = (stderr || stdout || error.message).trimEnd().split('\n')
+      const complaint = lines.slice(0, COMPLAINT_LINES).map((line) => `  ${line}`)
+      reject(new UsageError([`${compiler}: ${title} cannot be built from ${folder}:`, ...complaint].join('\n')))
+    })
+  })
+  if (!(await exists(to))) throw new UsageError(`${compiler}: built no ${target.name} from ${folder}`)
+}

@@ -1,0 +1,166 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
+import { at, CLI, run, useFolder } from './helpers.ts'
+import { canRecord, canRun, linuxTest } from './record-helpers.ts'
+
+const HOME = dirname(dirname(CLI))
+const NATIVE = join(HOME, 'native')
+const NO_COMPILER = { CC: '/nonexistent/cc' }
+
+const json = (...args: string[]) => JSON.parse(run(['peaks', '--json', ...args]).stdout) as Peaks
+/** The file that the peaks are kept in. */
+const kept = () => {
+  const [name, ...others] = readdirSync(at('cache/ggml2perfetto')).filter((name) => name.endsWith('.json'))
+  expect(others).toEqual([])
+  return at(`cache/ggml2perfetto/${name}`)
+}
+
+useFolder()
+
+describe('peaks', () => {
+  beforeAll(() => {
+    process.env['XDG_CACHE_HOME'] = at('cache')
+    if (canRecord) expect(run(['peaks']).stderr).toBe('building the measuring program with cc, once\n')
+  })
+
+  linuxTest('are positive, and all CPUs do not do less than one', () => {
+    const { cpu, threads, readBytes, fp32Flops, int8Ops, measuredAt, cached } = json()
+    expect(cpu).toMatch(/./)
+    expect(threads).toBe(Number(execFileSync('nproc', { encoding: 'utf8' })))
+    expect(Math.abs(Date.now() - Date.parse(measuredAt))).toBeLessThan(600_000)
+    expect(cached).toBe(true)
+    const plausible = ({ one, all, instructionSet }: Peak, least: number) =>
+      one > least && one < 1e15 && all > 0.6 * one && all < 2 * threads * one && instructionSet !== ''
+    expect([plausible(readBytes, 1e8), plausible(fp32Flops, 1e8), plausible(int8Ops, 1e8)]).toEqual([true, true, true])
+  })
+
+  linuxTest('are kept until they are measured afresh', () => {
+    const first = json()
+    expect(json()).toEqual(first)
+    const fresh = json('--fresh')
+    expect(fresh.cached).toBe(false)
+    expect(fresh.measuredAt).not.toBe(first.measuredAt)
+    expect(json()).toEqual({ ...fresh, cached: true })
+  })
+
+  linuxTest('are kept without the name of the host', () => {
+    expect(kept()).toMatch(/\/peaks-[0-9a-f]{16}\.json$/)
+    expect(Object.keys(JSON.parse(readFileSync(kept(), 'utf8')))).toEqual([
+      'cpu',
+      'threads',
+      'readBytes',
+      'fp32Flops',
+      'int8Ops',
+      'measuredAt',
+    ])
+  })
+
+  linuxTest('are measured anew where the file they are kept in is damaged', () => {
+    const whole = readFileSync(kept(), 'utf8')
+    for (const damaged of ['null', whole.slice(0, -20), whole.replace(/"all": \d+/, '"all": -1')]) {
+      writeFileSync(kept(), damaged)
+      expect([damaged, json().cached]).toEqual([damaged, false])
+    }
+    expect(json().cached).toBe(true)
+  })
+
+  linuxTest('are of the CPUs that may be used', () => {
+    if (!canRun('taskset', '-c', '0', 'true')) return
+    const output = execFileSync('taskset', ['-c', '0', process.execPath, CLI, 'peaks', '--json'], { encoding: 'utf8' })
+    const { threads, fp32Flops } = JSON.parse(output) as Peaks
+    expect([threads, fp32Flops.all]).toEqual([1, fp32Flops.one])
+    execFileSync('sh', ['-c', 'rm "$0"/peaks-*', at('cache/ggml2perfetto')])
+  })
+
+  linuxTest('are shown to people', () => {
+    expect(run(['peaks']).stdout).toMatch(/measured now, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n$/)
+    const { code, stdout, stderr } = run(['peaks'])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/^.+, \d+ CPUs?\n {2} +1 thread +\d+ threads? +measured with\n/)
+    expect(stdout).toMatch(/\n {2}memory, read +[\d.]+ GB\/s +[\d.]+ GB\/s {3}\w/)
+    expect(stdout).toMatch(/\n {2}FP32 +[\d .]+ GFLOP\/s +[\d .]+ GFLOP\/s {3}\w/)
+    expect(stdout).toMatch(/\n {2}INT8 dot products +[\d .]+ GOP\/s +[\d .]+ GOP\/s {3}\w/)
+    expect(stdout).toMatch(/\n {2}balance, FP32 +[\d.]+ FLOP\/byte +[\d.]+ FLOP\/byte\n/)
+    expect(stdout).toMatch(/\nmeasured at [\d: -]+ UTC, and kept; --fresh measures again\n$/)
+  })
+})
+
+describe('peaks that cannot be had', () => {
+  const fails = (env: Record<string, string>) => {
+    const { code, stdout, stderr } = run(['peaks'], { env: { XDG_CACHE_HOME: at('none'), ...env } })
+    expect([code, stdout]).toEqual([1, ''])
+    return expect(stderr)
+  }
+
+  linuxTest('for want of a compiler', () => {
+    fails(NO_COMPILER).toMatch(
+      /error: \/nonexistent\/cc: no such compiler, and for linux-\w+ the measuring program is built on the spot\nhint: install/,
+    )
+    fails({ CC: 'false' }).toMatch(/error: false: the measuring program cannot be built from /)
+  })
+
+  linuxTest('for want of a cache to build in', () => {
+    fails({ XDG_CACHE_HOME: '/proc/x' }).toMatch(/cannot write: .*\nhint: set XDG_CACHE_HOME/)
+  })
+
+  linuxTest('for want of memory', () => {
+    const line = 'ulimit -v 30000; exec "$0" "$@"'
+    const [program] = execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')
+    const { status, stderr } = spawnSync('sh', ['-c', line, program!], { encoding: 'utf8' })
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^peaks: .*: Cannot allocate memory\n$/)])
+  })
+
+  test('on other systems', async () => {
+    await expect(measurePeaks({ env: {}, platform: 'darwin' })).rejects.toThrow(
+      'peaks: runs on Linux only so far, this is macOS\nhint: ',
+    )
+  })
+})
+
+describe('the measuring program', () => {
+  linuxTest('comes with the package, needs no compiler and no cache there', () => {
+    const folder = at('package')
+    const [program] = execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')
+    mkdirSync(`${folder}/dist/native/linux-${process.arch}`, { recursive: true })
+    mkdirSync(`${folder}/native`)
+    for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
+      copyFileSync(`${HOME}/${name}`, `${folder}/${name}`)
+    execFileSync('sh', ['-c', 'cp "$0"/*.[ch] "$1"', NATIVE, `${folder}/native`])
+    symlinkSync(`${HOME}/node_modules`, `${folder}/node_modules`)
+    copyFileSync(program!, `${folder}/dist/native/linux-${process.arch}/peaks`)
+    const { status, stdout, stderr } = spawnSync(process.execPath, [`${folder}/dist/ggml2perfetto.js`, 'peaks'], {
+      env: { ...process.env, ...NO_COMPILER, XDG_CACHE_HOME: '/proc/x' },
+      encoding: 'utf8',
+    })
+    expect([status, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/measured now/)
+  })
+
+  const make = (name: string, compiler: string, flags = '-O2') => {
+    const args = ['-s', '-C', NATIVE, `BUILD=${at(name)}`, `CC=${compiler}`, `CFLAGS=${flags}`, at(`${name}/peaks`)]
+    const { status, stderr } = spawnSync('make', args, { encoding: 'utf8' })
+    expect([compiler, status, stderr]).toEqual([compiler, 0, ''])
+    return at(`${name}/peaks`)
+  }
+  const testWith = (...tools: string[]) =>
+    canRecord && tools.every((tool) => canRun(tool, '--version')) ? test : test.skip
+  const ARM = 'aarch64-linux-gnu-gcc'
+
+  testWith('make', 'gcc')('is built by gcc without a warning', () => void make('gcc', 'gcc'))
+  testWith('make', 'clang')('is built by clang without a warning', () => void make('clang', 'clang'))
+  testWith('make', ARM)('is built for arm64 without a warning', () => void make('arm64', ARM))
+  testWith(
+    'make',
+    ARM,
+    'qemu-aarch64-static',
+  )('runs on arm64 (emulated)', () => {
+    const output = execFileSync('qemu-aarch64-static', [make('arm64-static', ARM, '-O2 -static')], { encoding: 'utf8' })
+    expect(JSON.parse(output)).toMatchObject({
+      fp32Flops: { instructionSet: 'NEON', one: expect.any(Number) },
+      int8Ops: { instructionSet: 'NEON dotprod' },
+    })
+  })
+})

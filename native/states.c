@@ -16,7 +16,7 @@
 #include "registry.h"
 
 /* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
-enum { RING_PAGES_MOST = 128, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 20000000 };
+enum { RING_PAGES_MOST = 128, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 100000000 };
 /* What other CPUs may still be about to write: records come in order only up to here. */
 enum { SETTLE_NS = 1000000 };
 

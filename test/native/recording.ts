@@ -108,13 +108,6 @@ export function callNumber({ of }: Recording, call: Call): number {
   return inside[0]!.call
 }
 
-/** What was recorded before this call. */
-export function before(recording: Recording, call: number): Recording {
-  const of: Recording['of'] = (kind) =>
-    recording.of(kind).filter((event) => !('call' in event) || (event.call ?? -1) < call)
-  return { ...recording, of }
-}
-
 type Nodes = Readonly<Record<number, number>>
 
 /** Nodes computed by each worker while a graph ran. */

@@ -15,6 +15,7 @@ __attribute__((visibility("default"))) void ggml2perfetto_resume(void);
 static atomic_bool is_paused;
 static uint32_t first_call, last_call = GGTRACE_NO_CALL, every = 1;
 static const char * ops;
+bool control_faults;
 
 void ggml2perfetto_pause(void) {
     atomic_store(&is_paused, true);
@@ -58,6 +59,7 @@ void control_read(void (*tell)(const char * key, const char * value)) {
     const char * distance = wanted("GGML2PERFETTO_EVERY", "recorded.every", tell);
     if (distance) every = (uint32_t) number_at(&distance);
     if (every == 0) every = 1;
+    control_faults = wanted("GGML2PERFETTO_FAULTS", NULL, tell);
     ops = wanted("GGML2PERFETTO_OPS", "recorded.ops", tell);
     if (wanted("GGML2PERFETTO_PAUSED", "recorded.from", tell)) ggml2perfetto_pause();
     const char * number = wanted("GGML2PERFETTO_TOGGLE", NULL, tell);

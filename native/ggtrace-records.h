@@ -39,6 +39,7 @@ enum ggtrace_type {
     GGTRACE_LOSS = 44,
     GGTRACE_OPERATOR_LONG = 45,
     GGTRACE_STATE = 46,
+    GGTRACE_FAULTS = 47,
 };
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
@@ -81,6 +82,7 @@ struct ggtrace_range_begin_record { uint32_t head; uint64_t time; uint32_t name;
 struct ggtrace_range_end_record { uint32_t head; uint64_t time; } GGTRACE_RECORD;
 struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why; } GGTRACE_RECORD;
 struct ggtrace_state_record { uint32_t head; uint64_t time; uint32_t tid, cpu, state; } GGTRACE_RECORD;
+struct ggtrace_faults_record { uint32_t head, minor, major, blocks; } GGTRACE_RECORD;
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
 struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; } GGTRACE_RECORD;
 
@@ -148,6 +150,7 @@ GGTRACE_SIZE(ggtrace_range_begin_record, 16);
 GGTRACE_SIZE(ggtrace_range_end_record, 12);
 GGTRACE_SIZE(ggtrace_loss_record, 20);
 GGTRACE_SIZE(ggtrace_state_record, 24);
+GGTRACE_SIZE(ggtrace_faults_record, 16);
 GGTRACE_SIZE(ggtrace_clocks_record, 28);
 GGTRACE_SIZE(ggtrace_end_record, 28);
 GGTRACE_SIZE(ggtrace_token, 44 - 4);

@@ -313,6 +313,12 @@ GGTRACE_INLINE void ggtrace_state(struct ggtrace_writer * writer, uint64_t time,
                   .state = (uint32_t) state);
 }
 
+/* Of the operator that is written next: page faults without and with input from a disk; blocks of 512 bytes read. */
+GGTRACE_INLINE void ggtrace_faults(struct ggtrace_writer * writer, uint64_t time, uint32_t minor, uint32_t major,
+                                   uint32_t blocks) {
+    GGTRACE_WRITE(writer, time, GGTRACE_FAULTS, ggtrace_faults_record, .minor = minor, .major = major, .blocks = blocks);
+}
+
 /* Records that the caller could not make. What found no room in the file is told without this, with why 0. */
 GGTRACE_INLINE void ggtrace_loss(struct ggtrace_writer * writer, uint64_t time, uint32_t records, uint32_t why) {
     GGTRACE_WRITE(writer, time, GGTRACE_LOSS, ggtrace_loss_record, .time = time, .records = records, .why = why);

@@ -5,9 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "clock.h"
+#include "control.h"
 #include "experts.h"
 #include "recorder.h"
 #include "registry.h"
@@ -24,6 +26,10 @@ struct barrier {
     uint64_t leave;
 };
 
+struct usage {
+    long minor, major, blocks;
+};
+
 struct worker {
     uint32_t seen;
     int ith;
@@ -38,6 +44,7 @@ struct worker {
     uint32_t barrier_count;
     uint64_t inner_wait; /* of barriers that are not kept any more */
     struct ggtrace_writer * writer;
+    struct usage used; /* by this thread, when the operator started */
     bool is_borrowed; /* the state is another thread's, and its writer is to be used */
     struct worker * next;
     struct barrier barriers[BARRIERS_KEPT];
@@ -71,6 +78,21 @@ static uint64_t inner_wait(uint32_t end_barrier) {
     return sum;
 }
 
+static struct usage usage_now(void) {
+    struct rusage usage;
+    if (!control_counts_faults() || getrusage(RUSAGE_THREAD, &usage) != 0) return worker.used;
+    return (struct usage){usage.ru_minflt, usage.ru_majflt, usage.ru_inblock};
+}
+
+/* Before the operator that had them: what it took, and fused ones behind it. */
+static void write_faults(struct ggtrace_writer * writer) {
+    if (!control_counts_faults() || worker.is_borrowed) return;
+    const struct usage before = worker.used, now = worker.used = usage_now();
+    if (now.minor == before.minor && now.major == before.major && now.blocks == before.blocks) return;
+    ggtrace_faults(writer, worker.start, (uint32_t) (now.minor - before.minor), (uint32_t) (now.major - before.major),
+                   (uint32_t) (now.blocks - before.blocks));
+}
+
 /* Writes the operator that is under way, and the fused steps up to node `next`, now that their barriers are known. */
 static void finish_steps(int next, uint64_t now) {
     struct ggtrace_writer * writer = worker.is_borrowed ? worker.writer : recorder_writer((uint32_t) worker.ith);
@@ -89,13 +111,16 @@ static void finish_steps(int next, uint64_t now) {
         const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
         const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
         const uint32_t tensor = graph->ids[worker.node];
+        if (tensor) write_faults(writer);
         if (tensor) ggtrace_operator(writer, tensor, worker.start, end.enter, end.leave, inner);
         cursor = end.leave;
     }
     for (int i = first_fused; i < next && at < count; i = graph->next[i], at++) {
         const uint32_t first = graph->ids[i];
+        const bool leads = worker.node < 0 && i == first_fused;
         if (graph->fuses_with_next[i] && graph->next[i] < next) i = graph->next[i];
         const struct barrier end = *kept(at);
+        if (first && leads) write_faults(writer);
         if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
         cursor = end.leave;
     }
@@ -145,6 +170,7 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     worker.edges = atomic_load_explicit(&graph->edges, memory_order_relaxed);
     const uint64_t begun = atomic_load_explicit(&graph->begun, memory_order_relaxed);
     worker.start = begun > worker.left ? begun : worker.left;
+    worker.used = usage_now();
     struct ggtrace_writer * writer = worker.writer = recorder_writer((uint32_t) ith);
     if (writer) ggtrace_call(writer, now, atomic_load_explicit(&graph->call, memory_order_relaxed));
 }

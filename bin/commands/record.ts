@@ -58,6 +58,7 @@ const OPTIONS = {
     defaultDescription: 'all',
     describe: "Kinds of operators to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
   },
+  faults: { type: 'boolean', default: false, describe: 'Page faults and reads from disks, operator by operator' },
   paused: { type: 'boolean', default: false, describe: 'Record calls only, until --toggle or the program resumes' },
   toggle: {
     type: 'string',
@@ -127,8 +128,8 @@ export function markProgram(args: readonly string[]): readonly string[] {
 
 /** The options that say what is recorded. */
 function chosen(args: ArgumentsCamelCase<Arguments>) {
-  const { output, level, children, sync, states, tokens, every, ops, paused, toggle, maxSize } = args
-  return { output, level, children, sync, states, tokens, every, ops, paused, toggle, bytesMax: maxSize }
+  const { output, level, children, sync, states, tokens, every, ops, faults, paused, toggle, maxSize } = args
+  return { output, level, children, sync, states, tokens, every, ops, faults, paused, toggle, bytesMax: maxSize }
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {

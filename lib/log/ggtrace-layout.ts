@@ -67,6 +67,7 @@ export const RecordType = {
   Loss: 44,
   OperatorLong: 45,
   State: 46,
+  Faults: 47,
 } as const
 
 /** Bytes of the records that have a fixed size, or of the part before what repeats. */
@@ -96,6 +97,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Loss]: 20,
   [RecordType.OperatorLong]: 40,
   [RecordType.State]: 24,
+  [RecordType.Faults]: 16,
 }
 
 /** Bytes of a TOKEN record's span. */

@@ -22,6 +22,8 @@ export interface GgtraceOperator {
   readonly innerWaitNs?: number
   /** The last of the nodes that were computed in one go. */
   readonly fusedTo?: number
+  /** Page faults without and with input from a disk; blocks of 512 bytes that were read. */
+  readonly faults?: { readonly minor: number; readonly major: number; readonly blocks: number }
 }
 
 /** One call of `llama_decode`. */
@@ -82,6 +84,7 @@ export interface GgtraceCopy {
 
 const U32_END = 2 ** 32
 const CURSOR_BYTES = RECORD_BYTES[RecordType.Cursor]!
+const FAULTS_BYTES = RECORD_BYTES[RecordType.Faults]!
 const LONG_BYTES = RECORD_BYTES[RecordType.OperatorLong]!
 const TOKEN_BYTES = RECORD_BYTES[RecordType.Token]!
 const EXPERTS_BYTES = RECORD_BYTES[RecordType.Experts]!
@@ -100,8 +103,9 @@ export class GgtraceThread {
     private readonly blocks: BlockWriter,
   ) {}
 
-  operator({ tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0, fusedTo = 0 }: GgtraceOperator): void {
-    this.reserve(CURSOR_BYTES + LONG_BYTES, startNs)
+  operator({ tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0, fusedTo = 0, faults }: GgtraceOperator): void {
+    this.reserve(CURSOR_BYTES + LONG_BYTES + (faults ? FAULTS_BYTES : 0), startNs)
+    if (faults) this.record(RecordType.Faults).u32(faults.minor).u32(faults.major).u32(faults.blocks)
     const isShort = endNs - startNs < U32_END && waitEndNs - endNs < U32_END && (innerWaitNs === 0 || fusedTo === 0)
     const start = startNs - this.cursorNs
     const isNear = !isShort || (start >= 0 && start < U32_END)

@@ -135,6 +135,8 @@ export interface OperatorEvent {
   readonly waitEndNs: number
   /** Part of the compute time that was spent in barriers inside the op. */
   readonly innerWaitNs?: number | undefined
+  /** What memory it had to wait for, where that was counted and there was some. */
+  readonly faults?: Faults | undefined
   /** Id of the last of the nodes that were computed in one go, where `tensor` is only the first of them. */
   readonly fusedTo?: number | undefined
   /** Expert ids that the router chose, as far as recorded. */
@@ -157,6 +159,15 @@ export interface GraphEvent {
   /** Counts the graph computes of one run of the scheduler; -1 where there is none. */
   readonly split?: number | undefined
   readonly inferred: number
+}
+
+/** Page faults of one operator on one worker. */
+export interface Faults {
+  /** Without input from a disk: pages that were in memory, or had to be zeroed. */
+  readonly minor: number
+  /** With input. */
+  readonly major: number
+  readonly bytesRead: number
 }
 
 /** What a call of `llama_decode` was for. */

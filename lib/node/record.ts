@@ -35,6 +35,8 @@ export interface RecordOptions {
   readonly every?: number | undefined
   /** Kinds of operators to record, such as `MUL_MAT`, as ggml names them; all if left out. */
   readonly ops?: readonly string[] | undefined
+  /** Page faults and reads from disks, operator by operator. */
+  readonly faults?: boolean | undefined
   /** Records nothing but calls until the program, or the signal `toggle`, resumes. */
   readonly paused?: boolean | undefined
   /** A signal that pauses and resumes recording; the program does not see it. */
@@ -95,7 +97,8 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
 }
 
 function recorderEnvironment(options: RecordOptions, library: string, output: string): Environment {
-  const { env, children, level, sync, states = true, tokens, every, ops, paused, toggle, bytesMax } = options
+  const { env, children, level, sync, states = true, tokens, every, ops, faults } = options
+  const { paused, toggle, bytesMax } = options
   const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
   const before = env['LD_PRELOAD']
   return {
@@ -110,6 +113,7 @@ function recorderEnvironment(options: RecordOptions, library: string, output: st
     GGML2PERFETTO_TOKENS: tokens && `${tokens[0]}..${last}`,
     GGML2PERFETTO_EVERY: every?.toString(),
     GGML2PERFETTO_OPS: ops?.join(','),
+    GGML2PERFETTO_FAULTS: faults ? '1' : undefined,
     GGML2PERFETTO_PAUSED: paused ? 'paused, until resumed' : undefined,
     GGML2PERFETTO_TOGGLE: toggle && `${system.signals[toggle]}`,
     GGML2PERFETTO_MAX_BYTES: bytesMax?.toString(),

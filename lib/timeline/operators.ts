@@ -1,4 +1,4 @@
-import { Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
+import { type Faults, Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
 import { formatShape, parseTensorName } from '../model/tensors.ts'
 import type { ArgSet, ExtraArg } from '../write/args.ts'
 import type { Label } from '../write/writer.ts'
@@ -137,6 +137,7 @@ export class Operators {
     const extra: ExtraArg[] = []
     if (event.experts) extra.push(make.text('experts', event.experts.join(',')))
     if (event.innerWaitNs) extra.push(make.int('inner_wait_ns', event.innerWaitNs))
+    if (event.faults) extra.push(...this.faultArgs(event.faults))
     if (event.fusedTo !== undefined) extra.push(make.arg('fused_to', { name: this.tensors[event.fusedTo]!.name }))
     if (this.detail === 'full') {
       if (event.call >= 0) extra.push(make.int('token', event.call))
@@ -144,6 +145,14 @@ export class Operators {
       if (event.cpu >= 0) extra.push(make.int('cpu', event.cpu))
     }
     return extra.length > 0 ? extra : undefined
+  }
+
+  private faultArgs({ minor, major, bytesRead }: Faults): ExtraArg[] {
+    const { make } = this
+    const args = [make.int('minor_faults', minor)]
+    if (major > 0) args.push(make.int('major_faults', major))
+    if (bytesRead > 0) args.push(make.int('bytes_read', bytesRead))
+    return args
   }
 
   private barrier(inferred: number): Label {

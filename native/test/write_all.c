@@ -112,6 +112,7 @@ static void host(void) {
             .kind = GGTRACE_DECODE, .context = 0xc0ffee}, &span, 1);
     }
     ggtrace_state(writer, call_start(CALLS), 77, 1, GGTRACE_BLOCKED);
+    ggtrace_faults(writer, call_start(CALLS), 1, 2, 3);
     ggtrace_loss(writer, call_start(CALLS), 3, WHY);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);
     ggtrace_range_end(writer, call_start(CALLS) + 2);

@@ -6,12 +6,15 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,7 +30,8 @@ static const char usage[] =
     "  open SLOT THREADS   a context of its model, with a thread pool of its own\n"
     "  decode SLOT CALLS   a prompt of two tokens, or one token greedily, in each call\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
-    "  times               prints the CPU time that each thread has used\n"
+    "  times               prints the CPU time that each thread has used, and the process' page faults\n"
+    "  evict               forgets the mapped files' pages: they are read from the disk again\n"
     "  raise SIGNAL        sends itself a signal\n"
     "  recorder FUNCTION   calls ggml2perfetto_FUNCTION(), if somebody has it\n"
     "  close SLOT          frees the context\n"
@@ -216,7 +220,10 @@ static void print_times(void) {
     DIR * tasks = opendir("/proc/self/task");
     const char * comma = "";
     if (!tasks) fail("cannot list", "threads");
-    printf("{\"event\":\"times\",\"at\":%" PRId64 ",\"cpu\":{", now());
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("{\"event\":\"times\",\"at\":%" PRId64 ",\"minor\":%ld,\"major\":%ld,\"cpu\":{", now(), usage.ru_minflt,
+           usage.ru_majflt);
     for (struct dirent * entry; (entry = readdir(tasks));) {
         const int tid = atoi(entry->d_name);
         struct timespec time;
@@ -226,6 +233,20 @@ static void print_times(void) {
     }
     printf("}}\n");
     closedir(tasks);
+}
+
+static void evict(void) {
+    FILE * maps = fopen("/proc/self/maps", "r");
+    char line[1024], path[512];
+    unsigned long begin, end;
+    while (maps && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %511s", &begin, &end, path) != 3 || !strstr(path, ".gguf")) continue;
+        madvise((void *) begin, end - begin, MADV_DONTNEED);
+        const int file = open(path, O_RDONLY);
+        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        close(file);
+    }
+    if (maps) fclose(maps);
 }
 
 static void call_recorder(const char * name) {
@@ -250,6 +271,7 @@ static char ** run_step(char ** at) {
         execvp(at[0], at);
         fail("cannot become", at[0]);
     }
+    if (strcmp(step, "evict") == 0) return evict(), at;
     if (strcmp(step, "raise") == 0 && at[0]) return raise(atoi(at[0])), at + 1;
     if (strcmp(step, "recorder") == 0 && at[0]) return call_recorder(at[0]), at + 1;
     if (strcmp(step, "exit") == 0 && at[0]) {

@@ -133,7 +133,7 @@ export function everyRecord(): Uint8Array {
   zero.operator({ tensor: norm, fusedTo: scaled, startNs: 3000, endNs: 3400, waitEndNs: 3500 })
   one.operator({ tensor: norm, fusedTo: scaled, startNs: 3010, endNs: 3500 })
   zero.operator({ tensor: query, startNs: 3600, endNs: 4600, waitEndNs: 4700, innerWaitNs: 300 })
-  one.operator({ tensor: query, startNs: 3600, endNs: 4700 })
+  one.operator({ tensor: query, startNs: 3600, endNs: 4700, faults: { minor: 3, major: 1, blocks: 8 } })
   zero.experts({ atNs: 4800, tensor: top, call: 0, k: 2, ids: [5, 1, 5, 7, 0, 5] })
   zero.operator({ tensor: up, startNs: 4900, endNs: 5900, waitEndNs: 6000 })
   one.operator({ tensor: up, startNs: 4900, endNs: 5_000_000_000, innerWaitNs: 40 })

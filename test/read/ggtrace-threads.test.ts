@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { convert, openTrace } from '../../lib/index.ts'
-import { begun, joined } from './ggtrace-logs.ts'
+import { begun, joined, read } from './ggtrace-logs.ts'
 
 /** Calls by turns from several threads: a log has them block by block, each thread's for itself. */
 test('calls of several threads come in order and into one row, whichever block has them', async () => {
@@ -38,4 +38,28 @@ test('calls of several threads come in order and into one row, whichever block h
     }),
     { numRuns: 40 },
   )
+})
+
+test('sequences that are decoded in parallel are no prefill', async () => {
+  const writer = begun()
+  const host = writer.thread(1)
+  const spans = [3, 1, 20].map((sequence) => ({ sequence, position: sequence === 1 ? -1 : 9, tokens: 1 }))
+  host.token({ startNs: 1, endNs: 2, call: 0, tokens: 3, spans })
+  host.token({ startNs: 3, endNs: 4, call: 1, tokens: 2 })
+  writer.end(100)
+  const log = writer.take()
+  const { of, issues } = await read(log)
+  expect(issues).toEqual([])
+  expect(of('token').map(({ phase, batch }) => [phase, batch?.spans])).toEqual([
+    ['decode', spans],
+    ['prefill', []],
+  ])
+  const trace = await openTrace(convert({ name: 'log', source: log }))
+  expect(
+    trace.query("SELECT name, EXTRACT_ARG(arg_set_id, 'debug.sequences') FROM slice WHERE category = 'token'").rows,
+  ).toEqual([
+    ['decode 1 (3 tokens)', '3@9 1 (1 tokens) 20@9'],
+    ['prefill (2 tokens)', null],
+  ])
+  trace.close()
 })

@@ -126,6 +126,13 @@ describe('a log with every type of record', () => {
       '1 ffn_moe_up-0 0 4900 5000000000 5000000000 40 ',
       '1 norm-0 1 5000001000 5000001100 5000001100  ',
     ])
+    expect(
+      of('operator').flatMap(({ worker, startNs, faults }) => (faults ? [[worker, startNs, faults]] : [])),
+    ).toEqual([[1, 3600, { minor: 3, major: 1, bytesRead: 4096 }]])
+    expect(of('state').map(({ tid, cpu, state, atNs }) => [tid, cpu, state, atNs])).toEqual([
+      [700, 3, 'running', 5_000_001_600],
+      [700, 3, 'runnable', 5_000_001_700],
+    ])
     expect(of('token')).toMatchObject([
       { call: -1, phase: 'warm-up', tokens: 2, inferred: 0 },
       { call: 0, phase: 'prefill', tokens: 3, batch: { isEncode: false, context: 0x7fff_1234_5678 } },
@@ -336,30 +343,6 @@ describe('large logs', () => {
       ['GPU0, 4096 bytes at 0x1000, copied from m.gguf', 7000],
       ['GPU1, 4096 bytes at 0x1000', 0x100],
     ])
-  })
-
-  test('sequences that are decoded in parallel are no prefill', async () => {
-    const writer = begun()
-    const host = writer.thread(1)
-    const spans = [3, 1, 20].map((sequence) => ({ sequence, position: sequence === 1 ? -1 : 9, tokens: 1 }))
-    host.token({ startNs: 1, endNs: 2, call: 0, tokens: 3, spans })
-    host.token({ startNs: 3, endNs: 4, call: 1, tokens: 2 })
-    writer.end(100)
-    const log = writer.take()
-    const { of, issues } = await read(log)
-    expect(issues).toEqual([])
-    expect(of('token').map(({ phase, batch }) => [phase, batch?.spans])).toEqual([
-      ['decode', spans],
-      ['prefill', []],
-    ])
-    const trace = await openTrace(await converted(log))
-    expect(
-      trace.query("SELECT name, EXTRACT_ARG(arg_set_id, 'debug.sequences') FROM slice WHERE category = 'token'").rows,
-    ).toEqual([
-      ['decode 1 (3 tokens)', '3@9 1 (1 tokens) 20@9'],
-      ['prefill (2 tokens)', null],
-    ])
-    trace.close()
   })
 
   test('a graph of more nodes than a record holds', async () => {

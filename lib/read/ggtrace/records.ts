@@ -9,7 +9,7 @@ import {
   TOKEN_KINDS,
   TOKEN_LEFT_OUT,
 } from '../../log/ggtrace-layout.ts'
-import { Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
+import { type Faults, Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
@@ -37,6 +37,8 @@ export class EventRecords {
   /** Add to a place in the view to have its offset in the input. */
   private shift = 0
   private hasStrayOperators = false
+  /** Of the next operator. */
+  private faults: Faults | undefined
 
   constructor(
     private readonly definitions: Definitions,
@@ -62,6 +64,7 @@ export class EventRecords {
     this.worker = worker < WORKERS_MAX ? worker : -1
     this.call = readNumber(view, at + Header.call)
     this.hasStrayOperators = false
+    this.faults = undefined
     this.count += forEachRecord(block, this.report, this.readRecord)
     this.clock.lastNs = Math.max(this.clock.lastNs, this.cursorNs)
   }
@@ -76,6 +79,8 @@ export class EventRecords {
         return this.readOperator(at, 0, this.view.getUint32(at + 20, true))
       case RecordType.OperatorLong:
         return this.readLongOperator(at)
+      case RecordType.Faults:
+        return this.readFaults(at)
       case RecordType.Cursor:
         return this.readCursor(at)
       case RecordType.Token:
@@ -143,8 +148,10 @@ export class EventRecords {
       innerWaitNs: innerWaitNs === 0 ? undefined : innerWaitNs,
       fusedTo: fusedTo === 0 ? undefined : this.definitions.tensor(fusedTo, byte),
       experts: undefined,
+      faults: this.faults,
       inferred: 0,
     })
+    this.faults = undefined
   }
 
   private strayOperator(at: number): void {
@@ -152,6 +159,12 @@ export class EventRecords {
     this.hasStrayOperators = true
     const wanted = `operators in blocks of worker 0 to ${WORKERS_MAX - 1} only`
     this.report('operator without a worker', `expected ${wanted}; the block's operators are left out`, at + this.shift)
+  }
+
+  private readFaults(at: number): void {
+    const { view } = this
+    const [minor, major] = [view.getUint32(at + 4, true), view.getUint32(at + 8, true)]
+    this.faults = { minor, major, bytesRead: 512 * view.getUint32(at + 12, true) }
   }
 
   private readCursor(at: number): void {

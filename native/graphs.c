@@ -201,5 +201,5 @@ uint32_t registry_only_node(void * cgraph) {
     const struct ggml_api * api = registry.api;
     if (!api->graph_n_nodes || !api->graph_node || api->graph_n_nodes(cgraph) != 1) return 0;
     const void * node = api->graph_node(cgraph, 0);
-    return registry_is_computed(node) ? registry_tensor(node) : 0;
+    return registry_is_computed(node) && is_wanted(node) ? registry_tensor(node) : 0;
 }

@@ -84,11 +84,11 @@ static struct usage usage_now(void) {
     return (struct usage){usage.ru_minflt, usage.ru_majflt, usage.ru_inblock};
 }
 
-/* Before the operator that had them: what it took, and fused ones behind it. */
-static void write_faults(struct ggtrace_writer * writer) {
+/* Before the operator that had them, if that is told at all: what it took, and fused ones behind it. */
+static void write_faults(struct ggtrace_writer * writer, bool is_told) {
     if (!control_counts_faults() || worker.is_borrowed) return;
     const struct usage before = worker.used, now = worker.used = usage_now();
-    if (now.minor == before.minor && now.major == before.major && now.blocks == before.blocks) return;
+    if (!is_told || (now.minor == before.minor && now.major == before.major && now.blocks == before.blocks)) return;
     ggtrace_faults(writer, worker.start, (uint32_t) (now.minor - before.minor), (uint32_t) (now.major - before.major),
                    (uint32_t) (now.blocks - before.blocks));
 }
@@ -111,7 +111,7 @@ static void finish_steps(int next, uint64_t now) {
         const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
         const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
         const uint32_t tensor = graph->ids[worker.node];
-        if (tensor) write_faults(writer);
+        write_faults(writer, tensor);
         if (tensor) ggtrace_operator(writer, tensor, worker.start, end.enter, end.leave, inner);
         cursor = end.leave;
     }
@@ -120,7 +120,7 @@ static void finish_steps(int next, uint64_t now) {
         const bool leads = worker.node < 0 && i == first_fused;
         if (graph->fuses_with_next[i] && graph->next[i] < next) i = graph->next[i];
         const struct barrier end = *kept(at);
-        if (first && leads) write_faults(writer);
+        if (leads) write_faults(writer, first);
         if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
         cursor = end.leave;
     }

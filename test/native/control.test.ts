@@ -126,6 +126,14 @@ llama('what is recorded, as asked (needs linux-x64 and cc)', () => {
     expect([outside[0]! < 60, outside[1]! < 3]).toEqual([true, true])
     // Where the file is on a disk, its pages were forgotten.
     if (major > 0) expect(total(({ bytesRead }) => bytesRead)).toBeGreaterThan(0.9 * size)
+    const others = newLog()
+    await recordHosts(['load', 0, path, 'open', 0, 2, ...steps], {
+      env: { ...env, GGML2PERFETTO_OPS: 'ROPE' },
+      log: others,
+    })
+    const ropes = (await readLog(others)).of('operator').filter(({ call, faults }) => call === 5 && faults)
+    // They read no weights; those of the operators between them are not theirs.
+    expect(ropes.reduce((sum, { faults }) => sum + faults!.minor, 0)).toBeLessThan(minor / 5)
     const reading = had.filter(({ tensor: id }) =>
       tensor(id).sources.some((source) => isWeight(text(tensor(source).name))),
     )

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent, type TraceEvent } from '../../lib/index.ts'
+import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import type { Model, Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, model, run, runNode, runner, vulkanEnvironment } from '../llama/testbed.ts'
+import { readLog } from './recording.ts'
 
 /** The recorder in front of real llama.cpp with two backends: the CPU's, and Vulkan's, which has no operator hook. */
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
@@ -77,15 +78,8 @@ async function compare(placement: Placement, env: Readonly<Record<string, string
 }
 
 async function read(log: string) {
-  const names = new Names()
-  const events: TraceEvent[] = []
-  for await (const batch of eventsOf(inputOf(log), names)) events.push(...batch)
-  const of = <K extends TraceEvent['kind']>(kind: K) =>
-    events.filter((event): event is Extract<TraceEvent, { kind: K }> => event.kind === kind)
-  const tensors: TensorEvent[] = []
-  for (const tensor of of('tensor')) tensors[tensor.id] = tensor
+  const { of, tensors, text } = await readLog(log)
   expect(of('issue')).toEqual([])
-  const text = (id: number) => names.text(id)
   /** Of a call, in words. */
   const copies = (call: number) => {
     const { startNs, endNs } = of('token').find((token) => token.call === call)!

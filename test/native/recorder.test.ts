@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent, type TraceEvent } from '../../lib/index.ts'
+import { convert, inputOf, openTrace, type TraceEvent } from '../../lib/index.ts'
 import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
+import { readLog as read } from './recording.ts'
 
 /** The recorder in front of real llama.cpp: what the log says, beside what the program and an observer say. */
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
@@ -22,17 +23,6 @@ async function record(path: string, args: readonly string[], env: Record<string,
   expect(result.stderr).toBe('')
   expect([result.code, result.signal]).toEqual([0, null])
   return { log, result }
-}
-
-async function read(log: string) {
-  const names = new Names()
-  const events: TraceEvent[] = []
-  for await (const batch of eventsOf(inputOf(log), names)) events.push(...batch)
-  const of = <K extends TraceEvent['kind']>(kind: K) =>
-    events.filter((event): event is Extract<TraceEvent, { kind: K }> => event.kind === kind)
-  const tensors: TensorEvent[] = []
-  for (const tensor of of('tensor')) tensors[tensor.id] = tensor
-  return { names, of, tensors, text: (id: number) => names.text(id) }
 }
 
 /** The recorder's clock is computed from the processor's counter. */

@@ -88,11 +88,12 @@ export async function readLog(log: string) {
   for await (const batch of eventsOf(inputOf(log), names)) events.push(...batch)
   const of = <K extends TraceEvent['kind']>(kind: K) =>
     events.filter((event): event is Extract<TraceEvent, { kind: K }> => event.kind === kind)
-  const tensors = new Map(of('tensor').map((tensor) => [tensor.id, tensor]))
+  const tensors: TensorEvent[] = []
+  for (const tensor of of('tensor')) tensors[tensor.id] = tensor
   const buffers = new Map(of('buffer').map((buffer) => [buffer.id, buffer]))
-  const tensor = (id: number): TensorEvent => tensors.get(id)!
+  const tensor = (id: number): TensorEvent => tensors[id]!
   const issues = of('issue').map(({ title, detail }) => `${title}: ${detail}`)
-  return { of, tensor, buffers, issues, text: (id: number) => names.text(id) }
+  return { of, tensor, tensors, buffers, issues, text: (id: number) => names.text(id) }
 }
 
 /** The call in the log that is this one of the program's: by its thread and time. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ggtrace.h"
+#include "guard.h"
 
 /* For the traced program itself, which finds them with dlsym. */
 __attribute__((visibility("default"))) void ggml2perfetto_pause(void);
@@ -60,6 +61,8 @@ void control_read(void (*tell)(const char * key, const char * value)) {
     if (distance) every = (uint32_t) number_at(&distance);
     if (every == 0) every = 1;
     control_faults = wanted("GGML2PERFETTO_FAULTS", NULL, tell);
+    const char * guard = wanted("GGML2PERFETTO_GUARD", "recorded.guard", tell);
+    if (guard) guard_set((uint32_t) number_at(&guard));
     ops = wanted("GGML2PERFETTO_OPS", "recorded.ops", tell);
     if (wanted("GGML2PERFETTO_PAUSED", "recorded.from", tell)) ggml2perfetto_pause();
     const char * number = wanted("GGML2PERFETTO_TOGGLE", NULL, tell);
@@ -86,4 +89,8 @@ bool control_takes_op(const char * op) {
 uint64_t control_bytes_max(void) {
     const char * bytes = getenv("GGML2PERFETTO_MAX_BYTES");
     return bytes ? number_at(&bytes) : 0;
+}
+
+bool control_keeps_last(void) {
+    return wanted("GGML2PERFETTO_RING", NULL, NULL);
 }

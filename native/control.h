@@ -24,4 +24,7 @@ static inline bool control_counts_faults(void) {
 /* The size of the log at most, in bytes; 0: any. */
 uint64_t control_bytes_max(void);
 
+/* Is it the last part of the log that is to be kept where it would be larger? */
+bool control_keeps_last(void);
+
 #endif

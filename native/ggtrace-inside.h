@@ -12,6 +12,7 @@ enum {
     NOT_ONE = GGTRACE_WRITERS_MAX - 1, /* the writer of threads that there is no writer for: it drops and counts */
     SEGMENT_FIRST_BYTES = 16 * 1024, /* then larger by this factor each time, up to the log's segment_bytes */
     SEGMENT_GROWTH = 2,
+    RING_SEGMENTS_MIN = 64, /* that a ring is cut into, if they are not smaller than the first */
     BLOCK_BYTES_MIN = 4096,
     BLOCK_BYTES_MAX = 1 << 20,
     END_BYTES = 128, /* kept in each segment of CONTROL, so that a log on a full disk still ends as it should */
@@ -25,6 +26,25 @@ _Static_assert(4 + sizeof(struct ggtrace_tensor) + 4 * GGTRACE_SOURCES_MAX + BLO
                "a TENSOR fits");
 _Static_assert(BLOCK_BYTES_MAX <= UINT32_MAX / 2, "sizes of blocks are added as u32");
 
+/* A segment of a log that keeps its last part. */
+struct piece {
+    uint64_t offset, until; /* in the file; no record in it has a later start */
+    uint32_t bytes;
+    uint32_t before, next; /* in the file */
+    uint32_t next_left;    /* the one that was left after it; of one that is gone: another such */
+};
+
+/* What there is of such a log, in the order of the file, and of that what threads have left. Under its own lock. */
+struct ring {
+    pthread_mutex_t lock;
+    struct piece * pieces;
+    uint32_t most, count, unused;
+    uint32_t first, last, first_left, last_left;
+    uint64_t kept, held; /* bytes of pieces that are kept, and of the others */
+    uint64_t * from;     /* in the file: since when the log is whole */
+    uint32_t current[GGTRACE_WRITERS_MAX];
+};
+
 /* What threads change. A forked child finds zeros here: no log. */
 struct shared {
     pthread_mutex_t lock;  /* writers given and taken back, CONTROL, closing */
@@ -35,6 +55,7 @@ struct shared {
     uint16_t free_writer;  /* 0: none; a list through next_free */
     uint64_t file_end;     /* where the next segment goes */
     uint64_t retry_at, retry_after;
+    struct ring ring;
     struct ggtrace_writer writers[GGTRACE_WRITERS_MAX];
 };
 
@@ -45,7 +66,7 @@ struct ggtrace {
     int file;
     uint32_t segment_bytes, block_bytes, record_max;
     uint64_t bytes_max;
-    bool wiped_on_fork, has_barrier;
+    bool wiped_on_fork, has_barrier, is_ring;
 };
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
@@ -61,6 +82,19 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed);
 static inline uint32_t ggtrace_segment_bytes(const struct ggtrace_writer * writer) {
     return (uint32_t) (writer->segment_end - writer->segment);
 }
+
+/* The checksum of a block of that size. */
+uint32_t ggtrace_checksum(const struct ggtrace_block * block, uint32_t size);
+
+/* Makes a log one that keeps its last part, before anything is written to it. false: this file system cannot. */
+bool ggtrace_ring_start(struct ggtrace * log, struct ggtrace_writer * control);
+
+/* Place for a segment, older ones having been given back, and its number; then whether it is in use from now on. */
+uint64_t ggtrace_ring_take(struct ggtrace_writer * writer, uint32_t bytes, uint32_t * number);
+void ggtrace_ring_use(struct ggtrace_writer * writer, uint32_t number, bool has_got_it);
+
+/* When nobody writes any more: moves together what is left of a file that was used so far. Returns its new end. */
+uint64_t ggtrace_ring_settle(struct ggtrace * log, uint64_t used);
 
 /* By who may write to it: the thread that has it, under `busy`; CONTROL under the lock; ggtrace_close. */
 void ggtrace_seal(struct ggtrace_writer * writer);

@@ -149,11 +149,14 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     uint32_t block = options && options->block_bytes ? options->block_bytes : GGTRACE_BLOCK_BYTES;
     if (segment > 1u << 30) return errno = EINVAL, false;
     segment = (segment + page - 1) / page * page;
+    const uint32_t record = (block - BLOCK_OVERHEAD) & ~3u;
+    log->bytes_max = options ? options->bytes_max : 0;
+    log->is_ring = options && options->ring && log->bytes_max;
+    /* Segments that are in use are not given back: small ones for a small ring. */
+    while (log->is_ring && segment > SEGMENT_FIRST_BYTES && segment > log->bytes_max / RING_SEGMENTS_MIN) segment /= 2;
+    log->segment_bytes = segment;
     if (block > segment) block = segment;
     block = block < BLOCK_BYTES_MIN ? BLOCK_BYTES_MIN : block > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX : block & ~7u;
-    const uint32_t record = (block - BLOCK_OVERHEAD) & ~3u;
-    log->segment_bytes = segment;
-    log->bytes_max = options ? options->bytes_max : 0;
     log->block_bytes = block;
     log->record_max = record < GGTRACE_RECORD_BYTES_MAX ? record : GGTRACE_RECORD_BYTES_MAX;
     return true;
@@ -191,7 +194,10 @@ static bool start(struct ggtrace * log) {
     control->tid = this_tid();
     shared->writers[NOT_ONE] = *control;
     shared->writers[NOT_ONE].id = NOT_ONE;
+    const bool is_ring = log->is_ring;
+    log->is_ring = false; /* for what its first block lies in */
     if (!ggtrace_take_segment(control, BLOCK_BYTES_MIN)) return false;
+    log->is_ring = is_ring && ggtrace_ring_start(log, control);
     STORE(shared->alive, 1);
     return true;
 }
@@ -224,6 +230,10 @@ struct ggtrace * ggtrace_open(const char * path, const struct ggtrace_options * 
     munmap(log, sizeof(*log));
     errno = why;
     return NULL;
+}
+
+bool ggtrace_is_ring(const struct ggtrace * log) {
+    return log && log->is_ring;
 }
 
 struct ggtrace_totals ggtrace_totals(const struct ggtrace * log) {
@@ -296,6 +306,7 @@ static void close_locked(struct ggtrace * log) {
     const struct ggtrace_writer * control = &shared->writers[CONTROL];
     if (control->segment) munmap(control->segment, ggtrace_segment_bytes(control));
     if (!all_stopped || !ggtrace_is_ours(log)) return; /* to cut or close it now might be that thread's SIGBUS */
+    if (log->is_ring) used = ggtrace_ring_settle(log, used);
     if (ftruncate(log->file, (off_t) used) != 0) { /* then it ends in zeros, which are allowed */ }
     close(log->file);
 }

@@ -11,7 +11,7 @@
 #define GGTRACE_NO_SPLIT 0xffffffffu
 #define GGTRACE_NO_POSITION 0xffffffffu
 
-enum ggtrace_kind { GGTRACE_RUN = 1, GGTRACE_DEFINITIONS = 2, GGTRACE_EVENTS = 3 };
+enum ggtrace_kind { GGTRACE_RUN = 1, GGTRACE_DEFINITIONS = 2, GGTRACE_EVENTS = 3, GGTRACE_RING = 4 };
 
 enum ggtrace_type {
     GGTRACE_FACT = 1,
@@ -40,6 +40,7 @@ enum ggtrace_type {
     GGTRACE_OPERATOR_LONG = 45,
     GGTRACE_STATE = 46,
     GGTRACE_FAULTS = 47,
+    GGTRACE_LEVEL = 49,
 };
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
@@ -83,6 +84,7 @@ struct ggtrace_range_end_record { uint32_t head; uint64_t time; } GGTRACE_RECORD
 struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why; } GGTRACE_RECORD;
 struct ggtrace_state_record { uint32_t head; uint64_t time; uint32_t tid, cpu, state; } GGTRACE_RECORD;
 struct ggtrace_faults_record { uint32_t head, minor, major, blocks; } GGTRACE_RECORD;
+struct ggtrace_level_record { uint32_t head; uint64_t time; uint32_t level, percent; uint64_t with, without; } GGTRACE_RECORD;
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
 struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; } GGTRACE_RECORD;
 
@@ -151,6 +153,7 @@ GGTRACE_SIZE(ggtrace_range_end_record, 12);
 GGTRACE_SIZE(ggtrace_loss_record, 20);
 GGTRACE_SIZE(ggtrace_state_record, 24);
 GGTRACE_SIZE(ggtrace_faults_record, 16);
+GGTRACE_SIZE(ggtrace_level_record, 36);
 GGTRACE_SIZE(ggtrace_clocks_record, 28);
 GGTRACE_SIZE(ggtrace_end_record, 28);
 GGTRACE_SIZE(ggtrace_token, 44 - 4);

@@ -54,8 +54,8 @@ static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes
     struct rlimit limit;
     /* To grow a file beyond this limit is a SIGXFSZ, which kills as well: ask before. */
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
-    const uint64_t most = log->bytes_max && log->bytes_max < limit.rlim_cur ? log->bytes_max : limit.rlim_cur;
-    if (offset + bytes > most) return errno = EFBIG, false;
+    const bool is_limited = log->bytes_max && !log->is_ring && log->bytes_max < limit.rlim_cur;
+    if (offset + bytes > (is_limited ? log->bytes_max : limit.rlim_cur)) return errno = EFBIG, false;
     if (!ggtrace_is_ours(log)) return errno = EBADF, false;
     for (int tries = 0; tries < EINTR_MAX; tries++) {
         const bool done = fallocate(log->file, 0, (off_t) offset, bytes) == 0;
@@ -91,8 +91,10 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
     const uint32_t bytes = next_segment_bytes(writer, needed);
     const uint64_t retry_at = LOAD(shared->retry_at);
     if (retry_at && ggtrace_now() < retry_at) return errno = ENOSPC, false;
-    uint64_t offset = ADD(shared->file_end, bytes);
+    uint32_t piece = 0;
+    uint64_t offset = log->is_ring ? ggtrace_ring_take(writer, bytes, &piece) : ADD(shared->file_end, bytes);
     uint8_t * segment = allocate(log, offset, bytes) ? map(log, offset, bytes) : NULL;
+    if (piece) ggtrace_ring_use(writer, piece, segment);
     if (!segment) {
         uint64_t end = offset + bytes; /* if no other writer has taken the next one, this one is taken back */
         __atomic_compare_exchange_n(&shared->file_end, &end, offset, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -113,7 +115,9 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
 
 /* ---- Blocks ---- */
 
-static uint32_t checksum(const ggtrace_word * words, uint32_t count) {
+uint32_t ggtrace_checksum(const struct ggtrace_block * block, uint32_t size) {
+    const uint32_t start = offsetof(struct ggtrace_block, kind), count = (size - start) / 4;
+    const ggtrace_word * words = (const ggtrace_word *) (const void *) &block->kind;
     uint32_t lanes[8], sum = 0, i = 0;
     for (uint32_t lane = 0; lane < 8; lane++) lanes[lane] = 0x811c9dc5u + lane;
     for (; i + 8 <= count; i += 8) {
@@ -132,8 +136,7 @@ void ggtrace_seal(struct ggtrace_writer * writer) {
     const uint32_t size = ((uint32_t) (writer->at - writer->block) + 7) & ~7u; /* pads with what is zero already */
     if (writer->kind == GGTRACE_EVENTS) block->needs = LOAD(writer->log->shared->definitions);
     block->dropped = LOAD(writer->dropped);
-    const uint32_t start = offsetof(struct ggtrace_block, kind);
-    block->checksum = checksum((const ggtrace_word *) (const void *) (writer->block + start), (size - start) / 4);
+    block->checksum = ggtrace_checksum(block, size);
     STORE(block->size, size);
     __atomic_store_n(&writer->at, writer->block + size, __ATOMIC_RELAXED);
     writer->used_end = writer->segment_offset + (uint64_t) (writer->at - writer->segment);

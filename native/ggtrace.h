@@ -58,6 +58,7 @@ struct ggtrace_options {
     uint32_t segment_bytes; /* 0: as above */
     uint32_t block_bytes;
     uint64_t bytes_max; /* of the file; 0: any. Records that would go beyond are dropped */
+    bool ring; /* the oldest ones are, where the file system can give back space: see ggtrace_is_ring */
     bool replace; /* remove a file of that name first; otherwise it is left alone, and open fails with EEXIST */
 };
 
@@ -91,6 +92,12 @@ void ggtrace_abandon(struct ggtrace * log);
 void ggtrace_flush(struct ggtrace * log);
 
 struct ggtrace_totals ggtrace_totals(const struct ggtrace * log);
+
+/*
+ * Does the log keep its last part? Its size may be above bytes_max by what threads are writing just now, 16 to 256 KiB
+ * each, and by definitions where they need more than half of it. Until ggtrace_close the file has holes.
+ */
+bool ggtrace_is_ring(const struct ggtrace * log);
 
 /* Run blocks. Any time, any thread. Texts end at their NUL. */
 bool ggtrace_fact(struct ggtrace * log, const char * key, const char * value);
@@ -317,6 +324,16 @@ GGTRACE_INLINE void ggtrace_state(struct ggtrace_writer * writer, uint64_t time,
 GGTRACE_INLINE void ggtrace_faults(struct ggtrace_writer * writer, uint64_t time, uint32_t minor, uint32_t major,
                                    uint32_t blocks) {
     GGTRACE_WRITE(writer, time, GGTRACE_FAULTS, ggtrace_faults_record, .minor = minor, .major = major, .blocks = blocks);
+}
+
+/*
+ * From now on less is recorded, as decode took that long (ns a call) when recorded and when not: over the guard's per
+ * cent. level: 1 calls, 2 graphs.
+ */
+GGTRACE_INLINE void ggtrace_level(struct ggtrace_writer * writer, uint64_t time, uint32_t level, uint32_t percent,
+                                  uint64_t with, uint64_t without) {
+    GGTRACE_WRITE(writer, time, GGTRACE_LEVEL, ggtrace_level_record, .time = time, .level = level, .percent = percent,
+                  .with = with, .without = without);
 }
 
 /* Records that the caller could not make. What found no room in the file is told without this, with why 0. */

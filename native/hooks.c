@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "control.h"
+#include "guard.h"
 #include "operators.h"
 #include "recorder.h"
 #include "registry.h"
@@ -75,8 +76,8 @@ static uint32_t spans_of(const struct batch_head * batch, struct ggtrace_span sp
     return count;
 }
 
-static void record_token(const struct any_batch * batch, uint64_t start, int result, void * context, uint32_t kind) {
-    const uint64_t end = clock_now();
+static void record_token(const struct any_batch * batch, uint64_t start, uint64_t end, int result, void * context,
+                         uint32_t kind) {
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     struct batch_head head;
@@ -100,12 +101,14 @@ static int record_call(token_function real, void * context, const struct any_bat
     const bool warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
     in_call = true;
     current_call = warm_up ? GGTRACE_NO_CALL : atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
-    is_left_out = !control_takes(current_call);
+    is_left_out = !control_takes(current_call) || guard_begin((uint32_t) batch->tokens);
     clock_correct();
     const uint64_t start = clock_now();
     const int result = real(context, *batch);
+    const uint64_t end = clock_now();
     const uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
-    record_token(batch, start, result, context, (warm_up ? GGTRACE_WARM_UP : kind) | flags);
+    record_token(batch, start, end, result, context, (warm_up ? GGTRACE_WARM_UP : kind) | flags);
+    guard_end(start, end);
     current_call = GGTRACE_NO_CALL;
     in_call = false;
     return result;

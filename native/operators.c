@@ -146,7 +146,7 @@ static void on_thread_exit(void * unused) {
         break;
     }
     pthread_mutex_unlock(&workers_lock);
-    if (atomic_load_explicit(&recorder_level, memory_order_relaxed) < LEVEL_OPERATOR) return;
+    if (atomic_load_explicit(&recorder_level, memory_order_relaxed) <= LEVEL_OFF) return;
     leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
 }
 

@@ -144,7 +144,7 @@ static void in_child(void) {
 
 /* Opens the log: <path>, or <path>.<pid> where another process of the run took that name. */
 static struct ggtrace * open_log(const char * path) {
-    const struct ggtrace_options options = {.bytes_max = control_bytes_max()};
+    const struct ggtrace_options options = {.bytes_max = control_bytes_max(), .ring = control_keeps_last()};
     struct ggtrace * log = ggtrace_open(path, &options);
     if (log) return log;
     char own[TEXT_BYTES];
@@ -179,6 +179,13 @@ static bool is_child(void) {
     return traced && strcmp(traced, own) != 0 && !getenv("GGML2PERFETTO_CHILDREN");
 }
 
+/* Is the log one of the last part only? Where that was wanted and cannot be had, it ends at its size. */
+static void record_ring(void) {
+    if (!control_keeps_last()) return;
+    if (ggtrace_is_ring(recording)) fact_number("recorded.last_bytes", control_bytes_max());
+    else fact("note", "not the last part but the first was kept: this file system cannot give back space (FALLOC_FL_PUNCH_HOLE)");
+}
+
 static void start_states(void) {
     const char * problem = states_start(recording);
     fact("states", problem ? problem : "by perf_event_open, without root: who took a CPU is not told");
@@ -197,6 +204,7 @@ int recorder_begin(const void * caller) {
             synchronises = level >= LEVEL_GRAPH && getenv("GGML2PERFETTO_SYNC");
             record_facts(level, library);
             control_read(fact);
+            record_ring();
             clock_start();
             if (level >= LEVEL_GRAPH) start_states();
             pthread_atfork(NULL, NULL, in_child);

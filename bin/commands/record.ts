@@ -72,6 +72,13 @@ const OPTIONS = {
     coerce: bytes('--max-size'),
     describe: 'Size of the log at most, such as 500M; what does not fit is dropped, and counted',
   },
+  ring: { type: 'boolean', default: false, describe: 'With --max-size: keep the last part of the log, not the first' },
+  guard: {
+    type: 'string',
+    requiresArg: true,
+    coerce: whole('--guard'),
+    describe: 'Record less once decode takes this many % longer than without; every eighth call is spared to compare',
+  },
   quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still told' },
 } as const
 
@@ -94,7 +101,7 @@ const REPEATED: readonly string[] = [
   'SIGUSR1',
   'SIGUSR2',
 ]
-const WITH_VALUE = ['-o', '--output', '--level', '--tokens', '--every', '--ops', '--toggle', '--max-size']
+const WITH_VALUE = ['-o', '--output', '--level', '--tokens', '--every', '--ops', '--toggle', '--max-size', '--guard']
 
 /** `ggml2perfetto record -- <program> [args…]` */
 export const recordCommand: CommandModule<object, Arguments> = {
@@ -128,8 +135,11 @@ export function markProgram(args: readonly string[]): readonly string[] {
 
 /** The options that say what is recorded. */
 function chosen(args: ArgumentsCamelCase<Arguments>) {
-  const { output, level, children, sync, states, tokens, every, ops, faults, paused, toggle, maxSize } = args
-  return { output, level, children, sync, states, tokens, every, ops, faults, paused, toggle, bytesMax: maxSize }
+  const { maxSize, ring } = args
+  if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
+  const { output, level, children, sync, states, tokens, every, ops, faults, paused, toggle, guard } = args
+  const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard }
+  return { output, level, children, sync, states, faults, ...only }
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {

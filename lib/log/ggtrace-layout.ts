@@ -38,7 +38,7 @@ export const Header = {
 } as const
 
 /** What a block holds. */
-export const BlockKind = { Run: 1, Definitions: 2, Events: 3 } as const
+export const BlockKind = { Run: 1, Definitions: 2, Events: 3, Ring: 4 } as const
 
 /** What a record is. */
 export const RecordType = {
@@ -68,6 +68,7 @@ export const RecordType = {
   OperatorLong: 45,
   State: 46,
   Faults: 47,
+  Level: 49,
 } as const
 
 /** Bytes of the records that have a fixed size, or of the part before what repeats. */
@@ -98,6 +99,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.OperatorLong]: 40,
   [RecordType.State]: 24,
   [RecordType.Faults]: 16,
+  [RecordType.Level]: 36,
 }
 
 /** Bytes of a TOKEN record's span. */
@@ -117,6 +119,9 @@ export const COPY_KINDS = ['get', 'set', 'copy'] as const
 
 /** `state` of a STATE record, by number. */
 export const THREAD_STATES = ['running', 'runnable', 'blocked', 'ended'] as const
+
+/** `level` of a LEVEL record, by number: what is recorded from then on. */
+export const LEVELS = ['nothing', 'calls', 'graphs', 'operators'] as const
 
 /** A tensor's flag: it is in the graph, but not computed, as views are. */
 export const TENSOR_NOT_COMPUTED = 1

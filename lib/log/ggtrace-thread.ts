@@ -1,6 +1,7 @@
 import type { BlockWriter, OpenBlock } from './ggtrace-blocks.ts'
 import {
   COPY_KINDS,
+  LEVELS,
   NONE,
   RECORD_BYTES,
   RECORD_BYTES_MAX,
@@ -201,6 +202,12 @@ export class GgtraceThread {
   /** Says that something is missing, and why (the id of a name). */
   loss(atNs: number, records: number, why = 0): void {
     this.instant(RecordType.Loss, atNs).u32(records).u32(why)
+  }
+
+  /** Says that from then on less is recorded, as calls took that long when recorded and when not: above `percent` more. */
+  level(atNs: number, level: (typeof LEVELS)[number], percent: number, withNs: number, withoutNs: number): void {
+    const record = this.instant(RecordType.Level, atNs).u32(LEVELS.indexOf(level)).u32(percent)
+    record.u64(withNs).u64(withoutNs)
   }
 
   /** Counts records that could not be written; the headers of blocks tell of them. */

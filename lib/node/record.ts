@@ -43,6 +43,13 @@ export interface RecordOptions {
   readonly toggle?: NodeJS.Signals | undefined
   /** The size of the log at most, in bytes; what does not fit is dropped, and counted. */
   readonly bytesMax?: number | undefined
+  /** Of a log that would be larger, the last part is kept instead of the first. Needs `bytesMax`. */
+  readonly ring?: boolean | undefined
+  /**
+   * Records less (graphs, then calls only) from when decode takes this many per cent longer than without recording,
+   * which every eighth decode call is spared for comparison.
+   */
+  readonly guard?: number | undefined
   /** The program's standard streams: this process' own if left out. */
   readonly stdio?: StdioOptions | undefined
   /** Told right before the program starts how to send it a signal. */
@@ -78,6 +85,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   const { env, children = false, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
   if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
+  if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
   const program = await findProgram(options.command[0], env, resolve('.'))
   checkRecordable(program, arch, children)
   const output = options.output === undefined ? await defaultLog(program) : options.output
@@ -98,7 +106,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
 
 function recorderEnvironment(options: RecordOptions, library: string, output: string): Environment {
   const { env, children, level, sync, states = true, tokens, every, ops, faults } = options
-  const { paused, toggle, bytesMax } = options
+  const { paused, toggle, bytesMax, ring, guard } = options
   const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
   const before = env['LD_PRELOAD']
   return {
@@ -117,6 +125,8 @@ function recorderEnvironment(options: RecordOptions, library: string, output: st
     GGML2PERFETTO_PAUSED: paused ? 'paused, until resumed' : undefined,
     GGML2PERFETTO_TOGGLE: toggle && `${system.signals[toggle]}`,
     GGML2PERFETTO_MAX_BYTES: bytesMax?.toString(),
+    GGML2PERFETTO_RING: ring ? '1' : undefined,
+    GGML2PERFETTO_GUARD: guard === undefined ? undefined : `${guard} %`,
     GGML2PERFETTO_PRELOAD_BEFORE: before || undefined,
   }
 }

@@ -10,10 +10,10 @@
 
 import { FormatError } from '../errors.ts'
 import { ByteCursor } from '../input/byte-cursor.ts'
-import { BLOCK_ALIGNMENT, BlockKind, MAGIC } from '../log/ggtrace-layout.ts'
+import { BLOCK_ALIGNMENT, BlockKind, HEADER_BYTES, MAGIC } from '../log/ggtrace-layout.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Format, ReadContext } from './format.ts'
-import { type Block, BlockFinder, forEachRecord, type Report } from './ggtrace/blocks.ts'
+import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './ggtrace/blocks.ts'
 import { LogClock } from './ggtrace/clock.ts'
 import { Definitions } from './ggtrace/definitions.ts'
 import { Waiting, Writers } from './ggtrace/order.ts'
@@ -62,6 +62,8 @@ class LogReader {
   private originNs: bigint | undefined
   private defined = 0
   private end: RunBlock['end']
+  /** Since when the log is whole, if it is one of the last part only: place of the time. */
+  private ring: Block | undefined
   private readonly open = { blocks: 0, byte: 0 }
   private readonly clock = new LogClock()
   private readonly report: Report = (title, detail, byte) => this.issue(title, detail, byte)
@@ -129,6 +131,7 @@ class LogReader {
   }
 
   private accept(block: Block): void {
+    if (block.kind === BlockKind.Ring) return this.readRing(block)
     if (this.originNs === undefined && block.kind !== BlockKind.Run) this.setOrigin(block, baseAt(block))
     if (block.state === 'sealed' && block.kind === BlockKind.Events) this.clock.goTo(block.view, baseAt(block))
     if (!this.writers.accept(block)) return
@@ -138,6 +141,13 @@ class LogReader {
     if (block.kind === BlockKind.Run) this.readRun(block)
     else if (block.kind === BlockKind.Definitions) this.readDefinitions(block)
     else if (block.kind === BlockKind.Events) this.readEvents(block)
+  }
+
+  /** Only what the log has of the time since then is whole. */
+  private readRing(block: Block): void {
+    if (block.end - block.at < HEADER_BYTES + 8) return
+    this.ring = keepBlock(block)
+    this.writers.isRing = true
   }
 
   private setOrigin(block: Block, at: number): void {
@@ -206,6 +216,8 @@ class LogReader {
     const { early, attributes, originNs } = this
     if (!early || originNs === undefined) return
     this.early = undefined
+    const fromNs = this.ring && this.clock.read(this.ring.view, HEADER_BYTES)
+    if (fromNs !== undefined) this.records.fromNs = this.definitions.fromNs = fromNs
     this.emit({ kind: 'input', format: ggtrace.name, clock: 'MONOTONIC', originNs, attributes: { ...attributes } })
     for (const issue of early) this.emit(issue)
   }
@@ -219,7 +231,9 @@ class LogReader {
       return
     }
     if (left) this.issue('open blocks', `${left}, though the run ended; they are read unchecked`, open.byte)
-    if (end.written > records.count) {
+    const overwritten = this.ring ? end.written - records.count : 0
+    if (overwritten > 0) this.emit({ kind: 'facts', attributes: { overwritten_records: overwritten } })
+    else if (end.written > records.count) {
       this.issue('missing records', `expected ${end.written} event records, found ${records.count}`, byte)
     }
     if (end.dropped > writers.dropped) {

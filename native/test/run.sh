@@ -4,7 +4,7 @@ set -eu
 folder=$1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-for test in hammer edges fork close limit; do
+for test in hammer edges fork close limit ring; do
     ${RUN:-} "$folder/torture" $test "$out/$test.ggtrace" ${THREADS:-}
     echo "ok $folder $test ${RUN:-}"
 done

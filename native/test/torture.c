@@ -8,6 +8,7 @@
  *   limit OUT              the same, with RLIMIT_FSIZE for the disk
  *   fork OUT               children that write, with and without ggtrace_abandon
  *   close OUT              closes while threads write, and lets them go on
+ *   ring OUT               the same as hammer, in a log that keeps the last MiB
  *   edges OUT              odd times, odd sizes, no log, a closed log, paths that cannot be had
  */
 #define _GNU_SOURCE
@@ -76,6 +77,36 @@ static void hammer(const char * path) {
     pthread_t threads[THREADS_MAX];
     start(hammer_thread, threads, thread_count);
     finish(threads, thread_count);
+    CHECK(ggtrace_totals(log_file).dropped == 0);
+    ggtrace_close(log_file);
+}
+
+/* ---- ring ---- */
+
+enum { RING_THREADS = 8 };
+static pthread_barrier_t ring_end;
+
+/* Some write much and some little, and some make definitions: that is what may get in each other's way. */
+static void * ring_thread(void * argument) {
+    const uint32_t ith = (uint32_t) (uintptr_t) argument;
+    struct ggtrace_writer * writer = ggtrace_writer_of_thread(log_file, ith);
+    for (uint32_t round = 0; round < 2000; round++) {
+        const uint32_t count = ith % 2 ? 1 : 40;
+        write_some(writer, round * count, count);
+        if (round % 20 == 0) CHECK(ggtrace_define_name(log_file, 1 + ith * 100 + round / 20, "a name", 6));
+    }
+    pthread_barrier_wait(&ring_end); /* a thread that begins when another has ended has its writer, and its place */
+    return NULL;
+}
+
+static void ring(const char * path) {
+    const struct ggtrace_options last_part = {.bytes_max = 1 << 20, .ring = true, .replace = true};
+    CHECK((log_file = ggtrace_open(path, &last_part)));
+    CHECK(ggtrace_is_ring(log_file));
+    pthread_t threads[RING_THREADS];
+    CHECK(pthread_barrier_init(&ring_end, NULL, RING_THREADS) == 0);
+    start(ring_thread, threads, RING_THREADS);
+    finish(threads, RING_THREADS);
     CHECK(ggtrace_totals(log_file).dropped == 0);
     ggtrace_close(log_file);
 }
@@ -288,6 +319,7 @@ int main(int count, char ** args) {
     const char * test = args[1], * more = count > 3 ? args[3] : NULL;
     if (strcmp(test, "hammer") == 0 && more) thread_count = (uint32_t) atoi(more);
     if (strcmp(test, "hammer") == 0) hammer(args[2]);
+    if (strcmp(test, "ring") == 0) ring(args[2]);
     if (strcmp(test, "endless") == 0) endless(args[2]);
     if (strcmp(test, "full") == 0) fill(args[2], more);
     if (strcmp(test, "limit") == 0) limit(args[2]);

@@ -114,6 +114,7 @@ static void host(void) {
     ggtrace_state(writer, call_start(CALLS), 77, 1, GGTRACE_BLOCKED);
     ggtrace_faults(writer, call_start(CALLS), 1, 2, 3);
     ggtrace_loss(writer, call_start(CALLS), 3, WHY);
+    ggtrace_level(writer, call_start(CALLS), 2, 10, 1300000, 1000000);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);
     ggtrace_range_end(writer, call_start(CALLS) + 2);
 }

@@ -4,7 +4,7 @@
  */
 
 export const MAGIC = 0x30544747
-export const Kind = { run: 1, definitions: 2, events: 3 }
+export const Kind = { run: 1, definitions: 2, events: 3, ring: 4 }
 const HEADER_BYTES = 48
 
 export interface LogRecord {
@@ -71,14 +71,16 @@ function readBlock(view: DataView, offset: number): Block {
   const u32 = (at: number) => view.getUint32(offset + at, true)
   const size = u32(4)
   const isOpen = size === 0
+  const kind = view.getUint16(offset + 12, true)
   const end = isOpen ? view.byteLength : offset + size
   const place = `block at ${offset}`
   if (size % 8 !== 0 || end > view.byteLength || size > 1 << 20) throw new Error(`${place}: size ${size}`)
-  if (!isOpen && checksum(view, offset + 12, end) !== u32(8)) throw new Error(`${place}: checksum`)
+  if (!isOpen && checksum(view, offset + 12, kind === Kind.ring ? offset + HEADER_BYTES : end) !== u32(8))
+    throw new Error(`${place}: checksum`)
   return {
     offset,
     isOpen,
-    kind: view.getUint16(offset + 12, true),
+    kind,
     writer: view.getUint16(offset + 14, true),
     sequence: u32(16),
     tid: u32(20),
@@ -87,7 +89,7 @@ function readBlock(view: DataView, offset: number): Block {
     dropped: u32(36),
     worker: u32(40),
     call: u32(44),
-    records: readRecords(view, offset + HEADER_BYTES, end, isOpen),
+    records: kind === Kind.ring ? [] : readRecords(view, offset + HEADER_BYTES, end, isOpen),
   }
 }
 
@@ -111,16 +113,21 @@ function readRecords(view: DataView, begin: number, end: number, isOpen: boolean
 export const recordsOf = (log: Log, type: number): LogRecord[] =>
   log.blocks.flatMap(({ records }) => records.filter((record) => record.type === type))
 
-/** What is wrong with the row of blocks: of each writer 0, 1, 2 …, at most the last one open, serials in order. */
+/**
+ * What is wrong with the row of blocks: of each writer 0, 1, 2 …, at most the last one open, serials in order. A
+ * ring's event writers may begin with another.
+ */
 export function problemsOf(log: Log): string[] {
   const problems: string[] = []
+  const isRing = log.blocks[0]?.kind === Kind.ring
   if (log.strayBytes > 0) problems.push(`${log.strayBytes} bytes in no block`)
   const last = new Map<number, Block>()
   let serial = 0
   for (const block of log.blocks) {
     const before = last.get(block.writer)
     if (before?.isOpen) problems.push(`writer ${block.writer}: a block after an open one`)
-    if (block.sequence !== (before ? before.sequence + 1 : 0)) problems.push(`${block.writer}: lost block`)
+    const first = isRing && block.kind === Kind.events ? block.sequence : 0
+    if (block.sequence !== (before ? before.sequence + 1 : first)) problems.push(`${block.writer}: lost block`)
     if (before && block.dropped < before.dropped) problems.push(`${block.writer}: dropped ${block.dropped}`)
     last.set(block.writer, block)
     if (block.kind !== Kind.definitions) continue

@@ -73,7 +73,8 @@ export async function recordHosts(
 ) {
   const plain = await runHosts(plainSteps, { ...options, env: { ...env } })
   mkdirSync(dirname(log), { recursive: true })
-  const traced = { ...options, preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env } }
+  const preload = options.preload === undefined ? RECORDER : `${options.preload}:${RECORDER}`
+  const traced = { ...options, preload, env: { GGML2PERFETTO_OUT: log, ...env } }
   const result = await runHosts(steps, traced)
   expect(outcome(result)).toEqual(outcome(plain))
   expect(result.results.length).toBeGreaterThan(0)

@@ -60,7 +60,7 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
     const log = readLog(readFileSync(path))
     expect(problemsOf(log)).toEqual([])
     const types = new Set(log.blocks.flatMap(({ records }) => records.map(({ type }) => type)))
-    const ranges = [range(1, 3), range(16, 22), range(32, 47)]
+    const ranges = [range(1, 3), range(16, 22), range(32, 47), [49]]
     expect([...types].sort((a, b) => a - b)).toEqual(ranges.flat())
     expect(log.blocks.filter(({ isOpen }) => isOpen)).toEqual([])
     expect(endOf(log)).toEqual({ written: eventCount(log), dropped: 0 })
@@ -103,6 +103,27 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
         ),
       )
     expect(early).toEqual([])
+  })
+
+  test('a ring has the last records of every writer, and says since when it has all of them', () => {
+    const log = torture('ring', at('ring.ggtrace'))
+    expect(problemsOf(log)).toEqual([])
+    expect(log.view.byteLength).toBeLessThanOrEqual((1 << 20) + 9 * (16 << 10))
+    const from = log.view.getBigUint64(48, true)
+    expect(from).toBeGreaterThan(log.blocks[1]!.base)
+    for (const worker of range(0, 7)) {
+      const own = log.blocks.filter((block) => block.worker === worker && block.kind === Kind.events)
+      const tensors = tensorsOf(log, own[0]!.writer)
+      expect(isCountingUp(tensors)).toBe(true)
+      expect(tensors.at(-1)).toBe(2000 * (worker % 2 ? 1 : 40) - 1)
+      // A writer that lost blocks had them before: the block that is its first now begins in time.
+      if (own[0]!.sequence > 0) expect(own[0]!.base).toBeLessThanOrEqual(from)
+    }
+    expect(log.blocks.some(({ kind, sequence }, i) => kind === Kind.events && sequence > 0 && i > 0)).toBe(true)
+    expect(recordsOf(log, 16)).toHaveLength(8 * 100)
+    // And CURSOR records, where the clock went back.
+    expect(endOf(log)!.written).toBeGreaterThanOrEqual(2000 * 4 * 41)
+    expect(endOf(log)!.dropped).toBe(0)
   })
 
   test('odd times, odd sizes, no log, a closed log, paths that cannot be had', () => {

@@ -168,6 +168,7 @@ export function everyRecord(): Uint8Array {
   host.copy({ what: 'get', startNs: 5_000_003_100, endNs: 5_000_003_200, bytes: 256, from: buffers.compute })
   host.free(5_000_004_000, buffers.compute)
   host.loss(5_000_004_000, 3, writer.name('the disk was full'))
+  host.level(5_000_004_000, 'graphs', 10, 1_300_000, 1_000_000)
   host.drop(7)
   writer.seal()
   writer.run({ note: 'written at the end' })

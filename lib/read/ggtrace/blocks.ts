@@ -1,5 +1,13 @@
 import type { ByteCursor } from '../../input/byte-cursor.ts'
-import { BLOCK_ALIGNMENT, BLOCK_BYTES_MAX, checksum, HEADER_BYTES, Header, MAGIC } from '../../log/ggtrace-layout.ts'
+import {
+  BLOCK_ALIGNMENT,
+  BLOCK_BYTES_MAX,
+  BlockKind,
+  checksum,
+  HEADER_BYTES,
+  Header,
+  MAGIC,
+} from '../../log/ggtrace-layout.ts'
 import { BYTES_MIN, recordName } from './fields.ts'
 
 /** How a block came down to us: `open` and `torn` ones have no checksum that could vouch for them. */
@@ -109,7 +117,9 @@ export class BlockFinder {
   private takeSealed(cursor: ByteCursor, at: number, size: number): Block {
     const { view } = this
     const byte = cursor.offset
-    const [stored, found] = [view.getUint32(at + Header.checksum, true), checksum(view, at, size)]
+    // What a ring's block says changes: only its header is under the checksum.
+    const checked = view.getUint16(at + Header.kind, true) === BlockKind.Ring ? HEADER_BYTES : size
+    const [stored, found] = [view.getUint32(at + Header.checksum, true), checksum(view, at, checked)]
     if (stored === found) {
       cursor.skip(size)
       return blockOf('sealed', view, at, at + size, byte)

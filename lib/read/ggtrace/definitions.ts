@@ -50,6 +50,8 @@ const CACHE = /^cache_/
 
 /** What the ids of a log stand for. Tells of tensors and buffers as they are defined. */
 export class Definitions {
+  /** What was allocated before is told as being there then: the log is whole from here on only. */
+  fromNs = -Infinity
   private readonly texts = new Map<number, number>()
   private readonly ops = new Map<number, number>()
   private readonly types = new Map<number, number>()
@@ -124,7 +126,7 @@ export class Definitions {
     const buffer = this.buffers.get(id)
     if (!buffer?.isLive) return
     buffer.isLive = false
-    this.emit({ kind: 'allocation', buffer: buffer.name, atNs, bytes: -buffer.sizeBytes })
+    this.allocate(buffer, atNs, -buffer.sizeBytes)
   }
 
   private readName(view: View, at: number, end: number, byte: number): void {
@@ -147,7 +149,7 @@ export class Definitions {
       id: -1,
     }
     this.buffers.set(id, buffer)
-    if (atNs !== undefined) this.emit({ kind: 'allocation', buffer: buffer.name, atNs, bytes: buffer.sizeBytes })
+    if (atNs !== undefined) this.allocate(buffer, atNs, buffer.sizeBytes)
   }
 
   private readMapping(view: View, at: number, byte: number): void {
@@ -271,6 +273,10 @@ export class Definitions {
     const label = copied ? `${this.describe(copied)}, copied from ${path}` : path
     this.emit({ kind: 'buffer', id, usage: 'weights', label, offsetsFrom: 'the start of the GGUF file' })
     return id
+  }
+
+  private allocate({ name }: LogBuffer, atNs: number, bytes: number): void {
+    this.emit({ kind: 'allocation', buffer: name, atNs: Math.max(atNs, this.fromNs), bytes })
   }
 
   private tellBuffer(buffer: LogBuffer): void {

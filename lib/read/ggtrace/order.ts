@@ -1,3 +1,4 @@
+import { BlockKind } from '../../log/ggtrace-layout.ts'
 import { type Block, keepBlock, type Report } from './blocks.ts'
 
 /** A gap of one writer's sequence: blocks that are missing, from … to inclusive. */
@@ -19,6 +20,8 @@ const GAPS_MAX = 16
 export class Writers {
   /** Records that were dropped, as far as blocks tell. */
   dropped = 0
+  /** Is it a log of the last part only? Then a writer's first blocks may be gone, and are no loss. */
+  isRing = false
   private readonly states = new Map<number, WriterState>()
 
   constructor(private readonly report: Report) {}
@@ -26,7 +29,7 @@ export class Writers {
   /** Takes note of a block; false if it was there before. */
   accept(block: Block): boolean {
     const { writer, sequence, byte, dropped } = block
-    const state = this.state(writer)
+    const state = this.state(writer, this.isRing && block.kind === BlockKind.Events ? sequence : 0)
     if (sequence < state.next) {
       const isLate = takeFrom(state.gaps, sequence)
       const title = isLate ? 'block out of order' : 'repeated block'
@@ -58,10 +61,10 @@ export class Writers {
     if (sequence === state.next) state.next++
   }
 
-  private state(writer: number): WriterState {
+  private state(writer: number, first = 0): WriterState {
     let state = this.states.get(writer)
     if (!state) {
-      state = { next: 0, dropped: 0, gaps: [] }
+      state = { next: first, dropped: 0, gaps: [] }
       this.states.set(writer, state)
     }
     return state

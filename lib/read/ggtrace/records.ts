@@ -1,6 +1,7 @@
 import {
   COPY_KINDS,
   Header,
+  LEVELS,
   NONE,
   RECORD_BYTES,
   RecordType,
@@ -29,6 +30,8 @@ const WORKERS_MAX = 4096
 export class EventRecords {
   /** Records read so far. */
   count = 0
+  /** What starts before this is left out: the log is whole from here on only. */
+  fromNs = -Infinity
   private view: View = new DataView(new ArrayBuffer(0))
   private tid = 0
   private worker = -1
@@ -134,6 +137,10 @@ export class EventRecords {
     innerWaitNs: number,
   ): void {
     if (this.worker < 0) return this.strayOperator(at)
+    if (startNs < this.fromNs) {
+      this.faults = undefined
+      return
+    }
     const byte = at + this.shift
     this.emit({
       kind: 'operator',
@@ -235,7 +242,7 @@ export class EventRecords {
 
   private readExperts(at: number, end: number): void {
     const atNs = this.readTime(at, at + 4)
-    if (atNs === undefined) return
+    if (atNs === undefined || atNs < this.fromNs) return
     const { view } = this
     const tokens = view.getUint32(at + 16, true)
     const k = view.getUint32(at + 20, true)
@@ -274,9 +281,9 @@ export class EventRecords {
     if (atNs === undefined) return
     const { view, definitions, tid } = this
     const byte = at + this.shift
+    if (type === RecordType.Free) return definitions.free(view.getUint32(at + 12, true), atNs)
+    if (atNs < this.fromNs) return
     switch (type) {
-      case RecordType.Free:
-        return definitions.free(view.getUint32(at + 12, true), atNs)
       case RecordType.State: {
         const [tid, cpu] = [view.getUint32(at + 12, true), view.getUint32(at + 16, true)]
         const state = THREAD_STATES[view.getUint32(at + 20, true)]
@@ -297,16 +304,28 @@ export class EventRecords {
       case RecordType.Loss: {
         const why = definitions.lookUp(view.getUint32(at + 16, true), byte)
         const detail = `${view.getUint32(at + 12, true)} records were lost${why && `: ${why}`}`
-        this.emit({ kind: 'issue', title: 'lost records', detail, at: { byte }, atNs })
+        return this.emit({ kind: 'issue', title: 'lost records', detail, at: { byte }, atNs })
       }
+      case RecordType.Level:
+        this.emit({ kind: 'issue', title: 'recorded less', detail: this.lessBecause(at), at: { byte }, atNs })
     }
   }
 
-  /** The start and end that most records begin with. */
+  /** What a LEVEL record says. */
+  private lessBecause(at: number): string {
+    const { view } = this
+    const level = LEVELS[view.getUint32(at + 12, true)] ?? 'other things'
+    const [withNs, withoutNs] = [readU64(view, at + 20), readU64(view, at + 28)]
+    const more = Math.round((withNs / withoutNs - 1) * 100)
+    const took = `decode took ${(withNs / 1e6).toFixed(3)} ms a call when recorded, ${(withoutNs / 1e6).toFixed(3)} ms when not`
+    return `${took}: ${more} % more, above the guard's ${view.getUint32(at + 16, true)} %; from here on only ${level}`
+  }
+
+  /** The start and end that most records begin with, unless it starts before the log is whole. */
   private readSpan(at: number): Span | undefined {
     const startNs = this.readTime(at, at + 4)
     const endNs = this.readTime(at, at + 12)
-    if (startNs === undefined || endNs === undefined) return undefined
+    if (startNs === undefined || endNs === undefined || startNs < this.fromNs) return undefined
     if (endNs < startNs) {
       const detail = `it ends ${startNs - endNs} ns before it starts; drawn without length`
       this.report('end before start', detail, at + this.shift)

@@ -1,0 +1,161 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, statSync } from 'node:fs'
+import { constants } from 'node:os'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import { convert, inputOf, openTrace, summarizeFile } from '../../lib/index.ts'
+import type { ModelSpec } from '../llama/gguf.mjs'
+import { hasLlama, model, runHosts } from '../llama/testbed.ts'
+import {
+  inFolder,
+  NANO,
+  newLog,
+  RECORDER,
+  type Recording,
+  readLog,
+  recordHosts,
+  type Steps,
+  useRecorder,
+} from './recording.ts'
+
+const llama = hasLlama() ? describe : describe.skip
+const KIB = 1024
+const RING = 256 * KIB
+/** A log may be larger by what threads write just now: the host, a worker, the states of threads, definitions. */
+const IN_USE = 4 * 16 * KIB
+
+/** Small as it is, it writes much. */
+const DEEP: ModelSpec = { ...NANO, layers: 8 }
+const DEEPER: ModelSpec = { ...NANO, layers: 32 }
+
+/** Contexts one after the other, as each has an end; the last stays open. One worker, as two would spin. */
+const decodes = (contexts: number): Steps => [
+  ...Array.from({ length: contexts - 1 }, () => ['open', 0, 1, 'decode', 0, 480, 'close', 0]).flat(),
+  ...['open', 0, 1, 'decode', 0, 480],
+]
+
+/** Operators of each call that has its TOKEN record. */
+function operatorsByCall({ of }: Recording): Map<number, number> {
+  const counts = new Map(of('token').map(({ call }) => [call, 0]))
+  for (const { call } of of('operator')) if (counts.has(call)) counts.set(call, counts.get(call)! + 1)
+  return counts
+}
+
+llama('logs that are limited while they are written (needs linux-x64 and cc)', () => {
+  useRecorder()
+
+  const ring = { GGML2PERFETTO_RING: '1', GGML2PERFETTO_MAX_BYTES: `${RING}` }
+
+  async function recorded(steps: Steps, env: Record<string, string>, spec = DEEP, preload?: string) {
+    const { path } = await model(spec)
+    const { log } = await recordHosts(['load', 0, path, ...steps], { env, ...(preload && { preload }) })
+    return { log, recording: await readLog(log) }
+  }
+
+  /** Holds the log of a ring against the whole one of the same steps. */
+  function expectLastPart(part: Recording, whole: Recording, isKilled = false): void {
+    expect(part.issues.filter((issue) => !issue.startsWith('run did not end'))).toEqual([])
+    const all = operatorsByCall(whole)
+    const calls = operatorsByCall(part)
+    const last = [...all.keys()].at(-1)!
+    if (isKilled) for (const counts of [all, calls]) counts.delete(last) // an operator is written when the next begins
+    const first = Math.min(...calls.keys())
+    expect([first > 0, calls.size > 10]).toEqual([true, true])
+    // All calls from one on, and each of them as a whole.
+    expect([...calls.keys()]).toEqual(Array.from({ length: calls.size }, (_, i) => first + i))
+    expect([...calls]).toEqual([...all].filter(([call]) => call >= first))
+    const names = (recording: Recording) =>
+      recording
+        .of('operator')
+        .filter(({ call }) => call >= first && calls.has(call))
+        .map(({ call, worker, tensor }) => `${call} ${worker} ${recording.text(recording.tensor(tensor).name)}`)
+        .sort()
+    expect(names(part)).toEqual(names(whole))
+    // And nothing that the log does not have all of.
+    const since = Math.min(...part.of('operator').map(({ startNs }) => startNs))
+    expect(part.of('token').every(({ startNs }) => startNs >= since - 1e6)).toBe(true)
+  }
+
+  test('a ring holds the last part of a run that is more than ten times as large', async () => {
+    const whole = await recorded(decodes(2), {})
+    expect(statSync(whole.log).size).toBeGreaterThan(10 * RING)
+    const { log, recording } = await recorded(decodes(2), ring)
+    expect(statSync(log).size).toBeLessThanOrEqual(RING + IN_USE)
+    expect(statSync(log).size).toBeGreaterThan(RING / 2)
+    expectLastPart(recording, whole.recording)
+    const { attributes } = await summarizeFile(log)
+    expect(attributes['recorded.last_bytes']).toBe(`${RING}`)
+    expect(Number(attributes['overwritten_records'])).toBeGreaterThan(10_000)
+
+    const trace = await openTrace(convert(inputOf(log)))
+    expect(trace.problems()).toEqual([])
+    const of = (sql: string) => trace.query(sql).rows.map((row) => Number(row[0]))
+    expect(of("select count(*) from slice where category = 'operator'")).toEqual([recording.of('operator').length])
+    // It begins where the log does, not where the program did.
+    const [start, first] = [of('select start_ts from trace_bounds')[0]!, of('select min(ts) from slice')[0]!]
+    expect(first - start).toBeLessThan(1e9)
+    trace.close()
+  }, 120_000)
+
+  test('a ring that was killed is in order, too, and takes no more of the disk', async () => {
+    const steps = decodes(1)
+    const whole = await recorded(steps, {})
+    const { path } = await model(DEEP)
+    const log = newLog()
+    mkdirSync(dirname(log))
+    const killed = ['load', 0, path, ...steps, 'raise', constants.signals.SIGKILL]
+    const { signal } = await runHosts(killed, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...ring } })
+    expect(signal).toBe('SIGKILL')
+    const recording = await readLog(log)
+    const { size, blocks } = statSync(log)
+    expect(size).toBeGreaterThan(2 * RING)
+    expect(blocks * 512).toBeLessThanOrEqual(RING + IN_USE)
+    expectLastPart(recording, whole.recording, true)
+    expect(recording.issues).toEqual([expect.stringMatching(/^run did not end/)])
+  }, 60_000)
+
+  test('a ring that is never full is the log that there is without', async () => {
+    const steps = ['open', 0, 1, 'decode', 0, 20]
+    const { log, recording } = await recorded(steps, { ...ring, GGML2PERFETTO_MAX_BYTES: `${64 * KIB * KIB}` })
+    expect(recording.issues).toEqual([])
+    expect(operatorsByCall(recording)).toEqual(operatorsByCall((await recorded(steps, {})).recording))
+    expect((await summarizeFile(log)).attributes['overwritten_records']).toBeUndefined()
+  })
+
+  test('a guard records less when the disk slows decode down, and says so', async () => {
+    const slow = inFolder('slow-disk.so')
+    const source = fileURLToPath(new URL('../llama/slow-disk.c', import.meta.url))
+    execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])
+    const steps = ['open', 0, 1, 'decode', 0, 300]
+    const env = { GGML2PERFETTO_GUARD: '100 %', ...ring, SLOW_DISK_MS: '20' }
+    const { log, recording } = await recorded(steps, env, DEEPER, slow)
+    const [issue] = recording.of('issue')
+    expect(issue!.title).toBe('recorded less')
+    expect(issue!.detail).toMatch(
+      /^decode took [\d.]+ ms a call when recorded, [\d.]+ ms when not: \d+ % more, above the guard's 100 %; from here on only graphs$/,
+    )
+    const after = recording.of('token').filter(({ startNs }) => startNs > issue!.atNs)
+    const calls = operatorsByCall(recording)
+    expect(after.length).toBeGreaterThan(100)
+    expect(after.every(({ call }) => calls.get(call) === 0)).toBe(true)
+    const graphs = new Set(recording.of('graph').map(({ call }) => call))
+    // Every eighth call is spared, until there is nothing to spare.
+    const spared = recording.of('token').filter(({ batch }) => batch!.isLeftOut)
+    expect(spared.length).toBeGreaterThanOrEqual(8)
+    expect(spared.every(({ call }) => !graphs.has(call))).toBe(true)
+    const trace = await openTrace(convert(inputOf(log)))
+    const { rows } = trace.query("select ts from slice where category = 'issue' and name = 'recorded less'")
+    expect(rows.length).toBeGreaterThan(0)
+    trace.close()
+  }, 60_000)
+
+  test('a guard leaves a run alone that recording does not slow down', async () => {
+    const steps = ['open', 0, 1, 'decode', 0, 200]
+    const { recording } = await recorded(steps, { GGML2PERFETTO_GUARD: '200 %' })
+    expect(recording.issues).toEqual([])
+    const calls = [...operatorsByCall(recording).values()]
+    // One in eight of the decode calls; the prompt is none of them.
+    expect(calls.filter((count) => count === 0)).toHaveLength(Math.floor(199 / 8))
+  })
+})

@@ -8,7 +8,7 @@ import { ArgMaker, DETAILS, type Detail } from './timeline/labels.ts'
 import { OP_NAMINGS, type OpNaming } from './timeline/operators.ts'
 import { Timeline } from './timeline/timeline.ts'
 import { TrackTree } from './timeline/tracks.ts'
-import { PerfettoWriter } from './write/perfetto.ts'
+import { createWriter, TRACE_KINDS, type TraceKind } from './write/index.ts'
 
 /** Anything that bytes can be had from, in chunks cut anywhere. */
 export type ByteSource = Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>
@@ -29,6 +29,8 @@ export interface InputOptions {
 
 /** How a trace is written. */
 export interface ConvertOptions extends InputOptions {
+  /** What the trace is written as: `perfetto` (default, protobuf) or `json` (Chrome's Trace Event Format). */
+  readonly to?: TraceKind | undefined
   /** Arguments on slices: `names` none, `shapes` (default) what was computed on what, `full` all that was recorded. */
   readonly detail?: Detail | undefined
   /** Operator slices are called `<role> <OP>` (default), by op alone, or by the tensor's full name. */
@@ -43,7 +45,7 @@ export interface ConvertOptions extends InputOptions {
 const PIECE_BYTES = 1 << 18
 
 /**
- * Converts logs to one Perfetto trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces
+ * Converts logs to one trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces
  * and returns what was in the logs, in order of the inputs. Memory does not grow with the length of the logs. Several
  * inputs share one timeline if they run on the same clock.
  *
@@ -54,8 +56,9 @@ export async function* convert(
   inputs: Input | readonly Input[],
   options: ConvertOptions = {},
 ): AsyncGenerator<Uint8Array, Summary[]> {
+  checkOptions(inputs, options)
   const names = new Names()
-  const writer = new PerfettoWriter(names)
+  const writer = createWriter(options.to ?? 'perfetto', names)
   const tree = new TrackTree(writer)
   const summaries: Summary[] = []
   const make = new ArgMaker(names)
@@ -64,7 +67,6 @@ export async function* convert(
     opNaming: options.opName ?? 'role',
     tokens: options.tokens,
   } as const
-  checkOptions(inputs, options)
   for (const [i, input] of ([inputs].flat() as Input[]).entries()) {
     const timeline = new Timeline(tree, make, drawn, i)
     const summarizer = new Summarizer(names)
@@ -79,15 +81,17 @@ export async function* convert(
     yield writer.take()
   }
   writer.attributes(attributesOf(summaries))
+  writer.finish()
   yield writer.take()
   return summaries
 }
 
-function checkOptions(inputs: Input | readonly Input[], { detail, opName, tokens }: ConvertOptions): void {
+function checkOptions(inputs: Input | readonly Input[], { to, detail, opName, tokens }: ConvertOptions): void {
   const oneOf = (option: string, value: string | undefined, allowed: readonly string[]) => {
     if (value === undefined || allowed.includes(value)) return
     throw new UsageError(`${option}: expected one of ${allowed.join(', ')}, found "${value}"`)
   }
+  oneOf('to', to, TRACE_KINDS)
   oneOf('detail', detail, DETAILS)
   oneOf('opName', opName, OP_NAMINGS)
   if (tokens && !(tokens[0] >= 0 && tokens[0] <= tokens[1])) {

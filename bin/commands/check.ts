@@ -17,9 +17,9 @@ export const checkCommand: CommandModule<object, Arguments> = {
       .positional('trace', {
         type: 'string',
         demandOption: true,
-        describe: "Perfetto trace, gzip'ed or not, written by whatever tool; - for stdin",
+        describe: "Perfetto trace or Chrome JSON, gzip'ed or not, written by whatever tool; - for stdin",
       })
-      .example('$0 check run.csv.pftrace', 'walks the packets, then loads it in trace_processor'),
+      .example('$0 check run.csv.pftrace', 'walks the packets or events, then loads it in trace_processor'),
   handler,
 }
 
@@ -37,10 +37,10 @@ async function handler({ trace }: ArgumentsCamelCase<Arguments>): Promise<void> 
   await note(report.text)
 }
 
-function describe(name: string, { walk, problems }: CheckResult): { isSound: boolean; text: string } {
+function describe(name: string, { kind, walk, problems }: CheckResult): { isSound: boolean; text: string } {
   const { packets, bytes, problem } = walk
-  const read = `${plural(packets, 'packet')}, ${size(bytes)}`
-  if (problem?.kind === 'garbage' && packets === 0) {
+  const read = `${plural(packets, kind === 'json' ? 'event' : 'packet')}, ${size(bytes)}`
+  if (kind === 'perfetto' && problem?.kind === 'garbage' && packets === 0) {
     return { isSound: false, text: `error: ${name}: not a Perfetto trace (protobuf): ${problem.message}` }
   }
   if (problem) return { isSound: false, text: `error: ${name}: ${problem.kind} after ${read}: ${problem.message}` }

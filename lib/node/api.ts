@@ -3,7 +3,9 @@ import { type ConvertOptions, convert, type Input, type InputOptions, summarize 
 import { UsageError } from '../errors.ts'
 import { gunzip } from '../input/gunzip.ts'
 import { importProblems, type Problem, type WalkResult, walkPackets } from '../query/check.ts'
+import { startsAsJson, walkJson } from '../query/check-json.ts'
 import { type QueryResult, TraceProcessor } from '../query/trace-processor.ts'
+import { type TraceKind, traceKindOf } from '../write/index.ts'
 import { isSameFile, readFileChunks, writeFileWhole } from './files.ts'
 import { traceProcessorModule } from './wasm.ts'
 
@@ -16,8 +18,8 @@ export function inputOf(from: PathOrBytes): Input {
 }
 
 /**
- * Converts log files to one Perfetto trace file, which appears only when it is complete. Returns a summary per input
- * and the size of the trace in bytes. Throws FormatError and UsageError, see {@link convert}.
+ * Converts log files to one trace file, which appears only when it is complete; Chrome JSON where its name ends in
+ * `.json` and no other kind is asked for. Returns a summary per input and the size of the trace in bytes. Throws FormatError and UsageError, see {@link convert}.
  */
 export async function convertFile(
   from: string | readonly string[],
@@ -27,7 +29,8 @@ export async function convertFile(
   for (const path of [from].flat()) {
     if (await isSameFile(path, to)) throw new UsageError(`${to}: is the input itself; give the trace another name`)
   }
-  const { result, bytes } = await writeFileWhole(to, convert([from].flat().map(inputOf), options))
+  const trace = convert([from].flat().map(inputOf), { ...options, to: options.to ?? traceKindOf(to) })
+  const { result, bytes } = await writeFileWhole(to, trace)
   return { summaries: result, bytes }
 }
 
@@ -72,38 +75,62 @@ export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>):
 
 /** Result of {@link checkTrace}. */
 export interface CheckResult {
-  /** The file's structure: packets, bytes, and the first problem. */
+  /** What the file starts as: Perfetto's protobuf, made of packets, or Chrome's JSON, made of events. */
+  readonly kind: TraceKind
+  /** The file's structure: packets or events, bytes, and the first problem. */
   readonly walk: WalkResult
   /** Import problems; empty if the walk found one, for then nothing was imported. */
   readonly problems: readonly Problem[]
 }
 
 /**
- * Checks a Perfetto trace: walks its packets (trace_processor does not report a file that was cut), loads it, and asks
- * for import errors. Throws TraceProcessorError and UsageError, see {@link openTrace}.
+ * Checks a trace, Perfetto's or Chrome JSON: walks its packets or events (trace_processor does not report every file that
+ * was cut), loads it, and asks for import errors. Throws TraceProcessorError and UsageError, see {@link openTrace}.
  */
 export async function checkTrace(trace: PathOrBytes): Promise<CheckResult> {
-  const walk = await walkTrace(trace)
-  if (walk.problem) return { walk, problems: [] }
+  const { kind, walk } = await walkTrace(trace)
+  if (walk.problem) return { kind, walk, problems: [] }
   const open = await openTrace(trace)
   try {
-    return { walk, problems: open.problems() }
+    return { kind, walk, problems: open.problems() }
   } finally {
     open.close()
   }
 }
 
-async function walkTrace(trace: PathOrBytes): Promise<WalkResult> {
+type Walk = Pick<CheckResult, 'kind' | 'walk'>
+
+async function walkTrace(trace: PathOrBytes): Promise<Walk> {
   let broken: string | undefined
   const chunks = typeof trace === 'string' ? readFileChunks(trace) : chunk(trace)
-  const walk = await walkPackets(gunzip(chunks, (detail) => (broken = detail)))
-  if (broken === undefined || walk.problem) return walk
+  const { kind, walk } = await walkAny(gunzip(chunks, (detail) => (broken = detail)))
+  if (broken === undefined || walk.problem) return { kind, walk }
   const { packets, bytes } = walk
   const message = `the gzip stream is broken after ${bytes} decompressed bytes: ${broken}`
-  return {
-    ...walk,
-    problem: { kind: 'truncated', offset: bytes, packet: packets, expected: undefined, found: 0, message },
-  }
+  const problem = {
+    kind: 'truncated',
+    offset: bytes,
+    packet: packets,
+    expected: undefined,
+    found: 0,
+    message,
+  } as const
+  return { kind, walk: { ...walk, problem } }
+}
+
+/** Walks a trace as what it starts as. */
+async function walkAny(chunks: AsyncGenerator<Uint8Array>): Promise<Walk> {
+  let first = await chunks.next()
+  while (!first.done && first.value.length === 0) first = await chunks.next()
+  if (first.done) return { kind: 'perfetto', walk: await walkPackets([]) }
+  const whole = concat(first.value, chunks)
+  if (startsAsJson(first.value)) return { kind: 'json', walk: await walkJson(whole) }
+  return { kind: 'perfetto', walk: await walkPackets(whole) }
+}
+
+async function* concat(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first
+  yield* rest
 }
 
 async function* chunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

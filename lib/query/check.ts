@@ -4,12 +4,13 @@ import type { TraceProcessor } from './trace-processor.ts'
 export interface WalkProblem {
   /**
    * `truncated`: the file ends within a packet; `garbage`: something else where a packet should start;
-   * `oversize`: a packet of more than 256 MiB; `malformed`: a packet whose fields do not fill it exactly.
+   * `oversize`: a packet of more than 256 MiB; `malformed`: a packet whose fields do not fill it exactly, or JSON whose
+   * brackets do not match.
    */
   readonly kind: 'truncated' | 'garbage' | 'oversize' | 'malformed'
   /** Byte offset of the record (`truncated`, `oversize`), of the byte (`garbage`), of the field (`malformed`). */
   readonly offset: number
-  /** Index of the packet, from 0. */
+  /** Index of the packet or event, from 0. */
   readonly packet: number
   /** `truncated`: bytes the packet should have after its length, or undefined if the length itself is cut. */
   readonly expected: number | undefined
@@ -18,9 +19,9 @@ export interface WalkProblem {
   readonly message: string
 }
 
-/** What `walkPackets` saw. */
+/** What a walk through a trace saw. */
 export interface WalkResult {
-  /** Number of complete packets. */
+  /** Number of complete packets; of JSON, events. */
   readonly packets: number
   /** Bytes walked: the whole file unless there is a problem. */
   readonly bytes: number
@@ -216,7 +217,7 @@ const complaints = `
 
 const endless = `dur = -1 AND NOT EXISTS (
   SELECT 1 FROM args
-  WHERE args.arg_set_id = slice.arg_set_id AND args.key IN ('debug.inferred', 'debug.open'))`
+  WHERE args.arg_set_id = slice.arg_set_id AND args.key IN ('debug.inferred', 'debug.open', 'args.inferred'))`
 
 /**
  * What trace_processor's import complains about in the loaded trace, including counters that it files under mere

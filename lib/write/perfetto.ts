@@ -172,6 +172,9 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
+  /** Packets stand for themselves: there is nothing to close. */
+  finish(): void {}
+
   private named(track: number, atNs: number, type: number, label: Label): void {
     const { out } = this
     const { name, category, args, extra, flows } = label

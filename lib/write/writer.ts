@@ -60,6 +60,8 @@ export interface Writer {
   counter(track: number, atNs: number, value: number): void
   /** Facts on the whole trace. */
   attributes(attributes: Readonly<Record<string, string | number>>): void
+  /** Comes last. */
+  finish(): void
   /** Bytes written since the last {@link take}. */
   readonly size: number
   /** The bytes written since the last call. */

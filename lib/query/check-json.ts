@@ -1,0 +1,108 @@
+import type { WalkProblem, WalkResult } from './check.ts'
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OBJECT = 0x7b
+const OBJECT_END = 0x7d
+const ARRAY = 0x5b
+const ARRAY_END = 0x5d
+const DEPTH_MAX = 1000
+
+/**
+ * Walks a trace in Chrome's JSON (not compressed) given in chunks cut anywhere: are its texts and brackets closed, and is
+ * there nothing behind them? Whether the values between them are right is left to trace_processor. Events are the objects
+ * of the outermost array, or of an array in the outermost object. Stops at the first problem.
+ * @throws only what `source` throws
+ */
+export async function walkJson(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<WalkResult> {
+  const walker = new JsonWalker()
+  for await (const chunk of source) {
+    walker.push(chunk)
+    if (walker.problem) break
+  }
+  return walker.end()
+}
+
+/** Does a trace start as JSON? `head` are its first bytes, decompressed. */
+export function startsAsJson(head: Uint8Array): boolean {
+  const first = head.find((byte) => byte > 0x20)
+  return first === OBJECT || first === ARRAY
+}
+
+class JsonWalker {
+  problem: WalkProblem | undefined
+  /** Objects and arrays that are open, by their first bytes. */
+  readonly #open: number[] = []
+  #events = 0
+  #eventStart = 0
+  #bytes = 0
+  #inText = false
+  #isEscaped = false
+  #isOver = false
+
+  push(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length && !this.problem; at++) {
+      const byte = chunk[at]!
+      if (!this.#inText) this.#outside(byte, this.#bytes + at)
+      else if (this.#isEscaped) this.#isEscaped = false
+      else if (byte === BACKSLASH) this.#isEscaped = true
+      else if (byte === QUOTE) this.#inText = false
+      else if (byte < 0x20)
+        this.#report('malformed', this.#bytes + at, `a text holds the control character ${hex(byte)}`)
+    }
+    this.#bytes += chunk.length
+  }
+
+  end(): WalkResult {
+    // An array without its end is allowed: programs that crash write such ones.
+    const mayEnd = this.#isOver || (!this.#inText && this.#open.length === 1 && this.#open[0] === ARRAY)
+    if (!this.problem && !mayEnd) {
+      const open = this.#open.map((byte) => String.fromCharCode(byte)).join('')
+      const what = this.#inText ? 'within a text' : `with ${open || 'nothing'} open`
+      this.#report('truncated', this.#eventStart, `the file ends ${what}`)
+    }
+    const bytes = this.problem && this.problem.kind !== 'truncated' ? this.problem.offset : this.#bytes
+    return { packets: this.#events, bytes, problem: this.problem }
+  }
+
+  #outside(byte: number, at: number): void {
+    if (byte <= 0x20) return
+    if (this.#isOver) return this.#report('garbage', at, `the JSON is over, but there is ${hex(byte)}`)
+    if (byte === QUOTE) this.#inText = true
+    else if (byte === OBJECT || byte === ARRAY) this.#begin(byte, at)
+    else if (byte === OBJECT_END || byte === ARRAY_END) this.#end(byte, at)
+    if (this.#open.length === 0 && !this.#isOver && !this.problem) this.#report('garbage', at, 'expected { or [')
+  }
+
+  #begin(byte: number, at: number): void {
+    if (this.#isBetweenEvents()) this.#eventStart = at
+    if (this.#open.length === DEPTH_MAX) this.#report('malformed', at, `more than ${DEPTH_MAX} brackets are open`)
+    this.#open.push(byte)
+  }
+
+  #end(byte: number, at: number): void {
+    const begin = this.#open.pop()
+    if (begin !== byte - 2) {
+      return this.#report('malformed', at, `there is ${String.fromCharCode(byte)} where none was opened`)
+    }
+    this.#isOver = this.#open.length === 0
+    if (begin === OBJECT && this.#isBetweenEvents()) {
+      this.#events++
+      this.#eventStart = at + 1
+    }
+  }
+
+  #isBetweenEvents(): boolean {
+    const { length } = this.#open
+    return this.#open[length - 1] === ARRAY && (length === 1 || (length === 2 && this.#open[0] === OBJECT))
+  }
+
+  #report(kind: WalkProblem['kind'], offset: number, what: string): void {
+    const message = `event ${this.#events}, byte ${offset}: ${what}`
+    this.problem = { kind, offset, packet: this.#events, expected: undefined, found: undefined, message }
+  }
+}
+
+function hex(byte: number): string {
+  return `0x${byte.toString(16).padStart(2, '0')}`
+}

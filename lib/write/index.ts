@@ -1,0 +1,25 @@
+import type { Names } from '../model/names.ts'
+import { ChromeJsonWriter } from './chrome-json.ts'
+import { PerfettoWriter } from './perfetto.ts'
+import type { Writer } from './writer.ts'
+
+/** What a trace is written as: Perfetto's protobuf, or Chrome's JSON. */
+export type TraceKind = (typeof TRACE_KINDS)[number]
+
+/** All of them, the default first. */
+export const TRACE_KINDS = ['perfetto', 'json'] as const
+
+const WRITERS: Readonly<Record<TraceKind, new (names: Names) => Writer>> = {
+  perfetto: PerfettoWriter,
+  json: ChromeJsonWriter,
+}
+
+/** A writer of a kind; `names` holds the texts that labels refer to by number. */
+export function createWriter(kind: TraceKind, names: Names): Writer {
+  return new WRITERS[kind](names)
+}
+
+/** The kind that a file's name asks for: JSON for `.json` and `.json.gz`, else Perfetto's. */
+export function traceKindOf(path: string): TraceKind {
+  return /\.json(\.gz)?$/i.test(path) ? 'json' : 'perfetto'
+}

@@ -1,0 +1,136 @@
+/** Below this, bytes are copied in a loop: the built-in call costs more than it saves. */
+const SHORT = 48
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const ZERO = 0x30
+const POINT = 0x2e
+const MINUS = 0x2d
+
+/** Appends pieces of JSON to one growing buffer of UTF-8. Knows the notation and nothing about traces. */
+export class JsonWriter {
+  private bytes = new Uint8Array(1 << 16)
+  private position = 0
+
+  /** Bytes written since the last {@link take}. */
+  get size(): number {
+    return this.position
+  }
+
+  /** The bytes written since the last call, as a copy; the buffer is empty afterwards. */
+  take(): Uint8Array {
+    const taken = this.bytes.slice(0, this.position)
+    this.position = 0
+    return taken
+  }
+
+  /** Appends bytes that were encoded before. */
+  raw(encoded: Uint8Array): void {
+    const length = encoded.length
+    this.reserve(length)
+    if (length > SHORT) this.bytes.set(encoded, this.position)
+    else {
+      const bytes = this.bytes
+      const position = this.position
+      for (let i = 0; i < length; i++) bytes[position + i] = encoded[i]!
+    }
+    this.position += length
+  }
+
+  /** One ASCII character of the notation. */
+  sign(code: number): void {
+    this.reserve(1)
+    this.bytes[this.position++] = code
+  }
+
+  /** A text in quotes. Halves of surrogate pairs become U+FFFD, as everywhere where text is made UTF-8. */
+  text(text: string): void {
+    this.reserve(text.length + 2)
+    if (this.putPlain(text)) return
+    const quoted = JSON.stringify(text.replace(/\p{Surrogate}/gu, '\ufffd'))
+    this.reserve(quoted.length * 3)
+    this.position += encoder.encodeInto(quoted, this.bytes.subarray(this.position)).written
+  }
+
+  /** Any number. JSON has no infinities and no NaN: those are written as texts, which trace_processor takes for them. */
+  number(value: number): void {
+    if (value >>> 0 === value) {
+      this.reserve(10)
+      this.putUint32(value)
+    } else if (Number.isFinite(value)) this.putAscii(String(value))
+    else this.putAscii(`"${value}"`)
+  }
+
+  /** A number that is told from an integer by its point. */
+  double(value: number): void {
+    const text = String(value)
+    if (!Number.isFinite(value)) this.putAscii(`"${text}"`)
+    else this.putAscii(/^-?\d+$/.test(text) ? `${text}.0` : text)
+  }
+
+  /** Whole nanoseconds as microseconds with three decimals: made of integers, so that each survives. */
+  micros(ns: number): void {
+    this.reserve(24)
+    if (ns < 0) this.bytes[this.position++] = MINUS
+    const absolute = Math.abs(ns)
+    const seconds = Math.floor(absolute / 1e9)
+    const rest = absolute - seconds * 1e9
+    const micros = Math.floor(rest / 1e3)
+    if (seconds === 0) this.putUint32(micros)
+    else {
+      this.putUint32(seconds)
+      this.putPadded(micros, 6)
+    }
+    this.bytes[this.position++] = POINT
+    this.putPadded(rest - micros * 1e3, 3)
+  }
+
+  /** A text without anything to escape; false, and nothing written, where there is. */
+  private putPlain(text: string): boolean {
+    const bytes = this.bytes
+    let position = this.position
+    bytes[position++] = QUOTE
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i)
+      if (code < 0x20 || code > 0x7e || code === QUOTE || code === BACKSLASH) return false
+      bytes[position++] = code
+    }
+    bytes[position++] = QUOTE
+    this.position = position
+    return true
+  }
+
+  private putAscii(text: string): void {
+    this.reserve(text.length)
+    const bytes = this.bytes
+    for (let i = 0; i < text.length; i++) bytes[this.position++] = text.charCodeAt(i)
+  }
+
+  private putUint32(value: number): void {
+    let digits = 1
+    for (let above = 10; above <= value; above *= 10) digits++
+    this.putPadded(value, digits)
+  }
+
+  private putPadded(value: number, digits: number): void {
+    const bytes = this.bytes
+    const end = this.position + digits
+    let rest = value
+    for (let at = end - 1; at >= this.position; at--) {
+      const tenth = (rest / 10) >>> 0
+      bytes[at] = ZERO + rest - tenth * 10
+      rest = tenth
+    }
+    this.position = end
+  }
+
+  private reserve(bytes: number): void {
+    const needed = this.position + bytes
+    if (needed <= this.bytes.length) return
+    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2))
+    grown.set(this.bytes.subarray(0, this.position))
+    this.bytes = grown
+  }
+}
+
+const encoder = new TextEncoder()

@@ -1,14 +1,14 @@
 import { fstatSync } from 'node:fs'
 import { basename } from 'node:path'
 import { constants, gunzipSync } from 'node:zlib'
-import { readFileChunks, sniffFormat, UsageError } from '../lib/index.ts'
+import { readFileChunks, sniffFormat, type TraceKind, UsageError } from '../lib/index.ts'
 import { systemReason } from './terminal.ts'
 
 /** An input whose start was looked at. */
 export interface Opened {
   /** What it is called in messages. */
   readonly name: string
-  /** `log`: a format we know; `trace`: Perfetto packets; `unknown`: neither. */
+  /** `log`: a format we know; `trace`: Perfetto packets or Chrome JSON; `unknown`: neither. */
   readonly kind: 'log' | 'trace' | 'unknown'
   /** The whole input; to be read once. */
   readonly source: AsyncGenerator<Uint8Array>
@@ -22,9 +22,11 @@ export function inputName(path: string): string {
   return path === '-' ? 'stdin' : path
 }
 
-/** `<input>.pftrace` in the current folder. */
-export function defaultOutput(path: string): string {
-  return `${basename(inputName(path)).replace(/(?<=.)\.gz$/, '')}.pftrace`
+const ENDINGS: Readonly<Record<TraceKind, string>> = { perfetto: 'pftrace', json: 'json' }
+
+/** `<input>.pftrace`, or `.json`, in the current folder. */
+export function defaultOutput(path: string, kind: TraceKind): string {
+  return `${basename(inputName(path)).replace(/(?<=.)\.gz$/, '')}.${ENDINGS[kind]}`
 }
 
 /** Bytes of a file, or of standard input for `-`. Throws UsageError if it cannot be read. */
@@ -38,7 +40,11 @@ export async function openInput(path: string, onRead?: (bytes: number) => void):
   const { head, source } = await peek(readInput(path, onRead))
   if (head.length === 0) throw new UsageError(`${name}: the input is empty (0 bytes)`)
   const plain = unzipped(head)
-  return { name, kind: sniffFormat(plain) ? 'log' : looksLikeTrace(plain) ? 'trace' : 'unknown', source }
+  return {
+    name,
+    kind: sniffFormat(plain) ? 'log' : looksLikeTrace(plain) || looksLikeJsonTrace(plain) ? 'trace' : 'unknown',
+    source,
+  }
 }
 
 /** An input as one piece. */
@@ -102,4 +108,10 @@ function looksLikeTrace(head: Uint8Array): boolean {
   const end = head.findIndex((byte, i) => i > 0 && byte < 0x80)
   const field = head[end + 1]
   return end > 0 && end <= 5 && (head.length === end + 1 || (field !== undefined && field >= 8 && (field & 7) <= 5))
+}
+
+/** Chrome's JSON: an object with `traceEvents`, or an array of events, each of which has a phase. */
+function looksLikeJsonTrace(head: Uint8Array): boolean {
+  const text = Buffer.from(head).toString('latin1').trimStart()
+  return /^(\{\s*"|\[\s*\{)/.test(text) && /"(traceEvents|ph)"\s*:/.test(text)
 }

@@ -1,16 +1,16 @@
 import { fstatSync, writeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { removeUnfinished, UsageError, writeFileWhole } from '../lib/index.ts'
+import { removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/index.ts'
 import { send } from './terminal.ts'
 
 /** Signals that end a program, and the exit codes that shells expect then. */
 const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
-/** Throws UsageError for an output that must not be written: a terminal, a folder, one of the inputs. */
-export async function checkOutput(output: string, inputs: readonly string[]): Promise<void> {
+/** Throws UsageError for an output that must not be written: a terminal (but JSON may), a folder, one of the inputs. */
+export async function checkOutput(output: string, inputs: readonly string[], kind: TraceKind): Promise<void> {
   if (output === '-') {
-    if (!process.stdout.isTTY) return
+    if (!process.stdout.isTTY || kind === 'json') return
     throw new UsageError('a trace is binary: not written to a terminal\nhint: -o <file>, or pipe it on')
   }
   const there = await stat(output).catch(() => undefined)

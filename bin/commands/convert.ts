@@ -1,5 +1,13 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { convert, type Input, type Summary, UsageError } from '../../lib/index.ts'
+import {
+  convert,
+  type Input,
+  type Summary,
+  TRACE_KINDS,
+  type TraceKind,
+  traceKindOf,
+  UsageError,
+} from '../../lib/index.ts'
 import { defaultOutput, inputName, openInput } from '../inputs.ts'
 import { once, oneOf, parseTokens, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
@@ -16,6 +24,14 @@ const OPTIONS = {
     coerce: once('--output'),
     defaultDescription: '<first input>.pftrace in this folder',
     describe: 'Trace to write, - for stdout; an older one is replaced',
+  },
+  to: {
+    type: 'string',
+    requiresArg: true,
+    coerce: (value: string | undefined) => (value === undefined ? undefined : oneOf('--to', TRACE_KINDS)(value)),
+    defaultDescription: 'perfetto; json where the output is called *.json',
+    describe:
+      'Kind of trace: perfetto (protobuf) | json (for chrome://tracing and others; larger, no groups in groups)',
   },
   detail: {
     type: 'string',
@@ -70,6 +86,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
       .options(OPTIONS)
       .example('$0 run.csv', 'writes run.csv.pftrace: open it at https://ui.perfetto.dev')
       .example('$0 run.bin --tokens 3..5 --detail full -o small.pftrace', 'three decode steps, with all arguments')
+      .example('$0 run.csv --to json', 'writes run.csv.json: for chrome://tracing and for scripts')
       .example('adb shell cat /data/run.csv | $0 - -o - | gzip > run.pftrace.gz', 'through pipes'),
   handler,
 }
@@ -79,18 +96,19 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const opTable = await readOpTable(args.opTable)
   const total = await totalSize(inputs)
-  const output = args.output ?? defaultOutput(inputs[0]!)
-  await checkOutput(output, inputs)
+  const to = args.to ?? traceKindOf(args.output ?? '')
+  const output = args.output ?? defaultOutput(inputs[0]!, to)
+  await checkOutput(output, inputs, to)
   if (process.stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
 
   const progress = quiet || !process.stderr.isTTY ? SILENT : progressBar(total)
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
     const { from, detail, opName, strict } = args
-    const trace = within(tokens, convert(logs, { from, opTable, detail, opName, tokens, strict }))
+    const trace = within(tokens, convert(logs, { to, from, opTable, detail, opName, tokens, strict }))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
-    await tell(args, output, result, bytes)
+    await tell({ ...args, to }, output, result, bytes)
   } finally {
     progress.stop()
   }
@@ -105,7 +123,7 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
   try {
     if (kind === 'trace') {
       throw new UsageError(
-        `${name}: is a Perfetto trace already, there is nothing to convert\n` +
+        `${name}: is a trace already, there is nothing to convert\n` +
           `hint: open it at https://ui.perfetto.dev, or: ggml2perfetto query ${name} "<SQL>"`,
       )
     }
@@ -132,7 +150,12 @@ function rangeText([first, last]: readonly [number, number]): string {
 }
 
 /** The summary: beside the trace on stdout there is only stderr to print it to. */
-async function tell(args: Arguments, output: string, summaries: readonly Summary[], bytes: number): Promise<void> {
+async function tell(
+  args: Arguments & { to: TraceKind },
+  output: string,
+  summaries: readonly Summary[],
+  bytes: number,
+): Promise<void> {
   const { inputs, tokens, quiet } = args
   const issues = summaries.reduce((sum, summary) => sum + issueCount(summary), 0)
   if (quiet) {
@@ -144,7 +167,8 @@ async function tell(args: Arguments, output: string, summaries: readonly Summary
   if (issues > 0) lines.push('  the Issues track shows where')
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
   if (output === '-') return note(lines.join('\n'))
-  lines.push(`wrote ${output} (${size(bytes)}): open it at https://ui.perfetto.dev`, `next: ${nextCommand(output)}`)
+  const where = args.to === 'json' ? 'chrome://tracing or https://ui.perfetto.dev' : 'https://ui.perfetto.dev'
+  lines.push(`wrote ${output} (${size(bytes)}): open it at ${where}`, `next: ${nextCommand(output)}`)
   return print(lines.join('\n'))
 }
 

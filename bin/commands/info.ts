@@ -34,8 +34,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (kind === 'trace') {
     await source.return(undefined)
     throw new UsageError(
-      `${name}: is a Perfetto trace, not a log\n` +
-        `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
+      `${name}: is a trace, not a log\n` + `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
     )
   }
   const summary = await summarize({ name, source }, { from: args.from, opTable })

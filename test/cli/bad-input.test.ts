@@ -55,9 +55,8 @@ describe('what is neither a log nor a trace: the error lists the formats and the
 })
 
 describe('a trace for a log, a log for a trace', () => {
-  test('convert', () => fails(['run.csv.pftrace'], /is a Perfetto trace already.*\nhint: open it at https/))
-  test('info', () =>
-    fails(['info', 'run.csv.pftrace'], /is a Perfetto trace, not a log\nhint: ggml2perfetto check .*query/))
+  test('convert', () => fails(['run.csv.pftrace'], /is a trace already.*\nhint: open it at https/))
+  test('info', () => fails(['info', 'run.csv.pftrace'], /is a trace, not a log\nhint: ggml2perfetto check .*query/))
   test('check', () => fails(['check', 'run.csv'], /is a log, not a trace\nhint: convert it first/))
 })
 

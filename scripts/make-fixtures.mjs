@@ -10,6 +10,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { ktraceOf, openharmonyOf, rowsOf, textOf, without } from './profinfer-generations.mjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures/', import.meta.url))
 
@@ -324,10 +325,42 @@ const PROFINFER_CSVS = {
     csv(probes(17, [5], { nodes: QUOTED }), { quote: (name) => `"${name.replaceAll('"', '""')}"` }),
 }
 
+// ProfInfer's other logs, of the same small runs.
+
+const rowsIn = (name) => rowsOf(`${PROFINFER_CSVS[name]()}`)
+
+const PROFINFER_TEXTS = {
+  'tiny.txt': () => textOf(rowsOf(`${csv(single())}`)),
+  'pmc.txt': () => textOf(rowsOf(`${csv(withCounters(single()), { pmc: true, struct: false })}`), { comma: false }),
+  'no-struct.txt': () => textOf(rowsIn('no-struct.csv')),
+  'lost-ends.txt': () =>
+    without(textOf(rowsIn('no-struct.csv')), [5, 9, 13]).replace(/$/, '\nPossibly lost 3 samples\n'),
+}
+
+const OPENHARMONY_CSVS = {
+  'tiny.csv': () => openharmonyOf(rowsIn('tiny.csv'), { tgid: 700 }),
+  'straight.csv': () => openharmonyOf(rowsIn('no-struct.csv'), { tgid: 700, straight: true, struct: false }),
+  'no-struct.csv': () => openharmonyOf(rowsIn('no-struct.csv'), { tgid: 700, struct: false }),
+  'graph-only.csv': () => openharmonyOf(rowsIn('graph-only.csv'), { tgid: 650, struct: false }),
+}
+
+const KTRACES = {
+  'tiny.txt': () => ktraceOf(rowsIn('tiny.csv')),
+  'parents.txt': () => ktraceOf(rowsIn('tiny.csv'), { command: 'ggml-w 0', parents: true }),
+  'numbered.txt': () => ktraceOf(rowsIn('tiny.csv'), { command: 'ggml-w 0', list: false }),
+  'lost.txt': () => without(ktraceOf(rowsIn('tiny.csv')), [5, 11, 12]),
+}
+
 /** Everything that this script makes: path below test/fixtures → bytes. */
 const MAKERS = Object.fromEntries([
   ...Object.entries(TENSOR_TRACES).map(([name, make]) => [`tensor-trace/${name}`, make]),
   ...Object.entries(PROFINFER_CSVS).map(([name, make]) => [`profinfer-csv/${name}`, make]),
+  ...Object.entries(PROFINFER_TEXTS).map(([name, make]) => [`profinfer-text/${name}`, () => Buffer.from(make())]),
+  ...Object.entries(OPENHARMONY_CSVS).map(([name, make]) => [
+    `profinfer-openharmony/${name}`,
+    () => Buffer.from(make()),
+  ]),
+  ...Object.entries(KTRACES).map(([name, make]) => [`profinfer-ktrace/${name}`, () => Buffer.from(make())]),
 ])
 
 /** Our own recordings → where they go. */

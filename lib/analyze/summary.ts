@@ -133,6 +133,10 @@ export class Summarizer {
       case 'experts':
         this.withExperts++
         return
+      case 'state':
+        if (event.thread === undefined) return
+        this.threads.add(event.tid)
+        return this.extend(event.atNs, event.atNs)
       case 'facts':
         this.input = { ...this.input, attributes: { ...this.input.attributes, ...event.attributes } }
         return

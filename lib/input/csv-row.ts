@@ -6,9 +6,9 @@ const ZERO = 0x30
 export class CsvRow {
   /** Fields in the current row. */
   count = 0
-  private bytes: Uint8Array = new Uint8Array(0)
-  private starts = new Int32Array(64)
-  private ends = new Int32Array(64)
+  protected bytes: Uint8Array = new Uint8Array(0)
+  protected starts = new Int32Array(64)
+  protected ends = new Int32Array(64)
 
   /** Splits the bytes `[start, end)`. The row refers to `bytes` until the next split. */
   split(bytes: Uint8Array, start: number, end: number): void {
@@ -47,9 +47,10 @@ export class CsvRow {
     return value
   }
 
-  /** A decimal integer of any length, or undefined. */
+  /** An integer of up to 64 bits, decimal or hexadecimal (`0x…`), or undefined. */
   integer(field: number): bigint | undefined {
     const text = this.text(field)
+    if (/^0x[\da-f]{1,16}$/i.test(text)) return BigInt(text)
     return /^\d{1,20}(\.0*)?$/.test(text) ? BigInt(text.split('.')[0]!) : undefined
   }
 

@@ -271,17 +271,21 @@ export interface RangeEvent {
   readonly flows?: readonly number[]
 }
 
-/** What a thread does: has a CPU, was taken off it, waits for something, is no more. */
-export type ThreadState = 'running' | 'runnable' | 'blocked' | 'ended'
+/** What a thread does: has a CPU, was taken off it, may have one again after a wait, waits for something, is no more. */
+export type ThreadState = 'running' | 'runnable' | 'woken' | 'blocked' | 'ended'
 
 /** A thread of the traced process changes its state. In order for each thread. */
 export interface StateEvent {
   readonly kind: 'state'
   readonly tid: number
-  /** Where it runs, or ran last. */
+  /** Where it runs, or ran last; -1 = not known. */
   readonly cpu: number
   readonly state: ThreadState
   readonly atNs: number
+  /** Name of the thread, in a log of states without operators: it gets a row of its own. */
+  readonly thread?: number
+  /** Name of the thread that took its CPU, where that is told. */
+  readonly takenBy?: number
 }
 
 /** A `sched_switch`: `nextTid` takes `cpu` from `prevTid`. */

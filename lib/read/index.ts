@@ -4,10 +4,20 @@ import type { TraceEvent } from '../model/events.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
 import { ggtrace } from './ggtrace.ts'
 import { profinferCsv } from './profinfer-csv.ts'
+import { profinferKtrace } from './profinfer-ktrace.ts'
+import { profinferOpenharmony } from './profinfer-openharmony.ts'
+import { profinferText } from './profinfer-text.ts'
 import { tensorTrace } from './tensor-trace.ts'
 
 /** The formats we know, in the order in which they are tried: a magic number, texts, guesses from structure last. */
-export const FORMATS: readonly Format[] = [ggtrace, profinferCsv, tensorTrace]
+export const FORMATS: readonly Format[] = [
+  ggtrace,
+  profinferCsv,
+  profinferOpenharmony,
+  profinferText,
+  profinferKtrace,
+  tensorTrace,
+]
 
 /** How to read an input. */
 export interface ReadOptions extends ReadContext {

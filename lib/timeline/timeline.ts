@@ -124,7 +124,7 @@ export class Timeline {
     return {
       calls: new Calls(tree, root, make, detail),
       operators: new Operators(tree, workers, tensors, make, detail, opNaming),
-      states: new States(tree, workers, make, detail),
+      states: new States(tree, root, workers, make, detail),
       memory: new Memory(tree, root, tensors, make.names),
       experts: new Experts(tree, root, tensors, make, detail),
       copies: new Copies(tree, root, tensors, make, detail),

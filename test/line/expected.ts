@@ -13,6 +13,7 @@ import {
   type TraceEvent,
 } from '../../lib/index.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
+import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
 
 /**
@@ -105,6 +106,9 @@ class Drawing {
     this.phases()
     this.experts(events.filter((event) => event.kind === 'operator'))
     this.issues(events.filter((event) => event.kind === 'issue'))
+    for (const { row, name, startNs, endNs, args } of stateSlices(events, this.names)) {
+      this.slice(row, 'state', name, startNs, endNs, this.detail === 'names' ? {} : args)
+    }
     return [...this.rows, ...[...this.tracks].map(trackRow)]
   }
 
@@ -129,6 +133,7 @@ class Drawing {
       case 'counter':
         return this.counter(`Counters/${this.names.text(event.name)}`, event.atNs, event.value)
       case 'issue':
+      case 'state':
         return
       default:
         throw new Error(`no fixture had events of kind ${event.kind} so far: tell the comparer how they are drawn`)

@@ -4,6 +4,7 @@ import { differences, rowsOf } from './comparer.ts'
 import { expectedRows } from './expected.ts'
 import { attempt, importFaults, type Outcome, spread } from './hostile.ts'
 import { converted, cut, plainBytes } from './support.ts'
+import { VALUES } from './values.ts'
 
 /** Fields that say how long, which or when, swept over their range: bad values are told, and nothing else goes wrong. */
 
@@ -161,30 +162,6 @@ describe('tensor-trace', () => {
 describe('profinfer-csv', () => {
   const lines = new TextDecoder().decode(plainBytes(CSV)).split('\n')
   const encode = (text: string) => new TextEncoder().encode(text)
-  const VALUES = [
-    ...[
-      '',
-      '0',
-      '-0',
-      '-1',
-      '1.5',
-      '1e300',
-      '-1e300',
-      'NaN',
-      'inf',
-      'nan',
-      'abc',
-      '0x10',
-      ' 5 ',
-      '1_000',
-      '٣',
-      '+7',
-      '.',
-    ],
-    ...['9007199254740991', '9007199254740993', '9223372036854775807', '9223372036854775808', '18446744073709551615'],
-    ...['18446744073709551616', '99999999999999999999', '9'.repeat(400), '0'.repeat(400), '5.000', '40.0', '1e3'],
-    ...['"', '""', '"unterminated', '"a""b"', 'a"b', '"x"y', '\0', 'a\0b', '\ufeff', '\u2028', '\r', '\ud800', '😀'],
-  ]
   /** Of the first call: its start, its graph, a start and an end of an operator. */
   const ROWS = { call: 1, graph: 2, start: 3, end: 5 }
 

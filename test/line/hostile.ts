@@ -52,10 +52,10 @@ export async function sameInPieces(bytes: Uint8Array, size: number, whole: Outco
   if (!same) throw new Error(`${what}: in pieces of ${size} bytes it gives something else`)
 }
 
-/** A message is a few lines of text, and shows neither stack nor raw bytes. */
+/** A message is a few lines of text, a list of formats at most, and shows neither stack nor raw bytes. */
 function faultsOfMessage(message: string): string[] {
   const faults: string[] = []
-  if (message.split('\n').length > 6) faults.push('a message of many lines')
+  if (message.split('\n').length > 16) faults.push('a message of many lines')
   if (/\n\s+at |undefined|\[object|NaN/.test(message)) faults.push(`a message with innards: ${message}`)
   if (message.length > 1000) faults.push('a message without end')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what should not be there

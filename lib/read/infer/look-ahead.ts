@@ -9,8 +9,8 @@ const EARLY_ISSUES_MAX = 1000
 
 /** What a look at the first records told. */
 export interface Preview {
-  /** Uses of op numbers, to choose the op table by. */
-  readonly uses: readonly OpUse[]
+  /** Uses of op numbers, to choose the op table by; undefined where a log has none. */
+  readonly uses?: readonly OpUse[]
   /** What was decided, for the trace's attributes. */
   readonly attributes: Readonly<Record<string, string>>
 }
@@ -95,10 +95,10 @@ export abstract class LookAhead<T extends Timed> {
     this.early = undefined
     const { names, opTable } = this.context
     const { uses, attributes } = this.preview(records)
-    this.ops = opTable ? givenOpNames(opTable, uses, names) : inferOpNames(uses, names)
-    const about = { op_numbers: this.ops.about, ...attributes }
+    if (uses) this.ops = opTable ? givenOpNames(opTable, uses, names) : inferOpNames(uses, names)
+    const about = uses ? { op_numbers: this.ops.about, ...attributes } : attributes
     this.emit({ kind: 'input', format: this.format, clock: 'MONOTONIC', originNs: this.originNs, attributes: about })
-    if (this.ops.problem) this.issue({ byte: 0 }, 'op table unclear', this.ops.problem, 0)
+    if (uses && this.ops.problem) this.issue({ byte: 0 }, 'op table unclear', this.ops.problem, 0)
     for (const issue of early) this.emit(issue)
   }
 }

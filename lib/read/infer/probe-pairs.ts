@@ -3,6 +3,7 @@ import { Inferred, type Phase } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import type { ReadContext } from '../format.ts'
 import { LookAhead, type Preview } from './look-ahead.ts'
+import { findThreadIds } from './thread-ids.ts'
 import { Workers } from './workers.ts'
 
 /**
@@ -30,6 +31,8 @@ export interface Probe {
   readonly at: Position
   readonly type: number
   readonly tid: number
+  /** Id of the process, which may be swapped with the thread's; -1 = not told. */
+  readonly tgid: number
   /** -1 = not told. */
   readonly cpu: number
   readonly guid: string
@@ -83,19 +86,28 @@ export class ProbePairs extends LookAhead<Probe> {
   private readonly byAddress = new Map<number, number>()
   private readonly leaves = new Map<string, number>()
   private hosts = new Set<number>()
+  private idsAreSwapped = false
   private firstIsWarmUp = false
   private callCount = 0
   private tensors = 0
   private lastNs = -Infinity
   private lastAt: Position = { byte: 0 }
 
-  constructor(format: string, context: ReadContext) {
+  /** `idColumns`: what the columns of thread and process ids are called, where both are told. */
+  constructor(
+    format: string,
+    context: ReadContext,
+    private readonly idColumns?: readonly [tid: string, tgid: string],
+  ) {
     super(format, context, WINDOW)
   }
 
-  /** Who runs graphs, and whether the first call is a warm-up. */
+  /** Which ids are threads', who runs graphs, and whether the first call is a warm-up. */
   protected override preview(probes: readonly Probe[]): Preview {
-    this.hosts = new Set(probes.filter((probe) => HOST_TYPES.has(probe.type)).map((probe) => probe.tid))
+    const ids = this.idColumns && findThreadIds(probes, this.idColumns)
+    this.idsAreSwapped = ids?.areSwapped === true
+    const hosts = probes.filter((probe) => HOST_TYPES.has(probe.type))
+    this.hosts = new Set(hosts.map((probe) => (this.idsAreSwapped ? probe.tgid : probe.tid)))
     const batches: number[] = []
     for (const { type, node } of probes) {
       if (type === 10) batches.push(-1)
@@ -108,6 +120,7 @@ export class ProbePairs extends LookAhead<Probe> {
       attributes: {
         worker_indices: 'inferred: worker 0 runs the graph, the others are the threads active beside it',
         barrier_waits: 'inferred: the gaps between operators of a thread; operators without a probe hide in them',
+        ...(ids && { thread_ids: ids.about }),
       },
     }
   }
@@ -125,8 +138,10 @@ export class ProbePairs extends LookAhead<Probe> {
     for (const [tid, call] of this.calls) this.endCall(tid, call, this.lastNs, Inferred.NoEnd)
   }
 
-  protected override release(probe: Probe): void {
+  protected override release(told: Probe): void {
+    const probe = this.idsAreSwapped ? { ...told, tid: told.tgid } : told
     const { atNs, at, tid } = probe
+    if (tid < 0) return this.issue(at, 'unreadable row', `expected a thread id, found ${tid < -1 ? tid : 'none'}`, atNs)
     if (atNs < this.lastNs) {
       const detail = `expected at most ${this.size} rows out of order, found one ${this.lastNs - atNs} ns late; left out`
       this.issue(at, 'row out of order', detail, atNs)

@@ -1,0 +1,86 @@
+import { CsvRow } from './csv-row.ts'
+
+const COMMA = 0x2c
+const COLON = 0x3a
+
+/**
+ * One row of cells that each have their name before them: `ts:12,func:llama_decode,`. Fields are those of the names
+ * given, whatever the row's own order; a cell of another name is passed over. A comma separates only where a name and a
+ * colon follow, or the row's end, so that values may hold commas.
+ */
+export class KeyedRow extends CsvRow {
+  private readonly names: readonly Uint8Array[]
+  /** Fields by their places in the row before: rows mostly have the same order. */
+  private readonly order: number[] = []
+
+  constructor(names: readonly string[]) {
+    super()
+    this.names = names.map((name) => encoder.encode(name))
+    this.starts = new Int32Array(names.length)
+    this.ends = new Int32Array(names.length)
+  }
+
+  /**
+   * Splits the bytes `[start, end)`. {@link count} is how many cells the row has, of whatever names; a comma at the row's
+   * end has an empty one behind it.
+   */
+  override split(bytes: Uint8Array, start: number, end: number): void {
+    this.bytes = bytes
+    this.count = 0
+    this.ends.fill(0)
+    this.starts.fill(0)
+    let at = start
+    while (at < end && endOfName(bytes, at, end) < 0) at++ // a byte order mark, or what damage left
+    while (at < end) {
+      const colon = endOfName(bytes, at, end)
+      let valueEnd = colon + 1
+      while (valueEnd < end && !separates(bytes, valueEnd, end)) valueEnd++
+      const field = this.fieldOf(bytes, at, colon)
+      if (field >= 0) {
+        this.starts[field] = colon + 1
+        this.ends[field] = valueEnd
+      }
+      this.count++
+      at = valueEnd + 1
+    }
+    if (this.count > 0 && bytes[end - 1] === COMMA) this.count++
+  }
+
+  override isEmpty(field: number): boolean {
+    return field < 0 || this.starts[field] === this.ends[field]
+  }
+
+  private fieldOf(bytes: Uint8Array, start: number, end: number): number {
+    const guess = this.order[this.count] ?? 0
+    if (isSame(this.names[guess]!, bytes, start, end)) return guess
+    const field = this.names.findIndex((name) => isSame(name, bytes, start, end))
+    if (field >= 0) this.order[this.count] = field
+    return field
+  }
+}
+
+/** Is this a comma with another cell, or nothing, behind it? */
+function separates(bytes: Uint8Array, at: number, end: number): boolean {
+  return bytes[at] === COMMA && (at + 1 === end || endOfName(bytes, at + 1, end) >= 0)
+}
+
+/** Where the colon is that ends the name which begins at `start`; -1 where none does. */
+function endOfName(bytes: Uint8Array, start: number, end: number): number {
+  let at = start
+  while (at < end && isNameByte(bytes[at]!, at > start)) at++
+  return at > start && at < end && bytes[at] === COLON ? at : -1
+}
+
+/** Names are of letters, digits and underscores, and do not begin with a digit. */
+function isNameByte(byte: number, mayBeDigit: boolean): boolean {
+  const letter = byte | 0x20
+  return (letter >= 0x61 && letter <= 0x7a) || byte === 0x5f || (mayBeDigit && byte >= 0x30 && byte <= 0x39)
+}
+
+function isSame(name: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
+  if (name.length !== end - start) return false
+  for (let i = 0; i < name.length; i++) if (name[i] !== bytes[start + i]) return false
+  return true
+}
+
+const encoder = new TextEncoder()

@@ -126,7 +126,7 @@ export class States {
     const title = this.make.names.text(name)
     const rank = this.threads.size
     const add = (row: number) => this.own.add({ name: rowName(title, row), description, rank })
-    return new Lanes(this.tree.writer, add, true)
+    return new Lanes(this.tree.writer, add)
   }
 
   private addLane(worker: number): Lanes {

@@ -110,8 +110,9 @@ export class SchedStates extends LookAhead<SchedRow> {
     if (thread.state === 'blocked' || thread.state === undefined) this.change(tid, thread, 'woken', thread.cpu, atNs)
   }
 
-  private takeOff({ prevTid, prevState, nextTid, nextComm }: Switch, cpu: number, atNs: number, at: Position): void {
-    const thread = this.thread(prevTid)
+  private takeOff(told: Switch, cpu: number, atNs: number, at: Position): void {
+    const { prevTid, prevComm, prevState, nextTid, nextComm } = told
+    const thread = this.thread(prevTid, prevComm)
     if (thread.state !== undefined && (thread.state !== 'running' || thread.cpu !== cpu)) {
       const was = thread.state === 'running' ? `it was put on CPU ${thread.cpu}` : `it was ${thread.state}`
       this.issue(at, 'lost rows', `thread ${prevTid} leaves CPU ${cpu}, but ${was}: a switch is missing`, atNs)
@@ -123,8 +124,8 @@ export class SchedStates extends LookAhead<SchedRow> {
     if (state === 'ended') this.threads.delete(prevTid)
   }
 
-  private putOn({ nextTid }: Switch, cpu: number, atNs: number, at: Position): void {
-    const thread = this.thread(nextTid)
+  private putOn({ nextTid, nextComm }: Switch, cpu: number, atNs: number, at: Position): void {
+    const thread = this.thread(nextTid, nextComm)
     if (thread.state === 'running') {
       const detail = `thread ${nextTid} is put on CPU ${cpu}, but it has CPU ${thread.cpu}: a switch is missing`
       this.issue(at, 'lost rows', detail, atNs)
@@ -139,10 +140,10 @@ export class SchedStates extends LookAhead<SchedRow> {
     this.emit(takenBy === undefined ? event : { ...event, takenBy })
   }
 
-  private thread(tid: number): Thread {
+  private thread(tid: number, command = 'thread'): Thread {
     const known = this.threads.get(tid)
     if (known) return known
-    const name = this.names.id(`${this.commands.get(tid) ?? 'thread'} ${tid}`)
+    const name = this.names.id(`${this.commands.get(tid) ?? command} ${tid}`)
     const thread = { name, state: undefined, cpu: -1 }
     this.threads.set(tid, thread)
     return thread

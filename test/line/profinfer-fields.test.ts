@@ -114,9 +114,12 @@ describe.each(SWEEPS)('$fixture', ({ fixture, rows, cells, join, change, needed 
   test('one timestamp of any value is told where it cannot be', async () => {
     for (const line of rows.slice(1)) {
       const stamp = /\d{13}/.exec(lines[line]!)![0]
-      for (const value of ['9007199254740993', '9223372036854775808', '18446744073709551615', '9'.repeat(20)]) {
+      for (const value of ['4503599627370496', '9007199254740993', '18446744073709551615', '9'.repeat(20)]) {
         const bytes = encode(lines.with(line, lines[line]!.replace(stamp, value)).join('\n'))
-        expect(titles(await attempt(bytes, `timestamp ${value}`))).toContain('impossible timestamp')
+        const [first] = titles(await attempt(bytes, `timestamp ${value}`))
+        expect(first).toMatch(
+          Number.isSafeInteger(Number(value)) ? /^impossible timestamp$/ : /^(impossible|unreadable)/,
+        )
       }
     }
   })

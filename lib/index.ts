@@ -20,6 +20,7 @@ export {
   type CheckResult,
   checkTrace,
   convertFile,
+  findView,
   inputOf,
   type OpenTrace,
   openTrace,
@@ -29,9 +30,11 @@ export {
 export { fileSize, readFileChunks, removeUnfinished, writeFileWhole } from './node/files.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { type RecordLevel, type RecordOptions, type RecordResult, record } from './node/record.ts'
+export { type ServedTrace, TraceServer } from './node/serve.ts'
 export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'
 export type { Cell, QueryResult } from './query/trace-processor.ts'
+export { VIEWER, type View, type ViewerCommand, viewerUrl } from './query/view.ts'
 export type { Format, ReadContext } from './read/format.ts'
 export { FORMATS, sniffFormat } from './read/index.ts'
 export type { Detail } from './timeline/labels.ts'

@@ -6,6 +6,7 @@ import { importProblems, type Problem, type WalkResult, walkPackets } from '../q
 import { startsAsJson, walkJson } from '../query/check-json.ts'
 import { type QueryResult, TraceProcessor } from '../query/trace-processor.ts'
 import { type TraceKind, traceKindOf } from '../write/index.ts'
+import { type View, viewOf } from '../query/view.ts'
 import { isSameFile, readFileChunks, writeFileWhole } from './files.ts'
 import { traceProcessorModule } from './wasm.ts'
 
@@ -70,6 +71,46 @@ export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>):
     query: (sql) => processor.query(sql),
     problems: () => importProblems(processor),
     close: () => processor.close(),
+  }
+}
+
+/** As much of a trace as is looked at for its view: some 500 000 slices, loaded in seconds. */
+const VIEW_BYTES = 1 << 24
+
+/**
+ * What the Perfetto UI should show first of a trace: the first decode calls, and tracks that lead on from there. Only
+ * the trace's first 16 MiB (decompressed) are looked at, which hold them. Throws TraceProcessorError if it is no
+ * trace.
+ */
+export async function findView(trace: AsyncIterable<Uint8Array>): Promise<View> {
+  let isCut = false
+  const onCut = () => {
+    isCut = true
+  }
+  try {
+    const open = await openTrace(beginning(gunzip(trace, onCut), VIEW_BYTES, onCut))
+    try {
+      return viewOf(open.query)
+    } finally {
+      open.close()
+    }
+  } catch (error) {
+    // Some kinds of traces cannot be read in part.
+    if (isCut) return { commands: [] }
+    throw error
+  }
+}
+
+async function* beginning(
+  source: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  onCut: () => void,
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  for await (const chunk of source) {
+    bytes += chunk.length
+    if (bytes > bytesMax) return onCut()
+    yield chunk
   }
 }
 

@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { pipeline } from 'node:stream/promises'
+import { UsageError } from '../errors.ts'
+import { VIEWER } from '../query/view.ts'
+
+const HOST = '127.0.0.1'
+
+/** The one port of this host that the UI's content security policy lets it fetch from (Perfetto, ui/src/frontend/index.ts). */
+const PORT = 9001
+
+/** How long a viewer that was sent everything may take to hang up. */
+const HANG_UP_MS = 5000
+
+/** A trace to be served. */
+export interface ServedTrace {
+  /** A file's name; the viewer calls the trace so. */
+  readonly name: string
+  readonly bytes: number
+  /** Its bytes, from the start; called again if the viewer breaks off and tries again. */
+  read(): AsyncIterable<Uint8Array>
+}
+
+/**
+ * Hands one trace to the Perfetto UI, once, on this machine: an HTTP server on 127.0.0.1:9001. Only pages of
+ * https://ui.perfetto.dev get it, under an address that nobody can guess. Others are refused by their `Origin`, and
+ * names that were made to point here by the `Host`.
+ */
+export class TraceServer {
+  private trace: ServedTrace | undefined
+  private path = ''
+  private isSending = false
+  private settle!: { resolve: () => void; reject: (error: unknown) => void }
+  /** Settles when the viewer has all of the trace; rejects with what `read` throws. */
+  private readonly fetched = new Promise<void>((resolve, reject) => {
+    this.settle = { resolve, reject }
+  })
+
+  private constructor(
+    private readonly server: Server,
+    private readonly host: string,
+  ) {
+    this.fetched.catch(() => undefined) // nobody may be waiting yet
+    server.on('request', (request, response) => this.answer(request, response))
+  }
+
+  /**
+   * Takes the port: 9001 by default, the only one that the UI fetches from. Throws UsageError if another program has
+   * it.
+   */
+  static async listen(port = PORT): Promise<TraceServer> {
+    const server = createServer()
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error) => reject(explainListenError(error, port)))
+      server.listen(port, HOST, resolve)
+    })
+    return new TraceServer(server, `${HOST}:${(server.address() as AddressInfo).port}`)
+  }
+
+  /** Serves a trace. Returns its address, and a promise of its having been fetched to the last byte. */
+  offer(trace: ServedTrace): { url: string; fetched: Promise<void> } {
+    this.trace = trace
+    this.path = `/${randomBytes(16).toString('base64url')}/${trace.name.replace(/[^\w.+-]+/g, '_')}`
+    return { url: `http://${this.host}${this.path}`, fetched: this.fetched }
+  }
+
+  /** Gives the port back and breaks off what is being sent. */
+  close(): void {
+    this.server.close()
+    this.server.closeAllConnections()
+  }
+
+  private answer(request: IncomingMessage, response: ServerResponse): void {
+    const { headers, url, method = '' } = request
+    request.resume()
+    response.setHeader('Cache-Control', 'no-store')
+    response.setHeader('Vary', 'Origin')
+    response.setHeader('X-Content-Type-Options', 'nosniff')
+    if (headers.host !== this.host) return refuse(response, 403, `Host: expected ${this.host}`)
+    if (headers.origin !== VIEWER) return refuse(response, 403, `Origin: expected ${VIEWER}`)
+    response.setHeader('Access-Control-Allow-Origin', VIEWER)
+    // The UI asks for /status, too: is there a trace_processor? There is not.
+    if (!this.trace || url !== this.path) return refuse(response, 404, 'no such trace')
+    if (method === 'OPTIONS') return allow(request, response)
+    if (method !== 'GET' && method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD, OPTIONS')
+      return refuse(response, 405, 'expected GET')
+    }
+    if (this.isSending) return refuse(response, 409, 'the trace is being fetched already')
+    response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': this.trace.bytes })
+    if (method === 'HEAD') response.end()
+    else void this.send(this.trace, request.socket, response)
+  }
+
+  private async send(trace: ServedTrace, socket: Socket, response: ServerResponse): Promise<void> {
+    this.isSending = true
+    let failure: unknown
+    try {
+      await pipeline(
+        whole(trace, (error) => (failure = error)),
+        response,
+      )
+      if (await hangUp(socket)) this.settle.resolve()
+    } catch {
+      // The viewer broke off; it may come again. That we cannot read the trace would not change.
+      if (failure !== undefined) this.settle.reject(failure)
+    } finally {
+      this.isSending = false
+    }
+  }
+}
+
+/** A trace's bytes; `onFailure` is told if they cannot be had. */
+async function* whole(trace: ServedTrace, onFailure: (error: unknown) => void): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  try {
+    for await (const piece of trace.read()) {
+      bytes += piece.length
+      yield piece
+    }
+    if (bytes !== trace.bytes) {
+      throw new UsageError(`${trace.name}: changed while it was read: ${trace.bytes} bytes before, now ${bytes}`)
+    }
+  } catch (error) {
+    onFailure(error)
+    throw error
+  }
+}
+
+/**
+ * Says that nothing more comes, and waits for the other side to have taken it all in and to close. False if it broke
+ * off before.
+ */
+function hangUp(socket: Socket): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (socket.destroyed) return resolve(socket.errored === null)
+    socket.setTimeout(HANG_UP_MS, () => socket.destroy())
+    socket.once('close', (hadError) => resolve(!hadError))
+    socket.end()
+  })
+}
+
+function refuse(response: ServerResponse, status: number, reason: string): void {
+  response.writeHead(status, { 'Content-Type': 'text/plain', Connection: 'close' }).end(`${reason}\n`)
+}
+
+/** Answers a browser that asks before it fetches; some do for whatever is on the user's own machine. */
+function allow({ headers }: IncomingMessage, response: ServerResponse): void {
+  response.setHeader('Access-Control-Allow-Methods', 'GET, HEAD')
+  if (headers['access-control-request-private-network'] === 'true') {
+    response.setHeader('Access-Control-Allow-Private-Network', 'true')
+  }
+  response.writeHead(204, { Connection: 'close' }).end()
+}
+
+function explainListenError(error: NodeJS.ErrnoException, port: number): Error {
+  if (error.code !== 'EADDRINUSE') return new UsageError(`${HOST}:${port}: cannot listen: ${error.message}`)
+  return new UsageError(
+    `${HOST}:${port} is in use, by a trace_processor server or another ggml2perfetto open; ` +
+      `it is the only port that ${VIEWER} may fetch from\n` +
+      `hint: end that program (which: lsof -i :${port}), or drag the trace into ${VIEWER}`,
+  )
+}

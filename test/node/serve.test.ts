@@ -1,0 +1,172 @@
+import { request } from 'node:http'
+import { connect, createServer } from 'node:net'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { type ServedTrace, TraceServer, VIEWER } from '../../lib/index.ts'
+
+const TRACE = Buffer.alloc(3_000_000, 'ggml2perfetto ')
+
+const servers: TraceServer[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+})
+
+/** A server on a port of its own; `ServedTrace` over `bytes`, in pieces. */
+async function serve(bytes = TRACE, over: Partial<ServedTrace> = {}) {
+  const server = await TraceServer.listen(0)
+  servers.push(server)
+  const read = async function* () {
+    for (let at = 0; at < bytes.length; at += 65536) yield bytes.subarray(at, at + 65536)
+  }
+  const { url, fetched } = server.offer({ name: 'run.pftrace', bytes: bytes.length, read, ...over })
+  return { url: new URL(url), fetched }
+}
+
+/** What came back, or the code of the error. */
+function ask(url: URL, options: { method?: string; path?: string; headers?: Record<string, string> } = {}) {
+  return new Promise<{ status: number | string; headers: Record<string, unknown>; body: Buffer }>((resolve) => {
+    const headers = { origin: VIEWER, ...options.headers }
+    const failed = ({ code }: NodeJS.ErrnoException) =>
+      resolve({ status: code ?? '', headers: {}, body: Buffer.alloc(0) })
+    const sent = request(url, { agent: false, ...options, headers }, async (response) => {
+      try {
+        const pieces: Buffer[] = []
+        for await (const piece of response) pieces.push(piece)
+        resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(pieces) })
+      } catch (error) {
+        failed(error as Error)
+      }
+    })
+    sent.on('error', failed).end()
+  })
+}
+
+const isSettled = (promise: Promise<void>) => Promise.race([promise.then(() => true), Promise.resolve(false)])
+
+test('the UI gets the trace, as it is, and then it is served', async () => {
+  const { url, fetched } = await serve()
+  expect(url.href).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{22}\/run\.pftrace$/)
+  const { status, headers, body } = await ask(url)
+  expect(status).toBe(200)
+  expect(headers).toMatchObject({
+    'access-control-allow-origin': VIEWER,
+    'cache-control': 'no-store',
+    'content-length': '3000000',
+    'content-type': 'application/octet-stream',
+  })
+  expect(body.equals(TRACE)).toBe(true)
+  await fetched
+})
+
+describe('refused, without a header that would allow it, and the trace stays to be had', () => {
+  test.each([
+    ['another origin', { origin: 'https://ui.perfetto.dev.evil.example' }, 403],
+    ['the same site without TLS', { origin: 'http://ui.perfetto.dev' }, 403],
+    ['a sandboxed page', { origin: 'null' }, 403],
+    ['no origin: an image, a link, a script of another page', { origin: '' }, 403],
+    ['a name that points here (DNS rebinding)', { host: 'evil.example:9001' }, 403],
+    ['the machine by another name', { host: 'localhost:9001' }, 403],
+  ])('%s', async (_, headers, status) => {
+    const { url, fetched } = await serve()
+    const answer = await ask(url, { headers })
+    expect(answer.status).toBe(status)
+    expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+    expect(answer.body.toString()).toMatch(/^(Host|Origin): expected /)
+    expect(await isSettled(fetched)).toBe(false)
+    expect((await ask(url)).status).toBe(200)
+    await fetched
+  })
+
+  test.each([
+    ['POST', undefined, 405],
+    ['PUT', undefined, 405],
+    ['DELETE', undefined, 405],
+    ['GET', '/', 404],
+    ['POST', '/status', 404], // the UI looks for a trace_processor there
+    ['GET', '/status', 404],
+    ['GET', '/run.pftrace', 404],
+    ['GET', '/../../etc/passwd', 404],
+    ['OPTIONS', '/other', 404],
+  ])('%s %s', async (method, path, status) => {
+    const { url, fetched } = await serve()
+    const answer = await ask(url, { method, ...(path === undefined ? {} : { path }) })
+    expect(answer).toMatchObject({ status, headers: { 'access-control-allow-origin': VIEWER } })
+    expect(answer.body.length).toBeLessThan(100)
+    expect(await isSettled(fetched)).toBe(false)
+    expect((await ask(url)).status).toBe(200)
+  })
+})
+
+test('nothing is to be had before a trace is offered', async () => {
+  const server = await TraceServer.listen(0)
+  servers.push(server)
+  const later = server.offer({ name: 'x', bytes: 1, read: async function* () {} })
+  const other = await TraceServer.listen(0)
+  servers.push(other)
+  const { port } = new URL(later.url)
+  expect((await ask(new URL(`http://127.0.0.1:${port}/`))).status).toBe(404)
+})
+
+test('each trace has an address of its own, which names it in characters that every reader leaves alone', async () => {
+  const paths = await Promise.all([1, 2].map(async () => (await serve(TRACE, { name: 'a b/ü"#?&%.pftrace' })).url))
+  expect(paths[0]!.pathname).not.toBe(paths[1]!.pathname)
+  expect(paths[0]!.pathname).toMatch(/^\/[\w-]{22}\/a_b_.pftrace$/)
+})
+
+test('HEAD tells the size and leaves the trace to be had; ranges are not taken apart', async () => {
+  const { url, fetched } = await serve()
+  expect(await ask(url, { method: 'HEAD' })).toMatchObject({ status: 200, headers: { 'content-length': '3000000' } })
+  expect(await isSettled(fetched)).toBe(false)
+  const { status, body } = await ask(url, { headers: { range: 'bytes=0-9' } })
+  expect({ status, length: body.length }).toEqual({ status: 200, length: TRACE.length })
+})
+
+test('a browser that asks first is answered, for private networks too', async () => {
+  const { url } = await serve()
+  const asked = { 'access-control-request-method': 'GET', 'access-control-request-private-network': 'true' }
+  expect(await ask(url, { method: 'OPTIONS', headers: asked })).toMatchObject({
+    status: 204,
+    headers: {
+      'access-control-allow-origin': VIEWER,
+      'access-control-allow-methods': 'GET, HEAD',
+      'access-control-allow-private-network': 'true',
+    },
+  })
+  const others = await ask(url, { method: 'OPTIONS', headers: { ...asked, origin: 'https://evil.example' } })
+  expect(others).toMatchObject({ status: 403 })
+  expect(others.headers).not.toHaveProperty('access-control-allow-private-network')
+})
+
+test('who breaks off may come again; meanwhile a second one is refused', async () => {
+  const { url, fetched } = await serve(Buffer.alloc(50_000_000))
+  const socket = connect(Number(url.port), '127.0.0.1')
+  socket.write(`GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nOrigin: ${VIEWER}\r\n\r\n`)
+  await new Promise((resolve) => socket.once('readable', resolve))
+  expect((await ask(url)).status).toBe(409)
+  socket.destroy()
+  let answer = await ask(url)
+  while (answer.status === 409) answer = await ask(url)
+  expect(answer.body.length).toBe(50_000_000)
+  await fetched
+})
+
+test('a trace that cannot be read to its end is an error, and the UI does not take it for whole', async () => {
+  const { url, fetched } = await serve(TRACE, { bytes: TRACE.length + 1 })
+  expect((await ask(url)).status).not.toBe(200)
+  await expect(fetched).rejects.toThrow('run.pftrace: changed while it was read: 3000001 bytes before, now 3000000')
+})
+
+test('after close there is nothing', async () => {
+  const { url } = await serve()
+  servers.pop()!.close()
+  expect((await ask(url)).status).toBe('ECONNREFUSED')
+})
+
+test('a port in use: what it may be, and what to do', async () => {
+  const other = createServer()
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  const { port } = other.address() as { port: number }
+  await expect(TraceServer.listen(port)).rejects.toThrow(
+    new RegExp(`^127.0.0.1:${port} is in use, .*only port that https://ui.perfetto.dev may fetch from\nhint: end that`),
+  )
+  other.close()
+})

@@ -7,6 +7,7 @@ import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
 import { checkCommand } from './commands/check.ts'
 import { convertCommand } from './commands/convert.ts'
 import { infoCommand } from './commands/info.ts'
+import { openCommand } from './commands/open.ts'
 import { peaksCommand } from './commands/peaks.ts'
 import { queryCommand } from './commands/query.ts'
 import { markProgram, recordCommand } from './commands/record.ts'
@@ -49,6 +50,7 @@ function parser() {
       .scriptName('ggml2perfetto')
       .usage('See what a ggml / llama.cpp run did: converts its logs to traces for https://ui.perfetto.dev.')
       .command(convertCommand)
+      .command(openCommand)
       .command(infoCommand)
       .command(checkCommand)
       .command(queryCommand)

@@ -10,6 +10,10 @@ export interface Opened {
   readonly name: string
   /** `log`: a format we know; `trace`: Perfetto packets or Chrome JSON; `unknown`: neither. */
   readonly kind: 'log' | 'trace' | 'unknown'
+  /** Is it compressed by gzip? */
+  readonly isZipped: boolean
+  /** As much of it as was looked at. */
+  readonly head: Uint8Array
   /** The whole input; to be read once. */
   readonly source: AsyncGenerator<Uint8Array>
 }
@@ -40,11 +44,9 @@ export async function openInput(path: string, onRead?: (bytes: number) => void):
   const { head, source } = await peek(readInput(path, onRead))
   if (head.length === 0) throw new UsageError(`${name}: the input is empty (0 bytes)`)
   const plain = unzipped(head)
-  return {
-    name,
-    kind: sniffFormat(plain) ? 'log' : looksLikeTrace(plain) || looksLikeJsonTrace(plain) ? 'trace' : 'unknown',
-    source,
-  }
+  const isTrace = looksLikeTrace(plain) || looksLikeJsonTrace(plain)
+  const kind = sniffFormat(plain) ? 'log' : isTrace ? 'trace' : 'unknown'
+  return { name, kind, isZipped: isZipped(head), head, source }
 }
 
 /** An input as one piece. */
@@ -92,8 +94,12 @@ async function* again(seen: Uint8Array[], chunks: AsyncGenerator<Uint8Array>): A
   }
 }
 
+function isZipped(head: Uint8Array): boolean {
+  return head[0] === 0x1f && head[1] === 0x8b
+}
+
 function unzipped(head: Uint8Array): Uint8Array {
-  if (head[0] !== 0x1f || head[1] !== 0x8b) return head
+  if (!isZipped(head)) return head
   try {
     // The head is the start of a longer stream: what it gives so far is enough.
     return gunzipSync(head, { finishFlush: constants.Z_SYNC_FLUSH }).subarray(0, HEAD_BYTES)

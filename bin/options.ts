@@ -27,6 +27,34 @@ export const READING = {
   },
 } as const
 
+/** Options of every command that draws a trace from a log. */
+export const DRAWING = {
+  detail: {
+    type: 'string',
+    requiresArg: true,
+    defaultDescription: 'shapes',
+    coerce: oneOf('--detail', ['names', 'shapes', 'full']),
+    describe: 'Arguments on ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
+  },
+  'op-name': {
+    type: 'string',
+    requiresArg: true,
+    defaultDescription: 'role',
+    coerce: oneOf('--op-name', ['role', 'op', 'tensor']),
+    describe: 'Ops are called: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
+  },
+  tokens: {
+    type: 'string',
+    requiresArg: true,
+    coerce: (value: string | undefined) => {
+      const text = once('--tokens')(value)
+      return text === undefined ? undefined : parseTokens(text)
+    },
+    defaultDescription: 'all',
+    describe: 'Only these llama_decode calls: 3..5 (both included), 7, or 2..; 0 is the prefill',
+  },
+} as const
+
 /** For yargs' `coerce`: an option's text. Throws UsageError where the option is given twice, for only one would count. */
 export function once(option: string): (value: string | undefined) => string | undefined {
   return (value) => {

@@ -33,7 +33,10 @@ export async function writeTrace<R>(
   onInterrupt: () => void,
 ): Promise<{ result: R; bytes: number }> {
   if (output === '-') return writeStandardOutput(pieces)
-  const release = removeOnSignals(onInterrupt)
+  const release = onSignals('interrupted: no trace was written', () => {
+    onInterrupt()
+    removeUnfinished()
+  })
   try {
     return await writeFileWhole(output, pieces)
   } finally {
@@ -56,13 +59,13 @@ async function writeStandardOutput<R>(pieces: AsyncGenerator<Uint8Array, R>): Pr
   }
 }
 
-function removeOnSignals(onInterrupt: () => void): () => void {
+/** On a signal that ends a program: calls `act`, says `message`, and ends. Returns what undoes that. */
+export function onSignals(message: string, act: () => void): () => void {
   const handlers = Object.entries(SIGNALS).map(([signal, code]) => {
     const handler = () => {
-      onInterrupt()
-      removeUnfinished()
+      act()
       try {
-        writeSync(2, 'interrupted: no trace was written\n')
+        writeSync(2, `${message}\n`)
       } finally {
         process.exit(code)
       }

@@ -7,9 +7,10 @@ import {
   type TraceKind,
   traceKindOf,
   UsageError,
+  VIEWER,
 } from '../../lib/index.ts'
 import { defaultOutput, inputName, openInput } from '../inputs.ts'
-import { once, oneOf, parseTokens, READING, readOpTable } from '../options.ts'
+import { DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
 import { describeLog, issueCount } from '../summary.ts'
@@ -33,30 +34,7 @@ const OPTIONS = {
     describe:
       'Kind of trace: perfetto (protobuf) | json (for chrome://tracing and others; larger, no groups in groups)',
   },
-  detail: {
-    type: 'string',
-    requiresArg: true,
-    default: 'shapes',
-    coerce: oneOf('--detail', ['names', 'shapes', 'full']),
-    describe: 'Arguments on ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
-  },
-  'op-name': {
-    type: 'string',
-    requiresArg: true,
-    default: 'role',
-    coerce: oneOf('--op-name', ['role', 'op', 'tensor']),
-    describe: 'Ops are called: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
-  },
-  tokens: {
-    type: 'string',
-    requiresArg: true,
-    coerce: (value: string | undefined) => {
-      const text = once('--tokens')(value)
-      return text === undefined ? undefined : parseTokens(text)
-    },
-    defaultDescription: 'all',
-    describe: 'Only these llama_decode calls: 3..5 (both included), 7, or 2..; 0 is the prefill',
-  },
+  ...DRAWING,
   ...READING,
   strict: { type: 'boolean', default: false, describe: 'Stop at the first issue in a log, and write no trace' },
   quiet: {
@@ -84,7 +62,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
         describe: "Logs of one run, gzip'ed or not, on one clock; - for stdin",
       })
       .options(OPTIONS)
-      .example('$0 run.csv', 'writes run.csv.pftrace: open it at https://ui.perfetto.dev')
+      .example('$0 run.csv', 'writes run.csv.pftrace; then: ggml2perfetto open run.csv.pftrace')
       .example('$0 run.bin --tokens 3..5 --detail full -o small.pftrace', 'three decode steps, with all arguments')
       .example('$0 run.csv --to json', 'writes run.csv.json: for chrome://tracing and for scripts')
       .example('adb shell cat /data/run.csv | $0 - -o - | gzip > run.pftrace.gz', 'through pipes'),
@@ -124,7 +102,7 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
     if (kind === 'trace') {
       throw new UsageError(
         `${name}: is a trace already, there is nothing to convert\n` +
-          `hint: open it at https://ui.perfetto.dev, or: ggml2perfetto query ${name} "<SQL>"`,
+          `hint: ggml2perfetto open ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
       )
     }
     yield* source
@@ -134,7 +112,7 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
 }
 
 /** Passes a trace on. Throws UsageError at its end if no call of the logs lies within `tokens`. */
-async function* within(
+export async function* within(
   tokens: readonly [number, number] | undefined,
   trace: AsyncGenerator<Uint8Array, Summary[]>,
 ): AsyncGenerator<Uint8Array, Summary[]> {
@@ -167,14 +145,16 @@ async function tell(
   if (issues > 0) lines.push('  the Issues track shows where')
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
   if (output === '-') return note(lines.join('\n'))
-  const where = args.to === 'json' ? 'chrome://tracing or https://ui.perfetto.dev' : 'https://ui.perfetto.dev'
-  lines.push(`wrote ${output} (${size(bytes)}): open it at ${where}`, `next: ${nextCommand(output)}`)
+  const trace = quoted(output)
+  const viewers = args.to === 'json' ? `chrome://tracing or ${VIEWER}` : VIEWER
+  lines.push(`wrote ${output} (${size(bytes)}): drag it into ${viewers}, or: ggml2perfetto open ${trace}`)
+  lines.push(`next: ${nextCommand(trace)}`)
   return print(lines.join('\n'))
 }
 
 function nextCommand(trace: string): string {
   const sql = "select name, sum(dur)/1e6 as ms from slice where category='operator' group by 1 order by 2 desc limit 10"
-  return `ggml2perfetto query ${quoted(trace)} "${sql}"`
+  return `ggml2perfetto query ${trace} "${sql}"`
 }
 
 /** A path as a shell takes it. */

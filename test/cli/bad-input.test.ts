@@ -22,7 +22,7 @@ const fails = (args: readonly string[], message: string | RegExp) => {
   expect(stderr).toMatch(message)
 }
 
-describe.each([[[]], [['convert']], [['info']], [['check']], [['query']]])('%j', (command) => {
+describe.each([[[]], [['convert']], [['open']], [['info']], [['check']], [['query']]])('%j', (command) => {
   const sql = command[0] === 'query' ? ['select 1'] : []
 
   test.each([
@@ -55,7 +55,11 @@ describe('what is neither a log nor a trace: the error lists the formats and the
 })
 
 describe('a trace for a log, a log for a trace', () => {
-  test('convert', () => fails(['run.csv.pftrace'], /is a trace already.*\nhint: open it at https/))
+  test('convert', () =>
+    fails(
+      ['run.csv.pftrace'],
+      /is a trace already.*\nhint: ggml2perfetto open run\.csv\.pftrace, or: ggml2perfetto query/,
+    ))
   test('info', () => fails(['info', 'run.csv.pftrace'], /is a trace, not a log\nhint: ggml2perfetto check .*query/))
   test('check', () => fails(['check', 'run.csv'], /is a log, not a trace\nhint: convert it first/))
 })
@@ -133,7 +137,7 @@ describe('wrong arguments', () => {
 })
 
 test('--help and --version', () => {
-  for (const command of [[], ['convert'], ['info'], ['check'], ['query']]) {
+  for (const command of [[], ['convert'], ['open'], ['info'], ['check'], ['query']]) {
     const { code, stdout, stderr } = run([...command, '--help'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/Examples:\n {2}ggml2perfetto /)

@@ -58,8 +58,8 @@ function outcome(code: number | null, bytes: Buffer, errors: Buffer): Outcome {
 }
 
 /** Starts the CLI and leaves it running. */
-export function start(args: readonly string[]) {
-  return spawn(process.execPath, [CLI, ...args], { cwd: folder, stdio: 'pipe' })
+export function start(args: readonly string[], env: Record<string, string> = {}) {
+  return spawn(process.execPath, [CLI, ...args], { cwd: folder, stdio: 'pipe', env: { ...process.env, ...env } })
 }
 
 /** A folder of the test file's own, empty at its start. */

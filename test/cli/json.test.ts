@@ -16,7 +16,7 @@ describe('--to json', () => {
     const { code, stdout, stderr } = run([MOE, '--to', 'json'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(
-      /^wrote moe\.csv\.json \(.*\): open it at chrome:\/\/tracing or https:\/\/ui\.perfetto\.dev$/m,
+      /^wrote moe\.csv\.json \(.*\): drag it into chrome:\/\/tracing or https:\/\/ui\.perfetto\.dev, or: ggml2perfetto open/m,
     )
     const { traceEvents, metadata } = JSON.parse(String(read('moe.csv.json')))
     expect(metadata).toMatchObject({ format: 'profinfer-csv', operators: 2664 })

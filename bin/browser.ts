@@ -1,0 +1,35 @@
+import { spawn } from 'node:child_process'
+
+/** Programs that hand a URL to the user's browser; the first one that there is takes it. None goes through a shell. */
+const OPENERS: Readonly<Record<string, readonly (readonly [string, ...string[]])[]>> = {
+  darwin: [['open']],
+  win32: [['rundll32', 'url.dll,FileProtocolHandler']],
+  linux: [['xdg-open'], ['wslview']],
+}
+
+/** Opens a URL in the user's browser. Returns why it could not be, or undefined. */
+export async function openBrowser(url: string): Promise<string | undefined> {
+  const { DISPLAY, WAYLAND_DISPLAY, BROWSER, WSL_DISTRO_NAME } = process.env
+  if (process.platform === 'linux' && !(DISPLAY || WAYLAND_DISPLAY || BROWSER || WSL_DISTRO_NAME)) {
+    return 'there is no display here'
+  }
+  const openers = OPENERS[process.platform] ?? OPENERS['linux']!
+  for (const [program, ...args] of openers) {
+    const failure = await run(program, [...args, url])
+    if (failure !== 'ENOENT') return failure
+  }
+  return `there is no ${openers.map(([program]) => program).join(' or ')}`
+}
+
+/** It may end at once, having told a running browser, or run as long as the browser does. */
+const PATIENCE_MS = 2000
+
+function run(program: string, args: readonly string[]): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { stdio: 'ignore', detached: true })
+    child.once('error', ({ code, message }: NodeJS.ErrnoException) => resolve(code ?? message))
+    child.once('exit', (code) => resolve(code === 0 ? undefined : `${program} failed`))
+    setTimeout(resolve, PATIENCE_MS, undefined).unref()
+    child.unref()
+  })
+}

@@ -1,0 +1,374 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { connect, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { CHROMIUM, Sites } from '../browser.ts'
+import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
+
+// All of these take port 9001, the only one that the UI fetches from: one after the other, in one file.
+useFolder()
+
+const UI = 'https://ui.perfetto.dev'
+const OTHER = 'https://other.example'
+
+beforeAll(() => {
+  run([MOE, '-o', 'moe.pftrace'])
+})
+
+/** A running `open`. */
+interface Running {
+  readonly child: ChildProcess
+  /** What the UI is opened with. */
+  readonly url: string
+  /** What the UI fetches. */
+  readonly traceUrl: string
+  readonly ended: Promise<{ code: number; stdout: string; stderr: string }>
+}
+
+const running: ChildProcess[] = []
+beforeEach(async () => expect(await isFree()).toBe(true))
+afterEach(async () => {
+  for (const child of running.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+})
+
+/** Starts `open` and waits for the URL that it prints. */
+async function opened(args: readonly string[], input?: Uint8Array, env: Record<string, string> = {}): Promise<Running> {
+  const plain = { DISPLAY: '', WAYLAND_DISPLAY: '', BROWSER: '', WSL_DISTRO_NAME: '' }
+  const child = start(['open', ...args], { ...plain, ...env })
+  running.push(child)
+  const said = { stdout: '', stderr: '' }
+  const ended = once(child, 'close').then(([code]) => ({ code, ...said }))
+  child.stdin.end(input ?? '')
+  child.stderr.on('data', (text) => (said.stderr += text))
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', (text) => {
+      said.stdout += text
+      const line = said.stdout.split('\n').find((line) => line.startsWith(UI))
+      if (line !== undefined && said.stdout.endsWith('\n')) resolve(line)
+    })
+    void ended.then(() => reject(new Error(said.stderr)))
+  })
+  const traceUrl = new URLSearchParams(url.slice(`${UI}/#!/?`.length)).get('url')!
+  return { child, url, traceUrl, ended }
+}
+
+/** Begins to fetch as the UI does. */
+const fetching = (url: string) =>
+  new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, { agent: false, headers: { origin: UI } }, resolve).on('error', reject)
+  })
+
+const fetched = async (url: string) => {
+  const pieces: Buffer[] = []
+  for await (const piece of await fetching(url)) pieces.push(piece)
+  return Buffer.concat(pieces)
+}
+
+/** Does nobody listen? (Asked by connecting: to listen would take the port from those who are about to.) */
+function isFree(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(9001, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(false)
+    })
+    socket.once('error', () => resolve(true))
+  })
+}
+
+describe('what is served', () => {
+  test('a trace as it is; then the command ends, and the port is free', async () => {
+    const { traceUrl, ended } = await opened(['moe.pftrace', '--no-browser'])
+    expect(traceUrl).toMatch(/^http:\/\/127\.0\.0\.1:9001\/[\w-]{22}\/moe\.pftrace$/)
+    expect((await fetched(traceUrl)).equals(read('moe.pftrace'))).toBe(true)
+    const { code, stderr } = await ended
+    expect(code).toBe(0)
+    expect(stderr).toMatch(
+      /^serving the trace \(\d+ KiB\) on 127\.0\.0\.1:9001, once, to https:\/\/ui\.perfetto\.dev only; Ctrl-C ends\nif the browser asks .*local network: allow it\nthe browser has the trace\n$/,
+    )
+    expect(await isFree()).toBe(true)
+    await expect(fetched(traceUrl)).rejects.toThrow('ECONNREFUSED')
+  })
+
+  test('a log, converted as by the command without a name; nothing is left behind', async () => {
+    const before = names()
+    const { traceUrl, ended } = await opened([MOE], undefined, { TMPDIR: at('.') })
+    expect(names()).toEqual(before)
+    expect(traceUrl).toMatch(/\/moe\.csv\.pftrace$/)
+    expect((await fetched(traceUrl)).equals(read('moe.pftrace'))).toBe(true)
+    const { code, stdout, stderr } = await ended
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^.*moe\.csv: 9 calls: prefill 16 tokens, decode 8 tokens\n {2}TTFT 26\.1 ms/)
+    expect(stderr).toMatch(/^no browser was opened: there is no display here; open the URL above yourself\n/)
+    expect(names()).toEqual(before)
+  })
+
+  test.each([
+    ['a compressed trace, as it is', ['moe.pftrace.gz'], () => gzipSync(read('moe.pftrace'))],
+    [
+      'Chrome JSON, as it is',
+      ['chrome.json'],
+      () => Buffer.from('[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}]'),
+    ],
+  ])('%s', async (_, args, make) => {
+    writeFileSync(at(args[0]!), make())
+    const { traceUrl, ended } = await opened([...args, '--no-browser'])
+    expect((await fetched(traceUrl)).equals(make())).toBe(true)
+    expect((await ended).code).toBe(0)
+  })
+
+  test.each([
+    ['a log', () => readFileSync(MOE), 'stdin.pftrace'],
+    ['a trace', () => read('moe.pftrace'), 'stdin'],
+  ])('%s from standard input', async (_, input, name) => {
+    const { traceUrl, ended } = await opened(['-', '--no-browser', '-q'], input())
+    expect(traceUrl.split('/').at(-1)).toBe(name)
+    expect((await fetched(traceUrl)).equals(read('moe.pftrace'))).toBe(true)
+    const { stdout, stderr } = await ended
+    expect(stderr).toBe('')
+    expect(stdout.split('\n').length).toBe(2) // only the URL
+  })
+
+  test('part of a log, drawn otherwise', async () => {
+    const options = ['--tokens', '2..3', '--detail', 'full', '--op-name', 'op']
+    run([MOE, '-o', 'part.pftrace', ...options])
+    const { traceUrl } = await opened([MOE, '--no-browser', ...options])
+    expect((await fetched(traceUrl)).equals(read('part.pftrace'))).toBe(true)
+  })
+
+  test('issues of a log are told, with --quiet too', async () => {
+    writeFileSync(at('cut.csv'), readFileSync(MOE).subarray(0, 200_000))
+    const { traceUrl, ended } = await opened(['cut.csv', '-q', '--no-browser'])
+    await fetched(traceUrl)
+    expect((await ended).stderr).toMatch(/^warning: cut\.csv: \d+ issues?, on the Issues track\n$/)
+  })
+})
+
+describe('what is refused', () => {
+  const fails = (args: string[], message: RegExp) => {
+    const { code, stdout, stderr } = run(['open', '--no-browser', ...args])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(message)
+  }
+
+  test('the port is in use: by what, and what to do', async () => {
+    const other = createServer().listen(9001, '127.0.0.1')
+    await once(other, 'listening')
+    fails(['moe.pftrace'], /^error: 127\.0\.0\.1:9001 is in use, by .*\nhint: end that program .*, or drag the trace/)
+    other.close()
+  })
+
+  test('no such file, a folder, neither trace nor log', () => {
+    fails(['nope'], /^error: nope: cannot read: no such file/)
+    fails(['.'], /is a directory/)
+    writeFileSync(at('garbage'), Buffer.alloc(5000, 7))
+    fails(['garbage'], /^error: garbage: .*ggtrace/s)
+  })
+
+  test('options for logs, of a trace', () => {
+    for (const option of ['--tokens=1', '--detail=full', '--op-name=op', '--op-table=v4']) {
+      fails(['moe.pftrace', option], /^error: --[\w-]+ is for logs; moe\.pftrace is a trace|no known table/)
+    }
+    fails([MOE, '--tokens', '99'], /nothing to convert, the log has the calls 0\.\.8/)
+  })
+
+  const mounted = canMount ? test : test.skip
+  mounted('no room for a converted log (needs mount)', () => {
+    withMount('tiny', 'size=64k', () => {
+      const { code, stderr } = shell(`TMPDIR=${at('tiny')} $CLI open $MOE --no-browser`)
+      expect(code).toBe(1)
+      expect(stderr).toMatch(/tiny: cannot keep the trace here: no space left on device\nhint: TMPDIR=/)
+    })
+  })
+})
+
+test.each([
+  ['large.pftrace', 2 ** 30 + 1, '1 GiB'],
+  ['large.pftrace.gz', 2 ** 29, '1.5 GiB decompressed, about'],
+])('a trace that the browser will hardly hold: what to do instead (%s)', async (name, bytes, told) => {
+  writeFileSync(at(name), name.endsWith('.gz') ? gzipSync(read('moe.pftrace')) : read('moe.pftrace'))
+  truncateSync(at(name), bytes) // a hole: it takes no room
+  const { child, ended } = await opened([name, '--no-browser', '-q'])
+  child.kill('SIGINT')
+  const { stderr } = await ended
+  expect(stderr).toMatch(`warning: the trace is large (${told}): a browser can hold some 1 GiB\n`)
+  expect(stderr).toMatch(`\n  trace_processor server http ${name}   # then open https://ui.perfetto.dev,`)
+})
+
+describe.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('%s', (signal, code) => {
+  test.each([
+    ['while it waits', async () => undefined],
+    [
+      'while the browser fetches',
+      async (url: string) => {
+        const answer = await fetching(url)
+        answer.on('error', () => undefined)
+        await once(answer, 'readable')
+      },
+    ],
+  ])('%s: it ends at once, the port is free, nothing is left behind', async (_, before) => {
+    const event = '{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}'
+    writeFileSync(at('large.json'), `[${event},${' '.repeat(12_000_000)}${event}]`)
+    const files = names()
+    const { child, traceUrl, ended } = await opened(['large.json', '--no-browser', '-q'], undefined, {
+      TMPDIR: at('.'),
+    })
+    await before(traceUrl)
+    child.kill(signal)
+    expect(await ended).toMatchObject({ code, stderr: 'interrupted: the trace was not fetched\n' })
+    expect(await isFree()).toBe(true)
+    expect(names()).toEqual(files)
+  })
+})
+
+test('Ctrl-C while a log is being converted: nothing is left behind', async () => {
+  const files = names()
+  const child = start(['open', '-', '--no-browser'], { TMPDIR: at('.') })
+  running.push(child)
+  let stderr = ''
+  child.stderr.on('data', (text) => (stderr += text))
+  child.stdin.write(readFileSync(MOE).subarray(0, 300_000))
+  while (await isFree()) await sleep(50)
+  child.kill('SIGINT')
+  expect(await once(child, 'close')).toEqual([130, null])
+  expect(stderr).toBe('interrupted: the trace was not fetched\n')
+  expect(names()).toEqual(files)
+})
+
+test('kill -9: nothing is left behind', async () => {
+  const files = names()
+  const { child, ended } = await opened([MOE, '--no-browser'], undefined, { TMPDIR: at('.') })
+  child.kill('SIGKILL')
+  await ended
+  expect(names()).toEqual(files)
+  expect(await isFree()).toBe(true)
+})
+
+describe('the browser is opened', () => {
+  /** A program that writes its arguments to the file `name`.txt. */
+  const opener = (name: string, then = '') => {
+    writeFileSync(at(name), `#!/bin/sh\nprintf '%s\\n' "$@" > "${at(`${name}.txt`)}"\n${then}\n`)
+    chmodSync(at(name), 0o755)
+  }
+  const display = { PATH: '/nowhere', DISPLAY: ':0' }
+
+  test('with the URL, by xdg-open', async () => {
+    opener('xdg-open')
+    const { url, traceUrl, ended } = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })
+    await fetched(traceUrl)
+    const { stderr } = await ended
+    expect(stderr).not.toMatch('no browser')
+    expect(String(read('xdg-open.txt'))).toBe(`${url}\n`)
+  })
+
+  test('it fails, or there is none: the URL is there to be opened by hand', async () => {
+    opener('xdg-open', 'exit 3')
+    const failed = await opened(['moe.pftrace'], undefined, { ...display, PATH: at('.') })
+    await fetched(failed.traceUrl)
+    expect((await failed.ended).stderr).toMatch(
+      /^no browser was opened: xdg-open failed; open the URL above yourself\n/,
+    )
+    const none = await opened(['moe.pftrace'], undefined, { ...display, SSH_CONNECTION: '1 2 3 4' })
+    await fetched(none.traceUrl)
+    const { stderr } = await none.ended
+    expect(stderr).toMatch(/^no browser was opened: there is no xdg-open or wslview; open/)
+    expect(stderr).toMatch(/^for a browser on another machine, first run there: ssh -L 9001:127\.0\.0\.1:9001 /m)
+  })
+})
+
+/** Does what the UI does: asks for a trace_processor, then fetches what its URL names. Tells how that went. */
+const PAGE = `<!doctype html><script type="module">
+const outcome = async (...args) => {
+  try {
+    const response = await fetch(...args)
+    return { status: response.status, body: await response.blob() }
+  } catch (error) { return { error: String(error) } }
+}
+const hash = async (blob) => [...new Uint8Array(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()))].join()
+const parameters = Object.fromEntries(location.hash.slice(4).split('&').map((part) => part.split('=').map(decodeURIComponent)))
+const probe = await outcome('http://127.0.0.1:9001/status', { method: 'post', cache: 'no-cache' })
+const opaque = await outcome(parameters.url, { mode: 'no-cors' })
+const trace = location.search === '?opaque' ? opaque : await outcome(parameters.url)
+const report = {
+  origin: location.origin, probe: probe.status ?? probe.error, status: trace.status, error: trace.error,
+  hash: trace.body && (await hash(trace.body)), opaque: opaque.body?.size,
+}
+await fetch('/report', { method: 'POST', body: JSON.stringify(report) })
+</script>`
+
+const inChromium = CHROMIUM === undefined ? describe.skip : describe
+inChromium('in Chromium (needs chromium, openssl)', () => {
+  let sites: Sites
+  beforeAll(async () => {
+    sites = await Sites.open(PAGE, ['ui.perfetto.dev', 'other.example'])
+  })
+  afterAll(() => sites.close())
+
+  const hash = async () => new Uint8Array(await crypto.subtle.digest('SHA-256', read('moe.pftrace'))).join()
+  const blocked = { status: undefined, error: 'TypeError: Failed to fetch' }
+  const hashOf = (url: string) => url.slice(url.indexOf('#'))
+
+  test('a page of ui.perfetto.dev gets the trace, once', async () => {
+    const { url, ended } = await opened(['moe.pftrace', '--no-browser'])
+    // That it may not be had without CORS has to be tried before it is gone: the page does.
+    expect(await sites.visit(url)).toEqual({ origin: UI, probe: 404, status: 200, hash: await hash(), opaque: 0 })
+    expect((await ended).code).toBe(0)
+    expect(await sites.visit(url)).toEqual({
+      origin: UI,
+      probe: 'TypeError: Failed to fetch',
+      ...withoutUndefined(blocked),
+    })
+  })
+
+  test('a page of another origin does not, even if it knows the address; it can still be had', async () => {
+    const { url, traceUrl, child, ended } = await opened(['moe.pftrace', '--no-browser'])
+    const report = await sites.visit(`${OTHER}/${hashOf(url)}`)
+    expect(report).toEqual({ origin: OTHER, probe: 'TypeError: Failed to fetch', error: blocked.error, opaque: 0 })
+    expect(child.exitCode).toBe(null)
+    expect((await fetched(traceUrl)).length).toBe(read('moe.pftrace').length)
+    expect((await ended).code).toBe(0)
+  })
+
+  test('a site of the internet gets it if the user allows access to this device, and not otherwise', async () => {
+    const { url, child, ended } = await opened(['moe.pftrace', '--no-browser'])
+    expect(await sites.visit(url, { isPublic: true })).toMatchObject({ origin: UI, error: blocked.error })
+    expect(child.exitCode).toBe(null)
+    const report = await sites.visit(url, { isPublic: true, allowed: [UI] })
+    expect(report).toMatchObject({ origin: UI, status: 200, hash: await hash() })
+    expect((await ended).code).toBe(0)
+  })
+
+  test('after Ctrl-C there is nothing to be had', async () => {
+    const { url, child, ended } = await opened(['moe.pftrace', '--no-browser'])
+    child.kill('SIGINT')
+    expect((await ended).code).toBe(130)
+    expect(await sites.visit(url)).toMatchObject({ origin: UI, error: blocked.error })
+  })
+
+  test('opened by the command itself, from a log, through xdg-open', async () => {
+    const line = [CHROMIUM!, ...sites.arguments(true, [UI])].map((arg) => `'${arg}'`).join(' ')
+    writeFileSync(at('browser'), `#!/bin/sh\necho $$ > '${at('browser.pid')}'\nexec ${line} "$@"\n`)
+    chmodSync(at('browser'), 0o755)
+    const report = sites.report()
+    const { ended } = await opened([WARM_UP], undefined, { BROWSER: at('browser') })
+    expect(await report).toMatchObject({ origin: UI, status: 200 })
+    expect((await ended).code).toBe(0)
+    process.kill(Number(read('browser.pid')))
+  })
+})
+
+/** As JSON has it. */
+function withoutUndefined(value: object): object {
+  return JSON.parse(JSON.stringify(value))
+}

@@ -10,7 +10,18 @@ const libraryBeside: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 }
 
+/** What runs anywhere; test/house.test.ts proves that no Node module slipped in. */
+const anywhere = { ...shared, target: 'es2022', platform: 'browser', treeshake: true } as const
+
 export default defineConfig([
-  { ...shared, entry: ['lib/index.ts'], format: ['esm', 'cjs'], dts: true, shims: true, clean: ['!ggml2perfetto.*'] },
+  {
+    ...shared,
+    entry: ['lib/index.ts'],
+    format: ['esm', 'cjs'],
+    dts: true,
+    shims: true,
+    clean: ['!ggml2perfetto.*', '!browser.*'],
+  },
+  { ...anywhere, entry: ['lib/browser.ts'], format: ['esm', 'cjs'], dts: true },
   { ...shared, entry: ['bin/ggml2perfetto.ts'], format: ['esm'], esbuildPlugins: [libraryBeside] },
 ])

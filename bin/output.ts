@@ -1,7 +1,7 @@
 import { fstatSync, writeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/index.ts'
+import { gzip, removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/index.ts'
 import { send } from './terminal.ts'
 
 /** Signals that end a program, and the exit codes that shells expect then. */
@@ -26,7 +26,7 @@ export async function checkOutput(output: string, inputs: readonly string[], kin
   }
 }
 
-/** Writes a trace to a file, which appears only when it is complete, or to standard output for `-`. */
+/** Writes a trace to a file (gzip'ed for `….gz`), which appears only when it is complete, or to standard output for `-`. */
 export async function writeTrace<R>(
   output: string,
   pieces: AsyncGenerator<Uint8Array, R>,
@@ -38,7 +38,7 @@ export async function writeTrace<R>(
     removeUnfinished()
   })
   try {
-    return await writeFileWhole(output, pieces)
+    return await writeFileWhole(output, output.endsWith('.gz') ? gzip(pieces) : pieces)
   } finally {
     release()
   }

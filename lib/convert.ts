@@ -1,8 +1,10 @@
 import { Summarizer, type Summary } from './analyze/summary.ts'
 import { FormatError, isFormatError, UsageError } from './errors.ts'
+import { type ByteSource, chunksOf } from './input/byte-source.ts'
 import type { TraceEvent } from './model/events.ts'
 import { Names } from './model/names.ts'
 import { OP_TABLES, type OpTable } from './model/op-tables.ts'
+import type { Format } from './read/format.ts'
 import { readEvents } from './read/index.ts'
 import { ArgMaker, DETAILS, type Detail } from './timeline/labels.ts'
 import { OP_NAMINGS, type OpNaming } from './timeline/operators.ts'
@@ -10,19 +12,30 @@ import { Timeline } from './timeline/timeline.ts'
 import { TrackTree } from './timeline/tracks.ts'
 import { createWriter, TRACE_KINDS, type TraceKind } from './write/index.ts'
 
-/** Anything that bytes can be had from, in chunks cut anywhere. */
-export type ByteSource = Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+/** A log, or events that a program makes itself. */
+export type Input = LogInput | EventInput
 
-/** An input: the bytes, and what they are called in errors. */
-export interface Input {
+/** A log: its bytes, and what it is called in errors. */
+export interface LogInput {
   readonly name: string
   readonly source: ByteSource
+}
+
+/**
+ * Events that a program makes itself, or changes on their way ({@link eventsOf} reads a log's): batches in any size, the
+ * very first event being the {@link InputEvent}. `names` is where their texts are interned.
+ */
+export interface EventInput {
+  readonly name: string
+  events(names: Names): Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>
 }
 
 /** How inputs are read. */
 export interface InputOptions {
   /** Name of the input's format, instead of detecting it. */
   readonly from?: string | undefined
+  /** Formats of your own; they are tried before the ones we know, and `from` names them, too. */
+  readonly formats?: readonly Format[] | undefined
   /** Numbers of ggml ops: the name of a table we know, or the op names themselves. By default inferred. */
   readonly opTable?: string | readonly string[] | undefined
 }
@@ -114,23 +127,31 @@ export async function* eventsOf(
   names: Names,
   options: InputOptions & { strict?: boolean | undefined } = {},
 ): AsyncGenerator<TraceEvent[], void> {
-  const { name, source } = input
-  const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
+  const { name } = input
   try {
-    let format = ''
-    for await (const batch of readEvents(chunksOf(source), { names, from: options.from, opTable, input: name })) {
-      if (batch[0]?.kind === 'input') format = batch[0].format
+    let format: string | undefined
+    for await (const batch of 'events' in input ? input.events(names) : readLog(input, names, options)) {
+      if (batch.length === 0) continue
+      format ??= formatOf(batch[0]!, name)
       if (options.strict) stopAtIssue(batch, format)
       yield batch
     }
+    if (format === undefined) throw new UsageError(`${name}: expected an input event, found no events at all`)
   } catch (error) {
     throw isFormatError(error) && error.input === undefined ? error.inInput(name) : error
   }
 }
 
-async function* chunksOf(source: ByteSource): AsyncGenerator<Uint8Array> {
-  if (ArrayBuffer.isView(source)) yield source
-  else yield* source
+function readLog({ name, source }: LogInput, names: Names, options: InputOptions): AsyncGenerator<TraceEvent[]> {
+  const { from, formats } = options
+  const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
+  return readEvents(chunksOf(source, name), { names, from, formats, opTable, input: name })
+}
+
+/** A reader or a program that is not ours may get the first event wrong. */
+function formatOf(first: TraceEvent, name: string): string {
+  if (first.kind === 'input') return first.format
+  throw new UsageError(`${name}: expected an event of the kind "input" first, found "${first.kind}"`)
 }
 
 function findOpTable(table: string | readonly string[]): OpTable {

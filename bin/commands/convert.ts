@@ -24,7 +24,7 @@ const OPTIONS = {
     requiresArg: true,
     coerce: once('--output'),
     defaultDescription: '<first input>.pftrace in this folder',
-    describe: 'Trace to write, - for stdout; an older one is replaced',
+    describe: "Trace to write, gzip'ed if its name ends in .gz; - for stdout; an older one is replaced",
   },
   to: {
     type: 'string',

@@ -1,3 +1,5 @@
+import { through } from './web-stream.ts'
+
 /** Called with what went wrong when a compressed input ends or breaks early, after so many decompressed bytes. */
 export type OnBroken = (detail: string, bytes: number) => void
 
@@ -51,35 +53,10 @@ async function* again(seen: Uint8Array[], chunks: AsyncIterator<Uint8Array>): As
 }
 
 async function* inflate(source: AsyncGenerator<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
-  let sourceError: unknown
-  const compressed = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    async pull(controller) {
-      try {
-        const next = await source.next()
-        if (next.done) controller.close()
-        else controller.enqueue(next.value as Uint8Array<ArrayBuffer>)
-      } catch (error) {
-        sourceError = error
-        controller.error(error)
-      }
-    },
-    cancel: async () => {
-      await source.return(undefined)
-    },
-  })
-  const reader = compressed.pipeThrough(new DecompressionStream('gzip')).getReader()
   let bytes = 0
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      bytes += value.length
-      yield value
-    }
-  } catch (error) {
-    if (sourceError !== undefined) throw sourceError
-    onBroken(error instanceof Error ? error.message : String(error), bytes)
-  } finally {
-    await reader.cancel().catch(() => undefined)
+  const told = (error: unknown) => onBroken(error instanceof Error ? error.message : String(error), bytes)
+  for await (const chunk of through(source, new DecompressionStream('gzip'), told)) {
+    bytes += chunk.length
+    yield chunk
   }
 }

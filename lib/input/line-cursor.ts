@@ -3,6 +3,7 @@ import { ByteCursor } from './byte-cursor.ts'
 
 const NEWLINE = 0x0a
 const RETURN = 0x0d
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 /** Longer than any line of any log: what has no line break for so long is no text. */
 export const LINE_BYTES_MAX = 1 << 20
 
@@ -57,6 +58,11 @@ export class LineCursor {
     if (this.end > this.start && this.bytes[this.end - 1] === RETURN) this.end--
     this.line++
     return true
+  }
+
+  /** The current line as text. For logs that are small, or read rarely: decoding whole lines is slow. */
+  get text(): string {
+    return decoder.decode(this.bytes.subarray(this.start, this.end))
   }
 
   /** The bytes after the current line, up to the window's end: for a look ahead. */

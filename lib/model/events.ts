@@ -1,4 +1,5 @@
 import type { Position } from '../errors.ts'
+import type { OwnEvent } from './own-events.ts'
 
 /**
  * What a reader yields and everything else consumes. Times are nanoseconds since the input's origin
@@ -22,6 +23,7 @@ export type TraceEvent =
   | StateEvent
   | SwitchEvent
   | IssueEvent
+  | OwnEvent
 
 /** Clocks that Linux and Perfetto both name. */
 export type Clock = 'MONOTONIC' | 'MONOTONIC_RAW' | 'BOOTTIME' | 'REALTIME'
@@ -56,6 +58,8 @@ export interface InputEvent {
   readonly originNs: bigint
   /** Facts on the run and on how it was read, for the trace's attributes. */
   readonly attributes: Readonly<Record<string, string | number>>
+  /** What the input's group of tracks is called; by default `LLM` and the attribute `command`. */
+  readonly title?: string | undefined
 }
 
 /** Facts on the run that were learnt later on, for the trace's attributes. */

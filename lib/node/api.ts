@@ -1,11 +1,12 @@
 import type { Summary } from '../analyze/summary.ts'
-import { type ConvertOptions, convert, type Input, type InputOptions, summarize } from '../convert.ts'
+import { type ConvertOptions, convert, type InputOptions, type LogInput, summarize } from '../convert.ts'
 import { UsageError } from '../errors.ts'
 import { gunzip } from '../input/gunzip.ts'
 import { importProblems, type Problem, type WalkResult, walkPackets } from '../query/check.ts'
 import { startsAsJson, walkJson } from '../query/check-json.ts'
 import { type QueryResult, TraceProcessor } from '../query/trace-processor.ts'
 import { type View, viewOf } from '../query/view.ts'
+import { gzip } from '../write/gzip.ts'
 import { type TraceKind, traceKindOf } from '../write/index.ts'
 import { isSameFile, readFileChunks, writeFileWhole } from './files.ts'
 import { traceProcessorModule } from './wasm.ts'
@@ -14,13 +15,14 @@ import { traceProcessorModule } from './wasm.ts'
 export type PathOrBytes = string | Uint8Array
 
 /** The input of a path or of bytes. */
-export function inputOf(from: PathOrBytes): Input {
+export function inputOf(from: PathOrBytes): LogInput {
   return typeof from === 'string' ? { name: from, source: readFileChunks(from) } : { name: 'input', source: from }
 }
 
 /**
  * Converts log files to one trace file, which appears only when it is complete; Chrome JSON where its name ends in
- * `.json` and no other kind is asked for. Returns a summary per input and the size of the trace in bytes. Throws FormatError and UsageError, see {@link convert}.
+ * `.json` (or `.json.gz`) and no other kind is asked for, gzip'ed if it ends in `.gz`. Returns a summary per input and the
+ * size of the file in bytes. Throws FormatError and UsageError, see {@link convert}.
  */
 export async function convertFile(
   from: string | readonly string[],
@@ -31,7 +33,7 @@ export async function convertFile(
     if (await isSameFile(path, to)) throw new UsageError(`${to}: is the input itself; give the trace another name`)
   }
   const trace = convert([from].flat().map(inputOf), { ...options, to: options.to ?? traceKindOf(to) })
-  const { result, bytes } = await writeFileWhole(to, trace)
+  const { result, bytes } = await writeFileWhole(to, to.endsWith('.gz') ? gzip(trace) : trace)
   return { summaries: result, bytes }
 }
 

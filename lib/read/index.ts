@@ -23,6 +23,8 @@ export const FORMATS: readonly Format[] = [
 export interface ReadOptions extends ReadContext {
   /** Name of the format, instead of detecting it. */
   readonly from?: string | undefined
+  /** Further formats, which are tried before the ones we know. */
+  readonly formats?: readonly Format[] | undefined
   /** What the input is called in errors. */
   readonly input?: string | undefined
 }
@@ -42,7 +44,9 @@ export async function* readEvents(
   })
   const { head, rest } = await peek(plain, HEAD_BYTES)
   try {
-    const format = options.from === undefined ? detect(head, options.input) : formatByName(options.from)
+    const formats = [...(options.formats ?? []), ...FORMATS]
+    const format =
+      options.from === undefined ? detect(formats, head, options.input) : formatByName(formats, options.from)
     let lastNs = 0
     for await (const batch of format.read(rest, options)) {
       for (const event of batch) if ('startNs' in event) lastNs = event.startNs
@@ -55,29 +59,29 @@ export async function* readEvents(
 }
 
 /** The format whose `sniff` recognises the start of an input, or undefined. */
-export function sniffFormat(head: Uint8Array): Format | undefined {
-  return FORMATS.find((format) => format.sniff(head))
+export function sniffFormat(head: Uint8Array, formats: readonly Format[] = FORMATS): Format | undefined {
+  return formats.find((format) => format.sniff(head))
 }
 
-function detect(head: Uint8Array, input = 'input'): Format {
+function detect(formats: readonly Format[], head: Uint8Array, input = 'input'): Format {
   if (head.length === 0) throw new UsageError(`${input}: the input is empty (0 bytes)`)
-  const format = sniffFormat(head)
+  const format = sniffFormat(head, formats)
   if (format) return format
   throw new UsageError(
-    `${input}: not a format we know; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats()}\n` +
+    `${input}: not a format we know; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats(formats)}\n` +
       'hint: name one with --from if you know better',
   )
 }
 
-function formatByName(name: string): Format {
-  const format = FORMATS.find((known) => known.name === name)
+function formatByName(formats: readonly Format[], name: string): Format {
+  const format = formats.find((known) => known.name === name)
   if (format) return format
-  throw new UsageError(`no format is called "${name}"; known formats:\n${listFormats()}`)
+  throw new UsageError(`no format is called "${name}"; known formats:\n${listFormats(formats)}`)
 }
 
-function listFormats(): string {
-  const width = Math.max(...FORMATS.map((format) => format.name.length))
-  return FORMATS.map((format) => `  ${format.name.padEnd(width)}  ${format.title}`).join('\n')
+function listFormats(formats: readonly Format[]): string {
+  const width = Math.max(...formats.map((format) => format.name.length))
+  return formats.map((format) => `  ${format.name.padEnd(width)}  ${format.title}`).join('\n')
 }
 
 function describeBytes(head: Uint8Array): string {

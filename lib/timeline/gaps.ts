@@ -17,11 +17,14 @@ export class Gaps {
     this.ends.push(endNs)
   }
 
-  /** Takes a stretch out of the gap that it lies in; false if it lies in none. */
+  /**
+   * Takes a stretch out of the gap that it lies in; false if it lies in none. The gap's end itself is not free: what begins
+   * there was written before, and would come first.
+   */
   take(startNs: number, endNs: number): boolean {
     const { starts, ends } = this
     const at = starts.findLastIndex((gapStart) => gapStart <= startNs)
-    if (at < 0 || endNs > ends[at]!) return false
+    if (at < 0 || endNs >= ends[at]!) return false
     const gapEnd = ends[at]!
     ends[at] = startNs
     starts.splice(at + 1, 0, endNs)

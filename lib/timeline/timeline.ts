@@ -6,6 +6,7 @@ import type { ArgMaker, Detail } from './labels.ts'
 import { Memory } from './memory.ts'
 import { Operators, type OpNaming, workersGroup } from './operators.ts'
 import { Counters, Cpus, Issues, Ranges } from './others.ts'
+import { OwnTracks } from './own.ts'
 import { States } from './states.ts'
 import { rowName, type TrackTree } from './tracks.ts'
 
@@ -32,6 +33,7 @@ interface Rows {
   readonly ranges: Ranges
   readonly cpus: Cpus
   readonly issues: Issues
+  readonly own: OwnTracks
 }
 
 /** Puts the events of one input on tracks, in the order in which they come. */
@@ -105,6 +107,11 @@ export class Timeline {
         return this.tree.writer.clocks(event.readings)
       case 'issue':
         return this.rows.issues.place(event)
+      case 'own-track':
+      case 'own-slice':
+      case 'own-instant':
+      case 'own-sample':
+        return this.rows.own.place(event)
       case 'facts':
         return // for the trace's attributes: the root is described already
       case 'input':
@@ -112,13 +119,13 @@ export class Timeline {
     }
   }
 
-  private begin({ format, clock, originNs, attributes }: InputEvent): Rows {
+  private begin({ format, clock, originNs, attributes, title }: InputEvent): Rows {
     const { tree, tensors, make } = this
     const { detail, opNaming } = this.options
     tree.writer.origin(clock, originNs)
     const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
-    const name = rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)
+    const name = title ?? rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     const workers = workersGroup(tree, root)
     return {
@@ -132,6 +139,7 @@ export class Timeline {
       ranges: new Ranges(tree, root),
       cpus: new Cpus(tree, root, make),
       issues: new Issues(tree, root, make),
+      own: new OwnTracks(tree, root, make),
     }
   }
 

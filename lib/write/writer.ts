@@ -13,6 +13,7 @@ export type Category =
   | 'range'
   | 'state'
   | 'issue'
+  | 'own'
 
 /** A row of the viewer, defined once before its first use. */
 export interface Track {

@@ -1,0 +1,40 @@
+// Own tracks beside those of a log, on the same clock: the requests of a server, and how many wait for an answer.
+//   node examples/own-tracks.mjs [log]
+import { convert, inputOf, openTrace, summarizeFile } from 'ggml2perfetto'
+
+const log = process.argv[2] ?? 'examples/moe.csv'
+const { clock, startNs: originNs } = await summarizeFile(log)
+
+// What the server noted: process.hrtime.bigint() is Linux' CLOCK_MONOTONIC, which logs use, too.
+const requests = [
+  { id: 'a', arrivedNs: originNs, doneNs: originNs + 30_000_000n },
+  { id: 'b', arrivedNs: originNs + 10_000_000n, doneNs: originNs + 40_000_000n },
+]
+
+const server = {
+  name: 'server',
+  *events(names) {
+    yield [
+      { kind: 'input', format: 'server', title: 'My server', clock, originNs, attributes: {} },
+      { kind: 'own-track', id: 0, name: 'requests', description: 'From arrival to the last token sent.' },
+      { kind: 'own-track', id: 1, name: 'waiting', description: 'Requests without an answer.', holds: 'counter' },
+    ]
+    for (const { id, arrivedNs, doneNs } of requests) {
+      const [startNs, endNs] = [Number(arrivedNs - originNs), Number(doneNs - originNs)]
+      const name = names.id(`request ${id}`)
+      yield [{ kind: 'own-slice', track: 0, name, startNs, endNs, args: { client: id, max_tokens: 8 } }]
+    }
+    const times = requests.flatMap(({ arrivedNs, doneNs }) => [arrivedNs, doneNs])
+    for (const ns of times) {
+      const value = requests.filter(({ arrivedNs, doneNs }) => arrivedNs <= ns && ns < doneNs).length
+      yield [{ kind: 'own-sample', track: 1, atNs: Number(ns - originNs), value }]
+    }
+  },
+}
+
+const trace = await openTrace(convert([inputOf(log), server]))
+const { rows } = trace.query(`select r.name, op.name, count(*), sum(op.dur) / 1e6
+  from slice r join slice op on op.category = 'operator' and op.ts >= r.ts and op.ts < r.ts + r.dur
+  where r.category = 'own' group by 1, 2 order by 1, 4 desc`)
+for (const [request, op, count, ms] of rows)
+  console.log(`${request}  ${ms.toFixed(2).padStart(8)} ms  ${count} × ${op}`)

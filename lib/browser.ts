@@ -1,0 +1,32 @@
+/** All of the library that needs no Node: browsers, workers, edge runtimes. */
+export type { IssueCount, Summary } from './analyze/summary.ts'
+export {
+  type ConvertOptions,
+  convert,
+  type EventInput,
+  eventsOf,
+  type Input,
+  type InputOptions,
+  type LogInput,
+  summarize,
+} from './convert.ts'
+export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
+export { ByteCursor } from './input/byte-cursor.ts'
+export type { BlobSource, BodySource, ByteSource } from './input/byte-source.ts'
+export { LineCursor } from './input/line-cursor.ts'
+export { toWebStream, type WebStream } from './input/web-stream.ts'
+export type * from './log/ggtrace-thread.ts'
+export * from './log/ggtrace-writer.ts'
+export type * from './model/events.ts'
+export { Inferred } from './model/events.ts'
+export { Names } from './model/names.ts'
+export { OP_TABLES, type OpTable } from './model/op-tables.ts'
+export type * from './model/own-events.ts'
+export { formatShape, parseTensorName, type TensorName } from './model/tensors.ts'
+export { UNKNOWN } from './model/unknown.ts'
+export { type Format, HEAD_BYTES, type ReadContext } from './read/format.ts'
+export { FORMATS, sniffFormat } from './read/index.ts'
+export type { Detail } from './timeline/labels.ts'
+export type { OpNaming } from './timeline/operators.ts'
+export { gzip } from './write/gzip.ts'
+export { TRACE_KINDS, type TraceKind, traceKindOf } from './write/index.ts'

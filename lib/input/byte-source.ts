@@ -1,0 +1,72 @@
+import { UsageError } from '../errors.ts'
+import { readWebStream, type WebStream } from './web-stream.ts'
+
+/**
+ * Anything that bytes can be had from, in chunks cut anywhere: the bytes themselves, (async) iterables of them such as
+ * Node's `Readable`, web streams, `Blob` and `File`, and what has a `body`, such as `fetch`'s `Response`. Streams are
+ * read once.
+ */
+export type ByteSource =
+  | Uint8Array
+  | ArrayBuffer
+  | Iterable<Uint8Array>
+  | AsyncIterable<Uint8Array>
+  | WebStream
+  | BlobSource
+  | BodySource
+
+/** A `Blob` or `File`, by its shape. */
+export interface BlobSource {
+  stream(): WebStream
+}
+
+/** A `Response` or `Request`, by its shape. */
+export interface BodySource {
+  readonly body: WebStream | null
+  readonly ok?: boolean
+  readonly status?: number
+  readonly statusText?: string
+}
+
+/**
+ * The chunks of a source; `name` is what errors call it. Throws UsageError for what is no source of bytes and for the
+ * response of a failed request, and what the source throws.
+ */
+export async function* chunksOf(source: ByteSource, name: string): AsyncGenerator<Uint8Array, void> {
+  for await (const chunk of iterableOf(source, name)) {
+    if (!isBytes(chunk)) throw new UsageError(`${name}: expected chunks of bytes (Uint8Array), found ${kindOf(chunk)}`)
+    yield chunk
+  }
+}
+
+/** By what it can do, not by its class: bundles, test runners and polyfills have classes of their own. */
+function iterableOf(source: ByteSource, name: string): Iterable<unknown> | AsyncIterable<unknown> {
+  if (isBytes(source)) return [source]
+  if (Object.prototype.toString.call(source) === '[object ArrayBuffer]') return [new Uint8Array(source as ArrayBuffer)]
+  if (typeof source === 'object' && source !== null) {
+    if ('getReader' in source) return readWebStream(source)
+    // Before `body`: frameworks put one on Node's requests, which are read as the streams that they are.
+    if (Symbol.asyncIterator in source || Symbol.iterator in source) return source
+    if ('stream' in source) return readWebStream(source.stream())
+    if ('body' in source) return bodyOf(source, name)
+  }
+  throw new UsageError(`${name}: expected bytes, a stream, a Blob or a Response, found ${kindOf(source)}`)
+}
+
+function bodyOf(
+  { body, ok, status, statusText }: BodySource,
+  name: string,
+): Iterable<unknown> | AsyncIterable<unknown> {
+  if (ok === false) throw new UsageError(`${name}: the request failed: HTTP ${status} ${statusText}`.trimEnd())
+  return body === null ? [] : readWebStream(body)
+}
+
+function isBytes(value: unknown): value is Uint8Array {
+  return Object.prototype.toString.call(value) === '[object Uint8Array]'
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value === 'string') return 'a string: a text of which encoding? (a stream after setEncoding)'
+  if (typeof value !== 'object' || value === null) return `${value === null ? 'null' : typeof value}`
+  return (value as object).constructor?.name ?? 'an object'
+}

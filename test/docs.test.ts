@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { convert, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
 
@@ -27,13 +28,19 @@ describe('README', () => {
     expect(printed.trimEnd().split('\n')).toEqual(output)
   })
 
-  test('its program runs', () => {
-    const [program] = blocks(readme, 'js')
+  test('its programs run', () => {
+    const [program, piped] = blocks(readme, 'js')
     const file = join(ROOT, 'examples', `readme-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
     const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
-    writeFileSync(file, program!.replace("'run.bin'", `'${join(ROOT, 'examples/moe.csv')}'`))
+    const write = (text: string) =>
+      writeFileSync(file, text.replaceAll("'run.bin'", `'${join(ROOT, 'examples/moe.csv')}'`))
     try {
+      write(program!)
       expect(node([file], folder)).toContain('TTFT 26.109682 ms')
+      write(piped!)
+      node([file], folder)
+      const trace = readFileSync(join(folder, 'run.pftrace'))
+      expect(gunzipSync(readFileSync(join(folder, 'run.pftrace.gz'))).equals(trace)).toBe(true)
     } finally {
       execFileSync('rm', [file])
     }
@@ -44,6 +51,30 @@ describe('README', () => {
       .map((match) => match[1]!)
       .filter((target) => !target.includes(':'))
     expect(targets.filter((target) => !existsSync(join(ROOT, target)))).toEqual([])
+    expect(targets.length).toBeGreaterThan(1)
+  })
+})
+
+describe('docs/library.md', () => {
+  const guide = read('docs/library.md')
+
+  test.each(blocks(guide, 'js'))('its program %#: %s', (program) => {
+    const file = join(ROOT, 'examples', `library-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
+    const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+    copyFileSync(join(ROOT, 'examples/moe.ggtrace.gz'), join(folder, 'run.ggtrace.gz'))
+    writeFileSync(file, program)
+    try {
+      const printed = node([file], folder)
+      if (program.includes('console.log')) expect(printed).toMatch(/\d+ bytes|42\.25/)
+      else expect(gunzipSync(readFileSync(join(folder, 'run.pftrace.gz'))).length).toBeGreaterThan(100_000)
+    } finally {
+      rmSync(file)
+    }
+  })
+
+  test('its links lead somewhere', () => {
+    const targets = [...guide.matchAll(/\]\(([^)]+)\)/g)].map((match) => join(ROOT, 'docs', match[1]!))
+    expect(targets.filter((target) => !existsSync(target))).toEqual([])
     expect(targets.length).toBeGreaterThan(1)
   })
 })
@@ -67,7 +98,13 @@ describe('examples', () => {
     (name) => name.endsWith('.mjs') && !name.includes('.tmp.'),
   )
 
-  test.each(examples)('%s runs and prints', (name) => {
+  test('custom-format.mjs draws a log of its own', () => {
+    const printed = node([join(ROOT, 'examples/custom-format.mjs')])
+    expect(printed.match(/'operator'/g)).toHaveLength(3)
+    expect(printed).toContain("[ 19000, 0, 'not a line of ours', 'issue' ]")
+  })
+
+  test.each(examples.filter((name) => name !== 'custom-format.mjs'))('%s runs and prints', (name) => {
     expect(node([join(ROOT, 'examples', name), join(ROOT, 'examples/moe.csv')])).toMatch(/MUL_MAT/)
   })
 

@@ -141,6 +141,22 @@ describe('who may import whom', () => {
     })
     expect(wrong).toEqual([])
   })
+
+  test("the browser's build and its types import nothing, and know none of Node's globals", () => {
+    const wrong: string[] = []
+    for (const path of ['dist/browser.js', 'dist/browser.cjs', 'dist/browser.d.ts', 'dist/browser.d.cts']) {
+      const file = parse(path)
+      wrong.push(...importsOf(file).map(({ statement, target }) => `${place(file, statement)}: imports ${target}`))
+      for (const node of nodesOf(file)) {
+        const isCall = ts.isCallExpression(node) && /^(import|require)$/.test(node.expression.getText())
+        const isGlobal = ts.isIdentifier(node) && /^(process|__dirname|NodeJS)$/.test(node.text)
+        if (isCall || (isGlobal && !ts.isPropertyAccessExpression(node.parent))) {
+          wrong.push(`${place(file, node)}: ${node.getText()}`)
+        }
+      }
+    }
+    expect(wrong).toEqual([])
+  })
 })
 
 describe('lib', () => {

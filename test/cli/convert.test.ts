@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
 import { openTrace } from '../../lib/index.ts'
 import { at, MOE, names, read, run, shell, useFolder, WARM_UP } from './helpers.ts'
@@ -43,6 +43,26 @@ test('-o names the trace; an older file is replaced, but only by a complete trac
   expect(String(read('out.pftrace'))).toBe('older')
   expect(run([MOE, '--output', 'out.pftrace']).code).toBe(0)
   expect(run(['check', 'out.pftrace']).code).toBe(0)
+})
+
+test('a trace whose name ends in .gz is compressed, and read as it is by the other commands', async () => {
+  run([MOE, '-o', 'plain.pftrace'])
+  const { code, stdout } = run([MOE, '-o', 'packed.pftrace.gz'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^wrote packed\.pftrace\.gz \([\d.]+ KiB\)/m)
+  expect(gunzipSync(read('packed.pftrace.gz')).equals(read('plain.pftrace'))).toBe(true)
+  expect(read('packed.pftrace.gz').length * 3).toBeLessThan(read('plain.pftrace').length)
+  expect(await operators('packed.pftrace.gz')).toBe(2664)
+  expect(run(['check', 'packed.pftrace.gz']).code).toBe(0)
+  const next = /^next: ggml2perfetto query (\S+) "(.*)"$/m.exec(stdout)!
+  expect(run(['query', next[1]!, next[2]!]).stdout.split('\n')[2]).toMatch(/MUL_MAT +[\d.]+$/)
+})
+
+test('no compressed trace is left behind where a log cannot be read on', () => {
+  const before = names()
+  writeFileSync(at('bad.log'), gzipSync(log).subarray(0, -9_000))
+  expect(run(['bad.log', '--strict', '-o', 'none.pftrace.gz']).code).toBe(1)
+  expect(names().filter((name) => !before.includes(name) && name !== 'bad.log')).toEqual([])
 })
 
 test('stdin to stdout gives the same bytes as a file, and the summary goes to stderr', () => {

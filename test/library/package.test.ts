@@ -1,0 +1,215 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+
+/** The package as users get it: packed, installed into an empty folder, and used from there. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const MOE = join(ROOT, 'examples/moe.csv')
+const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
+
+let folder: string
+let packed: string[]
+
+const run = (command: string, args: string[], cwd = folder) =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+
+const write = (name: string, text: string) => {
+  writeFileSync(join(folder, name), text)
+  return name
+}
+
+beforeAll(() => {
+  const clone = mkdtempSync(join(tmpdir(), 'ggml2perfetto-pack-'))
+  folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-user-'))
+  // A copy: the native parts are compiled into dist/, where other tests are at work.
+  const folders = files.map((path) => path.split('/')[0]!).filter((path) => path !== 'native')
+  for (const path of [...new Set(folders), 'native', 'scripts', 'package.json', 'README.md']) {
+    cpSync(join(ROOT, path), join(clone, path), { recursive: true, filter: (from) => !from.includes('native/build') })
+  }
+  run(process.execPath, ['scripts/build-native.mjs'], clone)
+  // Without `prepack`, which is that and tsup, whose output is in dist/.
+  const [tarball] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], clone))
+  packed = tarball.files.map(({ path }: { path: string }) => path)
+  rmSync(clone, { recursive: true })
+  run('npm', ['init', '-y'])
+  run('npm', ['install', '--no-save', '--prefer-offline', '--no-audit', '--no-fund', `./${tarball.filename}`])
+}, 120_000)
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('holds the builds, their types, trace_processor, the native parts, and nothing of the workshop', () => {
+  const expected = ['index', 'browser'].flatMap((name) =>
+    ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`),
+  )
+  expected.push('dist/ggml2perfetto.js', 'vendor/trace_processor.wasm', 'vendor/trace_processor.LICENSE')
+  expected.push('LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'native/ggtrace.h', 'docs/library.md')
+  if (process.platform === 'linux') {
+    const native = `dist/native/linux-${process.arch}`
+    expected.push(`${native}/libggml2perfetto.so`, `${native}/peaks`)
+  }
+  expect(expected.filter((path) => !packed.includes(path))).toEqual([])
+  expect(packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp/.test(path))).toEqual([])
+})
+
+describe('in Node', () => {
+  test('as an ES module: converts, and asks SQL', () => {
+    const program = write(
+      'use.mjs',
+      `import { convertFile, openTrace, record } from 'ggml2perfetto'
+       const { summaries } = await convertFile(${JSON.stringify(MOE)}, 'esm.pftrace.gz')
+       const trace = await openTrace('esm.pftrace.gz')
+       const [[n]] = trace.query("select count(*) from slice where category = 'operator'").rows
+       console.log(n === summaries[0].operators, n, typeof record)`,
+    )
+    expect(run(process.execPath, [program])).toBe('true 2664 function\n')
+  })
+
+  test('as CommonJS: converts, and asks SQL', () => {
+    const program = write(
+      'use.cjs',
+      `const { convert, inputOf, openTrace } = require('ggml2perfetto')
+       openTrace(convert(inputOf(${JSON.stringify(MOE)}))).then((trace) => {
+         console.log(trace.query("select count(*) from slice where category = 'operator'").rows[0][0])
+       })`,
+    )
+    expect(run(process.execPath, [program])).toBe('2664\n')
+  })
+
+  test("the browser's build, either way, and by the `browser` condition", () => {
+    const program = write(
+      'browser.mjs',
+      `import { createRequire } from 'node:module'
+       import * as esm from 'ggml2perfetto/browser'
+       const cjs = createRequire(import.meta.url)('ggml2perfetto/browser')
+       const main = await import('ggml2perfetto')
+       const onlyNode = Object.keys(main).filter((name) => !(name in esm))
+       console.log(Object.keys(esm).every((name) => name in cjs && name in main), onlyNode.includes('openTrace'))`,
+    )
+    expect(run(process.execPath, [program])).toBe('true true\n')
+    expect(run(process.execPath, ['-C', 'browser', program])).toBe('true false\n')
+  })
+
+  test('the command', () => {
+    expect(run('npx', ['--no-install', 'ggml2perfetto', MOE, '-o', 'cli.pftrace'])).toContain('wrote cli.pftrace')
+    expect(run('npx', ['--no-install', 'ggml2perfetto', '--version'])).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+})
+
+describe('in TypeScript, strict, libraries checked, too', () => {
+  const PROGRAM = `
+    import { convert, eventsOf, type Format, gzip, type Input, Names, type OwnEvent, type Summary } from 'ggml2perfetto/browser'
+    import { LineCursor, toWebStream, type TraceEvent, UNKNOWN } from 'ggml2perfetto/browser'
+
+    export const format: Format = {
+      name: 'mine', title: 'Mine', sniff: (head) => head[0] === 1,
+      async *read(source, { names }) {
+        const lines = new LineCursor(source, 'mine')
+        await lines.fill()
+        const events: TraceEvent[] = [{ ...UNKNOWN.tensor, id: 0, name: names.id(lines.text) }]
+        yield events
+      },
+    }
+    export const own: OwnEvent = { kind: 'own-sample', track: 0, atNs: 1, value: 2 }
+    export const inputs: Input[] = [
+      { name: 'bytes', source: new Uint8Array(1) },
+      { name: 'own', events: () => [[own]] },
+    ]
+    export async function summaries(input: Input): Promise<Summary[]> {
+      const pieces = gzip(convert(input, { formats: [format], detail: 'full' }))
+      for (;;) {
+        const next = await pieces.next()
+        if (next.done) return next.value
+      }
+    }
+    export const events = eventsOf(inputs[0]!, new Names())
+    // @ts-expect-error: no such detail
+    convert(inputs, { detail: 'everything' })
+  `
+  const WEB = `${PROGRAM}
+    export const web = async (blob: Blob, response: Response, stream: ReadableStream<Uint8Array>, file: File) => {
+      for (const source of [blob, response, stream, file]) inputs.push({ name: 'web', source })
+      return new Response(toWebStream(convert(inputs))).blob()
+    }`
+  const NODE = `
+    import { createReadStream } from 'node:fs'
+    import { Readable } from 'node:stream'
+    import { convert, convertFile, openTrace, record, toWebStream } from 'ggml2perfetto'
+
+    export async function use(): Promise<number> {
+      const { summaries } = await convertFile('a', 'b', { tokens: [1, 2] })
+      const trace = await openTrace(convert({ name: 'run', source: createReadStream('a') }))
+      Readable.from(convert({ name: 'run', source: Readable.toWeb(createReadStream('a')) }))
+      convert({ name: 'blob', source: new Blob([]) })
+      convert({ name: 'response', source: new Response(toWebStream(convert([]))) })
+      const rows: readonly (readonly unknown[])[] = trace.query('select 1').rows
+      return (summaries[0]?.operators ?? 0) + rows.length + (typeof record === 'function' ? 1 : 0)
+    }`
+
+  /** Compiles the programs and fails with what the compiler says. */
+  const compile = (names: string[], options: Record<string, unknown>) => {
+    const strict = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      noEmit: true,
+      target: 'ES2022',
+    }
+    const config = write(
+      `${names[0]}.json`,
+      JSON.stringify({ compilerOptions: { ...strict, ...options }, files: names }),
+    )
+    try {
+      return run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', config])
+    } catch (error) {
+      return (error as { stdout: string }).stdout
+    }
+  }
+
+  beforeAll(() => {
+    mkdirSync(join(folder, 'node_modules/@types'), { recursive: true })
+    for (const name of ['@types/node', 'undici-types']) {
+      symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
+    }
+  })
+
+  test('moduleResolution nodenext, as module and as CommonJS, with Node’s types', () => {
+    const names = [write('node.mts', NODE), write('node.cts', NODE), write('both.cts', PROGRAM)]
+    expect(compile(names, { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] })).toBe('')
+  })
+
+  test('moduleResolution bundler, with a browser’s types and none of Node', () => {
+    const names = [write('web.ts', WEB), write('main.ts', WEB.replaceAll('ggml2perfetto/browser', 'ggml2perfetto'))]
+    const options = { module: 'esnext', moduleResolution: 'bundler', types: [], lib: ['ES2022', 'DOM'] }
+    expect(compile(names, { ...options, customConditions: ['browser'] })).toBe('')
+  })
+})
+
+describe('in other runtimes', () => {
+  const has = (name: string) => {
+    try {
+      return run(name, ['--version'], ROOT).length > 0
+    } catch {
+      return false
+    }
+  }
+  const PROGRAM = `
+    import { convert, inputOf, openTrace, summarizeFile } from 'ggml2perfetto'
+    const log = ${JSON.stringify(MOE)}
+    const trace = await openTrace(convert(inputOf(log)))
+    const { rows } = trace.query("select count(*) from slice where category = 'operator'")
+    console.log(rows[0][0] === (await summarizeFile(log)).operators, rows[0][0])`
+
+  for (const [name, args] of [
+    ['deno', ['run', '--allow-read', '--allow-env']],
+    ['bun', ['run']],
+  ] as const) {
+    const testIf = has(name) ? test : test.skip
+    testIf(name, () => {
+      expect(run(name, [...args, write(`${name}.mjs`, PROGRAM)])).toBe('true 2664\n')
+    })
+  }
+})

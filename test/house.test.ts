@@ -1,7 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
+import { minifySync } from '@swc/core'
 import ts from 'typescript'
 
 /**
@@ -147,15 +149,21 @@ describe('who may import whom', () => {
     for (const path of ['dist/browser.js', 'dist/browser.cjs', 'dist/browser.d.ts', 'dist/browser.d.cts']) {
       const file = parse(path)
       wrong.push(...importsOf(file).map(({ statement, target }) => `${place(file, statement)}: imports ${target}`))
-      for (const node of nodesOf(file)) {
-        const isCall = ts.isCallExpression(node) && /^(import|require)$/.test(node.expression.getText())
-        const isGlobal = ts.isIdentifier(node) && /^(process|__dirname|NodeJS)$/.test(node.text)
-        if (isCall || (isGlobal && !ts.isPropertyAccessExpression(node.parent))) {
-          wrong.push(`${place(file, node)}: ${node.getText()}`)
-        }
+      const look = (node: ts.Node): void => {
+        const isImport = node.kind === ts.SyntaxKind.ImportKeyword
+        const isGlobal = ts.isIdentifier(node) && /^(require|process|__dirname|NodeJS)$/.test(node.text)
+        const isField = () => ts.isPropertyAccessExpression(node.parent) && node.parent.name === node
+        if (isImport || (isGlobal && !isField())) wrong.push(`${place(file, node)}: ${node.getText()}`)
+        ts.forEachChild(node, look)
       }
+      look(file)
     }
     expect(wrong).toEqual([])
+  })
+
+  test("the browser's build is as small as docs/library.md says: less than 50 KB, minified and gzip'ed", () => {
+    const { code } = minifySync(readFileSync(join(ROOT, 'dist/browser.js'), 'utf8'), { module: true })
+    expect(gzipSync(code).length).toBeLessThan(50_000)
   })
 })
 

@@ -1,3 +1,4 @@
+import { UsageError } from '../errors.ts'
 import { Inferred, type IssueEvent, type TensorEvent, type TokenEvent, type TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 
@@ -106,7 +107,7 @@ export class Summarizer {
         this.workers.add(event.worker)
         this.threads.add(event.tid)
         if (event.experts) this.withExperts++
-        const { op, layer } = this.tensors[event.tensor]!
+        const { op, layer } = this.tensors[event.tensor] ?? unknownTensor(event.tensor)
         if (layer >= 0) this.layers.add(layer)
         const totals = this.ops.get(op)
         const timeNs = event.endNs - event.startNs
@@ -173,6 +174,11 @@ export class Summarizer {
     if (startNs < this.firstNs) this.firstNs = startNs
     if (endNs > this.lastNs) this.lastNs = endNs
   }
+}
+
+/** Readers of ours define tensors first; those of others are told to. */
+function unknownTensor(id: number): never {
+  throw new UsageError(`operator: expected the id of a tensor event that came before, found ${id}`)
 }
 
 function newCalls() {

@@ -125,6 +125,13 @@ describe('events of a program', () => {
     await expect(summarize(events([[stray]]))).rejects.toThrow('of the kind "input" first, found "own-sample"')
   })
 
+  test('an operator on a tensor that was not defined is told so', async () => {
+    const stray = { ...UNKNOWN.operator, tensor: 3, startNs: 0, endNs: 1, waitEndNs: 1 }
+    await expect(summarize(events([[{ ...INPUT, format: 'program' }, stray]]))).rejects.toThrow(
+      'operator: expected the id of a tensor event that came before, found 3',
+    )
+  })
+
   test('on another clock than the log are not joined by guess', async () => {
     const realtime = events([[{ ...INPUT, clock: 'REALTIME', format: 'program' }]])
     const both = convert([text(LOG), realtime], { formats: [mine] })

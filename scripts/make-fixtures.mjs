@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { ktraceOf, openharmonyOf, rowsOf, textOf, without } from './profinfer-generations.mjs'
+import { repack } from './repack-tensor-trace.mjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures/', import.meta.url))
 
@@ -176,6 +177,15 @@ const moePass = (phase, tokens, experts) => ({
 const shortPass = (phase, tokens) => ({ phase, records: [embedding(tokens), output()] })
 const densePass = (phase, tokens) => ({ phase, records: [embedding(tokens), attention(0, tokens)[0], output()] })
 
+/** Three products a pass. */
+function twoLayers(seed) {
+  const pass = (phase, tokens) => ({
+    phase,
+    records: [embedding(tokens), ...attention(0, tokens), ...attention(1, tokens), output()],
+  })
+  return bytesOf(timed(seed, [pass(0, 4), pass(1, 1), pass(1, 1)]), 1)
+}
+
 /** An op number used on nothing that would tell its name. */
 const nameless = (op, i) => ({ op, name: `node_${i}`, sources: [inCompute(`leaf_${i}`, 4096 * i, 256)] })
 
@@ -204,6 +214,9 @@ const TENSOR_TRACES = {
     records.splice(4, 0, { ...records[4], ...nameless(250, 4), at: records[4].at - 200n })
     return bytesOf(records.slice(0, -1))
   },
+  'tiny-256.bin': () => repack(bytesOf(timed(1, [moePass(0, 4, [5, 2]), moePass(1, 1, [2, 7])]), 1), 256),
+  'tiny-128.bin': () => repack(twoLayers(9), 128),
+  'tiny-64.bin': () => repack(twoLayers(10), 64),
   // 68, 73 and 94 are ARGSORT, FLASH_ATTN_EXT and GLU or others, depending on the version; 29 is MUL_MAT in all.
   'ambiguous-ops.bin': () => bytesOf(timed(8, [{ phase: 0, records: [68, 29, 73, 94].map(nameless) }])),
 }

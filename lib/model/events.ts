@@ -53,7 +53,8 @@ export interface InputEvent {
   readonly kind: 'input'
   /** The format's name, as `--from` takes it. */
   readonly format: string
-  readonly clock: Clock
+  /** `none`: nothing in it has a time. */
+  readonly clock: Clock | 'none'
   /** The absolute time that all other times of this input count from, in nanoseconds of `clock`. */
   readonly originNs: bigint
   /** Facts on the run and on how it was read, for the trace's attributes. */
@@ -87,6 +88,11 @@ export interface BufferEvent {
   readonly label: string
   /** What offsets in this buffer count from, in words, for the track's description. */
   readonly offsetsFrom: string
+  /** Name of the buffer, where one was recorded. */
+  readonly name?: number | undefined
+  /** Address of its first byte, where one was recorded. */
+  readonly address?: number | undefined
+  readonly sizeBytes?: number | undefined
 }
 
 /** A tensor as ggml knows it, defined once before its first use: a node of the graph, a weight or an input. */

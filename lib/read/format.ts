@@ -1,3 +1,4 @@
+import type { Definitions } from '../model/definitions.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { OpTable } from '../model/op-tables.ts'
@@ -8,6 +9,8 @@ export interface ReadContext {
   readonly names: Names
   /** The op table the user chose; readers of logs that carry op numbers infer one otherwise. */
   readonly opTable?: OpTable | undefined
+  /** What companions of the input tell of the tensors and buffers in it. */
+  readonly definitions?: Definitions | undefined
 }
 
 /** One input format: one file in `lib/read/`, one line in `lib/read/index.ts`. */
@@ -16,6 +19,10 @@ export interface Format {
   readonly name: string
   /** In words, for `--help` and for the list of known formats. */
   readonly title: string
+  /**
+   * Such files go with a log: what they define is handed to the reader of the log, and what they tell is drawn with it.
+   */
+  readonly isCompanion?: boolean
   /** Is `head` (at most {@link HEAD_BYTES}, less for a shorter input) the start of such a file? Pure; never throws. */
   sniff(head: Uint8Array): boolean
   /**

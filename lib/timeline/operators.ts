@@ -64,9 +64,11 @@ export class Operators {
   private sliceName(tensor: number): number {
     const known = this.sliceNames[tensor]
     if (known !== undefined) return known
-    const { name, op } = this.tensors[tensor]!
+    const { name, op, sources } = this.tensors[tensor]!
     const { names } = this.make
-    const [tensorText, opText] = [names.text(name), names.text(op)]
+    // Some logs do not name results: what is read then says more than nothing.
+    const named = name || (sources.length > 0 ? this.tensors[sources[0]!]!.name : 0)
+    const [tensorText, opText] = [names.text(named), names.text(op)]
     const text = {
       op: opText,
       tensor: tensorText,

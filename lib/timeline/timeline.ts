@@ -122,7 +122,7 @@ export class Timeline {
   private begin({ format, clock, originNs, attributes, title }: InputEvent): Rows {
     const { tree, tensors, make } = this
     const { detail, opNaming } = this.options
-    tree.writer.origin(clock, originNs)
+    if (clock !== 'none') tree.writer.origin(clock, originNs)
     const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
     const name = title ?? rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)

@@ -185,7 +185,8 @@ class Drawing {
   }
 
   private operatorName(tensor: TensorEvent): string {
-    const [name, op] = [this.names.text(tensor.name), this.names.text(tensor.op)]
+    const first = tensor.sources.length > 0 ? this.tensors.get(tensor.sources[0]!)! : tensor
+    const [name, op] = [this.names.text(tensor.name) || this.names.text(first.name), this.names.text(tensor.op)]
     if (this.options.opName === 'op') return op || name || 'operator'
     if (this.options.opName === 'tensor') return name || op || 'operator'
     const { role } = parseTensorName(name)

@@ -12,7 +12,7 @@ export interface Preview {
   /** Uses of op numbers, to choose the op table by; undefined where a log has none. */
   readonly uses?: readonly OpUse[]
   /** What was decided, for the trace's attributes. */
-  readonly attributes: Readonly<Record<string, string>>
+  readonly attributes: Readonly<Record<string, string | number>>
 }
 
 /**
@@ -23,6 +23,7 @@ export interface Preview {
 export abstract class LookAhead<T extends Timed> {
   protected ops!: OpNames
   protected readonly names
+  protected readonly definitions
   private events: TraceEvent[] = []
   private early: TraceEvent[] | undefined = []
   private originNs = 0n
@@ -35,6 +36,7 @@ export abstract class LookAhead<T extends Timed> {
     protected readonly size: number,
   ) {
     this.names = context.names
+    this.definitions = context.definitions
     this.window = new ReorderWindow(size)
   }
 

@@ -11,7 +11,10 @@ import { Places, type Source } from './places.ts'
 
 /** A distinct node: the same result from the same sources. */
 export interface Node {
+  /** Of the result; empty where only sources are logged. */
   readonly name: string
+  /** The logger may have left out the name's end. */
+  readonly isCut: boolean
   readonly op: number
   readonly layer: number
   readonly sources: readonly Source[]
@@ -48,7 +51,7 @@ const EXPERTS_MAX = 16
 
 /** Operators, graphs and calls from operator starts. */
 export class Passes extends LookAhead<Sample> {
-  private places = new Places([])
+  private places = new Places([], undefined)
   private startsAtEmbedding = false
   private firstNode: Node | undefined
   private warmUp = false
@@ -57,20 +60,29 @@ export class Passes extends LookAhead<Sample> {
   private calls = 0
   private tensors = 0
 
-  constructor(format: string, context: ReadContext) {
+  /** `facts` on the log are for the trace's attributes. */
+  constructor(
+    format: string,
+    context: ReadContext,
+    private readonly facts: Readonly<Record<string, string | number>>,
+  ) {
     super(format, context, WINDOW)
   }
 
   /** What pointers mean, where calls begin, whether the first is a warm-up. */
   protected override preview(samples: readonly Sample[]): Preview {
     const nodes = [...new Set(samples.map((sample) => sample.node))]
-    this.places = new Places(nodes.flatMap((node) => node.sources))
+    this.places = new Places(
+      nodes.flatMap((node) => node.sources),
+      this.definitions,
+    )
     this.startsAtEmbedding = nodes.some(isEmbedding)
     this.firstNode = samples[0]?.node
     this.warmUp = this.isWarmUp(samples)
     return {
       uses: nodes.map(({ op, name, sources }) => ({ op, result: name, sources: sources.map((source) => source.name) })),
       attributes: {
+        ...this.facts,
         pointers: this.places.about,
         operator_ends: 'inferred: the start of the next record; the last operator of a call has none',
         calls: 'inferred: from repeating graphs',
@@ -164,6 +176,7 @@ export class Passes extends LookAhead<Sample> {
       this.issue({ byte: sample.byte + 16 }, 'unknown op', `op number ${node.op} is not in ${ops.about}`, sample.atNs)
     }
     const sources = node.sources.map((source) => {
+      if (source.doubt) this.issue({ byte: sample.byte }, 'other weight in the memory map', source.doubt, sample.atNs)
       const placed = this.places.tensor(source, names, this.tensors)
       if (placed.isNew) this.tensors++
       for (const event of placed.events) this.emit(event)
@@ -174,7 +187,7 @@ export class Passes extends LookAhead<Sample> {
       kind: 'tensor',
       id: node.id,
       name: names.id(node.name),
-      layer: node.layer >= 0 ? node.layer : parseTensorName(node.name).layer,
+      layer: this.layerOf(node),
       op: ops.name(node.op),
       type: 0,
       ne: undefined,
@@ -186,6 +199,13 @@ export class Passes extends LookAhead<Sample> {
       structAddress: 0,
       inferred: ops.inferred ? Inferred.OpName : 0,
     })
+  }
+
+  /** As recorded, else as the name says (of a name that was cut, digits may be missing), else as a companion does. */
+  private layerOf({ layer, name, isCut }: Node): number {
+    if (layer >= 0) return layer
+    const said = isCut && /\d$/.test(name) ? -1 : parseTensorName(name).layer
+    return said >= 0 ? said : (this.definitions?.layerOf(name) ?? -1)
   }
 }
 
@@ -202,5 +222,6 @@ function tokensOf(node: Node): number {
 
 /** The same step of the graph, though sizes and addresses may differ. */
 function isSameStep(a: Node, b: Node): boolean {
-  return a === b || (a.name === b.name && a.op === b.op && a.sources[0]?.name === b.sources[0]?.name)
+  const [aFirst, bFirst] = [a.sources[0]?.name, b.sources[0]?.name]
+  return a === b || ((a.name || aFirst) !== '' && a.name === b.name && a.op === b.op && aFirst === bFirst)
 }

@@ -1,4 +1,5 @@
-import type { BufferUsage, TraceEvent } from '../../model/events.ts'
+import type { Definitions } from '../../model/definitions.ts'
+import type { BufferEvent, BufferUsage, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 
 /** A source as a record tells it. */
@@ -9,8 +10,14 @@ export interface Source {
   readonly sizeBytes: number
   readonly layer: number
   readonly onDisk: boolean
-  /** Offset in the model file, or the buffer's id. */
-  readonly place: bigint
+  /** Offset in the model file, or the buffer's id; undefined where neither is told. */
+  readonly place: bigint | undefined
+  /** The logger may have left out the name's end. */
+  readonly isCut: boolean
+  /** Elements per dimension, where a companion of the log knows them. */
+  readonly ne?: readonly number[] | undefined
+  /** What a companion of the log says against it. */
+  readonly doubt?: string | undefined
 }
 
 /** What a source became. */
@@ -24,7 +31,8 @@ interface Placed {
 /**
  * Says where sources lie: which buffer, at which offset. Loggers of this family log a pointer per source; some mean
  * the data, some the ggml_tensor struct. Two weights whose extents overlap prove the latter, and then no offset in a
- * buffer is known. The base of a buffer is not logged: offsets count from the lowest address seen at first.
+ * buffer is known. The base of a buffer is not logged: offsets count from the lowest address seen at first, unless a
+ * companion of the log tells the base.
  */
 export class Places {
   /** For the trace's attributes. */
@@ -35,14 +43,26 @@ export class Places {
   private readonly buffers = new Map<bigint | 'disk', number>()
   /** Buffers whose first offset was told: their base moves no more. */
   private readonly frozen = new Set<bigint>()
+  /** Buffers whose base is not inferred. */
+  private readonly told = new Set<bigint>()
   private readonly tensors = new Map<string, number>()
 
-  constructor(sources: readonly Source[]) {
+  constructor(
+    sources: readonly Source[],
+    private readonly definitions: Definitions | undefined,
+  ) {
     this.pointersAreData = !weightsOverlap(sources.filter((source) => source.onDisk))
     this.about = this.pointersAreData
       ? 'taken as addresses of tensor data'
       : 'addresses of ggml_tensor structs (weights would overlap if they were data): no offsets in buffers known'
-    for (const source of sources) if (!source.onDisk) this.observe(source)
+    for (const source of sources) this.observe(source)
+    for (const [place, lowest] of this.bases) {
+      const { address, sizeBytes } = this.definition(place) ?? {}
+      // What is logged as a buffer's pointer may be that of its struct.
+      if (address === undefined || lowest < address || lowest >= address + (sizeBytes ?? 0)) continue
+      this.bases.set(place, address)
+      this.told.add(place)
+    }
   }
 
   /** The tensor of a source; `nextId` is its id if it is a new one. */
@@ -52,35 +72,41 @@ export class Places {
     const known = this.tensors.get(key)
     if (known !== undefined) return { id: known, isNew: false, events: [] }
     this.tensors.set(key, nextId)
-    if (!onDisk) this.observe(source)
-    const { id: buffer, events } = this.buffer(onDisk ? 'disk' : place)
-    const inBuffer = this.pointersAreData ? pointer - this.bases.get(place)! : undefined
-    events.push({
+    this.observe(source)
+    const { id: buffer, events } = place === undefined ? NO_BUFFER : this.buffer(onDisk ? 'disk' : place)
+    const tensor: TraceEvent = {
       kind: 'tensor',
       id: nextId,
       name: names.id(name),
       layer,
       op: 0,
       type: 0,
-      ne: undefined,
+      ne: source.ne,
       sources: [],
       sizeBytes,
       buffer,
-      offset: onDisk ? Number(place) : inBuffer,
+      offset: this.offsetOf(source),
       address: this.pointersAreData ? pointer : 0,
       structAddress: this.pointersAreData ? 0 : pointer,
       inferred: 0,
-    })
-    return { id: nextId, isNew: true, events }
+    }
+    return { id: nextId, isNew: true, events: [...events, tensor] }
   }
 
-  private observe(source: Source): void {
-    const { place, pointer, name } = source
+  private offsetOf({ onDisk, place, pointer }: Source): number | undefined {
+    if (place === undefined) return undefined
+    if (onDisk) return Number(place)
+    return this.pointersAreData ? pointer - this.bases.get(place)! : undefined
+  }
+
+  private observe({ onDisk, place, pointer, name }: Source): void {
+    if (onDisk || place === undefined) return
     if (name.startsWith('cache_')) this.caches.add(place)
-    if (!this.frozen.has(place)) this.bases.set(place, Math.min(this.bases.get(place) ?? Infinity, pointer))
+    if (!this.frozen.has(place) && !this.told.has(place))
+      this.bases.set(place, Math.min(this.bases.get(place) ?? Infinity, pointer))
   }
 
-  private buffer(place: bigint | 'disk'): { id: number; events: TraceEvent[] } {
+  private buffer(place: bigint | 'disk'): { readonly id: number; readonly events: readonly TraceEvent[] } {
     const known = this.buffers.get(place)
     if (known !== undefined) return { id: known, events: [] }
     const id = this.buffers.size
@@ -90,13 +116,26 @@ export class Places {
       return { id, events: [{ kind: 'buffer', id, ...event }] }
     }
     this.frozen.add(place)
-    const usage: BufferUsage = this.caches.has(place) ? 'kv-cache' : 'compute'
-    const offsetsFrom = this.pointersAreData
-      ? `0x${this.bases.get(place)!.toString(16)}, the lowest address first seen in it (inferred)`
-      : 'an unknown base'
-    return { id, events: [{ kind: 'buffer', id, usage, label: `0x${place.toString(16)}`, offsetsFrom }] }
+    const { name, usage: told, sizeBytes } = this.definition(place) ?? {}
+    const usage: BufferUsage = this.caches.has(place) ? 'kv-cache' : (told ?? 'compute')
+    const label = [name ? this.definitions!.names.text(name) : '', labelOf(place)].filter(Boolean).join(' ')
+    return { id, events: [{ kind: 'buffer', id, usage, label, offsetsFrom: this.baseOf(place), name, sizeBytes }] }
+  }
+
+  private baseOf(place: bigint): string {
+    if (!this.pointersAreData) return 'an unknown base'
+    const base = `0x${this.bases.get(place)!.toString(16)}`
+    return this.told.has(place) ? `${base}, its base` : `${base}, the lowest address first seen in it (inferred)`
+  }
+
+  private definition(place: bigint): BufferEvent | undefined {
+    return this.definitions?.buffer(labelOf(place))
   }
 }
+
+const NO_BUFFER = { id: -1, events: [] } as const
+/** How a buffer that is logged by its id is called. */
+const labelOf = (place: bigint) => `0x${place.toString(16)}`
 
 /** Do most neighbours claim the same memory, though they lie apart in the file? (One damaged pointer proves nothing.) */
 function weightsOverlap(weights: readonly Source[]): boolean {
@@ -113,6 +152,6 @@ function weightsOverlap(weights: readonly Source[]): boolean {
 }
 
 function overlapsOnDisk(a: Source, b: Source): boolean {
-  const [first, second] = a.place <= b.place ? [a, b] : [b, a]
-  return first.place + BigInt(first.sizeBytes) > second.place
+  const [start, next] = [Number(a.place), Number(b.place)]
+  return start <= next ? start + a.sizeBytes > next : next + b.sizeBytes > start
 }

@@ -1,0 +1,49 @@
+import type { BufferEvent, TensorEvent, TraceEvent } from './events.ts'
+import type { Names } from './names.ts'
+
+/** What companions of a log tell of the tensors and buffers in it, gathered from their events. */
+export class Definitions {
+  private readonly weights = new Map<number, TensorEvent>()
+  private readonly buffers = new Map<string, BufferEvent>()
+  /** By name of a node: its layer; -1 where nodes of that name are in several. */
+  private readonly layers = new Map<number, number>()
+  private modelFile = -1
+
+  /** `names` holds the texts of all inputs. */
+  constructor(readonly names: Names) {}
+
+  /** Takes in what a companion defines, from its first event on. */
+  add(batch: readonly TraceEvent[]): void {
+    for (const event of batch) {
+      if (event.kind === 'input') this.modelFile = -1
+      else if (event.kind === 'buffer') this.addBuffer(event)
+      else if (event.kind === 'tensor') this.addTensor(event)
+    }
+  }
+
+  /** The tensor that begins at an offset of the model file, in bytes. */
+  weightAt(offset: number): TensorEvent | undefined {
+    return this.weights.get(offset)
+  }
+
+  /** The buffer that the logger identifies so; see {@link BufferEvent.label}. */
+  buffer(label: string): BufferEvent | undefined {
+    return this.buffers.get(label)
+  }
+
+  /** The layer of the node of a name, or -1. */
+  layerOf(name: string): number {
+    return this.layers.get(this.names.id(name)) ?? -1
+  }
+
+  private addBuffer(event: BufferEvent): void {
+    if (event.usage === 'weights') this.modelFile = event.id
+    else this.buffers.set(event.label, event)
+  }
+
+  private addTensor(event: TensorEvent): void {
+    const { buffer, offset, op, name, layer } = event
+    if (op !== 0) this.layers.set(name, (this.layers.get(name) ?? layer) === layer ? layer : -1)
+    if (buffer >= 0 && buffer === this.modelFile && offset !== undefined) this.weights.set(offset, event)
+  }
+}

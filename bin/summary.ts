@@ -8,9 +8,17 @@ export function issueCount(summary: Summary): number {
 
 /** What a log held, in a few lines. */
 export function describeLog(name: string, summary: Summary): string[] {
+  const holds = holdingsOf(summary)
+  if (holds !== undefined) return [`${name}: ${holds}`, ...describeIssues(summary).map((line) => `  ${line}`)]
   const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
   if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
   return [...lines, ...describeIssues(summary).map((line) => `  ${line}`)]
+}
+
+/** What a companion of a log holds; undefined for logs. */
+export function holdingsOf({ attributes }: Summary): string | undefined {
+  const holds = attributes['holds']
+  return holds === undefined ? undefined : String(holds)
 }
 
 /** Told where a log does not record when the last operator of a call ended. */

@@ -1,20 +1,19 @@
 /** All of the library that needs no Node: browsers, workers, edge runtimes. */
 export type { IssueCount, Summary } from './analyze/summary.ts'
-export {
-  type ConvertOptions,
-  convert,
-  type EventInput,
-  eventsOf,
-  type Input,
-  type InputOptions,
-  type LogInput,
-  summarize,
-} from './convert.ts'
+export { type ConvertOptions, convert, summarize } from './convert.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'
 export type { BlobSource, BodySource, ByteSource } from './input/byte-source.ts'
 export { LineCursor } from './input/line-cursor.ts'
 export { toWebStream, type WebStream } from './input/web-stream.ts'
+export {
+  type EventInput,
+  eventsOf,
+  type Input,
+  type InputOptions,
+  type LogInput,
+  type ReadingOptions,
+} from './inputs.ts'
 export type * from './log/ggtrace-thread.ts'
 export * from './log/ggtrace-writer.ts'
 export type * from './model/events.ts'

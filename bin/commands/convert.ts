@@ -59,12 +59,13 @@ export const convertCommand: CommandModule<object, Arguments> = {
         type: 'string',
         array: true,
         demandOption: true,
-        describe: "Logs of one run, gzip'ed or not, on one clock; - for stdin",
+        describe: "Logs of one run, gzip'ed or not, on one clock, and their companions; - for stdin",
       })
       .options(OPTIONS)
       .example('$0 run.csv', 'writes run.csv.pftrace; then: ggml2perfetto open run.csv.pftrace')
       .example('$0 run.bin --tokens 3..5 --detail full -o small.pftrace', 'three decode steps, with all arguments')
       .example('$0 run.csv --to json', 'writes run.csv.json: for chrome://tracing and for scripts')
+      .example('$0 tensor_trace.bin buffer_stats.jsonl memory-map.json', 'with names of weights, and buffers')
       .example('adb shell cat /data/run.csv | $0 - -o - | gzip > run.pftrace.gz', 'through pipes'),
   handler,
 }

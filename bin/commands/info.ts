@@ -2,7 +2,7 @@ import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yar
 import { FORMATS, type Summary, summarize, UsageError } from '../../lib/index.ts'
 import { openInput } from '../inputs.ts'
 import { READING, readOpTable } from '../options.ts'
-import { describeCalls, describeIssues, describeRate, OPEN_ENDS } from '../summary.ts'
+import { describeCalls, describeIssues, describeRate, holdingsOf, OPEN_ENDS } from '../summary.ts'
 import { aligned, print } from '../terminal.ts'
 import { count, duration, percent, plural } from '../units.ts'
 
@@ -50,7 +50,9 @@ function describe(name: string, summary: Summary): string[] {
   const { issues, attributes } = summary
   const lines = [name, ...aligned(factsOf(summary))]
   if (summary.ops.length > 0) lines.push('', ...opLines(summary))
-  const read = Object.entries(attributes).map(([key, value]) => [key.replaceAll('_', ' '), String(value)] as const)
+  const read = Object.entries(attributes)
+    .filter(([key]) => key !== 'holds')
+    .map(([key, value]) => [key.replaceAll('_', ' '), String(value)] as const)
   if (read.length > 0) lines.push('', 'how it was read', ...aligned(read))
   lines.push('', issues.length === 0 ? 'no losses' : 'issues', ...describeIssues(summary).map((line) => `  ${line}`))
   return lines
@@ -59,12 +61,14 @@ function describe(name: string, summary: Summary): string[] {
 function factsOf(summary: Summary): [string, string][] {
   const { format, clock, startNs, durationNs, ttftNs, tpotNs, withExperts, threads } = summary
   const title = FORMATS.find(({ name }) => name === format)?.title
-  const facts: [string, string][] = [
-    ['format', title === undefined ? format : `${format} (${title})`],
+  const facts: [string, string][] = [['format', title === undefined ? format : `${format} (${title})`]]
+  const holds = holdingsOf(summary)
+  if (holds !== undefined) return [...facts, ['holds', holds]]
+  facts.push(
     ['clock', `CLOCK_${clock}, from ${startNs} ns`],
     ['duration', duration(durationNs)],
     ['calls', describeCalls(summary)],
-  ]
+  )
   if (ttftNs !== undefined) facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call`])
   if (tpotNs !== undefined)
     facts.push(['TPOT', [`${duration(tpotNs)} per decode call`, describeRate(summary)].join(' · ')])

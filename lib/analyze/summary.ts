@@ -73,6 +73,14 @@ export class Summarizer {
     for (const event of batch) this.count(event)
   }
 
+  /** Adds batches as they are passed on. */
+  async *pass(batches: AsyncIterable<TraceEvent[]>): AsyncGenerator<TraceEvent[], void> {
+    for await (const batch of batches) {
+      this.add(batch)
+      yield batch
+    }
+  }
+
   result(): Summary {
     const { input, calls, lastNs, operators, graphs, withExperts, endsAreOpen } = this
     const firstNs = Number.isFinite(this.firstNs) ? this.firstNs : 0

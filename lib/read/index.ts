@@ -1,8 +1,13 @@
 import { UsageError } from '../errors.ts'
 import { gunzip, peek } from '../input/gunzip.ts'
+import type { Definitions } from '../model/definitions.ts'
 import type { TraceEvent } from '../model/events.ts'
+import { bufferStats } from './buffer-stats.ts'
+import { bufferTimeline } from './buffer-timeline.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
+import { ggmlGraph } from './ggml-graph.ts'
 import { ggtrace } from './ggtrace.ts'
+import { memoryMap } from './memory-map.ts'
 import { profinferCsv } from './profinfer-csv.ts'
 import { profinferKtrace } from './profinfer-ktrace.ts'
 import { profinferOpenharmony } from './profinfer-openharmony.ts'
@@ -12,6 +17,10 @@ import { tensorTrace } from './tensor-trace.ts'
 /** The formats we know, in the order in which they are tried: a magic number, texts, guesses from structure last. */
 export const FORMATS: readonly Format[] = [
   ggtrace,
+  bufferStats,
+  bufferTimeline,
+  memoryMap,
+  ggmlGraph,
   profinferCsv,
   profinferOpenharmony,
   profinferText,
@@ -29,33 +38,62 @@ export interface ReadOptions extends ReadContext {
   readonly input?: string | undefined
 }
 
+/** An input whose format is known. To be read, or closed. */
+export interface Opened {
+  readonly format: Format
+  /**
+   * Yields batches of events, the first event being the {@link InputEvent}. `definitions` are those of its companions.
+   * Throws FormatError where reading cannot go on.
+   */
+  read(definitions?: Definitions): AsyncGenerator<TraceEvent[], void>
+  /** Lets go of an input that is not read. */
+  close(): Promise<void>
+}
+
 /**
- * Reads an input of any known format, gzip'ed or not; the format is detected from the content. Yields batches of
- * events, the first event being the {@link InputEvent}. Throws FormatError where reading cannot go on, UsageError for
- * an unknown format.
+ * Opens an input of any known format, gzip'ed or not; the format is detected from the content. A format that was named
+ * is that of the logs: companions beside them are still recognised. Throws UsageError for an unknown format.
  */
-export async function* readEvents(
-  source: AsyncIterable<Uint8Array>,
-  options: ReadOptions,
-): AsyncGenerator<TraceEvent[], void> {
+export async function openSource(source: AsyncIterable<Uint8Array>, options: ReadOptions): Promise<Opened> {
   let broken: { readonly detail: string; readonly byte: number } | undefined
   const plain = gunzip(source, (detail, byte) => {
     broken = { detail, byte }
   })
   const { head, rest } = await peek(plain, HEAD_BYTES)
-  try {
-    const formats = [...(options.formats ?? []), ...FORMATS]
-    const format =
-      options.from === undefined ? detect(formats, head, options.input) : formatByName(formats, options.from)
-    let lastNs = 0
-    for await (const batch of format.read(rest, options)) {
-      for (const event of batch) if ('startNs' in event) lastNs = event.startNs
-      yield batch
-    }
-    if (broken !== undefined) yield [brokenGzip(broken.detail, broken.byte, lastNs)]
-  } finally {
+  const close = async () => {
     await rest.return(undefined)
+    await plain.return(undefined) // of what was not begun, the rest does not know
   }
+  try {
+    const format = formatOf(head, options)
+    return {
+      format,
+      close,
+      async *read(definitions) {
+        let lastNs = 0
+        try {
+          for await (const batch of format.read(rest, { ...options, definitions })) {
+            for (const event of batch) if ('startNs' in event) lastNs = event.startNs
+            yield batch
+          }
+          if (broken !== undefined) yield [brokenGzip(broken.detail, broken.byte, lastNs)]
+        } finally {
+          await close()
+        }
+      },
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function formatOf(head: Uint8Array, { from, formats: further = [], input }: ReadOptions): Format {
+  const formats = [...further, ...FORMATS]
+  if (from === undefined) return detect(formats, head, input)
+  const named = formatByName(formats, from)
+  const found = named.isCompanion ? undefined : sniffFormat(head, formats)
+  return found?.isCompanion ? found : named
 }
 
 /** The format whose `sniff` recognises the start of an input, or undefined. */

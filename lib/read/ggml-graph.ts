@@ -75,16 +75,17 @@ function* tensorsOf(
   }
 }
 
-/** The sources of each node, in ggml's order. */
+/** The sources of each node, in ggml's order. (What ggml_cast makes has itself as a source: that is left out.) */
 function sourcesIn(edges: readonly JsonObject[]): Map<string, string[]> {
   const sourcesOf = new Map<string, string[]>()
   const order = (edge: JsonObject) => textOf(edge, 'label')
   const inOrder = [...edges].sort((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0))
   for (const edge of inOrder) {
-    const target = textOf(edge, 'target')
+    const [source, target] = [textOf(edge, 'source'), textOf(edge, 'target')]
+    if (source === target) continue
     const sources = sourcesOf.get(target)
-    if (sources) sources.push(textOf(edge, 'source'))
-    else sourcesOf.set(target, [textOf(edge, 'source')])
+    if (sources) sources.push(source)
+    else sourcesOf.set(target, [source])
   }
   return sourcesOf
 }

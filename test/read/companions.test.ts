@@ -302,6 +302,7 @@ describe('buffer-timeline and ggml-graph', () => {
       { source: 'n3', target: 'n1', label: 'src 0' },
       { source: 'n0', target: 'n2', label: 'src 0' },
       { source: 'n3', target: 'n0', label: 'src 0' },
+      { source: 'n0', target: 'n0', label: 'src 1' },
     ],
   }
 

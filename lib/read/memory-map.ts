@@ -47,7 +47,7 @@ export const memoryMap: Format = {
       }
     }
     const model = textOf(document, 'model_name')
-    const about = { holds: `${extents.size} weights${model ? ` of ${model}` : ''}` }
+    const about = { holds: `${extents.size} weight${extents.size === 1 ? '' : 's'}${model ? ` of ${model}` : ''}` }
     yield [
       { kind: 'input', format: memoryMap.name, clock: 'none', originNs: 0n, attributes: about },
       { kind: 'buffer', id: 0, usage: 'weights', label: 'model file', offsetsFrom: 'the start of the GGUF file' },

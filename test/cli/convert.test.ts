@@ -173,7 +173,7 @@ test('--from names the format; an unknown one is an error that lists them', () =
   const { code, stderr } = run([MOE, '--from', 'nope'])
   expect(code).toBe(1)
   expect(stderr).toMatch(
-    /^error: no format is called "nope"; known formats:\n {2}ggtrace .*\n(?: {2}profinfer-\w+ .*\n){4} {2}tensor-trace /,
+    /^error: no format is called "nope"; known formats:\n {2}ggtrace .*\n( {2}.*\n)* {2}profinfer-csv .*\n( {2}.*\n)* {2}tensor-trace /,
   )
 })
 
@@ -196,4 +196,23 @@ test('a pipe by its path as input, a device as output', () => {
   const { code, stdout } = shell('cat $MOE | $CLI /dev/stdin -o /dev/null')
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\/dev\/stdin: 9 calls/) })
   expect(run(['check', '/dev/null']).stderr).toBe('error: /dev/null: the input is empty (0 bytes)\n')
+})
+
+test('a log and its companions become one trace; each is told of', async () => {
+  const buffer = '"buffer_id":93901530271744,"size":4096,"name":"CPU_Compute","usage":2'
+  writeFileSync(at('buffer_stats.jsonl'), `{"timestamp_ms":600604880.5,"event":"alloc",${buffer}}\n`)
+  const tensors = [{ name: 'output.weight', offset_start: 1048576, offset_end: 1114112, shape: [64, 1024] }]
+  writeFileSync(at('memory-map.json'), JSON.stringify({ model_name: 'tiny', total_size_bytes: 1114112, tensors }))
+  const { code, stdout, stderr } = run([WARM_UP, 'buffer_stats.jsonl', 'memory-map.json', '-o', 'all.pftrace'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(
+    /\nbuffer_stats\.jsonl: 1 backend buffer\nmemory-map\.json: 1 weight of tiny\nwrote all\.pftrace /,
+  )
+  const weight = "select display_value from args where display_value glob 'output.weight*' limit 1"
+  expect(await ask('all.pftrace', weight)).toEqual(['output.weight 64×1024'])
+  expect(await ask('all.pftrace', "select name from track where name glob '*allocated'")).toEqual([
+    'CPU_Compute: allocated',
+  ])
+  expect(run(['info', 'memory-map.json']).stdout).toMatch(/ {2}holds {3}1 weight of tiny\n\nno losses/)
+  expect(run(['memory-map.json']).stderr).toMatch(/^error: memory-map\.json: has nothing to draw/)
 })

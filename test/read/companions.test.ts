@@ -1,24 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
-import fc from 'fast-check'
-import {
-  type Cell,
-  convert,
-  FORMATS,
-  type Input,
-  openTrace,
-  sniffFormat,
-  summarize,
-  type TraceEvent,
-} from '../../lib/index.ts'
+import { type Cell, convert, type Input, summarize, type TraceEvent } from '../../lib/index.ts'
 import { repack } from '../../scripts/repack-tensor-trace.mjs'
-import { faultsOf } from '../line/hostile.ts'
 import { eventsIn, joined, plainBytes } from '../line/support.ts'
+import { alloc, dealloc, encode, input, json, line, rowsOf } from './companion-files.ts'
 
 /** Companions of a TensorTrace log: what they define reaches the log's slices and tracks, whatever their order. */
-
-const encode = (text: string) => new TextEncoder().encode(text)
-const json = (value: unknown) => encode(JSON.stringify(value))
-const input = (name: string, source: Uint8Array): Input => ({ name, source })
 
 const recorded = plainBytes('tensor-trace/moe-2threads.bin.gz')
 const recordedEvents = await eventsIn(recorded)
@@ -56,20 +42,6 @@ function mapOf(weights: ReadonlyMap<string, { readonly offset: number; readonly 
 }
 const MAP = mapOf(WEIGHTS)
 
-async function rowsOf(
-  inputs: readonly Input[],
-  sql: string,
-  detail: 'shapes' | 'full' = 'shapes',
-): Promise<(Cell | undefined)[][]> {
-  const open = await openTrace(convert(inputs, { detail }))
-  try {
-    expect(open.problems()).toEqual([])
-    return open.query(sql).rows
-  } finally {
-    open.close()
-  }
-}
-
 const SLICES = `SELECT ts, name, extract_arg(arg_set_id, 'debug.layer'), extract_arg(arg_set_id, 'debug.src0')
   FROM slice WHERE category = 'operator' ORDER BY ts, slice.id`
 
@@ -79,14 +51,6 @@ const BUFFERS = recordedEvents.events.flatMap((event) =>
 )
 const startNs = recordedEvents.events.flatMap((event) => (event.kind === 'input' ? [event.originNs] : []))[0]!
 const msAt = (ns: number) => (Number(startNs / 1000n) + ns / 1000) / 1000
-const line = (fields: string) => `${fields}\n`
-const alloc = (ms: number, id: string, size: number, name: string, pointer = '0') =>
-  line(
-    `{"timestamp_ms":${ms.toFixed(3)},"event":"alloc","buffer_id":${id},"buffer_ptr":${pointer},"size":${size},` +
-      `"name":"${name}","backend":"CPU","usage":2,"layer":65535}`,
-  )
-const dealloc = (ms: number, id: string) =>
-  line(`{"timestamp_ms":${ms.toFixed(3)},"event":"dealloc","buffer_id":${id}}`)
 const idOf = (label: string) => `${BigInt(label)}`
 const STATS = encode(
   alloc(msAt(-28e6), idOf(BUFFERS[0]!.label), 4096, 'CPU_Compute') +
@@ -154,7 +118,7 @@ describe('memory-map', () => {
     expect(issues.map(({ title, count, first }) => [title, count, first.detail])).toEqual([
       ['bad tensor', 3, 'tensor 0: expected name, offset_start and offset_end'],
     ])
-    expect(attributes).toEqual({ holds: '1 weights' })
+    expect(attributes).toEqual({ holds: '1 weight' })
   })
 })
 
@@ -348,202 +312,5 @@ describe('buffer-timeline and ggml-graph', () => {
     ]
     const { issues } = await summarize(input('graph', json({ ...GRAPH, edges })))
     expect(issues.map(({ title, count }) => `${count} × ${title}`)).toEqual(['2 × bad edge'])
-  })
-})
-
-describe('together', () => {
-  const log = plainBytes('tensor-trace/tiny-256.bin')
-  const map = json({
-    total_size_bytes: 9,
-    tensors: [{ name: 'blk.0.ffn_up_exps.weight', offset_start: 163840, offset_end: 180224, shape: [64], layer_id: 0 }],
-  })
-  const stats = encode(alloc(600604880, `${0x5567_0000_1000}`, 1 << 20, 'CPU_Compute'))
-
-  test('the order of the inputs does not matter; summaries are in theirs', async () => {
-    const inputs = [input('log', log), input('map', map), input('stats', stats)]
-    const traces = []
-    for (const order of [
-      [0, 1, 2],
-      [2, 1, 0],
-      [1, 0, 2],
-    ]) {
-      const conversion = convert(
-        order.map((i) => inputs[i]!),
-        { from: 'tensor-trace' },
-      )
-      const pieces: Uint8Array[] = []
-      let next = await conversion.next()
-      for (; !next.done; next = await conversion.next()) pieces.push(next.value)
-      const formats = ['tensor-trace', 'memory-map', 'buffer-stats']
-      expect(next.value.map(({ format }) => format)).toEqual(order.map((i) => formats[i]))
-      traces.push(Buffer.concat(pieces))
-    }
-    expect(Buffer.compare(traces[0]!, traces[2]!)).toBe(0)
-    expect(traces[0]!.length).toBe(traces[1]!.length)
-  })
-
-  test('facts on them are attributes of the trace; those on the only log have no prefix', async () => {
-    const rows = await rowsOf(
-      [input('map', map), input('log', log)],
-      `SELECT substr(name, 17), coalesce(str_value, int_value) FROM metadata WHERE name GLOB 'trace_attribute.*'`,
-    )
-    expect(Object.fromEntries(rows)).toMatchObject({
-      format: 'tensor-trace',
-      record_bytes: 256,
-      operators: 12,
-      'memory-map.holds': '1 weights',
-      'memory-map.issues': 0,
-    })
-  })
-
-  test('without a log there is nothing to draw', async () => {
-    await expect(joined(convert(input('map', map)))).rejects.toThrow(
-      /^map: has nothing to draw, memory-map goes with a log\nhint: give the log, too$/,
-    )
-  })
-
-  test('strict stops at an issue of a companion', async () => {
-    const inputs = [input('log', log), input('stats', encode(`${alloc(1, '1', 1, 'a')}{\n`))]
-    await expect(joined(convert(inputs, { strict: true }))).rejects.toThrow(
-      /^stats: buffer-stats: line 2, .*no issues \(strict\), found bad line/,
-    )
-  })
-
-  test('sources of all inputs are closed when one is refused', async () => {
-    const open = new Set<string>()
-    async function* source(name: string, bytes: Uint8Array) {
-      open.add(name)
-      try {
-        yield bytes
-        yield new Uint8Array(0)
-      } finally {
-        open.delete(name)
-      }
-    }
-    const inputs = ['a', 'b'].map((name) => ({ name, source: source(name, log) }))
-    await expect(
-      joined(convert([...inputs, input('map', encode('{"tensors": [], "total_size_bytes": 1'))])),
-    ).rejects.toThrow(/^map: memory-map: byte 37/)
-    expect([...open]).toEqual([])
-  })
-
-  test('each is known by its content', () => {
-    const companions = FORMATS.filter(({ isCompanion }) => isCompanion).map(({ name }) => name)
-    expect(companions).toEqual(['buffer-stats', 'buffer-timeline', 'memory-map', 'ggml-graph'])
-    expect(
-      [
-        stats,
-        json({ metadata: { peak_occupancy_bytes: 1 }, buffers: [] }),
-        MAP,
-        json({ metadata: { total_nodes: 1, total_edges: 0 }, nodes: [], edges: [] }),
-      ].map((head) => sniffFormat(head)?.name),
-    ).toEqual(companions)
-    for (const text of ['{}', '{"tensors": 1}', '[]', '{"traceEvents": [{"name": "alloc"}]}'])
-      expect(sniffFormat(encode(text))).toBeUndefined()
-  })
-})
-
-describe('what is no JSON', () => {
-  const DOCUMENT = '{"total_size_bytes": 1, "tensors": [{"name": "ü", "offset_start": 0, "offset_end": 1}]}'
-  const refusal = async (text: string) =>
-    summarize(input('map', encode(text)), { from: 'memory-map' }).then(
-      () => 'read',
-      ({ message }) => message,
-    )
-
-  test.each([
-    [DOCUMENT.slice(0, -1), 'byte 87 (0x57): expected a comma or the end of an object or list, found the end'],
-    [
-      DOCUMENT.replace('"offset_start":', '"offset_start"'),
-      'byte 66 (0x42): expected a colon, found "0, \\"offset_end\\": 1}]"',
-    ],
-    [DOCUMENT.replace('[{', '[,{'), 'byte 36 (0x24): expected a value or ], found ",{\\"name\\": \\"ü\\", \\"offs"'],
-    [`${DOCUMENT} {`, 'byte 89 (0x59): expected the end, found "{"'],
-    ['', 'byte 0 (0x0): expected a value, found the end'],
-    ['[1]', 'byte 0 (0x0): expected a JSON object, found "[1]"'],
-    ['{"tensors": {}}', 'byte 0 (0x0): expected a list called "tensors", found something else'],
-    ['{"a\tb": 1}', 'byte 1 (0x1): expected a key or }, found "\\"a\\tb\\": 1}"'],
-  ])('%s', async (text, message) => {
-    expect(await refusal(text)).toBe(`map: memory-map: ${message}`)
-  })
-
-  test('any text: read, or refused with a place within it', async () => {
-    const valid = fc.json().map((text) => `{"tensors": [], "x": ${text}}`)
-    const damaged = fc.tuple(valid, fc.nat(), fc.string({ maxLength: 2 })).map(([text, at, put]) => {
-      const cut = at % (text.length + 1)
-      return text.slice(0, cut) + put + text.slice(cut + 1)
-    })
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(valid, damaged, fc.string()), async (text) => {
-        const message = await refusal(text)
-        let isJson = true
-        try {
-          JSON.parse(text)
-        } catch {
-          isJson = false
-        }
-        const byte = Number(/byte (\d+)/.exec(message)?.[1] ?? 0)
-        expect(byte).toBeLessThanOrEqual(encode(text).length)
-        if (!isJson) expect(message).toMatch(/^map: memory-map: byte \d+ .*: expected .*, found ./s)
-        else expect(message).toMatch(/^read$|a list called "tensors"|a JSON object/)
-      }),
-      { numRuns: 500 },
-    )
-  })
-
-  test('a document beyond the limit is refused', async () => {
-    async function* endless() {
-      yield encode('{"tensors": [')
-      for (;;) yield new Uint8Array(1 << 20).fill(0x20)
-    }
-    await expect(summarize({ name: 'map', source: endless() }, { from: 'memory-map' })).rejects.toThrow(
-      /expected at most 67108864 bytes, found a longer document$/,
-    )
-  })
-})
-
-describe('damaged companions beside a log', () => {
-  const log = plainBytes('tensor-trace/tiny-64.bin')
-  const graph = {
-    nodes: [
-      { id: 'a', label: 'x', operation: 'X*Y', layer_id: 0 },
-      { id: 'b', label: 'y', operation: 'CONST', shape: [1] },
-    ],
-    edges: [{ source: 'b', target: 'a', label: 'src 0' }],
-  }
-  const timeline = {
-    buffers: [{ id: 5, name: 'a', size: 3, alloc_time_ms: 600604883.1, dealloc_time_ms: 600604884.25 }],
-  }
-  const CASES: Record<string, Uint8Array> = {
-    'buffer-stats': encode(alloc(600604880.5, '93', 4096, 'a') + dealloc(600604884, '93')),
-    'buffer-timeline': json(timeline),
-    'memory-map': json({
-      tensors: [{ name: 'blk.0.attn_q.weight', offset_start: 131072, offset_end: 147456, shape: [128], layer_id: 0 }],
-    }),
-    'ggml-graph': json(graph),
-  }
-
-  test.each(Object.entries(CASES))('%s: every prefix, every byte changed', async (_, companion) => {
-    let traces = 0
-    const attempt = async (bytes: Uint8Array, what: string) => {
-      try {
-        const faults = faultsOf(await joined(convert([input('log', log), input('companion', bytes)])))
-        if (faults.length > 0) throw new Error(`${what}: ${faults.join('; ')}`)
-        traces++
-      } catch (error) {
-        const { name, message } = error as Error
-        if (name !== 'FormatError' && name !== 'UsageError') throw new Error(`${what}: ${message}`, { cause: error })
-        expect(message).toMatch(/^companion: (?!.*undefined)/)
-      }
-    }
-    for (let at = 0; at < companion.length; at++) {
-      await attempt(companion.subarray(0, at), `cut to ${at} bytes`)
-      for (const bits of [0xff, 1, 2, 0x10]) {
-        const damaged = companion.slice()
-        damaged[at]! ^= bits
-        await attempt(damaged, `byte ${at} xor ${bits}`)
-      }
-    }
-    expect(traces).toBeGreaterThan(companion.length / 2)
   })
 })

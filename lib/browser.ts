@@ -16,6 +16,7 @@ export {
 } from './inputs.ts'
 export type * from './log/ggtrace-thread.ts'
 export * from './log/ggtrace-writer.ts'
+export type { Counter } from './model/counters.ts'
 export type * from './model/events.ts'
 export { Inferred } from './model/events.ts'
 export { Names } from './model/names.ts'

@@ -1,4 +1,5 @@
 export * from './browser.ts'
+
 export {
   type CheckResult,
   checkTrace,
@@ -10,6 +11,7 @@ export {
   type PathOrBytes,
   summarizeFile,
 } from './node/api.ts'
+export { COUNTERS, FAULT_COUNTERS } from './node/counters.ts'
 export { fileSize, readFileChunks, removeUnfinished, writeFileWhole } from './node/files.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { type RecordLevel, type RecordOptions, type RecordResult, record } from './node/record.ts'

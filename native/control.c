@@ -16,7 +16,6 @@ __attribute__((visibility("default"))) void ggml2perfetto_resume(void);
 static atomic_bool is_paused;
 static uint32_t first_call, last_call = GGTRACE_NO_CALL, every = 1;
 static const char * ops;
-bool control_faults;
 
 void ggml2perfetto_pause(void) {
     atomic_store(&is_paused, true);
@@ -60,7 +59,6 @@ void control_read(void (*tell)(const char * key, const char * value)) {
     const char * distance = wanted("GGML2PERFETTO_EVERY", "recorded.every", tell);
     if (distance) every = (uint32_t) number_at(&distance);
     if (every == 0) every = 1;
-    control_faults = wanted("GGML2PERFETTO_FAULTS", NULL, tell);
     const char * guard = wanted("GGML2PERFETTO_GUARD", "recorded.guard", tell);
     if (guard) guard_set((uint32_t) number_at(&guard));
     ops = wanted("GGML2PERFETTO_OPS", "recorded.ops", tell);

@@ -14,13 +14,6 @@ bool control_takes(uint32_t call);
 /* Are operators of this kind to be recorded? */
 bool control_takes_op(const char * op);
 
-/* Are page faults to be counted, operator by operator? */
-extern bool control_faults;
-
-static inline bool control_counts_faults(void) {
-    return __builtin_expect(control_faults, 0);
-}
-
 /* The size of the log at most, in bytes; 0: any. */
 uint64_t control_bytes_max(void);
 

@@ -24,6 +24,7 @@ enum ggtrace_type {
     GGTRACE_MAPPING = 20,
     GGTRACE_TENSOR = 21,
     GGTRACE_GRAPH_NODES = 22, /* GRAPH among the definitions */
+    GGTRACE_COUNTED = 23,
     GGTRACE_OPERATOR = 32,
     GGTRACE_OPERATOR_INNER = 33,
     GGTRACE_OPERATOR_FUSED = 34,
@@ -39,7 +40,8 @@ enum ggtrace_type {
     GGTRACE_LOSS = 44,
     GGTRACE_OPERATOR_LONG = 45,
     GGTRACE_STATE = 46,
-    GGTRACE_FAULTS = 47,
+    GGTRACE_COUNTS = 47,
+    GGTRACE_COUNTS_SCALED = 48,
     GGTRACE_LEVEL = 49,
 };
 
@@ -48,6 +50,7 @@ enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_U
 #define GGTRACE_LEFT_OUT 0x100u /* flag of a kind: what happened in the call was not to be recorded */
 enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
+enum ggtrace_unit { GGTRACE_COUNT = 0, GGTRACE_NANOSECONDS = 1, GGTRACE_BYTES = 2 };
 #define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */
 
 struct ggtrace_block {
@@ -83,7 +86,6 @@ struct ggtrace_range_begin_record { uint32_t head; uint64_t time; uint32_t name;
 struct ggtrace_range_end_record { uint32_t head; uint64_t time; } GGTRACE_RECORD;
 struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why; } GGTRACE_RECORD;
 struct ggtrace_state_record { uint32_t head; uint64_t time; uint32_t tid, cpu, state; } GGTRACE_RECORD;
-struct ggtrace_faults_record { uint32_t head, minor, major, blocks; } GGTRACE_RECORD;
 struct ggtrace_level_record { uint32_t head; uint64_t time; uint32_t level, percent; uint64_t with, without; } GGTRACE_RECORD;
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
 struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; } GGTRACE_RECORD;
@@ -115,6 +117,11 @@ struct ggtrace_buffer {
 struct ggtrace_mapping {
     uint32_t file, buffer; /* buffer: only what lies in it; 0: all */
     uint64_t address, size, offset;
+};
+
+/* What value number `index` of the COUNTS records is. */
+struct ggtrace_counted {
+    uint32_t index, name, unit; /* unit: enum ggtrace_unit */
 };
 
 struct ggtrace_tensor {
@@ -152,7 +159,6 @@ GGTRACE_SIZE(ggtrace_range_begin_record, 16);
 GGTRACE_SIZE(ggtrace_range_end_record, 12);
 GGTRACE_SIZE(ggtrace_loss_record, 20);
 GGTRACE_SIZE(ggtrace_state_record, 24);
-GGTRACE_SIZE(ggtrace_faults_record, 16);
 GGTRACE_SIZE(ggtrace_level_record, 36);
 GGTRACE_SIZE(ggtrace_clocks_record, 28);
 GGTRACE_SIZE(ggtrace_end_record, 28);
@@ -163,6 +169,7 @@ GGTRACE_SIZE(ggtrace_copy, 44 - 4);
 GGTRACE_AT(ggtrace_copy, source, 28 - 4);
 GGTRACE_SIZE(ggtrace_buffer, 40);
 GGTRACE_SIZE(ggtrace_mapping, 32);
+GGTRACE_SIZE(ggtrace_counted, 12);
 GGTRACE_SIZE(ggtrace_tensor, 112);
 GGTRACE_AT(ggtrace_tensor, ne, 16);
 GGTRACE_AT(ggtrace_tensor, data, 80);

@@ -347,6 +347,10 @@ bool ggtrace_define_mapping(struct ggtrace * log, const struct ggtrace_mapping *
     return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_MAPPING, {mapping, sizeof(*mapping)});
 }
 
+bool ggtrace_define_counted(struct ggtrace * log, const struct ggtrace_counted * counted) {
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_COUNTED, {counted, sizeof(*counted)});
+}
+
 bool ggtrace_define_tensor(struct ggtrace * log, const struct ggtrace_tensor * tensor, const uint32_t * sources) {
     struct ggtrace_tensor fixed = *tensor;
     if (fixed.source_count > GGTRACE_SOURCES_MAX) fixed.source_count = GGTRACE_SOURCES_MAX;

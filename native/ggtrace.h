@@ -47,6 +47,7 @@
 #define GGTRACE_NODES_MAX 16000u            /* of a graph, in one record; larger ones are cut */
 #define GGTRACE_SPANS_MAX 256u              /* of a batch */
 #define GGTRACE_SOURCES_MAX 256u            /* of a tensor; ggml's own limit is 10 */
+#define GGTRACE_COUNTS_MAX 16u              /* of an operator */
 #define GGTRACE_WRITERS_MAX 4096u           /* at the same time; the threads above get one that drops and counts */
 
 /* ---- The log ---- */
@@ -114,6 +115,7 @@ bool ggtrace_define_type(struct ggtrace * log, uint32_t number, uint32_t name);
 bool ggtrace_define_buffer(struct ggtrace * log, const struct ggtrace_buffer * buffer);
 bool ggtrace_define_mapping(struct ggtrace * log, const struct ggtrace_mapping * mapping);
 bool ggtrace_define_tensor(struct ggtrace * log, const struct ggtrace_tensor * tensor, const uint32_t * sources);
+bool ggtrace_define_counted(struct ggtrace * log, const struct ggtrace_counted * counted);
 bool ggtrace_define_graph(struct ggtrace * log, uint32_t id, uint32_t backend, const uint32_t * nodes, uint32_t count);
 
 /* ---- Writers ---- */
@@ -320,10 +322,32 @@ GGTRACE_INLINE void ggtrace_state(struct ggtrace_writer * writer, uint64_t time,
                   .state = (uint32_t) state);
 }
 
-/* Of the operator that is written next: page faults without and with input from a disk; blocks of 512 bytes read. */
-GGTRACE_INLINE void ggtrace_faults(struct ggtrace_writer * writer, uint64_t time, uint32_t minor, uint32_t major,
-                                   uint32_t blocks) {
-    GGTRACE_WRITE(writer, time, GGTRACE_FAULTS, ggtrace_faults_record, .minor = minor, .major = major, .blocks = blocks);
+/*
+ * What was counted of the operator that is written next: values[i] is of the counter defined with index i; zeros take no
+ * room. is_scaled: the processor counted some of it for a part of the time only, and the values were extrapolated.
+ */
+GGTRACE_INLINE void ggtrace_counts(struct ggtrace_writer * writer, uint64_t time, const uint64_t * values, uint32_t count,
+                                   bool is_scaled) {
+    uint32_t present = 0, wide = 0, size = 8;
+    for (uint32_t i = 0; i < count && i < GGTRACE_COUNTS_MAX; i++) {
+        if (!values[i]) continue;
+        present |= 1u << i;
+        if (values[i] >> 32) wide |= 1u << i;
+        size += values[i] >> 32 ? 8 : 4;
+    }
+    if (!present && !is_scaled) return;
+    /* The operator goes into the same block. */
+    const uint32_t room = size + sizeof(struct ggtrace_cursor_record) + sizeof(struct ggtrace_operator_long_record);
+    uint8_t * record = ggtrace_begin(writer, room, time);
+    if (GGTRACE_UNLIKELY(!record)) return;
+    ggtrace_word * at = (ggtrace_word *) (void *) record + 1;
+    *at++ = present | wide << 16;
+    for (uint32_t i = 0; i < count && i < GGTRACE_COUNTS_MAX; i++) {
+        if (!values[i]) continue;
+        *at++ = (uint32_t) values[i];
+        if (values[i] >> 32) *at++ = (uint32_t) (values[i] >> 32);
+    }
+    ggtrace_commit(writer, record, is_scaled ? GGTRACE_COUNTS_SCALED : GGTRACE_COUNTS, size);
 }
 
 /*

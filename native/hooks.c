@@ -239,8 +239,7 @@ typedef void (*barrier_function)(void * threadpool);
 HOOK(void, ggml_barrier, void * threadpool) {
     REAL(barrier_function, ggml_barrier);
     const bool records = atomic_load_explicit(&recorder_level, memory_order_relaxed) >= LEVEL_OPERATOR;
-    if (records) operators_before_barrier();
-    const uint64_t enter = records ? clock_now() : 0;
+    const uint64_t enter = records ? operators_before_barrier() : 0;
     real(threadpool);
     if (records) operators_barrier(enter, operators_alone() ? enter : clock_now());
 }

@@ -5,11 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "clock.h"
-#include "control.h"
+#include "counters.h"
 #include "experts.h"
 #include "recorder.h"
 #include "registry.h"
@@ -26,10 +25,6 @@ struct barrier {
     uint64_t leave;
 };
 
-struct usage {
-    long minor, major, blocks;
-};
-
 struct worker {
     uint32_t seen;
     int ith;
@@ -44,10 +39,13 @@ struct worker {
     uint32_t barrier_count;
     uint64_t inner_wait; /* of barriers that are not kept any more */
     struct ggtrace_writer * writer;
-    struct usage used; /* by this thread, when the operator started */
     bool is_borrowed; /* the state is another thread's, and its writer is to be used */
     struct worker * next;
     struct barrier barriers[BARRIERS_KEPT];
+    /* What was counted when the operator started, when barriers were reached, and when they opened, as far as it was read. */
+    bool has_start, reads_leave;
+    uint32_t leaves; /* a bit for each kept barrier */
+    struct counts at_start, at_enter[BARRIERS_KEPT], at_leave[BARRIERS_KEPT];
 };
 
 static __thread struct worker worker __attribute__((tls_model("initial-exec"))) = {.ith = NO_WORKER, .node = -1};
@@ -78,19 +76,18 @@ static uint64_t inner_wait(uint32_t end_barrier) {
     return sum;
 }
 
-static struct usage usage_now(void) {
-    struct rusage usage;
-    if (!control_counts_faults() || getrusage(RUSAGE_THREAD, &usage) != 0) return worker.used;
-    return (struct usage){usage.ru_minflt, usage.ru_majflt, usage.ru_inblock};
+/* What was counted when a barrier opened; NULL where nobody looked. */
+static const struct counts * counts_behind(uint32_t barrier) {
+    const uint32_t slot = barrier % BARRIERS_KEPT;
+    return worker.leaves >> slot & 1 ? &worker.at_leave[slot] : NULL;
 }
 
-/* Before the operator that had them, if that is told at all: what it took, and fused ones behind it. */
-static void write_faults(struct ggtrace_writer * writer, bool is_told) {
-    if (!control_counts_faults() || worker.is_borrowed) return;
-    const struct usage before = worker.used, now = worker.used = usage_now();
-    if (!is_told || (now.minor == before.minor && now.major == before.major && now.blocks == before.blocks)) return;
-    ggtrace_faults(writer, worker.start, (uint32_t) (now.minor - before.minor), (uint32_t) (now.major - before.major),
-                   (uint32_t) (now.blocks - before.blocks));
+/* Before the operator that did it. `to`: NULL where the operator ends now, on this thread. */
+static void write_counts(struct ggtrace_writer * writer, uint64_t start, const struct counts * from, const struct counts * to) {
+    struct counts now;
+    if (!counters_on() || !from || (!to && worker.is_borrowed)) return;
+    if (!to) counters_read(&now);
+    counters_write(writer, start, from, to ? to : &now);
 }
 
 /* Writes the operator that is under way, and the fused steps up to node `next`, now that their barriers are known. */
@@ -106,23 +103,25 @@ static void finish_steps(int next, uint64_t now) {
     uint32_t at = count > (uint32_t) steps ? count - (uint32_t) steps : 0;
     if (at < oldest) at = oldest;
     uint64_t cursor = worker.start;
+    const struct counts * from = worker.has_start ? &worker.at_start : NULL;
     if (worker.node >= 0) {
         const bool has_end = at > 0;
         const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
         const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
         const uint32_t tensor = graph->ids[worker.node];
-        write_faults(writer, tensor);
+        if (tensor) write_counts(writer, worker.start, from, has_end ? &worker.at_enter[(at - 1) % BARRIERS_KEPT] : NULL);
         if (tensor) ggtrace_operator(writer, tensor, worker.start, end.enter, end.leave, inner);
         cursor = end.leave;
+        from = has_end ? counts_behind(at - 1) : NULL;
     }
     for (int i = first_fused; i < next && at < count; i = graph->next[i], at++) {
         const uint32_t first = graph->ids[i];
-        const bool leads = worker.node < 0 && i == first_fused;
         if (graph->fuses_with_next[i] && graph->next[i] < next) i = graph->next[i];
         const struct barrier end = *kept(at);
-        if (leads) write_faults(writer, first);
+        if (first) write_counts(writer, cursor, from, &worker.at_enter[at % BARRIERS_KEPT]);
         if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
         cursor = end.leave;
+        from = counts_behind(at);
     }
 }
 
@@ -146,8 +145,10 @@ static void on_thread_exit(void * unused) {
         break;
     }
     pthread_mutex_unlock(&workers_lock);
-    if (atomic_load_explicit(&recorder_level, memory_order_relaxed) <= LEVEL_OFF) return;
-    leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+    if (atomic_load_explicit(&recorder_level, memory_order_relaxed) > LEVEL_OFF) {
+        leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+    }
+    counters_leave();
 }
 
 static void make_exit_key(void) {
@@ -170,7 +171,9 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     worker.edges = atomic_load_explicit(&graph->edges, memory_order_relaxed);
     const uint64_t begun = atomic_load_explicit(&graph->begun, memory_order_relaxed);
     worker.start = begun > worker.left ? begun : worker.left;
-    worker.used = usage_now();
+    /* Where its first nodes are fused, it counts from the next barrier on: it may have waited long for the graph. */
+    worker.has_start = false;
+    worker.reads_leave = counters_on();
     struct ggtrace_writer * writer = worker.writer = recorder_writer((uint32_t) ith);
     if (writer) ggtrace_call(writer, now, atomic_load_explicit(&graph->call, memory_order_relaxed));
 }
@@ -186,6 +189,15 @@ static int expected_node(const void * tensor) {
     return -1;
 }
 
+/* What was done here until now is not the operator's. A fused node behind it has no hook that could look where it starts. */
+static void start_counting(const struct graph * graph) {
+    const int next = graph->next[worker.node];
+    worker.reads_leave = next < graph->node_count && graph->fuses_with_next[next];
+    worker.has_start = true;
+    worker.start = clock_now();
+    counters_read(&worker.at_start);
+}
+
 void operators_start(const int * params, const void * tensor) {
     struct graph * graph = worker.graph;
     int index = expected_node(tensor);
@@ -193,6 +205,7 @@ void operators_start(const int * params, const void * tensor) {
     if (index >= 0 && worker.barrier_count > 0) {
         now = kept(worker.barrier_count - 1)->leave; /* nothing lies between: a clock read is saved */
     } else {
+        if (counters_on()) counters_join();
         now = clock_now();
         if (index < 0) {
             graph = registry_find_node(tensor, &index);
@@ -213,6 +226,7 @@ void operators_start(const int * params, const void * tensor) {
     worker.barrier_count = 0;
     worker.inner_wait = 0;
     if (params[0] == 0 && graph->experts[index]) experts_record(graph, index, now);
+    if (counters_on()) start_counting(graph);
 }
 
 uint32_t operators_seen(void) {
@@ -224,9 +238,13 @@ bool operators_alone(void) {
 }
 
 /* A graph's caller cannot see its end before all workers are at its last barrier: this barrier is another graph's. */
-void operators_before_barrier(void) {
-    if (!worker.graph || atomic_load_explicit(&worker.graph->edges, memory_order_relaxed) == worker.edges) return;
-    leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+uint64_t operators_before_barrier(void) {
+    if (worker.graph && atomic_load_explicit(&worker.graph->edges, memory_order_relaxed) != worker.edges) {
+        leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+    }
+    const uint64_t enter = clock_now();
+    if (counters_on() && worker.graph) counters_read(&worker.at_enter[worker.barrier_count % BARRIERS_KEPT]);
+    return enter;
 }
 
 void operators_barrier(uint64_t enter, uint64_t leave) {
@@ -234,7 +252,11 @@ void operators_barrier(uint64_t enter, uint64_t leave) {
         const struct barrier * lost = kept(worker.barrier_count);
         worker.inner_wait += lost->leave - lost->enter;
     }
-    worker.barriers[worker.barrier_count % BARRIERS_KEPT] = (struct barrier){enter, leave};
+    const uint32_t slot = worker.barrier_count % BARRIERS_KEPT;
+    worker.barriers[slot] = (struct barrier){enter, leave};
+    const bool reads = worker.reads_leave && worker.graph;
+    worker.leaves = (worker.leaves & ~(1u << slot)) | (uint32_t) reads << slot;
+    if (reads) counters_read(&worker.at_leave[slot]);
     __atomic_store_n(&worker.barrier_count, worker.barrier_count + 1, __ATOMIC_RELEASE);
 }
 
@@ -245,6 +267,11 @@ void operators_graph_begin(struct graph * graph, uint64_t now) {
     atomic_store_explicit(&graph->begun, now, memory_order_relaxed);
     atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
     enter_graph(graph, 0, now);
+    if (!counters_on()) return;
+    counters_join();
+    worker.has_start = true;
+    worker.start = clock_now();
+    counters_read(&worker.at_start);
 }
 
 void operators_graph_end(struct graph * graph, uint64_t now) {

@@ -13,8 +13,8 @@ void operators_start(const int * params, const void * tensor);
 /* Is this thread the only worker? Then barriers are no wait. */
 bool operators_alone(void);
 
-/* A worker is about to wait at a barrier; it has waited. */
-void operators_before_barrier(void);
+/* A worker is about to wait at a barrier (returns the time); it has waited. */
+uint64_t operators_before_barrier(void);
 void operators_barrier(uint64_t enter, uint64_t leave);
 
 /* How many operators this thread has started. */

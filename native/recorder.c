@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "control.h"
+#include "counters.h"
 #include "layout.h"
 #include "operators.h"
 #include "registry.h"
@@ -206,6 +207,8 @@ int recorder_begin(const void * caller) {
             control_read(fact);
             record_ring();
             clock_start();
+            if (level >= LEVEL_OPERATOR) counters_start(recording, fact);
+            else if (option("GGML2PERFETTO_COUNTERS", NULL)) fact("counters.missing", "all: operators are not recorded");
             if (level >= LEVEL_GRAPH) start_states();
             pthread_atfork(NULL, NULL, in_child);
         }

@@ -2,7 +2,6 @@
 #include "states.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "perf-event.h"
 #include "registry.h"
 
 /* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
@@ -69,7 +69,7 @@ static int open_event(int cpu) {
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
     };
-    return (int) syscall(SYS_perf_event_open, &event, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return perf_event_open(&event, 0, cpu, -1);
 }
 
 /* The mapping keeps the event alive, so that no file descriptor of the program's is taken. */
@@ -84,14 +84,7 @@ static struct perf_event_mmap_page * map_ring(int file, int pages) {
 }
 
 static const char * explain(int error) {
-    switch (error) {
-        case EACCES: return "the kernel does not allow perf_event_open (perf_event_paranoid above 2)";
-        case EPERM: return "perf_event_open is not allowed here (perf_event_paranoid, or a seccomp filter)";
-        case ENOSYS: return "this kernel has no perf_event_open";
-        case EINVAL: return "this kernel cannot tell of the threads' states (it takes Linux 5.13)";
-        case EMFILE: case ENFILE: return "there is no file descriptor left for perf_event_open";
-        default: return "perf_event_open failed";
-    }
+    return error == EINVAL ? "this kernel cannot tell of the threads' states (it takes Linux 5.13)" : perf_event_why(error);
 }
 
 static void give_back(void) {

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { convert, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
+import { convert, type Input, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
+import { counted } from './read/ggtrace-logs.ts'
 
 /** What README and docs promise is run: the programs, the command with its output, the SQL. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -80,13 +81,14 @@ describe('docs/library.md', () => {
 })
 
 describe('docs/tracks.md', () => {
-  const logs = ['examples/moe.csv', 'test/fixtures/tensor-trace/moe-2threads.bin.gz']
-  const traces = new Map<string, OpenTrace>()
+  const files = ['examples/moe.csv', 'test/fixtures/tensor-trace/moe-2threads.bin.gz']
+  const logs = [...files.map((path) => inputOf(join(ROOT, path))), { name: 'counted', source: counted() }]
+  const traces = new Map<Input, OpenTrace>()
 
   test.each(blocks(read('docs/tracks.md'), 'sql'))('query %#: %s', async (sql) => {
     let found = 0
     for (const log of logs) {
-      if (!traces.has(log)) traces.set(log, await openTrace(convert(inputOf(join(ROOT, log)))))
+      if (!traces.has(log)) traces.set(log, await openTrace(convert(log)))
       found += traces.get(log)!.query(sql).rows.length
     }
     expect(found).toBeGreaterThan(0)

@@ -4,7 +4,7 @@ import { openInput } from '../inputs.ts'
 import { READING, readOpTable } from '../options.ts'
 import { describeCalls, describeIssues, describeRate, holdingsOf, OPEN_ENDS } from '../summary.ts'
 import { aligned, print } from '../terminal.ts'
-import { count, duration, percent, plural } from '../units.ts'
+import { count, duration, percent, plural, size } from '../units.ts'
 
 const OPTIONS = {
   json: { type: 'boolean', default: false, describe: 'Print the summary as JSON; times in ns, startNs as a string' },
@@ -76,8 +76,15 @@ function factsOf(summary: Summary): [string, string][] {
   facts.push(['workers', `${count(summary.workers)}, on ${plural(threads, 'thread')}`])
   facts.push(['graphs', count(summary.graphs)], ['layers', count(summary.layers)])
   facts.push(['operators', count(summary.operators)])
+  for (const counter of summary.counters) facts.push([counter.name, describeTotal(counter)])
   if (withExperts > 0) facts.push(['experts', `ids on ${plural(withExperts, 'operator')}`])
   return facts
+}
+
+/** What was counted in all operators together. */
+function describeTotal({ unit, total }: Summary['counters'][number]): string {
+  const text = unit === 'ns' ? duration(total) : unit === 'bytes' ? size(total) : count(total)
+  return `${text}, in operators of all workers`
 }
 
 /** Ops with the most compute time; the rest in one row. */

@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { isOwnError, type RecordResult, record, type Summary, summarizeFile, UsageError } from '../../lib/index.ts'
+import {
+  FAULT_COUNTERS,
+  isOwnError,
+  type RecordResult,
+  record,
+  type Summary,
+  summarizeFile,
+  UsageError,
+} from '../../lib/index.ts'
 import { bytes, once, oneOf, parseTokens, whole } from '../options.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note } from '../terminal.ts'
@@ -58,7 +66,17 @@ const OPTIONS = {
     defaultDescription: 'all',
     describe: "Kinds of operators to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
   },
-  faults: { type: 'boolean', default: false, describe: 'Page faults and reads from disks, operator by operator' },
+  counters: {
+    type: 'string',
+    requiresArg: true,
+    coerce: (value: string) =>
+      once('--counters')(value)
+        ?.split(/[\s,]+/)
+        .filter(Boolean),
+    defaultDescription: 'none',
+    describe: 'What to count in each operator on each worker, as perf calls it: cycles,instructions,page-faults …',
+  },
+  faults: { type: 'boolean', default: false, describe: `Short for --counters ${FAULT_COUNTERS.join(',')}` },
   paused: { type: 'boolean', default: false, describe: 'Record calls only, until --toggle or the program resumes' },
   toggle: {
     type: 'string',
@@ -101,7 +119,18 @@ const REPEATED: readonly string[] = [
   'SIGUSR1',
   'SIGUSR2',
 ]
-const WITH_VALUE = ['-o', '--output', '--level', '--tokens', '--every', '--ops', '--toggle', '--max-size', '--guard']
+const WITH_VALUE = [
+  '-o',
+  '--output',
+  '--level',
+  '--tokens',
+  '--every',
+  '--ops',
+  '--counters',
+  '--toggle',
+  '--max-size',
+  '--guard',
+]
 
 /** `ggml2perfetto record -- <program> [args…]` */
 export const recordCommand: CommandModule<object, Arguments> = {
@@ -137,9 +166,15 @@ export function markProgram(args: readonly string[]): readonly string[] {
 function chosen(args: ArgumentsCamelCase<Arguments>) {
   const { maxSize, ring } = args
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
-  const { output, level, children, sync, states, tokens, every, ops, faults, paused, toggle, guard } = args
+  const { output, level, children, sync, states, tokens, every, ops, paused, toggle, guard } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard }
-  return { output, level, children, sync, states, faults, ...only }
+  return { output, level, children, sync, states, counters: counted(args), ...only }
+}
+
+/** What is to be counted: undefined if nothing is. */
+function counted({ counters = [], faults }: Arguments): string[] | undefined {
+  const all = [...new Set([...counters, ...(faults ? FAULT_COUNTERS : [])])]
+  return all.length > 0 ? all : undefined
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
@@ -194,14 +229,15 @@ function isForeground(): boolean {
 }
 
 /** What happened, and what comes next. Nothing that goes wrong here may change the program's exit code. */
-async function tell(program: string, result: RecordResult, { level, quiet }: Arguments): Promise<void> {
+async function tell(program: string, result: RecordResult, args: Arguments): Promise<void> {
   const { logs, problem, signal } = result
+  const { quiet } = args
   if (signal !== undefined && (!REPEATED.includes(signal) || signal === 'SIGKILL')) {
     await note(`${program} was ended by ${signal}`)
   }
   if (problem !== undefined) await note(problem)
   for (const log of logs) {
-    const lines = await describe(log, level, quiet).catch((error: unknown) => {
+    const lines = await describe(log, args).catch((error: unknown) => {
       const { message } = error as Error
       return [isOwnError(error) ? message : `${log}: cannot be read: ${message}`]
     })
@@ -210,13 +246,17 @@ async function tell(program: string, result: RecordResult, { level, quiet }: Arg
   if (logs.length > 0 && !quiet) await note(`next: ggml2perfetto ${logs.map(quoted).join(' ')}`)
 }
 
-async function describe(log: string, level: string, quiet: boolean): Promise<string[]> {
-  if (quiet) return []
+async function describe(log: string, args: Arguments): Promise<string[]> {
+  const { level, quiet } = args
+  if (quiet && !counted(args)) return []
   const { size: bytes } = await stat(log)
   const summary = await summarizeFile(log)
+  const uncounted = summary.attributes['counters.missing']
+  const problems = uncounted === undefined ? [] : [`  not counted: ${uncounted}`]
+  if (quiet) return problems
   const lines = describeLog(log, summary)
   if (issueCount(summary) > 0) lines.push('  the Issues track of its trace shows where')
-  return [...lines, ...missing(summary, level), `wrote ${log} (${size(bytes)})`]
+  return [...lines, ...missing(summary, level), ...problems, `wrote ${log} (${size(bytes)})`]
 }
 
 /** What was asked for and is not there. */

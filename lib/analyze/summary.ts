@@ -1,4 +1,6 @@
 import { UsageError } from '../errors.ts'
+import { type Counter, CounterSet } from '../model/counters.ts'
+
 import { Inferred, type IssueEvent, type TensorEvent, type TokenEvent, type TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 
@@ -36,6 +38,8 @@ export interface Summary {
   readonly layers: number
   /** Executions and compute time by op, most time first. */
   readonly ops: readonly { readonly op: string; readonly count: number; readonly timeNs: number }[]
+  /** What was counted operator by operator: totals of all workers. */
+  readonly counters: readonly (Counter & { readonly total: number })[]
   /** Executions that carry expert ids, and choices of routers that were recorded by themselves. */
   readonly withExperts: number
   readonly issues: readonly IssueCount[]
@@ -52,6 +56,8 @@ export class Summarizer {
   private readonly threads = new Set<number>()
   private readonly layers = new Set<number>()
   private readonly ops = new Map<number, { count: number; timeNs: number }>()
+  private readonly counterSet = new CounterSet()
+  private readonly counted: number[] = []
   private readonly issues = new Map<string, { count: number; first: IssueEvent }>()
   private readonly calls = { warmUp: newCalls(), prefill: newCalls(), decode: newCalls() }
   private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
@@ -101,6 +107,7 @@ export class Summarizer {
       threads: this.threads.size,
       layers: this.layers.size,
       ops: ops.sort((a, b) => b.timeNs - a.timeNs || (a.op < b.op ? -1 : 1)),
+      counters: this.counterSet.counters.flatMap((counter, i) => ({ ...counter, total: this.counted[i] ?? 0 })),
       withExperts,
       issues: [...this.issues].map(([title, issue]) => ({ title, ...issue })),
       attributes: input.attributes,
@@ -123,11 +130,14 @@ export class Summarizer {
           totals.count++
           totals.timeNs += timeNs
         } else this.ops.set(op, { count: 1, timeNs })
+        if (event.counts) this.addCounts(event.counts)
         return this.extend(event.startNs, event.waitEndNs)
       }
       case 'tensor':
         this.tensors[event.id] = event
         return
+      case 'counted':
+        return this.counterSet.define(event, this.names.text(event.name))
       case 'graph':
         this.graphs++
         return this.extend(event.startNs, event.endNs)
@@ -152,6 +162,10 @@ export class Summarizer {
       case 'input':
         this.input = event
     }
+  }
+
+  private addCounts(counts: readonly number[]): void {
+    for (let i = 0; i < counts.length; i++) this.counted[i] = (this.counted[i] ?? 0) + counts[i]!
   }
 
   private countCall(event: TokenEvent): void {

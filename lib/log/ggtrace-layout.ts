@@ -52,6 +52,7 @@ export const RecordType = {
   Mapping: 20,
   Tensor: 21,
   Graph: 22,
+  Counted: 23,
   Operator: 32,
   OperatorInner: 33,
   OperatorFused: 34,
@@ -67,7 +68,8 @@ export const RecordType = {
   Loss: 44,
   OperatorLong: 45,
   State: 46,
-  Faults: 47,
+  Counts: 47,
+  CountsScaled: 48,
   Level: 49,
 } as const
 
@@ -83,6 +85,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Mapping]: 36,
   [RecordType.Tensor]: 116,
   [RecordType.Graph]: 16,
+  [RecordType.Counted]: 16,
   [RecordType.Operator]: 20,
   [RecordType.OperatorInner]: 24,
   [RecordType.OperatorFused]: 24,
@@ -98,7 +101,8 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Loss]: 20,
   [RecordType.OperatorLong]: 40,
   [RecordType.State]: 24,
-  [RecordType.Faults]: 16,
+  [RecordType.Counts]: 8,
+  [RecordType.CountsScaled]: 8,
   [RecordType.Level]: 36,
 }
 
@@ -122,6 +126,12 @@ export const THREAD_STATES = ['running', 'runnable', 'blocked', 'ended'] as cons
 
 /** `level` of a LEVEL record, by number: what is recorded from then on. */
 export const LEVELS = ['nothing', 'calls', 'graphs', 'operators'] as const
+
+/** `unit` of a COUNTED record, by number. */
+export const COUNTER_UNITS = ['count', 'ns', 'bytes'] as const
+
+/** Counters that a log has at most. */
+export const COUNTERS_MAX = 16
 
 /** A tensor's flag: it is in the graph, but not computed, as views are. */
 export const TENSOR_NOT_COMPUTED = 1

@@ -1,6 +1,7 @@
 import type { BlockWriter, OpenBlock } from './ggtrace-blocks.ts'
 import {
   COPY_KINDS,
+  COUNTERS_MAX,
   LEVELS,
   NONE,
   RECORD_BYTES,
@@ -23,8 +24,10 @@ export interface GgtraceOperator {
   readonly innerWaitNs?: number
   /** The last of the nodes that were computed in one go. */
   readonly fusedTo?: number
-  /** Page faults without and with input from a disk; blocks of 512 bytes that were read. */
-  readonly faults?: { readonly minor: number; readonly major: number; readonly blocks: number }
+  /** What was counted in it, by index of the counter ({@link GgtraceWriter.counted}). */
+  readonly counts?: readonly number[]
+  /** Events were counted for a part of the time only, and extrapolated. */
+  readonly isScaled?: boolean
 }
 
 /** One call of `llama_decode`. */
@@ -85,7 +88,7 @@ export interface GgtraceCopy {
 
 const U32_END = 2 ** 32
 const CURSOR_BYTES = RECORD_BYTES[RecordType.Cursor]!
-const FAULTS_BYTES = RECORD_BYTES[RecordType.Faults]!
+const COUNTS_BYTES_MAX = RECORD_BYTES[RecordType.Counts]! + 8 * COUNTERS_MAX
 const LONG_BYTES = RECORD_BYTES[RecordType.OperatorLong]!
 const TOKEN_BYTES = RECORD_BYTES[RecordType.Token]!
 const EXPERTS_BYTES = RECORD_BYTES[RecordType.Experts]!
@@ -104,9 +107,10 @@ export class GgtraceThread {
     private readonly blocks: BlockWriter,
   ) {}
 
-  operator({ tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0, fusedTo = 0, faults }: GgtraceOperator): void {
-    this.reserve(CURSOR_BYTES + LONG_BYTES + (faults ? FAULTS_BYTES : 0), startNs)
-    if (faults) this.record(RecordType.Faults).u32(faults.minor).u32(faults.major).u32(faults.blocks)
+  operator(operator: GgtraceOperator): void {
+    const { tensor, startNs, endNs, waitEndNs = endNs, innerWaitNs = 0, fusedTo = 0, counts, isScaled } = operator
+    this.reserve(CURSOR_BYTES + LONG_BYTES + (counts ? COUNTS_BYTES_MAX : 0), startNs)
+    if (counts) this.counts(counts, isScaled ? RecordType.CountsScaled : RecordType.Counts)
     const isShort = endNs - startNs < U32_END && waitEndNs - endNs < U32_END && (innerWaitNs === 0 || fusedTo === 0)
     const start = startNs - this.cursorNs
     const isNear = !isShort || (start >= 0 && start < U32_END)
@@ -229,6 +233,23 @@ export class GgtraceThread {
   private record(type: number, bytes = RECORD_BYTES[type]!): OpenBlock {
     this.records++
     return this.blocks.record(type, bytes)
+  }
+
+  private counts(counts: readonly number[], type: number): void {
+    if (counts.length > COUNTERS_MAX) throw new RangeError(`a log has ${COUNTERS_MAX} counters at most`)
+    let [present, wide, bytes] = [0, 0, RECORD_BYTES[type]!]
+    counts.forEach((value, i) => {
+      if (value === 0) return
+      present |= 1 << i
+      if (value >= U32_END) wide |= 1 << i
+      bytes += value >= U32_END ? 8 : 4
+    })
+    if (present === 0 && type === RecordType.Counts) return
+    const record = this.record(type, bytes).u16(present).u16(wide)
+    for (const value of counts) {
+      if (value >= U32_END) record.u64(value)
+      else if (value !== 0) record.u32(value)
+    }
   }
 
   private cursor(atNs: number): void {

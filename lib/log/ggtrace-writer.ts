@@ -3,6 +3,7 @@ import {
   BLOCK_BYTES_MAX,
   BlockKind,
   BUFFER_USAGES,
+  COUNTER_UNITS,
   GRAPH_NODES_MAX,
   HEADER_BYTES,
   RecordType,
@@ -78,6 +79,7 @@ export class GgtraceWriter {
   private buffers = 0
   private tensors = 0
   private graphs = 0
+  private counters = 0
 
   constructor(private readonly options: GgtraceOptions) {
     const size = options.blockBytes ?? BLOCK_BYTES
@@ -193,6 +195,13 @@ export class GgtraceWriter {
       for (const node of part) record.u32(node)
     }
     return id
+  }
+
+  /** Defines what is counted, operator by operator; returns the index of its value in `counts`. 16 at most. */
+  counted(name: string, unit: (typeof COUNTER_UNITS)[number] = 'count'): number {
+    const id = this.name(name)
+    this.define(RecordType.Counted, 16).u32(this.counters).u32(id).u32(COUNTER_UNITS.indexOf(unit))
+    return this.counters++
   }
 
   /** A thread's part of the log; `worker` is ggml's ith, or -1. */

@@ -19,6 +19,7 @@ export type TraceEvent =
   | CopyEvent
   | AllocationEvent
   | CounterEvent
+  | CountedEvent
   | RangeEvent
   | StateEvent
   | SwitchEvent
@@ -46,6 +47,8 @@ export const Inferred = {
   TokenCount: 64,
   /** The op's name: from a table chosen by what tensors it is used on. */
   OpName: 128,
+  /** What was counted: the processor counted for a part of the time only. */
+  Counts: 256,
 } as const
 
 /** First event of every input: what it is and on which clock it runs. */
@@ -145,8 +148,8 @@ export interface OperatorEvent {
   readonly waitEndNs: number
   /** Part of the compute time that was spent in barriers inside the op. */
   readonly innerWaitNs?: number | undefined
-  /** What memory it had to wait for, where that was counted and there was some. */
-  readonly faults?: Faults | undefined
+  /** What was counted on its thread while it computed, by {@link CountedEvent.index}; undefined where nothing was. */
+  readonly counts?: readonly number[] | undefined
   /** Id of the last of the nodes that were computed in one go, where `tensor` is only the first of them. */
   readonly fusedTo?: number | undefined
   /** Expert ids that the router chose, as far as recorded. */
@@ -171,13 +174,14 @@ export interface GraphEvent {
   readonly inferred: number
 }
 
-/** Page faults of one operator on one worker. */
-export interface Faults {
-  /** Without input from a disk: pages that were in memory, or had to be zeroed. */
-  readonly minor: number
-  /** With input. */
-  readonly major: number
-  readonly bytesRead: number
+/** Something that is counted operator by operator. Comes before the operators. */
+export interface CountedEvent {
+  readonly kind: 'counted'
+  /** Place of its values in {@link OperatorEvent.counts}. */
+  readonly index: number
+  /** As perf(1) calls it: `cycles`, `page-faults`. */
+  readonly name: number
+  readonly unit: 'bytes' | 'count' | 'ns'
 }
 
 /** What a call of `llama_decode` was for. */

@@ -5,6 +5,7 @@ import { open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
+import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { explainFileError } from './files.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
@@ -35,8 +36,8 @@ export interface RecordOptions {
   readonly every?: number | undefined
   /** Kinds of operators to record, such as `MUL_MAT`, as ggml names them; all if left out. */
   readonly ops?: readonly string[] | undefined
-  /** Page faults and reads from disks, operator by operator. */
-  readonly faults?: boolean | undefined
+  /** What to count, operator by operator and worker: {@link COUNTERS}, codes of the processor (`r01c2`), `<pmu>/config=<n>/`. */
+  readonly counters?: readonly string[] | undefined
   /** Records nothing but calls until the program, or the signal `toggle`, resumes. */
   readonly paused?: boolean | undefined
   /** A signal that pauses and resumes recording; the program does not see it. */
@@ -86,6 +87,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   checkSystem(platform, arch)
   if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
   if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
+  checkCounters(options)
   const program = await findProgram(options.command[0], env, resolve('.'))
   checkRecordable(program, arch, children)
   const output = options.output === undefined ? await defaultLog(program) : options.output
@@ -105,7 +107,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
 }
 
 function recorderEnvironment(options: RecordOptions, library: string, output: string): Environment {
-  const { env, children, level, sync, states = true, tokens, every, ops, faults } = options
+  const { env, children, level, sync, states = true, tokens, every, ops, counters } = options
   const { paused, toggle, bytesMax, ring, guard } = options
   const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
   const before = env['LD_PRELOAD']
@@ -121,7 +123,7 @@ function recorderEnvironment(options: RecordOptions, library: string, output: st
     GGML2PERFETTO_TOKENS: tokens && `${tokens[0]}..${last}`,
     GGML2PERFETTO_EVERY: every?.toString(),
     GGML2PERFETTO_OPS: ops?.join(','),
-    GGML2PERFETTO_FAULTS: faults ? '1' : undefined,
+    GGML2PERFETTO_COUNTERS: counters?.join(','),
     GGML2PERFETTO_PAUSED: paused ? 'paused, until resumed' : undefined,
     GGML2PERFETTO_TOGGLE: toggle && `${system.signals[toggle]}`,
     GGML2PERFETTO_MAX_BYTES: bytesMax?.toString(),

@@ -1,3 +1,4 @@
+import type { CounterSet } from '../model/counters.ts'
 import { Inferred } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, ArgValue, ExtraArg } from '../write/args.ts'
@@ -17,6 +18,7 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.Phase, 'phase'],
   [Inferred.TokenCount, 'token count'],
   [Inferred.OpName, 'op name'],
+  [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
 ]
 
 /** Makes arguments: interns their keys, and numbers the sets that slices share. */
@@ -54,4 +56,12 @@ export class ArgMaker {
     const words = INFERRED_WORDS.filter(([bit]) => (bits & bit) !== 0).map(([, word]) => word)
     return [this.word('inferred', words.join('; '))]
   }
+}
+
+/** What was counted, as arguments: `page_faults`, `task_clock_ns`; without zeros. */
+export function countArgs(make: ArgMaker, set: CounterSet, counts: readonly number[]): ExtraArg[] {
+  return counts.flatMap((count, index) => {
+    const counter = set.counters[index]
+    return counter && count !== 0 ? [make.int(counter.key, count)] : []
+  })
 }

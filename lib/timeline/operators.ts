@@ -1,8 +1,9 @@
-import { type Faults, Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
+import type { CounterSet } from '../model/counters.ts'
+import { Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
 import { formatShape, parseTensorName } from '../model/tensors.ts'
 import type { ArgSet, ExtraArg } from '../write/args.ts'
 import type { Label } from '../write/writer.ts'
-import type { ArgMaker, Detail } from './labels.ts'
+import { type ArgMaker, countArgs, type Detail } from './labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
 /** What operator slices are called: `<role> <OP>`, the op alone, or the tensor's full name. */
@@ -11,7 +12,7 @@ export type OpNaming = (typeof OP_NAMINGS)[number]
 /** All of them. */
 export const OP_NAMINGS = ['role', 'op', 'tensor'] as const
 
-const INFERRED_BITS = 8
+const INFERRED_BITS = 9
 
 /** The group of the rows of all workers. */
 export function workersGroup(tree: TrackTree, root: number): LazyGroup {
@@ -35,6 +36,7 @@ export class Operators {
     private readonly make: ArgMaker,
     private readonly detail: Detail,
     private readonly naming: OpNaming,
+    private readonly counters: CounterSet,
   ) {}
 
   place(event: OperatorEvent): void {
@@ -139,7 +141,7 @@ export class Operators {
     const extra: ExtraArg[] = []
     if (event.experts) extra.push(make.text('experts', event.experts.join(',')))
     if (event.innerWaitNs) extra.push(make.int('inner_wait_ns', event.innerWaitNs))
-    if (event.faults) extra.push(...this.faultArgs(event.faults))
+    if (event.counts) extra.push(...this.counts(event.counts, event.endNs - event.startNs))
     if (event.fusedTo !== undefined) extra.push(make.arg('fused_to', { name: this.tensors[event.fusedTo]!.name }))
     if (this.detail === 'full') {
       if (event.call >= 0) extra.push(make.int('token', event.call))
@@ -149,12 +151,10 @@ export class Operators {
     return extra.length > 0 ? extra : undefined
   }
 
-  private faultArgs({ minor, major, bytesRead }: Faults): ExtraArg[] {
-    const { make } = this
-    const args = [make.int('minor_faults', minor)]
-    if (major > 0) args.push(make.int('major_faults', major))
-    if (bytesRead > 0) args.push(make.int('bytes_read', bytesRead))
-    return args
+  private counts(counts: readonly number[], durationNs: number): ExtraArg[] {
+    const { make, counters } = this
+    const rates = counters.rates(counts, durationNs).map(({ key, value }) => make.arg(key, { double: value }))
+    return [...countArgs(make, counters, counts), ...rates]
   }
 
   private barrier(inferred: number): Label {

@@ -1,7 +1,10 @@
+import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import { Calls } from './calls.ts'
 import { Copies } from './copies.ts'
+import { CounterLines } from './counters.ts'
 import { Experts } from './experts.ts'
+import { Faults } from './faults.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Memory } from './memory.ts'
 import { Operators, type OpNaming, workersGroup } from './operators.ts'
@@ -27,6 +30,8 @@ interface Rows {
   readonly operators: Operators
   readonly states: States
   readonly memory: Memory
+  readonly faults: Faults
+  readonly lines: CounterLines
   readonly experts: Experts
   readonly copies: Copies
   readonly counters: Counters
@@ -39,6 +44,7 @@ interface Rows {
 /** Puts the events of one input on tracks, in the order in which they come. */
 export class Timeline {
   private readonly tensors: TensorEvent[] = []
+  private readonly counterSet = new CounterSet()
   private rows!: Rows
   private lastNs = 0
 
@@ -76,6 +82,8 @@ export class Timeline {
         this.rows.operators.place(event)
         this.rows.states.serve(event.worker, event.tid)
         this.rows.memory.place(event)
+        this.rows.faults.place(event)
+        this.rows.lines.place(event)
         this.rows.experts.place(event)
         return
       case 'tensor':
@@ -88,7 +96,10 @@ export class Timeline {
       case 'counter':
         return this.rows.counters.place(event)
       case 'buffer':
-        return this.rows.memory.define(event)
+        this.rows.memory.define(event)
+        return this.rows.faults.define(event)
+      case 'counted':
+        return this.counterSet.define(event, this.make.names.text(event.name))
       case 'experts':
         return this.rows.experts.choose(event)
       case 'copy':
@@ -120,7 +131,7 @@ export class Timeline {
   }
 
   private begin({ format, clock, originNs, attributes, title }: InputEvent): Rows {
-    const { tree, tensors, make } = this
+    const { tree, tensors, make, counterSet } = this
     const { detail, opNaming } = this.options
     if (clock !== 'none') tree.writer.origin(clock, originNs)
     const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
@@ -128,11 +139,14 @@ export class Timeline {
     const name = title ?? rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     const workers = workersGroup(tree, root)
+    const faults = new Faults(tree, root, tensors, make, detail, counterSet)
     return {
       calls: new Calls(tree, root, make, detail),
-      operators: new Operators(tree, workers, tensors, make, detail, opNaming),
+      operators: new Operators(tree, workers, tensors, make, detail, opNaming, counterSet),
       states: new States(tree, root, workers, make, detail),
       memory: new Memory(tree, root, tensors, make.names),
+      faults,
+      lines: new CounterLines(tree, root, faults.group, counterSet),
       experts: new Experts(tree, root, tensors, make, detail),
       copies: new Copies(tree, root, tensors, make, detail),
       counters: new Counters(tree, root, make),

@@ -12,6 +12,7 @@ export type Category =
   | 'expert'
   | 'range'
   | 'state'
+  | 'fault'
   | 'issue'
   | 'own'
 

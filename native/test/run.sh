@@ -12,3 +12,5 @@ ${RUN:-} "$folder/write_all" "$out/all.ggtrace"
 echo "ok $folder write_all ${RUN:-}"
 [ -n "${RUN:-}" ] || "$folder/clock" # not slowed down: its clocks would seem far apart
 echo "ok $folder clock"
+${RUN:-} "$folder/counters" "$out/counters.ggtrace"
+echo "ok $folder counters ${RUN:-}"

@@ -49,6 +49,7 @@ static void define(void) {
         .usage = GGTRACE_USAGE_WEIGHTS, .base = 0x10000, .size = 0x100000, .time = T0 - 500});
     ggtrace_define_mapping(log_file, &(struct ggtrace_mapping){.file = FILE_NAME, .address = 0x10000, .size = 0x100000,
         .offset = 4096});
+    ggtrace_define_counted(log_file, &(struct ggtrace_counted){.index = 2, .name = RSS, .unit = GGTRACE_BYTES});
     tensor(WEIGHT, "blk.0.ffn_up.weight", 0, 2, NULL, 0);
     tensor(INPUT, "inp_embd", 0, 0, NULL, 0);
     tensor(IDS, "ffn_moe_topk-0", 0, 26, NULL, 0);
@@ -112,7 +113,8 @@ static void host(void) {
             .kind = GGTRACE_DECODE, .context = 0xc0ffee}, &span, 1);
     }
     ggtrace_state(writer, call_start(CALLS), 77, 1, GGTRACE_BLOCKED);
-    ggtrace_faults(writer, call_start(CALLS), 1, 2, 3);
+    ggtrace_counts(writer, call_start(CALLS), (const uint64_t[]){1, 0, LONG}, 3, false);
+    ggtrace_counts(writer, call_start(CALLS), (const uint64_t[]){1, 2}, 2, true);
     ggtrace_loss(writer, call_start(CALLS), 3, WHY);
     ggtrace_level(writer, call_start(CALLS), 2, 10, 1300000, 1000000);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);

@@ -66,6 +66,23 @@ describe('refuses what cannot be recorded, before it starts', () => {
     }
   })
 
+  linuxTest('counters that there are not, and counters where no operators are recorded', () => {
+    const tried = (...args: string[]) => run(['record', ...args, './caller'])
+    const unknown = tried('--counters', 'cycles, cycle')
+    expect(unknown.code).toBe(1)
+    expect(unknown.stderr).toMatch(
+      /^error: counters: no counter is called "cycle"; expected cycles, instructions, .*r01c2/,
+    )
+    for (const name of ['r', 'rg', 'cpu/config=/', '../config=1/', 'cpu/event=1/', `r${'1'.repeat(17)}`]) {
+      expect([name, tried('--counters', name).code]).toEqual([name, 1])
+    }
+    const many = Array.from({ length: 17 }, (_, i) => `r${i}`).join(',')
+    expect(tried('--counters', many).stderr).toBe('error: counters: expected 1 to 16, found 17\n')
+    expect(tried('--counters', 'cycles', '--level', 'graph').stderr).toBe(
+      'error: counters: expected level op, found graph\n',
+    )
+  })
+
   test('other systems', async () => {
     const command = ['true'] as const
     const fails = (platform: string, arch = 'x64') => expect(record({ command, env: {}, platform, arch })).rejects

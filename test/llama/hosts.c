@@ -30,7 +30,7 @@ static const char usage[] =
     "  open SLOT THREADS   a context of its model, with a thread pool of its own\n"
     "  decode SLOT CALLS   a prompt of two tokens, or one token greedily, in each call\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
-    "  times               prints the CPU time that each thread has used, and the process' page faults\n"
+    "  times               prints the CPU time of each thread, and page faults and context switches of the process\n"
     "  evict               forgets the mapped files' pages: they are read from the disk again\n"
     "  raise SIGNAL        sends itself a signal\n"
     "  recorder FUNCTION   calls ggml2perfetto_FUNCTION(), if somebody has it\n"
@@ -222,8 +222,8 @@ static void print_times(void) {
     if (!tasks) fail("cannot list", "threads");
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("{\"event\":\"times\",\"at\":%" PRId64 ",\"minor\":%ld,\"major\":%ld,\"cpu\":{", now(), usage.ru_minflt,
-           usage.ru_majflt);
+    printf("{\"event\":\"times\",\"at\":%" PRId64 ",\"minor\":%ld,\"major\":%ld,\"switches\":%ld,\"cpu\":{", now(),
+           usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw + usage.ru_nivcsw);
     for (struct dirent * entry; (entry = readdir(tasks));) {
         const int tid = atoi(entry->d_name);
         struct timespec time;

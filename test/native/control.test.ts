@@ -1,16 +1,9 @@
 import { statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { describe, expect, test } from '@jest/globals'
-import { convert, type Faults, inputOf, openTrace } from '../../lib/index.ts'
+import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { callNumber, NANO, newLog, type Recording, readLog, recordHosts, useRecorder } from './recording.ts'
-
-interface Usage {
-  readonly minor: number
-  readonly major: number
-}
-
-const isWeight = (name: string) => name.endsWith('.weight')
 
 const llama = hasLlama() ? describe : describe.skip
 
@@ -106,39 +99,6 @@ llama('what is recorded, as asked (needs linux-x64 and cc)', () => {
     expect(recording.of('token').map(({ batch }) => batch!.isLeftOut)).toEqual([false, false, true, false])
     expect(result.calls.map((call) => callNumber(recording, call))).toEqual([0, 1, 2, 3])
     expect(Object.keys(operatorsOf(recording))).toEqual(['0', '1', '3'])
-  })
-
-  test('page faults are counted where they happened, in the operators that read the weights', async () => {
-    const { path, size } = await model('tinyDense')
-    const steps = ['decode', 0, 5, 'evict', 'times', 'decode', 0, 1, 'times', 'decode', 0, 1]
-    const log = newLog()
-    const env = { GGML2PERFETTO_FAULTS: '1', GGML2PERFETTO_STATES: '0' }
-    const { result } = await recordHosts(['load', 0, path, 'open', 0, 2, ...steps], { env, log })
-    const { of, issues, tensor, text } = await readLog(log)
-    const [first, second] = result.lines.filter(({ event }) => (event as string) === 'times') as unknown as Usage[]
-    const had = of('operator').filter(({ call, faults }) => call === 5 && faults)
-    const total = (count: (faults: Faults) => number) => had.reduce((sum, { faults }) => sum + count(faults!), 0)
-    const [minor, major] = [second!.minor - first!.minor, second!.major - first!.major]
-    // Every 64 KiB of the file at least, as the kernel maps that much at once; a few pages are touched outside operators.
-    expect(minor + major).toBeGreaterThan(size / 65536)
-    const outside = [minor - total((faults) => faults.minor), major - total((faults) => faults.major)]
-    expect(outside.every((count) => count >= 0)).toBe(true)
-    expect([outside[0]! < 60, outside[1]! < 3]).toEqual([true, true])
-    // Where the file is on a disk, its pages were forgotten.
-    if (major > 0) expect(total(({ bytesRead }) => bytesRead)).toBeGreaterThan(0.9 * size)
-    const others = newLog()
-    await recordHosts(['load', 0, path, 'open', 0, 2, ...steps], {
-      env: { ...env, GGML2PERFETTO_OPS: 'ROPE' },
-      log: others,
-    })
-    const ropes = (await readLog(others)).of('operator').filter(({ call, faults }) => call === 5 && faults)
-    // They read no weights; those of the operators between them are not theirs.
-    expect(ropes.reduce((sum, { faults }) => sum + faults!.minor, 0)).toBeLessThan(minor / 5)
-    const reading = had.filter(({ tensor: id }) =>
-      tensor(id).sources.some((source) => isWeight(text(tensor(source).name))),
-    )
-    expect(reading.length).toBeGreaterThan(had.length / 2)
-    expect(issues).toEqual([])
   })
 
   test('a size limit holds, and what did not fit is counted', async () => {

@@ -1,19 +1,11 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { spawn, spawnSync } from 'node:child_process'
+import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, type StateEvent } from '../../lib/index.ts'
-import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
-import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
+import { hasLlama, type Run } from '../llama/testbed.ts'
+import { AS_USER, buildDeny, MLOCK, PARANOID, settable, useRecorderOfUser, withSetting } from './as-user.ts'
+import type { Recording } from './recording.ts'
 
-const isRoot = process.getuid?.() === 0
-/** The kernel tells root more: as anybody else. */
-const AS_USER = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
 const llama = hasLlama() ? describe : describe.skip
-const asRoot = isRoot ? test : test.skip
-const PARANOID = '/proc/sys/kernel/perf_event_paranoid'
-const MLOCK = '/proc/sys/kernel/perf_event_mlock_kb'
 
 interface Times {
   readonly at: number
@@ -62,31 +54,7 @@ const isBefore = (row: Row, worker: string, ts: number) =>
 const workersOf = ({ of }: Recording) => new Set(of('operator').map(({ tid }) => tid))
 
 llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
-  useRecorder()
-  let recorder = ''
-  let logs = 0
-
-  beforeAll(() => {
-    // The user may read what lies here, and write.
-    recorder = inFolder('libggml2perfetto.so')
-    copyFileSync(RECORDER, recorder)
-    chmodSync(inFolder('.'), 0o755)
-  })
-
-  async function record(steps: readonly (string | number)[], before: readonly string[] = AS_USER) {
-    const folder = inFolder(`states-${logs++}`)
-    mkdirSync(folder)
-    chmodSync(folder, 0o777)
-    const log = join(folder, 'run.ggtrace')
-    const { path } = await model('tinyDense')
-    const result = await runHosts(['load', 0, path, 'open', 0, 2, ...steps], {
-      preload: recorder,
-      env: { GGML2PERFETTO_OUT: log },
-      before,
-    })
-    expect([result.code, result.stderr]).toEqual([0, ''])
-    return { log, result, recording: await readLog(log) }
-  }
+  const record = useRecorderOfUser()
 
   test('running time is the thread’s CPU time', async () => {
     const { recording, result } = await record(['decode', 0, 20, 'times', 'decode', 0, 400, 'times', 'decode', 0, 2])
@@ -136,30 +104,16 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
   })
 
   test('a filter that denies perf_event_open costs the states alone, and the log says why', async () => {
-    const deny = inFolder('deny-perf')
-    execFileSync('cc', ['-O1', '-o', deny, fileURLToPath(new URL('../llama/deny-perf.c', import.meta.url))])
-    const { of, issues } = (await record(['decode', 0, 3], [...AS_USER, deny])).recording
+    const { of, issues } = (await record(['decode', 0, 3], { before: [...AS_USER, buildDeny()] })).recording
     expect(of('input')[0]!.attributes['states']).toMatch(/perf_event_open is not allowed here/)
     expect([of('state').length, of('token').length, issues]).toEqual([0, 3, []])
   })
 
   test('few file descriptors are no obstacle (needs prlimit)', async () => {
-    const { of } = (await record(['decode', 0, 3], ['prlimit', '--nofile=12', ...AS_USER])).recording
+    const { of } = (await record(['decode', 0, 3], { before: ['prlimit', '--nofile=12', ...AS_USER] })).recording
     expect([of('state').length > 0, of('token').length]).toEqual([true, 3])
   })
 
-  /** With another setting of the kernel's for a moment. */
-  async function withSetting<T>(path: string, value: number, run: () => Promise<T>): Promise<T> {
-    const before = readFileSync(path, 'utf8')
-    writeFileSync(path, `${value}`)
-    try {
-      return await run()
-    } finally {
-      writeFileSync(path, before)
-    }
-  }
-
-  const settable = existsSync(PARANOID) && existsSync(MLOCK) ? asRoot : test.skip
   settable.each([3, 4])('perf_event_paranoid %i: with states or without, and the log says which', async (level) => {
     const { of, issues } = (await withSetting(PARANOID, level, () => record(['decode', 0, 3]))).recording
     // Debian's and Android's kernels deny from 3 on, others do not know more than 2.
@@ -170,7 +124,7 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
 
   settable.each([0, 4])('perf_event_mlock_kb %i: with fewer pages or without, and the log says which', async (kb) => {
     const limited = ['prlimit', '--memlock=0', ...AS_USER]
-    const { of, issues } = (await withSetting(MLOCK, kb, () => record(['decode', 0, 3], limited))).recording
+    const { of, issues } = (await withSetting(MLOCK, kb, () => record(['decode', 0, 3], { before: limited }))).recording
     const isTold = of('state').length > 0
     expect(of('input')[0]!.attributes['states']).toMatch(isTold ? /^by perf_event_open/ : /perf_event_mlock_kb/)
     expect([of('token').length, issues]).toEqual([3, []])

@@ -124,6 +124,9 @@ export function lossy(): Uint8Array {
 export function everyRecord(): Uint8Array {
   const writer = begun({ command: '/usr/bin/llama-cli -m /models/tiny.gguf -p "Hi"', pid: '700', note: 'by hand' })
   const { buffers, norm, scaled, query, top, up, graph, kv } = model(writer, [500, 700])
+  for (const name of ['minor-faults', 'major-faults']) writer.counted(name)
+  writer.counted('bytes-read', 'bytes')
+  writer.counted('task-clock', 'ns')
   const host = writer.thread(700)
   const [zero, one] = [writer.thread(700, 0), writer.thread(701, 1)]
   host.token({ startNs: 1000, endNs: 1900, call: -1, tokens: 2, kind: 'warm-up' })
@@ -133,10 +136,10 @@ export function everyRecord(): Uint8Array {
   zero.operator({ tensor: norm, fusedTo: scaled, startNs: 3000, endNs: 3400, waitEndNs: 3500 })
   one.operator({ tensor: norm, fusedTo: scaled, startNs: 3010, endNs: 3500 })
   zero.operator({ tensor: query, startNs: 3600, endNs: 4600, waitEndNs: 4700, innerWaitNs: 300 })
-  one.operator({ tensor: query, startNs: 3600, endNs: 4700, faults: { minor: 3, major: 1, blocks: 8 } })
+  one.operator({ tensor: query, startNs: 3600, endNs: 4700, counts: [3, 1, 4096] })
   zero.experts({ atNs: 4800, tensor: top, call: 0, k: 2, ids: [5, 1, 5, 7, 0, 5] })
-  zero.operator({ tensor: up, startNs: 4900, endNs: 5900, waitEndNs: 6000 })
-  one.operator({ tensor: up, startNs: 4900, endNs: 5_000_000_000, innerWaitNs: 40 })
+  zero.operator({ tensor: up, startNs: 4900, endNs: 5900, waitEndNs: 6000, counts: [0, 0, 0, 800], isScaled: true })
+  one.operator({ tensor: up, startNs: 4900, endNs: 5_000_000_000, innerWaitNs: 40, counts: [0, 0, 0, 4_500_000_000] })
   host.graph({ startNs: 2900, endNs: 5_000_000_100, graph, call: 0, status: -1, split: 2 })
   host.token({
     startNs: 2800,
@@ -173,6 +176,26 @@ export function everyRecord(): Uint8Array {
   writer.seal()
   writer.run({ note: 'written at the end' })
   writer.end(5_000_005_000)
+  return writer.take()
+}
+
+/** One call on two workers, with hardware counters and reads from the disk. */
+export function counted(): Uint8Array {
+  const writer = begun({ counters: 'cycles, instructions, cache-misses, major-faults, bytes-read' })
+  const { norm, query, up, graph } = model(writer)
+  for (const name of ['cycles', 'instructions', 'cache-misses', 'major-faults']) writer.counted(name)
+  writer.counted('bytes-read', 'bytes')
+  for (const worker of [0, 1]) {
+    const thread = writer.thread(701 + worker, worker)
+    thread.call = 0
+    thread.operator({ tensor: norm, startNs: 100, endNs: 600, waitEndNs: 700, counts: [1500, 3000, 2] })
+    thread.operator({ tensor: query, startNs: 700, endNs: 2700, waitEndNs: 2800, counts: [6000, 3000, 90, 1, 4096] })
+    thread.operator({ tensor: up, startNs: 2800, endNs: 7800, counts: [9000, 6000, 300, worker, 65536 * worker] })
+  }
+  const host = writer.thread(700)
+  host.graph({ startNs: 100, endNs: 7800, graph, call: 0 })
+  host.token({ startNs: 0, endNs: 8000, call: 0, tokens: 1 })
+  writer.end(9000)
   return writer.take()
 }
 

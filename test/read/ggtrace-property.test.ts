@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { TraceEvent } from '../../lib/index.ts'
+import { Inferred, type TraceEvent } from '../../lib/index.ts'
 import { begun, read } from './ggtrace-logs.ts'
 
 test('any sequence of records is read as it was written', async () => {
@@ -15,6 +15,8 @@ test('any sequence of records is read as it was written', async () => {
       wait: fc.integer({ min: 0, max: 2 ** 33 }),
       inner: fc.constantFrom(0, 0, 5, 2 ** 32 - 1),
       fused: fc.boolean(),
+      counts: fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2 ** 53 - 1 })), { maxLength: 16 }),
+      isScaled: fc.boolean(),
       call: fc.integer({ min: -1, max: 5 }),
     }),
     fc.record({ kind: fc.constant('graph' as const), span, call: fc.integer({ min: -1, max: 2 ** 31 }) }),
@@ -39,14 +41,28 @@ test('any sequence of records is read as it was written', async () => {
       writer.type(0, 'f32')
       const [a, b] = [writer.tensor({ name: 'a-0' }), writer.tensor({ name: 'b-0' })]
       const name = writer.name('count')
+      for (let i = 0; i < 16; i++) writer.counted(`r${i}`)
       const thread = writer.thread(5, 3)
       const expected = records.map((entry): Partial<TraceEvent> => {
         if (entry.kind === 'operator') {
-          const { span, wait, inner, fused, call } = entry
+          const { span, wait, inner, fused, call, counts, isScaled } = entry
           thread.call = call
           const times = { ...span, waitEndNs: span.endNs + wait }
-          thread.operator({ tensor: a, ...times, innerWaitNs: inner, ...(fused ? { fusedTo: b } : {}) })
-          const extra = { innerWaitNs: inner || undefined, fusedTo: fused ? 1 : undefined }
+          thread.operator({
+            tensor: a,
+            ...times,
+            innerWaitNs: inner,
+            ...(fused ? { fusedTo: b } : {}),
+            counts,
+            isScaled,
+          })
+          const last = counts.findLastIndex((count) => count > 0)
+          const extra = {
+            innerWaitNs: inner || undefined,
+            fusedTo: fused ? 1 : undefined,
+            counts: last < 0 && !isScaled ? undefined : counts.slice(0, last + 1),
+            inferred: isScaled ? Inferred.Counts : 0,
+          }
           return { kind: 'operator', call, tensor: 0, worker: 3, tid: 5, ...times, ...extra }
         }
         if (entry.kind === 'graph') {

@@ -6,6 +6,7 @@ import {
   convert,
   FORMATS,
   GgtraceWriter,
+  Inferred,
   Names,
   type OpenTrace,
   openTrace,
@@ -127,8 +128,20 @@ describe('a log with every type of record', () => {
       '1 norm-0 1 5000001000 5000001100 5000001100  ',
     ])
     expect(
-      of('operator').flatMap(({ worker, startNs, faults }) => (faults ? [[worker, startNs, faults]] : [])),
-    ).toEqual([[1, 3600, { minor: 3, major: 1, bytesRead: 4096 }]])
+      of('operator').flatMap(({ worker, startNs, counts, inferred }) =>
+        counts ? [[worker, startNs, counts, inferred]] : [],
+      ),
+    ).toEqual([
+      [0, 4900, [0, 0, 0, 800], Inferred.Counts],
+      [1, 3600, [3, 1, 4096], 0],
+      [1, 4900, [0, 0, 0, 4_500_000_000], 0],
+    ])
+    expect(of('counted').map(({ index, name, unit }) => [index, names.text(name), unit])).toEqual([
+      [0, 'minor-faults', 'count'],
+      [1, 'major-faults', 'count'],
+      [2, 'bytes-read', 'bytes'],
+      [3, 'task-clock', 'ns'],
+    ])
     expect(of('state').map(({ tid, cpu, state, atNs }) => [tid, cpu, state, atNs])).toEqual([
       [700, 3, 'running', 5_000_001_600],
       [700, 3, 'runnable', 5_000_001_700],
@@ -217,6 +230,8 @@ describe('the trace of it', () => {
           'Experts',
           'layer 0',
         ],
+        ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],
+        ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),
         ...['Memory', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
         ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
         ...['Ranges', 'thread 700', 'Issues'],

@@ -1,4 +1,10 @@
-import { BUFFER_USAGES, RecordType, TENSOR_NOT_COMPUTED } from '../../log/ggtrace-layout.ts'
+import {
+  BUFFER_USAGES,
+  COUNTER_UNITS,
+  COUNTERS_MAX,
+  RecordType,
+  TENSOR_NOT_COMPUTED,
+} from '../../log/ggtrace-layout.ts'
 import type { BufferUsage, TensorEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { parseTensorName } from '../../model/tensors.ts'
@@ -62,6 +68,7 @@ export class Definitions {
   private readonly tensors = new Map<number, number>()
   private readonly notComputed = new Set<number>()
   private readonly graphs = new Map<number, LogGraph>()
+  private readonly counters = new Set<number>()
   private tensorCount = 0
   private bufferCount = 0
 
@@ -91,6 +98,8 @@ export class Definitions {
         return this.readTensor(view, at, end, byte)
       case RecordType.Graph:
         return this.readGraph(view, at, end, byte)
+      case RecordType.Counted:
+        return this.readCounted(view, at, byte)
     }
   }
 
@@ -119,6 +128,13 @@ export class Definitions {
   /** The graph behind a log's id, or undefined. */
   graph(id: number): LogGraph | undefined {
     return this.graphs.get(id)
+  }
+
+  /** Sees to it that a counter is told of before its values are. */
+  needCounter(index: number, byte: number): void {
+    if (this.counters.has(index)) return
+    this.counters.add(index)
+    this.emit({ kind: 'counted', index, name: this.placeholder('counter', index, byte), unit: 'count' })
   }
 
   /** A buffer was freed. */
@@ -233,6 +249,16 @@ export class Definitions {
     for (let i = 0; i < Math.min(count, held); i++) {
       if (!this.notComputed.has(view.getUint32(at + 16 + 4 * i, true))) graph.nodes++
     }
+  }
+
+  private readCounted(view: View, at: number, byte: number): void {
+    const index = view.getUint32(at + 4, true)
+    if (index >= COUNTERS_MAX) {
+      return this.report('damaged record', `expected a counter from 0 to ${COUNTERS_MAX - 1}, found ${index}`, byte)
+    }
+    this.counters.add(index)
+    const name = this.name(view.getUint32(at + 8, true), byte)
+    this.emit({ kind: 'counted', index, name, unit: COUNTER_UNITS[view.getUint32(at + 12, true)] ?? 'count' })
   }
 
   /** Where data lie: in a mapped model file, or else in a buffer. */

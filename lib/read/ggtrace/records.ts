@@ -10,7 +10,7 @@ import {
   TOKEN_KINDS,
   TOKEN_LEFT_OUT,
 } from '../../log/ggtrace-layout.ts'
-import { type Faults, Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
+import { Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
@@ -41,7 +41,8 @@ export class EventRecords {
   private shift = 0
   private hasStrayOperators = false
   /** Of the next operator. */
-  private faults: Faults | undefined
+  private counts: readonly number[] | undefined
+  private countsInferred = 0
 
   constructor(
     private readonly definitions: Definitions,
@@ -67,7 +68,8 @@ export class EventRecords {
     this.worker = worker < WORKERS_MAX ? worker : -1
     this.call = readNumber(view, at + Header.call)
     this.hasStrayOperators = false
-    this.faults = undefined
+    this.counts = undefined
+    this.countsInferred = 0
     this.count += forEachRecord(block, this.report, this.readRecord)
     this.clock.lastNs = Math.max(this.clock.lastNs, this.cursorNs)
   }
@@ -82,8 +84,10 @@ export class EventRecords {
         return this.readOperator(at, 0, this.view.getUint32(at + 20, true))
       case RecordType.OperatorLong:
         return this.readLongOperator(at)
-      case RecordType.Faults:
-        return this.readFaults(at)
+      case RecordType.Counts:
+        return this.readCounts(at, end, 0)
+      case RecordType.CountsScaled:
+        return this.readCounts(at, end, Inferred.Counts)
       case RecordType.Cursor:
         return this.readCursor(at)
       case RecordType.Token:
@@ -138,7 +142,8 @@ export class EventRecords {
   ): void {
     if (this.worker < 0) return this.strayOperator(at)
     if (startNs < this.fromNs) {
-      this.faults = undefined
+      this.counts = undefined
+      this.countsInferred = 0
       return
     }
     const byte = at + this.shift
@@ -155,10 +160,11 @@ export class EventRecords {
       innerWaitNs: innerWaitNs === 0 ? undefined : innerWaitNs,
       fusedTo: fusedTo === 0 ? undefined : this.definitions.tensor(fusedTo, byte),
       experts: undefined,
-      faults: this.faults,
-      inferred: 0,
+      counts: this.counts,
+      inferred: this.countsInferred,
     })
-    this.faults = undefined
+    this.counts = undefined
+    this.countsInferred = 0
   }
 
   private strayOperator(at: number): void {
@@ -168,10 +174,23 @@ export class EventRecords {
     this.report('operator without a worker', `expected ${wanted}; the block's operators are left out`, at + this.shift)
   }
 
-  private readFaults(at: number): void {
+  private readCounts(at: number, end: number, inferred: number): void {
     const { view } = this
-    const [minor, major] = [view.getUint32(at + 4, true), view.getUint32(at + 8, true)]
-    this.faults = { minor, major, bytesRead: 512 * view.getUint32(at + 12, true) }
+    const [present, wide] = [view.getUint16(at + 4, true), view.getUint16(at + 6, true)]
+    const counts: number[] = []
+    let place = at + 8
+    for (let i = 0, bits = present; bits !== 0; i++, bits >>= 1) {
+      const bytes = (bits & 1) === 0 ? 0 : (wide >> i) & 1 ? 8 : 4
+      if (place + bytes > end) {
+        const detail = `expected a value of ${bytes} bytes for counter ${i} within its COUNTS record, found ${end - place}`
+        return this.report('damaged record', `${detail}; left out`, at + this.shift)
+      }
+      if (bytes > 0) this.definitions.needCounter(i, at + this.shift)
+      counts.push(bytes === 0 ? 0 : bytes === 4 ? view.getUint32(place, true) : readU64(view, place))
+      place += bytes
+    }
+    this.counts = counts
+    this.countsInferred = inferred
   }
 
   private readCursor(at: number): void {

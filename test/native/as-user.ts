@@ -1,0 +1,77 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, expect, test } from '@jest/globals'
+import { model, type Run, runHosts } from '../llama/testbed.ts'
+import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
+
+/** What the kernel tells depends on who asks, and on its settings. */
+
+const isRoot = process.getuid?.() === 0
+/** The kernel tells root more: as anybody else. */
+export const AS_USER = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
+export const PARANOID = '/proc/sys/kernel/perf_event_paranoid'
+export const MLOCK = '/proc/sys/kernel/perf_event_mlock_kb'
+export const rootTest = isRoot ? test : test.skip
+/** Where the kernel's settings may be changed. */
+export const settable = existsSync(PARANOID) && existsSync(MLOCK) ? rootTest : test.skip
+
+interface Options {
+  readonly before?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly threads?: number
+}
+
+interface Recorded {
+  readonly log: string
+  readonly result: Run
+  readonly recording: Recording
+}
+
+/** Call in a describe: what it returns records steps of hosts.c on the small model, by default as an ordinary user. */
+export function useRecorderOfUser(): (steps: readonly (string | number)[], options?: Options) => Promise<Recorded> {
+  useRecorder()
+  let recorder = ''
+  let logs = 0
+
+  beforeAll(() => {
+    // The user may read what lies here, and write.
+    recorder = inFolder('libggml2perfetto.so')
+    copyFileSync(RECORDER, recorder)
+    chmodSync(inFolder('.'), 0o755)
+  })
+
+  return async (steps, { before = AS_USER, env = {}, threads = 2 } = {}) => {
+    const folder = inFolder(`as-user-${logs++}`)
+    mkdirSync(folder)
+    chmodSync(folder, 0o777)
+    const log = join(folder, 'run.ggtrace')
+    const { path } = await model('tinyDense')
+    const result = await runHosts(['load', 0, path, 'open', 0, threads, ...steps], {
+      preload: recorder,
+      env: { GGML2PERFETTO_OUT: log, ...env },
+      before,
+    })
+    expect([result.code, result.stderr]).toEqual([0, ''])
+    return { log, result, recording: await readLog(log) }
+  }
+}
+
+/** A program that runs another one, which may not call perf_event_open. */
+export function buildDeny(): string {
+  const deny = inFolder('deny-perf')
+  execFileSync('cc', ['-O1', '-o', deny, fileURLToPath(new URL('../llama/deny-perf.c', import.meta.url))])
+  return deny
+}
+
+/** With another setting of the kernel's for a moment. */
+export async function withSetting<T>(path: string, value: number, run: () => Promise<T>): Promise<T> {
+  const before = readFileSync(path, 'utf8')
+  writeFileSync(path, `${value}`)
+  try {
+    return await run()
+  } finally {
+    writeFileSync(path, before)
+  }
+}

@@ -116,6 +116,9 @@ function checkClock(first: string | undefined, event: TraceEvent, input: string)
   if (event.clock === 'none') {
     throw new UsageError(`${input}: has nothing to draw, ${event.format} goes with a log\nhint: give the log, too`)
   }
+  if (event.clock === 'unknown') {
+    throw new UsageError(`${input}: does not tell on which clock it runs`)
+  }
   if (first === undefined || event.clock === first) return event.clock
   throw new UsageError(
     `${input}: runs on CLOCK_${event.clock}, the first input on CLOCK_${first}: no known relation\n` +

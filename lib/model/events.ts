@@ -23,6 +23,8 @@ export type TraceEvent =
   | RangeEvent
   | StateEvent
   | SwitchEvent
+  | WakingEvent
+  | ThreadEvent
   | IssueEvent
   | OwnEvent
 
@@ -56,8 +58,8 @@ export interface InputEvent {
   readonly kind: 'input'
   /** The format's name, as `--from` takes it. */
   readonly format: string
-  /** `none`: nothing in it has a time. */
-  readonly clock: Clock | 'none'
+  /** `none`: nothing in it has a time; `unknown`: the input does not tell, and it must not be guessed. */
+  readonly clock: Clock | 'none' | 'unknown'
   /** The absolute time that all other times of this input count from, in nanoseconds of `clock`. */
   readonly originNs: bigint
   /** Facts on the run and on how it was read, for the trace's attributes. */
@@ -308,11 +310,48 @@ export interface SwitchEvent {
   readonly cpu: number
   readonly atNs: number
   readonly prevTid: number
-  /** As the kernel prints it: 0 = still runnable (preempted). */
+  /** Command name of the thread that leaves; 0 = not told. */
+  readonly prevComm: number
+  /** Kernel priority, 0 to 139 (120 is nice 0), or -1. */
+  readonly prevPrio: number
+  /** The kernel's bits, as {@link TaskState} names them: 0 = still runnable (preempted). */
   readonly prevState: number
+  /** 0 is the idle task. */
   readonly nextTid: number
-  /** Command name of the next thread. */
   readonly nextComm: number
+  readonly nextPrio: number
+}
+
+/** Bits of a thread's state in `sched_switch`, as Linux from 4.14 on has them (fs/proc/array.c); 0 is R. */
+export const TaskState = { S: 1, D: 2, T: 4, t: 8, X: 0x10, Z: 0x20, P: 0x40, I: 0x80, '+': 0x100 } as const
+
+/** A `sched_waking`: a thread may run again from now on. */
+export interface WakingEvent {
+  readonly kind: 'waking'
+  /** Where the waker ran. */
+  readonly cpu: number
+  readonly atNs: number
+  /** Whose doing it was; -1 = not told. */
+  readonly wakerTid: number
+  readonly tid: number
+  readonly comm: number
+  readonly prio: number
+  readonly targetCpu: number
+  /** An interrupt did it, on the waker's time. */
+  readonly isIrq: boolean
+}
+
+/** What the kernel's log tells of a thread: that it is there, begins, has another name from now on, ends. */
+export interface ThreadEvent {
+  readonly kind: 'thread'
+  readonly what: 'known' | 'fork' | 'rename' | 'exit'
+  readonly atNs: number
+  readonly tid: number
+  /** The process; -1 = not told. */
+  readonly tgid: number
+  readonly comm: number
+  /** Who forked it; -1 = not told. */
+  readonly parentTid: number
 }
 
 /** Something in the input was wrong and reading went on. Shown in the trace where it happened. */

@@ -114,6 +114,9 @@ export class Timeline {
       case 'switch':
         this.lastNs = event.atNs
         return this.rows.cpus.place(event)
+      case 'waking':
+      case 'thread':
+        return // not drawn yet
       case 'clocks':
         return this.tree.writer.clocks(event.readings)
       case 'issue':
@@ -133,7 +136,7 @@ export class Timeline {
   private begin({ format, clock, originNs, attributes, title }: InputEvent): Rows {
     const { tree, tensors, make, counterSet } = this
     const { detail, opNaming } = this.options
-    if (clock !== 'none') tree.writer.origin(clock, originNs)
+    if (clock !== 'none' && clock !== 'unknown') tree.writer.origin(clock, originNs)
     const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
     const name = title ?? rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)

@@ -100,9 +100,12 @@ describe('timeline', () => {
       cpu,
       atNs,
       prevTid: 0,
+      prevComm: 0,
+      prevPrio: -1,
       prevState: 0,
       nextTid,
       nextComm,
+      nextPrio: -1,
     })
     const trace = await draw(names, [
       to(1, 0, 10, llama),

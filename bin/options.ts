@@ -53,6 +53,23 @@ export const DRAWING = {
     defaultDescription: 'all',
     describe: 'Only these llama_decode calls: 3..5 (both included), 7, or 2..; 0 is the prefill',
   },
+  memory: {
+    type: 'string',
+    requiresArg: true,
+    defaultDescription: 'counters',
+    coerce: oneOf('--memory', ['counters', 'lifetimes']),
+    describe: 'Compute buffers: counters (bytes in use) | lifetimes (also each tensor, from first write to last read)',
+  },
+  flows: {
+    type: 'string',
+    requiresArg: true,
+    coerce: (value: string | undefined) => {
+      const text = once('--flows')(value)
+      return text === undefined ? undefined : parseFlows(text)
+    },
+    defaultDescription: 'none',
+    describe: 'Arrows from each operator to those that read its result, for one llama_decode call: token=3',
+  },
 } as const
 
 /** For yargs' `coerce`: an option's text. Throws UsageError where the option is given twice, for only one would count. */
@@ -81,6 +98,15 @@ export function parseTokens(text: string): readonly [number, number] {
   const what = match ? 'the first comes after the last' : 'not a range of tokens'
   throw new UsageError(
     `--tokens "${text}": ${what}; expected 3..5 (both included), 7 (one) or 2.. (to the end); 0 is the prefill`,
+  )
+}
+
+/** `token=3` as the call whose data flow is drawn. */
+export function parseFlows(text: string): { readonly token: number } {
+  const match = /^token=(\d{1,9})$/.exec(text.trim())
+  if (match) return { token: Number(match[1]) }
+  throw new UsageError(
+    `--flows "${text}": expected token=<number of a llama_decode call>, such as token=3; 0 is the prefill`,
   )
 }
 

@@ -5,6 +5,7 @@ import { closeAll, eventsOf, type Input, type InputOptions, openInputs, type Rea
 import type { TraceEvent } from './model/events.ts'
 import { Names } from './model/names.ts'
 import { ArgMaker, DETAILS, type Detail } from './timeline/labels.ts'
+import { MEMORY_ROWS, type MemoryRows } from './timeline/memory.ts'
 import { OP_NAMINGS, type OpNaming } from './timeline/operators.ts'
 import { Timeline } from './timeline/timeline.ts'
 import { TrackTree } from './timeline/tracks.ts'
@@ -20,6 +21,13 @@ export interface ConvertOptions extends InputOptions {
   readonly opName?: OpNaming | undefined
   /** Calls to convert, from … to inclusive; the prefill is 0. By default all, warm-up included. */
   readonly tokens?: readonly [number, number] | undefined
+  /**
+   * Of compute buffers `counters` only (default), such as the live bytes; or `lifetimes`: each tensor's life, from first
+   * write to last read, as a slice of its own.
+   */
+  readonly memory?: MemoryRows | undefined
+  /** Draw the data flow of one call (the prefill is 0) as arrows, from each operator to those that read its result. */
+  readonly flows?: { readonly token: number } | undefined
   /** Stop at the first issue: throws FormatError. */
   readonly strict?: boolean | undefined
 }
@@ -45,7 +53,8 @@ export async function* convert(
   const writer = createWriter(options.to ?? 'perfetto', names)
   const tree = new TrackTree(writer)
   const make = new ArgMaker(names)
-  const { detail = 'shapes', opName: opNaming = 'role', tokens } = options
+  const { detail = 'shapes', opName: opNaming = 'role', tokens, memory = 'counters', flows } = options
+  const drawn = { detail, opNaming, tokens, memory, flowsOf: flows?.token }
   const opened = await openInputs([inputs].flat() as Input[], names, options)
   const companions = new Companions(names)
   const summaries = new Map<(typeof opened)[number], Summary>()
@@ -59,7 +68,7 @@ export async function* convert(
     const logs = opened.filter((input) => !summaries.has(input))
     let clock: string | undefined
     for (const [i, input] of logs.entries()) {
-      const timeline = new Timeline(tree, make, { detail, opNaming, tokens }, i)
+      const timeline = new Timeline(tree, make, drawn, i)
       const summarizer = new Summarizer(names)
       for await (const batch of summarizer.pass(input.read(companions.definitions))) {
         clock = checkClock(clock, batch[0]!, input.name)
@@ -85,7 +94,10 @@ function companionsOf<T extends { readonly isCompanion: boolean }>(inputs: reado
   return inputs.every(({ isCompanion }) => isCompanion) ? [] : inputs.filter(({ isCompanion }) => isCompanion)
 }
 
-function checkOptions(inputs: Input | readonly Input[], { to, detail, opName, tokens }: ConvertOptions): void {
+function checkOptions(
+  inputs: Input | readonly Input[],
+  { to, detail, opName, tokens, memory, flows }: ConvertOptions,
+): void {
   const oneOf = (option: string, value: string | undefined, allowed: readonly string[]) => {
     if (value === undefined || allowed.includes(value)) return
     throw new UsageError(`${option}: expected one of ${allowed.join(', ')}, found "${value}"`)
@@ -93,6 +105,10 @@ function checkOptions(inputs: Input | readonly Input[], { to, detail, opName, to
   oneOf('to', to, TRACE_KINDS)
   oneOf('detail', detail, DETAILS)
   oneOf('opName', opName, OP_NAMINGS)
+  oneOf('memory', memory, MEMORY_ROWS)
+  if (flows && !(Number.isInteger(flows.token) && flows.token >= 0)) {
+    throw new UsageError(`flows: expected the number of a call, 0 or more, found ${flows.token}`)
+  }
   if (tokens && !(tokens[0] >= 0 && tokens[0] <= tokens[1])) {
     throw new UsageError(`tokens: expected [first, last], 0 or more, found [${tokens.join(', ')}]`)
   }

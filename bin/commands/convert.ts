@@ -1,5 +1,6 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
+  type ConvertOptions,
   convert,
   type Input,
   type Summary,
@@ -71,7 +72,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { inputs, tokens, quiet } = args
+  const { inputs, tokens, flows, quiet } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const opTable = await readOpTable(args.opTable)
   const total = await totalSize(inputs)
@@ -83,8 +84,9 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const progress = quiet || !process.stderr.isTTY ? SILENT : progressBar(total)
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
-    const { from, detail, opName, strict } = args
-    const trace = within(tokens, convert(logs, { to, from, opTable, detail, opName, tokens, strict }))
+    const { from, detail, opName, memory, strict } = args
+    const options = { to, from, opTable, detail, opName, tokens, memory, flows, strict }
+    const trace = within(args, convert(logs, options))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
     await tell({ ...args, to }, output, result, bytes)
@@ -112,15 +114,21 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
   }
 }
 
-/** Passes a trace on. Throws UsageError at its end if no call of the logs lies within `tokens`. */
+/** Passes a trace on. Throws UsageError at its end if no call of the logs lies within `tokens`, or is that of `flows`. */
 export async function* within(
-  tokens: readonly [number, number] | undefined,
+  { tokens, flows }: Pick<ConvertOptions, 'tokens' | 'flows'>,
   trace: AsyncGenerator<Uint8Array, Summary[]>,
 ): AsyncGenerator<Uint8Array, Summary[]> {
+  if (flows && tokens && (flows.token < tokens[0] || flows.token > tokens[1])) {
+    throw new UsageError(`--flows token=${flows.token} is not among --tokens ${rangeText(tokens)}`)
+  }
   const summaries = yield* trace
   const calls = Math.max(...summaries.map(({ calls: { prefill, decode } }) => prefill.calls + decode.calls))
-  if (!tokens || tokens[0] < calls) return summaries
   const known = calls === 0 ? 'no calls' : `the calls 0..${calls - 1}`
+  if (flows && flows.token >= calls) {
+    throw new UsageError(`--flows token=${flows.token}: there is no such call, the log has ${known}`)
+  }
+  if (!tokens || tokens[0] < calls) return summaries
   throw new UsageError(`--tokens ${rangeText(tokens)}: nothing to convert, the log has ${known}`)
 }
 

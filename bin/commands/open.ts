@@ -97,8 +97,9 @@ async function traceFrom(opened: Opened, args: Args, progress: Progress): Promis
   const { name, source } = opened
   const opTable = await readOpTable(args.opTable)
   if (isLog(opened, args)) {
-    const { from, detail, opName, tokens, quiet } = args
-    const pieces = within(tokens, convert({ name, source }, { from, opTable, detail, opName, tokens }))
+    const { from, detail, opName, tokens, memory, flows, quiet } = args
+    const options = { from, opTable, detail, opName, tokens, memory, flows }
+    const pieces = within(args, convert({ name, source }, options))
     const { trace, result } = await keptTrace(defaultOutput(args.input, 'perfetto'), pieces)
     progress.stop()
     await tellLog(name, result[0]!, quiet)
@@ -127,7 +128,7 @@ async function viewOf(trace: ServedTrace, { name, head }: Opened): Promise<View>
 
 /** A trace is shown as it is. Throws UsageError for what could only be done to a log. */
 function refuseOptions(args: Args, name: string): void {
-  const given = (['tokens', 'detail', 'opName', 'opTable'] as const).find((option) => args[option] !== undefined)
+  const given = (['tokens', 'detail', 'opName', 'memory', 'flows', 'opTable'] as const).find((option) => args[option] !== undefined)
   if (given === undefined) return
   const option = given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
   throw new UsageError(`--${option} is for logs; ${name} is a trace, or of no known log format`)

@@ -97,6 +97,7 @@ export interface BufferEvent {
   readonly name?: number | undefined
   /** Address of its first byte, where one was recorded. */
   readonly address?: number | undefined
+  /** Size of the buffer, where it was recorded. */
   readonly sizeBytes?: number | undefined
 }
 
@@ -116,6 +117,8 @@ export interface TensorEvent {
   readonly ne: readonly number[] | undefined
   /** Ids of the sources, in order; defined earlier. */
   readonly sources: readonly number[]
+  /** Id of the tensor whose memory this one is a view of (ggml's `view_src`), where that was recorded and it is one. */
+  readonly viewOf?: number | undefined
   /** -1 = not recorded. */
   readonly sizeBytes: number
   /** Buffer id, or -1. */

@@ -19,7 +19,7 @@ interface PhaseSpan {
   inferred: number
 }
 
-/** Phase, Tokens and Graphs: what the run was doing, call by call. */
+/** Phase, Tokens and Graphs: what the run was doing, call by call. `onCall` hears of the calls that are drawn, in order. */
 export class Calls {
   private readonly phases: Lanes
   private readonly tokens: Lanes
@@ -34,6 +34,7 @@ export class Calls {
     root: number,
     private readonly make: ArgMaker,
     private readonly detail: Detail,
+    private readonly onCall: (event: TokenEvent) => void,
   ) {
     const row = (name: string, rank: number, description: string) =>
       new Lanes(
@@ -76,6 +77,7 @@ export class Calls {
     extra.push(...make.inferred(event.inferred))
     this.tokens.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
     this.addToSpan(event)
+    this.onCall(event)
   }
 
   graph(event: GraphEvent): void {

@@ -1,6 +1,6 @@
 import type { CounterSet } from '../model/counters.ts'
 import type { OperatorEvent } from '../model/events.ts'
-import { LazyGroup, type TrackTree } from './tracks.ts'
+import type { LazyGroup, TrackTree } from './tracks.ts'
 
 /** A graph of one worker, and what it shows now. */
 interface Line {
@@ -30,18 +30,13 @@ const WORKERS_RANK = 64
 /** What was counted, as graphs: of each worker one for each counter and for each rate. */
 export class CounterLines {
   private readonly specs = new Map<string, LineSpec>()
-  private readonly rates: LazyGroup
 
   constructor(
     private readonly tree: TrackTree,
-    root: number,
     private readonly faults: LazyGroup,
+    private readonly rates: LazyGroup,
     private readonly set: CounterSet,
-  ) {
-    const description =
-      'What was counted while operators were computed. A value holds until the next operator of its worker.'
-    this.rates = new LazyGroup(tree, root, { name: 'Rates', description, rank: 5 * 16 + 8 })
-  }
+  ) {}
 
   place({ worker, startNs, endNs, counts: counted }: OperatorEvent): void {
     const { set } = this

@@ -1,45 +1,27 @@
-import {
-  type AllocationEvent,
-  type BufferEvent,
-  type BufferUsage,
-  Inferred,
-  type OperatorEvent,
-  type TensorEvent,
-} from '../model/events.ts'
+import { type AllocationEvent, Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
-import { LazyGroup, type TrackTree } from './tracks.ts'
+import { ALLOCATED_RANK, type Buffers, TOUCHED_RANK } from './buffers.ts'
+import type { TrackTree } from './tracks.ts'
 
-const TITLES: Readonly<Record<BufferUsage, string>> = {
-  weights: 'weights',
-  'kv-cache': 'KV cache',
-  compute: 'compute buffer',
-  other: 'buffer',
-}
-const USAGES = Object.keys(TITLES)
+/** What the Memory group shows of compute buffers: counters only, or each tensor's lifetime, too. */
+export type MemoryRows = (typeof MEMORY_ROWS)[number]
 
-/** The Memory group: per buffer, the offset that operators read at, as counters; and the bytes they touch. */
+/** All of them. */
+export const MEMORY_ROWS = ['counters', 'lifetimes'] as const
+
+/** Of the Memory group: per buffer, the offset that operators read at, as counters; and the bytes they touch. */
 export class Memory {
-  private readonly group: LazyGroup
-  private readonly buffers = new Map<number, BufferEvent>()
   private readonly counters = new Map<number, number>()
-  private readonly ofUsage = new Map<BufferUsage, number>()
   private touched = 0
   /** By name of the buffers: kept to the end, as logs tell of an allocation only when the buffer is first used. */
   private readonly allocations = new Map<number, AllocationEvent[]>()
 
   constructor(
     private readonly tree: TrackTree,
-    root: number,
+    private readonly buffers: Buffers,
     private readonly tensors: readonly TensorEvent[],
     private readonly names: Names,
-  ) {
-    const description = 'Where the sources of each operator lie. A value holds until the next operator reads elsewhere.'
-    this.group = new LazyGroup(tree, root, { name: 'Memory', description, rank: 4 * 16 })
-  }
-
-  define(buffer: BufferEvent): void {
-    this.buffers.set(buffer.id, buffer)
-  }
+  ) {}
 
   /** Samples the counters at the start of an operator; of worker 0 alone, as all workers share its sources. */
   place({ worker, tensor, startNs, endNs, inferred }: OperatorEvent): void {
@@ -65,7 +47,7 @@ export class Memory {
 
   /** Counts the bytes of all buffers of one name. */
   finish(): void {
-    let rank = (USAGES.length + 1) * 256
+    let rank = ALLOCATED_RANK
     for (const [buffer, events] of this.allocations) {
       const track = this.addLive(buffer, rank++)
       let live = 0
@@ -78,7 +60,7 @@ export class Memory {
 
   private addLive(buffer: number, rank: number): number {
     const name = this.names.text(buffer) || 'unnamed buffers'
-    return this.group.add({
+    return this.buffers.group.add({
       name: `${name}: allocated`,
       description: `Bytes of the backend buffers called ${name}, from when they were allocated until they were freed.`,
       rank,
@@ -90,29 +72,26 @@ export class Memory {
   private counter(id: number): number {
     const known = this.counters.get(id)
     if (known !== undefined) return known
-    const { usage, label, offsetsFrom } = this.buffers.get(id)!
-    const nth = (this.ofUsage.get(usage) ?? 0) + 1
-    this.ofUsage.set(usage, nth)
-    const title = nth === 1 ? TITLES[usage] : `${TITLES[usage]} ${nth}`
-    const track = this.group.add({
+    const { title, rank, event } = this.buffers.get(id)
+    const track = this.buffers.group.add({
       name: `${title}: offset read`,
-      description: `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}.`,
-      rank: USAGES.indexOf(usage) * 256 + nth,
+      description: `Offset of each operator's source in this buffer (${event.label}), in bytes from ${event.offsetsFrom}.`,
+      rank,
       kind: 'counter',
       unit: 'bytes',
-      axis: usage,
+      axis: event.usage,
     })
     this.counters.set(id, track)
     return track
   }
 
   private addTouched(): number {
-    return this.group.add({
+    return this.buffers.group.add({
       name: 'bytes touched per operator',
       description:
         'Sum of the sizes of the sources of the operator that worker 0 computes. Whole tensors: MUL_MAT_ID is counted ' +
         'with all experts, though it reads the chosen ones.',
-      rank: USAGES.length * 256,
+      rank: TOUCHED_RANK,
       kind: 'counter',
       unit: 'bytes',
     })

@@ -1,6 +1,7 @@
 import type { CounterSet } from '../model/counters.ts'
 import { Inferred, type OperatorEvent, type TensorEvent } from '../model/events.ts'
 import { formatShape, parseTensorName } from '../model/tensors.ts'
+import { type Work, workOf } from '../model/work.ts'
 import type { ArgSet, ExtraArg } from '../write/args.ts'
 import type { Label } from '../write/writer.ts'
 import { type ArgMaker, countArgs, type Detail } from './labels.ts'
@@ -27,6 +28,7 @@ export class Operators {
   private readonly sliceNames: number[] = []
   private readonly fusedNames = new Map<number, number>()
   private readonly argSets = new Map<number, ArgSet | undefined>()
+  private readonly works: (Work | undefined)[] = []
   private readonly barriers = new Map<number, Label>()
 
   constructor(
@@ -39,13 +41,15 @@ export class Operators {
     private readonly counters: CounterSet,
   ) {}
 
-  place(event: OperatorEvent): void {
+  /** `flows`: arrows that begin or end at the slice. */
+  place(event: OperatorEvent, flows?: readonly number[]): void {
     const { worker, startNs, endNs, waitEndNs } = event
     const label: Label = {
       name: event.fusedTo === undefined ? this.sliceName(event.tensor) : this.fusedName(event.tensor, event.fusedTo),
       category: 'operator',
       args: this.detail === 'names' ? undefined : this.args(event),
       extra: this.detail === 'names' ? undefined : this.extra(event),
+      flows,
     }
     const lanes = this.workers[worker] ?? this.addWorker(worker)
     if (waitEndNs > endNs) lanes.place(startNs, endNs, label, waitEndNs, this.barrier(event.inferred))
@@ -110,10 +114,34 @@ export class Operators {
     if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
     if (this.detail === 'full') args.push(...this.placeArgs('', tensor))
     for (const [i, id] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[id]!))
+    if (this.detail === 'full' && event.fusedTo === undefined) args.push(...this.workArgs(event.tensor))
     args.push(...make.inferred((event.inferred & ~Inferred.Wait) | tensor.inferred)) // a wait is the barrier slice's
     const set = make.set(args)
     this.argSets.set(key, set)
     return set
+  }
+
+  /** What the whole operator, of all workers, has to do. */
+  private workArgs(id: number): ExtraArg[] {
+    const { make } = this
+    const { flop, bytesRead, bytesWritten, isUpperBound } = this.work(id)
+    const args: ExtraArg[] = []
+    if (flop > 0) args.push(make.int('flop', flop))
+    if (bytesRead >= 0 && bytesWritten >= 0) {
+      args.push(make.int(isUpperBound ? 'bytes_moved_max' : 'bytes_moved', Math.round(bytesRead + bytesWritten)))
+    }
+    return args
+  }
+
+  private work(id: number): Work {
+    let work = this.works[id]
+    if (!work) {
+      const tensor = this.tensors[id]!
+      const sources = tensor.sources.map((source) => this.tensors[source])
+      work = workOf(this.make.names.text(tensor.op), tensor, sources)
+      this.works[id] = work
+    }
+    return work
   }
 
   private sourceArgs(key: string, source: TensorEvent): ExtraArg[] {
@@ -144,6 +172,7 @@ export class Operators {
     if (event.counts) extra.push(...this.counts(event.counts, event.endNs - event.startNs))
     if (event.fusedTo !== undefined) extra.push(make.arg('fused_to', { name: this.tensors[event.fusedTo]!.name }))
     if (this.detail === 'full') {
+      if (event.endNs > event.startNs && event.fusedTo === undefined) extra.push(...this.rateArgs(event))
       if (event.call >= 0) extra.push(make.int('token', event.call))
       if (event.tid >= 0) extra.push(make.int('tid', event.tid))
       if (event.cpu >= 0) extra.push(make.int('cpu', event.cpu))
@@ -155,6 +184,17 @@ export class Operators {
     const { make, counters } = this
     const rates = counters.rates(counts, durationNs).map(({ key, value }) => make.arg(key, { double: value }))
     return [...countArgs(make, counters, counts), ...rates]
+  }
+
+  /** How fast all workers together were, by this one's time. */
+  private rateArgs({ tensor, startNs, endNs }: OperatorEvent): ExtraArg[] {
+    const { flop, bytesRead, bytesWritten, isUpperBound } = this.work(tensor)
+    const args: ExtraArg[] = []
+    if (flop > 0) args.push(this.make.arg('gflop_per_s', { double: flop / (endNs - startNs) }))
+    if (bytesRead >= 0 && bytesWritten >= 0 && !isUpperBound) {
+      args.push(this.make.arg('gb_per_s', { double: (bytesRead + bytesWritten) / (endNs - startNs) }))
+    }
+    return args
   }
 
   private barrier(inferred: number): Label {

@@ -1,15 +1,20 @@
 import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import { Views } from '../model/views.ts'
+import { Buffers } from './buffers.ts'
 import { Calls } from './calls.ts'
 import { Copies } from './copies.ts'
 import { CounterLines } from './counters.ts'
 import { Experts } from './experts.ts'
 import { Faults } from './faults.ts'
+import { Flows } from './flows.ts'
+import { GraphRows } from './graph-rows.ts'
 import type { ArgMaker, Detail } from './labels.ts'
-import { Memory } from './memory.ts'
+import { Memory, type MemoryRows } from './memory.ts'
 import { Operators, type OpNaming, workersGroup } from './operators.ts'
 import { Counters, Cpus, Issues, Ranges } from './others.ts'
 import { OwnTracks } from './own.ts'
+import { ratesGroup } from './rates.ts'
 import { States } from './states.ts'
 import { rowName, type TrackTree } from './tracks.ts'
 
@@ -22,16 +27,21 @@ export interface TimelineOptions {
   readonly opNaming: OpNaming
   /** Calls to draw, from … to inclusive; by default all. */
   readonly tokens?: readonly [number, number] | undefined
+  readonly memory: MemoryRows
+  /** The call whose data flow is drawn as arrows; by default none. */
+  readonly flowsOf?: number | undefined
 }
 
 /** Everything below one input's root group. */
 interface Rows {
   readonly calls: Calls
-  readonly operators: Operators
   readonly states: States
+  readonly buffers: Buffers
   readonly memory: Memory
   readonly faults: Faults
   readonly lines: CounterLines
+  readonly graphs: GraphRows
+  readonly flows: Flows
   readonly experts: Experts
   readonly copies: Copies
   readonly counters: Counters
@@ -64,7 +74,9 @@ export class Timeline {
   /** Writes what was held back until the end. */
   finish(): void {
     if (!this.rows) return
+    this.rows.flows.finish()
     this.rows.calls.finish()
+    this.rows.graphs.finish()
     this.rows.experts.finish()
     this.rows.memory.finish()
     this.rows.states.finish()
@@ -79,30 +91,35 @@ export class Timeline {
     }
     switch (event.kind) {
       case 'operator':
-        this.rows.operators.place(event)
+        this.rows.flows.place(event)
         this.rows.states.serve(event.worker, event.tid)
         this.rows.memory.place(event)
         this.rows.faults.place(event)
         this.rows.lines.place(event)
         this.rows.experts.place(event)
+        this.rows.graphs.operator(event)
         return
       case 'tensor':
         this.tensors[event.id] = event
         return
       case 'token':
+        this.rows.flows.token(event)
+        this.rows.graphs.token(event)
         return this.rows.calls.token(event, true)
       case 'graph':
         return this.rows.calls.graph(event)
       case 'counter':
         return this.rows.counters.place(event)
       case 'buffer':
-        this.rows.memory.define(event)
+        this.rows.buffers.define(event)
         return this.rows.faults.define(event)
       case 'counted':
         return this.counterSet.define(event, this.make.names.text(event.name))
       case 'experts':
+        this.rows.graphs.choose(event)
         return this.rows.experts.choose(event)
       case 'copy':
+        this.rows.graphs.copy(event)
         return this.rows.copies.place(event)
       case 'state':
         return this.rows.states.place(event)
@@ -135,7 +152,7 @@ export class Timeline {
 
   private begin({ format, clock, originNs, attributes, title }: InputEvent): Rows {
     const { tree, tensors, make, counterSet } = this
-    const { detail, opNaming } = this.options
+    const { detail, opNaming, memory, flowsOf } = this.options
     if (clock !== 'none' && clock !== 'unknown') tree.writer.origin(clock, originNs)
     const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
@@ -143,13 +160,20 @@ export class Timeline {
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     const workers = workersGroup(tree, root)
     const faults = new Faults(tree, root, tensors, make, detail, counterSet)
+    const buffers = new Buffers(tree, root)
+    const operators = new Operators(tree, workers, tensors, make, detail, opNaming, counterSet)
+    const views = new Views(tensors, (tensor) => make.names.text(tensor.op))
+    const rates = ratesGroup(tree, root)
+    const graphs = new GraphRows({ tree, rates, buffers, tensors, views, make, detail, memory })
     return {
-      calls: new Calls(tree, root, make, detail),
-      operators: new Operators(tree, workers, tensors, make, detail, opNaming, counterSet),
+      calls: new Calls(tree, root, make, detail, graphs.call),
       states: new States(tree, root, workers, make, detail),
-      memory: new Memory(tree, root, tensors, make.names),
+      buffers,
+      memory: new Memory(tree, buffers, tensors, make.names),
       faults,
-      lines: new CounterLines(tree, root, faults.group, counterSet),
+      lines: new CounterLines(tree, faults.group, rates, counterSet),
+      graphs,
+      flows: new Flows(operators, tensors, views, flowsOf, this.input),
       experts: new Experts(tree, root, tensors, make, detail),
       copies: new Copies(tree, root, tensors, make, detail),
       counters: new Counters(tree, root, make),

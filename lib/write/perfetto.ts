@@ -121,7 +121,9 @@ export class PerfettoWriter implements Writer {
     out.varint(TrackDescriptor.sibling_merge_behavior, merge)
     if (track.kind === 'counter') {
       const counter = out.begin(TrackDescriptor.counter)
-      out.varint(CounterDescriptor.unit, UNITS[track.unit ?? 'count'])
+      const unit = track.unit ?? 'count'
+      if (unit in UNITS) out.varint(CounterDescriptor.unit, UNITS[unit as keyof typeof UNITS])
+      else out.string(CounterDescriptor.unit_name, unit)
       if (track.axis) out.string(CounterDescriptor.y_axis_share_key, track.axis)
       out.end(counter)
     }

@@ -13,8 +13,15 @@ export type Category =
   | 'range'
   | 'state'
   | 'fault'
+  | 'tensor'
   | 'issue'
   | 'own'
+
+/** Units of counters. */
+export type Unit = 'bytes' | 'count' | 'ns' | Rate
+
+/** Units that are written as they are called here. */
+export type Rate = 'tok/s' | 'GB/s' | 'GFLOP/s'
 
 /** A row of the viewer, defined once before its first use. */
 export interface Track {
@@ -30,7 +37,7 @@ export interface Track {
   /** Groups hold tracks and no events; counters are drawn as graphs. */
   readonly kind: 'group' | 'slices' | 'counter'
   /** Of a counter's values. */
-  readonly unit?: 'bytes' | 'count' | 'ns'
+  readonly unit?: Unit
   /** Counters of one group with the same key share their y axis. */
   readonly axis?: string
 }

@@ -23,7 +23,7 @@ async function draw(names: Names, ...inputs: TraceEvent[][]): Promise<OpenTrace>
   const tree = new TrackTree(writer)
   const make = new ArgMaker(names)
   inputs.forEach((events, i) => {
-    const timeline = new Timeline(tree, make, { detail: 'full', opNaming: 'role' }, i)
+    const timeline = new Timeline(tree, make, { detail: 'full', opNaming: 'role', memory: 'counters' }, i)
     timeline.add([input, ...events])
     timeline.finish()
   })

@@ -205,6 +205,7 @@ export class Definitions {
       type: this.known(this.types, view.getUint16(at + 14, true), 'type', byte),
       ne: [20, 28, 36, 44].map((field) => readU64(view, at + field)),
       sources,
+      viewOf: this.tensors.get(view.getUint32(at + 104, true)),
       sizeBytes: readU64(view, at + 92),
       buffer,
       offset,
@@ -308,7 +309,8 @@ export class Definitions {
   private tellBuffer(buffer: LogBuffer): void {
     buffer.id = this.bufferCount++
     const [usage, label] = [usageOf(buffer), this.describe(buffer)]
-    this.emit({ kind: 'buffer', id: buffer.id, usage, label, offsetsFrom: 'its base' })
+    const { id, sizeBytes } = buffer
+    this.emit({ kind: 'buffer', id, usage, label, offsetsFrom: 'its base', sizeBytes })
   }
 
   private describe({ name, backend, base, sizeBytes }: LogBuffer): string {

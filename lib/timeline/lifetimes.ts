@@ -141,7 +141,7 @@ export class Lifetimes {
 
   private end({ index, tensor, last, cut, copies }: Life, run: GraphRun, untilNs: number): void {
     const beginNs = this.begins[index]!
-    let endNs = last < 0 ? -Infinity : run.ends[last]!
+    let endNs = last < 0 ? -Infinity : stepEnd(run, last)
     if (this.transfers.areRead(tensor)) {
       endNs = Math.max(endNs, this.transfers.readUntil(tensor, beginNs, untilNs))
     }
@@ -170,7 +170,7 @@ export class Lifetimes {
         const born = birth >= 0 ? birth : stepFrom(starts, count, beginNs)
         if (born < count) deltas[born]! += bytes
       }
-      const dead = last >= 0 && endNs === run.ends[last] ? last + 1 : stepFrom(starts, count, endNs)
+      const dead = last >= 0 && endNs === stepEnd(run, last) ? last + 1 : stepFrom(starts, count, endNs)
       if (dead < count) deltas[dead]! -= bytes
       else late.push([endNs, -bytes])
     }
@@ -288,6 +288,11 @@ export class Lifetimes {
     if (inferred) args.push(make.word('inferred', inferred))
     return make.set(args)
   }
+}
+
+/** When all workers were through with a step: there is a barrier before the next one, but CPUs' clocks differ by some ns. */
+function stepEnd({ ends, starts, count }: GraphRun, step: number): number {
+  return step + 1 < count ? Math.min(ends[step]!, starts[step + 1]!) : ends[step]!
 }
 
 /** The first step that starts at or after a time; `count` if none does. */

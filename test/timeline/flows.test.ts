@@ -1,0 +1,70 @@
+import { expect, test } from '@jest/globals'
+import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent } from '../../lib/index.ts'
+
+/** Arrows of one call, beside the edges that its graph has. */
+
+const EXAMPLE = 'examples/moe.ggtrace.gz'
+
+/** Who reads what whom wrote, `<writer's tensor>><reader's>`, from the log's definitions alone. */
+async function edgesOf(call: number): Promise<string[]> {
+  const names = new Names()
+  const tensors: TensorEvent[] = []
+  const edges: string[] = []
+  const writers = new Map<string, string>()
+  // Views are known by their memory here, not by what they are views of.
+  const place = ({ buffer, offset }: TensorEvent) => `${buffer}@${offset}`
+  for await (const batch of eventsOf(inputOf(EXAMPLE), names)) {
+    for (const event of batch) {
+      if (event.kind === 'tensor') tensors[event.id] = event
+      if (event.kind !== 'operator' || event.worker !== 0 || event.call !== call) continue
+      const [first, last] = [tensors[event.tensor]!, tensors[event.fusedTo ?? event.tensor]!]
+      const sources = [...first.sources, ...(first === last ? [] : last.sources)].filter((id) => id !== first.id)
+      const written = new Set(sources.map((id) => writers.get(place(tensors[id]!))))
+      for (const writer of written) if (writer !== undefined) edges.push(`${writer}>${names.text(first.name)}`)
+      writers.set(place(last), names.text(first.name))
+    }
+  }
+  return edges.sort()
+}
+
+test.each([0, 5])('call %i: an arrow for each operator and each operator that reads its result', async (call) => {
+  const trace = await openTrace(convert(inputOf(EXAMPLE), { flows: { token: call } }))
+  expect(trace.problems()).toEqual([])
+  const { rows } = trace.query(`select extract_arg(a.arg_set_id, 'debug.tensor') || '>' ||
+      extract_arg(b.arg_set_id, 'debug.tensor'), ta.name, tb.name, a.ts + a.dur <= b.ts, a.category, b.category
+    from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id
+    join track ta on a.track_id = ta.id join track tb on b.track_id = tb.id`)
+  // Two views of one tensor, at different offsets, are read by one operator in each layer: by memory it is one edge, too.
+  const expected = await edgesOf(call)
+  expect(rows.map(([edge]) => String(edge)).sort()).toEqual(expected)
+  expect(expected.length).toBeGreaterThan(200)
+  expect(new Set(rows.map((row) => row.slice(1).join()))).toEqual(new Set(['worker 0,worker 0,1,operator,operator']))
+  const [[begin, end]] = trace.query(`select min(a.ts), max(b.ts + b.dur) from flow f
+    join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id`).rows as [[number, number]]
+  const calls = trace.query(`select extract_arg(arg_set_id, 'debug.token') from slice where category = 'token'
+    and ts <= ${begin} and ts + dur >= ${end}`).rows
+  expect(calls).toEqual([[call]])
+  trace.close()
+})
+
+test('arrows change nothing else, and none are drawn unasked', async () => {
+  const content = async (options: { flows?: { token: number } }) => {
+    const trace = await openTrace(convert(inputOf(EXAMPLE), options))
+    const { rows } = trace.query('select name, category, ts, dur, track_id from slice order by ts, track_id, dur, name')
+    const [[flows]] = trace.query('select count(*) from flow').rows as [[number]]
+    trace.close()
+    return { rows, flows }
+  }
+  const [plain, drawn, none] = [
+    await content({}),
+    await content({ flows: { token: 3 } }),
+    await content({ flows: { token: 99 } }),
+  ]
+  expect([plain.flows, drawn.flows > 200, none.flows]).toEqual([0, true, 0])
+  expect(drawn.rows).toEqual(plain.rows)
+  expect(none.rows).toEqual(plain.rows)
+})
+
+test('a call that is no number is refused', async () => {
+  await expect(convert(inputOf(EXAMPLE), { flows: { token: -1 } }).next()).rejects.toThrow(/flows: expected the number/)
+})

@@ -81,14 +81,16 @@ describe('docs/library.md', () => {
 })
 
 describe('docs/tracks.md', () => {
-  const files = ['examples/moe.csv', 'test/fixtures/tensor-trace/moe-2threads.bin.gz']
+  const files = ['examples/moe.csv', 'test/fixtures/tensor-trace/moe-2threads.bin.gz', 'examples/moe.ggtrace.gz']
   const logs = [...files.map((path) => inputOf(join(ROOT, path))), { name: 'counted', source: counted() }]
   const traces = new Map<Input, OpenTrace>()
+  /** As the queries that need them say. */
+  const OPTIONS = { memory: 'lifetimes', detail: 'full', flows: { token: 1 } } as const
 
   test.each(blocks(read('docs/tracks.md'), 'sql'))('query %#: %s', async (sql) => {
     let found = 0
     for (const log of logs) {
-      if (!traces.has(log)) traces.set(log, await openTrace(convert(log)))
+      if (!traces.has(log)) traces.set(log, await openTrace(convert(log, OPTIONS)))
       found += traces.get(log)!.query(sql).rows.length
     }
     expect(found).toBeGreaterThan(0)

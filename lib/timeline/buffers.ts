@@ -15,7 +15,9 @@ const RANKS_PER_USAGE = 256 * RANKS_PER_BUFFER
 
 /** Places in the Memory group behind all buffers' own tracks. */
 export const TOUCHED_RANK = USAGES.length * RANKS_PER_USAGE
+/** Of what is known of KV caches beside where they are read. */
 export const KV_CACHE_RANK = TOUCHED_RANK + 1
+/** Of what was allocated. */
 export const ALLOCATED_RANK = TOUCHED_RANK + RANKS_PER_USAGE
 
 /** A buffer as the Memory group shows it. */

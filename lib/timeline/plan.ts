@@ -107,7 +107,10 @@ class Planner {
     if (known) return known
     const tensor = tensors[root]!
     const { buffer, offset, sizeBytes: bytes } = tensor
-    if (buffers.get(buffer)?.usage !== 'compute' || offset === undefined || bytes <= 0) return undefined
+    const arena = buffers.get(buffer)
+    // Logs that do not tell an arena's size do not tell of which node's result a source is, either.
+    if (arena?.usage !== 'compute' || arena.sizeBytes === undefined) return undefined
+    if (offset === undefined || bytes <= 0) return undefined
     const life = {
       tensor: root,
       buffer,
@@ -169,7 +172,9 @@ function overlap(a: Place, b: Place): boolean {
 export function planOf(run: GraphRun, context: PlanContext): Plan {
   const planner = new Planner(context)
   for (let step = 0; step < run.count; step++) planner.step(step, run.nodes[step]!, run.lasts[step]!)
-  const { lives } = planner
+  // Logs that do not tell of which node's result a source is have inputs only: nothing is known of what lives there.
+  const written = new Set(planner.lives.filter(({ birth }) => birth >= 0).map(({ buffer }) => buffer))
+  const lives = planner.lives.filter(({ buffer }) => written.has(buffer))
   const order = (life: Life) => (life.birth < 0 ? life.after + 0.5 : life.birth)
   lives.sort((a, b) => order(a) - order(b))
   for (const [i, life] of lives.entries()) life.index = i

@@ -28,9 +28,13 @@ export const factRow = (key: string, value: string): string => JSON.stringify(['
 
 const sortedEntries = (args: Args) => Object.entries(args).sort(([a], [b]) => (a < b ? -1 : 1))
 
-/** Everything in a loaded trace. */
+/** What is worked out from whole graphs, and tested by itself: test/timeline/, test/model/work.test.ts. */
+const WORKED_OUT = /\/Rates(\/|$)|: (live|size)$|used \(inferred\)$/
+const WORK_ARGS = new Set(['flop', 'gflop_per_s', 'bytes_moved', 'bytes_moved_max', 'gb_per_s'])
+
+/** Everything in a loaded trace, but for what is worked out. */
 export function rowsOf(trace: OpenTrace): string[] {
-  const tracks = pathsOf(trace)
+  const tracks = new Map([...pathsOf(trace)].filter(([, path]) => !WORKED_OUT.test(path)))
   const args = argsOf(trace)
   const rows = [...tracks.values()].map(trackRow)
   const slices = trace.query('SELECT track_id, category, name, ts, dur, arg_set_id, depth FROM slice').rows
@@ -41,7 +45,8 @@ export function rowsOf(trace: OpenTrace): string[] {
     )
   }
   for (const [track, ts, value] of trace.query('SELECT track_id, ts, value FROM counter').rows) {
-    rows.push(counterRow(tracks.get(track as number)!, big(ts), value as number))
+    const path = tracks.get(track as number)
+    if (path !== undefined) rows.push(counterRow(path, big(ts), value as number))
   }
   const facts = trace.query(`SELECT substr(name, 17), coalesce(str_value, int_value) FROM metadata
     WHERE name GLOB 'trace_attribute.*'`)
@@ -68,6 +73,7 @@ function argsOf(trace: OpenTrace): Map<number, Args> {
   const { rows } = trace.query(`SELECT arg_set_id, substr(key, 7), display_value, real_value, value_type FROM args
     WHERE key GLOB 'debug.*'`)
   for (const [id, key, display, real, type] of rows) {
+    if (WORK_ARGS.has(`${key}`)) continue
     const set = sets.get(id as number) ?? {}
     sets.set(id as number, set)
     if (`${key}` in set) throw new Error(`argument ${key} comes twice in set ${id}`)

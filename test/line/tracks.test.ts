@@ -31,9 +31,11 @@ const TREES: Record<Format, string[]> = {
     '0 LLM run/48 Workers',
     '0 LLM run/48 Workers/0 worker 0',
     '0 LLM run/64 Memory',
-    '0 LLM run/64 Memory/1 weights: offset read',
-    '0 LLM run/64 Memory/1024 bytes touched per operator',
+    '0 LLM run/64 Memory/8 weights: offset read',
+    '0 LLM run/64 Memory/8192 bytes touched per operator',
     '0 LLM run/80 Experts',
+    '0 LLM run/88 Rates',
+    '0 LLM run/88 Rates/0 tok/s',
     ...[0, 1, 2, 3, 4, 5].map((layer) => `0 LLM run/80 Experts/${16 * (layer + 1)} layer ${layer}`),
   ],
   'profinfer-csv': [
@@ -44,6 +46,9 @@ const TREES: Record<Format, string[]> = {
     '0 LLM run/48 Workers',
     '0 LLM run/48 Workers/0 worker 0',
     '0 LLM run/48 Workers/16 worker 1',
+    '0 LLM run/88 Rates',
+    '0 LLM run/88 Rates/0 tok/s',
+    '0 LLM run/88 Rates/32 GFLOP/s',
   ],
 }
 
@@ -68,7 +73,10 @@ describe.each(FORMATS)('%s', (format) => {
     const parents = new Map(rows('SELECT id, parent_id FROM track').map(([id, parent]) => [id as number, parent]))
     const rankedPath = (id: number): string => {
       const parent = parents.get(id) as number | null
-      const name = paths.get(id)!.split('/').at(-1)
+      const name = paths
+        .get(id)!
+        .split(/\/(?!s$)/)
+        .at(-1) // not in tok/s
       return `${parent === null ? '' : `${rankedPath(parent)}/`}${ranks.get(id)} ${name}`
     }
     expect([...paths.keys()].map(rankedPath).sort()).toEqual([...TREES[format]].sort())

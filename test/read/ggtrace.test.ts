@@ -234,6 +234,8 @@ describe('the trace of it', () => {
         ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),
         ...['Memory', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
         ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
+        ...['compute buffer: live', 'compute buffer: size', 'KV cache: cells used (inferred)'],
+        ...['Rates', 'tok/s', 'GB/s', 'GFLOP/s'],
         ...['Ranges', 'thread 700', 'Issues'],
       ]),
     )

@@ -128,7 +128,9 @@ async function viewOf(trace: ServedTrace, { name, head }: Opened): Promise<View>
 
 /** A trace is shown as it is. Throws UsageError for what could only be done to a log. */
 function refuseOptions(args: Args, name: string): void {
-  const given = (['tokens', 'detail', 'opName', 'memory', 'flows', 'opTable'] as const).find((option) => args[option] !== undefined)
+  const given = (['tokens', 'detail', 'opName', 'memory', 'flows', 'opTable'] as const).find(
+    (option) => args[option] !== undefined,
+  )
   if (given === undefined) return
   const option = given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
   throw new UsageError(`--${option} is for logs; ${name} is a trace, or of no known log format`)

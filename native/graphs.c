@@ -179,7 +179,7 @@ struct graph * registry_graph(void * cgraph, uint32_t backend, bool scheduled) {
     if (!graph) graph = recognise(cgraph, count, backend);
     if (!graph) {
         uint64_t hash = mix(6, backend);
-        for (int i = 0; i < count; i++) hash = mix(hash, registry_fingerprint(api->graph_node(cgraph, i)));
+        for (int i = 0; i < count; i++) hash = mix(hash, registry_fingerprint_node(api->graph_node(cgraph, i)));
         graph = known;
         while (graph && (graph->fingerprint != hash || graph->node_count != count)) graph = graph->next_known;
         if (!graph) graph = define_graph(cgraph, count, hash, backend);

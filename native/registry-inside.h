@@ -27,8 +27,9 @@ uint32_t registry_tensor_locked(const void * tensor);
 /* How much of a tensor's struct makes it what it is: all up to its name, and that. */
 size_t registry_told_bytes(void);
 
-/* All of that as a key: whatever differs makes another tensor. */
+/* All of that, and of its sources, as a key: whatever differs makes another tensor. Of nodes, once they were met so. */
 uint64_t registry_fingerprint(const void * tensor);
+uint64_t registry_fingerprint_node(const void * node);
 
 /* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
 bool registry_is_computed(const void * node);

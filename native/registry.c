@@ -121,8 +121,48 @@ size_t registry_told_bytes(void) {
     return (size_t) registry.layout->name + 64;
 }
 
-uint64_t registry_fingerprint(const void * tensor) {
+/* A tensor's struct as a key, and that together with its sources' as they were when its graph was met. */
+struct fingerprint {
+    uint64_t own, whole;
+};
+
+enum { FINGERPRINTS_MAX = 1 << 18 };
+static struct table met;
+static struct fingerprint * fingerprints;
+static uint32_t fingerprint_count;
+
+static struct fingerprint * fingerprint_of(const void * tensor) {
+    if (!fingerprints && !(fingerprints = reserve(FINGERPRINTS_MAX * sizeof(*fingerprints)))) return NULL;
+    struct entry * entry = table_at(&met, mix(9, (uint64_t) (uintptr_t) tensor));
+    if (entry && entry->id == 0 && fingerprint_count + 1 < FINGERPRINTS_MAX) entry->id = ++fingerprint_count;
+    return entry && entry->id ? &fingerprints[entry->id] : NULL;
+}
+
+static uint64_t own_fingerprint(const void * tensor) {
     return hash_bytes(mix(mix(4, registry.freed), (uint64_t) (uintptr_t) tensor), tensor, registry_told_bytes());
+}
+
+uint64_t registry_fingerprint(const void * tensor) {
+    const uint64_t own = own_fingerprint(tensor);
+    const struct fingerprint * known = fingerprint_of(tensor);
+    return known && known->own == own ? known->whole : own;
+}
+
+/*
+ * A struct may be the same while a source of it is another: what is written into the cache is as large as the cache,
+ * whatever the batch. So sources belong to the key; they come before the node in its graph.
+ */
+uint64_t registry_fingerprint_node(const void * node) {
+    const struct tensor_layout * layout = registry.layout;
+    const uint64_t own = own_fingerprint(node);
+    uint64_t whole = own;
+    for (int i = 0; i < layout->source_count; i++) {
+        const void * source = layout_pointer(node, layout->sources + 8 * i);
+        if (source) whole = mix(whole, registry_fingerprint(source));
+    }
+    struct fingerprint * known = fingerprint_of(node);
+    if (known) *known = (struct fingerprint){own, whole};
+    return whole;
 }
 
 bool registry_is_computed(const void * node) {

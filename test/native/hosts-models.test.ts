@@ -43,6 +43,22 @@ llama('several models (needs linux-x64 and cc)', () => {
     await expectTrace(log, recording)
   })
 
+  test('a node has the sources of its own batch, where another batch leaves its struct as it was', async () => {
+    const { path } = await model(NANO)
+    const { log } = await recordHosts(['load', 0, path, 'open', 0, 1, 'decode', 0, 4])
+    const { of, tensor, text } = await readLog(log)
+    const nodes = of('operator').map(({ call, tensor: id }) => ({ call, node: tensor(id) }))
+    const stores = nodes.filter(({ node }) => text(node.op) === 'SET_ROWS')
+    const stored = stores.map(({ call, node }) => [call, tensor(node.sources[0]!).ne![1]])
+    // A prompt of two tokens, then one at a time.
+    expect(stored.filter(([call]) => call === 0).map(([, rows]) => rows)).toEqual([2, 2])
+    expect(stored.filter(([call]) => call! > 0).every(([, rows]) => rows === 1)).toBe(true)
+    const computed = (call: number) => new Set(nodes.filter((each) => each.call === call).map(({ node }) => node.id))
+    const roots = stores.filter(({ call }) => call === 2).map(({ node }) => tensor(node.sources[0]!))
+    const through = roots.map((source) => (computed(2).has(source.id) ? source.id : source.sources[0]!))
+    expect(through.every((id) => computed(2).has(id) || computed(2).has(tensor(id).sources[0]!))).toBe(true)
+  })
+
   /** The same shapes, at other places of the file. */
   const SWAPPED: ModelSpec = {
     ...NANO,

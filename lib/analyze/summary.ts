@@ -1,7 +1,14 @@
 import { UsageError } from '../errors.ts'
 import { type Counter, CounterSet } from '../model/counters.ts'
 
-import { Inferred, type IssueEvent, type TensorEvent, type TokenEvent, type TraceEvent } from '../model/events.ts'
+import {
+  Inferred,
+  type IssueEvent,
+  type OperatorEvent,
+  type TensorEvent,
+  type TokenEvent,
+  type TraceEvent,
+} from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 
 /** Issues of one kind. */
@@ -49,13 +56,22 @@ export interface Summary {
   readonly endsAreOpen: boolean
 }
 
+interface OpTotals {
+  count: number
+  timeNs: number
+}
+
 /** Collects a {@link Summary} from the events that pass. */
 export class Summarizer {
   private readonly tensors: TensorEvent[] = []
   private readonly workers = new Set<number>()
   private readonly threads = new Set<number>()
   private readonly layers = new Set<number>()
-  private readonly ops = new Map<number, { count: number; timeNs: number }>()
+  private readonly ops = new Map<number, OpTotals>()
+  /** By tensor: those of its op. */
+  private readonly totals: (OpTotals | undefined)[] = []
+  private latestWorker = -1
+  private latestThread = NaN
   private readonly counterSet = new CounterSet()
   private readonly counted: number[] = []
   private readonly issues = new Map<string, { count: number; first: IssueEvent }>()
@@ -117,22 +133,8 @@ export class Summarizer {
 
   private count(event: TraceEvent): void {
     switch (event.kind) {
-      case 'operator': {
-        this.operators++
-        this.workers.add(event.worker)
-        this.threads.add(event.tid)
-        if (event.experts) this.withExperts++
-        const { op, layer } = this.tensors[event.tensor] ?? unknownTensor(event.tensor)
-        if (layer >= 0) this.layers.add(layer)
-        const totals = this.ops.get(op)
-        const timeNs = event.endNs - event.startNs
-        if (totals) {
-          totals.count++
-          totals.timeNs += timeNs
-        } else this.ops.set(op, { count: 1, timeNs })
-        if (event.counts) this.addCounts(event.counts)
-        return this.extend(event.startNs, event.waitEndNs)
-      }
+      case 'operator':
+        return this.countOperator(event)
       case 'tensor':
         this.tensors[event.id] = event
         return
@@ -162,6 +164,32 @@ export class Summarizer {
       case 'input':
         this.input = event
     }
+  }
+
+  private countOperator({ tensor, worker, tid, startNs, endNs, waitEndNs, experts, counts }: OperatorEvent): void {
+    this.operators++
+    if (worker !== this.latestWorker || tid !== this.latestThread) {
+      this.workers.add(worker)
+      this.threads.add(tid)
+      this.latestWorker = worker
+      this.latestThread = tid
+    }
+    if (experts) this.withExperts++
+    const totals = this.totals[tensor] ?? this.totalsOf(tensor)
+    totals.count++
+    totals.timeNs += endNs - startNs
+    if (counts) this.addCounts(counts)
+    this.extend(startNs, waitEndNs)
+  }
+
+  private totalsOf(tensor: number): OpTotals {
+    const { op, layer } = this.tensors[tensor] ?? unknownTensor(tensor)
+    if (layer >= 0) this.layers.add(layer)
+    const totals = this.ops.get(op) ?? { count: 0, timeNs: 0 }
+    this.ops.set(op, totals)
+    while (this.totals.length < tensor) this.totals.push(undefined)
+    this.totals[tensor] = totals
+    return totals
   }
 
   private addCounts(counts: readonly number[]): void {

@@ -19,6 +19,8 @@ export class Experts {
   private readonly layers = new Map<number, { readonly lanes: Lanes; choice: Choice | undefined }>()
   /** Choices that operators of worker 0 may come to use, by the tensor that holds them. */
   private readonly open = new Map<number, Choice>()
+  /** By tensor: has it been in {@link open}? Most sources have not. */
+  private readonly holdsChoice: boolean[] = []
 
   constructor(
     private readonly tree: TrackTree,
@@ -53,6 +55,8 @@ export class Experts {
       layer.choice = { call, tensor, experts, startNs: atNs, endNs: atNs, operators: 0 }
     }
     this.open.set(tensor, layer.choice)
+    while (this.holdsChoice.length <= tensor) this.holdsChoice.push(false)
+    this.holdsChoice[tensor] = true
   }
 
   finish(): void {
@@ -62,6 +66,7 @@ export class Experts {
 
   private use({ tensor, call, startNs, endNs }: OperatorEvent): void {
     for (const source of this.tensors[tensor]!.sources) {
+      if (!this.holdsChoice[source]) continue
       const choice = this.open.get(source)
       if (choice?.call !== call || startNs < choice.startNs) continue
       choice.endNs = Math.max(choice.endNs, endNs)

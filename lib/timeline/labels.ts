@@ -2,6 +2,7 @@ import type { CounterSet } from '../model/counters.ts'
 import { Inferred } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, ArgValue, ExtraArg } from '../write/args.ts'
+import type { Label } from '../write/writer.ts'
 
 /** How much a slice says: its name only, what was computed on what, or everything recorded. */
 export type Detail = (typeof DETAILS)[number]
@@ -24,6 +25,7 @@ const INFERRED_WORDS: readonly [number, string][] = [
 /** Makes arguments: interns their keys, and numbers the sets that slices share. */
 export class ArgMaker {
   private sets = 0
+  private labels = 0
 
   constructor(readonly names: Names) {}
 
@@ -48,6 +50,12 @@ export class ArgMaker {
 
   set(args: readonly ExtraArg[]): ArgSet | undefined {
     return args.length > 0 ? { id: this.sets++, args } : undefined
+  }
+
+  /** A label for many slices, see {@link Label.id}. */
+  label({ name, category, args }: Pick<Label, 'name' | 'category' | 'args'>): Label {
+    // All fields, as others have them: objects of one shape are fast.
+    return { id: this.labels++, name, category, args, extra: undefined, flows: undefined }
   }
 
   /** The argument that says what was not recorded but worked out; none where everything was. */

@@ -9,10 +9,19 @@ export type MemoryRows = (typeof MEMORY_ROWS)[number]
 /** All of them. */
 export const MEMORY_ROWS = ['counters', 'lifetimes'] as const
 
+/** Where an operator reads: tracks of buffers, and offsets there. Bytes in all, or -1. */
+interface Reads {
+  readonly tracks: readonly number[]
+  readonly offsets: readonly number[]
+  readonly bytes: number
+}
+
 /** Of the Memory group: per buffer, the offset that operators read at, as counters; and the bytes they touch. */
 export class Memory {
   private readonly counters = new Map<number, number>()
   private touched = 0
+  /** By tensor: what its operator reads. */
+  private readonly reads: (Reads | undefined)[] = []
   /** By name of the buffers: kept to the end, as logs tell of an allocation only when the buffer is first used. */
   private readonly allocations = new Map<number, AllocationEvent[]>()
 
@@ -26,17 +35,28 @@ export class Memory {
   /** Samples the counters at the start of an operator; of worker 0 alone, as all workers share its sources. */
   place({ worker, tensor, startNs, endNs, inferred }: OperatorEvent): void {
     if (worker !== 0) return
-    let bytes = -1
-    for (const id of this.tensors[tensor]!.sources) {
-      const { offset, buffer, sizeBytes } = this.tensors[id]!
-      if (offset !== undefined && buffer >= 0) this.tree.writer.counter(this.counter(buffer), startNs, offset)
-      if (sizeBytes >= 0) bytes = Math.max(bytes, 0) + sizeBytes
-    }
+    const { writer } = this.tree
+    const { tracks, offsets, bytes } = this.reads[tensor] ?? this.readsOf(tensor)
+    for (let i = 0; i < tracks.length; i++) writer.counter(tracks[i]!, startNs, offsets[i]!)
     if (bytes < 0) return
     if (this.touched === 0) this.touched = this.addTouched()
-    this.tree.writer.counter(this.touched, startNs, bytes)
+    writer.counter(this.touched, startNs, bytes)
     // Where the end is the next operator's start, that operator's sample follows at once.
-    if ((inferred & Inferred.End) === 0) this.tree.writer.counter(this.touched, endNs, 0)
+    if ((inferred & Inferred.End) === 0) writer.counter(this.touched, endNs, 0)
+  }
+
+  private readsOf(tensor: number): Reads {
+    const sources = this.tensors[tensor]!.sources.map((id) => this.tensors[id]!)
+    const placed = sources.filter(({ offset, buffer }) => offset !== undefined && buffer >= 0)
+    const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((bytes) => bytes >= 0)
+    const reads = {
+      tracks: placed.map(({ buffer }) => this.counter(buffer)),
+      offsets: placed.map(({ offset }) => offset!),
+      bytes: sizes.length > 0 ? sizes.reduce((sum, bytes) => sum + bytes, 0) : -1,
+    }
+    while (this.reads.length < tensor) this.reads.push(undefined)
+    this.reads[tensor] = reads
+    return reads
   }
 
   allocate(event: AllocationEvent): void {

@@ -13,7 +13,12 @@ export type OpNaming = (typeof OP_NAMINGS)[number]
 /** All of them. */
 export const OP_NAMINGS = ['role', 'op', 'tensor'] as const
 
-const INFERRED_BITS = 9
+/** What a node's slice says, and when that holds. */
+interface NodeLabel {
+  readonly label: Label
+  readonly fusedTo: number | undefined
+  readonly inferred: number
+}
 
 /** The group of the rows of all workers. */
 export function workersGroup(tree: TrackTree, root: number): LazyGroup {
@@ -25,11 +30,13 @@ export function workersGroup(tree: TrackTree, root: number): LazyGroup {
 /** Rows of the Workers group: one per worker, operators and the barrier waits after them. */
 export class Operators {
   private readonly workers: (Lanes | undefined)[] = []
-  private readonly sliceNames: number[] = []
-  private readonly fusedNames = new Map<number, number>()
-  private readonly argSets = new Map<number, ArgSet | undefined>()
+  /** By tensor: its latest. */
+  private readonly labels: (NodeLabel | undefined)[] = []
+  /** By tensor, what it was fused to, and what is inferred. */
+  private readonly allLabels = new Map<string, Label>()
   private readonly works: (Work | undefined)[] = []
   private readonly barriers = new Map<number, Label>()
+  private readonly innerWait: number
 
   constructor(
     private readonly tree: TrackTree,
@@ -39,18 +46,17 @@ export class Operators {
     private readonly detail: Detail,
     private readonly naming: OpNaming,
     private readonly counters: CounterSet,
-  ) {}
+  ) {
+    this.innerWait = make.names.id('inner_wait_ns')
+  }
 
   /** `flows`: arrows that begin or end at the slice. */
   place(event: OperatorEvent, flows?: readonly number[]): void {
     const { worker, startNs, endNs, waitEndNs } = event
-    const label: Label = {
-      name: event.fusedTo === undefined ? this.sliceName(event.tensor) : this.fusedName(event.tensor, event.fusedTo),
-      category: 'operator',
-      args: this.detail === 'names' ? undefined : this.args(event),
-      extra: this.detail === 'names' ? undefined : this.extra(event),
-      flows,
-    }
+    const extra = this.detail === 'names' ? undefined : this.extra(event)
+    const known = this.label(event)
+    const { id, name, category, args } = known
+    const label = extra || flows ? { id, name, category, args, extra, flows } : known
     const lanes = this.workers[worker] ?? this.addWorker(worker)
     if (waitEndNs > endNs) lanes.place(startNs, endNs, label, waitEndNs, this.barrier(event.inferred))
     else lanes.place(startNs, endNs, label)
@@ -67,9 +73,25 @@ export class Operators {
     return lanes
   }
 
+  /** What the slice says each time that this node runs. */
+  private label(event: OperatorEvent): Label {
+    const { tensor, fusedTo, inferred } = event
+    const last = this.labels[tensor]
+    if (last !== undefined && last.fusedTo === fusedTo && last.inferred === inferred) return last.label
+    const key = `${tensor} ${fusedTo} ${inferred}`
+    let label = this.allLabels.get(key)
+    if (!label) {
+      const name = fusedTo === undefined ? this.sliceName(tensor) : this.fusedName(tensor, fusedTo)
+      const args = this.detail === 'names' ? undefined : this.args(event)
+      label = this.make.label({ name, category: 'operator', args })
+      this.allLabels.set(key, label)
+    }
+    while (this.labels.length < tensor) this.labels.push(undefined)
+    this.labels[tensor] = { label, fusedTo, inferred }
+    return label
+  }
+
   private sliceName(tensor: number): number {
-    const known = this.sliceNames[tensor]
-    if (known !== undefined) return known
     const { name, op, sources } = this.tensors[tensor]!
     const { names } = this.make
     // Some logs do not name results: what is read then says more than nothing.
@@ -80,30 +102,20 @@ export class Operators {
       tensor: tensorText,
       role: `${parseTensorName(tensorText).role} ${opText}`.trim(),
     }[this.naming]
-    const id = names.id(text || opText || tensorText || 'operator')
-    this.sliceNames[tensor] = id
-    return id
+    return names.id(text || opText || tensorText || 'operator')
   }
 
   /** `<role of the result> <OP>+<OP>`: first and last of the ops that were computed in one go. */
   private fusedName(first: number, last: number): number {
-    const key = first * 2 ** 26 + last
-    const known = this.fusedNames.get(key)
-    if (known !== undefined) return known
     const { names } = this.make
     const [from, to] = [this.tensors[first]!, this.tensors[last]!]
     const ops = [from.op, to.op].map((op) => names.text(op)).filter(Boolean)
     const name = names.text(to.name)
     const text = { op: ops.join('+'), tensor: name, role: `${parseTensorName(name).role} ${ops.join('+')}`.trim() }
-    const id = names.id(text[this.naming] || 'operator')
-    this.fusedNames.set(key, id)
-    return id
+    return names.id(text[this.naming] || 'operator')
   }
 
-  /** What is the same each time this node runs. */
   private args(event: OperatorEvent): ArgSet | undefined {
-    const key = event.tensor * (1 << INFERRED_BITS) + event.inferred
-    if (this.argSets.has(key)) return this.argSets.get(key)
     const { make, tensors } = this
     const tensor = tensors[event.tensor]!
     const args: ExtraArg[] = []
@@ -116,9 +128,7 @@ export class Operators {
     for (const [i, id] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[id]!))
     if (this.detail === 'full' && event.fusedTo === undefined) args.push(...this.workArgs(event.tensor))
     args.push(...make.inferred((event.inferred & ~Inferred.Wait) | tensor.inferred)) // a wait is the barrier slice's
-    const set = make.set(args)
-    this.argSets.set(key, set)
-    return set
+    return make.set(args)
   }
 
   /** What the whole operator, of all workers, has to do. */
@@ -168,7 +178,7 @@ export class Operators {
     const { make } = this
     const extra: ExtraArg[] = []
     if (event.experts) extra.push(make.text('experts', event.experts.join(',')))
-    if (event.innerWaitNs) extra.push(make.int('inner_wait_ns', event.innerWaitNs))
+    if (event.innerWaitNs) extra.push({ key: this.innerWait, int: event.innerWaitNs })
     if (event.counts) extra.push(...this.counts(event.counts, event.endNs - event.startNs))
     if (event.fusedTo !== undefined) extra.push(make.arg('fused_to', { name: this.tensors[event.fusedTo]!.name }))
     if (this.detail === 'full') {
@@ -202,7 +212,7 @@ export class Operators {
     let label = this.barriers.get(bits)
     if (!label) {
       const args = this.detail === 'names' ? undefined : this.make.set(this.make.inferred(bits))
-      label = { name: this.make.names.id('barrier'), category: 'barrier', args }
+      label = this.make.label({ name: this.make.names.id('barrier'), category: 'barrier', args })
       this.barriers.set(bits, label)
     }
     return label

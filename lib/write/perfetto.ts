@@ -24,7 +24,7 @@ import type { Clock } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, ExtraArg } from './args.ts'
 import { IidSet, Iids } from './iids.ts'
-import { ProtoWriter } from './proto-writer.ts'
+import { encodeVarint, ProtoWriter } from './proto-writer.ts'
 import type { Label, Track, Writer } from './writer.ts'
 
 /** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
@@ -43,6 +43,28 @@ const UNITS = {
   ns: CounterDescriptorUnit.UNIT_TIME_NS,
 } as const
 
+/** Encodes fields that are ever the same. */
+function encoded(write: (out: ProtoWriter) => void): Uint8Array {
+  const out = new ProtoWriter()
+  write(out)
+  return out.take()
+}
+
+/** The event that ends a slice. */
+const END = encoded((out) => {
+  const event = out.begin(TracePacket.track_event)
+  out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
+  out.end(event)
+})
+
+/** The event of a counter's sample, up to its value: the second byte is its length. */
+const SAMPLE = encoded((out) => {
+  out.begin(TracePacket.track_event)
+  out.varint(TrackEvent.type, TrackEventType.TYPE_COUNTER)
+  out.varint(TrackEvent.counter_value, 0)
+}).slice(0, -1)
+const VARINT_BYTES_MAX = 10
+
 /** The packet sequence of one track: what the reader of the trace has been told on it so far. */
 class Sequence {
   readonly names = new IidSet()
@@ -50,17 +72,13 @@ class Sequence {
   readonly argNames = new IidSet()
   readonly argTexts = new IidSet()
   readonly argSets = new IidSet()
+  readonly labels = new IidSet()
 
+  /** `bytes` name the sequence in its packets. */
   constructor(
-    readonly id: number,
+    readonly bytes: Uint8Array,
     public lastNs: number,
   ) {}
-}
-
-/** A set of arguments as bytes, with the names that must be interned before it. */
-interface EncodedArgs {
-  readonly bytes: Uint8Array
-  readonly args: readonly ExtraArg[]
 }
 
 /**
@@ -70,8 +88,14 @@ interface EncodedArgs {
 export class PerfettoWriter implements Writer {
   private readonly out = new ProtoWriter()
   private readonly scratch = new ProtoWriter()
+  private readonly setScratch = new ProtoWriter()
   private readonly sequences: (Sequence | undefined)[] = []
-  private readonly encodedArgs: (EncodedArgs | undefined)[] = []
+  private readonly encodedArgs: (Uint8Array | undefined)[] = []
+  /** Of labels that have a number: the fields that they are, and the whole event that begins a slice. */
+  private readonly labelFields: (Uint8Array | undefined)[] = []
+  private readonly bodies: (Uint8Array | undefined)[] = []
+  /** The event of a counter's sample, the value at its end. */
+  private readonly sample = Uint8Array.from({ length: SAMPLE.length + VARINT_BYTES_MAX }, (_, i) => SAMPLE[i] ?? 0)
   private readonly nameIids = new Iids()
   private readonly categoryIids = new Map<string, number>()
   private readonly argNameIids = new Iids()
@@ -136,12 +160,7 @@ export class PerfettoWriter implements Writer {
   }
 
   end(track: number, atNs: number): void {
-    const { out } = this
-    const packet = this.packet(this.sequence(track, atNs), atNs)
-    const event = out.begin(TracePacket.track_event)
-    out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
-    out.end(event)
-    out.end(packet)
+    this.event(this.sequence(track, atNs), atNs, END, END.length)
   }
 
   instant(track: number, atNs: number, label: Label): void {
@@ -149,8 +168,15 @@ export class PerfettoWriter implements Writer {
   }
 
   counter(track: number, atNs: number, value: number): void {
+    const sequence = this.sequence(track, atNs)
+    if (Number.isSafeInteger(value) && value >= 0) {
+      const { sample } = this
+      const end = encodeVarint(sample, SAMPLE.length, value)
+      sample[1] = end - 2 // the event's length
+      return this.event(sequence, atNs, sample, end)
+    }
     const { out } = this
-    const packet = this.packet(this.sequence(track, atNs), atNs)
+    const packet = this.packet(sequence, atNs)
     const event = out.begin(TracePacket.track_event)
     out.varint(TrackEvent.type, TrackEventType.TYPE_COUNTER)
     if (Number.isSafeInteger(value)) out.int64(TrackEvent.counter_value, value)
@@ -179,23 +205,57 @@ export class PerfettoWriter implements Writer {
 
   private named(track: number, atNs: number, type: number, label: Label): void {
     const { out } = this
-    const { name, category, args, extra, flows } = label
+    const { id, extra, flows } = label
     const sequence = this.sequence(track, atNs)
-    const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
-    const categoryIid = this.categoryIid(category)
+    if (id !== undefined && !extra && !flows && sequence.labels.has(id)) {
+      const body = this.bodies[id]!
+      if (type === TrackEventType.TYPE_SLICE_BEGIN) return this.event(sequence, atNs, body, body.length)
+    }
     const packet = this.packet(sequence, atNs)
-    const known = (nameIid === 0 || sequence.names.has(nameIid)) && sequence.categories.has(categoryIid)
-    if (!known || extra || (args && !sequence.argSets.has(args.id))) this.intern(sequence, label, nameIid, categoryIid)
+    const isNew = id === undefined || sequence.labels.add(id)
+    if (isNew || (extra && !this.knows(sequence, extra))) this.intern(sequence, label)
     const event = out.begin(TracePacket.track_event)
     out.varint(TrackEvent.type, type)
-    out.varint(TrackEvent.category_iids, categoryIid)
-    if (typeof name === 'number') out.varint(TrackEvent.name_iid, nameIid)
-    else out.string(TrackEvent.name, name)
-    if (args) out.raw(this.encoded(args).bytes)
+    if (id === undefined) this.fields(out, label)
+    else out.raw(this.body(id, label))
     if (extra) for (const arg of extra) this.arg(out, arg)
     if (flows) for (const flow of flows) out.fixed64(TrackEvent.flow_ids, flow)
     out.end(event)
     out.end(packet)
+  }
+
+  /** Writes a packet whose event is there as bytes. */
+  private event(sequence: Sequence, atNs: number, event: Uint8Array, end: number): void {
+    const delta = atNs - sequence.lastNs
+    if (delta >= 0) {
+      sequence.lastNs = atNs
+      return this.out.message(Trace.packet, TracePacket.timestamp, delta, sequence.bytes, event, end)
+    }
+    const packet = this.packet(sequence, atNs)
+    this.out.raw(event.subarray(0, end))
+    this.out.end(packet)
+  }
+
+  /** What labels of this number say, as bytes: the fields of an event, and with its type a slice's whole begin. */
+  private body(id: number, label: Label): Uint8Array {
+    let fields = this.labelFields[id]
+    if (fields) return fields
+    this.fields(this.scratch, label)
+    fields = this.scratch.take()
+    this.labelFields[id] = fields
+    const event = this.scratch.begin(TracePacket.track_event)
+    this.scratch.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_BEGIN)
+    this.scratch.raw(fields)
+    this.scratch.end(event)
+    this.bodies[id] = this.scratch.take()
+    return fields
+  }
+
+  private fields(out: ProtoWriter, { name, category, args }: Label): void {
+    out.varint(TrackEvent.category_iids, this.categoryIid(category))
+    if (typeof name === 'number') out.varint(TrackEvent.name_iid, this.nameIids.of(name))
+    else out.string(TrackEvent.name, name)
+    if (args) out.raw(this.encoded(args))
   }
 
   /** Begins a packet: its sequence and its time. A time before the last one is written absolute. */
@@ -210,7 +270,7 @@ export class PerfettoWriter implements Writer {
       out.bigVarint(TracePacket.timestamp, this.absolute(atNs))
       out.varint(TracePacket.timestamp_clock_id, this.clockId)
     }
-    out.varint(TracePacket.trusted_packet_sequence_id, sequence.id)
+    out.raw(sequence.bytes)
     return packet
   }
 
@@ -218,11 +278,12 @@ export class PerfettoWriter implements Writer {
   private sequence(track: number, atNs: number): Sequence {
     const known = this.sequences[track]
     if (known) return known
-    const sequence = new Sequence(++this.sequenceCount, atNs)
+    this.scratch.varint(TracePacket.trusted_packet_sequence_id, ++this.sequenceCount)
+    const sequence = new Sequence(this.scratch.take(), atNs)
     this.sequences[track] = sequence
     const { out } = this
     const packet = out.begin(Trace.packet)
-    out.varint(TracePacket.trusted_packet_sequence_id, sequence.id)
+    out.raw(sequence.bytes)
     out.varint(TracePacket.sequence_flags, SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED)
     const defaults = out.begin(TracePacket.trace_packet_defaults)
     out.varint(TracePacketDefaults.timestamp_clock_id, DELTA_CLOCK)
@@ -252,17 +313,29 @@ export class PerfettoWriter implements Writer {
   }
 
   /** Tells, within the packet that first needs them, the names that this sequence has not told yet. */
-  private intern(sequence: Sequence, label: Label, nameIid: number, categoryIid: number): void {
+  private intern(sequence: Sequence, { name, category, args, extra }: Label): void {
     const { out } = this
-    const { name, category, args, extra } = label
+    const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
+    const categoryIid = this.categoryIid(category)
+    const isKnown = (nameIid === 0 || sequence.names.has(nameIid)) && sequence.categories.has(categoryIid)
+    const knowsArgs = (!args || sequence.argSets.has(args.id)) && (!extra || this.knows(sequence, extra))
+    if (isKnown && knowsArgs) return
     const interned = out.begin(TracePacket.interned_data)
     if (nameIid !== 0 && sequence.names.add(nameIid)) {
       this.entry(InternedData.event_names, nameIid, this.names.text(name as number))
     }
     if (sequence.categories.add(categoryIid)) this.entry(InternedData.event_categories, categoryIid, category)
-    if (args && sequence.argSets.add(args.id)) for (const arg of this.encoded(args).args) this.internArg(sequence, arg)
+    if (args && sequence.argSets.add(args.id)) for (const arg of args.args) this.internArg(sequence, arg)
     if (extra) for (const arg of extra) this.internArg(sequence, arg)
     out.end(interned)
+  }
+
+  private knows(sequence: Sequence, extra: readonly ExtraArg[]): boolean {
+    for (const arg of extra) {
+      if (!sequence.argNames.has(this.argNameIids.of(arg.key))) return false
+      if ('name' in arg && !sequence.argTexts.has(this.argTextIids.of(arg.name))) return false
+    }
+    return true
   }
 
   private internArg(sequence: Sequence, arg: ExtraArg): void {
@@ -293,11 +366,11 @@ export class PerfettoWriter implements Writer {
     return iid
   }
 
-  private encoded(set: ArgSet): EncodedArgs {
+  private encoded(set: ArgSet): Uint8Array {
     let encoded = this.encodedArgs[set.id]
     if (!encoded) {
-      for (const arg of set.args) this.arg(this.scratch, arg)
-      encoded = { bytes: this.scratch.take(), args: set.args }
+      for (const arg of set.args) this.arg(this.setScratch, arg)
+      encoded = this.setScratch.take()
       this.encodedArgs[set.id] = encoded
     }
     return encoded

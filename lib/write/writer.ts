@@ -44,6 +44,8 @@ export interface Track {
 
 /** What a slice says. */
 export interface Label {
+  /** Labels of the same number say the same but for `extra` and `flows`: writers encode that only once. */
+  readonly id?: number | undefined
   /** An id of the shared `Names`, or a text that is written as it is (for names that hardly repeat). */
   readonly name: number | string
   readonly category: Category

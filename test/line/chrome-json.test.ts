@@ -103,7 +103,7 @@ describe('the file', () => {
     const times = lines.filter((line) => line.includes('"ts":'))
     expect(times.length).toBeGreaterThan(5000)
     expect(times.filter((line) => !/"ts":\d+\.\d{3}[,}]/.test(line))).toEqual([])
-    expect(new Set(parsed(bytes).traceEvents.map(({ ph }) => ph))).toEqual(new Set(['M', 'B', 'E']))
+    expect(new Set(parsed(bytes).traceEvents.map(({ ph }) => ph))).toEqual(new Set(['M', 'B', 'E', 'C']))
   })
 
   test('comes in pieces that do not grow with the log', async () => {

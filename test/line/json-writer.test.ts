@@ -231,9 +231,9 @@ describe('ChromeJsonWriter', () => {
     trace.close()
     expect(slices).toEqual([`["alone: below","here","issue",0,0,"86400000000007",""] in the row`])
     expect(samples).toEqual([
-      '["alone: same (2) count","86400000000007",null]',
-      '["alone: same (3) count","86400000000007",5]',
-      '["alone: same count","86400000000007",3]',
+      '["alone: same (2) count","86400000000007","null"]',
+      '["alone: same (3) count","86400000000007","5"]',
+      '["alone: same count","86400000000007","3"]',
     ])
   })
 })

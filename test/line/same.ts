@@ -28,6 +28,9 @@ function contentOf(trace: OpenTrace, slices: Slice[], samples: string[], rows: s
   return { slices: withParents.sort(), samples: samples.sort(), flows: flows.sort(), rows }
 }
 
+/** trace_processor reads a double's digits from JSON with an error in the last bit; integers are exact. */
+const roughly = (value: Cell) => (Number.isInteger(Number(value)) ? `${value}` : Number(value).toPrecision(14))
+
 /** Argument set → arguments in the order of their keys. Types are told; a pointer is a text in JSON. */
 function argsOf(trace: OpenTrace, prefix: 'debug' | 'args'): Map<Cell, string> {
   const { rows } =
@@ -36,7 +39,7 @@ function argsOf(trace: OpenTrace, prefix: 'debug' | 'args'): Map<Cell, string> {
   const sets = new Map<Cell, string>()
   for (const [id, key, display, real, type] of rows) {
     const told = type === 'pointer' ? 'string' : type
-    const value = type === 'real' ? String(real) : display
+    const value = type === 'real' ? roughly(real!) : display
     sets.set(id as number, `${sets.get(id as number) ?? ''} ${told} ${key}=${value}`)
   }
   return sets
@@ -73,7 +76,9 @@ export function perfettoContent(trace: OpenTrace): Content {
     })
   const samples = trace
     .query('SELECT track_id, unit, ts, value FROM counter JOIN counter_track track ON track.id = track_id')
-    .rows.map(([track, unit, ts, value]) => JSON.stringify([`${rows.get(track!)} ${unit}`, `${big(ts)}`, value]))
+    .rows.map(([track, unit, ts, value]) =>
+      JSON.stringify([`${rows.get(track!)} ${unit}`, `${big(ts)}`, roughly(value!)]),
+    )
   const ordered = trace.query(`SELECT track.id, track.parent_id, coalesce(args.int_value, 0) FROM track
     LEFT JOIN args ON arg_set_id = source_arg_set_id AND key = 'sibling_order_rank'`).rows
   return contentOf(trace, slices, samples, orderOf(trace, ordered, rows))
@@ -104,7 +109,7 @@ export function jsonContent(trace: OpenTrace, zeroNs: bigint): Content {
   const samples = trace
     .query(`SELECT process.name || ': ' || track.name, ts, value
       FROM counter JOIN process_counter_track track ON track.id = track_id JOIN process USING (upid)`)
-    .rows.map(([row, ts, value]) => JSON.stringify([row, `${big(ts) + zeroNs}`, value]))
+    .rows.map(([row, ts, value]) => JSON.stringify([row, `${big(ts) + zeroNs}`, roughly(value!)]))
   const hint = (of: string) => `coalesce((SELECT int_value FROM args WHERE arg_set_id = ${of}.arg_set_id
     AND key = '${of}_sort_index_hint'), 0)`
   const rows = trace

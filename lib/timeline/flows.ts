@@ -1,6 +1,5 @@
 import type { OperatorEvent, TensorEvent, TokenEvent } from '../model/events.ts'
 import type { Views } from '../model/views.ts'
-import { Current } from './current.ts'
 import type { Operators } from './operators.ts'
 import { nodesOf, readsOf } from './plan.ts'
 
@@ -64,17 +63,15 @@ export class Flows {
     const arrows = new Map<OperatorEvent, number[]>(events.map((event) => [event, []]))
     /** Of each tensor: who wrote it, and who wrote to parts of it since. */
     const writers = new Map<number, OperatorEvent[]>()
-    const current = new Current(tensors, views)
     for (const event of events) {
       const nodes = nodesOf(tensors, event.tensor, event.fusedTo ?? event.tensor)
-      const from = new Set(readsOf(tensors, nodes).flatMap((id) => writers.get(current.root(id)) ?? []))
+      const from = new Set(readsOf(tensors, nodes).flatMap((id) => writers.get(views.root(id)) ?? []))
       for (const writer of from) {
         const id = this.nextId++
         arrows.get(writer)!.push(id)
         arrows.get(event)!.push(id)
       }
       for (const node of nodes) {
-        current.compute(node)
         const root = views.root(node)
         if (root === node) writers.set(root, [event])
         else writers.set(root, [...(writers.get(root) ?? []), event])

@@ -1,6 +1,5 @@
 import type { BufferEvent, TensorEvent } from '../model/events.ts'
 import type { Views } from '../model/views.ts'
-import { Current } from './current.ts'
 import type { GraphRun } from './runs.ts'
 
 /** One tensor's stay in a compute arena during a run of a graph. Steps are those of the {@link GraphRun}. */
@@ -75,21 +74,16 @@ class Planner {
   /** Lives that nothing was written over yet. */
   private open: Life[] = []
 
-  private readonly current: Current
-
-  constructor(private readonly context: PlanContext) {
-    this.current = new Current(context.tensors, context.views)
-  }
+  constructor(private readonly context: PlanContext) {}
 
   step(step: number, first: number, last: number): void {
-    const { tensors } = this.context
+    const { tensors, views } = this.context
     const nodes = nodesOf(tensors, first, last)
     for (const source of readsOf(tensors, nodes)) {
-      const life = this.lifeOf(this.current.root(source), -1, step)
+      const life = this.lifeOf(views.root(source), -1, step)
       if (life && life.cut < 0) this.use(life, step, last)
     }
-    for (const node of nodes) this.current.compute(node)
-    const root = this.context.views.root(last)
+    const root = views.root(last)
     // A result that is a view writes to what it is a view of.
     const life = this.lifeOf(root, step, step)
     if (life && (root !== last || life.birth !== step) && life.cut < 0) this.use(life, step, last)

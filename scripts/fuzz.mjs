@@ -18,12 +18,6 @@ const REPORT_EVERY = 250_000
 const [executions, seed] = [Number(process.argv[2] ?? 100_000), Number(process.argv[3] ?? 1)]
 const only = process.argv[4]
 
-/** Of this process: other programs do not make an input slow. */
-function cpuMs() {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1e3
-}
-
 /** mulberry32 */
 function random(state) {
   return () => {
@@ -180,15 +174,20 @@ for (let i = 0; i < executions; i++) {
   const format = names[i % names.length]
   const corpus = seeds.get(format)
   const input = mutated(corpus[Math.floor(next() * corpus.length)], next, corpus)
-  const before = cpuMs()
+  const before = performance.now()
   let problem
   try {
     events += await run(input, format)
   } catch (error) {
     problem = error.stack
   }
-  const took = cpuMs() - before
-  if (took > SLOW_MS) problem ??= `took ${took.toFixed(0)} ms of CPU time`
+  const took = performance.now() - before
+  if (took > SLOW_MS && !problem) {
+    // Once more, as another program may have had the CPU.
+    const again = performance.now()
+    await run(input, format)
+    if (performance.now() - again > SLOW_MS) problem = `took ${took.toFixed(0)} ms`
+  }
   if (problem) {
     findings++
     console.log(`execution ${i} (${format}): ${problem}\n${Buffer.from(input).toString('base64')}`)

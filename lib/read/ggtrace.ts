@@ -21,7 +21,7 @@ import { EventRecords } from './ggtrace/records.ts'
 import { addFact, baseAt, type RunBlock, readRun } from './ggtrace/run.ts'
 
 /** Events that are handed on at once: an input may come as one chunk. */
-const BATCH_EVENTS = 8192
+const BATCH_EVENTS = 2048
 /** Issues before the first block that can be read; more means that there is none. */
 const EARLY_ISSUES_MAX = 1000
 

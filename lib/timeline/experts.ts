@@ -21,6 +21,9 @@ export class Experts {
   private readonly open = new Map<number, Choice>()
   /** By tensor: has it been in {@link open}? Most sources have not. */
   private readonly holdsChoice: boolean[] = []
+  private holders = 0
+  /** By tensor: its sources did not, when so many tensors had been. */
+  private readonly without: number[] = []
 
   constructor(
     private readonly tree: TrackTree,
@@ -55,8 +58,10 @@ export class Experts {
       layer.choice = { call, tensor, experts, startNs: atNs, endNs: atNs, operators: 0 }
     }
     this.open.set(tensor, layer.choice)
-    while (this.holdsChoice.length <= tensor) this.holdsChoice.push(false)
+    if (this.holdsChoice[tensor]) return
+    while (this.holdsChoice.length < tensor) this.holdsChoice.push(false)
     this.holdsChoice[tensor] = true
+    this.holders++
   }
 
   finish(): void {
@@ -65,13 +70,19 @@ export class Experts {
   }
 
   private use({ tensor, call, startNs, endNs }: OperatorEvent): void {
+    if (this.without[tensor] === this.holders) return
+    let uses = false
     for (const source of this.tensors[tensor]!.sources) {
       if (!this.holdsChoice[source]) continue
+      uses = true
       const choice = this.open.get(source)
       if (choice?.call !== call || startNs < choice.startNs) continue
       choice.endNs = Math.max(choice.endNs, endNs)
       choice.operators++
     }
+    if (uses) return
+    while (this.without.length < tensor) this.without.push(-1)
+    this.without[tensor] = this.holders
   }
 
   private add({ tensor, call, startNs, endNs }: OperatorEvent, experts: readonly number[]): void {

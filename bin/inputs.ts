@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { basename } from 'node:path'
 import { constants, gunzipSync } from 'node:zlib'
-import { readFileChunks, sniffFormat, type TraceKind, UsageError } from '../lib/index.ts'
+import { type ByteRange, fileRange, readFileChunks, sniffFormat, type TraceKind, UsageError } from '../lib/index.ts'
 import { systemReason } from './terminal.ts'
 
 /** An input whose start was looked at. */
@@ -14,8 +14,8 @@ export interface Opened {
   readonly isZipped: boolean
   /** As much of it as was looked at. */
   readonly head: Uint8Array
-  /** The whole input; to be read once. */
-  readonly source: AsyncGenerator<Uint8Array>
+  /** The whole input; to be read once. Of a file, parts can be had at any time, too. */
+  readonly source: AsyncGenerator<Uint8Array> & { readonly range?: ByteRange }
 }
 
 /** As much as format detection looks at. */
@@ -46,7 +46,8 @@ export async function openInput(path: string, onRead?: (bytes: number) => void):
   const plain = unzipped(head)
   const isTrace = looksLikeTrace(plain) || looksLikeJsonTrace(plain)
   const kind = sniffFormat(plain) ? 'log' : isTrace ? 'trace' : 'unknown'
-  return { name, kind, isZipped: isZipped(head), head, source }
+  const range = path === '-' ? undefined : fileRange(path, onRead)
+  return { name, kind, isZipped: isZipped(head), head, source: range ? Object.assign(source, { range }) : source }
 }
 
 /** An input as one piece. */

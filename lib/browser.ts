@@ -3,7 +3,7 @@ export type { IssueCount, Summary } from './analyze/summary.ts'
 export { type ConvertOptions, convert, summarize } from './convert.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'
-export type { BlobSource, BodySource, ByteSource } from './input/byte-source.ts'
+export type { BlobSource, BodySource, ByteRange, ByteSource, RangedSource } from './input/byte-source.ts'
 export { LineCursor } from './input/line-cursor.ts'
 export { toWebStream, type WebStream } from './input/web-stream.ts'
 export {

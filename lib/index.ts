@@ -12,7 +12,7 @@ export {
   summarizeFile,
 } from './node/api.ts'
 export { COUNTERS, FAULT_COUNTERS } from './node/counters.ts'
-export { fileSize, readFileChunks, removeUnfinished, writeFileWhole } from './node/files.ts'
+export { fileRange, fileSize, fileSource, readFileChunks, removeUnfinished, writeFileWhole } from './node/files.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { type RecordLevel, type RecordOptions, type RecordResult, record } from './node/record.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'

@@ -1,5 +1,5 @@
 import { FormatError, isFormatError, UsageError } from './errors.ts'
-import { type ByteSource, chunksOf } from './input/byte-source.ts'
+import { type ByteSource, chunksOf, rangeOf } from './input/byte-source.ts'
 import type { Definitions } from './model/definitions.ts'
 import type { TraceEvent } from './model/events.ts'
 import type { Names } from './model/names.ts'
@@ -89,7 +89,8 @@ async function openInput(input: Input, names: Names, options: ReadingOptions): P
   const { from, formats } = options
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
   const source = chunksOf(input.source, name)
-  const { format, read, close } = await openSource(source, { names, from, formats, opTable, input: name })
+  const range = rangeOf(input.source)
+  const { format, read, close } = await openSource(source, { names, from, formats, opTable, input: name, range })
   return {
     name,
     isCompanion: format.isCompanion === true,

@@ -14,11 +14,21 @@ export type ByteSource =
   | WebStream
   | BlobSource
   | BodySource
+  | RangedSource
 
 /** A `Blob` or `File`, by its shape. */
 export interface BlobSource {
   stream(): WebStream
 }
+
+/** Bytes of which any part can be had at any time, such as a file on disk. */
+export interface RangedSource extends AsyncIterable<Uint8Array> {
+  /** The chunks of `[start, end)`, which ends at the source's end at the latest. */
+  range: ByteRange
+}
+
+/** The chunks of bytes `[start, end)` of something, fewer where it ends before. */
+export type ByteRange = (start: number, end: number) => AsyncIterable<Uint8Array>
 
 /** A `Response` or `Request`, by its shape. */
 export interface BodySource {
@@ -39,10 +49,25 @@ export async function* chunksOf(source: ByteSource, name: string): AsyncGenerato
   }
 }
 
+/** How to have any part of a source at any time, for sources that allow it: bytes, blobs and files. */
+export function rangeOf(source: ByteSource): ByteRange | undefined {
+  if (typeof source !== 'object' || source === null) return undefined
+  if ('range' in source) return source.range
+  if (isBytes(source) || isArrayBuffer(source)) {
+    const bytes = isBytes(source) ? source : new Uint8Array(source)
+    return async function* (start, end) {
+      yield bytes.subarray(start, Math.min(end, bytes.length))
+    }
+  }
+  if (!('stream' in source && 'slice' in source && 'size' in source)) return undefined
+  const blob = source as BlobSource & { readonly size: number; slice(start: number, end: number): BlobSource }
+  return (start, end) => readWebStream(blob.slice(start, Math.min(end, blob.size)).stream())
+}
+
 /** By what it can do, not by its class: bundles, test runners and polyfills have classes of their own. */
 function iterableOf(source: ByteSource, name: string): Iterable<unknown> | AsyncIterable<unknown> {
   if (isBytes(source)) return [source]
-  if (Object.prototype.toString.call(source) === '[object ArrayBuffer]') return [new Uint8Array(source as ArrayBuffer)]
+  if (isArrayBuffer(source)) return [new Uint8Array(source)]
   if (typeof source === 'object' && source !== null) {
     if ('getReader' in source) return readWebStream(source)
     // Before `body`: frameworks put one on Node's requests, which are read as the streams that they are.
@@ -59,6 +84,10 @@ function bodyOf(
 ): Iterable<unknown> | AsyncIterable<unknown> {
   if (ok === false) throw new UsageError(`${name}: the request failed: HTTP ${status} ${statusText}`.trimEnd())
   return body === null ? [] : readWebStream(body)
+}
+
+function isArrayBuffer(value: unknown): value is ArrayBuffer {
+  return Object.prototype.toString.call(value) === '[object ArrayBuffer]'
 }
 
 function isBytes(value: unknown): value is Uint8Array {

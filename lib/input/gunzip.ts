@@ -10,8 +10,13 @@ export type OnBroken = (detail: string, bytes: number) => void
  */
 export async function* gunzip(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
   const { head, rest } = await peek(source, 2)
-  if (head[0] === 0x1f && head[1] === 0x8b) yield* inflate(rest, onBroken)
+  if (isGzip(head)) yield* inflate(rest, onBroken)
   else yield* rest
+}
+
+/** Does an input that begins like this claim to be compressed by gzip? */
+export function isGzip(head: Uint8Array): boolean {
+  return head[0] === 0x1f && head[1] === 0x8b
 }
 
 /** The first `bytes` bytes of an input (fewer where it is shorter), and the whole input again. */

@@ -9,7 +9,7 @@ import { type QueryResult, TraceProcessor } from '../query/trace-processor.ts'
 import { type View, viewOf } from '../query/view.ts'
 import { gzip } from '../write/gzip.ts'
 import { type TraceKind, traceKindOf } from '../write/index.ts'
-import { isSameFile, readFileChunks, writeFileWhole } from './files.ts'
+import { fileSource, isSameFile, readFileChunks, writeFileWhole } from './files.ts'
 import { traceProcessorModule } from './wasm.ts'
 
 /** A trace or a log: a path, or the bytes themselves. */
@@ -17,7 +17,7 @@ export type PathOrBytes = string | Uint8Array
 
 /** The input of a path or of bytes. */
 export function inputOf(from: PathOrBytes): LogInput {
-  return typeof from === 'string' ? { name: from, source: readFileChunks(from) } : { name: 'input', source: from }
+  return typeof from === 'string' ? { name: from, source: fileSource(from) } : { name: 'input', source: from }
 }
 
 /**

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { createReadStream, unlinkSync } from 'node:fs'
+import { createReadStream, statSync, unlinkSync } from 'node:fs'
 import { open, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { UsageError } from '../errors.ts'
+import type { ByteRange, RangedSource } from '../input/byte-source.ts'
 
 /** Bytes are read in pieces of this size. */
 const CHUNK_BYTES = 1 << 18
@@ -44,10 +45,33 @@ export async function fileSize(path: string): Promise<number | undefined> {
   }
 }
 
-/** A file's bytes. `onRead` is told how many were read so far. Throws UsageError if it cannot be read. */
-export async function* readFileChunks(path: string, onRead?: (bytes: number) => void): AsyncGenerator<Uint8Array> {
-  const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES })
-  let bytes = 0
+/** A file as an input: any part of it can be had at any time, unless it is a pipe. `onRead` as in {@link readFileChunks}. */
+export function fileSource(path: string, onRead?: (bytes: number) => void): AsyncIterable<Uint8Array> | RangedSource {
+  const source = { [Symbol.asyncIterator]: () => readFileChunks(path, onRead) }
+  const range = fileRange(path, onRead)
+  return range ? { ...source, range } : source
+}
+
+/** How to have any part of a file at any time; undefined for what is no file on a disk. */
+export function fileRange(path: string, onRead?: (bytes: number) => void): ByteRange | undefined {
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined
+  return (start, end) => readFileChunks(path, onRead, start, end)
+}
+
+/**
+ * A file's bytes, by default all of them. `onRead` is told how far the file was read. Throws UsageError if it cannot be
+ * read.
+ */
+export async function* readFileChunks(
+  path: string,
+  onRead?: (bytes: number) => void,
+  start = 0,
+  end = Infinity,
+): AsyncGenerator<Uint8Array> {
+  if (end <= start) return
+  const part = start === 0 && end === Infinity ? {} : { start, end: end - 1 } // a pipe has no parts
+  const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES, ...part })
+  let bytes = start
   try {
     for await (const chunk of stream) {
       bytes += chunk.length

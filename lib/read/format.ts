@@ -1,3 +1,4 @@
+import type { ByteRange } from '../input/byte-source.ts'
 import type { Definitions } from '../model/definitions.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
@@ -11,6 +12,11 @@ export interface ReadContext {
   readonly opTable?: OpTable | undefined
   /** What companions of the input tell of the tensors and buffers in it. */
   readonly definitions?: Definitions | undefined
+  /**
+   * Any part of the input at any time, where it is plain bytes, a blob or a file that is not compressed: for formats
+   * that have at their end what is needed to read their start.
+   */
+  readonly range?: ByteRange | undefined
 }
 
 /** One input format: one file in `lib/read/`, one line in `lib/read/index.ts`. */

@@ -1,5 +1,5 @@
 import { UsageError } from '../errors.ts'
-import { gunzip, peek } from '../input/gunzip.ts'
+import { gunzip, isGzip, peek } from '../input/gunzip.ts'
 import type { Definitions } from '../model/definitions.ts'
 import type { TraceEvent } from '../model/events.ts'
 import { bufferStats } from './buffer-stats.ts'
@@ -8,15 +8,19 @@ import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
 import { ggmlGraph } from './ggml-graph.ts'
 import { ggtrace } from './ggtrace.ts'
 import { memoryMap } from './memory-map.ts'
+import { perfData } from './perf-data.ts'
 import { profinferCsv } from './profinfer-csv.ts'
 import { profinferKtrace } from './profinfer-ktrace.ts'
 import { profinferOpenharmony } from './profinfer-openharmony.ts'
 import { profinferText } from './profinfer-text.ts'
 import { tensorTrace } from './tensor-trace.ts'
+import { traceDat } from './trace-dat.ts'
 
 /** The formats we know, in the order in which they are tried: a magic number, texts, guesses from structure last. */
 export const FORMATS: readonly Format[] = [
   ggtrace,
+  traceDat,
+  perfData,
   bufferStats,
   bufferTimeline,
   memoryMap,
@@ -56,13 +60,16 @@ export interface Opened {
  */
 export async function openSource(source: AsyncIterable<Uint8Array>, options: ReadOptions): Promise<Opened> {
   let broken: { readonly detail: string; readonly byte: number } | undefined
-  const plain = gunzip(source, (detail, byte) => {
+  const stored = await peek(source, 2)
+  const range = isGzip(stored.head) ? undefined : options.range
+  const plain = gunzip(stored.rest, (detail, byte) => {
     broken = { detail, byte }
   })
   const { head, rest } = await peek(plain, HEAD_BYTES)
   const close = async () => {
     await rest.return(undefined)
     await plain.return(undefined) // of what was not begun, the rest does not know
+    await stored.rest.return(undefined)
   }
   try {
     const format = formatOf(head, options)
@@ -72,7 +79,7 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
       async *read(definitions) {
         let lastNs = 0
         try {
-          for await (const batch of format.read(rest, { ...options, definitions })) {
+          for await (const batch of format.read(rest, { ...options, definitions, range })) {
             for (const event of batch) if ('startNs' in event) lastNs = event.startNs
             yield batch
           }

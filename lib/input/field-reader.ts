@@ -1,0 +1,104 @@
+import { FormatError } from '../errors.ts'
+import { ByteCursor } from './byte-cursor.ts'
+import type { ByteRanges } from './byte-ranges.ts'
+
+/** Texts and tables longer than this are damage. */
+const FIELD_BYTES_MAX = 64 << 20
+
+/** Reads little-endian fields one after the other: for heads and tables, not for events. */
+export class FieldReader {
+  private cursor: ByteCursor
+  private shift: number
+
+  /** Reads `[start, end)`. Errors are FormatErrors that name `format`. */
+  constructor(
+    private readonly ranges: Pick<ByteRanges, 'read'>,
+    private readonly format: string,
+    start: number,
+    private readonly end = Infinity,
+  ) {
+    this.shift = start
+    this.cursor = new ByteCursor(ranges.read(start, end))
+  }
+
+  /** Of the next field, in the input. */
+  get offset(): number {
+    return this.shift + this.cursor.offset
+  }
+
+  /** Are there `bytes` more bytes? */
+  async has(bytes: number): Promise<boolean> {
+    while (this.cursor.available < bytes) if (!(await this.cursor.fill())) return false
+    return true
+  }
+
+  /** A copy of a field's bytes. Throws FormatError where the input ends in it. */
+  async bytes(count: number, what: string): Promise<Uint8Array> {
+    if (count > FIELD_BYTES_MAX) this.fail(`at most ${FIELD_BYTES_MAX} bytes of ${what}`, `${count}`)
+    if (!(await this.has(count))) {
+      this.fail(`${count} bytes of ${what}`, `the end of the input after ${this.cursor.available}`)
+    }
+    const { bytes, start } = this.cursor
+    this.cursor.skip(count)
+    return new Uint8Array(bytes.subarray(start, start + count)) // `slice` of a Node Buffer is no copy
+  }
+
+  async u8(what: string): Promise<number> {
+    return (await this.bytes(1, what))[0]!
+  }
+
+  async u16(what: string): Promise<number> {
+    return viewOf(await this.bytes(2, what)).getUint16(0, true)
+  }
+
+  async u32(what: string): Promise<number> {
+    return viewOf(await this.bytes(4, what)).getUint32(0, true)
+  }
+
+  /** A u64 that is an offset or a size: beyond 2^53 it is damage. */
+  async u64(what: string): Promise<number> {
+    const value = viewOf(await this.bytes(8, what)).getBigUint64(0, true)
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) this.fail(what, `${value}`)
+    return Number(value)
+  }
+
+  /** Text of so many bytes. */
+  async text(count: number, what: string): Promise<string> {
+    return decoder.decode(await this.bytes(count, what))
+  }
+
+  /** Text that a zero byte ends, of at most `most` bytes. */
+  async textZ(what: string, most = 256): Promise<string> {
+    const { cursor } = this
+    for (let length = 0; length < most; length++) {
+      if (!(await this.has(length + 1))) break
+      if (cursor.bytes[cursor.start + length] !== 0) continue
+      const text = await this.text(length, what)
+      cursor.skip(1)
+      return text
+    }
+    return this.fail(`${what}, ended by a zero byte`, 'none')
+  }
+
+  /** Leaves bytes out, without reading them where that can be. */
+  async skip(bytes: number): Promise<void> {
+    if (bytes <= this.cursor.available) return this.cursor.skip(bytes)
+    const start = this.offset + bytes
+    await this.cursor.close()
+    this.shift = start
+    this.cursor = new ByteCursor(this.ranges.read(start, this.end))
+  }
+
+  /** Nothing more is read. */
+  async close(): Promise<void> {
+    await this.cursor.close()
+  }
+
+  /** Reading cannot go on from here. */
+  fail(expected: string, found: string, hint?: string): never {
+    throw new FormatError(this.format, { byte: this.offset }, expected, found, hint)
+  }
+}
+
+const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+const decoder = new TextDecoder()

@@ -23,9 +23,12 @@ export const plainBytes = (fixture: string): Uint8Array => {
   return fixture.endsWith('.gz') ? new Uint8Array(gunzipSync(bytes)) : bytes
 }
 
-/** Every fixture, as `<format>/<case>`. */
+/** Recordings of the scheduler, each with a text of another tool beside it: not everything can be done with them. */
+const SCHEDULER_FORMATS: readonly string[] = ['trace-dat', 'perf-data']
+
+/** Every log of operators or threads among the fixtures, as `<format>/<case>`. */
 export const FIXTURE_NAMES: readonly string[] = readdirSync(FIXTURES, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
+  .filter((entry) => entry.isDirectory() && !SCHEDULER_FORMATS.includes(entry.name))
   .flatMap(({ name }) => readdirSync(join(FIXTURES, name)).map((file) => `${name}/${file}`))
   .filter((path) => !path.endsWith('.md'))
   .sort()

@@ -112,7 +112,8 @@ export class SampleReader {
 
   /** Reads what stands at the end of a record that is no sample; false where nothing does. */
   readTail(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
-    const attr = this.attrAt(view, end - 8, end)
+    // perf's own events (records it made up, losses) have ids that the file does not name.
+    const attr = this.attrAt(view, end - 8, end) ?? this.first
     if (!attr?.hasSampleIdAll) return false
     const { sampleType: type } = attr
     const fields = [Sample.tid, Sample.time, Sample.id, Sample.streamId, Sample.cpu, Sample.identifier]
@@ -156,14 +157,7 @@ export class SampleReader {
     const { first } = this
     if (!first || (first.sampleType & Sample.identifier) === 0) return first
     if (at < 0 || at + 8 > end) return undefined
-    return view.getUint32(at + 4, true) === 0
-      ? (this.attrs.get(view.getUint32(at, true)) ?? this.fallback(view, at))
-      : undefined
-  }
-
-  /** Records that perf made up itself have the id 0. */
-  private fallback(view: DataView<ArrayBufferLike>, at: number): PerfAttr | undefined {
-    return view.getUint32(at, true) === 0 ? this.first : undefined
+    return view.getUint32(at + 4, true) === 0 ? this.attrs.get(view.getUint32(at, true)) : undefined
   }
 }
 

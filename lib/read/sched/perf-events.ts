@@ -203,13 +203,14 @@ export class PerfEvents {
     )
   }
 
-  /** LOST: u64 id, u64 count; LOST_SAMPLES: u64 count. */
+  /** LOST: u64 id, u64 count; LOST_SAMPLES: u64 count, without a time where perf sums up at its end what LOST told. */
   private readLost(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number, type: number): void {
     this.prepare()
     const at = start + (type === Record.lost ? 8 : 0)
     if (at + 8 > end) return
     const count = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32
     const hasTail = this.samples.readTail(view, at + 8, end) && !isMadeUp(this.samples.origin)
+    if (type === Record.lostSamples && !hasTail) return
     const atNs = hasTail ? this.timeOf(byte) : this.guard.lastNs
     const where = hasTail && this.samples.origin.cpu >= 0 ? `CPU ${this.samples.origin.cpu}: ` : ''
     const detail = `${where}${count} records had no room in perf's buffer; record with a larger one (-m)`

@@ -18,6 +18,7 @@ export type OnDamage = (title: string, detail: string, byte: number) => void
 
 /** trace-cmd compresses some pages at a time; more than this is damage. */
 const CHUNK_BYTES_MAX = 64 << 20
+const COUNT_BYTES = 4
 
 /** The pages of a CPU, as they lie in the file. */
 export async function* plainPages(
@@ -43,14 +44,17 @@ export async function* plainPages(
   }
 }
 
-/** The pages of a CPU, compressed: a u32 count of chunks; of each, two u32 sizes (compressed, decompressed) and the bytes. */
+/**
+ * The pages of a CPU, compressed: a u32 count of chunks; of each, two u32 sizes (compressed, decompressed) and the bytes.
+ * The size that trace-cmd (3.1) gives them is that of the chunks, without their count.
+ */
 export async function* packedPages(
   ranges: ByteRanges,
   { offset, bytes }: CpuPages,
   inflate: Inflate,
   damage: OnDamage,
 ): AsyncGenerator<PageRun> {
-  const cursor = new ByteCursor(ranges.take(offset, offset + bytes))
+  const cursor = new ByteCursor(ranges.take(offset, offset + COUNT_BYTES + bytes))
   const has = async (count: number) => {
     while (cursor.available < count) if (!(await cursor.fill())) return false
     return true
@@ -59,9 +63,9 @@ export async function* packedPages(
     damage('torn pages', `expected ${bytes} bytes of a CPU's pages, found ${cursor.offset}`, offset + cursor.offset)
   }
   try {
-    if (!(await has(4))) return torn()
+    if (!(await has(COUNT_BYTES))) return torn()
     const chunks = viewAt(cursor).getUint32(0, true)
-    cursor.skip(4)
+    cursor.skip(COUNT_BYTES)
     for (let i = 0; i < chunks; i++) {
       if (!(await has(8))) return torn()
       const [packed, plain] = [viewAt(cursor).getUint32(0, true), viewAt(cursor).getUint32(4, true)]

@@ -1,0 +1,115 @@
+import { describe, expect, test } from '@jest/globals'
+import { FORMATS, type InputEvent } from '../../../lib/index.ts'
+import { cut, eventsIn, plainBytes } from '../../line/support.ts'
+import { heardFrom, withoutCpus } from './events.ts'
+import { scriptOf } from './texts.ts'
+
+/** perf.data, from files and pipes, against what `perf script --ns` says of the same file. */
+
+const CASES = ['mono', 'own-clock', 'zstd', 'pipe', 'switches', 'own-switches', 'lossy']
+const bytesOf = (name: string) => plainBytes(`perf-data/${name}.data.gz`)
+const inputOf = async (name: string) => (await eventsIn(bytesOf(name))).events[0] as InputEvent
+
+describe.each(CASES)('%s', (name) => {
+  const said = scriptOf(`perf-data/${name}.txt.gz`)
+
+  test('every event is what perf script prints, to the nanosecond', async () => {
+    const { names, events } = await eventsIn(bytesOf(name))
+    expect(said.length).toBeGreaterThan(50)
+    expect(withoutCpus(heardFrom(events, names, true))).toEqual(withoutCpus(said))
+    expect(events.filter((event) => event.kind === 'issue' && event.title !== 'lost events')).toEqual([])
+  })
+
+  test('events come in order of time, and however the file comes they are the same', async () => {
+    const whole = await eventsIn(bytesOf(name))
+    let last = -Infinity
+    for (const event of whole.events) {
+      if (!('atNs' in event) || (event.kind === 'thread' && event.what === 'known')) continue
+      expect(event.atNs).toBeGreaterThanOrEqual(last)
+      last = event.atNs
+    }
+    for (const size of [700, 60_000]) {
+      expect((await eventsIn(cut(bytesOf(name), size))).events).toEqual(whole.events)
+    }
+  })
+
+  test('is claimed by its own format only', () => {
+    const head = bytesOf(name).subarray(0, 4096)
+    expect(FORMATS.filter((format) => format.sniff(head)).map((format) => format.name)).toEqual(['perf-data'])
+  })
+})
+
+test('the head tells clock, kernel, CPUs and tool', async () => {
+  const facts = { kernel_release: '6.18.44-fc-v595', perf_version: '6.1.187', cpus: 2 }
+  expect(await inputOf('mono')).toMatchObject({ clock: 'MONOTONIC', attributes: facts })
+  expect(await inputOf('pipe')).toMatchObject({ clock: 'MONOTONIC', attributes: facts })
+  expect(await inputOf('own-clock')).toMatchObject({
+    clock: 'unknown',
+    attributes: { ...facts, perf_clock: "perf's own" },
+  })
+  const { blocked_states } = (await inputOf('switches')).attributes
+  expect(blocked_states).toMatch(/S stands for all/)
+})
+
+test.each(['mono', 'zstd', 'pipe'])('%s: CLOCK_DATA joins its clock with the wall clock', async (name) => {
+  const { events } = await eventsIn(bytesOf(name))
+  const clocks = events.filter((event) => event.kind === 'clocks')
+  expect(clocks).toHaveLength(1)
+  const [own, wall] = clocks[0]!.readings
+  expect([own!.clock, wall!.clock]).toEqual(['MONOTONIC', 'REALTIME'])
+  const first = events[0] as InputEvent
+  expect(Math.abs(Number(own!.ns - first.originNs))).toBeLessThan(1e9) // perf read both just before it began
+  expect(new Date(Number(wall!.ns / 1_000_000n)).getUTCFullYear()).toBe(2026)
+})
+
+test('processes of threads, known ones and new ones, are told', async () => {
+  const { names, events } = await eventsIn(bytesOf('mono'))
+  const threads = events.filter((event) => event.kind === 'thread')
+  expect(threads.filter(({ what }) => what === 'known').length).toBeGreaterThan(50)
+  const renamed = threads.find(({ comm }) => names.text(comm) === 'a b=c [1]: 2-3')!
+  const forked = threads.find(({ what, tid }) => what === 'fork' && tid === renamed.tid)!
+  expect(forked.tgid).toBe(renamed.tgid)
+  expect(forked.tgid).not.toBe(forked.tid)
+})
+
+test('what perf lost is told, once', async () => {
+  const { events } = await eventsIn(bytesOf('lossy'))
+  const lost = events.flatMap((event) =>
+    event.kind === 'issue' && event.title === 'lost events' ? [event.detail] : [],
+  )
+  expect(lost).toHaveLength(LOST.times)
+  const counts = lost.map((detail) => /^CPU [01]: (\d+) records had no room/.exec(detail)![1])
+  expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(LOST.records)
+})
+
+/** As `perf report -D` counts them. */
+const LOST = { times: 49, records: 1748 }
+
+describe('damage', () => {
+  test('a big-endian file, and one that perf did not finish, are refused with a hint', async () => {
+    const swapped = bytesOf('mono').slice()
+    swapped.set(new TextEncoder().encode('2ELIFREP'))
+    await expect(eventsIn(swapped)).rejects.toThrow(/expected "PERFILE2".*\nhint: convert it where it was recorded/s)
+    const unfinished = bytesOf('mono').slice()
+    new DataView(unfinished.buffer).setBigUint64(48, 0n, true)
+    await expect(eventsIn(unfinished)).rejects.toThrow(/perf was killed/)
+  })
+
+  test('a pipe that ends early gives what came before', async () => {
+    const bytes = bytesOf('pipe')
+    const whole = await eventsIn(bytes)
+    const { events } = await eventsIn(bytes.subarray(0, bytes.length - 3001))
+    const issues = events.filter((event) => event.kind === 'issue')
+    expect(issues.map(({ title }) => title)).toEqual(['torn records'])
+    expect(events.length).toBeGreaterThan(whole.events.length / 2)
+  })
+
+  test('a damaged piece of a compressed stream is told, and what came before is kept', async () => {
+    const bytes = bytesOf('zstd').slice()
+    const at = Buffer.from(bytes).indexOf(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]))
+    bytes.fill(0xff, at + 600, at + 900)
+    const { events } = await eventsIn(bytes)
+    expect(events.some((event) => event.kind === 'issue' && event.title === 'damaged compression')).toBe(true)
+    expect(events[0]!.kind).toBe('input')
+  })
+})

@@ -11,7 +11,13 @@ const libraryBeside: NonNullable<Options['esbuildPlugins']>[number] = {
 }
 
 /** What runs anywhere; test/house.test.ts proves that no Node module slipped in. Nothing is left to be imported. */
-const anywhere = { ...shared, target: 'es2022', platform: 'browser', treeshake: true, noExternal: ['fzstd'] }
+const anywhere = {
+  ...shared,
+  target: 'es2022',
+  platform: 'browser',
+  treeshake: true,
+  noExternal: ['fzstd'],
+} satisfies Options
 
 export default defineConfig([
   {

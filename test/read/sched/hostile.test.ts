@@ -62,13 +62,12 @@ describe.each(FIXTURES)('%s', (fixture) => {
 
   test('prefixes', async () => {
     const whole = await tried(bytes, 'whole')
-    let refused = 0
     for (const length of chosen(bytes, PREFIXES)) {
       if (length === 0) continue
       const pieces = length % 3 === 0 ? 1 + (length % 5000) : undefined
-      if ((await check(bytes.subarray(0, length), `cut to ${length} bytes`, whole, pieces)) < 0) refused++
+      await check(bytes.subarray(0, length), `cut to ${length} bytes`, whole, pieces)
     }
-    expect(refused).toBeGreaterThan(0)
+    expect(await tried(bytes.subarray(0, 12), 'cut to 12 bytes')).toBe(-1)
   })
 
   test('bytes changed', async () => {

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { convert, FORMATS, type InputEvent, sniffFormat } from '../../../lib/index.ts'
+import { convert, FORMATS, fileSource, type InputEvent, sniffFormat } from '../../../lib/index.ts'
 import { cut, eventsIn, FIXTURE_NAMES, plainBytes } from '../../line/support.ts'
 import { heardFrom, withoutCpus } from './events.ts'
 import { reportOf } from './texts.ts'
@@ -125,6 +128,19 @@ describe('losses', () => {
     expect(events.length).toBeGreaterThan(whole / 3)
     await expect(eventsIn(bytes.subarray(0, 9000))).rejects.toThrow(/expected .* found the end of the input/)
   })
+})
+
+test('a file is read in parts, so that its end can be read first', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trace-dat-'))
+  try {
+    const path = join(folder, 'trace.dat')
+    writeFileSync(path, bytesOf('boot-v7'))
+    const source = fileSource(path)
+    expect('range' in source).toBe(true)
+    expect((await eventsIn(source)).events).toEqual((await eventsIn(bytesOf('boot-v7'))).events)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('a capture on an unknown clock is refused by convert, with a message', async () => {

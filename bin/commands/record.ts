@@ -13,7 +13,7 @@ import {
 import { bytes, once, oneOf, parseTokens, whole } from '../options.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note } from '../terminal.ts'
-import { size } from '../units.ts'
+import { plural, size } from '../units.ts'
 import { quoted } from './convert.ts'
 
 const OPTIONS = {
@@ -46,6 +46,11 @@ const OPTIONS = {
     type: 'boolean',
     default: true,
     describe: 'When threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without',
+  },
+  sched: {
+    type: 'boolean',
+    default: false,
+    describe: "The scheduler's events of the whole machine, too, to <output>.sched.dat: who took the CPU (needs root)",
   },
   tokens: {
     type: 'string',
@@ -166,9 +171,9 @@ export function markProgram(args: readonly string[]): readonly string[] {
 function chosen(args: ArgumentsCamelCase<Arguments>) {
   const { maxSize, ring } = args
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
-  const { output, level, children, sync, states, tokens, every, ops, paused, toggle, guard } = args
+  const { output, level, children, sync, states, sched, tokens, every, ops, paused, toggle, guard } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard }
-  return { output, level, children, sync, states, counters: counted(args), ...only }
+  return { output, level, children, sync, states, sched, counters: counted(args), ...only }
 }
 
 /** What is to be counted: undefined if nothing is. */
@@ -199,6 +204,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       ...chosen(args),
       onStart,
       onBuild,
+      onSchedProblem: (problem) => void note(withoutSched(problem, args)),
     })
     release()
     process.exitCode = result.exitCode
@@ -230,7 +236,7 @@ function isForeground(): boolean {
 
 /** What happened, and what comes next. Nothing that goes wrong here may change the program's exit code. */
 async function tell(program: string, result: RecordResult, args: Arguments): Promise<void> {
-  const { logs, problem, signal } = result
+  const { logs, problem, signal, sched } = result
   const { quiet } = args
   if (signal !== undefined && (!REPEATED.includes(signal) || signal === 'SIGKILL')) {
     await note(`${program} was ended by ${signal}`)
@@ -243,7 +249,24 @@ async function tell(program: string, result: RecordResult, args: Arguments): Pro
     })
     if (lines.length > 0) await note(lines.join('\n'))
   }
-  if (logs.length > 0 && !quiet) await note(`next: ggml2perfetto ${logs.map(quoted).join(' ')}`)
+  for (const line of describeSched(sched, args)) await note(line)
+  const inputs = sched?.path === undefined ? logs : [...logs, sched.path]
+  if (logs.length > 0 && !quiet) await note(`next: ggml2perfetto ${inputs.map(quoted).join(' ')}`)
+}
+
+/** Why there are no scheduler's events, and what there is instead: the hint comes last. */
+function withoutSched(problem: string, { states }: Arguments): string {
+  const [why, ...hints] = problem.split('\n')
+  const instead = states ? "only the program's own thread states are recorded" : 'no thread states are recorded'
+  return [`no scheduler's events: ${why}; ${instead}`, ...hints].join('\n')
+}
+
+function describeSched(sched: RecordResult['sched'], { quiet }: Arguments): string[] {
+  if (sched?.path === undefined) return []
+  const { path, bytes, events, lost, cpus } = sched
+  const losses = lost > 0 ? [`${path}: ${plural(lost, 'event')} lost: they came faster than they could be written`] : []
+  const wrote = `wrote ${path} (${size(bytes)}): ${plural(events, 'scheduler event')} on ${plural(cpus, 'CPU')}`
+  return quiet ? losses : [...losses, wrote]
 }
 
 async function describe(log: string, args: Arguments): Promise<string[]> {

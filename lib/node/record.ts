@@ -10,6 +10,7 @@ import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosi
 import { explainFileError } from './files.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
 import { recorderLibrary } from './recorder-library.ts'
+import { type SchedRecording, withSched } from './sched.ts'
 
 /** How much is recorded; each level holds the ones before it. */
 export type RecordLevel = 'token' | 'graph' | 'op'
@@ -30,6 +31,13 @@ export interface RecordOptions {
   readonly sync?: boolean | undefined
   /** When threads ran, waited for a CPU, and were blocked; by default yes, where the kernel tells. */
   readonly states?: boolean | undefined
+  /**
+   * Records, beside the log, which thread ran on which CPU on the whole machine, who woke whom, and threads' starts and
+   * ends: for root. Others get the thread states only, and {@link RecordResult.sched} says why.
+   */
+  readonly sched?: boolean | undefined
+  /** Told why the scheduler's events are not recorded: right before the program starts, if it is known then. */
+  readonly onSchedProblem?: ((problem: string) => void) | undefined
   /** Calls to record what happens in, from … to inclusive, 0 being the first; all if left out. Others are only told of. */
   readonly tokens?: readonly [number, number] | undefined
   /** Of these, every n-th only. */
@@ -72,6 +80,8 @@ export interface RecordResult {
   readonly logs: readonly string[]
   /** Why there is no log, in words for a person. */
   readonly problem: string | undefined
+  /** The scheduler's events of the whole machine, or why there are none; undefined where nobody asked for them. */
+  readonly sched: SchedRecording | undefined
 }
 
 /** The length of a path that the recorder takes. */
@@ -96,11 +106,14 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   const before = await furtherLogs(output)
   const older = await setAside(output)
   try {
-    const { code, signal, secure } = await run(program, recorderEnvironment(options, library, output), options)
+    const runs = () => run(program, recorderEnvironment(options, library, output), options)
+    const { ended, sched } = options.sched ? await withSched(output, runs, options) : { ended: await runs() }
+    const { code, signal, secure } = ended
     const failure = signal ?? (code ? `exit code ${code}` : undefined)
     const logs = [...(await logAt(output)), ...(await changed(output, before))]
     const problem = logs.length > 0 ? undefined : await explainNoLog(program, { failure, secure, children }, env)
-    return { exitCode: code ?? 128 + system.signals[signal!], signal: signal ?? undefined, logs, problem }
+    const exitCode = code ?? 128 + system.signals[signal!]
+    return { exitCode, signal: signal ?? undefined, logs, problem, sched }
   } finally {
     await older.settle()
   }

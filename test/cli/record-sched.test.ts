@@ -1,0 +1,281 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { eventsOf, inputOf, Names } from '../../lib/index.ts'
+import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
+import { at, CLI, folder, names, run, start } from './helpers.ts'
+import { canRecord, canRun, compile, unless, useProgram } from './record-helpers.ts'
+
+/** `record --sched`: what the kernel tells of the whole machine, held against another buffer of the kernel's. */
+
+const TRACING = '/sys/kernel/tracing'
+const INSTANCES = `${TRACING}/instances`
+
+const canTrace = ((): boolean => {
+  try {
+    mkdirSync(`${INSTANCES}/ggml2perfetto-test`)
+    rmdirSync(`${INSTANCES}/ggml2perfetto-test`)
+    return true
+  } catch {
+    return false
+  }
+})()
+const hasReport = canRun('sh', '-c', 'command -v trace-cmd')
+const rootTest = unless(!canTrace)
+const reportTest = unless(!canTrace || !hasReport)
+const llamaTest = canTrace && hasReport && hasLlama() && canRun('taskset', '--version') ? test : test.skip
+const namespaceTest = unless(!canTrace || !canRun('unshare', '--mount', 'true'))
+const nobodyTest = unless(process.getuid?.() !== 0 || !canRun('setpriv', '--version'))
+
+/** Sends its parent SIGSTOP, wakes and sleeps two threads of one CPU many times, and lets the parent go on. */
+const STORM = `#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main() {
+  cpu_set_t one; CPU_ZERO(&one); CPU_SET(sched_getcpu(), &one); sched_setaffinity(0, sizeof one, &one);
+  int there[2], back[2]; char byte = 0; pid_t parent = getppid();
+  if (pipe(there) || pipe(back)) return 1;
+  if (fork() == 0) { close(there[1]); while (read(there[0], &byte, 1) == 1) if (write(back[1], &byte, 1) != 1) return 1; return 0; }
+  kill(parent, SIGSTOP);
+  for (int i = 0; i < 60000; i++) if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1) return 1;
+  kill(parent, SIGCONT);
+  close(there[1]); wait(NULL); puts("stormed"); return 5;
+}`
+
+useProgram()
+
+beforeAll(() => {
+  if (canRecord) compile('storm', STORM)
+})
+
+const ours = () => readdirSync(INSTANCES).filter((name) => /^ggml2perfetto-\d/.test(name))
+const ownedBy = (pid: number) => ours().filter((name) => name.split('-')[1] === `${pid}`)
+
+const report = (...args: readonly string[]) =>
+  execFileSync('trace-cmd', ['report', ...args], { cwd: folder, encoding: 'utf8', maxBuffer: 1 << 30 })
+
+/** Each CPU's switches, in order: `from>to`. */
+function switchesByCpu(text: string, body: RegExp): Map<number, string[]> {
+  const cpus = new Map<number, string[]>()
+  for (const line of text.split('\n')) {
+    const cpu = /\[(\d{3,})\]/.exec(line)?.[1]
+    const found = line.includes('sched_switch:') ? body.exec(line) : undefined
+    if (cpu === undefined || !found) continue
+    const list = cpus.get(Number(cpu)) ?? []
+    cpus.set(Number(cpu), list)
+    list.push(`${found[1]}>${found[2]}`)
+  }
+  return cpus
+}
+
+describe('what the machine did', () => {
+  /** Another buffer of the kernel's, which begins before and ends after. Returns each CPU's switches. */
+  async function witness(use: () => Promise<void>): Promise<Map<number, string[]>> {
+    const own = `${INSTANCES}/witness-${process.pid}`
+    mkdirSync(own)
+    try {
+      writeFileSync(`${own}/buffer_size_kb`, '32768')
+      writeFileSync(`${own}/events/sched/sched_switch/enable`, '1')
+      await use()
+      writeFileSync(`${own}/tracing_on`, '0')
+      const text = readFileSync(`${own}/trace`, 'latin1')
+      expect(text).toMatch(/entries-in-buffer\/entries-written: (\d+)\/\1 /)
+      return switchesByCpu(text, /prev_pid=(\d+) .* next_pid=(\d+)/)
+    } finally {
+      rmdirSync(own)
+    }
+  }
+
+  llamaTest(
+    'is in a trace.dat: llama.cpp beside a hog, each switch of each CPU (needs root, trace-cmd, linux-x64, cc, taskset)',
+    async () => {
+      await ensureLlama()
+      const { path } = await model('tinyDense')
+      const program = await runner()
+      const args = ['--lib', LIB, '--model', path, '--threads', '1', '--decode', '60']
+      const plain = spawnSync(program, args, { encoding: 'utf8' })
+      const hog = spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+      let stderr = ''
+      const seen = await witness(async () => {
+        const recorded = run(['record', '--sched', '-o', 'llama.ggtrace', '--', 'taskset', '-c', '0', program, ...args])
+        stderr = recorded.stderr
+        const said = (stdout: string) => stdout.replace(/"pid":\d+/, '')
+        expect([recorded.code, said(recorded.stdout)]).toEqual([plain.status, said(plain.stdout)])
+      }).finally(() => hog.kill('SIGKILL'))
+      expect(stderr).toMatch(/\nwrote llama\.sched\.dat \(.*\): .* scheduler events on \d+ CPUs?\n/)
+      expect(stderr).toMatch(/\nnext: ggml2perfetto llama\.ggtrace llama\.sched\.dat\n$/)
+
+      const text = report('llama.sched.dat')
+      const told = Number(/: ([\d ]+) scheduler events/.exec(stderr)![1]!.replaceAll(' ', ''))
+      expect(text.split('\n').filter((line) => /\[\d{3}\]/.test(line)).length).toBe(told)
+      const found = switchesByCpu(text, /:(\d+) \[-?\d+\] \S+ ==> .*:(\d+) \[-?\d+\]$/)
+      expect([...found.keys()].sort()).toEqual([...seen.keys()].sort())
+      for (const [cpu, list] of found) {
+        expect(list.length).toBeGreaterThan(10)
+        expect([cpu, ` ${seen.get(cpu)!.join(' ')} `.includes(` ${list.join(' ')} `)]).toEqual([cpu, true])
+      }
+      // The clock is the log's: llama.cpp's thread is switched in while its calls last, and the hog between.
+      const tokens: number[][] = []
+      let origin = 0
+      for await (const batch of eventsOf(inputOf(at('llama.ggtrace')), new Names())) {
+        for (const event of batch) {
+          if (event.kind === 'input') origin = Number(event.originNs)
+          if (event.kind === 'token') tokens.push([event.tid, event.startNs + origin, event.endNs + origin])
+        }
+      }
+      expect(tokens.length).toBe(61)
+      const [tid, from, to] = [tokens[0]![0]!, tokens[0]![1]!, tokens.at(-1)![2]!]
+      const turns = report('-t', 'llama.sched.dat', '--cpu', '0')
+        .split('\n')
+        .map((line) => /\] +(\d+)\.(\d{9}): sched_switch: .*:(\d+) \[-?\d+\] \S+ ==> .*:(\d+) \[/.exec(line))
+        .filter((turn) => turn !== null)
+        .map(([, s, ns, prev, next]) => ({ at: Number(s) * 1e9 + Number(ns), prev: Number(prev), next: Number(next) }))
+        .filter((turn) => turn.at > from && turn.at < to)
+      expect(turns.filter(({ prev, next }) => prev === tid && next === hog.pid).length).toBeGreaterThan(5)
+      expect(turns.filter(({ prev, next }) => prev === hog.pid && next === tid).length).toBeGreaterThan(5)
+    },
+    60_000,
+  )
+
+  reportTest('has its losses counted, where it went on faster than it was read (needs root, trace-cmd)', () => {
+    const { code, stdout, stderr } = run(['record', '--sched', '-q', '-o', 'storm.ggtrace', './storm'])
+    expect([code, stdout]).toEqual([5, 'stormed\n'])
+    const lost = Number(/storm\.sched\.dat: ([\d ]+) events lost/.exec(stderr)?.[1]?.replaceAll(' ', ''))
+    expect(lost).toBeGreaterThan(1000)
+    const overrun = [...report('--stat', 'storm.sched.dat').matchAll(/^overrun: (\d+)$/gm)]
+    expect(overrun.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(lost)
+    expect(report('storm.sched.dat')).toMatch(/EVENTS (DROPPED|LOST)/i)
+  })
+})
+
+describe('what stays', () => {
+  rootTest('is one file: it replaces an older one, and nothing is left in the kernel or the folder', () => {
+    writeFileSync(at('once.sched.dat'), 'older')
+    const before = [names(), ours()]
+    const { code, stdout } = run([
+      'record',
+      '--sched',
+      '-o',
+      'once.ggtrace',
+      '--',
+      'sh',
+      '-c',
+      './caller >/dev/null; exit 3',
+    ])
+    expect([code, stdout, names(), ours()]).toEqual([3, '', ...before])
+    expect(readFileSync(at('once.sched.dat')).subarray(0, 12).toString('latin1')).toBe('\x17\x08Dtracing6\0')
+  })
+
+  rootTest('with the log beside it as it is without, one for all children, named in quotes where it must', () => {
+    const { code, stdout, stderr } = run([
+      'record',
+      '--sched',
+      '--children',
+      '-o',
+      'a run.log',
+      'sh',
+      '-c',
+      './caller; ./caller',
+    ])
+    expect([code, stdout]).toEqual([0, 'said\nsaid\n'])
+    expect(stderr).toMatch(/\nnext: ggml2perfetto 'a run\.log' 'a run\.log\.\d+' 'a run\.log\.sched\.dat'\n$/)
+    expect(names().filter((name) => name.endsWith('.sched.dat') && name.startsWith('a run'))).toHaveLength(1)
+    for (const log of names().filter((name) => /^a run\.log(\.\d+)?$/.test(name)))
+      expect(run(['info', log]).stdout).toMatch(/2 calls|decode .*2/)
+  })
+
+  rootTest('after a signal: the file, and nothing in the kernel', async () => {
+    const child = start(['record', '--sched', '-o', 'signal.ggtrace', 'sleep', '100'])
+    await until(() => ownedBy(child.pid!).length > 0)
+    await sleep(200)
+    const ended = new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))
+    child.kill('SIGTERM')
+    expect([await ended, ownedBy(child.pid!), existsSync(at('signal.sched.dat'))]).toEqual(['SIGTERM', [], true])
+  })
+
+  rootTest('after kill -9: a buffer that is stopped and empty, which the next one removes', async () => {
+    const child = start(['record', '--sched', '-o', 'killed.ggtrace', 'sleep', '30'])
+    const files = () => names().filter((name) => /killed/.test(name))
+    await until(() => ownedBy(child.pid!).length > 0)
+    await sleep(300)
+    const sleeper = execFileSync('pgrep', ['-P', `${child.pid}`, 'sleep'], { encoding: 'utf8' }).trim()
+    child.kill('SIGKILL')
+    await new Promise((resolve) => child.on('exit', resolve))
+    process.kill(Number(sleeper), 'SIGKILL')
+    const [stale] = ownedBy(child.pid!)
+    expect(stale).toBeDefined()
+    expect(readFileSync(join(INSTANCES, stale!, 'tracing_on'), 'utf8')).toBe('0\n')
+    expect(files()).toEqual([])
+    // One that belongs to a living process stays.
+    const living = join(INSTANCES, `ggml2perfetto-${process.pid}`)
+    mkdirSync(living)
+    try {
+      expect(run(['record', '--sched', '-o', 'next.ggtrace', 'true']).code).toBe(0)
+      expect([ownedBy(child.pid!), existsSync(living)]).toEqual([[], true])
+    } finally {
+      rmdirSync(living)
+    }
+  })
+
+  rootTest('where the program cannot be started: nothing', () => {
+    writeFileSync(at('data'), Buffer.from([1, 2, 0, 3]))
+    chmodSync(at('data'), 0o755)
+    const before = [names(), ours()]
+    expect(run(['record', '--sched', '-o', 'none.ggtrace', './data']).code).toBe(126)
+    expect([names(), ours()]).toEqual(before)
+  })
+})
+
+describe('who may not', () => {
+  /** Records a program that calls ggml as `before` changes us, and wants its log as ever. */
+  const without = (name: string, ...before: readonly string[]) => {
+    mkdirSync(at(name))
+    chmodSync(folder, 0o755)
+    chmodSync(at(name), 0o777)
+    const args = ['record', '--sched', '-o', `${name}/run.ggtrace`, './caller']
+    const { status, stdout, stderr } = spawnSync(before[0]!, [...before.slice(1), process.execPath, CLI, ...args], {
+      cwd: folder,
+      env: { ...process.env, XDG_CACHE_HOME: at(`${name}/cache`) },
+      encoding: 'utf8',
+    })
+    expect([status, stdout]).toEqual([0, 'said\n'])
+    expect(stderr).toContain("; only the program's own thread states are recorded\n")
+    expect(stderr).toMatch(new RegExp(`\\nnext: ggml2perfetto ${name}/run\\.ggtrace\\n$`))
+    expect(readdirSync(at(name)).sort()).toEqual(['cache', 'run.ggtrace'])
+    expect(statSync(at(`${name}/run.ggtrace`)).size).toBeGreaterThan(100)
+    return /^no scheduler's events: .*(\nhint: .*)?/m.exec(stderr)?.[0]
+  }
+
+  nobodyTest('gets a log without, and a hint (needs root, to be somebody else)', () => {
+    const told = without('nobody', 'setpriv', '--reuid=65534', '--regid=65534', '--clear-groups')
+    expect(told).toMatch(/instances\/ggml2perfetto-\d+: permission denied: .* for root; .*\nhint: sudo ggml2perfetto /)
+  })
+
+  namespaceTest('is told where there is no tracefs, or it is read-only (needs root and unshare)', () => {
+    const inNamespace = (line: string) => ['unshare', '--mount', 'sh', '-c', `${line} && exec "$0" "$@"`]
+    expect(
+      without('unmounted', ...inNamespace(`umount -R ${TRACING}; { umount -R /sys/kernel/debug 2>/dev/null; true; }`)),
+    ).toMatch(/tracefs is not mounted here; .*\nhint: /)
+    const readOnly = without('read-only', ...inNamespace(`mount -o remount,bind,ro ${TRACING}`))
+    expect(readOnly).toMatch(/tracefs is mounted read-only/)
+  })
+})
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let i = 0; i < 500 && !isTrue(); i++) await sleep(20)
+  expect(isTrue()).toBe(true)
+}

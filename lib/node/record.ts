@@ -9,7 +9,7 @@ import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { explainFileError } from './files.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
-import { recorderLibrary } from './recorder-library.ts'
+import { recorderLibrary, withReachable } from './recorder-library.ts'
 import { type SchedRecording, withSched } from './sched.ts'
 
 /** How much is recorded; each level holds the ones before it. */
@@ -106,7 +106,8 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   const before = await furtherLogs(output)
   const older = await setAside(output)
   try {
-    const runs = () => run(program, recorderEnvironment(options, library, output), options)
+    const runs = () =>
+      withReachable(library, program, env, (path) => run(program, recorderEnvironment(options, path, output), options))
     const { ended, sched } = options.sched ? await withSched(output, runs, options) : { ended: await runs() }
     const { code, signal, secure } = ended
     const failure = signal ?? (code ? `exit code ${code}` : undefined)

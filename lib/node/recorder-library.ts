@@ -1,7 +1,11 @@
 import { execFile } from 'node:child_process'
+import { chmod, copyFile, mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { geteuid } from 'node:process'
 import { UsageError } from '../errors.ts'
 import { type NativeOptions, type NativeTarget, nativeFile } from './native.ts'
-import type { Environment } from './program.ts'
+import { type Environment, type Program, programName } from './program.ts'
 
 const RECORDER: NativeTarget = {
   name: 'libggml2perfetto.so',
@@ -21,6 +25,42 @@ export async function recorderLibrary(options: NativeOptions): Promise<string> {
     `${path}: LD_PRELOAD takes no path with blanks, colons, semicolons or $\n` +
       'hint: set XDG_CACHE_HOME to a folder without them',
   )
+}
+
+/** Programs that go on as another user. */
+const CHANGES_USER = /^(sudo|su|runuser|setpriv|gosu|su-exec|doas|chpst|setuidgid|s6-setuidgid|start-stop-daemon)$/
+
+/**
+ * Root's files are often out of reach of the user that a program goes on as: then `use` is given a copy of the library
+ * that is not, for as long as it takes.
+ */
+export async function withReachable<R>(
+  library: string,
+  program: Program,
+  env: Environment,
+  use: (library: string) => Promise<R>,
+): Promise<R> {
+  const isForOther = geteuid?.() === 0 && (env['SUDO_UID'] !== undefined || CHANGES_USER.test(programName(program)))
+  if (!isForOther || (await isReachable(library))) return use(library)
+  const folder = await mkdtemp(join(tmpdir(), 'ggml2perfetto-'))
+  try {
+    const copy = join(folder, basename(library))
+    await copyFile(library, copy)
+    await chmod(copy, 0o755)
+    await chmod(folder, 0o755)
+    return await use((await isReachable(copy)) && (await loads(copy, env)) ? copy : library)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** May anybody read a file: it, and the way to it? */
+async function isReachable(path: string): Promise<boolean> {
+  if (((await stat(path)).mode & 0o004) === 0) return false
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    if (((await stat(folder)).mode & 0o001) === 0) return false
+    if (folder === dirname(folder)) return true
+  }
 }
 
 /** The loader splits LD_PRELOAD at blanks and colons, and replaces $ORIGIN and the like. */

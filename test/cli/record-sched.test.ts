@@ -275,6 +275,36 @@ describe('who may not', () => {
   })
 })
 
+describe('who may', () => {
+  const other = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+  nobodyTest(
+    'gives the program to another user, who is given the library where he can reach it, for the time (needs root)',
+    () => {
+      mkdirSync(at('of-root/cache'), { recursive: true, mode: 0o700 })
+      mkdirSync(at('of-other'))
+      chmodSync(folder, 0o755)
+      chmodSync(at('of-other'), 0o777)
+      mkdirSync(at('tmp'))
+      const env = { XDG_CACHE_HOME: at('of-root/cache'), TMPDIR: at('tmp') }
+      const { code, stdout, stderr } = run(
+        ['record', '-q', '--sched', '-o', 'of-other/run.ggtrace', ...other, './caller'],
+        {
+          env,
+        },
+      )
+      expect([code, stdout, stderr]).toEqual([0, 'said\n', ''])
+      expect(statSync(at('of-other/run.ggtrace')).uid).toBe(65534)
+      expect(readdirSync(at('tmp'))).toEqual([])
+      // Without such a place: as it would have been.
+      chmodSync(at('tmp'), 0o700)
+      expect(run(['record', '-q', '-o', 'of-other/2.ggtrace', ...other, './caller'], { env })).toMatchObject({
+        code: 0,
+        stderr: expect.stringMatching(/cannot be preloaded[\s\S]*no ggml call was seen/),
+      })
+    },
+  )
+})
+
 async function until(isTrue: () => boolean): Promise<void> {
   for (let i = 0; i < 500 && !isTrue(); i++) await sleep(20)
   expect(isTrue()).toBe(true)

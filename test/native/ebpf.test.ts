@@ -1,0 +1,214 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { closeSync, fsyncSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import { hasLlama, LIB, model, run, runner } from '../llama/testbed.ts'
+import { inFolder, NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
+
+/** Each script of native/ebpf, against the real llama.cpp and the real kernel: what it prints, and that it prints all. */
+
+const SCRIPTS = fileURLToPath(new URL('../../native/ebpf', import.meta.url))
+const canTrace = spawnSync('bpftrace', ['-e', 'BEGIN { exit(); }'], { stdio: 'ignore' }).status === 0
+const ebpf = canTrace && hasLlama() ? describe : describe.skip
+
+/** What each line holds after its type, as docs/ebpf-format.md has it. */
+const LINES: Readonly<Record<string, RegExp>> = {
+  clock: /^boot$/,
+  fact: /^script \w+$/,
+  switch: /^\d+ \d+ \d+ -?\d+ \d+ \d+ -?\d+ .{16}\|.{1,15}$/,
+  waking: /^\d+ \d+ \d+ \d+ -?\d+ \d+ -1 .{1,15}$/,
+  fork: /^\d+ \d+ \d+ \d+ \d+ .{1,15}$/,
+  rename: /^\d+ \d+ \d+ \d+ .{1,15}$/,
+  exit: /^\d+ \d+ \d+ \d+ .{1,15}$/,
+  token: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
+  graph: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
+  op: /^\d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \S.*$/,
+  io: /^\d+ \d+ \d+ \d+ [01] \d+ \d+ \d+$/,
+  fault: /^\d+ \d+ \d+ [01] (-1|\d+)$/,
+}
+
+let runs = 0
+
+/** Runs a command under a script. Returns its events by type, as lists of words, in order of time, and its output. */
+function trace(script: string, command: readonly string[], ...args: readonly string[]) {
+  const output = inFolder(`${script}-${runs++}.g2p`)
+  const env = { ...process.env, BPFTRACE_PERF_RB_PAGES: '2048' }
+  const words = ['-o', output, '-c', command.join(' '), join(SCRIPTS, `${script}.bt`), ...args]
+  const { status, stdout, stderr } = spawnSync('bpftrace', words, { env, encoding: 'utf8', timeout: 60_000 })
+  expect([status, /Lost \d+ events/.exec(stderr)]).toEqual([0, null])
+  const lines = readFileSync(output, 'utf8').split('\n')
+  expect(lines.find((line) => line.startsWith('g2p '))).toBe('g2p clock boot')
+  const events = new Map<string, string[][]>()
+  for (const line of lines) {
+    if (!/^g2p\b/.test(line)) {
+      expect(line).toMatch(/^$|^Attaching \d+ probes/)
+      continue
+    }
+    const [, type, rest] = /^g2p (\w+) (.*)$/.exec(line)!
+    expect([line, LINES[type!]?.test(rest!)]).toEqual([line, true])
+    events.set(type!, [...(events.get(type!) ?? []), rest!.split(' ')])
+  }
+  const of = (type: string) => (events.get(type) ?? []).sort((a, b) => Number(a[0]) - Number(b[0]))
+  expect(of('fact')).toEqual([['script', script]])
+  return { of, stdout }
+}
+
+const program = (name: string, source: string) => {
+  writeFileSync(inFolder(`${name}.c`), source)
+  execFileSync('cc', ['-O1', '-pthread', '-o', inFolder(name), inFolder(`${name}.c`)])
+  return inFolder(name)
+}
+
+/** The library of the CPU backend that llama.cpp chooses here: it opens several, and goes on with the last one. */
+function cpuLibrary([command, ...args]: readonly string[]): string {
+  const { stderr } = spawnSync(command!, args, { env: { ...process.env, LD_DEBUG: 'files' }, encoding: 'utf8' })
+  return [...stderr.matchAll(/calling init: (\S*libggml-cpu-\S*)/g)].at(-1)![1]!
+}
+
+ebpf('llama.cpp by uprobes (needs root, bpftrace, linux-x64 and cc)', () => {
+  useRecorder()
+
+  const recorded = async (args: readonly string[]) => {
+    const log = newLog()
+    execFileSync('mkdir', ['-p', join(log, '..')])
+    const { path } = await model(NANO)
+    const { code, lines } = await run(path, args, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })
+    expect([code, lines.length]).toEqual([0, 1])
+    const command = [await runner(), '--lib', LIB, '--model', path, ...args]
+    return { recording: await readLog(log), command }
+  }
+
+  test('token.bt and graph.bt: the calls and graphs that the recorder has', async () => {
+    const { recording, command } = await recorded(['--decode', '5'])
+    const tokens = trace('token', command, join(LIB, 'libllama.so')).of('token')
+    expect(tokens.map(([, , , , count, result]) => [Number(count), Number(result)])).toEqual(
+      recording.of('token').map(({ tokens }) => [tokens, 0]),
+    )
+    expect(tokens.every(([start, , , end]) => Number(end) > Number(start))).toBe(true)
+    const graphs = trace('graph', command, join(LIB, 'libggml-base.so')).of('graph')
+    // Views and the like are nodes of the graph, too, but nothing is computed for them.
+    const nodes = new Set(graphs.map(([, , , , count]) => Number(count)))
+    expect(graphs).toHaveLength(recording.of('graph').length)
+    expect([nodes.size, [...nodes][0]! > recording.of('graph')[0]!.nodes]).toEqual([1, true])
+    expect(graphs.map(([, , , , , status]) => status)).toEqual(graphs.map(() => '0'))
+  })
+
+  test.each([1, 2])('op.bt: the operators that the recorder has, fused ones left out, %i workers', async (threads) => {
+    const args = ['--decode', '3', '--threads', `${threads}`, '--threadpool']
+    const { recording, command } = await recorded(args)
+    const { of, tensor, text } = recording
+    const traced = trace('op', command, cpuLibrary(command)).of('op')
+    const found = traced.map(([, , , ith, , , , , ...ne]) => [ith, ...ne.slice(0, 4), ne.slice(5).join(' ')].join('|'))
+    const wanted = of('operator')
+      .filter(({ fusedTo }) => fusedTo === undefined)
+      .map((op) => [op.worker, ...tensor(op.tensor).ne!, text(tensor(op.tensor).name)].join('|'))
+    expect(wanted.length).toBeGreaterThan(50 * threads)
+    expect(found.sort()).toEqual(wanted.sort())
+    const ends = new Map<string, number>()
+    for (const [start, , tid, , end, waited] of traced) {
+      expect([start! >= `${ends.get(tid!) ?? 0}`, end! >= start!, waited! >= end!]).toEqual([true, true, true])
+      ends.set(tid!, Number(waited))
+    }
+  })
+})
+
+ebpf('the kernel by tracepoints (needs root, bpftrace, linux-x64 and cc)', () => {
+  useRecorder()
+
+  test('sched.bt: threads, with odd names, and processes, from start to end', () => {
+    const threads = program(
+      'threads',
+      `#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void * work(void * name) { pthread_setname_np(pthread_self(), name); usleep(2000); printf("%ld ", syscall(SYS_gettid)); return NULL; }
+int main() {
+  pthread_t one; char * names[] = {"a|b = c: 1", "x ==> y"};
+  for (int i = 0; i < 2; i++) { pthread_create(&one, NULL, work, names[i]); pthread_join(one, NULL); }
+  fflush(stdout);
+  pid_t child = fork(); if (!child) _exit(0);
+  wait(NULL); printf("%d %d", child, getpid());
+}`,
+    )
+    const { of, stdout } = trace('sched', [threads])
+    const [first, second, child, main] = stdout.match(/\d+/g)!.map(String)
+    const seen = (type: string, at: number, tid: string) =>
+      of(type)
+        .filter((words) => words[at] === tid)
+        .map((words) => words.slice(2).join(' '))
+    expect(seen('fork', 3, first!)).toEqual([`${main} ${first} ${main} threads`])
+    expect(seen('fork', 3, child!)).toEqual([`${main} ${child} ${child} threads`])
+    expect(seen('rename', 2, first!)).toEqual([`${first} ${main} a|b = c: 1`])
+    expect(seen('rename', 2, second!)).toEqual([`${second} ${main} x ==> y`])
+    expect(seen('exit', 2, second!)).toEqual([`${second} ${main} x ==> y`])
+    expect(seen('exit', 2, child!)).toEqual([`${child} ${child} threads`])
+    expect(seen('waking', 3, first!).length).toBeGreaterThan(0)
+    // A CPU goes from one thread to the next: nothing is missing between two switches.
+    const current = new Map<string, string>()
+    for (const [, cpu, prev, , , next] of of('switch')) {
+      expect(current.get(cpu!) ?? prev).toBe(prev)
+      current.set(cpu!, next!)
+    }
+    expect(of('switch').length).toBeGreaterThan(10)
+  })
+
+  test('fault.bt: each page that is touched, once, with its address', () => {
+    const touch = program(
+      'touch',
+      `#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+int main() {
+  char * pages = mmap(NULL, 500 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  madvise(pages, 500 * 4096, MADV_NOHUGEPAGE);
+  for (int i = 0; i < 500; i++) pages[i * 4096 + 100] = 1;
+  printf("%lu\\n", (unsigned long) pages);
+}`,
+    )
+    const { of, stdout } = trace('fault', [touch])
+    const base = Number(/^\d+$/m.exec(stdout)![0])
+    const hit = of('fault')
+      .map(([, , , isMajor, address]) => [isMajor, (Number(address) - base - 100) / 4096])
+      .filter(([, page]) => Number(page) >= 0 && Number(page) < 500)
+    expect(hit).toEqual(Array.from({ length: 500 }, (_, page) => ['0', page]))
+  })
+
+  const BYTES = 1 << 18
+  const direct = (path: string) => ['dd', `if=${path}`, 'of=/dev/null', 'iflag=direct', 'bs=65536']
+
+  test('block.bt: bytes that are read from a disk (needs a temporary folder on a block device)', () => {
+    const path = inFolder('file')
+    const file = openSync(path, 'w')
+    writeSync(file, Buffer.alloc(BYTES, 1))
+    fsyncSync(file)
+    closeSync(file)
+    const [dd, ...args] = direct(path)
+    if (spawnSync(dd!, args).status !== 0) return
+    const which = execFileSync('sh', ['-c', 'command -v dd'], { encoding: 'utf8' }).trim()
+    const { of } = trace('block', [which, ...args])
+    const reads = new Map<string, number>()
+    for (const [start, , tid, end, isWrite, bytes] of of('io')) {
+      expect(Number(end)).toBeGreaterThan(Number(start))
+      if (isWrite === '0') reads.set(tid!, (reads.get(tid!) ?? 0) + Number(bytes))
+    }
+    expect([...reads.values()].some((bytes) => bytes === BYTES)).toBe(true)
+  })
+})
+
+test('every script has a head that tells its purpose, usage and output', () => {
+  const scripts = execFileSync('ls', [SCRIPTS], { encoding: 'utf8' }).split('\n')
+  expect(scripts.filter((name) => name.endsWith('.bt'))).toHaveLength(6)
+  for (const name of scripts.filter((script) => script.endsWith('.bt'))) {
+    const text = readFileSync(join(SCRIPTS, name), 'utf8')
+    const head = text.slice(0, text.indexOf('*/'))
+    expect(head).toContain(` * ${basename(name)}: `)
+    expect(head).toMatch(
+      /\n \* Purpose [\s\S]*\n \* Usage [\s\S]*\n \* Output .*docs\/ebpf-format\.md[\s\S]*\n \* {5}g2p clock boot\n \* {5}g2p /u,
+    )
+    expect(text).toContain(`g2p clock boot\\ng2p fact script ${basename(name, '.bt')}\\n`)
+  }
+})

@@ -71,6 +71,11 @@ export class LineCursor {
     return bytes.subarray(start, end)
   }
 
+  /** Has the input's last byte been seen? */
+  get isEnding(): boolean {
+    return this.ended
+  }
+
   /** Is the current line the input's last, without a line break? */
   get isTorn(): boolean {
     return this.ended && this.cursor.available === 0 && this.bytes[this.cursor.start - 1] !== NEWLINE

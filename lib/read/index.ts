@@ -2,13 +2,16 @@ import { UsageError } from '../errors.ts'
 import { gunzip, isGzip, peek } from '../input/gunzip.ts'
 import type { Definitions } from '../model/definitions.ts'
 import type { TraceEvent } from '../model/events.ts'
+import { bpftrace } from './bpftrace.ts'
 import { bufferStats } from './buffer-stats.ts'
 import { bufferTimeline } from './buffer-timeline.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
+import { ftrace } from './ftrace.ts'
 import { ggmlGraph } from './ggml-graph.ts'
 import { ggtrace } from './ggtrace.ts'
 import { memoryMap } from './memory-map.ts'
 import { perfData } from './perf-data.ts'
+import { perfScript } from './perf-script.ts'
 import { profinferCsv } from './profinfer-csv.ts'
 import { profinferKtrace } from './profinfer-ktrace.ts'
 import { profinferOpenharmony } from './profinfer-openharmony.ts'
@@ -29,6 +32,9 @@ export const FORMATS: readonly Format[] = [
   profinferOpenharmony,
   profinferText,
   profinferKtrace,
+  bpftrace,
+  ftrace,
+  perfScript,
   tensorTrace,
 ]
 

@@ -23,15 +23,20 @@ export const plainBytes = (fixture: string): Uint8Array => {
   return fixture.endsWith('.gz') ? new Uint8Array(gunzipSync(bytes)) : bytes
 }
 
-/** Recordings of the scheduler, each with a text of another tool beside it: not everything can be done with them. */
-const SCHEDULER_FORMATS: readonly string[] = ['trace-dat', 'perf-data']
+/** Formats of scheduler logs, which have tests of their own: test/read/sched* and test/read/sched/. */
+const SCHEDULER_TEXTS: readonly string[] = ['bpftrace', 'ftrace', 'perf-script']
+const SCHEDULER_FORMATS: readonly string[] = [...SCHEDULER_TEXTS, 'trace-dat', 'perf-data']
 
-/** Every log of operators or threads among the fixtures, as `<format>/<case>`. */
-export const FIXTURE_NAMES: readonly string[] = readdirSync(FIXTURES, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !SCHEDULER_FORMATS.includes(entry.name))
-  .flatMap(({ name }) => readdirSync(join(FIXTURES, name)).map((file) => `${name}/${file}`))
-  .filter((path) => !path.endsWith('.md'))
-  .sort()
+const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
+  readdirSync(FIXTURES, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && isWanted(entry.name))
+    .flatMap(({ name }) => readdirSync(join(FIXTURES, name)).map((file) => `${name}/${file}`))
+    .filter((path) => !path.endsWith('.md'))
+    .sort()
+
+/** Every fixture, as `<format>/<case>`, but for those of scheduler logs. */
+export const FIXTURE_NAMES = fixturesOf((format) => !SCHEDULER_FORMATS.includes(format))
+export const SCHEDULER_FIXTURES = fixturesOf((format) => SCHEDULER_TEXTS.includes(format))
 
 export const SMALL_FIXTURES = FIXTURE_NAMES.filter((name) => plainBytes(name).length <= SMALL_BYTES_MAX)
 export const LARGE_FIXTURES = FIXTURE_NAMES.filter((name) => !SMALL_FIXTURES.includes(name))

@@ -1,6 +1,6 @@
 import type { ReadContext } from '../format.ts'
-import { type SchedRow, SchedStates } from '../infer/sched-states.ts'
-import { LineLog, type Origin } from './line-log.ts'
+import { SchedStates } from '../infer/sched-states.ts'
+import { LineLog, type Origin } from '../text/line-log.ts'
 
 const TRACED = /^Children PIDs are: *(\d+(?: *, *\d+)*) *$/
 const STAMP = /^\d{1,20}(?= \[)/
@@ -11,7 +11,7 @@ const STAMP_BYTES = 32
 const FORMS = '"<ns> [<cpu>] sched_switch: […] => […]" or "<ns> [<cpu>] sched_wakeup: <tid> <comm>"'
 
 /** Reads ProfInfer's `ktrace` text. */
-export class KtraceLog extends LineLog<SchedRow> {
+export class KtraceLog extends LineLog {
   private readonly states: SchedStates
 
   constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {

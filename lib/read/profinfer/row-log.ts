@@ -3,8 +3,8 @@ import { CsvRow } from '../../input/csv-row.ts'
 import { KeyedRow } from '../../input/keyed-row.ts'
 import type { ReadContext } from '../format.ts'
 import { type Probe, type ProbeNode, ProbePairs } from '../infer/probe-pairs.ts'
+import { LineLog, type Origin } from '../text/line-log.ts'
 import { type Columns, cellNames, type Layout, locate, PROBES, required } from './layouts.ts'
-import { LineLog, type Origin } from './line-log.ts'
 
 /** Bits of a user-space address, as far as a number holds them. */
 const ADDRESS_MASK = 0x1f_ffff_ffff_ffffn
@@ -12,7 +12,7 @@ const ADDRESS_MASK = 0x1f_ffff_ffff_ffffn
 const GUID_BYTES = /^\d{1,3}(?:\|\d{1,3}){15}$/
 
 /** Reads rows of ProfInfer's, in whichever layout. */
-export class RowLog extends LineLog<Probe> {
+export class RowLog extends LineLog<ProbePairs> {
   private readonly row: CsvRow
   private columns: Columns | undefined
   private readonly nodes = new Map<string, ProbeNode>()

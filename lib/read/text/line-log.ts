@@ -1,7 +1,6 @@
+import type { Position } from '../../errors.ts'
 import { LINE_BYTES_MAX, LineCursor } from '../../input/line-cursor.ts'
-import type { Timed } from '../../input/reorder-window.ts'
 import type { TraceEvent } from '../../model/events.ts'
-import type { LookAhead } from '../infer/look-ahead.ts'
 import { pickOrigin, TimeGuard } from '../infer/time-guard.ts'
 
 /** Lines that the origin is picked from. */
@@ -15,18 +14,31 @@ export interface Origin {
   readonly low: number
 }
 
+/** Makes events of what is in the lines. */
+export interface EventMaker {
+  /** Fixes the input's origin, in absolute nanoseconds. */
+  start(originNs: bigint): void
+  /** Something in the input was wrong; `atNs` is about when. */
+  issue(at: Position, title: string, detail: string, atNs: number): void
+  /** The events made since the last call. */
+  take(): TraceEvent[]
+  /** The input has ended: nothing is held back any more. */
+  finish(): void
+}
+
 /** A log of lines, each with an absolute time in nanoseconds: what reading one takes, whatever is in the lines. */
-export abstract class LineLog<T extends Timed> {
+export abstract class LineLog<M extends EventMaker = EventMaker> {
   protected readonly guard = new TimeGuard()
   protected readonly lines: LineCursor
-  private hasHead = false
+  /** Has the first row been found? */
+  protected hasHead = false
   private origin: Origin | undefined
 
   /** Events are made by `maker`. */
   constructor(
     source: AsyncIterable<Uint8Array>,
     protected readonly format: string,
-    protected readonly maker: LookAhead<T>,
+    protected readonly maker: M,
   ) {
     this.lines = new LineCursor(source, format)
   }

@@ -1,0 +1,118 @@
+import { FormatError } from '../../errors.ts'
+import type { Clock } from '../../model/events.ts'
+import type { ReadContext } from '../format.ts'
+import { BpftraceColumns, unwrap } from './bpftrace-columns.ts'
+import { Scan } from './scan.ts'
+import type { SchedEvent } from './sched-events.ts'
+import { type Handler, SchedTextLog } from './text-log.ts'
+
+/** bpftrace empties one CPU's buffer after the other: so many events may come late. */
+const WINDOW = 65_536
+const BLANK = 0x20
+const BAR = 0x7c
+/** The first of two command names is padded to so many bytes. */
+const COMM_WIDTH = 16
+const CLOCK = /^g2p clock (\w+)$/
+const FACT = /^g2p fact (\w{1,40}) (.*)$/
+const LOST = /^(?:Lost (\d+) events|\{"type": "lost_events", "data": \{"events": (\d+)\}\})$/
+const CLOCKS: Readonly<Record<string, Clock>> = {
+  boot: 'BOOTTIME',
+  mono: 'MONOTONIC',
+  raw: 'MONOTONIC_RAW',
+  real: 'REALTIME',
+}
+/** Types of lines, and the numbers between the CPU and the text. */
+const TYPES: Readonly<Record<string, { readonly handler: Handler; readonly numbers: number }>> = {
+  switch: { handler: 'switch', numbers: 5 },
+  waking: { handler: 'waking', numbers: 5 },
+  fork: { handler: 'fork', numbers: 3 },
+  rename: { handler: 'rename', numbers: 2 },
+  exit: { handler: 'exit', numbers: 2 },
+  thread: { handler: 'known', numbers: 2 },
+}
+
+/** Reads what our bpftrace scripts print, plain or with `-f json` (docs/ebpf-format.md). */
+export class BpftraceLog extends SchedTextLog {
+  private readonly numbers: number[] = [0, 0, 0, 0, 0]
+  private ourLines = 0
+  private otherLines = 0
+
+  constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
+    const scan = new Scan()
+    super(source, format, context, scan, new BpftraceColumns(scan), WINDOW)
+    this.attributes['tool'] = 'bpftrace'
+  }
+
+  protected override handlerOf(name: string): Handler | undefined {
+    this.ourLines++
+    return Object.hasOwn(TYPES, name) ? TYPES[name]!.handler : undefined
+  }
+
+  /** `5 2 120 1 llama-cli       |swapper/1`: numbers, then names of commands. */
+  protected override readFields(handler: Handler): SchedEvent | undefined {
+    const { scan, numbers, context, comms } = this
+    const count = handler === 'known' ? 2 : TYPES[handler]!.numbers
+    for (let i = 0; i < count; i++) {
+      numbers[i] = scan.integer()
+      if (Number.isNaN(numbers[i]) || !scan.eatByte(BLANK)) return undefined
+    }
+    const { cpu, atNs } = context
+    const [a, b, c, d, e] = numbers as [number, number, number, number, number]
+    if (handler === 'switch') return this.readComms(a, b, c, d, e)
+    const comm = comms.get(scan.bytes, scan.at, scan.end)
+    if (handler === 'waking') {
+      this.maker.noteWaking()
+      const waking = { cpu, atNs, wakerTid: a, tid: b, comm, prio: c, targetCpu: d, isIrq: e === 1 }
+      return { kind: 'waking', ...waking }
+    }
+    if (handler === 'fork') return { kind: 'thread', what: 'fork', atNs, tid: b, tgid: c, comm, parentTid: a }
+    return { kind: 'thread', what: handler as 'known' | 'rename' | 'exit', atNs, tid: a, tgid: b, comm, parentTid: -1 }
+  }
+
+  protected override readOther(text: string): boolean {
+    const { scan, lines } = this
+    const lost = LOST.exec(text)
+    if (lost) {
+      this.issue('lost events', `bpftrace says that ${lost[1] ?? lost[2]} were lost`)
+      return true
+    }
+    scan.bytes = lines.bytes
+    scan.at = lines.start
+    scan.end = lines.end
+    const line = unwrap(scan) ? this.textFrom(scan.at) : text
+    const clock = CLOCK.exec(line)?.[1]
+    const [, fact, value] = FACT.exec(line) ?? []
+    if (fact !== undefined) this.attributes[fact] = value!
+    if (clock !== undefined && !Object.hasOwn(CLOCKS, clock)) return false
+    if (clock !== undefined) {
+      this.clock = CLOCKS[clock]!
+      this.attributes['clock_from'] = 'the line "g2p clock" names it'
+    }
+    const isOurs = clock !== undefined || fact !== undefined
+    if (isOurs) this.ourLines++
+    else this.otherLines++
+    return isOurs || !(line.startsWith('g2p') || lines.isTorn)
+  }
+
+  protected override finish(): void {
+    if (this.ourLines === 0) {
+      const hint = 'only what the scripts of ggml2perfetto print can be read: docs/ebpf-format.md'
+      throw new FormatError(this.format, { byte: 0 }, 'lines that begin with "g2p"', 'none', hint)
+    }
+    super.finish()
+    if (this.otherLines > 0) this.maker.tell({ kind: 'facts', attributes: { other_lines: this.otherLines } })
+  }
+
+  private readComms(prevTid: number, prevPrio: number, prevState: number, nextTid: number, nextPrio: number) {
+    const { scan, comms, context } = this
+    const { bytes, at, end } = scan
+    const isPadded = bytes[at + COMM_WIDTH] === BAR && at + COMM_WIDTH < end
+    const bar = isPadded ? at + COMM_WIDTH : bytes.indexOf(BAR, at)
+    if (bar < at || bar >= end || prevState < 0) return undefined
+    let prevEnd = bar
+    while (isPadded && prevEnd > at && bytes[prevEnd - 1] === BLANK) prevEnd--
+    const { cpu, atNs } = context
+    const prev = { prevTid, prevComm: comms.get(bytes, at, prevEnd), prevPrio, prevState }
+    return { kind: 'switch', cpu, atNs, ...prev, nextTid, nextComm: comms.get(bytes, bar + 1, end), nextPrio } as const
+  }
+}

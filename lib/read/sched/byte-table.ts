@@ -1,0 +1,52 @@
+const decoder = new TextDecoder()
+const FNV_START = 0x811c9dc5 | 0
+const FNV_PRIME = 0x01000193
+
+interface Entry<T> {
+  readonly bytes: Uint8Array
+  readonly value: T
+  readonly next: Entry<T> | undefined
+}
+
+/** Looks texts up by their bytes, so that each distinct one is decoded once. */
+export class ByteTable<T> {
+  private buckets: (Entry<T> | undefined)[] = new Array(256).fill(undefined)
+  private size = 0
+
+  /** `make`: what a text that is seen for the first time stands for. */
+  constructor(private readonly make: (text: string) => T) {}
+
+  /** What the text `[start, end)` stands for. */
+  get(bytes: Uint8Array, start: number, end: number): T {
+    let hash = FNV_START
+    for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, FNV_PRIME)
+    const bucket = (hash ^ (hash >>> 15)) & (this.buckets.length - 1)
+    for (let entry = this.buckets[bucket]; entry; entry = entry.next) {
+      if (isSame(entry.bytes, bytes, start, end)) return entry.value
+    }
+    const copy = bytes.slice(start, end)
+    const value = this.make(decoder.decode(copy))
+    this.buckets[bucket] = { bytes: copy, value, next: this.buckets[bucket] }
+    if (++this.size > this.buckets.length) this.grow()
+    return value
+  }
+
+  private grow(): void {
+    const entries = this.buckets
+    this.buckets = new Array(entries.length * 4).fill(undefined)
+    for (let chain of entries) {
+      for (; chain; chain = chain.next) {
+        let hash = FNV_START
+        for (const byte of chain.bytes) hash = Math.imul(hash ^ byte, FNV_PRIME)
+        const bucket = (hash ^ (hash >>> 15)) & (this.buckets.length - 1)
+        this.buckets[bucket] = { ...chain, next: this.buckets[bucket] }
+      }
+    }
+  }
+}
+
+function isSame(known: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
+  if (known.length !== end - start) return false
+  for (let i = 0; i < known.length; i++) if (known[i] !== bytes[start + i]) return false
+  return true
+}

@@ -1,0 +1,133 @@
+const BLANK = 0x20
+const MINUS = 0x2d
+const ZERO = 0x30
+const NINE = 0x39
+const OPEN = 0x28
+const SMALL_X = 0x78
+/** Digits of a number that stays exact. */
+const DIGITS_MAX = 15
+
+/** Bytes of a key. */
+export const key = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+/** Reads a line of text from left to right, byte by byte: nothing is decoded that is not needed. */
+export class Scan {
+  bytes: Uint8Array = new Uint8Array(0)
+  /** Where it is. */
+  at = 0
+  /** The line's end. */
+  end = 0
+  /** Seconds and nanoseconds of the last {@link time}. */
+  seconds = 0
+  nanos = 0
+
+  /** The byte here; -1 at the end. */
+  get byte(): number {
+    return this.at < this.end ? this.bytes[this.at]! : -1
+  }
+
+  skipBlanks(): void {
+    while (this.at < this.end && this.bytes[this.at] === BLANK) this.at++
+  }
+
+  /** Takes blanks off the end. */
+  trimEnd(): void {
+    while (this.end > this.at && this.bytes[this.end - 1] === BLANK) this.end--
+  }
+
+  /** Moves behind `byte`, if it is here. */
+  eatByte(byte: number): boolean {
+    if (this.byte !== byte) return false
+    this.at++
+    return true
+  }
+
+  /** Moves behind `word`, if it is here. */
+  eat(word: Uint8Array): boolean {
+    if (!this.isAt(this.at, word)) return false
+    this.at += word.length
+    return true
+  }
+
+  /** Where `word` comes first, from `from` to before `limit`; -1 if nowhere. */
+  find(word: Uint8Array, from: number, limit: number): number {
+    const first = word[0]!
+    const last = Math.min(limit, this.end - word.length + 1)
+    for (let at = from; at < last; at++) if (this.bytes[at] === first && this.isAt(at, word)) return at
+    return -1
+  }
+
+  /** Digits, as a number; -1 if none are here or too many. */
+  digits(): number {
+    const { bytes, end, at: start } = this
+    let value = 0
+    let at = start
+    for (; at < end; at++) {
+      const byte = bytes[at]!
+      if (byte < ZERO || byte > NINE) break
+      value = value * 10 + byte - ZERO
+    }
+    this.at = at
+    return at === start || at - start > DIGITS_MAX ? -1 : value
+  }
+
+  /**
+   * A whole number, or as ftrace's `fields` option prints one: `0x7a88 (31368)`. Not one: NaN.
+   */
+  integer(): number {
+    const { bytes, at } = this
+    if (bytes[at + 1] === SMALL_X && bytes[at] === ZERO && at + 1 < this.end) return this.hexadecimal()
+    const isNegative = this.eatByte(MINUS)
+    const value = this.digits()
+    return value < 0 ? Number.NaN : isNegative ? -value : value
+  }
+
+  /** Seconds with a fraction of 3, 6 or 9 digits: sets {@link seconds} and {@link nanos}. */
+  time(): boolean {
+    this.seconds = this.digits()
+    if (this.seconds < 0 || !this.eatByte(0x2e)) return false
+    const start = this.at
+    const fraction = this.digits()
+    const length = this.at - start
+    this.nanos = length === 6 ? fraction * 1000 : length === 9 ? fraction : length === 3 ? fraction * 1e6 : -1
+    return this.nanos >= 0
+  }
+
+  /** Nanoseconds: sets {@link seconds} and {@link nanos}. */
+  nanoseconds(): boolean {
+    const { bytes, at: start } = this
+    let end = start
+    while (end < this.end && bytes[end]! >= ZERO && bytes[end]! <= NINE) end++
+    const split = Math.max(start, end - 9)
+    let nanos = 0
+    for (let at = split; at < end; at++) nanos = nanos * 10 + bytes[at]! - ZERO
+    let seconds = 0
+    for (let at = start; at < split; at++) seconds = seconds * 10 + bytes[at]! - ZERO
+    this.seconds = seconds
+    this.nanos = nanos
+    this.at = end
+    return end > start && split - start <= DIGITS_MAX
+  }
+
+  /** Moves to the next blank, or to the end. */
+  skipWord(): void {
+    while (this.at < this.end && this.bytes[this.at] !== BLANK) this.at++
+  }
+
+  /** Is `word` at that place? */
+  isAt(at: number, word: Uint8Array): boolean {
+    const { bytes } = this
+    if (at < 0 || at + word.length > this.end) return false
+    for (let i = 0; i < word.length; i++) if (bytes[at + i] !== word[i]) return false
+    return true
+  }
+
+  private hexadecimal(): number {
+    this.skipWord()
+    if (this.bytes[this.at + 1] !== OPEN) return Number.NaN
+    this.at += 2
+    const isNegative = this.eatByte(MINUS)
+    const value = this.digits()
+    return this.eatByte(0x29) && value >= 0 ? (isNegative ? -value : value) : Number.NaN
+  }
+}

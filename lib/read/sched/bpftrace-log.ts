@@ -1,9 +1,11 @@
 import { FormatError } from '../../errors.ts'
-import type { Clock } from '../../model/events.ts'
+import type { Clock, TraceEvent } from '../../model/events.ts'
 import type { ReadContext } from '../format.ts'
+import type { Origin } from '../text/line-log.ts'
 import { BpftraceColumns, unwrap } from './bpftrace-columns.ts'
+import { isLlamaType, LlamaLines, type LlamaRecord, type LlamaType } from './llama-lines.ts'
 import { Scan } from './scan.ts'
-import type { SchedEvent } from './sched-events.ts'
+import type { About, SchedEvent } from './sched-events.ts'
 import { type Handler, SchedTextLog } from './text-log.ts'
 
 /** bpftrace empties one CPU's buffer after the other: so many events may come late. */
@@ -34,6 +36,7 @@ const TYPES: Readonly<Record<string, { readonly handler: Handler; readonly numbe
 /** Reads what our bpftrace scripts print, plain or with `-f json` (docs/ebpf-format.md). */
 export class BpftraceLog extends SchedTextLog {
   private readonly numbers: number[] = [0, 0, 0, 0, 0]
+  private readonly llama: LlamaLines
   private ourLines = 0
   private otherLines = 0
 
@@ -41,16 +44,21 @@ export class BpftraceLog extends SchedTextLog {
     const scan = new Scan()
     super(source, format, context, scan, new BpftraceColumns(scan), WINDOW)
     this.attributes['tool'] = 'bpftrace'
+    this.llama = new LlamaLines(context)
   }
 
   protected override handlerOf(name: string): Handler | undefined {
     this.ourLines++
-    return Object.hasOwn(TYPES, name) ? TYPES[name]!.handler : undefined
+    return isLlamaType(name) ? 'llama' : Object.hasOwn(TYPES, name) ? TYPES[name]!.handler : undefined
   }
 
   /** `5 2 120 1 llama-cli       |swapper/1`: numbers, then names of commands. */
-  protected override readFields(handler: Handler): SchedEvent | undefined {
+  protected override readFields(handler: Handler, name: string, origin: Origin): SchedEvent | LlamaRecord | undefined {
     const { scan, numbers, context, comms } = this
+    if (handler === 'llama') {
+      const toNs = () => (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
+      return this.llama.read(name as LlamaType, scan, context.atNs, context.cpu, toNs)
+    }
     const count = handler === 'known' ? 2 : TYPES[handler]!.numbers
     for (let i = 0; i < count; i++) {
       numbers[i] = scan.integer()
@@ -101,6 +109,15 @@ export class BpftraceLog extends SchedTextLog {
     }
     super.finish()
     if (this.otherLines > 0) this.maker.tell({ kind: 'facts', attributes: { other_lines: this.otherLines } })
+  }
+
+  protected override about(): About {
+    Object.assign(this.attributes, this.llama.begin())
+    return super.about()
+  }
+
+  protected override expand(record: LlamaRecord): readonly TraceEvent[] {
+    return this.llama.events(record)
   }
 
   private readComms(prevTid: number, prevPrio: number, prevState: number, nextTid: number, nextPrio: number) {

@@ -2,6 +2,7 @@ import type { Position } from '../../errors.ts'
 import { ReorderWindow } from '../../input/reorder-window.ts'
 import type { Clock, SwitchEvent, ThreadEvent, TraceEvent, WakingEvent } from '../../model/events.ts'
 import type { EventMaker } from '../text/line-log.ts'
+import type { LlamaRecord } from './llama-lines.ts'
 
 /** What the kernel's log tells. */
 export type SchedEvent = SwitchEvent | WakingEvent | ThreadEvent
@@ -27,16 +28,20 @@ export class SchedEvents implements EventMaker {
   private originNs = 0n
   /** Of the last event that was handed on. */
   private lastNs = -Infinity
-  private readonly window: ReorderWindow<SchedEvent>
+  private readonly window: ReorderWindow<SchedEvent | LlamaRecord>
   /** Of the first window: wakeups that count only where there are no wakings. */
   private readonly wakeups = new Set<SchedEvent>()
   private hasWakings = false
 
-  /** `size`: how many events are held back; `about` is asked once. */
+  /**
+   * `size`: how many events are held back; `about` is asked once, and `expand` for what records become that stand for several
+   * events.
+   */
   constructor(
     private readonly format: string,
     private readonly size: number,
     private readonly about: () => About,
+    private readonly expand: (record: LlamaRecord) => readonly TraceEvent[] = () => [],
   ) {
     this.window = new ReorderWindow(size)
   }
@@ -51,7 +56,7 @@ export class SchedEvents implements EventMaker {
   }
 
   /** Takes an event in; `at` is where it stands. */
-  add(event: SchedEvent, byte: number, line: number): void {
+  add(event: SchedEvent | LlamaRecord, byte: number, line: number): void {
     const { atNs } = event
     if (atNs < this.lastNs) {
       const late = `found one ${this.lastNs - atNs} ns late`
@@ -99,10 +104,10 @@ export class SchedEvents implements EventMaker {
     for (let next = this.window.shift(); next; next = this.window.shift()) this.release(next)
   }
 
-  private release(event: SchedEvent): void {
-    if (this.wakeups.size > 0 && this.wakeups.delete(event) && this.hasWakings) return
+  private release(event: SchedEvent | LlamaRecord): void {
     this.lastNs = event.atNs
-    this.events.push(event)
+    if (event.kind === 'llama') this.events.push(...this.expand(event))
+    else if (this.wakeups.size === 0 || !this.wakeups.delete(event) || !this.hasWakings) this.events.push(event)
   }
 
   private begin(): void {

@@ -1,10 +1,11 @@
 import { FormatError } from '../../errors.ts'
-import type { Clock } from '../../model/events.ts'
+import type { Clock, TraceEvent } from '../../model/events.ts'
 import type { ReadContext } from '../format.ts'
 import { LineLog, type Origin } from '../text/line-log.ts'
 import { Bodies, commOf } from './bodies.ts'
 import { ByteTable } from './byte-table.ts'
 import type { Columns } from './columns.ts'
+import type { LlamaRecord } from './llama-lines.ts'
 import type { Scan } from './scan.ts'
 import { type About, type SchedEvent, SchedEvents } from './sched-events.ts'
 
@@ -17,7 +18,18 @@ const TAB = 0x09
 const HASH = 0x23
 
 /** What is done with the fields of an event. */
-export type Handler = 'switch' | 'waking' | 'wakeup' | 'fork' | 'exit' | 'exec' | 'rename' | 'known' | 'mark' | 'record'
+export type Handler =
+  | 'switch'
+  | 'waking'
+  | 'wakeup'
+  | 'fork'
+  | 'exit'
+  | 'exec'
+  | 'rename'
+  | 'known'
+  | 'llama'
+  | 'mark'
+  | 'record'
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
   sched_switch: 'switch',
@@ -63,7 +75,16 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     protected readonly columns: Columns,
     window = WINDOW,
   ) {
-    super(source, format, new SchedEvents(format, window, () => this.about()))
+    super(
+      source,
+      format,
+      new SchedEvents(
+        format,
+        window,
+        () => this.about(),
+        (record) => this.expand(record),
+      ),
+    )
     this.comms = new ByteTable((text) => names.id(commOf(text)))
     this.bodies = new Bodies(scan, this.comms)
   }
@@ -142,6 +163,11 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     return { clock: this.clock, shiftNs: this.shiftNs, attributes: this.attributes }
   }
 
+  /** The events that a record stands for. */
+  protected expand(_record: LlamaRecord): readonly TraceEvent[] {
+    return []
+  }
+
   /** The line as text, for what is rare. */
   protected textFrom(start: number): string {
     return decoder.decode(this.scan.bytes.subarray(start, this.scan.end))
@@ -162,7 +188,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
       return
     }
     const { lines } = this
-    const read = this.readFields(handler)
+    const read = this.readFields(handler, event.name, origin)
     if (read === undefined)
       this.reject('unreadable event', `expected the fields of ${event.name}, found "${this.start}"`)
     else if (handler !== 'wakeup') this.maker.add(read, lines.offset, lines.line)
@@ -170,7 +196,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   }
 
   /** What the fields say; undefined where they do not fit. */
-  protected readFields(handler: Handler): SchedEvent | undefined {
+  protected readFields(handler: Handler, _name: string, _origin: Origin): SchedEvent | LlamaRecord | undefined {
     const { bodies, context } = this
     switch (handler) {
       case 'switch':

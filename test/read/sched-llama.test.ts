@@ -1,0 +1,105 @@
+import { describe, expect, test } from '@jest/globals'
+import { convert, openTrace, summarize } from '../../lib/index.ts'
+import { eventsIn, plainBytes } from '../line/support.ts'
+import { inputOf } from './sched-text.ts'
+
+/** What our bpftrace scripts tell of llama.cpp: read, and drawn as any other log. */
+
+const rowsOf = (fixture: string, type: string) =>
+  Buffer.from(plainBytes(fixture))
+    .toString()
+    .split('\n')
+    .filter((line) => line.startsWith(`g2p ${type} `))
+    .map((line) => line.split(' ').slice(2))
+
+async function query(fixture: string, sql: string) {
+  const trace = await openTrace(convert({ name: 'log', source: plainBytes(fixture) }))
+  try {
+    expect(trace.problems()).toEqual([])
+    return trace.query(sql).rows
+  } finally {
+    trace.close()
+  }
+}
+
+describe('operators', () => {
+  const rows = rowsOf('bpftrace/op.txt', 'op')
+
+  test('each is a slice on its worker, and a wait after it', async () => {
+    const found = await query(
+      'bpftrace/op.txt',
+      `select ts, dur, category, track.name from slice join track on slice.track_id = track.id
+       where category in ('operator', 'barrier') order by ts, dur desc`,
+    )
+    const expected = rows.flatMap(([start, , , worker, end, waitEnd]) => [
+      [Number(start), Number(end) - Number(start), 'operator', `worker ${worker}`],
+      [Number(end), Number(waitEnd) - Number(end), 'barrier', `worker ${worker}`],
+    ])
+    expect(found).toEqual(expected)
+    expect(rows).toHaveLength(80)
+  })
+
+  test('is called by its role and its op, which is inferred from how the numbers are used', async () => {
+    const { events, names } = await eventsIn(plainBytes('bpftrace/op.txt'))
+    const tensors = events.filter((event) => event.kind === 'tensor')
+    const named = (name: string) => tensors.find((tensor) => names.text(tensor.name) === name)
+    expect(names.text(named('Qcur-0')!.op)).toBe('MUL_MAT')
+    expect(named('Qcur-0')).toMatchObject({ layer: 0, ne: [64, 8, 1, 1], structAddress: 139_761_425_233_264 })
+    expect(inputOf(events).attributes['op_numbers']).toMatch(/^llama\.cpp v.*, inferred from \d+ uses of named tensors/)
+    const distinct = new Set(rows.map((row) => row.slice(6).join(' ')))
+    expect(tensors).toHaveLength(distinct.size)
+  })
+
+  test('a table that is told comes first', async () => {
+    const { events, names } = await eventsIn(plainBytes('bpftrace/op.txt'), { opTable: Array(200).fill('MINE') })
+    const ops = new Set(events.flatMap((event) => (event.kind === 'tensor' ? [names.text(event.op)] : [])))
+    expect([...ops]).toEqual(['MINE'])
+  })
+})
+
+test('calls have their phase from their tokens, and their result', async () => {
+  const rows = rowsOf('bpftrace/token.txt', 'token')
+  const { calls, clock, issues } = await summarize({ name: 'log', source: plainBytes('bpftrace/token.txt') })
+  expect(clock).toBe('BOOTTIME')
+  expect(issues).toEqual([])
+  expect(calls).toMatchObject({ prefill: { calls: 1, tokens: 8 }, decode: { calls: 5, tokens: 5 } })
+  const found = await query('bpftrace/token.txt', "select ts, dur from slice where category = 'token' order by ts")
+  expect(found).toEqual(rows.map(([start, , , end]) => [Number(start), Number(end) - Number(start)]))
+})
+
+test('graphs', async () => {
+  const rows = rowsOf('bpftrace/graph.txt', 'graph')
+  const found = await query('bpftrace/graph.txt', "select ts, dur from slice where category = 'graph' order by ts")
+  expect(found).toEqual(rows.map(([start, , , end]) => [Number(start), Number(end) - Number(start)]))
+  expect(found).toHaveLength(6)
+})
+
+test('page faults and reads are counted up', async () => {
+  const faults = rowsOf('bpftrace/fault.txt', 'fault')
+  const sums =
+    'select track.name, count(*), max(value) from counter join track on counter.track_id = track.id group by 1'
+  expect(await query('bpftrace/fault.txt', sums)).toEqual([['page faults, minor', faults.length, faults.length]])
+  const major = new TextEncoder().encode(
+    'g2p clock boot\ng2p fault 5 0 7 1 -1\ng2p fault 6 0 7 0 4096\ng2p fault 9 0 7 1 8192\n',
+  )
+  const { events, names } = await eventsIn(major)
+  const counted = events.flatMap((event) =>
+    event.kind === 'counter' ? [[names.text(event.name), event.atNs, event.value]] : [],
+  )
+  expect(counted).toEqual([
+    ['page faults, major', 0, 1],
+    ['page faults, minor', 1, 1],
+    ['page faults, major', 4, 2],
+  ])
+  const read = await query('bpftrace/block.txt', 'select ts, value from counter')
+  const [[, , , end, , bytes] = []] = rowsOf('bpftrace/block.txt', 'io')
+  expect(read).toEqual([[Number(end), Number(bytes)]])
+})
+
+test('a line that lacks a field is told', async () => {
+  const { events } = await eventsIn(
+    new TextEncoder().encode('g2p clock boot\ng2p token 5 1 7 9 1\ng2p token 15 1 7 19 1 0\n'),
+  )
+  expect(events.filter(({ kind }) => kind === 'token')).toHaveLength(1)
+  expect(events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))).toEqual(['unreadable event'])
+})

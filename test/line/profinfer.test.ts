@@ -91,8 +91,13 @@ describe('detection', () => {
 
   test.each([
     ['ftrace', '# tracer: nop\n#\n <idle>-0 [001] d..2. 12.345678: sched_switch: prev_comm=swapper/1 prev_pid=0 ==>'],
-    ['perf script', 'ggml-w 0 16802 [001] 12.345678: sched:sched_switch: prev_comm=a prev_pid=1 prev_prio=120'],
-    ['trace-cmd', 'cpus=2\n  a-12 [000] 3917.038898440: sched_switch: a:12 [120] S ==> swapper/0:0 [120]'],
+    ['perf-script', 'ggml-w 0 16802 [001] 12.345678: sched:sched_switch: prev_comm=a prev_pid=1 prev_prio=120'],
+    ['ftrace', 'cpus=2\n  a-12 [000] 3917.038898440: sched_switch: a:12 [120] S ==> swapper/0:0 [120]'],
+  ])('%s is claimed by its own format only', (format, log) => {
+    expect(FORMATS.filter(({ sniff }) => sniff(bytes(log))).map(({ name }) => name)).toEqual([format])
+  })
+
+  test.each([
     ['bpftrace', '{"type": "map", "data": {"@": {"ts": 12, "func": "llama_decode", "pos": "start"}}}'],
     ['nsys', 'Start (ns),Duration (ns),CorrId,Name\n12,5,1,gemm'],
     ['a CSV of processes', 'PID,TID,CPU,Name\n1,1,0,init'],

@@ -57,12 +57,13 @@ export function describeRate({ tpotNs, calls: { decode } }: Summary): string | u
 }
 
 function describeSize(summary: Summary): string {
-  const { operators, workers, graphs, layers } = summary
+  const { operators, workers, graphs, layers, nvtx } = summary
   const issues = issueCount(summary)
   return [
     `${plural(operators, 'operator')} on ${plural(workers, 'worker')}`,
     plural(graphs, 'graph'),
     plural(layers, 'layer'),
+    ...(nvtx > 0 ? [plural(nvtx, 'NVTX event')] : []),
     issues === 0 ? 'no losses' : plural(issues, 'issue'),
   ].join(' · ')
 }

@@ -75,6 +75,7 @@ function factsOf(summary: Summary): [string, string][] {
   if (summary.endsAreOpen) facts.push(['', OPEN_ENDS])
   facts.push(['workers', `${count(summary.workers)}, on ${plural(threads, 'thread')}`])
   facts.push(['graphs', count(summary.graphs)], ['layers', count(summary.layers)])
+  if (summary.nvtx > 0) facts.push(['nvtx', `${count(summary.nvtx)} ranges and marks`])
   facts.push(['operators', count(summary.operators)])
   for (const counter of summary.counters) facts.push([counter.name, describeTotal(counter)])
   if (withExperts > 0) facts.push(['experts', `ids on ${plural(withExperts, 'operator')}`])

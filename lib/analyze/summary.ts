@@ -49,6 +49,8 @@ export interface Summary {
   readonly counters: readonly (Counter & { readonly total: number })[]
   /** Executions that carry expert ids, and choices of routers that were recorded by themselves. */
   readonly withExperts: number
+  /** Ranges and marks that the program announced through NVTX. */
+  readonly nvtx: number
   readonly issues: readonly IssueCount[]
   /** What the reader said of itself. */
   readonly attributes: Readonly<Record<string, string | number>>
@@ -87,6 +89,7 @@ export class Summarizer {
   private operators = 0
   private graphs = 0
   private withExperts = 0
+  private nvtx = 0
   private endsAreOpen = false
 
   constructor(private readonly names: Names) {}
@@ -125,6 +128,7 @@ export class Summarizer {
       ops: ops.sort((a, b) => b.timeNs - a.timeNs || (a.op < b.op ? -1 : 1)),
       counters: this.counterSet.counters.flatMap((counter, i) => ({ ...counter, total: this.counted[i] ?? 0 })),
       withExperts,
+      nvtx: this.nvtx,
       issues: [...this.issues].map(([title, issue]) => ({ title, ...issue })),
       attributes: input.attributes,
       endsAreOpen,
@@ -154,6 +158,9 @@ export class Summarizer {
       case 'experts':
         this.withExperts++
         return
+      case 'nvtx':
+        if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
+        return this.extend(event.atNs, event.atNs)
       case 'state':
         if (event.thread === undefined) return
         this.threads.add(event.tid)

@@ -70,6 +70,12 @@ export class OpenBlock {
     return this
   }
 
+  f32(value: number): this {
+    this.view.setFloat32(this.at, value, true)
+    this.at += 4
+    return this
+  }
+
   f64(value: number): this {
     this.view.setFloat64(this.at, value, true)
     this.at += 8

@@ -53,6 +53,9 @@ export const RecordType = {
   Tensor: 21,
   Graph: 22,
   Counted: 23,
+  NvtxDomain: 24,
+  NvtxCategory: 25,
+  Thread: 26,
   Operator: 32,
   OperatorInner: 33,
   OperatorFused: 34,
@@ -71,6 +74,12 @@ export const RecordType = {
   Counts: 47,
   CountsScaled: 48,
   Level: 49,
+  NvtxPush: 52,
+  NvtxPop: 53,
+  NvtxStart: 54,
+  NvtxEnd: 55,
+  NvtxMark: 56,
+  NvtxNamed: 57,
 } as const
 
 /** Bytes of the records that have a fixed size, or of the part before what repeats. */
@@ -86,6 +95,9 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Tensor]: 116,
   [RecordType.Graph]: 16,
   [RecordType.Counted]: 16,
+  [RecordType.NvtxDomain]: 12,
+  [RecordType.NvtxCategory]: 16,
+  [RecordType.Thread]: 12,
   [RecordType.Operator]: 20,
   [RecordType.OperatorInner]: 24,
   [RecordType.OperatorFused]: 24,
@@ -104,6 +116,12 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Counts]: 8,
   [RecordType.CountsScaled]: 8,
   [RecordType.Level]: 36,
+  [RecordType.NvtxPush]: 40,
+  [RecordType.NvtxPop]: 16,
+  [RecordType.NvtxStart]: 48,
+  [RecordType.NvtxEnd]: 20,
+  [RecordType.NvtxMark]: 40,
+  [RecordType.NvtxNamed]: 28,
 }
 
 /** Bytes of a TOKEN record's span. */
@@ -126,6 +144,21 @@ export const THREAD_STATES = ['running', 'runnable', 'blocked', 'ended'] as cons
 
 /** `level` of a LEVEL record, by number: what is recorded from then on. */
 export const LEVELS = ['nothing', 'calls', 'graphs', 'operators'] as const
+
+/** Payload type of an NVTX record, by NVTX's number. */
+export const NVTX_PAYLOADS = ['none', 'u64', 'i64', 'f64', 'u32', 'i32', 'f32'] as const
+
+/** `what` of an NVTX_NAMED record, by number. */
+export const NVTX_OBJECTS = [
+  'CUdevice',
+  'CUcontext',
+  'CUstream',
+  'CUevent',
+  'cudaDevice',
+  'cudaStream',
+  'cudaEvent',
+  'resource',
+] as const
 
 /** `unit` of a COUNTED record, by number. */
 export const COUNTER_UNITS = ['count', 'ns', 'bytes'] as const

@@ -4,6 +4,8 @@ import {
   COUNTERS_MAX,
   LEVELS,
   NONE,
+  NVTX_OBJECTS,
+  NVTX_PAYLOADS,
   RECORD_BYTES,
   RECORD_BYTES_MAX,
   RecordType,
@@ -84,6 +86,17 @@ export interface GgtraceCopy {
   readonly to?: number
   readonly tensor?: number
   readonly what: (typeof COPY_KINDS)[number]
+}
+
+/** What a mark, or the begin of a range, says through NVTX: `domain` and `message` are ids, the rest as in NVTX. */
+export interface GgtraceNvtx {
+  readonly atNs: number
+  readonly domain?: number
+  readonly message?: number
+  readonly category?: number
+  /** 0xaarrggbb. */
+  readonly color?: number
+  readonly payload?: { readonly type: (typeof NVTX_PAYLOADS)[number]; readonly value: number | bigint }
 }
 
 const U32_END = 2 ** 32
@@ -203,6 +216,33 @@ export class GgtraceThread {
     this.instant(RecordType.RangeEnd, atNs)
   }
 
+  /** A range of this thread in an NVTX domain, up to {@link nvtxPop}. */
+  nvtxPush(event: GgtraceNvtx): void {
+    this.nvtx(RecordType.NvtxPush, event)
+  }
+
+  nvtxPop(atNs: number, domain = 0): void {
+    this.instant(RecordType.NvtxPop, atNs).u32(domain)
+  }
+
+  nvtxMark(event: GgtraceNvtx): void {
+    this.nvtx(RecordType.NvtxMark, event)
+  }
+
+  /** A range of the process; `range` is its number, for the end of it. */
+  nvtxStart(range: number, event: GgtraceNvtx): void {
+    this.nvtx(RecordType.NvtxStart, event).u64(range)
+  }
+
+  nvtxEnd(atNs: number, range: number): void {
+    this.instant(RecordType.NvtxEnd, atNs).u64(range)
+  }
+
+  /** The program names an object of CUDA's, or another resource; `name` is an id. */
+  nvtxNamed(atNs: number, what: (typeof NVTX_OBJECTS)[number], handle: number | bigint, name: number): void {
+    this.instant(RecordType.NvtxNamed, atNs).u64(handle).u32(NVTX_OBJECTS.indexOf(what)).u32(name)
+  }
+
   /** Says that something is missing, and why (the id of a name). */
   loss(atNs: number, records: number, why = 0): void {
     this.instant(RecordType.Loss, atNs).u32(records).u32(why)
@@ -222,6 +262,21 @@ export class GgtraceThread {
   /** Seals the block that is being filled. */
   seal(): void {
     this.blocks.finish()
+  }
+
+  private nvtx(
+    type: number,
+    { atNs, domain = 0, message = 0, category = 0, color = -1, payload }: GgtraceNvtx,
+  ): OpenBlock {
+    const record = this.instant(type, atNs).u32(domain).u32(message).u32(category)
+    record
+      .u32(Math.max(color, 0))
+      .u16(color < 0 ? 0 : 1)
+      .u16(payload ? NVTX_PAYLOADS.indexOf(payload.type) : 0)
+    const { type: kind = 'none', value = 0 } = payload ?? {}
+    if (kind === 'f64') return record.f64(Number(value))
+    if (kind === 'f32') return record.f32(Number(value)).u32(0)
+    return record.u64(BigInt.asUintN(kind.endsWith('32') ? 32 : 64, BigInt(value)))
   }
 
   private reserve(bytes: number, atNs: number): void {

@@ -80,6 +80,7 @@ export class GgtraceWriter {
   private tensors = 0
   private graphs = 0
   private counters = 0
+  private domains = 0
 
   constructor(private readonly options: GgtraceOptions) {
     const size = options.blockBytes ?? BLOCK_BYTES
@@ -202,6 +203,27 @@ export class GgtraceWriter {
     const id = this.name(name)
     this.define(RecordType.Counted, 16).u32(this.counters).u32(id).u32(COUNTER_UNITS.indexOf(unit))
     return this.counters++
+  }
+
+  /** Defines a domain of NVTX; returns its id. 0 is the default one, and has no definition. */
+  nvtxDomain(name: string): number {
+    const id = this.name(name)
+    this.define(RecordType.NvtxDomain, 12)
+      .u32(++this.domains)
+      .u32(id)
+    return this.domains
+  }
+
+  /** Names a category of NVTX, in one domain. */
+  nvtxCategory(domain: number, category: number, name: string): void {
+    const id = this.name(name)
+    this.define(RecordType.NvtxCategory, 16).u32(domain).u32(category).u32(id)
+  }
+
+  /** What the program calls one of its threads. */
+  threadName(tid: number, name: string): void {
+    const id = this.name(name)
+    this.define(RecordType.Thread, 12).u32(tid).u32(id)
   }
 
   /** A thread's part of the log; `worker` is ggml's ith, or -1. */

@@ -1,4 +1,5 @@
 import type { Position } from '../errors.ts'
+import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
 
 /**
@@ -21,6 +22,8 @@ export type TraceEvent =
   | CounterEvent
   | CountedEvent
   | RangeEvent
+  | NvtxEvent
+  | NvtxNameEvent
   | StateEvent
   | SwitchEvent
   | WakingEvent

@@ -11,6 +11,7 @@ import { Flows } from './flows.ts'
 import { GraphRows } from './graph-rows.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Memory, type MemoryRows } from './memory.ts'
+import { Nvtx } from './nvtx.ts'
 import { Operators, type OpNaming, workersGroup } from './operators.ts'
 import { Counters, Cpus, Issues, Ranges } from './others.ts'
 import { OwnTracks } from './own.ts'
@@ -46,6 +47,7 @@ interface Rows {
   readonly copies: Copies
   readonly counters: Counters
   readonly ranges: Ranges
+  readonly nvtx: Nvtx
   readonly cpus: Cpus
   readonly issues: Issues
   readonly own: OwnTracks
@@ -81,6 +83,7 @@ export class Timeline {
     this.rows.memory.finish()
     this.rows.states.finish()
     this.rows.ranges.finish()
+    this.rows.nvtx.finish()
     this.rows.cpus.finish(this.lastNs)
   }
 
@@ -128,6 +131,10 @@ export class Timeline {
       case 'range':
         if (!this.rows.ranges.place(event)) this.strayEnd(event.tid, event.atNs)
         return
+      case 'nvtx':
+        return this.rows.nvtx.place(event)
+      case 'nvtx-name':
+        return this.rows.nvtx.name(event)
       case 'switch':
         this.lastNs = event.atNs
         return this.rows.cpus.place(event)
@@ -178,6 +185,7 @@ export class Timeline {
       copies: new Copies(tree, root, tensors, make, detail),
       counters: new Counters(tree, root, make),
       ranges: new Ranges(tree, root),
+      nvtx: new Nvtx(tree, root, make, detail, (issue) => this.rows.issues.place(issue)),
       cpus: new Cpus(tree, root, make),
       issues: new Issues(tree, root, make),
       own: new OwnTracks(tree, root, make),

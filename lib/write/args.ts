@@ -2,6 +2,8 @@
 export type ArgValue =
   | { readonly int: number }
   | { readonly double: number }
+  /** An integer of 64 bits, with its sign. */
+  | { readonly big: bigint }
   | { readonly pointer: number }
   | { readonly name: number }
   | { readonly text: string }

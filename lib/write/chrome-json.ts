@@ -259,6 +259,7 @@ export class ChromeJsonWriter implements Writer {
       out.sign(COLON)
       if ('name' in arg) out.raw(this.quote(arg.name))
       else if ('int' in arg) out.number(arg.int)
+      else if ('big' in arg) out.integer(arg.big)
       else if ('text' in arg) out.text(arg.text)
       else if ('pointer' in arg) out.text(`0x${arg.pointer.toString(16)}`)
       else out.double(arg.double)

@@ -61,6 +61,11 @@ export class JsonWriter {
     else this.putAscii(`"${value}"`)
   }
 
+  /** An integer of any size, digit by digit. */
+  integer(value: bigint): void {
+    this.putAscii(String(value))
+  }
+
   /** A number that is told from an integer by its point. */
   double(value: number): void {
     const text = String(value)

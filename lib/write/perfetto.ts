@@ -381,6 +381,7 @@ export class PerfettoWriter implements Writer {
     out.varint(DebugAnnotation.name_iid, this.argNameIids.of(arg.key))
     if ('name' in arg) out.varint(DebugAnnotation.string_value_iid, this.argTextIids.of(arg.name))
     else if ('int' in arg) out.int64(DebugAnnotation.int_value, arg.int)
+    else if ('big' in arg) out.bigVarint(DebugAnnotation.int_value, arg.big)
     else if ('text' in arg) out.string(DebugAnnotation.string_value, arg.text)
     else if ('pointer' in arg) out.varint(DebugAnnotation.pointer_value, arg.pointer)
     else out.double(DebugAnnotation.double_value, arg.double)

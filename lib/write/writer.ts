@@ -11,6 +11,7 @@ export type Category =
   | 'copy'
   | 'expert'
   | 'range'
+  | 'nvtx'
   | 'state'
   | 'fault'
   | 'tensor'

@@ -1,4 +1,4 @@
-import { eventsOf, GgtraceWriter, Names, type TraceEvent } from '../../lib/index.ts'
+import { eventsOf, type GgtraceThread, GgtraceWriter, Names, type TraceEvent } from '../../lib/index.ts'
 import { checksum, Header } from '../../lib/log/ggtrace-layout.ts'
 
 /** Logs to read, and ways to take them apart. */
@@ -120,6 +120,21 @@ export function lossy(): Uint8Array {
   return joined(kept)
 }
 
+/** What a program says through NVTX. */
+function announce(writer: GgtraceWriter, thread: GgtraceThread): void {
+  const domain = writer.nvtxDomain('io')
+  writer.nvtxCategory(domain, 3, 'reads')
+  writer.threadName(700, 'main')
+  const message = writer.name('load')
+  const event = { domain, message, category: 3, color: 0xff336699 }
+  thread.nvtxPush({ atNs: 5_000_004_100, ...event, payload: { type: 'f64', value: 0.5 } })
+  thread.nvtxMark({ atNs: 5_000_004_200, ...event, payload: { type: 'u64', value: 2n ** 64n - 1n } })
+  thread.nvtxStart(1, { atNs: 5_000_004_300, ...event })
+  thread.nvtxPop(5_000_004_400, domain)
+  thread.nvtxEnd(5_000_004_500, 1)
+  thread.nvtxNamed(5_000_004_600, 'cudaStream', 0x7f00_0000, message)
+}
+
 /** Every type of record at least once. */
 export function everyRecord(): Uint8Array {
   const writer = begun({ command: '/usr/bin/llama-cli -m /models/tiny.gguf -p "Hi"', pid: '700', note: 'by hand' })
@@ -172,6 +187,7 @@ export function everyRecord(): Uint8Array {
   host.free(5_000_004_000, buffers.compute)
   host.loss(5_000_004_000, 3, writer.name('the disk was full'))
   host.level(5_000_004_000, 'graphs', 10, 1_300_000, 1_000_000)
+  announce(writer, host)
   host.drop(7)
   writer.seal()
   writer.run({ note: 'written at the end' })

@@ -236,7 +236,7 @@ describe('the trace of it', () => {
         ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
         ...['compute buffer: live', 'compute buffer: size', 'KV cache: cells used (inferred)'],
         ...['Rates', 'tok/s', 'GB/s', 'GFLOP/s'],
-        ...['Ranges', 'thread 700', 'Issues'],
+        ...['Ranges', 'thread 700', 'NVTX', 'io', 'main 700', 'Names', 'Issues'],
       ]),
     )
   })

@@ -11,6 +11,7 @@ import { parseTensorName } from '../../model/tensors.ts'
 import type { Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import { readAddress, readText, readU64 } from './fields.ts'
+import { NvtxNames } from './nvtx.ts'
 
 type View = DataView<ArrayBufferLike>
 
@@ -58,6 +59,8 @@ const CACHE = /^cache_/
 export class Definitions {
   /** What was allocated before is told as being there then: the log is whole from here on only. */
   fromNs = -Infinity
+  /** What NVTX records refer to. */
+  readonly nvtx: NvtxNames
   private readonly texts = new Map<number, number>()
   private readonly ops = new Map<number, number>()
   private readonly types = new Map<number, number>()
@@ -77,7 +80,9 @@ export class Definitions {
     private readonly emit: (event: TraceEvent) => void,
     private readonly report: Report,
     private readonly clock: LogClock,
-  ) {}
+  ) {
+    this.nvtx = new NvtxNames(names, (id, byte) => this.name(id, byte), report)
+  }
 
   /** Takes in one record of a definitions block, which has the bytes that its type needs at least. */
   read(type: number, view: View, at: number, end: number, byte: number): void {
@@ -100,6 +105,8 @@ export class Definitions {
         return this.readGraph(view, at, end, byte)
       case RecordType.Counted:
         return this.readCounted(view, at, byte)
+      default:
+        return this.nvtx.define(type, view, at, byte)
     }
   }
 

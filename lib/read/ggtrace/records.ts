@@ -15,6 +15,7 @@ import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
 import { readAddress, readU64 } from './fields.ts'
+import { readNvtx } from './nvtx.ts'
 
 type View = DataView<ArrayBufferLike>
 
@@ -326,7 +327,11 @@ export class EventRecords {
         return this.emit({ kind: 'issue', title: 'lost records', detail, at: { byte }, atNs })
       }
       case RecordType.Level:
-        this.emit({ kind: 'issue', title: 'recorded less', detail: this.lessBecause(at), at: { byte }, atNs })
+        return this.emit({ kind: 'issue', title: 'recorded less', detail: this.lessBecause(at), at: { byte }, atNs })
+      default: {
+        const event = readNvtx(type, view, at, { names: definitions.nvtx, tid, atNs, byte })
+        if (event) this.emit(event)
+      }
     }
   }
 

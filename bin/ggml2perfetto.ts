@@ -7,6 +7,7 @@ import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
 import { checkCommand } from './commands/check.ts'
 import { convertCommand } from './commands/convert.ts'
 import { infoCommand } from './commands/info.ts'
+import { nvtxCommand } from './commands/nvtx.ts'
 import { openCommand } from './commands/open.ts'
 import { peaksCommand } from './commands/peaks.ts'
 import { queryCommand } from './commands/query.ts'
@@ -55,6 +56,7 @@ function parser() {
       .command(checkCommand)
       .command(queryCommand)
       .command(recordCommand)
+      .command(nvtxCommand)
       .command(peaksCommand)
       .middleware(restore)
       .strict()

@@ -89,6 +89,18 @@ export function oneOf<const T extends string>(option: string, choices: readonly 
   }
 }
 
+/** For yargs' `coerce`: one or more of `choices`, with commas between them. */
+export function oneOrMore<const T extends string>(
+  option: string,
+  choices: readonly T[],
+): (value: string) => readonly T[] | undefined {
+  const one = oneOf(option, choices)
+  return (value) =>
+    once(option)(value)
+      ?.split(',')
+      .map((word) => one(word.trim()))
+}
+
 /** `3..5`, `7` or `2..` as first and last call, both included. */
 export function parseTokens(text: string): readonly [number, number] {
   const match = /^(\d+)(?:(\.\.)(\d+)?)?$/.exec(text.trim())

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ggtrace-inside.h"
+#include "ggtrace-nvtx.h"
 
 #define GGTRACE_POISON
 #include "ggtrace.h"
@@ -349,6 +350,10 @@ bool ggtrace_define_mapping(struct ggtrace * log, const struct ggtrace_mapping *
 
 bool ggtrace_define_counted(struct ggtrace * log, const struct ggtrace_counted * counted) {
     return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_COUNTED, {counted, sizeof(*counted)});
+}
+
+bool ggtrace_define_numbers(struct ggtrace * log, enum ggtrace_type type, const uint32_t * numbers, uint32_t count) {
+    return PUT(log, GGTRACE_DEFINITIONS, type, {numbers, 4u * count});
 }
 
 bool ggtrace_define_tensor(struct ggtrace * log, const struct ggtrace_tensor * tensor, const uint32_t * sources) {

@@ -6,9 +6,11 @@
  */
 #include <stddef.h>
 
+#include "batch.h"
 #include "clock.h"
 #include "control.h"
 #include "guard.h"
+#include "nvtx-emit.h"
 #include "operators.h"
 #include "recorder.h"
 #include "registry.h"
@@ -29,26 +31,6 @@
     type real;                                                                                  \
     *(void **) &real = name##_found
 
-/*
- * llama_decode takes its llama_batch by value, and its size has changed over time. As much is passed on as any version
- * has: what lies behind the batch belongs to the caller's frame and may be copied, too (x86-64: on the stack; arm64: by
- * reference to the caller's copy).
- */
-struct any_batch {
-    int32_t tokens;
-    char rest[140];
-};
-
-/* The first fields have stood in this order since llama_batch exists. */
-struct batch_head {
-    int32_t tokens;
-    const int32_t * token;
-    const float * embd;
-    const int32_t * pos;
-    const int32_t * n_seq_id;
-    const int32_t * const * seq_id;
-};
-
 static _Atomic uint32_t call_count;
 static __thread uint32_t current_call __attribute__((tls_model("initial-exec"))) = GGTRACE_NO_CALL;
 /* Inside llama_decode or llama_encode; a warm-up has no call number. */
@@ -58,41 +40,31 @@ static __thread bool is_left_out __attribute__((tls_model("initial-exec")));
 /* Between llama_set_warmup(true) and (false). */
 static _Atomic bool is_warming_up;
 
-/* Sequences and positions of a batch; llama.h says what a missing list stands for. */
-static uint32_t spans_of(const struct batch_head * batch, struct ggtrace_span spans[GGTRACE_SPANS_MAX]) {
-    uint32_t count = 0;
-    for (int32_t i = 0; i < batch->tokens; i++) {
-        const bool has_sequence = batch->seq_id && batch->seq_id[i] && batch->n_seq_id && batch->n_seq_id[i] > 0;
-        const uint32_t sequence = has_sequence ? (uint32_t) batch->seq_id[i][0] : 0;
-        const uint32_t position = batch->pos ? (uint32_t) batch->pos[i] : GGTRACE_NO_POSITION;
-        struct ggtrace_span * last = count ? &spans[count - 1] : NULL;
-        if (last && last->sequence == sequence && (!batch->pos || last->position + last->tokens == position)) {
-            last->tokens++;
-        } else {
-            if (count == GGTRACE_SPANS_MAX) break;
-            spans[count++] = (struct ggtrace_span){.sequence = sequence, .position = position, .tokens = 1};
-        }
-    }
-    return count;
-}
-
 static void record_token(const struct any_batch * batch, uint64_t start, uint64_t end, int result, void * context,
                          uint32_t kind) {
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
-    struct batch_head head;
     struct ggtrace_span spans[GGTRACE_SPANS_MAX];
-    __builtin_memcpy(&head, batch, sizeof(head));
-    const uint32_t count = spans_of(&head, spans);
+    const uint32_t count = batch_spans(batch, spans);
     ggtrace_token(writer, &(struct ggtrace_token){
         .start = start,
         .end = end,
         .call = current_call,
-        .tokens = (uint32_t) head.tokens,
+        .tokens = (uint32_t) batch->tokens,
         .kind = kind,
         .result = result,
         .context = (uint64_t) (uintptr_t) context,
     }, spans, count);
+}
+
+/* Announces a call; true where its range has to be ended. */
+static bool announce(const struct any_batch * batch, uint32_t kind, bool warm_up) {
+    if (!nvtx_emits(EMIT_PHASES | EMIT_TOKENS)) return false;
+    const char * phase = warm_up ? "warm-up" : kind == GGTRACE_DECODE && batch_decodes(batch) ? "decode" : "prefill";
+    if (nvtx_emits(EMIT_PHASES)) nvtx_emit_phase(phase);
+    if (!nvtx_emits(EMIT_TOKENS)) return false;
+    nvtx_emit_push(EMIT_TOKENS, phase, current_call == GGTRACE_NO_CALL ? EMIT_NO_INDEX : current_call);
+    return true;
 }
 
 typedef int (*token_function)(void * context, struct any_batch batch);
@@ -103,9 +75,11 @@ static int record_call(token_function real, void * context, const struct any_bat
     current_call = warm_up ? GGTRACE_NO_CALL : atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
     is_left_out = !control_takes(current_call) || guard_begin((uint32_t) batch->tokens);
     clock_correct();
+    const bool is_announced = announce(batch, kind, warm_up);
     const uint64_t start = clock_now();
     const int result = real(context, *batch);
     const uint64_t end = clock_now();
+    if (is_announced) nvtx_emit_pop();
     const uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
     record_token(batch, start, end, result, context, (warm_up ? GGTRACE_WARM_UP : kind) | flags);
     guard_end(start, end);
@@ -212,6 +186,9 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     const uint32_t hooked_before = operators_seen();
     struct graph * graph = registry_graph(cgraph, name, splits != NO_SCHEDULER);
     clock_correct();
+    const uint32_t split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
+    const bool is_announced = nvtx_emits(EMIT_GRAPHS);
+    if (is_announced) nvtx_emit_push(EMIT_GRAPHS, registry_backend_title(backend), split == GGTRACE_NO_SPLIT ? EMIT_NO_INDEX : split);
     const uint64_t start = clock_now();
     if (graph) atomic_store_explicit(&graph->call, current_call, memory_order_relaxed);
     if (graph && level >= LEVEL_OPERATOR) operators_graph_begin(graph, start);
@@ -219,8 +196,8 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     if (recorder_synchronises() && operators_seen() == hooked_before) record_synchronised(backend, cgraph, start);
     const uint64_t end = clock_now();
     if (graph && level >= LEVEL_OPERATOR) operators_graph_end(graph, end);
+    if (is_announced) nvtx_emit_pop();
     struct ggtrace_writer * writer = recorder_writer(GGTRACE_NO_WORKER);
-    const uint32_t split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
     if (writer) ggtrace_graph(writer, start, end, graph ? graph->id : 0, current_call, status, name, split);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "counters.h"
 #include "experts.h"
+#include "nvtx-emit.h"
 #include "recorder.h"
 #include "registry.h"
 
@@ -41,6 +42,9 @@ struct worker {
     struct ggtrace_writer * writer;
     bool is_borrowed; /* the state is another thread's, and its writer is to be used */
     struct worker * next;
+    /* Announced as an NVTX range that is open; the graph's last one ends at its last barrier: how many there are before that. */
+    bool is_announced;
+    uint32_t barriers_left;
     struct barrier barriers[BARRIERS_KEPT];
     /* What was counted when the operator started, when barriers were reached, and when they opened, as far as it was read. */
     bool has_start, reads_leave;
@@ -125,8 +129,25 @@ static void finish_steps(int next, uint64_t now) {
     }
 }
 
+static void end_announced(void) {
+    if (!worker.is_announced) return;
+    worker.is_announced = false;
+    nvtx_emit_pop();
+}
+
+/* Nobody tells when an operator ends: its range lasts until the next one's, or to the last barrier that the graph had before. */
+static void announce(const struct graph * graph, int index, const void * tensor) {
+    end_announced();
+    if (!graph->ids[index]) return;
+    nvtx_emit_operator((const char *) tensor + recorder_layout()->name, registry_op_name(tensor), (uint64_t) index);
+    worker.is_announced = true;
+    const bool is_last = count_steps(graph, graph->next[index], graph->node_count) == 0;
+    worker.barriers_left = is_last ? atomic_load_explicit(&graph->last_barriers, memory_order_relaxed) : 0;
+}
+
 /* Without a graph, barriers that were seen are kept: they belong to the next one, whose first nodes may be fused. */
 static void leave_graph(uint64_t now) {
+    if (!worker.is_borrowed) end_announced();
     if (!worker.graph) return;
     finish_steps(worker.graph->node_count, now);
     if (worker.barrier_count) worker.left = kept(worker.barrier_count - 1)->leave;
@@ -226,6 +247,7 @@ void operators_start(const int * params, const void * tensor) {
     worker.barrier_count = 0;
     worker.inner_wait = 0;
     if (params[0] == 0 && graph->experts[index]) experts_record(graph, index, now);
+    if (nvtx_emits(EMIT_OPERATORS)) announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);
 }
 
@@ -258,6 +280,7 @@ void operators_barrier(uint64_t enter, uint64_t leave) {
     worker.leaves = (worker.leaves & ~(1u << slot)) | (uint32_t) reads << slot;
     if (reads) counters_read(&worker.at_leave[slot]);
     __atomic_store_n(&worker.barrier_count, worker.barrier_count + 1, __ATOMIC_RELEASE);
+    if (worker.is_announced && worker.barriers_left && --worker.barriers_left == 0) end_announced();
 }
 
 void operators_graph_begin(struct graph * graph, uint64_t now) {

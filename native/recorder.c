@@ -2,18 +2,19 @@
 #include "recorder.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "control.h"
 #include "counters.h"
 #include "layout.h"
+#include "nvtx-emit.h"
+#include "nvtx-listen.h"
 #include "operators.h"
+#include "process.h"
 #include "registry.h"
 #include "states.h"
 
@@ -21,10 +22,9 @@ _Atomic int recorder_level = LEVEL_AHEAD;
 
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ggtrace * recording;
+static bool is_over; /* no log is opened any more */
 static struct ggml_api api;
 static struct tensor_layout layout;
-
-enum { TEXT_BYTES = 4096 };
 
 const struct tensor_layout * recorder_layout(void) {
     return &layout;
@@ -48,64 +48,19 @@ bool recorder_synchronises(void) {
     return synchronises;
 }
 
-static ssize_t read_file(const char * path, char * text, size_t size) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return -1;
-    const ssize_t length = read(file, text, size - 1);
-    close(file);
-    text[length < 0 ? 0 : length] = 0;
-    return length;
-}
-
 static void fact(const char * key, const char * value) {
     if (value && *value) ggtrace_fact(recording, key, value);
 }
 
-static void number_text(char text[24], uint64_t number) {
-    char digits[24];
-    char * at = digits + sizeof(digits) - 1;
-    *at = 0;
-    do *--at = (char) ('0' + number % 10); while (number /= 10);
-    strcpy(text, at);
-}
-
 static void fact_number(const char * key, uint64_t number) {
-    char text[24];
+    char text[NUMBER_BYTES];
     number_text(text, number);
     fact(key, text);
 }
 
-/* The command line, with blanks between its arguments. */
-static void fact_command(void) {
-    char text[TEXT_BYTES];
-    const ssize_t length = read_file("/proc/self/cmdline", text, sizeof(text));
-    for (ssize_t i = 0; i + 1 < length; i++) if (text[i] == 0) text[i] = ' ';
-    if (length > 0) fact("command", text);
-}
-
-static void fact_cpu(void) {
-    char text[TEXT_BYTES];
-    if (read_file("/proc/cpuinfo", text, sizeof(text)) <= 0) return;
-    char * line = strstr(text, "model name");
-    char * value = line ? strstr(line, ": ") : NULL;
-    char * end = value ? strchr(value, '\n') : NULL;
-    if (!end) return;
-    *end = 0;
-    fact("cpu", value + 2);
-}
-
-static void record_facts(int level, const char * library) {
+/* What is known only once ggml is: the rest was told when the log was opened. */
+static void record_ggml(int level, const char * library) {
     static const char * const level_names[] = {"off", "token", "graph", "op"};
-    struct utsname host;
-    char executable[TEXT_BYTES];
-    const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
-    executable[length < 0 ? 0 : length] = 0;
-    fact_command();
-    fact("executable", executable);
-    fact_cpu();
-    if (uname(&host) == 0) fact("kernel", host.release);
-    fact_number("cpus", (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
-    fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
     fact("level", level_names[level]);
     if (synchronises) fact("note", "nodes of backends without an operator hook were computed and timed one by one (--sync)");
     fact("library.ggml", library);
@@ -140,20 +95,9 @@ static void in_child(void) {
     atomic_store(&recorder_level, LEVEL_OFF);
     operators_forked();
     states_forked();
+    nvtx_emit_forked();
+    nvtx_listen_forked();
     if (recording) ggtrace_abandon(recording);
-}
-
-/* Opens the log: <path>, or <path>.<pid> where another process of the run took that name. */
-static struct ggtrace * open_log(const char * path) {
-    const struct ggtrace_options options = {.bytes_max = control_bytes_max(), .ring = control_keeps_last()};
-    struct ggtrace * log = ggtrace_open(path, &options);
-    if (log) return log;
-    char own[TEXT_BYTES];
-    const size_t length = strnlen(path, sizeof(own) - 24);
-    memcpy(own, path, length);
-    own[length] = '.';
-    number_text(own + length + 1, (uint64_t) getpid());
-    return ggtrace_open(own, &options);
 }
 
 /* Learns how the running ggml lays out its tensors; less is recorded where that cannot be told. */
@@ -164,7 +108,7 @@ static int learn(int level, const void * caller, const char ** library) {
     if (api.op_name && dladdr(*(void **) &api.op_name, &ggml)) *library = ggml.dli_fname;
     if (level < LEVEL_GRAPH) return level;
     const char * problem = tensor_layout_find(&layout, &api, handle);
-    registry_init(recording, &api, &layout);
+    registry_init(&api, &layout);
     if (!problem) return level;
     registry_give_up();
     fact("note", "only tokens and graphs are recorded: this ggml's tensors could not be understood");
@@ -174,10 +118,15 @@ static int learn(int level, const void * caller, const char ** library) {
 
 /* Another process than the one that is traced: its child, by fork or by fork and exec. */
 static bool is_child(void) {
-    char own[24];
+    char own[NUMBER_BYTES];
     number_text(own, (uint64_t) getpid());
     const char * traced = getenv("GGML2PERFETTO_PID");
     return traced && strcmp(traced, own) != 0 && !getenv("GGML2PERFETTO_CHILDREN");
+}
+
+static void start_states(void) {
+    const char * problem = states_start(recording);
+    fact("states", problem ? problem : "by perf_event_open, without root: who took a CPU is not told");
 }
 
 /* Is the log one of the last part only? Where that was wanted and cannot be had, it ends at its size. */
@@ -187,30 +136,45 @@ static void record_ring(void) {
     else fact("note", "not the last part but the first was kept: this file system cannot give back space (FALLOC_FL_PUNCH_HOLE)");
 }
 
-static void start_states(void) {
-    const char * problem = states_start(recording);
-    fact("states", problem ? problem : "by perf_event_open, without root: who took a CPU is not told");
+/* Opens the log, under the lock, unless that was done, or is not to be done. */
+static void open_recording(void) {
+    static bool is_tried;
+    const char * path = option("GGML2PERFETTO_OUT", NULL);
+    if (is_tried || !path || is_child()) return; /* a fork runs no constructor */
+    is_tried = true;
+    recording = process_open_log(path, &(struct ggtrace_options){.bytes_max = control_bytes_max(), .ring = control_keeps_last()});
+    if (!recording) return;
+    fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
+    process_facts(fact);
+    record_ring();
+    clock_start();
+    registry_open(recording);
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+struct ggtrace * recorder_log(void) {
+    pthread_mutex_lock(&begin_lock);
+    if (!is_over) open_recording();
+    struct ggtrace * log = recording;
+    pthread_mutex_unlock(&begin_lock);
+    return log;
 }
 
 int recorder_begin(const void * caller) {
     pthread_mutex_lock(&begin_lock);
     int level = atomic_load(&recorder_level);
-    const char * path = option("GGML2PERFETTO_OUT", NULL);
     if (level == LEVEL_AHEAD) {
         level = LEVEL_OFF;
-        recording = path && !is_child() ? open_log(path) : NULL; /* a fork runs no constructor */
+        open_recording();
         if (recording) {
             const char * library = NULL;
             level = learn(wanted_level(), caller, &library);
             synchronises = level >= LEVEL_GRAPH && getenv("GGML2PERFETTO_SYNC");
-            record_facts(level, library);
+            record_ggml(level, library);
             control_read(fact);
-            record_ring();
-            clock_start();
             if (level >= LEVEL_OPERATOR) counters_start(recording, fact);
             else if (option("GGML2PERFETTO_COUNTERS", NULL)) fact("counters.missing", "all: operators are not recorded");
             if (level >= LEVEL_GRAPH) start_states();
-            pthread_atfork(NULL, NULL, in_child);
         }
         atomic_store(&recorder_level, level);
     }
@@ -227,7 +191,7 @@ struct ggtrace_writer * recorder_writer(uint32_t worker) {
  * not, unless asked for: in them we do nothing, and the environment they pass on is as it was before us.
  */
 __attribute__((constructor)) static void keep_to_one_process(void) {
-    char own[24];
+    char own[NUMBER_BYTES];
     clock_prepare();
     number_text(own, (uint64_t) getpid());
     if (!getenv("GGML2PERFETTO_CHILDREN")) setenv("GGML2PERFETTO_PID", own, 0);
@@ -240,11 +204,17 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     const char * before = getenv("GGML2PERFETTO_PRELOAD_BEFORE");
     if (before && *before) setenv("LD_PRELOAD", before, 1);
     else unsetenv("LD_PRELOAD");
+    if (getenv("GGML2PERFETTO_NVTX")) unsetenv("NVTX_INJECTION64_PATH");
 }
 
 __attribute__((destructor)) static void finish(void) {
-    if (atomic_exchange(&recorder_level, LEVEL_OFF) <= LEVEL_OFF || !recording) return;
+    const int level = atomic_exchange(&recorder_level, LEVEL_OFF);
+    pthread_mutex_lock(&begin_lock);
+    is_over = true;
+    pthread_mutex_unlock(&begin_lock);
+    if (level == LEVEL_OFF || !recording) return;
     operators_finish();
+    nvtx_emit_finish();
     states_stop();
     const uint64_t error = clock_largest_error();
     if (error != UINT64_MAX) fact_number("clock.error_ns", error);

@@ -23,6 +23,9 @@ extern _Atomic int recorder_level;
  */
 int recorder_begin(const void * caller);
 
+/* The log, opened if need be, also by who has nothing to do with ggml; NULL: there is none, or no longer. */
+struct ggtrace * recorder_log(void);
+
 /* Level in force, the log being opened if need be. */
 static inline int recorder_ready(const void * caller) {
     const int level = atomic_load_explicit(&recorder_level, memory_order_relaxed);

@@ -16,8 +16,11 @@ struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct table names, tensors, buffers;
 static uint32_t name_count, tensor_count, buffer_count;
 
-void registry_init(struct ggtrace * log, const struct ggml_api * api, const struct tensor_layout * layout) {
+void registry_open(struct ggtrace * log) {
     registry.log = log;
+}
+
+void registry_init(const struct ggml_api * api, const struct tensor_layout * layout) {
     registry.api = api;
     registry.layout = layout;
     graphs_init();
@@ -40,6 +43,18 @@ uint32_t registry_name(const char * text) {
     const uint32_t id = name_id(text);
     pthread_mutex_unlock(&registry.lock);
     return id;
+}
+
+uint32_t registry_new_name(const char * text, size_t bytes) {
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = ++name_count;
+    ggtrace_define_name(registry.log, id, text, bytes);
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+const char * registry_op_name(const void * node) {
+    return registry.api->op_name(layout_i32(node, registry.layout->op));
 }
 
 static void define_mapping(const struct mapped * mapping) {
@@ -257,8 +272,13 @@ void registry_give_up(void) {
     registry.gave_up = true;
 }
 
+const char * registry_backend_title(void * backend) {
+    const char * name = registry.api->backend_name ? registry.api->backend_name(backend) : NULL;
+    return name ? name : "";
+}
+
 uint32_t registry_backend_name(void * backend) {
-    return registry.api->backend_name ? registry_name(registry.api->backend_name(backend)) : 0;
+    return registry_name(registry_backend_title(backend));
 }
 
 uint32_t registry_tensor_locked(const void * tensor) {

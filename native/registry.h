@@ -45,11 +45,18 @@ struct graph {
     struct graph * next_known;
 };
 
-/* Prepares the registry; `layout` and `api` must outlive it. */
-void registry_init(struct ggtrace * log, const struct ggml_api * api, const struct tensor_layout * layout);
+/* Where definitions go; then, for all but names, what ggml's things look like: `layout` and `api` must outlive it. */
+void registry_open(struct ggtrace * log);
+void registry_init(const struct ggml_api * api, const struct tensor_layout * layout);
 
 /* The id of a text; 0 for none. */
 uint32_t registry_name(const char * text);
+
+/* A new id for a text, which is defined under it; for who remembers it. */
+uint32_t registry_new_name(const char * text, size_t bytes);
+
+/* What ggml calls the op of a node. */
+const char * registry_op_name(const void * node);
 
 /*
  * The graph that is about to be computed: met before, or defined now. NULL when it cannot be told. Is it `scheduled`, its
@@ -73,7 +80,8 @@ uint64_t registry_tensor_bytes(const void * tensor);
 /* `data` are being copied into the whole of `tensor`, perhaps from a mapped file. Works before registry_init, too. */
 void registry_note_origin(const void * tensor, const void * data, uint64_t bytes);
 
-/* The id of a backend's name. */
+/* What ggml calls a backend, and the id of that. */
+const char * registry_backend_title(void * backend);
 uint32_t registry_backend_name(void * backend);
 
 /* This ggml's tensors cannot be understood: tensors and graphs are not looked at any more. */

@@ -1,5 +1,5 @@
 /**
- * Builds the recorder's library and the program that measures peaks for this machine into dist/native/, where
+ * Builds the recorder's library, the NVTX listener and the program that measures peaks for this machine into dist/native/, where
  * `ggml2perfetto record` and `peaks` look for them first once the package is installed. Without make and a C compiler, or on
  * another system, there are none: they are built when they are used.
  */
@@ -26,5 +26,5 @@ if (status !== 0) {
 }
 const to = join(root, 'dist/native', `${process.platform}-${process.arch}`)
 mkdirSync(to, { recursive: true })
-for (const name of ['libggml2perfetto.so', 'peaks'])
+for (const name of ['libggml2perfetto.so', 'libggml2perfetto-nvtx.so', 'peaks'])
   copyFileSync(join(root, 'native/build/release', name), join(to, name))

@@ -10,7 +10,7 @@ import {
   summarizeFile,
   UsageError,
 } from '../../lib/index.ts'
-import { bytes, once, oneOf, parseTokens, whole } from '../options.ts'
+import { bytes, once, oneOf, oneOrMore, parseTokens, whole } from '../options.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note } from '../terminal.ts'
 import { plural, size } from '../units.ts'
@@ -102,6 +102,12 @@ const OPTIONS = {
     coerce: whole('--guard'),
     describe: 'Record less once decode takes this many % longer than without; every eighth call is spared to compare',
   },
+  'nvtx-emit': {
+    type: 'string',
+    requiresArg: true,
+    coerce: oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
+    describe: 'Announce what llama.cpp does as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
+  },
   quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still told' },
 } as const
 
@@ -135,6 +141,7 @@ const WITH_VALUE = [
   '--toggle',
   '--max-size',
   '--guard',
+  '--nvtx-emit',
 ]
 
 /** `ggml2perfetto record -- <program> [args…]` */
@@ -171,8 +178,8 @@ export function markProgram(args: readonly string[]): readonly string[] {
 function chosen(args: ArgumentsCamelCase<Arguments>) {
   const { maxSize, ring } = args
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
-  const { output, level, children, sync, states, sched, tokens, every, ops, paused, toggle, guard } = args
-  const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard }
+  const { output, level, children, sync, states, sched, tokens, every, ops, paused, toggle, guard, nvtxEmit } = args
+  const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
   return { output, level, children, sync, states, sched, counters: counted(args), ...only }
 }
 
@@ -192,6 +199,10 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   if (output === '-') throw new UsageError("-o -: a log cannot go to stdout, which is the program's; expected a file")
   const onBuild = (compiler: string) => {
     if (!quiet) void note(`building the recorder with ${compiler}, once`)
+  }
+  const listener = process.env['NVTX_INJECTION64_PATH']
+  if (listener && !quiet) {
+    void note(`note: NVTX_INJECTION64_PATH is set: NVTX ranges go to ${listener}, and not into the log`)
   }
   let release = () => {}
   const onStart = (kill: (signal: NodeJS.Signals) => void) => {

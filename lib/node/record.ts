@@ -15,11 +15,14 @@ import { type SchedRecording, withSched } from './sched.ts'
 /** How much is recorded; each level holds the ones before it. */
 export type RecordLevel = 'token' | 'graph' | 'op'
 
+/** What of llama.cpp can be announced as NVTX ranges. */
+export type NvtxEmitted = 'phases' | 'tokens' | 'graphs' | 'operators'
+
 /** What to record, and how. */
 export interface RecordOptions {
   /** The program, as a shell would find it, and its arguments. */
   readonly command: readonly [program: string, ...args: string[]]
-  /** The environment that the program is to have, such as `process.env`; only LD_PRELOAD and GGML2PERFETTO_* are added. */
+  /** The environment that the program is to have, such as `process.env`; only LD_PRELOAD, GGML2PERFETTO_* and, where there is none, NVTX_INJECTION64_PATH are added. */
   readonly env: Environment
   /** The log's path; an older file is replaced. `<program>-<time>.ggtrace` in this folder if left out. */
   readonly output?: string | undefined
@@ -59,6 +62,11 @@ export interface RecordOptions {
    * which every eighth decode call is spared for comparison.
    */
   readonly guard?: number | undefined
+  /**
+   * Announces what llama.cpp does as NVTX ranges, in the domain `llama.cpp`, to the tool that NVTX_INJECTION64_PATH names
+   * (Nsight Systems sets it), or else in the log itself.
+   */
+  readonly nvtxEmit?: readonly NvtxEmitted[] | undefined
   /** The program's standard streams: this process' own if left out. */
   readonly stdio?: StdioOptions | undefined
   /** Told right before the program starts how to send it a signal. */
@@ -89,13 +97,14 @@ const PATH_BYTES_MAX = 4000
 
 /**
  * Runs a program and records what ggml does in it, by preloading a library (Linux only so far). The program keeps its
- * streams, its exit code and its environment but for LD_PRELOAD and GGML2PERFETTO_*. Throws UsageError, before anything
+ * streams, its exit code and its environment but for LD_PRELOAD, GGML2PERFETTO_* and NVTX_INJECTION64_PATH. Throws UsageError, before anything
  * is run, where nothing could be recorded or written; with `exitCode` 127 or 126 where there is no program to run.
  */
 export async function record(options: RecordOptions): Promise<RecordResult> {
   const { env, children = false, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
   if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
+  checkEmitted(options)
   if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
   checkCounters(options)
   const program = await findProgram(options.command[0], env, resolve('.'))
@@ -120,15 +129,28 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   }
 }
 
+/** What is announced has to be seen. Throws UsageError. */
+function checkEmitted({ nvtxEmit = [], level = 'op' }: RecordOptions): void {
+  const needed = nvtxEmit.includes('operators') ? 'op' : nvtxEmit.includes('graphs') ? 'graph' : 'token'
+  const levels = ['token', 'graph', 'op']
+  if (levels.indexOf(level) >= levels.indexOf(needed)) return
+  throw new UsageError(`nvtx-emit ${nvtxEmit.join(',')}: expected level ${needed}, found ${level}`)
+}
+
 function recorderEnvironment(options: RecordOptions, library: string, output: string): Environment {
   const { env, children, level, sync, states = true, tokens, every, ops, counters } = options
-  const { paused, toggle, bytesMax, ring, guard } = options
+  const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
+  const isListener = !env['NVTX_INJECTION64_PATH']
   const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
   const before = env['LD_PRELOAD']
   return {
     ...env,
     // Behind the user's own: some of those (sanitizers) must be first.
     LD_PRELOAD: before ? `${before}:${library}` : library,
+    // A tool that somebody chose keeps the program's NVTX.
+    NVTX_INJECTION64_PATH: isListener ? library : env['NVTX_INJECTION64_PATH'],
+    GGML2PERFETTO_NVTX: isListener ? '1' : undefined,
+    GGML2PERFETTO_NVTX_EMIT: nvtxEmit?.join(','),
     GGML2PERFETTO_OUT: resolve(output),
     GGML2PERFETTO_LEVEL: level ?? 'op',
     GGML2PERFETTO_CHILDREN: children ? '1' : undefined,

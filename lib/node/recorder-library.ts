@@ -1,20 +1,46 @@
 import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdtemp, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { arch as hostArch, platform as hostPlatform, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { geteuid } from 'node:process'
 import { UsageError } from '../errors.ts'
+import { checkSystem } from './diagnosis.ts'
 import { type NativeOptions, type NativeTarget, nativeFile } from './native.ts'
 import { type Environment, type Program, programName } from './program.ts'
 
 const RECORDER: NativeTarget = {
   name: 'libggml2perfetto.so',
   title: 'the recorder',
-  isSource: (name) => !name.startsWith('peaks'),
+  isSource: (name) => !name.startsWith('peaks') && name !== 'nvtx-alone.c',
   flags: ['-std=gnu11', '-O2', '-fPIC', '-fvisibility=hidden', '-shared', '-pthread'],
   libraries: ['-ldl'],
   works: loads,
   isUsableAt: isPreloadable,
+}
+
+/** Needs no more than it has: a running process has little room for a library's thread-local variables. */
+const LISTENER_SOURCES = /^(ggtrace.*|nvtx-(?!emit|recorded).*|(process|clock|table|shared-table)\.[ch])$/
+
+const LISTENER: NativeTarget = {
+  name: 'libggml2perfetto-nvtx.so',
+  title: 'the NVTX listener',
+  isSource: (name) => LISTENER_SOURCES.test(name),
+  flags: [...RECORDER.flags, '-Wl,-z,nodelete'],
+  libraries: ['-ldl'],
+  works: loads,
+  isUsableAt: () => true,
+}
+
+/**
+ * The path of a library that listens to what a program announces through NVTX, and writes it to a log: the value of
+ * NVTX_INJECTION64_PATH for a program that is not run by {@link record}. Throws UsageError where it cannot be had.
+ */
+export function nvtxListener(
+  options: Pick<NativeOptions, 'env'> & Partial<Omit<NativeOptions, 'env'>>,
+): Promise<string> {
+  const { platform = hostPlatform(), arch = hostArch() } = options
+  checkSystem(platform, arch)
+  return nativeFile(LISTENER, { ...options, platform, arch })
 }
 
 /** The path of the recorder's library, see {@link nativeFile}. Throws UsageError if it cannot be had. */

@@ -2,7 +2,7 @@
  * write_all OUT: every kind of record, from several threads, and always the same ones: only thread ids, process id and
  * clocks differ from run to run. A small MoE model of two layers decodes a prompt and three tokens on two workers.
  */
-#include "../ggtrace.h"
+#include "../ggtrace-nvtx.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -99,6 +99,21 @@ static void * thread(void * argument) {
     return NULL;
 }
 
+static void announce(struct ggtrace_writer * writer, uint64_t time) {
+    static const uint32_t domain[] = {1, TEXT}, category[] = {1, 7, WHY}, thread_name[] = {77, RSS};
+    ggtrace_define_numbers(log_file, GGTRACE_NVTX_DOMAIN, domain, 2);
+    ggtrace_define_numbers(log_file, GGTRACE_NVTX_CATEGORY, category, 3);
+    ggtrace_define_numbers(log_file, GGTRACE_THREAD, thread_name, 2);
+    struct ggtrace_nvtx_record event = {.time = time, .domain = 1, .message = TEXT, .category = 7, .color = 0xff00ff00,
+        .color_type = 1, .payload_type = 1, .payload = LONG, .range = 9};
+    ggtrace_nvtx(writer, GGTRACE_NVTX_PUSH, &event);
+    ggtrace_nvtx(writer, GGTRACE_NVTX_MARK, &event);
+    ggtrace_nvtx(writer, GGTRACE_NVTX_START, &event);
+    ggtrace_nvtx_pop(writer, time, 1);
+    ggtrace_nvtx_end(writer, time, 9);
+    ggtrace_nvtx_named(writer, time, GGTRACE_CUDA_STREAM, 0xc0ffee, RSS);
+}
+
 static void host(void) {
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(log_file, GGTRACE_NO_WORKER);
     ggtrace_range_begin(writer, T0 - 100, TEXT);
@@ -118,6 +133,7 @@ static void host(void) {
     ggtrace_loss(writer, call_start(CALLS), 3, WHY);
     ggtrace_level(writer, call_start(CALLS), 2, 10, 1300000, 1000000);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);
+    announce(writer, call_start(CALLS));
     ggtrace_range_end(writer, call_start(CALLS) + 2);
 }
 

@@ -106,6 +106,7 @@ describe('the program', () => {
       const lines = recorded.stdout
         .split('\n')
         .filter((line) => !line.startsWith('GGML2PERFETTO_'))
+        .filter((line) => !line.startsWith('NVTX_INJECTION64_PATH='))
         .map((line) => (line.startsWith('LD_PRELOAD=') ? line.replace(ours, '') : line))
         .filter((line) => line !== 'LD_PRELOAD=')
       expect(lines.sort()).toEqual(plain.stdout.split('\n').sort())

@@ -50,7 +50,7 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
   expected.push('docs/library.md')
   if (process.platform === 'linux') {
     const native = `dist/native/linux-${process.arch}`
-    expected.push(`${native}/libggml2perfetto.so`, `${native}/peaks`)
+    expected.push(...['libggml2perfetto.so', 'libggml2perfetto-nvtx.so', 'peaks'].map((name) => `${native}/${name}`))
   }
   expect(expected.filter((path) => !packed.includes(path))).toEqual([])
   expect(packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp/.test(path))).toEqual([])

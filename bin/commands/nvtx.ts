@@ -1,0 +1,21 @@
+import type { CommandModule } from 'yargs'
+import { nvtxListener } from '../../lib/index.ts'
+import { note, print } from '../terminal.ts'
+
+/** `ggml2perfetto nvtx` */
+export const nvtxCommand: CommandModule = {
+  command: 'nvtx',
+  describe: 'Print the path of the library that records what any program announces through NVTX (Linux)',
+  builder: (yargs) =>
+    yargs
+      .usage(
+        '$0 nvtx\n\nPrints the path of the library that writes what a program announces through NVTX to a log: ranges, marks, ' +
+          'names.\nNeither a tool of NVIDIA nor a GPU is needed. The log is $GGML2PERFETTO_OUT, or <program>-<pid>.ggtrace in the ' +
+          'folder\nthat the program runs in. A program that `record` runs needs no such thing.',
+      )
+      .example('NVTX_INJECTION64_PATH=$($0 nvtx) python train.py', 'then: ggml2perfetto python-<pid>.ggtrace'),
+  handler: async () => {
+    const onBuild = (compiler: string) => void note(`building the NVTX listener with ${compiler}, once`)
+    await print(await nvtxListener({ env: process.env, onBuild }))
+  },
+}

@@ -1,0 +1,68 @@
+#define _GNU_SOURCE
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { TEXT_BYTES = 4096 };
+
+void number_text(char text[NUMBER_BYTES], uint64_t number) {
+    char digits[NUMBER_BYTES];
+    char * at = digits + sizeof(digits) - 1;
+    *at = 0;
+    do *--at = (char) ('0' + number % 10); while (number /= 10);
+    strcpy(text, at);
+}
+
+static ssize_t read_file(const char * path, char * text, size_t size) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    const ssize_t length = read(file, text, size - 1);
+    close(file);
+    text[length < 0 ? 0 : length] = 0;
+    return length;
+}
+
+/* The command line, with blanks between its arguments. */
+static const char * read_command(char text[TEXT_BYTES]) {
+    const ssize_t length = read_file("/proc/self/cmdline", text, TEXT_BYTES);
+    for (ssize_t i = 0; i + 1 < length; i++) if (text[i] == 0) text[i] = ' ';
+    return length > 0 ? text : "";
+}
+
+static const char * read_cpu(char text[TEXT_BYTES]) {
+    if (read_file("/proc/cpuinfo", text, TEXT_BYTES) <= 0) return "";
+    char * line = strstr(text, "model name");
+    char * value = line ? strstr(line, ": ") : NULL;
+    char * end = value ? strchr(value, '\n') : NULL;
+    if (!end) return "";
+    *end = 0;
+    return value + 2;
+}
+
+void process_facts(void (*fact)(const char * key, const char * value)) {
+    struct utsname host;
+    char text[TEXT_BYTES];
+    fact("command", read_command(text));
+    const ssize_t length = readlink("/proc/self/exe", text, sizeof(text) - 1);
+    text[length < 0 ? 0 : length] = 0;
+    fact("executable", text);
+    fact("cpu", read_cpu(text));
+    if (uname(&host) == 0) fact("kernel", host.release);
+    number_text(text, (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
+    fact("cpus", text);
+}
+
+struct ggtrace * process_open_log(const char * path, const struct ggtrace_options * options) {
+    struct ggtrace * log = ggtrace_open(path, options);
+    if (log || errno != EEXIST) return log;
+    char own[PATH_BYTES];
+    const size_t length = strnlen(path, sizeof(own) - NUMBER_BYTES - 1);
+    memcpy(own, path, length);
+    own[length] = '.';
+    number_text(own + length + 1, (uint64_t) getpid());
+    return ggtrace_open(own, options);
+}

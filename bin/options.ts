@@ -70,7 +70,34 @@ export const DRAWING = {
     defaultDescription: 'none',
     describe: 'Arrows from each operator to those that read its result, for one llama_decode call: token=3',
   },
+  'all-threads': {
+    type: 'boolean',
+    default: false,
+    describe: 'Of scheduler events, draw all; by default what concerns the traced process, and who ran on its CPUs',
+  },
 } as const
+
+/** Says on which clocks inputs are. */
+export const CLOCKS = {
+  clock: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    nargs: 1,
+    coerce: (values: string[] | undefined) => values && Object.fromEntries(values.map(parseClockOf)),
+    describe:
+      '<input>=<clock>: an input that does not tell its clock is on mono, boot, mono_raw or real; or what to add to its times ' +
+      "to have the first input's (+1.2ms), or when it begins there (@1444.4s). Else relations are found or refused",
+  },
+} as const
+
+function parseClockOf(text: string): [string, string] {
+  const at = text.lastIndexOf('=')
+  if (at > 0 && at < text.length - 1) return [text.slice(0, at), text.slice(at + 1)]
+  throw new UsageError(
+    `--clock "${text}": expected <input>=<clock or offset>, such as trace.txt=mono or trace.txt=+1.2ms`,
+  )
+}
 
 /** For yargs' `coerce`: an option's text. Throws UsageError where the option is given twice, for only one would count. */
 export function once(option: string): (value: string | undefined) => string | undefined {

@@ -11,8 +11,24 @@ export function describeLog(name: string, summary: Summary): string[] {
   const holds = holdingsOf(summary)
   if (holds !== undefined) return [`${name}: ${holds}`, ...describeIssues(summary).map((line) => `  ${line}`)]
   const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
+  const scheduler = describeScheduler(summary)
+  if (scheduler && summary.operators === 0)
+    lines.splice(0, 3, `${name}: ${scheduler}`, `  ${duration(summary.durationNs)}`)
+  else if (scheduler) lines.push(`  ${scheduler}`)
   if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
+  if (summary.relation) lines.push(`  clock: ${describeRelation(summary.relation)}`)
   return [...lines, ...describeIssues(summary).map((line) => `  ${line}`)]
+}
+
+/** `2 345 switches on 2 CPUs · 1 200 wakings`, or undefined where the scheduler told nothing. */
+export function describeScheduler({ scheduler }: Summary): string | undefined {
+  if (!scheduler) return undefined
+  const { switches, wakings, cpus } = scheduler
+  return `${count(switches)} ${switches === 1 ? 'switch' : 'switches'} on ${plural(cpus, 'CPU')} · ${plural(wakings, 'waking')}`
+}
+
+function describeRelation({ how, boundNs }: NonNullable<Summary['relation']>): string {
+  return boundNs ? `${how}; right to ±${duration(boundNs)}` : how
 }
 
 /** What a companion of a log holds; undefined for logs. */

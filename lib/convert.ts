@@ -1,12 +1,26 @@
 import { Summarizer, type Summary } from './analyze/summary.ts'
+import { Clocks } from './clocks/clocks.ts'
+import { type Relation, related, SAME, timeOf } from './clocks/relation.ts'
 import { Companions } from './companions.ts'
 import { UsageError } from './errors.ts'
-import { closeAll, eventsOf, type Input, type InputOptions, openInputs, type ReadingOptions } from './inputs.ts'
-import type { TraceEvent } from './model/events.ts'
+import {
+  type BegunInput,
+  begin,
+  closeAll,
+  eventsOf,
+  type Input,
+  type InputOptions,
+  type OpenInput,
+  openInputs,
+  type ReadingOptions,
+} from './inputs.ts'
+import type { Definitions } from './model/definitions.ts'
+import type { InputEvent, TraceEvent } from './model/events.ts'
 import { Names } from './model/names.ts'
 import { ArgMaker, DETAILS, type Detail } from './timeline/labels.ts'
 import { MEMORY_ROWS, type MemoryRows } from './timeline/memory.ts'
 import { OP_NAMINGS, type OpNaming } from './timeline/operators.ts'
+import { Scheduler } from './timeline/scheduler.ts'
 import { Timeline } from './timeline/timeline.ts'
 import { TrackTree } from './timeline/tracks.ts'
 import { createWriter, TRACE_KINDS, type TraceKind } from './write/index.ts'
@@ -28,6 +42,13 @@ export interface ConvertOptions extends InputOptions {
   readonly memory?: MemoryRows | undefined
   /** Draw the data flow of one call (the prefill is 0) as arrows, from each operator to those that read its result. */
   readonly flows?: { readonly token: number } | undefined
+  /**
+   * Clocks of inputs, by name or file name: a clock (`mono`, `boot`, `mono_raw`, `real`) for one that does not tell, what to add
+   * to its times to have the first input's (`+1.2ms`), or when it begins there (`@1444.4s`).
+   */
+  readonly clocks?: Readonly<Record<string, string>> | undefined
+  /** Draw all that the scheduler did; by default what concerns the traced process, and who ran on its CPUs. */
+  readonly allThreads?: boolean | undefined
   /** Stop at the first issue: throws FormatError. */
   readonly strict?: boolean | undefined
 }
@@ -38,7 +59,7 @@ const PIECE_BYTES = 1 << 18
 /**
  * Converts logs to one trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces
  * and returns what was in the logs, in order of the inputs. Memory does not grow with the length of the logs. Several
- * inputs share one timeline if they run on the same clock; companions of a log (what its buffers, weights, graphs are)
+ * inputs share one timeline, the first log's clock, if they run on it or a relation to it is known; companions of a log (what its buffers, weights, graphs are)
  * complete it, in whatever order they are given.
  *
  * Throws FormatError (input not readable any further; or `strict`) and UsageError (unknown format or option, clocks
@@ -65,28 +86,60 @@ export async function* convert(
       summaries.set(input, summarizer.result())
     }
     const attributes = companionAttributes([...summaries.values()])
-    const logs = opened.filter((input) => !summaries.has(input))
-    let clock: string | undefined
-    for (const [i, input] of logs.entries()) {
-      const timeline = new Timeline(tree, make, drawn, i)
+    const logs = await beginAll(
+      opened.filter((input) => !summaries.has(input)),
+      companions.definitions,
+    )
+    const clocks = new Clocks(
+      options.clocks ?? {},
+      logs.map(({ name }) => name),
+    )
+    const scheduler = new Scheduler(tree, make, options.allThreads)
+    if (logs.some(({ isOfScheduler }) => isOfScheduler)) scheduler.expect()
+    for (const [i, log] of logs.entries()) {
+      const { relation, batches } = await clocks.join(log)
+      const timeline = new Timeline(tree, make, drawn, i, scheduler)
       const summarizer = new Summarizer(names)
-      for await (const batch of summarizer.pass(input.read(companions.definitions))) {
-        clock = checkClock(clock, batch[0]!, input.name)
-        timeline.add(batch)
-        if (batch[0]!.kind === 'input') timeline.add(companions.take(batch[0]!))
+      const place = (batch: TraceEvent[]) => {
+        const placed = related(batch, relation, clocks.reference)
+        if (logs.length > 1) clocks.note(batch, placed)
+        timeline.add(placed)
+      }
+      for await (const batch of summarizer.pass(batches)) {
+        place(batch)
+        if (batch[0]!.kind === 'input') place(companions.take(batch[0]!))
         if (writer.size >= PIECE_BYTES) yield writer.take()
       }
       timeline.finish()
-      summaries.set(input, summarizer.result())
+      const summary = withRelation(summarizer.result(), relation, log.first, clocks.reference)
+      summaries.set(log.input, summary)
+      const lastNs = Number(summary.startNs - log.first.originNs) + summary.durationNs
+      if (!log.isOfScheduler && summary.durationNs > 0) scheduler.lived(timeOf(relation, lastNs))
       yield writer.take()
     }
-    writer.attributes({ ...attributesOf(logs.map((input) => summaries.get(input)!)), ...attributes })
+    const late = scheduler.finish()
+    if (late > 0) attributes['state_changes_left_out'] = late
+    writer.attributes({
+      ...attributesOf(
+        opened.filter((input) => logs.some((log) => log.input === input)).map((input) => summaries.get(input)!),
+      ),
+      ...attributes,
+    })
   } finally {
     await closeAll(opened)
   }
   writer.finish()
   yield writer.take()
   return opened.map((input) => summaries.get(input)!)
+}
+
+type Log = BegunInput & { readonly input: OpenInput }
+
+/** Begins inputs, and puts those that tell of the scheduler behind the others, which tell what process is traced. */
+async function beginAll(inputs: readonly OpenInput[], definitions: Definitions): Promise<Log[]> {
+  const logs: Log[] = []
+  for (const input of inputs) logs.push({ input, ...(await begin(input.name, input.read(definitions))) })
+  return [...logs.filter(({ isOfScheduler }) => !isOfScheduler), ...logs.filter(({ isOfScheduler }) => isOfScheduler)]
 }
 
 /** Inputs that go with a log, if there is one. */
@@ -123,23 +176,12 @@ export async function summarize(input: Input, options: ReadingOptions = {}): Pro
   return summarizer.result()
 }
 
-/**
- * Inputs go on one timeline only if their clocks are the same; another relation is not guessed. Returns that clock, once
- * an input event has told it.
- */
-function checkClock(first: string | undefined, event: TraceEvent, input: string): string | undefined {
-  if (event.kind !== 'input') return first
-  if (event.clock === 'none') {
-    throw new UsageError(`${input}: has nothing to draw, ${event.format} goes with a log\nhint: give the log, too`)
-  }
-  if (event.clock === 'unknown') {
-    throw new UsageError(`${input}: does not tell on which clock it runs`)
-  }
-  if (first === undefined || event.clock === first) return event.clock
-  throw new UsageError(
-    `${input}: runs on CLOCK_${event.clock}, the first input on CLOCK_${first}: no known relation\n` +
-      'hint: convert them one by one',
-  )
+/** What is said of an input's clock, where it is not simply the trace's. */
+function withRelation(summary: Summary, relation: Relation, own: InputEvent, trace: InputEvent): Summary {
+  const { how, boundNs } = relation
+  if (how === SAME.how) return summary
+  const offsetNs = trace.originNs + BigInt(timeOf(relation, 0)) - own.originNs
+  return { ...summary, relation: { to: trace.clock, how, offsetNs, boundNs } }
 }
 
 /** Facts on the whole trace; Perfetto shows them on its overview page. */
@@ -159,10 +201,22 @@ function attributesOf(summaries: readonly Summary[]): Record<string, string | nu
       operators: summary.operators,
       workers: summary.workers,
       issues,
+      ...clockFacts(summary),
     }
     for (const [key, value] of Object.entries(facts)) attributes[prefix + key] = value
   })
   return attributes
+}
+
+function clockFacts({ relation, clock }: Summary): Record<string, string | number> {
+  if (!relation) return {}
+  const { how, offsetNs, boundNs } = relation
+  return {
+    clock,
+    clock_relation: how,
+    clock_offset_ns: String(offsetNs),
+    ...(boundNs === undefined ? {} : { clock_error_ns: boundNs }),
+  }
 }
 
 /** Facts on companions, by their formats. */

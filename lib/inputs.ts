@@ -1,11 +1,12 @@
 import { FormatError, isFormatError, UsageError } from './errors.ts'
 import { type ByteSource, chunksOf, rangeOf } from './input/byte-source.ts'
 import type { Definitions } from './model/definitions.ts'
-import type { TraceEvent } from './model/events.ts'
+import type { InputEvent, TraceEvent } from './model/events.ts'
 import type { Names } from './model/names.ts'
 import { OP_TABLES, type OpTable } from './model/op-tables.ts'
 import type { Format } from './read/format.ts'
 import { openSource } from './read/index.ts'
+import { SwitchOrder } from './switch-order.ts'
 
 /** A log, or events that a program makes itself. */
 export type Input = LogInput | EventInput
@@ -47,6 +48,46 @@ export interface OpenInput {
   read(definitions?: Definitions): AsyncIterable<TraceEvent[]>
   /** Lets go of an input that is not read. */
   close(): Promise<void>
+}
+
+/** An input whose first events are known. */
+export interface BegunInput {
+  readonly name: string
+  readonly first: InputEvent
+  /** Is it of the scheduler, before it is of anything else? */
+  readonly isOfScheduler: boolean
+  /** All of its events, from the first on; to be read once. */
+  readonly batches: AsyncGenerator<TraceEvent[], void>
+}
+
+/** Kinds that leave open what an input is of. */
+const UNTELLING: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue'])
+const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread'])
+/** Batches that are looked at to know what an input is of. */
+const BEGINNING_MAX = 16
+
+/** Reads an input so far that one knows what it is of. */
+export async function begin(name: string, batches: AsyncIterable<TraceEvent[]>): Promise<BegunInput> {
+  const rest = batches[Symbol.asyncIterator]()
+  const held: TraceEvent[][] = []
+  let telling: TraceEvent | undefined
+  while (!telling && held.length < BEGINNING_MAX) {
+    const next = await rest.next()
+    if (next.done) break
+    held.push(next.value)
+    telling = next.value.find(({ kind }) => !UNTELLING.has(kind))
+  }
+  const isOfScheduler = telling !== undefined && OF_SCHEDULER.has(telling.kind)
+  return { name, first: held[0]![0] as InputEvent, isOfScheduler, batches: again(held, rest) }
+}
+
+async function* again(held: TraceEvent[][], rest: AsyncIterator<TraceEvent[]>): AsyncGenerator<TraceEvent[], void> {
+  try {
+    for (let batch = held.shift(); batch; batch = held.shift()) yield batch
+    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
+  } finally {
+    await rest.return?.()
+  }
 }
 
 /** Opens inputs: their formats are known then. Throws UsageError for an unknown one. */
@@ -106,9 +147,11 @@ async function* checked(
 ): AsyncGenerator<TraceEvent[], void> {
   try {
     let format: string | undefined
-    for await (const batch of batches) {
-      if (batch.length === 0) continue
-      format ??= formatOf(batch[0]!, name)
+    const order = new SwitchOrder()
+    for await (const told of batches) {
+      if (told.length === 0) continue
+      format ??= formatOf(told[0]!, name)
+      const batch = order.check(told)
       if (strict) stopAtIssue(batch, format)
       yield batch
     }

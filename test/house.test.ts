@@ -92,8 +92,11 @@ describe('who may import whom', () => {
     'lib/analyze': ['lib/model', 'lib/errors.ts'],
     'lib/query': ['lib/generated'],
     'lib/companions.ts': ['lib/model', 'lib/errors.ts'],
-    'lib/inputs.ts': ['lib/input', 'lib/model', 'lib/read', 'lib/errors.ts'],
+    'lib/switch-order.ts': ['lib/model'],
+    'lib/clocks': ['lib/model', 'lib/errors.ts'],
+    'lib/inputs.ts': ['lib/input', 'lib/model', 'lib/read', 'lib/switch-order.ts', 'lib/errors.ts'],
     'lib/convert.ts': [
+      'lib/clocks',
       'lib/companions.ts',
       'lib/inputs.ts',
       'lib/analyze',

@@ -11,7 +11,7 @@ import {
   VIEWER,
 } from '../../lib/index.ts'
 import { defaultOutput, inputName, openInput } from '../inputs.ts'
-import { DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
+import { CLOCKS, DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
 import { describeLog, issueCount } from '../summary.ts'
@@ -36,6 +36,7 @@ const OPTIONS = {
       'Kind of trace: perfetto (protobuf) | json (for chrome://tracing and others; larger, no groups in groups)',
   },
   ...DRAWING,
+  ...CLOCKS,
   ...READING,
   strict: { type: 'boolean', default: false, describe: 'Stop at the first issue in a log, and write no trace' },
   quiet: {
@@ -60,7 +61,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
         type: 'string',
         array: true,
         demandOption: true,
-        describe: "Logs of one run, gzip'ed or not, on one clock, and their companions; - for stdin",
+        describe: "Logs of one run, gzip'ed or not, scheduler events of it, and their companions; - for stdin",
       })
       .options(OPTIONS)
       .example('$0 run.csv', 'writes run.csv.pftrace; then: ggml2perfetto open run.csv.pftrace')
@@ -84,8 +85,8 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const progress = quiet || !process.stderr.isTTY ? SILENT : progressBar(total)
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
-    const { from, detail, opName, memory, strict } = args
-    const options = { to, from, opTable, detail, opName, tokens, memory, flows, strict }
+    const { from, detail, opName, memory, strict, allThreads, clock: clocks } = args
+    const options = { to, from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, strict }
     const trace = within(args, convert(logs, options))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()

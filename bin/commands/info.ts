@@ -2,7 +2,7 @@ import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yar
 import { FORMATS, type Summary, summarize, UsageError } from '../../lib/index.ts'
 import { openInput } from '../inputs.ts'
 import { READING, readOpTable } from '../options.ts'
-import { describeCalls, describeIssues, describeRate, holdingsOf, OPEN_ENDS } from '../summary.ts'
+import { describeCalls, describeIssues, describeRate, describeScheduler, holdingsOf, OPEN_ENDS } from '../summary.ts'
 import { aligned, print } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
 
@@ -65,10 +65,13 @@ function factsOf(summary: Summary): [string, string][] {
   const holds = holdingsOf(summary)
   if (holds !== undefined) return [...facts, ['holds', holds]]
   facts.push(
-    ['clock', `CLOCK_${clock}, from ${startNs} ns`],
+    ['clock', `${clock === 'unknown' ? 'not told' : `CLOCK_${clock}`}, from ${startNs} ns`],
     ['duration', duration(durationNs)],
-    ['calls', describeCalls(summary)],
   )
+  const scheduler = describeScheduler(summary)
+  if (scheduler) facts.push(['scheduler', scheduler])
+  if (scheduler && summary.operators === 0) return facts
+  facts.push(['calls', describeCalls(summary)])
   if (ttftNs !== undefined) facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call`])
   if (tpotNs !== undefined)
     facts.push(['TPOT', [`${duration(tpotNs)} per decode call`, describeRate(summary)].join(' · ')])

@@ -19,6 +19,18 @@ export interface IssueCount {
   readonly first: IssueEvent
 }
 
+/** How the times of an input became those of a trace. */
+export interface ClockRelation {
+  /** The trace's clock. */
+  readonly to: string
+  /** Where the relation is from, in words. */
+  readonly how: string
+  /** What was added to the input's first time to have that of the trace, in ns. */
+  readonly offsetNs: bigint
+  /** By how much it may be wrong, in ns; undefined where no one knows. */
+  readonly boundNs: number | undefined
+}
+
 /** What is in a log. Durations in ns. */
 export interface Summary {
   readonly format: string
@@ -51,9 +63,13 @@ export interface Summary {
   readonly withExperts: number
   /** Ranges and marks that the program announced through NVTX. */
   readonly nvtx: number
+  /** What the kernel's scheduler told; undefined where it told nothing. */
+  readonly scheduler?: { readonly switches: number; readonly wakings: number; readonly cpus: number } | undefined
   readonly issues: readonly IssueCount[]
   /** What the reader said of itself. */
   readonly attributes: Readonly<Record<string, string | number>>
+  /** How an input's times became those of the trace, where it is not simply on the first one's clock. */
+  readonly relation?: ClockRelation | undefined
   /** Call ends are lower bounds: the log does not tell when the last operator of a call ended. */
   readonly endsAreOpen: boolean
 }
@@ -91,6 +107,9 @@ export class Summarizer {
   private withExperts = 0
   private nvtx = 0
   private endsAreOpen = false
+  private switches = 0
+  private wakings = 0
+  private readonly cpus = new Set<number>()
 
   constructor(private readonly names: Names) {}
 
@@ -129,6 +148,9 @@ export class Summarizer {
       counters: this.counterSet.counters.flatMap((counter, i) => ({ ...counter, total: this.counted[i] ?? 0 })),
       withExperts,
       nvtx: this.nvtx,
+      ...(this.switches + this.wakings > 0 && {
+        scheduler: { switches: this.switches, wakings: this.wakings, cpus: this.cpus.size },
+      }),
       issues: [...this.issues].map(([title, issue]) => ({ title, ...issue })),
       attributes: input.attributes,
       endsAreOpen,
@@ -161,6 +183,13 @@ export class Summarizer {
       case 'nvtx':
         if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
         return this.extend(event.atNs, event.atNs)
+      case 'switch':
+        this.switches++
+        this.cpus.add(event.cpu)
+        return this.extend(event.atNs, event.atNs)
+      case 'waking':
+        this.wakings++
+        return
       case 'state':
         if (event.thread === undefined) return
         this.threads.add(event.tid)

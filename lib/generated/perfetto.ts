@@ -7,12 +7,14 @@ export const Trace = {
 
 /** Field numbers of the message TracePacket. */
 export const TracePacket = {
+  ftrace_events: 1,
   clock_snapshot: 6,
   timestamp: 8,
   trusted_packet_sequence_id: 10,
   track_event: 11,
   interned_data: 12,
   sequence_flags: 13,
+  system_info: 45,
   timestamp_clock_id: 58,
   trace_packet_defaults: 59,
   track_descriptor: 60,
@@ -129,6 +131,8 @@ export const InternedString = {
 export const TrackDescriptor = {
   uuid: 1,
   name: 2,
+  process: 3,
+  thread: 4,
   parent_uuid: 5,
   counter: 8,
   child_ordering: 11,
@@ -150,6 +154,18 @@ export const TrackDescriptorSiblingMergeBehavior = {
   SIBLING_MERGE_BEHAVIOR_UNSPECIFIED: 0,
   SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME: 1,
   SIBLING_MERGE_BEHAVIOR_NONE: 2,
+} as const
+
+/** Field numbers of the message ProcessDescriptor. */
+export const ProcessDescriptor = {
+  pid: 1,
+  process_name: 6,
+} as const
+
+/** Field numbers of the message ThreadDescriptor. */
+export const ThreadDescriptor = {
+  pid: 1,
+  tid: 2,
 } as const
 
 /** Field numbers of the message CounterDescriptor. */
@@ -177,4 +193,66 @@ export const TraceAttribute = {
   key: 1,
   long_value: 2,
   string_value: 3,
+} as const
+
+/** Field numbers of the message SystemInfo. */
+export const SystemInfo = {
+  utsname: 1,
+} as const
+
+/** Field numbers of the message Utsname. */
+export const Utsname = {
+  sysname: 1,
+  release: 3,
+} as const
+
+/** Field numbers of the message FtraceEventBundle. */
+export const FtraceEventBundle = {
+  cpu: 1,
+  event: 2,
+  compact_sched: 4,
+} as const
+
+/** Field numbers of the message CompactSched. */
+export const CompactSched = {
+  switch_timestamp: 1,
+  switch_prev_state: 2,
+  switch_next_pid: 3,
+  switch_next_prio: 4,
+  intern_table: 5,
+  switch_next_comm_index: 6,
+  waking_timestamp: 7,
+  waking_pid: 8,
+  waking_target_cpu: 9,
+  waking_prio: 10,
+  waking_comm_index: 11,
+  waking_common_flags: 12,
+} as const
+
+/** Field numbers of the message FtraceEvent. */
+export const FtraceEvent = {
+  timestamp: 1,
+  pid: 2,
+  sched_switch: 4,
+  common_flags: 5,
+  sched_waking: 20,
+} as const
+
+/** Field numbers of the message SchedSwitchFtraceEvent. */
+export const SchedSwitchFtraceEvent = {
+  prev_comm: 1,
+  prev_pid: 2,
+  prev_prio: 3,
+  prev_state: 4,
+  next_comm: 5,
+  next_pid: 6,
+  next_prio: 7,
+} as const
+
+/** Field numbers of the message SchedWakingFtraceEvent. */
+export const SchedWakingFtraceEvent = {
+  comm: 1,
+  pid: 2,
+  prio: 3,
+  target_cpu: 5,
 } as const

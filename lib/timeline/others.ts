@@ -1,4 +1,4 @@
-import type { CounterEvent, IssueEvent, RangeEvent, SwitchEvent } from '../model/events.ts'
+import type { CounterEvent, IssueEvent, RangeEvent } from '../model/events.ts'
 import type { Label } from '../write/writer.ts'
 import type { ArgMaker } from './labels.ts'
 import { LazyGroup, type TrackTree } from './tracks.ts'
@@ -78,39 +78,6 @@ export class Ranges {
     for (const thread of this.threads.values()) {
       for (; thread.depth > 0; thread.depth--) this.tree.writer.end(thread.track, thread.lastNs)
     }
-  }
-}
-
-/** The CPUs group: which thread ran on each CPU. */
-export class Cpus {
-  private readonly group: LazyGroup
-  private readonly cpus = new Map<number, { readonly track: number; isBusy: boolean }>()
-
-  constructor(
-    private readonly tree: TrackTree,
-    root: number,
-    private readonly make: ArgMaker,
-  ) {
-    const description = 'Which thread ran on each CPU, from the first switch seen there on.'
-    this.group = new LazyGroup(tree, root, { name: 'CPUs', description, rank: 8 * 16 })
-  }
-
-  place({ cpu, atNs, nextTid, nextComm }: SwitchEvent): void {
-    let state = this.cpus.get(cpu)
-    if (!state) {
-      const track = this.group.add({ name: `CPU ${cpu}`, description: `Threads that ran on CPU ${cpu}.`, rank: cpu })
-      state = { track, isBusy: false }
-      this.cpus.set(cpu, state)
-    }
-    if (state.isBusy) this.tree.writer.end(state.track, atNs)
-    state.isBusy = nextTid !== 0 // 0 is the idle task
-    const extra = [this.make.int('tid', nextTid)]
-    if (state.isBusy) this.tree.writer.begin(state.track, atNs, { name: nextComm, category: 'state', extra })
-  }
-
-  finish(atNs: number): void {
-    for (const { track, isBusy } of this.cpus.values()) if (isBusy) this.tree.writer.end(track, atNs)
-    this.cpus.clear()
   }
 }
 

@@ -1,5 +1,6 @@
 import { Inferred, type StateEvent, type ThreadState } from '../model/events.ts'
 import type { ArgMaker, Detail } from './labels.ts'
+import type { Change } from './thread-changes.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
 /** Events that are kept for a thread of which nobody knows yet whether it is a worker. */
@@ -18,7 +19,10 @@ interface Thread {
   state: ThreadState | undefined
   sinceNs: number
   cpu: number
-  takenBy: number
+  /** Of who took its CPU, or woke it. */
+  by: number
+  /** Of the letter of the state that it waits in. */
+  wait: number
 }
 
 /** What a slice of each state is called. */
@@ -30,6 +34,8 @@ const TITLES: Readonly<Record<ThreadState, string>> = {
   ended: '',
 }
 
+const CAN_RUN: ReadonlySet<ThreadState | undefined> = new Set(['running', 'runnable', 'woken'])
+
 /** A lane below each worker's: where its thread ran, and when it could or would not. */
 export class States {
   private readonly threads = new Map<number, Thread>()
@@ -38,13 +44,16 @@ export class States {
   private readonly servedBy: number[] = []
   private readonly own: LazyGroup
   private lastNs = 0
+  private isSuperseded = false
 
+  /** `trace` is told of each thread that is seen to be of the process. */
   constructor(
     private readonly tree: TrackTree,
     root: number,
     private readonly workers: LazyGroup,
     private readonly make: ArgMaker,
     private readonly detail: Detail,
+    private readonly trace: (tid: number) => void = () => {},
   ) {
     const description = 'When the traced threads ran, and when they could or would not.'
     this.own = new LazyGroup(tree, root, { name: 'Thread states', description, rank: OWN_RANK })
@@ -54,18 +63,34 @@ export class States {
   serve(worker: number, tid: number): void {
     if (this.servedBy[worker] === tid || tid < 0) return
     this.servedBy[worker] = tid
+    this.trace(tid)
     const thread = this.thread(tid)
     if (thread.worker >= 0) return
     thread.worker = worker
     const { pending } = thread
     thread.pending = []
-    for (const event of pending) this.change(thread, event)
+    for (const event of pending) this.change(thread, changeOf(event))
+  }
+
+  /** The kernel's switches tell of the workers' threads: what the log has of their states itself is left out from now on. */
+  supersede(): void {
+    this.isSuperseded = true
+  }
+
+  /** What switches tell of a thread; of workers' threads it is drawn. In order for each thread. */
+  switched(change: Change): void {
+    const thread = this.threads.get(change.tid)
+    if (!thread || thread.worker < 0) return
+    if (change.state === 'woken' && CAN_RUN.has(thread.state)) return // it could run anyway
+    this.change(thread, change)
   }
 
   place(event: StateEvent): void {
+    this.trace(event.tid)
+    if (this.isSuperseded && event.thread === undefined) return
     const thread = this.thread(event.tid)
     if (event.thread !== undefined) thread.lanes ??= this.addOwn(event.tid, event.thread)
-    if (thread.worker >= 0 || thread.lanes) return this.change(thread, event)
+    if (thread.worker >= 0 || thread.lanes) return this.change(thread, changeOf(event))
     thread.pending.push(event)
     if (thread.pending.length > PENDING_MAX) thread.pending.splice(0, PENDING_MAX / 2)
   }
@@ -73,8 +98,9 @@ export class States {
   /** Draws the last states, up to the last change of any. */
   finish(): void {
     for (const thread of this.threads.values()) {
-      if ((thread.worker >= 0 || thread.lanes) && thread.state !== undefined)
-        this.draw(thread, this.lastNs, Inferred.NoEnd)
+      if ((thread.worker < 0 && !thread.lanes) || thread.state === undefined) continue
+      this.draw(thread, this.lastNs, Inferred.NoEnd)
+      thread.state = undefined
     }
   }
 
@@ -88,32 +114,35 @@ export class States {
       state: undefined,
       sinceNs: 0,
       cpu: -1,
-      takenBy: 0,
+      by: 0,
+      wait: 0,
     }
     this.threads.set(tid, thread)
     return thread
   }
 
-  private change(thread: Thread, { tid, state, atNs, cpu, takenBy }: StateEvent): void {
+  private change(thread: Thread, { tid, state, atNs, cpu, by, wait }: Change): void {
     if (thread.state !== undefined) this.draw(thread, atNs, 0)
     this.lastNs = Math.max(this.lastNs, atNs)
     thread.state = state === 'ended' ? undefined : state
     thread.sinceNs = atNs
     thread.cpu = cpu
-    thread.takenBy = takenBy ?? 0
+    thread.by = by
+    thread.wait = wait
     if (state !== 'ended') return
     this.threads.delete(tid) // another may get its number
     if (thread.worker >= 0) this.servedBy[thread.worker] = -1
   }
 
   private draw(thread: Thread, endNs: number, inferred: number): void {
-    const { worker, lanes, state, sinceNs, cpu, takenBy } = thread
+    const { worker, lanes, state, sinceNs, cpu, by, wait } = thread
     if (endNs <= sinceNs) return
     const { make } = this
     const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), ...make.inferred(inferred)]
-    if (takenBy > 0) extra.push(make.text('taken_by', make.names.text(takenBy)))
+    if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_by', make.names.text(by)))
+    const which = state === 'running' ? cpu : wait > 0 ? ` (${make.names.text(wait)})` : ''
     const label = {
-      name: make.names.id(`${TITLES[state!]}${state === 'running' ? cpu : ''}`),
+      name: make.names.id(`${TITLES[state!]}${which}`),
       category: 'state' as const,
       extra: this.detail === 'names' ? undefined : extra,
     }
@@ -130,9 +159,10 @@ export class States {
   }
 
   private addLane(worker: number): Lanes {
-    const description =
-      `Whether the thread that served worker ${worker} ran, waited for a CPU because it was preempted, or was blocked. The ` +
-      'kernel does not tell an ordinary user who had the CPU instead.'
+    const source = this.isSuperseded
+      ? "From the scheduler's own events, which say who took the CPU; states that the log has itself are left out for them."
+      : 'The kernel does not tell an ordinary user who had the CPU instead.'
+    const description = `Whether the thread that served worker ${worker} ran, waited for a CPU because it was preempted, or was blocked. ${source}`
     const add = (row: number) =>
       this.workers.add({
         name: rowName(`worker ${worker}: state`, row),
@@ -143,4 +173,8 @@ export class States {
     this.lanes[worker] = lanes
     return lanes
   }
+}
+
+function changeOf({ tid, cpu, state, atNs, takenBy = 0 }: StateEvent): Change {
+  return { tid, cpu, state, atNs, by: takenBy, wait: 0 }
 }

@@ -13,9 +13,10 @@ import type { ArgMaker, Detail } from './labels.ts'
 import { Memory, type MemoryRows } from './memory.ts'
 import { Nvtx } from './nvtx.ts'
 import { Operators, type OpNaming, workersGroup } from './operators.ts'
-import { Counters, Cpus, Issues, Ranges } from './others.ts'
+import { Counters, Issues, Ranges } from './others.ts'
 import { OwnTracks } from './own.ts'
 import { ratesGroup } from './rates.ts'
+import { Scheduler } from './scheduler.ts'
 import { States } from './states.ts'
 import { rowName, type TrackTree } from './tracks.ts'
 
@@ -48,7 +49,6 @@ interface Rows {
   readonly counters: Counters
   readonly ranges: Ranges
   readonly nvtx: Nvtx
-  readonly cpus: Cpus
   readonly issues: Issues
   readonly own: OwnTracks
 }
@@ -58,14 +58,14 @@ export class Timeline {
   private readonly tensors: TensorEvent[] = []
   private readonly counterSet = new CounterSet()
   private rows!: Rows
-  private lastNs = 0
 
-  /** `tree` and `make` are shared by all inputs of a trace; `input` is this one's number, from 0. */
+  /** `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. */
   constructor(
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
     private readonly options: TimelineOptions,
     private readonly input = 0,
+    private readonly scheduler = new Scheduler(tree, make),
   ) {}
 
   /** Places a batch. The very first event is the input's. */
@@ -84,7 +84,6 @@ export class Timeline {
     this.rows.states.finish()
     this.rows.ranges.finish()
     this.rows.nvtx.finish()
-    this.rows.cpus.finish(this.lastNs)
   }
 
   private place(event: TraceEvent): void {
@@ -106,6 +105,7 @@ export class Timeline {
         this.tensors[event.id] = event
         return
       case 'token':
+        this.scheduler.trace(event.tid)
         this.rows.flows.token(event)
         this.rows.graphs.token(event)
         return this.rows.calls.token(event, true)
@@ -136,13 +136,14 @@ export class Timeline {
       case 'nvtx-name':
         return this.rows.nvtx.name(event)
       case 'switch':
-        this.lastNs = event.atNs
-        return this.rows.cpus.place(event)
+        return this.scheduler.switched(event)
       case 'waking':
+        return this.scheduler.waking(event)
       case 'thread':
-        return // not drawn yet
-      case 'clocks':
-        return this.tree.writer.clocks(event.readings)
+        return this.scheduler.thread(event)
+      case 'clocks': // others would have to agree with the first input's to the nanosecond
+        if (this.input === 0) this.tree.writer.clocks(event.readings)
+        return
       case 'issue':
         return this.rows.issues.place(event)
       case 'own-track':
@@ -151,7 +152,7 @@ export class Timeline {
       case 'own-sample':
         return this.rows.own.place(event)
       case 'facts':
-        return // for the trace's attributes: the root is described already
+        return this.scheduler.describe(event.attributes) // the root is described already
       case 'input':
         this.rows = this.begin(event)
     }
@@ -160,12 +161,16 @@ export class Timeline {
   private begin({ format, clock, originNs, attributes, title }: InputEvent): Rows {
     const { tree, tensors, make, counterSet } = this
     const { detail, opNaming, memory, flowsOf } = this.options
-    if (clock !== 'none' && clock !== 'unknown') tree.writer.origin(clock, originNs)
-    const facts = Object.entries({ input: format, clock: `CLOCK_${clock}`, ...attributes })
+    if (clock !== 'none') tree.writer.origin(clock, originNs)
+    const told = clock === 'unknown' ? 'not told' : `CLOCK_${clock}`
+    const facts = Object.entries({ input: format, clock: told, ...attributes })
     const description = facts.map(([key, value]) => `${key}: ${value}`).join('\n')
     const name = title ?? rowName(`LLM ${program(attributes['command']) || 'run'}`, this.input)
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     const workers = workersGroup(tree, root)
+    const states = new States(tree, root, workers, make, detail, (tid) => this.scheduler.trace(tid))
+    this.scheduler.describe(attributes)
+    this.scheduler.join(states)
     const faults = new Faults(tree, root, tensors, make, detail, counterSet)
     const buffers = new Buffers(tree, root)
     const operators = new Operators(tree, workers, tensors, make, detail, opNaming, counterSet)
@@ -174,7 +179,7 @@ export class Timeline {
     const graphs = new GraphRows({ tree, rates, buffers, tensors, views, make, detail, memory })
     return {
       calls: new Calls(tree, root, make, detail, graphs.call),
-      states: new States(tree, root, workers, make, detail),
+      states,
       buffers,
       memory: new Memory(tree, buffers, tensors, make.names),
       faults,
@@ -186,7 +191,6 @@ export class Timeline {
       counters: new Counters(tree, root, make),
       ranges: new Ranges(tree, root),
       nvtx: new Nvtx(tree, root, make, detail, (issue) => this.rows.issues.place(issue)),
-      cpus: new Cpus(tree, root, make),
       issues: new Issues(tree, root, make),
       own: new OwnTracks(tree, root, make),
     }

@@ -12,9 +12,14 @@ export class TrackTree {
 
   /** Defines a track below `parent` (0 = top) and returns its id. */
   add(parent: number, spec: TrackSpec): number {
-    const uuid = ++this.count
+    const uuid = this.newId()
     this.writer.track({ kind: 'slices', ...spec, uuid, parent })
     return uuid
+  }
+
+  /** An id for what is told to the writer as a track is, and stands in no tree. */
+  newId(): number {
+    return ++this.count
   }
 }
 

@@ -44,6 +44,7 @@ interface Row {
  * breaks what nests or has no length; without any it keeps the order in which they are written.
  */
 export class ChromeJsonWriter implements Writer {
+  readonly scheduler = undefined
   private readonly out = new JsonWriter()
   private readonly scratch = new JsonWriter()
   private readonly setScratch = new JsonWriter()
@@ -59,8 +60,6 @@ export class ChromeJsonWriter implements Writer {
   private readonly clockFacts: Record<string, unknown> = {}
   private facts: Readonly<Record<string, string | number>> = {}
   private zeroNs: bigint | undefined
-  /** From the present input's origin to nanoseconds since zero. */
-  private shiftNs = 0
   private isFirst = true
 
   constructor(private readonly names: Names) {
@@ -76,10 +75,10 @@ export class ChromeJsonWriter implements Writer {
   }
 
   /** Throws UsageError for an input that began more than a day before the first one. */
-  origin(clock: Clock, originNs: bigint): void {
+  origin(clock: Clock | 'unknown', originNs: bigint): void {
     if (this.zeroNs === undefined) {
       this.zeroNs = originNs - BigInt(LEAD_NS)
-      this.clockFacts['clock'] = `CLOCK_${clock}`
+      this.clockFacts['clock'] = clock === 'unknown' ? clock : `CLOCK_${clock}`
       this.clockFacts['origin_ns'] = `${originNs}`
       this.clockFacts['origin_ts'] = LEAD_NS / 1e3
     }
@@ -90,7 +89,6 @@ export class ChromeJsonWriter implements Writer {
           'hint: name the earliest input first',
       )
     }
-    this.shiftNs = Number(originNs - this.zeroNs)
   }
 
   clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
@@ -186,7 +184,7 @@ export class ChromeJsonWriter implements Writer {
   private event(start: Uint8Array, atNs: number): void {
     this.separate()
     this.out.raw(start)
-    this.out.micros(atNs + this.shiftNs)
+    this.out.micros(atNs + LEAD_NS)
   }
 
   private separate(): void {

@@ -23,6 +23,7 @@ import {
 import type { Clock } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, ExtraArg } from './args.ts'
+import { PerfettoScheduler } from './ftrace.ts'
 import { IidSet, Iids } from './iids.ts'
 import { encodeVarint, ProtoWriter } from './proto-writer.ts'
 import type { Label, Track, Writer } from './writer.ts'
@@ -65,6 +66,11 @@ const SAMPLE = encoded((out) => {
 }).slice(0, -1)
 const VARINT_BYTES_MAX = 10
 
+interface Reading {
+  readonly clock: Clock
+  readonly ns: bigint
+}
+
 /** The packet sequence of one track: what the reader of the trace has been told on it so far. */
 class Sequence {
   readonly names = new IidSet()
@@ -86,6 +92,7 @@ class Sequence {
  * interned names, which is the smallest encoding there is (about 25 bytes a slice).
  */
 export class PerfettoWriter implements Writer {
+  readonly scheduler: PerfettoScheduler
   private readonly out = new ProtoWriter()
   private readonly scratch = new ProtoWriter()
   private readonly setScratch = new ProtoWriter()
@@ -104,8 +111,12 @@ export class PerfettoWriter implements Writer {
   private originNs = 0n
   private clockId: number = BuiltinClock.BUILTIN_CLOCK_MONOTONIC
   private hasOrigin = false
+  /** From the trace's clock to BOOTTIME, which scheduler events are in. */
+  private toBoottimeNs: bigint | undefined
 
-  constructor(private readonly names: Names) {}
+  constructor(private readonly names: Names) {
+    this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.boottime(atNs))
+  }
 
   get size(): number {
     return this.out.size
@@ -115,16 +126,22 @@ export class PerfettoWriter implements Writer {
     return this.out.take()
   }
 
-  origin(clock: Clock, originNs: bigint): void {
+  /** A clock that is not known is called BOOTTIME, which is what Perfetto takes it for. */
+  origin(told: Clock | 'unknown', originNs: bigint): void {
+    if (this.hasOrigin) return
+    const clock = told === 'unknown' ? 'BOOTTIME' : told
     this.originNs = originNs
     this.clockId = CLOCK_IDS[clock]
-    if (!this.hasOrigin) this.clocks([{ clock, ns: originNs }])
+    this.clocks([{ clock, ns: originNs }])
   }
 
-  clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
+  /** Only the first relation to BOOTTIME is told: with one alone, times come back from there as they were. */
+  clocks(readings: readonly Reading[]): void {
+    const told = this.toBoottimeNs === undefined ? readings : readings.filter(({ clock }) => clock !== 'BOOTTIME')
+    this.toBoottimeNs ??= this.boottimeIn(readings)
     const packet = this.out.begin(Trace.packet)
     const snapshot = this.out.begin(TracePacket.clock_snapshot)
-    for (const { clock, ns } of readings) this.clock(CLOCK_IDS[clock], ns, false)
+    for (const { clock, ns } of told) this.clock(CLOCK_IDS[clock], ns, false)
     if (!this.hasOrigin) this.out.varint(ClockSnapshot.primary_trace_clock, this.clockId)
     this.hasOrigin = true
     this.out.end(snapshot)
@@ -200,8 +217,9 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  /** Packets stand for themselves: there is nothing to close. */
-  finish(): void {}
+  finish(): void {
+    this.scheduler.finish()
+  }
 
   private named(track: number, atNs: number, type: number, label: Label): void {
     const { out } = this
@@ -306,6 +324,26 @@ export class PerfettoWriter implements Writer {
     out.bigVarint(ClockMessage.timestamp, ns)
     if (isIncremental) out.varint(ClockMessage.is_incremental, 1)
     out.end(clock)
+  }
+
+  private boottimeIn(readings: readonly Reading[]): bigint | undefined {
+    const own = readings.find(({ clock }) => CLOCK_IDS[clock] === this.clockId)
+    const boottime = readings.find(({ clock }) => clock === 'BOOTTIME')
+    return own && boottime && boottime.ns - own.ns
+  }
+
+  /** An absolute time of BOOTTIME. Where no one told its relation to the trace's clock, they are declared to be equal. */
+  private boottime(atNs: number): bigint {
+    if (this.toBoottimeNs === undefined) {
+      const packet = this.out.begin(Trace.packet)
+      const snapshot = this.out.begin(TracePacket.clock_snapshot)
+      this.clock(this.clockId, this.originNs, false)
+      this.clock(CLOCK_IDS.BOOTTIME, this.originNs, false)
+      this.out.end(snapshot)
+      this.out.end(packet)
+      this.toBoottimeNs = 0n
+    }
+    return this.absolute(atNs) + this.toBoottimeNs
   }
 
   private absolute(atNs: number): bigint {

@@ -94,12 +94,20 @@ export class ProtoWriter {
   bigVarint(field: number, value: bigint): void {
     this.reserve(TAG_BYTES_MAX + VARINT_BYTES_MAX)
     this.putVarint((field << 3) | VARINT)
-    let rest = BigInt.asUintN(64, value)
-    while (rest > 0x7fn) {
-      this.bytes[this.position++] = Number(rest & 0x7fn) | 0x80
-      rest >>= 7n
+    this.putBig(value)
+  }
+
+  /** A packed field of safe integers, negative ones as two's complement; `first` comes before them. */
+  packed(field: number, values: readonly number[], first?: bigint): void {
+    const mark = this.begin(field)
+    this.reserve(VARINT_BYTES_MAX * (values.length + 1))
+    if (first !== undefined) this.putBig(first)
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!
+      if (value < 0) this.putBig(BigInt(value))
+      else this.putVarint(value)
     }
-    this.bytes[this.position++] = Number(rest)
+    this.end(mark)
   }
 
   double(field: number, value: number): void {
@@ -156,6 +164,15 @@ export class ProtoWriter {
 
   private putVarint(value: number): void {
     this.position = encodeVarint(this.bytes, this.position, value)
+  }
+
+  private putBig(value: bigint): void {
+    let rest = BigInt.asUintN(64, value)
+    while (rest > 0x7fn) {
+      this.bytes[this.position++] = Number(rest & 0x7fn) | 0x80
+      rest >>= 7n
+    }
+    this.bytes[this.position++] = Number(rest)
   }
 
   private reserve(bytes: number): void {

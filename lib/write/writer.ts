@@ -1,4 +1,4 @@
-import type { Clock } from '../model/events.ts'
+import type { Clock, SwitchEvent, WakingEvent } from '../model/events.ts'
 import type { ArgSet, ExtraArg } from './args.ts'
 
 /** The fixed words that every slice carries one of; SQL can rely on them (`slice.category`). */
@@ -56,13 +56,33 @@ export interface Label {
   readonly flows?: readonly number[] | undefined
 }
 
+/** What the kernel's scheduler did, in the format's own way. */
+export interface SchedulerWriter {
+  /** Comes first: the release of the kernel. */
+  system(release: string): void
+  /** Says which process a thread belongs to; once for a thread. `uuid` is unique as those of tracks are. */
+  linkThread(uuid: number, tid: number, pid: number): void
+  /** Says what a process is called; once for a process. */
+  nameProcess(uuid: number, pid: number, name: string): void
+  /**
+   * Another thread takes a CPU. In order for each CPU, and without gaps: who leaves is who came before. CPUs may come one
+   * after the other.
+   */
+  switched(event: SwitchEvent): void
+  /** A thread may run again. In order with the switches of the CPU where the waker ran. */
+  waking(event: WakingEvent): void
+}
+
 /**
- * One output kind. Times are nanoseconds since {@link Writer.origin}'s. On one track, begins and ends must nest; going
+ * One output kind. Times are nanoseconds since the first {@link Writer.origin}'s. On one track, begins and ends must nest; going
  * back in time there costs a few bytes.
  */
 export interface Writer {
-  /** Comes first: the clock of everything that follows, and the absolute time that its times count from. */
-  origin(clock: Clock, originNs: bigint): void
+  /**
+   * Comes first: the clock of everything that follows, and the absolute time that all times count from. Of further inputs
+   * it only tells when they began.
+   */
+  origin(clock: Clock | 'unknown', originNs: bigint): void
   /** The same instant on several clocks. */
   clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void
   track(track: Track): void
@@ -70,6 +90,8 @@ export interface Writer {
   end(track: number, atNs: number): void
   instant(track: number, atNs: number, label: Label): void
   counter(track: number, atNs: number, value: number): void
+  /** Where the format knows of a scheduler; the timeline draws CPUs as rows of slices where not. */
+  readonly scheduler: SchedulerWriter | undefined
   /** Facts on the whole trace. */
   attributes(attributes: Readonly<Record<string, string | number>>): void
   /** Comes last. */

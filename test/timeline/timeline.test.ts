@@ -92,37 +92,6 @@ describe('timeline', () => {
     trace.close()
   })
 
-  test('draws who ran on each CPU from switches', async () => {
-    const names = new Names()
-    const [llama, hog] = [names.id('llama-cli'), names.id('hog')]
-    const to = (cpu: number, atNs: number, nextTid: number, nextComm: number): TraceEvent => ({
-      kind: 'switch',
-      cpu,
-      atNs,
-      prevTid: 0,
-      prevComm: 0,
-      prevPrio: -1,
-      prevState: 0,
-      nextTid,
-      nextComm,
-      nextPrio: -1,
-    })
-    const trace = await draw(names, [
-      to(1, 0, 10, llama),
-      to(0, 50, 11, llama),
-      to(1, 100, 12, hog),
-      to(1, 180, 0, 0),
-      to(1, 300, 10, llama),
-    ])
-    expect(trace.query(slices).rows).toEqual([
-      ['CPU 0', 'llama-cli', 50, 250, 0],
-      ['CPU 1', 'llama-cli', 0, 100, 0],
-      ['CPU 1', 'hog', 100, 80, 0],
-      ['CPU 1', 'llama-cli', 300, 0, 0],
-    ])
-    trace.close()
-  })
-
   test('keeps counters exact and several clocks in one snapshot', async () => {
     const names = new Names()
     const name = names.id('cache misses')

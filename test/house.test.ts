@@ -166,7 +166,9 @@ describe('who may import whom', () => {
       const look = (node: ts.Node): void => {
         const isImport = node.kind === ts.SyntaxKind.ImportKeyword
         const isGlobal = ts.isIdentifier(node) && /^(require|process|__dirname|NodeJS)$/.test(node.text)
-        const isField = () => ts.isPropertyAccessExpression(node.parent) && node.parent.name === node
+        const isField = () =>
+          (ts.isPropertyAccessExpression(node.parent) || ts.isPropertyAssignment(node.parent)) &&
+          node.parent.name === node
         if (isImport || (isGlobal && !isField())) wrong.push(`${place(file, node)}: ${node.getText()}`)
         ts.forEachChild(node, look)
       }

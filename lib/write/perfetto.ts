@@ -1,7 +1,4 @@
 import {
-  BuiltinClock,
-  Clock as ClockMessage,
-  ClockSnapshot,
   CounterDescriptor,
   CounterDescriptorUnit,
   DebugAnnotation,
@@ -26,17 +23,11 @@ import type { ArgSet, ExtraArg } from './args.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { IidSet, Iids } from './iids.ts'
 import { encodeVarint, ProtoWriter } from './proto-writer.ts'
+import { TraceClock } from './trace-clock.ts'
 import type { Label, Track, Writer } from './writer.ts'
 
 /** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
 const DELTA_CLOCK = 64
-
-const CLOCK_IDS: Readonly<Record<Clock, number>> = {
-  MONOTONIC: BuiltinClock.BUILTIN_CLOCK_MONOTONIC,
-  MONOTONIC_RAW: BuiltinClock.BUILTIN_CLOCK_MONOTONIC_RAW,
-  BOOTTIME: BuiltinClock.BUILTIN_CLOCK_BOOTTIME,
-  REALTIME: BuiltinClock.BUILTIN_CLOCK_REALTIME,
-}
 
 const UNITS = {
   bytes: CounterDescriptorUnit.UNIT_SIZE_BYTES,
@@ -65,11 +56,6 @@ const SAMPLE = encoded((out) => {
   out.varint(TrackEvent.counter_value, 0)
 }).slice(0, -1)
 const VARINT_BYTES_MAX = 10
-
-interface Reading {
-  readonly clock: Clock
-  readonly ns: bigint
-}
 
 /** The packet sequence of one track: what the reader of the trace has been told on it so far. */
 class Sequence {
@@ -108,14 +94,10 @@ export class PerfettoWriter implements Writer {
   private readonly argNameIids = new Iids()
   private readonly argTextIids = new Iids()
   private sequenceCount = 0
-  private originNs = 0n
-  private clockId: number = BuiltinClock.BUILTIN_CLOCK_MONOTONIC
-  private hasOrigin = false
-  /** From the trace's clock to BOOTTIME, which scheduler events are in. */
-  private toBoottimeNs: bigint | undefined
+  private readonly clock = new TraceClock(this.out)
 
   constructor(private readonly names: Names) {
-    this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.boottime(atNs))
+    this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.clock.boottime(atNs))
   }
 
   get size(): number {
@@ -126,26 +108,12 @@ export class PerfettoWriter implements Writer {
     return this.out.take()
   }
 
-  /** A clock that is not known is called BOOTTIME, which is what Perfetto takes it for. */
-  origin(told: Clock | 'unknown', originNs: bigint): void {
-    if (this.hasOrigin) return
-    const clock = told === 'unknown' ? 'BOOTTIME' : told
-    this.originNs = originNs
-    this.clockId = CLOCK_IDS[clock]
-    this.clocks([{ clock, ns: originNs }])
+  origin(clock: Clock | 'unknown', originNs: bigint): void {
+    this.clock.begin(clock, originNs)
   }
 
-  /** Only the first relation to BOOTTIME is told: with one alone, times come back from there as they were. */
-  clocks(readings: readonly Reading[]): void {
-    const told = this.toBoottimeNs === undefined ? readings : readings.filter(({ clock }) => clock !== 'BOOTTIME')
-    this.toBoottimeNs ??= this.boottimeIn(readings)
-    const packet = this.out.begin(Trace.packet)
-    const snapshot = this.out.begin(TracePacket.clock_snapshot)
-    for (const { clock, ns } of told) this.clock(CLOCK_IDS[clock], ns, false)
-    if (!this.hasOrigin) this.out.varint(ClockSnapshot.primary_trace_clock, this.clockId)
-    this.hasOrigin = true
-    this.out.end(snapshot)
-    this.out.end(packet)
+  clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
+    this.clock.tell(readings)
   }
 
   track(track: Track): void {
@@ -285,8 +253,8 @@ export class PerfettoWriter implements Writer {
       out.varint(TracePacket.timestamp, delta)
       sequence.lastNs = atNs
     } else {
-      out.bigVarint(TracePacket.timestamp, this.absolute(atNs))
-      out.varint(TracePacket.timestamp_clock_id, this.clockId)
+      out.bigVarint(TracePacket.timestamp, this.clock.absolute(atNs))
+      out.varint(TracePacket.timestamp_clock_id, this.clock.id)
     }
     out.raw(sequence.bytes)
     return packet
@@ -310,44 +278,11 @@ export class PerfettoWriter implements Writer {
     out.end(eventDefaults)
     out.end(defaults)
     const snapshot = out.begin(TracePacket.clock_snapshot)
-    this.clock(DELTA_CLOCK, this.absolute(atNs), true)
-    this.clock(this.clockId, this.absolute(atNs), false)
+    this.clock.reading(DELTA_CLOCK, this.clock.absolute(atNs), true)
+    this.clock.reading(this.clock.id, this.clock.absolute(atNs), false)
     out.end(snapshot)
     out.end(packet)
     return sequence
-  }
-
-  private clock(id: number, ns: bigint, isIncremental: boolean): void {
-    const { out } = this
-    const clock = out.begin(ClockSnapshot.clocks)
-    out.varint(ClockMessage.clock_id, id)
-    out.bigVarint(ClockMessage.timestamp, ns)
-    if (isIncremental) out.varint(ClockMessage.is_incremental, 1)
-    out.end(clock)
-  }
-
-  private boottimeIn(readings: readonly Reading[]): bigint | undefined {
-    const own = readings.find(({ clock }) => CLOCK_IDS[clock] === this.clockId)
-    const boottime = readings.find(({ clock }) => clock === 'BOOTTIME')
-    return own && boottime && boottime.ns - own.ns
-  }
-
-  /** An absolute time of BOOTTIME. Where no one told its relation to the trace's clock, they are declared to be equal. */
-  private boottime(atNs: number): bigint {
-    if (this.toBoottimeNs === undefined) {
-      const packet = this.out.begin(Trace.packet)
-      const snapshot = this.out.begin(TracePacket.clock_snapshot)
-      this.clock(this.clockId, this.originNs, false)
-      this.clock(CLOCK_IDS.BOOTTIME, this.originNs, false)
-      this.out.end(snapshot)
-      this.out.end(packet)
-      this.toBoottimeNs = 0n
-    }
-    return this.absolute(atNs) + this.toBoottimeNs
-  }
-
-  private absolute(atNs: number): bigint {
-    return this.originNs + BigInt(atNs)
   }
 
   /** Tells, within the packet that first needs them, the names that this sequence has not told yet. */

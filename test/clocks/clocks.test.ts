@@ -47,7 +47,8 @@ const other = (clock: string, originNs: bigint, times: number[], more: TraceEven
 async function placed(inputs: EventInput[], options: ConvertOptions = {}) {
   const trace = await traceOf(inputs, options)
   const marks = trace
-    .query(`select ts - ${ORIGIN_NS} from counter where ts > ${ORIGIN_NS} or value != 0 order by ts`)
+    .query(`select ts - ${ORIGIN_NS} from counter
+      join track on track.id = track_id where track.name = 'mark' and (ts > ${ORIGIN_NS} or value != 0) order by ts`)
     .rows.flat()
   const facts = trace.query(`select substr(name, 17), coalesce(str_value, int_value) from metadata
     where name glob 'trace_attribute.input_1.clock*'`).rows

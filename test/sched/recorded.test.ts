@@ -1,0 +1,81 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, rmdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { type Cell, convert, inputOf, openTrace, record } from '../../lib/index.ts'
+import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
+import { inFolder, readLog, useRecorder } from '../native/recording.ts'
+
+/** A real run beside a program that wants its CPU: recorded with the scheduler's events, and seen through SQL. */
+
+const INSTANCE = '/sys/kernel/tracing/instances/ggml2perfetto-recorded'
+
+const canTrace = ((): boolean => {
+  try {
+    mkdirSync(INSTANCE)
+    rmdirSync(INSTANCE)
+    return spawnSync('taskset', ['-c', '0', 'true']).status === 0
+  } catch {
+    return false
+  }
+})()
+const recorded = hasLlama() && canTrace ? describe : describe.skip
+
+/** Times on CPU 0 at which a worker could have run, and how much of them somebody else, or the hog, had it. */
+const WAITING = `
+  with own as (select ts, dur, cpu, utid, end_state, lead(ts) over (partition by utid order by ts) as next from sched_slice),
+  waits as (select own.ts + own.dur as start, own.next as stop from own join thread using (utid)
+    where tid in (WORKERS) and end_state in ('R', 'R+') and cpu = 0 and own.next > own.ts + own.dur),
+  others as (select ts, ts + dur as stop, tid from sched_slice join thread using (utid) where cpu = 0 and dur > 0 and tid != 0)
+  select sum(stop - start), sum((select sum(min(waits.stop, others.stop) - max(waits.start, others.ts)) from others
+      where others.ts < waits.stop and others.stop > waits.start)),
+    sum((select sum(min(waits.stop, others.stop) - max(waits.start, others.ts)) from others
+      where others.ts < waits.stop and others.stop > waits.start and others.tid = HOG)) from waits`
+
+recorded('record --sched (needs linux-x64, cc, taskset and the tracing files of the kernel: root)', () => {
+  useRecorder()
+
+  test('the hog has the CPU while a worker waits for it, and running time is CPU time', async () => {
+    const hog = spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+    const { path } = await model('tinyDense')
+    const steps = ['load', 0, path, 'open', 0, 2, 'decode', 0, 2, 'times', 'decode', 0, 60, 'times', 'decode', 0, 2]
+    const log = join(inFolder('.'), 'sched.ggtrace')
+    const command = [await hostsProgram(), LIB, ...steps.map(String)] as [string, ...string[]]
+    const result = await record({
+      command,
+      env: process.env,
+      output: log,
+      sched: true,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    }).finally(() => hog.kill('SIGKILL'))
+    expect([result.exitCode, result.sched?.problem, result.sched?.lost]).toEqual([0, undefined, 0])
+
+    const own = await readLog(log)
+    const workers = [...new Set(own.of('operator').map(({ tid }) => tid))]
+    expect(workers).toHaveLength(2)
+    const both = await openTrace(convert([inputOf(log), inputOf(result.sched!.path!)]))
+    const alone = await openTrace(convert(inputOf(log)))
+    const ask = (trace: typeof both, sql: string): Cell[] => [...trace.query(sql).rows[0]!]
+    expect(both.problems()).toEqual([])
+    const overlaps = `select count(*) from sched_slice a join sched_slice b on a.cpu = b.cpu and b.ts > a.ts and b.ts < a.ts + a.dur`
+    expect(ask(both, overlaps)).toEqual([0])
+
+    const sql = WAITING.replace('WORKERS', workers.join()).replace('HOG', `${hog.pid}`)
+    const [waited, taken, byHog] = ask(both, sql).map(Number)
+    expect(waited).toBeGreaterThan(5e6)
+    expect(taken! / waited!).toBeGreaterThan(0.99)
+    // On a machine that has nothing else to do it is all the hog's; beside other tests, a part.
+    expect(byHog! / waited!).toBeGreaterThan(0.1)
+
+    // Each worker's running time: by the kernel's switches, and by the states that need no root.
+    const running =
+      "select sum(dur) from slice s join track t on t.id = s.track_id where s.name like 'running on CPU %' and t.name = "
+    for (const row of ['worker 0: state', 'worker 1: state']) {
+      const [bySwitches] = ask(both, `${running} '${row}'`).map(Number)
+      const [byStates] = ask(alone, `${running} '${row}'`).map(Number)
+      expect([row, byStates! > 10e6, Math.abs(bySwitches! / byStates! - 1) < 0.02]).toEqual([row, true, true])
+    }
+    both.close()
+    alone.close()
+  }, 120_000)
+})

@@ -1,0 +1,183 @@
+import { type Decoder, readVarint, varintBytes } from './varint.ts'
+
+/** How a serial type's value is as long as it is; from 12 on they are blobs and texts. */
+const LENGTHS = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0]
+const NULL = 0
+const FLOAT = 7
+const ONE = 9
+const TEXT_MIN = 13
+
+/** What is told of a row that cannot be read: what is wrong, and the byte of the file. */
+export type OnDamage = (detail: string, byte: number) => void
+
+/**
+ * The rows of one leaf page after the other: a cursor over the fields that were asked for. Decodes in place; a row is
+ * valid until the next {@link next}.
+ */
+export class SqliteRows {
+  /** Of the current row. */
+  rowid = 0
+  private bytes: Uint8Array = new Uint8Array(0)
+  private view: DataView = new DataView(new ArrayBuffer(0))
+  private page: Uint8Array = new Uint8Array(0)
+  private spilled: ReadonlyMap<number, Uint8Array> | undefined
+  private pageOffset = 0
+  private pointers = 0
+  private count = 0
+  private cell = 0
+  /** By field of the row: what it is, and where in {@link bytes}. */
+  private readonly types: Int32Array
+  private readonly places: Int32Array
+  private readonly columns: number
+
+  /**
+   * `fields` are the columns that are read, by their place in the table; -1 where the table has none of that name.
+   * `rowidColumn` is the one that stands for the row's own number, or -1.
+   */
+  constructor(
+    private readonly fields: readonly number[],
+    private readonly rowidColumn: number,
+    private readonly decoder: Decoder,
+    private readonly onDamage: OnDamage,
+  ) {
+    this.columns = Math.max(0, ...fields.map((field) => field + 1))
+    this.types = new Int32Array(this.columns)
+    this.places = new Int32Array(this.columns)
+  }
+
+  /** Goes to a page: its cells begin behind the header at `headerAt`; `spilled` holds whole payloads, by cell. */
+  enter(page: Uint8Array, headerAt: number, pageOffset: number, spilled?: ReadonlyMap<number, Uint8Array>): void {
+    this.page = page
+    this.pageOffset = pageOffset
+    this.spilled = spilled
+    this.count = (page[headerAt + 3]! << 8) | page[headerAt + 4]!
+    this.pointers = headerAt + 8
+    this.cell = 0
+  }
+
+  /** Goes to the next row of the page; false behind the last. Rows that cannot be read are told of and passed over. */
+  next(): boolean {
+    while (this.cell < this.count) {
+      const cell = this.cell++
+      const pointer = this.pointers + 2 * cell
+      const at = (this.page[pointer]! << 8) | this.page[pointer + 1]!
+      const wrong = this.decode(cell, at)
+      if (wrong === undefined) return true
+      this.onDamage(wrong, this.pageOffset + at)
+    }
+    return false
+  }
+
+  isNull(field: number): boolean {
+    const column = this.fields[field]!
+    return column < 0 || (this.types[column] === NULL && column !== this.rowidColumn)
+  }
+
+  /** An integer or a real; `missing` where the field is NULL or the table has none. Inexact beyond 2^53. */
+  number(field: number, missing = NaN): number {
+    const column = this.fields[field]!
+    if (column >= 0 && column === this.rowidColumn) return this.rowid
+    const type = this.typeOf(field)
+    if (type === NULL || type > ONE) return missing
+    if (type === FLOAT) return this.view.getFloat64(this.places[column]!)
+    return this.high(field) * 2 ** 32 + this.low(field)
+  }
+
+  /** The upper 32 bits of an integer, signed. */
+  high(field: number): number {
+    const at = this.places[this.fields[field]!]!
+    switch (this.typeOf(field)) {
+      case 1:
+        return this.view.getInt8(at) >> 31
+      case 2:
+        return this.view.getInt16(at) >> 31
+      case 3:
+        return this.view.getInt8(at) >> 31
+      case 4:
+        return this.view.getInt32(at) >> 31
+      case 5:
+        return this.view.getInt16(at)
+      case 6:
+        return this.view.getInt32(at)
+    }
+    return 0
+  }
+
+  /** The lower 32 bits of an integer, unsigned. */
+  low(field: number): number {
+    const at = this.places[this.fields[field]!]!
+    switch (this.typeOf(field)) {
+      case 1:
+        return this.view.getInt8(at) >>> 0
+      case 2:
+        return this.view.getInt16(at) >>> 0
+      case 3:
+        return ((this.view.getInt8(at) << 16) | this.view.getUint16(at + 1)) >>> 0
+      case 4:
+        return this.view.getUint32(at)
+      case 5:
+        return this.view.getUint32(at + 2)
+      case 6:
+        return this.view.getUint32(at + 4)
+      case ONE:
+        return 1
+    }
+    return 0
+  }
+
+  /** A text; empty where the field is NULL or no text. */
+  text(field: number): string {
+    const type = this.typeOf(field)
+    if (type < TEXT_MIN || type % 2 === 0) return ''
+    const at = this.places[this.fields[field]!]!
+    return this.decoder.decode(this.bytes.subarray(at, at + (type - TEXT_MIN) / 2))
+  }
+
+  private typeOf(field: number): number {
+    const column = this.fields[field]!
+    return column < 0 ? NULL : this.types[column]!
+  }
+
+  /** Finds the fields of a row; what is wrong with it, if anything. */
+  private decode(cell: number, at: number): string | undefined {
+    const { page } = this
+    if (at < this.pointers || at + 2 > page.length) return `cell ${cell} lies outside of its page`
+    const payloadBytes = readVarint(page, at)
+    const rowidAt = at + varintBytes(page, at)
+    this.rowid = readVarint(page, rowidAt)
+    const whole = this.spilled?.get(cell)
+    const bytes = whole ?? page
+    const start = whole ? 0 : rowidAt + varintBytes(page, rowidAt)
+    const end = start + (whole ? whole.length : payloadBytes)
+    if (end > bytes.length) return `cell ${cell}: ${payloadBytes} bytes reach beyond its page`
+    if (this.bytes !== bytes) {
+      this.bytes = bytes
+      this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    }
+    return this.findFields(start, end) ? undefined : `cell ${cell}: its fields do not fit in ${payloadBytes} bytes`
+  }
+
+  private findFields(start: number, end: number): boolean {
+    const { bytes, types, places, columns } = this
+    const headerEnd = start + readVarint(bytes, start)
+    if (!(headerEnd <= end)) return false
+    let header = start + varintBytes(bytes, start)
+    let place = headerEnd
+    for (let column = 0; column < columns; column++) {
+      let type = NULL
+      if (header < headerEnd) {
+        type = bytes[header]!
+        if (type < 0x80) header++
+        else {
+          type = readVarint(bytes, header)
+          header += varintBytes(bytes, header)
+        }
+      }
+      types[column] = type // of columns that were added later, older rows have nothing
+      places[column] = place
+      place += type < 12 ? LENGTHS[type]! : Math.floor((type - 12) / 2)
+      if (place > end) return false
+    }
+    return header <= headerEnd
+  }
+}

@@ -1,0 +1,180 @@
+import { FormatError } from '../../errors.ts'
+import type { RandomAccess } from '../random-access.ts'
+import { Pager } from './pager.ts'
+import { type OnDamage, SqliteRows } from './rows.ts'
+import { type Columns, columnsOf } from './schema.ts'
+import { type Decoder, readVarint, varintBytes } from './varint.ts'
+
+const MAGIC = 'SQLite format 3\0'
+const HEADER_BYTES = 100
+const LEAF = 13
+const INTERIOR = 5
+/** Longer than any row of a profiler: what claims more is damaged. */
+const PAYLOAD_BYTES_MAX = 64 << 20
+
+/** A table: where it begins, and its columns. */
+export interface SqliteTable extends Columns {
+  readonly name: string
+  readonly root: number
+}
+
+/** Is this the start of an SQLite database? */
+export function isSqlite(head: Uint8Array): boolean {
+  return head.length >= MAGIC.length && [...MAGIC].every((sign, i) => head[i] === sign.charCodeAt(0))
+}
+
+/**
+ * Reads the tables of an SQLite 3 file, row by row in the order of their ids, with a few megabytes of memory. Knows the
+ * [file format](https://www.sqlite.org/fileformat2.html) as far as plain tables go; no indexes, no SQL. What is damaged
+ * is told of and passed over, page by page and row by row.
+ */
+export class SqliteFile {
+  readonly tables = new Map<string, SqliteTable>()
+  private readonly usableBytes: number
+  private readonly decoder: Decoder
+
+  private constructor(
+    private readonly pager: Pager,
+    header: Uint8Array,
+    private readonly onDamage: OnDamage,
+  ) {
+    this.usableBytes = pager.pageBytes - header[20]!
+    this.decoder = new TextDecoder(['utf-8', 'utf-8', 'utf-16le', 'utf-16be'][header[59]!] ?? 'utf-8')
+  }
+
+  /** Reads the schema. Throws FormatError (of `format`) for what is no such file. */
+  static async open(access: RandomAccess, format: string, onDamage: OnDamage): Promise<SqliteFile> {
+    const header = await access.read(0, HEADER_BYTES)
+    if (header.length < HEADER_BYTES || !isSqlite(header)) {
+      const found = isSqlite(header) ? `the first ${header.length}` : 'something else'
+      throw new FormatError(format, { byte: 0 }, `the ${HEADER_BYTES} bytes of an SQLite header`, found)
+    }
+    const pageBytes = ((header[16]! << 8) | header[17]!) === 1 ? 65_536 : (header[16]! << 8) | header[17]!
+    const isSize = pageBytes >= 512 && (pageBytes & (pageBytes - 1)) === 0
+    if (!isSize) throw new FormatError(format, { byte: 16 }, 'a page size: a power of 2 from 512', `${pageBytes}`)
+    if (pageBytes - header[20]! < 480) {
+      throw new FormatError(format, { byte: 20 }, 'at least 480 usable bytes a page', `${header[20]} reserved ones`)
+    }
+    const file = new SqliteFile(new Pager(access, pageBytes), header, onDamage)
+    if (header[19] === 2) onDamage('the database has a write-ahead log: what lies there only is not read', 19)
+    await file.readSchema()
+    return file
+  }
+
+  /** The pages of a table, as a cursor over the named columns that moves on with each page. */
+  async *pages(table: SqliteTable, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
+    const fields = columns.map((name) => table.names.indexOf(name))
+    const rows = new SqliteRows(fields, table.rowid, this.decoder, (detail, byte) =>
+      this.onDamage(`table ${table.name}: ${detail}`, byte),
+    )
+    for await (const number of this.leaves(table)) {
+      const page = (await this.pager.page(number))!
+      const headerAt = number === 1 ? HEADER_BYTES : 0
+      rows.enter(page, headerAt, (number - 1) * this.pager.pageBytes, await this.spilled(table, page, headerAt))
+      yield rows
+    }
+  }
+
+  private async readSchema(): Promise<void> {
+    const schema = { name: 'sqlite_master', root: 1, names: ['type', 'name', 'tbl_name', 'rootpage', 'sql'], rowid: -1 }
+    for await (const rows of this.pages(schema, ['type', 'name', 'rootpage', 'sql'])) {
+      while (rows.next()) {
+        const [name, sql] = [rows.text(1), rows.text(3)]
+        if (rows.text(0) !== 'table') continue
+        this.tables.set(name, { name, root: rows.number(2), ...columnsOf(sql) })
+      }
+    }
+  }
+
+  /** Numbers of a table's leaf pages, in the order of its rows. Damage costs a page and what hangs on it. */
+  private async *leaves({ name, root }: SqliteTable): AsyncGenerator<number, void> {
+    const stack = [root]
+    const seen = new Uint8Array((this.pager.count >> 3) + 1)
+    while (stack.length > 0) {
+      const number = stack.pop()!
+      const byte = (number - 1) * this.pager.pageBytes
+      const page = number >= 1 ? await this.pager.page(number) : undefined
+      if (!page) this.onDamage(`table ${name}: page ${number} is not in the file`, Math.max(0, byte))
+      else if (seen[number >> 3]! & (1 << (number & 7))) {
+        this.onDamage(`table ${name}: page ${number} occurs twice`, byte)
+      } else {
+        seen[number >> 3]! |= 1 << (number & 7)
+        const headerAt = number === 1 ? HEADER_BYTES : 0
+        const type = page[headerAt]
+        const cells = (page[headerAt + 3]! << 8) | page[headerAt + 4]!
+        const isWhole = headerAt + 12 + 2 * cells <= page.length
+        if (type === LEAF && isWhole) yield number
+        else if (type === INTERIOR && isWhole) this.pushChildren(stack, page, headerAt, cells)
+        else this.onDamage(`table ${name}: page ${number} is no page of a table (kind ${type}, ${cells} cells)`, byte)
+      }
+    }
+  }
+
+  private pushChildren(stack: number[], page: Uint8Array, headerAt: number, cells: number): void {
+    const view = new DataView(page.buffer, page.byteOffset, page.length)
+    stack.push(view.getUint32(headerAt + 8)) // the last child; the stack gives it last
+    for (let cell = cells - 1; cell >= 0; cell--) {
+      const at = view.getUint16(headerAt + 12 + 2 * cell)
+      stack.push(at + 4 <= page.length ? view.getUint32(at) : 0)
+    }
+  }
+
+  /** Whole payloads of the cells that go on in overflow pages. */
+  private async spilled(
+    table: SqliteTable,
+    page: Uint8Array,
+    headerAt: number,
+  ): Promise<Map<number, Uint8Array> | undefined> {
+    const cells = (page[headerAt + 3]! << 8) | page[headerAt + 4]!
+    const localMax = this.usableBytes - 35
+    let spilled: Map<number, Uint8Array> | undefined
+    for (let cell = 0; cell < cells; cell++) {
+      const pointer = headerAt + 8 + 2 * cell
+      const at = (page[pointer]! << 8) | page[pointer + 1]!
+      const bytes = readVarint(page, at)
+      if (bytes <= localMax || at + 2 > page.length) continue
+      spilled ??= new Map()
+      spilled.set(cell, (await this.payload(table, page, at, bytes)) ?? EMPTY)
+    }
+    return spilled
+  }
+
+  private async payload(
+    { name }: SqliteTable,
+    page: Uint8Array,
+    at: number,
+    bytes: number,
+  ): Promise<Uint8Array | undefined> {
+    if (bytes > PAYLOAD_BYTES_MAX) return undefined
+    const start = at + varintBytes(page, at)
+    const local = start + varintBytes(page, start)
+    const usable = this.usableBytes
+    const least = Math.floor(((usable - 12) * 32) / 255) - 23
+    const surplus = least + ((bytes - least) % (usable - 4))
+    const localBytes = surplus <= usable - 35 ? surplus : least
+    const end = local + localBytes
+    if (end + 4 > page.length) return undefined
+    const payload = new Uint8Array(bytes)
+    payload.set(page.subarray(local, end))
+    let filled = localBytes
+    let next = uint32(page, end)
+    while (filled < bytes) {
+      const overflow = next >= 1 ? await this.pager.page(next) : undefined
+      if (!overflow) {
+        this.onDamage(`table ${name}: overflow page ${next} is not in the file`, 0)
+        return undefined
+      }
+      const part = overflow.subarray(4, 4 + Math.min(usable - 4, bytes - filled))
+      payload.set(part, filled)
+      filled += part.length
+      next = uint32(overflow, 0)
+    }
+    return payload
+  }
+}
+
+const EMPTY = new Uint8Array(0)
+
+function uint32(bytes: Uint8Array, at: number): number {
+  return new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0)
+}

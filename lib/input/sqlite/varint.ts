@@ -1,0 +1,19 @@
+/** Decodes a database's texts. */
+export type Decoder = Pick<TextDecoder, 'decode'>
+
+/** SQLite's variable-length integer: 7 bits a byte, the highest first, the ninth byte whole. Inexact beyond 2^53. */
+export function readVarint(bytes: Uint8Array, at: number): number {
+  let value = 0
+  for (let i = 0; i < 8; i++) {
+    const byte = bytes[at + i] ?? 0
+    value = value * 0x80 + (byte & 0x7f)
+    if (byte < 0x80) return value
+  }
+  return value * 0x100 + (bytes[at + 8] ?? 0)
+}
+
+/** How many bytes such an integer takes. */
+export function varintBytes(bytes: Uint8Array, at: number): number {
+  for (let i = 0; i < 8; i++) if ((bytes[at + i] ?? 0) < 0x80) return i + 1
+  return 9
+}

@@ -25,6 +25,11 @@ export const READING = {
       `What ggml's op numbers mean, for logs that carry numbers: ${tables}, or a file (JSON array of op names, or ` +
       'one name per line)',
   },
+  osrt: {
+    type: 'boolean',
+    default: false,
+    describe: 'Reports of Nsight Systems: calls of the OS runtime, too (often more than all other events)',
+  },
 } as const
 
 /** Options of every command that draws a trace from a log. */

@@ -34,6 +34,8 @@ export interface InputOptions {
   readonly formats?: readonly Format[] | undefined
   /** Numbers of ggml ops: the name of a table we know, or the op names themselves. By default inferred. */
   readonly opTable?: string | readonly string[] | undefined
+  /** Calls into the operating system's libraries, where a profiler recorded them, are read, too. */
+  readonly osRuntime?: boolean | undefined
 }
 
 /** How inputs are read, and whether what is wrong in them ends it. */
@@ -131,7 +133,9 @@ async function openInput(input: Input, names: Names, options: ReadingOptions): P
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
   const source = chunksOf(input.source, name)
   const range = rangeOf(input.source)
-  const { format, read, close } = await openSource(source, { names, from, formats, opTable, input: name, range })
+  const { osRuntime } = options
+  const context = { names, from, formats, opTable, osRuntime, input: name, range }
+  const { format, read, close } = await openSource(source, context)
   return {
     name,
     isCompanion: format.isCompanion === true,

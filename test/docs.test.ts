@@ -81,7 +81,12 @@ describe('docs/library.md', () => {
 })
 
 describe('docs/tracks.md', () => {
-  const files = ['examples/moe.csv', 'test/fixtures/tensor-trace/moe-2threads.bin.gz', 'examples/moe.ggtrace.gz']
+  const files = [
+    'examples/moe.csv',
+    'test/fixtures/tensor-trace/moe-2threads.bin.gz',
+    'test/fixtures/nsys/one-gpu.sqlite.gz',
+    'examples/moe.ggtrace.gz',
+  ]
   const logs = [...files.map((path) => inputOf(join(ROOT, path))), { name: 'counted', source: counted() }]
   const traces = new Map<Input, OpenTrace>()
   /** As the queries that need them say. */

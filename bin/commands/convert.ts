@@ -85,8 +85,8 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const progress = quiet || !process.stderr.isTTY ? SILENT : progressBar(total)
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
-    const { from, detail, opName, memory, strict, allThreads, clock: clocks } = args
-    const options = { to, from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, strict }
+    const { from, detail, opName, memory, strict, allThreads, clock: clocks, osrt: osRuntime } = args
+    const options = { to, from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, osRuntime, strict }
     const trace = within(args, convert(logs, options))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
@@ -158,11 +158,15 @@ async function tell(
   const trace = quoted(output)
   const viewers = args.to === 'json' ? `chrome://tracing or ${VIEWER}` : VIEWER
   lines.push(`wrote ${output} (${size(bytes)}): drag it into ${viewers}, or: ggml2perfetto open ${trace}`)
-  lines.push(`next: ${nextCommand(trace)}`)
+  lines.push(`next: ${nextCommand(trace, summaries, args.to)}`)
   return print(lines.join('\n'))
 }
 
-function nextCommand(trace: string): string {
+function nextCommand(trace: string, summaries: readonly Summary[], to: TraceKind): string {
+  if (to === 'perfetto' && summaries.every(({ format }) => format.startsWith('nsys'))) {
+    const sql = 'select name, sum(dur)/1e6 as ms from gpu_slice group by 1 order by 2 desc limit 10'
+    return `ggml2perfetto query ${trace} "${sql}"`
+  }
   const sql = "select name, sum(dur)/1e6 as ms from slice where category='operator' group by 1 order by 2 desc limit 10"
   return `ggml2perfetto query ${trace} "${sql}"`
 }

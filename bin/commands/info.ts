@@ -37,7 +37,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       `${name}: is a trace, not a log\n` + `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
     )
   }
-  const summary = await summarize({ name, source }, { from: args.from, opTable })
+  const summary = await summarize({ name, source }, { from: args.from, opTable, osRuntime: args.osrt })
   await print(args.json ? toJson(summary) : describe(name, summary).join('\n'))
 }
 

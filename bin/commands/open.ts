@@ -97,8 +97,8 @@ async function traceFrom(opened: Opened, args: Args, progress: Progress): Promis
   const { name, source } = opened
   const opTable = await readOpTable(args.opTable)
   if (isLog(opened, args)) {
-    const { from, detail, opName, tokens, memory, flows, allThreads, quiet } = args
-    const options = { from, opTable, detail, opName, tokens, memory, flows, allThreads }
+    const { from, detail, opName, tokens, memory, flows, allThreads, osrt: osRuntime, quiet } = args
+    const options = { from, opTable, detail, opName, tokens, memory, flows, allThreads, osRuntime }
     const pieces = within(args, convert({ name, source }, options))
     const { trace, result } = await keptTrace(defaultOutput(args.input, 'perfetto'), pieces)
     progress.stop()

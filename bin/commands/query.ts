@@ -61,7 +61,7 @@ export const queryCommand: CommandModule<object, Arguments> = {
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const sql = await readSql(args)
-  const options = { from: args.from, opTable: await readOpTable(args.opTable) }
+  const options = { from: args.from, opTable: await readOpTable(args.opTable), osRuntime: args.osrt }
   const trace = await open(await openInput(args.input), options)
   try {
     await sendLines(formatRows(trace.query(sql), args.format))

@@ -15,6 +15,7 @@ export const TracePacket = {
   interned_data: 12,
   sequence_flags: 13,
   system_info: 45,
+  gpu_render_stage_event: 53,
   timestamp_clock_id: 58,
   trace_packet_defaults: 59,
   track_descriptor: 60,
@@ -72,6 +73,7 @@ export const TrackEvent = {
   double_counter_value: 44,
   flow_ids: 47,
   terminating_flow_ids: 48,
+  gpu_correlation: 3000,
 } as const
 
 /** Values of the enum TrackEvent.Type. */
@@ -81,6 +83,30 @@ export const TrackEventType = {
   TYPE_SLICE_END: 2,
   TYPE_INSTANT: 3,
   TYPE_COUNTER: 4,
+} as const
+
+/** Field numbers of the message GpuCorrelation. */
+export const GpuCorrelation = {
+  render_stage_submission_event_ids: 1,
+} as const
+
+/** Field numbers of the message GpuRenderStageEvent. */
+export const GpuRenderStageEvent = {
+  event_id: 1,
+  duration: 2,
+  context: 5,
+  extra_data: 6,
+  submission_id: 10,
+  gpu_id: 11,
+  hw_queue_iid: 13,
+  stage_iid: 14,
+  name: 17,
+} as const
+
+/** Field numbers of the message ExtraData. */
+export const ExtraData = {
+  name: 1,
+  value: 2,
 } as const
 
 /** Field numbers of the message DebugAnnotation. */
@@ -100,7 +126,36 @@ export const InternedData = {
   event_categories: 1,
   event_names: 2,
   debug_annotation_names: 3,
+  graphics_contexts: 23,
+  gpu_specifications: 24,
   debug_annotation_string_values: 29,
+} as const
+
+/** Field numbers of the message InternedGraphicsContext. */
+export const InternedGraphicsContext = {
+  iid: 1,
+  pid: 2,
+  api: 3,
+} as const
+
+/** Values of the enum InternedGraphicsContext.Api. */
+export const InternedGraphicsContextApi = {
+  UNDEFINED: 0,
+  CUDA: 4,
+} as const
+
+/** Field numbers of the message InternedGpuRenderStageSpecification. */
+export const InternedGpuRenderStageSpecification = {
+  iid: 1,
+  name: 2,
+  description: 3,
+  category: 4,
+} as const
+
+/** Values of the enum InternedGpuRenderStageSpecification.RenderStageCategory. */
+export const InternedGpuRenderStageSpecificationRenderStageCategory = {
+  OTHER: 0,
+  COMPUTE: 2,
 } as const
 
 /** Field numbers of the message EventCategory. */

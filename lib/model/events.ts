@@ -1,4 +1,5 @@
 import type { Position } from '../errors.ts'
+import type { GpuActivityEvent } from './gpu-events.ts'
 import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
 
@@ -29,6 +30,7 @@ export type TraceEvent =
   | WakingEvent
   | ThreadEvent
   | IssueEvent
+  | GpuActivityEvent
   | OwnEvent
 
 /** Clocks that Linux and Perfetto both name. */
@@ -293,8 +295,11 @@ export interface RangeEvent {
   readonly flows?: readonly number[]
 }
 
-/** What a thread does: has a CPU, was taken off it, may have one again after a wait, waits for something, is no more. */
-export type ThreadState = 'running' | 'runnable' | 'woken' | 'blocked' | 'ended'
+/**
+ * What a thread does: has a CPU, was taken off it, may have one again after a wait, waits for something, has none for a
+ * reason that is not told, is no more.
+ */
+export type ThreadState = 'running' | 'runnable' | 'woken' | 'blocked' | 'off' | 'ended'
 
 /** A thread of the traced process changes its state. In order for each thread. */
 export interface StateEvent {

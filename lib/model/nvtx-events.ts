@@ -21,6 +21,8 @@ export interface NvtxEvent {
   /** 0xaarrggbb; -1 = none. */
   readonly color: number
   readonly payload?: NvtxPayload | undefined
+  /** A payload of the program's own structure, as JSON. */
+  readonly json?: string | undefined
 }
 
 /** A value that goes with an NVTX event. Integers that a number does not hold exactly are bigints. */

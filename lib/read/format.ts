@@ -17,6 +17,8 @@ export interface ReadContext {
    * that have at their end what is needed to read their start.
    */
   readonly range?: ByteRange | undefined
+  /** Calls into the operating system's libraries are wanted, too: there may be more of them than of all others. */
+  readonly osRuntime?: boolean | undefined
 }
 
 /** One input format: one file in `lib/read/`, one line in `lib/read/index.ts`. */

@@ -10,6 +10,9 @@ import { ftrace } from './ftrace.ts'
 import { ggmlGraph } from './ggml-graph.ts'
 import { ggtrace } from './ggtrace.ts'
 import { memoryMap } from './memory-map.ts'
+import { nsys } from './nsys.ts'
+import { nsysGpuTrace } from './nsys-gpu-trace.ts'
+import { nsysNvtxTrace } from './nsys-nvtx-trace.ts'
 import { perfData } from './perf-data.ts'
 import { perfScript } from './perf-script.ts'
 import { profinferCsv } from './profinfer-csv.ts'
@@ -24,6 +27,9 @@ export const FORMATS: readonly Format[] = [
   ggtrace,
   traceDat,
   perfData,
+  nsys,
+  nsysGpuTrace,
+  nsysNvtxTrace,
   bufferStats,
   bufferTimeline,
   memoryMap,

@@ -115,7 +115,10 @@ export class Nvtx {
     this.domain(start.domain).lanes.place(start.atNs, endNs, this.label(start, more))
   }
 
-  private label({ message, domain, category, color, payload, tid }: NvtxEvent, more?: readonly ExtraArg[]): Label {
+  private label(
+    { message, domain, category, color, payload, json, tid }: NvtxEvent,
+    more?: readonly ExtraArg[],
+  ): Label {
     const { make, detail } = this
     const label: Label = { name: message === 0 ? make.names.id('(no message)') : message, category: 'nvtx' }
     if (detail === 'names') return label
@@ -123,6 +126,7 @@ export class Nvtx {
     if (category !== 0) extra.push(make.arg('category', { name: category }))
     if (color >= 0) extra.push(make.word('color', `#${(color & 0xffffff).toString(16).padStart(6, '0')}`))
     if (payload) extra.push(...this.payload(payload))
+    if (json !== undefined) extra.push(make.text('payload', json))
     if (more) extra.push(...more)
     else if (detail === 'full') extra.push(make.int('tid', tid))
     return { ...label, extra }

@@ -31,6 +31,7 @@ const TITLES: Readonly<Record<ThreadState, string>> = {
   runnable: 'runnable (preempted)',
   woken: 'runnable (woken)',
   blocked: 'blocked',
+  off: '',
   ended: '',
 }
 
@@ -124,7 +125,7 @@ export class States {
   private change(thread: Thread, { tid, state, atNs, cpu, by, wait }: Change): void {
     if (thread.state !== undefined) this.draw(thread, atNs, 0)
     this.lastNs = Math.max(this.lastNs, atNs)
-    thread.state = state === 'ended' ? undefined : state
+    thread.state = state === 'ended' || state === 'off' ? undefined : state
     thread.sinceNs = atNs
     thread.cpu = cpu
     thread.by = by

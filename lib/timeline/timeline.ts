@@ -1,5 +1,7 @@
 import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { GpuActivityEvent } from '../model/gpu-events.ts'
+import type { NvtxEvent, NvtxNameEvent } from '../model/nvtx-events.ts'
 import { Views } from '../model/views.ts'
 import { Buffers } from './buffers.ts'
 import { Calls } from './calls.ts'
@@ -8,10 +10,12 @@ import { CounterLines } from './counters.ts'
 import { Experts } from './experts.ts'
 import { Faults } from './faults.ts'
 import { Flows } from './flows.ts'
+import { Gpu } from './gpu.ts'
 import { GraphRows } from './graph-rows.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Memory, type MemoryRows } from './memory.ts'
 import { Nvtx } from './nvtx.ts'
+import { NvtxOnGpu } from './nvtx-gpu.ts'
 import { Operators, type OpNaming, workersGroup } from './operators.ts'
 import { Counters, Issues, Ranges } from './others.ts'
 import { OwnTracks } from './own.ts'
@@ -50,6 +54,8 @@ interface Rows {
   readonly ranges: Ranges
   readonly nvtx: Nvtx
   readonly issues: Issues
+  readonly gpu: Gpu
+  readonly nvtxOnGpu: NvtxOnGpu
   readonly own: OwnTracks
 }
 
@@ -83,7 +89,9 @@ export class Timeline {
     this.rows.memory.finish()
     this.rows.states.finish()
     this.rows.ranges.finish()
+    this.rows.gpu.finish()
     this.rows.nvtx.finish()
+    this.rows.nvtxOnGpu.finish()
   }
 
   private place(event: TraceEvent): void {
@@ -131,10 +139,6 @@ export class Timeline {
       case 'range':
         if (!this.rows.ranges.place(event)) this.strayEnd(event.tid, event.atNs)
         return
-      case 'nvtx':
-        return this.rows.nvtx.place(event)
-      case 'nvtx-name':
-        return this.rows.nvtx.name(event)
       case 'switch':
         return this.scheduler.switched(event)
       case 'waking':
@@ -155,6 +159,26 @@ export class Timeline {
         return this.scheduler.describe(event.attributes) // the root is described already
       case 'input':
         this.rows = this.begin(event)
+        return
+      default:
+        return this.placeGpu(event)
+    }
+  }
+
+  private placeGpu(event: GpuActivityEvent | NvtxEvent | NvtxNameEvent): void {
+    switch (event.kind) {
+      case 'nvtx':
+        return this.rows.nvtx.place(event)
+      case 'nvtx-name':
+        return this.rows.nvtx.name(event)
+      case 'gpu':
+        return this.rows.gpu.work(event)
+      case 'gpu-sync':
+        return this.rows.gpu.sync(event)
+      case 'api':
+        return this.rows.gpu.call(event)
+      case 'nvtx-gpu':
+        return this.rows.nvtxOnGpu.place(event)
     }
   }
 
@@ -192,6 +216,8 @@ export class Timeline {
       ranges: new Ranges(tree, root),
       nvtx: new Nvtx(tree, root, make, detail, (issue) => this.rows.issues.place(issue)),
       issues: new Issues(tree, root, make),
+      gpu: new Gpu(tree, root, make, detail),
+      nvtxOnGpu: new NvtxOnGpu(tree, root, make, detail),
       own: new OwnTracks(tree, root, make),
     }
   }

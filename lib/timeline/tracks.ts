@@ -7,8 +7,26 @@ export type TrackSpec = Pick<Track, 'name' | 'description' | 'rank'> & Partial<P
 /** Hands out track ids and tells the writer of each track once. Ids follow first use, so the same events give the same. */
 export class TrackTree {
   private count = 0
+  private queues = 0
+  private processes = 0
+  private looseWork = 0
 
   constructor(readonly writer: Writer) {}
+
+  /** A number for a queue of a GPU, from 1. */
+  addQueue(): number {
+    return ++this.queues
+  }
+
+  /** A number for GPU work that nothing refers to, from 1. */
+  addLooseWork(): number {
+    return ++this.looseWork
+  }
+
+  /** A number for a process, from 1, by which ids are told apart that are unique in it. */
+  addProcess(): number {
+    return ++this.processes
+  }
 
   /** Defines a track below `parent` (0 = top) and returns its id. */
   add(parent: number, spec: TrackSpec): number {
@@ -87,6 +105,11 @@ export class Lanes {
     this.lanes.push(lane)
     return lane
   }
+}
+
+/** `python3 9946`, or `thread 9946` where it has no name. */
+export function threadTitle(name: string, tid: number): string {
+  return `${name === '' ? 'thread' : name} ${tid}`
 }
 
 /** `Tokens`, `Tokens (2)`, …: names of rows beyond the first. */

@@ -1,6 +1,4 @@
 import {
-  CounterDescriptor,
-  CounterDescriptorUnit,
   DebugAnnotation,
   EventName,
   InternedData,
@@ -10,9 +8,6 @@ import {
   TraceAttributes,
   TracePacket,
   TracePacketDefaults,
-  TrackDescriptor,
-  TrackDescriptorChildTracksOrdering,
-  TrackDescriptorSiblingMergeBehavior,
   TrackEvent,
   TrackEventDefaults,
   TrackEventType,
@@ -21,19 +16,15 @@ import type { Clock } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, ExtraArg } from './args.ts'
 import { PerfettoScheduler } from './ftrace.ts'
+import { GpuStages, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
 import { encodeVarint, ProtoWriter } from './proto-writer.ts'
 import { TraceClock } from './trace-clock.ts'
-import type { Label, Track, Writer } from './writer.ts'
+import { writeTrack } from './track-descriptor.ts'
+import type { GpuWork, Label, Track, Writer } from './writer.ts'
 
 /** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
 const DELTA_CLOCK = 64
-
-const UNITS = {
-  bytes: CounterDescriptorUnit.UNIT_SIZE_BYTES,
-  count: CounterDescriptorUnit.UNIT_COUNT,
-  ns: CounterDescriptorUnit.UNIT_TIME_NS,
-} as const
 
 /** Encodes fields that are ever the same. */
 function encoded(write: (out: ProtoWriter) => void): Uint8Array {
@@ -93,6 +84,7 @@ export class PerfettoWriter implements Writer {
   private readonly categoryIids = new Map<string, number>()
   private readonly argNameIids = new Iids()
   private readonly argTextIids = new Iids()
+  private gpu: { readonly stages: GpuStages; readonly sequence: Sequence } | undefined
   private sequenceCount = 0
   private readonly clock = new TraceClock(this.out)
 
@@ -119,24 +111,7 @@ export class PerfettoWriter implements Writer {
   track(track: Track): void {
     const { out } = this
     const packet = out.begin(Trace.packet)
-    const descriptor = out.begin(TracePacket.track_descriptor)
-    out.varint(TrackDescriptor.uuid, track.uuid)
-    if (track.parent !== 0) out.varint(TrackDescriptor.parent_uuid, track.parent)
-    out.string(TrackDescriptor.name, track.name)
-    out.string(TrackDescriptor.description, track.description)
-    if (track.kind === 'group') out.varint(TrackDescriptor.child_ordering, TrackDescriptorChildTracksOrdering.EXPLICIT)
-    out.varint(TrackDescriptor.sibling_order_rank, track.rank)
-    const merge = TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE
-    out.varint(TrackDescriptor.sibling_merge_behavior, merge)
-    if (track.kind === 'counter') {
-      const counter = out.begin(TrackDescriptor.counter)
-      const unit = track.unit ?? 'count'
-      if (unit in UNITS) out.varint(CounterDescriptor.unit, UNITS[unit as keyof typeof UNITS])
-      else out.string(CounterDescriptor.unit_name, unit)
-      if (track.axis) out.string(CounterDescriptor.y_axis_share_key, track.axis)
-      out.end(counter)
-    }
-    out.end(descriptor)
+    writeTrack(out, track)
     out.end(packet)
   }
 
@@ -168,6 +143,13 @@ export class PerfettoWriter implements Writer {
     else out.double(TrackEvent.double_counter_value, value)
     out.end(event)
     out.end(packet)
+  }
+
+  gpuWork(work: GpuWork): void {
+    this.gpu ??= { stages: new GpuStages(this.out, this.names), sequence: this.begun(undefined, work.startNs) }
+    const packet = this.packet(this.gpu.sequence, work.startNs)
+    this.gpu.stages.write(work)
+    this.out.end(packet)
   }
 
   attributes(attributes: Readonly<Record<string, string | number>>): void {
@@ -206,6 +188,7 @@ export class PerfettoWriter implements Writer {
     else out.raw(this.body(id, label))
     if (extra) for (const arg of extra) this.arg(out, arg)
     if (flows) for (const flow of flows) out.fixed64(TrackEvent.flow_ids, flow)
+    if (label.launched !== undefined) writeLaunch(out, label.launched)
     out.end(event)
     out.end(packet)
   }
@@ -264,18 +247,25 @@ export class PerfettoWriter implements Writer {
   private sequence(track: number, atNs: number): Sequence {
     const known = this.sequences[track]
     if (known) return known
+    const sequence = this.begun(track, atNs)
+    this.sequences[track] = sequence
+    return sequence
+  }
+
+  private begun(track: number | undefined, atNs: number): Sequence {
     this.scratch.varint(TracePacket.trusted_packet_sequence_id, ++this.sequenceCount)
     const sequence = new Sequence(this.scratch.take(), atNs)
-    this.sequences[track] = sequence
     const { out } = this
     const packet = out.begin(Trace.packet)
     out.raw(sequence.bytes)
     out.varint(TracePacket.sequence_flags, SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED)
     const defaults = out.begin(TracePacket.trace_packet_defaults)
     out.varint(TracePacketDefaults.timestamp_clock_id, DELTA_CLOCK)
-    const eventDefaults = out.begin(TracePacketDefaults.track_event_defaults)
-    out.varint(TrackEventDefaults.track_uuid, track)
-    out.end(eventDefaults)
+    if (track !== undefined) {
+      const eventDefaults = out.begin(TracePacketDefaults.track_event_defaults)
+      out.varint(TrackEventDefaults.track_uuid, track)
+      out.end(eventDefaults)
+    }
     out.end(defaults)
     const snapshot = out.begin(TracePacket.clock_snapshot)
     this.clock.reading(DELTA_CLOCK, this.clock.absolute(atNs), true)

@@ -15,6 +15,11 @@ export type Category =
   | 'state'
   | 'fault'
   | 'tensor'
+  | 'nvtx'
+  | 'nvtx_gpu'
+  | 'api'
+  | 'gpu'
+  | 'sync'
   | 'issue'
   | 'own'
 
@@ -54,6 +59,35 @@ export interface Label {
   readonly extra?: readonly ExtraArg[] | undefined
   /** Arrows: slices that carry the same id are joined in order of time. */
   readonly flows?: readonly number[] | undefined
+  /** Id of the {@link GpuWork} that the slice launched. */
+  readonly launched?: number | undefined
+}
+
+/** A queue of a GPU, such as a CUDA stream. */
+export interface GpuQueue {
+  /** Unique in the trace, from 1. */
+  readonly id: number
+  readonly name: string
+  readonly description: string
+  readonly gpu: number
+  /** Process whose it is; -1 = not known. */
+  readonly pid: number
+}
+
+/** A piece of work on a queue of a GPU. */
+export interface GpuWork {
+  readonly queue: GpuQueue
+  /** What kind of work it is: a stage has one row of Perfetto's table of GPU work each. */
+  readonly stage: string
+  readonly startNs: number
+  readonly endNs: number
+  /** An id of the shared `Names`. */
+  readonly name: number
+  /** By which {@link Label.launched} refers to it; the work of one launch shares it. */
+  readonly id: number
+  /** The profiler's own number of the launch, or -1. */
+  readonly submission: number
+  readonly extra?: readonly ExtraArg[] | undefined
 }
 
 /** What the kernel's scheduler did, in the format's own way. */
@@ -92,6 +126,8 @@ export interface Writer {
   counter(track: number, atNs: number, value: number): void
   /** Where the format knows of a scheduler; the timeline draws CPUs as rows of slices where not. */
   readonly scheduler: SchedulerWriter | undefined
+  /** Work of GPUs, in any order, where the format knows such a thing; else it is drawn in slices. */
+  gpuWork?(work: GpuWork): void
   /** Facts on the whole trace. */
   attributes(attributes: Readonly<Record<string, string | number>>): void
   /** Comes last. */

@@ -34,8 +34,13 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
     .filter((path) => !path.endsWith('.md'))
     .sort()
 
-/** Every fixture, as `<format>/<case>`, but for those of scheduler logs. */
-export const FIXTURE_NAMES = fixturesOf((format) => !SCHEDULER_FORMATS.includes(format))
+/** Formats that tell of GPUs and of no operators: test/read/nsys*.test.ts tests them. */
+const WITHOUT_OPERATORS = /^nsys/
+
+/** Every fixture, as `<format>/<case>`, but for those of scheduler logs and of GPUs. */
+export const FIXTURE_NAMES = fixturesOf(
+  (format) => !SCHEDULER_FORMATS.includes(format) && !WITHOUT_OPERATORS.test(format),
+)
 export const SCHEDULER_FIXTURES = fixturesOf((format) => SCHEDULER_TEXTS.includes(format))
 
 export const SMALL_FIXTURES = FIXTURE_NAMES.filter((name) => plainBytes(name).length <= SMALL_BYTES_MAX)

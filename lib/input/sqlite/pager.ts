@@ -16,11 +16,6 @@ export class Pager {
     this.pagesPerChunk = Math.max(1, Math.floor(CHUNK_BYTES / pageBytes))
   }
 
-  /** Pages in the file, a torn last one included. */
-  get count(): number {
-    return Math.ceil(this.access.size / this.pageBytes)
-  }
-
   /** The bytes of a page; undefined where the file has no such page, or not all of it. */
   async page(number: number): Promise<Uint8Array | undefined> {
     const chunk = Math.floor((number - 1) / this.pagesPerChunk)

@@ -89,16 +89,16 @@ export class SqliteFile {
   /** Numbers of a table's leaf pages, in the order of its rows. Damage costs a page and what hangs on it. */
   private async *leaves({ name, root }: SqliteTable): AsyncGenerator<number, void> {
     const stack = [root]
-    const seen = new Uint8Array((this.pager.count >> 3) + 1)
+    const seen = new Set<number>()
     while (stack.length > 0) {
       const number = stack.pop()!
       const byte = (number - 1) * this.pager.pageBytes
       const page = number >= 1 ? await this.pager.page(number) : undefined
       if (!page) this.onDamage(`table ${name}: page ${number} is not in the file`, Math.max(0, byte))
-      else if (seen[number >> 3]! & (1 << (number & 7))) {
+      else if (seen.has(number)) {
         this.onDamage(`table ${name}: page ${number} occurs twice`, byte)
       } else {
-        seen[number >> 3]! |= 1 << (number & 7)
+        seen.add(number)
         const headerAt = number === 1 ? HEADER_BYTES : 0
         const type = page[headerAt]
         const cells = (page[headerAt + 3]! << 8) | page[headerAt + 4]!

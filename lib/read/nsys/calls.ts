@@ -1,0 +1,109 @@
+import type { TraceEvent } from '../../model/events.ts'
+import type { Launches } from './launches.ts'
+import type { Report } from './report.ts'
+import { Spans } from './spans.ts'
+
+const BATCH = 4096
+const NO_CORRELATION = 0xffffffff
+/** Both runtime and driver API, in nsys's reports; the others are libraries above. */
+const CUDA_TABLES = ['CUPTI_ACTIVITY_KIND_RUNTIME', 'CUPTI_ACTIVITY_KIND_DRIVER', 'CUDNN_EVENTS', 'CUBLAS_EVENTS']
+const OS_TABLE = 'OSRT_API'
+
+/** Calls by thread: their names and correlation ids are the spans' `a` and `b`. */
+export class Calls {
+  readonly byThread = new Map<number, Spans>()
+  /** Results other than 0, by thread and id. */
+  private readonly results = new Map<number, Map<number, number>>()
+  private readonly bare = new Map<number, number>()
+
+  constructor(
+    private readonly report: Report,
+    private readonly library: 'cuda' | 'os',
+  ) {}
+
+  /** Reads all tables of calls. */
+  async read(): Promise<void> {
+    for (const table of this.library === 'cuda' ? CUDA_TABLES : [OS_TABLE]) await this.readTable(table)
+  }
+
+  /** Calls of each thread in order, and what they launched. */
+  *events(launches: Launches): Generator<TraceEvent[], void> {
+    const { report, library } = this
+    let hidden = 0
+    for (const [thread, spans] of this.byThread) {
+      const { pid, tid, owner } = report.threads.list[thread]!
+      const results = this.results.get(thread)
+      const order = spans.order()
+      let batch: TraceEvent[] = []
+      for (let place = 0; place < order.length; place++) {
+        const id = order.at(place)
+        const [name, correlation] = [spans.a(id), spans.b(id)]
+        const [first, last] = correlation === NO_CORRELATION ? NOTHING : launches.find(owner, correlation)
+        if (first === last && this.isGraphLaunch(name)) hidden++
+        batch.push({
+          kind: 'api',
+          ...{ library, name, startNs: spans.start(id), endNs: spans.end(id), pid, tid },
+          thread: report.threadNames[thread] ?? 0,
+          correlation: correlation === NO_CORRELATION ? -1 : correlation,
+          launched: last - first,
+          result: results?.get(id) ?? 0,
+        })
+        if (batch.length < BATCH) continue
+        yield batch
+        batch = []
+      }
+      yield batch
+    }
+    if (hidden > 0) {
+      const detail = `${hidden} launches of CUDA graphs have no GPU work in the report; ${GRAPH_HINT}`
+      report.issue('kernels hide inside CUDA graphs', detail)
+    }
+  }
+
+  private async readTable(table: string): Promise<void> {
+    const { report, library } = this
+    const columns = ['start', 'end', 'globalTid', 'nameId', 'correlationId', 'returnValue']
+    for await (const row of report.pages(table, columns)) {
+      while (row.next()) {
+        const startNs = row.number(0)
+        const endNs = report.endOf(table, startNs, row.number(1))
+        if (endNs === undefined) continue
+        const thread = report.threads.of(row.high(2), row.low(2))
+        let spans = this.byThread.get(thread)
+        if (!spans) {
+          spans = new Spans()
+          this.byThread.set(thread, spans)
+        }
+        const result = row.number(5, 0)
+        if (result !== 0 && library === 'cuda') this.keepResult(thread, spans.length, result)
+        spans.push(startNs, endNs, this.nameOf(row.number(3)), row.number(4, NO_CORRELATION))
+        report.count(table)
+      }
+    }
+  }
+
+  private keepResult(thread: number, id: number, result: number): void {
+    const results = this.results.get(thread)
+    if (results) results.set(id, result)
+    else this.results.set(thread, new Map([[id, result]]))
+  }
+
+  /** Without the version of the interface: `cudaLaunchKernel`, not `cudaLaunchKernel_v7000`. */
+  private nameOf(textId: number): number {
+    const known = this.bare.get(textId)
+    if (known !== undefined) return known
+    const { names } = this.report
+    const name = names.id(names.text(this.report.string(textId)).replace(/_v\d+(?=_|$)/, '') || 'call')
+    this.bare.set(textId, name)
+    return name
+  }
+
+  private isGraphLaunch(name: number): boolean {
+    return /^cu(?:da)?GraphLaunch/.test(this.report.names.text(name)) && this.library === 'cuda'
+  }
+}
+
+/** What to do about kernels that were not recorded one by one. */
+export const GRAPH_HINT = 'record with nsys profile --cuda-graph-trace=node to see them'
+
+const NOTHING = [0, 0] as const

@@ -1,0 +1,142 @@
+import type { SqliteRows } from '../../input/sqlite/rows.ts'
+import type { TraceEvent } from '../../model/events.ts'
+import type { NvtxPayload } from '../../model/nvtx-events.ts'
+import { NvtxRanges, OPEN_NS, type Style } from './nvtx-ranges.ts'
+import type { Report } from './report.ts'
+import { NVTX_TYPES } from './words.ts'
+
+const TABLE = 'NVTX_EVENTS'
+const COLUMNS = [
+  ...['start', 'end', 'eventType', 'globalTid', 'endGlobalTid', 'text', 'textId', 'domainId', 'category', 'color'],
+  ...['uint64Value', 'int64Value', 'doubleValue', 'uint32Value', 'int32Value', 'floatValue', 'jsonText', 'jsonTextId'],
+] as const
+const [START, END, TYPE, TID, END_TID, TEXT, TEXT_ID, DOMAIN, CATEGORY, COLOR] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+/** The first of the columns of payloads, and the types of all. */
+const PAYLOAD = 10
+const [JSON_TEXT, JSON_TEXT_ID] = [16, 17]
+const PAYLOADS = ['u64', 'i64', 'f64', 'u32', 'i32', 'f32'] as const
+
+/** NVTX ranges and marks of a report. */
+export class Nvtx {
+  readonly ranges: NvtxRanges
+  /** Names that the program gave its threads, by {@link Report.threads}. */
+  readonly threadNames = new Map<number, number>()
+  private readonly domains = new Map<string, number>()
+  private readonly categories = new Map<string, number>()
+  private loneEnds = 0
+
+  constructor(private readonly report: Report) {
+    this.ranges = new NvtxRanges({
+      tidOf: (thread) => report.threads.list[thread]!.tid,
+      threadName: (thread) => report.threadNames[thread] ?? 0,
+      domainName: (thread, domainId) => this.domainName(thread, domainId),
+      categoryName: (thread, domainId, categoryId) => this.categoryName(thread, domainId, categoryId),
+      get lastNs() {
+        return report.lastNs
+      },
+    })
+  }
+
+  async read(): Promise<void> {
+    for await (const row of this.report.pages(TABLE, COLUMNS)) while (row.next()) this.take(row)
+    if (this.loneEnds > 0) {
+      this.report.issue('NVTX end without a start', `${this.loneEnds} ranges ended that began before the recording`)
+    }
+  }
+
+  /** See {@link NvtxRanges.events}. */
+  *events(): Generator<TraceEvent[], void> {
+    yield* this.ranges.events()
+    const { openRanges } = this.ranges
+    if (openRanges === 0) return
+    const detail = `${openRanges} NVTX ranges were open at the end: drawn up to the last event of the report`
+    this.report.issue('range without an end', detail, this.report.lastNs)
+  }
+
+  private take(row: SqliteRows): void {
+    const { report } = this
+    const type = NVTX_TYPES[row.number(TYPE)]
+    if (type === undefined) return
+    const thread = report.threads.of(row.high(TID), row.low(TID))
+    const scope = `${this.processOf(thread)} ${row.number(DOMAIN, 0)}`
+    switch (type) {
+      case 'domain':
+        this.domains.set(scope, this.textOf(row))
+        return
+      case 'category':
+        this.categories.set(`${scope} ${row.number(CATEGORY, 0)}`, this.textOf(row))
+        return
+      case 'thread':
+        this.threadNames.set(thread, this.textOf(row))
+        return
+      case 'lone end':
+        this.loneEnds++
+        return
+      case 'mark':
+        return this.add(row, 'mark', thread, row.number(START))
+      case 'open push':
+      case 'push-pop':
+        return this.add(row, 'push-pop', thread, row.number(END, OPEN_NS))
+      case 'open start':
+      case 'start-end':
+        return this.add(row, 'start-end', thread, row.number(END, OPEN_NS))
+    }
+  }
+
+  private add(row: SqliteRows, what: Style['what'], thread: number, toldEndNs: number): void {
+    const { report } = this
+    const startNs = row.number(START)
+    const isOpen = toldEndNs === OPEN_NS
+    const endNs = report.endOf(TABLE, startNs, isOpen ? startNs : toldEndNs)
+    if (endNs === undefined) return
+    const endThread = row.isNull(END_TID) ? thread : report.threads.of(row.high(END_TID), row.low(END_TID))
+    const [domainId, categoryId] = [row.number(DOMAIN, 0), row.number(CATEGORY, 0)]
+    const color = row.isNull(COLOR) ? -1 : opaque(row.low(COLOR))
+    const style = { what, thread, endThread, domainId, categoryId, color }
+    this.ranges.add(startNs, isOpen ? OPEN_NS : endNs, this.textOf(row), style, payloadOf(row) ?? this.jsonOf(row))
+    report.count(TABLE)
+  }
+
+  private jsonOf(row: SqliteRows): string | undefined {
+    const text = row.text(JSON_TEXT) || this.report.names.text(this.report.string(row.number(JSON_TEXT_ID)))
+    return text === '' ? undefined : text
+  }
+
+  private textOf(row: SqliteRows): number {
+    const { names } = this.report
+    const text = row.text(TEXT)
+    return text === '' ? this.report.string(row.number(TEXT_ID)) : names.id(text)
+  }
+
+  private domainName(thread: number, domainId: number): number {
+    if (domainId === 0) return 0
+    const known = this.domains.get(`${this.processOf(thread)} ${domainId}`)
+    return known ?? this.report.names.id(`domain ${domainId}`)
+  }
+
+  private categoryName(thread: number, domainId: number, categoryId: number): number {
+    const known = this.categories.get(`${this.processOf(thread)} ${domainId} ${categoryId}`)
+    return known ?? (categoryId > 0 ? this.report.names.id(`${categoryId}`) : 0)
+  }
+
+  private processOf(thread: number): number {
+    return this.report.threads.list[thread]!.owner
+  }
+}
+
+/** Colours without alpha are meant to be seen. */
+function opaque(color: number): number {
+  return color >>> 24 === 0 ? color + 0xff000000 : color
+}
+
+/** The one payload value that a row has. SQLite's integers are signed. */
+function payloadOf(row: SqliteRows): NvtxPayload | undefined {
+  const place = PAYLOADS.findIndex((_, i) => !row.isNull(PAYLOAD + i))
+  if (place < 0) return undefined
+  const type = PAYLOADS[place]!
+  const value = row.number(PAYLOAD + place)
+  const isExact = Number.isSafeInteger(value) || type === 'f64' || type === 'f32'
+  if (isExact && (value >= 0 || type !== 'u64')) return { type, value }
+  const bits = (BigInt(row.high(PAYLOAD + place)) << 32n) | BigInt(row.low(PAYLOAD + place))
+  return { type, value: type === 'u64' ? BigInt.asUintN(64, bits) : bits }
+}

@@ -1,0 +1,82 @@
+import type { SqliteRows } from '../../input/sqlite/rows.ts'
+import type { SqliteFile } from '../../input/sqlite/sqlite-file.ts'
+import type { IssueEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import { Threads } from './threads.ts'
+
+/** A report's file and what its tables refer to: texts, threads, names of streams. */
+export class Report {
+  readonly threads = new Threads()
+  /** What was wrong and has not been told yet. */
+  issues: IssueEvent[] = []
+  /** Latest time of any event. */
+  lastNs = 0
+  /** Rows by table, as far as they were read. */
+  readonly counts = new Map<string, number>()
+  /** Names of threads, by {@link threads}; 0 or nothing = none. */
+  readonly threadNames: number[] = []
+  private readonly strings = new Map<number, number>()
+
+  constructor(
+    readonly file: SqliteFile,
+    readonly names: Names,
+  ) {}
+
+  /** Does the report hold a table? They are made with their first row. */
+  has(table: string): boolean {
+    return this.file.tables.has(table)
+  }
+
+  /** The pages of a table, with the columns named; none where the report has no such table. */
+  async *pages(table: string, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
+    const found = this.file.tables.get(table)
+    if (found) yield* this.file.pages(found, columns)
+  }
+
+  /** Calls `take` for every row of a table, which should be small. */
+  async each(table: string, columns: readonly string[], take: (row: SqliteRows) => void): Promise<void> {
+    for await (const rows of this.pages(table, columns)) while (rows.next()) take(rows)
+  }
+
+  /** Reads the texts that columns refer to by number. */
+  async readStrings(): Promise<void> {
+    await this.each('StringIds', ['id', 'value'], (row) => {
+      this.strings.set(row.number(0), this.names.id(row.text(1)))
+    })
+  }
+
+  /** The name behind a number of the table of texts; 0 where there is none. */
+  string(id: number): number {
+    return this.strings.get(id) ?? 0
+  }
+
+  /** Counts a row that was drawn. */
+  count(table: string): void {
+    this.counts.set(table, (this.counts.get(table) ?? 0) + 1)
+  }
+
+  issue(title: string, detail: string, atNs = 0, byte = 0): void {
+    this.issues.push({ kind: 'issue', title, detail, at: { byte }, atNs: Math.max(0, atNs) })
+  }
+
+  /**
+   * The end of a row's stretch of time, or undefined where it has no start, which is told of. One that ends before it
+   * starts has no length.
+   */
+  endOf(table: string, startNs: number, endNs: number): number | undefined {
+    if (!Number.isSafeInteger(startNs)) {
+      this.issue('row without a time', `${table}: expected a start in nanoseconds, found ${startNs}; left out`)
+      return undefined
+    }
+    if (endNs < startNs || !Number.isSafeInteger(endNs)) {
+      this.issue('row without an end', `${table}: expected an end from ${startNs} on, found ${endNs}`, startNs)
+      return startNs
+    }
+    if (endNs > this.lastNs) this.lastNs = endNs
+    return endNs
+  }
+
+  takeIssues(): IssueEvent[] {
+    return this.issues.splice(0)
+  }
+}

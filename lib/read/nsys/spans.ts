@@ -1,0 +1,118 @@
+const BLOCK = 1 << 16
+/** Durations from here on are kept beside the others. */
+const LONG = 0xffffffff
+
+type TypedArray = Float64Array | Uint32Array
+
+/** A list of numbers that grows by blocks: nothing is copied, and no room is kept for what may come. */
+class NumberList<T extends TypedArray> {
+  length = 0
+  private readonly blocks: T[] = []
+
+  constructor(private readonly make: new (length: number) => T) {}
+
+  push(value: number): void {
+    const at = this.length++ % BLOCK
+    if (at === 0) this.blocks.push(new this.make(BLOCK))
+    this.blocks[this.blocks.length - 1]![at] = value
+  }
+
+  at(index: number): number {
+    return this.blocks[Math.floor(index / BLOCK)]![index % BLOCK]!
+  }
+}
+
+/**
+ * Stretches of time with two small numbers each, to be put in order: 20 bytes each, and 4 more if they did not come in
+ * order. Ids are as they were added, from 0.
+ */
+export class Spans {
+  private readonly starts = new NumberList(Float64Array)
+  private readonly durations = new NumberList(Uint32Array)
+  private readonly long = new Map<number, number>()
+  private readonly first = new NumberList(Uint32Array)
+  private readonly second = new NumberList(Uint32Array)
+
+  get length(): number {
+    return this.starts.length
+  }
+
+  /** Adds one; `a` and `b` are integers of up to 32 bits. */
+  push(startNs: number, endNs: number, a: number, b: number): void {
+    const durationNs = endNs - startNs
+    if (durationNs >= LONG) this.long.set(this.length, durationNs)
+    this.starts.push(startNs)
+    this.durations.push(Math.min(durationNs, LONG))
+    this.first.push(a)
+    this.second.push(b)
+  }
+
+  start(id: number): number {
+    return this.starts.at(id)
+  }
+
+  end(id: number): number {
+    const durationNs = this.durations.at(id)
+    return this.starts.at(id) + (durationNs === LONG ? this.long.get(id)! : durationNs)
+  }
+
+  a(id: number): number {
+    return this.first.at(id)
+  }
+
+  b(id: number): number {
+    return this.second.at(id)
+  }
+
+  /** Ids by their starts, the longer first where they start at once; else as they came. */
+  order(): Order {
+    return new Order(this.length, (x, y) => this.start(x) - this.start(y) || this.end(y) - this.end(x))
+  }
+}
+
+/** Ids from 0 in some order. Takes 4 bytes an id, and none where they are in order already. */
+export class Order {
+  private readonly ids: Uint32Array | undefined
+
+  constructor(
+    readonly length: number,
+    compare: (a: number, b: number) => number,
+  ) {
+    const runs = runsOf(length, compare)
+    if (runs.length > 2) this.ids = merged(length, runs, compare)
+  }
+
+  /** The id at a place. */
+  at(place: number): number {
+    return this.ids ? this.ids[place]! : place
+  }
+}
+
+/** Where stretches begin that are in order, and the end. */
+function runsOf(length: number, compare: (a: number, b: number) => number): number[] {
+  const runs = [0]
+  for (let id = 1; id < length; id++) if (compare(id - 1, id) > 0) runs.push(id)
+  runs.push(length)
+  return runs
+}
+
+/** Merge sort of what is nearly in order: neighbouring runs become one until one is left. Stable. */
+function merged(length: number, runs: number[], compare: (a: number, b: number) => number): Uint32Array {
+  let from = Uint32Array.from({ length }, (_, id) => id)
+  let to = new Uint32Array(length)
+  while (runs.length > 2) {
+    const next = [0]
+    for (let run = 0; run + 1 < runs.length; run += 2) {
+      const [start, middle, end] = [runs[run]!, runs[run + 1]!, runs[run + 2] ?? runs[run + 1]!]
+      let [left, right] = [start, middle]
+      for (let place = start; place < end; place++) {
+        const takeLeft = left < middle && (right >= end || compare(from[left]!, from[right]!) <= 0)
+        to[place] = from[takeLeft ? left++ : right++]!
+      }
+      next.push(end)
+    }
+    runs = next
+    ;[from, to] = [to, from]
+  }
+  return from
+}

@@ -1,0 +1,159 @@
+import type { ApiEvent, Facts, GpuEvent, GpuPlace, GpuSyncEvent } from '../model/gpu-events.ts'
+import type { ExtraArg } from '../write/args.ts'
+import type { GpuQueue, Label } from '../write/writer.ts'
+import type { ArgMaker, Detail } from './labels.ts'
+import { NestedRows } from './nested.ts'
+import { Lanes, LazyGroup, rowName, type TrackTree, threadTitle } from './tracks.ts'
+
+const CALLS_RANK = 7 * 16 + 10
+const WAITS_RANK = CALLS_RANK + 2
+const WORK_RANK = CALLS_RANK + 3
+
+/** A call and its work share an id: the process, from 1, and its correlation id. */
+const CORRELATIONS = 2 ** 32
+
+const LIBRARIES = {
+  cuda: { name: 'CUDA API', description: 'Calls of the CUDA runtime, driver and libraries, by thread.' },
+  os: {
+    name: 'OS runtime',
+    description: 'Calls of the operating system’s libraries that took long or wait, by thread.',
+  },
+} as const
+
+/** A stream of a GPU, its rows. */
+interface Stream {
+  readonly queue: GpuQueue
+  readonly work: Lanes
+  readonly waits: Lanes
+}
+
+/** What GPUs did, stream by stream, the waits for it, and the calls that launched it. */
+export class Gpu {
+  private readonly streams = new Map<string, Stream>()
+  private readonly calls = new Map<string, NestedRows>()
+  private readonly processes = new Map<number, number>()
+  private readonly groups: Readonly<Record<ApiEvent['library'] | 'waits' | 'work', LazyGroup>>
+
+  constructor(
+    private readonly tree: TrackTree,
+    root: number,
+    private readonly make: ArgMaker,
+    private readonly detail: Detail,
+  ) {
+    const group = (name: string, description: string, rank: number) =>
+      new LazyGroup(tree, root, { name, description, rank })
+    this.groups = {
+      cuda: group(LIBRARIES.cuda.name, LIBRARIES.cuda.description, CALLS_RANK),
+      os: group(LIBRARIES.os.name, LIBRARIES.os.description, CALLS_RANK + 1),
+      waits: group('GPU synchronization', 'Waits of the host, by the stream that is waited for.', WAITS_RANK),
+      work: group('GPU', 'Work of the GPUs, by stream.', WORK_RANK),
+    }
+  }
+
+  work(event: GpuEvent): void {
+    const { what, name, startNs, endNs, pid, correlation, facts, signature } = event
+    const { queue, work } = this.stream(event)
+    const args = [...this.correlationArg(correlation), ...this.factArgs(facts)]
+    if (signature !== 0 && this.detail === 'full') args.push(this.make.arg('signature', { name: signature }))
+    const extra = this.shown(args)
+    const { writer } = this.tree
+    if (writer.gpuWork) {
+      const kind = [this.make.word('kind', what), ...(extra ?? [])]
+      const id = correlation < 0 ? this.tree.addLooseWork() : this.workId(pid, correlation)
+      writer.gpuWork({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra: kind })
+    } else {
+      work.place(startNs, endNs, { name, category: 'gpu', extra: [this.make.word('kind', what), ...(extra ?? [])] })
+    }
+  }
+
+  sync(event: GpuSyncEvent): void {
+    const { name, startNs, endNs, correlation, facts } = event
+    const extra = this.shown([...this.correlationArg(correlation), ...this.factArgs(facts)])
+    this.stream(event).waits.place(startNs, endNs, { name, category: 'sync', extra })
+  }
+
+  call(event: ApiEvent): void {
+    const { name, startNs, endNs, pid, correlation, launched, result } = event
+    const { make } = this
+    const extra = this.correlationArg(correlation)
+    if (launched > 0) extra.push(make.int('gpu_work', launched))
+    if (result !== 0) extra.push(make.int('result', result))
+    const label: Label = {
+      ...{ name, category: 'api', extra: this.shown(extra) },
+      launched: launched > 0 ? this.workId(pid, correlation) : undefined,
+    }
+    this.rowsOf(event).place(startNs, endNs, label)
+  }
+
+  /** Ends what is still open. */
+  finish(): void {
+    for (const rows of this.calls.values()) rows.finish()
+  }
+
+  private rowsOf({ library, pid, tid, thread }: ApiEvent): NestedRows {
+    const key = `${library} ${pid} ${tid}`
+    const known = this.calls.get(key)
+    if (known) return known
+    const title = threadTitle(this.make.names.text(thread), tid)
+    const rank = this.calls.size
+    const { description } = LIBRARIES[library]
+    const add = (row: number) => this.groups[library].add({ name: rowName(title, row), description, rank })
+    const rows = new NestedRows(this.tree.writer, add)
+    this.calls.set(key, rows)
+    return rows
+  }
+
+  private stream(place: GpuPlace): Stream {
+    const { device, context, stream, streamName, pid } = place
+    const key = `${device} ${context} ${stream} ${pid}`
+    const known = this.streams.get(key)
+    if (known) return known
+    const rank = this.streams.size
+    const name = titleOf(place, this.make.names.text(streamName))
+    const onGpu = `GPU ${device}: ${name}`
+    const lanes = (group: LazyGroup, description: string) =>
+      new Lanes(this.tree.writer, (row) => group.add({ name: rowName(onGpu, row), description, rank }), true)
+    const description = 'Kernels, copies and fills, as the GPU ran them.'
+    const made: Stream = {
+      queue: { id: this.tree.addQueue(), name, description, gpu: Math.max(0, device), pid },
+      work: lanes(this.groups.work, description),
+      waits: lanes(
+        this.groups.waits,
+        'Waits for the stream, its events or its context; events that were recorded on it.',
+      ),
+    }
+    this.streams.set(key, made)
+    return made
+  }
+
+  private workId(pid: number, correlation: number): number {
+    let owner = this.processes.get(pid)
+    if (owner === undefined) {
+      owner = this.tree.addProcess()
+      this.processes.set(pid, owner)
+    }
+    return owner * CORRELATIONS + correlation
+  }
+
+  private correlationArg(correlation: number): ExtraArg[] {
+    return correlation < 0 ? [] : [this.make.int('correlation', correlation)]
+  }
+
+  private factArgs(facts: Facts): ExtraArg[] {
+    const { make } = this
+    return Object.entries(facts).map(([key, value]) =>
+      typeof value === 'number' ? make.int(key, value) : make.word(key, value),
+    )
+  }
+
+  private shown(extra: readonly ExtraArg[]): readonly ExtraArg[] | undefined {
+    return this.detail === 'names' || extra.length === 0 ? undefined : extra
+  }
+}
+
+function titleOf({ context, stream, pid }: GpuPlace, name: string): string {
+  const parts = [stream < 0 ? 'all streams' : `stream ${stream}${name === '' ? '' : ` (${name})`}`]
+  if (context >= 0) parts.push(`context ${context}`)
+  if (pid >= 0) parts.push(`process ${pid}`)
+  return parts.join(', ')
+}

@@ -1,0 +1,57 @@
+import type { Label, Writer } from '../write/writer.ts'
+
+interface Row {
+  readonly track: number
+  /** Ends of the open slices, the innermost last. */
+  readonly ends: number[]
+  lastNs: number
+}
+
+/**
+ * Rows of slices that come in order of their starts, outer before inner, and are nested by time. What would cross another, or
+ * comes late, goes to a further row: nothing is cut.
+ */
+export class NestedRows {
+  private readonly rows: Row[] = []
+
+  /** `add` defines the n-th row (from 0) and returns its track. */
+  constructor(
+    private readonly writer: Writer,
+    private readonly add: (row: number) => number,
+  ) {}
+
+  place(startNs: number, endNs: number, label: Label): void {
+    const row = this.rowFor(startNs, endNs)
+    this.writer.begin(row.track, startNs, label)
+    row.ends.push(endNs)
+  }
+
+  instant(atNs: number, label: Label): void {
+    this.writer.instant(this.rowFor(atNs, atNs).track, atNs, label)
+  }
+
+  /** Ends what is still open. */
+  finish(): void {
+    for (const row of this.rows) this.close(row, Infinity)
+  }
+
+  private rowFor(startNs: number, endNs: number): Row {
+    for (const row of this.rows) {
+      if (startNs < row.lastNs) continue
+      this.close(row, startNs)
+      if (endNs > (row.ends.at(-1) ?? Infinity)) continue
+      row.lastNs = startNs
+      return row
+    }
+    const row = { track: this.add(this.rows.length), ends: [], lastNs: startNs }
+    this.rows.push(row)
+    return row
+  }
+
+  private close(row: Row, untilNs: number): void {
+    for (let end = row.ends.at(-1); end !== undefined && end <= untilNs; end = row.ends.at(-1)) {
+      this.writer.end(row.track, end)
+      row.ends.pop()
+    }
+  }
+}

@@ -27,6 +27,7 @@ export class SwitchOrder {
   }
 
   private follow({ cpu: number, atNs, prevTid, nextTid }: SwitchEvent): IssueEvent | undefined {
+    if (number < 0) return undefined // of a CPU that is not told
     const cpu = this.cpus[number]
     if (!cpu) {
       this.cpus[number] = { lastNs: atNs, tid: nextTid }

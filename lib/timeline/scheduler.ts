@@ -87,6 +87,7 @@ export class Scheduler {
 
   switched(event: SwitchEvent): void {
     if (!this.hasBegun) this.begin()
+    if (event.cpu < 0) return this.tellStates(event) // some texts do not tell the CPU: there is no track to draw it on
     const cpu = this.cpu(event.cpu)
     this.tellStates(event)
     const before = cpu.tid
@@ -108,12 +109,13 @@ export class Scheduler {
   waking(event: WakingEvent): void {
     if (!this.hasBegun) this.begin()
     const { tid, wakerTid, atNs, targetCpu } = event
-    const waker = this.cpu(event.cpu)
+    const waker = this.cpus[event.cpu]
     const isTraced = this.links.isTraced(tid)
     if (isTraced) {
-      const by = this.label(wakerTid, wakerTid === waker.tid ? waker.comm : 0)
+      const by = this.label(wakerTid, wakerTid === waker?.tid ? waker.comm : 0)
       this.change({ tid, atNs, state: 'woken', cpu: targetCpu, by })
     }
+    if (event.cpu < 0 || targetCpu < 0) return
     const target = this.cpu(targetCpu)
     if (isTraced && !target.isShown) this.show(target)
     if (!this.isAll && !isTraced && !this.links.isTraced(wakerTid) && !target.isShown) return

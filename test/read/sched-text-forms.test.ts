@@ -8,8 +8,11 @@ import { inputOf } from './sched-text.ts'
 
 const encode = (text: string) => new TextEncoder().encode(text)
 const read = (text: string | Uint8Array) => eventsIn(typeof text === 'string' ? encode(text) : text)
+/** Of the reader: switches that do not follow from each other are told by whoever puts them together. */
 const issuesOf = (events: readonly TraceEvent[]) =>
-  events.flatMap((event) => (event.kind === 'issue' ? [`${event.title}: ${event.detail}`] : []))
+  events.flatMap((event) =>
+    event.kind === 'issue' && event.title !== 'lost switches' ? [`${event.title}: ${event.detail}`] : [],
+  )
 const switchesOf = (events: readonly TraceEvent[]) => events.filter((event) => event.kind === 'switch')
 
 interface Told {

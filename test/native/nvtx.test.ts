@@ -11,7 +11,7 @@ import { NANO, newLog, RECORDER, type Recording, readLog, recordHosts, useRecord
 /** NVTX, without any tool of NVIDIA's: what programs announce, and what we announce of llama.cpp. */
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
-const BUILD = join(NATIVE, 'build/nvtx')
+const BUILD = join(NATIVE, 'build/nvtx-listener')
 const LISTENER = join(BUILD, 'libggml2perfetto-nvtx.so')
 const canBuild = process.platform === 'linux' && spawnSync('cc', ['--version'], { stdio: 'ignore' }).status === 0
 

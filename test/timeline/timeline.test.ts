@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
+import { convert, inputOf, type OpenTrace, openTrace, UNKNOWN } from '../../lib/index.ts'
 import type { OperatorEvent, TensorEvent, TraceEvent } from '../../lib/model/events.ts'
 import { Names } from '../../lib/model/names.ts'
 import { ArgMaker } from '../../lib/timeline/labels.ts'
@@ -36,20 +36,9 @@ const slices = `select track.name, slice.name, ts - ${ORIGIN_NS}, dur, depth fro
   order by track.name, ts, depth`
 
 const tensor = (id: number, fields: Partial<TensorEvent>): TensorEvent => ({
-  kind: 'tensor',
+  ...UNKNOWN.tensor,
   id,
   name: 0,
-  layer: -1,
-  op: 0,
-  type: 0,
-  ne: undefined,
-  sources: [],
-  sizeBytes: -1,
-  buffer: -1,
-  offset: undefined,
-  address: 0,
-  structAddress: 0,
-  inferred: 0,
   ...fields,
 })
 

@@ -8,6 +8,7 @@ import {
 import type { BufferUsage, TensorEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { parseTensorName } from '../../model/tensors.ts'
+import { UNKNOWN } from '../../model/unknown.ts'
 import type { Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import { readAddress, readText, readU64 } from './fields.ts'
@@ -228,18 +229,7 @@ export class Definitions {
   }
 
   private unknownTensor(id: number, byte: number): number {
-    return this.tell(id, {
-      name: this.placeholder('tensor', id, byte),
-      layer: -1,
-      op: 0,
-      type: 0,
-      ne: undefined,
-      sources: [],
-      sizeBytes: -1,
-      buffer: -1,
-      offset: undefined,
-      address: 0,
-    })
+    return this.tell(id, { ...UNKNOWN.tensor, name: this.placeholder('tensor', id, byte) })
   }
 
   private readGraph(view: View, at: number, end: number, byte: number): void {

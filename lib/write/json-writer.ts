@@ -1,5 +1,4 @@
-/** Below this, bytes are copied in a loop: the built-in call costs more than it saves. */
-const SHORT = 48
+import { ByteWriter } from './byte-writer.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -8,35 +7,7 @@ const POINT = 0x2e
 const MINUS = 0x2d
 
 /** Appends pieces of JSON to one growing buffer of UTF-8. Knows the notation and nothing about traces. */
-export class JsonWriter {
-  private bytes = new Uint8Array(1 << 16)
-  private position = 0
-
-  /** Bytes written since the last {@link take}. */
-  get size(): number {
-    return this.position
-  }
-
-  /** The bytes written since the last call, as a copy; the buffer is empty afterwards. */
-  take(): Uint8Array {
-    const taken = this.bytes.slice(0, this.position)
-    this.position = 0
-    return taken
-  }
-
-  /** Appends bytes that were encoded before. */
-  raw(encoded: Uint8Array): void {
-    const length = encoded.length
-    this.reserve(length)
-    if (length > SHORT) this.bytes.set(encoded, this.position)
-    else {
-      const bytes = this.bytes
-      const position = this.position
-      for (let i = 0; i < length; i++) bytes[position + i] = encoded[i]!
-    }
-    this.position += length
-  }
-
+export class JsonWriter extends ByteWriter {
   /** One ASCII character of the notation. */
   sign(code: number): void {
     this.reserve(1)
@@ -127,14 +98,6 @@ export class JsonWriter {
       rest = tenth
     }
     this.position = end
-  }
-
-  private reserve(bytes: number): void {
-    const needed = this.position + bytes
-    if (needed <= this.bytes.length) return
-    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2))
-    grown.set(this.bytes.subarray(0, this.position))
-    this.bytes = grown
   }
 }
 

@@ -1,3 +1,5 @@
+import { ByteWriter, SHORT } from './byte-writer.ts'
+
 const VARINT = 0
 const FIXED64 = 1
 const DELIMITED = 2
@@ -5,31 +7,14 @@ const DELIMITED = 2
 const TAG_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
 const LENGTH_BYTES_MAX = 5
-/** Below this, bytes and ASCII texts are copied in a loop: the built-in calls cost more than they save. */
-const SHORT = 48
-
 /**
  * Appends protobuf fields to one growing buffer. Knows the wire format and nothing about Perfetto.
  *
  * Message lengths are not known until the message ends, so `begin` leaves one byte for the length and `end` fills it
  * in. Nearly every packet is shorter than 128 bytes; the few longer ones are moved right to make room.
  */
-export class ProtoWriter {
-  private bytes = new Uint8Array(1 << 16)
+export class ProtoWriter extends ByteWriter {
   private view = new DataView(this.bytes.buffer)
-  private position = 0
-
-  /** Bytes written since the last {@link take}. */
-  get size(): number {
-    return this.position
-  }
-
-  /** The bytes written since the last call, as a copy; the buffer is empty afterwards. No message may be open. */
-  take(): Uint8Array {
-    const taken = this.bytes.slice(0, this.position)
-    this.position = 0
-    return taken
-  }
 
   /** Starts a nested message; give the returned mark to {@link end}. */
   begin(field: number): number {
@@ -113,14 +98,14 @@ export class ProtoWriter {
   double(field: number, value: number): void {
     this.reserve(TAG_BYTES_MAX + 8)
     this.putVarint((field << 3) | FIXED64)
-    this.view.setFloat64(this.position, value, true)
+    this.viewed().setFloat64(this.position, value, true)
     this.position += 8
   }
 
   fixed64(field: number, value: number): void {
     this.reserve(TAG_BYTES_MAX + 8)
     this.putVarint((field << 3) | FIXED64)
-    this.view.setBigUint64(this.position, BigInt(value), true)
+    this.viewed().setBigUint64(this.position, BigInt(value), true)
     this.position += 8
   }
 
@@ -133,19 +118,6 @@ export class ProtoWriter {
       this.position += encoder.encodeInto(text, this.bytes.subarray(this.position)).written
     }
     this.end(mark)
-  }
-
-  /** Appends fields that were encoded before. */
-  raw(encoded: Uint8Array): void {
-    const length = encoded.length
-    this.reserve(length)
-    if (length > SHORT) this.bytes.set(encoded, this.position)
-    else {
-      const bytes = this.bytes
-      const position = this.position
-      for (let i = 0; i < length; i++) bytes[position + i] = encoded[i]!
-    }
-    this.position += length
   }
 
   // The loops below work on locals: V8 keeps those in registers, and fields of `this` it may not.
@@ -162,6 +134,12 @@ export class ProtoWriter {
     return true
   }
 
+  /** A view of the buffer, which may have grown. */
+  private viewed(): DataView {
+    if (this.view.buffer !== this.bytes.buffer) this.view = new DataView(this.bytes.buffer)
+    return this.view
+  }
+
   private putVarint(value: number): void {
     this.position = encodeVarint(this.bytes, this.position, value)
   }
@@ -173,15 +151,6 @@ export class ProtoWriter {
       rest >>= 7n
     }
     this.bytes[this.position++] = Number(rest)
-  }
-
-  private reserve(bytes: number): void {
-    const needed = this.position + bytes
-    if (needed <= this.bytes.length) return
-    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2))
-    grown.set(this.bytes.subarray(0, this.position))
-    this.bytes = grown
-    this.view = new DataView(grown.buffer)
   }
 }
 

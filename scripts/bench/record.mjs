@@ -1,13 +1,16 @@
 /**
- * What recording costs: decode time with and without the recorder, in pairs that run one after the other in random order.
- *   npm run bench:record [-- pairs, default 15 [model [threads [level]]]] [--counters page-faults,context-switches]
- * Prints the median of the pairs' ratios with its 95 % confidence interval (order statistics of the sign test), the bytes
- * per operator execution, and what was lost. Needs linux-x64 and cc; fetches llama.cpp, makes the models.
+ * What recording costs: two processes, one of them recorded, decode the same tokens in turns, so that each token's time is
+ * compared with that of the same token some milliseconds before or after; who begins is drawn for each.
+ *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches]
+ * A round is a pair of fresh processes and gives the median of its tokens' ratios; printed is the median of the rounds with
+ * its 95 % confidence interval (order statistics of the sign test), the bytes per operator execution, and what was lost.
+ * Needs linux-x64 and cc; fetches llama.cpp, makes the models.
  */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { summarizeFile } from 'ggml2perfetto'
@@ -15,7 +18,9 @@ import { cachedModel } from '../../test/llama/gguf.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { counters: { type: 'string' } } })
-const [pairs = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) => (i === 0 ? Number(value) : value))
+const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) =>
+  i === 0 ? Number(value) : value,
+)
 /** What counting may cost, in %: of the large model, with two software counters. */
 const COUNTERS_GOAL = 3
 const wanted = (only, value) => only === undefined || only === String(value)
@@ -26,7 +31,7 @@ const recorder = join(root, 'native/build/libggml2perfetto.so')
 const MODELS = [
   { preset: 'tinyDense', decode: 200, goals: { op: 3, graph: 3 } },
   { preset: 'tinyMoe', decode: 200, goals: { op: 3, graph: 3 } },
-  { preset: 'big', decode: 30, goals: { op: 1, graph: 0.2 } },
+  { preset: 'big', decode: 100, goals: { op: 1, graph: 0.2 } },
 ]
 
 function build() {
@@ -58,19 +63,41 @@ function medianRanks(n) {
   return [rank - 1, n - rank]
 }
 
-/** Median decode time of one run, in ns. */
-function decodeNs(program, args, env) {
-  const output = execFileSync(program, args, {
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const calls = output
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-    .filter(({ kind }) => kind === 'decode')
-  return median(calls.map(({ start, end }) => end - start))
+/** A process that decodes when told to; `step` gives a call's time in ns. */
+function stepped(program, args, env) {
+  const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'ignore'] })
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const step = async () => {
+    child.stdin.write('\n')
+    for (;;) {
+      const { value, done } = await lines.next()
+      if (done) throw new Error('the program ended early')
+      const { event, start, end } = JSON.parse(value)
+      if (event === 'call') return end - start
+    }
+  }
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  return { step, ended }
+}
+
+/** Median over the tokens of the recorded process' time by the plain one's. */
+async function round(program, args, env, tokens) {
+  const plain = stepped(program, args, {})
+  const recorded = stepped(program, args, env)
+  const ratios = []
+  for (let token = 0; token <= tokens; token++) {
+    let of, to
+    if (Math.random() < 0.5) {
+      of = await recorded.step()
+      to = await plain.step()
+    } else {
+      to = await plain.step()
+      of = await recorded.step()
+    }
+    if (token > 0) ratios.push(of / to) // the first call is the prompt's
+  }
+  await Promise.all([plain.ended, recorded.ended])
+  return median(ratios)
 }
 
 async function measure(program, { preset, decode, goals }, threads, level) {
@@ -88,6 +115,7 @@ async function measure(program, { preset, decode, goals }, threads, level) {
     '--decode',
     decode,
     '--times',
+    '--step',
     ...threadpool,
   ].map(String)
   const log = join(folder, 'run.ggtrace')
@@ -95,22 +123,13 @@ async function measure(program, { preset, decode, goals }, threads, level) {
   const recorded = { LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
   if (counters) recorded.GGML2PERFETTO_COUNTERS = counters
   const goal = counters ? COUNTERS_GOAL : goals[level]
-  const with_ = () => {
-    rmSync(log, { force: true })
-    return decodeNs(program, args, recorded)
-  }
-  const without = () => decodeNs(program, args, {})
-  with_()
   const ratios = []
-  for (let i = 0; i < pairs; i++) {
-    if (Math.random() < 0.5) ratios.push(with_() / without())
-    else {
-      const plain = without()
-      ratios.push(with_() / plain)
-    }
+  for (let i = 0; i < rounds; i++) {
+    rmSync(log, { force: true }) // what stands is not overwritten
+    ratios.push(await round(program, args, recorded, decode))
   }
   ratios.sort((a, b) => a - b)
-  const [low, high] = medianRanks(pairs).map((rank) => percent(ratios[Math.max(0, Math.min(pairs - 1, rank))]))
+  const [low, high] = medianRanks(rounds).map((rank) => percent(ratios[Math.max(0, Math.min(rounds - 1, rank))]))
   const summary = await summarizeFile(log)
   const losses = summary.issues.reduce((sum, { count }) => sum + count, 0)
   const bytes = level === 'op' ? `${(statSync(log).size / summary.operators).toFixed(1)} B/operator` : ''
@@ -129,7 +148,7 @@ const signed = (value) => `${value < 0 ? '' : '+'}${value.toFixed(2)}`.padStart(
 try {
   const program = build()
   const counting = values.counters ? `, counting ${values.counters}` : ''
-  console.log(`median of ${pairs} paired ratios of decode time, 95 % confidence interval${counting}`)
+  console.log(`median of ${rounds} rounds' paired ratios of decode time, 95 % confidence interval${counting}`)
   for (const model of MODELS.filter(({ preset }) => wanted(onlyModel, preset))) {
     for (const threads of [1, 2].filter((value) => wanted(onlyThreads, value))) {
       for (const level of ['graph', 'op'].filter(

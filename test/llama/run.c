@@ -34,6 +34,7 @@ static const char usage[] =
     "  --no-repack         leave the weights as they are in the file\n"
     "  --warmup            a warm-up call first, through all experts\n"
     "  --times             print when each call began and ended\n"
+    "  --step              wait for a line on stdin before each call; idle workers sleep\n"
     "  --topk              print the experts that the router chose (through cb_eval)\n"
     "  --tensors           print what gguf_* says of the file's tensors, and do nothing else\n"
     "  --verbose           llama.cpp's log on stderr\n";
@@ -41,7 +42,7 @@ static const char usage[] =
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, topk, tensors, verbose;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, topk, tensors, verbose;
 };
 
 static struct options options = {
@@ -145,6 +146,7 @@ static void * decode(void * data) {
 
 static void decode_batch(struct session * session, const char * kind) {
     struct call call = { .session = session, .kind = kind };
+    while (options.step && getchar() != '\n') if (feof(stdin)) fail("no line on stdin", kind);
     if (options.change_threads) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, decode, &call) != 0) fail("no thread for a call", NULL);
@@ -239,6 +241,7 @@ static void * cpu_function(const char * name) {
 /* The CPU backend is loaded at run time: its functions are reached through its registry. */
 static void attach_pool(struct session * session) {
     struct ggml_threadpool_params params = ggml_threadpool_params_default(options.threads);
+    if (options.step) params.poll = 0;
     struct ggml_threadpool * (*create)(struct ggml_threadpool_params *) = cpu_function("ggml_threadpool_new");
     session->pool = create(&params);
     if (!session->pool) fail("no thread pool", NULL);
@@ -329,15 +332,12 @@ static void parse(char ** arguments) {
         { "--no-mmap", &options.no_mmap },               { "--no-repack", &options.no_repack },
         { "--warmup", &options.warmup },                 { "--times", &options.times },
         { "--topk", &options.topk },                     { "--tensors", &options.tensors },
-        { "--verbose", &options.verbose },
+        { "--verbose", &options.verbose },               { "--step", &options.step },
     };
     for (; *arguments; arguments++) {
         const char * name = *arguments;
         bool known = false;
-        if (strcmp(name, "--help") == 0) {
-            fputs(usage, stdout);
-            exit(0);
-        }
+        if (strcmp(name, "--help") == 0) exit(puts(usage) < 0);
         if ((strcmp(name, "--lib") == 0 || strcmp(name, "--model") == 0) && arguments[1]) {
             *(name[2] == 'l' ? &options.lib : &options.model) = *++arguments;
             continue;
@@ -373,12 +373,10 @@ int main(int count, char ** arguments) {
     static struct session sessions[MAX_CONTEXTS];
     (void) count;
     parse(arguments + 1);
+    if (options.step) setvbuf(stdout, NULL, _IOLBF, 0);
     llama_log_set(log_to_stderr, NULL);
     ggml_backend_load_all_from_path(options.lib);
-    if (options.tensors) {
-        print_tensors();
-        return 0;
-    }
+    if (options.tensors) return print_tensors(), 0;
     llama_backend_init();
     struct llama_model * model = load();
     for (int i = 0; i < options.contexts; i++) open_session(&sessions[i], model, i);

@@ -20,6 +20,8 @@ interface Reads {
 export class Memory {
   private readonly counters = new Map<number, number>()
   private touched = 0
+  /** When the barrier after the last operator opened; -1: nothing ends then. */
+  private touchedUntilNs = -1
   /** By tensor: what its operator reads. */
   private readonly reads: (Reads | undefined)[] = []
   /** By name of the buffers: kept to the end, as logs tell of an allocation only when the buffer is first used. */
@@ -33,16 +35,22 @@ export class Memory {
   ) {}
 
   /** Samples the counters at the start of an operator; of worker 0 alone, as all workers share its sources. */
-  place({ worker, tensor, startNs, endNs, inferred }: OperatorEvent): void {
+  place({ worker, tensor, startNs, waitEndNs, inferred }: OperatorEvent): void {
     if (worker !== 0) return
     const { writer } = this.tree
     const { tracks, offsets, bytes } = this.reads[tensor] ?? this.readsOf(tensor)
     for (let i = 0; i < tracks.length; i++) writer.counter(tracks[i]!, startNs, offsets[i]!)
+    if (this.touchedUntilNs >= 0 && (startNs > this.touchedUntilNs || bytes < 0)) this.endTouched()
     if (bytes < 0) return
     if (this.touched === 0) this.touched = this.addTouched()
     writer.counter(this.touched, startNs, bytes)
     // Where the end is the next operator's start, that operator's sample follows at once.
-    if ((inferred & Inferred.End) === 0) writer.counter(this.touched, endNs, 0)
+    this.touchedUntilNs = (inferred & Inferred.End) === 0 ? waitEndNs : -1
+  }
+
+  private endTouched(): void {
+    this.tree.writer.counter(this.touched, this.touchedUntilNs, 0)
+    this.touchedUntilNs = -1
   }
 
   private readsOf(tensor: number): Reads {
@@ -67,6 +75,7 @@ export class Memory {
 
   /** Counts the bytes of all buffers of one name. */
   finish(): void {
+    if (this.touchedUntilNs >= 0) this.endTouched()
     let rank = ALLOCATED_RANK
     for (const [buffer, events] of this.allocations) {
       const track = this.addLive(buffer, rank++)
@@ -109,8 +118,8 @@ export class Memory {
     return this.buffers.group.add({
       name: 'bytes touched per operator',
       description:
-        'Sum of the sizes of the sources of the operator that worker 0 computes. Whole tensors: MUL_MAT_ID is counted ' +
-        'with all experts, though it reads the chosen ones.',
+        'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
+        'where none follows at once. Whole tensors: MUL_MAT_ID is counted with all experts, though it reads the chosen ones.',
       rank: TOUCHED_RANK,
       kind: 'counter',
       unit: 'bytes',

@@ -37,6 +37,7 @@ const INFERRED = [
 const WAIT_BIT = 4
 const END_BIT = 1
 const NO_END_BIT = 2
+const TOUCHED = 'Memory/bytes touched per operator'
 const BUFFERS = { weights: 'weights', 'kv-cache': 'KV cache', compute: 'compute buffer', other: 'buffer' }
 
 /** The rows of the trace that `options` make of a log. */
@@ -90,6 +91,8 @@ class Drawing {
   private readonly calls: TokenEvent[] = []
   private readonly detail: string
   private originNs = 0n
+  /** Since when nothing has been touched, unless the next operator begins then. */
+  private touchedUntilNs = Infinity
 
   constructor(
     private readonly names: Names,
@@ -103,6 +106,7 @@ class Drawing {
 
   rowsOf(events: readonly TraceEvent[]): string[] {
     for (const event of events) this.draw(event)
+    this.touchedEnd()
     this.phases()
     this.experts(events.filter((event) => event.kind === 'operator'))
     this.issues(events.filter((event) => event.kind === 'issue'))
@@ -216,7 +220,7 @@ class Drawing {
   }
 
   /** Of worker 0: where its sources lie, and how many bytes they have. */
-  private memory({ worker, tensor, startNs, endNs, inferred }: OperatorEvent): void {
+  private memory({ worker, tensor, startNs, waitEndNs, inferred }: OperatorEvent): void {
     if (worker !== 0) return
     const sources = this.tensors.get(tensor)!.sources.map((id) => this.tensors.get(id)!)
     for (const { buffer, offset } of sources) {
@@ -224,11 +228,20 @@ class Drawing {
       this.counter(`Memory/${this.bufferTitle(buffer)}: offset read`, startNs, offset)
     }
     const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((size) => size >= 0)
+    if (sizes.length === 0 || startNs > this.touchedUntilNs) this.touchedEnd()
+    this.touchedUntilNs = Infinity
     if (sizes.length === 0) return
-    const row = 'Memory/bytes touched per operator'
-    const sum = sizes.reduce((total, size) => total + size, 0)
-    this.counter(row, startNs, sum)
-    if ((inferred & END_BIT) === 0) this.counter(row, endNs, 0)
+    this.counter(
+      TOUCHED,
+      startNs,
+      sizes.reduce((total, size) => total + size, 0),
+    )
+    if ((inferred & END_BIT) === 0) this.touchedUntilNs = waitEndNs
+  }
+
+  /** Nothing is touched between operators that do not follow at once. */
+  private touchedEnd(): void {
+    if (this.touchedUntilNs < Infinity) this.counter(TOUCHED, this.touchedUntilNs, 0)
   }
 
   /** Buffers of one usage are numbered in the order in which they were read first. */

@@ -92,7 +92,8 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
         let lastNs = 0
         try {
           for await (const batch of format.read(rest, { ...options, definitions, range })) {
-            for (const event of batch) if ('startNs' in event) lastNs = event.startNs
+            const last = batch.findLast((event) => 'startNs' in event)
+            if (last) lastNs = last.startNs
             yield batch
           }
           if (broken !== undefined) yield [brokenGzip(broken.detail, broken.byte, lastNs)]

@@ -6,8 +6,10 @@ interface Choice {
   readonly call: number
   /** Tensor that holds the choice; -1 where operators carry it themselves. */
   readonly tensor: number
-  /** Expert ids per token. */
-  readonly experts: readonly (readonly number[])[]
+  /** Expert ids, token by token. */
+  readonly ids: ArrayLike<number>
+  /** Ids of each token. */
+  readonly k: number
   readonly startNs: number
   endNs: number
   operators: number
@@ -47,15 +49,13 @@ export class Experts {
   /** Takes note of a choice that was recorded by itself. */
   choose({ tensor, call, atNs, k, ids }: ExpertsEvent): void {
     const layer = this.layer(tensor)
-    const experts: number[][] = []
-    for (let at = 0; at < ids.length; at += k) experts.push([...ids.subarray(at, at + k)])
     const before = layer.choice
     if (before?.tensor === tensor && before.startNs === atNs) {
       // The batch was too large for one record.
-      layer.choice = { ...before, experts: [...before.experts, ...experts] }
+      layer.choice = { ...before, ids: [...Array.from(before.ids), ...ids] }
     } else {
       if (before) this.write(layer.lanes, before)
-      layer.choice = { call, tensor, experts, startNs: atNs, endNs: atNs, operators: 0 }
+      layer.choice = { call, tensor, ids, k, startNs: atNs, endNs: atNs, operators: 0 }
     }
     this.open.set(tensor, layer.choice)
     if (this.holdsChoice[tensor]) return
@@ -88,18 +88,13 @@ export class Experts {
   private add({ tensor, call, startNs, endNs }: OperatorEvent, experts: readonly number[]): void {
     const layer = this.layer(tensor)
     const { choice } = layer
-    if (
-      choice?.tensor === -1 &&
-      choice.call === call &&
-      startNs >= choice.startNs &&
-      sameIds(choice.experts[0]!, experts)
-    ) {
+    if (choice?.tensor === -1 && choice.call === call && startNs >= choice.startNs && sameIds(choice.ids, experts)) {
       choice.endNs = Math.max(choice.endNs, endNs)
       choice.operators++
       return
     }
     if (choice) this.write(layer.lanes, choice)
-    layer.choice = { call, tensor: -1, experts: [experts], startNs, endNs, operators: 1 }
+    layer.choice = { call, tensor: -1, ids: experts, k: experts.length, startNs, endNs, operators: 1 }
   }
 
   private layer(tensor: number) {
@@ -112,19 +107,16 @@ export class Experts {
     return layer
   }
 
-  private write(lanes: Lanes, { call, tensor, experts, startNs, endNs, operators }: Choice): void {
+  private write(lanes: Lanes, { call, tensor, ids, k, startNs, endNs, operators }: Choice): void {
     const { make } = this
     this.open.delete(tensor)
-    const extra = [
-      make.text('experts', experts.map((ids) => ids.join(',')).join(';')),
-      make.int('operators', operators),
-    ]
-    if (tensor >= 0)
-      extra.push(make.int('n_tokens', experts.length), make.int('distinct', new Set(experts.flat()).size))
+    const tokens = k > 0 ? ids.length / k : 1
+    const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
+    if (this.detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert' })
+    const extra = [make.text('experts', joined(ids, ',', k)), make.int('operators', operators)]
+    if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct([ids])))
     if (call >= 0) extra.push(make.int('token', call))
-    const shown = this.detail === 'names' ? undefined : extra
-    const name = experts.length === 1 ? `experts ${experts[0]!.join(' ')}` : `experts of ${experts.length} tokens`
-    lanes.place(startNs, endNs, { name, category: 'expert', extra: shown })
+    lanes.place(startNs, endNs, { name, category: 'expert', extra })
   }
 
   private addLayer(layer: number): Lanes {
@@ -136,6 +128,23 @@ export class Experts {
   }
 }
 
-function sameIds(a: readonly number[], b: readonly number[]): boolean {
-  return a.length === b.length && a.every((id, i) => id === b[i])
+function sameIds(a: ArrayLike<number>, b: readonly number[]): boolean {
+  return a.length === b.length && b.every((id, i) => id === a[i])
+}
+
+/** The ids as text, a semicolon between tokens. */
+function joined(ids: ArrayLike<number>, separator: string, k: number): string {
+  let text = ''
+  for (let i = 0; i < ids.length; i++) {
+    if (i > 0) text += i % k === 0 ? ';' : separator
+    text += ids[i]
+  }
+  return text
+}
+
+/** How many experts there are in all of the lists. */
+export function countDistinct(lists: readonly ArrayLike<number>[]): number {
+  const seen = new Set<number>()
+  for (const ids of lists) for (let i = 0; i < ids.length; i++) seen.add(ids[i]!)
+  return seen.size
 }

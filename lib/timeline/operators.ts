@@ -35,7 +35,8 @@ export class Operators {
   /** By tensor, what it was fused to, and what is inferred. */
   private readonly allLabels = new Map<string, Label>()
   private readonly works: (Work | undefined)[] = []
-  private readonly barriers = new Map<number, Label>()
+  /** By what is inferred of the wait. */
+  private readonly barriers: (Label | undefined)[] = [undefined]
   private readonly innerWait: number
 
   constructor(
@@ -174,11 +175,18 @@ export class Operators {
   }
 
   /** What differs from run to run. */
-  private extra(event: OperatorEvent): ExtraArg[] | undefined {
+  private extra(event: OperatorEvent): readonly ExtraArg[] | undefined {
+    const { innerWaitNs } = event
+    const waited = innerWaitNs ? [{ key: this.innerWait, int: innerWaitNs }] : undefined
+    const hasMore = event.experts || event.counts || event.fusedTo !== undefined || this.detail === 'full'
+    return hasMore ? this.allExtra(event, waited) : waited
+  }
+
+  private allExtra(event: OperatorEvent, waited: readonly ExtraArg[] = []): readonly ExtraArg[] | undefined {
     const { make } = this
     const extra: ExtraArg[] = []
     if (event.experts) extra.push(make.text('experts', event.experts.join(',')))
-    if (event.innerWaitNs) extra.push({ key: this.innerWait, int: event.innerWaitNs })
+    extra.push(...waited)
     if (event.counts) extra.push(...this.counts(event.counts, event.endNs - event.startNs))
     if (event.fusedTo !== undefined) extra.push(make.arg('fused_to', { name: this.tensors[event.fusedTo]!.name }))
     if (this.detail === 'full') {
@@ -209,11 +217,11 @@ export class Operators {
 
   private barrier(inferred: number): Label {
     const bits = inferred & Inferred.Wait
-    let label = this.barriers.get(bits)
+    let label = this.barriers[bits]
     if (!label) {
       const args = this.detail === 'names' ? undefined : this.make.set(this.make.inferred(bits))
       label = this.make.label({ name: this.make.names.id('barrier'), category: 'barrier', args })
-      this.barriers.set(bits, label)
+      this.barriers[bits] = label
     }
     return label
   }

@@ -1,6 +1,7 @@
 import type { ExpertsEvent, TensorEvent, TokenEvent } from '../model/events.ts'
 import { workOf } from '../model/work.ts'
 import type { Rate } from '../write/writer.ts'
+import { countDistinct } from './experts.ts'
 import { nodesOf, type Plan } from './plan.ts'
 import type { GraphRun } from './runs.ts'
 import { LazyGroup, rowName, type TrackTree } from './tracks.ts'
@@ -21,7 +22,8 @@ const RATES = Object.keys(DESCRIPTIONS) as Rate[]
 /** A choice of experts that was not used yet. */
 interface Choice {
   readonly atNs: number
-  readonly ids: Set<number>
+  /** A long one comes in parts. */
+  readonly ids: Int32Array[]
 }
 
 /** Choices of one router that are remembered: a log has 13 000 operators of one worker in a row. */
@@ -71,9 +73,9 @@ export class Rates {
   choose({ tensor, atNs, ids }: ExpertsEvent): void {
     const choices = this.choices.get(tensor)
     const last = choices?.at(-1)
-    if (last?.atNs === atNs) for (const id of ids) last.ids.add(id)
-    else if (!choices) this.choices.set(tensor, [{ atNs, ids: new Set(ids) }])
-    else if (choices.push({ atNs, ids: new Set(ids) }) > CHOICES_MAX) choices.shift()
+    if (last?.atNs === atNs) last.ids.push(ids)
+    else if (!choices) this.choices.set(tensor, [{ atNs, ids: [ids] }])
+    else if (choices.push({ atNs, ids: [ids] }) > CHOICES_MAX) choices.shift()
   }
 
   run(run: GraphRun, plan: Plan): void {
@@ -130,7 +132,7 @@ export class Rates {
     let found = 0
     while (choices.length > 0 && choices[0]!.atNs <= endNs) {
       const { atNs, ids } = choices.shift()!
-      if (atNs >= startNs) found = ids.size
+      if (atNs >= startNs) found = countDistinct(ids)
     }
     return found
   }

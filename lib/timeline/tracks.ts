@@ -91,6 +91,11 @@ export class Lanes {
 
   /** The first row where there is room, which it takes. */
   private free(startNs: number, endNs: number): Lane {
+    const first = this.lanes[0]
+    if (first && first.endNs === startNs) {
+      first.endNs = endNs // what follows at once takes no search
+      return first
+    }
     for (const lane of this.lanes) {
       if (lane.endNs > startNs) {
         if (lane.gaps?.take(startNs, endNs)) return lane

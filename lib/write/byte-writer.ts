@@ -1,9 +1,30 @@
 /** Below this, bytes and ASCII texts are copied in a loop: the built-in calls cost more than they save. */
 export const SHORT = 48
 
+const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1
+
+/** Bytes that are written again and again: as words, which take half the time to copy. */
+export class Piece {
+  readonly bytes: Uint8Array
+  readonly words: Int32Array
+
+  /** A copy of the bytes; with `room` for so many, of which `length` counts. */
+  constructor(
+    bytes: Uint8Array,
+    public length = bytes.length,
+    room = length,
+  ) {
+    this.words = new Int32Array((room + 3) >> 2)
+    this.bytes = new Uint8Array(this.words.buffer)
+    this.bytes.set(bytes)
+  }
+}
+
 /** Appends to one growing buffer. */
 export class ByteWriter {
   protected bytes = new Uint8Array(1 << 16)
+  /** Of the same buffer. */
+  protected view = new DataView(this.bytes.buffer)
   protected position = 0
 
   /** Bytes written since the last {@link take}. */
@@ -31,6 +52,20 @@ export class ByteWriter {
     this.position += length
   }
 
+  /** Appends a piece. */
+  piece(piece: Piece): void {
+    this.reserve(piece.length + 3)
+    this.position = this.put(this.position, piece)
+  }
+
+  /** Copies a piece to a place where there is room for it and three bytes more; returns where it ends. */
+  protected put(at: number, { words, length }: Piece): number {
+    const { view } = this
+    const count = (length + 3) >> 2
+    for (let i = 0, to = at; i < count; i++, to += 4) view.setInt32(to, words[i]!, IS_LITTLE_ENDIAN)
+    return at + length
+  }
+
   /** Makes room for that many more bytes. */
   protected reserve(bytes: number): void {
     const needed = this.position + bytes
@@ -38,5 +73,6 @@ export class ByteWriter {
     const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2))
     grown.set(this.bytes.subarray(0, this.position))
     this.bytes = grown
+    this.view = new DataView(grown.buffer)
   }
 }

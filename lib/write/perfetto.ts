@@ -15,38 +15,18 @@ import {
 import type { Clock } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, ExtraArg } from './args.ts'
+import { Piece } from './byte-writer.ts'
+import { END, ScratchEvents } from './event-pieces.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { GpuStages, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
-import { encodeVarint, ProtoWriter } from './proto-writer.ts'
+import { ProtoWriter } from './proto-writer.ts'
 import { TraceClock } from './trace-clock.ts'
 import { writeTrack } from './track-descriptor.ts'
 import type { GpuWork, Label, Track, Writer } from './writer.ts'
 
 /** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
 const DELTA_CLOCK = 64
-
-/** Encodes fields that are ever the same. */
-function encoded(write: (out: ProtoWriter) => void): Uint8Array {
-  const out = new ProtoWriter()
-  write(out)
-  return out.take()
-}
-
-/** The event that ends a slice. */
-const END = encoded((out) => {
-  const event = out.begin(TracePacket.track_event)
-  out.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_END)
-  out.end(event)
-})
-
-/** The event of a counter's sample, up to its value: the second byte is its length. */
-const SAMPLE = encoded((out) => {
-  out.begin(TracePacket.track_event)
-  out.varint(TrackEvent.type, TrackEventType.TYPE_COUNTER)
-  out.varint(TrackEvent.counter_value, 0)
-}).slice(0, -1)
-const VARINT_BYTES_MAX = 10
 
 /** The packet sequence of one track: what the reader of the trace has been told on it so far. */
 class Sequence {
@@ -57,9 +37,9 @@ class Sequence {
   readonly argSets = new IidSet()
   readonly labels = new IidSet()
 
-  /** `bytes` name the sequence in its packets. */
+  /** `piece` names the sequence in its packets. */
   constructor(
-    readonly bytes: Uint8Array,
+    readonly piece: Piece,
     public lastNs: number,
   ) {}
 }
@@ -77,9 +57,8 @@ export class PerfettoWriter implements Writer {
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
   /** Of labels that have a number: the fields that they are, and the whole event that begins a slice. */
   private readonly labelFields: (Uint8Array | undefined)[] = []
-  private readonly bodies: (Uint8Array | undefined)[] = []
-  /** The event of a counter's sample, the value at its end. */
-  private readonly sample = Uint8Array.from({ length: SAMPLE.length + VARINT_BYTES_MAX }, (_, i) => SAMPLE[i] ?? 0)
+  private readonly bodies: (Piece | undefined)[] = []
+  private readonly scratchEvents = new ScratchEvents()
   private readonly nameIids = new Iids()
   private readonly categoryIids = new Map<string, number>()
   private readonly argNameIids = new Iids()
@@ -120,7 +99,7 @@ export class PerfettoWriter implements Writer {
   }
 
   end(track: number, atNs: number): void {
-    this.event(this.sequence(track, atNs), atNs, END, END.length)
+    this.event(this.sequence(track, atNs), atNs, END)
   }
 
   instant(track: number, atNs: number, label: Label): void {
@@ -130,10 +109,7 @@ export class PerfettoWriter implements Writer {
   counter(track: number, atNs: number, value: number): void {
     const sequence = this.sequence(track, atNs)
     if (Number.isSafeInteger(value) && value >= 0) {
-      const { sample } = this
-      const end = encodeVarint(sample, SAMPLE.length, value)
-      sample[1] = end - 2 // the event's length
-      return this.event(sequence, atNs, sample, end)
+      return this.event(sequence, atNs, this.scratchEvents.sample(value))
     }
     const { out } = this
     const packet = this.packet(sequence, atNs)
@@ -175,9 +151,10 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const { id, extra, flows } = label
     const sequence = this.sequence(track, atNs)
-    if (id !== undefined && !extra && !flows && sequence.labels.has(id)) {
+    if (id !== undefined && !flows && type === TrackEventType.TYPE_SLICE_BEGIN && sequence.labels.has(id)) {
       const body = this.bodies[id]!
-      if (type === TrackEventType.TYPE_SLICE_BEGIN) return this.event(sequence, atNs, body, body.length)
+      const event = extra ? this.extended(sequence, body, extra) : body
+      if (event) return this.event(sequence, atNs, event)
     }
     const packet = this.packet(sequence, atNs)
     const isNew = id === undefined || sequence.labels.add(id)
@@ -193,15 +170,23 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
+  /** A slice's begin with an argument that is an integer, if that is all there is, and its name was told. */
+  private extended(sequence: Sequence, event: Piece, extra: readonly ExtraArg[]): Piece | undefined {
+    const arg = extra[0]!
+    if (extra.length !== 1 || !('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
+    const key = this.argNameIids.of(arg.key)
+    return sequence.argNames.has(key) ? this.scratchEvents.withInt(event, key, arg.int) : undefined
+  }
+
   /** Writes a packet whose event is there as bytes. */
-  private event(sequence: Sequence, atNs: number, event: Uint8Array, end: number): void {
+  private event(sequence: Sequence, atNs: number, event: Piece): void {
     const delta = atNs - sequence.lastNs
     if (delta >= 0) {
       sequence.lastNs = atNs
-      return this.out.message(Trace.packet, TracePacket.timestamp, delta, sequence.bytes, event, end)
+      return this.out.message(Trace.packet, TracePacket.timestamp, delta, sequence.piece, event)
     }
     const packet = this.packet(sequence, atNs)
-    this.out.raw(event.subarray(0, end))
+    this.out.piece(event)
     this.out.end(packet)
   }
 
@@ -216,7 +201,7 @@ export class PerfettoWriter implements Writer {
     this.scratch.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_BEGIN)
     this.scratch.raw(fields)
     this.scratch.end(event)
-    this.bodies[id] = this.scratch.take()
+    this.bodies[id] = new Piece(this.scratch.take())
     return fields
   }
 
@@ -239,7 +224,7 @@ export class PerfettoWriter implements Writer {
       out.bigVarint(TracePacket.timestamp, this.clock.absolute(atNs))
       out.varint(TracePacket.timestamp_clock_id, this.clock.id)
     }
-    out.raw(sequence.bytes)
+    out.piece(sequence.piece)
     return packet
   }
 
@@ -254,10 +239,10 @@ export class PerfettoWriter implements Writer {
 
   private begun(track: number | undefined, atNs: number): Sequence {
     this.scratch.varint(TracePacket.trusted_packet_sequence_id, ++this.sequenceCount)
-    const sequence = new Sequence(this.scratch.take(), atNs)
+    const sequence = new Sequence(new Piece(this.scratch.take()), atNs)
     const { out } = this
     const packet = out.begin(Trace.packet)
-    out.raw(sequence.bytes)
+    out.piece(sequence.piece)
     out.varint(TracePacket.sequence_flags, SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED)
     const defaults = out.begin(TracePacket.trace_packet_defaults)
     out.varint(TracePacketDefaults.timestamp_clock_id, DELTA_CLOCK)

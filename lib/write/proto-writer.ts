@@ -1,4 +1,4 @@
-import { ByteWriter, SHORT } from './byte-writer.ts'
+import { ByteWriter, type Piece, SHORT } from './byte-writer.ts'
 
 const VARINT = 0
 const FIXED64 = 1
@@ -7,6 +7,9 @@ const DELIMITED = 2
 const TAG_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
 const LENGTH_BYTES_MAX = 5
+/** Of a whole message, beside what was encoded before; the last word of which may end three bytes behind it. */
+const MESSAGE_BYTES_MAX = 2 + LENGTH_BYTES_MAX + VARINT_BYTES_MAX + 3
+
 /**
  * Appends protobuf fields to one growing buffer. Knows the wire format and nothing about Perfetto.
  *
@@ -14,8 +17,6 @@ const LENGTH_BYTES_MAX = 5
  * in. Nearly every packet is shorter than 128 bytes; the few longer ones are moved right to make room.
  */
 export class ProtoWriter extends ByteWriter {
-  private view = new DataView(this.bytes.buffer)
-
   /** Starts a nested message; give the returned mark to {@link end}. */
   begin(field: number): number {
     this.reserve(TAG_BYTES_MAX + 1)
@@ -25,24 +26,16 @@ export class ProtoWriter extends ByteWriter {
 
   /**
    * A whole message: an integer from 0 to 2^53 - 1, and fields that were encoded before. What `begin`, `varint`, `raw` and
-   * `end` do, at a third of the time: nearly all packets are such. Both field numbers are below 16, so that their tags are
+   * `end` do, at a fourth of the time: nearly all packets are such. Both field numbers are below 16, so that their tags are
    * single bytes.
    */
-  message(field: number, key: number, value: number, first: Uint8Array, second: Uint8Array, secondEnd: number): void {
-    const size = 1 + varintSize(value) + first.length + secondEnd
-    this.reserve(1 + LENGTH_BYTES_MAX + size)
-    const { bytes } = this
-    let at = this.position
-    bytes[at++] = (field << 3) | DELIMITED
-    at = encodeVarint(bytes, at, size)
-    bytes[at++] = (key << 3) | VARINT
-    at = encodeVarint(bytes, at, value)
-    for (let i = 0; i < first.length; i++) bytes[at++] = first[i]!
-    if (secondEnd > SHORT) {
-      bytes.set(second, at)
-      at += secondEnd
-    } else for (let i = 0; i < secondEnd; i++) bytes[at++] = second[i]!
-    this.position = at
+  message(field: number, key: number, value: number, first: Piece, second: Piece): void {
+    this.reserve(MESSAGE_BYTES_MAX + first.length + second.length)
+    const { bytes, position: start } = this
+    bytes[start] = (field << 3) | DELIMITED
+    bytes[start + 2] = (key << 3) | VARINT
+    this.position = this.put(this.put(encodeVarint(bytes, start + 3, value), first), second)
+    this.end(start + 1)
   }
 
   /** Ends the message that `begin` started and returned `mark` for. */
@@ -98,14 +91,14 @@ export class ProtoWriter extends ByteWriter {
   double(field: number, value: number): void {
     this.reserve(TAG_BYTES_MAX + 8)
     this.putVarint((field << 3) | FIXED64)
-    this.viewed().setFloat64(this.position, value, true)
+    this.view.setFloat64(this.position, value, true)
     this.position += 8
   }
 
   fixed64(field: number, value: number): void {
     this.reserve(TAG_BYTES_MAX + 8)
     this.putVarint((field << 3) | FIXED64)
-    this.viewed().setBigUint64(this.position, BigInt(value), true)
+    this.view.setBigUint64(this.position, BigInt(value), true)
     this.position += 8
   }
 
@@ -132,12 +125,6 @@ export class ProtoWriter extends ByteWriter {
     }
     this.position = position
     return true
-  }
-
-  /** A view of the buffer, which may have grown. */
-  private viewed(): DataView {
-    if (this.view.buffer !== this.bytes.buffer) this.view = new DataView(this.bytes.buffer)
-    return this.view
   }
 
   private putVarint(value: number): void {

@@ -1,14 +1,16 @@
 /**
- * Cuts a report of Nsight Systems (`nsys export --type sqlite`) down to a stretch of time and to the tables that tell of
- * events: what is left knows no host, user, path or environment. Makes test/fixtures/nsys.
+ * Cuts a report of Nsight Systems (`nsys export --type sqlite`) down to a stretch of time, with the GPU work that was launched
+ * in it, and to the tables that tell of events: what is left knows no host, user, path or environment. Makes
+ * test/fixtures/nsys.
  *
  *     node scripts/cut-nsys.mjs report.sqlite cut.sqlite <from ns> <to ns>
  */
 import { rmSync } from 'node:fs'
 import sqlite from 'node-sqlite3-wasm'
 
+const WORK = ['KERNEL', 'MEMCPY', 'MEMSET'].map((kind) => `CUPTI_ACTIVITY_KIND_${kind}`)
 const EVENTS = [
-  ...['KERNEL', 'MEMCPY', 'MEMSET', 'SYNCHRONIZATION', 'RUNTIME'].map((kind) => `CUPTI_ACTIVITY_KIND_${kind}`),
+  ...['CUPTI_ACTIVITY_KIND_SYNCHRONIZATION', 'CUPTI_ACTIVITY_KIND_RUNTIME'],
   ...['NVTX_EVENTS', 'SCHED_EVENTS', 'OSRT_API'],
 ]
 const SMALL = ['TARGET_INFO_SESSION_START_TIME', 'TARGET_INFO_CUDA_CONTEXT_INFO', 'TARGET_INFO_NVTX_CUDA_STREAM']
@@ -40,7 +42,12 @@ function copy(table, condition) {
 
 target.exec('BEGIN')
 const within = `start >= ${firstNs} AND start < ${lastNs}`
-const texts = EVENTS.flatMap((table) => copy(table, table === 'NVTX_EVENTS' ? `(${within}) OR eventType = 75` : within))
+const launched = `(correlationId, globalPid) IN (
+  SELECT correlationId, globalTid & ~16777215 FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE ${within})`
+const texts = [
+  ...WORK.flatMap((table) => copy(table, `(${within}) OR ${launched}`)),
+  ...EVENTS.flatMap((table) => copy(table, table === 'NVTX_EVENTS' ? `(${within}) OR eventType = 75` : within)),
+]
 for (const table of SMALL) copy(table, '1')
 const traced = `globalTid IN (SELECT globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME)`
 texts.push(...copy('ThreadNames', traced))

@@ -6,6 +6,8 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { type ConvertOptions, convert, inputOf, openTrace, summarize } from '../../lib/index.ts'
 import { converted } from '../line/support.ts'
+import { makeLaunches, toldLaunches, withReport } from './nsys-figures.ts'
+import { drawnLaunches } from './nsys-launches.ts'
 import { globalTid, reportOf, rows, SESSION_NS, WHOLE } from './reports.ts'
 
 /** Reports of Nsight Systems through the library, read back by trace_processor. */
@@ -67,6 +69,15 @@ describe('a whole report', () => {
       ['main 100', 'cudaLaunchKernel', 1500, 100, 2, 1, null],
       ['main 100', 'cudaMemcpyAsync', 3000, 100, 3, 1, null],
     ])
+  })
+
+  test('each piece of work is joined with the call of its own process', async () => {
+    const launches = withReport(report, (db) => {
+      makeLaunches(db)
+      return toldLaunches(db)
+    })
+    expect(launches).toEqual(['100 100 1 2000', '100 100 2 4000', '100 100 3 800', '101 101 1 1000'])
+    expect(drawnLaunches(await converted(report))).toEqual(launches)
   })
 
   test('NVTX: domains, categories, registered texts, colours, payloads, ranges across threads and open ones', async () => {

@@ -24,6 +24,7 @@ export const nsysNvtxTrace: Format = {
       threadName: () => 0,
       domainName: (_, domain) => domain,
       categoryName: () => 0,
+      text: (name) => names.text(name),
       lastNs: Number.MAX_SAFE_INTEGER,
     })
     let rows = 0

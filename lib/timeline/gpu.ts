@@ -79,7 +79,9 @@ export class Gpu {
     if (launched > 0) extra.push(make.int('gpu_work', launched))
     if (result !== 0) extra.push(make.int('result', result))
     const label: Label = {
-      ...{ name, category: 'api', extra: this.shown(extra) },
+      name,
+      category: 'api',
+      extra: this.shown(extra),
       launched: launched > 0 ? this.workId(pid, correlation) : undefined,
     }
     this.rowsOf(event).place(startNs, endNs, label)
@@ -141,9 +143,12 @@ export class Gpu {
 
   private factArgs(facts: Facts): ExtraArg[] {
     const { make } = this
-    return Object.entries(facts).map(([key, value]) =>
-      typeof value === 'number' ? make.int(key, value) : make.word(key, value),
-    )
+    const args: ExtraArg[] = []
+    for (const key in facts) {
+      const value = facts[key]!
+      args.push(typeof value === 'number' ? make.int(key, value) : make.word(key, value))
+    }
+    return args
   }
 
   private shown(extra: readonly ExtraArg[]): readonly ExtraArg[] | undefined {

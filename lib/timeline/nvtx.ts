@@ -120,8 +120,8 @@ export class Nvtx {
     more?: readonly ExtraArg[],
   ): Label {
     const { make, detail } = this
-    const label: Label = { name: message === 0 ? make.names.id('(no message)') : message, category: 'nvtx' }
-    if (detail === 'names') return label
+    const name = message === 0 ? make.names.id('(no message)') : message
+    if (detail === 'names') return { name, category: 'nvtx' }
     const extra: ExtraArg[] = domain === 0 ? [] : [make.arg('domain', { name: domain })]
     if (category !== 0) extra.push(make.arg('category', { name: category }))
     if (color >= 0) extra.push(make.word('color', `#${(color & 0xffffff).toString(16).padStart(6, '0')}`))
@@ -129,7 +129,7 @@ export class Nvtx {
     if (json !== undefined) extra.push(make.text('payload', json))
     if (more) extra.push(...more)
     else if (detail === 'full') extra.push(make.int('tid', tid))
-    return { ...label, extra }
+    return { name, category: 'nvtx', extra }
   }
 
   private payload({ type, value }: NvtxPayload): ExtraArg[] {

@@ -1,7 +1,7 @@
 import type { TraceEvent } from '../../model/events.ts'
 import type { Launches } from './launches.ts'
 import type { Report } from './report.ts'
-import { Spans } from './spans.ts'
+import { Beside, Spans } from './spans.ts'
 
 const BATCH = 4096
 const NO_CORRELATION = 0xffffffff
@@ -12,9 +12,11 @@ const OS_TABLE = 'OSRT_API'
 /** Calls by thread: their names and correlation ids are the spans' `a` and `b`. */
 export class Calls {
   readonly byThread = new Map<number, Spans>()
-  /** Results other than 0, by thread and id. */
-  private readonly results = new Map<number, Map<number, number>>()
+  /** Results other than 0, by thread. */
+  private readonly results = new Map<number, Beside>()
   private readonly bare = new Map<number, number>()
+  /** Whether a call of that name launches a CUDA graph. */
+  private readonly graphLaunches = new Map<number, boolean>()
 
   constructor(
     private readonly report: Report,
@@ -33,20 +35,26 @@ export class Calls {
     for (const [thread, spans] of this.byThread) {
       const { pid, tid, owner } = report.threads.list[thread]!
       const results = this.results.get(thread)
+      const work = launches.of(owner)
       const order = spans.order()
       let batch: TraceEvent[] = []
       for (let place = 0; place < order.length; place++) {
         const id = order.at(place)
         const [name, correlation] = [spans.a(id), spans.b(id)]
-        const [first, last] = correlation === NO_CORRELATION ? NOTHING : launches.find(owner, correlation)
+        const [first, last] = correlation === NO_CORRELATION ? NOTHING : work.find(correlation)
         if (first === last && this.isGraphLaunch(name)) hidden++
         batch.push({
           kind: 'api',
-          ...{ library, name, startNs: spans.start(id), endNs: spans.end(id), pid, tid },
+          library,
+          name,
+          startNs: spans.start(id),
+          endNs: spans.end(id),
+          pid,
+          tid,
           thread: report.threadNames[thread] ?? 0,
           correlation: correlation === NO_CORRELATION ? -1 : correlation,
           launched: last - first,
-          result: results?.get(id) ?? 0,
+          result: (results?.at(id) ?? 0) | 0,
         })
         if (batch.length < BATCH) continue
         yield batch
@@ -83,9 +91,12 @@ export class Calls {
   }
 
   private keepResult(thread: number, id: number, result: number): void {
-    const results = this.results.get(thread)
-    if (results) results.set(id, result)
-    else this.results.set(thread, new Map([[id, result]]))
+    let results = this.results.get(thread)
+    if (!results) {
+      results = new Beside()
+      this.results.set(thread, results)
+    }
+    results.set(id, result)
   }
 
   /** Without the version of the interface: `cudaLaunchKernel`, not `cudaLaunchKernel_v7000`. */
@@ -99,7 +110,12 @@ export class Calls {
   }
 
   private isGraphLaunch(name: number): boolean {
-    return /^cu(?:da)?GraphLaunch/.test(this.report.names.text(name)) && this.library === 'cuda'
+    let isLaunch = this.graphLaunches.get(name)
+    if (isLaunch === undefined) {
+      isLaunch = this.library === 'cuda' && /^cu(?:da)?GraphLaunch/.test(this.report.names.text(name))
+      this.graphLaunches.set(name, isLaunch)
+    }
+    return isLaunch
   }
 }
 

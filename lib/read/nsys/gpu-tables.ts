@@ -122,12 +122,23 @@ export async function* readGpuWork(
         if (endNs === undefined) continue
         const correlation = row.number(CORRELATION, -1)
         if (correlation >= 0) {
-          launches.add(report.threads.processOf(row.high(PROCESS), row.low(PROCESS)), correlation, startNs, endNs)
+          launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
         }
         const signature = what === 'kernel' ? report.string(row.number(SIGNATURE)) : 0
+        const { device, context, stream, streamName, pid } = placeOf(row, streams)
         events.push({
           kind: 'gpu',
-          ...{ what, name: name(row, report), startNs, endNs, ...placeOf(row, streams), correlation, signature },
+          what,
+          name: name(row, report),
+          startNs,
+          endNs,
+          device,
+          context,
+          stream,
+          streamName,
+          pid,
+          correlation,
+          signature,
           facts: facts(row),
         })
         report.count(table)

@@ -1,5 +1,6 @@
 import type { TraceEvent } from '../../model/events.ts'
-import type { NvtxEvent, NvtxPayload } from '../../model/nvtx-events.ts'
+import type { NvtxEvent } from '../../model/nvtx-events.ts'
+import { type PayloadBits, type PayloadKind, Payloads } from './payloads.ts'
 import { Spans } from './spans.ts'
 
 const BATCH = 4096
@@ -14,6 +15,8 @@ export interface Style {
   readonly domainId: number
   readonly categoryId: number
   readonly color: number
+  /** Of what kind its payload is; absent: it has none. */
+  readonly payload?: PayloadKind | undefined
 }
 
 /** What the numbers of threads, domains and categories stand for. Asked when all is read. */
@@ -23,6 +26,8 @@ export interface Book {
   threadName(thread: number): number
   domainName(thread: number, domainId: number): number
   categoryName(thread: number, domainId: number, categoryId: number): number
+  /** The text of a name. */
+  text(name: number): string
   /** The end of the recording. */
   readonly lastNs: number
 }
@@ -34,21 +39,21 @@ export class NvtxRanges {
   openRanges = 0
   private readonly styles: Style[] = []
   private readonly styleIds = new Map<string, number>()
-  private readonly payloads = new Map<Spans, Map<number, NvtxPayload | string>>()
+  private readonly payloads = new Map<Spans, Payloads>()
   private started = 0
 
   constructor(private readonly book: Book) {}
 
-  /** Adds a range, or a mark, which ends as it starts. A payload that is a text is JSON. */
-  add(startNs: number, endNs: number, name: number, style: Style, payload?: NvtxPayload | string): void {
+  /** Adds a range, or a mark, which ends as it starts. `payload` is of the style's kind. */
+  add(startNs: number, endNs: number, name: number, style: Style, payload?: PayloadBits): void {
     const { what, thread, endThread, domainId, categoryId, color } = style
     let spans = this.byThread.get(thread)
     if (!spans) {
       spans = new Spans()
       this.byThread.set(thread, spans)
     }
-    if (payload !== undefined) this.keepPayload(spans, payload)
-    const key = `${what} ${thread} ${endThread} ${domainId} ${categoryId} ${color}`
+    if (payload) this.payloadsOf(spans).set(spans.length, payload.high, payload.low)
+    const key = `${what} ${thread} ${endThread} ${domainId} ${categoryId} ${color} ${style.payload}`
     let id = this.styleIds.get(key)
     if (id === undefined) {
       id = this.styles.push(style) - 1
@@ -98,13 +103,13 @@ export class NvtxRanges {
     }
     const range = ++this.started
     into.push({ ...this.event('start', spans, id, startNs), range })
-    into.push({ ...this.bare('end', thread, domainId), tid: this.book.tidOf(endThread), range, atNs: endNs })
+    into.push({ ...this.bare('end', thread, domainId, endNs, range), tid: this.book.tidOf(endThread) })
   }
 
   private pop(spans: Spans, stack: number[], untilNs: number, into: TraceEvent[]): void {
     for (let id = stack.at(-1); id !== undefined && this.endOf(spans, id) <= untilNs; id = stack.at(-1)) {
       const { thread, domainId } = this.styles[spans.b(id)]!
-      into.push({ ...this.bare('pop', thread, domainId), atNs: this.endOf(spans, id) })
+      into.push(this.bare('pop', thread, domainId, this.endOf(spans, id)))
       stack.pop()
     }
   }
@@ -126,30 +131,47 @@ export class NvtxRanges {
   }
 
   private event(what: NvtxEvent['what'], spans: Spans, id: number, atNs: number): NvtxEvent {
-    const { thread, domainId, categoryId, color } = this.styles[spans.b(id)]!
-    const payload = this.payloads.get(spans)?.get(id)
+    const { book } = this
+    const { thread, domainId, categoryId, color, payload: type } = this.styles[spans.b(id)]!
+    const payload = type && this.payloadsOf(spans).at(id, type)
     return {
-      ...this.bare(what, thread, domainId),
+      kind: 'nvtx',
+      what,
+      tid: book.tidOf(thread),
       atNs,
+      thread: book.threadName(thread),
+      domain: book.domainName(thread, domainId),
+      range: 0,
       message: spans.a(id),
-      category: this.book.categoryName(thread, domainId, categoryId),
+      category: book.categoryName(thread, domainId, categoryId),
       color,
-      ...(typeof payload === 'string' ? { json: payload } : { payload }),
+      payload: type && type !== 'json' ? { type, value: payload } : undefined,
+      json: type === 'json' ? book.text(payload as number) : undefined,
     }
   }
 
-  private bare(what: NvtxEvent['what'], thread: number, domainId: number): NvtxEvent {
+  private bare(what: NvtxEvent['what'], thread: number, domainId: number, atNs: number, range = 0): NvtxEvent {
     const { book } = this
     return {
       kind: 'nvtx',
-      ...{ what, tid: book.tidOf(thread), atNs: 0, thread: book.threadName(thread) },
-      ...{ domain: book.domainName(thread, domainId), range: 0, message: 0, category: 0, color: -1 },
+      what,
+      tid: book.tidOf(thread),
+      atNs,
+      thread: book.threadName(thread),
+      domain: book.domainName(thread, domainId),
+      range,
+      message: 0,
+      category: 0,
+      color: -1,
     }
   }
 
-  private keepPayload(spans: Spans, payload: NvtxPayload | string): void {
-    const payloads = this.payloads.get(spans)
-    if (payloads) payloads.set(spans.length, payload)
-    else this.payloads.set(spans, new Map([[spans.length, payload]]))
+  private payloadsOf(spans: Spans): Payloads {
+    let payloads = this.payloads.get(spans)
+    if (!payloads) {
+      payloads = new Payloads()
+      this.payloads.set(spans, payloads)
+    }
+    return payloads
   }
 }

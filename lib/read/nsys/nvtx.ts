@@ -1,7 +1,7 @@
 import type { SqliteRows } from '../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../model/events.ts'
-import type { NvtxPayload } from '../../model/nvtx-events.ts'
 import { NvtxRanges, OPEN_NS, type Style } from './nvtx-ranges.ts'
+import { type PayloadBits, payloadOf } from './payloads.ts'
 import type { Report } from './report.ts'
 import { NVTX_TYPES } from './words.ts'
 
@@ -9,11 +9,12 @@ const TABLE = 'NVTX_EVENTS'
 const COLUMNS = [
   ...['start', 'end', 'eventType', 'globalTid', 'endGlobalTid', 'text', 'textId', 'domainId', 'category', 'color'],
   ...['uint64Value', 'int64Value', 'doubleValue', 'uint32Value', 'int32Value', 'floatValue', 'jsonText', 'jsonTextId'],
+  'binaryData',
 ] as const
 const [START, END, TYPE, TID, END_TID, TEXT, TEXT_ID, DOMAIN, CATEGORY, COLOR] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 /** The first of the columns of payloads, and the types of all. */
 const PAYLOAD = 10
-const [JSON_TEXT, JSON_TEXT_ID] = [16, 17]
+const [JSON_TEXT, JSON_TEXT_ID, BINARY] = [16, 17, 18]
 const PAYLOADS = ['u64', 'i64', 'f64', 'u32', 'i32', 'f32'] as const
 
 /** NVTX ranges and marks of a report. */
@@ -31,6 +32,7 @@ export class Nvtx {
       threadName: (thread) => report.threadNames[thread] ?? 0,
       domainName: (thread, domainId) => this.domainName(thread, domainId),
       categoryName: (thread, domainId, categoryId) => this.categoryName(thread, domainId, categoryId),
+      text: (name) => report.names.text(name),
       get lastNs() {
         return report.lastNs
       },
@@ -92,14 +94,19 @@ export class Nvtx {
     const endThread = row.isNull(END_TID) ? thread : report.threads.of(row.high(END_TID), row.low(END_TID))
     const [domainId, categoryId] = [row.number(DOMAIN, 0), row.number(CATEGORY, 0)]
     const color = row.isNull(COLOR) ? -1 : opaque(row.low(COLOR))
-    const style = { what, thread, endThread, domainId, categoryId, color }
-    this.ranges.add(startNs, isOpen ? OPEN_NS : endNs, this.textOf(row), style, payloadOf(row) ?? this.jsonOf(row))
+    const payload = payloadOf(row, PAYLOAD, PAYLOADS) ?? this.structureOf(row)
+    const style = { what, thread, endThread, domainId, categoryId, color, payload: payload?.type }
+    this.ranges.add(startNs, isOpen ? OPEN_NS : endNs, this.textOf(row), style, payload)
     report.count(TABLE)
   }
 
-  private jsonOf(row: SqliteRows): string | undefined {
-    const text = row.text(JSON_TEXT) || this.report.names.text(this.report.string(row.number(JSON_TEXT_ID)))
-    return text === '' ? undefined : text
+  /** A payload of the program's own structure: as JSON where it was exported so, else it is told that there is one. */
+  private structureOf(row: SqliteRows): PayloadBits | undefined {
+    const { names } = this.report
+    const text = row.text(JSON_TEXT)
+    const json = text === '' ? this.report.string(row.number(JSON_TEXT_ID)) : names.id(text)
+    if (json !== 0) return { type: 'json', high: 0, low: json }
+    return row.isNull(BINARY) ? undefined : { type: 'unknown', high: 0, low: 0 }
   }
 
   private textOf(row: SqliteRows): number {
@@ -115,6 +122,7 @@ export class Nvtx {
   }
 
   private categoryName(thread: number, domainId: number, categoryId: number): number {
+    if (categoryId === 0 && this.categories.size === 0) return 0
     const known = this.categories.get(`${this.processOf(thread)} ${domainId} ${categoryId}`)
     return known ?? (categoryId > 0 ? this.report.names.id(`${categoryId}`) : 0)
   }
@@ -127,16 +135,4 @@ export class Nvtx {
 /** Colours without alpha are meant to be seen. */
 function opaque(color: number): number {
   return color >>> 24 === 0 ? color + 0xff000000 : color
-}
-
-/** The one payload value that a row has. SQLite's integers are signed. */
-function payloadOf(row: SqliteRows): NvtxPayload | undefined {
-  const place = PAYLOADS.findIndex((_, i) => !row.isNull(PAYLOAD + i))
-  if (place < 0) return undefined
-  const type = PAYLOADS[place]!
-  const value = row.number(PAYLOAD + place)
-  const isExact = Number.isSafeInteger(value) || type === 'f64' || type === 'f32'
-  if (isExact && (value >= 0 || type !== 'u64')) return { type, value }
-  const bits = (BigInt(row.high(PAYLOAD + place)) << 32n) | BigInt(row.low(PAYLOAD + place))
-  return { type, value: type === 'u64' ? BigInt.asUintN(64, bits) : bits }
 }

@@ -1,6 +1,6 @@
 import type { TraceEvent } from '../../model/events.ts'
 import type { Calls } from './calls.ts'
-import type { Launches } from './launches.ts'
+import type { LaunchedWork, Launches } from './launches.ts'
 import type { NvtxRanges } from './nvtx-ranges.ts'
 import type { Report } from './report.ts'
 import { Order, Spans } from './spans.ts'
@@ -52,7 +52,8 @@ function* projectThread(
     launched.push(range.launched)
     busyNs.push(range.busyNs)
   }
-  sweep(ranges, nvtx, calls, (range, correlation) => add(range, launches, owner, correlation), close)
+  const work = launches.of(owner)
+  sweep(ranges, nvtx, calls, (range, correlation) => add(range, work, correlation), close)
   // Ranges close inner before outer: of two that look the same to the GPU, the one that closed last is the outer one.
   const order = new Order(
     seen.length,
@@ -113,10 +114,10 @@ function closeAll(ranges: readonly OpenRange[], close: (range: OpenRange) => voi
   for (let i = ranges.length - 1; i >= 0; i--) close(ranges[i]!)
 }
 
-function add(range: OpenRange, launches: Launches, owner: number, correlation: number): void {
-  const [first, last] = launches.find(owner, correlation)
+function add(range: OpenRange, work: LaunchedWork, correlation: number): void {
+  const [first, last] = work.find(correlation)
   for (let place = first; place < last; place++) {
-    const [startNs, endNs] = [launches.start(place), launches.end(place)]
+    const [startNs, endNs] = [work.start(place), work.end(place)]
     range.gpuStartNs = Math.min(range.gpuStartNs, startNs)
     range.gpuEndNs = Math.max(range.gpuEndNs, endNs)
     range.launched++

@@ -1,4 +1,6 @@
-const BLOCK = 1 << 16
+const BLOCK_BITS = 16
+const BLOCK = 1 << BLOCK_BITS
+const IN_BLOCK = BLOCK - 1
 /** Durations from here on are kept beside the others. */
 const LONG = 0xffffffff
 
@@ -12,26 +14,27 @@ class NumberList<T extends TypedArray> {
   constructor(private readonly make: new (length: number) => T) {}
 
   push(value: number): void {
-    const at = this.length++ % BLOCK
+    const at = this.length++ & IN_BLOCK
     if (at === 0) this.blocks.push(new this.make(BLOCK))
     this.blocks[this.blocks.length - 1]![at] = value
   }
 
   at(index: number): number {
-    return this.blocks[Math.floor(index / BLOCK)]![index % BLOCK]!
+    return this.blocks[index >>> BLOCK_BITS]![index & IN_BLOCK]!
   }
 }
 
 /**
- * Stretches of time with two small numbers each, to be put in order: 20 bytes each, and 4 more if they did not come in
- * order. Ids are as they were added, from 0.
+ * Stretches of time with two small numbers each, to be put in order: 20 bytes each (16 where the second is 0), and 4 more if
+ * they did not come in order. Ids are as they were added, from 0.
  */
 export class Spans {
   private readonly starts = new NumberList(Float64Array)
   private readonly durations = new NumberList(Uint32Array)
   private readonly long = new Map<number, number>()
   private readonly first = new NumberList(Uint32Array)
-  private readonly second = new NumberList(Uint32Array)
+  private readonly second = new Beside()
+  private sorted: Order | undefined
 
   get length(): number {
     return this.starts.length
@@ -41,10 +44,11 @@ export class Spans {
   push(startNs: number, endNs: number, a: number, b: number): void {
     const durationNs = endNs - startNs
     if (durationNs >= LONG) this.long.set(this.length, durationNs)
+    if (b !== 0) this.second.set(this.length, b)
+    this.sorted = undefined
     this.starts.push(startNs)
     this.durations.push(Math.min(durationNs, LONG))
     this.first.push(a)
-    this.second.push(b)
   }
 
   start(id: number): number {
@@ -66,7 +70,28 @@ export class Spans {
 
   /** Ids by their starts, the longer first where they start at once; else as they came. */
   order(): Order {
-    return new Order(this.length, (x, y) => this.start(x) - this.start(y) || this.end(y) - this.end(x))
+    this.sorted ??= new Order(this.length, (x, y) => this.start(x) - this.start(y) || this.end(y) - this.end(x))
+    return this.sorted
+  }
+}
+
+/** Numbers of 32 bits beside some of the spans, by id: room is made for those near an id that has one. */
+export class Beside {
+  private readonly blocks: (Uint32Array | undefined)[] = []
+
+  set(id: number, value: number): void {
+    const block = id >>> BLOCK_BITS
+    let numbers = this.blocks[block]
+    if (!numbers) {
+      numbers = new Uint32Array(BLOCK)
+      this.blocks[block] = numbers
+    }
+    numbers[id & IN_BLOCK] = value
+  }
+
+  /** 0 where none was set. */
+  at(id: number): number {
+    return this.blocks[id >>> BLOCK_BITS]?.[id & IN_BLOCK] ?? 0
   }
 }
 

@@ -12,6 +12,8 @@ export interface GpuPlace {
   /** As the process counts its devices. */
   readonly device: number
   readonly context: number
+  /** What the program calls the context; 0 = nothing. */
+  readonly contextName: number
   readonly stream: number
   /** What the program or the driver calls the stream; 0 = nothing. */
   readonly streamName: number

@@ -52,7 +52,7 @@ function eventOf(report: CsvReport, names: Names): GpuEvent | undefined {
     kind: 'gpu',
     ...{ what, name: names.id(name), startNs, endNs: startNs + durationNs, signature: 0 },
     device: Number(/\((\d+)\)$/.exec(report.text('Device'))?.[1] ?? -1),
-    ...{ context: whole(report, 'Ctx'), stream: whole(report, 'Strm'), streamName: 0, pid: -1 },
+    ...{ context: whole(report, 'Ctx'), stream: whole(report, 'Strm'), streamName: 0, contextName: 0, pid: -1 },
     correlation: whole(report, 'CorrId'),
     facts: what === 'kernel' ? kernelFacts(report) : memoryFacts(report),
   }

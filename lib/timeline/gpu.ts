@@ -106,12 +106,13 @@ export class Gpu {
   }
 
   private stream(place: GpuPlace): Stream {
-    const { device, context, stream, streamName, pid } = place
+    const { device, context, contextName, stream, streamName, pid } = place
     const key = `${device} ${context} ${stream} ${pid}`
     const known = this.streams.get(key)
     if (known) return known
     const rank = this.streams.size
-    const name = titleOf(place, this.make.names.text(streamName))
+    const { names } = this.make
+    const name = titleOf(place, names.text(streamName), names.text(contextName))
     const onGpu = `GPU ${device}: ${name}`
     const lanes = (group: LazyGroup, description: string) =>
       new Lanes(this.tree.writer, (row) => group.add({ name: rowName(onGpu, row), description, rank }), true)
@@ -156,9 +157,10 @@ export class Gpu {
   }
 }
 
-function titleOf({ context, stream, pid }: GpuPlace, name: string): string {
-  const parts = [stream < 0 ? 'all streams' : `stream ${stream}${name === '' ? '' : ` (${name})`}`]
-  if (context >= 0) parts.push(`context ${context}`)
+function titleOf({ context, stream, pid }: GpuPlace, streamName: string, contextName: string): string {
+  const called = (name: string) => (name === '' ? '' : ` (${name})`)
+  const parts = [stream < 0 ? 'all streams' : `stream ${stream}${called(streamName)}`]
+  if (context >= 0) parts.push(`context ${context}${called(contextName)}`)
   if (pid >= 0) parts.push(`process ${pid}`)
   return parts.join(', ')
 }

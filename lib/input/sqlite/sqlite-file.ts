@@ -67,10 +67,11 @@ export class SqliteFile {
     const rows = new SqliteRows(fields, table.rowid, this.decoder, (detail, byte) =>
       this.onDamage(`table ${table.name}: ${detail}`, byte),
     )
+    const taken = new Set<number>() // overflow pages, each of which belongs to one row
     for await (const number of this.leaves(table)) {
       const page = (await this.pager.page(number))!
       const headerAt = number === 1 ? HEADER_BYTES : 0
-      rows.enter(page, headerAt, (number - 1) * this.pager.pageBytes, await this.spilled(table, page, headerAt))
+      rows.enter(page, headerAt, (number - 1) * this.pager.pageBytes, await this.spilled(table, page, headerAt, taken))
       yield rows
     }
   }
@@ -124,6 +125,7 @@ export class SqliteFile {
     table: SqliteTable,
     page: Uint8Array,
     headerAt: number,
+    taken: Set<number>,
   ): Promise<Map<number, Uint8Array> | undefined> {
     const cells = (page[headerAt + 3]! << 8) | page[headerAt + 4]!
     const localMax = this.usableBytes - 35
@@ -134,7 +136,7 @@ export class SqliteFile {
       const bytes = readVarint(page, at)
       if (bytes <= localMax || at + 2 > page.length) continue
       spilled ??= new Map()
-      spilled.set(cell, (await this.payload(table, page, at, bytes)) ?? EMPTY)
+      spilled.set(cell, (await this.payload(table, page, at, bytes, taken)) ?? EMPTY)
     }
     return spilled
   }
@@ -144,6 +146,7 @@ export class SqliteFile {
     page: Uint8Array,
     at: number,
     bytes: number,
+    taken: Set<number>,
   ): Promise<Uint8Array | undefined> {
     if (bytes > PAYLOAD_BYTES_MAX) return undefined
     const start = at + varintBytes(page, at)
@@ -154,26 +157,37 @@ export class SqliteFile {
     const localBytes = surplus <= usable - 35 ? surplus : least
     const end = local + localBytes
     if (end + 4 > page.length) return undefined
-    const payload = new Uint8Array(bytes)
-    payload.set(page.subarray(local, end))
+    const parts = [page.subarray(local, end)]
     let filled = localBytes
     let next = uint32(page, end)
     while (filled < bytes) {
       const overflow = next >= 1 ? await this.pager.page(next) : undefined
-      if (!overflow) {
-        this.onDamage(`table ${name}: overflow page ${next} is not in the file`, 0)
+      if (!overflow || taken.has(next)) {
+        const problem = overflow ? 'belongs to two rows' : 'is not in the file'
+        this.onDamage(`table ${name}: overflow page ${next} ${problem}`, Math.max(0, next - 1) * this.pager.pageBytes)
         return undefined
       }
+      taken.add(next)
       const part = overflow.subarray(4, 4 + Math.min(usable - 4, bytes - filled))
-      payload.set(part, filled)
+      parts.push(part)
       filled += part.length
       next = uint32(overflow, 0)
     }
-    return payload
+    return joined(parts, bytes)
   }
 }
 
 const EMPTY = new Uint8Array(0)
+
+function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes)
+  let filled = 0
+  for (const part of parts) {
+    whole.set(part, filled)
+    filled += part.length
+  }
+  return whole
+}
 
 function uint32(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0)

@@ -3,18 +3,14 @@ import type { Report } from './report.ts'
 /** When a session began: `undefined` where the report does not tell. */
 export type SessionStart = bigint | undefined
 
-/** Tables of events that are not drawn (yet, or because there is nothing to draw in them). */
-const LEFT_OUT = [
-  ...[
-    'OSRT_API',
-    'COMPOSITE_EVENTS',
-    'PROFILER_OVERHEAD',
-    'CUPTI_ACTIVITY_KIND_OVERHEAD',
-    'CUDA_UM_CPU_PAGE_FAULT_EVENTS',
-  ],
-  ...['CUDA_UM_GPU_PAGE_FAULT_EVENTS', 'CUDA_GRAPH_NODE_EVENTS', 'MPI_P2P_EVENTS', 'MPI_COLLECTIVES_EVENTS', 'SYSCALL'],
-  ...['NET_NIC_METRIC', 'OPENMP_EVENT_KIND_PARALLEL', 'VULKAN_API', 'OPENGL_API', 'GPU_CONTEXT_SWITCH_EVENTS'],
-]
+/** Tables of events that are drawn, or told of. */
+const DRAWN = new Set([
+  ...['KERNEL', 'MEMCPY', 'MEMSET', 'GRAPH_TRACE', 'SYNCHRONIZATION', 'CUDA_EVENT', 'RUNTIME', 'DRIVER'].map(
+    (kind) => `CUPTI_ACTIVITY_KIND_${kind}`,
+  ),
+  ...['CUDNN_EVENTS', 'CUBLAS_EVENTS', 'NVTX_EVENTS', 'SCHED_EVENTS', 'GPU_METRICS', 'CUDA_GPU_MEMORY_USAGE_EVENTS'],
+  'DIAGNOSTIC_EVENT',
+])
 
 /** Wall-clock time of the instant that all times of the report count from, in nanoseconds since 1970. */
 export async function readSessionStart(report: Report): Promise<SessionStart> {
@@ -22,6 +18,7 @@ export async function readSessionStart(report: Report): Promise<SessionStart> {
   await report.each('TARGET_INFO_SESSION_START_TIME', ['utcEpochNs'], (row) => {
     if (!row.isNull(0)) start = (BigInt(row.high(0)) << 32n) | BigInt(row.low(0))
   })
+  if (start !== undefined) report.startsAt(start)
   return start
 }
 
@@ -43,9 +40,19 @@ export async function readAbout(report: Report, osRuntime: boolean): Promise<Rec
     gpus.push(`${row.number(0)} ${row.text(1)}`)
   })
   if (gpus.length > 0) about['gpus'] = gpus.sort().join(', ')
-  const leftOut = LEFT_OUT.filter((table) => report.has(table) && !(osRuntime && table === 'OSRT_API'))
+  const leftOut = await leftOutOf(report, osRuntime)
   if (leftOut.length > 0) about['not_drawn'] = leftOut.join(', ')
   return about
+}
+
+/** Tables that have rows with times and are not drawn, whatever versions to come may call them. */
+async function leftOutOf(report: Report, osRuntime: boolean): Promise<string[]> {
+  const found: string[] = []
+  for (const { name, names } of report.file.tables.values()) {
+    if (DRAWN.has(name) || (osRuntime && name === 'OSRT_API')) continue
+    if ((names.includes('start') || names.includes('timestamp')) && (await report.hasRows(name))) found.push(name)
+  }
+  return found.sort()
 }
 
 /** Names of processes (programs without their folders) by pid. */
@@ -62,15 +69,17 @@ export async function readProcessNames(report: Report): Promise<Map<number, stri
 export async function readDiagnostics(report: Report): Promise<void> {
   await report.each('DIAGNOSTIC_EVENT', ['timestamp', 'severity', 'text'], (row) => {
     const title = SEVERITIES[row.number(1)]
-    if (title !== undefined) report.issue(title, withoutPaths(row.text(2)), row.number(0, 0))
+    if (title !== undefined) report.issue(title, withoutPaths(row.text(2)), report.time(row, 0) || 0)
   })
 }
 
 const SEVERITIES: Readonly<Record<number, string>> = { 2: 'the profiler warned', 3: 'the profiler had an error' }
 
+/** Whole texts in quotes where they hold a path, as only there a path may have spaces. */
 function withoutPaths(text: string): string {
   return text
-    .replace(/(?:[A-Za-z]:)?(?:[/\\][\w.+@~%=-]+){2,}[/\\]?/g, '<path>')
+    .replace(/(['"])[^'"]*[/\\][^'"]*\1/g, '$1<path>$1')
+    .replace(/(?<![\w.])(?:[A-Za-z]:|~|\.{1,2})?(?:[/\\][^\s/\\'"<>,;:()]+)+[/\\]?/g, '<path>')
     .replace(/\s+/g, ' ')
     .trim()
 }

@@ -73,8 +73,8 @@ export class Calls {
     const columns = ['start', 'end', 'globalTid', 'nameId', 'correlationId', 'returnValue']
     for await (const row of report.pages(table, columns)) {
       while (row.next()) {
-        const startNs = row.number(0)
-        const endNs = report.endOf(table, startNs, row.number(1))
+        const startNs = report.time(row, 0)
+        const endNs = report.endOf(table, startNs, report.time(row, 1))
         if (endNs === undefined) continue
         const thread = report.threads.of(row.high(2), row.low(2))
         let spans = this.byThread.get(thread)

@@ -83,15 +83,15 @@ const WORK: readonly WorkTable[] = [
   },
 ]
 
-/** Names that the program or the driver gave to streams, by {@link streamKey}. */
+/** Names that the program or the driver gave to streams, by process, context and stream. */
 export type StreamNames = ReadonlyMap<string, number>
 
-/** What tells a stream from all others. */
-export function streamKey(pid: number, context: number, stream: number): string {
-  return `${pid} ${context} ${stream}`
+/** What tells a stream from all others; without a stream, a context. */
+function streamKey(pid: number, context: number, stream?: number): string {
+  return `${pid} ${context} ${stream ?? ''}`
 }
 
-/** Reads the names of streams. */
+/** Reads the names of streams and contexts. */
 export async function readStreamNames(report: Report): Promise<StreamNames> {
   const names = new Map<string, number>()
   const nulls = (table: string) =>
@@ -103,6 +103,9 @@ export async function readStreamNames(report: Report): Promise<StreamNames> {
   await nulls('TARGET_INFO_CUDA_CONTEXT_INFO')
   await report.each('TARGET_INFO_NVTX_CUDA_STREAM', ['processId', 'contextId', 'streamId', 'name'], (row) => {
     names.set(streamKey(row.number(0), row.number(1), row.number(2)), report.names.id(row.text(3)))
+  })
+  await report.each('TARGET_INFO_NVTX_CUDA_CONTEXT', ['processId', 'contextId', 'name'], (row) => {
+    names.set(streamKey(row.number(0), row.number(1)), report.names.id(row.text(2)))
   })
   return names
 }
@@ -117,15 +120,15 @@ export async function* readGpuWork(
     for await (const row of report.pages(table, [...COMMON, ...columns])) {
       const events: TraceEvent[] = []
       while (row.next()) {
-        const startNs = row.number(START)
-        const endNs = report.endOf(table, startNs, row.number(END))
+        const startNs = report.time(row, START)
+        const endNs = report.endOf(table, startNs, report.time(row, END))
         if (endNs === undefined) continue
         const correlation = row.number(CORRELATION, -1)
         if (correlation >= 0) {
           launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
         }
         const signature = what === 'kernel' ? report.string(row.number(SIGNATURE)) : 0
-        const { device, context, stream, streamName, pid } = placeOf(row, streams)
+        const { device, context, contextName, stream, streamName, pid } = placeOf(row, streams)
         events.push({
           kind: 'gpu',
           what,
@@ -134,6 +137,7 @@ export async function* readGpuWork(
           endNs,
           device,
           context,
+          contextName,
           stream,
           streamName,
           pid,
@@ -154,8 +158,8 @@ export async function* readSynchronization(report: Report, streams: StreamNames)
   for await (const row of report.pages(table, [...COMMON, 'syncType', 'eventId', 'eventSyncId'])) {
     const events: TraceEvent[] = []
     while (row.next()) {
-      const startNs = row.number(START)
-      const endNs = report.endOf(table, startNs, row.number(END))
+      const startNs = report.time(row, START)
+      const endNs = report.endOf(table, startNs, report.time(row, END))
       if (endNs === undefined) continue
       const name = report.names.id(SYNC_KINDS[row.number(FIRST)] ?? 'synchronize')
       const correlation = row.number(CORRELATION, -1)
@@ -175,10 +179,10 @@ async function* readCudaEvents(report: Report, streams: StreamNames): AsyncGener
   for await (const row of report.pages(table, columns)) {
     const events: TraceEvent[] = []
     while (row.next()) {
-      const startNs = row.number(START, 0)
+      const startNs = row.isNull(START) ? 0 : report.time(row, START)
       if (startNs === 0)
         untimed++ // not collected
-      else {
+      else if (report.endOf(table, startNs, startNs) !== undefined) {
         const [correlation, facts] = [row.number(CORRELATION, -1), eventFacts(row, FIRST)]
         const name = report.names.id('event')
         events.push({ kind: 'gpu-sync', name, startNs, endNs: startNs, ...placeOf(row, streams), correlation, facts })
@@ -199,7 +203,8 @@ function placeOf(row: SqliteRows, streams: StreamNames): GpuPlace {
   const told = row.number(STREAM, -1)
   const stream = told === NO_STREAM ? -1 : told
   const streamName = streams.get(streamKey(pid, context, stream)) ?? 0
-  return { device: row.number(DEVICE, -1), context, stream, streamName, pid }
+  const contextName = streams.get(streamKey(pid, context)) ?? 0
+  return { device: row.number(DEVICE, -1), context, contextName, stream, streamName, pid }
 }
 
 function eventFacts(row: SqliteRows, field: number): Facts {

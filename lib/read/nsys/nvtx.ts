@@ -3,7 +3,7 @@ import type { TraceEvent } from '../../model/events.ts'
 import { NvtxRanges, OPEN_NS, type Style } from './nvtx-ranges.ts'
 import { type PayloadBits, payloadOf } from './payloads.ts'
 import type { Report } from './report.ts'
-import { NVTX_TYPES } from './words.ts'
+import { NVTX_TYPES, NVTX_WITHOUT_EVENT } from './words.ts'
 
 const TABLE = 'NVTX_EVENTS'
 const COLUMNS = [
@@ -25,6 +25,8 @@ export class Nvtx {
   private readonly domains = new Map<string, number>()
   private readonly categories = new Map<string, number>()
   private loneEnds = 0
+  private unknown = 0
+  private firstUnknown = 0
 
   constructor(private readonly report: Report) {
     this.ranges = new NvtxRanges({
@@ -44,6 +46,10 @@ export class Nvtx {
     if (this.loneEnds > 0) {
       this.report.issue('NVTX end without a start', `${this.loneEnds} ranges ended that began before the recording`)
     }
+    if (this.unknown > 0) {
+      const detail = `${this.unknown} rows, the first of type ${this.firstUnknown}: not drawn`
+      this.report.issue('NVTX rows of an unknown type', detail)
+    }
   }
 
   /** See {@link NvtxRanges.events}. */
@@ -58,7 +64,7 @@ export class Nvtx {
   private take(row: SqliteRows): void {
     const { report } = this
     const type = NVTX_TYPES[row.number(TYPE)]
-    if (type === undefined) return
+    if (type === undefined) return this.countUnknown(row.number(TYPE))
     const thread = report.threads.of(row.high(TID), row.low(TID))
     const scope = `${this.processOf(thread)} ${row.number(DOMAIN, 0)}`
     switch (type) {
@@ -75,19 +81,24 @@ export class Nvtx {
         this.loneEnds++
         return
       case 'mark':
-        return this.add(row, 'mark', thread, row.number(START))
+        return this.add(row, 'mark', thread, report.time(row, START))
       case 'open push':
       case 'push-pop':
-        return this.add(row, 'push-pop', thread, row.number(END, OPEN_NS))
+        return this.add(row, 'push-pop', thread, row.isNull(END) ? OPEN_NS : report.time(row, END))
       case 'open start':
       case 'start-end':
-        return this.add(row, 'start-end', thread, row.number(END, OPEN_NS))
+        return this.add(row, 'start-end', thread, row.isNull(END) ? OPEN_NS : report.time(row, END))
     }
+  }
+
+  private countUnknown(type: number): void {
+    if (NVTX_WITHOUT_EVENT.has(type)) return
+    if (this.unknown++ === 0) this.firstUnknown = type
   }
 
   private add(row: SqliteRows, what: Style['what'], thread: number, toldEndNs: number): void {
     const { report } = this
-    const startNs = row.number(START)
+    const startNs = report.time(row, START)
     const isOpen = toldEndNs === OPEN_NS
     const endNs = report.endOf(TABLE, startNs, isOpen ? startNs : toldEndNs)
     if (endNs === undefined) return

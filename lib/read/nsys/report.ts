@@ -16,15 +16,17 @@ export class Report {
   /** Names of threads, by {@link threads}; 0 or nothing = none. */
   readonly threadNames: number[] = []
   private readonly strings = new Map<number, number>()
+  private start: { readonly high: number; readonly low: number } | undefined
 
   constructor(
     readonly file: SqliteFile,
     readonly names: Names,
   ) {}
 
-  /** Does the report hold a table? They are made with their first row. */
-  has(table: string): boolean {
-    return this.file.tables.has(table)
+  /** Does the report hold a table of that name, with rows? Most versions make them with their first row. */
+  async hasRows(table: string): Promise<boolean> {
+    for await (const rows of this.pages(table, [])) if (rows.next()) return true
+    return false
   }
 
   /** The pages of a table, with the columns named; none where the report has no such table. */
@@ -45,6 +47,21 @@ export class Report {
     })
   }
 
+  /** Tells when the session began, in nanoseconds since 1970. */
+  startsAt(ns: bigint): void {
+    this.start = { high: Number(ns >> 32n), low: Number(ns & 0xffffffffn) }
+  }
+
+  /**
+   * A time of a row in nanoseconds since the session began, exactly; NaN where there is none. What is too large for that counts
+   * from 1970 (`nsys export --ts-normalize`).
+   */
+  time(row: SqliteRows, field: number): number {
+    const ns = row.number(field)
+    if (!(ns > Number.MAX_SAFE_INTEGER) || !this.start) return ns
+    return (row.high(field) - this.start.high) * 2 ** 32 + (row.low(field) - this.start.low)
+  }
+
   /** The name behind a number of the table of texts; 0 where there is none. */
   string(id: number): number {
     return this.strings.get(id) ?? 0
@@ -60,12 +77,16 @@ export class Report {
   }
 
   /**
-   * The end of a row's stretch of time, or undefined where it has no start, which is told of. One that ends before it
-   * starts has no length.
+   * The end of a row's stretch of time, or undefined where it has no start, or one before the session began and it is not told
+   * when that was: the issue tells. One that ends before it starts has no length.
    */
   endOf(table: string, startNs: number, endNs: number): number | undefined {
     if (!Number.isSafeInteger(startNs)) {
       this.issue('row without a time', `${table}: expected a start in nanoseconds, found ${startNs}; left out`)
+      return undefined
+    }
+    if (startNs < 0 && !this.start) {
+      this.issue('row before the session', `${table}: expected a start from 0 on, found ${startNs}; left out`)
       return undefined
     }
     if (endNs < startNs || !Number.isSafeInteger(endNs)) {

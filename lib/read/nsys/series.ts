@@ -2,9 +2,11 @@ import type { ThreadState, TraceEvent } from '../../model/events.ts'
 import type { Report } from './report.ts'
 import { Spans } from './spans.ts'
 import { pidOf } from './threads.ts'
-import { PREEMPTED } from './words.ts'
+import { MEMORY_KINDS, PREEMPTED } from './words.ts'
 
 const BATCH = 4096
+/** Of {@link MEMORY_KINDS}: a device's own. */
+const DEVICE_MEMORY = 2
 
 /** Counters that nsys sampled on the GPUs, in the order of the table. */
 export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent[], void> {
@@ -16,7 +18,7 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
   for await (const row of report.pages('GPU_METRICS', ['timestamp', 'typeId', 'metricId', 'value'])) {
     const events: TraceEvent[] = []
     while (row.next()) {
-      const [atNs, value] = [row.number(0), row.number(3)]
+      const [atNs, value] = [report.time(row, 0), row.number(3)]
       if (report.endOf('GPU_METRICS', atNs, atNs) === undefined || !Number.isFinite(value)) continue
       const key = `${row.high(1)} ${row.low(1)} ${row.number(2)}`
       let name = names.get(key)
@@ -35,16 +37,18 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
 /** Memory that processes hold on each device, from allocations and frees. */
 export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEvent[], void> {
   const table = 'CUDA_GPU_MEMORY_USAGE_EVENTS'
-  const columns = ['start', 'globalPid', 'deviceId', 'bytes', 'memoryOperationType']
+  const columns = ['start', 'globalPid', 'deviceId', 'bytes', 'memoryOperationType', 'memKind']
   const spans = new Spans() // `a` is the place in `owners`, `b` tells an allocation (0) from a free (1)
   const sizes: number[] = []
   const owners: { readonly name: number; bytes: number }[] = []
   const known = new Map<string, number>()
   await report.each(table, columns, (row) => {
-    const atNs = row.number(0)
+    const atNs = report.time(row, 0)
     if (report.endOf(table, atNs, atNs) === undefined) return
     const [pid, device] = [pidOf(row.high(1), row.low(1)), row.number(2, 0)]
-    const name = `GPU ${device}: memory allocated by process ${pid}`
+    const kind = row.number(5, DEVICE_MEMORY)
+    const of = kind === DEVICE_MEMORY ? '' : `${MEMORY_KINDS[kind] ?? 'other'} `
+    const name = `GPU ${device}: ${of}memory allocated by process ${pid}`
     let owner = known.get(name)
     if (owner === undefined) {
       owner = owners.push({ name: report.names.id(name), bytes: 0 }) - 1
@@ -73,7 +77,7 @@ export async function* readSchedule(report: Report): AsyncGenerator<TraceEvent[]
   const table = 'SCHED_EVENTS'
   const byThread = new Map<number, Spans>() // `a` is the state, `b` the CPU
   await report.each(table, ['start', 'cpu', 'isSchedIn', 'globalTid', 'threadState', 'threadBlock'], (row) => {
-    const atNs = row.number(0)
+    const atNs = report.time(row, 0)
     if (report.endOf(table, atNs, atNs) === undefined) return
     const thread = report.threads.of(row.high(3), row.low(3))
     let spans = byThread.get(thread)

@@ -57,6 +57,9 @@ export const NVTX_TYPES: Readonly<Record<number, NvtxType>> = {
   75: 'domain',
 }
 
+/** NVTX rows that nothing is drawn for: ends of domains, names of CUDA's objects (which have tables), facts of nvtxt files. */
+export const NVTX_WITHOUT_EVENT = new Set([72, 73, 74, 76, 97, 98, 99])
+
 /** What an NVTX row tells of. */
 export type NvtxType =
   | 'category'

@@ -1,0 +1,175 @@
+import { describe, expect, test } from '@jest/globals'
+import { openTrace, summarize } from '../../lib/index.ts'
+import { attempt, type Outcome } from '../line/hostile.ts'
+import { converted } from '../line/support.ts'
+import type { Row } from './databases.ts'
+import { globalTid, reportOf, rows, SESSION_NS, type Tables, WHOLE } from './reports.ts'
+
+/** Reports of Nsight Systems as some versions and options of it make them, and as none does. */
+
+async function answers(report: Uint8Array, ...queries: string[]) {
+  const trace = await openTrace(await converted(report))
+  try {
+    expect(trace.problems()).toEqual([])
+    return queries.map((query) => trace.query(query).rows)
+  } finally {
+    trace.close()
+  }
+}
+const summaryOf = (report: Uint8Array) => summarize({ name: 'report', source: report })
+const issuesOf = async (report: Uint8Array) =>
+  (await summaryOf(report)).issues.map(({ title, count, first }) => ({ title, count, detail: first.detail }))
+
+const EVENTS: Row = {
+  ...{ timestamp: 700, deviceId: 0, contextId: 1, streamId: 7, correlationId: 3, globalPid: globalTid(100, 0) },
+  ...{ eventId: 5, eventSyncId: 6 },
+}
+
+/** All columns of times moved. */
+const moved = (tables: Tables, byNs: bigint): Tables =>
+  Object.fromEntries(
+    Object.entries(tables).map(([table, list]) => {
+      const move = (row: Row) =>
+        Object.fromEntries(
+          Object.entries(row).map(([column, value]) => [
+            column,
+            /^(?:start|end|timestamp)$/.test(column) && value !== null ? BigInt(value) + byNs : value,
+          ]),
+        )
+      return [table, list.map(move)]
+    }),
+  )
+
+describe('times', () => {
+  const SLICES = `SELECT name, ts, dur FROM slice WHERE category != 'issue' OR category IS NULL ORDER BY ts, dur, name`
+  const COUNTERS = 'SELECT ts, value FROM counter ORDER BY ts, value'
+
+  test('since 1970 (nsys export --ts-normalize) are the same, to the nanosecond', async () => {
+    const whole = { ...WHOLE, CUPTI_ACTIVITY_KIND_CUDA_EVENT: [EVENTS] }
+    const [since, normal] = [reportOf(moved(whole, SESSION_NS)), reportOf(whole)]
+    expect(await answers(since, SLICES, COUNTERS)).toEqual(await answers(normal, SLICES, COUNTERS))
+    expect((await summaryOf(since)).issues).toEqual((await summaryOf(normal)).issues)
+  })
+
+  test('before the session began are drawn where it is told when that was', async () => {
+    const early = reportOf({ CUPTI_ACTIVITY_KIND_KERNEL: [rows.kernel(100, -3000, -1000, 1)] })
+    const [kernels] = await answers(early, "SELECT ts, dur FROM gpu_slice WHERE name = 'gemm'")
+    expect(kernels).toEqual([[SESSION_NS - 3000n, 2000]])
+    const loose = reportOf({
+      CUPTI_ACTIVITY_KIND_KERNEL: [rows.kernel(100, -3000, -1000, 1), rows.kernel(100, 3000, 3500, 2)],
+      TARGET_INFO_SESSION_START_TIME: [],
+    })
+    const [found] = await answers(loose, "SELECT ts, dur FROM gpu_slice WHERE name = 'gemm'")
+    expect(found).toEqual([[3000, 500]])
+    expect((await issuesOf(loose)).map(({ title, count }) => [title, count])).toContainEqual([
+      'row before the session',
+      1,
+    ])
+  })
+
+  test('that cannot be are told of, of CUDA events as well', async () => {
+    const events = [{ ...EVENTS, timestamp: 2n ** 62n }, { ...EVENTS, timestamp: 0 }, EVENTS]
+    const issues = await issuesOf(reportOf({ CUPTI_ACTIVITY_KIND_CUDA_EVENT: events }))
+    expect(issues.map(({ title, count }) => [title, count])).toEqual(
+      expect.arrayContaining([
+        ['row without a time', 1],
+        ['CUDA events without a time', 1],
+      ]),
+    )
+  })
+})
+
+describe('what is not drawn', () => {
+  test('is told by table, where it has rows: known ones and those of versions to come', async () => {
+    const { attributes } = await summaryOf(
+      reportOf({
+        CUPTI_ACTIVITY_KIND_TOMORROW: [{ start: 1, end: 2 }],
+        NET_NIC_METRIC: [{ timestamp: 1, value: 2 }],
+        TARGET_INFO_TOMORROW: [{ name: 'no event' }],
+      }),
+    )
+    expect(attributes['not_drawn']).toBe('CUPTI_ACTIVITY_KIND_TOMORROW, NET_NIC_METRIC, OSRT_API')
+    expect((await summaryOf(reportOf({ OSRT_API: [] }))).attributes['not_drawn']).toBeUndefined()
+  })
+
+  test('NVTX rows of unknown types are counted', async () => {
+    const types = [76, 97, 98, 99, 72, 200, 200].map((eventType) => rows.nvtx({ start: 5, eventType }))
+    const issues = await issuesOf(reportOf({ NVTX_EVENTS: [...WHOLE['NVTX_EVENTS']!, ...types] }))
+    expect(issues.filter(({ title }) => title === 'NVTX rows of an unknown type')).toEqual([
+      { title: 'NVTX rows of an unknown type', count: 1, detail: '2 rows, the first of type 200: not drawn' },
+    ])
+  })
+
+  test('a payload that was exported as bytes is told to be there', async () => {
+    const [found] = await answers(
+      reportOf({ NVTX_EVENTS: [{ ...rows.nvtx({ start: 5, end: 9, text: 'x' }), binaryData: '\u0001\u0002' }] }),
+      "SELECT extract_arg(arg_set_id, 'debug.payload_type') FROM slice WHERE category = 'nvtx'",
+    )
+    expect(found).toEqual([['unknown']])
+  })
+})
+
+test('what the profiler warned of has no paths, however they are written', async () => {
+  const text = [
+    "Loading '/home/Jane Doe/.venv/lib/a b.so' failed",
+    'in /home/josé/x',
+    'C:\\Users\\Jane\\run.exe',
+    '~/secret/place',
+    '"/a-path (x86)/jane/b"',
+    'read/write is fine',
+  ].join('; ')
+  const [warned] = await issuesOf(reportOf({ DIAGNOSTIC_EVENT: [{ timestamp: 1, severity: 2, text }] }))
+  expect(warned!.detail).not.toMatch(/jane|jos|doe|secret|\.so|place/i)
+  expect(warned!.detail).toContain('failed')
+  expect(warned!.detail).toContain('read/write is fine')
+})
+
+test('memory is counted by its kind', async () => {
+  const allocation = (start: number, bytes: number, memKind: number | null): Row => ({
+    ...{ start, globalPid: globalTid(100, 0), deviceId: 0, bytes, memoryOperationType: 0, memKind },
+  })
+  const [found] = await answers(
+    reportOf({ CUDA_GPU_MEMORY_USAGE_EVENTS: [allocation(1, 10, 2), allocation(2, 20, 1), allocation(3, 5, 2)] }),
+    `SELECT t.name, value FROM counter c JOIN track t ON t.id = track_id WHERE t.name GLOB '*memory*' ORDER BY ts`,
+  )
+  const name = (kind: string) => `GPU 0: ${kind}memory allocated by process 100`
+  expect(found).toEqual([
+    [name(''), 10],
+    [name('pinned '), 20],
+    [name(''), 15],
+  ])
+})
+
+test('devices and contexts have the names that the program gave them, and GPUs are told apart by what they are', async () => {
+  const [found] = await answers(
+    reportOf({
+      TARGET_INFO_NVTX_CUDA_CONTEXT: [{ name: 'serving', processId: 100, deviceId: 0, contextId: 1 }],
+      TARGET_INFO_NVTX_CUDA_STREAM: [{ name: 'copies', processId: 100, contextId: 1, streamId: 8 }],
+    }),
+    `SELECT DISTINCT t.name FROM gpu_slice JOIN track t ON t.id = track_id ORDER BY 1`,
+  )
+  expect(found).toEqual([
+    ['stream 7, context 1 (serving), process 100'],
+    ['stream 8 (copies), context 1 (serving), process 100'],
+    ['stream 9, context 1, process 101'],
+  ])
+})
+
+test('rows that claim to go on in a circle of pages for ever take no memory', async () => {
+  const bytes = reportOf({ StringIds: [{ id: 0, value: 'x'.repeat(40_000) }] }, 'PRAGMA page_size=512')
+  const view = new DataView(bytes.buffer)
+  const pages = Array.from({ length: bytes.length / 512 - 1 }, (_, i) => i + 2)
+  const isOverflow = (page: number) => bytes.subarray((page - 1) * 512 + 4, page * 512).every((byte) => byte === 120)
+  const circle = pages.find(isOverflow)!
+  const leaf = pages.find((page) => bytes[(page - 1) * 512] === 13 && bytes[page * 512 - 5] === 120)!
+  view.setUint32((circle - 1) * 512, circle)
+  const at = (leaf - 1) * 512
+  // As many cells as fit, all the same one, whose payload is said to be 60 MB.
+  view.setUint16(at + 3, 100)
+  for (let cell = 0; cell < 100; cell++) view.setUint16(at + 8 + 2 * cell, 300)
+  bytes.set([0x9c, 0xce, 0x90, 0x71, 1], at + 300)
+  view.setUint32(at + 300 + 5 + 39, circle)
+  const { trace, summary } = (await attempt(bytes, 'endless payloads')) as Extract<Outcome, { trace: Uint8Array }>
+  expect(trace.length).toBeGreaterThan(0)
+  expect(summary.issues.find(({ title }) => title === 'damaged file')).toMatchObject({ count: expect.any(Number) })
+})

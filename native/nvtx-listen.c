@@ -59,7 +59,7 @@ static uint32_t message_of(int32_t type, const void * message) {
         case NVTX_WIDE_TEXT:
             return nvtx_wide_name(message);
         case NVTX_REGISTERED:
-            return (uint32_t) (uintptr_t) message;
+            return nvtx_known_name((uint64_t) (uintptr_t) message);
         default:
             return 0;
     }
@@ -213,7 +213,7 @@ static void define(enum ggtrace_type type, uint32_t of, uint32_t number, uint32_
 }
 
 static void name_object(enum ggtrace_named what, uint64_t handle, uint32_t name) {
-    struct ggtrace_writer * writer = enter();
+    struct ggtrace_writer * writer = name ? enter() : NULL;
     if (!writer) return;
     ggtrace_nvtx_named(writer, clock_now(), what, handle, name);
     leave();

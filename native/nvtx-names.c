@@ -15,7 +15,7 @@ enum { SALT_NAME = 21, SALT_DOMAIN, SALT_DEFINED };
 
 static struct shared_table known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint32_t domain_count;
+static _Atomic uint32_t domain_count, last_name;
 
 static uint64_t key_of(uint64_t hash) {
     return hash ? hash : 1;
@@ -28,6 +28,7 @@ static uint32_t define_name(uint64_t key, const char * text, size_t bytes) {
     if (!id) {
         id = nvtx_new_name(text, bytes);
         if (id) shared_table_put(&known, key, id);
+        if (id > atomic_load(&last_name)) atomic_store(&last_name, (uint32_t) id);
     }
     pthread_mutex_unlock(&lock);
     return (uint32_t) id;
@@ -43,6 +44,10 @@ static uint32_t name_of(const char * text, size_t bytes) {
 uint32_t nvtx_name(const char * text) {
     /* One more, so that the log finds the end of the last character. */
     return text ? name_of(text, strnlen(text, GGTRACE_TEXT_BYTES_MAX + 1)) : 0;
+}
+
+uint32_t nvtx_known_name(uint64_t id) {
+    return id <= atomic_load_explicit(&last_name, memory_order_relaxed) ? (uint32_t) id : 0;
 }
 
 static size_t put_utf8(char * at, uint32_t code) {

@@ -11,6 +11,9 @@
 uint32_t nvtx_name(const char * text);
 uint32_t nvtx_wide_name(const wchar_t * text);
 
+/* Is that the id of a text that was defined here? 0 if not. */
+uint32_t nvtx_known_name(uint64_t id);
+
 /* The id of a domain of that name, defined if it is new; domains of one name are one. */
 uint32_t nvtx_domain(uint32_t name);
 

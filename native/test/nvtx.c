@@ -151,6 +151,10 @@ static void attributes(struct copy * copy) {
     odd.message_type = NVTX_REGISTERED;
     odd.message = NULL;
     MARK(copy)((nvtx_handle) 0xdeadbeefdeadbeef, &odd);
+    odd.message = (const void *) 0xdeadbeefdeadbeef; /* nobody registered it */
+    MARK(copy)(NULL, &odd);
+    odd.message = (const void *) 0x100000001;
+    MARK(copy)(NULL, &odd);
     odd.message_type = NVTX_WIDE_TEXT;
     odd.message = (const wchar_t[]){L'x', (wchar_t) 0xd800, (wchar_t) 0x7fffffff, (wchar_t) -1, 0};
     MARK(copy)(NULL, &odd);
@@ -169,6 +173,8 @@ static void attributes(struct copy * copy) {
     CALL(copy, NVTX_CORE, CORE_POP, int, void)();
     CHECK(CALL(copy, NVTX_CORE2, CORE2_REGISTER_STRING_A, nvtx_handle, nvtx_handle, const char *)(NULL, NULL) == NULL);
     CALL(copy, NVTX_CORE2, CORE2_RESOURCE_CREATE, nvtx_handle, nvtx_handle, const void *)(NULL, NULL);
+    CALL(copy, NVTX_CUDART, CUDART_NAME_STREAM_A, void, void *, const char *)((void *) 16, NULL);
+    CALL(copy, NVTX_CUDA, CUDA_NAME_EVENT_W, void, void *, const wchar_t *)((void *) 16, L"");
     CALL(copy, NVTX_CORE2, CORE2_RESOURCE_DESTROY, void, nvtx_handle)((nvtx_handle) 1234567);
     CALL(copy, NVTX_CORE2, CORE2_DOMAIN_DESTROY, void, nvtx_handle)((nvtx_handle) 1234567);
     CALL(copy, NVTX_CORE, CORE_END, void, uint64_t)(0xfffffffffffull);

@@ -190,6 +190,8 @@ withCompiler('programs that keep to nothing (needs cc and Linux)', () => {
       const recording = await readLog(log)
       // A range that was never started ends, as it was told.
       expect(recording.issues).toEqual([])
+      // Handles that nobody gave out are no messages, and names without a text are none.
+      expect(recording.of('nvtx-name')).toEqual([])
       const events = recording.of('nvtx')
       const said = (text: string) => events.filter(({ message }) => recording.text(message) === text).length
       const attributes = events.filter(({ what, message }) => what === 'mark' && recording.text(message) === 'whole')

@@ -127,9 +127,12 @@ function detect(formats: readonly Format[], head: Uint8Array, input = 'input'): 
   if (format) return format
   throw new UsageError(
     `${input}: not a format we know; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats(formats)}\n` +
-      'hint: name one with --from if you know better',
+      `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : 'name one with --from if you know better'}`,
   )
 }
+
+/** What profilers write first is not what can be read. */
+const NSYS_HINT = 'nsys export --type sqlite makes a file of it that can be read'
 
 function formatByName(formats: readonly Format[], name: string): Format {
   const format = formats.find((known) => known.name === name)

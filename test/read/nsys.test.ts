@@ -265,6 +265,13 @@ describe('what may be otherwise', () => {
     expect(await titles(damaged)).toEqual(expect.arrayContaining(['1 × row without a time', '1 × row without an end']))
   })
 
+  test('a report that was not exported is refused, and it is said how to export it', async () => {
+    const source = new TextEncoder().encode('closed')
+    await expect(summarize({ name: 'run.nsys-rep', source })).rejects.toThrow(
+      /^run\.nsys-rep: not a format we know.*\nhint: nsys export --type sqlite makes a file of it that can be read$/s,
+    )
+  })
+
   test('a database of something else is refused, and says what was found', async () => {
     const other = reportOf({ ...Object.fromEntries(Object.keys(WHOLE).map((name) => [name, []])), books: [{ id: 1 }] })
     await expect(converted(other)).rejects.toThrow(

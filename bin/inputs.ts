@@ -33,6 +33,11 @@ export function defaultOutput(path: string, kind: TraceKind): string {
   return `${basename(inputName(path)).replace(/(?<=.)\.gz$/, '')}.${ENDINGS[kind]}`
 }
 
+/** `<input>.zip` in the current folder. */
+export function zipOutput(path: string): string {
+  return defaultOutput(path, 'perfetto').replace(/pftrace$/, 'zip')
+}
+
 /** Bytes of a file, or of standard input for `-`. Throws UsageError if it cannot be read. */
 export function readInput(path: string, onRead?: (bytes: number) => void): AsyncGenerator<Uint8Array> {
   return path === '-' ? readStandardInput(onRead) : readFileChunks(path, onRead)

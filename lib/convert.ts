@@ -1,4 +1,6 @@
 import { Summarizer, type Summary } from './analyze/summary.ts'
+import { Bundle, memberName } from './bundle/bundle.ts'
+import { ZipWriter } from './bundle/zip.ts'
 import { Clocks } from './clocks/clocks.ts'
 import { type Relation, related, SAME, timeOf } from './clocks/relation.ts'
 import { Companions } from './companions.ts'
@@ -10,6 +12,7 @@ import {
   eventsOf,
   type Input,
   type InputOptions,
+  type LogInput,
   type OpenInput,
   openInputs,
   type ReadingOptions,
@@ -49,6 +52,11 @@ export interface ConvertOptions extends InputOptions {
   readonly clocks?: Readonly<Record<string, string>> | undefined
   /** Draw all that the scheduler did; by default what concerns the traced process, and who ran on its CPUs. */
   readonly allThreads?: boolean | undefined
+  /**
+   * A file that Perfetto reads itself, such as a perf.data with call stacks: what is written is a ZIP archive of the trace, this
+   * file as it is, and a `perfetto_manifest`, all on one clock. It must be readable twice: bytes, a Blob, a file; no stream.
+   */
+  readonly bundle?: LogInput | undefined
   /** Stop at the first issue: throws FormatError. */
   readonly strict?: boolean | undefined
 }
@@ -60,7 +68,7 @@ const PIECE_BYTES = 1 << 18
  * Converts logs to one trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces
  * and returns what was in the logs, in order of the inputs. Memory does not grow with the length of the logs. Several
  * inputs share one timeline, the first log's clock, if they run on it or a relation to it is known; companions of a log (what its buffers, weights, graphs are)
- * complete it, in whatever order they are given.
+ * complete it, in whatever order they are given. Of a bundle, the bundled file's summary comes last.
  *
  * Throws FormatError (input not readable any further; or `strict`) and UsageError (unknown format or option, clocks
  * that cannot be joined).
@@ -70,6 +78,22 @@ export async function* convert(
   options: ConvertOptions = {},
 ): AsyncGenerator<Uint8Array, Summary[]> {
   checkOptions(inputs, options)
+  if (!options.bundle) return yield* traceOf(inputs, options)
+  const trace = `${memberName([inputs].flat()[0]!.name).replace(/(?<=.)\.gz$/, '')}.pftrace`
+  const bundle = await Bundle.open(options.bundle, trace)
+  const zip = new ZipWriter()
+  const summaries = yield* zip.add(trace, traceOf(inputs, options, bundle))
+  yield* zip.add(bundle.path, bundle.content())
+  yield* zip.add('perfetto_manifest.json', bundle.manifest())
+  yield* zip.finish()
+  return summaries
+}
+
+async function* traceOf(
+  inputs: Input | readonly Input[],
+  options: ConvertOptions,
+  bundle?: Bundle,
+): AsyncGenerator<Uint8Array, Summary[]> {
   const names = new Names()
   const writer = createWriter(options.to ?? 'perfetto', names)
   const tree = new TrackTree(writer)
@@ -86,24 +110,23 @@ export async function* convert(
       summaries.set(input, summarizer.result())
     }
     const attributes = companionAttributes([...summaries.values()])
-    const logs = await beginAll(
-      opened.filter((input) => !summaries.has(input)),
-      companions.definitions,
-    )
-    const clocks = new Clocks(
-      options.clocks ?? {},
-      logs.map(({ name }) => name),
-    )
+    const ofLogs = opened.filter((input) => !summaries.has(input))
+    const logs = await beginAll(ofLogs, companions.definitions)
+    bundle?.checkBeside(logs)
+    const clocks = new Clocks(options.clocks ?? {}, namesOf(bundle ? [...logs, bundle] : logs))
     const scheduler = new Scheduler(tree, make, options.allThreads)
     if (logs.some(({ isOfScheduler }) => isOfScheduler)) scheduler.expect()
     for (const [i, log] of logs.entries()) {
-      const { relation, batches } = await clocks.join(log)
+      const joined = await clocks.join(log)
+      const { batches } = i === 0 && bundle ? await bundle.meet(clocks, joined) : joined
+      const relation = bundle?.relation(joined.relation) ?? joined.relation
+      const reference = bundle?.reference(clocks.reference) ?? clocks.reference
       const timeline = new Timeline(tree, make, drawn, i, scheduler)
       const summarizer = new Summarizer(names)
       const place = (batch: TraceEvent[]) => {
-        const placed = related(batch, relation, clocks.reference)
+        const placed = related(batch, joined.relation, clocks.reference)
         if (logs.length > 1) clocks.note(batch, placed)
-        timeline.add(placed)
+        timeline.add(bundle ? bundle.told(related(batch, relation, reference), log.first) : placed)
       }
       for await (const batch of summarizer.pass(batches)) {
         place(batch)
@@ -111,7 +134,7 @@ export async function* convert(
         if (writer.size >= PIECE_BYTES) yield writer.take()
       }
       timeline.finish()
-      const summary = withRelation(summarizer.result(), relation, log.first, clocks.reference)
+      const summary = withRelation(summarizer.result(), relation, log.first, reference)
       summaries.set(log.input, summary)
       const lastNs = Number(summary.startNs - log.first.originNs) + summary.durationNs
       if (!log.isOfScheduler && summary.durationNs > 0) scheduler.lived(timeOf(relation, lastNs))
@@ -120,18 +143,20 @@ export async function* convert(
     const late = scheduler.finish()
     if (late > 0) attributes['state_changes_left_out'] = late
     writer.attributes({
-      ...attributesOf(
-        opened.filter((input) => logs.some((log) => log.input === input)).map((input) => summaries.get(input)!),
-      ),
+      ...attributesOf(ofLogs.map((input) => summaries.get(input)!)),
       ...attributes,
+      ...(bundle ? { bundle: bundle.path } : {}),
     })
+    writer.finish()
+    yield writer.take()
+    return [...opened.map((input) => summaries.get(input)!), ...(bundle ? [bundle.summary] : [])]
   } finally {
     await closeAll(opened)
+    await bundle?.close()
   }
-  writer.finish()
-  yield writer.take()
-  return opened.map((input) => summaries.get(input)!)
 }
+
+const namesOf = (inputs: readonly { readonly name: string }[]): string[] => inputs.map(({ name }) => name)
 
 type Log = BegunInput & { readonly input: OpenInput }
 
@@ -149,7 +174,7 @@ function companionsOf<T extends { readonly isCompanion: boolean }>(inputs: reado
 
 function checkOptions(
   inputs: Input | readonly Input[],
-  { to, detail, opName, tokens, memory, flows }: ConvertOptions,
+  { to, detail, opName, tokens, memory, flows, bundle }: ConvertOptions,
 ): void {
   const oneOf = (option: string, value: string | undefined, allowed: readonly string[]) => {
     if (value === undefined || allowed.includes(value)) return
@@ -159,6 +184,7 @@ function checkOptions(
   oneOf('detail', detail, DETAILS)
   oneOf('opName', opName, OP_NAMINGS)
   oneOf('memory', memory, MEMORY_ROWS)
+  if (bundle && to === 'json') throw new UsageError("bundle: goes with Perfetto's own kind of trace, not with json")
   if (flows && !(Number.isInteger(flows.token) && flows.token >= 0)) {
     throw new UsageError(`flows: expected the number of a call, 0 or more, found ${flows.token}`)
   }

@@ -95,7 +95,9 @@ describe('who may import whom', () => {
     'lib/switch-order.ts': ['lib/model'],
     'lib/clocks': ['lib/model', 'lib/errors.ts'],
     'lib/inputs.ts': ['lib/input', 'lib/model', 'lib/read', 'lib/switch-order.ts', 'lib/errors.ts'],
+    'lib/bundle': ['lib/analyze', 'lib/clocks', 'lib/inputs.ts', 'lib/input', 'lib/model', 'lib/read', 'lib/errors.ts'],
     'lib/convert.ts': [
+      'lib/bundle',
       'lib/clocks',
       'lib/companions.ts',
       'lib/inputs.ts',

@@ -17,7 +17,8 @@ export const checkCommand: CommandModule<object, Arguments> = {
       .positional('trace', {
         type: 'string',
         demandOption: true,
-        describe: "Perfetto trace or Chrome JSON, gzip'ed or not, written by whatever tool; - for stdin",
+        describe:
+          "Perfetto trace, Chrome JSON or a ZIP of traces, gzip'ed or not, written by whatever tool; - for stdin",
       })
       .example('$0 check run.csv.pftrace', 'walks the packets or events, then loads it in trace_processor'),
   handler,
@@ -39,7 +40,8 @@ async function handler({ trace }: ArgumentsCamelCase<Arguments>): Promise<void> 
 
 function describe(name: string, { kind, walk, problems }: CheckResult): { isSound: boolean; text: string } {
   const { packets, bytes, problem } = walk
-  const read = `${plural(packets, kind === 'json' ? 'event' : 'packet')}, ${size(bytes)}`
+  const parts = kind === 'zip' ? 'an archive' : plural(packets, kind === 'json' ? 'event' : 'packet')
+  const read = `${parts}, ${size(bytes)}`
   if (kind === 'perfetto' && problem?.kind === 'garbage' && packets === 0) {
     return { isSound: false, text: `error: ${name}: not a Perfetto trace (protobuf): ${problem.message}` }
   }

@@ -3,6 +3,8 @@ import {
   type ConvertOptions,
   convert,
   type Input,
+  inputOf,
+  type LogInput,
   type Summary,
   TRACE_KINDS,
   type TraceKind,
@@ -10,7 +12,7 @@ import {
   UsageError,
   VIEWER,
 } from '../../lib/index.ts'
-import { defaultOutput, inputName, openInput } from '../inputs.ts'
+import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { CLOCKS, DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
@@ -24,7 +26,7 @@ const OPTIONS = {
     type: 'string',
     requiresArg: true,
     coerce: once('--output'),
-    defaultDescription: '<first input>.pftrace in this folder',
+    defaultDescription: '<first input>.pftrace in this folder; .zip with --bundle',
     describe: "Trace to write, gzip'ed if its name ends in .gz; - for stdout; an older one is replaced",
   },
   to: {
@@ -37,6 +39,14 @@ const OPTIONS = {
   },
   ...DRAWING,
   ...CLOCKS,
+  bundle: {
+    type: 'string',
+    requiresArg: true,
+    coerce: once('--bundle'),
+    describe:
+      'Pack the trace and this file, as it is, into one .zip that Perfetto opens, on one clock: a perf.data (call stacks), or ' +
+      "ftrace's text",
+  },
   ...READING,
   strict: { type: 'boolean', default: false, describe: 'Stop at the first issue in a log, and write no trace' },
   quiet: {
@@ -68,6 +78,10 @@ export const convertCommand: CommandModule<object, Arguments> = {
       .example('$0 run.bin --tokens 3..5 --detail full -o small.pftrace', 'three decode steps, with all arguments')
       .example('$0 run.csv --to json', 'writes run.csv.json: for chrome://tracing and for scripts')
       .example('$0 tensor_trace.bin buffer_stats.jsonl memory-map.json', 'with names of weights, and buffers')
+      .example(
+        '$0 run.ggtrace --bundle perf.data',
+        'writes run.ggtrace.zip: with the samples of perf record -g -k mono',
+      )
       .example('adb shell cat /data/run.csv | $0 - -o - | gzip > run.pftrace.gz', 'through pipes'),
   handler,
 }
@@ -78,15 +92,30 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const opTable = await readOpTable(args.opTable)
   const total = await totalSize(inputs)
   const to = args.to ?? traceKindOf(args.output ?? '')
-  const output = args.output ?? defaultOutput(inputs[0]!, to)
-  await checkOutput(output, inputs, to)
+  const output = args.output ?? (args.bundle === undefined ? defaultOutput(inputs[0]!, to) : zipOutput(inputs[0]!))
+  const bundle = bundleOf(args, output, to)
+  await checkOutput(output, bundle ? [...inputs, bundle.name] : inputs, to)
   if (process.stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
 
   const progress = quiet || !process.stderr.isTTY ? SILENT : progressBar(total)
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
     const { from, detail, opName, memory, strict, allThreads, clock: clocks, osrt: osRuntime } = args
-    const options = { to, from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, osRuntime, strict }
+    const options = {
+      to,
+      from,
+      opTable,
+      detail,
+      opName,
+      tokens,
+      memory,
+      flows,
+      clocks,
+      allThreads,
+      osRuntime,
+      strict,
+      bundle,
+    }
     const trace = within(args, convert(logs, options))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
@@ -94,6 +123,19 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   } finally {
     progress.stop()
   }
+}
+
+/** The file that goes with the trace as it is. Throws UsageError where there cannot be one. */
+function bundleOf({ bundle, inputs }: Arguments, output: string, to: TraceKind): LogInput | undefined {
+  if (bundle === undefined) return undefined
+  if (bundle === '-')
+    throw new UsageError('--bundle -: a file is needed, it is read twice; stdin can be read only once')
+  if (to === 'json') throw new UsageError("--bundle goes with Perfetto's own kind of trace, not with --to json")
+  if (/\.gz$/i.test(output)) throw new UsageError(`--bundle writes a ZIP, which is compressed; found -o ${output}`)
+  if (inputs.includes(bundle) && inputs.length === 1) {
+    throw new UsageError(`--bundle ${bundle}: is the only input\nhint: ggml2perfetto <log> --bundle ${bundle}`)
+  }
+  return inputOf(bundle)
 }
 
 function logOf(path: string, onRead: ReturnType<Progress['onRead']>): Input {
@@ -144,22 +186,29 @@ async function tell(
   summaries: readonly Summary[],
   bytes: number,
 ): Promise<void> {
-  const { inputs, tokens, quiet } = args
-  const issues = summaries.reduce((sum, summary) => sum + issueCount(summary), 0)
+  const { inputs, tokens, quiet, bundle } = args
+  const ofInputs = summaries.slice(0, inputs.length)
+  const issues = ofInputs.reduce((sum, summary) => sum + issueCount(summary), 0)
   if (quiet) {
     if (issues > 0)
       await note(`warning: ${inputs.map(inputName).join(', ')}: ${plural(issues, 'issue')}, on the Issues track`)
     return
   }
-  const lines = summaries.flatMap((summary, i) => describeLog(inputName(inputs[i]!), summary))
+  const lines = ofInputs.flatMap((summary, i) => describeLog(inputName(inputs[i]!), summary))
   if (issues > 0) lines.push('  the Issues track shows where')
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
+  if (bundle !== undefined)
+    lines.push(`${bundle}: packed as it is, ${clockOf(summaries.at(-1)!)}; the trace is on its clock`)
   if (output === '-') return note(lines.join('\n'))
   const trace = quoted(output)
   const viewers = args.to === 'json' ? `chrome://tracing or ${VIEWER}` : VIEWER
   lines.push(`wrote ${output} (${size(bytes)}): drag it into ${viewers}, or: ggml2perfetto open ${trace}`)
   lines.push(`next: ${nextCommand(trace, summaries, args.to)}`)
   return print(lines.join('\n'))
+}
+
+function clockOf({ clock, format }: Summary): string {
+  return clock === 'unknown' ? `${format} which does not tell its clock` : `on CLOCK_${clock}`
 }
 
 function nextCommand(trace: string, summaries: readonly Summary[], to: TraceKind): string {

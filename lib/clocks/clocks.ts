@@ -34,7 +34,7 @@ export interface Joined {
 export class Clocks {
   private readonly given = new Map<string, GivenClock>()
   private readonly snapshots = new Snapshots()
-  private readonly sights = new Sights()
+  private sights = new Sights()
   private firstName = ''
   private first: InputEvent | undefined
 
@@ -50,6 +50,18 @@ export class Clocks {
   /** The first input, whose clock all are on. */
   get reference(): InputEvent {
     return this.first!
+  }
+
+  /**
+   * Finds the relation of `other` to the first input before that one is passed on: by what its beginning tells, where it takes
+   * more than the names of their clocks. Throws UsageError where there is none.
+   */
+  async joinAhead(other: Begun, first: Joined): Promise<{ first: Joined; other: Joined }> {
+    if (this.known(other.name, this.declared(other.name, other.first))) return { first, other: await this.join(other) }
+    const batches = await this.held(first.batches, (batch) => this.note(batch, batch))
+    const joined = await this.join(other)
+    this.sights = new Sights() // the first input is noted when it is passed on
+    return { first: { ...first, batches }, other: joined }
   }
 
   /** Finds the relation of an input. Throws UsageError where there is none. */
@@ -121,21 +133,27 @@ export class Clocks {
 
   /** Reads on, up to a limit, for what may tell the relation. */
   private async lookAhead(name: string, input: InputEvent, batches: Joined['batches']): Promise<Joined> {
-    const held: TraceEvent[][] = []
     const here = new Sights()
-    let isDone = false
-    for (let events = 0; events < LOOK_AHEAD_EVENTS && !isDone; events += held.at(-1)?.length ?? 0) {
-      const next = await batches.next()
-      isDone = next.done === true
-      if (next.done) break
-      held.push(next.value)
-      for (const event of next.value) {
+    const rest = await this.held(batches, (batch) => {
+      for (const event of batch) {
         if (event.kind === 'clocks') this.snapshots.add(event.readings)
         here.see(event)
       }
-    }
+    })
     const found = this.known(name, input) ?? this.estimated(name, input, here)
-    return { relation: this.checked(name, found), batches: replayed(held, batches) }
+    return { relation: this.checked(name, found), batches: rest }
+  }
+
+  /** Shows the beginning of an input, and returns all of it. */
+  private async held(batches: Joined['batches'], see: (batch: TraceEvent[]) => void): Promise<Joined['batches']> {
+    const held: TraceEvent[][] = []
+    for (let events = 0; events < LOOK_AHEAD_EVENTS; events += held.at(-1)!.length) {
+      const next = await batches.next()
+      if (next.done) break
+      held.push(next.value)
+      see(next.value)
+    }
+    return replayed(held, batches)
   }
 
   private estimated(name: string, input: InputEvent, here: Sights): Relation {

@@ -40,3 +40,15 @@ function moved(event: TraceEvent, relation: Relation): TraceEvent {
   if (event.kind === 'operator') return { ...event, ...span, waitEndNs: timeOf(relation, event.waitEndNs) }
   return { ...event, ...span }
 }
+
+/** From the trace back to the input. */
+export function inverse({ how, shiftNs, drift, driftFromNs, boundNs }: Relation): Relation {
+  const back = { shiftNs: -shiftNs, drift: -drift / (1 + drift), driftFromNs: driftFromNs + shiftNs }
+  return { how, ...back, boundNs }
+}
+
+/** From an input to where `second` leads from where `first` leads: said to be as the second says. */
+export function chained(first: Relation, second: Relation): Relation {
+  const drift = first.drift + second.drift + first.drift * second.drift
+  return { ...second, shiftNs: timeOf(second, timeOf(first, 0)), drift, driftFromNs: 0 }
+}

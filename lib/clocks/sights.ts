@@ -54,7 +54,7 @@ export class Sights {
       const its = here.threads.get(tid)
       if (!its || isTwice(mine) || isTwice(its)) continue
       const from = Math.max(
-        difference(mine.lastNs, its.diedNs, -Infinity),
+        difference(mine.lastNs, endOf(its), -Infinity),
         difference(mine.bornNs, its.firstNs, -Infinity),
       )
       const to = difference(mine.firstNs, its.bornNs, Infinity)
@@ -119,6 +119,11 @@ export class Sights {
 /** Two threads had the id, one after the other. */
 function isTwice({ isBornTwice, bornNs, firstNs }: Sight): boolean {
   return isBornTwice || (bornNs !== undefined && firstNs < bornNs)
+}
+
+/** A thread goes on for a while after its exit was told: until it leaves its CPU, where that is told, too. */
+function endOf({ diedNs, lastNs }: Sight): number | undefined {
+  return diedNs === undefined ? undefined : lastNs > diedNs ? lastNs : diedNs + PAIR_NS
 }
 
 function difference(there: number | undefined, here: number | undefined, unknown: number): number {

@@ -59,6 +59,7 @@ export const BuiltinClock = {
   BUILTIN_CLOCK_MONOTONIC: 3,
   BUILTIN_CLOCK_MONOTONIC_RAW: 5,
   BUILTIN_CLOCK_BOOTTIME: 6,
+  BUILTIN_CLOCK_PERF: 10,
 } as const
 
 /** Field numbers of the message TrackEvent. */

@@ -33,8 +33,8 @@ export type TraceEvent =
   | GpuActivityEvent
   | OwnEvent
 
-/** Clocks that Linux and Perfetto both name. */
-export type Clock = 'MONOTONIC' | 'MONOTONIC_RAW' | 'BOOTTIME' | 'REALTIME'
+/** Clocks that Perfetto has names for: Linux's, and perf's own, which is that of traces only: an input on it does not tell its clock. */
+export type Clock = 'MONOTONIC' | 'MONOTONIC_RAW' | 'BOOTTIME' | 'REALTIME' | 'PERF'
 
 /** Which facts of an event were not recorded but worked out. A bit set; shown in the trace as `inferred`. */
 export const Inferred = {

@@ -119,8 +119,8 @@ async function* beginning(
 
 /** Result of {@link checkTrace}. */
 export interface CheckResult {
-  /** What the file starts as: Perfetto's protobuf, made of packets, or Chrome's JSON, made of events. */
-  readonly kind: TraceKind
+  /** What the file starts as: Perfetto's protobuf, made of packets, Chrome's JSON, made of events, or an archive of traces. */
+  readonly kind: TraceKind | 'zip'
   /** The file's structure: packets or events, bytes, and the first problem. */
   readonly walk: WalkResult
   /** Import problems; empty if the walk found one, for then nothing was imported. */
@@ -168,8 +168,20 @@ async function walkAny(chunks: AsyncGenerator<Uint8Array>): Promise<Walk> {
   while (!first.done && first.value.length === 0) first = await chunks.next()
   if (first.done) return { kind: 'perfetto', walk: await walkPackets([]) }
   const whole = concat(first.value, chunks)
+  if (startsAsZip(first.value)) return { kind: 'zip', walk: await countBytes(whole) }
   if (startsAsJson(first.value)) return { kind: 'json', walk: await walkJson(whole) }
   return { kind: 'perfetto', walk: await walkPackets(whole) }
+}
+
+function startsAsZip(head: Uint8Array): boolean {
+  return head[0] === 0x50 && head[1] === 0x4b && head[2] === 3 && head[3] === 4
+}
+
+/** trace_processor itself sees to it that what is in a ZIP is whole: its members have checksums. */
+async function countBytes(chunks: AsyncIterable<Uint8Array>): Promise<WalkResult> {
+  let bytes = 0
+  for await (const chunk of chunks) bytes += chunk.length
+  return { packets: 0, bytes, problem: undefined }
 }
 
 async function* concat(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -12,6 +12,7 @@ const CLOCK_IDS: Readonly<Record<Clock, number>> = {
   MONOTONIC_RAW: BuiltinClock.BUILTIN_CLOCK_MONOTONIC_RAW,
   BOOTTIME: BuiltinClock.BUILTIN_CLOCK_BOOTTIME,
   REALTIME: BuiltinClock.BUILTIN_CLOCK_REALTIME,
+  PERF: BuiltinClock.BUILTIN_CLOCK_PERF,
 }
 
 /** The clock of a Perfetto trace, and its snapshots. */

@@ -115,7 +115,7 @@ async function* traceOf(
     bundle?.checkBeside(logs)
     const clocks = new Clocks(options.clocks ?? {}, namesOf(bundle ? [...logs, bundle] : logs))
     const scheduler = new Scheduler(tree, make, options.allThreads)
-    if (logs.some(({ isOfScheduler }) => isOfScheduler)) scheduler.expect()
+    if (logs.some(({ tellsSwitches }) => tellsSwitches)) scheduler.expect()
     for (const [i, log] of logs.entries()) {
       const joined = await clocks.join(log)
       const { batches } = i === 0 && bundle ? await bundle.meet(clocks, joined) : joined
@@ -133,6 +133,9 @@ async function* traceOf(
         if (batch[0]!.kind === 'input') place(companions.take(batch[0]!))
         if (writer.size >= PIECE_BYTES) yield writer.take()
       }
+      const twice = leftOutOf(scheduler)
+      summarizer.add(twice)
+      timeline.add(twice)
       timeline.finish()
       const summary = withRelation(summarizer.result(), relation, log.first, reference)
       summaries.set(log.input, summary)
@@ -160,11 +163,24 @@ const namesOf = (inputs: readonly { readonly name: string }[]): string[] => inpu
 
 type Log = BegunInput & { readonly input: OpenInput }
 
-/** Begins inputs, and puts those that tell of the scheduler behind the others, which tell what process is traced. */
+/**
+ * Begins inputs, and puts those that tell of the scheduler behind the others, which tell what process is traced; behind them
+ * those that tell less of it, for CPUs are drawn from the first that tells of them.
+ */
 async function beginAll(inputs: readonly OpenInput[], definitions: Definitions): Promise<Log[]> {
   const logs: Log[] = []
   for (const input of inputs) logs.push({ input, ...(await begin(input.name, input.read(definitions))) })
-  return [...logs.filter(({ isOfScheduler }) => !isOfScheduler), ...logs.filter(({ isOfScheduler }) => isOfScheduler)]
+  const rank = ({ isOfScheduler, first }: Log) => (!isOfScheduler ? 0 : 'blocked_states' in first.attributes ? 2 : 1)
+  return logs.sort((a, b) => rank(a) - rank(b))
+}
+
+/** Tells, as an issue, what of an input is not drawn because another tells of it. */
+function leftOutOf({ leftOut }: Scheduler): TraceEvent[] {
+  if (!leftOut) return []
+  const { switches, wakings, cpus, atNs } = leftOut
+  const which = cpus.map((cpu) => (cpu < 0 ? 'unknown' : cpu)).join(', ')
+  const detail = `${switches} switches and ${wakings} wakings (CPU ${which}): another input tells of the same`
+  return [{ kind: 'issue', title: 'left out, told twice', detail, at: { byte: 0 }, atNs }]
 }
 
 /** Inputs that go with a log, if there is one. */

@@ -58,6 +58,8 @@ export interface BegunInput {
   readonly first: InputEvent
   /** Is it of the scheduler, before it is of anything else? */
   readonly isOfScheduler: boolean
+  /** Who has which CPU: of an input of the scheduler, that is what it tells, or only the states of threads. */
+  readonly tellsSwitches: boolean
   /** All of its events, from the first on; to be read once. */
   readonly batches: AsyncGenerator<TraceEvent[], void>
 }
@@ -72,15 +74,17 @@ const BEGINNING_MAX = 16
 export async function begin(name: string, batches: AsyncIterable<TraceEvent[]>): Promise<BegunInput> {
   const rest = batches[Symbol.asyncIterator]()
   const held: TraceEvent[][] = []
-  let telling: TraceEvent | undefined
-  while (!telling && held.length < BEGINNING_MAX) {
+  const kinds = new Set<TraceEvent['kind']>()
+  while (held.length < BEGINNING_MAX && ![...kinds].some((kind) => kind !== 'thread')) {
     const next = await rest.next()
     if (next.done) break
     held.push(next.value)
-    telling = next.value.find(({ kind }) => !UNTELLING.has(kind))
+    for (const { kind } of next.value) if (!UNTELLING.has(kind)) kinds.add(kind)
   }
-  const isOfScheduler = telling !== undefined && OF_SCHEDULER.has(telling.kind)
-  return { name, first: held[0]![0] as InputEvent, isOfScheduler, batches: again(held, rest) }
+  const [first] = kinds
+  const isOfScheduler = first !== undefined && OF_SCHEDULER.has(first)
+  const tellsSwitches = isOfScheduler && !kinds.has('state')
+  return { name, first: held[0]![0] as InputEvent, isOfScheduler, tellsSwitches, batches: again(held, rest) }
 }
 
 async function* again(held: TraceEvent[][], rest: AsyncIterator<TraceEvent[]>): AsyncGenerator<TraceEvent[], void> {

@@ -2,6 +2,7 @@ import { type SwitchEvent, TaskState, type ThreadEvent, type WakingEvent } from 
 import { CpuRows } from './cpu-rows.ts'
 import type { ArgMaker } from './labels.ts'
 import type { States } from './states.ts'
+import { type LeftOut, SwitchSources } from './switch-sources.ts'
 import { type Change, ThreadChanges } from './thread-changes.ts'
 import { ThreadLinks } from './thread-links.ts'
 import type { TrackTree } from './tracks.ts'
@@ -29,6 +30,7 @@ interface Cpu {
 export class Scheduler {
   private readonly cpus: (Cpu | undefined)[] = []
   private readonly lanes: States[] = []
+  private readonly sources = new SwitchSources()
   private readonly changes: ThreadChanges
   private readonly links: ThreadLinks
   private readonly rows: CpuRows | undefined
@@ -52,6 +54,16 @@ export class Scheduler {
   expect(): void {
     this.isExpected = true
     for (const lane of this.lanes) lane.supersede()
+  }
+
+  /** An input begins; those that tell of the scheduler come best first. */
+  beginInput(): void {
+    this.sources.begin()
+  }
+
+  /** What this input tells as another has done already: it is not drawn. */
+  get leftOut(): LeftOut | undefined {
+    return this.sources.leftOut
   }
 
   /** Takes part in showing the states of threads. */
@@ -87,6 +99,7 @@ export class Scheduler {
 
   switched(event: SwitchEvent): void {
     if (!this.hasBegun) this.begin()
+    if (!this.sources.takes('switch', event.cpu, event.atNs)) return
     if (event.cpu < 0) return this.tellStates(event) // some texts do not tell the CPU: there is no track to draw it on
     const cpu = this.cpu(event.cpu)
     this.tellStates(event)
@@ -108,6 +121,7 @@ export class Scheduler {
 
   waking(event: WakingEvent): void {
     if (!this.hasBegun) this.begin()
+    if (!this.sources.takes('waking', event.cpu, event.atNs)) return
     const { tid, wakerTid, atNs, targetCpu } = event
     const waker = this.cpus[event.cpu]
     const isTraced = this.links.isTraced(tid)

@@ -193,6 +193,7 @@ export class Timeline {
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     const workers = workersGroup(tree, root)
     const states = new States(tree, root, workers, make, detail, (tid) => this.scheduler.trace(tid))
+    this.scheduler.beginInput()
     this.scheduler.describe(attributes)
     this.scheduler.join(states)
     const faults = new Faults(tree, root, tensors, make, detail, counterSet)

@@ -215,10 +215,11 @@ export class PerfettoScheduler implements SchedulerWriter {
 
   private fullSwitch(event: SwitchEvent): void {
     const { out, names } = this
-    this.full(event, event.prevTid, false, () => {
+    const prevTid = Math.max(0, event.prevTid) // not told: the idle task, which no one looks for
+    this.full(event, prevTid, false, () => {
       const message = out.begin(FtraceEvent.sched_switch)
       out.string(SchedSwitchFtraceEvent.prev_comm, names.text(event.prevComm))
-      out.int64(SchedSwitchFtraceEvent.prev_pid, event.prevTid)
+      out.int64(SchedSwitchFtraceEvent.prev_pid, prevTid)
       out.int64(SchedSwitchFtraceEvent.prev_prio, event.prevPrio)
       out.int64(SchedSwitchFtraceEvent.prev_state, event.prevState)
       out.string(SchedSwitchFtraceEvent.next_comm, names.text(event.nextComm))

@@ -146,3 +146,16 @@ test('states that perf tells of single threads leave those of the log where they
   expect(trace.query(sql).rows).toEqual([['running on CPU 0', 2]])
   trace.close()
 })
+
+test('a CPU whose first switch does not tell who leaves is drawn from there on', async () => {
+  const records = input('perf.data', (names) => [
+    { ...switchOf(names, { cpu: 0, at: 10, from: 0, to: 5 }), prevTid: -1, prevComm: 0, prevPrio: -1 },
+    switchOf(names, { cpu: 0, at: 20, from: 5, left: 1, to: 6 }),
+    switchOf(names, { cpu: 0, at: 35, from: 6, left: 1, to: 0 }),
+  ])
+  const { slices } = await both([records])
+  expect(slices).toEqual([
+    [10, 10, 0, 5],
+    [20, 15, 0, 6],
+  ])
+})

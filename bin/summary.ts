@@ -27,7 +27,8 @@ export function describeScheduler({ scheduler }: Summary): string | undefined {
   return `${count(switches)} ${switches === 1 ? 'switch' : 'switches'} on ${plural(cpus, 'CPU')} · ${plural(wakings, 'waking')}`
 }
 
-function describeRelation({ how, boundNs }: NonNullable<Summary['relation']>): string {
+/** Where a relation of clocks is from, and how well it is known. */
+export function describeRelation({ how, boundNs }: NonNullable<Summary['relation']>): string {
   return boundNs ? `${how}; right to ±${duration(boundNs)}` : how
 }
 

@@ -137,7 +137,8 @@ async function* traceOf(
       summarizer.add(twice)
       timeline.add(twice)
       timeline.finish()
-      const summary = withRelation(summarizer.result(), relation, log.first, reference)
+      const isPlain = i === 0 && relation.how === SAME.how
+      const summary = withRelation(summarizer.result(), isPlain ? undefined : relation, log.first, reference)
       summaries.set(log.input, summary)
       const lastNs = Number(summary.startNs - log.first.originNs) + summary.durationNs
       if (!log.isOfScheduler && summary.durationNs > 0) scheduler.lived(timeOf(relation, lastNs))
@@ -218,10 +219,10 @@ export async function summarize(input: Input, options: ReadingOptions = {}): Pro
   return summarizer.result()
 }
 
-/** What is said of an input's clock, where it is not simply the trace's. */
-function withRelation(summary: Summary, relation: Relation, own: InputEvent, trace: InputEvent): Summary {
+/** What is said of an input's clock, where it does not make the trace's. */
+function withRelation(summary: Summary, relation: Relation | undefined, own: InputEvent, trace: InputEvent): Summary {
+  if (!relation) return summary
   const { how, boundNs } = relation
-  if (how === SAME.how) return summary
   const offsetNs = trace.originNs + BigInt(timeOf(relation, 0)) - own.originNs
   return { ...summary, relation: { to: trace.clock, how, offsetNs, boundNs } }
 }

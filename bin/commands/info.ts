@@ -1,49 +1,89 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { FORMATS, type Summary, summarize, UsageError } from '../../lib/index.ts'
+import { convert, FORMATS, type LogInput, type Summary, summarize, UsageError } from '../../lib/index.ts'
 import { openInput } from '../inputs.ts'
-import { READING, readOpTable } from '../options.ts'
-import { describeCalls, describeIssues, describeRate, describeScheduler, holdingsOf, OPEN_ENDS } from '../summary.ts'
+import { CLOCKS, READING, readOpTable } from '../options.ts'
+import {
+  describeCalls,
+  describeIssues,
+  describeRate,
+  describeRelation,
+  describeScheduler,
+  holdingsOf,
+  OPEN_ENDS,
+} from '../summary.ts'
 import { aligned, print } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
 
 const OPTIONS = {
-  json: { type: 'boolean', default: false, describe: 'Print the summary as JSON; times in ns, startNs as a string' },
+  json: {
+    type: 'boolean',
+    default: false,
+    describe: 'Print the summary as JSON (of several, an array); times in ns, startNs as a string',
+  },
+  ...CLOCKS,
   ...READING,
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
-  input: string
+  inputs: string[]
 }
 
-/** `ggml2perfetto info <log>` */
+/** `ggml2perfetto info <logs…>` */
 export const infoCommand: CommandModule<object, Arguments> = {
-  command: 'info <input>',
-  describe: 'Tell what is in a log: calls, TTFT, TPOT, workers, ops by time, issues',
+  command: 'info <inputs..>',
+  describe:
+    'Tell what is in a log: calls, TTFT, TPOT, workers, ops by time, issues; of several, how their clocks relate',
   builder: (yargs) =>
     yargs
-      .positional('input', { type: 'string', demandOption: true, describe: "Log, gzip'ed or not; - for stdin" })
+      .positional('inputs', {
+        type: 'string',
+        array: true,
+        demandOption: true,
+        describe: "Log, gzip'ed or not; - for stdin. Several are of one run, as in convert",
+      })
       .options(OPTIONS)
       .example('$0 info run.csv', 'for people')
-      .example('$0 info run.csv --json | jq .tpotNs', 'for scripts'),
+      .example('$0 info run.csv --json | jq .tpotNs', 'for scripts')
+      .example(
+        '$0 info run.ggtrace trace.txt --clock trace.txt=boot',
+        'how the clocks relate, and how well that is known',
+      ),
   handler,
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const opTable = await readOpTable(args.opTable)
-  const { name, kind, source } = await openInput(args.input)
-  if (kind === 'trace') {
-    await source.return(undefined)
-    throw new UsageError(
-      `${name}: is a trace, not a log\n` + `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
-    )
-  }
-  const summary = await summarize({ name, source }, { from: args.from, opTable, osRuntime: args.osrt })
-  await print(args.json ? toJson(summary) : describe(name, summary).join('\n'))
+  if (args.inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
+  const logs: LogInput[] = []
+  for (const input of args.inputs) logs.push(await logOf(input))
+  const options = { from: args.from, opTable, osRuntime: args.osrt }
+  const isAlone = logs.length === 1 && args.clock === undefined
+  const summaries = isAlone
+    ? [await summarize(logs[0]!, options)]
+    : await summarizeAll(convert(logs, { ...options, detail: 'names', clocks: args.clock }))
+  if (args.json) return print(toJson(logs.length === 1 ? summaries[0]! : summaries))
+  await print(summaries.map((summary, i) => describe(logs[i]!.name, summary).join('\n')).join('\n\n'))
+}
+
+async function logOf(input: string): Promise<LogInput> {
+  const { name, kind, source } = await openInput(input)
+  if (kind !== 'trace') return { name, source }
+  await source.return(undefined)
+  throw new UsageError(
+    `${name}: is a trace, not a log\n` + `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
+  )
+}
+
+/** How inputs relate is known when they have become one trace, of which nothing is kept. */
+async function summarizeAll(trace: AsyncGenerator<Uint8Array, Summary[]>): Promise<Summary[]> {
+  let next = await trace.next()
+  while (!next.done) next = await trace.next()
+  return next.value
 }
 
 /** BigInts become texts of decimal digits. */
-function toJson(summary: Summary): string {
-  return JSON.stringify(summary, (_, value) => (typeof value === 'bigint' ? String(value) : value), 2)
+function toJson(summaries: Summary | readonly Summary[]): string {
+  return JSON.stringify(summaries, (_, value) => (typeof value === 'bigint' ? String(value) : value), 2)
 }
 
 function describe(name: string, summary: Summary): string[] {
@@ -68,6 +108,7 @@ function factsOf(summary: Summary): [string, string][] {
     ['clock', `${clock === 'unknown' ? 'not told' : `CLOCK_${clock}`}, from ${startNs} ns`],
     ['duration', duration(durationNs)],
   )
+  if (summary.relation) facts.splice(2, 0, ...relationFacts(summary.relation))
   const scheduler = describeScheduler(summary)
   if (scheduler) facts.push(['scheduler', scheduler])
   if (scheduler && summary.operators === 0) return facts
@@ -83,6 +124,18 @@ function factsOf(summary: Summary): [string, string][] {
   for (const counter of summary.counters) facts.push([counter.name, describeTotal(counter)])
   if (withExperts > 0) facts.push(['experts', `ids on ${plural(withExperts, 'operator')}`])
   return facts
+}
+
+/** How an input came on the clock of the first one. */
+function relationFacts(relation: NonNullable<Summary['relation']>): [string, string][] {
+  const { to, offsetNs } = relation
+  if (offsetNs === 0n) return [['put on', `CLOCK_${to}: ${describeRelation(relation)}`]]
+  const added = `${offsetNs < 0n ? '' : '+'}${offsetNs} ns`
+  return [
+    ['put on', to === 'unknown' ? 'the first input' : `CLOCK_${to}`],
+    ['  by', `${added} to its first time`],
+    ['  as', describeRelation(relation)],
+  ]
 }
 
 /** What was counted in all operators together. */

@@ -68,7 +68,7 @@ export interface Summary {
   readonly issues: readonly IssueCount[]
   /** What the reader said of itself. */
   readonly attributes: Readonly<Record<string, string | number>>
-  /** How an input's times became those of the trace, where it is not simply on the first one's clock. */
+  /** How an input's times became those of the trace; undefined of the first, where these are its own. */
   readonly relation?: ClockRelation | undefined
   /** Call ends are lower bounds: the log does not tell when the last operator of a call ended. */
   readonly endsAreOpen: boolean

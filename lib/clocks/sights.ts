@@ -5,7 +5,12 @@ import { matchTrains, type Range } from './estimate.ts'
 const PAIR_NS = 50_000
 /** Two inputs see a thread take a CPU within this: perf's record and the tracepoint are taken in one go. 20 µs. */
 const RUN_NS = 20_000
-/** Times at which a thread took a CPU that are kept. */
+/**
+ * Two inputs see the same llama_decode begin within this: one by a probe, which is a trap into the kernel, the other by the
+ * recorder. 100 µs.
+ */
+const CALL_NS = 100_000
+/** Times at which a thread took a CPU that are kept, and beginnings of calls. */
 const RUNS_MAX = 600
 /** Threads for which they are kept. */
 const TRAINS_MAX = 256
@@ -18,6 +23,8 @@ interface Sight {
   diedNs: number | undefined
   isBornTwice: boolean
   readonly runs: number[]
+  /** Beginnings of its llama_decode. */
+  readonly calls: number[]
 }
 
 /** When an input has seen which thread. Memory grows with the number of threads. */
@@ -29,6 +36,8 @@ export class Sights {
       case 'operator':
         return this.at(event.tid, event.startNs, event.waitEndNs)
       case 'token':
+        this.call(event.tid, event.startNs)
+        return this.at(event.tid, event.startNs, event.endNs)
       case 'copy':
         return this.at(event.tid, event.startNs, event.endNs)
       case 'range':
@@ -46,7 +55,7 @@ export class Sights {
 
   /**
    * What is known of the offset that makes a time of `here` one of this input: no one runs before being born, or after death;
-   * both have seen the same birth, death, or taking of CPUs.
+   * both have seen the same birth, death, taking of CPUs, or calls of llama_decode.
    */
   rangesTo(here: Sights): Range[] {
     const ranges: Range[] = []
@@ -61,8 +70,10 @@ export class Sights {
       if (from > -Infinity || to < Infinity) ranges.push({ from, to })
       ranges.push(...around(difference(mine.bornNs, its.bornNs, Number.NaN), PAIR_NS))
       ranges.push(...around(difference(mine.diedNs, its.diedNs, Number.NaN), PAIR_NS))
-      const match = matchTrains(mine.runs, its.runs, RUN_NS)
-      if (match) ranges.push(...around(match.offsetNs, RUN_NS))
+      const run = matchTrains(mine.runs, its.runs, RUN_NS)
+      if (run) ranges.push(...around(run.offsetNs, RUN_NS))
+      const call = matchTrains(mine.calls, its.calls, CALL_NS)
+      if (call) ranges.push(...around(call.offsetNs, CALL_NS))
     }
     return ranges
   }
@@ -78,6 +89,12 @@ export class Sights {
     if (tid <= 0) return
     const { runs } = this.sight(tid)
     if (runs.length < RUNS_MAX && this.threads.size <= TRAINS_MAX) runs.push(atNs)
+  }
+
+  private call(tid: number, atNs: number): void {
+    if (tid <= 0) return
+    const { calls } = this.sight(tid)
+    if (calls.length < RUNS_MAX) calls.push(atNs)
   }
 
   private end(tid: number, atNs: number): void {
@@ -110,6 +127,7 @@ export class Sights {
       diedNs: undefined,
       isBornTwice: false,
       runs: [],
+      calls: [],
     }
     this.threads.set(tid, sight)
     return sight

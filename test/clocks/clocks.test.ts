@@ -224,6 +224,17 @@ describe('an offset that is estimated', () => {
     expect(Math.abs(found - OFFSET)).toBeLessThanOrEqual(20_000)
   })
 
+  test('from calls of llama_decode, by a probe and by the recorder, is good to 100 µs', async () => {
+    const starts = [0, 9.1, 10.2, 11.9, 13.1, 14.8, 16.4, 17.5, 19.9, 21.2, 22.6, 24.4].map((ms) => ms * 1e6)
+    const recorded = starts.map((ns) => call(42, ns + OFFSET, ns + OFFSET + 900_000))
+    // The trap takes a while, and the first calls were missed.
+    const probed = starts.slice(2).map((ns, i) => call(42, ns + 10_000 + (i % 4) * 5000, ns + 880_000))
+    const { facts } = await placed([log(0n, recorded), other('unknown', ORIGIN_NS, [60e6], probed)])
+    expect(facts['clock_relation']).toBe('estimated from threads that both inputs show: 1 of 1 sights agree')
+    expect(facts['clock_error_ns']).toBe(100_000)
+    expect(Math.abs(Number(facts['clock_offset_ns']) - OFFSET)).toBeLessThanOrEqual(30_000)
+  })
+
   test('too rough to be of use is refused, and told', async () => {
     const [first] = lives
     const rough = [call(first!.tid, first!.bornNs + 50e6, first!.bornNs + 60e6)]

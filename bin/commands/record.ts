@@ -50,7 +50,9 @@ const OPTIONS = {
   sched: {
     type: 'boolean',
     default: false,
-    describe: "The scheduler's events of the whole machine, too, to <output>.sched.dat: who took the CPU (needs root)",
+    describe:
+      "The scheduler's events of the whole machine, too, to <output>.sched.dat: who took the CPU. Needs root; where that is " +
+      'not possible, record says why, and has thread states only',
   },
   tokens: {
     type: 'string',
@@ -158,6 +160,10 @@ export const recordCommand: CommandModule<object, Arguments> = {
       .options(OPTIONS)
       .hide('command')
       .example('$0 record -- llama-cli -m model.gguf -p Hello', 'then: ggml2perfetto llama-cli-<time>.ggtrace')
+      .example(
+        'sudo $0 record --sched -o run.ggtrace -- setpriv --reuid=$(id -u) --regid=$(id -g) --init-groups llama-cli …',
+        'and who took the CPUs; then: ggml2perfetto run.ggtrace run.sched.dat',
+      )
       .example('$0 record --children -o run.ggtrace -- ./bench.sh', 'what a script runs'),
   handler,
 }

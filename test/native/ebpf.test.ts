@@ -213,7 +213,7 @@ int main() {
   })
 })
 
-test('every script has a head that tells its purpose, usage and output', () => {
+test('every script has a head that tells its purpose, usage, cost and output, with lines as it prints them', () => {
   const scripts = execFileSync('ls', [SCRIPTS], { encoding: 'utf8' }).split('\n')
   expect(scripts.filter((name) => name.endsWith('.bt'))).toHaveLength(6)
   for (const name of scripts.filter((script) => script.endsWith('.bt'))) {
@@ -221,8 +221,11 @@ test('every script has a head that tells its purpose, usage and output', () => {
     const head = text.slice(0, text.indexOf('*/'))
     expect(head).toContain(` * ${basename(name)}: `)
     expect(head).toMatch(
-      /\n \* Purpose [\s\S]*\n \* Usage [\s\S]*\n \* Output .*docs\/ebpf-format\.md[\s\S]*\n \* {5}g2p clock boot\n \* {5}g2p /u,
+      /\n \* Purpose [\s\S]*\n \* Usage [\s\S]*\n \* Cost {6}\S.*\n \* Output .*docs\/ebpf-format\.md[\s\S]*\n \* {5}g2p clock boot\n \* {5}g2p /u,
     )
+    for (const [line, type, rest] of head.matchAll(/^ \* {5}g2p (\w+) (.*)$/gm)) {
+      expect([line, LINES[type!]?.test(rest!)]).toEqual([line, true])
+    }
     expect(text).toContain(`g2p clock boot\\ng2p fact script ${basename(name, '.bt')}\\n`)
   }
 })

@@ -12,6 +12,9 @@ import { eventsOf, FORMATS, isOwnError, Names, sniffFormat } from 'ggml2perfetto
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures', import.meta.url))
 const SEED_BYTES_MAX = 3300
+/** Formats whose beginning points far behind: now and then they are read whole. */
+const POINTING = new Set(['nsys', 'perf-data', 'trace-dat'])
+const WHOLE_EVERY = 16
 const SLOW_MS = 2000
 const REPORT_EVERY = 250_000
 
@@ -61,6 +64,11 @@ const SMALL = {
   }),
 }
 
+SMALL['nsys-gpu-trace'] = `Start (ns),Duration (ns),CorrId,GrdX,Bytes (MB),Device,Ctx,Strm,Name
+1949099896,3552,142,,0.038,NVIDIA RTX A4500 (0),1,7,[CUDA memcpy Host-to-Device]
+1959533099,1632,209,64,,NVIDIA RTX A4500 (0),1,7,"void gemm<float, 4>(T1, T2)"
+`
+
 const joined = (...parts) => new Uint8Array(Buffer.concat(parts))
 
 function seedsByFormat() {
@@ -73,7 +81,7 @@ function seedsByFormat() {
     const bytes = path.endsWith('.gz') ? gunzipSync(raw) : raw
     const format = sniffFormat(bytes.subarray(0, 4096))
     if (!format || (only && format.name !== only)) continue
-    const cut = new Uint8Array(bytes.subarray(0, SEED_BYTES_MAX))
+    const cut = new Uint8Array(POINTING.has(format.name) ? bytes : bytes.subarray(0, SEED_BYTES_MAX))
     seeds.set(format.name, [...(seeds.get(format.name) ?? []), cut])
   }
   return seeds
@@ -103,7 +111,8 @@ const TOKENS = [
 function mutated(bytes, next, others) {
   const below = (limit) => Math.floor(next() * limit)
   // Mostly a short beginning: damage at the start of a log is worth more than at its end.
-  let out = bytes.slice(0, below(4) === 0 ? bytes.length : 200 + below(1000))
+  const isWhole = below(bytes.length > SEED_BYTES_MAX ? WHOLE_EVERY : 4) === 0
+  let out = bytes.slice(0, isWhole ? bytes.length : 200 + below(1000))
   for (let changes = 1 + below(4); changes > 0 && out.length > 0; changes--) {
     const at = below(out.length)
     const view = new DataView(out.buffer, out.byteOffset, out.byteLength)

@@ -69,7 +69,8 @@ export class Definitions {
   private readonly unknownBuffers = new Map<number, number>()
   private readonly mappings: Mapping[] = []
   private readonly fileBuffers = new Map<string, number>()
-  private readonly tensors = new Map<number, number>()
+  /** By the log's ids, which are small unless it is damaged: such an array is only slower. */
+  private readonly tensors: (number | undefined)[] = []
   private readonly notComputed = new Set<number>()
   private readonly graphs = new Map<number, LogGraph>()
   private readonly counters = new Set<number>()
@@ -123,7 +124,7 @@ export class Definitions {
 
   /** The tensor behind a log's id, as told to those who use events; one that was never defined is told now. */
   tensor(id: number, byte: number): number {
-    return this.tensors.get(id) ?? this.unknownTensor(id, byte)
+    return this.tensors[id] ?? this.unknownTensor(id, byte)
   }
 
   /** The name of a buffer; 0 for none. */
@@ -213,7 +214,7 @@ export class Definitions {
       type: this.known(this.types, view.getUint16(at + 14, true), 'type', byte),
       ne: [20, 28, 36, 44].map((field) => readU64(view, at + field)),
       sources,
-      viewOf: this.tensors.get(view.getUint32(at + 104, true)),
+      viewOf: this.tensors[view.getUint32(at + 104, true)],
       sizeBytes: readU64(view, at + 92),
       buffer,
       offset,
@@ -223,7 +224,7 @@ export class Definitions {
 
   private tell(logId: number, fields: Omit<TensorEvent, 'kind' | 'id' | 'structAddress' | 'inferred'>): number {
     const id = this.tensorCount++
-    this.tensors.set(logId, id)
+    this.tensors[logId] = id
     this.emit({ kind: 'tensor', id, ...fields, structAddress: 0, inferred: 0 })
     return id
   }

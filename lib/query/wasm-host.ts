@@ -143,10 +143,14 @@ function joined(pieces: Uint8Array[]): Uint8Array {
 }
 
 function explain(guest: Guest, cause: unknown): TraceProcessorError {
-  if (!guest.refusedMemory)
-    return new TraceProcessorError(`trace_processor failed: ${messageOf(cause)}${lastWords(guest)}`, { cause })
+  const words = lastWords(guest)
+  // Nobody refuses it memory where its addresses, of 32 bits, are used up.
+  if (!guest.refusedMemory && !words.includes('Out of memory'))
+    return new TraceProcessorError(`trace_processor failed: ${messageOf(cause)}${words}`, { cause })
   const held = Math.round(guest.memory.buffer.byteLength / 2 ** 20)
-  const message = `trace_processor is out of memory (it holds ${held} MiB and was refused more)`
+  const message =
+    `trace_processor is out of memory (it holds ${held} MiB ${guest.refusedMemory ? 'and was refused more' : 'of 4096'})\n` +
+    'hint: convert less of the log (--tokens 0..9, --detail names), or load the trace into the native trace_processor_shell'
   return new TraceProcessorError(message, { outOfMemory: true, cause })
 }
 

@@ -74,6 +74,8 @@ interface Cpu {
  */
 export class PerfettoScheduler implements SchedulerWriter {
   private readonly cpus: Cpu[] = []
+  /** The events of one time that came last: their time, what the last one was, and by how much it was moved. */
+  private readonly tie = { atNs: -Infinity, cpu: 0, kind: '', laterNs: 0 }
 
   /** `timestamp` gives the absolute time of an event in BOOTTIME, which bundles are in. */
   constructor(
@@ -125,20 +127,20 @@ export class PerfettoScheduler implements SchedulerWriter {
     out.end(packet)
   }
 
-  switched(event: SwitchEvent): void {
+  switched(told: SwitchEvent): void {
+    const event = this.inOrder(told)
     const cpu = this.cpu(event.cpu)
     if (cpu.tid < 0) this.fullSwitch(event)
     else {
-      const { switches, wakings } = cpu.bundle
-      // A bundle's switches are read before its wakings, and all that is of one time in the order in which it is read.
-      const isTie = wakings.count > 0 && wakings.lastNs === event.atNs
-      if (isTie || switches.count === BUNDLE_MAX || event.atNs < switches.lastNs) this.flush(event.cpu, cpu)
+      const { switches } = cpu.bundle
+      if (switches.count === BUNDLE_MAX || event.atNs < switches.lastNs) this.flush(event.cpu, cpu)
       this.compactSwitch(cpu.bundle, event)
     }
     cpu.tid = event.nextTid
   }
 
-  waking(event: WakingEvent): void {
+  waking(told: WakingEvent): void {
+    const event = this.inOrder(told)
     const cpu = this.cpu(event.cpu)
     const isTold = event.wakerTid < 0 || event.wakerTid === cpu.tid
     if (cpu.tid >= 0 && isTold) {
@@ -149,6 +151,23 @@ export class PerfettoScheduler implements SchedulerWriter {
       this.flush(event.cpu, cpu)
       this.fullWaking(event)
     }
+  }
+
+  /**
+   * Of events of one time (texts round to the microsecond), trace_processor takes first those of the CPU with the lowest number,
+   * and of one CPU switches and wakings in any order: a thread could be woken before it goes to sleep. One that would not stay
+   * behind the one before it is written a nanosecond later.
+   */
+  private inOrder<T extends SwitchEvent | WakingEvent>(event: T): T {
+    const { tie } = this
+    const { atNs, cpu, kind } = event
+    if (atNs !== tie.atNs) {
+      tie.atNs = atNs
+      tie.laterNs = 0
+    } else if (cpu < tie.cpu || (cpu === tie.cpu && kind !== tie.kind)) tie.laterNs++
+    tie.cpu = cpu
+    tie.kind = kind
+    return tie.laterNs === 0 ? event : { ...event, atNs: atNs + tie.laterNs }
   }
 
   /** Writes what is left. */

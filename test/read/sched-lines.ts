@@ -162,6 +162,12 @@ function* knownOf(rows: readonly Row[]): Generator<readonly [number, Expected]> 
   }
 }
 
+/** The event of a line of ftrace's or perf's texts. */
+export function eventIn(line: string, format: string): Expected | undefined {
+  const row = rowOf(line.replace(/ +$/, ''), format)
+  return row && eventOf(row)
+}
+
 /** All events that a text holds, in order of time; `known` ones without names, which come from another column. */
 export function expectedIn(text: string, format: string): Expected[] {
   if (format === 'bpftrace') {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { OpenTrace, TraceEvent } from '../../lib/index.ts'
+import type { Cell, OpenTrace, TraceEvent } from '../../lib/index.ts'
 import { type Act, actsOf, eventsOf, expectedSlices, expectedStates } from './model.ts'
 import { comm, input, inputEvent, ORIGIN_NS, switchOf, traceOf, wakingOf } from './schedule.ts'
 
@@ -46,6 +46,49 @@ describe("what the scheduler did, in Perfetto's own tables", () => {
     const [[bytes]] = rows(trace, "select int_value from metadata where name = 'trace_size_bytes'") as [[number]]
     expect(bytes).toBeLessThan(8.5 * count)
     trace.close()
+  })
+
+  test('of one time stay in the order in which they came, nanoseconds apart where Perfetto would mix them up', async () => {
+    const trace = await traceOf(
+      input('s', (names) => [
+        switchOf(names, { cpu: 0, at: 0, from: 0, to: 1 }),
+        switchOf(names, { cpu: 1, at: 0, from: 0, to: 2 }),
+        switchOf(names, { cpu: 1, at: 1000, from: 2, left: 1, to: 4 }),
+        wakingOf(names, 0, 1000, 1, 2),
+        switchOf(names, { cpu: 1, at: 1000, from: 4, to: 3 }),
+        switchOf(names, { cpu: 0, at: 1000, from: 1, left: 1, to: 2 }),
+        switchOf(names, { cpu: 0, at: 2000, from: 2, left: 1, to: 3 }),
+        wakingOf(names, 0, 2000, 3, 2),
+      ]),
+    )
+    expect(rows(trace, STATES).filter(([, , , , tid]) => tid === 2)).toEqual([
+      [0, 1000, 'Running', 1, 2, null],
+      [1000, 1, 'S', null, 2, null],
+      [1001, 1, 'R', null, 2, 1],
+      [1002, 998, 'Running', 0, 2, null],
+      [2000, 1, 'S', null, 2, null],
+      [2001, -1, 'R', null, 2, 3],
+    ])
+    trace.close()
+  })
+
+  test('are the same for any schedule of a clock that is coarse', async () => {
+    const coarse = (acts: Act[]) => acts.map((act) => ({ ...act, at: act.at - (act.at % 1_000_000) }))
+    await fc.assert(
+      fc.asyncProperty(actsOf({ cpus: 3, tids: 6, length: 120 }), async (acts: Act[]) => {
+        const trace = await traceOf(input('switches', (names) => eventsOf(names, coarse(acts))))
+        // Some nanoseconds later than they were: as far as they go is left away.
+        const round = (found: readonly Cell[][]) =>
+          found.map(([ts, dur, ...rest]) => [micro(ts!), dur === -1 ? -1 : micro(Number(ts) + Number(dur)), ...rest])
+        const micro = (ns: Cell) => Math.floor(Number(ns) / 1000)
+        try {
+          expect(round(rows(trace, STATES))).toEqual(round(expectedStates(coarse(acts)) as Cell[][]))
+        } finally {
+          trace.close()
+        }
+      }),
+      { numRuns: 25 },
+    )
   })
 
   test('have every end state that the kernel has, and priorities', async () => {

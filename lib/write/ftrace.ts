@@ -154,9 +154,9 @@ export class PerfettoScheduler implements SchedulerWriter {
   }
 
   /**
-   * Of events of one time (texts round to the microsecond), trace_processor takes first those of the CPU with the lowest number,
-   * and of one CPU switches and wakings in any order: a thread could be woken before it goes to sleep. One that would not stay
-   * behind the one before it is written a nanosecond later.
+   * Of events of one time (texts round to the microsecond), trace_processor takes those of several CPUs in any order, and so
+   * switches and wakings of one: a thread could be woken before it goes to sleep. What is not of the CPU and the kind of the
+   * event before it is written a nanosecond later.
    */
   private inOrder<T extends SwitchEvent | WakingEvent>(event: T): T {
     const { tie } = this
@@ -164,7 +164,7 @@ export class PerfettoScheduler implements SchedulerWriter {
     if (atNs !== tie.atNs) {
       tie.atNs = atNs
       tie.laterNs = 0
-    } else if (cpu < tie.cpu || (cpu === tie.cpu && kind !== tie.kind)) tie.laterNs++
+    } else if (cpu !== tie.cpu || kind !== tie.kind) tie.laterNs++
     tie.cpu = cpu
     tie.kind = kind
     return tie.laterNs === 0 ? event : { ...event, atNs: atNs + tie.laterNs }

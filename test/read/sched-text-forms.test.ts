@@ -331,6 +331,13 @@ describe('order and losses', () => {
     expect(inputOf(events).clock).toBe('MONOTONIC')
   })
 
+  test('two lines of one printf, which JSON has as one, are both read', async () => {
+    const both = { type: 'printf', data: 'g2p clock boot\ng2p fact script sched\n' }
+    const { events } = await read(`${JSON.stringify(both)}\n${'g2p waking 5 0 1 2 120 0 -1 x\n'.repeat(3)}`)
+    expect(issuesOf(events)).toEqual([])
+    expect(inputOf(events)).toMatchObject({ clock: 'BOOTTIME', attributes: { script: 'sched' } })
+  })
+
   test('a bpftrace log of another script is an error that says where to look', async () => {
     const json = '{"type": "attached_probes", "data": {"probes": 6}}\n{"type": "map", "data": {"@": 5}}\n'
     await expect(read(json)).rejects.toThrow(

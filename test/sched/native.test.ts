@@ -52,17 +52,17 @@ describe("what the scheduler did, in Perfetto's own tables", () => {
     const trace = await traceOf(
       input('s', (names) => [
         switchOf(names, { cpu: 0, at: 0, from: 0, to: 1 }),
-        switchOf(names, { cpu: 1, at: 0, from: 0, to: 2 }),
+        switchOf(names, { cpu: 1, at: 10, from: 0, to: 2 }),
         switchOf(names, { cpu: 1, at: 1000, from: 2, left: 1, to: 4 }),
-        wakingOf(names, 0, 1000, 1, 2),
         switchOf(names, { cpu: 1, at: 1000, from: 4, to: 3 }),
+        wakingOf(names, 0, 1000, 1, 2),
         switchOf(names, { cpu: 0, at: 1000, from: 1, left: 1, to: 2 }),
         switchOf(names, { cpu: 0, at: 2000, from: 2, left: 1, to: 3 }),
         wakingOf(names, 0, 2000, 3, 2),
       ]),
     )
     expect(rows(trace, STATES).filter(([, , , , tid]) => tid === 2)).toEqual([
-      [0, 1000, 'Running', 1, 2, null],
+      [10, 990, 'Running', 1, 2, null],
       [1000, 1, 'S', null, 2, null],
       [1001, 1, 'R', null, 2, 1],
       [1002, 998, 'Running', 0, 2, null],

@@ -91,10 +91,11 @@ class Bridges {
 
   /** The act, and what is missing ahead of it. Of a thread that perf knows no more (-1) is known that it ran. */
   whole(act: Act): Act[] {
-    const before = this.running.get(act.cpu)
+    const running = this.running.get(act.cpu) ?? -1
     const missing = this.missingAhead(act)
     if (missing) return [missing, act]
-    return [act.what === 'switch' && act.prevTid < 0 ? { ...act, prevTid: before ?? act.prevTid } : act]
+    if (act.what === 'waking') return [act.by < 0 ? { ...act, by: running } : act]
+    return [act.prevTid < 0 ? { ...act, prevTid: running } : act]
   }
 
   missingAhead(act: Act): Act | undefined {
@@ -130,13 +131,16 @@ export function systraceOf(acts: readonly Act[]): Systrace {
 /** Names of scripts/sched-workload.c that hold what trace_processor takes for a field of its own. */
 const MISREAD = /a pid=1 prio=2|y next_pid=7 n|z prev_pid=1 p|comm=x pid=3/g
 
-/** An ftrace text as it is, but for names that trace_processor misreads, and with the switches that the kernel left out. */
-export function plainSystrace(text: string): Systrace {
+/**
+ * An ftrace text as it is, but for names that trace_processor misreads, and with the switches that the kernel left out, unless it is
+ * not `bridged`.
+ */
+export function plainSystrace(text: string, bridged = true): Systrace {
   const bridges = new Bridges()
   const lines = text.split('\n').flatMap((line) => {
     const event = eventIn(line, 'ftrace')
     const missing = event && bridges.missingAhead(actOf(event) ?? ({} as Act))
-    return [...(missing ? [lineOf(missing)] : []), line.replace(MISREAD, (name) => name.replace(/\W/g, '_'))]
+    return [...(missing && bridged ? [lineOf(missing)] : []), line.replace(MISREAD, (name) => name.replace(/\W/g, '_'))]
   })
   const head = text.startsWith('# tracer') ? '' : HEADER // without it, the text is not known for what it is
   return { text: head + lines.join('\n'), missing: bridges.count, zeroNs: 0n }
@@ -182,7 +186,9 @@ export async function ours(capture: LogInput, ns: number, options: ConvertOption
     const count = (sql: string) => Number(open.query(`select count(*) from ${sql}`).rows[0]![0])
     const missing = count("slice where category = 'issue' and name = 'lost switches'")
     const wakings = count("ftrace_event where name = 'sched_waking'")
-    return { tables: tablesOf(open, ns), missing, wakings, problems: open.problems() }
+    const issues = open.query("select name, count(*) from slice where category = 'issue' group by 1").rows
+    const problems = [...open.problems(), ...issues.filter(([name]) => !/^lost (switches|events)$/.test(`${name}`))]
+    return { tables: tablesOf(open, ns), missing, wakings, problems }
   })
 }
 

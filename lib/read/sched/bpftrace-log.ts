@@ -87,7 +87,13 @@ export class BpftraceLog extends SchedTextLog {
     scan.bytes = lines.bytes
     scan.at = lines.start
     scan.end = lines.end
-    const line = unwrap(scan) ? this.textFrom(scan.at) : text
+    const printed = unwrap(scan) ? this.textFrom(scan.at) : text
+    // In JSON, what one call of printf prints is one line.
+    return printed.split('\n').every((line) => line === '' || this.readOwn(line))
+  }
+
+  /** A line of our scripts that is no event, or what others print; false where it should be one of ours. */
+  private readOwn(line: string): boolean {
     const clock = CLOCK.exec(line)?.[1]
     const [, fact, value] = FACT.exec(line) ?? []
     if (fact !== undefined) this.attributes[fact] = value!
@@ -99,7 +105,7 @@ export class BpftraceLog extends SchedTextLog {
     const isOurs = clock !== undefined || fact !== undefined
     if (isOurs) this.ourLines++
     else this.otherLines++
-    return isOurs || !(line.startsWith('g2p') || lines.isTorn)
+    return isOurs || !(line.startsWith('g2p') || this.lines.isTorn)
   }
 
   protected override finish(): void {

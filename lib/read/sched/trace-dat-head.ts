@@ -97,7 +97,7 @@ async function readHead6(ranges: ByteRanges, format: string, from: FieldReader, 
   }
   const top = await readTable6(from, '', cpus, pageBytes)
   const facts = options.facts(top.clock)
-  return { ...tables, version: 6, inflate: undefined, facts, buffers: buffers6(ranges, format, top, options) }
+  return { ...tables, version: 6, inflate: undefined, facts, buffers: buffers6(ranges, format, top, options, cpus) }
 }
 
 async function readOptions6(from: FieldReader, options: TraceOptions): Promise<void> {
@@ -129,9 +129,10 @@ async function* buffers6(
   format: string,
   top: TraceBuffer,
   options: TraceOptions,
+  count: number,
 ): AsyncGenerator<TraceBuffer> {
   yield top
-  for (const { name, offset, cpus } of options.buffers6(top.cpus.length)) {
+  for (const { name, offset, cpus } of options.buffers6(count)) {
     const from = new FieldReader(ranges, format, offset)
     try {
       const tag = await from.text(10, 'a tag')

@@ -156,3 +156,12 @@ test('no other format claims it, nor it another', () => {
     expect(['trace-dat', 'perf-data']).not.toContain(sniffFormat(plainBytes(fixture).subarray(0, 4096))?.name)
   }
 })
+
+test('a second buffer is read where the top one has nothing', async () => {
+  const bytes = bytesOf('instance-v6').slice()
+  const table = Buffer.from(bytes).indexOf('flyrecord\0') + 10
+  for (let cpu = 0; cpu < 2; cpu++) new DataView(bytes.buffer).setBigUint64(table + 16 * cpu + 8, 0n, true)
+  const { events } = await eventsIn(bytes)
+  const switches = (all: typeof events) => all.filter(({ kind }) => kind === 'switch').length
+  expect(switches(events)).toBe(switches((await eventsIn(bytesOf('instance-v6'))).events))
+})

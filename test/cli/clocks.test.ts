@@ -1,6 +1,7 @@
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
+import { pathOf } from '../line/support.ts'
 import { at, MOE, names, run, useFolder } from './helpers.ts'
 
 useFolder()
@@ -49,4 +50,46 @@ test('info tells of several inputs on which clock each is, how it came on the fi
     1,
     expect.stringMatching(/does not tell .*\n.*--clock .*boot\.txt=mono/),
   ])
+})
+
+/** Refused, and what to do is said in so many lines. */
+function refusal(...args: string[]): string[] {
+  const { code, stderr } = run([...args, '-o', 'none.pftrace'])
+  expect(code).toBe(1)
+  expect(names()).not.toContain('none.pftrace')
+  return stderr.trimEnd().split('\n')
+}
+
+test('a scheduler text whose clock is not told is refused beside a log, and goes with it once it is named', () => {
+  copyFileSync(pathOf('ggtrace/tiny.ggtrace'), at('run.ggtrace'))
+  copyFileSync(pathOf('ftrace/trace-boot.txt'), at('trace.txt'))
+  const [what, ...hints] = refusal('run.ggtrace', 'trace.txt')
+  expect(what).toBe(
+    'error: trace.txt: does not tell on which clock it runs; no known relation to run.ggtrace (CLOCK_MONOTONIC)',
+  )
+  expect(hints).toHaveLength(4)
+  expect(hints.every((hint) => hint.startsWith('hint: '))).toBe(true)
+  expect(hints[0]).toContain('--clock trace.txt=mono')
+  expect(hints[1]).toContain('echo mono > trace_clock')
+  expect(hints[2]).toContain('--clock trace.txt=+1.2ms')
+  const named = run(['run.ggtrace', 'trace.txt', '--clock', 'trace.txt=mono', '-o', 'named.pftrace'])
+  expect([named.code, named.stderr]).toEqual([0, ''])
+  expect(named.stdout).toContain('clock: the clock is as given')
+})
+
+test('a clock that is not the one that the input tells, or none at all, is refused', () => {
+  copyFileSync(pathOf('ggtrace/tiny.ggtrace'), at('run.ggtrace'))
+  copyFileSync(pathOf('ftrace/trace.txt'), at('mono.txt'))
+  expect(refusal('run.ggtrace', 'mono.txt', '--clock', 'mono.txt=boot').join()).toContain(
+    'clock of mono.txt: expected CLOCK_MONOTONIC, as it tells itself, found BOOTTIME',
+  )
+  expect(refusal('run.ggtrace', 'mono.txt', '--clock', 'mono.txt=tsc').join()).toMatch(/mono\.txt.*expected.*mono/)
+  const ticks = Array.from(
+    { length: 9 },
+    (_, i) => `  a-1  [000] d..2. ${7000 + i}: sched_waking: comm=b pid=2 prio=120 target_cpu=000`,
+  )
+  writeFileSync(at('ticks.txt'), `# tracer: nop\n#\n${ticks.join('\n')}\n`)
+  const [what, hint] = refusal('ticks.txt')
+  expect(what).toMatch(/^error: ticks\.txt: ftrace: line 5, byte 168 .*expected times in seconds, found whole numbers$/)
+  expect(hint).toBe("hint: trace_clock was a counter or the processor's: echo mono > trace_clock")
 })

@@ -84,6 +84,9 @@ interface Packet {
     readonly parent_uuid: number
     readonly name: string
     description: string
+    /** Who a thread or process of the system is: that is no track of ours. */
+    readonly thread?: object | null
+    readonly process?: object | null
   }
   readonly trace_packet_defaults?: { readonly track_event_defaults?: { readonly track_uuid: number } | null }
   readonly interned_data?: Readonly<Record<string, readonly Entry[]>>
@@ -120,7 +123,8 @@ export function faultsOf(trace: Uint8Array, summary?: Summary): string[] {
   for (const packet of (Trace.decode(trace) as unknown as { packet: Packet[] }).packet) {
     const { track_descriptor: track, track_event: event } = packet
     if (track) {
-      if (!track.name || !track.description) faults.push('a track without name or description')
+      const isOfSystem = Boolean(track.thread ?? track.process)
+      if (!isOfSystem && (!track.name || !track.description)) faults.push('a track without name or description')
       if (!tracks.has(track.parent_uuid)) faults.push(`track ${track.name} below an unknown one`)
       tracks.add(track.uuid)
     }

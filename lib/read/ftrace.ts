@@ -15,7 +15,7 @@ import type { Format } from './format.ts'
 import { FtraceLog } from './sched/ftrace-log.ts'
 
 const HEAD =
-  /^(?:# tracer: \w+|cpus=\d+|.{1,80}-\d+ +(?:\( *[\d-]+\) +)?(?:\[\d{3,}\] +(?:[A-Za-z.0-9#]{4,6} +)?|\d+[A-Za-z.0-9#]{4,6} +)\d+(?:\.\d+|us.?)?: +(?:\(\+\d+\) +)?\w+:)/m
+  /^(?:# tracer: \w+|cpus=\d+|.{1,80}-\d+ +(?:\( *[\d-]+\) +)?(?:\[\d{3,}\] +(?:[A-Za-z.0-9#]{4,6} +)?|\d+[A-Za-z.0-9#]{4,6} +)\d+(?:\.\d+|us.?)?: +(?:\(\+\d+\) +)?(?!PERF_RECORD_)\w+:(?!\w))/m
 
 export const ftrace: Format = {
   name: 'ftrace',

@@ -69,6 +69,14 @@ describe('a capture', () => {
   })
 })
 
+test.each(['sched:sched_waking: comm=b pid=6 prio=120 target_cpu=001', 'PERF_RECORD_COMM: b:6/6'])(
+  "a thread that perf knows no more, in a text's head, does not make it ftrace's: %s",
+  (event) => {
+    const head = new TextEncoder().encode(`             :-1    -1/-1    [000] 25128.713301000: ${event}\n`)
+    expect(FORMATS.filter((format) => format.sniff(head)).map(({ name }) => name)).toEqual(['perf-script'])
+  },
+)
+
 test('the events that are not read are counted', async () => {
   const { events } = await eventsIn(plainBytes('ftrace/trace.txt'))
   const facts = events.flatMap((event) => (event.kind === 'facts' ? [event.attributes] : []))

@@ -100,7 +100,8 @@ async function* traceOf(
   const make = new ArgMaker(names)
   const { detail = 'shapes', opName: opNaming = 'role', tokens, memory = 'counters', flows } = options
   const drawn = { detail, opNaming, tokens, memory, flowsOf: flows?.token }
-  const opened = await openInputs([inputs].flat() as Input[], names, options)
+  const reading = { ...options, everything: detail === 'full' }
+  const opened = await openInputs([inputs].flat() as Input[], names, reading)
   const companions = new Companions(names)
   const summaries = new Map<(typeof opened)[number], Summary>()
   try {

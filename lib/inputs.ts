@@ -39,7 +39,11 @@ export interface InputOptions {
 }
 
 /** How inputs are read, and whether what is wrong in them ends it. */
-export type ReadingOptions = InputOptions & { readonly strict?: boolean | undefined }
+export type ReadingOptions = InputOptions & {
+  readonly strict?: boolean | undefined
+  /** Arguments that profilers keep their own books by are read, too. */
+  readonly everything?: boolean | undefined
+}
 
 /** An input that is to be read once, or closed. */
 export interface OpenInput {
@@ -137,8 +141,8 @@ async function openInput(input: Input, names: Names, options: ReadingOptions): P
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
   const source = chunksOf(input.source, name)
   const range = rangeOf(input.source)
-  const { osRuntime } = options
-  const context = { names, from, formats, opTable, osRuntime, input: name, range }
+  const { osRuntime, everything } = options
+  const context = { names, from, formats, opTable, osRuntime, everything, input: name, range }
   const { format, read, close } = await openSource(source, context)
   return {
     name,

@@ -183,6 +183,11 @@ export class Summarizer {
       case 'nvtx':
         if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
         return this.extend(event.atNs, event.atNs)
+      case 'gpu':
+      case 'gpu-sync':
+      case 'api':
+      case 'own-slice':
+        return this.extend(event.startNs, event.endNs)
       case 'switch':
         this.switches++
         this.cpus.add(event.cpu)

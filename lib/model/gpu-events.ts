@@ -1,11 +1,13 @@
+import type { Arg } from './args.ts'
+
 /**
  * What a GPU did and who asked for it, as profilers (CUPTI and its like) record it. Times are whole nanoseconds since the
  * input's origin. `-1` and the name 0 mean "not known".
  */
 export type GpuActivityEvent = GpuEvent | GpuSyncEvent | ApiEvent | NvtxGpuEvent
 
-/** Further facts, drawn as arguments. */
-export type Facts = Readonly<Record<string, number | string>>
+/** Further facts, drawn as arguments; or the arguments themselves. */
+export type Facts = Readonly<Record<string, number | string>> | readonly Arg[]
 
 /** Where on a GPU something ran. */
 export interface GpuPlace {
@@ -49,7 +51,7 @@ export interface GpuSyncEvent extends GpuPlace {
 /** A call into a library, on a thread. Those of one thread are in order of their starts, outer before inner. */
 export interface ApiEvent {
   readonly kind: 'api'
-  readonly library: 'cuda' | 'os'
+  readonly library: 'cuda' | 'hip' | 'os'
   readonly name: number
   readonly startNs: number
   readonly endNs: number
@@ -62,6 +64,7 @@ export interface ApiEvent {
   readonly launched: number
   /** What the call returned; 0 is success in CUDA. */
   readonly result: number
+  readonly facts?: Facts | undefined
 }
 
 /** An NVTX range as the GPU saw it: from the first to the last piece of work that was launched within it, on its thread. */

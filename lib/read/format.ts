@@ -17,6 +17,10 @@ export interface ReadContext {
    * that have at their end what is needed to read their start.
    */
   readonly range?: ByteRange | undefined
+  /** The whole input once more, decompressed, where it is compressed and can be read again. */
+  readonly again?: (() => AsyncIterable<Uint8Array>) | undefined
+  /** Arguments are wanted that profilers keep their own books by, too. */
+  readonly everything?: boolean | undefined
   /** Calls into the operating system's libraries are wanted, too: there may be more of them than of all others. */
   readonly osRuntime?: boolean | undefined
 }

@@ -5,6 +5,7 @@ import type { TraceEvent } from '../model/events.ts'
 import { bpftrace } from './bpftrace.ts'
 import { bufferStats } from './buffer-stats.ts'
 import { bufferTimeline } from './buffer-timeline.ts'
+import { chromeJson } from './chrome-json.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
 import { ftrace } from './ftrace.ts'
 import { ggmlGraph } from './ggml-graph.ts'
@@ -41,6 +42,7 @@ export const FORMATS: readonly Format[] = [
   bpftrace,
   ftrace,
   perfScript,
+  chromeJson,
   tensorTrace,
 ]
 
@@ -73,7 +75,9 @@ export interface Opened {
 export async function openSource(source: AsyncIterable<Uint8Array>, options: ReadOptions): Promise<Opened> {
   let broken: { readonly detail: string; readonly byte: number } | undefined
   const stored = await peek(source, 2)
-  const range = isGzip(stored.head) ? undefined : options.range
+  const whole = options.range
+  const range = isGzip(stored.head) ? undefined : whole
+  const again = whole && isGzip(stored.head) ? () => gunzip(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
   const plain = gunzip(stored.rest, (detail, byte) => {
     broken = { detail, byte }
   })
@@ -91,7 +95,7 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
       async *read(definitions) {
         let lastNs = 0
         try {
-          for await (const batch of format.read(rest, { ...options, definitions, range })) {
+          for await (const batch of format.read(rest, { ...options, definitions, range, again })) {
             const last = batch.findLast((event) => 'startNs' in event)
             if (last) lastNs = last.startNs
             yield batch

@@ -14,6 +14,7 @@ const CORRELATIONS = 2 ** 32
 
 const LIBRARIES = {
   cuda: { name: 'CUDA API', description: 'Calls of the CUDA runtime, driver and libraries, by thread.' },
+  hip: { name: 'HIP API', description: 'Calls of the HIP runtime, by thread.' },
   os: {
     name: 'OS runtime',
     description: 'Calls of the operating system’s libraries that took long or wait, by thread.',
@@ -31,6 +32,10 @@ interface Stream {
 export class Gpu {
   private readonly streams = new Map<string, Stream>()
   private readonly calls = new Map<string, NestedRows>()
+  private latestCall: ApiEvent | undefined
+  private latestRows: NestedRows | undefined
+  private latestPlace: GpuPlace | undefined
+  private latestStream: Stream | undefined
   private readonly processes = new Map<number, number>()
   private readonly groups: Readonly<Record<ApiEvent['library'] | 'waits' | 'work', LazyGroup>>
 
@@ -44,6 +49,7 @@ export class Gpu {
       new LazyGroup(tree, root, { name, description, rank })
     this.groups = {
       cuda: group(LIBRARIES.cuda.name, LIBRARIES.cuda.description, CALLS_RANK),
+      hip: group(LIBRARIES.hip.name, LIBRARIES.hip.description, CALLS_RANK),
       os: group(LIBRARIES.os.name, LIBRARIES.os.description, CALLS_RANK + 1),
       waits: group('GPU synchronization', 'Waits of the host, by the stream that is waited for.', WAITS_RANK),
       work: group('GPU', 'Work of the GPUs, by stream.', WORK_RANK),
@@ -73,11 +79,12 @@ export class Gpu {
   }
 
   call(event: ApiEvent): void {
-    const { name, startNs, endNs, pid, correlation, launched, result } = event
+    const { name, startNs, endNs, pid, correlation, launched, result, facts } = event
     const { make } = this
     const extra = this.correlationArg(correlation)
     if (launched > 0) extra.push(make.int('gpu_work', launched))
     if (result !== 0) extra.push(make.int('result', result))
+    if (facts) extra.push(...this.factArgs(facts))
     const label: Label = {
       name,
       category: 'api',
@@ -92,7 +99,16 @@ export class Gpu {
     for (const rows of this.calls.values()) rows.finish()
   }
 
-  private rowsOf({ library, pid, tid, thread }: ApiEvent): NestedRows {
+  private rowsOf(event: ApiEvent): NestedRows {
+    const { library, pid, tid } = event
+    const latest = this.latestCall
+    if (latest && latest.tid === tid && latest.pid === pid && latest.library === library) return this.latestRows!
+    this.latestCall = event
+    this.latestRows = this.findRows(event)
+    return this.latestRows
+  }
+
+  private findRows({ library, pid, tid, thread }: ApiEvent): NestedRows {
     const key = `${library} ${pid} ${tid}`
     const known = this.calls.get(key)
     if (known) return known
@@ -106,6 +122,15 @@ export class Gpu {
   }
 
   private stream(place: GpuPlace): Stream {
+    const { latestPlace: latest } = this
+    const isSame = latest && latest.stream === place.stream && latest.device === place.device
+    if (isSame && latest.context === place.context && latest.pid === place.pid) return this.latestStream!
+    this.latestPlace = place
+    this.latestStream = this.findStream(place)
+    return this.latestStream
+  }
+
+  private findStream(place: GpuPlace): Stream {
     const { device, context, contextName, stream, streamName, pid } = place
     const key = `${device} ${context} ${stream} ${pid}`
     const known = this.streams.get(key)
@@ -142,7 +167,8 @@ export class Gpu {
     return correlation < 0 ? [] : [this.make.int('correlation', correlation)]
   }
 
-  private factArgs(facts: Facts): ExtraArg[] {
+  private factArgs(facts: Facts): readonly ExtraArg[] {
+    if (isReady(facts)) return facts
     const { make } = this
     const args: ExtraArg[] = []
     for (const key in facts) {
@@ -155,6 +181,10 @@ export class Gpu {
   private shown(extra: readonly ExtraArg[]): readonly ExtraArg[] | undefined {
     return this.detail === 'names' || extra.length === 0 ? undefined : extra
   }
+}
+
+function isReady(facts: Facts): facts is readonly ExtraArg[] {
+  return Array.isArray(facts)
 }
 
 function titleOf({ context, stream, pid }: GpuPlace, streamName: string, contextName: string): string {

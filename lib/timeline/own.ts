@@ -1,25 +1,35 @@
 import { UsageError } from '../errors.ts'
+import type { Arg } from '../model/args.ts'
 import type {
   OwnArgs,
   OwnEvent,
   OwnInstantEvent,
+  OwnNameEvent,
   OwnSampleEvent,
   OwnSliceEvent,
   OwnTrackEvent,
 } from '../model/own-events.ts'
 import type { Label } from '../write/writer.ts'
-import type { ArgMaker } from './labels.ts'
-import { Lanes, rowName, type TrackTree } from './tracks.ts'
+import type { ArgMaker, Detail } from './labels.ts'
+import { NestedRows } from './nested.ts'
+import { Lanes, rowName, type TrackSpec, type TrackTree } from './tracks.ts'
 
-/** Place of the first one: after all of ours. */
-const FIRST_RANK = 10 * 16
+/** Place of the first one: after all of ours; and of those that lead, before the rows of GPUs and of NVTX. */
+const [FIRST_RANK, LEADING_RANK] = [10 * 16, 7 * 16 + 1]
+const LEADING_MAX = 6
+/** Ids of arrows, apart from those that logs bring along, and apart for a few inputs. */
+const FLOWS_START = 2 ** 49
+const FLOWS_PER_INPUT = 2 ** 44
+const FLOW_INPUTS = 16
 
 interface OwnTrack {
-  readonly definition: OwnTrackEvent
+  definition: OwnTrackEvent
   readonly rank: number
   /** 0 until something is on it: what is empty is not shown. */
   uuid: number
-  lanes?: Lanes
+  /** Of its further rows. */
+  readonly rows: number[]
+  lanes?: Lanes | NestedRows
 }
 
 /**
@@ -28,17 +38,31 @@ interface OwnTrack {
  */
 export class OwnTracks {
   private readonly tracks = new Map<number, OwnTrack>()
+  private readonly nested: NestedRows[] = []
+  private readonly flowsStart: number
+  private leading = 0
 
   constructor(
     private readonly tree: TrackTree,
     private readonly root: number,
     private readonly make: ArgMaker,
-  ) {}
+    private readonly detail: Detail,
+    input: number,
+  ) {
+    this.flowsStart = FLOWS_START + (input % FLOW_INPUTS) * FLOWS_PER_INPUT
+  }
+
+  /** Ends what is still open. */
+  finish(): void {
+    for (const rows of this.nested) rows.finish()
+  }
 
   place(event: OwnEvent): void {
     switch (event.kind) {
       case 'own-track':
         return this.define(event)
+      case 'own-name':
+        return this.rename(event)
       case 'own-slice':
         return this.slice(event)
       case 'own-instant':
@@ -52,7 +76,19 @@ export class OwnTracks {
     const { id, name, group } = definition
     if (this.tracks.has(id)) throw new UsageError(`own-track ${id} ("${name}"): this id is defined already`)
     if (group !== undefined) this.known(group, 'group', definition.kind)
-    this.tracks.set(id, { definition, rank: FIRST_RANK + this.tracks.size, uuid: 0 })
+    const rank = definition.leads ? LEADING_RANK + Math.min(this.leading++, LEADING_MAX) : FIRST_RANK + this.tracks.size
+    this.tracks.set(id, { definition, rank, uuid: 0, rows: [] })
+  }
+
+  private rename({ track: id, name, kind }: OwnNameEvent): void {
+    const track = this.tracks.get(id)
+    if (!track) throw unknown(kind, id)
+    track.definition = { ...track.definition, name }
+    if (track.uuid === 0) return
+    const [spec, parent] = [this.specOf(track), this.parentOf(track)]
+    for (const [row, uuid] of [track.uuid, ...track.rows].entries()) {
+      this.tree.rename(uuid, parent, { ...spec, name: rowName(name, row) })
+    }
   }
 
   private slice(event: OwnSliceEvent): void {
@@ -61,8 +97,16 @@ export class OwnTracks {
     checkTime('startNs', startNs, event, track)
     checkTime('endNs', endNs, event, track)
     if (endNs < startNs) throw wrong(event, track, `endNs at or after startNs (${startNs})`, endNs)
-    track.lanes ??= new Lanes(this.tree.writer, (row) => this.row(track, row), true)
-    track.lanes.place(startNs, endNs, this.label(event))
+    track.lanes ??= this.rowsOf(track)
+    track.lanes.place(startNs, endNs, this.label(event, event))
+  }
+
+  private rowsOf(track: OwnTrack): Lanes | NestedRows {
+    const { writer } = this.tree
+    if (!track.definition.nests) return new Lanes(writer, (row) => this.row(track, row), true)
+    const rows = new NestedRows(writer, (row) => this.row(track, row))
+    this.nested.push(rows)
+    return rows
   }
 
   private instant(event: OwnInstantEvent): void {
@@ -81,18 +125,25 @@ export class OwnTracks {
 
   private known(id: number, holds: OwnTrackEvent['holds'], kind: OwnEvent['kind']): OwnTrack {
     const track = this.tracks.get(id)
-    if (!track) throw new UsageError(`${kind}: expected the id of an own-track event that came before, found ${id}`)
+    if (!track) throw unknown(kind, id)
     const found = track.definition.holds ?? 'slices'
     if (found === holds) return track
     throw new UsageError(`${kind}: expected a track that holds ${holds}, found "${track.definition.name}" (${found})`)
   }
 
-  private label({ name, args }: OwnSliceEvent | OwnInstantEvent): Label {
-    return { name, category: 'own', extra: args && this.extra(args) }
+  private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {
+    return {
+      name,
+      category: category === undefined ? 'own' : this.make.names.text(category),
+      extra: args && this.extra(args),
+      flows: arrows?.flows?.map((id) => this.flowsStart + id),
+      flowEnds: arrows?.flowEnds?.map((id) => this.flowsStart + id),
+    }
   }
 
   private extra(args: OwnArgs): Label['extra'] {
-    const { make } = this
+    const { make, detail } = this
+    if (isReady(args)) return detail === 'names' || args.length === 0 ? undefined : args
     return Object.entries(args).map(([key, value]) =>
       typeof value === 'number' ? make.int(key, value) : make.text(key, value),
     )
@@ -101,22 +152,33 @@ export class OwnTracks {
   /** The n-th row of a track, whose first is the track itself. */
   private row(track: OwnTrack, row: number): number {
     if (row === 0) return this.uuidOf(track)
-    const { name, description } = track.definition
-    return this.tree.add(this.parentOf(track), { name: rowName(name, row), description, rank: track.rank })
+    const spec = this.specOf(track)
+    const uuid = this.tree.add(this.parentOf(track), { ...spec, name: rowName(spec.name, row) })
+    track.rows.push(uuid)
+    return uuid
   }
 
   private uuidOf(track: OwnTrack): number {
-    if (track.uuid === 0) {
-      const { name, description, holds = 'slices', unit } = track.definition
-      const spec = { name, description, kind: holds, rank: track.rank, ...(holds === 'counter' && unit && { unit }) }
-      track.uuid = this.tree.add(this.parentOf(track), spec)
-    }
+    if (track.uuid === 0) track.uuid = this.tree.add(this.parentOf(track), this.specOf(track))
     return track.uuid
+  }
+
+  private specOf({ definition, rank }: OwnTrack): TrackSpec {
+    const { name, description, holds = 'slices', unit } = definition
+    return { name, description, kind: holds, rank, ...(holds === 'counter' && unit && { unit }) }
   }
 
   private parentOf({ definition: { group } }: OwnTrack): number {
     return group === undefined ? this.root : this.uuidOf(this.tracks.get(group)!)
   }
+}
+
+function unknown(kind: string, id: number): UsageError {
+  return new UsageError(`${kind}: expected the id of an own-track event that came before, found ${id}`)
+}
+
+function isReady(args: OwnArgs): args is readonly Arg[] {
+  return Array.isArray(args)
 }
 
 /** Times from clocks in milliseconds are the usual slip: whole nanoseconds are all that a trace holds. */

@@ -2,6 +2,7 @@ import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { GpuActivityEvent } from '../model/gpu-events.ts'
 import type { NvtxEvent, NvtxNameEvent } from '../model/nvtx-events.ts'
+import type { OwnEvent } from '../model/own-events.ts'
 import { Views } from '../model/views.ts'
 import { Buffers } from './buffers.ts'
 import { Calls } from './calls.ts'
@@ -92,6 +93,7 @@ export class Timeline {
     this.rows.gpu.finish()
     this.rows.nvtx.finish()
     this.rows.nvtxOnGpu.finish()
+    this.rows.own.finish()
   }
 
   private place(event: TraceEvent): void {
@@ -150,22 +152,17 @@ export class Timeline {
         return
       case 'issue':
         return this.rows.issues.place(event)
-      case 'own-track':
-      case 'own-slice':
-      case 'own-instant':
-      case 'own-sample':
-        return this.rows.own.place(event)
       case 'facts':
         return this.scheduler.describe(event.attributes) // the root is described already
       case 'input':
         this.rows = this.begin(event)
         return
       default:
-        return this.placeGpu(event)
+        return this.placeFurther(event)
     }
   }
 
-  private placeGpu(event: GpuActivityEvent | NvtxEvent | NvtxNameEvent): void {
+  private placeFurther(event: GpuActivityEvent | NvtxEvent | NvtxNameEvent | OwnEvent): void {
     switch (event.kind) {
       case 'nvtx':
         return this.rows.nvtx.place(event)
@@ -179,6 +176,8 @@ export class Timeline {
         return this.rows.gpu.call(event)
       case 'nvtx-gpu':
         return this.rows.nvtxOnGpu.place(event)
+      default:
+        return this.rows.own.place(event)
     }
   }
 
@@ -219,7 +218,7 @@ export class Timeline {
       issues: new Issues(tree, root, make),
       gpu: new Gpu(tree, root, make, detail),
       nvtxOnGpu: new NvtxOnGpu(tree, root, make, detail),
-      own: new OwnTracks(tree, root, make),
+      own: new OwnTracks(tree, root, make, detail, this.input),
     }
   }
 

@@ -35,6 +35,11 @@ export class TrackTree {
     return uuid
   }
 
+  /** Defines a track once more, by another name. */
+  rename(uuid: number, parent: number, spec: TrackSpec): void {
+    this.writer.track({ kind: 'slices', ...spec, uuid, parent })
+  }
+
   /** An id for what is told to the writer as a track is, and stands in no tree. */
   newId(): number {
     return ++this.count

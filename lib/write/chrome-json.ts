@@ -100,10 +100,11 @@ export class ChromeJsonWriter implements Writer {
     const { uuid, name, kind, rank } = track
     const parent = this.groups.get(track.parent)
     const group = kind === 'group' || !parent ? this.group(track, parent) : parent
+    const isTold = this.groups.get(uuid)?.isTold === true
     this.groups.set(uuid, group) // rows may have rows below them: those stand beside them
     this.describe(title(group), kind === 'group' ? '' : name, track.description)
+    if (kind !== 'group' || isTold) this.tell(group)
     if (kind === 'group') return
-    this.tell(group)
     if (kind !== 'counter') {
       this.define(group.pid, 'thread_name', { name }, uuid)
       this.define(group.pid, 'thread_sort_index', { sort_index: rank }, uuid)
@@ -194,7 +195,7 @@ export class ChromeJsonWriter implements Writer {
   }
 
   /** Ends an event with what it says; the arrows are events of their own. */
-  private label(row: Row, atNs: number, { name, category, args, extra, flows }: Label): void {
+  private label(row: Row, atNs: number, { name, category, args, extra, flows, flowEnds }: Label): void {
     const { out } = this
     out.raw(this.category(category))
     if (typeof name === 'number') out.raw(this.quote(name))
@@ -207,6 +208,9 @@ export class ChromeJsonWriter implements Writer {
     }
     out.sign(CLOSE)
     if (flows) this.flow(row, atNs, flows)
+    if (!flowEnds) return
+    this.flow(row, atNs, flowEnds)
+    for (const flow of flowEnds) this.flows.delete(flow)
   }
 
   /** Arrows, to the slice or instant right before: the first of an id starts one. */

@@ -149,7 +149,7 @@ export class PerfettoWriter implements Writer {
 
   private named(track: number, atNs: number, type: number, label: Label): void {
     const { out } = this
-    const { id, extra, flows } = label
+    const { id, extra, flows, flowEnds } = label
     const sequence = this.sequence(track, atNs)
     if (id !== undefined && !flows && type === TrackEventType.TYPE_SLICE_BEGIN && sequence.labels.has(id)) {
       const body = this.bodies[id]!
@@ -165,6 +165,7 @@ export class PerfettoWriter implements Writer {
     else out.raw(this.body(id, label))
     if (extra) for (const arg of extra) this.arg(out, arg)
     if (flows) for (const flow of flows) out.fixed64(TrackEvent.flow_ids, flow)
+    if (flowEnds) for (const flow of flowEnds) out.fixed64(TrackEvent.terminating_flow_ids, flow)
     if (label.launched !== undefined) writeLaunch(out, label.launched)
     out.end(event)
     out.end(packet)

@@ -54,11 +54,14 @@ export interface Label {
   readonly id?: number | undefined
   /** An id of the shared `Names`, or a text that is written as it is (for names that hardly repeat). */
   readonly name: number | string
-  readonly category: Category
+  /** Of tracks of one's own: any. */
+  readonly category: Category | (string & {})
   readonly args?: ArgSet | undefined
   readonly extra?: readonly ExtraArg[] | undefined
   /** Arrows: slices that carry the same id are joined in order of time. */
   readonly flows?: readonly number[] | undefined
+  /** Arrows that end here: what carries their ids later on is not joined with what came before. */
+  readonly flowEnds?: readonly number[] | undefined
   /** Id of the {@link GpuWork} that the slice launched. */
   readonly launched?: number | undefined
 }
@@ -119,6 +122,7 @@ export interface Writer {
   origin(clock: Clock | 'unknown', originNs: bigint): void
   /** The same instant on several clocks. */
   clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void
+  /** Defines a track; or once more, by another name. */
   track(track: Track): void
   begin(track: number, atNs: number, label: Label): void
   end(track: number, atNs: number): void

@@ -34,8 +34,8 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
     .filter((path) => !path.endsWith('.md'))
     .sort()
 
-/** Formats that tell of GPUs and of no operators: test/read/nsys*.test.ts tests them. */
-const WITHOUT_OPERATORS = /^nsys/
+/** Formats that tell of GPUs and of no operators of ggml: test/read/nsys*.test.ts and test/read/chrome-json*.test.ts. */
+const WITHOUT_OPERATORS = /^nsys|^chrome-json/
 
 /** Every fixture, as `<format>/<case>`, but for those of scheduler logs and of GPUs. */
 export const FIXTURE_NAMES = fixturesOf(

@@ -1,7 +1,7 @@
 import type { TraceEvent } from '../../model/events.ts'
-import type { Launches } from './launches.ts'
+import type { Launches } from '../gpu/launches.ts'
+import { Beside, Spans } from '../gpu/spans.ts'
 import type { Report } from './report.ts'
-import { Beside, Spans } from './spans.ts'
 
 const BATCH = 4096
 const NO_CORRELATION = 0xffffffff

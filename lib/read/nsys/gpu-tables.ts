@@ -1,7 +1,7 @@
 import type { SqliteRows } from '../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { Facts, GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
-import type { Launches } from './launches.ts'
+import type { Launches } from '../gpu/launches.ts'
 import type { Report } from './report.ts'
 import { pidOf } from './threads.ts'
 import { COPY_KINDS, MEMORY_KINDS, SYNC_KINDS } from './words.ts'

@@ -1,7 +1,7 @@
 import type { TraceEvent } from '../../model/events.ts'
 import type { NvtxEvent } from '../../model/nvtx-events.ts'
+import { Spans } from '../gpu/spans.ts'
 import { type PayloadBits, type PayloadKind, Payloads } from './payloads.ts'
-import { Spans } from './spans.ts'
 
 const BATCH = 4096
 /** As the end of a range: it was still open at the end, for which there is no time yet. */

@@ -1,6 +1,6 @@
 import type { SqliteRows } from '../../input/sqlite/rows.ts'
 import type { NvtxPayload } from '../../model/nvtx-events.ts'
-import { Beside } from './spans.ts'
+import { Beside } from '../gpu/spans.ts'
 
 /** What the 64 bits of a payload are. `json`: the number of a name. */
 export type PayloadKind = NvtxPayload['type'] | 'json'

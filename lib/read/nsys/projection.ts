@@ -1,9 +1,9 @@
 import type { TraceEvent } from '../../model/events.ts'
+import type { LaunchedWork, Launches } from '../gpu/launches.ts'
+import { Order, Spans } from '../gpu/spans.ts'
 import type { Calls } from './calls.ts'
-import type { LaunchedWork, Launches } from './launches.ts'
 import type { NvtxRanges } from './nvtx-ranges.ts'
 import type { Report } from './report.ts'
-import { Order, Spans } from './spans.ts'
 
 const BATCH = 4096
 const NO_CORRELATION = 0xffffffff

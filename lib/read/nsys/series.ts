@@ -1,6 +1,6 @@
 import type { ThreadState, TraceEvent } from '../../model/events.ts'
+import { Spans } from '../gpu/spans.ts'
 import type { Report } from './report.ts'
-import { Spans } from './spans.ts'
 import { pidOf } from './threads.ts'
 import { MEMORY_KINDS, PREEMPTED } from './words.ts'
 

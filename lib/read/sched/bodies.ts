@@ -1,5 +1,5 @@
+import type { ByteTable } from '../../input/byte-table.ts'
 import type { SwitchEvent, ThreadEvent, WakingEvent } from '../../model/events.ts'
-import type { ByteTable } from './byte-table.ts'
 import { key, type Scan } from './scan.ts'
 import { pluginStateOf, stateOf } from './states.ts'
 

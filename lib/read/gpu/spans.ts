@@ -7,7 +7,7 @@ const LONG = 0xffffffff
 type TypedArray = Float64Array | Uint32Array
 
 /** A list of numbers that grows by blocks: nothing is copied, and no room is kept for what may come. */
-class NumberList<T extends TypedArray> {
+export class NumberList<T extends TypedArray> {
   length = 0
   private readonly blocks: T[] = []
 

@@ -18,8 +18,7 @@ export class ByteTable<T> {
 
   /** What the text `[start, end)` stands for. */
   get(bytes: Uint8Array, start: number, end: number): T {
-    let hash = FNV_START
-    for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, FNV_PRIME)
+    const hash = hashOf(bytes, start, end)
     const bucket = (hash ^ (hash >>> 15)) & (this.buckets.length - 1)
     for (let entry = this.buckets[bucket]; entry; entry = entry.next) {
       if (isSame(entry.bytes, bytes, start, end)) return entry.value
@@ -36,13 +35,20 @@ export class ByteTable<T> {
     this.buckets = new Array(entries.length * 4).fill(undefined)
     for (let chain of entries) {
       for (; chain; chain = chain.next) {
-        let hash = FNV_START
-        for (const byte of chain.bytes) hash = Math.imul(hash ^ byte, FNV_PRIME)
+        const hash = hashOf(chain.bytes, 0, chain.bytes.length)
         const bucket = (hash ^ (hash >>> 15)) & (this.buckets.length - 1)
         this.buckets[bucket] = { ...chain, next: this.buckets[bucket] }
       }
     }
   }
+}
+
+/** Of long texts, some bytes stand for all. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  const step = 1 + ((end - start) >> 5)
+  let hash = FNV_START ^ (end - start)
+  for (let at = start; at < end; at += step) hash = Math.imul(hash ^ bytes[at]!, FNV_PRIME)
+  return hash
 }
 
 function isSame(known: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {

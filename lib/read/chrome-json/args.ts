@@ -1,0 +1,193 @@
+import { ByteTable } from '../../input/byte-table.ts'
+import { textIn, unescaped } from '../../input/json-bytes.ts'
+import type { Arg } from '../../model/args.ts'
+import type { Names } from '../../model/names.ts'
+import type { EventScanner } from './scanner.ts'
+
+const OPEN_LIST = 0x5b
+const MINUS = 0x2d
+/** Texts that are interned: so long at most, and so many. Others are written as they are. */
+const INTERNED_BYTES_MAX = 400
+const INTERNED_MAX = 1 << 16
+/** Digits that a double holds whatever they are. */
+const DIGITS_MAX = 15
+const I64_MAX = 2n ** 63n - 1n
+
+/** What the profiler of PyTorch keeps its own books by. */
+const BOOKKEEPING: ReadonlySet<string> = new Set([
+  ...['Ev Idx', 'Record function id', 'Python id', 'Python parent id', 'Python module id', 'cbid', 'cid', 'queued'],
+])
+/** Arguments of GPU work that say where it ran, and those that are called as Nsight Systems' are. */
+const PLACES: ReadonlySet<string> = new Set(['device', 'stream', 'context', 'correlation'])
+const GPU_NAMES: ReadonlyMap<string, string> = new Map([
+  ['registers per thread', 'registers'],
+  ['shared memory', 'shared_bytes'],
+  ['graph node id', 'graph_node'],
+  ['graph id', 'graph'],
+  ['kind', 'operation'], // `kind` tells kernels from copies
+])
+
+/** A key of arguments. */
+interface Key {
+  readonly bytes: Uint8Array
+  readonly text: string
+  readonly id: number
+  /** As an argument of GPU work is called. */
+  readonly gpuId: number
+  readonly isPlace: boolean
+  readonly isBookkeeping: boolean
+}
+
+/** The keys that the last event of a category had: the next one mostly has the same. */
+export type Keys = Key[]
+
+/** Reads the arguments of events. Those of one event at a time; only what is asked for is decoded. */
+export class ArgReader {
+  /** Arguments of the event. */
+  count = 0
+  private readonly table: ByteTable<Key>
+  private readonly texts: ByteTable<number>
+  private readonly dimensions: ByteTable<number>
+  private interned = 0
+  private bytes: Uint8Array = new Uint8Array(0)
+  private places: Int32Array = new Int32Array(0)
+  private keys: Keys = []
+
+  /** `everything`: the profiler's bookkeeping is wanted, too. */
+  constructor(
+    names: Names,
+    private readonly everything: boolean,
+  ) {
+    this.table = new ByteTable((raw) => {
+      const text = unescaped(raw)
+      return {
+        bytes: new TextEncoder().encode(raw),
+        text,
+        id: names.id(text),
+        gpuId: names.id(GPU_NAMES.get(text) ?? text),
+        isPlace: PLACES.has(text),
+        isBookkeeping: BOOKKEEPING.has(text),
+      }
+    })
+    this.texts = new ByteTable((raw) => {
+      this.interned++
+      return names.id(raw.startsWith('"') ? unescaped(raw.slice(1, -1)) : raw)
+    })
+    this.dimensions = new ByteTable((list) => {
+      this.interned++
+      return names.id(list.replace(/[[\]\s]/g, '').replaceAll(',', 'x'))
+    })
+  }
+
+  /** Takes the arguments of an event; `keys` are those of its category. */
+  begin({ bytes, argPlaces, argsEnd }: EventScanner, keys: Keys): void {
+    this.bytes = bytes
+    this.places = argPlaces
+    this.keys = keys
+    this.count = argsEnd >> 2
+    for (let i = 0, at = 0; at < argsEnd; i++, at += 4) {
+      const [start, end] = [argPlaces[at]!, argPlaces[at + 1]!]
+      const last = keys[i]
+      if (!last || !isSame(last.bytes, bytes, start, end)) keys[i] = this.table.get(bytes, start, end)
+    }
+  }
+
+  /** All arguments; undefined where there are none. */
+  all(): Arg[] | undefined {
+    const { count, keys, everything } = this
+    let args: Arg[] | undefined
+    for (let i = 0; i < count; i++) {
+      const key = keys[i]!
+      if (key.isBookkeeping && !everything) continue
+      const arg = this.argAt(i, key.id)
+      if (args) args.push(arg)
+      else args = [arg]
+    }
+    return args
+  }
+
+  /** Arguments of GPU work, as Nsight Systems' are called, but those that say where it ran. */
+  ofGpu(): Arg[] {
+    const { count, keys, bytes, places, everything } = this
+    const args: Arg[] = []
+    for (let i = 0; i < count; i++) {
+      const key = keys[i]!
+      if (key.isPlace || (key.isBookkeeping && !everything)) continue
+      const start = places[4 * i + 2]!
+      const isList = bytes[start] === OPEN_LIST && this.interned < INTERNED_MAX
+      const list = isList ? this.dimensions.get(bytes, start, places[4 * i + 3]!) : 0
+      args.push(list > 0 ? { key: key.gpuId, name: list } : this.argAt(i, key.gpuId))
+    }
+    return args
+  }
+
+  /** Goes through the arguments that are numbers. */
+  eachNumber(take: (key: string, value: number) => void): void {
+    for (let i = 0; i < this.count; i++) {
+      const value = this.numberAt(i)
+      if (Number.isFinite(value)) take(this.keys[i]!.text, value)
+    }
+  }
+
+  has(key: string): boolean {
+    return this.find(key) >= 0
+  }
+
+  /** A whole number, be it in quotes; `otherwise` where there is none of that name. */
+  whole(key: string, otherwise: number): number {
+    const i = this.find(key)
+    const value = i < 0 ? NaN : this.numberAt(i)
+    return Number.isSafeInteger(value) ? value : otherwise
+  }
+
+  /** A text, or what the value is written as; empty where there is none of that name. */
+  text(key: string): string {
+    const i = this.find(key)
+    return i < 0 ? '' : textIn(this.bytes, this.places[4 * i + 2]!, this.places[4 * i + 3]!)
+  }
+
+  private find(key: string): number {
+    for (let i = 0; i < this.count; i++) if (this.keys[i]!.text === key) return i
+    return -1
+  }
+
+  private numberAt(i: number): number {
+    const { bytes } = this
+    const start = this.places[4 * i + 2]!
+    const end = this.places[4 * i + 3]!
+    let value = 0
+    for (let at = start; at < end; at++) {
+      const digit = bytes[at]! - 0x30
+      if (digit < 0 || digit > 9 || at - start >= DIGITS_MAX) return Number(textIn(bytes, start, end) || NaN)
+      value = value * 10 + digit
+    }
+    return value
+  }
+
+  private argAt(i: number, key: number): Arg {
+    const { bytes } = this
+    const start = this.places[4 * i + 2]!
+    const end = this.places[4 * i + 3]!
+    const first = bytes[start]!
+    if ((first >= 0x30 && first <= 0x39) || first === MINUS) {
+      const value = this.numberAt(i)
+      return Number.isSafeInteger(value) ? { key, int: value } : numberArg(key, value, textIn(bytes, start, end))
+    }
+    const name =
+      end - start <= INTERNED_BYTES_MAX && this.interned < INTERNED_MAX ? this.texts.get(bytes, start, end) : 0
+    return name > 0 ? { key, name } : { key, text: textIn(bytes, start, end) }
+  }
+}
+
+/** A fraction, or an integer that a double does not hold. */
+function numberArg(key: number, value: number, text: string): Arg {
+  if (!/^-?\d{1,19}$/.test(text)) return Number.isFinite(value) ? { key, double: value } : { key, text }
+  const big = BigInt(text)
+  return big > I64_MAX || big < -I64_MAX ? { key, text } : { key, big }
+}
+
+function isSame(known: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
+  if (known.length !== end - start) return false
+  for (let i = 0; i < known.length; i++) if (known[i] !== bytes[start + i]) return false
+  return true
+}

@@ -1,0 +1,140 @@
+import type { TraceEvent } from '../../model/events.ts'
+import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
+import type { Names } from '../../model/names.ts'
+import { NumberList, Spans } from '../gpu/spans.ts'
+import type { ArgReader } from './args.ts'
+import type { Rows } from './rows.ts'
+import { Tally } from './tally.ts'
+
+const BATCH = 4096
+const NONE = 0xffffffff
+
+/** Calls of a thread: their names and correlation ids are the spans' `a` and `b`. */
+interface ThreadCalls {
+  readonly library: 'cuda' | 'hip'
+  readonly pid: number
+  readonly tid: number
+  readonly spans: Spans
+  /** Ids of the operators that made the calls. */
+  readonly operators: NumberList<Uint32Array>
+}
+
+/** What an event is told by before its arguments are looked at. */
+export interface GpuSlice {
+  readonly name: number
+  /** As {@link Rows} number them. */
+  readonly pid: number
+  readonly tid: number
+  readonly startNs: number
+  readonly endNs: number
+}
+
+/** GPU work goes on at once, in any order; calls wait until it is known what they launched. */
+export class GpuActivity {
+  readonly counts: Record<GpuEvent['what'] | 'call', number> = { kernel: 0, memcpy: 0, memset: 0, graph: 0, call: 0 }
+  /** Work by correlation id, which is unique in a file: it tells of one process. */
+  private readonly launched = new Tally()
+  private readonly threads = new Map<number, ThreadCalls>()
+  private readonly operatorKey: number
+  private owner: number | undefined
+  private hostProcess = -1
+
+  constructor(
+    private readonly names: Names,
+    private readonly rows: Rows,
+    private readonly args: ArgReader,
+  ) {
+    this.operatorKey = names.id('External id')
+  }
+
+  /** Tells that a process of the host is in the trace. */
+  host(pid: number): void {
+    if (this.hostProcess < 0) this.hostProcess = this.rows.number(pid)
+  }
+
+  work(what: GpuEvent['what'], slice: GpuSlice): TraceEvent {
+    const { name, startNs, endNs } = slice
+    const correlation = this.correlation()
+    if (correlation >= 0) this.launched.add(correlation)
+    this.counts[what]++
+    const place = this.place(slice)
+    const facts = this.args.ofGpu()
+    return { kind: 'gpu', what, name, startNs, endNs, ...place, correlation, signature: 0, facts }
+  }
+
+  sync(slice: GpuSlice): TraceEvent {
+    const { name, startNs, endNs } = slice
+    const facts = this.args.ofGpu()
+    return { kind: 'gpu-sync', name, startNs, endNs, ...this.place(slice), correlation: this.correlation(), facts }
+  }
+
+  call({ name, pid, tid, startNs, endNs }: GpuSlice): void {
+    this.host(pid)
+    this.counts.call++
+    const correlation = this.correlation()
+    const operator = this.args.whole('External id', NONE)
+    const key = pid * 2 ** 21 + tid
+    let thread = this.threads.get(key)
+    if (!thread) {
+      const library = this.names.text(name).startsWith('hip') ? 'hip' : 'cuda'
+      thread = { library, pid, tid, spans: new Spans(), operators: new NumberList(Uint32Array) }
+      this.threads.set(key, thread)
+    }
+    thread.spans.push(startNs, endNs, name, correlation < 0 ? NONE : correlation)
+    thread.operators.push(operator >= 0 && operator < NONE ? operator : NONE)
+  }
+
+  /** Calls of each thread in order, and what they launched. */
+  *calls(): Generator<TraceEvent[]> {
+    for (const { library, pid, tid, spans, operators } of this.threads.values()) {
+      const order = spans.order()
+      const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.number(tid)]
+      let batch: TraceEvent[] = []
+      for (let place = 0; place < order.length; place++) {
+        const id = order.at(place)
+        const [correlation, operator] = [spans.b(id), operators.at(id)]
+        batch.push({
+          kind: 'api',
+          library,
+          name: spans.a(id),
+          startNs: spans.start(id),
+          endNs: spans.end(id),
+          pid: this.processId(),
+          tid: tidNumber,
+          correlation: correlation === NONE ? -1 : correlation,
+          thread,
+          launched: correlation === NONE ? 0 : this.launched.of(correlation),
+          result: 0,
+          facts: operator === NONE ? undefined : [{ key: this.operatorKey, int: operator }],
+        })
+        if (batch.length < BATCH) continue
+        yield batch
+        batch = []
+      }
+      yield batch
+    }
+  }
+
+  private correlation(): number {
+    const id = this.args.whole('correlation', -1)
+    return id >= 0 && id < NONE ? id : -1
+  }
+
+  private place({ pid, tid }: GpuSlice): GpuPlace {
+    const { args, rows } = this
+    return {
+      device: args.whole('device', rows.number(pid)),
+      context: args.whole('context', -1),
+      stream: args.whole('stream', rows.number(tid)),
+      streamName: 0,
+      contextName: 0,
+      pid: this.processId(),
+    }
+  }
+
+  /** The process that it was all done for, as far as it is known when the first work comes. */
+  private processId(): number {
+    this.owner ??= this.hostProcess
+    return this.owner
+  }
+}

@@ -1,0 +1,389 @@
+import { ByteTable } from '../../input/byte-table.ts'
+import { textIn, unescaped } from '../../input/json-bytes.ts'
+import type { Arg } from '../../model/args.ts'
+import type { IssueEvent, TraceEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import { TimeGuard } from '../infer/time-guard.ts'
+import { ArgReader } from './args.ts'
+import { type EngineBatch, engineBatchOf } from './batches.ts'
+import { type EventCategory, routeOf, withoutFolders } from './categories.ts'
+import { flowId } from './flow-ids.ts'
+import { GpuActivity, type GpuSlice } from './gpu.ts'
+import { memorySamples } from './memory.ts'
+import { Micros } from './micros.ts'
+import { type ArrowEnd, type HeldSlice, Nesting } from './nesting.ts'
+import { type Begun, Operations, Stacks } from './pairs.ts'
+import { type GroupKind, Rows } from './rows.ts'
+import { type EventScanner, Field } from './scanner.ts'
+
+const QUOTE = 0x22
+/** Arrows from launches to their work, which is known from correlation ids, whether both ends are there or not. */
+const LAUNCH_FLOWS = 'ac2g'
+const BACKWARD_FLOWS = 'fwdbwd'
+
+/** Where and when an event is. */
+type Place = GpuSlice & { readonly category: EventCategory }
+
+/** Makes the model's events of those of a trace, one by one. */
+export class Recording {
+  private readonly rows: Rows
+  private readonly args: ArgReader
+  private readonly gpu: GpuActivity
+  private readonly nesting: Nesting
+  private readonly stacks = new Stacks()
+  private readonly operations = new Operations()
+  private readonly categories: ByteTable<EventCategory>
+  private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process', keys: [] }
+  private readonly texts: ByteTable<number>
+  private readonly functions: ByteTable<number>
+  private readonly batches = new Map<number, EngineBatch | undefined>()
+  private readonly micros = new Micros()
+  private readonly guard = new TimeGuard()
+  private readonly notDrawn = new Map<string, number>()
+  private out: TraceEvent[] = []
+  private origin = { whole: 0, nanos: 0 }
+  private lastNs = 0
+  private order = 0
+  private byte = 0
+  private calls = 0
+  private slices = 0
+
+  constructor(
+    private readonly names: Names,
+    everything: boolean,
+  ) {
+    this.rows = new Rows(names)
+    this.args = new ArgReader(names, everything)
+    this.gpu = new GpuActivity(names, this.rows, this.args)
+    this.nesting = new Nesting((slices) => this.pass(slices as HeldSlice[]))
+    this.texts = new ByteTable((raw) => names.id(unescaped(raw)))
+    this.functions = new ByteTable((raw) => names.id(withoutFolders(unescaped(raw))))
+    this.categories = new ByteTable((raw) => {
+      const text = unescaped(raw)
+      return { name: text === '' ? undefined : names.id(text), text, route: routeOf(text), keys: [] }
+    })
+  }
+
+  /** Fixes the origin, in nanoseconds of the source's own times. */
+  begin(originNs: bigint): void {
+    this.origin = { whole: Number(originNs / 1000n), nanos: Number(originNs % 1000n) }
+  }
+
+  /** The events made since the last call. */
+  take(): TraceEvent[] {
+    const { out } = this
+    this.out = []
+    return out
+  }
+
+  issue(title: string, detail: string, byte: number): void {
+    const issue: IssueEvent = { kind: 'issue', title, detail, at: { byte }, atNs: Math.max(0, this.guard.lastNs) }
+    this.out.push(issue)
+  }
+
+  /** An event that begins at a byte of the document. */
+  event(event: EventScanner, byte: number): void {
+    this.byte = byte
+    this.order++
+    const phase = String.fromCharCode(event.firstByte(Field.ph))
+    switch (phase) {
+      case 'X':
+        return this.complete(event)
+      case 'B':
+      case 'E':
+        return this.edge(event, phase)
+      case 'i':
+      case 'I':
+      case 'R':
+        return this.instant(event)
+      case 'C':
+        return this.counter(event)
+      case 's':
+      case 't':
+      case 'f':
+        return this.flow(event, phase)
+      case 'M':
+        return this.metadata(event)
+      case 'b':
+      case 'e':
+      case 'n':
+      case 'S':
+      case 'F':
+      case 'T':
+      case 'p':
+        return this.operation(event, ASYNC[phase])
+      case '\0':
+        return this.issue('event without a phase', 'expected a "ph", found none', byte)
+      default:
+        this.notDrawn.set(phase, (this.notDrawn.get(phase) ?? 0) + 1)
+    }
+  }
+
+  /** All that was held back, and facts on the whole. */
+  *finish(): Generator<TraceEvent[]> {
+    this.closeRest()
+    this.nesting.finish()
+    yield this.take()
+    yield* this.gpu.calls()
+    const { kernel, memcpy, memset, call } = this.gpu.counts
+    const parts = [
+      [kernel, 'kernels'],
+      [memcpy, 'memory copies'],
+      [memset, 'memory sets'],
+      [call, 'GPU API calls'],
+      [this.slices, 'slices'],
+    ] as const
+    const holds = parts.flatMap(([count, word]) => (count > 0 ? [`${count} ${word}`] : [])).join(', ')
+    const left = [...this.notDrawn].map(([phase, count]) => `${count} of phase ${JSON.stringify(phase)}`)
+    const not = left.length > 0 ? { not_drawn: left.join(', ') } : {}
+    yield [{ kind: 'facts', attributes: { holds: holds || 'no slices', ...not } }]
+  }
+
+  private complete(event: EventScanner): void {
+    const startNs = this.timeOf(event)
+    if (startNs === undefined) return
+    const place = this.placeOf(event, startNs, startNs + this.durationOf(event, startNs))
+    if (place.endNs > this.lastNs) this.lastNs = place.endNs
+    this.args.begin(event, place.category.keys)
+    const { route } = place.category
+    switch (route) {
+      case 'api':
+        return this.gpu.call(place)
+      case 'kernel':
+      case 'memcpy':
+      case 'memset':
+      case 'sync':
+        if (!this.args.has('stream') && !this.args.has('device')) return this.slice(place, 'process')
+        this.out.push(route === 'sync' ? this.gpu.sync(place) : this.gpu.work(route, place))
+        return
+      default:
+        if (route === 'operators') this.gpu.host(place.pid)
+        return this.slice(place, route)
+    }
+  }
+
+  private slice({ name, category, pid, tid, startNs, endNs }: Place, kind: GroupKind): void {
+    const batch = category.text === 'user_annotation' ? this.batchOf(name) : undefined
+    if (batch) this.batch(batch, startNs, endNs, tid)
+    const args = this.args.all()
+    const begun: Begun = {
+      name,
+      category: category.name,
+      startNs,
+      args: batch ? [...(args ?? []), ...this.countsOf(batch)] : args,
+      order: this.order,
+    }
+    this.add(this.rows.thread(kind, pid, tid), begun, endNs)
+  }
+
+  private add(track: number, { name, category, startNs, args, order }: Begun, endNs: number): void {
+    this.slices++
+    this.nesting.add({
+      kind: 'own-slice',
+      track,
+      name,
+      category,
+      startNs,
+      endNs,
+      args,
+      order,
+      flows: undefined,
+      flowEnds: undefined,
+    })
+  }
+
+  private edge(event: EventScanner, phase: 'B' | 'E'): void {
+    const atNs = this.timeOf(event)
+    if (atNs === undefined) return
+    const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
+    const row = this.rows.thread('process', pid, tid)
+    this.args.begin(event, category.keys)
+    if (phase === 'B') return this.stacks.begin(row, this.begun(name, category, atNs))
+    this.end(this.stacks.end(row), row, atNs)
+  }
+
+  private begun(name: number, category: EventCategory, startNs: number): Begun {
+    return { name, category: category.name, startNs, args: this.args.all(), order: this.order }
+  }
+
+  /** Ends what began, with the arguments of the end beside its own. */
+  private end(begun: Begun | undefined, row: number, atNs: number): void {
+    if (!begun) return this.issue('end without a start', 'a slice ends that never began', this.byte)
+    if (atNs < begun.startNs) {
+      const detail = `expected an end from ${begun.startNs} ns on, found one at ${atNs} ns: drawn without length`
+      this.issue('end before the start', detail, this.byte)
+    }
+    const args = this.args.all()
+    const all = args ? [...(begun.args ?? []), ...args] : begun.args
+    this.add(row, { ...begun, args: all }, Math.max(atNs, begun.startNs))
+  }
+
+  private instant(event: EventScanner): void {
+    const atNs = this.timeOf(event)
+    if (atNs === undefined) return
+    const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
+    const isMemory = category.route === 'memory'
+    this.args.begin(event, category.keys)
+    this.mark(this.rows.thread(isMemory ? 'memory' : 'process', pid, tid), name, category, atNs)
+    if (isMemory) this.out.push(...memorySamples(this.names, this.args, atNs))
+  }
+
+  private mark(track: number, name: number, category: EventCategory, atNs: number): void {
+    this.tell(track)
+    this.out.push({ kind: 'own-instant', track, name, category: category.name, atNs, args: this.args.all() })
+  }
+
+  private counter(event: EventScanner): void {
+    const atNs = this.timeOf(event)
+    if (atNs === undefined) return
+    const { name, category, pid } = this.placeOf(event, atNs, atNs)
+    const title = `${this.names.text(name)}${event.has(Field.id) ? ` ${this.textOf(event, Field.id)}` : ''}`
+    this.args.begin(event, category.keys)
+    const isOnly = this.args.count === 1
+    this.args.eachNumber((key, value) => {
+      const track = this.rows.other(pid, isOnly ? title : `${title}: ${key}`, 'counter')
+      this.tell(track)
+      this.out.push({ kind: 'own-sample', track, atNs, value })
+    })
+  }
+
+  private operation(event: EventScanner, what: 'begin' | 'end' | 'mark'): void {
+    const atNs = this.timeOf(event)
+    if (atNs === undefined) return
+    const { name, category, pid } = this.placeOf(event, atNs, atNs)
+    const { operations, rows } = this
+    const scoped = event.has(Field.id2) ? `${pid} ${this.textOf(event, Field.id2)}` : this.textOf(event, Field.id)
+    const id = `${category.text} ${scoped}`
+    const title = category.text || this.names.text(name)
+    this.args.begin(event, category.keys)
+    if (what === 'mark') {
+      return this.mark(operations.rowOf(id) ?? rows.other(pid, title, 'slices'), name, category, atNs)
+    }
+    if (what === 'end') {
+      const [row, begun] = operations.end(id) ?? [0, undefined]
+      return this.end(begun, row, atNs)
+    }
+    const begun = this.begun(name, category, atNs)
+    const rowOf = (lane: number) => rows.other(pid, title, 'slices', lane)
+    if (!operations.begin(id, `${pid} ${title}`, begun, rowOf)) {
+      this.issue('too many operations at once', `${title} ${scoped} is left out`, this.byte)
+    }
+  }
+
+  private flow(event: EventScanner, phase: 's' | 't' | 'f'): void {
+    const category = this.categoryOf(event)
+    if (category.text === LAUNCH_FLOWS || !(event.has(Field.id) || event.has(Field.id2))) return
+    const atNs = this.timeOf(event)
+    if (atNs === undefined) return
+    const { pid, tid } = this.placeOf(event, atNs, atNs)
+    const field = event.has(Field.id) ? Field.id : Field.id2
+    const id = flowId(category.name ?? 0, event.bytes, event.starts[field]!, event.ends[field]!)
+    const what: ArrowEnd['what'] = phase === 's' ? 'start' : phase === 't' ? 'step' : 'end'
+    const isAround = phase !== 'f' || event.firstByte(Field.bp) === 0x65
+    const row = this.rows.thread(category.text === BACKWARD_FLOWS ? 'operators' : 'process', pid, tid)
+    this.nesting.arrow(row, { atNs, id, what, isAround })
+  }
+
+  private metadata(event: EventScanner): void {
+    const { category, pid, tid } = this.placeOf(event, 0, 0)
+    const what = this.textOf(event, Field.name)
+    if (what !== 'process_name' && what !== 'thread_name') return
+    this.args.begin(event, category.keys)
+    const name = this.args.text('name').replace(/^.*[/\\]/, '')
+    const { rows } = this
+    this.out.push(...(what === 'process_name' ? rows.nameProcess(pid, name) : rows.nameThread(pid, tid, name)))
+  }
+
+  /** A step of a serving engine is a call of the model. */
+  private batch({ phase, tokens }: EngineBatch, startNs: number, endNs: number, tid: number): void {
+    const call = this.calls++
+    this.out.push({ kind: 'token', call, phase, tokens, startNs, endNs, tid: this.rows.number(tid), inferred: 0 })
+  }
+
+  private batchOf(name: number): EngineBatch | undefined {
+    if (!this.batches.has(name)) this.batches.set(name, engineBatchOf(this.names.text(name)))
+    return this.batches.get(name)
+  }
+
+  private countsOf({ counts, phase }: EngineBatch): Arg[] {
+    const { names } = this
+    const args = Object.entries(counts).map(([key, int]) => ({ key: names.id(key), int }))
+    return [{ key: names.id('phase'), name: names.id(phase) }, ...args]
+  }
+
+  private placeOf(event: EventScanner, startNs: number, endNs: number): Place {
+    const { bytes, starts, ends } = event
+    const category = this.categoryOf(event)
+    const pid = this.rows.idOf(bytes, starts[Field.pid]!, ends[Field.pid]!)
+    const tid = this.rows.idOf(bytes, starts[Field.tid]!, ends[Field.tid]!)
+    const name = this.nameOf(event, category.route === 'python' ? this.functions : this.texts)
+    return { category, name, pid, tid, startNs, endNs }
+  }
+
+  private nameOf({ bytes, starts, ends }: EventScanner, table: ByteTable<number>): number {
+    const start = starts[Field.name]!
+    const isQuoted = bytes[start] === QUOTE
+    const id = start < 0 ? 0 : table.get(bytes, isQuoted ? start + 1 : start, ends[Field.name]! - (isQuoted ? 1 : 0))
+    return id === 0 ? this.names.id('(no name)') : id
+  }
+
+  private categoryOf({ bytes, starts, ends }: EventScanner): EventCategory {
+    const start = starts[Field.cat]!
+    if (start < 0 || bytes[start] !== QUOTE) return this.noCategory
+    return this.categories.get(bytes, start + 1, ends[Field.cat]! - 1)
+  }
+
+  private textOf({ bytes, starts, ends }: EventScanner, field: number): string {
+    const start = starts[field]!
+    return start < 0 ? '' : textIn(bytes, start, ends[field]!)
+  }
+
+  /** Nanoseconds since the origin; undefined, and an issue, where there is no time. */
+  private timeOf(event: EventScanner): number | undefined {
+    const { micros, guard, origin } = this
+    const start = event.starts[Field.ts]!
+    if (start < 0 || !micros.read(event.bytes, start, event.ends[Field.ts]!)) {
+      const found = start < 0 ? 'none' : this.textOf(event, Field.ts).slice(0, 40)
+      this.issue('event without a time', `expected microseconds in "ts", found ${found}`, this.byte)
+      return undefined
+    }
+    const ns = micros.since(origin.whole, origin.nanos)
+    const doubt = micros.whole < 0 ? `expected a time from 0 on, found ${micros.whole} µs` : guard.doubt(ns)
+    if (doubt === undefined) return ns
+    this.issue('impossible timestamp', doubt, this.byte)
+    return undefined
+  }
+
+  private durationOf(event: EventScanner, startNs: number): number {
+    const { micros } = this
+    const start = event.starts[Field.dur]!
+    const isNumber = start >= 0 && micros.read(event.bytes, start, event.ends[Field.dur]!)
+    const ns = isNumber ? micros.since(0, 0) : NaN
+    if (ns >= 0 && Number.isSafeInteger(startNs + ns)) return ns
+    const found = start < 0 ? 'none' : this.textOf(event, Field.dur).slice(0, 40)
+    this.issue('event without an end', `expected a duration from 0 on in "dur", found ${found}`, this.byte)
+    return 0
+  }
+
+  private pass(slices: readonly HeldSlice[]): void {
+    this.tell(slices[0]!.track)
+    for (const slice of slices) this.out.push(slice)
+  }
+
+  private tell(track: number): void {
+    for (const definition of this.rows.definitions(track)) this.out.push(definition)
+  }
+
+  private closeRest(): void {
+    let open = 0
+    const inferred = { key: this.names.id('inferred'), name: this.names.id('end: the last event of the file') }
+    for (const [row, begun] of [...this.stacks.rest(), ...this.operations.rest()]) {
+      open++
+      this.add(row, { ...begun, args: [...(begun.args ?? []), inferred] }, Math.max(begun.startNs, this.lastNs))
+    }
+    if (open === 0) return
+    this.issue('range without an end', `${open} slices never end: drawn up to the last event of the file`, this.byte)
+  }
+}
+
+const ASYNC = { b: 'begin', e: 'end', n: 'mark', S: 'begin', F: 'end', T: 'mark', p: 'mark' } as const

@@ -1,0 +1,43 @@
+const SLOTS_MIN = 1 << 10
+/** Share of the slots that may be taken. */
+const LOAD_MAX = 0.6
+
+/** Counts small integers, in 16 bytes or so for each distinct one. */
+export class Tally {
+  private keys = new Uint32Array(SLOTS_MIN)
+  private counts = new Uint32Array(SLOTS_MIN)
+  private size = 0
+
+  /** Counts one; `key` is an integer of 32 bits. */
+  add(key: number): void {
+    const slot = this.slotOf(key)
+    if (this.counts[slot]!++ > 0) return
+    this.keys[slot] = key
+    if (++this.size > this.keys.length * LOAD_MAX) this.grow()
+  }
+
+  /** How often a number was counted. */
+  of(key: number): number {
+    return this.counts[this.slotOf(key)]!
+  }
+
+  private slotOf(key: number): number {
+    const { keys, counts } = this
+    const mask = keys.length - 1
+    let slot = (Math.imul(key, 0x9e3779b1) >>> 7) & mask
+    while (counts[slot] !== 0 && keys[slot] !== key) slot = (slot + 1) & mask
+    return slot
+  }
+
+  private grow(): void {
+    const { keys, counts } = this
+    this.keys = new Uint32Array(keys.length * 2)
+    this.counts = new Uint32Array(keys.length * 2)
+    for (let i = 0; i < keys.length; i++) {
+      if (counts[i] === 0) continue
+      const slot = this.slotOf(keys[i]!)
+      this.keys[slot] = keys[i]!
+      this.counts[slot] = counts[i]!
+    }
+  }
+}

@@ -85,12 +85,9 @@ export class Gpu {
     if (launched > 0) extra.push(make.int('gpu_work', launched))
     if (result !== 0) extra.push(make.int('result', result))
     if (facts) extra.push(...this.factArgs(facts))
-    const label: Label = {
-      name,
-      category: 'api',
-      extra: this.shown(extra),
-      launched: launched > 0 ? this.workId(pid, correlation) : undefined,
-    }
+    const { id, category, args, flows, flowEnds } = make.common(name, 'api')
+    const work = launched > 0 ? this.workId(pid, correlation) : undefined
+    const label: Label = { id, name, category, args, extra: this.shown(extra), flows, flowEnds, launched: work }
     this.rowsOf(event).place(startNs, endNs, label)
   }
 

@@ -22,10 +22,25 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
 ]
 
+/** Labels that are remembered by their names. */
+const LABELS_MAX = 1 << 15
+const PLAIN = {
+  id: undefined,
+  name: 0,
+  category: '',
+  args: undefined,
+  extra: undefined,
+  flows: undefined,
+  flowEnds: undefined,
+  launched: undefined,
+} as const satisfies Label
+
 /** Makes arguments: interns their keys, and numbers the sets that slices share. */
 export class ArgMaker {
   private sets = 0
   private labels = 0
+  private readonly byCategory = new Map<string, Map<number, Label>>()
+  private remembered = 0
 
   constructor(readonly names: Names) {}
 
@@ -52,10 +67,26 @@ export class ArgMaker {
     return args.length > 0 ? { id: this.sets++, args } : undefined
   }
 
+  /** A label that has been made before, or a new one; of very many different ones, not all are remembered. */
+  common(name: number, category: Label['category']): Label {
+    let labels = this.byCategory.get(category)
+    if (!labels) {
+      labels = new Map()
+      this.byCategory.set(category, labels)
+    }
+    let label = labels.get(name)
+    if (label) return label
+    if (this.remembered >= LABELS_MAX) return { ...PLAIN, name, category }
+    this.remembered++
+    label = this.label({ name, category })
+    labels.set(name, label)
+    return label
+  }
+
   /** A label for many slices, see {@link Label.id}. */
   label({ name, category, args }: Pick<Label, 'name' | 'category' | 'args'>): Label {
     // All fields, as others have them: objects of one shape are fast.
-    return { id: this.labels++, name, category, args, extra: undefined, flows: undefined }
+    return { ...PLAIN, id: this.labels++, name, category, args } satisfies Label
   }
 
   /** The argument that says what was not recorded but worked out; none where everything was. */

@@ -132,12 +132,20 @@ export class OwnTracks {
   }
 
   private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {
+    const common = this.make.common(name, category === undefined ? 'own' : this.make.names.text(category))
+    const extra = args && this.extra(args)
+    const flows = arrows?.flows?.map((id) => this.flowsStart + id)
+    const flowEnds = arrows?.flowEnds?.map((id) => this.flowsStart + id)
+    if (!extra && !flows && !flowEnds) return common
     return {
+      id: common.id,
       name,
-      category: category === undefined ? 'own' : this.make.names.text(category),
-      extra: args && this.extra(args),
-      flows: arrows?.flows?.map((id) => this.flowsStart + id),
-      flowEnds: arrows?.flowEnds?.map((id) => this.flowsStart + id),
+      category: common.category,
+      args: undefined,
+      extra,
+      flows,
+      flowEnds,
+      launched: undefined,
     }
   }
 

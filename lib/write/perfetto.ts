@@ -151,7 +151,8 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const { id, extra, flows, flowEnds } = label
     const sequence = this.sequence(track, atNs)
-    if (id !== undefined && !flows && type === TrackEventType.TYPE_SLICE_BEGIN && sequence.labels.has(id)) {
+    const isPlain = !flows && !flowEnds && label.launched === undefined
+    if (id !== undefined && isPlain && type === TrackEventType.TYPE_SLICE_BEGIN && sequence.labels.has(id)) {
       const body = this.bodies[id]!
       const event = extra ? this.extended(sequence, body, extra) : body
       if (event) return this.event(sequence, atNs, event)

@@ -1,4 +1,4 @@
-import { ByteTable } from '../../input/byte-table.ts'
+import { ByteTable, isSame } from '../../input/byte-table.ts'
 import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { Names } from '../../model/names.ts'
@@ -184,10 +184,4 @@ function numberArg(key: number, value: number, text: string): Arg {
   if (!/^-?\d{1,19}$/.test(text)) return Number.isFinite(value) ? { key, double: value } : { key, text }
   const big = BigInt(text)
   return big > I64_MAX || big < -I64_MAX ? { key, text } : { key, big }
-}
-
-function isSame(known: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (known.length !== end - start) return false
-  for (let i = 0; i < known.length; i++) if (known[i] !== bytes[start + i]) return false
-  return true
 }

@@ -112,6 +112,7 @@ export class Document {
       return true
     }
     if (bytes[start] === CLOSE) {
+      if (!this.hasList) throw this.withoutList('the end of the object')
       this.state = 'end'
       return true
     }
@@ -201,12 +202,16 @@ export class Document {
   private endEarly(): void {
     const { cursor, taker } = this
     const byte = cursor.offset + cursor.available
-    if (!this.hasList) throw new FormatError(this.format, { byte }, 'a list called "traceEvents"', 'the end', HINT)
+    if (!this.hasList) throw this.withoutList('the end')
     if (this.state === 'events' && cursor.available > 0) {
       taker.issue('torn event', `expected the rest of an event, found the end after ${cursor.available} bytes`, byte)
     } else if (this.isObject && this.state !== 'lost') {
       taker.issue('document without an end', 'expected the end of the list of events, found the end of the file', byte)
     }
+  }
+
+  private withoutList(found: string): FormatError {
+    return new FormatError(this.format, { byte: this.cursor.offset }, 'a list called "traceEvents"', found, HINT)
   }
 
   /** Times of the next events; `isOver`: more of the document would not change them. */

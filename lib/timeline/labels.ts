@@ -50,17 +50,18 @@ export class ArgMaker {
 
   /** An integer; one that a number does not hold exactly is written as a double. */
   int(key: string, value: number): ExtraArg {
-    return this.arg(key, Number.isSafeInteger(value) ? { int: value } : { double: value })
+    const id = this.names.id(key)
+    return Number.isSafeInteger(value) ? { key: id, int: value } : { key: id, double: value }
   }
 
   /** A text that is written as it is. */
   text(key: string, text: string): ExtraArg {
-    return this.arg(key, { text })
+    return { key: this.names.id(key), text }
   }
 
   /** A text that many slices carry. */
   word(key: string, text: string): ExtraArg {
-    return this.arg(key, { name: this.names.id(text) })
+    return { key: this.names.id(key), name: this.names.id(text) }
   }
 
   set(args: readonly ExtraArg[]): ArgSet | undefined {

@@ -6,6 +6,8 @@ import type { EventScanner } from './scanner.ts'
 
 const OPEN_LIST = 0x5b
 const MINUS = 0x2d
+/** The point's place among the digits. */
+const POINT = 0x2e - 0x30
 /** Texts that are interned: so long at most, and so many. Others are written as they are. */
 const INTERNED_BYTES_MAX = 400
 const INTERNED_MAX = 1 << 16
@@ -155,13 +157,18 @@ export class ArgReader {
     const { bytes } = this
     const start = this.places[4 * i + 2]!
     const end = this.places[4 * i + 3]!
+    if (end - start > DIGITS_MAX) return Number(textIn(bytes, start, end) || NaN)
     let value = 0
+    let scale = 0 // of the digits behind the point; the quotient of two exact numbers is the nearest there is
     for (let at = start; at < end; at++) {
       const digit = bytes[at]! - 0x30
-      if (digit < 0 || digit > 9 || at - start >= DIGITS_MAX) return Number(textIn(bytes, start, end) || NaN)
-      value = value * 10 + digit
+      if (digit >= 0 && digit <= 9) {
+        value = value * 10 + digit
+        scale *= 10
+      } else if (digit === POINT && scale === 0 && at > start) scale = 1
+      else return Number(textIn(bytes, start, end) || NaN)
     }
-    return value
+    return scale > 1 ? value / scale : value
   }
 
   private argAt(i: number, key: number): Arg {
@@ -171,7 +178,10 @@ export class ArgReader {
     const first = bytes[start]!
     if ((first >= 0x30 && first <= 0x39) || first === MINUS) {
       const value = this.numberAt(i)
-      return Number.isSafeInteger(value) ? { key, int: value } : numberArg(key, value, textIn(bytes, start, end))
+      if (Number.isSafeInteger(value)) return { key, int: value }
+      return end - start < DIGITS_MAX && Number.isFinite(value)
+        ? { key, double: value }
+        : numberArg(key, value, textIn(bytes, start, end))
     }
     const name =
       end - start <= INTERNED_BYTES_MAX && this.interned < INTERNED_MAX ? this.texts.get(bytes, start, end) : 0

@@ -100,8 +100,7 @@ async function* traceOf(
   const make = new ArgMaker(names)
   const { detail = 'shapes', opName: opNaming = 'role', tokens, memory = 'counters', flows } = options
   const drawn = { detail, opNaming, tokens, memory, flowsOf: flows?.token }
-  const reading = { ...options, everything: detail === 'full' }
-  const opened = await openInputs([inputs].flat() as Input[], names, reading)
+  const opened = await openInputs([inputs].flat() as Input[], names, { ...options, everything: detail === 'full' })
   const companions = new Companions(names)
   const summaries = new Map<(typeof opened)[number], Summary>()
   try {

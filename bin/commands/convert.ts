@@ -216,6 +216,9 @@ function nextCommand(trace: string, summaries: readonly Summary[], to: TraceKind
     const sql = 'select name, sum(dur)/1e6 as ms from gpu_slice group by 1 order by 2 desc limit 10'
     return `ggml2perfetto query ${trace} "${sql}"`
   }
+  if (summaries.every(({ format }) => format === 'chrome-json')) {
+    return `ggml2perfetto query ${trace} "select category, name, sum(dur)/1e6 as ms from slice group by 1, 2 order by 3 desc limit 10"`
+  }
   const sql = "select name, sum(dur)/1e6 as ms from slice where category='operator' group by 1 order by 2 desc limit 10"
   return `ggml2perfetto query ${trace} "${sql}"`
 }

@@ -10,6 +10,8 @@ export interface Opened {
   readonly name: string
   /** `log`: a format we know; `trace`: Perfetto packets or Chrome JSON; `unknown`: neither. */
   readonly kind: 'log' | 'trace' | 'unknown'
+  /** Chrome JSON is both: a trace to look at, and a log that can be converted. */
+  readonly isTrace: boolean
   /** Is it compressed by gzip? */
   readonly isZipped: boolean
   /** As much of it as was looked at. */
@@ -52,7 +54,14 @@ export async function openInput(path: string, onRead?: (bytes: number) => void):
   const isTrace = looksLikeTrace(plain) || looksLikeJsonTrace(plain)
   const kind = sniffFormat(plain) ? 'log' : isTrace ? 'trace' : 'unknown'
   const range = path === '-' ? undefined : fileRange(path, onRead)
-  return { name, kind, isZipped: isZipped(head), head, source: range ? Object.assign(source, { range }) : source }
+  return {
+    name,
+    kind,
+    isTrace,
+    isZipped: isZipped(head),
+    head,
+    source: range ? Object.assign(source, { range }) : source,
+  }
 }
 
 /** An input as one piece. */

@@ -25,10 +25,10 @@ export const checkCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler({ trace }: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { name, kind, source } = await openInput(trace)
+  const { name, kind, isTrace, source } = await openInput(trace)
   const bytes = trace === '-' ? await readWhole(source) : undefined
   await source.return(undefined)
-  if (kind === 'log') {
+  if (kind === 'log' && !isTrace) {
     throw new UsageError(`${name}: is a log, not a trace\nhint: convert it first: ggml2perfetto ${name}`)
   }
   const result = await checkTrace(bytes ?? trace)

@@ -63,7 +63,7 @@ export const openCommand: CommandModule<object, Arguments> = {
       .positional('input', {
         type: 'string',
         demandOption: true,
-        describe: "Trace (Perfetto's, Chrome JSON, …) or log, gzip'ed or not; - for stdin",
+        describe: "Trace (Perfetto's, …) or log, gzip'ed or not; - for stdin",
       })
       .options(OPTIONS)
       .example('$0 open run.ggtrace', 'nothing is left behind')

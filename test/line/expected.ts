@@ -56,6 +56,7 @@ export async function expectedOfAll(sources: readonly ByteSource[], options: Con
     const decodes = events.filter((event) => event.kind === 'token' && event.phase === 'decode')
     rows.push(...new Drawing(names, options, i === 0 ? 'LLM run' : `LLM run (${i + 1})`, decodes).rowsOf(shown))
     rows.push(...factsOf(events, sources.length > 1 ? `input_${i}.` : ''))
+    if (i > 0) rows.push(...clockFacts(events, `input_${i}.`))
   }
   return rows
 }
@@ -78,6 +79,13 @@ function factsOf(events: readonly TraceEvent[], prefix: string): string[] {
     issues: count(({ kind }) => kind === 'issue'),
   }
   return Object.entries(facts).map(([key, value]) => factRow(prefix + key, `${value}`))
+}
+
+/** Of a further log, which is on the first one's clock. */
+function clockFacts(events: readonly TraceEvent[], prefix: string): string[] {
+  const { clock } = events.find((event) => event.kind === 'input')!
+  const facts = { clock, clock_relation: 'the same clock', clock_offset_ns: '0', clock_error_ns: '0' }
+  return Object.entries(facts).map(([key, value]) => factRow(prefix + key, value))
 }
 
 class Drawing {

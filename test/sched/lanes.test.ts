@@ -1,41 +1,29 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { EventInput, Names, OpenTrace, OperatorEvent, TensorEvent, TraceEvent } from '../../lib/index.ts'
-import { convert, openTrace, TaskState } from '../../lib/index.ts'
+import { convert, openTrace, TaskState, UNKNOWN } from '../../lib/index.ts'
 import { actsOf, eventsOf } from './model.ts'
 import { comm, input, inputEvent, ORIGIN_NS, switchOf, traceOf, wakingOf } from './schedule.ts'
 
 const rows = (trace: OpenTrace, sql: string) => trace.query(sql).rows
 
 const tensor = (names: Names): TensorEvent => ({
-  kind: 'tensor',
+  ...UNKNOWN.tensor,
   id: 0,
   name: names.id('Qcur-0'),
   layer: 0,
   op: names.id('MUL_MAT'),
-  type: 0,
-  ne: undefined,
-  sources: [],
-  sizeBytes: -1,
-  buffer: -1,
-  offset: undefined,
-  address: 0,
-  structAddress: 0,
-  inferred: 0,
 })
 
 const operator = (worker: number, tid: number, startNs: number, endNs: number): OperatorEvent => ({
-  kind: 'operator',
+  ...UNKNOWN.operator,
   tensor: 0,
   worker,
   tid,
-  cpu: -1,
   call: 0,
   startNs,
   endNs,
   waitEndNs: endNs,
-  experts: undefined,
-  inferred: 0,
 })
 
 /** A log of workers by their threads, as `[worker, tid]`, that lived until then. */

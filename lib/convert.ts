@@ -81,12 +81,16 @@ export async function* convert(
   if (!options.bundle) return yield* traceOf(inputs, options)
   const trace = `${memberName([inputs].flat()[0]!.name).replace(/(?<=.)\.gz$/, '')}.pftrace`
   const bundle = await Bundle.open(options.bundle, trace)
-  const zip = new ZipWriter()
-  const summaries = yield* zip.add(trace, traceOf(inputs, options, bundle))
-  yield* zip.add(bundle.path, bundle.content())
-  yield* zip.add('perfetto_manifest.json', bundle.manifest())
-  yield* zip.finish()
-  return summaries
+  try {
+    const zip = new ZipWriter()
+    const summaries = yield* zip.add(trace, traceOf(inputs, options, bundle))
+    yield* zip.add(bundle.path, bundle.content())
+    yield* zip.add('perfetto_manifest.json', bundle.manifest())
+    yield* zip.finish()
+    return summaries
+  } finally {
+    await bundle.close()
+  }
 }
 
 async function* traceOf(
@@ -156,7 +160,6 @@ async function* traceOf(
     return [...opened.map((input) => summaries.get(input)!), ...(bundle ? [bundle.summary] : [])]
   } finally {
     await closeAll(opened)
-    await bundle?.close()
   }
 }
 

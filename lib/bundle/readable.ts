@@ -41,7 +41,11 @@ const COMPRESSED = 27
 
 function checkPerfData(head: Uint8Array): string | undefined {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength)
-  if (head.length < FILE_HEAD_BYTES || view.getUint32(8, true) !== FILE_HEAD_BYTES) {
+  const headBytes = head.length < 16 ? 0 : view.getUint32(8, true)
+  if (headBytes === FILE_HEAD_BYTES && head.length < headBytes) {
+    return `expected ${headBytes} bytes of a head, found the end of the file after ${head.length}\nhint: give the whole file`
+  }
+  if (headBytes !== FILE_HEAD_BYTES) {
     return 'Perfetto does not read what `perf record -o -` writes\nhint: record to a file: perf record -o perf.data'
   }
   if ((view.getUint32(FEATURES_AT, true) & (1 << COMPRESSED)) === 0) return undefined

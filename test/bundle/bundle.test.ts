@@ -241,6 +241,23 @@ describe('is refused', () => {
     )
   })
 
+  test('what goes with a log that cannot be read, and is let go of', async () => {
+    let open = 0
+    const source = {
+      async *[Symbol.asyncIterator]() {
+        open++
+        try {
+          yield* [PERF.source as Uint8Array]
+        } finally {
+          open--
+        }
+      },
+    }
+    const bundle = { name: 'perf.data', source }
+    expect(await refusal({ bundle }, { name: 'x', source: Uint8Array.of(1, 2) })).toMatch(/^x: not a format we know/)
+    expect(open).toBe(0)
+  })
+
   test('two tales of the scheduler, and Chrome JSON', async () => {
     expect(await refusal({ bundle: FTRACE, clocks: { 'run.dat': 'mono' } }, { ...BOOT, name: 'run.dat' })).toMatch(
       /^a\/trace\.txt: cannot be bundled: .* so does run\.dat: each switch would be there twice\nhint: leave/,

@@ -34,3 +34,11 @@ test.each(files)('%s is taken if, and only if, trace_processor shows what is in 
   if (isRead) expect(check).not.toThrow()
   else expect(check).toThrow(/cannot be bundled: .*\nhint: /s)
 })
+
+test.each([
+  ['mono.data.gz', 60, /expected 104 bytes of a head, found the end of the file after 60\nhint: give the whole file/],
+  ['mono.data.gz', 12, /`perf record -o -` writes\nhint: /],
+])('%s cut to %i bytes is refused', (name, length, message) => {
+  const bytes = gunzipSync(readFileSync(`${FIXTURES}perf-data/${name}`)).subarray(0, length)
+  expect(() => checkReadable(name, bytes)).toThrow(message)
+})

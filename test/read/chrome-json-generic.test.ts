@@ -152,6 +152,14 @@ describe('events', () => {
       ['endless', 14_000, 0],
     ])
   })
+
+  test.each([
+    ['slices', 'B', {}, 'too many slices at once'],
+    ['operations', 'b', { id: 7, cat: 'c' }, 'too many operations at once'],
+  ])('%s that never end do not fill the memory', async (_, ph, more, title) => {
+    const bytes = list(...Array.from({ length: 5000 }, (_, i) => ({ ph, pid: 1, tid: 2, name: 's', ts: i, ...more })))
+    expect(await titles(bytes)).toEqual([`${5000 - 4096} × ${title}`, '1 × range without an end'])
+  })
 })
 
 describe('documents', () => {

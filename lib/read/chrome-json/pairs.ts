@@ -1,6 +1,6 @@
 import type { Arg } from '../../model/args.ts'
 
-/** Things that are open at the same time: what never ends must not fill the memory. */
+/** Things that are open at the same time, slices of a row or of an operation, too: what never ends must not fill the memory. */
 const OPEN_MAX = 1 << 12
 
 /** What has begun and not ended. */
@@ -16,10 +16,13 @@ export interface Begun {
 export class Stacks {
   private readonly stacks = new Map<number, Begun[]>()
 
-  begin(row: number, begun: Begun): void {
+  /** False where too many are open. */
+  begin(row: number, begun: Begun): boolean {
     const stack = this.stacks.get(row)
-    if (stack) stack.push(begun)
-    else this.stacks.set(row, [begun])
+    if (!stack) this.stacks.set(row, [begun])
+    else if (stack.length >= OPEN_MAX) return false
+    else stack.push(begun)
+    return true
   }
 
   /** What ends now; undefined where nothing is open. */
@@ -62,6 +65,7 @@ export class Operations {
       operation = { lanes, lane, row: rowOf(lane), stack: [] }
       this.open.set(id, operation)
     }
+    if (operation.stack.length >= OPEN_MAX) return false
     operation.stack.push(begun)
     return true
   }

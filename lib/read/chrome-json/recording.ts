@@ -198,8 +198,9 @@ export class Recording {
     const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
     const row = this.rows.thread('process', pid, tid)
     this.args.begin(event, category.keys)
-    if (phase === 'B') return this.stacks.begin(row, this.begun(name, category, atNs))
-    this.end(this.stacks.end(row), row, atNs)
+    if (phase === 'E') return this.end(this.stacks.end(row), row, atNs)
+    if (this.stacks.begin(row, this.begun(name, category, atNs))) return
+    this.issue('too many slices at once', `${this.names.text(name)} is left out`, this.byte)
   }
 
   private begun(name: number, category: EventCategory, startNs: number): Begun {

@@ -51,8 +51,9 @@ export async function openInput(path: string, onRead?: (bytes: number) => void):
   const { head, source } = await peek(readInput(path, onRead))
   if (head.length === 0) throw new UsageError(`${name}: the input is empty (0 bytes)`)
   const plain = unzipped(head)
-  const isTrace = looksLikeTrace(plain) || looksLikeJsonTrace(plain)
-  const kind = sniffFormat(plain) ? 'log' : isTrace ? 'trace' : 'unknown'
+  const format = sniffFormat(plain)?.name
+  const isTrace = format === 'chrome-json' || looksLikeTrace(plain) || looksLikeJsonTrace(plain)
+  const kind = format !== undefined ? 'log' : isTrace ? 'trace' : 'unknown'
   const range = path === '-' ? undefined : fileRange(path, onRead)
   return {
     name,

@@ -20,8 +20,8 @@ export async function checkOutput(output: string, inputs: readonly string[], kin
   }
   if (!there?.isFile()) return
   for (const input of inputs) {
-    const stats = input === '-' ? fstatSync(0) : await stat(input)
-    if (stats.ino !== there.ino || stats.dev !== there.dev) continue
+    const stats = input === '-' ? fstatSync(0) : await stat(input).catch(() => undefined) // told of when it is opened
+    if (stats?.ino !== there.ino || stats.dev !== there.dev) continue
     throw new UsageError(`${output}: is the input itself, which would be lost\nhint: name another file with -o`)
   }
 }

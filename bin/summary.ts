@@ -9,10 +9,10 @@ export function issueCount(summary: Summary): number {
 /** What a log held, in a few lines. */
 export function describeLog(name: string, summary: Summary): string[] {
   const holds = holdingsOf(summary)
-  if (holds !== undefined) return [`${name}: ${holds}`, ...describeIssues(summary).map((line) => `  ${line}`)]
   const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
   const scheduler = describeScheduler(summary)
-  if (scheduler && summary.operators === 0)
+  if (holds !== undefined) lines.splice(0, 3, `${name}: ${holds}`)
+  else if (scheduler && summary.operators === 0)
     lines.splice(0, 3, `${name}: ${scheduler}`, `  ${duration(summary.durationNs)}`)
   else if (scheduler) lines.push(`  ${scheduler}`)
   if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)

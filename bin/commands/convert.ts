@@ -2,6 +2,7 @@ import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yar
 import {
   type ConvertOptions,
   convert,
+  fileRange,
   type Input,
   inputOf,
   type LogInput,
@@ -138,8 +139,11 @@ function bundleOf({ bundle, inputs }: Arguments, output: string, to: TraceKind):
   return inputOf(bundle)
 }
 
+/** Of files, parts can be had at any time: some formats tell at the end what must be known before. */
 function logOf(path: string, onRead: ReturnType<Progress['onRead']>): Input {
-  return { name: inputName(path), source: readLog(path, onRead) }
+  const range = path === '-' ? undefined : fileRange(path, onRead)
+  const source = readLog(path, onRead)
+  return { name: inputName(path), source: range ? Object.assign(source, { range }) : source }
 }
 
 async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGenerator<Uint8Array> {
@@ -211,16 +215,22 @@ function clockOf({ clock, format }: Summary): string {
   return clock === 'unknown' ? `${format} which does not tell its clock` : `on CLOCK_${clock}`
 }
 
+/** A question that most of what was converted has an answer to. */
 function nextCommand(trace: string, summaries: readonly Summary[], to: TraceKind): string {
+  return `ggml2perfetto query ${trace} "${nextQuery(summaries, to)}"`
+}
+
+function nextQuery(summaries: readonly Summary[], to: TraceKind): string {
+  if (summaries.some(({ operators }) => operators > 0)) {
+    return "select name, sum(dur)/1e6 as ms from slice where category='operator' group by 1 order by 2 desc limit 10"
+  }
   if (to === 'perfetto' && summaries.every(({ format }) => format.startsWith('nsys'))) {
-    const sql = 'select name, sum(dur)/1e6 as ms from gpu_slice group by 1 order by 2 desc limit 10'
-    return `ggml2perfetto query ${trace} "${sql}"`
+    return 'select name, sum(dur)/1e6 as ms from gpu_slice group by 1 order by 2 desc limit 10'
   }
-  if (summaries.every(({ format }) => format === 'chrome-json')) {
-    return `ggml2perfetto query ${trace} "select category, name, sum(dur)/1e6 as ms from slice group by 1, 2 order by 3 desc limit 10"`
+  if (to === 'perfetto' && summaries.every(({ scheduler }) => scheduler)) {
+    return 'select name, sum(dur)/1e6 as ms from sched_slice join thread using (utid) where tid > 0 group by 1 order by 2 desc limit 10'
   }
-  const sql = "select name, sum(dur)/1e6 as ms from slice where category='operator' group by 1 order by 2 desc limit 10"
-  return `ggml2perfetto query ${trace} "${sql}"`
+  return 'select category, name, sum(dur)/1e6 as ms from slice group by 1, 2 order by 3 desc limit 10'
 }
 
 /** A path as a shell takes it. */

@@ -103,12 +103,13 @@ function factsOf(summary: Summary): [string, string][] {
   const title = FORMATS.find(({ name }) => name === format)?.title
   const facts: [string, string][] = [['format', title === undefined ? format : `${format} (${title})`]]
   const holds = holdingsOf(summary)
-  if (holds !== undefined) return [...facts, ['holds', holds]]
+  if (holds !== undefined && durationNs === 0 && !summary.relation) return [...facts, ['holds', holds]]
   facts.push(
     ['clock', `${clock === 'unknown' ? 'not told' : `CLOCK_${clock}`}, from ${startNs} ns`],
     ['duration', duration(durationNs)],
   )
   if (summary.relation) facts.splice(2, 0, ...relationFacts(summary.relation))
+  if (holds !== undefined) return [...facts, ['holds', holds]]
   const scheduler = describeScheduler(summary)
   if (scheduler) facts.push(['scheduler', scheduler])
   if (scheduler && summary.operators === 0) return facts

@@ -12,6 +12,7 @@ import { collected, type RandomAccess, rangeAccess } from '../input/random-acces
 import { isSqlite, SqliteFile } from '../input/sqlite/sqlite-file.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Format, ReadContext } from './format.ts'
+import { holdingsOf } from './gpu/holdings.ts'
 import { Launches } from './gpu/launches.ts'
 import { readAbout, readDiagnostics, readProcessNames, readSessionStart } from './nsys/about.ts'
 import { Calls, GRAPH_HINT } from './nsys/calls.ts'
@@ -126,20 +127,15 @@ function warnOfGraphs(report: Report): void {
   report.issue('kernels hide inside CUDA graphs', detail)
 }
 
-const WORDS: Readonly<Record<string, string>> = {
-  CUPTI_ACTIVITY_KIND_KERNEL: 'kernels',
-  CUPTI_ACTIVITY_KIND_MEMCPY: 'memory copies',
-  CUPTI_ACTIVITY_KIND_MEMSET: 'memory sets',
-  CUPTI_ACTIVITY_KIND_GRAPH_TRACE: 'CUDA graphs',
-  CUPTI_ACTIVITY_KIND_RUNTIME: 'CUDA calls',
-  NVTX_EVENTS: 'NVTX ranges and marks',
+const NOUNS: Readonly<Record<string, string>> = {
+  CUPTI_ACTIVITY_KIND_KERNEL: 'kernel',
+  CUPTI_ACTIVITY_KIND_MEMCPY: 'memory copy',
+  CUPTI_ACTIVITY_KIND_MEMSET: 'memory set',
+  CUPTI_ACTIVITY_KIND_GRAPH_TRACE: 'CUDA graph',
+  CUPTI_ACTIVITY_KIND_RUNTIME: 'CUDA call',
+  NVTX_EVENTS: 'NVTX event',
 }
 
-/** `3689 kernels, 89 memory copies`. */
-function holdings(report: Report): string {
-  const parts = Object.entries(WORDS).flatMap(([table, word]) => {
-    const count = report.counts.get(table)
-    return count === undefined ? [] : [`${count} ${word}`]
-  })
-  return parts.join(', ') || 'no GPU activity'
+function holdings({ counts }: Report): string {
+  return holdingsOf(Object.entries(NOUNS).map(([table, noun]) => [counts.get(table) ?? 0, noun])) || 'no GPU activity'
 }

@@ -64,7 +64,7 @@ test.each<[string, string[], RegExp]>([
     ['--bundle', 'sched.dat'],
     /does not read trace-dat files\nhint: to draw it, give it/,
   ],
-  ['a file that is not there', ['--bundle', 'none.data'], /none\.data: .*no such file/],
+  ['a file that is not there', ['--bundle', 'none.data'], /none\.data: cannot read: no such file/],
   ['stdin', ['--bundle', '-'], /--bundle -: a file is needed/],
   ['Chrome JSON', ['--bundle', 'perf.data', '--to', 'json'], /not with --to json/],
   ['a compressed output', ['--bundle', 'perf.data', '-o', 'x.zip.gz'], /is compressed; found -o x\.zip\.gz/],

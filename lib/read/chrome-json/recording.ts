@@ -3,6 +3,7 @@ import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { IssueEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import { holdingsOf } from '../gpu/holdings.ts'
 import { TimeGuard } from '../infer/time-guard.ts'
 import { ArgReader } from './args.ts'
 import { type EngineBatch, engineBatchOf } from './batches.ts'
@@ -126,14 +127,13 @@ export class Recording {
     yield this.take()
     yield* this.gpu.calls()
     const { kernel, memcpy, memset, call } = this.gpu.counts
-    const parts = [
-      [kernel, 'kernels'],
-      [memcpy, 'memory copies'],
-      [memset, 'memory sets'],
-      [call, 'GPU API calls'],
-      [this.slices, 'slices'],
-    ] as const
-    const holds = parts.flatMap(([count, word]) => (count > 0 ? [`${count} ${word}`] : [])).join(', ')
+    const holds = holdingsOf([
+      [kernel, 'kernel'],
+      [memcpy, 'memory copy'],
+      [memset, 'memory set'],
+      [call, 'GPU API call'],
+      [this.slices, 'slice'],
+    ])
     const left = [...this.notDrawn].map(([phase, count]) => `${count} of phase ${JSON.stringify(phase)}`)
     const not = left.length > 0 ? { not_drawn: left.join(', ') } : {}
     yield [{ kind: 'facts', attributes: { holds: holds || 'no slices', ...not } }]

@@ -126,7 +126,7 @@ describe('wrong arguments', () => {
     [['-', '-'], 'stdin (-) can be read only once'],
     [['convert'], 'an argument is missing'],
     [['info'], 'an argument is missing'],
-    [['info', 'run.csv', 'run.csv'], 'Unknown argument: run.csv'],
+    [['check', 'run.csv', 'run.csv'], 'Unknown argument: run.csv'],
   ])('%j', (args, message) => fails(args, message))
 
   test('none at all: help, and exit code 1', () => {

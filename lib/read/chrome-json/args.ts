@@ -1,4 +1,4 @@
-import { ByteTable, isSame } from '../../input/byte-table.ts'
+import { ByteTable } from '../../input/byte-table.ts'
 import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { Names } from '../../model/names.ts'
@@ -31,7 +31,6 @@ const GPU_NAMES: ReadonlyMap<string, string> = new Map([
 
 /** A key of arguments. */
 interface Key {
-  readonly bytes: Uint8Array
   readonly text: string
   readonly id: number
   /** As an argument of GPU work is called. */
@@ -40,37 +39,25 @@ interface Key {
   readonly isBookkeeping: boolean
 }
 
-/** The keys that the last event of a category had: the next one mostly has the same. */
-export type Keys = Key[]
-
 /** Reads the arguments of events. Those of one event at a time; only what is asked for is decoded. */
 export class ArgReader {
   /** Arguments of the event. */
   count = 0
-  private readonly table: ByteTable<Key>
+  /** By the scanner's numbers. */
+  private readonly known: Key[] = []
   private readonly texts: ByteTable<number>
   private readonly dimensions: ByteTable<number>
   private interned = 0
   private bytes: Uint8Array = new Uint8Array(0)
   private places: Int32Array = new Int32Array(0)
-  private keys: Keys = []
+  /** Of the arguments of the event. */
+  private readonly keys: Key[] = []
 
   /** `everything`: the profiler's bookkeeping is wanted, too. */
   constructor(
-    names: Names,
+    private readonly names: Names,
     private readonly everything: boolean,
   ) {
-    this.table = new ByteTable((raw) => {
-      const text = unescaped(raw)
-      return {
-        bytes: new TextEncoder().encode(raw),
-        text,
-        id: names.id(text),
-        gpuId: names.id(GPU_NAMES.get(text) ?? text),
-        isPlace: PLACES.has(text),
-        isBookkeeping: BOOKKEEPING.has(text),
-      }
-    })
     this.texts = new ByteTable((raw) => {
       this.interned++
       return names.id(raw.startsWith('"') ? unescaped(raw.slice(1, -1)) : raw)
@@ -81,17 +68,17 @@ export class ArgReader {
     })
   }
 
-  /** Takes the arguments of an event; `keys` are those of its category. */
-  begin({ bytes, argPlaces, argsEnd }: EventScanner, keys: Keys): void {
-    this.bytes = bytes
+  /** Takes the arguments of an event. */
+  begin(event: EventScanner): void {
+    const { argPlaces, argsEnd } = event
+    this.bytes = event.bytes
     this.places = argPlaces
-    this.keys = keys
-    this.count = argsEnd >> 2
-    for (let i = 0, at = 0; at < argsEnd; i++, at += 4) {
-      const [start, end] = [argPlaces[at]!, argPlaces[at + 1]!]
-      const last = keys[i]
-      if (!last || !isSame(last.bytes, bytes, start, end)) keys[i] = this.table.get(bytes, start, end)
+    let count = 0
+    for (let at = 0; at < argsEnd; at += 3) {
+      const key = argPlaces[at]!
+      this.keys[count++] = this.known[key] ?? this.learn(key, event.keys[key]!)
     }
+    this.count = count
   }
 
   /** All arguments; undefined where there are none. */
@@ -115,9 +102,9 @@ export class ArgReader {
     for (let i = 0; i < count; i++) {
       const key = keys[i]!
       if (key.isPlace || (key.isBookkeeping && !everything)) continue
-      const start = places[4 * i + 2]!
+      const start = places[3 * i + 1]!
       const isList = bytes[start] === OPEN_LIST && this.interned < INTERNED_MAX
-      const list = isList ? this.dimensions.get(bytes, start, places[4 * i + 3]!) : 0
+      const list = isList ? this.dimensions.get(bytes, start, places[3 * i + 2]!) : 0
       args.push(list > 0 ? { key: key.gpuId, name: list } : this.argAt(i, key.gpuId))
     }
     return args
@@ -145,7 +132,20 @@ export class ArgReader {
   /** A text, or what the value is written as; empty where there is none of that name. */
   text(key: string): string {
     const i = this.find(key)
-    return i < 0 ? '' : textIn(this.bytes, this.places[4 * i + 2]!, this.places[4 * i + 3]!)
+    return i < 0 ? '' : textIn(this.bytes, this.places[3 * i + 1]!, this.places[3 * i + 2]!)
+  }
+
+  private learn(number: number, text: string): Key {
+    const { names } = this
+    const key = {
+      text,
+      id: names.id(text),
+      gpuId: names.id(GPU_NAMES.get(text) ?? text),
+      isPlace: PLACES.has(text),
+      isBookkeeping: BOOKKEEPING.has(text),
+    }
+    this.known[number] = key
+    return key
   }
 
   private find(key: string): number {
@@ -155,8 +155,8 @@ export class ArgReader {
 
   private numberAt(i: number): number {
     const { bytes } = this
-    const start = this.places[4 * i + 2]!
-    const end = this.places[4 * i + 3]!
+    const start = this.places[3 * i + 1]!
+    const end = this.places[3 * i + 2]!
     if (end - start > DIGITS_MAX) return Number(textIn(bytes, start, end) || NaN)
     let value = 0
     let scale = 0 // of the digits behind the point; the quotient of two exact numbers is the nearest there is
@@ -173,8 +173,8 @@ export class ArgReader {
 
   private argAt(i: number, key: number): Arg {
     const { bytes } = this
-    const start = this.places[4 * i + 2]!
-    const end = this.places[4 * i + 3]!
+    const start = this.places[3 * i + 1]!
+    const end = this.places[3 * i + 2]!
     const first = bytes[start]!
     if ((first >= 0x30 && first <= 0x39) || first === MINUS) {
       const value = this.numberAt(i)

@@ -1,4 +1,3 @@
-import type { Keys } from './args.ts'
 import type { GroupKind } from './rows.ts'
 
 /** What becomes of slices of a category: rows of some kind, or what the GPU's rows draw. */
@@ -30,8 +29,6 @@ export interface EventCategory {
   readonly name: number | undefined
   readonly text: string
   readonly route: Route
-  /** Those of its last event's arguments. */
-  readonly keys: Keys
 }
 
 /** What becomes of a category. */

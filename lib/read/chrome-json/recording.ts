@@ -34,7 +34,7 @@ export class Recording {
   private readonly stacks = new Stacks()
   private readonly operations = new Operations()
   private readonly categories: ByteTable<EventCategory>
-  private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process', keys: [] }
+  private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process' }
   private readonly texts: ByteTable<number>
   private readonly functions: ByteTable<number>
   private readonly batches = new Map<number, EngineBatch | undefined>()
@@ -61,7 +61,7 @@ export class Recording {
     this.functions = new ByteTable((raw) => names.id(withoutFolders(unescaped(raw))))
     this.categories = new ByteTable((raw) => {
       const text = unescaped(raw)
-      return { name: text === '' ? undefined : names.id(text), text, route: routeOf(text), keys: [] }
+      return { name: text === '' ? undefined : names.id(text), text, route: routeOf(text) }
     })
   }
 
@@ -144,7 +144,7 @@ export class Recording {
     if (startNs === undefined) return
     const place = this.placeOf(event, startNs, startNs + this.durationOf(event, startNs))
     if (place.endNs > this.lastNs) this.lastNs = place.endNs
-    this.args.begin(event, place.category.keys)
+    this.args.begin(event)
     const { route } = place.category
     switch (route) {
       case 'api':
@@ -197,7 +197,7 @@ export class Recording {
     if (atNs === undefined) return
     const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
     const row = this.rows.thread('process', pid, tid)
-    this.args.begin(event, category.keys)
+    this.args.begin(event)
     if (phase === 'E') return this.end(this.stacks.end(row), row, atNs)
     if (this.stacks.begin(row, this.begun(name, category, atNs))) return
     this.issue('too many slices at once', `${this.names.text(name)} is left out`, this.byte)
@@ -224,7 +224,7 @@ export class Recording {
     if (atNs === undefined) return
     const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
     const isMemory = category.route === 'memory'
-    this.args.begin(event, category.keys)
+    this.args.begin(event)
     this.mark(this.rows.thread(isMemory ? 'memory' : 'process', pid, tid), name, category, atNs)
     if (isMemory) this.out.push(...memorySamples(this.names, this.args, atNs))
   }
@@ -237,9 +237,9 @@ export class Recording {
   private counter(event: EventScanner): void {
     const atNs = this.timeOf(event)
     if (atNs === undefined) return
-    const { name, category, pid } = this.placeOf(event, atNs, atNs)
+    const { name, pid } = this.placeOf(event, atNs, atNs)
     const title = `${this.names.text(name)}${event.has(Field.id) ? ` ${this.textOf(event, Field.id)}` : ''}`
-    this.args.begin(event, category.keys)
+    this.args.begin(event)
     const isOnly = this.args.count === 1
     this.args.eachNumber((key, value) => {
       const track = this.rows.other(pid, isOnly ? title : `${title}: ${key}`, 'counter')
@@ -256,7 +256,7 @@ export class Recording {
     const scoped = event.has(Field.id2) ? `${pid} ${this.textOf(event, Field.id2)}` : this.textOf(event, Field.id)
     const id = `${category.text} ${scoped}`
     const title = category.text || this.names.text(name)
-    this.args.begin(event, category.keys)
+    this.args.begin(event)
     if (what === 'mark') {
       return this.mark(operations.rowOf(id) ?? rows.other(pid, title, 'slices'), name, category, atNs)
     }
@@ -286,10 +286,10 @@ export class Recording {
   }
 
   private metadata(event: EventScanner): void {
-    const { category, pid, tid } = this.placeOf(event, 0, 0)
+    const { pid, tid } = this.placeOf(event, 0, 0)
     const what = this.textOf(event, Field.name)
     if (what !== 'process_name' && what !== 'thread_name') return
-    this.args.begin(event, category.keys)
+    this.args.begin(event)
     const name = this.args.text('name').replace(/^.*[/\\]/, '')
     const { rows } = this
     this.out.push(...(what === 'process_name' ? rows.nameProcess(pid, name) : rows.nameThread(pid, tid, name)))

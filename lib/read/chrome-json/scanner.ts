@@ -1,4 +1,6 @@
-import { MORE, mistake, skipSpace, skipText, skipValue } from '../../input/json-bytes.ts'
+import { ByteTable } from '../../input/byte-table.ts'
+import { MORE, mistake, skipSpace, skipText, skipValue, unescaped } from '../../input/json-bytes.ts'
+import { END, Step } from './layout.ts'
 
 /** The fields of an event that are looked at. */
 export const Field = { ph: 0, cat: 1, name: 2, pid: 3, tid: 4, ts: 5, dur: 6, id: 7, id2: 8, bp: 9, args: 10 } as const
@@ -19,24 +21,68 @@ export class EventScanner {
   readonly starts = new Int32Array(FIELDS)
   readonly ends = new Int32Array(FIELDS)
 
-  /** Of each argument: where its key begins and ends, without its quotes, and where its value does. */
-  argPlaces = new Int32Array(64)
-  /** Places of all arguments, four of each. */
+  /** Of each argument: its key (see {@link keys}), and where its value begins and ends. */
+  argPlaces = new Int32Array(48)
+  /** Places of all arguments, three of each. */
   argsEnd = 0
+  /** Keys of arguments by their numbers. */
+  readonly keys: string[] = []
+  private readonly keyNumbers = new ByteTable((raw) => this.keys.push(unescaped(raw)) - 1)
+
+  private view = new DataView(this.bytes.buffer)
+  private readonly layouts = Step.root()
+  /** While an event is read that is not like others: the last step, if it can be remembered, and the end of its value. */
+  private step: Step | undefined
+  private stepEnd = 0
 
   /** Reads the event that begins at a brace; where it ends, or why that is not known (see `input/json-bytes.ts`). */
   scan(bytes: Uint8Array, start: number, end: number): number {
-    this.bytes = bytes
+    if (bytes !== this.bytes) {
+      this.bytes = bytes
+      this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    }
+    const known = this.known(bytes, start, end)
+    if (known >= 0) return known
+    this.clear()
+    this.step = this.layouts
+    this.stepEnd = start
+    return this.members(bytes, start, end, false)
+  }
+
+  private clear(): void {
     for (let field = 0; field < FIELDS; field++) this.starts[field] = -1
     this.argsEnd = 0
-    return this.members(bytes, start, end, false)
+  }
+
+  /** Reads an event that is laid out as one before it; below 0 where it is not, or does not end here. */
+  private known(bytes: Uint8Array, start: number, end: number): number {
+    const { view, starts, ends } = this
+    this.clear()
+    let step: Step | undefined = this.layouts
+    for (let at = start; ; ) {
+      step = step.at(view, at, end)
+      if (!step) return MORE
+      const value: number = at + step.length
+      const { field, key } = step
+      if (field === END) return value
+      at = skipValue(bytes, value, end)
+      if (at < 0) return at
+      if (key >= 0) this.noteArg(key, value, at)
+      else if (field >= 0) {
+        starts[field] = value
+        ends[field] = at
+      }
+    }
   }
 
   private members(bytes: Uint8Array, start: number, end: number, areArgs: boolean): number {
     let at = skipSpace(bytes, start + 1, end)
     for (;;) {
       if (at >= end) return MORE
-      if (bytes[at] === CLOSE) return at + 1
+      if (bytes[at] === CLOSE) {
+        if (!areArgs) this.learn(at + 1, END, -1, at + 1)
+        return at + 1
+      }
       if (bytes[at] !== QUOTE) return mistake(at)
       const key = at + 1
       at = skipText(bytes, key, end)
@@ -50,11 +96,7 @@ export class EventScanner {
       const isObject = field === Field.args && bytes[value] === OPEN
       at = isObject ? this.members(bytes, value, end, true) : skipValue(bytes, value, end)
       if (at < 0) return at
-      if (areArgs) this.noteArg(key, keyEnd, value, at)
-      else if (field >= 0) {
-        this.starts[field] = value
-        this.ends[field] = at
-      }
+      if (!isObject) this.member(areArgs ? this.keyNumbers.get(bytes, key, keyEnd) : -1, field, value, at)
       at = skipSpace(bytes, at, end)
       if (at >= end) return MORE
       if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end)
@@ -62,7 +104,22 @@ export class EventScanner {
     }
   }
 
-  private noteArg(key: number, keyEnd: number, value: number, valueEnd: number): void {
+  private member(key: number, field: number, value: number, valueEnd: number): void {
+    if (key >= 0) this.noteArg(key, value, valueEnd)
+    else if (field >= 0) {
+      this.starts[field] = value
+      this.ends[field] = valueEnd
+    }
+    this.learn(value, field, key, valueEnd)
+  }
+
+  /** Remembers what led to a value. Arguments that are none must not be taken for a value where they are an object. */
+  private learn(value: number, field: number, key: number, valueEnd: number): void {
+    this.step = field === Field.args ? undefined : this.step?.learn(this.bytes, this.stepEnd, value, field, key)
+    this.stepEnd = valueEnd
+  }
+
+  private noteArg(key: number, value: number, valueEnd: number): void {
     let { argPlaces } = this
     const at = this.argsEnd
     if (at === argPlaces.length) {
@@ -71,10 +128,9 @@ export class EventScanner {
       this.argPlaces = argPlaces
     }
     argPlaces[at] = key
-    argPlaces[at + 1] = keyEnd
-    argPlaces[at + 2] = value
-    argPlaces[at + 3] = valueEnd
-    this.argsEnd = at + 4
+    argPlaces[at + 1] = value
+    argPlaces[at + 2] = valueEnd
+    this.argsEnd = at + 3
   }
 
   has(field: number): boolean {

@@ -59,16 +59,18 @@ export class Gpu {
   work(event: GpuEvent): void {
     const { what, name, startNs, endNs, pid, correlation, facts, signature } = event
     const { queue, work } = this.stream(event)
-    const args = [...this.correlationArg(correlation), ...this.factArgs(facts)]
-    if (signature !== 0 && this.detail === 'full') args.push(this.make.arg('signature', { name: signature }))
-    const extra = this.shown(args)
+    const extra = [this.make.word('kind', what)]
+    if (this.detail !== 'names') {
+      if (correlation >= 0) extra.push(this.make.int('correlation', correlation))
+      for (const arg of this.factArgs(facts)) extra.push(arg)
+      if (signature !== 0 && this.detail === 'full') extra.push(this.make.arg('signature', { name: signature }))
+    }
     const { writer } = this.tree
     if (writer.gpuWork) {
-      const kind = [this.make.word('kind', what), ...(extra ?? [])]
       const id = correlation < 0 ? this.tree.addLooseWork() : this.workId(pid, correlation)
-      writer.gpuWork({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra: kind })
+      writer.gpuWork({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra })
     } else {
-      work.place(startNs, endNs, { name, category: 'gpu', extra: [this.make.word('kind', what), ...(extra ?? [])] })
+      work.place(startNs, endNs, { name, category: 'gpu', extra })
     }
   }
 

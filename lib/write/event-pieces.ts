@@ -28,14 +28,17 @@ const SAMPLE = encoded((out) => {
   out.varint(TrackEvent.counter_value, 0)
 }).slice(0, -1)
 
-/** An argument that is an integer: its tags stand at 0, 2 and 4; to be put in are its length, its name's id, its value. */
-const INT_ARG = encoded((out) => {
-  const annotation = out.begin(TrackEvent.debug_annotations)
-  out.varint(DebugAnnotation.name_iid, 1)
-  out.varint(DebugAnnotation.int_value, 0)
-  out.end(annotation)
-})
-const ARG_BYTES_MAX = 4 + 2 * VARINT_BYTES_MAX
+/** An argument: its tags stand at 0, 2 and from 4 on; to be put in are its length, its name's id, its value. */
+const argOf = (field: number) =>
+  encoded((out) => {
+    const annotation = out.begin(TrackEvent.debug_annotations)
+    out.varint(DebugAnnotation.name_iid, 1)
+    out.varint(field, 0)
+    out.end(annotation)
+  }).slice(0, -1)
+const INT_ARG = argOf(DebugAnnotation.int_value)
+const TEXT_ARG = argOf(DebugAnnotation.string_value_iid)
+const ARG_BYTES_MAX = 5 + 2 * VARINT_BYTES_MAX
 
 /** The two kinds of events that are mostly known beforehand. What is returned holds until the next call. */
 export class ScratchEvents {
@@ -50,25 +53,38 @@ export class ScratchEvents {
     return ofSample
   }
 
-  /**
-   * An event, and an integer from 0 to 2^53 - 1 as its last argument, called by the id of an interned name; undefined where
-   * that may be too long.
-   */
-  withInt(event: Piece, name: number, value: number): Piece | undefined {
-    if (event.length > EVENT_BYTES_MAX - ARG_BYTES_MAX) return undefined
+  /** Begins with an event, to which arguments are added; undefined where it is too long. */
+  extend(event: Piece): Piece | undefined {
+    if (event.length > EVENT_BYTES_MAX) return undefined
     const { ofSlice } = this
-    const { bytes, words } = ofSlice
+    const { words } = ofSlice
     const count = (event.length + 3) >> 2
     for (let i = 0; i < count; i++) words[i] = event.words[i]!
-    const start = event.length
-    bytes[start] = INT_ARG[0]!
-    bytes[start + 2] = INT_ARG[2]!
+    ofSlice.length = event.length
+    return ofSlice
+  }
+
+  /** Adds an integer from 0 to 2^53 - 1, called by the id of an interned name; false where that may be too long. */
+  addInt(name: number, value: number): boolean {
+    return this.add(INT_ARG, name, value)
+  }
+
+  /** Adds the id of an interned text. */
+  addText(name: number, text: number): boolean {
+    return this.add(TEXT_ARG, name, text)
+  }
+
+  private add(arg: Uint8Array, name: number, value: number): boolean {
+    const { bytes, length: start } = this.ofSlice
+    if (start > EVENT_BYTES_MAX - ARG_BYTES_MAX) return false
+    bytes[start] = arg[0]!
+    bytes[start + 2] = arg[2]!
     let end = encodeVarint(bytes, start + 3, name)
-    bytes[end] = INT_ARG[4]!
-    end = encodeVarint(bytes, end + 1, value)
+    for (let i = 4; i < arg.length; i++) bytes[end++] = arg[i]!
+    end = encodeVarint(bytes, end, value)
     bytes[start + 1] = end - start - 2
     bytes[1] = end - 2
-    ofSlice.length = end
-    return ofSlice
+    this.ofSlice.length = end
+    return true
   }
 }

@@ -13,7 +13,7 @@ import {
 import type { Names } from '../model/names.ts'
 import type { ExtraArg } from './args.ts'
 import { IidSet } from './iids.ts'
-import type { ProtoWriter } from './proto-writer.ts'
+import { ProtoWriter } from './proto-writer.ts'
 import type { GpuQueue, GpuWork } from './writer.ts'
 
 const STAGES: Readonly<Record<string, string>> = {
@@ -26,16 +26,46 @@ const STAGES: Readonly<Record<string, string>> = {
 const STAGE_IIDS = Object.keys(STAGES).map((name, i) => [name, i + 1] as const)
 const QUEUES_FROM = STAGE_IIDS.length
 
+/** Texts of the shared `Names` as a field, each encoded once. */
+class EncodedNames {
+  private readonly encoded: (Uint8Array | undefined)[] = []
+  private readonly scratch = new ProtoWriter()
+
+  constructor(
+    private readonly names: Names,
+    private readonly field: number,
+  ) {}
+
+  of(name: number): Uint8Array {
+    return this.encoded[name] ?? this.encode(name)
+  }
+
+  private encode(name: number): Uint8Array {
+    this.scratch.string(this.field, this.names.text(name))
+    const encoded = this.scratch.take()
+    this.encoded[name] = encoded
+    return encoded
+  }
+}
+
 /** Writes GPU work as what Perfetto calls render stages, into packets of one sequence. */
 export class GpuStages {
   private readonly stages = new Map(STAGE_IIDS)
   private readonly told = new IidSet()
   private readonly contexts = new Map<number, number>()
 
+  private readonly workNames: EncodedNames
+  private readonly argNames: EncodedNames
+  private readonly argTexts: EncodedNames
+
   constructor(
     private readonly out: ProtoWriter,
-    private readonly names: Names,
-  ) {}
+    names: Names,
+  ) {
+    this.workNames = new EncodedNames(names, GpuRenderStageEvent.name)
+    this.argNames = new EncodedNames(names, ExtraData.name)
+    this.argTexts = new EncodedNames(names, ExtraData.value)
+  }
 
   /** Writes the fields of a packet. */
   write({ queue, stage, startNs, endNs, name, id, submission, extra }: GpuWork): void {
@@ -53,7 +83,7 @@ export class GpuStages {
     out.varint(GpuRenderStageEvent.gpu_id, queue.gpu)
     out.varint(GpuRenderStageEvent.hw_queue_iid, queueIid)
     out.varint(GpuRenderStageEvent.stage_iid, stageIid)
-    out.string(GpuRenderStageEvent.name, this.names.text(name))
+    out.raw(this.workNames.of(name))
     out.end(event)
   }
 
@@ -85,10 +115,10 @@ export class GpuStages {
 
   /** All values are texts here. */
   private arg(arg: ExtraArg): void {
-    const { out, names } = this
+    const { out } = this
     const data = out.begin(GpuRenderStageEvent.extra_data)
-    out.string(ExtraData.name, names.text(arg.key))
-    if ('name' in arg) out.string(ExtraData.value, names.text(arg.name))
+    out.raw(this.argNames.of(arg.key))
+    if ('name' in arg) out.raw(this.argTexts.of(arg.name))
     else if ('text' in arg) out.string(ExtraData.value, arg.text)
     else if ('int' in arg) out.string(ExtraData.value, `${arg.int}`)
     else if ('double' in arg) out.string(ExtraData.value, `${arg.double}`)

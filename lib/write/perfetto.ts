@@ -172,12 +172,21 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  /** A slice's begin with an argument that is an integer, if that is all there is, and its name was told. */
-  private extended(sequence: Sequence, event: Piece, extra: readonly ExtraArg[]): Piece | undefined {
-    const arg = extra[0]!
-    if (extra.length !== 1 || !('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
-    const key = this.argNameIids.of(arg.key)
-    return sequence.argNames.has(key) ? this.scratchEvents.withInt(event, key, arg.int) : undefined
+  /** A slice's begin with arguments that are integers or names, if all names were told and it is short. */
+  private extended(sequence: Sequence, body: Piece, extra: readonly ExtraArg[]): Piece | undefined {
+    const { scratchEvents } = this
+    const event = scratchEvents.extend(body)
+    for (let i = 0; event && i < extra.length; i++) {
+      const arg = extra[i]!
+      const key = this.argNameIids.of(arg.key)
+      if (!sequence.argNames.has(key)) return undefined
+      if ('name' in arg) {
+        const text = this.argTextIids.of(arg.name)
+        if (!sequence.argTexts.has(text) || !scratchEvents.addText(key, text)) return undefined
+      } else if (!('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
+      else if (!scratchEvents.addInt(key, arg.int)) return undefined
+    }
+    return event
   }
 
   /** Writes a packet whose event is there as bytes. */

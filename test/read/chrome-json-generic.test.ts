@@ -59,6 +59,34 @@ describe('events', () => {
     ])
   })
 
+  test('events are read alike whatever the ones before them were laid out as', async () => {
+    const random = randomOf(11)
+    const any = <T>(of: readonly T[]) => of[Math.floor(random() * of.length)]!
+    const written = Array.from({ length: 600 }, (_, i) => {
+      const [k, blank] = [any(['k', 'long key of an argument', 'args', 'ph']), any(['', ' ', '\n    '])]
+      const args = any([`{}`, `"${i}"`, 'null', `{"${k}":${blank}${i}}`, `{"l":[${i}, "}"],${blank}"${k}":${i}}`])
+      const rest = ['"pid":1', '"tid": 2', '"dur" :1', `"args":${blank}${args}`, `"other":{"args":{"k":${i}}}`]
+      const order = rest.map((field) => [random(), field] as const).sort(([a], [b]) => a - b)
+      const members = ['"ph":"X"', ...order.map(([, field]) => field), `"name":"e${i}"`, `"ts":${i + 1}`]
+      const told = any([members, [...members].reverse()]).join(`,${blank}`)
+      return {
+        text: `{${blank}${told}${blank}}`,
+        expected: [`e${i}`, i * 1000, args.startsWith('{"') ? `${k} ${i}` : ''],
+      }
+    })
+    const bytes = encode(`[${written.map(({ text }) => text).join(',\n')}]`)
+    for (const size of [1 << 20, 977, 64]) {
+      const { names, events } = await eventsIn(cut(bytes, size))
+      const slices = events.filter((event): event is OwnSliceEvent => event.kind === 'own-slice')
+      const found = slices.map(({ name, startNs, args }) => {
+        const last = (args as readonly { key: number; int?: number }[] | undefined)?.at(-1)
+        return [names.text(name), startNs, last ? `${names.text(last.key)} ${last.int}` : '']
+      })
+      expect(found).toEqual(written.map(({ expected }) => expected))
+      expect(events.filter(({ kind }) => kind === 'issue')).toEqual([])
+    }
+  })
+
   test('slices that cross each other go to further rows, uncut', async () => {
     const [rows] = await rowsOf(list(X('a', 10, 10), X('b', 15, 10)), SLICES)
     expect(rows!.map(([name, ts, dur, , , row]) => [name, ts, dur, row])).toEqual([

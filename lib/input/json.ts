@@ -1,7 +1,7 @@
 import { FormatError, type Position } from '../errors.ts'
 
 /** A JSON document is held whole, so it must not be longer than this, in bytes. */
-export const JSON_BYTES_MAX = 64 << 20
+const JSON_BYTES_MAX = 64 << 20
 
 /** A JSON object as it came: nothing is known of its members. */
 export type JsonObject = Readonly<Record<string, unknown>>

@@ -163,7 +163,7 @@ function overlap(a: Place, b: Place): boolean {
  * Works out which tensors of compute arenas live when, in a run: from the step that writes one to the last that reads it
  * or a view of it, or to the step that writes another one over it, as in-place ops do.
  */
-export function planOf(run: GraphRun, context: PlanContext): Plan {
+function planOf(run: GraphRun, context: PlanContext): Plan {
   const planner = new Planner(context)
   for (let step = 0; step < run.count; step++) planner.step(step, run.nodes[step]!, run.lasts[step]!)
   // Logs that do not tell of which node's result a source is have inputs only: nothing is known of what lives there.

@@ -135,13 +135,7 @@ export class NvtxRanges {
     const { thread, domainId, categoryId, color, payload: type } = this.styles[spans.b(id)]!
     const payload = type && this.payloadsOf(spans).at(id, type)
     return {
-      kind: 'nvtx',
-      what,
-      tid: book.tidOf(thread),
-      atNs,
-      thread: book.threadName(thread),
-      domain: book.domainName(thread, domainId),
-      range: 0,
+      ...this.bare(what, thread, domainId, atNs),
       message: spans.a(id),
       category: book.categoryName(thread, domainId, categoryId),
       color,

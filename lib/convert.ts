@@ -67,8 +67,9 @@ const PIECE_BYTES = 1 << 18
 /**
  * Converts logs to one trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces
  * and returns what was in the logs, in order of the inputs. Memory does not grow with the length of the logs. Several
- * inputs share one timeline, the first log's clock, if they run on it or a relation to it is known; companions of a log (what its buffers, weights, graphs are)
- * complete it, in whatever order they are given. Of a bundle, the bundled file's summary comes last.
+ * inputs share one timeline, on the first log's clock, if they run on it or a relation to it is known; companions of a log
+ * (what its buffers, weights, graphs are) complete it, in whatever order they are given. Of a bundle, the bundled file's
+ * summary comes last.
  *
  * Throws FormatError (input not readable any further; or `strict`) and UsageError (unknown format or option, clocks
  * that cannot be joined).

@@ -1,4 +1,5 @@
 import { UsageError } from '../errors.ts'
+import { joined } from '../input/joined.ts'
 import { through } from '../input/web-stream.ts'
 
 const LOCAL = 0x04034b50
@@ -34,7 +35,7 @@ export class ZipWriter {
   async *add<R>(name: string, content: AsyncGenerator<Uint8Array, R>): AsyncGenerator<Uint8Array, R> {
     const encodedName = new TextEncoder().encode(name)
     const { offset } = this
-    yield this.counted(concat(numbers(LOCAL, ...head(0, 0, 0, encodedName.length)), encodedName))
+    yield this.counted(joined([numbers(LOCAL, ...head(0, 0, 0, encodedName.length)), encodedName]))
     const sum = new Checksum()
     const start = this.offset
     const packed = through(sum.pass(content), new CompressionStream('deflate-raw'))
@@ -53,7 +54,7 @@ export class ZipWriter {
     for (const { name, offset, checksum, packedBytes, bytes } of this.members) {
       const own = numbers(CENTRAL, [2, VERSION], ...head(checksum, packedBytes, bytes, name.length))
       const rest = numbers([2, 0], [2, 0], [2, 0], [4, 0], [4, offset]) // no comment, on disk 0, no attributes
-      yield this.counted(concat(own, rest, name))
+      yield this.counted(joined([own, rest, name]))
     }
     const { length } = this.members
     yield numbers(END, [2, 0], [2, 0], [2, length], [2, length], [4, this.offset - start], [4, start], [2, 0])
@@ -102,16 +103,6 @@ function numbers(...fields: readonly Field[]): Uint8Array {
     at += bytes
   }
   return new Uint8Array(view.buffer)
-}
-
-function concat(...parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
 }
 
 /** CRC-32 of what passes, by ZIP's polynomial. */

@@ -1,5 +1,6 @@
 import { UsageError } from '../errors.ts'
 import type { ByteRange } from './byte-source.ts'
+import { joined } from './joined.ts'
 
 /** Bytes that can be read at any place, for formats that are not read front to back. */
 export interface RandomAccess {
@@ -14,7 +15,7 @@ export function memoryAccess(bytes: Uint8Array): RandomAccess {
 
 /** An input that any part can be had of. */
 export function rangeAccess(range: ByteRange): RandomAccess {
-  return { read: async (offset, length) => joined(range(offset, offset + length), length) }
+  return { read: async (offset, length) => read(range(offset, offset + length), length) }
 }
 
 /**
@@ -22,10 +23,10 @@ export function rangeAccess(range: ByteRange): RandomAccess {
  * `bytesMax`.
  */
 export async function collected(source: AsyncIterable<Uint8Array>, bytesMax: number): Promise<RandomAccess> {
-  return memoryAccess(await joined(source, bytesMax, true))
+  return memoryAccess(await read(source, bytesMax, true))
 }
 
-async function joined(source: AsyncIterable<Uint8Array>, bytesMax: number, isLimit = false): Promise<Uint8Array> {
+async function read(source: AsyncIterable<Uint8Array>, bytesMax: number, isLimit = false): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of source) {
@@ -37,12 +38,5 @@ async function joined(source: AsyncIterable<Uint8Array>, bytesMax: number, isLim
         'back\nhint: give the path of the decompressed file',
     )
   }
-  if (chunks.length === 1) return chunks[0]!
-  const whole = new Uint8Array(size)
-  let filled = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, filled)
-    filled += chunk.length
-  }
-  return whole
+  return joined(chunks)
 }

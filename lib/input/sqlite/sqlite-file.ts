@@ -1,4 +1,5 @@
 import { FormatError } from '../../errors.ts'
+import { joined } from '../joined.ts'
 import type { RandomAccess } from '../random-access.ts'
 import { Pager } from './pager.ts'
 import { type OnDamage, SqliteRows } from './rows.ts'
@@ -173,21 +174,11 @@ export class SqliteFile {
       filled += part.length
       next = uint32(overflow, 0)
     }
-    return joined(parts, bytes)
+    return joined(parts)
   }
 }
 
 const EMPTY = new Uint8Array(0)
-
-function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array {
-  const whole = new Uint8Array(bytes)
-  let filled = 0
-  for (const part of parts) {
-    whole.set(part, filled)
-    filled += part.length
-  }
-  return whole
-}
 
 function uint32(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0)

@@ -1,6 +1,7 @@
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import type { ByteRanges } from '../../input/byte-ranges.ts'
 import { ZstdStream } from '../../input/inflate.ts'
+import { joined } from '../../input/joined.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { type PerfEvents, Record } from './perf-events.ts'
 import { type PerfData, type PerfFacts, readPipeFact } from './perf-head.ts'
@@ -156,7 +157,7 @@ export class PerfRecords {
   }
 
   private readPlain(plain: Uint8Array, byte: number): void {
-    const bytes = this.rest.length === 0 ? plain : joined(this.rest, plain)
+    const bytes = this.rest.length === 0 ? plain : joined([this.rest, plain])
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     let at = 0
     while (at + HEAD_BYTES <= bytes.length) {
@@ -177,10 +178,3 @@ const SPECIAL: ReadonlySet<number> = new Set([
   Record.compressed,
   Record.compressed2,
 ])
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length)
-  both.set(a)
-  both.set(b, a.length)
-  return both
-}

@@ -73,8 +73,8 @@ const stateOf = (bits: number) =>
  */
 const seconds = (ns: bigint) => `${ns / 1_000_000_000n}.${`${ns % 1_000_000_000n}`.padStart(9, '0')}5`
 
-function lineOf(act: Act, zeroNs = 0n): string {
-  const at = (tid: number) => `  t${tid}-${tid} [${`${act.cpu}`.padStart(3, '0')}] d..2. ${seconds(act.ns - zeroNs)}:`
+function lineOf(act: Act, time: string): string {
+  const at = (tid: number) => `  t${tid}-${tid} [${`${act.cpu}`.padStart(3, '0')}] d..2. ${time}:`
   if (act.what === 'waking') {
     const { by, tid, prio, targetCpu } = act
     return `${at(by)} sched_waking: comm=t${tid} pid=${tid} prio=${prio} target_cpu=${`${targetCpu}`.padStart(3, '0')}`
@@ -124,7 +124,7 @@ export function systraceOf(acts: readonly Act[]): Systrace {
   const bridges = new Bridges()
   const first = acts[0]!.ns
   const zeroNs = first > WEEK_NS ? first - (first % WEEK_NS) : 0n // of wall-clock times
-  const lines = acts.flatMap((act) => bridges.whole(act).map((one) => lineOf(one, zeroNs)))
+  const lines = acts.flatMap((act) => bridges.whole(act).map((one) => lineOf(one, seconds(one.ns - zeroNs))))
   return { text: `${HEADER}${lines.join('\n')}\n`, missing: bridges.count, zeroNs }
 }
 
@@ -140,7 +140,11 @@ export function plainSystrace(text: string, bridged = true): Systrace {
   const lines = text.split('\n').flatMap((line) => {
     const event = eventIn(line, 'ftrace')
     const missing = event && bridges.missingAhead(actOf(event) ?? ({} as Act))
-    return [...(missing && bridged ? [lineOf(missing)] : []), line.replace(MISREAD, (name) => name.replace(/\W/g, '_'))]
+    const [, time] = / (\d+\.\d+): sched_switch: /.exec(line) ?? [] // the same digits, lest one of them be cut to another ns
+    return [
+      ...(missing && bridged ? [lineOf(missing, time!)] : []),
+      line.replace(MISREAD, (name) => name.replace(/\W/g, '_')),
+    ]
   })
   const head = text.startsWith('# tracer') ? '' : HEADER // without it, the text is not known for what it is
   return { text: head + lines.join('\n'), missing: bridges.count, zeroNs: 0n }

@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
 import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
+import '../live.ts'
 
 // All of these take port 9001, the only one that the UI fetches from: one after the other, in one file.
 useFolder()

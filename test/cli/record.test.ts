@@ -15,6 +15,7 @@ import {
   useProgram,
   WITH_LLAMA,
 } from './record-helpers.ts'
+import '../live.ts'
 
 /** Small C programs are recorded with the real recorder; llama.cpp itself in test/llama. */
 

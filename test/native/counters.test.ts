@@ -5,6 +5,7 @@ import { CLI } from '../cli/helpers.ts'
 import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
 import { AS_USER, buildDeny, PARANOID, rootTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import { inFolder, newLog, type Recording, readLog, recordHosts } from './recording.ts'
+import '../live.ts'
 
 /** What is counted operator by operator, held against what the kernel tells otherwise. */
 

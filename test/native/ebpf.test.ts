@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { hasLlama, LIB, model, run, runner } from '../llama/testbed.ts'
 import { inFolder, NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /** Each script of native/ebpf, against the real llama.cpp and the real kernel: what it prints, and that it prints all. */
 

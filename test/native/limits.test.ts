@@ -18,6 +18,7 @@ import {
   type Steps,
   useRecorder,
 } from './recording.ts'
+import '../live.ts'
 
 const llama = hasLlama() ? describe : describe.skip
 const KIB = 1024

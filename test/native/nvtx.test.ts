@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { NANO, newLog, RECORDER, type Recording, readLog, recordHosts, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /** NVTX, without any tool of NVIDIA's: what programs announce, and what we announce of llama.cpp. */
 

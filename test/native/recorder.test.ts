@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace, type TraceEvent } from '../../lib/index.ts'
 import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
 import { readLog as read } from './recording.ts'
+import '../live.ts'
 
 /** The recorder in front of real llama.cpp: what the log says, beside what the program and an observer say. */
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))

@@ -4,6 +4,7 @@ import { type Cell, convert, inputOf, openTrace, type StateEvent } from '../../l
 import { hasLlama, type Run } from '../llama/testbed.ts'
 import { AS_USER, buildDeny, MLOCK, PARANOID, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import type { Recording } from './recording.ts'
+import '../live.ts'
 
 const llama = hasLlama() ? describe : describe.skip
 

@@ -8,6 +8,7 @@ import { inputOf, openTrace } from '../../lib/index.ts'
 import { expectedIn } from '../read/sched-lines.ts'
 import { canTrace, type Instance, newInstance } from './instance.ts'
 import { actOf, ours, plainSystrace, systraceOf, type Tables, theirs } from './systrace.ts'
+import '../live.ts'
 
 /**
  * Captures that are made here and now, by every tool that is there, of scripts/sched-workload.c: CPU slices and thread states are

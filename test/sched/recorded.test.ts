@@ -5,6 +5,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, record } from '../../lib/index.ts'
 import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
 import { inFolder, readLog, useRecorder } from '../native/recording.ts'
+import '../live.ts'
 
 /** A real run beside a program that wants its CPU: recorded with the scheduler's events, and seen through SQL. */
 

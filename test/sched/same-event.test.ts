@@ -5,6 +5,7 @@ import { eventsOf, inputOf, Names } from '../../lib/index.ts'
 import { at, CLI, folder } from '../cli/helpers.ts'
 import { canRecord, compile, useProgram, WITH_LLAMA } from '../cli/record-helpers.ts'
 import { canTrace, newInstance } from './instance.ts'
+import '../live.ts'
 
 /**
  * One run, seen by ftrace (mono), perf (-k mono) and the recorder at once: the same fork and the same exit of a thread have the same

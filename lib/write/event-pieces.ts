@@ -57,9 +57,7 @@ export class ScratchEvents {
   extend(event: Piece): Piece | undefined {
     if (event.length > EVENT_BYTES_MAX) return undefined
     const { ofSlice } = this
-    const { words } = ofSlice
-    const count = (event.length + 3) >> 2
-    for (let i = 0; i < count; i++) words[i] = event.words[i]!
+    for (let i = 0; i < event.length; i += 4) ofSlice.view.setInt32(i, event.view.getInt32(i, true), true)
     ofSlice.length = event.length
     return ofSlice
   }

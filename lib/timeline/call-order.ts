@@ -16,6 +16,10 @@ export class CallOrder {
   add(event: TokenEvent): void {
     // Calls without a number (warm-ups), and any that were given up: as they come.
     if (event.call < this.next) return this.tell(event)
+    if (event.call === this.next && this.held.size === 0) {
+      this.next++
+      return this.tell(event)
+    }
     this.held.set(event.call, event)
     if (this.held.size > HELD_MAX) this.next = Math.min(...this.held.keys())
     this.tellInOrder()

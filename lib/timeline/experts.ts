@@ -19,10 +19,9 @@ interface Choice {
 export class Experts {
   private readonly group: LazyGroup
   private readonly layers = new Map<number, { readonly lanes: Lanes; choice: Choice | undefined }>()
-  /** Choices that operators of worker 0 may come to use, by the tensor that holds them. */
-  private readonly open = new Map<number, Choice>()
-  /** By tensor: has it been in {@link open}? Most sources have not. */
-  private readonly holdsChoice: boolean[] = []
+  /** By the tensor that holds it: the choice that operators of worker 0 may come to use; null where there was one. */
+  private readonly open: (Choice | null | undefined)[] = []
+  /** Tensors that hold choices: most do not. */
   private holders = 0
   /** By tensor: its sources did not, when so many tensors had been. */
   private readonly without: number[] = []
@@ -43,7 +42,7 @@ export class Experts {
   /** Takes note of an operator: of the choice that it carries, or that a source of it holds. */
   place(operator: OperatorEvent): void {
     if (operator.experts) this.add(operator, operator.experts)
-    else if (operator.worker === 0 && this.open.size > 0) this.use(operator)
+    else if (operator.worker === 0 && this.holders > 0) this.use(operator)
   }
 
   /** Takes note of a choice that was recorded by itself. */
@@ -57,11 +56,9 @@ export class Experts {
       if (before) this.write(layer.lanes, before)
       layer.choice = { call, tensor, ids, k, startNs: atNs, endNs: atNs, operators: 0 }
     }
-    this.open.set(tensor, layer.choice)
-    if (this.holdsChoice[tensor]) return
-    while (this.holdsChoice.length < tensor) this.holdsChoice.push(false)
-    this.holdsChoice[tensor] = true
-    this.holders++
+    if (this.open[tensor] === undefined) this.holders++
+    while (this.open.length < tensor) this.open.push(undefined)
+    this.open[tensor] = layer.choice
   }
 
   finish(): void {
@@ -73,9 +70,9 @@ export class Experts {
     if (this.without[tensor] === this.holders) return
     let uses = false
     for (const source of this.tensors[tensor]!.sources) {
-      if (!this.holdsChoice[source]) continue
+      const choice = this.open[source]
+      if (choice === undefined) continue
       uses = true
-      const choice = this.open.get(source)
       if (choice?.call !== call || startNs < choice.startNs) continue
       choice.endNs = Math.max(choice.endNs, endNs)
       choice.operators++
@@ -109,12 +106,12 @@ export class Experts {
 
   private write(lanes: Lanes, { call, tensor, ids, k, startNs, endNs, operators }: Choice): void {
     const { make } = this
-    this.open.delete(tensor)
+    if (tensor >= 0) this.open[tensor] = null
     const tokens = k > 0 ? ids.length / k : 1
     const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
     if (this.detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert' })
     const extra = [make.text('experts', joined(ids, ',', k)), make.int('operators', operators)]
-    if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct([ids])))
+    if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct(ids)))
     if (call >= 0) extra.push(make.int('token', call))
     lanes.place(startNs, endNs, { name, category: 'expert', extra })
   }
@@ -142,9 +139,9 @@ function joined(ids: ArrayLike<number>, separator: string, k: number): string {
   return text
 }
 
-/** How many experts there are in all of the lists. */
-export function countDistinct(lists: readonly ArrayLike<number>[]): number {
+/** How many different ones there are. */
+function countDistinct(ids: ArrayLike<number>): number {
   const seen = new Set<number>()
-  for (const ids of lists) for (let i = 0; i < ids.length; i++) seen.add(ids[i]!)
+  for (let i = 0; i < ids.length; i++) seen.add(ids[i]!)
   return seen.size
 }

@@ -1,7 +1,6 @@
 import type { ExpertsEvent, TensorEvent, TokenEvent } from '../model/events.ts'
 import { workOf } from '../model/work.ts'
 import type { Rate } from '../write/writer.ts'
-import { countDistinct } from './experts.ts'
 import { nodesOf, type Plan } from './plan.ts'
 import type { GraphRun } from './runs.ts'
 import { LazyGroup, rowName, type TrackTree } from './tracks.ts'
@@ -19,15 +18,10 @@ const DESCRIPTIONS: Readonly<Record<Rate, string>> = {
 }
 const RATES = Object.keys(DESCRIPTIONS) as Rate[]
 
-/** A choice of experts that was not used yet. */
-interface Choice {
-  readonly atNs: number
-  /** A long one comes in parts. */
-  readonly ids: Int32Array[]
-}
-
 /** Choices of one router that are remembered: a log has 13 000 operators of one worker in a row. */
 const CHOICES_MAX = 4096
+/** Ids that are told apart, more than any model has experts (llama.cpp's LLAMA_MAX_EXPERTS is 512). */
+const EXPERTS_MAX = 4096
 
 /** The part of a graph's work that depends on which experts were chosen. */
 interface ExpertStep {
@@ -57,7 +51,7 @@ export function ratesGroup(tree: TrackTree, root: number): LazyGroup {
 export class Rates {
   private readonly rows = new Map<Rate, { readonly track: number; endNs: number }[]>()
   private readonly works = new WeakMap<Plan, GraphWork>()
-  private readonly choices = new Map<number, Choice[]>()
+  private readonly choices = new Map<number, Choices>()
 
   constructor(
     private readonly tree: TrackTree,
@@ -71,11 +65,12 @@ export class Rates {
   }
 
   choose({ tensor, atNs, ids }: ExpertsEvent): void {
-    const choices = this.choices.get(tensor)
-    const last = choices?.at(-1)
-    if (last?.atNs === atNs) last.ids.push(ids)
-    else if (!choices) this.choices.set(tensor, [{ atNs, ids: [ids] }])
-    else if (choices.push({ atNs, ids: [ids] }) > CHOICES_MAX) choices.shift()
+    let choices = this.choices.get(tensor)
+    if (!choices) {
+      choices = new Choices()
+      this.choices.set(tensor, choices)
+    }
+    choices.add(atNs, ids)
   }
 
   run(run: GraphRun, plan: Plan): void {
@@ -118,23 +113,11 @@ export class Rates {
     let bytes = 0
     const chosen = new Map<number, number>()
     for (const step of expertSteps) {
-      if (!chosen.has(step.chosen)) chosen.set(step.chosen, this.takeChoice(step.chosen, startNs, endNs))
+      if (!chosen.has(step.chosen)) chosen.set(step.chosen, this.choices.get(step.chosen)?.take(startNs, endNs) ?? 0)
       const experts = chosen.get(step.chosen)!
       if (experts > 0) bytes += step.bytes * (step.experts - experts)
     }
     return bytes
-  }
-
-  /** How many different experts were chosen in this time; 0 if that is not known. Forgets earlier choices. */
-  private takeChoice(tensor: number, startNs: number, endNs: number): number {
-    const choices = this.choices.get(tensor)
-    if (!choices) return 0
-    let found = 0
-    while (choices.length > 0 && choices[0]!.atNs <= endNs) {
-      const { atNs, ids } = choices.shift()!
-      if (atNs >= startNs) found = countDistinct(ids)
-    }
-    return found
   }
 
   /** A value that holds for a while, in the first row that is free then; `amount` per ns is giga per second. */
@@ -153,5 +136,56 @@ export class Rates {
     row.endNs = endNs
     this.tree.writer.counter(row.track, startNs, amount / (endNs - startNs))
     this.tree.writer.counter(row.track, endNs, 0)
+  }
+}
+
+/** How many different experts one router chose, for the runs that are still to come. */
+class Choices {
+  /** In order of time, from `first` to before `end`. Plain numbers: choices are many, and kept for a while. */
+  private times = new Float64Array(64)
+  private counts = new Uint16Array(64)
+  private first = 0
+  private end = 0
+  /** By id, of the last choice: a long one comes in parts. */
+  private readonly isChosen = new Uint8Array(EXPERTS_MAX)
+
+  add(atNs: number, ids: Int32Array): void {
+    const { isChosen } = this
+    if (this.first === this.end || this.times[this.end - 1] !== atNs) {
+      isChosen.fill(0)
+      this.makeRoom()
+      this.times[this.end] = atNs
+      this.counts[this.end++] = 0
+    }
+    let count = this.counts[this.end - 1]!
+    for (const id of ids) {
+      if (isChosen[id] !== 0) continue // chosen already, or no expert
+      isChosen[id] = 1
+      count++
+    }
+    this.counts[this.end - 1] = count
+  }
+
+  /** Those of the last choice in this time; 0 if there was none. Forgets it, and earlier ones. */
+  take(startNs: number, endNs: number): number {
+    let found = 0
+    for (; this.first < this.end && this.times[this.first]! <= endNs; this.first++) {
+      if (this.times[this.first]! >= startNs) found = this.counts[this.first]!
+    }
+    return found
+  }
+
+  private makeRoom(): void {
+    const { times, counts, end } = this
+    if (end < times.length) return
+    const from = Math.max(this.first, end - CHOICES_MAX + 1)
+    if (2 * (end - from) > times.length) {
+      this.times = new Float64Array(2 * times.length)
+      this.counts = new Uint16Array(2 * times.length)
+    }
+    this.times.set(times.subarray(from, end))
+    this.counts.set(counts.subarray(from, end))
+    this.first = 0
+    this.end = end - from
   }
 }

@@ -38,6 +38,9 @@ export class Gpu {
   private latestStream: Stream | undefined
   private readonly processes = new Map<number, number>()
   private readonly groups: Readonly<Record<ApiEvent['library'] | 'waits' | 'work', LazyGroup>>
+  /** Arguments that most have, and their keys: looked up once. */
+  private readonly kinds: Readonly<Record<GpuEvent['what'], ExtraArg>>
+  private readonly keys: { readonly correlation: number; readonly work: number }
 
   constructor(
     private readonly tree: TrackTree,
@@ -45,6 +48,9 @@ export class Gpu {
     private readonly make: ArgMaker,
     private readonly detail: Detail,
   ) {
+    const kind = (what: GpuEvent['what']) => make.word('kind', what)
+    this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
+    this.keys = { correlation: make.names.id('correlation'), work: make.names.id('gpu_work') }
     const group = (name: string, description: string, rank: number) =>
       new LazyGroup(tree, root, { name, description, rank })
     this.groups = {
@@ -59,9 +65,9 @@ export class Gpu {
   work(event: GpuEvent): void {
     const { what, name, startNs, endNs, pid, correlation, facts, signature } = event
     const { queue, work } = this.stream(event)
-    const extra = [this.make.word('kind', what)]
+    const extra: ExtraArg[] = [this.kinds[what]]
     if (this.detail !== 'names') {
-      if (correlation >= 0) extra.push(this.make.int('correlation', correlation))
+      if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
       for (const arg of this.factArgs(facts)) extra.push(arg)
       if (signature !== 0 && this.detail === 'full') extra.push(this.make.arg('signature', { name: signature }))
     }
@@ -84,7 +90,7 @@ export class Gpu {
     const { name, startNs, endNs, pid, correlation, launched, result, facts } = event
     const { make } = this
     const extra = this.correlationArg(correlation)
-    if (launched > 0) extra.push(make.int('gpu_work', launched))
+    if (launched > 0) extra.push({ key: this.keys.work, int: launched })
     if (result !== 0) extra.push(make.int('result', result))
     if (facts) extra.push(...this.factArgs(facts))
     const { id, category, args, flows, flowEnds } = make.common(name, 'api')
@@ -163,7 +169,7 @@ export class Gpu {
   }
 
   private correlationArg(correlation: number): ExtraArg[] {
-    return correlation < 0 ? [] : [this.make.int('correlation', correlation)]
+    return correlation < 0 ? [] : [{ key: this.keys.correlation, int: correlation }]
   }
 
   private factArgs(facts: Facts): readonly ExtraArg[] {

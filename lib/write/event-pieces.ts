@@ -1,5 +1,6 @@
 import { DebugAnnotation, TracePacket, TrackEvent, TrackEventType } from '../generated/perfetto.ts'
 import { Piece } from './byte-writer.ts'
+import { writeLaunch } from './gpu-stages.ts'
 import { encodeVarint, ProtoWriter } from './proto-writer.ts'
 
 const VARINT_BYTES_MAX = 10
@@ -40,6 +41,10 @@ const INT_ARG = argOf(DebugAnnotation.int_value)
 const TEXT_ARG = argOf(DebugAnnotation.string_value_iid)
 const ARG_BYTES_MAX = 5 + 2 * VARINT_BYTES_MAX
 
+/** What a slice launched, up to the work's id: the last byte but one is the length of what follows. */
+const LAUNCH = encoded((out) => writeLaunch(out, 0)).slice(0, -1)
+const LAUNCH_LENGTH = LAUNCH.length - 2
+
 /** The two kinds of events that are mostly known beforehand. What is returned holds until the next call. */
 export class ScratchEvents {
   private readonly ofSample = new Piece(SAMPLE, SAMPLE.length, SAMPLE.length + VARINT_BYTES_MAX)
@@ -70,6 +75,18 @@ export class ScratchEvents {
   /** Adds the id of an interned text. */
   addText(name: number, text: number): boolean {
     return this.add(TEXT_ARG, name, text)
+  }
+
+  /** Adds the id of GPU work that the slice launched. */
+  addLaunch(work: number): boolean {
+    const { bytes, length: start } = this.ofSlice
+    if (start > EVENT_BYTES_MAX - ARG_BYTES_MAX) return false
+    for (let i = 0; i < LAUNCH.length; i++) bytes[start + i] = LAUNCH[i]!
+    const end = encodeVarint(bytes, start + LAUNCH.length, work)
+    bytes[start + LAUNCH_LENGTH] = end - start - LAUNCH_LENGTH - 1
+    bytes[1] = end - 2
+    this.ofSlice.length = end
+    return true
   }
 
   private add(arg: Uint8Array, name: number, value: number): boolean {

@@ -28,6 +28,8 @@ import type { GpuWork, Label, Track, Writer } from './writer.ts'
 /** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
 const DELTA_CLOCK = 64
 
+const NONE: readonly ExtraArg[] = []
+
 /** The packet sequence of one track: what the reader of the trace has been told on it so far. */
 class Sequence {
   readonly names = new IidSet()
@@ -151,10 +153,15 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const { id, extra, flows, flowEnds } = label
     const sequence = this.sequence(track, atNs)
-    const isPlain = !flows && !flowEnds && label.launched === undefined
-    if (id !== undefined && isPlain && type === TrackEventType.TYPE_SLICE_BEGIN && sequence.labels.has(id)) {
+    if (
+      id !== undefined &&
+      !flows &&
+      !flowEnds &&
+      type === TrackEventType.TYPE_SLICE_BEGIN &&
+      sequence.labels.has(id)
+    ) {
       const body = this.bodies[id]!
-      const event = extra ? this.extended(sequence, body, extra) : body
+      const event = extra || label.launched !== undefined ? this.extended(sequence, body, label) : body
       if (event) return this.event(sequence, atNs, event)
     }
     const packet = this.packet(sequence, atNs)
@@ -173,7 +180,7 @@ export class PerfettoWriter implements Writer {
   }
 
   /** A slice's begin with arguments that are integers or names, if all names were told and it is short. */
-  private extended(sequence: Sequence, body: Piece, extra: readonly ExtraArg[]): Piece | undefined {
+  private extended(sequence: Sequence, body: Piece, { extra = NONE, launched }: Label): Piece | undefined {
     const { scratchEvents } = this
     const event = scratchEvents.extend(body)
     for (let i = 0; event && i < extra.length; i++) {
@@ -186,7 +193,7 @@ export class PerfettoWriter implements Writer {
       } else if (!('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
       else if (!scratchEvents.addInt(key, arg.int)) return undefined
     }
-    return event
+    return event && launched !== undefined && !scratchEvents.addLaunch(launched) ? undefined : event
   }
 
   /** Writes a packet whose event is there as bytes. */

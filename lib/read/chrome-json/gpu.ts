@@ -57,9 +57,24 @@ export class GpuActivity {
     const correlation = this.correlation()
     if (correlation >= 0) this.launched.add(correlation)
     this.counts[what]++
-    const place = this.place(slice)
+    const { device, context, stream, streamName, contextName, pid } = this.place(slice)
     const facts = this.args.ofGpu()
-    return { kind: 'gpu', what, name, startNs, endNs, ...place, correlation, signature: 0, facts }
+    return {
+      kind: 'gpu',
+      what,
+      name,
+      startNs,
+      endNs,
+      device,
+      context,
+      stream,
+      streamName,
+      contextName,
+      pid,
+      correlation,
+      signature: 0,
+      facts,
+    }
   }
 
   sync(slice: GpuSlice): TraceEvent {

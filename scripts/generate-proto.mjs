@@ -16,11 +16,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const header = (source) => `// Generated from proto/${source} by scripts/generate-proto.mjs; do not edit.\n`
 
 const constant = (name, comment, entries) => {
-  const lines = entries.map(([key, value]) => `  ${key}: ${value},\n`)
-  return `\n/** ${comment} */\nexport const ${name} = {\n${lines.join('')}} as const\n`
+  const lines = entries.map(([key, value]) => `  ${key} = ${value},\n`)
+  return `\n/** ${comment} */\nexport enum ${name} {\n${lines.join('')}}\n`
 }
 
-/** Every message and enum below `namespace`, depth first, as TypeScript constants. */
+/** Every message and enum below `namespace`, depth first, as an enum of TypeScript: bundlers put its numbers where they are used. */
 const constants = (namespace) =>
   namespace.nestedArray.flatMap((item) => {
     const path = item.fullName.slice(1)
@@ -37,7 +37,7 @@ const fieldNumbers = async () => {
   const parsed = protobuf.parse(source, new protobuf.Root(), { keepCase: true })
   // The package's own name would be noise in the comments.
   const texts = constants(parsed.root.lookup(parsed.package)).map((text) => text.replace(`${parsed.package}.`, ''))
-  const names = texts.map((text) => /export const (\w+)/.exec(text)[1])
+  const names = texts.map((text) => /export enum (\w+)/.exec(text)[1])
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice) throw new Error(`proto/perfetto.proto gives two constants the name ${twice}; rename one`)
   return { 'perfetto.ts': header('perfetto.proto') + texts.join('') }

@@ -1,314 +1,314 @@
 // Generated from proto/perfetto.proto by scripts/generate-proto.mjs; do not edit.
 
 /** Field numbers of the message Trace. */
-export const Trace = {
-  packet: 1,
-} as const
+export enum Trace {
+  packet = 1,
+}
 
 /** Field numbers of the message TracePacket. */
-export const TracePacket = {
-  ftrace_events: 1,
-  clock_snapshot: 6,
-  timestamp: 8,
-  trusted_packet_sequence_id: 10,
-  track_event: 11,
-  interned_data: 12,
-  sequence_flags: 13,
-  system_info: 45,
-  gpu_render_stage_event: 53,
-  timestamp_clock_id: 58,
-  trace_packet_defaults: 59,
-  track_descriptor: 60,
-  trace_attributes: 126,
-} as const
+export enum TracePacket {
+  ftrace_events = 1,
+  clock_snapshot = 6,
+  timestamp = 8,
+  trusted_packet_sequence_id = 10,
+  track_event = 11,
+  interned_data = 12,
+  sequence_flags = 13,
+  system_info = 45,
+  gpu_render_stage_event = 53,
+  timestamp_clock_id = 58,
+  trace_packet_defaults = 59,
+  track_descriptor = 60,
+  trace_attributes = 126,
+}
 
 /** Values of the enum SequenceFlags. */
-export const SequenceFlags = {
-  SEQ_INCREMENTAL_STATE_CLEARED: 1,
-  SEQ_NEEDS_INCREMENTAL_STATE: 2,
-} as const
+export enum SequenceFlags {
+  SEQ_INCREMENTAL_STATE_CLEARED = 1,
+  SEQ_NEEDS_INCREMENTAL_STATE = 2,
+}
 
 /** Field numbers of the message TracePacketDefaults. */
-export const TracePacketDefaults = {
-  track_event_defaults: 11,
-  timestamp_clock_id: 58,
-} as const
+export enum TracePacketDefaults {
+  track_event_defaults = 11,
+  timestamp_clock_id = 58,
+}
 
 /** Field numbers of the message TrackEventDefaults. */
-export const TrackEventDefaults = {
-  track_uuid: 11,
-} as const
+export enum TrackEventDefaults {
+  track_uuid = 11,
+}
 
 /** Field numbers of the message ClockSnapshot. */
-export const ClockSnapshot = {
-  clocks: 1,
-  primary_trace_clock: 2,
-} as const
+export enum ClockSnapshot {
+  clocks = 1,
+  primary_trace_clock = 2,
+}
 
 /** Field numbers of the message Clock. */
-export const Clock = {
-  clock_id: 1,
-  timestamp: 2,
-  is_incremental: 3,
-} as const
+export enum Clock {
+  clock_id = 1,
+  timestamp = 2,
+  is_incremental = 3,
+}
 
 /** Values of the enum BuiltinClock. */
-export const BuiltinClock = {
-  BUILTIN_CLOCK_UNKNOWN: 0,
-  BUILTIN_CLOCK_REALTIME: 1,
-  BUILTIN_CLOCK_MONOTONIC: 3,
-  BUILTIN_CLOCK_MONOTONIC_RAW: 5,
-  BUILTIN_CLOCK_BOOTTIME: 6,
-  BUILTIN_CLOCK_PERF: 10,
-} as const
+export enum BuiltinClock {
+  BUILTIN_CLOCK_UNKNOWN = 0,
+  BUILTIN_CLOCK_REALTIME = 1,
+  BUILTIN_CLOCK_MONOTONIC = 3,
+  BUILTIN_CLOCK_MONOTONIC_RAW = 5,
+  BUILTIN_CLOCK_BOOTTIME = 6,
+  BUILTIN_CLOCK_PERF = 10,
+}
 
 /** Field numbers of the message TrackEvent. */
-export const TrackEvent = {
-  category_iids: 3,
-  debug_annotations: 4,
-  type: 9,
-  name_iid: 10,
-  track_uuid: 11,
-  name: 23,
-  counter_value: 30,
-  double_counter_value: 44,
-  flow_ids: 47,
-  terminating_flow_ids: 48,
-  gpu_correlation: 3000,
-} as const
+export enum TrackEvent {
+  category_iids = 3,
+  debug_annotations = 4,
+  type = 9,
+  name_iid = 10,
+  track_uuid = 11,
+  name = 23,
+  counter_value = 30,
+  double_counter_value = 44,
+  flow_ids = 47,
+  terminating_flow_ids = 48,
+  gpu_correlation = 3000,
+}
 
 /** Values of the enum TrackEvent.Type. */
-export const TrackEventType = {
-  TYPE_UNSPECIFIED: 0,
-  TYPE_SLICE_BEGIN: 1,
-  TYPE_SLICE_END: 2,
-  TYPE_INSTANT: 3,
-  TYPE_COUNTER: 4,
-} as const
+export enum TrackEventType {
+  TYPE_UNSPECIFIED = 0,
+  TYPE_SLICE_BEGIN = 1,
+  TYPE_SLICE_END = 2,
+  TYPE_INSTANT = 3,
+  TYPE_COUNTER = 4,
+}
 
 /** Field numbers of the message GpuCorrelation. */
-export const GpuCorrelation = {
-  render_stage_submission_event_ids: 1,
-} as const
+export enum GpuCorrelation {
+  render_stage_submission_event_ids = 1,
+}
 
 /** Field numbers of the message GpuRenderStageEvent. */
-export const GpuRenderStageEvent = {
-  event_id: 1,
-  duration: 2,
-  context: 5,
-  extra_data: 6,
-  submission_id: 10,
-  gpu_id: 11,
-  hw_queue_iid: 13,
-  stage_iid: 14,
-  name: 17,
-} as const
+export enum GpuRenderStageEvent {
+  event_id = 1,
+  duration = 2,
+  context = 5,
+  extra_data = 6,
+  submission_id = 10,
+  gpu_id = 11,
+  hw_queue_iid = 13,
+  stage_iid = 14,
+  name = 17,
+}
 
 /** Field numbers of the message ExtraData. */
-export const ExtraData = {
-  name: 1,
-  value: 2,
-} as const
+export enum ExtraData {
+  name = 1,
+  value = 2,
+}
 
 /** Field numbers of the message DebugAnnotation. */
-export const DebugAnnotation = {
-  name_iid: 1,
-  bool_value: 2,
-  uint_value: 3,
-  int_value: 4,
-  double_value: 5,
-  string_value: 6,
-  pointer_value: 7,
-  string_value_iid: 17,
-} as const
+export enum DebugAnnotation {
+  name_iid = 1,
+  bool_value = 2,
+  uint_value = 3,
+  int_value = 4,
+  double_value = 5,
+  string_value = 6,
+  pointer_value = 7,
+  string_value_iid = 17,
+}
 
 /** Field numbers of the message InternedData. */
-export const InternedData = {
-  event_categories: 1,
-  event_names: 2,
-  debug_annotation_names: 3,
-  graphics_contexts: 23,
-  gpu_specifications: 24,
-  debug_annotation_string_values: 29,
-} as const
+export enum InternedData {
+  event_categories = 1,
+  event_names = 2,
+  debug_annotation_names = 3,
+  graphics_contexts = 23,
+  gpu_specifications = 24,
+  debug_annotation_string_values = 29,
+}
 
 /** Field numbers of the message InternedGraphicsContext. */
-export const InternedGraphicsContext = {
-  iid: 1,
-  pid: 2,
-  api: 3,
-} as const
+export enum InternedGraphicsContext {
+  iid = 1,
+  pid = 2,
+  api = 3,
+}
 
 /** Values of the enum InternedGraphicsContext.Api. */
-export const InternedGraphicsContextApi = {
-  UNDEFINED: 0,
-  CUDA: 4,
-} as const
+export enum InternedGraphicsContextApi {
+  UNDEFINED = 0,
+  CUDA = 4,
+}
 
 /** Field numbers of the message InternedGpuRenderStageSpecification. */
-export const InternedGpuRenderStageSpecification = {
-  iid: 1,
-  name: 2,
-  description: 3,
-  category: 4,
-} as const
+export enum InternedGpuRenderStageSpecification {
+  iid = 1,
+  name = 2,
+  description = 3,
+  category = 4,
+}
 
 /** Values of the enum InternedGpuRenderStageSpecification.RenderStageCategory. */
-export const InternedGpuRenderStageSpecificationRenderStageCategory = {
-  OTHER: 0,
-  COMPUTE: 2,
-} as const
+export enum InternedGpuRenderStageSpecificationRenderStageCategory {
+  OTHER = 0,
+  COMPUTE = 2,
+}
 
 /** Field numbers of the message EventCategory. */
-export const EventCategory = {
-  iid: 1,
-  name: 2,
-} as const
+export enum EventCategory {
+  iid = 1,
+  name = 2,
+}
 
 /** Field numbers of the message EventName. */
-export const EventName = {
-  iid: 1,
-  name: 2,
-} as const
+export enum EventName {
+  iid = 1,
+  name = 2,
+}
 
 /** Field numbers of the message DebugAnnotationName. */
-export const DebugAnnotationName = {
-  iid: 1,
-  name: 2,
-} as const
+export enum DebugAnnotationName {
+  iid = 1,
+  name = 2,
+}
 
 /** Field numbers of the message InternedString. */
-export const InternedString = {
-  iid: 1,
-  str: 2,
-} as const
+export enum InternedString {
+  iid = 1,
+  str = 2,
+}
 
 /** Field numbers of the message TrackDescriptor. */
-export const TrackDescriptor = {
-  uuid: 1,
-  name: 2,
-  process: 3,
-  thread: 4,
-  parent_uuid: 5,
-  counter: 8,
-  child_ordering: 11,
-  sibling_order_rank: 12,
-  description: 14,
-  sibling_merge_behavior: 15,
-} as const
+export enum TrackDescriptor {
+  uuid = 1,
+  name = 2,
+  process = 3,
+  thread = 4,
+  parent_uuid = 5,
+  counter = 8,
+  child_ordering = 11,
+  sibling_order_rank = 12,
+  description = 14,
+  sibling_merge_behavior = 15,
+}
 
 /** Values of the enum TrackDescriptor.ChildTracksOrdering. */
-export const TrackDescriptorChildTracksOrdering = {
-  UNKNOWN: 0,
-  LEXICOGRAPHIC: 1,
-  CHRONOLOGICAL: 2,
-  EXPLICIT: 3,
-} as const
+export enum TrackDescriptorChildTracksOrdering {
+  UNKNOWN = 0,
+  LEXICOGRAPHIC = 1,
+  CHRONOLOGICAL = 2,
+  EXPLICIT = 3,
+}
 
 /** Values of the enum TrackDescriptor.SiblingMergeBehavior. */
-export const TrackDescriptorSiblingMergeBehavior = {
-  SIBLING_MERGE_BEHAVIOR_UNSPECIFIED: 0,
-  SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME: 1,
-  SIBLING_MERGE_BEHAVIOR_NONE: 2,
-} as const
+export enum TrackDescriptorSiblingMergeBehavior {
+  SIBLING_MERGE_BEHAVIOR_UNSPECIFIED = 0,
+  SIBLING_MERGE_BEHAVIOR_BY_TRACK_NAME = 1,
+  SIBLING_MERGE_BEHAVIOR_NONE = 2,
+}
 
 /** Field numbers of the message ProcessDescriptor. */
-export const ProcessDescriptor = {
-  pid: 1,
-  process_name: 6,
-} as const
+export enum ProcessDescriptor {
+  pid = 1,
+  process_name = 6,
+}
 
 /** Field numbers of the message ThreadDescriptor. */
-export const ThreadDescriptor = {
-  pid: 1,
-  tid: 2,
-} as const
+export enum ThreadDescriptor {
+  pid = 1,
+  tid = 2,
+}
 
 /** Field numbers of the message CounterDescriptor. */
-export const CounterDescriptor = {
-  unit: 3,
-  unit_name: 6,
-  y_axis_share_key: 7,
-} as const
+export enum CounterDescriptor {
+  unit = 3,
+  unit_name = 6,
+  y_axis_share_key = 7,
+}
 
 /** Values of the enum CounterDescriptor.Unit. */
-export const CounterDescriptorUnit = {
-  UNIT_UNSPECIFIED: 0,
-  UNIT_TIME_NS: 1,
-  UNIT_COUNT: 2,
-  UNIT_SIZE_BYTES: 3,
-} as const
+export enum CounterDescriptorUnit {
+  UNIT_UNSPECIFIED = 0,
+  UNIT_TIME_NS = 1,
+  UNIT_COUNT = 2,
+  UNIT_SIZE_BYTES = 3,
+}
 
 /** Field numbers of the message TraceAttributes. */
-export const TraceAttributes = {
-  attribute: 1,
-} as const
+export enum TraceAttributes {
+  attribute = 1,
+}
 
 /** Field numbers of the message TraceAttribute. */
-export const TraceAttribute = {
-  key: 1,
-  long_value: 2,
-  string_value: 3,
-} as const
+export enum TraceAttribute {
+  key = 1,
+  long_value = 2,
+  string_value = 3,
+}
 
 /** Field numbers of the message SystemInfo. */
-export const SystemInfo = {
-  utsname: 1,
-} as const
+export enum SystemInfo {
+  utsname = 1,
+}
 
 /** Field numbers of the message Utsname. */
-export const Utsname = {
-  sysname: 1,
-  release: 3,
-} as const
+export enum Utsname {
+  sysname = 1,
+  release = 3,
+}
 
 /** Field numbers of the message FtraceEventBundle. */
-export const FtraceEventBundle = {
-  cpu: 1,
-  event: 2,
-  compact_sched: 4,
-} as const
+export enum FtraceEventBundle {
+  cpu = 1,
+  event = 2,
+  compact_sched = 4,
+}
 
 /** Field numbers of the message CompactSched. */
-export const CompactSched = {
-  switch_timestamp: 1,
-  switch_prev_state: 2,
-  switch_next_pid: 3,
-  switch_next_prio: 4,
-  intern_table: 5,
-  switch_next_comm_index: 6,
-  waking_timestamp: 7,
-  waking_pid: 8,
-  waking_target_cpu: 9,
-  waking_prio: 10,
-  waking_comm_index: 11,
-  waking_common_flags: 12,
-} as const
+export enum CompactSched {
+  switch_timestamp = 1,
+  switch_prev_state = 2,
+  switch_next_pid = 3,
+  switch_next_prio = 4,
+  intern_table = 5,
+  switch_next_comm_index = 6,
+  waking_timestamp = 7,
+  waking_pid = 8,
+  waking_target_cpu = 9,
+  waking_prio = 10,
+  waking_comm_index = 11,
+  waking_common_flags = 12,
+}
 
 /** Field numbers of the message FtraceEvent. */
-export const FtraceEvent = {
-  timestamp: 1,
-  pid: 2,
-  sched_switch: 4,
-  common_flags: 5,
-  sched_waking: 20,
-} as const
+export enum FtraceEvent {
+  timestamp = 1,
+  pid = 2,
+  sched_switch = 4,
+  common_flags = 5,
+  sched_waking = 20,
+}
 
 /** Field numbers of the message SchedSwitchFtraceEvent. */
-export const SchedSwitchFtraceEvent = {
-  prev_comm: 1,
-  prev_pid: 2,
-  prev_prio: 3,
-  prev_state: 4,
-  next_comm: 5,
-  next_pid: 6,
-  next_prio: 7,
-} as const
+export enum SchedSwitchFtraceEvent {
+  prev_comm = 1,
+  prev_pid = 2,
+  prev_prio = 3,
+  prev_state = 4,
+  next_comm = 5,
+  next_pid = 6,
+  next_prio = 7,
+}
 
 /** Field numbers of the message SchedWakingFtraceEvent. */
-export const SchedWakingFtraceEvent = {
-  comm: 1,
-  pid: 2,
-  prio: 3,
-  target_cpu: 5,
-} as const
+export enum SchedWakingFtraceEvent {
+  comm = 1,
+  pid = 2,
+  prio = 3,
+  target_cpu = 5,
+}

@@ -37,26 +37,26 @@ export type TraceEvent =
 export type Clock = 'MONOTONIC' | 'MONOTONIC_RAW' | 'BOOTTIME' | 'REALTIME' | 'PERF'
 
 /** Which facts of an event were not recorded but worked out. A bit set; shown in the trace as `inferred`. */
-export const Inferred = {
+export enum Inferred {
   /** The end is the start of the next record: it includes whatever lies between. */
-  End: 1,
+  End = 1,
   /** No end was recorded and none can be told: the slice is drawn with zero length. */
-  NoEnd: 2,
+  NoEnd = 2,
   /** The wait is the gap to the thread's next operator; operators that the log does not show may hide in it. */
-  Wait: 4,
+  Wait = 4,
   /** The worker index: from who runs the graph and which threads are active beside it. */
-  Worker: 8,
+  Worker = 8,
   /** The call's borders: from repeating graphs and phases. */
-  Call: 16,
+  Call = 16,
   /** The phase: from the number of tokens. */
-  Phase: 32,
+  Phase = 32,
   /** The number of tokens: from the size of the embedding lookup. */
-  TokenCount: 64,
+  TokenCount = 64,
   /** The op's name: from a table chosen by what tensors it is used on. */
-  OpName: 128,
+  OpName = 128,
   /** What was counted: the processor counted for a part of the time only. */
-  Counts: 256,
-} as const
+  Counts = 256,
+}
 
 /** First event of every input: what it is and on which clock it runs. */
 export interface InputEvent {

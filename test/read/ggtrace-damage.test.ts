@@ -15,6 +15,8 @@ import {
   viewOf,
 } from './ggtrace-logs.ts'
 
+const recordTypes = Object.values(RecordType).filter((type) => typeof type === 'number')
+
 /** Logs that were lost in part, cut, changed, or never were sound. */
 
 const EVENTS = 3
@@ -314,7 +316,7 @@ describe('hostile logs', () => {
   }
 
   test('records of any size', async () => {
-    for (const type of Object.values(RecordType)) {
+    for (const type of recordTypes) {
       const sizes = [0, 1, 2, 3, 4, 8, 12, 65_532, 65_535].map((size) => (size << 16) | type)
       if (type !== RecordType.End)
         await sweep(
@@ -338,7 +340,7 @@ describe('hostile logs', () => {
 
   test('any word of any record', async () => {
     const sizes: Readonly<Record<number, number>> = { [RecordType.Tensor]: 120, [RecordType.Token]: 52 }
-    for (const type of Object.values(RecordType)) {
+    for (const type of recordTypes) {
       for (let field = 4; field < (sizes[type] ?? 12); field += 4) await sweep(type, field, HUGE)
     }
   })

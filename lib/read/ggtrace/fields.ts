@@ -30,6 +30,6 @@ export function readText(
 
 /** What a record is called in messages. */
 export function recordName(type: number): string {
-  const [name] = Object.entries(RecordType).find(([, number]) => number === type) ?? []
+  const name = RecordType[type]
   return name === undefined ? `type ${type}` : name.replace(/(?<!^)([A-Z])/g, '_$1').toUpperCase()
 }

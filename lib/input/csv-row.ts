@@ -1,6 +1,4 @@
-const COMMA = 0x2c
-const QUOTE = 0x22
-const ZERO = 0x30
+import { Ascii } from '../ascii.ts'
 
 /** One row of comma-separated values over bytes (RFC 4180 quoting; no line breaks inside quotes). */
 export class CsvRow {
@@ -17,7 +15,7 @@ export class CsvRow {
     let at = start
     for (;;) {
       if (this.count === this.starts.length) this.grow()
-      const fieldEnd = bytes[at] === QUOTE ? endOfQuoted(bytes, at, end) : endOfPlain(bytes, at, end)
+      const fieldEnd = bytes[at] === Ascii.Quote ? endOfQuoted(bytes, at, end) : endOfPlain(bytes, at, end)
       this.starts[this.count] = at
       this.ends[this.count++] = fieldEnd
       if (fieldEnd >= end) return
@@ -40,7 +38,7 @@ export class CsvRow {
     if (this.isEmpty(field)) return NaN
     let value = 0
     for (let i = this.starts[field]!; i < this.ends[field]!; i++) {
-      const digit = this.bytes[i]! - ZERO
+      const digit = this.bytes[i]! - Ascii.Zero
       if (digit < 0 || digit > 9) return Number(this.text(field).trim() || NaN)
       value = value * 10 + digit
     }
@@ -64,7 +62,7 @@ export class CsvRow {
     let high = 0
     let low = 0
     for (let i = this.starts[field]!; i < end; i++) {
-      const digit = this.bytes[i]! - ZERO
+      const digit = this.bytes[i]! - Ascii.Zero
       if (digit < 0 || digit > 9) return this.slowDifference(field, originHigh, originLow)
       if (end - i > 9) high = high * 10 + digit
       else low = low * 10 + digit
@@ -93,13 +91,14 @@ export class CsvRow {
 
 function endOfPlain(bytes: Uint8Array, start: number, end: number): number {
   let at = start
-  while (at < end && bytes[at] !== COMMA) at++
+  while (at < end && bytes[at] !== Ascii.Comma) at++
   return at
 }
 
 function endOfQuoted(bytes: Uint8Array, start: number, end: number): number {
   let at = start + 1
-  while (at < end && (bytes[at] !== QUOTE || bytes[at + 1] === QUOTE)) at += bytes[at] === QUOTE ? 2 : 1
+  while (at < end && (bytes[at] !== Ascii.Quote || bytes[at + 1] === Ascii.Quote))
+    at += bytes[at] === Ascii.Quote ? 2 : 1
   return endOfPlain(bytes, Math.min(at, end), end)
 }
 

@@ -1,3 +1,4 @@
+import { Ascii } from '../ascii.ts'
 /**
  * JSON as bytes, for documents that are not held whole. Places are offsets into a window `[.., end)` of the document; a
  * result that is a place tells where something ends, any other one is negative: see {@link MORE} and {@link mistakeAt}.
@@ -6,30 +7,23 @@
 /** The window ends before the value does. */
 export const MORE = -1
 
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const BACKSLASH = 0x5c
-const OPEN_LIST = 0x5b
-const CLOSE_LIST = 0x5d
-const OPEN = 0x7b
-const CLOSE = 0x7d
-const TAB = 0x09
 const DEPTH_MAX = 512
 /** What is open, the outermost first. Values are skipped one at a time. */
 const openings = new Uint8Array(DEPTH_MAX)
 
-/** What a byte may be outside of texts; and from {@link STOP} on, what ends the plain part of one. */
-const BETWEEN = 1
-const SCALAR = 2
-const STOP = 4
+/** What a byte may be outside of texts; and from `Stop` on, what ends the plain part of one. */
+enum Kind {
+  Between = 1,
+  Scalar = 2,
+  Stop = 4,
+}
 const kinds = new Uint8Array(256)
-kinds.fill(STOP, 0, 0x20)
-for (const byte of [QUOTE, BACKSLASH]) kinds[byte] = STOP
-for (const byte of [TAB, 0x20, COMMA, COLON]) kinds[byte] = BETWEEN
-for (const byte of new TextEncoder().encode('+-.0123456789')) kinds[byte] = SCALAR
+kinds.fill(Kind.Stop, 0, 0x20)
+for (const byte of [Ascii.Quote, Ascii.Backslash]) kinds[byte] = Kind.Stop
+for (const byte of [Ascii.Tab, 0x20, Ascii.Comma, Ascii.Colon]) kinds[byte] = Kind.Between
+for (const byte of new TextEncoder().encode('+-.0123456789')) kinds[byte] = Kind.Scalar
 for (const byte of new TextEncoder().encode('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'))
-  kinds[byte] = SCALAR
+  kinds[byte] = Kind.Scalar
 
 /** The result that says that the byte at a place cannot be. */
 export function mistake(at: number): number {
@@ -53,13 +47,13 @@ export function skipText(bytes: Uint8Array, at: number, end: number): number {
     // Four at a time: most of a document is in texts.
     while (at + 3 < end) {
       const four = kinds[bytes[at]!]! | kinds[bytes[at + 1]!]! | kinds[bytes[at + 2]!]! | kinds[bytes[at + 3]!]!
-      if (four >= STOP) break
+      if (four >= Kind.Stop) break
       at += 4
     }
-    while (at < end && kinds[bytes[at]!]! < STOP) at++
+    while (at < end && kinds[bytes[at]!]! < Kind.Stop) at++
     if (at >= end) return MORE
-    if (bytes[at] === QUOTE) return at + 1
-    if (bytes[at] !== BACKSLASH) return mistake(at)
+    if (bytes[at] === Ascii.Quote) return at + 1
+    if (bytes[at] !== Ascii.Backslash) return mistake(at)
     at += 2
   }
 }
@@ -71,10 +65,10 @@ export function skipText(bytes: Uint8Array, at: number, end: number): number {
 export function skipValue(bytes: Uint8Array, at: number, end: number): number {
   if (at >= end) return MORE
   const first = bytes[at]!
-  if (first === QUOTE) return skipText(bytes, at + 1, end)
-  if (first === OPEN || first === OPEN_LIST) return skipNested(bytes, at, end)
+  if (first === Ascii.Quote) return skipText(bytes, at + 1, end)
+  if (first === Ascii.OpenCurly || first === Ascii.OpenSquare) return skipNested(bytes, at, end)
   const start = at
-  while (at < end && kinds[bytes[at]!] === SCALAR) at++
+  while (at < end && kinds[bytes[at]!] === Kind.Scalar) at++
   if (at >= end) return MORE
   return at === start ? mistake(at) : at
 }
@@ -83,18 +77,18 @@ function skipNested(bytes: Uint8Array, at: number, end: number): number {
   let depth = 0
   while (at < end) {
     const byte = bytes[at]!
-    if (byte === QUOTE) {
+    if (byte === Ascii.Quote) {
       at = skipText(bytes, at + 1, end)
       if (at < 0) return at
       continue
     }
-    if (byte === OPEN || byte === OPEN_LIST) {
+    if (byte === Ascii.OpenCurly || byte === Ascii.OpenSquare) {
       if (depth === DEPTH_MAX) return mistake(at)
       openings[depth++] = byte
-    } else if (byte === CLOSE || byte === CLOSE_LIST) {
+    } else if (byte === Ascii.CloseCurly || byte === Ascii.CloseSquare) {
       if (openings[--depth]! + 2 !== byte) return mistake(at) // the code of a closing bracket is that of the opening one and 2
       if (depth === 0) return at + 1
-    } else if (byte > 0x20 && kinds[byte] !== SCALAR && kinds[byte] !== BETWEEN) return mistake(at)
+    } else if (byte > 0x20 && kinds[byte] !== Kind.Scalar && kinds[byte] !== Kind.Between) return mistake(at)
     at++
   }
   return MORE
@@ -114,7 +108,7 @@ export function unescaped(text: string): string {
 
 /** The text `[start, end)`, which may be in quotes. */
 export function textIn(bytes: Uint8Array, start: number, end: number): string {
-  const isQuoted = bytes[start] === QUOTE
+  const isQuoted = bytes[start] === Ascii.Quote
   const text = decoder.decode(isQuoted ? bytes.subarray(start + 1, end - 1) : bytes.subarray(start, end))
   return isQuoted ? unescaped(text) : text
 }

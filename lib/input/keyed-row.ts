@@ -1,7 +1,5 @@
+import { Ascii } from '../ascii.ts'
 import { CsvRow } from './csv-row.ts'
-
-const COMMA = 0x2c
-const COLON = 0x3a
 
 /**
  * One row of cells that each have their name before them: `ts:12,func:llama_decode,`. Fields are those of the names
@@ -43,7 +41,7 @@ export class KeyedRow extends CsvRow {
       this.count++
       at = valueEnd + 1
     }
-    if (this.count > 0 && bytes[end - 1] === COMMA) this.count++
+    if (this.count > 0 && bytes[end - 1] === Ascii.Comma) this.count++
   }
 
   override isEmpty(field: number): boolean {
@@ -61,14 +59,14 @@ export class KeyedRow extends CsvRow {
 
 /** Is this a comma with another cell, or nothing, behind it? */
 function separates(bytes: Uint8Array, at: number, end: number): boolean {
-  return bytes[at] === COMMA && (at + 1 === end || endOfName(bytes, at + 1, end) >= 0)
+  return bytes[at] === Ascii.Comma && (at + 1 === end || endOfName(bytes, at + 1, end) >= 0)
 }
 
 /** Where the colon is that ends the name which begins at `start`; -1 where none does. */
 function endOfName(bytes: Uint8Array, start: number, end: number): number {
   let at = start
   while (at < end && isNameByte(bytes[at]!, at > start)) at++
-  return at > start && at < end && bytes[at] === COLON ? at : -1
+  return at > start && at < end && bytes[at] === Ascii.Colon ? at : -1
 }
 
 /** Names are of letters, digits and underscores, and do not begin with a digit. */

@@ -1,8 +1,7 @@
+import { Ascii } from '../ascii.ts'
 import { FormatError } from '../errors.ts'
 import { ByteCursor } from './byte-cursor.ts'
 
-const NEWLINE = 0x0a
-const RETURN = 0x0d
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 /** Longer than any line of any log: what has no line break for so long is no text. */
 export const LINE_BYTES_MAX = 1 << 20
@@ -38,7 +37,7 @@ export class LineCursor {
   /** Moves to the next whole line in the window; false when there is none. */
   next(): boolean {
     const { cursor } = this
-    let newline = cursor.bytes.indexOf(NEWLINE, cursor.start + this.searched)
+    let newline = cursor.bytes.indexOf(Ascii.LineFeed, cursor.start + this.searched)
     if (newline >= cursor.end) newline = -1
     const length = (newline < 0 ? cursor.end : newline) - cursor.start
     if (length > LINE_BYTES_MAX) {
@@ -55,7 +54,7 @@ export class LineCursor {
     this.offset = cursor.offset
     this.end = newline < 0 ? cursor.end : newline
     cursor.skip(this.end - this.start + (newline < 0 ? 0 : 1))
-    if (this.end > this.start && this.bytes[this.end - 1] === RETURN) this.end--
+    if (this.end > this.start && this.bytes[this.end - 1] === Ascii.Return) this.end--
     this.line++
     return true
   }
@@ -78,7 +77,7 @@ export class LineCursor {
 
   /** Is the current line the input's last, without a line break? */
   get isTorn(): boolean {
-    return this.ended && this.cursor.available === 0 && this.bytes[this.cursor.start - 1] !== NEWLINE
+    return this.ended && this.cursor.available === 0 && this.bytes[this.cursor.start - 1] !== Ascii.LineFeed
   }
 
   async close(): Promise<void> {

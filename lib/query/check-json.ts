@@ -1,11 +1,6 @@
+import { Ascii } from '../ascii.ts'
 import type { WalkProblem, WalkResult } from './check.ts'
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OBJECT = 0x7b
-const OBJECT_END = 0x7d
-const ARRAY = 0x5b
-const ARRAY_END = 0x5d
 const DEPTH_MAX = 1000
 
 /**
@@ -26,7 +21,7 @@ export async function walkJson(source: AsyncIterable<Uint8Array> | Iterable<Uint
 /** Does a trace start as JSON? `head` are its first bytes, decompressed. */
 export function startsAsJson(head: Uint8Array): boolean {
   const first = head.find((byte) => byte > 0x20)
-  return first === OBJECT || first === ARRAY
+  return first === Ascii.OpenCurly || first === Ascii.OpenSquare
 }
 
 class JsonWalker {
@@ -45,8 +40,8 @@ class JsonWalker {
       const byte = chunk[at]!
       if (!this.#inText) this.#outside(byte, this.#bytes + at)
       else if (this.#isEscaped) this.#isEscaped = false
-      else if (byte === BACKSLASH) this.#isEscaped = true
-      else if (byte === QUOTE) this.#inText = false
+      else if (byte === Ascii.Backslash) this.#isEscaped = true
+      else if (byte === Ascii.Quote) this.#inText = false
       else if (byte < 0x20)
         this.#report('malformed', this.#bytes + at, `a text holds the control character ${hex(byte)}`)
     }
@@ -55,7 +50,7 @@ class JsonWalker {
 
   end(): WalkResult {
     // An array without its end is allowed: programs that crash write such ones.
-    const mayEnd = this.#isOver || (!this.#inText && this.#open.length === 1 && this.#open[0] === ARRAY)
+    const mayEnd = this.#isOver || (!this.#inText && this.#open.length === 1 && this.#open[0] === Ascii.OpenSquare)
     if (!this.problem && !mayEnd) {
       const open = this.#open.map((byte) => String.fromCharCode(byte)).join('')
       const what = this.#inText ? 'within a text' : `with ${open || 'nothing'} open`
@@ -68,9 +63,9 @@ class JsonWalker {
   #outside(byte: number, at: number): void {
     if (byte <= 0x20) return
     if (this.#isOver) return this.#report('garbage', at, `the JSON is over, but there is ${hex(byte)}`)
-    if (byte === QUOTE) this.#inText = true
-    else if (byte === OBJECT || byte === ARRAY) this.#begin(byte, at)
-    else if (byte === OBJECT_END || byte === ARRAY_END) this.#end(byte, at)
+    if (byte === Ascii.Quote) this.#inText = true
+    else if (byte === Ascii.OpenCurly || byte === Ascii.OpenSquare) this.#begin(byte, at)
+    else if (byte === Ascii.CloseCurly || byte === Ascii.CloseSquare) this.#end(byte, at)
     if (this.#open.length === 0 && !this.#isOver && !this.problem) this.#report('garbage', at, 'expected { or [')
   }
 
@@ -86,7 +81,7 @@ class JsonWalker {
       return this.#report('malformed', at, `there is ${String.fromCharCode(byte)} where none was opened`)
     }
     this.#isOver = this.#open.length === 0
-    if (begin === OBJECT && this.#isBetweenEvents()) {
+    if (begin === Ascii.OpenCurly && this.#isBetweenEvents()) {
       this.#events++
       this.#eventStart = at + 1
     }
@@ -94,7 +89,10 @@ class JsonWalker {
 
   #isBetweenEvents(): boolean {
     const { length } = this.#open
-    return this.#open[length - 1] === ARRAY && (length === 1 || (length === 2 && this.#open[0] === OBJECT))
+    return (
+      this.#open[length - 1] === Ascii.OpenSquare &&
+      (length === 1 || (length === 2 && this.#open[0] === Ascii.OpenCurly))
+    )
   }
 
   #report(kind: WalkProblem['kind'], offset: number, what: string): void {

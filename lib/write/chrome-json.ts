@@ -1,3 +1,4 @@
+import { Ascii } from '../ascii.ts'
 import { UsageError } from '../errors.ts'
 import type { Clock } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
@@ -120,7 +121,7 @@ export class ChromeJsonWriter implements Writer {
 
   end(track: number, atNs: number): void {
     this.event(this.rows[track]!.end, atNs)
-    this.out.sign(CLOSE)
+    this.out.sign(Ascii.CloseCurly)
   }
 
   instant(track: number, atNs: number, label: Label): void {
@@ -189,9 +190,9 @@ export class ChromeJsonWriter implements Writer {
   }
 
   private separate(): void {
-    if (!this.isFirst) this.out.sign(COMMA)
+    if (!this.isFirst) this.out.sign(Ascii.Comma)
     this.isFirst = false
-    this.out.sign(LINE_FEED)
+    this.out.sign(Ascii.LineFeed)
   }
 
   /** Ends an event with what it says; the arrows are events of their own. */
@@ -204,9 +205,9 @@ export class ChromeJsonWriter implements Writer {
       out.raw(ARGS)
       if (args) out.raw(this.encoded(args))
       if (extra) this.args(out, extra, args === undefined || args.args.length === 0)
-      out.sign(CLOSE)
+      out.sign(Ascii.CloseCurly)
     }
-    out.sign(CLOSE)
+    out.sign(Ascii.CloseCurly)
     if (flows) this.flow(row, atNs, flows)
     if (!flowEnds) return
     this.flow(row, atNs, flowEnds)
@@ -220,7 +221,7 @@ export class ChromeJsonWriter implements Writer {
       this.flows.add(flow)
       this.out.raw(FLOW)
       this.out.number(flow)
-      this.out.sign(CLOSE)
+      this.out.sign(Ascii.CloseCurly)
     }
   }
 
@@ -256,9 +257,9 @@ export class ChromeJsonWriter implements Writer {
   private args(out: JsonWriter, args: readonly ExtraArg[], isFirst: boolean): void {
     for (let i = 0; i < args.length; i++) {
       const arg = args[i]!
-      if (i > 0 || !isFirst) out.sign(COMMA)
+      if (i > 0 || !isFirst) out.sign(Ascii.Comma)
       out.raw(this.quote(arg.key))
-      out.sign(COLON)
+      out.sign(Ascii.Colon)
       if ('name' in arg) out.raw(this.quote(arg.name))
       else if ('int' in arg) out.number(arg.int)
       else if ('big' in arg) out.integer(arg.big)
@@ -300,7 +301,3 @@ const HEAD = encode('{"displayTimeUnit":"ns","traceEvents":[')
 const ARGS = encode(',"args":{')
 const CLOSE_TWO = encode('}}')
 const FLOW = encode(',"bp":"e","cat":"flow","name":"flow","id":')
-const CLOSE = 0x7d
-const COMMA = 0x2c
-const COLON = 0x3a
-const LINE_FEED = 0x0a

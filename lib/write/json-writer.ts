@@ -1,10 +1,5 @@
+import { Ascii } from '../ascii.ts'
 import { ByteWriter } from './byte-writer.ts'
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const ZERO = 0x30
-const POINT = 0x2e
-const MINUS = 0x2d
 
 /** Appends pieces of JSON to one growing buffer of UTF-8. Knows the notation and nothing about traces. */
 export class JsonWriter extends ByteWriter {
@@ -47,7 +42,7 @@ export class JsonWriter extends ByteWriter {
   /** Whole nanoseconds as microseconds with three decimals: made of integers, so that each survives. */
   micros(ns: number): void {
     this.reserve(24)
-    if (ns < 0) this.bytes[this.position++] = MINUS
+    if (ns < 0) this.bytes[this.position++] = Ascii.Minus
     const absolute = Math.abs(ns)
     const seconds = Math.floor(absolute / 1e9)
     const rest = absolute - seconds * 1e9
@@ -57,7 +52,7 @@ export class JsonWriter extends ByteWriter {
       this.putUint32(seconds)
       this.putPadded(micros, 6)
     }
-    this.bytes[this.position++] = POINT
+    this.bytes[this.position++] = Ascii.Point
     this.putPadded(rest - micros * 1e3, 3)
   }
 
@@ -65,13 +60,13 @@ export class JsonWriter extends ByteWriter {
   private putPlain(text: string): boolean {
     const bytes = this.bytes
     let position = this.position
-    bytes[position++] = QUOTE
+    bytes[position++] = Ascii.Quote
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i)
-      if (code < 0x20 || code > 0x7e || code === QUOTE || code === BACKSLASH) return false
+      if (code < 0x20 || code > 0x7e || code === Ascii.Quote || code === Ascii.Backslash) return false
       bytes[position++] = code
     }
-    bytes[position++] = QUOTE
+    bytes[position++] = Ascii.Quote
     this.position = position
     return true
   }
@@ -94,7 +89,7 @@ export class JsonWriter extends ByteWriter {
     let rest = value
     for (let at = end - 1; at >= this.position; at--) {
       const tenth = (rest / 10) >>> 0
-      bytes[at] = ZERO + rest - tenth * 10
+      bytes[at] = Ascii.Zero + rest - tenth * 10
       rest = tenth
     }
     this.position = end

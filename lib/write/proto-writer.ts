@@ -1,8 +1,11 @@
 import { ByteWriter, type Piece, SHORT } from './byte-writer.ts'
 
-const VARINT = 0
-const FIXED64 = 1
-const DELIMITED = 2
+/** Wire types. */
+enum Wire {
+  Varint,
+  Fixed64,
+  Delimited,
+}
 
 const TAG_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
@@ -20,7 +23,7 @@ export class ProtoWriter extends ByteWriter {
   /** Starts a nested message; give the returned mark to {@link end}. */
   begin(field: number): number {
     this.reserve(TAG_BYTES_MAX + 1)
-    this.putVarint((field << 3) | DELIMITED)
+    this.putVarint((field << 3) | Wire.Delimited)
     return this.position++
   }
 
@@ -32,8 +35,8 @@ export class ProtoWriter extends ByteWriter {
   message(field: number, key: number, value: number, first: Piece, second: Piece): void {
     this.reserve(MESSAGE_BYTES_MAX + first.length + second.length)
     const { bytes, position: start } = this
-    bytes[start] = (field << 3) | DELIMITED
-    bytes[start + 2] = (key << 3) | VARINT
+    bytes[start] = (field << 3) | Wire.Delimited
+    bytes[start + 2] = (key << 3) | Wire.Varint
     this.position = this.put(this.put(encodeVarint(bytes, start + 3, value), first), second)
     this.end(start + 1)
   }
@@ -57,7 +60,7 @@ export class ProtoWriter extends ByteWriter {
   /** Any integer from 0 to 2^53 - 1. Throws RangeError on others. */
   varint(field: number, value: number): void {
     this.reserve(TAG_BYTES_MAX + VARINT_BYTES_MAX)
-    this.putVarint((field << 3) | VARINT)
+    this.putVarint((field << 3) | Wire.Varint)
     if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`not an integer from 0 to 2^53 - 1: ${value}`)
     this.putVarint(value)
   }
@@ -71,7 +74,7 @@ export class ProtoWriter extends ByteWriter {
   /** An integer beyond 2^53, or a negative one (as two's complement). */
   bigVarint(field: number, value: bigint): void {
     this.reserve(TAG_BYTES_MAX + VARINT_BYTES_MAX)
-    this.putVarint((field << 3) | VARINT)
+    this.putVarint((field << 3) | Wire.Varint)
     this.putBig(value)
   }
 
@@ -90,14 +93,14 @@ export class ProtoWriter extends ByteWriter {
 
   double(field: number, value: number): void {
     this.reserve(TAG_BYTES_MAX + 8)
-    this.putVarint((field << 3) | FIXED64)
+    this.putVarint((field << 3) | Wire.Fixed64)
     this.view.setFloat64(this.position, value, true)
     this.position += 8
   }
 
   fixed64(field: number, value: number): void {
     this.reserve(TAG_BYTES_MAX + 8)
-    this.putVarint((field << 3) | FIXED64)
+    this.putVarint((field << 3) | Wire.Fixed64)
     this.view.setBigUint64(this.position, BigInt(value), true)
     this.position += 8
   }

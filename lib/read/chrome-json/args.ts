@@ -1,11 +1,10 @@
+import { Ascii } from '../../ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventScanner } from './scanner.ts'
 
-const OPEN_LIST = 0x5b
-const MINUS = 0x2d
 /** The point's place among the digits. */
 const POINT = 0x2e - 0x30
 /** Texts that are interned: so long at most, and so many. Others are written as they are. */
@@ -103,7 +102,7 @@ export class ArgReader {
       const key = keys[i]!
       if (key.isPlace || (key.isBookkeeping && !everything)) continue
       const start = places[3 * i + 1]!
-      const isList = bytes[start] === OPEN_LIST && this.interned < INTERNED_MAX
+      const isList = bytes[start] === Ascii.OpenSquare && this.interned < INTERNED_MAX
       const list = isList ? this.dimensions.get(bytes, start, places[3 * i + 2]!) : 0
       args.push(list > 0 ? { key: key.gpuId, name: list } : this.argAt(i, key.gpuId))
     }
@@ -176,7 +175,7 @@ export class ArgReader {
     const start = this.places[3 * i + 1]!
     const end = this.places[3 * i + 2]!
     const first = bytes[start]!
-    if ((first >= 0x30 && first <= 0x39) || first === MINUS) {
+    if ((first >= 0x30 && first <= 0x39) || first === Ascii.Minus) {
       const value = this.numberAt(i)
       if (Number.isSafeInteger(value)) return { key, int: value }
       return end - start < DIGITS_MAX && Number.isFinite(value)

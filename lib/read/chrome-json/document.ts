@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import { FormatError } from '../../errors.ts'
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import { mistakeAt, skipSpace, skipText, skipValue, textIn } from '../../input/json-bytes.ts'
@@ -5,13 +6,6 @@ import type { About } from './about.ts'
 import { Micros } from './micros.ts'
 import { EventScanner, Field } from './scanner.ts'
 
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const OPEN_LIST = 0x5b
-const CLOSE_LIST = 0x5d
-const OPEN = 0x7b
-const CLOSE = 0x7d
 /** An event or another member of the document is held whole. */
 const PART_BYTES_MAX = 64 << 20
 /** From here on, more is read at once than what comes at once. */
@@ -90,12 +84,12 @@ export class Document {
     this.skipSpace()
     if (cursor.available === 0) return false
     const first = cursor.bytes[cursor.start]
-    if (first !== OPEN && first !== OPEN_LIST) {
+    if (first !== Ascii.OpenCurly && first !== Ascii.OpenSquare) {
       const found = JSON.stringify(String.fromCharCode(first!))
       throw new FormatError(this.format, { byte: cursor.offset }, 'an object or a list of events', found)
     }
     cursor.skip(1)
-    this.isObject = first === OPEN
+    this.isObject = first === Ascii.OpenCurly
     this.hasList = !this.isObject
     this.state = this.isObject ? 'members' : 'events'
     return true
@@ -107,25 +101,25 @@ export class Document {
     this.skipSpace()
     const { bytes, start, end } = cursor
     if (start >= end) return false
-    if (bytes[start] === COMMA) {
+    if (bytes[start] === Ascii.Comma) {
       cursor.skip(1)
       return true
     }
-    if (bytes[start] === CLOSE) {
+    if (bytes[start] === Ascii.CloseCurly) {
       if (!this.hasList) throw this.withoutList('the end of the object')
       this.state = 'end'
       return true
     }
-    if (bytes[start] !== QUOTE) return this.lose(start, 'expected a key')
+    if (bytes[start] !== Ascii.Quote) return this.lose(start, 'expected a key')
     let at = skipText(bytes, start + 1, end)
     if (at < 0) return this.lose(mistakeAt(at), 'expected the end of a text')
     const key = textIn(bytes, start, at)
     at = skipSpace(bytes, at, end)
     if (at >= end) return false
-    if (bytes[at] !== COLON) return this.lose(at, 'expected a colon')
+    if (bytes[at] !== Ascii.Colon) return this.lose(at, 'expected a colon')
     const value = skipSpace(bytes, at + 1, end)
     if (value >= end) return false
-    if (key === 'traceEvents' && bytes[value] === OPEN_LIST) {
+    if (key === 'traceEvents' && bytes[value] === Ascii.OpenSquare) {
       cursor.skip(value + 1 - start)
       this.hasList = true
       this.state = 'events'
@@ -144,17 +138,17 @@ export class Document {
     const { bytes, end } = cursor
     for (;;) {
       let at = skipSpace(bytes, cursor.start, end)
-      if (at < end && bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end)
+      if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
       if (at >= end) {
         cursor.skip(at - cursor.start)
         return false
       }
-      if (bytes[at] === CLOSE_LIST) {
+      if (bytes[at] === Ascii.CloseSquare) {
         cursor.skip(at + 1 - cursor.start)
         this.state = this.isObject ? 'members' : 'end'
         return true
       }
-      if (bytes[at] !== OPEN) return this.lose(at, 'expected an event')
+      if (bytes[at] !== Ascii.OpenCurly) return this.lose(at, 'expected an event')
       const after = scanner.scan(bytes, at, end)
       if (after < 0) {
         cursor.skip(at - cursor.start)
@@ -220,9 +214,9 @@ export class Document {
     const [ahead, micros, times] = [new EventScanner(), new Micros(), [] as bigint[]]
     for (let at = start; ; ) {
       at = skipSpace(bytes, at, end)
-      if (at < end && bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end)
+      if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
       if (at >= end) return { times, isOver: false }
-      if (bytes[at] !== OPEN) return { times, isOver: true }
+      if (bytes[at] !== Ascii.OpenCurly) return { times, isOver: true }
       at = ahead.scan(bytes, at, end)
       if (at < 0) return { times, isOver: mistakeAt(at) !== undefined }
       const time = ahead.starts[Field.ts]!

@@ -1,6 +1,5 @@
-const DOT = 0x2e
-const MINUS = 0x2d
-const QUOTE = 0x22
+import { Ascii } from '../../ascii.ts'
+
 /** Beyond, a power of ten is no time. */
 const EXPONENT_MAX = 40
 const DECIMAL = /^(-?)(\d{1,400})(?:\.(\d{0,400}))?(?:[eE]([+-]?\d{1,4}))?$/
@@ -16,11 +15,11 @@ export class Micros {
 
   /** Reads the number `[start, end)`, which may be in quotes; false if it is none, or too large to be a time. */
   read(bytes: Uint8Array, start: number, end: number): boolean {
-    if (bytes[start] === QUOTE) {
+    if (bytes[start] === Ascii.Quote) {
       start++
       end--
     }
-    const isNegative = bytes[start] === MINUS
+    const isNegative = bytes[start] === Ascii.Minus
     let at = isNegative ? start + 1 : start
     const first = at
     let whole = 0
@@ -31,7 +30,7 @@ export class Micros {
     }
     if (at === first || whole > Number.MAX_SAFE_INTEGER) return this.readSlowly(bytes, start, end)
     let nanos = 0
-    if (at < end && bytes[at] === DOT) {
+    if (at < end && bytes[at] === Ascii.Point) {
       at++
       for (let unit = 100; at < end; at++, unit /= 10) {
         const digit = bytes[at]! - 0x30

@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
@@ -17,7 +18,6 @@ import { type Begun, Operations, Stacks } from './pairs.ts'
 import { type GroupKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
 
-const QUOTE = 0x22
 /** Arrows from launches to their work, which is known from correlation ids, whether both ends are there or not. */
 const LAUNCH_FLOWS = 'ac2g'
 const BACKWARD_FLOWS = 'fwdbwd'
@@ -323,14 +323,14 @@ export class Recording {
 
   private nameOf({ bytes, starts, ends }: EventScanner, table: ByteTable<number>): number {
     const start = starts[Field.name]!
-    const isQuoted = bytes[start] === QUOTE
+    const isQuoted = bytes[start] === Ascii.Quote
     const id = start < 0 ? 0 : table.get(bytes, isQuoted ? start + 1 : start, ends[Field.name]! - (isQuoted ? 1 : 0))
     return id === 0 ? this.names.id('(no name)') : id
   }
 
   private categoryOf({ bytes, starts, ends }: EventScanner): EventCategory {
     const start = starts[Field.cat]!
-    if (start < 0 || bytes[start] !== QUOTE) return this.noCategory
+    if (start < 0 || bytes[start] !== Ascii.Quote) return this.noCategory
     return this.categories.get(bytes, start + 1, ends[Field.cat]! - 1)
   }
 

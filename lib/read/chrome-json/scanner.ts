@@ -1,17 +1,25 @@
+import { Ascii } from '../../ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import { MORE, mistake, skipSpace, skipText, skipValue, unescaped } from '../../input/json-bytes.ts'
 import { END, Step } from './layout.ts'
 
 /** The fields of an event that are looked at. */
-export const Field = { ph: 0, cat: 1, name: 2, pid: 3, tid: 4, ts: 5, dur: 6, id: 7, id2: 8, bp: 9, args: 10 } as const
-const FIELDS = Object.keys(Field).length
+export enum Field {
+  ph,
+  cat,
+  name,
+  pid,
+  tid,
+  ts,
+  dur,
+  id,
+  id2,
+  bp,
+  args,
+}
+const FIELDS = Field.args + 1
 const OTHER = -1
 
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const OPEN = 0x7b
-const CLOSE = 0x7d
 const [a, b, c, d, i, n, p, t] = [0x61, 0x62, 0x63, 0x64, 0x69, 0x6e, 0x70, 0x74]
 
 /** Finds the fields of an event in its bytes; nothing is decoded, and nothing made. */
@@ -79,28 +87,28 @@ export class EventScanner {
     let at = skipSpace(bytes, start + 1, end)
     for (;;) {
       if (at >= end) return MORE
-      if (bytes[at] === CLOSE) {
+      if (bytes[at] === Ascii.CloseCurly) {
         if (!areArgs) this.learn(at + 1, END, -1, at + 1)
         return at + 1
       }
-      if (bytes[at] !== QUOTE) return mistake(at)
+      if (bytes[at] !== Ascii.Quote) return mistake(at)
       const key = at + 1
       at = skipText(bytes, key, end)
       if (at < 0) return at
       const keyEnd = at - 1
       at = skipSpace(bytes, at, end)
       if (at >= end) return MORE
-      if (bytes[at] !== COLON) return mistake(at)
+      if (bytes[at] !== Ascii.Colon) return mistake(at)
       const value = skipSpace(bytes, at + 1, end)
       const field = areArgs ? OTHER : fieldOf(bytes, key, keyEnd - key)
-      const isObject = field === Field.args && bytes[value] === OPEN
+      const isObject = field === Field.args && bytes[value] === Ascii.OpenCurly
       at = isObject ? this.members(bytes, value, end, true) : skipValue(bytes, value, end)
       if (at < 0) return at
       if (!isObject) this.member(areArgs ? this.keyNumbers.get(bytes, key, keyEnd) : -1, field, value, at)
       at = skipSpace(bytes, at, end)
       if (at >= end) return MORE
-      if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end)
-      else if (bytes[at] !== CLOSE) return mistake(at)
+      if (bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
+      else if (bytes[at] !== Ascii.CloseCurly) return mistake(at)
     }
   }
 
@@ -142,7 +150,7 @@ export class EventScanner {
     const start = this.starts[field]!
     if (start < 0) return 0
     const byte = this.bytes[start]!
-    if (byte !== QUOTE) return byte
+    if (byte !== Ascii.Quote) return byte
     return start + 1 < this.ends[field]! - 1 ? this.bytes[start + 1]! : 0
   }
 }

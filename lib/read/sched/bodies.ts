@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import type { ByteTable } from '../../input/byte-table.ts'
 import type { SwitchEvent, ThreadEvent, WakingEvent } from '../../model/events.ts'
 import { key, type Scan } from './scan.ts'
@@ -20,7 +21,6 @@ const COMM_MAX = 15
 const ARRAY = key('ARRAY[')
 const ARRAY_BYTES = /^ARRAY\[([0-9a-f]{2}(?:, [0-9a-f]{2}){15})\]$/
 const ARRAY_MAX = 'ARRAY[]'.length + 16 * '00, '.length
-const BLANK = 0x20
 const KEYS = {
   prevComm: key('prev_comm='),
   prevPid: key(' prev_pid='),
@@ -214,7 +214,7 @@ export class Bodies {
       const state = scan.at
       scan.skipWord()
       const prevState = pluginStateOf(scan.bytes, state, scan.at)
-      if (prevState < 0 || !scan.eat(KEYS.arrow) || !scan.eatByte(BLANK)) continue
+      if (prevState < 0 || !scan.eat(KEYS.arrow) || !scan.eatByte(Ascii.Blank)) continue
       const nextStart = scan.at
       for (
         let to = this.next(KEYS.colon, nextStart, nextStart);
@@ -289,7 +289,7 @@ export class Bodies {
     if (!scan.eat(KEYS.openBracket)) return false
     this.value = scan.integer()
     if (Number.isNaN(this.value) || !scan.eatByte(0x5d)) return false
-    return scan.eatByte(BLANK) || scan.at === scan.end
+    return scan.eatByte(Ascii.Blank) || scan.at === scan.end
   }
 
   private stateAt(start: number): number {

@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import { Columns } from './columns.ts'
 import { key, type Scan } from './scan.ts'
 
@@ -5,9 +6,6 @@ const OURS = key('g2p ')
 /** How `bpftrace -f json` wraps a line. */
 const JSON_START = key('{"type": "printf", "data": "')
 const JSON_END = key('\\n"}')
-const OPEN_BRACE = 0x7b
-const BACKSLASH = 0x5c
-const BLANK = 0x20
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -19,19 +17,19 @@ export class BpftraceColumns extends Columns {
     this.nameStart = scan.at
     scan.skipWord()
     this.nameEnd = scan.at
-    if (!scan.eatByte(BLANK) || !scan.nanoseconds() || !scan.eatByte(BLANK)) return false
+    if (!scan.eatByte(Ascii.Blank) || !scan.nanoseconds() || !scan.eatByte(Ascii.Blank)) return false
     this.cpu = scan.integer()
-    return !Number.isNaN(this.cpu) && scan.eatByte(BLANK)
+    return !Number.isNaN(this.cpu) && scan.eatByte(Ascii.Blank)
   }
 }
 
 /** Moves to the text of a JSON object, if this is one; false if it holds none. */
 export function unwrap(scan: Scan): boolean {
-  if (scan.byte !== OPEN_BRACE) return true
+  if (scan.byte !== Ascii.OpenCurly) return true
   const start = scan.at
   const textEnd = scan.end - JSON_END.length
   const isPlain = scan.eat(JSON_START) && scan.isAt(textEnd, JSON_END)
-  const backslash = isPlain ? scan.bytes.indexOf(BACKSLASH, scan.at) : -1
+  const backslash = isPlain ? scan.bytes.indexOf(Ascii.Backslash, scan.at) : -1
   if (backslash === textEnd) {
     scan.end = textEnd
     return true

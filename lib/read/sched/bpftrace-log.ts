@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import { FormatError } from '../../errors.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
 import type { ReadContext } from '../format.ts'
@@ -10,8 +11,6 @@ import { type Handler, SchedTextLog } from './text-log.ts'
 
 /** bpftrace empties one CPU's buffer after the other: so many events may come late. */
 const WINDOW = 65_536
-const BLANK = 0x20
-const BAR = 0x7c
 /** The first of two command names is padded to so many bytes. */
 const COMM_WIDTH = 16
 const CLOCK = /^g2p clock (\w+)$/
@@ -62,7 +61,7 @@ export class BpftraceLog extends SchedTextLog {
     const count = handler === 'known' ? 2 : TYPES[handler]!.numbers
     for (let i = 0; i < count; i++) {
       numbers[i] = scan.integer()
-      if (Number.isNaN(numbers[i]) || !scan.eatByte(BLANK)) return undefined
+      if (Number.isNaN(numbers[i]) || !scan.eatByte(Ascii.Blank)) return undefined
     }
     const { cpu, atNs } = context
     const [a, b, c, d, e] = numbers as [number, number, number, number, number]
@@ -129,11 +128,11 @@ export class BpftraceLog extends SchedTextLog {
   private readComms(prevTid: number, prevPrio: number, prevState: number, nextTid: number, nextPrio: number) {
     const { scan, comms, context } = this
     const { bytes, at, end } = scan
-    const isPadded = bytes[at + COMM_WIDTH] === BAR && at + COMM_WIDTH < end
-    const bar = isPadded ? at + COMM_WIDTH : bytes.indexOf(BAR, at)
+    const isPadded = bytes[at + COMM_WIDTH] === Ascii.Bar && at + COMM_WIDTH < end
+    const bar = isPadded ? at + COMM_WIDTH : bytes.indexOf(Ascii.Bar, at)
     if (bar < at || bar >= end || prevState < 0) return undefined
     let prevEnd = bar
-    while (isPadded && prevEnd > at && bytes[prevEnd - 1] === BLANK) prevEnd--
+    while (isPadded && prevEnd > at && bytes[prevEnd - 1] === Ascii.Blank) prevEnd--
     const { cpu, atNs } = context
     const prev = { prevTid, prevComm: comms.get(bytes, at, prevEnd), prevPrio, prevState }
     return { kind: 'switch', cpu, atNs, ...prev, nextTid, nextComm: comms.get(bytes, bar + 1, end), nextPrio } as const

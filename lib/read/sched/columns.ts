@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import { key, type Scan } from './scan.ts'
 
 /** What stands ahead of an event's own fields on its line: who, where, when, which event. */
@@ -30,10 +31,10 @@ export abstract class Columns {
     const { bytes, end } = scan
     let at = scan.at
     this.nameStart = at
-    for (; at < end && bytes[at] !== BLANK && bytes[at] !== OPEN; at++) {
-      if (bytes[at - 1] === COLON && at > this.nameStart) this.nameStart = at
+    for (; at < end && bytes[at] !== Ascii.Blank && bytes[at] !== Ascii.OpenRound; at++) {
+      if (bytes[at - 1] === Ascii.Colon && at > this.nameStart) this.nameStart = at
     }
-    const isRecord = bytes[at - 1] !== COLON
+    const isRecord = bytes[at - 1] !== Ascii.Colon
     this.nameEnd = isRecord ? at : at - 1
     if (this.nameEnd <= this.nameStart) return false
     scan.at = this.nameStart
@@ -47,13 +48,9 @@ export abstract class Columns {
   protected readCpu(): boolean {
     this.scan.at++
     this.cpu = this.scan.digits()
-    return this.cpu >= 0 && this.scan.eatByte(CLOSE_BRACKET)
+    return this.cpu >= 0 && this.scan.eatByte(Ascii.CloseSquare)
   }
 }
 
 /** Perf's own records have no colon behind them. */
 const RECORD = key('PERF_RECORD_')
-const COLON = 0x3a
-const BLANK = 0x20
-const OPEN = 0x28
-const CLOSE_BRACKET = 0x5d

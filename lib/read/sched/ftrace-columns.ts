@@ -1,13 +1,6 @@
+import { Ascii } from '../../ascii.ts'
 import { Columns } from './columns.ts'
 
-const BLANK = 0x20
-const OPEN = 0x28
-const CLOSE = 0x29
-const MINUS = 0x2d
-const COLON = 0x3a
-const OPEN_BRACKET = 0x5b
-const NINE = 0x39
-const ZERO = 0x30
 /** Where the kernel puts the `-` between name and thread: after 16 bytes, or 8 (latency format). Names may hold more of them. */
 const DASHES = [16, 8]
 /** How far to look for it in a text that somebody else wrote, or that begins with a buffer's name (`trace-cmd report -B`). */
@@ -43,21 +36,21 @@ export class FtraceColumns extends Columns {
   /** Reads a line whose `-` is at `start + dash`. */
   private readFrom(start: number, dash: number): boolean {
     const { scan } = this
-    if (start + dash >= scan.end || scan.bytes[start + dash] !== MINUS) return false
+    if (start + dash >= scan.end || scan.bytes[start + dash] !== Ascii.Minus) return false
     scan.at = start + dash + 1
     this.tid = scan.digits()
     if (this.tid < 0) return false
     scan.skipBlanks()
     this.tgid = -1
-    if (scan.byte === OPEN && !this.readTgid()) return false
-    const isBracketed = scan.byte === OPEN_BRACKET
+    if (scan.byte === Ascii.OpenRound && !this.readTgid()) return false
+    const isBracketed = scan.byte === Ascii.OpenSquare
     if (isBracketed ? !this.readCpu() : !this.readLatencyCpu()) return false
     if (isBracketed) scan.skipBlanks()
     if (!this.readFlags(!isBracketed) || !this.readStamp() || !this.readName()) return false
     this.dash = dash
     this.commEnd = start + dash
     this.commStart = Math.max(start, this.commEnd - DASHES[0]!)
-    while (this.commStart < this.commEnd && scan.bytes[this.commStart] === BLANK) this.commStart++
+    while (this.commStart < this.commEnd && scan.bytes[this.commStart] === Ascii.Blank) this.commStart++
     return true
   }
 
@@ -66,9 +59,9 @@ export class FtraceColumns extends Columns {
     const { scan } = this
     scan.at++
     scan.skipBlanks()
-    if (scan.byte === MINUS) while (scan.byte === MINUS) scan.at++
+    if (scan.byte === Ascii.Minus) while (scan.byte === Ascii.Minus) scan.at++
     else this.tgid = scan.digits()
-    if (!scan.eatByte(CLOSE)) return false
+    if (!scan.eatByte(Ascii.CloseRound)) return false
     scan.skipBlanks()
     return true
   }
@@ -82,7 +75,7 @@ export class FtraceColumns extends Columns {
     const { scan } = this
     this.isIrq = false
     const first = scan.byte
-    if (first >= ZERO && first <= NINE) return !isRequired
+    if (first >= Ascii.Zero && first <= Ascii.Nine) return !isRequired
     const start = scan.at
     scan.skipWord()
     const length = scan.at - start
@@ -108,10 +101,10 @@ export class FtraceColumns extends Columns {
       scan.nanos = (count % 1e6) * 1000
       if (this.isRelative) scan.at += 2
     }
-    if (scan.byte !== COLON) scan.at++ // how long it took to the next one: + ! # * @ $
-    if (!scan.eatByte(COLON)) return false
+    if (scan.byte !== Ascii.Colon) scan.at++ // how long it took to the next one: + ! # * @ $
+    if (!scan.eatByte(Ascii.Colon)) return false
     scan.skipBlanks()
-    if (scan.byte === OPEN) {
+    if (scan.byte === Ascii.OpenRound) {
       scan.skipWord()
       scan.skipBlanks()
     }

@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import { Inferred, type TraceEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { UNKNOWN } from '../../model/unknown.ts'
@@ -33,7 +34,6 @@ export interface LlamaRecord {
 
 /** Uses of op numbers that the op table is chosen by. */
 const USES_MAX = 4096
-const BLANK = 0x20
 
 /** Reads lines on llama.cpp (docs/ebpf-format.md), and makes events of them. */
 export class LlamaLines {
@@ -50,7 +50,7 @@ export class LlamaLines {
     const numbers: number[] = []
     let atNs = startNs
     for (const [i, field] of FIELDS[type].entries()) {
-      if (i > 0 && !scan.eatByte(BLANK)) return undefined
+      if (i > 0 && !scan.eatByte(Ascii.Blank)) return undefined
       if (field !== 'end') numbers.push(scan.integer())
       else if (!scan.nanoseconds()) return undefined
       else {
@@ -61,7 +61,7 @@ export class LlamaLines {
     if (numbers.some((number) => !Number.isSafeInteger(number))) return undefined
     if (type !== 'op')
       return scan.at === scan.end ? { kind: 'llama', type, atNs, startNs, cpu, numbers, name: 0 } : undefined
-    if (!scan.eatByte(BLANK)) return undefined
+    if (!scan.eatByte(Ascii.Blank)) return undefined
     const name = decoder.decode(scan.bytes.subarray(scan.at, scan.end))
     this.noteUse(numbers[4]!, name)
     return { kind: 'llama', type, atNs, startNs, cpu, numbers, name: this.context.names.id(name) }

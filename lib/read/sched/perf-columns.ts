@@ -1,12 +1,6 @@
+import { Ascii } from '../../ascii.ts'
 import { Columns } from './columns.ts'
 
-const BLANK = 0x20
-const MINUS = 0x2d
-const SLASH = 0x2f
-const COLON = 0x3a
-const OPEN_BRACKET = 0x5b
-const ZERO = 0x30
-const NINE = 0x39
 /** Names are padded to so many bytes, but for records with call stacks. */
 const COMM_WIDTH = 16
 const MISC_MAX = 3
@@ -32,14 +26,14 @@ export class PerfColumns extends Columns {
   /** Reads a line whose name takes `width` bytes. */
   private readFrom(start: number, width: number): boolean {
     const { scan } = this
-    if (start + width >= scan.end || scan.bytes[start + width] !== BLANK) return false
+    if (start + width >= scan.end || scan.bytes[start + width] !== Ascii.Blank) return false
     scan.at = start + width
     scan.skipBlanks()
     if (!this.readIds() || !this.readMiddle() || !this.readStamp()) return false
     this.width = width
     this.commStart = start
     this.commEnd = start + width
-    while (this.commStart < this.commEnd && scan.bytes[this.commStart] === BLANK) this.commStart++
+    while (this.commStart < this.commEnd && scan.bytes[this.commStart] === Ascii.Blank) this.commStart++
     return true
   }
 
@@ -48,11 +42,11 @@ export class PerfColumns extends Columns {
     const { scan } = this
     this.tgid = -1
     this.tid = this.readId()
-    if (scan.eatByte(SLASH)) {
+    if (scan.eatByte(Ascii.Slash)) {
       this.tgid = this.tid
       this.tid = this.readId()
     }
-    return !Number.isNaN(this.tid) && !Number.isNaN(this.tgid) && scan.byte === BLANK
+    return !Number.isNaN(this.tid) && !Number.isNaN(this.tgid) && scan.byte === Ascii.Blank
   }
 
   private readId(): number {
@@ -64,11 +58,11 @@ export class PerfColumns extends Columns {
     const { scan } = this
     scan.skipBlanks()
     this.cpu = -1
-    if (scan.byte === OPEN_BRACKET) {
+    if (scan.byte === Ascii.OpenSquare) {
       if (!this.readCpu()) return false
       scan.skipBlanks()
     }
-    if (isDigit(scan.byte) || scan.byte === MINUS) return true
+    if (isDigit(scan.byte) || scan.byte === Ascii.Minus) return true
     const misc = scan.at
     scan.skipWord()
     if (scan.at - misc > MISC_MAX) return false
@@ -79,8 +73,8 @@ export class PerfColumns extends Columns {
   /** `16528.503449:          1       sched:sched_waking:` */
   private readStamp(): boolean {
     const { scan } = this
-    const isNegative = scan.eatByte(MINUS)
-    if (!scan.time() || !scan.eatByte(COLON)) return false
+    const isNegative = scan.eatByte(Ascii.Minus)
+    if (!scan.time() || !scan.eatByte(Ascii.Colon)) return false
     if (isNegative) {
       scan.seconds = -scan.seconds
       scan.nanos = -scan.nanos
@@ -94,4 +88,4 @@ export class PerfColumns extends Columns {
   }
 }
 
-const isDigit = (byte: number) => byte >= ZERO && byte <= NINE
+const isDigit = (byte: number) => byte >= Ascii.Zero && byte <= Ascii.Nine

@@ -1,9 +1,5 @@
-const BLANK = 0x20
-const MINUS = 0x2d
-const ZERO = 0x30
-const NINE = 0x39
-const OPEN = 0x28
-const SMALL_X = 0x78
+import { Ascii } from '../../ascii.ts'
+
 /** Digits of a number that stays exact. */
 const DIGITS_MAX = 15
 
@@ -27,12 +23,12 @@ export class Scan {
   }
 
   skipBlanks(): void {
-    while (this.at < this.end && this.bytes[this.at] === BLANK) this.at++
+    while (this.at < this.end && this.bytes[this.at] === Ascii.Blank) this.at++
   }
 
   /** Takes blanks off the end. */
   trimEnd(): void {
-    while (this.end > this.at && this.bytes[this.end - 1] === BLANK) this.end--
+    while (this.end > this.at && this.bytes[this.end - 1] === Ascii.Blank) this.end--
   }
 
   /** Moves behind `byte`, if it is here. */
@@ -64,8 +60,8 @@ export class Scan {
     let at = start
     for (; at < end; at++) {
       const byte = bytes[at]!
-      if (byte < ZERO || byte > NINE) break
-      value = value * 10 + byte - ZERO
+      if (byte < Ascii.Zero || byte > Ascii.Nine) break
+      value = value * 10 + byte - Ascii.Zero
     }
     this.at = at
     return at === start || at - start > DIGITS_MAX ? -1 : value
@@ -76,8 +72,8 @@ export class Scan {
    */
   integer(): number {
     const { bytes, at } = this
-    if (bytes[at + 1] === SMALL_X && bytes[at] === ZERO && at + 1 < this.end) return this.hexadecimal()
-    const isNegative = this.eatByte(MINUS)
+    if (bytes[at + 1] === Ascii.SmallX && bytes[at] === Ascii.Zero && at + 1 < this.end) return this.hexadecimal()
+    const isNegative = this.eatByte(Ascii.Minus)
     const value = this.digits()
     return value < 0 ? Number.NaN : isNegative ? -value : value
   }
@@ -97,12 +93,12 @@ export class Scan {
   nanoseconds(): boolean {
     const { bytes, at: start } = this
     let end = start
-    while (end < this.end && bytes[end]! >= ZERO && bytes[end]! <= NINE) end++
+    while (end < this.end && bytes[end]! >= Ascii.Zero && bytes[end]! <= Ascii.Nine) end++
     const split = Math.max(start, end - 9)
     let nanos = 0
-    for (let at = split; at < end; at++) nanos = nanos * 10 + bytes[at]! - ZERO
+    for (let at = split; at < end; at++) nanos = nanos * 10 + bytes[at]! - Ascii.Zero
     let seconds = 0
-    for (let at = start; at < split; at++) seconds = seconds * 10 + bytes[at]! - ZERO
+    for (let at = start; at < split; at++) seconds = seconds * 10 + bytes[at]! - Ascii.Zero
     this.seconds = seconds
     this.nanos = nanos
     this.at = end
@@ -111,7 +107,7 @@ export class Scan {
 
   /** Moves to the next blank, or to the end. */
   skipWord(): void {
-    while (this.at < this.end && this.bytes[this.at] !== BLANK) this.at++
+    while (this.at < this.end && this.bytes[this.at] !== Ascii.Blank) this.at++
   }
 
   /** Is `word` at that place? */
@@ -124,9 +120,9 @@ export class Scan {
 
   private hexadecimal(): number {
     this.skipWord()
-    if (this.bytes[this.at + 1] !== OPEN) return Number.NaN
+    if (this.bytes[this.at + 1] !== Ascii.OpenRound) return Number.NaN
     this.at += 2
-    const isNegative = this.eatByte(MINUS)
+    const isNegative = this.eatByte(Ascii.Minus)
     const value = this.digits()
     return this.eatByte(0x29) && value >= 0 ? (isNegative ? -value : value) : Number.NaN
   }

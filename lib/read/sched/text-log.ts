@@ -1,3 +1,4 @@
+import { Ascii } from '../../ascii.ts'
 import { FormatError } from '../../errors.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
@@ -13,9 +14,6 @@ import { type About, type SchedEvent, SchedEvents } from './sched-events.ts'
 const WINDOW = 8192
 /** Lines without a time ahead of the first one with one: more of them that cannot be read, and there is none. */
 const HEAD_ISSUES_MAX = 1000
-const NEWLINE = 0x0a
-const TAB = 0x09
-const HASH = 0x23
 
 /** What is done with the fields of an event. */
 export type Handler =
@@ -114,7 +112,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     const { lines } = this
     for (;;) {
       const ahead = lines.ahead()
-      const newline = ahead.indexOf(NEWLINE)
+      const newline = ahead.indexOf(Ascii.LineFeed)
       if (newline < 0 && !lines.isEnding) return false
       if (this.stampOf(ahead, 0, newline < 0 ? ahead.length : newline) !== undefined) return true
       if (!lines.next()) return true
@@ -244,9 +242,9 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   private readForeign(): void {
     const { lines } = this
     const first = lines.bytes[lines.start]
-    if (first === TAB) return // a frame of a call stack
+    if (first === Ascii.Tab) return // a frame of a call stack
     const text = lines.text
-    if (this.readOther(text) || first === HASH || text.trim() === '') return
+    if (this.readOther(text) || first === Ascii.Hash || text.trim() === '') return
     this.headIssues++
     this.reject('unreadable line', `expected a line with an event, found "${this.start}"`)
   }

@@ -12,6 +12,7 @@ import {
 } from '../generated/perfetto.ts'
 import type { Names } from '../model/names.ts'
 import type { ExtraArg } from './args.ts'
+import { Piece } from './byte-writer.ts'
 import { IidSet } from './iids.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import type { GpuQueue, GpuWork } from './writer.ts'
@@ -48,6 +49,56 @@ class EncodedNames {
   }
 }
 
+/** Values of one argument that are remembered as bytes. */
+const VALUES_MAX = 1 << 10
+const MEMORABLE_MAX = 1 << 16
+
+/** Arguments of work, whose values are texts here: those that come again and again are encoded once. */
+class EncodedArgs {
+  /** By key, and by number or by the id of a name. */
+  private readonly numbers: (Map<number, Piece> | undefined)[] = []
+  private readonly texts: (Map<number, Piece> | undefined)[] = []
+  private readonly scratch = new ProtoWriter()
+
+  constructor(private readonly names: Names) {}
+
+  write(out: ProtoWriter, arg: ExtraArg): void {
+    if ('name' in arg) return this.known(out, this.texts, arg, arg.name)
+    const number = 'int' in arg ? arg.int : 'double' in arg ? arg.double : NaN
+    if (Math.abs(number) < MEMORABLE_MAX) return this.known(out, this.numbers, arg, number)
+    this.encode(out, arg)
+  }
+
+  private known(out: ProtoWriter, tables: (Map<number, Piece> | undefined)[], arg: ExtraArg, value: number): void {
+    let table = tables[arg.key]
+    if (!table) {
+      table = new Map()
+      tables[arg.key] = table
+    }
+    const known = table.get(value)
+    if (known) return out.piece(known)
+    if (table.size === VALUES_MAX) return this.encode(out, arg)
+    this.encode(this.scratch, arg)
+    const encoded = new Piece(this.scratch.take())
+    table.set(value, encoded)
+    out.piece(encoded)
+  }
+
+  private encode(out: ProtoWriter, arg: ExtraArg): void {
+    const data = out.begin(GpuRenderStageEvent.extra_data)
+    out.string(ExtraData.name, this.names.text(arg.key))
+    out.string(ExtraData.value, this.textOf(arg))
+    out.end(data)
+  }
+
+  private textOf(arg: ExtraArg): string {
+    if ('name' in arg) return this.names.text(arg.name)
+    if ('text' in arg) return arg.text
+    if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
+    return `${'int' in arg ? arg.int : 'double' in arg ? arg.double : arg.big}`
+  }
+}
+
 /** Writes GPU work as what Perfetto calls render stages, into packets of one sequence. */
 export class GpuStages {
   private readonly stages = new Map(STAGE_IIDS)
@@ -55,16 +106,14 @@ export class GpuStages {
   private readonly contexts = new Map<number, number>()
 
   private readonly workNames: EncodedNames
-  private readonly argNames: EncodedNames
-  private readonly argTexts: EncodedNames
+  private readonly args: EncodedArgs
 
   constructor(
     private readonly out: ProtoWriter,
     names: Names,
   ) {
     this.workNames = new EncodedNames(names, GpuRenderStageEvent.name)
-    this.argNames = new EncodedNames(names, ExtraData.name)
-    this.argTexts = new EncodedNames(names, ExtraData.value)
+    this.args = new EncodedArgs(names)
   }
 
   /** Writes the fields of a packet. */
@@ -78,7 +127,7 @@ export class GpuStages {
     out.varint(GpuRenderStageEvent.event_id, id) // without one, trace_processor leaves the event out
     out.varint(GpuRenderStageEvent.duration, endNs - startNs)
     out.varint(GpuRenderStageEvent.context, context || this.contexts.get(queue.pid)!)
-    if (extra) for (const arg of extra) this.arg(arg)
+    if (extra) for (const arg of extra) this.args.write(out, arg)
     if (submission >= 0) out.varint(GpuRenderStageEvent.submission_id, submission)
     out.varint(GpuRenderStageEvent.gpu_id, queue.gpu)
     out.varint(GpuRenderStageEvent.hw_queue_iid, queueIid)
@@ -111,20 +160,6 @@ export class GpuStages {
     out.string(InternedGpuRenderStageSpecification.description, description)
     out.varint(InternedGpuRenderStageSpecification.category, category)
     out.end(specification)
-  }
-
-  /** All values are texts here. */
-  private arg(arg: ExtraArg): void {
-    const { out } = this
-    const data = out.begin(GpuRenderStageEvent.extra_data)
-    out.raw(this.argNames.of(arg.key))
-    if ('name' in arg) out.raw(this.argTexts.of(arg.name))
-    else if ('text' in arg) out.string(ExtraData.value, arg.text)
-    else if ('int' in arg) out.string(ExtraData.value, `${arg.int}`)
-    else if ('double' in arg) out.string(ExtraData.value, `${arg.double}`)
-    else if ('big' in arg) out.string(ExtraData.value, `${arg.big}`)
-    else out.string(ExtraData.value, `0x${arg.pointer.toString(16)}`)
-    out.end(data)
   }
 }
 

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
 import { canRecord, canRun, linuxTest } from './record-helpers.ts'
+import '../live.ts'
 
 const HOME = dirname(dirname(CLI))
 const NATIVE = join(HOME, 'native')

@@ -16,6 +16,7 @@ import { eventsOf, inputOf, Names } from '../../lib/index.ts'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { at, CLI, folder, names, run, start } from './helpers.ts'
 import { canRecord, canRun, compile, unless, useProgram } from './record-helpers.ts'
+import '../live.ts'
 
 /** `record --sched`: what the kernel tells of the whole machine, held against another buffer of the kernel's. */
 

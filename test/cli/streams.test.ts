@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { at, CLI, MOE, names, read, shell, start, useFolder } from './helpers.ts'
+import '../live.ts'
 
 useFolder()
 

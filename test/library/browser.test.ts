@@ -28,6 +28,7 @@ const TORN = gzipSync(read('examples/moe.csv')).subarray(0, 40_000)
 
 const WORKER = `
 import { convert, toWebStream } from '/ggml2perfetto/browser.js'
+import '../live.ts'
 onmessage = async ({ data }) => {
   postMessage(await new Response(toWebStream(convert({ name: data.name, source: data }))).blob())
 }`

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { layoutOf, type Preset, presets, writeModel } from './gguf.mjs'
 import { ensureLlama, hasLlama, model, run, runNode } from './testbed.ts'
+import '../live.ts'
 
 /** Proves the test bed itself: what the recorder's tests build on. */
 

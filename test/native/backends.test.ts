@@ -9,6 +9,7 @@ import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import type { Model, Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, model, run, runNode, runner, vulkanEnvironment } from '../llama/testbed.ts'
 import { readLog } from './recording.ts'
+import '../live.ts'
 
 /** The recorder in front of real llama.cpp with two backends: the CPU's, and Vulkan's, which has no operator hook. */
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { hasOpenmp, openmpLib } from '../llama/openmp.ts'
 import { ensureLlama, model } from '../llama/testbed.ts'
 import { expectCalls, expectTrace, NANO_MOE, readLog, recordHosts, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /** A ggml with OpenMP: the threads are libgomp's, are not ended between graphs, and wait at its barriers. */
 const openmp = hasOpenmp() ? describe : describe.skip

@@ -14,6 +14,7 @@ import {
   type Steps,
   useRecorder,
 } from './recording.ts'
+import '../live.ts'
 
 /** Processes as real programs with llama.cpp have them: many workers, forks, execs, sudden ends, disks that are full. */
 const llama = hasLlama() ? describe : describe.skip

@@ -6,6 +6,7 @@ import type { Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
 import { expectPossible, livesIn, traced } from '../timeline/lives.ts'
 import { newLog, RECORDER, readLog, useRecorder } from './recording.ts'
+import '../live.ts'
 
 /** What ggml's allocator really did, as lifetimes: possible at every instant, for dense and MoE models. */
 

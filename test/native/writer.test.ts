@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, canMount, useFolder, withMount } from '../cli/helpers.ts'
 import { type Block, endOf, eventCount, Kind, type Log, problemsOf, readLog, recordsOf } from './log-checker.ts'
+import '../live.ts'
 
 /**
  * The log's writer, native/ggtrace.c: the programs of native/test are built and run, and what they wrote is read by

@@ -103,7 +103,9 @@ export class PerfEvents {
   /** What samples hold, once all events are known: with the first record that is read by it. */
   private prepare(): Tracepoints {
     if (this.tracepoints) return this.tracepoints
-    const { attrs, formats } = this.facts
+    const { attrs, formats, cut } = this.facts
+    if (cut)
+      this.issue('torn file', `expected ${cut.expected}, found ${cut.found}: not all facts are told`, cut.at.byte)
     for (const { attr, ids } of attrs) this.samples.define(attr, ids)
     this.tellsTasks = attrs.some(({ attr }) => attr.tellsTasks)
     this.tellsNames = attrs.some(({ attr }) => attr.tellsNames)

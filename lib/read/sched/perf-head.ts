@@ -1,3 +1,4 @@
+import { FormatError } from '../../errors.ts'
 import type { ByteRanges } from '../../input/byte-ranges.ts'
 import { FieldReader } from '../../input/field-reader.ts'
 import type { Clock } from '../../model/events.ts'
@@ -11,6 +12,8 @@ export interface PerfFacts {
   readonly formats: string[]
   readonly attributes: Record<string, string | number>
   clocks: { readonly clock: Clock; readonly ns: bigint }[]
+  /** Why not all of it was found. */
+  cut: FormatError | undefined
 }
 
 /** Where in the file the records are. */
@@ -25,7 +28,7 @@ const ATTR_BYTES_MIN = 64
 const ATTRS_MAX = 1 << 16
 
 /** Nothing yet. */
-export const noFacts = (): PerfFacts => ({ attrs: [], formats: [], attributes: {}, clocks: [] })
+export const noFacts = (): PerfFacts => ({ attrs: [], formats: [], attributes: {}, clocks: [], cut: undefined })
 
 /**
  * Reads the head of a perf.data file, and from behind its records what is needed to read them. Throws FormatError where
@@ -58,7 +61,7 @@ export async function readPerfHead(
         'perf was killed before it had written the file; let it end by Ctrl-C, or use a pipe',
       )
     }
-    await readFeatures(ranges, format, data.offset + data.bytes, bits, facts)
+    await readFeatures(ranges, format, data.offset + data.bytes, bits, facts).catch((error) => orCut(error, facts))
     return data
   } finally {
     await from.close()
@@ -70,6 +73,18 @@ export const PIPE_HEAD_BYTES = 16
 
 async function section(from: FieldReader): Promise<PerfData> {
   return { offset: await from.u64("a part's place"), bytes: await from.u64("a part's size") }
+}
+
+/** Records of switches can be read without what lies behind them; tracepoints cannot. */
+function orCut(error: unknown, facts: PerfFacts): void {
+  if (!(error instanceof FormatError)) throw error
+  facts.cut = error
+  if (facts.attrs.some(({ attr }) => attr.tellsSwitches)) return
+  const hint =
+    'the file was cut: perf writes the formats of tracepoints behind its records; what goes through a pipe ' +
+    '(`perf record -o -`) can be read as far as it goes'
+  const { at, expected, found } = error
+  throw new FormatError(error.format, at, expected, found, hint)
 }
 
 async function readAttrs(

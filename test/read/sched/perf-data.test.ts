@@ -115,3 +115,16 @@ describe('damage', () => {
     expect(events[0]!.kind).toBe('input')
   })
 })
+
+test('of a file that was cut, switches are read as far as it goes; tracepoints need what lies behind them', async () => {
+  const part = (name: string, share: number) => bytesOf(name).subarray(0, bytesOf(name).length * share)
+  const titles = async (share: number) => {
+    const { events } = await eventsIn(part('switches', share))
+    expect(events.filter(({ kind }) => kind === 'switch').length).toBeGreaterThan(50)
+    return events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))
+  }
+  expect(await titles(0.8)).toEqual(['torn file', 'torn records'])
+  expect(await titles(0.97)).toEqual(['torn file'])
+  expect(await titles(1)).toEqual([])
+  await expect(eventsIn(part('mono', 0.5))).rejects.toThrow(/found the end .*\nhint: the file was cut/)
+})

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { converted } from '../line/support.ts'
+import '../live.ts'
 
 /** The browser's build in a real browser: what it makes of a log is compared, byte by byte, with what Node makes of it. */
 
@@ -28,7 +29,6 @@ const TORN = gzipSync(read('examples/moe.csv')).subarray(0, 40_000)
 
 const WORKER = `
 import { convert, toWebStream } from '/ggml2perfetto/browser.js'
-import '../live.ts'
 onmessage = async ({ data }) => {
   postMessage(await new Response(toWebStream(convert({ name: data.name, source: data }))).blob())
 }`
@@ -89,21 +89,20 @@ async function inBrowser(html: string): Promise<Buffer> {
   const path = `/page-${pages.size}.html`
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
   const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run']
-  let chromium: ChildProcess | undefined
+  const result = new Promise<Uint8Array>((done) => {
+    pages.set(path, { html, done })
+  })
+  const chromium = spawn(CHROMIUM!, [...flags, '--remote-debugging-port=0', `--user-data-dir=${profile}`, url], {
+    stdio: 'ignore',
+    timeout: 50_000, // another one could not use the profile
+  })
+  const ended = once(chromium, 'exit')
+  const early = ended.then(([code]) => Promise.reject(new Error(`${CHROMIUM} ended: ${code}`)))
   try {
-    const result = new Promise<Uint8Array>((done) => {
-      pages.set(path, { html, done })
-    })
-    chromium = spawn(CHROMIUM!, [...flags, '--remote-debugging-port=0', `--user-data-dir=${profile}`, url], {
-      stdio: 'ignore',
-    })
-    const ended = once(chromium, 'exit').then(([code]) => Promise.reject(new Error(`${CHROMIUM} ended: ${code}`)))
-    return Buffer.from(await Promise.race([result, ended]))
+    return Buffer.from(await Promise.race([result, early]))
   } finally {
-    if (chromium?.exitCode === null) {
-      chromium.kill()
-      await once(chromium, 'exit')
-    }
+    chromium.kill()
+    await ended
   }
 }
 

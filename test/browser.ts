@@ -97,6 +97,15 @@ export class Sites {
     }
     this.server.close()
     this.server.closeAllConnections()
-    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+    removeProfile(this.folder)
+  }
+}
+
+/** Removes a folder where a browser was at work. Its helpers end after it and may write still: what they leave is no fault. */
+export function removeProfile(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error
   }
 }

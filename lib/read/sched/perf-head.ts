@@ -1,4 +1,4 @@
-import { FormatError } from '../../errors.ts'
+import { FormatError, isFormatError } from '../../errors.ts'
 import type { ByteRanges } from '../../input/byte-ranges.ts'
 import { FieldReader } from '../../input/field-reader.ts'
 import type { Clock } from '../../model/events.ts'
@@ -77,7 +77,7 @@ async function section(from: FieldReader): Promise<PerfData> {
 
 /** Records of switches can be read without what lies behind them; tracepoints cannot. */
 function orCut(error: unknown, facts: PerfFacts): void {
-  if (!(error instanceof FormatError)) throw error
+  if (!isFormatError(error)) throw error
   facts.cut = error
   if (facts.attrs.some(({ attr }) => attr.tellsSwitches)) return
   const hint =

@@ -6,6 +6,7 @@ export default {
   transform: {
     '\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],
   },
+  setupFiles: ['<rootDir>/test/seed.ts'],
   testTimeout: 60_000,
   maxWorkers: '100%', // of the cores; by default one of two stays idle
 }

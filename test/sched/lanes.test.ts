@@ -143,7 +143,7 @@ function expectSame(trace: OpenTrace, worker: number, tid: number): void {
     const name = state === 'Running' ? `running on CPU ${cpu}` : isWoken === 1 ? 'runnable (woken)' : names.get(state)!
     const last = expected.at(-1)
     // To be woken changes nothing for a thread that may run anyway.
-    if (name === 'runnable (woken)' && last?.[0] === 'runnable (preempted)') last[2] += dur
+    if (name === 'runnable (woken)' && last?.[0] === 'runnable (preempted)') last[2] = dur < 0 ? -1 : last[2] + dur
     else expected.push([name, ts, dur])
   }
   const lane = rows(trace, LANES)

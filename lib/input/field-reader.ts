@@ -2,6 +2,9 @@ import { FormatError } from '../errors.ts'
 import { ByteCursor } from './byte-cursor.ts'
 import type { ByteRanges } from './byte-ranges.ts'
 
+/** What is found where a field is expected and the input ends. */
+export const END_OF_INPUT = 'the end of the input'
+
 /** Texts and tables longer than this are damage. */
 const FIELD_BYTES_MAX = 64 << 20
 
@@ -36,7 +39,7 @@ export class FieldReader {
   async bytes(count: number, what: string): Promise<Uint8Array> {
     if (count > FIELD_BYTES_MAX) this.fail(`at most ${FIELD_BYTES_MAX} bytes of ${what}`, `${count}`)
     if (!(await this.has(count))) {
-      this.fail(`${count} bytes of ${what}`, `the end of the input after ${this.cursor.available}`)
+      this.fail(`${count} bytes of ${what}`, `${END_OF_INPUT} after ${this.cursor.available}`)
     }
     const { bytes, start } = this.cursor
     this.cursor.skip(count)

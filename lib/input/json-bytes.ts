@@ -20,7 +20,7 @@ enum Kind {
 const kinds = new Uint8Array(256)
 kinds.fill(Kind.Stop, 0, 0x20)
 for (const byte of [Ascii.Quote, Ascii.Backslash]) kinds[byte] = Kind.Stop
-for (const byte of [Ascii.Tab, 0x20, Ascii.Comma, Ascii.Colon]) kinds[byte] = Kind.Between
+for (const byte of [Ascii.Tab, Ascii.Blank, Ascii.Comma, Ascii.Colon]) kinds[byte] = Kind.Between
 for (const byte of new TextEncoder().encode('+-.0123456789')) kinds[byte] = Kind.Scalar
 for (const byte of new TextEncoder().encode('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'))
   kinds[byte] = Kind.Scalar

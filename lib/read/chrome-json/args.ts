@@ -6,7 +6,7 @@ import type { Names } from '../../model/names.ts'
 import type { EventScanner } from './scanner.ts'
 
 /** The point's place among the digits. */
-const POINT = 0x2e - 0x30
+const POINT = Ascii.Point - Ascii.Zero
 /** Texts that are interned: so long at most, and so many. Others are written as they are. */
 const INTERNED_BYTES_MAX = 400
 const INTERNED_MAX = 1 << 16

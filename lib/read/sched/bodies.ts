@@ -288,7 +288,7 @@ export class Bodies {
     const { scan } = this
     if (!scan.eat(KEYS.openBracket)) return false
     this.value = scan.integer()
-    if (Number.isNaN(this.value) || !scan.eatByte(0x5d)) return false
+    if (Number.isNaN(this.value) || !scan.eatByte(Ascii.CloseSquare)) return false
     return scan.eatByte(Ascii.Blank) || scan.at === scan.end
   }
 

@@ -1,6 +1,6 @@
 import { FormatError, isFormatError } from '../../errors.ts'
 import type { ByteRanges } from '../../input/byte-ranges.ts'
-import { FieldReader } from '../../input/field-reader.ts'
+import { END_OF_INPUT, FieldReader } from '../../input/field-reader.ts'
 import type { Clock } from '../../model/events.ts'
 import { type FormatTables, readFtraceFormats, readHeaderTexts, readSystemFormats } from './format-tables.ts'
 import { clockOf, type PerfAttr, parseAttr } from './perf-attr.ts'
@@ -77,7 +77,7 @@ async function section(from: FieldReader): Promise<PerfData> {
 
 /** Records of switches can be read without what lies behind them; tracepoints cannot. */
 function orCut(error: unknown, facts: PerfFacts): void {
-  if (!isFormatError(error)) throw error
+  if (!isFormatError(error) || !error.found.startsWith(END_OF_INPUT)) throw error
   facts.cut = error
   if (facts.attrs.some(({ attr }) => attr.tellsSwitches)) return
   const hint =

@@ -81,7 +81,7 @@ export class Scan {
   /** Seconds with a fraction of 3, 6 or 9 digits: sets {@link seconds} and {@link nanos}. */
   time(): boolean {
     this.seconds = this.digits()
-    if (this.seconds < 0 || !this.eatByte(0x2e)) return false
+    if (this.seconds < 0 || !this.eatByte(Ascii.Point)) return false
     const start = this.at
     const fraction = this.digits()
     const length = this.at - start

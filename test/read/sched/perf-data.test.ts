@@ -128,3 +128,13 @@ test('of a file that was cut, switches are read as far as it goes; tracepoints n
   expect(await titles(1)).toEqual([])
   await expect(eventsIn(part('mono', 0.5))).rejects.toThrow(/found the end .*\nhint: the file was cut/)
 })
+
+test('what is damaged, and not cut, is refused for what it is', async () => {
+  for (const name of ['switches', 'mono']) {
+    const bytes = bytesOf(name).slice()
+    const view = new DataView(bytes.buffer)
+    const [records, size] = [view.getBigUint64(40, true), view.getBigUint64(48, true)]
+    view.setUint32(Number(records + size) + 4, 0xffff_ffff, true) // the place of the first feature
+    await expect(eventsIn(bytes)).rejects.toThrow(/expected a part's place, found \d+$/)
+  }
+})

@@ -19,11 +19,7 @@ const run = (command, ...args) => {
   execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] })
 }
 
-/**
- * Not `npm ci`: it wants an entry for every platform's optional binaries, which a lockfile made where the registry holds
- * one platform's only does not have. This installs the locked versions all the same, and leaves the lockfile alone.
- */
-const install = () => run('npm', 'install', '--no-save', '--no-audit', '--no-fund')
+const install = () => run('npm', 'ci', '--no-audit', '--no-fund')
 
 try {
   if (timeOf('node_modules/.package-lock.json') < timeOf('package-lock.json')) install()

@@ -85,10 +85,11 @@ function describeSize(summary: Summary): string {
   ].join(' · ')
 }
 
-/** How often each kind of issue happened, and the first of each kind with its place. */
+/** How often each kind of issue happened, the first of each kind with its place, and what can be done about it. */
 export function describeIssues({ issues }: Summary): string[] {
-  return issues.map(({ title, count: times, first }) => {
+  return issues.flatMap(({ title, count: times, first, hint }) => {
     const which = times === 1 ? '' : `${count(times)} × `
-    return `! ${which}${title}: ${times === 1 ? '' : 'first at '}${describePosition(first.at)}: ${first.detail}`
+    const line = `! ${which}${title}: ${times === 1 ? '' : 'first at '}${describePosition(first.at)}: ${first.detail}`
+    return hint === undefined ? [line] : [line, `  hint: ${hint}`]
   })
 }

@@ -9,11 +9,15 @@ import {
   type TokenEvent,
   type TraceEvent,
 } from '../model/events.ts'
+import { ISSUES } from '../model/issues.ts'
 import type { Names } from '../model/names.ts'
 
 /** Issues of one kind. */
 export interface IssueCount {
   readonly title: string
+  /** Its code in the catalogue, and what the catalogue advises; undefined for issues that are not in it. */
+  readonly code?: string | undefined
+  readonly hint?: string | undefined
   readonly count: number
   /** The first of them. */
   readonly first: IssueEvent
@@ -151,7 +155,7 @@ export class Summarizer {
       ...(this.switches + this.wakings > 0 && {
         scheduler: { switches: this.switches, wakings: this.wakings, cpus: this.cpus.size },
       }),
-      issues: [...this.issues].map(([title, issue]) => ({ title, ...issue })),
+      issues: [...this.issues].map(([title, issue]) => ({ title, ...catalogued(issue.first), ...issue })),
       attributes: input.attributes,
       endsAreOpen,
     }
@@ -270,6 +274,10 @@ export class Summarizer {
 /** Readers of ours define tensors first; those of others are told to. */
 function unknownTensor(id: number): never {
   throw new UsageError(`operator: expected the id of a tensor event that came before, found ${id}`)
+}
+
+function catalogued({ code }: IssueEvent): Pick<IssueCount, 'code' | 'hint'> {
+  return code === undefined ? {} : { code, hint: ISSUES[code].hint }
 }
 
 function newCalls() {

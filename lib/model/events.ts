@@ -1,5 +1,6 @@
 import type { Position } from '../errors.ts'
 import type { GpuActivityEvent } from './gpu-events.ts'
+import type { IssueCode } from './issues.ts'
 import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
 
@@ -368,10 +369,18 @@ export interface ThreadEvent {
 /** Something in the input was wrong and reading went on. Shown in the trace where it happened. */
 export interface IssueEvent {
   readonly kind: 'issue'
+  /** Its code in the catalogue (issues.ts), where it has one. */
+  readonly code?: IssueCode | undefined
   /** What is wrong, as a fixed phrase: issues are counted by it. */
   readonly title: string
   /** Expectation and finding, for this one. */
   readonly detail: string
   readonly at: Position
   readonly atNs: number
+}
+
+/** When an event ended, or happened, in ns since the input's origin; undefined for events that define something. */
+export function lastTimeOf(event: TraceEvent): number | undefined {
+  if ('endNs' in event) return event.endNs
+  return 'atNs' in event ? event.atNs : undefined
 }

@@ -1,7 +1,8 @@
 import { UsageError } from '../errors.ts'
 import { gunzip, isGzip, peek } from '../input/gunzip.ts'
 import type { Definitions } from '../model/definitions.ts'
-import type { TraceEvent } from '../model/events.ts'
+import { lastTimeOf, type TraceEvent } from '../model/events.ts'
+import { issueOf } from '../model/issues.ts'
 import { bpftrace } from './bpftrace.ts'
 import { bufferStats } from './buffer-stats.ts'
 import { bufferTimeline } from './buffer-timeline.ts'
@@ -96,11 +97,11 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
         let lastNs = 0
         try {
           for await (const batch of format.read(rest, { ...options, definitions, range, again })) {
-            const last = batch.findLast((event) => 'startNs' in event)
-            if (last) lastNs = last.startNs
+            const last = batch.findLast((event) => lastTimeOf(event) !== undefined)
+            if (last) lastNs = Math.max(lastNs, lastTimeOf(last)!)
             yield batch
           }
-          if (broken !== undefined) yield [brokenGzip(broken.detail, broken.byte, lastNs)]
+          if (broken !== undefined) yield [issueOf('broken-gzip', broken.detail, { byte: broken.byte }, lastNs)]
         } finally {
           await close()
         }
@@ -154,14 +155,4 @@ function describeBytes(head: Uint8Array): string {
   const hex = Array.from(first, (byte) => byte.toString(16).padStart(2, '0')).join(' ')
   const text = Array.from(first, (byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.')).join('')
   return `${hex}  "${text}"`
-}
-
-function brokenGzip(reason: string, byte: number, atNs: number): TraceEvent {
-  return {
-    kind: 'issue',
-    title: 'broken gzip stream',
-    detail: `${reason}; what came before was read`,
-    at: { byte },
-    atNs,
-  }
 }

@@ -1,4 +1,5 @@
 import type { CounterEvent, IssueEvent, RangeEvent } from '../model/events.ts'
+import { ISSUES } from '../model/issues.ts'
 import type { Label } from '../write/writer.ts'
 import type { ArgMaker } from './labels.ts'
 import { LazyGroup, type TrackTree } from './tracks.ts'
@@ -93,7 +94,7 @@ export class Issues {
     private readonly make: ArgMaker,
   ) {}
 
-  place({ title, detail, at, atNs }: IssueEvent): void {
+  place({ code, title, detail, at, atNs }: IssueEvent): void {
     const shown = ++this.count
     if (shown > ISSUES_SHOWN_MAX + 1) return
     if (this.track === 0) {
@@ -105,6 +106,7 @@ export class Issues {
     this.times.add(drawnNs)
     const { make } = this
     const where = [make.int('byte', at.byte), ...(at.line === undefined ? [] : [make.int('line', at.line)])]
+    if (code !== undefined) where.push(make.word('code', code), make.word('hint', ISSUES[code].hint))
     const label: Label =
       shown > ISSUES_SHOWN_MAX
         ? { name: 'further issues are not shown', category: 'issue' }

@@ -1,0 +1,29 @@
+import type { Position } from '../errors.ts'
+import type { IssueEvent } from './events.ts'
+
+/** One kind of thing that can be wrong in an input. */
+export interface IssueKind {
+  /** What is wrong, as a short phrase: the name of its slices on the Issues track; issues are counted by it. */
+  readonly title: string
+  /** What it means for the figures, or what the user can do about it. */
+  readonly hint: string
+}
+
+/**
+ * The catalogue of what can be wrong in an input that is read all the same. Codes are stable and never reused: scripts may
+ * test for them.
+ */
+export const ISSUES = {
+  'broken-gzip': {
+    title: 'broken gzip stream',
+    hint: 'the file was cut or changed after it was compressed; what comes before the damage is in the trace',
+  },
+} as const satisfies Readonly<Record<string, IssueKind>>
+
+/** A code of {@link ISSUES}. */
+export type IssueCode = keyof typeof ISSUES
+
+/** An issue of the catalogue. `detail`: what was expected and what was found, here; `atNs`: since the input's origin. */
+export function issueOf(code: IssueCode, detail: string, at: Position, atNs: number): IssueEvent {
+  return { kind: 'issue', code, title: ISSUES[code].title, detail, at, atNs }
+}

@@ -31,13 +31,16 @@ export interface RunOptions {
   readonly env?: Record<string, string>
 }
 
+/** Ends a program that hangs, in ms: long before the test's own limit, and long after what a busy machine takes. */
+export const HANGS_MS = 120_000
+
 /** Runs the CLI; fails the test if it shows a stack trace or does not end. */
 export function run(args: readonly string[], options: RunOptions = {}): Outcome {
   const child = spawnSync(process.execPath, [CLI, ...args], {
     cwd: options.cwd ?? folder,
     input: options.input ?? '',
     env: { ...process.env, ...options.env },
-    timeout: 30_000,
+    timeout: HANGS_MS,
     maxBuffer: 1 << 28,
   })
   return outcome(child.status, child.stdout, child.stderr)
@@ -46,7 +49,7 @@ export function run(args: readonly string[], options: RunOptions = {}): Outcome 
 /** Runs a line of bash, in which `$CLI` is the CLI and `$MOE` the log. */
 export function shell(line: string): Outcome {
   const env = { ...process.env, CLI: `${process.execPath} ${CLI}`, MOE }
-  const child = spawnSync('bash', ['-c', line], { cwd: folder, env, timeout: 30_000, maxBuffer: 1 << 28 })
+  const child = spawnSync('bash', ['-c', line], { cwd: folder, env, timeout: HANGS_MS, maxBuffer: 1 << 28 })
   return outcome(child.status, child.stdout, child.stderr)
 }
 

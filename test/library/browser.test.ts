@@ -95,7 +95,7 @@ async function inBrowser(html: string): Promise<Buffer> {
   })
   const chromium = spawn(CHROMIUM!, [...flags, '--remote-debugging-port=0', `--user-data-dir=${profile}`, url], {
     stdio: 'ignore',
-    timeout: 50_000, // another one could not use the profile
+    timeout: 250_000, // another one could not use the profile
   })
   const ended = once(chromium, 'exit')
   const early = ended.then(([code]) => Promise.reject(new Error(`${CHROMIUM} ended: ${code}`)))

@@ -37,7 +37,7 @@ beforeAll(() => {
   rmSync(clone, { recursive: true })
   run('npm', ['init', '-y'])
   run('npm', ['install', '--no-save', '--prefer-offline', '--no-audit', '--no-fund', `./${tarball.filename}`])
-}, 120_000)
+})
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -180,13 +180,13 @@ describe('in TypeScript, strict, libraries checked, too', () => {
   test('moduleResolution nodenext, as module and as CommonJS, with Node’s types', () => {
     const names = [write('node.mts', NODE), write('node.cts', NODE), write('both.cts', PROGRAM)]
     expect(compile(names, { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] })).toBe('')
-  }, 120_000)
+  })
 
   test('moduleResolution bundler, with a browser’s types and none of Node', () => {
     const names = [write('web.ts', WEB), write('main.ts', WEB.replaceAll('ggml2perfetto/browser', 'ggml2perfetto'))]
     const options = { module: 'esnext', moduleResolution: 'bundler', types: [], lib: ['ES2022', 'DOM'] }
     expect(compile(names, { ...options, customConditions: ['browser'] })).toBe('')
-  }, 120_000)
+  })
 })
 
 describe('in other runtimes', () => {

@@ -10,15 +10,19 @@ export type Outcome =
   | { readonly trace: Uint8Array; readonly summary: Summary }
   | { readonly trace?: undefined; readonly refusal: string }
 
-/** Longer than any small log may take, though the machine be busy. */
+/** Longer than any small log may take, in ms: of time, then (where others had the processor) of the processor alone. */
 const CASE_MS_MAX = 3000
 
 /** Converts a damaged log. Anything but a sound trace or a proper refusal is an error that names `what` was done. */
 export async function attempt(bytes: Uint8Array, what: string, options: ConvertOptions = {}): Promise<Outcome> {
   const started = performance.now()
   const outcome = await tryToConvert(bytes, what, options)
-  const took = performance.now() - started
-  if (took > CASE_MS_MAX) throw new Error(`${what}: took ${took} ms`)
+  if (performance.now() - started > CASE_MS_MAX) {
+    const before = process.cpuUsage()
+    await tryToConvert(bytes, what, options)
+    const took = process.cpuUsage(before).user / 1000
+    if (took > CASE_MS_MAX) throw new Error(`${what}: took ${took} ms of a processor`)
+  }
   const faults = outcome.trace ? faultsOf(outcome.trace, outcome.summary) : faultsOfMessage(outcome.refusal)
   if (faults.length > 0) throw new Error(`${what}: ${faults.slice(0, 5).join('; ')}`)
   return outcome

@@ -45,10 +45,10 @@ describe('parseTensorName', () => {
         expect(layer === -1 || layer >= 0).toBe(true)
       }),
     )
-    const started = performance.now()
+    const before = process.cpuUsage()
     parseTensorName(`Qcur${' (copy of '.repeat(20_000)}`)
     parseTensorName(`Qcur${' (view)'.repeat(20_000)}x`)
-    expect(performance.now() - started).toBeLessThan(1000)
+    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(1) // in quadratic time: minutes
   })
 })
 

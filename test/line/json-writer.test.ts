@@ -197,7 +197,7 @@ describe('ChromeJsonWriter', () => {
       }),
       { numRuns: 60 },
     )
-  }, 120_000)
+  })
 
   const contentOf = async (kind: (typeof TRACE_KINDS)[number], rows: string[], script: Step[]): Promise<Content> => {
     const names = new Names()

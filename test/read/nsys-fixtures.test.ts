@@ -69,7 +69,7 @@ test('every bit of the first page and every cut of a small report', async () => 
     await attempt(copy, `byte ${at} is 255`)
   }
   for (let length = 0; length < bytes.length; length += 97) await attempt(bytes.slice(0, length), `cut to ${length}`)
-}, 60_000)
+})
 
 test('a page that is its own child, and overflow pages in a circle, end', async () => {
   const long = 'x'.repeat(5000)

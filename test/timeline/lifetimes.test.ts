@@ -127,5 +127,5 @@ describe('lifetimes of any graph', () => {
       }),
       { numRuns: 40 },
     )
-  }, 120_000)
+  })
 })

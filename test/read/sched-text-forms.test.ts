@@ -132,6 +132,7 @@ describe('the state of who leaves', () => {
     ['P', TaskState.P],
     ['I', TaskState.I],
     ['D|K', TaskState.D],
+    ['x', TaskState.X],
     ['S|D', TaskState.S | TaskState.D],
     ['0', 0],
     ['256', TaskState['+']],
@@ -145,6 +146,20 @@ describe('the state of who leaves', () => {
     ['I', TaskState.I],
     ['R+', TaskState['+']],
   ])("trace-cmd's %s", async (state, bits) => expect(await one(`${at}a:5 [120] ${state} ==> b:6 [120]`)).toBe(bits))
+
+  test.each([
+    ['4096', TaskState['+']],
+    ['0x1000', TaskState['+']],
+    ['2048', TaskState['+']],
+    ['1026', TaskState.D],
+  ])('number %s of an older kernel', async (state, bits) => {
+    const back = { ...TOLD, prev: 'b', next: 'a', prevTid: 6, nextTid: 5 }
+    const { events } = await read(`${at}${fields(TOLD, state)}\n${at}${fields(back, state)}\n`)
+    expect(switchesOf(events).map(({ prevState }) => prevState)).toEqual([bits, bits])
+    const issues = events.flatMap((event) => (event.kind === 'issue' ? [[event.code, event.detail]] : []))
+    const hex = Number(state).toString(16)
+    expect(issues).toEqual([['old-thread-states', `expected at most 0x1ff, found 0x${hex}`]])
+  })
 
   test('another one is told', async () => {
     const { events } = await read(`${at}${fields(TOLD)}\n${at}${fields(TOLD, 'Q')}\n`)

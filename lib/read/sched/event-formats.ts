@@ -14,6 +14,8 @@ export interface EventFormat {
   /** What `common_type` of its records holds. */
   readonly id: number
   readonly fields: ReadonlyMap<string, Field>
+  /** The kernel's own way of printing it: `"…", REC->…`. */
+  readonly print: string
 }
 
 /**
@@ -23,7 +25,8 @@ export interface EventFormat {
 export function parseEventFormat(text: string): EventFormat | undefined {
   const name = /^name: *(\S+)/m.exec(text)?.[1]
   const id = /^ID: *(\d{1,9})/m.exec(text)?.[1]
-  return name === undefined || id === undefined ? undefined : { name, id: Number(id), fields: parseFields(text) }
+  const print = /^print fmt: *(.*)/ms.exec(text)?.[1] ?? ''
+  return name === undefined || id === undefined ? undefined : { name, id: Number(id), fields: parseFields(text), print }
 }
 
 /** The fields that a `format` or `header_page` text lists. */

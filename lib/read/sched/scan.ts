@@ -68,7 +68,7 @@ export class Scan {
   }
 
   /**
-   * A whole number, or as ftrace's `fields` option prints one: `0x7a88 (31368)`. Not one: NaN.
+   * A whole number, also as `trace-cmd report -R` prints some, `0x1000`, or ftrace's `fields` option, `0x7a88 (31368)`. Not one: NaN.
    */
   integer(): number {
     const { bytes, at } = this
@@ -119,11 +119,17 @@ export class Scan {
   }
 
   private hexadecimal(): number {
-    this.skipWord()
-    if (this.bytes[this.at + 1] !== Ascii.OpenRound) return Number.NaN
+    let value = 0
+    let digits = 0
+    for (this.at += 2; this.at < this.end; this.at++, digits++) {
+      const digit = Number.parseInt(String.fromCharCode(this.byte), 16)
+      if (Number.isNaN(digit)) break
+      value = value * 16 + digit
+    }
+    if (this.bytes[this.at + 1] !== Ascii.OpenRound) return digits > 0 && digits <= DIGITS_MAX ? value : Number.NaN
     this.at += 2
     const isNegative = this.eatByte(Ascii.Minus)
-    const value = this.digits()
-    return this.eatByte(0x29) && value >= 0 ? (isNegative ? -value : value) : Number.NaN
+    const decimal = this.digits()
+    return this.eatByte(0x29) && decimal >= 0 ? (isNegative ? -decimal : decimal) : Number.NaN
   }
 }

@@ -1,13 +1,35 @@
 import { TaskState } from '../../model/events.ts'
 
-const LETTERS = new Map(Object.entries(TaskState).map(([letter, bit]) => [letter.charCodeAt(0), bit]))
-/** Letters of kernels before 4.14 that say more of a state, but are none: wake on kill, waking, parked, no load. */
-const REMARKS = new Set(Array.from('KWNx|R', (letter) => letter.charCodeAt(0)))
+const LETTERS = new Map(Object.entries(TaskState).map(([letter, bit]): [number, number] => [letter.charCodeAt(0), bit]))
+LETTERS.set('x'.charCodeAt(0), TaskState.X) // of kernels before 4.14, for a thread that is no more
+/** Letters of kernels before 4.14 that say more of a state, but are none: wake on kill, waking, no load. */
+const REMARKS = new Set(Array.from('KWN|R', (letter) => letter.charCodeAt(0)))
+/** All bits that have a meaning today. */
+const CURRENT = Object.values(TaskState).reduce((all, bit) => all | bit, 0)
 /**
  * The letters of trace-cmd's own printing, bit by bit (plugin_sched_switch.c of libtraceevent): Z and X stand for each other's
  * bit, and W for that of I.
  */
 const PLUGIN = new Map(Array.from('SDTtZXxW', (letter, bit) => [letter.charCodeAt(0), 1 << bit]))
+
+/** Bits of a state's letter; 0 for one that is none. */
+export function bitsOfLetter(letter: string): number {
+  return LETTERS.get(letter.charCodeAt(0)) ?? 0
+}
+
+/** Is a number that stands for a state one that only kernels before 4.15 record? */
+export function isOldState(value: number): boolean {
+  return value > CURRENT
+}
+
+/**
+ * Bits of a state that is known as a number alone, as Linux from 4.15 on has them. Of others: in older kernels a higher bit that
+ * is alone says that the thread was preempted, one beside others that it does not count as load.
+ */
+export function currentBits(value: number): number {
+  if (value < 0) return 0
+  return isOldState(value) && (value & CURRENT) === 0 ? TaskState['+'] : value & CURRENT
+}
 
 /**
  * Bits of a `prev_state` as the kernel's tracepoint prints it, `[start, end)`: `S`, `R+`, `D|K`, or the number itself, which is

@@ -1,7 +1,8 @@
 import { Ascii } from '../../ascii.ts'
 import { FormatError } from '../../errors.ts'
 import { ByteTable } from '../../input/byte-table.ts'
-import type { Clock, TraceEvent } from '../../model/events.ts'
+import type { Clock, SwitchEvent, TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import type { ReadContext } from '../format.ts'
 import { LineLog, type Origin } from '../text/line-log.ts'
 import { Bodies, commOf } from './bodies.ts'
@@ -9,6 +10,7 @@ import type { Columns } from './columns.ts'
 import type { LlamaRecord } from './llama-lines.ts'
 import type { Scan } from './scan.ts'
 import { type About, type SchedEvent, SchedEvents } from './sched-events.ts'
+import { currentBits, isOldState } from './states.ts'
 
 /** Events that may come late: ftrace and perf write theirs nearly sorted. */
 const WINDOW = 8192
@@ -64,6 +66,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   private readonly tgids = new Map<number, number>()
   private headIssues = 0
   private hasNoCpu = false
+  private hasOldStates = false
 
   constructor(
     source: AsyncIterable<Uint8Array>,
@@ -186,7 +189,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
       return
     }
     const { lines } = this
-    const read = this.readFields(handler, event.name, origin)
+    const read = this.withCurrentState(this.readFields(handler, event.name, origin))
     if (read === undefined)
       this.reject('unreadable event', `expected the fields of ${event.name}, found "${this.start}"`)
     else if (handler !== 'wakeup') this.maker.add(read, lines.offset, lines.line)
@@ -215,6 +218,18 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
       default:
         return undefined
     }
+  }
+
+  /** A state that is printed as a number has the bits of the kernel that ran, which a text does not name. */
+  private withCurrentState<T extends SchedEvent | LlamaRecord>(read: T | undefined): T | SwitchEvent | undefined {
+    if (read?.kind !== 'switch' || !isOldState(read.prevState)) return read
+    if (!this.hasOldStates) {
+      this.hasOldStates = true
+      const { offset, line } = this.lines
+      const detail = `expected at most 0x1ff, found 0x${read.prevState.toString(16)}`
+      this.maker.tell(issueOf('old-thread-states', detail, { byte: offset, line }, read.atNs))
+    }
+    return { ...read, prevState: currentBits(read.prevState) }
   }
 
   private readHeadLine(): void {

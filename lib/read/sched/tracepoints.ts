@@ -2,6 +2,8 @@ import type { ThreadEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { Comms } from './comms.ts'
 import { type EventFormat, type Field, parseEventFormat } from './event-formats.ts'
+import { currentBits } from './states.ts'
+import { stateDecoderOf } from './switch-states.ts'
 
 /** `common_flags`: in a hardware or software interrupt. */
 const IRQ_FLAGS = 0x18
@@ -149,6 +151,7 @@ function switches(events: Tracepoints, format: EventFormat): Decode {
   const [nextTid, nextPrio] = ['next_pid', 'next_prio'].map((name) => int(format, name)) as [Int, Int]
   const prevComm = comm(events, format, 'prev_comm')
   const nextComm = comm(events, format, 'next_comm')
+  const decodeState = stateDecoderOf(format.print) ?? currentBits
   return (view, at, end, cpu, atNs) => {
     const prev = prevTid(view, at)
     const next = nextTid(view, at)
@@ -159,7 +162,7 @@ function switches(events: Tracepoints, format: EventFormat): Decode {
       prevTid: prev,
       prevComm: prevComm(view, at, end, prev),
       prevPrio: prevPrio(view, at),
-      prevState: prevState(view, at),
+      prevState: decodeState(prevState(view, at)),
       nextTid: next,
       nextComm: nextComm(view, at, end, next),
       nextPrio: nextPrio(view, at),

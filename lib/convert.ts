@@ -1,8 +1,9 @@
 import { Summarizer, type Summary } from './analyze/summary.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
 import { ZipWriter } from './bundle/zip.ts'
-import { Clocks } from './clocks/clocks.ts'
+import { Clocks, type Joined } from './clocks/clocks.ts'
 import { type Relation, related, SAME, timeOf } from './clocks/relation.ts'
+import { Spans } from './clocks/spans.ts'
 import { Companions } from './companions.ts'
 import { UsageError } from './errors.ts'
 import {
@@ -120,6 +121,7 @@ async function* traceOf(
     bundle?.checkBeside(logs)
     const clocks = new Clocks(options.clocks ?? {}, namesOf(bundle ? [...logs, bundle] : logs))
     const scheduler = new Scheduler(tree, make, options.allThreads)
+    const spans = new Spans()
     if (logs.some(({ tellsSwitches }) => tellsSwitches)) scheduler.expect()
     for (const [i, log] of logs.entries()) {
       const joined = await clocks.join(log)
@@ -138,9 +140,9 @@ async function* traceOf(
         if (batch[0]!.kind === 'input') place(companions.take(batch[0]!))
         if (writer.size >= PIECE_BYTES) yield writer.take()
       }
-      const twice = leftOutOf(scheduler)
-      summarizer.add(twice)
-      timeline.add(twice)
+      const found = [...leftOutOf(scheduler), ...apart(spans, summarizer.result(), log, joined)]
+      summarizer.add(found)
+      timeline.add(found)
       timeline.finish()
       const isPlain = i === 0 && relation.how === SAME.how
       const summary = withRelation(summarizer.result(), isPlain ? undefined : relation, log.first, reference)
@@ -186,6 +188,17 @@ function leftOutOf({ leftOut }: Scheduler): TraceEvent[] {
   const which = cpus.map((cpu) => (cpu < 0 ? 'unknown' : cpu)).join(', ')
   const detail = `${switches} switches and ${wakings} wakings (CPU ${which}): another input tells of the same`
   return [{ kind: 'issue', title: 'left out, told twice', detail, at: { byte: 0 }, atNs }]
+}
+
+/** Tells, as an issue, that an input has no time in common with the others, where that is not how it should be. */
+function apart(spans: Spans, summary: Summary, log: Log, { relation, trust }: Joined): TraceEvent[] {
+  const { name, first, isOfScheduler } = log
+  if (summary.durationNs === 0) return []
+  const startNs = Number(summary.startNs - first.originNs)
+  const [fromNs, toNs] = [timeOf(relation, startNs), timeOf(relation, startNs + summary.durationNs)]
+  const issue = spans.add({ name, fromNs, toNs })
+  const isMeant = trust === 'given' || (trust === 'checked' && !isOfScheduler) // runs of one boot, one after the other
+  return issue && !isMeant ? [issue] : []
 }
 
 /** Inputs that go with a log, if there is one. */

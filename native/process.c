@@ -43,6 +43,13 @@ static const char * read_cpu(char text[TEXT_BYTES]) {
     return value + 2;
 }
 
+/* Random, made anew with each start of the kernel: the clocks of two logs have the same zero where theirs is the same. */
+static const char * read_boot_id(char text[TEXT_BYTES]) {
+    if (read_file("/proc/sys/kernel/random/boot_id", text, TEXT_BYTES) <= 0) return "";
+    text[strcspn(text, "\n")] = 0;
+    return text;
+}
+
 void process_facts(void (*fact)(const char * key, const char * value)) {
     struct utsname host;
     char text[TEXT_BYTES];
@@ -52,6 +59,7 @@ void process_facts(void (*fact)(const char * key, const char * value)) {
     fact("executable", text);
     fact("cpu", read_cpu(text));
     if (uname(&host) == 0) fact("kernel", host.release);
+    fact("boot_id", read_boot_id(text));
     number_text(text, (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
     fact("cpus", text);
 }

@@ -1,5 +1,6 @@
 import { UsageError } from '../errors.ts'
 import type { Clock, InputEvent, TraceEvent } from '../model/events.ts'
+import { Boot } from './boot.ts'
 import { type Estimate, estimateOffset } from './estimate.ts'
 import { type GivenClock, parseClock } from './given.ts'
 import { type Relation, SAME } from './relation.ts'
@@ -24,6 +25,8 @@ interface Begun {
 /** An input that can go on the trace's clock. */
 export interface Joined {
   readonly relation: Relation
+  /** How sure it is: the user has given the relation, it was checked that the boot is the same, or nothing allows to check it. */
+  readonly trust: 'given' | 'checked' | 'unchecked'
   readonly batches: AsyncGenerator<TraceEvent[], void>
 }
 
@@ -37,6 +40,8 @@ export class Clocks {
   private sights = new Sights()
   private firstName = ''
   private first: InputEvent | undefined
+  /** Of the inputs that were not moved by what the user gives. */
+  private readonly boots: Boot[] = []
 
   /** `given` is what the user says of inputs, by name or file name. Throws UsageError for what is no clock, or of no input. */
   constructor(given: Readonly<Record<string, string>>, inputs: readonly string[]) {
@@ -64,28 +69,50 @@ export class Clocks {
     return { first: { ...first, batches }, other: joined }
   }
 
-  /** Finds the relation of an input. Throws UsageError where there is none. */
-  async join({ name, first, batches }: Begun): Promise<Joined> {
+  /** Finds the relation of an input. Throws UsageError where there is none, or where it is of another boot. */
+  async join({ name, first, batches: unread }: Begun): Promise<Joined> {
     const input = this.declared(name, first)
     if (input.clock === 'none') {
       throw new UsageError(`${name}: has nothing to draw, ${first.format} goes with a log\nhint: give the log, too`)
     }
+    const boot = new Boot(name, first)
+    const batches = await this.held(unread, (batch) => boot.see(batch), 1)
     if (!this.first) {
       this.begin(name, input)
+      this.boots.push(boot)
       const how =
         input !== first ? NAMED : input.clock === 'unknown' ? 'not told: the trace is on this clock alone' : SAME.how
-      return { relation: { ...SAME, how }, batches }
+      return { relation: { ...SAME, how }, trust: 'given', batches }
     }
     const known = this.known(name, input)
-    if (!known) return this.lookAhead(name, input, batches)
-    const isNamed = input !== first && known.how === SAME.how
-    return { relation: this.checked(name, isNamed ? { ...known, how: NAMED } : known), batches }
+    if (known && this.isMoved(name)) return { relation: this.checked(name, known), trust: 'given', batches }
+    const { trust, why } = this.compared(boot, input)
+    if (!known) return { trust, ...(await this.lookAhead(name, input, batches)) }
+    const how = known.how !== SAME.how ? known.how : input !== first ? NAMED : `${SAME.how}, ${why}`
+    return { relation: this.checked(name, { ...known, how }), trust, batches }
   }
 
   /** Takes note of what a related input tells of clocks and threads: others may be related by it. */
   note(raw: readonly TraceEvent[], placed: readonly TraceEvent[]): void {
     for (const event of raw) if (event.kind === 'clocks') this.snapshots.add(event.readings)
     for (const event of placed) this.sights.see(event)
+  }
+
+  /** Compares an input's boot with those of the others. Throws UsageError for another one: most clocks start anew with each. */
+  private compared(boot: Boot, { clock }: InputEvent): { trust: 'checked' | 'unchecked'; why: string } {
+    if (clock === 'REALTIME' || this.reference.clock === 'REALTIME') return { trust: 'checked', why: 'REALTIME' }
+    const all = this.boots.map((other) => boot.compare(other))
+    const other = all.find((comparison) => comparison.boot === 'other')
+    if (other) throw otherBoot(boot.name, other.why)
+    this.boots.push(boot)
+    const same = all.find((comparison) => comparison.boot === 'same')
+    return { trust: same ? 'checked' : 'unchecked', why: (same ?? all[0]!).why }
+  }
+
+  /** Does the user give what to add to the input's times? */
+  private isMoved(name: string): boolean {
+    const given = this.given.get(name)
+    return given !== undefined && !('clock' in given)
   }
 
   private begin(name: string, input: InputEvent): void {
@@ -132,7 +159,11 @@ export class Clocks {
   }
 
   /** Reads on, up to a limit, for what may tell the relation. */
-  private async lookAhead(name: string, input: InputEvent, batches: Joined['batches']): Promise<Joined> {
+  private async lookAhead(
+    name: string,
+    input: InputEvent,
+    batches: Joined['batches'],
+  ): Promise<Pick<Joined, 'relation' | 'batches'>> {
     const here = new Sights()
     const rest = await this.held(batches, (batch) => {
       for (const event of batch) {
@@ -145,9 +176,13 @@ export class Clocks {
   }
 
   /** Shows the beginning of an input, and returns all of it. */
-  private async held(batches: Joined['batches'], see: (batch: TraceEvent[]) => void): Promise<Joined['batches']> {
+  private async held(
+    batches: Joined['batches'],
+    see: (batch: TraceEvent[]) => void,
+    eventsMax = LOOK_AHEAD_EVENTS,
+  ): Promise<Joined['batches']> {
     const held: TraceEvent[][] = []
-    for (let events = 0; events < LOOK_AHEAD_EVENTS; events += held.at(-1)!.length) {
+    for (let events = 0; events < eventsMax; events += held.at(-1)!.length) {
       const next = await batches.next()
       if (next.done) break
       held.push(next.value)
@@ -177,10 +212,8 @@ export class Clocks {
             'trace-cmd record -C mono, perf record -k CLOCK_MONOTONIC, or echo mono > trace_clock make it so',
           ]
         : ['a .ggtrace log has readings of MONOTONIC, BOOTTIME and REALTIME: give one of the same run, first']
-    const lines = [...hints, `or give what to add to its times: --clock ${name}=+1.2ms`, 'or convert them one by one']
-    return new UsageError(
-      `${name}: ${own}; no known relation to ${first}${rough ?? ''}\n${lines.map((line) => `hint: ${line}`).join('\n')}`,
-    )
+    const what = `${name}: ${own}; no known relation to ${first}${rough ?? ''}`
+    return refusal(what, [...hints, `or give what to add to its times: --clock ${name}=+1.2ms`])
   }
 
   private checked(name: string, relation: Relation): Relation {
@@ -190,6 +223,16 @@ export class Clocks {
       `${name}: begins ${days} days away from ${this.firstName}, expected at most 100\nhint: convert them one by one`,
     )
   }
+}
+
+function refusal(what: string, hints: readonly string[]): UsageError {
+  const lines = [...hints, 'or convert them one by one']
+  return new UsageError(`${what}\n${lines.map((line) => `hint: ${line}`).join('\n')}`)
+}
+
+function otherBoot(name: string, why: string): UsageError {
+  const hint = `if they are of one boot all the same, give what to add to its times: --clock ${name}=+0s`
+  return refusal(`${name}: is of another boot or machine, whose clocks have nothing in common: ${why}`, [hint])
 }
 
 function shifted(how: string, shiftNs: bigint): Relation {

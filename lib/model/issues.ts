@@ -18,6 +18,10 @@ export const ISSUES = {
     title: 'broken gzip stream',
     hint: 'the file was cut or changed after it was compressed; what comes before the damage is in the trace',
   },
+  'inputs-apart': {
+    title: 'no time in common with the other inputs',
+    hint: 'the files are of different runs, or not on the clock that was taken for theirs: name the right files, or give the clock (--clock <input>=boot)',
+  },
   'old-thread-states': {
     title: 'numbers of thread states of an older kernel',
     hint: 'Linux before 4.15 numbers the states in other ways, so that some may be wrong: give the recording itself (trace.dat, perf.data)',

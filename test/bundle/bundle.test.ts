@@ -42,12 +42,13 @@ const log = (more: TraceEvent[] = [], clock = 'MONOTONIC'): EventInput =>
     inputEvent({ clock, originNs: ORIGIN_NS }),
   )
 
-const readings = (ns: bigint, boot: bigint): TraceEvent => ({
+/** `wall`: REALTIME less MONOTONIC. */
+const readings = (ns: bigint, boot: bigint, wall = 1_700_000_000n * SECOND_NS): TraceEvent => ({
   kind: 'clocks',
   readings: [
     { clock: 'MONOTONIC', ns },
     { clock: 'BOOTTIME', ns: ns + boot },
-    { clock: 'REALTIME', ns: ns + 1_700_000_000n * SECOND_NS },
+    { clock: 'REALTIME', ns: ns + wall },
   ],
 })
 
@@ -108,7 +109,10 @@ describe('a file beside our trace', () => {
       version: 1,
       trace_time: { clock: 'MONOTONIC', file: 'run.ggtrace.pftrace' },
       files: [{ path: 'run.ggtrace.pftrace' }, { path: 'trace.txt' }],
-      attributes: { generator: 'ggml2perfetto', 'ggml2perfetto.clock_relation': 'the same clock' },
+      attributes: {
+        generator: 'ggml2perfetto',
+        'ggml2perfetto.clock_relation': 'the same clock, by its name, not checked',
+      },
     })
     const alone = await eventsIn(FTRACE.source as Uint8Array)
     expect(alone).toHaveLength(100)
@@ -165,10 +169,18 @@ describe('a file beside our trace', () => {
   })
 
   test('goes with a log on another clock, too', async () => {
-    const boot = log([readings(ORIGIN_NS - 9n * SECOND_NS, 9n * SECOND_NS)], 'BOOTTIME')
+    const wall = 1_795_261_102_928_035_000n // that of the perf.data
+    const boot = log([readings(ORIGIN_NS - 9n * SECOND_NS, 9n * SECOND_NS, wall)], 'BOOTTIME')
     const { archive, marks } = await bundled(boot, PERF)
     expect(await eventsIn(archive)).toEqual(await eventsIn(PERF.source as Uint8Array))
     expect(marks).toEqual(marksAt(9e9))
+  })
+
+  test('of another boot is refused', async () => {
+    const refused = bundled(log([READINGS]), PERF)
+    await expect(refused).rejects.toThrow(
+      /^perf\.data: is of another boot or machine, .* at the same CLOCK_MONOTONIC, /,
+    )
   })
 
   test('goes with several logs: each is related to the first', async () => {

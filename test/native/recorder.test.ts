@@ -171,6 +171,14 @@ llama('the recorder, in front of real llama.cpp', () => {
     expect(await count('op')).toEqual({ tokens: 4, graphs: 4, operators: true, issues: 0 })
   })
 
+  test('the log names the boot that its clocks count from', async () => {
+    const { path } = await model('tinyDense')
+    const { log } = await record(path, ['--prompt', '2', '--decode', '1'], { GGML2PERFETTO_LEVEL: 'token' })
+    const id = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    expect(id).toHaveLength(36)
+    expect((await read(log)).of('input')[0]!.attributes['boot_id']).toBe(id)
+  })
+
   test('backends without an operator hook: nodes one by one, if asked for', async () => {
     const { path } = await model('tinyDense')
     const args = ['--prompt', '4', '--decode', '2']

@@ -345,6 +345,22 @@ describe('large logs', () => {
     trace.close()
   })
 
+  test('a tensor that names itself as a source, as ggml_cast does, has the other sources', async () => {
+    const writer = begun()
+    writer.type(0, 'f32')
+    const input = writer.tensor({ name: 'k' })
+    const own = input + 1
+    expect(writer.tensor({ name: 'k (copy)', sources: [input, own] })).toBe(own)
+    writer.thread(1, 0).operator({ tensor: own, startNs: 1, endNs: 2 })
+    writer.end(10)
+    const { issues, of, names } = await read(writer.take())
+    expect(issues).toEqual([])
+    expect(of('tensor').map(({ name, sources }) => [names.text(name), sources])).toEqual([
+      ['k', []],
+      ['k (copy)', [0]],
+    ])
+  })
+
   test('weights that were copied have their place in the file, in the buffer that they were copied to', async () => {
     const writer = begun()
     writer.type(0, 'f32')

@@ -199,8 +199,11 @@ export class Definitions {
       this.report('damaged record', `expected ${sourceCount} sources within its TENSOR record, found fewer`, byte)
     }
     const sources: number[] = []
-    for (let place = sourcesStart; sources.length < sourceCount && place + 4 <= end; place += 4) {
-      sources.push(this.tensor(view.getUint32(place, true), byte))
+    const sourcesEnd = Math.min(sourcesStart + 4 * sourceCount, end - 3)
+    for (let place = sourcesStart; place < sourcesEnd; place += 4) {
+      const source = view.getUint32(place, true)
+      // ggml_cast makes its result its own second source, for backends that treat it as ggml_cpy: no data come from there.
+      if (source !== id) sources.push(this.tensor(source, byte))
     }
     const address = readAddress(view, at + 84)
     const { buffer, offset } = this.place(view.getUint32(at + 100, true), address, this.names.text(name), byte)

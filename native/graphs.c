@@ -44,8 +44,9 @@ struct graph * registry_find_node(const void * tensor, int * index) {
     return atomic_load_explicit(&place->graph, memory_order_acquire);
 }
 
-/* Tells workers where the graph's nodes stand, unless they were told so last. */
+/* Makes this graph the one that its nodes are in: for fingerprints, and for workers. */
 static void publish(struct graph * graph) {
+    for (int i = 0; i < graph->node_count; i++) registry_set_fingerprint(graph->nodes[i], graph->fingerprints[i]);
     if (!places) return;
     for (int i = 0; i < graph->node_count; i++) {
         struct place * place = place_of(graph->nodes[i]);
@@ -115,12 +116,14 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     graph->fuses_with_next = reserve((size_t) count);
     graph->experts = reserve((size_t) count * sizeof(*graph->experts));
     graph->snapshot = reserve((size_t) count * registry_told_bytes());
+    graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));
     if (!graph->nodes || !graph->ids || !graph->next || !graph->fuses_with_next || !graph->experts) return NULL;
-    if (!graph->snapshot) return NULL;
+    if (!graph->snapshot || !graph->fingerprints) return NULL;
     graph->node_count = count;
     for (int i = 0; i < count; i++) {
         graph->nodes[i] = registry.api->graph_node(cgraph, i);
         graph->ids[i] = registry_tensor_locked(graph->nodes[i]);
+        graph->fingerprints[i] = registry_get_fingerprint(graph->nodes[i]);
         memcpy(graph->snapshot + (size_t) i * registry_told_bytes(), graph->nodes[i], registry_told_bytes());
     }
     link_nodes(graph);
@@ -163,7 +166,8 @@ static struct graph * scheduled_again(void * cgraph, int count, uint32_t backend
     for (int k = 0; k < LATEST && latest[k]; k++) {
         struct graph * graph = latest[k];
         const bool fits = graph->cgraph == cgraph && graph->generation == now && graph->backend == backend;
-        if (!fits || graph->node_count != count || registry.api->graph_node(cgraph, 0) != graph->nodes[0]) continue;
+        if (!fits || graph->freed != registry.freed || graph->node_count != count) continue;
+        if (registry.api->graph_node(cgraph, 0) != graph->nodes[0]) continue;
         if (registry.api->graph_node(cgraph, count - 1) == graph->nodes[count - 1]) return graph;
     }
     return NULL;

@@ -27,9 +27,18 @@ uint32_t registry_tensor_locked(const void * tensor);
 /* How much of a tensor's struct makes it what it is: all up to its name, and that. */
 size_t registry_told_bytes(void);
 
+/* A tensor's struct as a key, and that together with its sources' as they were when its graph was met. */
+struct fingerprint {
+    uint64_t own, whole;
+};
+
 /* All of that, and of its sources, as a key: whatever differs makes another tensor. Of nodes, once they were met so. */
 uint64_t registry_fingerprint(const void * tensor);
 uint64_t registry_fingerprint_node(const void * node);
+
+/* What a node was met as; a graph that is computed again sets it, because another graph may have used the same memory. */
+struct fingerprint registry_get_fingerprint(const void * node);
+void registry_set_fingerprint(const void * node, struct fingerprint fingerprint);
 
 /* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
 bool registry_is_computed(const void * node);

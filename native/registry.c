@@ -9,7 +9,7 @@
 #include "origins.h"
 #include "table.h"
 
-enum { VIEW_DEPTH_MAX = 64, PATH_BYTES_MAX = 4096 };
+enum { DEPTH_MAX = 64, PATH_BYTES_MAX = 4096 };
 
 struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -136,11 +136,6 @@ size_t registry_told_bytes(void) {
     return (size_t) registry.layout->name + 64;
 }
 
-/* A tensor's struct as a key, and that together with its sources' as they were when its graph was met. */
-struct fingerprint {
-    uint64_t own, whole;
-};
-
 enum { FINGERPRINTS_MAX = 1 << 18 };
 static struct table met;
 static struct fingerprint * fingerprints;
@@ -163,6 +158,12 @@ uint64_t registry_fingerprint(const void * tensor) {
     return known && known->own == own ? known->whole : own;
 }
 
+/* NULL for none, and where ggml_cast made the node its own source, for backends that treat it as ggml_cpy. */
+static const void * source_at(const void * node, int i) {
+    const void * source = layout_pointer(node, registry.layout->sources + 8 * i);
+    return source == node ? NULL : source;
+}
+
 /*
  * A struct may be the same while a source of it is another: what is written into the cache is as large as the cache,
  * whatever the batch. So sources belong to the key; they come before the node in its graph.
@@ -172,12 +173,21 @@ uint64_t registry_fingerprint_node(const void * node) {
     const uint64_t own = own_fingerprint(node);
     uint64_t whole = own;
     for (int i = 0; i < layout->source_count; i++) {
-        const void * source = layout_pointer(node, layout->sources + 8 * i);
+        const void * source = source_at(node, i);
         if (source) whole = mix(whole, registry_fingerprint(source));
     }
-    struct fingerprint * known = fingerprint_of(node);
-    if (known) *known = (struct fingerprint){own, whole};
+    registry_set_fingerprint(node, (struct fingerprint){own, whole});
     return whole;
+}
+
+struct fingerprint registry_get_fingerprint(const void * node) {
+    const struct fingerprint * known = fingerprint_of(node);
+    return known ? *known : (struct fingerprint){0};
+}
+
+void registry_set_fingerprint(const void * node, struct fingerprint fingerprint) {
+    struct fingerprint * known = fingerprint_of(node);
+    if (known) *known = fingerprint;
 }
 
 bool registry_is_computed(const void * node) {
@@ -236,8 +246,8 @@ static void define_tensor(uint32_t id, const void * tensor, int depth) {
     uint32_t sources[TENSOR_SOURCES_MAX];
     uint32_t count = 0;
     for (int i = 0; i < layout->source_count; i++) {
-        const void * source = layout_pointer(tensor, layout->sources + 8 * i);
-        if (source) sources[count++] = tensor_id(source, depth + 1);
+        const uint32_t source = tensor_id(source_at(tensor, i), depth + 1);
+        if (source) sources[count++] = source;
     }
     const void * view_source = layout_pointer(tensor, layout->view_source);
     if (view_source) definition.view_source = tensor_id(view_source, depth + 1);
@@ -257,8 +267,9 @@ static void define_tensor(uint32_t id, const void * tensor, int depth) {
     ggtrace_define_tensor(registry.log, &definition, sources);
 }
 
+/* 0 for none, and where memory is short. Sources are known from their graph, so this goes deep only where it was not recorded. */
 static uint32_t tensor_id(const void * tensor, int depth) {
-    if (!tensor || depth > VIEW_DEPTH_MAX) return 0;
+    if (!tensor || depth > DEPTH_MAX) return 0;
     struct entry * entry = table_at(&tensors, registry_fingerprint(tensor));
     if (!entry) return 0;
     if (entry->id != 0) return entry->id;

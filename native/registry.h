@@ -32,6 +32,7 @@ struct graph {
     uint32_t * experts;
     /* The nodes as they were, one behind the other: a graph that comes again is recognised by comparing. */
     char * snapshot;
+    struct fingerprint * fingerprints; /* of the nodes */
     /* Where ggml last had it, and in which generation of scheduled graphs. */
     const void * cgraph;
     uint32_t generation;

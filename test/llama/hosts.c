@@ -27,8 +27,10 @@ enum { SLOTS = 4, CONTEXT_TOKENS = 512 };
 static const char usage[] =
     "usage: hosts LIB STEP …\n"
     "  load SLOT FILE      a model into slot 0 … 3\n"
+    "  floats SLOT         its next context has an F32 cache, which flash attention casts\n"
     "  open SLOT THREADS   a context of its model, with a thread pool of its own\n"
     "  decode SLOT CALLS   a prompt of two tokens, or one token greedily, in each call\n"
+    "  prompt SLOT         its next call is a prompt again, with logits of both tokens\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
     "  times               prints the CPU time of each thread, and page faults and context switches of the process\n"
     "  evict               forgets the mapped files' pages: they are read from the disk again\n"
@@ -46,6 +48,7 @@ struct slot {
     struct llama_context * context;
     struct ggml_threadpool * pool;
     int number, calls, wanted;
+    bool has_floats, is_prompted, wants_all;
     int nodes; /* that llama.cpp had to compute in this call */
     llama_token next;
     const char * cut_behind;
@@ -124,7 +127,12 @@ static void open_context(struct slot * slot, int threads) {
     params.n_threads = params.n_threads_batch = threads;
     params.cb_eval = on_eval;
     params.cb_eval_user_data = slot;
+    if (slot->has_floats) {
+        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+        params.type_k = params.type_v = GGML_TYPE_F32;
+    }
     slot->calls = 0;
+    slot->is_prompted = false;
     slot->context = llama_init_from_model(slot->model, params);
     if (!slot->context) fail("no context", "llama_init_from_model");
     struct ggml_threadpool * (*create)(struct ggml_threadpool_params *) = cpu_function("ggml_threadpool_new");
@@ -144,12 +152,15 @@ static void close_context(struct slot * slot) {
 
 static void decode(struct slot * slot) {
     llama_token prompt[] = { 1, 259 };
-    const int tokens = slot->calls ? 1 : 2;
+    const bool continues = slot->is_prompted;
+    const int tokens = continues ? 1 : 2;
     slot->nodes = 0;
+    slot->is_prompted = true;
     const int64_t start = now();
-    if (llama_decode(slot->context, llama_batch_get_one(slot->calls ? &slot->next : prompt, tokens)) != 0) {
-        fail("llama_decode", "failed");
-    }
+    struct llama_batch batch = llama_batch_get_one(continues ? &slot->next : prompt, tokens);
+    int8_t all[] = { 1, 1 };
+    if (slot->wants_all) batch.logits = all;
+    if (llama_decode(slot->context, batch) != 0) fail("llama_decode", "failed");
     const int64_t end = now();
     const int count = llama_vocab_n_tokens(llama_model_get_vocab(slot->model));
     const float * logits = llama_get_logits_ith(slot->context, -1);
@@ -158,8 +169,9 @@ static void decode(struct slot * slot) {
     hashes[slot->number] = hash_words(hashes[slot->number] + 1, logits, count * sizeof *logits);
     printf("{\"event\":\"call\",\"pid\":%d,\"tid\":%d,\"context\":%d,\"call\":%d,\"kind\":\"%s\",\"tokens\":%d,"
            "\"nodes\":%d,\"start\":%" PRId64 ",\"end\":%" PRId64 "}\n", getpid(), gettid(), slot->number, slot->calls,
-           slot->calls ? "decode" : "prompt", tokens, slot->nodes, start, end);
+           continues ? "decode" : "prompt", tokens, slot->nodes, start, end);
     slot->calls++;
+    slot->wants_all = false;
 }
 
 static void * decode_wanted(void * data) {
@@ -281,6 +293,8 @@ static char ** run_step(char ** at) {
     struct slot * slot = slot_of(at[0]);
     if (strcmp(step, "close") == 0) return close_context(slot), at + 1;
     if (strcmp(step, "free") == 0) return llama_model_free(slot->model), at + 1;
+    if (strcmp(step, "floats") == 0) return slot->has_floats = true, at + 1;
+    if (strcmp(step, "prompt") == 0) return slot->is_prompted = false, slot->wants_all = true, at + 1;
     if (!at[1]) fail("no argument for", step);
     if (strcmp(step, "while") == 0) {
         slot->cut_behind = at[1];

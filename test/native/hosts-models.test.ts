@@ -60,6 +60,57 @@ llama('several models (needs linux-x64 and cc)', () => {
     expect(through.every((id) => computed(2).has(id) || computed(2).has(tensor(id).sources[0]!))).toBe(true)
   })
 
+  /** The tensors that a call fetched are nodes that it computed. */
+  function expectFetched({ of, tensor, text }: Recording, calls: readonly Call[]): void {
+    const nodes = of('operator').map(({ call, tensor, fusedTo }) => ({ call, ids: [tensor, fusedTo] }))
+    const fetched = of('copy').filter(({ what }) => what === 'get')
+    const found = of('token').map(({ call, startNs, endNs }) => {
+      const own = new Set(nodes.flatMap((node) => (node.call === call ? node.ids : [])))
+      const within = fetched.filter((copy) => copy.startNs >= startNs && copy.endNs <= endNs)
+      return within.map(({ tensor: id }) => [text(tensor(id).name), own.has(id)])
+    })
+    expect(found).toEqual(calls.map(() => [['result_output', true]]))
+  }
+
+  test('batches of two sizes in turns, whose graphs share memory: logits are those of the node just computed', async () => {
+    // So deep that sources of sources of the last node do not end before the first layers.
+    const { path } = await model({ ...NANO, layers: 8 })
+    const turns = Array.from({ length: 4 }, () => ['prompt', 0, 'decode', 0, 2]).flat()
+    const { log, result } = await recordHosts(['load', 0, path, 'open', 0, 2, ...turns, 'close', 0])
+    const recording = await readLog(log)
+    expect(recording.issues).toEqual([])
+    expectCalls(recording, result.calls, () => 2)
+    expectFetched(recording, result.calls)
+  })
+
+  test('other contexts come and go while one computes its graph again: its logits are those of its last node', async () => {
+    const [deep, other] = [await model({ ...NANO, layers: 8 }), await model(NANO_MOE)]
+    const guest = ['open', 1, 1, 'decode', 1, 1, 'decode', 0, 1, 'close', 1]
+    const turns = Array.from({ length: 3 }, () => [...guest, 'decode', 0, 2]).flat()
+    const loads = ['load', 0, deep.path, 'load', 1, other.path, 'open', 0, 1, 'decode', 0, 2]
+    const { log, result } = await recordHosts([...loads, ...turns, 'close', 0])
+    const recording = await readLog(log)
+    expect(recording.issues).toEqual([])
+    expectCalls(recording, result.calls, () => 1)
+    expectFetched(recording, result.calls)
+  })
+
+  test('a cast, which ggml makes a source of its own, has the other source only, and its graph is defined once', async () => {
+    const { path } = await model(NANO)
+    const steps = ['load', 0, path, 'floats', 0, 'open', 0, 2, 'decode', 0, 3, 'prompt', 0, 'decode', 0, 3, 'close', 0]
+    const { log, result } = await recordHosts(steps)
+    const recording = await readLog(log)
+    const { of, tensors, tensor, text, issues } = recording
+    expect(issues).toEqual([])
+    expectCalls(recording, result.calls, () => 2)
+    const casts = tensors.filter(({ op }) => text(op) === 'CPY')
+    expect(casts.map(({ sources }) => sources.map((id) => text(tensor(id).op)))).toEqual(casts.map(() => ['PERMUTE']))
+    const cast = of('operator').filter(({ tensor: id }) => casts.includes(tensor(id)))
+    // Of the keys and of the values, on two workers.
+    expect(cast).toHaveLength(2 * 2 * result.calls.length)
+    expect(casts).toHaveLength(2)
+  })
+
   /** The same shapes, at other places of the file. */
   const SWAPPED: ModelSpec = {
     ...NANO,

@@ -2,13 +2,17 @@
 #include "states.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,6 +54,7 @@ static pthread_t drainer;
 static uint32_t drainer_tid;
 static pid_t owner; /* the process that the kernel tells of */
 static bool is_draining, ends;
+static sigset_t mask_of_program; /* of the thread that started the drainer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 
@@ -203,12 +208,44 @@ static void ask_for_early_turns(void) {
     if (sched_getscheduler(0) == SCHED_OTHER) syscall(SYS_sched_setattr, 0, &wish, 0);
 }
 
+enum company { WITH_OTHERS, ALONE, UNKNOWN };
+
+/*
+ * Who else is in the process. A main thread that called pthread_exit remains as a zombie until the process ends: it counts
+ * as a thread, but has no executable any more. No file is opened: the program may close all descriptors at any moment.
+ */
+static enum company company(void) {
+    enum { LINKS_OF_FOLDER = 2, MAIN = 1, DRAINER = 1 };
+    struct stat tasks;
+    char byte;
+    if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink < LINKS_OF_FOLDER + MAIN) return UNKNOWN;
+    if (tasks.st_nlink > LINKS_OF_FOLDER + MAIN + DRAINER) return WITH_OTHERS;
+    if (readlink("/proc/self/exe", &byte, 1) >= 0) return WITH_OTHERS;
+    return errno == ENOENT ? ALONE : UNKNOWN;
+}
+
+/* The status that the main thread ended with, of its zombie: not 0 where it made the system call itself. */
+static int status_of_main(void) {
+    char text[1024];
+    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+    if (file >= 0) close(file);
+    text[length < 0 ? 0 : length] = 0;
+    const char * last = strrchr(text, ' ');
+    return last ? atoi(last) >> 8 & 0xff : 0;
+}
+
+/*
+ * This thread must not keep the process alive: it ends when it is the last one. libc calls exit(0) then, on this thread, as it
+ * would have done on the program's last thread. It ends, too, where it cannot know (no /proc after chroot).
+ */
 static void * drain_often(void * unused) {
     (void) unused;
     ask_for_early_turns();
     pthread_mutex_lock(&lock);
     drainer_tid = (uint32_t) syscall(SYS_gettid);
-    while (!ends) {
+    enum company others = WITH_OTHERS;
+    while (!ends && (others = company()) == WITH_OTHERS) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += DRAIN_EVERY_NS;
@@ -218,6 +255,11 @@ static void * drain_often(void * unused) {
     }
     drain(UINT64_MAX);
     pthread_mutex_unlock(&lock);
+    if (others == UNKNOWN) ggtrace_fact(states_log, "states.end", "the rest may be missing: /proc/self cannot be read any more");
+    if (others != ALONE) return NULL;
+    const int status = status_of_main(); /* Linux takes the last thread's (from 5.17 on), and libc knows of no end of this kind */
+    if (status != 0) syscall(SYS_exit, status);
+    pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL); /* for the program's exit handlers, which run on this thread */
     return NULL;
 }
 
@@ -233,20 +275,21 @@ const char * states_start(struct ggtrace * log) {
     if (problem) return problem;
     if (owner != getpid()) return "the kernel tells only of the process that was started";
     states_log = log;
+    if (company() == UNKNOWN) return "/proc/self cannot be read, which the thread that reads the kernel's records needs";
     skip_old();
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigset_t all, before;
+    sigset_t all;
     sigfillset(&all); /* the program's signals are for its own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_sigmask(SIG_SETMASK, &all, &mask_of_program);
     /* Who calls runs; the others tell with their next change. */
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(log, GGTRACE_NO_WORKER);
     ggtrace_state(writer, ggtrace_now(), (uint32_t) syscall(SYS_gettid), (uint32_t) sched_getcpu(), GGTRACE_RUNNING);
     is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
     return is_draining ? NULL : "no thread could be had to read the kernel's records";
 }
 
@@ -258,7 +301,8 @@ void states_stop(void) {
     ends = true;
     pthread_cond_signal(&wake);
     pthread_mutex_unlock(&lock);
-    pthread_join(drainer, NULL);
+    if (!pthread_equal(drainer, pthread_self())) pthread_join(drainer, NULL);
+    drain(UINT64_MAX); /* what came since it ended */
 }
 
 void states_forked(void) {

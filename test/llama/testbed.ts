@@ -170,6 +170,9 @@ export const runner = () => program('run.c')
 /** The path of hosts.c's program, compiled once. */
 export const hostsProgram = () => program('hosts.c')
 
+/** The path of endings.c's program, compiled once. */
+export const endingsProgram = () => program('endings.c')
+
 const gather = (command: string, args: readonly string[], options: RunOptions) =>
   new Promise<Run>((resolve, reject) => {
     const { env, preload, timeoutMs = 60_000, before = [] } = options

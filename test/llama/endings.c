@@ -1,0 +1,149 @@
+/*
+ * A host program that computes a little, and then ends in the way that its argument names. All of its output is the same
+ * in each run. The handlers of exit and quick_exit print a line, and a handler of SIGTERM where the way asks for one.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "llama.h"
+
+static const char usage[] = "usage: endings LIB MODEL WAY\n";
+enum { CONTEXT_TOKENS = 64, CODE = 3, CODE_OF_THREAD = 5, CODE_OF_HANDLER = 7 };
+
+static struct llama_context * context;
+static int vocabulary, calls;
+static pthread_t main_thread;
+
+/* Everything goes out by write(2): there is no buffer that one way flushes and another does not. */
+static void say(const char * text) {
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0) _exit(1);
+}
+
+static void fail(const char * what) {
+    perror(what);
+    _exit(1);
+}
+
+static void decode(void) {
+    llama_token token = 1 + calls++;
+    if (llama_decode(context, llama_batch_get_one(&token, 1)) != 0) fail("llama_decode");
+    const float * logits = llama_get_logits_ith(context, -1);
+    uint64_t hash = 0;
+    for (int i = 0; i < vocabulary; i++) {
+        uint32_t word;
+        memcpy(&word, logits + i, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x100000001b3);
+    }
+    char line[64];
+    snprintf(line, sizeof line, "call %d: %016" PRIx64 "\n", calls, hash);
+    say(line);
+}
+
+static void at_exit(void) {
+    say("exit handler\n");
+}
+
+static void at_quick_exit_too(void) {
+    say("quick_exit handler\n");
+}
+
+static void on_term(int signal) {
+    (void) signal;
+    say("SIGTERM handler\n");
+    _exit(CODE_OF_HANDLER);
+}
+
+/* The main thread has ended when this thread computes. */
+static void * work_alone(void * unused) {
+    pthread_join(main_thread, NULL);
+    decode();
+    return unused;
+}
+
+static void * exit_alone(void * unused) {
+    work_alone(unused);
+    exit(CODE_OF_THREAD);
+}
+
+/* The signal is for the process; this is the only thread that it can go to. */
+static void * wait_for_signal(void * unused) {
+    work_alone(unused);
+    kill(getpid(), SIGTERM);
+    while (pause() != 0) {}
+    return NULL;
+}
+
+static void leave_to(void * (*work)(void *)) {
+    pthread_t thread;
+    main_thread = pthread_self();
+    if (pthread_create(&thread, NULL, work, NULL) != 0) fail("pthread_create");
+    pthread_exit(NULL);
+}
+
+static int end(const char * way) {
+    if (strcmp(way, "return") == 0) return CODE;
+    if (strcmp(way, "exit") == 0) exit(CODE);
+    if (strcmp(way, "_exit") == 0) _exit(CODE);
+    if (strcmp(way, "quick_exit") == 0) quick_exit(CODE);
+    if (strcmp(way, "abort") == 0) abort();
+    if (strcmp(way, "pthread_exit") == 0) pthread_exit(NULL);
+    if (strcmp(way, "pthread_exit, a thread works") == 0) leave_to(work_alone);
+    if (strcmp(way, "pthread_exit, a thread exits") == 0) leave_to(exit_alone);
+    if (strcmp(way, "pthread_exit, SIGTERM") == 0) leave_to(wait_for_signal);
+    if (strcmp(way, "pthread_exit, SIGTERM handler") == 0) {
+        signal(SIGTERM, on_term);
+        leave_to(wait_for_signal);
+    }
+    if (strcmp(way, "chroot, pthread_exit") == 0) {
+        if (chroot("/usr/share") != 0) fail("chroot");
+        leave_to(work_alone);
+    }
+    if (strcmp(way, "SYS_exit") == 0) syscall(SYS_exit, CODE);
+    if (strcmp(way, "exec") == 0) execl("/bin/echo", "echo", "another program", NULL), fail("exec");
+    if (strcmp(way, "SIGTERM") == 0) raise(SIGTERM);
+    if (strcmp(way, "SIGINT") == 0) raise(SIGINT);
+    if (strcmp(way, "SIGKILL") == 0) raise(SIGKILL);
+    if (strcmp(way, "SIGSEGV") == 0) raise(SIGSEGV);
+    if (strcmp(way, "daemon") == 0) {
+        if (daemon(1, 1) != 0) fail("daemon");
+        decode();
+        exit(CODE);
+    }
+    fputs(usage, stderr);
+    return 2;
+}
+
+static void log_to_stderr(enum ggml_log_level level, const char * text, void * data) {
+    (void) data;
+    if (level == GGML_LOG_LEVEL_ERROR) fputs(text, stderr);
+}
+
+int main(int count, char ** arguments) {
+    if (count < 4) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    llama_log_set(log_to_stderr, NULL);
+    ggml_backend_load_all_from_path(arguments[1]);
+    llama_backend_init();
+    struct llama_model * model = llama_model_load_from_file(arguments[2], llama_model_default_params());
+    if (!model) fail(arguments[2]);
+    struct llama_context_params params = llama_context_default_params();
+    params.n_ctx = CONTEXT_TOKENS;
+    params.n_threads = params.n_threads_batch = 2;
+    context = llama_init_from_model(model, params);
+    if (!context) fail("llama_init_from_model");
+    vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
+    atexit(at_exit);
+    at_quick_exit(at_quick_exit_too);
+    decode();
+    decode();
+    return end(arguments[3]);
+}

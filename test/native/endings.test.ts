@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { endingsProgram, hasLlama, LIB, model } from '../llama/testbed.ts'
+import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
+
+/** A recorded program ends as it does without the recorder: the same exit status or signal, the same output, a log. */
+
+/** How often each is run: `ENDINGS=20 npm run jest -- test/native/endings.test.ts`. */
+const TIMES = Number(process.env['ENDINGS'] ?? 1)
+/** A program that never ends is killed after this time, which is a difference. */
+const TIMEOUT_MS = 20_000
+
+/** How a program ends, and how many calls of it are recorded: a child's are not. */
+const WAYS: readonly (readonly [way: string, calls: number])[] = [
+  ['return', 2],
+  ['exit', 2],
+  ['_exit', 2],
+  ['quick_exit', 2],
+  ['abort', 2],
+  ['pthread_exit', 2],
+  ['pthread_exit, a thread works', 3],
+  ['pthread_exit, a thread exits', 3],
+  ['pthread_exit, SIGTERM', 3],
+  ['pthread_exit, SIGTERM handler', 3],
+  ['SYS_exit', 2],
+  ...(process.getuid?.() === 0 ? [['chroot, pthread_exit', 3] as const] : []),
+  ['exec', 2],
+  ['SIGTERM', 2],
+  ['SIGINT', 2],
+  ['SIGKILL', 2],
+  ['SIGSEGV', 2],
+  ['daemon', 2],
+]
+
+const RECORDINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'level op': { GGML2PERFETTO_LEVEL: 'op' },
+  'level graph': { GGML2PERFETTO_LEVEL: 'graph' },
+  'level token': { GGML2PERFETTO_LEVEL: 'token' },
+  'counters and a ring': {
+    GGML2PERFETTO_COUNTERS: 'page-faults,context-switches,cpu-clock',
+    GGML2PERFETTO_RING: '1',
+    GGML2PERFETTO_MAX_BYTES: `${1 << 20}`,
+  },
+}
+
+const llama = hasLlama() ? describe : describe.skip
+
+interface Ending {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly output: string
+}
+
+llama('endings of a recorded program', () => {
+  useRecorder()
+  let command: readonly [string, ...string[]] = ['']
+  const longest = new Map<string, number>()
+
+  beforeAll(async () => {
+    command = [await endingsProgram(), LIB, (await model(NANO)).path]
+  })
+
+  const run = (way: string, env: Readonly<Record<string, string>>) =>
+    new Promise<Ending & { ms: number }>((resolve, reject) => {
+      const [program, ...args] = command
+      const child = spawn(program, [...args, way], {
+        env: { ...process.env, ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        timeout: TIMEOUT_MS,
+        killSignal: 'SIGKILL',
+      })
+      const start = performance.now()
+      let output = ''
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          output += text
+        })
+      }
+      child.on('error', reject)
+      // A daemon's output ends later than the program that started it.
+      child.on('close', (code, signal) => resolve({ code, signal, output, ms: performance.now() - start }))
+    })
+
+  afterAll(() => {
+    if (TIMES > 1)
+      console.log([...longest].map(([way, ms]) => `${way}: at most ${Math.round(ms)} ms longer`).join('\n'))
+  })
+
+  const endingOf = ({ code, signal, output }: Ending) => ({ code, signal, output })
+
+  describe.each(Object.entries(RECORDINGS))('%s', (_recording, env) => {
+    test.each(WAYS)(
+      '%s',
+      async (way, calls) => {
+        const plain = await run(way, {})
+        for (let i = 0; i < TIMES; i++) {
+          const log = newLog()
+          mkdirSync(dirname(log), { recursive: true })
+          const traced = await run(way, { ...env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log })
+          expect(endingOf(traced)).toEqual(endingOf(plain))
+          const { of } = await readLog(log)
+          expect(of('token').length).toBe(calls)
+          const facts = Object.assign({}, ...of('facts').map(({ attributes }) => attributes))
+          const saysThatStatesEnd = way.startsWith('chroot') && env['GGML2PERFETTO_LEVEL'] !== 'token'
+          expect('states.end' in facts).toBe(saysThatStatesEnd)
+          longest.set(way, Math.max(longest.get(way) ?? 0, traced.ms - plain.ms))
+        }
+      },
+      TIMEOUT_MS * 2 * TIMES,
+    )
+  })
+})

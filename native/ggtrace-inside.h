@@ -2,6 +2,7 @@
 #ifndef GGTRACE_INSIDE_H
 #define GGTRACE_INSIDE_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -75,6 +76,14 @@ struct ggtrace {
 
 /* Whether the log's file still is the one that it opened. */
 bool ggtrace_is_ours(const struct ggtrace * log);
+
+/* Writes all bytes at that place of the file, also where a sandbox denies pwrite; false and errno where it cannot. */
+bool ggtrace_write_at(const struct ggtrace * log, const void * bytes, size_t count, uint64_t offset);
+
+/* What a sandbox answers to a system call that it denies, or a kernel that has none of it. */
+static inline bool ggtrace_is_denied(int error) {
+    return error == ENOSYS || error == EPERM || error == EACCES;
+}
 
 /* The next piece of the file for this writer, of at least that size; false and errno where there is none to be had. */
 bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed);

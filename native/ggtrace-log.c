@@ -162,6 +162,26 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     return true;
 }
 
+static ssize_t seek_and_write(int file, const void * bytes, size_t count, off_t offset) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file's position */
+    pthread_mutex_lock(&lock);
+    const ssize_t written = lseek(file, offset, SEEK_SET) == offset ? write(file, bytes, count) : -1;
+    pthread_mutex_unlock(&lock);
+    return written;
+}
+
+bool ggtrace_write_at(const struct ggtrace * log, const void * bytes, size_t count, uint64_t offset) {
+    while (count > 0) {
+        ssize_t written = pwrite(log->file, bytes, count, (off_t) offset);
+        if (written < 0 && ggtrace_is_denied(errno)) written = seek_and_write(log->file, bytes, count, (off_t) offset);
+        if (written <= 0) return false;
+        bytes = (const uint8_t *) bytes + written;
+        count -= (size_t) written;
+        offset += (uint64_t) written;
+    }
+    return true;
+}
+
 /* O_EXCL: a file that is there may be mapped by another recorder, and to cut it would be that one's SIGBUS. */
 static bool create_file(struct ggtrace * log, const char * path, bool replace) {
     struct stat file;
@@ -172,7 +192,7 @@ static bool create_file(struct ggtrace * log, const char * path, bool replace) {
     log->inode = file.st_ino;
     /* Now, so that who is killed before the first block leaves a log, too. */
     const struct ggtrace_block first = {.magic = GGTRACE_MAGIC};
-    if (pwrite(log->file, &first, sizeof(first), 0) == sizeof(first)) return true;
+    if (ggtrace_write_at(log, &first, sizeof(first), 0)) return true;
     const int why = errno;
     unlink(path);
     errno = why;

@@ -144,12 +144,12 @@ void ggtrace_ring_use(struct ggtrace_writer * writer, uint32_t number, bool has_
     pthread_mutex_unlock(&ring->lock);
 }
 
-static bool move(int file, uint64_t from, uint64_t to, uint64_t bytes) {
+static bool move(const struct ggtrace * log, uint64_t from, uint64_t to, uint64_t bytes) {
     static uint8_t buffer[COPY_BYTES];
     for (uint64_t at = 0; at < bytes;) {
         const size_t count = bytes - at < COPY_BYTES ? (size_t) (bytes - at) : COPY_BYTES;
-        const ssize_t got = pread(file, buffer, count, (off_t) (from + at));
-        if (got <= 0 || pwrite(file, buffer, (size_t) got, (off_t) (to + at)) != got) return false;
+        const ssize_t got = pread(log->file, buffer, count, (off_t) (from + at));
+        if (got <= 0 || !ggtrace_write_at(log, buffer, (size_t) got, to + at)) return false;
         at += (uint64_t) got;
     }
     return true;
@@ -162,7 +162,7 @@ uint64_t ggtrace_ring_settle(struct ggtrace * log, uint64_t used) {
         const struct piece * piece = &ring->pieces[number];
         const uint64_t bytes = piece->offset + piece->bytes < used ? piece->bytes
                              : piece->offset < used ? used - piece->offset : 0;
-        if (end != piece->offset && !move(log->file, piece->offset, end, bytes)) return used;
+        if (end != piece->offset && !move(log, piece->offset, end, bytes)) return used;
         end += bytes;
     }
     return end;

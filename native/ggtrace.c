@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ggtrace-inside.h"
@@ -43,24 +44,33 @@ static bool write_zeros(const struct ggtrace * log, uint64_t offset, uint32_t by
     static uint8_t zeros[64 * 1024];
     for (uint32_t at = offset == 0 ? sizeof(ggtrace_word) : 0; at < bytes;) { /* not over the magic number */
         const size_t left = bytes - at, count = left < sizeof(zeros) ? left : sizeof(zeros);
-        const ssize_t written = pwrite(log->file, zeros, count, (off_t) (offset + at));
-        if (written <= 0) return false;
-        at += (uint32_t) written;
+        if (!ggtrace_write_at(log, zeros, count, offset + at)) return false;
+        at += (uint32_t) count;
     }
     return true;
 }
 
+static bool size_limit(rlim_t * most) {
+    struct rlimit limit;
+    bool is_known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
+#ifdef SYS_getrlimit /* libc calls prlimit64, which a sandbox may deny */
+    if (!is_known && sizeof(limit.rlim_cur) == sizeof(long)) is_known = syscall(SYS_getrlimit, RLIMIT_FSIZE, &limit) == 0;
+#endif
+    *most = limit.rlim_cur;
+    return is_known;
+}
+
 /* Disk space comes before the mapping: to store into a mapped hole of a full disk is a SIGBUS, and the host's end. */
 static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
-    struct rlimit limit;
+    rlim_t most;
     /* To grow a file beyond this limit is a SIGXFSZ, which kills as well: ask before. */
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
-    const bool is_limited = log->bytes_max && !log->is_ring && log->bytes_max < limit.rlim_cur;
-    if (offset + bytes > (is_limited ? log->bytes_max : limit.rlim_cur)) return errno = EFBIG, false;
+    if (!size_limit(&most)) return false;
+    const bool is_limited = log->bytes_max && !log->is_ring && log->bytes_max < most;
+    if (offset + bytes > (is_limited ? log->bytes_max : most)) return errno = EFBIG, false;
     if (!ggtrace_is_ours(log)) return errno = EBADF, false;
     for (int tries = 0; tries < EINTR_MAX; tries++) {
         const bool done = fallocate(log->file, 0, (off_t) offset, bytes) == 0;
-        if (done || errno == EOPNOTSUPP || errno == ENOSYS) return write_zeros(log, offset, bytes);
+        if (done || errno == EOPNOTSUPP || ggtrace_is_denied(errno)) return write_zeros(log, offset, bytes);
         if (errno != EINTR) return false;
     }
     return false;
@@ -70,9 +80,9 @@ static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes
 static void * map(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     void * segment = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, log->file, (off_t) offset);
     if (segment == MAP_FAILED) return NULL;
-    bool usable = madvise(segment, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL || errno == ENOSYS;
+    const bool usable = madvise(segment, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL || ggtrace_is_denied(errno);
     /* Without the wiped `shared` a child would still write to where the segment was: then it had better be there. */
-    if (log->wiped_on_fork) usable = madvise(segment, bytes, MADV_DONTFORK) == 0 && usable;
+    if (usable && log->wiped_on_fork) madvise(segment, bytes, MADV_DONTFORK); /* a child that has it writes nothing to it */
     if (usable) return segment;
     munmap(segment, bytes);
     return NULL;

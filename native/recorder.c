@@ -133,7 +133,7 @@ static void start_states(void) {
 static void record_ring(void) {
     if (!control_keeps_last()) return;
     if (ggtrace_is_ring(recording)) fact_number("recorded.last_bytes", control_bytes_max());
-    else fact("note", "not the last part but the first was kept: this file system cannot give back space (FALLOC_FL_PUNCH_HOLE)");
+    else fact("note", "not the last part but the first was kept: space cannot be given back to this file system (FALLOC_FL_PUNCH_HOLE)");
 }
 
 /* Opens the log, under the lock, unless that was done, or is not to be done. */

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from '@jest/globals'
@@ -58,11 +59,11 @@ export function useRecorderOfUser(): (steps: readonly (string | number)[], optio
   }
 }
 
-/** A program that runs another one, which may not call perf_event_open. */
-export function buildDeny(): string {
-  const deny = inFolder('deny-perf')
-  execFileSync('cc', ['-O1', '-o', deny, fileURLToPath(new URL('../llama/deny-perf.c', import.meta.url))])
-  return deny
+/** The beginning of a command whose program may not make these system calls. */
+export function denied(calls: readonly string[], error: 'EPERM' | 'ENOSYS' = 'EPERM'): string[] {
+  const deny = inFolder('deny')
+  execFileSync('cc', ['-O1', '-o', deny, fileURLToPath(new URL('../llama/deny.c', import.meta.url))])
+  return [deny, `${constants.errno[error]}`, calls.join()]
 }
 
 /** With another setting of the kernel's for a moment. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { COUNTERS, convert, inputOf, type OperatorEvent, openTrace, summarizeFile } from '../../lib/index.ts'
 import { CLI } from '../cli/helpers.ts'
 import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
-import { AS_USER, buildDeny, PARANOID, rootTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
+import { AS_USER, denied, PARANOID, rootTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import { inFolder, newLog, type Recording, readLog, recordHosts } from './recording.ts'
 import '../live.ts'
 
@@ -171,7 +171,10 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
 
   test('what the kernel counts needs no permission: not perf_event_open, which a filter denies', async () => {
     const names = [...EVERYWHERE, 'cycles', 'cpu-migrations']
-    const { recording } = await record(['decode', 0, 3], { before: [...AS_USER, buildDeny()], env: counting(names) })
+    const { recording } = await record(['decode', 0, 3], {
+      before: [...AS_USER, ...denied(['perf_event_open'])],
+      env: counting(names),
+    })
     expect(factsOf(recording)).toMatchObject({
       counters: EVERYWHERE.join(', '),
       'counters.missing': expect.stringMatching(/^cycles, cpu-migrations: perf_event_open is not allowed here/),

@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace, summarizeFile } from '../../lib/index.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
-import { hasLlama, model, runHosts } from '../llama/testbed.ts'
+import { hasLlama, model, type RunOptions, runHosts } from '../llama/testbed.ts'
+import { denied } from './as-user.ts'
 import {
   inFolder,
   NANO,
@@ -48,9 +49,9 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
 
   const ring = { GGML2PERFETTO_RING: '1', GGML2PERFETTO_MAX_BYTES: `${RING}` }
 
-  async function recorded(steps: Steps, env: Record<string, string>, spec = DEEP, preload?: string) {
+  async function recorded(steps: Steps, env: Record<string, string>, spec = DEEP, options: RunOptions = {}) {
     const { path } = await model(spec)
-    const { log } = await recordHosts(['load', 0, path, ...steps], { env, ...(preload && { preload }) })
+    const { log } = await recordHosts(['load', 0, path, ...steps], { ...options, env })
     return { log, recording: await readLog(log) }
   }
 
@@ -124,13 +125,23 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     expect((await summarizeFile(log)).attributes['overwritten_records']).toBeUndefined()
   })
 
+  const PLAIN = ['fallocate', 'madvise', 'pwrite64', 'membarrier', 'ftruncate']
+  test.each(['EPERM', 'ENOSYS'] as const)('a log where a sandbox answers %s to all but plain writes', async (error) => {
+    const steps = ['open', 0, 1, 'decode', 0, 20]
+    const whole = await recorded(steps, {})
+    const { recording } = await recorded(steps, ring, DEEP, { before: denied([...PLAIN, 'prlimit64'], error) })
+    expect(recording.issues).toEqual([])
+    expect(operatorsByCall(recording)).toEqual(operatorsByCall(whole.recording))
+    expect(recording.of('input')[0]!.attributes['note']).toMatch(/^not the last part but the first was kept/)
+  })
+
   test('a guard records less when the disk slows decode down, and says so', async () => {
     const slow = inFolder('slow-disk.so')
     const source = fileURLToPath(new URL('../llama/slow-disk.c', import.meta.url))
     execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])
     const steps = ['open', 0, 1, 'decode', 0, 300]
     const env = { GGML2PERFETTO_GUARD: '100 %', ...ring, SLOW_DISK_MS: '20' }
-    const { log, recording } = await recorded(steps, env, DEEPER, slow)
+    const { log, recording } = await recorded(steps, env, DEEPER, { preload: slow })
     const [issue] = recording.of('issue')
     expect(issue!.title).toBe('recorded less')
     expect(issue!.detail).toMatch(

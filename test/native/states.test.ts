@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, type StateEvent } from '../../lib/index.ts'
 import { hasLlama, type Run } from '../llama/testbed.ts'
-import { AS_USER, buildDeny, MLOCK, PARANOID, settable, useRecorderOfUser, withSetting } from './as-user.ts'
+import { AS_USER, denied, MLOCK, PARANOID, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import type { Recording } from './recording.ts'
 import '../live.ts'
 
@@ -105,7 +105,8 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
   })
 
   test('a filter that denies perf_event_open costs the states alone, and the log says why', async () => {
-    const { of, issues } = (await record(['decode', 0, 3], { before: [...AS_USER, buildDeny()] })).recording
+    const { of, issues } = (await record(['decode', 0, 3], { before: [...AS_USER, ...denied(['perf_event_open'])] }))
+      .recording
     expect(of('input')[0]!.attributes['states']).toMatch(/perf_event_open is not allowed here/)
     expect([of('state').length, of('token').length, issues]).toEqual([0, 3, []])
   })

@@ -7,6 +7,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "redact.h"
+
 enum { TEXT_BYTES = 4096 };
 
 void number_text(char text[NUMBER_BYTES], uint64_t number) {
@@ -26,11 +28,14 @@ static ssize_t read_file(const char * path, char * text, size_t size) {
     return length;
 }
 
-/* The command line, with blanks between its arguments. */
-static const char * read_command(char text[TEXT_BYTES]) {
-    const ssize_t length = read_file("/proc/self/cmdline", text, TEXT_BYTES);
-    for (ssize_t i = 0; i + 1 < length; i++) if (text[i] == 0) text[i] = ' ';
-    return length > 0 ? text : "";
+/* The command line, with blanks between its arguments, and without what looks like a secret. */
+static void command_facts(void (*fact)(const char * key, const char * value)) {
+    char words[TEXT_BYTES], text[TEXT_BYTES];
+    const ssize_t length = read_file("/proc/self/cmdline", words, sizeof(words));
+    const uint32_t redacted = redact_command(words, length < 0 ? 0 : (size_t) length, text, sizeof(text));
+    fact("command", text);
+    number_text(text, redacted);
+    if (redacted) fact("redacted", text);
 }
 
 static const char * read_cpu(char text[TEXT_BYTES]) {
@@ -53,7 +58,7 @@ static const char * read_boot_id(char text[TEXT_BYTES]) {
 void process_facts(void (*fact)(const char * key, const char * value)) {
     struct utsname host;
     char text[TEXT_BYTES];
-    fact("command", read_command(text));
+    command_facts(fact);
     const ssize_t length = readlink("/proc/self/exe", text, sizeof(text) - 1);
     text[length < 0 ? 0 : length] = 0;
     fact("executable", text);

@@ -19,7 +19,7 @@ const RECORDER: NativeTarget = {
 }
 
 /** Needs no more than it has: a running process has little room for a library's thread-local variables. */
-const LISTENER_SOURCES = /^(ggtrace.*|nvtx-(?!emit|recorded).*|(process|clock|table|shared-table)\.[ch])$/
+const LISTENER_SOURCES = /^(ggtrace.*|nvtx-(?!emit|recorded).*|(process|redact|clock|table|shared-table)\.[ch])$/
 
 const LISTENER: NativeTarget = {
   name: 'libggml2perfetto-nvtx.so',

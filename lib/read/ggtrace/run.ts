@@ -3,6 +3,7 @@ import type { Clock, TraceEvent } from '../../model/events.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import { type LogClock, readAbsolute } from './clock.ts'
 import { readText, readU64 } from './fields.ts'
+import { redactCommand } from './redact.ts'
 
 type Readings = Extract<TraceEvent, { kind: 'clocks' }>['readings']
 
@@ -56,12 +57,22 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
       addFact(facts, key.text, value.text)
     }
   })
+  redactCommandOf(facts)
   const version = facts['format.version']
   if (version !== undefined && version !== VERSION) {
     const detail = `expected format.version ${VERSION}, found ${version.slice(0, 40)}; read as far as it is understood`
     report('unknown version', detail, block.byte)
   }
   return { facts, clocks, clockAt, end: last }
+}
+
+/** A log may be of a recorder that wrote secrets. */
+function redactCommandOf(facts: Record<string, string>): void {
+  const { command } = facts
+  if (command === undefined) return
+  const { text, count } = redactCommand(command)
+  facts['command'] = text
+  if (count > 0) facts['redacted'] = `${count + Number(facts['redacted'] ?? 0)}`
 }
 
 /** Where a block says when it began. */

@@ -1,0 +1,106 @@
+/**
+ * Takes secrets out of a command line: native/redact.c does it before a log is written, this does it for logs that were written
+ * without. Here the words of the command are joined by blanks, so that a value with blanks is not known as one.
+ */
+
+const REDACTED = '[redacted]'
+const NAME = /[A-Za-z0-9_-]+/y
+const VALUE = /[^\s"'&;]+/y
+const WORD = /\S+/y
+const USER = /:\/\/([^\s/?#"']*)@/y
+const SCHEME = /(?:bearer|basic|token|digest)\s+/iy
+const BEARER = /bearer\s+(?=[\w.~+/=-]{8})/iy
+const BEARER_VALUE = /[\w.~+/=-]+/y
+/** What secrets look like; a part of a path (`/` or `.` before, `/` or an extension behind) is none. */
+const SECRET =
+  /eyJ(?=[\w-]*\.)[\w.-]{20,}|(?:sk-[\w-]{12,}|(?:hf|gh[pousr])_[A-Za-z0-9]{12,}|xox[abeoprs]-[A-Za-z0-9-]{8,}|A[KS]IA[A-Za-z0-9]{12,}|(?:AIza[\w-]{20,}|(?:nvapi|glpat)-[\w-]{12,}|github_pat_\w{12,}))(?!\.?[\w/-])/y
+
+/** Names, in lower case and with - for _, whose value is a secret, and those of them whose value is none. */
+const SECRET_NAME =
+  /password|passwd|passphrase|secret|api-?key|access-key|private-key|credential|(?:^|-)(?:token|authorization)$|^hft$/
+const HARMLESS_NAME =
+  /(?:^|-)(?:file|path|dir|(?:bos|eos|eot|eog|pad|unk|sep|cls|mask|stop|start|end|max|min|num|n|per|special|image)-token)$/
+
+/** A command line without its secrets, and how many there were. */
+export function redactCommand(command: string): { readonly text: string; readonly count: number } {
+  const scan = new Scan(command)
+  while (scan.at < command.length) if (!scan.redactHere()) scan.copyTo(scan.at + 1)
+  return { text: scan.out, count: scan.count }
+}
+
+class Scan {
+  at = 0
+  out = ''
+  count = 0
+
+  constructor(private readonly text: string) {}
+
+  copyTo(end: number): void {
+    this.out += this.text.slice(this.at, end)
+    this.at = end
+  }
+
+  /** Replaces what is a secret at this place. False where there is none. */
+  redactHere(): boolean {
+    const { at, text } = this
+    if (text[at] === ':') return this.redactUser()
+    const before = text[at - 1] ?? ' '
+    if (/[\w-]/.test(before)) return false
+    const name = this.match(NAME)?.[0]
+    if (name === undefined) return false
+    const secret = /[/.]/.test(before) ? undefined : this.match(SECRET)?.[0]
+    if (secret !== undefined) return this.redact(at, at + secret.length)
+    if (this.redactNamed(name, before)) return true
+    const bearer = this.match(BEARER)?.[0]
+    return bearer !== undefined && this.redact(at + bearer.length, this.endOf(BEARER_VALUE, at + bearer.length))
+  }
+
+  /** An option or variable whose name says that its value is a secret. */
+  private redactNamed(name: string, before: string): boolean {
+    const { at, text } = this
+    const behind = at + name.length
+    const isQueryKey = /[?&]/.test(before) && name.toLowerCase() === 'key'
+    if (!isQueryKey && !isSecretName(name)) return false
+    const [separator = ''] = this.match(/["']? *[=:][=:"' ]*|\s+/y, behind) ?? []
+    const isTold = /[=:]/.test(separator)
+    if (!isTold && (separator === '' || !name.startsWith('-'))) return false
+    const isWord = /\s/.test(before) && separator.startsWith('=')
+    let from = isWord ? behind + 1 : behind + separator.length
+    if (isTold && !isWord) from += this.match(SCHEME, from)?.[0].length ?? 0
+    if (!isTold && text.startsWith('--', from)) return false
+    return this.redact(from, this.endOf(isWord || !isTold ? WORD : VALUE, from))
+  }
+
+  /** At `://`: what stands before the @, but for a user's name that has a password. */
+  private redactUser(): boolean {
+    const { at, text } = this
+    const user = this.match(USER)?.[1]
+    if (user === undefined) return false
+    const colon = user.indexOf(':')
+    if (colon < 0 && !/https?$/i.test(text.slice(Math.max(0, at - 5), at))) return false
+    return this.redact(at + 3 + colon + 1, at + 3 + user.length)
+  }
+
+  private redact(from: number, to: number): boolean {
+    if (to > from && !this.text.startsWith(REDACTED, from)) this.count++
+    this.copyTo(from)
+    if (to > from) this.out += REDACTED
+    this.at = to
+    return true
+  }
+
+  private match(pattern: RegExp, at = this.at): RegExpExecArray | null {
+    pattern.lastIndex = at
+    return pattern.exec(this.text)
+  }
+
+  private endOf(pattern: RegExp, at: number): number {
+    return at + (this.match(pattern, at)?.[0].length ?? 0)
+  }
+}
+
+function isSecretName(text: string): boolean {
+  const name = text.replace(/^-+/, '').toLowerCase().replaceAll('_', '-')
+  if (HARMLESS_NAME.test(name)) return false
+  return SECRET_NAME.test(name) || (/^-*[^a-z]*KEY$/.test(text) && name.length > 0)
+}

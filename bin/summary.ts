@@ -1,6 +1,9 @@
 import { describePosition, type Summary } from '../lib/index.ts'
 import { count, duration, plural, threeDigits } from './units.ts'
 
+/** Results of failed calls that are listed. */
+const RESULTS_SHOWN = 3
+
 /** Issues of all kinds. */
 export function issueCount(summary: Summary): number {
   return summary.issues.reduce((sum, { count }) => sum + count, 0)
@@ -41,13 +44,22 @@ export function holdingsOf({ attributes }: Summary): string | undefined {
 /** Told where a log does not record when the last operator of a call ended. */
 export const OPEN_ENDS = 'times end at the start of the last operator: this log does not tell when that one ended'
 
-/** `9 calls: prefill 16 tokens, decode 8 tokens` */
+/** `9 calls: prefill 16 tokens, decode 8 tokens · 2 calls failed (result 1: no slot in the KV cache)` */
 export function describeCalls({ calls }: Summary): string {
-  const { warmUp, prefill, decode } = calls
+  const { warmUp, prefill, decode, failed } = calls
   const parts = [describePhase('prefill', prefill), describePhase('decode', decode)].filter((part) => part !== '')
   if (warmUp.calls > 0) parts.push(`${plural(warmUp.calls, 'warm-up call')} excluded`)
   const all = plural(prefill.calls + decode.calls, 'call')
-  return parts.length > 0 ? `${all}: ${parts.join(', ')}` : 'no llama_decode calls'
+  const succeeded = parts.length > 0 ? [`${all}: ${parts.join(', ')}`] : []
+  const described = [...succeeded, ...(failed.calls > 0 ? [describeFailed(failed)] : [])]
+  return described.length > 0 ? described.join(' · ') : 'no llama_decode calls'
+}
+
+/** `2 calls failed (result 1: no slot in the KV cache)`; of several results, how often each was returned. */
+function describeFailed({ calls, results }: Summary['calls']['failed']): string {
+  const of = (times: number) => (results.length > 1 ? `${count(times)} × ` : '')
+  const each = results.slice(0, RESULTS_SHOWN).map((kind) => `${of(kind.calls)}result ${kind.result}: ${kind.meaning}`)
+  return `${plural(calls, 'call')} failed (${each.join(', ')}${results.length > RESULTS_SHOWN ? ', …' : ''})`
 }
 
 function describePhase(phase: string, { calls, tokens }: { calls: number; tokens: number }): string {

@@ -249,7 +249,7 @@ function attributesOf(summaries: readonly Summary[]): Record<string, string | nu
   const attributes: Record<string, string | number> = { generator: 'ggml2perfetto' }
   summaries.forEach((summary, i) => {
     const prefix = summaries.length > 1 ? `input_${i}.` : ''
-    const { prefill, decode, warmUp } = summary.calls
+    const { prefill, decode, warmUp, failed } = summary.calls
     const issues = summary.issues.reduce((sum, { count }) => sum + count, 0)
     const facts = {
       format: summary.format,
@@ -258,6 +258,7 @@ function attributesOf(summaries: readonly Summary[]): Record<string, string | nu
       prefill_calls: prefill.calls,
       prefill_tokens: prefill.tokens,
       decode_calls: decode.calls,
+      ...(failed.calls > 0 && { failed_calls: failed.calls }),
       operators: summary.operators,
       workers: summary.workers,
       issues,

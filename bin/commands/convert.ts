@@ -170,7 +170,7 @@ export async function* within(
     throw new UsageError(`--flows token=${flows.token} is not among --tokens ${rangeText(tokens)}`)
   }
   const summaries = yield* trace
-  const calls = Math.max(...summaries.map(({ calls: { prefill, decode } }) => prefill.calls + decode.calls))
+  const calls = Math.max(...summaries.map(({ calls }) => calls.prefill.calls + calls.decode.calls + calls.failed.calls))
   const known = calls === 0 ? 'no calls' : `the calls 0..${calls - 1}`
   if (flows && flows.token >= calls) {
     throw new UsageError(`--flows token=${flows.token}: there is no such call, the log has ${known}`)

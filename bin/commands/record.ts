@@ -304,8 +304,8 @@ function missing(summary: Summary, level: string): string[] {
   const { note: why } = summary.attributes
   if (why !== undefined) return [`  note: ${why}`]
   const { prefill, decode, warmUp } = summary.calls
-  if (level !== 'op' || summary.operators > 0 || prefill.calls + decode.calls + warmUp.calls + summary.graphs === 0)
-    return []
+  const computed = prefill.calls + decode.calls + warmUp.calls + summary.graphs
+  if (level !== 'op' || summary.operators > 0 || computed === 0) return []
   return [
     '  note: no operators: this ggml does not export the functions that tell of them, or it computes on a GPU only (--sync)',
   ]

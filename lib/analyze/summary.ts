@@ -1,7 +1,8 @@
 import { UsageError } from '../errors.ts'
+import { isCut, isFailed, meaningOf } from '../model/calls.ts'
 import { type Counter, CounterSet } from '../model/counters.ts'
-
 import {
+  type Batch,
   Inferred,
   type IssueEvent,
   type OperatorEvent,
@@ -21,6 +22,18 @@ export interface IssueCount {
   readonly count: number
   /** The first of them. */
   readonly first: IssueEvent
+}
+
+/** Calls, and the tokens in their batches. */
+export interface CallCount {
+  readonly calls: number
+  readonly tokens: number
+}
+
+/** Calls of any phase that returned another result than 0. They are in no time and no rate. */
+export interface FailedCalls extends CallCount {
+  /** By result, the most frequent first. `meaning`: as llama.h defines it, in a few words. */
+  readonly results: readonly { readonly result: number; readonly meaning: string; readonly calls: number }[]
 }
 
 /** How the times of an input became those of a trace. */
@@ -43,8 +56,8 @@ export interface Summary {
   readonly startNs: bigint
   /** From the first event to the last. */
   readonly durationNs: number
-  /** `llama_decode` calls by phase, and the tokens that they took in. */
-  readonly calls: Readonly<Record<'warmUp' | 'prefill' | 'decode', { readonly calls: number; readonly tokens: number }>>
+  /** Calls of the model by phase; those that failed apart. */
+  readonly calls: Readonly<Record<'warmUp' | 'prefill' | 'decode', CallCount>> & { readonly failed: FailedCalls }
   /**
    * Time to first token: start of the first call to the end of the last prefill call before a decode (a long prompt
    * takes several); warm-up excluded. A log of several turns has further prefills: they do not count.
@@ -78,6 +91,9 @@ export interface Summary {
   readonly endsAreOpen: boolean
 }
 
+/** Results that are counted apart. Programs return few; a damaged log may have any. */
+const RESULTS_MAX = 64
+
 interface OpTotals {
   count: number
   timeNs: number
@@ -97,7 +113,9 @@ export class Summarizer {
   private readonly counterSet = new CounterSet()
   private readonly counted: number[] = []
   private readonly issues = new Map<string, { count: number; first: IssueEvent }>()
-  private readonly calls = { warmUp: newCalls(), prefill: newCalls(), decode: newCalls() }
+  private readonly calls = { warmUp: newCalls(), prefill: newCalls(), decode: newCalls(), failed: newCalls() }
+  /** By result and meaning. */
+  private readonly failures = new Map<string, { result: number; meaning: string; calls: number }>()
   private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
   private firstNs = Infinity
   private lastNs = -Infinity
@@ -140,7 +158,7 @@ export class Summarizer {
       clock: input.clock,
       startNs: input.originNs + BigInt(firstNs),
       durationNs: Math.max(0, lastNs - firstNs),
-      calls,
+      calls: { ...calls, failed: { ...calls.failed, results: this.failedResults() } },
       ttftNs: hasPrefill ? firstTokenNs - firstCallNs : undefined,
       tpotNs: this.timedDecodes > 0 ? this.decodingNs / this.timedDecodes : undefined,
       operators,
@@ -243,15 +261,31 @@ export class Summarizer {
 
   private countCall(event: TokenEvent): void {
     const { phase, tokens, startNs, endNs, tid } = event
-    const calls = this.calls[phase === 'warm-up' ? 'warmUp' : phase]
+    const hasFailed = isFailed(event)
+    const calls = this.calls[hasFailed ? 'failed' : phase === 'warm-up' ? 'warmUp' : phase]
     calls.calls++
     calls.tokens += Math.max(tokens, 0)
-    // A call that the log cut short tells no time; where no call has an end (their borders are inferred), all are alike.
-    const isCut = (event.inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd
-    if (phase !== 'warm-up' && !isCut) this.timeCall(phase, startNs, endNs)
+    if (hasFailed) {
+      this.countFailure(event.batch!)
+      // The next token waited for decode calls that failed, but what a prefill took is not its time.
+      if (phase === 'prefill') this.lastCallEndNs = Math.max(this.lastCallEndNs ?? endNs, endNs)
+    } else if (phase !== 'warm-up' && !isCut(event)) this.timeCall(phase, startNs, endNs)
     this.threads.add(tid)
-    this.endsAreOpen ||= !isCut && (event.inferred & Inferred.NoEnd) !== 0
+    this.endsAreOpen ||= !isCut(event) && (event.inferred & Inferred.NoEnd) !== 0
     this.extend(startNs, endNs)
+  }
+
+  private countFailure(batch: Batch): void {
+    const { result } = batch
+    const meaning = meaningOf(batch).short
+    const key = `${result} ${meaning}`
+    const known = this.failures.get(key)
+    if (known) known.calls++
+    else if (this.failures.size < RESULTS_MAX) this.failures.set(key, { result, meaning, calls: 1 })
+  }
+
+  private failedResults(): FailedCalls['results'] {
+    return [...this.failures.values()].sort((a, b) => b.calls - a.calls || a.result - b.result)
   }
 
   private timeCall(phase: 'prefill' | 'decode', startNs: number, endNs: number): void {

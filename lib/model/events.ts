@@ -1,8 +1,11 @@
 import type { Position } from '../errors.ts'
+import type { TokenEvent } from './call-events.ts'
 import type { GpuActivityEvent } from './gpu-events.ts'
 import type { IssueCode } from './issues.ts'
 import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
+
+export type * from './call-events.ts'
 
 /**
  * What a reader yields and everything else consumes. Times are nanoseconds since the input's origin
@@ -193,46 +196,6 @@ export interface CountedEvent {
   /** As perf(1) calls it: `cycles`, `page-faults`. */
   readonly name: number
   readonly unit: 'bytes' | 'count' | 'ns'
-}
-
-/** What a call of `llama_decode` was for. */
-export type Phase = 'warm-up' | 'prefill' | 'decode'
-
-/** One `llama_decode`. Emitted when it ends. */
-export interface TokenEvent {
-  readonly kind: 'token'
-  /** Counts calls from 0, warm-up apart (-1). */
-  readonly call: number
-  readonly phase: Phase
-  /** Tokens in the batch, or -1. */
-  readonly tokens: number
-  readonly startNs: number
-  readonly endNs: number
-  readonly tid: number
-  readonly inferred: number
-  readonly batch?: Batch | undefined
-}
-
-/** What a call was given and what it returned. */
-export interface Batch {
-  /** It was `llama_encode`. */
-  readonly isEncode: boolean
-  /** What happened in it was not to be recorded. */
-  readonly isLeftOut: boolean
-  /** As llama.cpp returns it: 0 is success. */
-  readonly result: number
-  /** Which sequences' tokens are in it, in its order; those of a very mixed batch may not all be told. */
-  readonly spans: readonly SequenceSpan[]
-  /** Address of the llama_context. */
-  readonly context: number
-}
-
-/** Tokens of a batch that follow each other, and are of one sequence at successive positions. */
-export interface SequenceSpan {
-  readonly sequence: number
-  /** Of the first token; -1 where llama.cpp keeps track of it. */
-  readonly position: number
-  readonly tokens: number
 }
 
 /** A choice of a router: `k` experts for each of `tokens` tokens. More of the same batch may follow at the same time. */

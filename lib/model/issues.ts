@@ -26,6 +26,10 @@ export const ISSUES = {
     title: 'numbers of thread states of an older kernel',
     hint: 'Linux before 4.15 numbers the states in other ways, so that some may be wrong: give the recording itself (trace.dat, perf.data)',
   },
+  'call-failed': {
+    title: 'failed call',
+    hint: 'result 1: enlarge the context (-c) or make batches smaller; failed calls are in no time and no rate',
+  },
 } as const satisfies Readonly<Record<string, IssueKind>>
 
 /** A code of {@link ISSUES}. */

@@ -40,7 +40,7 @@ const FACTS = `
     select count(*) as n, ifnull(min(ts), 0) as firstTs, count(extract_arg(arg_set_id, 'debug.shape')) as shapes
     from slice where category = 'operator'),
   calls as (
-    select slice.ts, slice.ts + slice.dur as endTs, slice.name like 'decode%' as decode
+    select slice.ts, slice.ts + slice.dur as endTs, slice.name glob 'decode [0-9]*' as decode
     from slice, operators where category = 'token' and dur > 0 and slice.ts + slice.dur > firstTs),
   shown as (
     select * from calls where decode = (select max(decode) from calls) order by ts limit ${CALLS_SHOWN})

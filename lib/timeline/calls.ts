@@ -1,6 +1,7 @@
+import { CallOrder } from '../model/call-order.ts'
+import { hasRate, isFailed, meaningOf, statusWord } from '../model/calls.ts'
 import { type Batch, type GraphEvent, Inferred, type SequenceSpan, type TokenEvent } from '../model/events.ts'
 import type { ExtraArg } from '../write/args.ts'
-import { CallOrder } from './call-order.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, rowName, type TrackTree } from './tracks.ts'
 
@@ -10,8 +11,12 @@ const IDLE_NS_MIN = 100e6
 /** Sequences of a batch that are listed. */
 const SPANS_SHOWN = 16
 
+/** What successive calls that failed are called. */
+const FAILED = 'failed'
+
 interface PhaseSpan {
-  readonly phase: string
+  /** A phase, or `failed`. */
+  readonly what: string
   startNs: number
   endNs: number
   calls: number
@@ -45,7 +50,7 @@ export class Calls {
     this.phases = row(
       'Phase',
       0,
-      `Successive calls of one kind: prefill, decode; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
+      `Successive calls of one kind: prefill, decode, failed; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
     )
     this.tokens = row('Tokens', 1, 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.')
     this.graphs = row('Graphs', 2, 'One slice per graph compute of a backend (a split of the scheduler).')
@@ -58,26 +63,27 @@ export class Calls {
   }
 
   private place(event: TokenEvent): void {
-    if (this.hidden.delete(event)) {
-      if (event.phase === 'decode') this.decodes++
-      return
-    }
+    const name = this.nameOf(event)
+    if (this.hidden.delete(event)) return
     const { startNs, endNs, phase, call, tokens } = event
     const { make } = this
-    const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
-    const name = phase === 'decode' ? `decode ${++this.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
     const extra = [make.word('phase', phase)]
     if (call >= 0) extra.push(make.int('token', call))
-    if (tokens >= 0) {
-      extra.push(make.int('n_tokens', tokens))
-      if (endNs > startNs) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
-    }
+    if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
+    if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
     if (event.batch) extra.push(...this.batchArgs(event.batch))
     if (this.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     extra.push(...make.inferred(event.inferred))
     this.tokens.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
     this.addToSpan(event)
     this.onCall(event)
+  }
+
+  /** Successful decode calls are numbered, whether they are drawn or not. */
+  private nameOf({ phase, tokens, batch }: TokenEvent): string {
+    if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
+    const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
+    return phase === 'decode' ? `decode ${++this.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
   }
 
   graph(event: GraphEvent): void {
@@ -89,12 +95,14 @@ export class Calls {
     if (event.split !== undefined && event.split >= 0) extra.push(make.int('split', event.split))
     if (event.status) extra.push(make.int('status', event.status))
     extra.push(...make.inferred(event.inferred))
-    const name = make.names.id(backend ? `${backend} graph` : 'graph')
+    const failed = event.status ? ` failed (${event.status}: ${statusWord(event.status)})` : ''
+    const name = make.names.id(`${backend ? `${backend} ` : ''}graph${failed}`)
     this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
   }
 
-  private batchArgs({ isEncode, isLeftOut, result, spans, context }: Batch): ExtraArg[] {
+  private batchArgs(batch: Batch): ExtraArg[] {
     const { make } = this
+    const { isEncode, isLeftOut, result, spans, context } = batch
     const extra: ExtraArg[] = []
     const first = spans[0]
     if (first && first.position >= 0) extra.push(make.int('position', first.position))
@@ -102,7 +110,7 @@ export class Calls {
     if (spans.length > 1) extra.push(make.word('sequences', describeSpans(spans)))
     if (isLeftOut) extra.push(make.word('recorded', 'the call only'))
     if (isEncode) extra.push(make.word('function', 'llama_encode'))
-    if (result !== 0) extra.push(make.int('result', result))
+    if (result !== 0) extra.push(make.int('result', result), make.word('result_meaning', meaningOf(batch).full))
     if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
     return extra
   }
@@ -115,16 +123,20 @@ export class Calls {
   private endSpan(): void {
     const { span, make } = this
     if (!span) return
-    const extra = [make.int('calls', span.calls), make.int('n_tokens', span.tokens), ...make.inferred(span.inferred)]
-    const name = make.names.id(span.phase)
+    const extra = [make.int('calls', span.calls)]
+    if (span.what !== FAILED) extra.push(make.int('n_tokens', span.tokens))
+    extra.push(...make.inferred(span.inferred))
+    const name = make.names.id(span.what)
     this.phases.place(span.startNs, span.endNs, { name, category: 'phase', extra: this.shown(extra) })
     this.span = undefined
   }
 
-  private addToSpan({ phase, startNs, endNs, tokens, inferred }: TokenEvent): void {
+  private addToSpan(event: TokenEvent): void {
+    const { startNs, endNs, tokens, inferred } = event
+    const what = isFailed(event) ? FAILED : event.phase
     const before = this.span
     const pauseNs = before ? startNs - before.endNs : 0
-    if (before?.phase === phase && pauseNs < IDLE_NS_MIN) {
+    if (before?.what === what && pauseNs < IDLE_NS_MIN) {
       before.startNs = Math.min(before.startNs, startNs)
       before.endNs = Math.max(before.endNs, endNs)
       before.calls++
@@ -138,7 +150,7 @@ export class Calls {
       const name = this.make.names.id('idle')
       this.phases.place(before.endNs, startNs, { name, category: 'phase', extra: this.shown(extra) })
     }
-    this.span = { phase, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
+    this.span = { what, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
   }
 
   private shown(extra: ExtraArg[]): ExtraArg[] | undefined {

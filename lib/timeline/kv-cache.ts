@@ -1,3 +1,4 @@
+import { isFailed } from '../model/calls.ts'
 import type { TensorEvent, TokenEvent } from '../model/events.ts'
 import type { Views } from '../model/views.ts'
 import { type Buffers, KV_CACHE_RANK } from './buffers.ts'
@@ -42,8 +43,9 @@ export class KvCache {
   /** A call that ended, in order. It waits for its operators, which tell the cache's tensors. */
   call(event: TokenEvent): void {
     const { batch, phase } = event
-    // Warm-ups leave nothing behind, encoders have no cache, and what failed was not kept.
-    if (!batch || phase === 'warm-up' || batch.isEncode || batch.result !== 0 || batch.spans.length === 0) return
+    // Warm-ups leave nothing behind, and encoders have no cache. How much of a failed batch was kept is not recorded: the
+    // positions of the next call say it.
+    if (!batch || phase === 'warm-up' || batch.isEncode || isFailed(event) || batch.spans.length === 0) return
     this.waiting.push(event)
     if (this.waiting.length > WAITING_MAX) this.place(this.waiting.shift()!)
   }

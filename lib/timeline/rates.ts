@@ -1,3 +1,4 @@
+import { hasRate } from '../model/calls.ts'
 import type { ExpertsEvent, TensorEvent, TokenEvent } from '../model/events.ts'
 import { workOf } from '../model/work.ts'
 import type { Rate } from '../write/writer.ts'
@@ -7,7 +8,8 @@ import { LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
 const RANK = 5 * 16 + 8
 const DESCRIPTIONS: Readonly<Record<Rate, string>> = {
-  'tok/s': 'Tokens of each llama_decode by its time; 0 between calls.',
+  'tok/s':
+    'Tokens of each call by its time; 0 between calls. Calls that failed, or whose end is not known, have no rate.',
   'GB/s':
     'Bytes that the operators of a graph read and write, by the time from its first operator to its last; 0 between ' +
     'graphs. Worked out from shapes and sizes: each source counts once, MUL_MAT_ID with the chosen experts, or, where ' +
@@ -60,8 +62,8 @@ export class Rates {
     private readonly opOf: (tensor: TensorEvent) => string,
   ) {}
 
-  call({ tokens, startNs, endNs }: TokenEvent): void {
-    if (tokens > 0) this.place('tok/s', startNs, endNs, tokens * 1e9)
+  call(event: TokenEvent): void {
+    if (hasRate(event)) this.place('tok/s', event.startNs, event.endNs, event.tokens * 1e9)
   }
 
   choose({ tensor, atNs, ids }: ExpertsEvent): void {

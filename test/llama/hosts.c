@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static const char usage[] =
     "  open SLOT THREADS   a context of its model, with a thread pool of its own\n"
     "  decode SLOT CALLS   a prompt of two tokens, or one token greedily, in each call\n"
     "  prompt SLOT         its next call is a prompt again, with logits of both tokens\n"
+    "  overrun SLOT CALLS  one token in each call, whether calls fail (the context is full) or not\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
     "  times               prints the CPU time of each thread, and page faults and context switches of the process\n"
     "  evict               forgets the mapped files' pages: they are read from the disk again\n"
@@ -48,7 +50,7 @@ struct slot {
     struct llama_context * context;
     struct ggml_threadpool * pool;
     int number, calls, wanted;
-    bool has_floats, is_prompted, wants_all;
+    bool has_floats, is_prompted, wants_all, may_fail;
     int nodes; /* that llama.cpp had to compute in this call */
     llama_token next;
     const char * cut_behind;
@@ -160,8 +162,13 @@ static void decode(struct slot * slot) {
     struct llama_batch batch = llama_batch_get_one(continues ? &slot->next : prompt, tokens);
     int8_t all[] = { 1, 1 };
     if (slot->wants_all) batch.logits = all;
-    if (llama_decode(slot->context, batch) != 0) fail("llama_decode", "failed");
+    const int result = llama_decode(slot->context, batch);
     const int64_t end = now();
+    if (result != 0) {
+        if (!slot->may_fail) fail("llama_decode", "failed");
+        printf("{\"event\":\"failed\",\"result\":%d,\"start\":%" PRId64 ",\"end\":%" PRId64 "}\n", result, start, end);
+        return;
+    }
     const int count = llama_vocab_n_tokens(llama_model_get_vocab(slot->model));
     const float * logits = llama_get_logits_ith(slot->context, -1);
     slot->next = 0;
@@ -304,7 +311,8 @@ static char ** run_step(char ** at) {
     }
     if (strcmp(step, "load") == 0) return load(slot, at[1]), at + 2;
     if (strcmp(step, "open") == 0) return open_context(slot, atoi(at[1])), at + 2;
-    if (strcmp(step, "decode") == 0) {
+    slot->may_fail = strcmp(step, "overrun") == 0;
+    if (slot->may_fail || strcmp(step, "decode") == 0) {
         slot->wanted = atoi(at[1]);
         return decode_wanted(slot), at + 2;
     }

@@ -53,6 +53,14 @@ export interface Child {
   readonly signal: number
 }
 
+/** A call that returned another result than 0 (hosts.c only). */
+export interface FailedCall {
+  readonly event: 'failed'
+  readonly result: number
+  readonly start: number
+  readonly end: number
+}
+
 /** The experts a layer's router chose, for each token that the layer computes; the last layer computes outputs only. */
 export interface TopK {
   readonly event: 'topk'
@@ -79,7 +87,7 @@ export interface Result {
   readonly tokens: readonly (readonly (readonly number[])[])[]
 }
 
-export type Line = Load | Call | TopK | FileTensor | Child | Result
+export type Line = Load | Call | FailedCall | TopK | FileTensor | Child | Result
 
 export interface Run {
   readonly code: number | null
@@ -87,6 +95,7 @@ export interface Run {
   readonly stderr: string
   readonly lines: readonly Line[]
   readonly calls: readonly Call[]
+  readonly failed: readonly FailedCall[]
   readonly topk: readonly TopK[]
   readonly tensors: readonly FileTensor[]
   readonly children: readonly Child[]
@@ -202,8 +211,9 @@ const gather = (command: string, args: readonly string[], options: RunOptions) =
       const of = <E extends Line['event']>(event: E) =>
         lines.filter((line): line is Extract<Line, { event: E }> => line.event === event)
       const [calls, topk, tensors, children] = [of('call'), of('topk'), of('tensor'), of('child')]
+      const failed = of('failed')
       const results = of('result')
-      resolve({ code, signal, stderr, lines, calls, topk, tensors, children, results, result: results[0] })
+      resolve({ code, signal, stderr, lines, calls, failed, topk, tensors, children, results, result: results[0] })
     })
   })
 

@@ -178,6 +178,7 @@ describe('a log with every type of record', () => {
     ])
     expect(issues).toEqual([
       'dropped records: writer 2 had no space for 7 records, 7 so far',
+      'failed call: llama_encode returned -2: error (call 1)',
       'lost records: 3 records were lost: the disk was full',
       "recorded less: decode took 1.300 ms a call when recorded, 1.000 ms when not: 30 % more, above the guard's 10 %; from here on only graphs",
     ])
@@ -193,7 +194,11 @@ describe('a log with every type of record', () => {
   test('is summarized', async () => {
     const summary = await summarize({ name: 'log', source: everyRecord() })
     expect(summary).toMatchObject({ operators: 7, workers: 2, graphs: 1, withExperts: 1, format: 'ggtrace' })
-    expect(summary.calls).toMatchObject({ warmUp: { calls: 1 }, prefill: { calls: 2, tokens: 4 } })
+    expect(summary.calls).toMatchObject({
+      warmUp: { calls: 1 },
+      prefill: { calls: 1, tokens: 3 },
+      failed: { calls: 1 },
+    })
     expect(summary.attributes['note']).toBe('by hand; written at the end')
   })
 })
@@ -245,9 +250,11 @@ describe('the trace of it', () => {
     expect(slices('Tokens', 'position', 'sequence', 'sequences', 'result', 'function')).toEqual([
       ['warm-up (2 tokens)', 1000, 900, null, null, null, null, null],
       ['prefill (3 tokens)', 2800, 4_999_997_400, 0, 1, '1@0-1 4@17', null, null],
-      ['prefill (1 tokens)', 5_000_001_000, 500, 3, 0, null, -2, 'llama_encode'],
+      ['prefill failed (-2: error)', 5_000_001_000, 500, 3, 0, null, -2, 'llama_encode'],
     ])
-    expect(slices('Graphs', 'operators', 'split', 'status')).toEqual([['CPU graph', 2900, 4_999_997_200, 5, 2, -1]])
+    expect(slices('Graphs', 'operators', 'split', 'status')).toEqual([
+      ['CPU graph failed (-1: error)', 2900, 4_999_997_200, 5, 2, -1],
+    ])
   })
 
   test('has the operators, fused ones by what they result in', () => {

@@ -10,7 +10,8 @@ import {
   TOKEN_KINDS,
   TOKEN_LEFT_OUT,
 } from '../../log/ggtrace-layout.ts'
-import { Inferred, type Phase, type SequenceSpan, type TraceEvent } from '../../model/events.ts'
+import { failureOf } from '../../model/calls.ts'
+import { Inferred, type Phase, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
@@ -211,7 +212,7 @@ export class EventRecords {
     // A batch that holds one token of each of several sequences decodes them in parallel.
     const most = spans.length > 0 ? Math.max(...spans.map((span) => span.tokens)) : tokens
     const phase: Phase = kind === 'warm-up' ? kind : kind === 'decode' && most === 1 ? 'decode' : 'prefill'
-    this.emit({
+    const event: TokenEvent = {
       kind: 'token',
       call: readNumber(view, at + 20),
       phase,
@@ -226,7 +227,10 @@ export class EventRecords {
         spans,
         context: readAddress(view, at + 36),
       },
-    })
+    }
+    this.emit(event)
+    const failure = failureOf(event, { byte: at + this.shift })
+    if (failure) this.emit(failure)
   }
 
   private readSpans(from: number, end: number): SequenceSpan[] {

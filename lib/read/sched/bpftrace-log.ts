@@ -56,7 +56,8 @@ export class BpftraceLog extends SchedTextLog {
     const { scan, numbers, context, comms } = this
     if (handler === 'llama') {
       const toNs = () => (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
-      return this.llama.read(name as LlamaType, scan, context.atNs, context.cpu, toNs)
+      const at = { byte: this.lines.offset, line: this.lines.line }
+      return this.llama.read(name as LlamaType, scan, context, at, toNs)
     }
     const count = handler === 'known' ? 2 : TYPES[handler]!.numbers
     for (let i = 0; i < count; i++) {

@@ -1,5 +1,7 @@
 import { Ascii } from '../../ascii.ts'
-import { Inferred, type TraceEvent } from '../../model/events.ts'
+import type { Position } from '../../errors.ts'
+import { failureOf } from '../../model/calls.ts'
+import { Inferred, type TokenEvent, type TraceEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { UNKNOWN } from '../../model/unknown.ts'
 import type { ReadContext } from '../format.ts'
@@ -27,6 +29,8 @@ export interface LlamaRecord {
   readonly atNs: number
   readonly startNs: number
   readonly cpu: number
+  /** Where the line is. */
+  readonly at: Position
   readonly numbers: readonly number[]
   /** Name of the tensor, or 0. */
   readonly name: number
@@ -46,7 +50,13 @@ export class LlamaLines {
   constructor(private readonly context: ReadContext) {}
 
   /** Reads the fields behind `<ns> <cpu> `; undefined where they do not fit. `toNs`: the time that the scan has just read. */
-  read(type: LlamaType, scan: Scan, startNs: number, cpu: number, toNs: () => number): LlamaRecord | undefined {
+  read(
+    type: LlamaType,
+    scan: Scan,
+    { atNs: startNs, cpu }: { readonly atNs: number; readonly cpu: number },
+    at: Position,
+    toNs: () => number,
+  ): LlamaRecord | undefined {
     const numbers: number[] = []
     let atNs = startNs
     for (const [i, field] of FIELDS[type].entries()) {
@@ -59,12 +69,12 @@ export class LlamaLines {
       }
     }
     if (numbers.some((number) => !Number.isSafeInteger(number))) return undefined
-    if (type !== 'op')
-      return scan.at === scan.end ? { kind: 'llama', type, atNs, startNs, cpu, numbers, name: 0 } : undefined
+    const record = { kind: 'llama', type, atNs, startNs, cpu, at, numbers, name: 0 } as const
+    if (type !== 'op') return scan.at === scan.end ? record : undefined
     if (!scan.eatByte(Ascii.Blank)) return undefined
     const name = decoder.decode(scan.bytes.subarray(scan.at, scan.end))
     this.noteUse(numbers[4]!, name)
-    return { kind: 'llama', type, atNs, startNs, cpu, numbers, name: this.context.names.id(name) }
+    return { ...record, name: this.context.names.id(name) }
   }
 
   /** Decides how op numbers are named, once; for the trace's attributes. */
@@ -79,21 +89,36 @@ export class LlamaLines {
   /** Makes events of a record, in order of time. */
   events(record: LlamaRecord): TraceEvent[] {
     const { type, startNs, atNs, numbers } = record
-    const [tid, , third, fourth] = numbers as [number, number, number, number]
+    const [, , third, fourth] = numbers as [number, number, number, number]
     if (type === 'op') return this.operator(record)
     if (type === 'graph') {
       const graph = { ...UNKNOWN.graph, startNs, endNs: atNs, nodes: Math.max(0, third), status: fourth }
       return [graph]
     }
-    if (type === 'token') {
-      const phase = third > 1 ? 'prefill' : 'decode'
-      const batch = { isEncode: false, isLeftOut: false, result: fourth, spans: [], context: 0 }
-      const call = this.calls++
-      return [{ kind: 'token', call, phase, tokens: third, startNs, endNs: atNs, tid, inferred: Inferred.Phase, batch }]
-    }
+    if (type === 'token') return this.call(record)
     if (type === 'fault')
       return [this.count(numbers[1] === 1 ? 'page faults, major' : 'page faults, minor', 'count', atNs, 1)]
     return [this.count(third === 1 ? 'written to block devices' : 'read from block devices', 'bytes', atNs, fourth)]
+  }
+
+  private call({ startNs, atNs: endNs, at, numbers }: LlamaRecord): TraceEvent[] {
+    const [tid, , tokens, result] = numbers as [number, number, number, number]
+    const phase = tokens > 1 ? 'prefill' : 'decode'
+    const batch = { isEncode: false, isLeftOut: false, result, spans: [], context: 0 }
+    const call = this.calls++
+    const event: TokenEvent = {
+      kind: 'token',
+      call,
+      phase,
+      tokens,
+      startNs,
+      endNs,
+      tid,
+      inferred: Inferred.Phase,
+      batch,
+    }
+    const failure = failureOf(event, at)
+    return failure ? [event, failure] : [event]
   }
 
   private operator({ startNs, atNs, cpu, numbers, name }: LlamaRecord): TraceEvent[] {

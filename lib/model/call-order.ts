@@ -1,4 +1,4 @@
-import type { TokenEvent } from '../model/events.ts'
+import type { TokenEvent } from './events.ts'
 
 /** Calls that are held back at most, for one that does not come. */
 const HELD_MAX = 1024

@@ -1,0 +1,71 @@
+import type { Position } from '../errors.ts'
+import { type Batch, Inferred, type IssueEvent, type TokenEvent } from './events.ts'
+import { issueOf } from './issues.ts'
+
+/** What a result of `llama_decode` or `llama_encode` means. */
+export interface ResultMeaning {
+  /** A few words, for names. */
+  readonly short: string
+  /** What llama.cpp did, and in what state it left the context. */
+  readonly full: string
+}
+
+// llama.h of llama.cpp v0.5.0, comments of llama_decode and llama_encode.
+const NO_SLOT: ResultMeaning = {
+  short: 'no slot in the KV cache',
+  full: 'no KV slot was found for the batch: the batch is too large, or the context too small; nothing was computed',
+}
+const ABORTED: ResultMeaning = {
+  short: 'aborted',
+  full: 'the program aborted the call; ubatches that were processed remain in the memory of the context',
+}
+const INVALID: ResultMeaning = { short: 'invalid batch', full: 'the input batch is invalid; nothing was computed' }
+const FATAL: ResultMeaning = {
+  short: 'fatal error',
+  full: 'fatal error; ubatches that were processed remain in the memory of the context',
+}
+const ENCODE_ERROR: ResultMeaning = { short: 'error', full: 'error; the memory is as it was before the call' }
+const UNKNOWN: ResultMeaning = { short: 'unknown result', full: 'llama.h does not define this result' }
+
+/** The meaning of a result other than 0, as llama.h defines it. */
+export function meaningOf({ result, isEncode }: Pick<Batch, 'result' | 'isEncode'>): ResultMeaning {
+  if (isEncode) return result < 0 ? ENCODE_ERROR : UNKNOWN
+  if (result === 1) return NO_SLOT
+  if (result === 2) return ABORTED
+  if (result === -1) return INVALID
+  return result < -1 ? FATAL : UNKNOWN
+}
+
+// ggml.h of llama.cpp v0.5.0, enum ggml_status.
+const STATUS_WORDS: Readonly<Record<number, string>> = { [-2]: 'no memory', [-1]: 'error', 1: 'aborted' }
+
+/** The meaning of a graph's status other than 0, as ggml.h defines it. */
+export function statusWord(status: number): string {
+  return STATUS_WORDS[status] ?? 'unknown status'
+}
+
+/** Did the call return another result than 0? It computed nothing, or an unknown part of its batch: it has no rate. */
+export function isFailed({ batch }: Pick<TokenEvent, 'batch'>): boolean {
+  return batch !== undefined && batch.result !== 0
+}
+
+/**
+ * Is the end of the call unknown, so that its time is a lower bound? Where all borders of calls are inferred
+ * ({@link Inferred.Call}), all calls end alike, and their times can be compared.
+ */
+export function isCut({ inferred }: Pick<TokenEvent, 'inferred'>): boolean {
+  return (inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd
+}
+
+/** Can tokens per second be computed from the call's own time? */
+export function hasRate(call: TokenEvent): boolean {
+  return call.tokens > 0 && call.endNs > call.startNs && !isFailed(call) && !isCut(call)
+}
+
+/** The issue of a call that failed; undefined of one that succeeded. */
+export function failureOf({ batch, call, endNs }: TokenEvent, at: Position): IssueEvent | undefined {
+  if (!batch || batch.result === 0) return undefined
+  const which = call < 0 ? '' : ` (call ${call})`
+  const detail = `${batch.isEncode ? 'llama_encode' : 'llama_decode'} returned ${batch.result}: ${meaningOf(batch).short}${which}`
+  return issueOf('call-failed', detail, at, endNs)
+}

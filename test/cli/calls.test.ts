@@ -1,0 +1,36 @@
+import { writeFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { GgtraceWriter } from '../../lib/index.ts'
+import { at, run, useFolder } from './helpers.ts'
+
+/** What the summary says about calls of the model. */
+
+useFolder()
+
+const MS = 1e6
+
+test('calls that failed are told apart, with their result, an issue and a hint', () => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  const host = writer.thread(700)
+  const results = [...Array(7).fill(0), ...Array(1200).fill(1)]
+  for (const [call, result] of results.entries()) {
+    host.token({ startNs: call * 10 * MS, endNs: (call * 10 + 9) * MS, call, tokens: call === 0 ? 16 : 1, result })
+  }
+  writer.end(20_000 * MS)
+  writeFileSync(at('overrun.ggtrace'), writer.take())
+  const { code, stdout } = run(['overrun.ggtrace'])
+  expect(code).toBe(0)
+  expect(stdout).toContain(
+    'overrun.ggtrace: 7 calls: prefill 16 tokens, decode 6 tokens · 1 200 calls failed (result 1: no slot in the KV cache)\n',
+  )
+  expect(stdout).toContain('TPOT 10 ms · 100 tok/s decode')
+  expect(stdout).toMatch(
+    /! 1 200 × failed call: first at byte \d+ \(0x[0-9a-f]+\): llama_decode returned 1: no slot in the KV cache/,
+  )
+  expect(stdout).toMatch(/ {2}hint: result 1: enlarge the context/)
+  const info = run(['info', 'overrun.ggtrace', '--json'])
+  expect(JSON.parse(info.stdout).calls.failed).toMatchObject({ calls: 1200, tokens: 1200 })
+  // Numbers of calls count those that failed.
+  expect(run(['overrun.ggtrace', '--tokens', '1206']).code).toBe(0)
+  expect(run(['overrun.ggtrace', '--tokens', '1207']).stderr).toContain('the log has the calls 0..1206')
+})

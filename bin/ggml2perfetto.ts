@@ -22,9 +22,10 @@ const { version, bugs } = JSON.parse(readFileSync(new URL('../package.json', imp
 
 const EPILOGUE = `Words, as llama.cpp uses them:
   token    one llama_decode call; numbered from 0, the prefill (a run's warm-up call is not counted)
-  prefill  calls that take in the prompt       decode  calls that make one token each
+  prefill  calls that take in the prompt       decode  calls that make one token of each sequence
   TTFT     time to first token: start of the first call to the end of the last prefill call before a decode
-  TPOT     time per output token: from the end of one call to the end of the next decode call, on average
+  TPOT     time per output token of a sequence: from the end of a call to that of the next decode call, mean
+  tok/s    tokens of all sequences by the same time: TPOT × tok/s = sequences decoded at once
   graph    one ggml graph compute              op      a node of it, such as MUL_MAT
   worker   a thread of ggml's pool; all workers share each op, then wait for each other (barrier)
 

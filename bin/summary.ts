@@ -73,16 +73,20 @@ function describeTimes(summary: Summary): string {
   const { ttftNs, tpotNs } = summary
   const parts = []
   if (ttftNs !== undefined) parts.push(`TTFT ${duration(ttftNs)}`)
-  if (tpotNs !== undefined) parts.push(`TPOT ${duration(tpotNs)}`, describeRate(summary)!)
+  if (tpotNs !== undefined) parts.push(`TPOT ${duration(tpotNs)}`, describeRate(summary))
   if (parts.length === 0) parts.push(`${duration(summary.durationNs)}`)
   return parts.join(' · ')
 }
 
-/** `637 tok/s decode`, or undefined where nothing was decoded. */
-export function describeRate({ tpotNs, calls: { decode } }: Summary): string | undefined {
-  if (tpotNs === undefined || tpotNs <= 0) return undefined
-  const tokensPerCall = decode.tokens > 0 ? decode.tokens / decode.calls : 1
-  return `${threeDigits((1e9 * tokensPerCall) / tpotNs)} tok/s decode`
+/** `637 tok/s decode`, or `9.64 tok/s decode (4 sequences)`; undefined where nothing was decoded. */
+export function describeRate({ decoding }: Summary): string | undefined {
+  if (!decoding) return undefined
+  const { tokensPerSecond, sequences, isAssumed } = decoding
+  const isMean = Math.abs(sequences - Math.round(sequences)) > 0.005
+  const number = isMean ? `${threeDigits(sequences)} sequences on average` : plural(sequences, 'sequence')
+  const assumed = isAssumed ? `, assumed: one for each token` : ''
+  const at = number === '1 sequence' && !isAssumed ? '' : ` (${number}${assumed})`
+  return `${threeDigits(tokensPerSecond)} tok/s decode${at}`
 }
 
 function describeSize(summary: Summary): string {

@@ -116,7 +116,7 @@ function factsOf(summary: Summary): [string, string][] {
   facts.push(['calls', describeCalls(summary)])
   if (ttftNs !== undefined) facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call`])
   if (tpotNs !== undefined)
-    facts.push(['TPOT', [`${duration(tpotNs)} per decode call`, describeRate(summary)].join(' · ')])
+    facts.push(['TPOT', [`${duration(tpotNs)} per token of a sequence`, describeRate(summary)].join(' · ')])
   if (summary.endsAreOpen) facts.push(['', OPEN_ENDS])
   facts.push(['workers', `${count(summary.workers)}, on ${plural(threads, 'thread')}`])
   facts.push(['graphs', count(summary.graphs)], ['layers', count(summary.layers)])

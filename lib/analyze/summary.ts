@@ -12,6 +12,7 @@ import {
 } from '../model/events.ts'
 import { ISSUES } from '../model/issues.ts'
 import type { Names } from '../model/names.ts'
+import { CallTimes, type Decoding } from './call-times.ts'
 
 /** Issues of one kind. */
 export interface IssueCount {
@@ -60,11 +61,13 @@ export interface Summary {
   readonly calls: Readonly<Record<'warmUp' | 'prefill' | 'decode', CallCount>> & { readonly failed: FailedCalls }
   /**
    * Time to first token: start of the first call to the end of the last prefill call before a decode (a long prompt
-   * takes several); warm-up excluded. A log of several turns has further prefills: they do not count.
+   * takes several); without warm-ups and calls that failed. A log of several turns has further prefills: they do not count.
    */
   readonly ttftNs: number | undefined
-  /** Time per output token: mean time from the end of the call before to the end of a decode call. */
+  /** Time per output token of a sequence: that of {@link Summary.decoding}. */
   readonly tpotNs: number | undefined
+  /** How fast tokens were decoded; undefined where no decode call could be timed. */
+  readonly decoding: Decoding | undefined
   /** Executions, over all workers. */
   readonly operators: number
   readonly graphs: number
@@ -119,11 +122,7 @@ export class Summarizer {
   private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
   private firstNs = Infinity
   private lastNs = -Infinity
-  private firstCallNs: number | undefined
-  private lastCallEndNs: number | undefined
-  private firstTokenNs: number | undefined
-  private decodingNs = 0
-  private timedDecodes = 0
+  private readonly times = new CallTimes()
   private operators = 0
   private graphs = 0
   private withExperts = 0
@@ -151,16 +150,17 @@ export class Summarizer {
     const { input, calls, lastNs, operators, graphs, withExperts, endsAreOpen } = this
     const firstNs = Number.isFinite(this.firstNs) ? this.firstNs : 0
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
-    const { firstCallNs, firstTokenNs } = this
-    const hasPrefill = firstCallNs !== undefined && firstTokenNs !== undefined
+    this.times.finish()
+    const { ttftNs, decoding } = this.times
     return {
       format: input.format,
       clock: input.clock,
       startNs: input.originNs + BigInt(firstNs),
       durationNs: Math.max(0, lastNs - firstNs),
       calls: { ...calls, failed: { ...calls.failed, results: this.failedResults() } },
-      ttftNs: hasPrefill ? firstTokenNs - firstCallNs : undefined,
-      tpotNs: this.timedDecodes > 0 ? this.decodingNs / this.timedDecodes : undefined,
+      ttftNs,
+      tpotNs: decoding?.tpotNs,
+      decoding,
       operators,
       graphs,
       workers: this.workers.size,
@@ -265,11 +265,8 @@ export class Summarizer {
     const calls = this.calls[hasFailed ? 'failed' : phase === 'warm-up' ? 'warmUp' : phase]
     calls.calls++
     calls.tokens += Math.max(tokens, 0)
-    if (hasFailed) {
-      this.countFailure(event.batch!)
-      // The next token waited for decode calls that failed, but what a prefill took is not its time.
-      if (phase === 'prefill') this.lastCallEndNs = Math.max(this.lastCallEndNs ?? endNs, endNs)
-    } else if (phase !== 'warm-up' && !isCut(event)) this.timeCall(phase, startNs, endNs)
+    if (hasFailed) this.countFailure(event.batch!)
+    this.times.add(event)
     this.threads.add(tid)
     this.endsAreOpen ||= !isCut(event) && (event.inferred & Inferred.NoEnd) !== 0
     this.extend(startNs, endNs)
@@ -286,17 +283,6 @@ export class Summarizer {
 
   private failedResults(): FailedCalls['results'] {
     return [...this.failures.values()].sort((a, b) => b.calls - a.calls || a.result - b.result)
-  }
-
-  private timeCall(phase: 'prefill' | 'decode', startNs: number, endNs: number): void {
-    this.firstCallNs ??= startNs
-    if (phase === 'prefill') {
-      if (this.calls.decode.calls === 0) this.firstTokenNs = endNs
-    } else if (this.lastCallEndNs !== undefined) {
-      this.timedDecodes++
-      this.decodingNs += Math.max(0, endNs - this.lastCallEndNs)
-    }
-    this.lastCallEndNs = Math.max(this.lastCallEndNs ?? endNs, endNs)
   }
 
   private extend(startNs: number, endNs: number): void {

@@ -62,6 +62,22 @@ export function hasRate(call: TokenEvent): boolean {
   return call.tokens > 0 && call.endNs > call.startNs && !isFailed(call) && !isCut(call)
 }
 
+/**
+ * How many sequences a call takes tokens of. Where the log does not record that of all tokens, each of the others is taken for
+ * the token of another sequence, and of an unknown number of tokens there is one (`isAssumed`).
+ */
+export function sequencesOf({ tokens, batch }: TokenEvent): {
+  readonly sequences: number
+  readonly isAssumed: boolean
+} {
+  if (tokens === 1) return { sequences: 1, isAssumed: false }
+  const spans = batch?.spans ?? []
+  const known = new Set(spans.map(({ sequence }) => sequence)).size
+  const rest = tokens - spans.reduce((sum, span) => sum + span.tokens, 0)
+  if (tokens < 0) return { sequences: Math.max(known, 1), isAssumed: true }
+  return { sequences: known + Math.max(rest, 0), isAssumed: rest > 0 }
+}
+
 /** The issue of a call that failed; undefined of one that succeeded. */
 export function failureOf({ batch, call, endNs }: TokenEvent, at: Position): IssueEvent | undefined {
   if (!batch || batch.result === 0) return undefined

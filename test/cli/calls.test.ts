@@ -34,3 +34,19 @@ test('calls that failed are told apart, with their result, an issue and a hint',
   expect(run(['overrun.ggtrace', '--tokens', '1206']).code).toBe(0)
   expect(run(['overrun.ggtrace', '--tokens', '1207']).stderr).toContain('the log has the calls 0..1206')
 })
+
+test('TPOT is that of a sequence and tok/s that of all, and the number of sequences says how they fit', () => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  const host = writer.thread(700)
+  for (let call = 0; call < 9; call++) {
+    const [tokens, at] = call === 0 ? [3, 0] : [1, 2 + call]
+    const spans = [0, 1, 2, 3].map((sequence) => ({ sequence, position: at, tokens }))
+    host.token({ startNs: (call * 415 + 1) * MS, endNs: (call + 1) * 415 * MS, call, tokens: 4 * tokens, spans })
+  }
+  writer.end(4000 * MS)
+  writeFileSync(at('parallel.ggtrace'), writer.take())
+  expect(run(['parallel.ggtrace']).stdout).toContain('TPOT 415 ms · 9.64 tok/s decode (4 sequences)\n')
+  expect(run(['info', 'parallel.ggtrace']).stdout).toMatch(
+    /^ {2}TPOT {7}415 ms per token of a sequence · 9\.64 tok\/s decode \(4 sequences\)$/m,
+  )
+})

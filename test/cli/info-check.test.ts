@@ -18,7 +18,7 @@ describe('info', () => {
       /^ {2}duration {3}38\.7 ms$/m,
       /^ {2}calls {6}9 calls: prefill 16 tokens, decode 8 tokens$/m,
       /^ {2}TTFT {7}26\.1 ms /m,
-      /^ {2}TPOT {7}1\.57 ms per decode call · 637 tok\/s decode$/m,
+      /^ {2}TPOT {7}1\.57 ms per token of a sequence · 637 tok\/s decode$/m,
       /^ {2}workers {4}2, on 10 threads$/m,
       /^ {2}layers {5}6$/m,
       /^ {2}MUL_MAT_ID +18\.9 ms +40\.0 % +324$/m,

@@ -1,0 +1,211 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { Summarizer } from '../../lib/analyze/summary.ts'
+import { type GgtraceToken, GgtraceWriter, Names, type Summary, summarize } from '../../lib/index.ts'
+import { Inferred, type TokenEvent } from '../../lib/model/events.ts'
+
+/** TPOT and tok/s: of the same calls, and never at odds. */
+
+const MS = 1e6
+
+const spansOf = (sequences: number, position: number, tokens = 1) =>
+  Array.from({ length: sequences }, (_, sequence) => ({ sequence, position, tokens }))
+
+/** A log of calls, each written by the thread that it names. */
+function logOf(calls: readonly (Omit<GgtraceToken, 'call'> & { readonly thread?: number })[]) {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  const threads = new Map<number, ReturnType<GgtraceWriter['thread']>>()
+  for (const [call, { thread = 0, ...token }] of calls.entries()) {
+    if (!threads.has(thread)) threads.set(thread, writer.thread(700 + thread))
+    threads.get(thread)!.token({ ...token, call })
+  }
+  writer.end(calls.at(-1)?.endNs ?? 0)
+  return { name: 'log', source: writer.take() }
+}
+
+const expectLittle = ({ decoding, tpotNs }: Summary, sequences: number) => {
+  expect(tpotNs).toBe(decoding!.tpotNs)
+  expect((decoding!.tokensPerSecond * tpotNs!) / 1e9).toBeCloseTo(sequences, 9)
+  expect(decoding!.sequences).toBeCloseTo(sequences, 9)
+}
+
+describe('several sequences in each call', () => {
+  const steps = fc.array(fc.record({ gap: fc.nat(5 * MS), took: fc.integer({ min: 1, max: 50 * MS }) }), {
+    minLength: 1,
+  })
+
+  test('tok/s × TPOT is their number', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 40 }),
+        steps,
+        fc.nat(100 * MS),
+        async (sequences, decodes, prefill) => {
+          let now = prefill + 1
+          const calls: Omit<GgtraceToken, 'call'>[] = [
+            { startNs: 0, endNs: now, tokens: 7 * sequences, spans: spansOf(sequences, 0, 7) },
+          ]
+          for (const [i, { gap, took }] of decodes.entries()) {
+            const [startNs, endNs] = [now + gap, now + gap + took]
+            calls.push({ startNs, endNs, tokens: sequences, spans: spansOf(sequences, 7 + i) })
+            now = endNs
+          }
+          const summary = await summarize(logOf(calls))
+          expectLittle(summary, sequences)
+          // From the end of the prefill to the end of the last token, a token at a time.
+          expect(summary.tpotNs).toBeCloseTo((now - prefill - 1) / decodes.length, 3)
+          expect(summary.decoding).toMatchObject({ calls: decodes.length, tokens: sequences * decodes.length })
+          expect(summary.decoding!.isAssumed).toBe(false)
+        },
+      ),
+      { numRuns: 100 },
+    )
+  })
+
+  test('of changing number: TPOT is the mean over tokens, each by its own time', async () => {
+    const summary = await summarize(
+      logOf([
+        { startNs: 0, endNs: 10 * MS, tokens: 8, spans: spansOf(4, 0, 2) },
+        { startNs: 10 * MS, endNs: 30 * MS, tokens: 4, spans: spansOf(4, 2) },
+        { startNs: 30 * MS, endNs: 40 * MS, tokens: 1, spans: spansOf(1, 3) },
+      ]),
+    )
+    expect(summary.tpotNs).toBe((4 * 20 * MS + 10 * MS) / 5)
+    expect(summary.decoding!.tokensPerSecond).toBeCloseTo(5 / 0.03, 9)
+    expectLittle(summary, (4 * 20 + 10) / 30)
+  })
+
+  test('that the log does not record: each token is taken for that of another one, which is said', async () => {
+    const decode = (i: number) => ({ startNs: (10 + 40 * i) * MS, endNs: (50 + 40 * i) * MS, tokens: 4 })
+    const events = [0, 1, 2].map((i): TokenEvent => ({ ...plain, call: i, phase: 'decode', ...decode(i) }))
+    expect(timesOf(events)).toMatchObject({ tpotNs: 40 * MS, tokensPerSecond: 100, sequences: 4, isAssumed: true })
+    const unknown = events.map((event) => ({ ...event, tokens: -1 }))
+    expect(timesOf(unknown)).toMatchObject({ tpotNs: 40 * MS, tokensPerSecond: 25, sequences: 1, isAssumed: true })
+  })
+
+  test('that the log records in part: those of the other tokens are assumed', () => {
+    const batch = { isEncode: false, isLeftOut: false, result: 0, context: 0, spans: spansOf(3, 5) }
+    const events = [0, 1].map(
+      (i): TokenEvent => ({
+        ...plain,
+        ...{ call: i, phase: 'decode', tokens: 5, startNs: i * MS, endNs: (i + 1) * MS, batch },
+      }),
+    )
+    expect(timesOf(events)).toMatchObject({ sequences: 5, isAssumed: true })
+  })
+})
+
+test('a sequence of which a decode call takes in several tokens makes as many', () => {
+  const batch = { isEncode: false, isLeftOut: false, result: 0, context: 0, spans: spansOf(2, 5, 3) }
+  const events = [0, 1, 2].map(
+    (i): TokenEvent => ({
+      ...plain,
+      ...{ call: i, phase: 'decode', tokens: 6, startNs: i * 30 * MS, endNs: (i + 1) * 30 * MS, batch },
+    }),
+  )
+  expect(timesOf(events)).toMatchObject({ calls: 2, tokens: 12, tpotNs: 10 * MS, tokensPerSecond: 200, sequences: 2 })
+})
+
+describe('which calls are timed', () => {
+  const call = (startMs: number, endMs: number, tokens = 1, more: Partial<GgtraceToken> = {}) => ({
+    startNs: startMs * MS,
+    endNs: endMs * MS,
+    tokens,
+    spans: spansOf(1, 0, tokens),
+    ...more,
+  })
+
+  test('a decode call without a call before it is in neither TPOT nor tok/s', async () => {
+    expect((await summarize(logOf([call(0, 100)]))).decoding).toBeUndefined()
+    const { decoding, calls } = await summarize(logOf([call(0, 100), call(101, 110)]))
+    expect(decoding).toMatchObject({ calls: 1, tokens: 1, tpotNs: 10 * MS, tokensPerSecond: 100 })
+    expect(calls.decode).toEqual({ calls: 2, tokens: 2 })
+  })
+
+  test('a prefill between decode calls is in no time; a token counts from its end', async () => {
+    const { decoding } = await summarize(
+      logOf([call(0, 20, 5), call(21, 30), call(5000, 6000, 50), call(6001, 6010), call(6011, 6020)]),
+    )
+    expect(decoding).toMatchObject({ calls: 3, timeNs: 30 * MS, tpotNs: 10 * MS, tokensPerSecond: 100 })
+  })
+
+  test('warm-ups are not, and no time begins at them', async () => {
+    const warmUp = { ...call(0, 900, 2), kind: 'warm-up' } as const
+    const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+    const host = writer.thread(7)
+    host.token({ ...warmUp, call: -1 })
+    for (const [i, token] of [call(1000, 1010), call(1010, 1020)].entries()) host.token({ ...token, call: i })
+    writer.end(1020 * MS)
+    const { decoding } = await summarize({ name: 'log', source: writer.take() })
+    expect(decoding).toMatchObject({ calls: 1, tpotNs: 10 * MS })
+  })
+
+  test('neither one whose end is not known, nor the one after it', () => {
+    const events = [0, 1, 2, 3].map(
+      (i): TokenEvent => ({
+        ...plain,
+        ...{ call: i, phase: 'decode', tokens: 1, startNs: i * MS, endNs: (i + 1) * MS },
+        inferred: i === 1 ? Inferred.NoEnd : 0,
+      }),
+    )
+    expect(timesOf(events)).toMatchObject({ calls: 1, timeNs: MS })
+  })
+})
+
+describe('several contexts', () => {
+  const [a, b] = [0x1000, 0x2000]
+  const calls = Array.from({ length: 20 }, (_, i) => {
+    const [context, step] = [i % 2 === 0 ? a : b, i >> 1]
+    const startNs = (step * 10 + (context === b ? 3 : 0)) * MS
+    return { startNs, endNs: startNs + 10 * MS, tokens: 1, spans: spansOf(1, step), context, thread: i % 2 }
+  })
+
+  test('that decode at once: TPOT is that of a sequence, tok/s that of all', async () => {
+    const summary = await summarize(logOf(calls))
+    expect(summary.tpotNs).toBe(10 * MS)
+    // From the end of the first call to the end of the last, 93 ms, 18 tokens.
+    expect(summary.decoding).toMatchObject({ calls: 18, timeNs: 93 * MS, tokensPerSecond: 18 / 0.093 })
+    expectLittle(summary, 180 / 93)
+  })
+
+  test('a union of their times, in whatever order they end, is what a simple computation has', () => {
+    const interval = fc.record({
+      context: fc.integer({ min: 1, max: 5 }),
+      gap: fc.nat(30),
+      took: fc.integer({ min: 1, max: 40 }),
+    })
+    fc.assert(
+      fc.property(fc.array(interval, { minLength: 8, maxLength: 60 }), (list) => {
+        const ends = new Map<number, number>()
+        const busy = new Set<number>()
+        const events = list.map(({ context, gap, took }, call): TokenEvent => {
+          const before = ends.get(context)
+          const startNs = (before ?? 0) + gap
+          const endNs = startNs + took
+          ends.set(context, endNs)
+          if (before !== undefined) for (let ns = before; ns < endNs; ns++) busy.add(ns)
+          const batch = { isEncode: false, isLeftOut: false, result: 0, context, spans: spansOf(1, 0) }
+          return { ...plain, call, phase: 'decode', tokens: 1, startNs, endNs, batch }
+        })
+        expect(timesOf(events)?.timeNs).toBe(busy.size === 0 ? undefined : busy.size)
+      }),
+    )
+  })
+})
+
+test('calls of changing threads, whose blocks come in any order, are timed as they were made', async () => {
+  const calls = Array.from({ length: 300 }, (_, i) => {
+    const tokens = i % 50 === 0 ? 20 : 1
+    return { startNs: i * 10 * MS, endNs: (i * 10 + 9) * MS, tokens, spans: spansOf(1, i, tokens), thread: i % 7 }
+  })
+  const { decoding, ttftNs } = await summarize(logOf(calls))
+  expect({ ...decoding, ttftNs }).toMatchObject({ calls: 294, tpotNs: 10 * MS, tokensPerSecond: 100, ttftNs: 9 * MS })
+})
+
+const plain = { kind: 'token', tid: 1, inferred: 0 } as const
+
+function timesOf(events: readonly TokenEvent[]): Summary['decoding'] {
+  const summarizer = new Summarizer(new Names())
+  summarizer.add(events)
+  return summarizer.result().decoding
+}

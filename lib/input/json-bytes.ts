@@ -8,8 +8,6 @@ import { Ascii } from '../ascii.ts'
 export const MORE = -1
 
 const DEPTH_MAX = 512
-/** What is open, the outermost first. Values are skipped one at a time. */
-const openings = new Uint8Array(DEPTH_MAX)
 
 /** What a byte may be outside of texts; and from `Stop` on, what ends the plain part of one. */
 enum Kind {
@@ -24,6 +22,9 @@ for (const byte of [Ascii.Tab, Ascii.Blank, Ascii.Comma, Ascii.Colon]) kinds[byt
 for (const byte of new TextEncoder().encode('+-.0123456789')) kinds[byte] = Kind.Scalar
 for (const byte of new TextEncoder().encode('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'))
   kinds[byte] = Kind.Scalar
+/** White space, as JSON has it: a file with a hole in it contains zeros, which are none. */
+const blanks = new Uint8Array(256)
+for (const byte of [Ascii.Tab, Ascii.LineFeed, Ascii.Return, Ascii.Blank]) blanks[byte] = 1
 
 /** The result that says that the byte at a place cannot be. */
 export function mistake(at: number): number {
@@ -35,9 +36,9 @@ export function mistakeAt(result: number): number | undefined {
   return result <= -2 ? -2 - result : undefined
 }
 
-/** The first place that is no white space, at most `end`; control characters are passed, too. */
+/** The first place that is no white space, at most `end`. */
 export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
-  while (at < end && bytes[at]! <= 0x20) at++
+  while (at < end && blanks[bytes[at]!] === 1) at++
   return at
 }
 
@@ -66,32 +67,104 @@ export function skipValue(bytes: Uint8Array, at: number, end: number): number {
   if (at >= end) return MORE
   const first = bytes[at]!
   if (first === Ascii.Quote) return skipText(bytes, at + 1, end)
-  if (first === Ascii.OpenCurly || first === Ascii.OpenSquare) return skipNested(bytes, at, end)
+  if (first === Ascii.OpenCurly || first === Ascii.OpenSquare) {
+    whole.begin()
+    return whole.skip(bytes, at, end)
+  }
   const start = at
   while (at < end && kinds[bytes[at]!] === Kind.Scalar) at++
   if (at >= end) return MORE
   return at === start ? mistake(at) : at
 }
 
-function skipNested(bytes: Uint8Array, at: number, end: number): number {
-  let depth = 0
-  while (at < end) {
-    const byte = bytes[at]!
-    if (byte === Ascii.Quote) {
-      at = skipText(bytes, at + 1, end)
-      if (at < 0) return at
-      continue
-    }
-    if (byte === Ascii.OpenCurly || byte === Ascii.OpenSquare) {
-      if (depth === DEPTH_MAX) return mistake(at)
-      openings[depth++] = byte
-    } else if (byte === Ascii.CloseCurly || byte === Ascii.CloseSquare) {
-      if (openings[--depth]! + 2 !== byte) return mistake(at) // the code of a closing bracket is that of the opening one and 2
-      if (depth === 0) return at + 1
-    } else if (byte > 0x20 && kinds[byte] !== Kind.Scalar && kinds[byte] !== Kind.Between) return mistake(at)
-    at++
+/** Skips a value of any length, window by window: nothing of it has to be kept. */
+export class ValueSkipper {
+  /** After {@link MORE}: where the next window has to begin. */
+  at = 0
+  /** Lists and objects directly in the value. */
+  items = 0
+  private depth = 0
+  private isIn: 'nothing' | 'text' | 'scalar' | 'brackets' = 'nothing'
+  /** What is open, the outermost first. */
+  private readonly openings = new Uint8Array(DEPTH_MAX)
+
+  /** A value begins. */
+  begin(): void {
+    this.items = 0
+    this.depth = 0
+    this.isIn = 'nothing'
   }
-  return MORE
+
+  /** Where the value ends in the window that begins at `at`. */
+  skip(bytes: Uint8Array, at: number, end: number): number {
+    if (at < end && this.isIn === 'nothing') {
+      const kind = kinds[bytes[at]!]
+      if (kind === Kind.Scalar) this.isIn = 'scalar'
+      else if (bytes[at] === Ascii.Quote) {
+        this.isIn = 'text'
+        at++
+      } else if (bytes[at] === Ascii.OpenCurly || bytes[at] === Ascii.OpenSquare) this.isIn = 'brackets'
+      else return mistake(at)
+    }
+    if (this.isIn === 'scalar') {
+      while (at < end && kinds[bytes[at]!] === Kind.Scalar) at++
+      return at < end ? at : this.pause(at)
+    }
+    while (at < end) {
+      if (this.isIn === 'text') {
+        const after = skipText(bytes, at, end)
+        if (after === MORE) return this.pause(textSoFar(bytes, at, end))
+        if (after < 0 || this.depth === 0) return after
+        this.isIn = 'brackets'
+        at = after
+      }
+      at = this.skipBrackets(bytes, at, end)
+      if (at < 0 || this.depth === 0) return at
+    }
+    return this.pause(end)
+  }
+
+  /** Skips to the end of the value, to behind the opening quote of a text, or to the window's end. */
+  private skipBrackets(bytes: Uint8Array, at: number, end: number): number {
+    const { openings } = this
+    let { depth } = this
+    for (; at < end; at++) {
+      const byte = bytes[at]!
+      if (byte === Ascii.Quote) {
+        this.isIn = 'text'
+        at++
+        break
+      }
+      if (byte === Ascii.OpenCurly || byte === Ascii.OpenSquare) {
+        if (depth === DEPTH_MAX) return mistake(at)
+        if (depth === 1) this.items++
+        openings[depth++] = byte
+      } else if (byte === Ascii.CloseCurly || byte === Ascii.CloseSquare) {
+        if (openings[--depth]! + 2 !== byte) return mistake(at) // the code of a closing bracket is that of the opening one and 2
+        if (depth === 0) {
+          at++
+          break
+        }
+      } else if (kinds[byte] !== Kind.Scalar && kinds[byte] !== Kind.Between && blanks[byte] !== 1) return mistake(at)
+    }
+    this.depth = depth
+    return at
+  }
+
+  private pause(at: number): number {
+    this.at = at
+    return MORE
+  }
+}
+
+/** For values that are in one window. */
+const whole = new ValueSkipper()
+
+/** Where to read on in a text that does not end in the window: not between a backslash and what it escapes. */
+function textSoFar(bytes: Uint8Array, start: number, end: number): number {
+  let at = end
+  while (at > start && bytes[at - 1] === Ascii.Backslash) at--
+  return end - ((end - at) % 2)
 }
 
 const decoder = new TextDecoder()

@@ -30,6 +30,14 @@ export const ISSUES = {
     title: 'failed call',
     hint: 'result 1: enlarge the context (-c) or make batches smaller; failed calls are in no time and no rate',
   },
+  'json-behind-end': {
+    title: 'bytes behind the end of the document',
+    hint: 'files were joined, or one was written over a longer one; give each document as a file of its own',
+  },
+  'json-large-event': {
+    title: 'event too large',
+    hint: 'one event has an argument of many megabytes; all other events are in the trace',
+  },
 } as const satisfies Readonly<Record<string, IssueKind>>
 
 /** A code of {@link ISSUES}. */

@@ -15,6 +15,7 @@ import { About } from './chrome-json/about.ts'
 import { lookBehind } from './chrome-json/behind.ts'
 import { Document } from './chrome-json/document.ts'
 import { Recording } from './chrome-json/recording.ts'
+import { sniffChromeJson } from './chrome-json/sniff.ts'
 import type { Format } from './format.ts'
 import { pickOrigin } from './infer/time-guard.ts'
 
@@ -22,21 +23,12 @@ import { pickOrigin } from './infer/time-guard.ts'
 const ORIGIN_EVENTS = 3
 /** Times of the profiler beyond this, the year 2001 in nanoseconds, are since 1970: others are less than a quarter. */
 const SINCE_1970 = 10n ** 18n
-const PHASE = /"ph"\s*:\s*"[A-Za-z(),]"/
 
 export const chromeJson: Format = {
   name: 'chrome-json',
   title: 'PyTorch profiler (Kineto), and any other Chrome JSON (Trace Event Format)',
 
-  sniff(head) {
-    const text = new TextDecoder().decode(head).trimStart()
-    if (text.startsWith('[')) return /^\[\s*\{/.test(text) && PHASE.test(text)
-    if (!text.startsWith('{')) return false
-    return (
-      /"(?:traceEvents|deviceProperties|baseTimeNanoseconds)"\s*:/.test(text) ||
-      /^\{\s*"metadata"\s*:\s*\{\s*"num_errors"/.test(text)
-    )
-  },
+  sniff: sniffChromeJson,
 
   async *read(source, context) {
     const about = new About()

@@ -8,8 +8,7 @@ const OF_KINETO =
 /** Facts that are copied. Hosts, users, jobs, paths and the environment are among the others. */
 const COPIED =
   /^(?:schemaVersion|(?:cupti|roctracer)_version|(?:cuda|hip)_(?:runtime|driver)_version|record_shapes|profile_memory|with_stack|with_flops|with_modules)$/
-/** Values beyond are not looked into. */
-const VALUE_BYTES_MAX = 1 << 20
+const WANTED: ReadonlySet<string> = new Set([BASE, 'deviceProperties', 'distributedInfo', 'metadata'])
 const ORIGIN_END = 1n << 61n
 
 /** What a file tells of itself beside its events. */
@@ -22,10 +21,14 @@ export class About {
   /** Of files that we wrote: the clock, and where its 0 lies on the file's own times, in nanoseconds. */
   own: { readonly clock: Clock; readonly zeroNs: bigint } | undefined
 
-  /** Takes a member of the outermost object, its value being `[start, end)`. */
-  take(key: string, bytes: Uint8Array, start: number, end: number): void {
+  /** A member of the outermost object begins: is its value to be taken? */
+  wants(key: string): boolean {
     if (OF_KINETO.test(key)) this.isKineto = true
-    if (end - start > VALUE_BYTES_MAX) return
+    return WANTED.has(key) || COPIED.test(key)
+  }
+
+  /** Takes the value `[start, end)` of a member that is wanted. */
+  take(key: string, bytes: Uint8Array, start: number, end: number): void {
     if (key === BASE) this.takeBase(textIn(bytes, start, end))
     else if (COPIED.test(key)) this.attributes[key] = Number(textIn(bytes, start, end)) || textIn(bytes, start, end)
     else if (key === 'deviceProperties') this.takeDevices(parsed(bytes, start, end))

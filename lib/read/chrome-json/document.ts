@@ -1,17 +1,35 @@
 import { Ascii } from '../../ascii.ts'
 import { FormatError } from '../../errors.ts'
 import { ByteCursor } from '../../input/byte-cursor.ts'
-import { mistakeAt, skipSpace, skipText, skipValue, textIn } from '../../input/json-bytes.ts'
+import {
+  MORE,
+  mistake,
+  mistakeAt,
+  skipSpace,
+  skipText,
+  skipValue,
+  textIn,
+  ValueSkipper,
+} from '../../input/json-bytes.ts'
+import type { IssueCode } from '../../model/issues.ts'
 import type { About } from './about.ts'
 import { Micros } from './micros.ts'
 import { EventScanner, Field } from './scanner.ts'
 
-/** An event or another member of the document is held whole. */
-const PART_BYTES_MAX = 64 << 20
+/** An event is held whole. */
+const EVENT_BYTES_MAX = 16 << 20
+/** A member's key, up to its value. */
+const KEY_BYTES_MAX = 1 << 16
+/** Values of members that are longer are passed, wanted or not. */
+const VALUE_BYTES_MAX = 1 << 20
+/** Within so many bytes from the first event that has a time, the first times are looked for. */
+const AHEAD_BYTES_MAX = 1 << 20
+/** Events without a time, and damage, ahead of the first one that has a time: more of them, and there is none. */
+const EARLY_MAX = 1000
 /** From here on, more is read at once than what comes at once. */
 const GROWING_BYTES = 1 << 20
-/** What an event may begin with, where the one before it is damaged. */
-const EVENT_START = /[,[]\s{0,64}\{\s{0,64}"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|id2|tts)"\s{0,8}:/g
+/** What an event may begin with, where the one before it is damaged, or behind a hole in the file. */
+const EVENT_START = /[,[\0]\s{0,64}\{\s{0,64}"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|id2|tts)"\s{0,8}:/g
 const LOOK_BACK = 256
 const BYTE_ORDER_MARK = 0xef
 const METADATA = 0x4d
@@ -22,10 +40,14 @@ const latin1 = new TextDecoder('latin1')
 export interface Taker {
   event(event: EventScanner, byte: number): void
   issue(title: string, detail: string, byte: number): void
+  knownIssue(code: IssueCode, detail: string, byte: number): void
 }
 
-/** What comes next: members of the outermost object, events, an event behind damage; or nothing. */
-type State = 'start' | 'members' | 'events' | 'lost' | 'end'
+/**
+ * What comes next: members of the outermost object, events, the rest of a value that is passed, an event behind damage; what is
+ * behind the document; or nothing.
+ */
+type State = 'start' | 'members' | 'events' | 'passing' | 'lost' | 'behind' | 'end'
 
 /** A trace as JSON: an object with a list of events among others, or that list itself. */
 export class Document {
@@ -36,6 +58,14 @@ export class Document {
   private hasList = false
   /** Offset of the damage that is being passed. */
   private lostAt = 0
+  /** The value that is being passed: that of a member, or (no key) an event; and the offset from which on it is there. */
+  private readonly skipper = new ValueSkipper()
+  private passedKey: string | undefined
+  private passedTo = 0
+  /** No event with a time has been seen; how much else has. */
+  private isAhead = false
+  private early = 0
+  private readonly micros = new Micros()
 
   constructor(
     source: AsyncIterable<Uint8Array>,
@@ -50,9 +80,14 @@ export class Document {
     await this.cursor.close()
   }
 
-  /** Times of the first few events, in nanoseconds; reads no further than to them. */
+  /**
+   * Times of the first few events, in nanoseconds; reads little further than to them. What comes ahead of the first one is
+   * taken already: names of threads may be most of a document.
+   */
   async firstTimes(count: number): Promise<bigint[]> {
-    while (this.state !== 'events' && this.state !== 'end') if (!this.step() && !(await this.grow())) break
+    this.isAhead = true
+    while (this.isAhead && !this.hasEnded) if (!this.step() && this.isAhead && !(await this.grow())) break
+    this.isAhead = false
     for (;;) {
       const { times, isOver } = this.lookAhead(count)
       if (isOver || !(await this.grow())) return times
@@ -66,16 +101,32 @@ export class Document {
     }
     if (this.state === 'end') return false
     if (await this.grow()) return true
-    this.endEarly()
+    if (this.state !== 'behind') this.endEarly()
     return false
+  }
+
+  private get hasEnded(): boolean {
+    return this.state === 'behind' || this.state === 'end'
   }
 
   /** Goes on as far as the window allows; false where it takes more of the document. */
   private step(): boolean {
-    if (this.state === 'start') return this.begin()
-    if (this.state === 'members') return this.member()
-    if (this.state === 'events') return this.events()
-    return this.state === 'lost' && this.find()
+    switch (this.state) {
+      case 'start':
+        return this.begin()
+      case 'members':
+        return this.member()
+      case 'events':
+        return this.events()
+      case 'passing':
+        return this.pass()
+      case 'lost':
+        return this.find()
+      case 'behind':
+        return this.behind()
+      case 'end':
+        return false
+    }
   }
 
   private begin(): boolean {
@@ -107,28 +158,31 @@ export class Document {
     }
     if (bytes[start] === Ascii.CloseCurly) {
       if (!this.hasList) throw this.withoutList('the end of the object')
-      this.state = 'end'
+      cursor.skip(1)
+      this.state = 'behind'
       return true
     }
     if (bytes[start] !== Ascii.Quote) return this.lose(start, 'expected a key')
-    let at = skipText(bytes, start + 1, end)
-    if (at < 0) return this.lose(mistakeAt(at), 'expected the end of a text')
-    const key = textIn(bytes, start, at)
-    at = skipSpace(bytes, at, end)
-    if (at >= end) return false
-    if (bytes[at] !== Ascii.Colon) return this.lose(at, 'expected a colon')
-    const value = skipSpace(bytes, at + 1, end)
-    if (value >= end) return false
+    const value = valuePlace(bytes, start, end)
+    const wrong = mistakeAt(value)
+    const isTooLong = (wrong ?? (value < 0 ? end : value)) - start > KEY_BYTES_MAX
+    if (isTooLong) return this.lose(start, 'expected a key and its value', `more than ${KEY_BYTES_MAX} bytes`)
+    if (wrong !== undefined) return this.lose(wrong, 'expected a key, a colon and a value')
+    if (value < 0) return false
+    const key = textIn(bytes, start, skipText(bytes, start + 1, end))
     if (key === 'traceEvents' && bytes[value] === Ascii.OpenSquare) {
       cursor.skip(value + 1 - start)
       this.hasList = true
       this.state = 'events'
       return true
     }
-    at = skipValue(bytes, value, end)
-    if (at < 0) return this.lose(mistakeAt(at), 'expected a value')
-    this.about.take(key, bytes, value, at)
-    cursor.skip(at - start)
+    if (!this.about.wants(key)) return this.beginPassing(key, value)
+    const after = skipValue(bytes, value, end)
+    if ((mistakeAt(after) ?? (after < 0 ? end : after)) - value > VALUE_BYTES_MAX) return this.beginPassing(key, value)
+    if (after === MORE) return false
+    if (after < 0) return this.lose(mistakeAt(after)!, 'expected a value')
+    this.about.take(key, bytes, value, after)
+    cursor.skip(after - start)
     return true
   }
 
@@ -139,36 +193,95 @@ export class Document {
     for (;;) {
       let at = skipSpace(bytes, cursor.start, end)
       if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
-      if (at >= end) {
-        cursor.skip(at - cursor.start)
-        return false
-      }
+      cursor.skip(at - cursor.start)
+      if (at >= end) return false
       if (bytes[at] === Ascii.CloseSquare) {
-        cursor.skip(at + 1 - cursor.start)
-        this.state = this.isObject ? 'members' : 'end'
+        cursor.skip(1)
+        this.state = this.isObject ? 'members' : 'behind'
         return true
       }
       if (bytes[at] !== Ascii.OpenCurly) return this.lose(at, 'expected an event')
       const after = scanner.scan(bytes, at, end)
-      if (after < 0) {
-        cursor.skip(at - cursor.start)
-        return this.lose(mistakeAt(after), 'expected the rest of an event')
+      const wrong = mistakeAt(after)
+      if ((wrong ?? (after < 0 ? end : after)) - at > EVENT_BYTES_MAX) return this.passLargeEvent(at)
+      if (wrong !== undefined) return this.lose(wrong, 'expected the rest of an event')
+      if (after < 0) return false
+      if (this.isAhead && this.hasTime(scanner)) {
+        this.isAhead = false
+        return false
       }
-      this.taker.event(scanner, cursor.offset + at - cursor.start)
-      cursor.skip(after - cursor.start)
+      this.taker.event(scanner, cursor.offset)
+      cursor.skip(after - at)
     }
   }
 
-  /** There is a mistake in the window, or (`undefined`) only the end of what is there. False where more is needed. */
-  private lose(at: number | undefined, expected: string): boolean {
-    const { cursor, format } = this
-    if (at === undefined && cursor.available <= PART_BYTES_MAX) return false
-    const place = at ?? cursor.start
-    const found = at === undefined ? `more than ${PART_BYTES_MAX} bytes` : describe(cursor.bytes[at]!)
-    const byte = cursor.offset + place - cursor.start
-    if (!this.hasList && at === undefined) throw new FormatError(format, { byte }, expected, found)
+  /** Does an event say when it was? Ahead of the first one that does, others are counted, but for names. */
+  private hasTime(event: EventScanner): boolean {
+    if (event.firstByte(Field.ph) === METADATA) return false
+    const start = event.starts[Field.ts]!
+    if (start >= 0 && this.micros.read(event.bytes, start, event.ends[Field.ts]!) && this.micros.whole >= 0) return true
+    this.countEarly()
+    return false
+  }
+
+  private countEarly(): void {
+    if (!this.isAhead || ++this.early < EARLY_MAX) return
+    const found = `${EARLY_MAX} that have none or are damaged`
+    throw new FormatError(this.format, { byte: this.cursor.offset }, 'an event with a time', found)
+  }
+
+  private passLargeEvent(at: number): boolean {
+    const { cursor, taker } = this
+    this.countEarly()
+    const detail = `expected an event of at most ${EVENT_BYTES_MAX} bytes, found a larger one: left out`
+    taker.knownIssue('json-large-event', detail, cursor.offset)
+    return this.beginPassing(undefined, at)
+  }
+
+  /** Passes the value at a place of the window. */
+  private beginPassing(key: string | undefined, at: number): boolean {
+    this.skipper.begin()
+    this.passedKey = key
+    this.passedTo = this.cursor.offset + at - this.cursor.start
+    this.state = 'passing'
+    return true
+  }
+
+  /** Passes what is there of a value; a little of it is kept, where a mistake would need it. */
+  private pass(): boolean {
+    const { cursor, skipper } = this
+    const { bytes, start, end } = cursor
+    const after = skipper.skip(bytes, start + this.passedTo - cursor.offset, end)
+    if (after === MORE) {
+      this.passedTo = cursor.offset + skipper.at - start
+      cursor.skip(Math.max(0, skipper.at - LOOK_BACK - start))
+      return false
+    }
+    if (after < 0) return this.lose(mistakeAt(after)!, 'expected the rest of a value')
+    cursor.skip(after - start)
+    this.state = this.passedKey === undefined ? 'events' : 'members'
+    return true
+  }
+
+  /** Behind the document there is nothing but white space. */
+  private behind(): boolean {
+    const { cursor } = this
+    this.skipSpace()
+    if (cursor.available === 0) return false
+    const found = describe(cursor.bytes[cursor.start]!)
+    const detail = `expected the end of the file behind the end of the document, found ${found}: not read`
+    this.taker.knownIssue('json-behind-end', detail, cursor.offset)
+    this.state = 'end'
+    return false
+  }
+
+  /** There is a mistake in the window. */
+  private lose(at: number, expected: string, found = describe(this.cursor.bytes[at]!)): boolean {
+    const { cursor } = this
+    const byte = cursor.offset + at - cursor.start
+    this.countEarly()
     this.taker.issue('damaged document', `${expected}, found ${found}; read on from the next event`, byte)
-    cursor.skip(Math.max(0, place - LOOK_BACK - cursor.start))
+    cursor.skip(Math.max(0, at - LOOK_BACK - cursor.start))
     this.state = 'lost'
     this.lostAt = byte
     return true
@@ -211,13 +324,16 @@ export class Document {
   /** Times of the next events; `isOver`: more of the document would not change them. */
   private lookAhead(count: number): { times: bigint[]; isOver: boolean } {
     const { bytes, start, end } = this.cursor
-    const [ahead, micros, times] = [new EventScanner(), new Micros(), [] as bigint[]]
+    const { micros } = this
+    const [ahead, times] = [new EventScanner(), [] as bigint[]]
     for (let at = start; ; ) {
       at = skipSpace(bytes, at, end)
       if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
+      if (at - start > AHEAD_BYTES_MAX) return { times, isOver: true }
       if (at >= end) return { times, isOver: false }
       if (bytes[at] !== Ascii.OpenCurly) return { times, isOver: true }
       at = ahead.scan(bytes, at, end)
+      if ((at < 0 ? end : at) - start > AHEAD_BYTES_MAX) return { times, isOver: true }
       if (at < 0) return { times, isOver: mistakeAt(at) !== undefined }
       const time = ahead.starts[Field.ts]!
       if (time < 0 || ahead.firstByte(Field.ph) === METADATA) continue
@@ -233,13 +349,25 @@ export class Document {
     cursor.skip(skipSpace(cursor.bytes, cursor.start, cursor.end) - cursor.start)
   }
 
-  /** Adds to the window; the more, the more is in it. */
+  /** Adds to the window; the more, the more is in it. False where there is no more. */
   private async grow(): Promise<boolean> {
     const { cursor } = this
-    const wanted = cursor.available < GROWING_BYTES ? cursor.available + 1 : cursor.available * 2
-    while (cursor.available < wanted) if (!(await cursor.fill())) return false
-    return true
+    const before = cursor.available
+    const wanted = before < GROWING_BYTES ? before + 1 : Math.min(before * 2, Math.max(EVENT_BYTES_MAX, before) + 1)
+    while (cursor.available < wanted) if (!(await cursor.fill())) break
+    return cursor.available > before
   }
+}
+
+/** Where the value of the member begins whose key begins at a quote. */
+function valuePlace(bytes: Uint8Array, quote: number, end: number): number {
+  const keyEnd = skipText(bytes, quote + 1, end)
+  if (keyEnd < 0) return keyEnd
+  const colon = skipSpace(bytes, keyEnd, end)
+  if (colon >= end) return MORE
+  if (bytes[colon] !== Ascii.Colon) return mistake(colon)
+  const value = skipSpace(bytes, colon + 1, end)
+  return value < end ? value : MORE
 }
 
 function describe(byte: number): string {

@@ -3,6 +3,7 @@ import { ByteTable } from '../../input/byte-table.ts'
 import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { IssueEvent, TraceEvent } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
 import { holdingsOf } from '../gpu/holdings.ts'
 import { TimeGuard } from '../infer/time-guard.ts'
@@ -80,6 +81,10 @@ export class Recording {
   issue(title: string, detail: string, byte: number): void {
     const issue: IssueEvent = { kind: 'issue', title, detail, at: { byte }, atNs: Math.max(0, this.guard.lastNs) }
     this.out.push(issue)
+  }
+
+  knownIssue(code: IssueCode, detail: string, byte: number): void {
+    this.out.push(issueOf(code, detail, { byte }, Math.max(0, this.guard.lastNs)))
   }
 
   /** An event that begins at a byte of the document. */

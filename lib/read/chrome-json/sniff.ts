@@ -1,0 +1,37 @@
+import { Ascii } from '../../ascii.ts'
+import { mistakeAt, skipSpace, skipText, skipValue, textIn } from '../../input/json-bytes.ts'
+
+const PHASE = /"ph"\s*:\s*"[A-Za-z(),]"/
+/** Members that only such documents have, wherever they are. */
+const TELLING = /"(?:traceEvents|deviceProperties|baseTimeNanoseconds)"\s*:/
+/** Other members of the outermost object, as Chrome, Android's systrace and Kineto name them. */
+const MEMBERS =
+  /^(?:displayTimeUnit|systemTraceEvents|powerTraceAsString|controllerTraceDataKey|otherData|stackFrames|schemaVersion|distributedInfo|traceName|(?:cupti|roctracer)_version|(?:cuda|hip)_\w+_version)$/
+const METADATA = 'metadata'
+
+/** Is this the start of Chrome JSON? It may show nothing but the start of one long member. */
+export function sniffChromeJson(head: Uint8Array): boolean {
+  const text = new TextDecoder().decode(head).trimStart()
+  if (text.startsWith('[')) return /^\[\s*\{/.test(text) && PHASE.test(text)
+  if (!text.startsWith('{')) return false
+  if (TELLING.test(text)) return true
+  const { keys, isCut } = membersOf(new TextEncoder().encode(text))
+  return keys.some((key) => MEMBERS.test(key)) || (isCut && keys.at(-1) === METADATA)
+}
+
+/** Keys of the outermost object, as far as they are here; `isCut`: the value of the last one does not end. */
+function membersOf(bytes: Uint8Array): { keys: string[]; isCut: boolean } {
+  const [end, keys] = [bytes.length, [] as string[]]
+  for (let at = 1; ; ) {
+    at = skipSpace(bytes, at, end)
+    if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
+    if (at >= end || bytes[at] !== Ascii.Quote) return { keys, isCut: false }
+    const keyEnd = skipText(bytes, at + 1, end)
+    if (keyEnd < 0) return { keys, isCut: false }
+    const colon = skipSpace(bytes, keyEnd, end)
+    if (bytes[colon] !== Ascii.Colon) return { keys, isCut: false }
+    keys.push(textIn(bytes, at, keyEnd))
+    at = skipValue(bytes, skipSpace(bytes, colon + 1, end), end)
+    if (at < 0) return { keys, isCut: mistakeAt(at) === undefined }
+  }
+}

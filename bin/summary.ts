@@ -1,4 +1,4 @@
-import { describePosition, type Summary } from '../lib/index.ts'
+import { describePosition, FORMATS, type Summary, UsageError } from '../lib/index.ts'
 import { count, duration, plural, threeDigits } from './units.ts'
 
 /** Results of failed calls that are listed. */
@@ -19,6 +19,9 @@ export function describeLog(name: string, summary: Summary): string[] {
     lines.splice(0, 3, `${name}: ${scheduler}`, `  ${duration(summary.durationNs)}`)
   else if (scheduler) lines.push(`  ${scheduler}`)
   if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
+  const leftOut = describeLeftOut(summary)
+  const isBrief = holds !== undefined || (scheduler !== undefined && summary.operators === 0)
+  if (leftOut !== undefined && isBrief) lines.push(`  ${leftOut}`)
   if (summary.relation) lines.push(`  clock: ${describeRelation(summary.relation)}`)
   return [...lines, ...describeIssues(summary).map((line) => `  ${line}`)]
 }
@@ -97,8 +100,46 @@ function describeSize(summary: Summary): string {
     plural(graphs, 'graph'),
     plural(layers, 'layer'),
     ...(nvtx > 0 ? [plural(nvtx, 'NVTX event')] : []),
-    issues === 0 ? 'no losses' : plural(issues, 'issue'),
+    [issues === 0 ? 'no losses' : plural(issues, 'issue'), describeLeftOut(summary) ?? []].flat().join('; '),
   ].join(' · ')
+}
+
+/** Kinds of events that a line names. */
+const KINDS_MAX = 4
+
+/** `not drawn: 1 203 tracing_mark_write, 96 cpu_frequency`, or undefined where all is drawn. */
+export function describeLeftOut({ leftOut }: Summary): string | undefined {
+  return leftOut.length === 0 ? undefined : `not drawn: ${listOf(leftOut)}`
+}
+
+function listOf(leftOut: Summary['leftOut']): string {
+  const named = leftOut.slice(0, KINDS_MAX).map((kind) => `${count(kind.count)} ${kind.what}`)
+  const rest = leftOut.length - named.length
+  return [...named, ...(rest > 0 ? [`and ${plural(rest, 'more kind')}`] : [])].join(', ')
+}
+
+/** What draws that which is not drawn here, in a line each. */
+export function leftOutHints({ leftOut }: Summary): string[] {
+  return [...new Set(leftOut.flatMap(({ hint }) => hint ?? []))].map((hint) => `hint: ${hint}`)
+}
+
+/** Throws UsageError for a log of which nothing is drawn: a trace without it would look as if nothing had happened. */
+export function refuseEmpty(names: readonly string[], summaries: readonly Summary[]): void {
+  const isCompanion = ({ format }: Summary) => FORMATS.find(({ name }) => name === format)?.isCompanion === true
+  const logs = summaries.every(isCompanion) ? summaries : summaries.filter((summary) => !isCompanion(summary))
+  const empty = logs.filter(({ drawn }) => drawn === 0)
+  if (empty.length === 0) return
+  const lines = empty.flatMap((summary) => {
+    const { format, leftOut } = summary
+    const contents = leftOut.length > 0 ? listOf(leftOut) : (holdingsOf(summary) ?? 'no events')
+    const name = names[summaries.indexOf(summary)]
+    return [
+      `${name}: nothing in it can be drawn: as ${format} it contains ${contents}`,
+      ...leftOutHints(summary),
+      ...describeIssues(summary),
+    ]
+  })
+  throw new UsageError(lines.join('\n'))
 }
 
 /** How often each kind of issue happened, the first of each kind with its place, and what can be done about it. */

@@ -62,6 +62,8 @@ export interface ConvertOptions extends InputOptions {
   readonly strict?: boolean | undefined
 }
 
+/** Kinds of events that the trace's attributes list as not drawn. */
+const LEFT_OUT_LISTED_MAX = 20
 /** Bytes are handed on in pieces of about this size. */
 const PIECE_BYTES = 1 << 18
 
@@ -262,11 +264,19 @@ function attributesOf(summaries: readonly Summary[]): Record<string, string | nu
       operators: summary.operators,
       workers: summary.workers,
       issues,
+      ...(summary.leftOut.length > 0 && { not_drawn: listOf(summary.leftOut) }),
       ...clockFacts(summary),
     }
     for (const [key, value] of Object.entries(facts)) attributes[prefix + key] = value
   })
   return attributes
+}
+
+/** `1203 tracing_mark_write, 96 cpu_frequency`; of very many, those that are most. */
+function listOf(leftOut: Summary['leftOut']): string {
+  const most = leftOut.slice(0, LEFT_OUT_LISTED_MAX).map(({ what, count }) => `${count} ${what}`)
+  const rest = leftOut.length - most.length
+  return [...most, ...(rest > 0 ? [`${rest} more kinds`] : [])].join(', ')
 }
 
 function clockFacts({ relation, clock }: Summary): Record<string, string | number> {

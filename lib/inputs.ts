@@ -69,7 +69,7 @@ export interface BegunInput {
 }
 
 /** Kinds that leave open what an input is of. */
-const UNTELLING: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue'])
+const UNTELLING: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
 const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread'])
 /** Batches that are looked at to know what an input is of. */
 const BEGINNING_MAX = 16

@@ -17,7 +17,7 @@ import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { CLOCKS, DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
-import { describeLog, issueCount } from '../summary.ts'
+import { describeLog, issueCount, refuseEmpty } from '../summary.ts'
 import { note, print } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 
@@ -117,7 +117,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       strict,
       bundle,
     }
-    const trace = within(args, convert(logs, options))
+    const trace = within(args, inputs.map(inputName), convert(logs, options))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
     await tell({ ...args, to }, output, result, bytes)
@@ -161,15 +161,20 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
   }
 }
 
-/** Passes a trace on. Throws UsageError at its end if no call of the logs lies within `tokens`, or is that of `flows`. */
+/**
+ * Passes a trace on. Throws UsageError at its end if nothing of a log (called by `names`) is drawn, or no call of the logs lies
+ * within `tokens`, or is that of `flows`.
+ */
 export async function* within(
   { tokens, flows }: Pick<ConvertOptions, 'tokens' | 'flows'>,
+  names: readonly string[],
   trace: AsyncGenerator<Uint8Array, Summary[]>,
 ): AsyncGenerator<Uint8Array, Summary[]> {
   if (flows && tokens && (flows.token < tokens[0] || flows.token > tokens[1])) {
     throw new UsageError(`--flows token=${flows.token} is not among --tokens ${rangeText(tokens)}`)
   }
   const summaries = yield* trace
+  refuseEmpty(names, summaries.slice(0, names.length))
   const calls = Math.max(...summaries.map(({ calls }) => calls.prefill.calls + calls.decode.calls + calls.failed.calls))
   const known = calls === 0 ? 'no calls' : `the calls 0..${calls - 1}`
   if (flows && flows.token >= calls) {

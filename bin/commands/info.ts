@@ -9,6 +9,7 @@ import {
   describeRelation,
   describeScheduler,
   holdingsOf,
+  leftOutHints,
   OPEN_ENDS,
 } from '../summary.ts'
 import { aligned, print } from '../terminal.ts'
@@ -94,7 +95,12 @@ function describe(name: string, summary: Summary): string[] {
     .filter(([key]) => key !== 'holds')
     .map(([key, value]) => [key.replaceAll('_', ' '), String(value)] as const)
   if (read.length > 0) lines.push('', 'how it was read', ...aligned(read))
-  lines.push('', issues.length === 0 ? 'no losses' : 'issues', ...describeIssues(summary).map((line) => `  ${line}`))
+  if (issues.length > 0) lines.push('', 'issues', ...describeIssues(summary).map((line) => `  ${line}`))
+  const { leftOut } = summary
+  if (issues.length === 0) lines.push('', leftOut.length === 0 ? 'no losses' : 'no losses; not drawn')
+  else if (leftOut.length > 0) lines.push('', 'not drawn')
+  const counted = leftOut.map(({ what, count: times }) => [what, count(times)] as const)
+  lines.push(...aligned(counted), ...leftOutHints(summary).map((line) => `  ${line}`))
   return lines
 }
 

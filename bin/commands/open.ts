@@ -99,7 +99,7 @@ async function traceFrom(opened: Opened, args: Args, progress: Progress): Promis
   if (isLog(opened, args)) {
     const { from, detail, opName, tokens, memory, flows, allThreads, osrt: osRuntime, quiet } = args
     const options = { from, opTable, detail, opName, tokens, memory, flows, allThreads, osRuntime }
-    const pieces = within(args, convert({ name, source }, options))
+    const pieces = within(args, [name], convert({ name, source }, options))
     const { trace, result } = await keptTrace(defaultOutput(args.input, 'perfetto'), pieces)
     progress.stop()
     await tellLog(name, result[0]!, quiet)

@@ -11,6 +11,7 @@ import {
   type TraceEvent,
 } from '../model/events.ts'
 import { ISSUES } from '../model/issues.ts'
+import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import { CallTimes, type Decoding } from './call-times.ts'
 
@@ -86,6 +87,10 @@ export interface Summary {
   /** What the kernel's scheduler told; undefined where it told nothing. */
   readonly scheduler?: { readonly switches: number; readonly wakings: number; readonly cpus: number } | undefined
   readonly issues: readonly IssueCount[]
+  /** Slices, instants, samples and switches that tracks are made of: 0 where the input contains nothing to draw. */
+  readonly drawn: number
+  /** What the input contains and is not drawn, by design; most first. */
+  readonly leftOut: readonly Omit<LeftOutEvent, 'kind'>[]
   /** What the reader said of itself. */
   readonly attributes: Readonly<Record<string, string | number>>
   /** How an input's times became those of the trace; undefined of the first, where these are its own. */
@@ -131,6 +136,8 @@ export class Summarizer {
   private switches = 0
   private wakings = 0
   private readonly cpus = new Set<number>()
+  private drawn = 0
+  private readonly leftOut = new LeftOut()
 
   constructor(private readonly names: Names) {}
 
@@ -174,6 +181,8 @@ export class Summarizer {
         scheduler: { switches: this.switches, wakings: this.wakings, cpus: this.cpus.size },
       }),
       issues: [...this.issues].map(([title, issue]) => ({ title, ...catalogued(issue.first), ...issue })),
+      drawn: this.drawn,
+      leftOut: this.leftOut.list(),
       attributes: input.attributes,
       endsAreOpen,
     }
@@ -189,10 +198,13 @@ export class Summarizer {
       case 'counted':
         return this.counterSet.define(event, this.names.text(event.name))
       case 'graph':
+        this.drawn++
         this.graphs++
         return this.extend(event.startNs, event.endNs)
       case 'token':
         return this.countCall(event)
+      case 'left-out':
+        return this.leftOut.add(event.what, event.count, event.hint)
       case 'issue': {
         const known = this.issues.get(event.title)
         if (known) known.count++
@@ -200,24 +212,30 @@ export class Summarizer {
         return
       }
       case 'experts':
+        this.drawn++
         this.withExperts++
         return
       case 'nvtx':
+        this.drawn++
         if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
         return this.extend(event.atNs, event.atNs)
       case 'gpu':
       case 'gpu-sync':
       case 'api':
       case 'own-slice':
+        this.drawn++
         return this.extend(event.startNs, event.endNs)
       case 'switch':
+        this.drawn++
         this.switches++
         this.cpus.add(event.cpu)
         return this.extend(event.atNs, event.atNs)
       case 'waking':
+        this.drawn++
         this.wakings++
         return
       case 'state':
+        this.drawn++
         if (event.thread === undefined) return
         this.threads.add(event.tid)
         return this.extend(event.atNs, event.atNs)
@@ -226,10 +244,20 @@ export class Summarizer {
         return
       case 'input':
         this.input = event
+        return
+      case 'copy':
+      case 'allocation':
+      case 'counter':
+      case 'range':
+      case 'nvtx-gpu':
+      case 'own-instant':
+      case 'own-sample':
+        this.drawn++
     }
   }
 
   private countOperator({ tensor, worker, tid, startNs, endNs, waitEndNs, experts, counts }: OperatorEvent): void {
+    this.drawn++
     this.operators++
     if (worker !== this.latestWorker || tid !== this.latestThread) {
       this.workers.add(worker)
@@ -264,6 +292,7 @@ export class Summarizer {
     const hasFailed = isFailed(event)
     const calls = this.calls[hasFailed ? 'failed' : phase === 'warm-up' ? 'warmUp' : phase]
     calls.calls++
+    this.drawn++
     calls.tokens += Math.max(tokens, 0)
     if (hasFailed) this.countFailure(event.batch!)
     this.times.add(event)

@@ -2,6 +2,7 @@ import type { Position } from '../errors.ts'
 import type { TokenEvent } from './call-events.ts'
 import type { GpuActivityEvent } from './gpu-events.ts'
 import type { IssueCode } from './issues.ts'
+import type { LeftOutEvent } from './left-out.ts'
 import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
 
@@ -34,6 +35,7 @@ export type TraceEvent =
   | WakingEvent
   | ThreadEvent
   | IssueEvent
+  | LeftOutEvent
   | GpuActivityEvent
   | OwnEvent
 

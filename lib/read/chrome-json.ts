@@ -47,7 +47,7 @@ export const chromeJson: Format = {
         yield recording.take()
       }
       yield* recording.finish()
-      yield [{ kind: 'facts', attributes: about.attributes }]
+      yield [...about.leftOut.events(), { kind: 'facts', attributes: about.attributes }]
     } finally {
       await document.close()
     }

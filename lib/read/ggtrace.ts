@@ -127,6 +127,7 @@ class LogReader {
       if (this.isFull) yield
     }
     this.sayHowItEnded(byte)
+    for (const event of this.records.leftOut.events()) this.emit(event)
     yield
   }
 
@@ -141,6 +142,7 @@ class LogReader {
     if (block.kind === BlockKind.Run) this.readRun(block)
     else if (block.kind === BlockKind.Definitions) this.readDefinitions(block)
     else if (block.kind === BlockKind.Events) this.readEvents(block)
+    else this.records.leftOut.add(`blocks of kind ${block.kind}`)
   }
 
   /** Only what the log has of the time since then is whole. */

@@ -14,7 +14,7 @@ import type { TraceEvent } from '../model/events.ts'
 import type { Format, ReadContext } from './format.ts'
 import { holdingsOf } from './gpu/holdings.ts'
 import { Launches } from './gpu/launches.ts'
-import { readAbout, readDiagnostics, readProcessNames, readSessionStart } from './nsys/about.ts'
+import { leaveTables, readAbout, readDiagnostics, readProcessNames, readSessionStart } from './nsys/about.ts'
 import { Calls, GRAPH_HINT } from './nsys/calls.ts'
 import { readGpuWork, readStreamNames, readSynchronization } from './nsys/gpu-tables.ts'
 import { Nvtx } from './nsys/nvtx.ts'
@@ -51,7 +51,7 @@ async function* read(access: RandomAccess, context: ReadContext): AsyncGenerator
       clock: start === undefined ? 'unknown' : 'REALTIME',
       originNs: start ?? 0n,
       title: 'Nsight Systems',
-      attributes: await readAbout(report, osRuntime),
+      attributes: await readAbout(report),
     },
   ]
   await readDiagnostics(report)
@@ -59,7 +59,9 @@ async function* read(access: RandomAccess, context: ReadContext): AsyncGenerator
     if (report.issues.length > 0) yield report.takeIssues()
     if (batch.length > 0) yield batch
   }
-  yield [...report.takeIssues(), { kind: 'facts', attributes: { holds: holdings(report) } }]
+  await leaveTables(report, osRuntime)
+  const holds = holdings(report)
+  yield [...report.takeIssues(), ...report.leftOut.events(), { kind: 'facts', attributes: { holds } }]
 }
 
 async function* events(report: Report, osRuntime: boolean): AsyncGenerator<TraceEvent[], void> {

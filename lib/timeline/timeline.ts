@@ -152,6 +152,8 @@ export class Timeline {
         return
       case 'issue':
         return this.rows.issues.place(event)
+      case 'left-out': // counted in the summary
+        return
       case 'facts':
         return this.scheduler.describe(event.attributes) // the root is described already
       case 'input':

@@ -143,8 +143,8 @@ describe('events', () => {
       ['again', 'other'],
     ])
     expect(groups).toEqual([['server 1']])
-    const { attributes, clock } = await summarize({ name: 'trace', source: bytes })
-    expect(attributes).toMatchObject({ not_drawn: '1 of phase "O"' })
+    const { leftOut, clock } = await summarize({ name: 'trace', source: bytes })
+    expect(leftOut).toMatchObject([{ what: 'object events (N, O, D)', count: 1 }])
     expect(clock).toBe('unknown')
   })
 

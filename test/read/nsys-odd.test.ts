@@ -81,23 +81,34 @@ describe('times', () => {
 
 describe('what is not drawn', () => {
   test('is told by table, where it has rows: known ones and those of versions to come', async () => {
-    const { attributes } = await summaryOf(
+    const { leftOut } = await summaryOf(
       reportOf({
-        CUPTI_ACTIVITY_KIND_TOMORROW: [{ start: 1, end: 2 }],
+        CUPTI_ACTIVITY_KIND_TOMORROW: [
+          { start: 1, end: 2 },
+          { start: 2, end: 3 },
+        ],
         NET_NIC_METRIC: [{ timestamp: 1, value: 2 }],
         TARGET_INFO_TOMORROW: [{ name: 'no event' }],
       }),
     )
-    expect(attributes['not_drawn']).toBe('CUPTI_ACTIVITY_KIND_TOMORROW, NET_NIC_METRIC, OSRT_API')
-    expect((await summaryOf(reportOf({ OSRT_API: [] }))).attributes['not_drawn']).toBeUndefined()
+    expect(leftOut.map(({ what, count }) => [what, count])).toEqual([
+      ['CUPTI_ACTIVITY_KIND_TOMORROW', 2],
+      ['NET_NIC_METRIC', 1],
+      ['OSRT_API', WHOLE['OSRT_API']!.length],
+    ])
+    expect(leftOut.at(-1)!.hint).toContain('--osrt')
+    expect((await summaryOf(reportOf({ OSRT_API: [] }))).leftOut).toEqual([])
   })
 
   test('NVTX rows of unknown types are counted', async () => {
     const types = [76, 97, 98, 99, 72, 200, 200].map((eventType) => rows.nvtx({ start: 5, eventType }))
-    const issues = await issuesOf(reportOf({ NVTX_EVENTS: [...WHOLE['NVTX_EVENTS']!, ...types] }))
+    const report = reportOf({ NVTX_EVENTS: [...WHOLE['NVTX_EVENTS']!, ...types] })
+    const issues = await issuesOf(report)
     expect(issues.filter(({ title }) => title === 'NVTX rows of an unknown type')).toEqual([
       { title: 'NVTX rows of an unknown type', count: 1, detail: '2 rows, the first of type 200: not drawn' },
     ])
+    const { leftOut } = await summaryOf(report)
+    expect(leftOut).toContainEqual({ what: 'NVTX rows of type 76', count: 1 })
   })
 
   test('a payload that was exported as bytes is told to be there', async () => {

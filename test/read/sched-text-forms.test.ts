@@ -362,9 +362,7 @@ describe('order and losses', () => {
 
   test('types of lines that are not known are counted', async () => {
     const { events } = await read('g2p clock boot\ng2p newer 5 0 1 2 3\ng2p switch x\n')
-    expect(events.find(({ kind }) => kind === 'facts')).toMatchObject({
-      attributes: { other_events: 1, other_events_by_name: 'newer 1' },
-    })
+    expect(events.find(({ kind }) => kind === 'left-out')).toMatchObject({ what: 'newer', count: 1 })
     expect(issuesOf(events)).toHaveLength(1)
   })
 })

@@ -68,6 +68,11 @@ export class SqliteRows {
     return false
   }
 
+  /** Rows of the page. */
+  get size(): number {
+    return this.count
+  }
+
   isNull(field: number): boolean {
     const column = this.fields[field]!
     return column < 0 || (this.types[column] === NULL && column !== this.rowidColumn)

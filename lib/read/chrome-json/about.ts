@@ -1,5 +1,7 @@
 import { textIn } from '../../input/json-bytes.ts'
 import type { Clock } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
+import { leaveMember } from './left-out.ts'
 
 const BASE = 'baseTimeNanoseconds'
 /** What the profiler of PyTorch writes at the top of its files and others do not. */
@@ -16,6 +18,7 @@ export class About {
   /** From 1970 to 0 of the times in the file, in nanoseconds; undefined where it is not told. */
   baseNs: bigint | undefined
   isKineto = false
+  readonly leftOut = new LeftOut()
   /** Facts that have not been told yet. */
   attributes: Record<string, string | number> = {}
   /** Of files that we wrote: the clock, and where its 0 lies on the file's own times, in nanoseconds. */
@@ -25,6 +28,11 @@ export class About {
   wants(key: string): boolean {
     if (OF_KINETO.test(key)) this.isKineto = true
     return WANTED.has(key) || COPIED.test(key)
+  }
+
+  /** A member that is not looked into, of so many lists and objects. */
+  pass(key: string, items: number): void {
+    leaveMember(this.leftOut, key, items)
   }
 
   /** Takes the value `[start, end)` of a member that is wanted. */

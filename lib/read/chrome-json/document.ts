@@ -259,6 +259,7 @@ export class Document {
     }
     if (after < 0) return this.lose(mistakeAt(after)!, 'expected the rest of a value')
     cursor.skip(after - start)
+    if (this.passedKey !== undefined) this.about.pass(this.passedKey, skipper.items)
     this.state = this.passedKey === undefined ? 'events' : 'members'
     return true
   }

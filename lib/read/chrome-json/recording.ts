@@ -4,6 +4,7 @@ import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { IssueEvent, TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { holdingsOf } from '../gpu/holdings.ts'
 import { TimeGuard } from '../infer/time-guard.ts'
@@ -12,6 +13,7 @@ import { type EngineBatch, engineBatchOf } from './batches.ts'
 import { type EventCategory, routeOf, withoutFolders } from './categories.ts'
 import { flowId } from './flow-ids.ts'
 import { GpuActivity, type GpuSlice } from './gpu.ts'
+import { leaveEvent } from './left-out.ts'
 import { memorySamples } from './memory.ts'
 import { Micros } from './micros.ts'
 import { type ArrowEnd, type HeldSlice, Nesting } from './nesting.ts'
@@ -41,7 +43,7 @@ export class Recording {
   private readonly batches = new Map<number, EngineBatch | undefined>()
   private readonly micros = new Micros()
   private readonly guard = new TimeGuard()
-  private readonly notDrawn = new Map<string, number>()
+  private readonly leftOut = new LeftOut()
   private out: TraceEvent[] = []
   private origin = { whole: 0, nanos: 0 }
   private lastNs = 0
@@ -121,7 +123,7 @@ export class Recording {
       case '\0':
         return this.issue('event without a phase', 'expected a "ph", found none', byte)
       default:
-        this.notDrawn.set(phase, (this.notDrawn.get(phase) ?? 0) + 1)
+        leaveEvent(this.leftOut, phase)
     }
   }
 
@@ -139,9 +141,7 @@ export class Recording {
       [call, 'GPU API call'],
       [this.slices, 'slice'],
     ])
-    const left = [...this.notDrawn].map(([phase, count]) => `${count} of phase ${JSON.stringify(phase)}`)
-    const not = left.length > 0 ? { not_drawn: left.join(', ') } : {}
-    yield [{ kind: 'facts', attributes: { holds: holds || 'no slices', ...not } }]
+    yield [...this.leftOut.events(), { kind: 'facts', attributes: { holds: holds || 'no slices' } }]
   }
 
   private complete(event: EventScanner): void {
@@ -246,11 +246,13 @@ export class Recording {
     const title = `${this.names.text(name)}${event.has(Field.id) ? ` ${this.textOf(event, Field.id)}` : ''}`
     this.args.begin(event)
     const isOnly = this.args.count === 1
+    const before = this.out.length
     this.args.eachNumber((key, value) => {
       const track = this.rows.other(pid, isOnly ? title : `${title}: ${key}`, 'counter')
       this.tell(track)
       this.out.push({ kind: 'own-sample', track, atNs, value })
     })
+    if (this.out.length === before) this.leftOut.add('counters without a number')
   }
 
   private operation(event: EventScanner, what: 'begin' | 'end' | 'mark'): void {
@@ -278,7 +280,8 @@ export class Recording {
 
   private flow(event: EventScanner, phase: 's' | 't' | 'f'): void {
     const category = this.categoryOf(event)
-    if (category.text === LAUNCH_FLOWS || !(event.has(Field.id) || event.has(Field.id2))) return
+    if (category.text === LAUNCH_FLOWS) return
+    if (!(event.has(Field.id) || event.has(Field.id2))) return this.leftOut.add('arrows without an id')
     const atNs = this.timeOf(event)
     if (atNs === undefined) return
     const { pid, tid } = this.placeOf(event, atNs, atNs)

@@ -12,6 +12,7 @@ import {
 } from '../../log/ggtrace-layout.ts'
 import { failureOf } from '../../model/calls.ts'
 import { Inferred, type Phase, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
@@ -34,6 +35,8 @@ export class EventRecords {
   count = 0
   /** What starts before this is left out: the log is whole from here on only. */
   fromNs = -Infinity
+  /** Records of types that later versions may have. */
+  readonly leftOut = new LeftOut()
   private view: View = new DataView(new ArrayBuffer(0))
   private tid = 0
   private worker = -1
@@ -335,6 +338,7 @@ export class EventRecords {
       default: {
         const event = readNvtx(type, view, at, { names: definitions.nvtx, tid, atNs, byte })
         if (event) this.emit(event)
+        else this.leftOut.add(`records of type ${type}`)
       }
     }
   }

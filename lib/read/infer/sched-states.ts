@@ -1,5 +1,6 @@
 import type { Position } from '../../errors.ts'
 import type { StateEvent, ThreadState } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { ReadContext } from '../format.ts'
 import { LookAhead, type Preview } from './look-ahead.ts'
 
@@ -51,6 +52,7 @@ export class SchedStates extends LookAhead<SchedRow> {
   private traced: Set<number> | undefined
   private form: Form = 'plain'
   private lastNs = -Infinity
+  private readonly leftOut = new LeftOut()
 
   constructor(format: string, context: ReadContext) {
     super(format, context, WINDOW)
@@ -97,15 +99,18 @@ export class SchedStates extends LookAhead<SchedRow> {
       return
     }
     const { prevTid, nextTid } = told
+    if (!this.concerns(told)) this.leftOut.add('switches between threads that were not traced')
     if (this.traced!.has(prevTid)) this.takeOff(told, cpu, atNs, at)
     if (this.traced!.has(nextTid)) this.putOn(told, cpu, atNs, at)
   }
 
-  protected override close(): void {}
+  protected override close(): void {
+    for (const event of this.leftOut.events()) this.emit(event)
+  }
 
   /** A wakeup of a thread that has not left its CPU yet, or waits for one, changes nothing. */
   private wake(tid: number, atNs: number): void {
-    if (!this.traced!.has(tid)) return
+    if (!this.traced!.has(tid)) return this.leftOut.add('wakeups of threads that were not traced')
     const thread = this.thread(tid)
     if (thread.state === 'blocked' || thread.state === undefined) this.change(tid, thread, 'woken', thread.cpu, atNs)
   }

@@ -3,6 +3,7 @@ import type { Report } from './report.ts'
 /** When a session began: `undefined` where the report does not tell. */
 export type SessionStart = bigint | undefined
 
+const OS_TABLE = 'OSRT_API'
 /** Tables of events that are drawn, or told of. */
 const DRAWN = new Set([
   ...['KERNEL', 'MEMCPY', 'MEMSET', 'GRAPH_TRACE', 'SYNCHRONIZATION', 'CUDA_EVENT', 'RUNTIME', 'DRIVER'].map(
@@ -23,7 +24,7 @@ export async function readSessionStart(report: Report): Promise<SessionStart> {
 }
 
 /** Facts on the report, none of which tells of the machine or of who used it but the names of its GPUs. */
-export async function readAbout(report: Report, osRuntime: boolean): Promise<Record<string, string | number>> {
+export async function readAbout(report: Report): Promise<Record<string, string | number>> {
   const about: Record<string, string | number> = {}
   const wanted: Readonly<Record<string, string>> = {
     EXPORT_PRODUCT_VERSION: 'nsys_version',
@@ -40,19 +41,17 @@ export async function readAbout(report: Report, osRuntime: boolean): Promise<Rec
     gpus.push(`${row.number(0)} ${row.text(1)}`)
   })
   if (gpus.length > 0) about['gpus'] = gpus.sort().join(', ')
-  const leftOut = await leftOutOf(report, osRuntime)
-  if (leftOut.length > 0) about['not_drawn'] = leftOut.join(', ')
   return about
 }
 
-/** Tables that have rows with times and are not drawn, whatever versions to come may call them. */
-async function leftOutOf(report: Report, osRuntime: boolean): Promise<string[]> {
-  const found: string[] = []
+/** Counts rows with times of tables that are not drawn, whatever versions to come may call them. */
+export async function leaveTables(report: Report, osRuntime: boolean): Promise<void> {
   for (const { name, names } of report.file.tables.values()) {
-    if (DRAWN.has(name) || (osRuntime && name === 'OSRT_API')) continue
-    if ((names.includes('start') || names.includes('timestamp')) && (await report.hasRows(name))) found.push(name)
+    if (DRAWN.has(name) || (osRuntime && name === OS_TABLE)) continue
+    if (!names.includes('start') && !names.includes('timestamp')) continue
+    const hint = name === OS_TABLE ? '--osrt draws the calls of the OS runtime (OSRT_API)' : 'Nsight Systems shows them'
+    report.leftOut.add(name, await report.sizeOf(name), hint)
   }
-  return found.sort()
 }
 
 /** Names of processes (programs without their folders) by pid. */

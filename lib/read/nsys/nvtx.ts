@@ -92,7 +92,7 @@ export class Nvtx {
   }
 
   private countUnknown(type: number): void {
-    if (NVTX_WITHOUT_EVENT.has(type)) return
+    if (NVTX_WITHOUT_EVENT.has(type)) return this.report.leftOut.add(`NVTX rows of type ${type}`)
     if (this.unknown++ === 0) this.firstUnknown = type
   }
 

@@ -1,6 +1,7 @@
 import type { SqliteRows } from '../../input/sqlite/rows.ts'
 import type { SqliteFile } from '../../input/sqlite/sqlite-file.ts'
 import type { IssueEvent } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { Threads } from './threads.ts'
 
@@ -15,6 +16,8 @@ export class Report {
   readonly counts = new Map<string, number>()
   /** Names of threads, by {@link threads}; 0 or nothing = none. */
   readonly threadNames: number[] = []
+  /** What is in the report and not drawn. */
+  readonly leftOut = new LeftOut()
   private readonly strings = new Map<number, number>()
   private start: { readonly high: number; readonly low: number } | undefined
 
@@ -23,10 +26,11 @@ export class Report {
     readonly names: Names,
   ) {}
 
-  /** Does the report hold a table of that name, with rows? Most versions make them with their first row. */
-  async hasRows(table: string): Promise<boolean> {
-    for await (const rows of this.pages(table, [])) if (rows.next()) return true
-    return false
+  /** Rows of a table, none of which is read. */
+  async sizeOf(table: string): Promise<number> {
+    let size = 0
+    for await (const rows of this.pages(table, [])) size += rows.size
+    return size
   }
 
   /** The pages of a table, with the columns named; none where the report has no such table. */

@@ -19,7 +19,11 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
     const events: TraceEvent[] = []
     while (row.next()) {
       const [atNs, value] = [report.time(row, 0), row.number(3)]
-      if (report.endOf('GPU_METRICS', atNs, atNs) === undefined || !Number.isFinite(value)) continue
+      if (report.endOf('GPU_METRICS', atNs, atNs) === undefined) continue
+      if (!Number.isFinite(value)) {
+        report.leftOut.add('GPU_METRICS without a number')
+        continue
+      }
       const key = `${row.high(1)} ${row.low(1)} ${row.number(2)}`
       let name = names.get(key)
       if (name === undefined) {

@@ -1,5 +1,6 @@
 import { FormatError } from '../../errors.ts'
 import type { Clock } from '../../model/events.ts'
+import { PERFETTO_READS_IT } from '../../model/left-out.ts'
 import type { ReadContext } from '../format.ts'
 import type { Origin } from '../text/line-log.ts'
 import { FtraceColumns } from './ftrace-columns.ts'
@@ -33,6 +34,7 @@ export class FtraceLog extends SchedTextLog {
   private ticks = 0
   /** A marker has named the clock. */
   private isNamed = false
+  protected override readonly leftOutHint = PERFETTO_READS_IT
 
   constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
     const scan = new Scan()
@@ -75,21 +77,31 @@ export class FtraceLog extends SchedTextLog {
   }
 
   /** Markers are how a text tells its clock. */
-  protected override readMark(text: string, origin: Origin): void {
+  protected override readMark(text: string, origin: Origin): boolean {
     const named = NAMED.exec(text)?.[1]
-    if (named !== undefined) return this.nameClock(named)
+    if (named === undefined) return this.readSync(text, origin)
+    this.nameClock(named)
+    return true
+  }
+
+  private readSync(text: string, origin: Origin): boolean {
     const stampNs = BigInt(origin.high) * 1_000_000_000n + BigInt(origin.low) + BigInt(this.context.atNs)
-    if (READINGS.test(text)) return this.readClocks(text, stampNs)
+    if (READINGS.test(text)) {
+      this.readClocks(text, stampNs)
+      return true
+    }
     const parent = PARENT.exec(text)
     if (parent) {
       const ns = BigInt(parent[1]!) * 1_000_000_000n + BigInt((parent[2] ?? '').padEnd(9, '0').slice(0, 9))
       this.anchor('MONOTONIC', ns, stampNs, 'trace_event_clock_sync')
     }
     const wall = WALL.exec(text)?.[1]
-    if (wall === undefined || this.clock === 'unknown') return
-    const ns = BigInt(wall) * 1_000_000n
-    const here = { clock: this.clock, ns: stampNs + this.shiftNs }
-    this.maker.tell({ kind: 'clocks', readings: [here, { clock: 'REALTIME', ns }] })
+    if (wall !== undefined && this.clock !== 'unknown') {
+      const ns = BigInt(wall) * 1_000_000n
+      const here = { clock: this.clock, ns: stampNs + this.shiftNs }
+      this.maker.tell({ kind: 'clocks', readings: [here, { clock: 'REALTIME', ns }] })
+    }
+    return parent !== null || wall !== undefined
   }
 
   private nameClock(name: string): void {

@@ -35,6 +35,8 @@ const CLOCK_ID_END = 96
 export interface PerfAttr {
   /** Id of the tracepoint, as its format text has it; -1 for other events. */
   readonly tracepoint: number
+  /** What its samples are of. */
+  readonly name: string
   readonly sampleType: number
   readonly readFormat: number
   readonly hasSampleIdAll: boolean
@@ -50,6 +52,7 @@ export function parseAttr(view: DataView<ArrayBufferLike>, at: number, bytes: nu
   const flags = view.getUint32(at + 40, true)
   return {
     tracepoint: view.getUint32(at, true) === TRACEPOINT ? view.getUint32(at + 8, true) : -1,
+    name: nameOf(view.getUint32(at, true), view.getUint32(at + 8, true)),
     sampleType: view.getUint32(at + 24, true),
     readFormat: view.getUint32(at + 32, true),
     hasSampleIdAll: (flags & Flag.sampleIdAll) !== 0,
@@ -58,6 +61,22 @@ export function parseAttr(view: DataView<ArrayBufferLike>, at: number, bytes: nu
     tellsSwitches: (flags & Flag.switches) !== 0,
     clockId: (flags & Flag.useClockId) !== 0 && bytes >= CLOCK_ID_END ? view.getInt32(at + 92, true) : undefined,
   }
+}
+
+/** PERF_COUNT_HW_* and PERF_COUNT_SW_*, as perf calls them. */
+const EVENTS: Readonly<Record<number, readonly string[]>> = {
+  0: [
+    ...['cycles', 'instructions', 'cache-references', 'cache-misses', 'branches', 'branch-misses', 'bus-cycles'],
+    ...['stalled-cycles-frontend', 'stalled-cycles-backend', 'ref-cycles'],
+  ],
+  1: [
+    ...['cpu-clock', 'task-clock', 'page-faults', 'context-switches', 'cpu-migrations', 'minor-faults', 'major-faults'],
+    ...['alignment-faults', 'emulation-faults', 'dummy', 'bpf-output', 'cgroup-switches'],
+  ],
+}
+
+function nameOf(type: number, config: number): string {
+  return EVENTS[type]?.[config] ?? (type === TRACEPOINT ? 'tracepoints without their data' : `type ${type}, ${config}`)
 }
 
 /** Where a record was taken, and by whom. Reused from record to record; -1 for what is not told. */
@@ -79,6 +98,8 @@ export class SampleReader {
   /** By ids of events. */
   private readonly attrs = new Map<number, PerfAttr>()
   private first: PerfAttr | undefined
+  /** What the last sample was of. */
+  name = ''
 
   /** Takes in an event and its ids. */
   define(attr: PerfAttr, ids: readonly number[]): void {
@@ -94,6 +115,7 @@ export class SampleReader {
   /** Reads the sample in bytes `[at, end)`, which follow the record's head; false where it holds no tracepoint's record. */
   readSample(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
     const attr = this.attrAt(view, start, end)
+    this.name = attr?.name ?? 'an unknown event'
     if (!attr) return false
     const { sampleType: type } = attr
     const has = (bit: number) => (type & bit) !== 0

@@ -1,5 +1,6 @@
 import type { IssueEvent, StateEvent, SwitchEvent, ThreadEvent, TraceEvent } from '../../model/events.ts'
 import { TaskState } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { TimeGuard } from '../infer/time-guard.ts'
 import { clockOf, SampleReader } from './perf-attr.ts'
@@ -26,6 +27,9 @@ export const Record = {
   compressed2: 83,
 } as const
 
+/** For samples, above all. */
+const LEFT_OUT_HINT = 'Perfetto reads perf.data itself; with a log, --bundle packs both into one file'
+
 /** Bits of a record's `misc`. */
 const Misc = { switchOut: 1 << 13, preempted: 1 << 14 } as const
 
@@ -51,6 +55,7 @@ export class PerfEvents {
   private originHigh = 0
   private originLow = 0
   private readonly said = new Set<string>()
+  private readonly leftOut = new LeftOut()
 
   constructor(
     private readonly format: string,
@@ -93,6 +98,13 @@ export class PerfEvents {
       this.issue('no scheduler events', `expected some, found none; ${hint}`, 0)
     }
     this.pass(this.rounds.finish())
+    this.prepare().leaveOut(this.leftOut, LEFT_OUT_HINT)
+    this.pass(this.leftOut.events())
+  }
+
+  /** Counts something that is not drawn. */
+  leave(what: string): void {
+    this.leftOut.add(what, 1, LEFT_OUT_HINT)
   }
 
   /** Tells something that is wrong, where the last event was. */
@@ -125,7 +137,7 @@ export class PerfEvents {
   private readSample(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number): void {
     const tracepoints = this.prepare()
     const { samples } = this
-    if (!samples.readSample(view, start, end)) return
+    if (!samples.readSample(view, start, end)) return this.leave(`samples of ${samples.name}`)
     const { origin, rawAt, rawEnd } = samples
     const atNs = this.timeOf(byte)
     if (atNs === undefined) return

@@ -1,5 +1,6 @@
 import { FormatError } from '../../errors.ts'
 import type { Clock } from '../../model/events.ts'
+import { PERFETTO_READS_IT } from '../../model/left-out.ts'
 import type { ReadContext } from '../format.ts'
 import type { Origin } from '../text/line-log.ts'
 import { PerfColumns } from './perf-columns.ts'
@@ -32,6 +33,7 @@ const STEPS_BACK_MIN = 8
 /** Reads the text of `perf script`. */
 export class PerfLog extends SchedTextLog {
   private rows = 0
+  protected override readonly leftOutHint = PERFETTO_READS_IT
   private stepsBack = 0
   private firstNs: number | undefined
   private lastStampNs = -Infinity

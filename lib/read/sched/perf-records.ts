@@ -113,8 +113,10 @@ export class PerfRecords {
     if (type === Record.compressed) yield* this.readPacked(head.subarray(HEAD_BYTES), byte)
     else if (type === Record.compressed2 && size >= 16) {
       yield* this.readPacked(head.subarray(16, 16 + view.getUint32(8, true)), byte)
-    } else if (type === Record.auxtrace && size >= 16) await this.skip(Number(view.getBigUint64(8, true)))
-    else if (type === Record.tracingData && size >= 12) await this.readFormats(view.getUint32(8, true), byte)
+    } else if (type === Record.auxtrace && size >= 16) {
+      this.events.leave('pieces of AUX area data')
+      await this.skip(Number(view.getBigUint64(8, true)))
+    } else if (type === Record.tracingData && size >= 12) await this.readFormats(view.getUint32(8, true), byte)
     else if (FACTS[type]) await readPipeFact(FACTS[type], head.subarray(HEAD_BYTES), this.format, this.facts)
   }
 

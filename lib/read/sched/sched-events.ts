@@ -75,12 +75,11 @@ export class SchedEvents implements EventMaker {
     this.hasWakings = true
   }
 
-  /** Takes a `sched_wakeup` in; true if it counts, as far as known. */
-  addWakeup(event: WakingEvent, byte: number, line: number): boolean {
-    if (this.hasWakings) return false
+  /** Takes a `sched_wakeup` in. */
+  addWakeup(event: WakingEvent, byte: number, line: number): void {
+    if (this.hasWakings) return
     if (this.early) this.wakeups.add(event)
     this.add(event, byte, line)
-    return true
   }
 
   /** Hands on an event that needs no order. */

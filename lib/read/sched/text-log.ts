@@ -3,6 +3,7 @@ import { FormatError } from '../../errors.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import type { Clock, SwitchEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { ReadContext } from '../format.ts'
 import { LineLog, type Origin } from '../text/line-log.ts'
 import { Bodies, commOf } from './bodies.ts'
@@ -64,9 +65,13 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   private readonly nameTable = new ByteTable<EventName>((name) => this.eventName(name))
   /** Processes of threads, as told. */
   private readonly tgids = new Map<number, number>()
+  private readonly leftOut = new LeftOut()
   private headIssues = 0
   private hasNoCpu = false
   private hasOldStates = false
+
+  /** What draws the events that are not drawn here. */
+  protected readonly leftOutHint: string | undefined = undefined
 
   constructor(
     source: AsyncIterable<Uint8Array>,
@@ -93,8 +98,10 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   /** A line that has none of the columns, and is not empty; false if nothing can be made of it. */
   protected abstract readOther(text: string): boolean
 
-  /** A line of the marker; `atNs` as in the context. */
-  protected readMark(_text: string, _origin: Origin): void {}
+  /** A line of the marker; `atNs` as in the context. False where it says nothing of clocks. */
+  protected readMark(_text: string, _origin: Origin): boolean {
+    return false
+  }
 
   /** A record of the tool itself, which is told by its name. */
   protected readRecord(_name: string, _origin: Origin): boolean {
@@ -149,14 +156,12 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     else this.readEvent(event, event.handler, origin)
   }
 
-  /** Nothing more comes: what was not drawn is told. */
+  /** Nothing more comes: what was not drawn is counted. */
   protected override finish(): void {
-    const skipped = [...this.eventNames.values()].filter((event) => event.skipped > 0)
-    if (skipped.length === 0) return
-    const most = skipped.sort((a, b) => b.skipped - a.skipped).slice(0, 20)
-    const total = skipped.reduce((sum, event) => sum + event.skipped, 0)
-    const list = most.map(({ name, skipped: count }) => `${name} ${count}`).join(', ')
-    this.maker.tell({ kind: 'facts', attributes: { other_events: total, other_events_by_name: list } })
+    const { leftOut, leftOutHint } = this
+    const most = [...this.eventNames.values()].sort((a, b) => b.skipped - a.skipped)
+    for (const { name, skipped } of most) leftOut.add(name, skipped, leftOutHint)
+    for (const event of leftOut.events()) this.maker.tell(event)
   }
 
   /** What the input is, now that its first window has been seen. */
@@ -183,7 +188,10 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   }
 
   private readEvent(event: EventName, handler: Handler, origin: Origin): void {
-    if (handler === 'mark') return this.readMark(this.textFrom(this.scan.at), origin)
+    if (handler === 'mark') {
+      if (!this.readMark(this.textFrom(this.scan.at), origin)) event.skipped++
+      return
+    }
     if (handler === 'record') {
       if (!this.readRecord(event.name, origin)) event.skipped++
       return
@@ -193,7 +201,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     if (read === undefined)
       this.reject('unreadable event', `expected the fields of ${event.name}, found "${this.start}"`)
     else if (handler !== 'wakeup') this.maker.add(read, lines.offset, lines.line)
-    else if (read.kind !== 'waking' || !this.maker.addWakeup(read, lines.offset, lines.line)) event.skipped++
+    else if (read.kind === 'waking') this.maker.addWakeup(read, lines.offset, lines.line)
   }
 
   /** What the fields say; undefined where they do not fit. */
@@ -257,7 +265,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   private readForeign(): void {
     const { lines } = this
     const first = lines.bytes[lines.start]
-    if (first === Ascii.Tab) return // a frame of a call stack
+    if (first === Ascii.Tab) return this.leftOut.add('frames of call stacks', 1, this.leftOutHint)
     const text = lines.text
     if (this.readOther(text) || first === Ascii.Hash || text.trim() === '') return
     this.headIssues++

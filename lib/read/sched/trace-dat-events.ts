@@ -1,5 +1,6 @@
 import type { ByteRanges } from '../../input/byte-ranges.ts'
 import type { IssueEvent, TraceEvent } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { TimeGuard } from '../infer/time-guard.ts'
 import { type PageSink, RingPages } from './ring-page.ts'
@@ -53,7 +54,9 @@ export class TraceDatEvents implements PageSink {
     for (const loss of head.facts.losses) {
       this.issue('lost events', `${loss}: the kernel overwrote them, or had no room for them`, 0, 0)
     }
-    yield this.take()
+    const leftOut = new LeftOut()
+    this.tracepoints.leaveOut(leftOut, 'trace-cmd report and KernelShark show them')
+    yield [...this.take(), ...leftOut.events()]
   }
 
   /** A record of the page that is read now. */

@@ -1,4 +1,5 @@
 import type { ThreadEvent, TraceEvent } from '../../model/events.ts'
+import type { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { Comms } from './comms.ts'
 import { type EventFormat, type Field, parseEventFormat } from './event-formats.ts'
@@ -39,6 +40,8 @@ export class Tracepoints {
   readonly comms: Comms
   private readonly formats = new Map<string, EventFormat>()
   private decoders: (Decoder | undefined)[] | undefined
+  /** Records that were not decoded, by type. */
+  private readonly skipped: number[] = []
   private typeField: Field = { offset: 0, size: 2, isSigned: false, isText: false }
 
   /** Events named in `left` are left out: the recording tells the same in another way. */
@@ -86,9 +89,22 @@ export class Tracepoints {
   ): TraceEvent | number | undefined {
     const { offset } = this.typeField
     if (at + offset + 2 > end) return offset + 2
-    const decoder = this.compiled()[view.getUint16(at + offset, true)]
-    if (!decoder) return undefined
+    const type = view.getUint16(at + offset, true)
+    const decoder = this.compiled()[type]
+    if (!decoder) {
+      this.skipped[type] = (this.skipped[type] ?? 0) + 1
+      return undefined
+    }
     return at + decoder.bytes > end ? decoder.bytes : decoder.decode(view, at, end, cpu, atNs)
+  }
+
+  /** Counts what was not decoded. Of known events, another one says the same. */
+  leaveOut(leftOut: LeftOut, hint: string): void {
+    const names = new Map([...this.formats.values()].map(({ id, name }) => [id, name]))
+    this.skipped.forEach((count, type) => {
+      const name = names.get(type) ?? `events of type ${type}`
+      if (!Object.hasOwn(KNOWN, name)) leftOut.add(name, count, hint)
+    })
   }
 
   private isDecoded(name: string): boolean {

@@ -21,7 +21,7 @@ setFlagsFromString('--liftoff-only')
 const { version, bugs } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 const EPILOGUE = `Words, as llama.cpp uses them:
-  token    one llama_decode call; numbered from 0, the prefill (a run's warm-up call is not counted)
+  token    one llama_decode call, or one step of vLLM or SGLang; numbered from 0, without warm-up calls
   prefill  calls that take in the prompt       decode  calls that make one token of each sequence
   TTFT     time to first token: start of the first call to the end of the last prefill call before a decode
   TPOT     time per output token of a sequence: from the end of a call to that of the next decode call, mean

@@ -14,7 +14,13 @@ export function describeLog(name: string, summary: Summary): string[] {
   const holds = holdingsOf(summary)
   const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
   const scheduler = describeScheduler(summary)
-  if (holds !== undefined) lines.splice(0, 3, `${name}: ${holds}`)
+  if (holds !== undefined)
+    lines.splice(
+      0,
+      3,
+      `${name}: ${holds}`,
+      ...(hasCalls(summary) ? [`  ${describeCalls(summary)}`, `  ${describeTimes(summary)}`] : []),
+    )
   else if (scheduler && summary.operators === 0)
     lines.splice(0, 3, `${name}: ${scheduler}`, `  ${duration(summary.durationNs)}`)
   else if (scheduler) lines.push(`  ${scheduler}`)
@@ -63,6 +69,11 @@ function describeFailed({ calls, results }: Summary['calls']['failed']): string 
   const of = (times: number) => (results.length > 1 ? `${count(times)} × ` : '')
   const each = results.slice(0, RESULTS_SHOWN).map((kind) => `${of(kind.calls)}result ${kind.result}: ${kind.meaning}`)
   return `${plural(calls, 'call')} failed (${each.join(', ')}${results.length > RESULTS_SHOWN ? ', …' : ''})`
+}
+
+/** Is a call of the model in the log? */
+export function hasCalls({ calls }: Summary): boolean {
+  return Object.values(calls).some(({ calls }) => calls > 0)
 }
 
 function describePhase(phase: string, { calls, tokens }: { calls: number; tokens: number }): string {

@@ -8,6 +8,7 @@ import {
   describeRate,
   describeRelation,
   describeScheduler,
+  hasCalls,
   holdingsOf,
   leftOutHints,
   OPEN_ENDS,
@@ -105,7 +106,7 @@ function describe(name: string, summary: Summary): string[] {
 }
 
 function factsOf(summary: Summary): [string, string][] {
-  const { format, clock, startNs, durationNs, ttftNs, tpotNs, withExperts, threads } = summary
+  const { format, clock, startNs, durationNs, withExperts, threads } = summary
   const title = FORMATS.find(({ name }) => name === format)?.title
   const facts: [string, string][] = [['format', title === undefined ? format : `${format} (${title})`]]
   const holds = holdingsOf(summary)
@@ -115,14 +116,11 @@ function factsOf(summary: Summary): [string, string][] {
     ['duration', duration(durationNs)],
   )
   if (summary.relation) facts.splice(2, 0, ...relationFacts(summary.relation))
-  if (holds !== undefined) return [...facts, ['holds', holds]]
+  if (holds !== undefined) return [...facts, ['holds', holds], ...(hasCalls(summary) ? callFacts(summary) : [])]
   const scheduler = describeScheduler(summary)
   if (scheduler) facts.push(['scheduler', scheduler])
   if (scheduler && summary.operators === 0) return facts
-  facts.push(['calls', describeCalls(summary)])
-  if (ttftNs !== undefined) facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call`])
-  if (tpotNs !== undefined)
-    facts.push(['TPOT', [`${duration(tpotNs)} per token of a sequence`, describeRate(summary)].join(' · ')])
+  facts.push(...callFacts(summary))
   if (summary.endsAreOpen) facts.push(['', OPEN_ENDS])
   facts.push(['workers', `${count(summary.workers)}, on ${plural(threads, 'thread')}`])
   facts.push(['graphs', count(summary.graphs)], ['layers', count(summary.layers)])
@@ -130,6 +128,16 @@ function factsOf(summary: Summary): [string, string][] {
   facts.push(['operators', count(summary.operators)])
   for (const counter of summary.counters) facts.push([counter.name, describeTotal(counter)])
   if (withExperts > 0) facts.push(['experts', `ids on ${plural(withExperts, 'operator')}`])
+  return facts
+}
+
+/** Calls of the model, and how long their tokens took. */
+function callFacts(summary: Summary): [string, string][] {
+  const { ttftNs, tpotNs } = summary
+  const facts: [string, string][] = [['calls', describeCalls(summary)]]
+  if (ttftNs !== undefined) facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call`])
+  if (tpotNs !== undefined)
+    facts.push(['TPOT', [`${duration(tpotNs)} per token of a sequence`, describeRate(summary)].join(' · ')])
   return facts
 }
 

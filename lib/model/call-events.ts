@@ -1,7 +1,7 @@
 /** What a call of `llama_decode` was for. */
 export type Phase = 'warm-up' | 'prefill' | 'decode'
 
-/** One `llama_decode`. Emitted when it ends. */
+/** One `llama_decode`, or one step of a serving engine. */
 export interface TokenEvent {
   readonly kind: 'token'
   /** Counts calls from 0, warm-up apart (-1). */
@@ -14,6 +14,24 @@ export interface TokenEvent {
   readonly tid: number
   readonly inferred: number
   readonly batch?: Batch | undefined
+  readonly step?: EngineStep | undefined
+}
+
+/**
+ * A step of a serving engine (vLLM, SGLang), in place of a `llama_decode`: from its launch to the end of the GPU work that it
+ * launched, but at least to the end of its launch.
+ */
+export interface EngineStep {
+  /** Requests in it, each of them a sequence; -1 = not known. */
+  readonly requests: number
+  /** How long the CPU took to launch its work, in ns. */
+  readonly launchNs: number
+  /** Pieces of GPU work that it launched. */
+  readonly gpuWork: number
+  /** What its end is that of. `launch`: its GPU work ended earlier, or is not known, which makes the end a lower bound. */
+  readonly endOf: 'GPU work' | 'launch'
+  /** Launches whose work is not in the log: they, too, make the end a lower bound ({@link Inferred.NoEnd}). */
+  readonly launchesWithoutWork: number
 }
 
 /** What a call was given and what it returned. */

@@ -66,11 +66,12 @@ export function hasRate(call: TokenEvent): boolean {
  * How many sequences a call takes tokens of. Where the log does not record that of all tokens, each of the others is taken for
  * the token of another sequence, and of an unknown number of tokens there is one (`isAssumed`).
  */
-export function sequencesOf({ tokens, batch }: TokenEvent): {
+export function sequencesOf({ tokens, batch, step }: TokenEvent): {
   readonly sequences: number
   readonly isAssumed: boolean
 } {
   if (tokens === 1) return { sequences: 1, isAssumed: false }
+  if (step && step.requests > 0) return { sequences: step.requests, isAssumed: tokens < 0 }
   const spans = batch?.spans ?? []
   const known = new Set(spans.map(({ sequence }) => sequence)).size
   const rest = tokens - spans.reduce((sum, span) => sum + span.tokens, 0)

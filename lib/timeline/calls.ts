@@ -1,6 +1,13 @@
 import { CallOrder } from '../model/call-order.ts'
 import { hasRate, isFailed, meaningOf, statusWord } from '../model/calls.ts'
-import { type Batch, type GraphEvent, Inferred, type SequenceSpan, type TokenEvent } from '../model/events.ts'
+import {
+  type Batch,
+  type EngineStep,
+  type GraphEvent,
+  Inferred,
+  type SequenceSpan,
+  type TokenEvent,
+} from '../model/events.ts'
 import type { ExtraArg } from '../write/args.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, rowName, type TrackTree } from './tracks.ts'
@@ -10,6 +17,9 @@ const IDLE_NS_MIN = 100e6
 
 /** Sequences of a batch that are listed. */
 const SPANS_SHOWN = 16
+
+const CALLS = 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.'
+const STEPS = 'One slice per engine step (vLLM, SGLang), from its launch to the end of the GPU work that it launched.'
 
 /** What successive calls that failed are called. */
 const FAILED = 'failed'
@@ -33,6 +43,7 @@ export class Calls {
   private readonly hidden = new Set<TokenEvent>()
   private span: PhaseSpan | undefined
   private decodes = 0
+  private areSteps = false
 
   constructor(
     tree: TrackTree,
@@ -41,19 +52,19 @@ export class Calls {
     private readonly detail: Detail,
     private readonly onCall: (event: TokenEvent) => void,
   ) {
-    const row = (name: string, rank: number, description: string) =>
+    const row = (name: string, rank: number, describe: () => string) =>
       new Lanes(
         tree.writer,
-        (n) => tree.add(root, { name: rowName(name, n), description, rank: rank * 16 + Math.min(n, 15) }),
+        (n) => tree.add(root, { name: rowName(name, n), description: describe(), rank: rank * 16 + Math.min(n, 15) }),
         true,
       )
     this.phases = row(
       'Phase',
       0,
-      `Successive calls of one kind: prefill, decode, failed; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
+      () => `Successive calls of one kind: prefill, decode, failed; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
     )
-    this.tokens = row('Tokens', 1, 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.')
-    this.graphs = row('Graphs', 2, 'One slice per graph compute of a backend (a split of the scheduler).')
+    this.tokens = row('Tokens', 1, () => (this.areSteps ? STEPS : CALLS))
+    this.graphs = row('Graphs', 2, () => 'One slice per graph compute of a backend (a split of the scheduler).')
   }
 
   /** Calls may come out of order. Those outside of what is `drawn` are only counted. */
@@ -72,6 +83,8 @@ export class Calls {
     if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
     if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
     if (event.batch) extra.push(...this.batchArgs(event.batch))
+    if (event.step) extra.push(...this.stepArgs(event.step))
+    this.areSteps = event.step !== undefined
     if (this.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     extra.push(...make.inferred(event.inferred))
     this.tokens.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
@@ -112,6 +125,14 @@ export class Calls {
     if (isEncode) extra.push(make.word('function', 'llama_encode'))
     if (result !== 0) extra.push(make.int('result', result), make.word('result_meaning', meaningOf(batch).full))
     if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
+    return extra
+  }
+
+  private stepArgs({ requests, launchNs, gpuWork, endOf, launchesWithoutWork: unknown }: EngineStep): ExtraArg[] {
+    const { make } = this
+    const extra = [make.int('launch_ns', launchNs), make.int('gpu_work', gpuWork), make.word('end_of', endOf)]
+    if (requests >= 0) extra.push(make.int('requests', requests))
+    if (unknown > 0) extra.push(make.int('launches_without_work', unknown))
     return extra
   }
 

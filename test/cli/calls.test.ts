@@ -50,3 +50,23 @@ test('TPOT is that of a sequence and tok/s that of all, and the number of sequen
     /^ {2}TPOT {7}415 ms per token of a sequence · 9\.64 tok\/s decode \(4 sequences\)$/m,
   )
 })
+
+test('steps of a serving engine are calls, too: convert and info tell of them', () => {
+  const annotation = (ts: number) => ({
+    cat: 'user_annotation',
+    name: 'execute_2_context_0(0)_generation_2(2)',
+    ts,
+    dur: 10,
+  })
+  const launched = (ts: number, correlation: number) => [
+    { cat: 'cuda_runtime', name: 'cudaGraphLaunch', ts, dur: 2, args: { correlation } },
+    { cat: 'kernel', name: 'gemm', ts: ts + 50, dur: 40, tid: 7, args: { device: 0, stream: 7, correlation } },
+  ]
+  const events = [0, 100, 200].flatMap((ts, i) => [annotation(ts), ...launched(ts + 1, i + 1)])
+  const traceEvents = events.map((event) => ({ ph: 'X', pid: 1, tid: 2, ...event }))
+  writeFileSync(at('vllm.json'), JSON.stringify({ schemaVersion: 1, baseTimeNanoseconds: 1000, traceEvents }))
+  const { stdout } = run(['vllm.json'])
+  expect(stdout).toMatch(/^vllm\.json: 3 kernels, .*\n {2}3 calls: decode 6 tokens in 3 calls\n/)
+  expect(stdout).toContain('  TPOT 100 µs · 20 000 tok/s decode (2 sequences)\n')
+  expect(run(['info', 'vllm.json']).stdout).toMatch(/^ {2}TPOT +100 µs per token of a sequence · 20 000 tok\/s decode/m)
+})

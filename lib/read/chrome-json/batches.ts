@@ -5,6 +5,8 @@ export interface EngineBatch {
   readonly phase: Phase
   /** All tokens that were computed, or -1. */
   readonly tokens: number
+  /** All requests in it. */
+  readonly requests: number
   /** Requests and tokens, for the annotation's arguments. */
   readonly counts: Readonly<Record<string, number>>
 }
@@ -24,12 +26,18 @@ export function engineBatchOf(name: string): EngineBatch | undefined {
     const [, all, contexts, context, generations, generation] = counted
     const counts = { ...countsOf('context', contexts!, context!), ...countsOf('generation', generations!, generation!) }
     const told = (counts['context_tokens'] ?? 0) + (counts['generation_tokens'] ?? 0)
-    return { phase: Number(contexts) > 0 ? 'prefill' : 'decode', tokens: Number(all ?? told), counts }
+    const requests = Number(contexts) + Number(generations)
+    return { phase: Number(contexts) > 0 ? 'prefill' : 'decode', tokens: Number(all ?? told), requests, counts }
   }
   const [, fresh, cached] = REQUESTS.exec(name) ?? []
   if (fresh === undefined) return undefined
   const counts = { new_requests: Number(fresh), cached_requests: Number(cached) }
-  return { phase: Number(fresh) > 0 ? 'prefill' : 'decode', tokens: -1, counts }
+  return {
+    phase: Number(fresh) > 0 ? 'prefill' : 'decode',
+    tokens: -1,
+    requests: Number(fresh) + Number(cached),
+    counts,
+  }
 }
 
 function countsOf(what: string, requests: string, sums: string): Record<string, number> {

@@ -1,13 +1,16 @@
 import type { TraceEvent } from '../../model/events.ts'
 import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
-import { NumberList, Spans } from '../gpu/spans.ts'
+import { NumberList, type Order, Spans } from '../gpu/spans.ts'
 import type { ArgReader } from './args.ts'
 import type { Rows } from './rows.ts'
 import { Tally } from './tally.ts'
 
 const BATCH = 4096
 const NONE = 0xffffffff
+
+/** Calls that launch kernels or graphs, of CUDA and HIP; functions of the host are no GPU work. */
+const LAUNCH = /Launch(?!Host)/
 
 /** Calls of a thread: their names and correlation ids are the spans' `a` and `b`. */
 interface ThreadCalls {
@@ -32,7 +35,7 @@ export interface GpuSlice {
 /** GPU work goes on at once, in any order; calls wait until it is known what they launched. */
 export class GpuActivity {
   readonly counts: Record<GpuEvent['what'] | 'call', number> = { kernel: 0, memcpy: 0, memset: 0, graph: 0, call: 0 }
-  /** Work by correlation id, which is unique in a file: it tells of one process. */
+  /** Work by correlation id, which is unique in a file: it tells of one process. Its times are ends. */
   private readonly launched = new Tally()
   private readonly threads = new Map<number, ThreadCalls>()
   private readonly operatorKey: number
@@ -55,7 +58,7 @@ export class GpuActivity {
   work(what: GpuEvent['what'], slice: GpuSlice): TraceEvent {
     const { name, startNs, endNs } = slice
     const correlation = this.correlation()
-    if (correlation >= 0) this.launched.add(correlation)
+    if (correlation >= 0) this.launched.add(correlation, endNs)
     this.counts[what]++
     const { device, context, stream, streamName, contextName, pid } = this.place(slice)
     const facts = this.args.ofGpu()
@@ -88,7 +91,7 @@ export class GpuActivity {
     this.counts.call++
     const correlation = this.correlation()
     const operator = this.args.whole('External id', NONE)
-    const key = pid * 2 ** 21 + tid
+    const key = threadKey(pid, tid)
     let thread = this.threads.get(key)
     if (!thread) {
       const library = this.names.text(name).startsWith('hip') ? 'hip' : 'cuda'
@@ -130,6 +133,30 @@ export class GpuActivity {
     }
   }
 
+  /**
+   * The GPU work that a thread launched in a time: by calls that began in it. `unknown`: launches whose work is not in the file.
+   * Only after all work and all calls were added.
+   */
+  launchedIn({ pid, tid, startNs, endNs: untilNs }: Omit<GpuSlice, 'name'>): {
+    readonly pieces: number
+    readonly endNs: number
+    readonly unknown: number
+  } {
+    const found = { pieces: 0, endNs: -Infinity, unknown: 0 }
+    const spans = this.threads.get(threadKey(pid, tid))?.spans
+    if (!spans) return found
+    const order = spans.order()
+    for (let place = firstFrom(spans, order, startNs); place < order.length; place++) {
+      const id = order.at(place)
+      if (spans.start(id) > untilNs) break
+      const pieces = spans.b(id) === NONE ? 0 : this.launched.of(spans.b(id))
+      if (pieces > 0) found.endNs = Math.max(found.endNs, this.launched.latest(spans.b(id)))
+      else if (LAUNCH.test(this.names.text(spans.a(id)))) found.unknown++
+      found.pieces += pieces
+    }
+    return found
+  }
+
   private correlation(): number {
     const id = this.args.whole('correlation', -1)
     return id >= 0 && id < NONE ? id : -1
@@ -152,4 +179,17 @@ export class GpuActivity {
     this.owner ??= this.hostProcess
     return this.owner
   }
+}
+
+const threadKey = (pid: number, tid: number): number => pid * 2 ** 21 + tid
+
+/** The first place in an order of spans by their starts that starts at a time or later. */
+function firstFrom(spans: Spans, order: Order, atNs: number): number {
+  let [low, high] = [0, order.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (spans.start(order.at(middle)) < atNs) low = middle + 1
+    else high = middle
+  }
+  return low
 }

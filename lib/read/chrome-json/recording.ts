@@ -9,7 +9,7 @@ import type { Names } from '../../model/names.ts'
 import { holdingsOf } from '../gpu/holdings.ts'
 import { TimeGuard } from '../infer/time-guard.ts'
 import { ArgReader } from './args.ts'
-import { type EngineBatch, engineBatchOf } from './batches.ts'
+import type { EngineBatch } from './batches.ts'
 import { type EventCategory, routeOf, withoutFolders } from './categories.ts'
 import { flowId } from './flow-ids.ts'
 import { GpuActivity, type GpuSlice } from './gpu.ts'
@@ -20,6 +20,7 @@ import { type ArrowEnd, type HeldSlice, Nesting } from './nesting.ts'
 import { type Begun, Operations, Stacks } from './pairs.ts'
 import { type GroupKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
+import { EngineSteps } from './steps.ts'
 
 /** Arrows from launches to their work, which is known from correlation ids, whether both ends are there or not. */
 const LAUNCH_FLOWS = 'ac2g'
@@ -33,6 +34,7 @@ export class Recording {
   private readonly rows: Rows
   private readonly args: ArgReader
   private readonly gpu: GpuActivity
+  private readonly steps: EngineSteps
   private readonly nesting: Nesting
   private readonly stacks = new Stacks()
   private readonly operations = new Operations()
@@ -40,7 +42,6 @@ export class Recording {
   private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process' }
   private readonly texts: ByteTable<number>
   private readonly functions: ByteTable<number>
-  private readonly batches = new Map<number, EngineBatch | undefined>()
   private readonly micros = new Micros()
   private readonly guard = new TimeGuard()
   private readonly leftOut = new LeftOut()
@@ -49,7 +50,6 @@ export class Recording {
   private lastNs = 0
   private order = 0
   private byte = 0
-  private calls = 0
   private slices = 0
 
   constructor(
@@ -59,6 +59,7 @@ export class Recording {
     this.rows = new Rows(names)
     this.args = new ArgReader(names, everything)
     this.gpu = new GpuActivity(names, this.rows, this.args)
+    this.steps = new EngineSteps(names, this.rows, this.gpu)
     this.nesting = new Nesting((slices) => this.pass(slices as HeldSlice[]))
     this.texts = new ByteTable((raw) => names.id(unescaped(raw)))
     this.functions = new ByteTable((raw) => names.id(withoutFolders(unescaped(raw))))
@@ -132,6 +133,7 @@ export class Recording {
     this.closeRest()
     this.nesting.finish()
     yield this.take()
+    yield* this.steps.calls()
     yield* this.gpu.calls()
     const { kernel, memcpy, memset, call } = this.gpu.counts
     const holds = holdingsOf([
@@ -167,9 +169,9 @@ export class Recording {
     }
   }
 
-  private slice({ name, category, pid, tid, startNs, endNs }: Place, kind: GroupKind): void {
-    const batch = category.text === 'user_annotation' ? this.batchOf(name) : undefined
-    if (batch) this.batch(batch, startNs, endNs, tid)
+  private slice(place: Place, kind: GroupKind): void {
+    const { name, category, pid, tid, startNs, endNs } = place
+    const batch = this.steps.add(place, this.args)
     const args = this.args.all()
     const begun: Begun = {
       name,
@@ -301,17 +303,6 @@ export class Recording {
     const name = this.args.text('name').replace(/^.*[/\\]/, '')
     const { rows } = this
     this.out.push(...(what === 'process_name' ? rows.nameProcess(pid, name) : rows.nameThread(pid, tid, name)))
-  }
-
-  /** A step of a serving engine is a call of the model. */
-  private batch({ phase, tokens }: EngineBatch, startNs: number, endNs: number, tid: number): void {
-    const call = this.calls++
-    this.out.push({ kind: 'token', call, phase, tokens, startNs, endNs, tid: this.rows.number(tid), inferred: 0 })
-  }
-
-  private batchOf(name: number): EngineBatch | undefined {
-    if (!this.batches.has(name)) this.batches.set(name, engineBatchOf(this.names.text(name)))
-    return this.batches.get(name)
   }
 
   private countsOf({ counts, phase }: EngineBatch): Arg[] {

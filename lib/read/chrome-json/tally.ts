@@ -2,23 +2,34 @@ const SLOTS_MIN = 1 << 10
 /** Share of the slots that may be taken. */
 const LOAD_MAX = 0.6
 
-/** Counts small integers, in 16 bytes or so for each distinct one. */
+/** Counts small integers, and keeps the latest time of each: in 30 bytes or so for each distinct one. */
 export class Tally {
   private keys = new Uint32Array(SLOTS_MIN)
   private counts = new Uint32Array(SLOTS_MIN)
+  private times = new Float64Array(SLOTS_MIN)
   private size = 0
 
   /** Counts one; `key` is an integer of 32 bits. */
-  add(key: number): void {
+  add(key: number, atNs: number): void {
     const slot = this.slotOf(key)
-    if (this.counts[slot]!++ > 0) return
+    if (this.counts[slot]!++ > 0) {
+      if (atNs > this.times[slot]!) this.times[slot] = atNs
+      return
+    }
     this.keys[slot] = key
+    this.times[slot] = atNs
     if (++this.size > this.keys.length * LOAD_MAX) this.grow()
   }
 
   /** How often a number was counted. */
   of(key: number): number {
     return this.counts[this.slotOf(key)]!
+  }
+
+  /** The latest time of a number; -Infinity where it was not counted. */
+  latest(key: number): number {
+    const slot = this.slotOf(key)
+    return this.counts[slot] === 0 ? -Infinity : this.times[slot]!
   }
 
   private slotOf(key: number): number {
@@ -30,14 +41,16 @@ export class Tally {
   }
 
   private grow(): void {
-    const { keys, counts } = this
+    const { keys, counts, times } = this
     this.keys = new Uint32Array(keys.length * 2)
     this.counts = new Uint32Array(keys.length * 2)
+    this.times = new Float64Array(keys.length * 2)
     for (let i = 0; i < keys.length; i++) {
       if (counts[i] === 0) continue
       const slot = this.slotOf(keys[i]!)
       this.keys[slot] = keys[i]!
       this.counts[slot] = counts[i]!
+      this.times[slot] = times[i]!
     }
   }
 }

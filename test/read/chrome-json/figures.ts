@@ -12,6 +12,9 @@ type Digits = string
 interface SourceEvent {
   readonly ph: string
   readonly cat?: string
+  readonly name?: string
+  readonly pid?: Digits
+  readonly tid?: Digits
   readonly ts: Digits
   readonly dur?: Digits
   readonly args?: Readonly<Record<string, unknown>>
@@ -44,6 +47,35 @@ const add = (all: Map<string, Figures>, name: string, start: bigint, time: bigin
 }
 
 const sorted = (all: Map<string, Figures>) => Object.fromEntries([...all].sort(([a], [b]) => (a < b ? -1 : 1)))
+
+/**
+ * Start and end of each step of a serving engine, in ns: from the start of its annotation to the end of the last work whose
+ * launch began in it, on its thread, but at least to its own end. By comparing all with all.
+ */
+export function stepsOf(text: string): [start: bigint, end: bigint][] {
+  const { traceEvents, baseTimeNanoseconds } = parse(text)
+  const base = BigInt(baseTimeNanoseconds ?? 0)
+  const timed = traceEvents.filter(({ ph }) => ph === 'X')
+  const startOf = ({ ts }: SourceEvent) => base + nanosecondsOf(ts)
+  const endOf = (event: SourceEvent) => startOf(event) + nanosecondsOf(event.dur ?? '0')
+  const isWork = ({ cat }: SourceEvent) => cat === 'kernel' || cat === 'gpu_memcpy' || cat === 'gpu_memset'
+  const steps = timed.filter(({ cat, name }) => cat === 'user_annotation' && name!.startsWith('execute_'))
+  return steps
+    .map((step): [bigint, bigint] => {
+      const launches = timed.filter(
+        (call) =>
+          (call.cat === 'cuda_runtime' || call.cat === 'cuda_driver') &&
+          call.pid === step.pid &&
+          call.tid === step.tid &&
+          startOf(call) >= startOf(step) &&
+          startOf(call) <= endOf(step),
+      )
+      const ids = new Set(launches.map(({ args }) => args?.['correlation']))
+      const ends = timed.filter((work) => isWork(work) && ids.has(work.args?.['correlation'])).map(endOf)
+      return [startOf(step), [...ends, endOf(step)].reduce((last, end) => (end > last ? end : last))]
+    })
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+}
 
 /** Figures of slices and instants, work of the GPU whose launch is in the file, and counters' samples. */
 export function figuresOf(text: string): { byCategory: Record<string, Figures>; launched: number; starts: bigint[] } {

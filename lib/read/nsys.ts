@@ -16,7 +16,7 @@ import { holdingsOf } from './gpu/holdings.ts'
 import { Launches } from './gpu/launches.ts'
 import { leaveTables, readAbout, readDiagnostics, readProcessNames, readSessionStart } from './nsys/about.ts'
 import { Calls, GRAPH_HINT } from './nsys/calls.ts'
-import { readGpuWork, readStreamNames, readSynchronization } from './nsys/gpu-tables.ts'
+import { readGpuWork, readStreams, readSynchronization } from './nsys/gpu-tables.ts'
 import { Nvtx } from './nsys/nvtx.ts'
 import { project } from './nsys/projection.ts'
 import { Report } from './nsys/report.ts'
@@ -66,7 +66,7 @@ async function* read(access: RandomAccess, context: ReadContext): AsyncGenerator
 
 async function* events(report: Report, osRuntime: boolean): AsyncGenerator<TraceEvent[], void> {
   const launches = new Launches()
-  const streams = await readStreamNames(report)
+  const streams = await readStreams(report)
   yield* readGpuWork(report, streams, launches)
   warnOfGraphs(report)
   yield* readSynchronization(report, streams)

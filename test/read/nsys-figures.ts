@@ -132,7 +132,7 @@ export function told(db: sqlite.Database): { figures: FiguresByKind; rows: RowsB
     const strip = kind === 'cuda' || kind === 'os'
     rows[kind] = ask(db, all)
       .map(([start, end, called]) => {
-        const shown = strip ? `${called}`.replace(/_v\d+(?=_|$)/, '') : called
+        const shown = strip ? `${called}`.replace(/_v\d{4,5}(?=_|$)/, '') : called
         return `${(start as bigint) + originNs} ${((end ?? start) as bigint) - (start as bigint)} ${shown}`
       })
       .sort()

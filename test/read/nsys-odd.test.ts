@@ -79,6 +79,42 @@ describe('times', () => {
   })
 })
 
+describe('names', () => {
+  test('of calls lose the version of CUDA, not that of the function', async () => {
+    const calls = ['cudaStreamGetCaptureInfo_v2_v11030', 'cublasCreate_v2', 'cudaLaunchKernel_v7000']
+    const [found] = await answers(
+      reportOf({ CUPTI_ACTIVITY_KIND_RUNTIME: calls.map((name, i) => rows.call(100, 100 * i, 100 * i + 9, name, i)) }),
+      "SELECT name FROM slice WHERE category = 'api' ORDER BY ts",
+    )
+    expect(found).toEqual([['cudaStreamGetCaptureInfo_v2'], ['cublasCreate_v2'], ['cudaLaunchKernel']])
+  })
+
+  test('of rows of waits are of the GPU whose stream it is: nsys records device 0 for all waits', async () => {
+    const wait = (pid: number, start: number, contextId: number, streamId: number) => {
+      const place = { deviceId: 0, contextId, streamId, correlationId: 9, globalPid: globalTid(pid, 0) }
+      return { start, end: start + 50, ...place, syncType: 3, eventId: 4294967295 }
+    }
+    const [found] = await answers(
+      reportOf({
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: [
+          wait(100, 100, 1, 7),
+          wait(101, 200, 1, 9),
+          wait(101, 300, 1, 40),
+          wait(101, 400, 2, 50),
+        ],
+        TARGET_INFO_CUDA_CONTEXT_INFO: [{ processId: 101, deviceId: 3, contextId: 2, nullStreamId: 50 }],
+      }),
+      "SELECT t.name FROM slice s JOIN track t ON t.id = s.track_id WHERE category = 'sync' ORDER BY ts",
+    )
+    expect(found!.flat()).toEqual([
+      'GPU 0: stream 7, context 1, process 100',
+      'GPU 1: stream 9, context 1, process 101',
+      'GPU 1: stream 40, context 1, process 101',
+      'GPU 3: stream 50 (default), context 2, process 101',
+    ])
+  })
+})
+
 describe('what is not drawn', () => {
   test('is told by table, where it has rows: known ones and those of versions to come', async () => {
     const { leftOut } = await summaryOf(

@@ -10,7 +10,7 @@ export type Tables = Readonly<Record<string, readonly Row[]>>
 
 const TEXTS: readonly string[] = [
   ...['', 'gemm', 'void gemm<float, 4>(T *)', 'cudaLaunchKernel_v7000', 'cudaMemcpyAsync_v3020', 'main', 'registered'],
-  ...['cudaGraphLaunch_v10000', 'poll'],
+  ...['cudaGraphLaunch_v10000', 'poll', 'cudaStreamGetCaptureInfo_v2_v11030', 'cublasCreate_v2'],
 ]
 const text = (value: string) => TEXTS.indexOf(value)
 

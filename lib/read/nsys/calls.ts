@@ -99,12 +99,12 @@ export class Calls {
     results.set(id, result)
   }
 
-  /** Without the version of the interface: `cudaLaunchKernel`, not `cudaLaunchKernel_v7000`. */
+  /** Without the version of CUDA: `cudaLaunchKernel`, not `cudaLaunchKernel_v7000`; but `cublasCreate_v2` is a name. */
   private nameOf(textId: number): number {
     const known = this.bare.get(textId)
     if (known !== undefined) return known
     const { names } = this.report
-    const name = names.id(names.text(this.report.string(textId)).replace(/_v\d+(?=_|$)/, '') || 'call')
+    const name = names.id(names.text(this.report.string(textId)).replace(/_v\d{4,5}(?=_|$)/, '') || 'call')
     this.bare.set(textId, name)
     return name
   }

@@ -83,16 +83,22 @@ const WORK: readonly WorkTable[] = [
   },
 ]
 
-/** Names that the program or the driver gave to streams, by process, context and stream. */
-export type StreamNames = ReadonlyMap<string, number>
+/** What is known of streams and contexts beside the rows of their work. */
+export interface Streams {
+  /** Names that the program or the driver gave to them, by process, context and stream. */
+  readonly names: ReadonlyMap<string, number>
+  /** Devices of contexts, by process and context: rows of waits have the device 0, whichever it is. */
+  readonly devices: Map<string, number>
+}
 
 /** What tells a stream from all others; without a stream, a context. */
 function streamKey(pid: number, context: number, stream?: number): string {
   return `${pid} ${context} ${stream ?? ''}`
 }
 
-/** Reads the names of streams and contexts. */
-export async function readStreamNames(report: Report): Promise<StreamNames> {
+/** Reads the names of streams and contexts, and the devices of contexts. */
+export async function readStreams(report: Report): Promise<Streams> {
+  const devices = new Map<string, number>()
   const names = new Map<string, number>()
   const nulls = (table: string) =>
     report.each(table, ['processId', 'contextId', 'nullStreamId', 'streamId'], (row) => {
@@ -107,15 +113,19 @@ export async function readStreamNames(report: Report): Promise<StreamNames> {
   await report.each('TARGET_INFO_NVTX_CUDA_CONTEXT', ['processId', 'contextId', 'name'], (row) => {
     names.set(streamKey(row.number(0), row.number(1)), report.names.id(row.text(2)))
   })
-  return names
+  await report.each('TARGET_INFO_CUDA_CONTEXT_INFO', ['processId', 'contextId', 'deviceId'], (row) => {
+    if (!row.isNull(2)) devices.set(streamKey(row.number(0), row.number(1)), row.number(2))
+  })
+  return { names, devices }
 }
 
 /** Kernels, copies, fills and whole graphs, in the order of the tables. */
 export async function* readGpuWork(
   report: Report,
-  streams: StreamNames,
+  streams: Streams,
   launches: Launches,
 ): AsyncGenerator<TraceEvent[], void> {
+  let latest = { context: -1, pid: -1 }
   for (const { table, what, columns, name, facts } of WORK) {
     for await (const row of report.pages(table, [...COMMON, ...columns])) {
       const events: TraceEvent[] = []
@@ -129,6 +139,10 @@ export async function* readGpuWork(
         }
         const signature = what === 'kernel' ? report.string(row.number(SIGNATURE)) : 0
         const { device, context, contextName, stream, streamName, pid } = placeOf(row, streams)
+        if (context !== latest.context || pid !== latest.pid) {
+          latest = { context, pid }
+          streams.devices.set(streamKey(pid, context), device)
+        }
         events.push({
           kind: 'gpu',
           what,
@@ -153,7 +167,7 @@ export async function* readGpuWork(
 }
 
 /** Waits for streams, events, contexts; and events that were recorded with the time at which they happened. */
-export async function* readSynchronization(report: Report, streams: StreamNames): AsyncGenerator<TraceEvent[], void> {
+export async function* readSynchronization(report: Report, streams: Streams): AsyncGenerator<TraceEvent[], void> {
   const table = 'CUPTI_ACTIVITY_KIND_SYNCHRONIZATION'
   for await (const row of report.pages(table, [...COMMON, 'syncType', 'eventId', 'eventSyncId'])) {
     const events: TraceEvent[] = []
@@ -164,7 +178,7 @@ export async function* readSynchronization(report: Report, streams: StreamNames)
       const name = report.names.id(SYNC_KINDS[row.number(FIRST)] ?? 'synchronize')
       const correlation = row.number(CORRELATION, -1)
       const facts = eventFacts(row, FIRST + 1)
-      events.push({ kind: 'gpu-sync', name, startNs, endNs, ...placeOf(row, streams), correlation, facts })
+      events.push({ kind: 'gpu-sync', name, startNs, endNs, ...placeOfWait(row, streams), correlation, facts })
       report.count(table)
     }
     yield events
@@ -172,7 +186,7 @@ export async function* readSynchronization(report: Report, streams: StreamNames)
   yield* readCudaEvents(report, streams)
 }
 
-async function* readCudaEvents(report: Report, streams: StreamNames): AsyncGenerator<TraceEvent[], void> {
+async function* readCudaEvents(report: Report, streams: Streams): AsyncGenerator<TraceEvent[], void> {
   const table = 'CUPTI_ACTIVITY_KIND_CUDA_EVENT'
   const columns = ['timestamp', 'timestamp', ...COMMON.slice(2), 'eventId', 'eventSyncId']
   let untimed = 0
@@ -185,7 +199,15 @@ async function* readCudaEvents(report: Report, streams: StreamNames): AsyncGener
       else if (report.endOf(table, startNs, startNs) !== undefined) {
         const [correlation, facts] = [row.number(CORRELATION, -1), eventFacts(row, FIRST)]
         const name = report.names.id('event')
-        events.push({ kind: 'gpu-sync', name, startNs, endNs: startNs, ...placeOf(row, streams), correlation, facts })
+        events.push({
+          kind: 'gpu-sync',
+          name,
+          startNs,
+          endNs: startNs,
+          ...placeOfWait(row, streams),
+          correlation,
+          facts,
+        })
         report.count(table)
       }
     }
@@ -197,14 +219,20 @@ async function* readCudaEvents(report: Report, streams: StreamNames): AsyncGener
   }
 }
 
-function placeOf(row: SqliteRows, streams: StreamNames): GpuPlace {
+function placeOf(row: SqliteRows, { names }: Streams): GpuPlace {
   const pid = pidOf(row.high(PROCESS), row.low(PROCESS))
   const context = row.number(CONTEXT, -1)
   const told = row.number(STREAM, -1)
   const stream = told === NO_STREAM ? -1 : told
-  const streamName = streams.get(streamKey(pid, context, stream)) ?? 0
-  const contextName = streams.get(streamKey(pid, context)) ?? 0
+  const streamName = names.get(streamKey(pid, context, stream)) ?? 0
+  const contextName = names.get(streamKey(pid, context)) ?? 0
   return { device: row.number(DEVICE, -1), context, contextName, stream, streamName, pid }
+}
+
+/** The place of a wait or an event: on the device whose context it is. */
+function placeOfWait(row: SqliteRows, streams: Streams): GpuPlace {
+  const place = placeOf(row, streams)
+  return { ...place, device: streams.devices.get(streamKey(place.pid, place.context)) ?? place.device }
 }
 
 function eventFacts(row: SqliteRows, field: number): Facts {

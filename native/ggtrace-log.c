@@ -183,11 +183,16 @@ bool ggtrace_write_at(const struct ggtrace * log, const void * bytes, size_t cou
 }
 
 /* O_EXCL: a file that is there may be mapped by another recorder, and to cut it would be that one's SIGBUS. */
-static bool create_file(struct ggtrace * log, const char * path, bool replace) {
+static bool create_file(struct ggtrace * log, const char * path, const struct ggtrace_options * options) {
     struct stat file;
-    if (replace && lstat(path, &file) == 0 && S_ISREG(file.st_mode)) unlink(path);
-    log->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    mode_t mode = options && options->mode ? options->mode : 0666;
+    if (options && options->replace && lstat(path, &file) == 0 && S_ISREG(file.st_mode)) {
+        mode &= file.st_mode; /* who could not read the older one cannot read this one */
+        unlink(path);
+    }
+    log->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (log->file < 0 || fstat(log->file, &file) != 0) return false;
+    if (options && options->has_owner && fchown(log->file, options->user, options->group) != 0) { /* it stays ours */ }
     log->device = file.st_dev;
     log->inode = file.st_ino;
     /* Now, so that who is killed before the first block leaves a log, too. */
@@ -233,7 +238,7 @@ struct ggtrace * ggtrace_open(const char * path, const struct ggtrace_options * 
     struct ggtrace * log = zeroed(sizeof(*log));
     if (!log) return NULL;
     log->file = -1;
-    if (set_sizes(log, options) && create_file(log, path, options && options->replace)) {
+    if (set_sizes(log, options) && create_file(log, path, options)) {
         if (start(log)) {
             ggtrace_fact(log, "format.version", FORMAT_VERSION);
             fact_pid(log);

@@ -61,6 +61,9 @@ struct ggtrace_options {
     uint64_t bytes_max; /* of the file; 0: any. Records that would go beyond are dropped */
     bool ring; /* the oldest ones are, where the file system can give back space: see ggtrace_is_ring */
     bool replace; /* remove a file of that name first; otherwise it is left alone, and open fails with EEXIST */
+    uint32_t mode; /* rights of the file, less the umask; 0: 0666, or those of a file that is replaced */
+    bool has_owner; /* the file belongs to this user and group, if we may say so */
+    uint32_t user, group;
 };
 
 struct ggtrace_totals {

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -69,13 +71,36 @@ void process_facts(void (*fact)(const char * key, const char * value)) {
     fact("cpus", text);
 }
 
-struct ggtrace * process_open_log(const char * path, const struct ggtrace_options * options) {
-    struct ggtrace * log = ggtrace_open(path, options);
+/* Under sudo a log belongs to the user who called it. */
+static void set_owner(struct ggtrace_options * options) {
+    const char * user = getenv("SUDO_UID"), * group = getenv("SUDO_GID");
+    if (geteuid() != 0 || !user || !*user || !group || !*group) return;
+    options->has_owner = true;
+    options->user = (uint32_t) strtoul(user, NULL, 10);
+    options->group = (uint32_t) strtoul(group, NULL, 10);
+}
+
+/*
+ * Where the first log of a run goes: to its path, or, where an older file has that name, to another name that takes its
+ * place. The older file is known by its inode: what has another one is a log of this run.
+ */
+static const char * first_path(const char * path, struct ggtrace_options * options) {
+    const char * new = getenv("GGML2PERFETTO_NEW"), * old = getenv("GGML2PERFETTO_OLD");
+    struct stat older;
+    if (!new || !old || lstat(path, &older) != 0 || older.st_ino != strtoull(old, NULL, 10)) return path;
+    if (S_ISREG(older.st_mode)) options->mode = older.st_mode & 0666;
+    return new;
+}
+
+struct ggtrace * process_open_log(const char * path, const struct ggtrace_options * wanted) {
+    struct ggtrace_options options = wanted ? *wanted : (struct ggtrace_options){0};
+    set_owner(&options);
+    struct ggtrace * log = ggtrace_open(first_path(path, &options), &options);
     if (log || errno != EEXIST) return log;
     char own[PATH_BYTES];
     const size_t length = strnlen(path, sizeof(own) - NUMBER_BYTES - 1);
     memcpy(own, path, length);
     own[length] = '.';
     number_text(own + length + 1, (uint64_t) getpid());
-    return ggtrace_open(own, options);
+    return ggtrace_open(own, &options);
 }

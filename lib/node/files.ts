@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { createReadStream, statSync, unlinkSync } from 'node:fs'
-import { open, realpath, rename, stat, unlink } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { open, rename, stat, unlink } from 'node:fs/promises'
 import { UsageError } from '../errors.ts'
 import type { ByteRange, RangedSource } from '../input/byte-source.ts'
+import { giveToCaller, hiddenBeside, modeFor, outputTarget } from './outputs.ts'
 
 /** Bytes are read in pieces of this size. */
 const CHUNK_BYTES = 1 << 18
@@ -102,26 +101,29 @@ export function removeUnfinished(): void {
 /**
  * Writes a file that appears under its name only when it is complete: pieces go to a temporary file beside it, which
  * is renamed at the end. On any error the temporary file is removed and an older file stays as it was. Devices and
- * pipes (`/dev/null`) are written straight, not replaced. Returns what `pieces` returns and the bytes written. Throws
+ * pipes (`/dev/null`) are written straight, not replaced; of a symbolic link, the file behind it is replaced, unless it is
+ * another user's link in a folder such as /tmp. The new file has the rights that the umask leaves, and none that an older one
+ * has not; under sudo it belongs to the user who called it. Returns what `pieces` returns and the bytes written. Throws
  * UsageError if it cannot be written, and what `pieces` throws.
  */
 export async function writeFileWhole<R>(
   path: string,
   pieces: AsyncGenerator<Uint8Array, R>,
 ): Promise<{ result: R; bytes: number }> {
-  const target = await realpath(path).catch(() => path) // of a link: the file behind it, not the link, is replaced
+  const target = await outputTarget(path)
   const straight = await isDeviceOrPipe(path)
-  const temporary = straight
-    ? path
-    : join(dirname(target), `.${basename(target)}.${randomBytes(4).toString('hex')}.tmp`)
+  const temporary = straight ? path : hiddenBeside(target)
   const failed = (error: unknown) => explainFileError(path, 'write', error)
   if (!straight) unfinished.add(temporary)
-  const file = await open(temporary, straight ? 'w' : 'wx').catch((error) => {
+  const mode = await modeFor(target)
+  // wx: O_EXCL, which follows no link either
+  const file = await open(temporary, straight ? 'w' : 'wx', mode).catch((error) => {
     unfinished.delete(temporary)
     throw failed(error)
   })
   let bytes = 0
   try {
+    if (!straight) await giveToCaller(file)
     let next = await pieces.next()
     for (; !next.done; next = await pieces.next()) {
       bytes += next.value.length

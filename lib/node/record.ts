@@ -1,13 +1,14 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { constants as files } from 'node:fs'
-import { open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { open, readdir, stat, unlink } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { explainFileError } from './files.ts'
+import { placeOfLog } from './log-place.ts'
+import { hiddenBeside, isReplaceable, outputTarget } from './outputs.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
 import { recorderLibrary, withReachable } from './recorder-library.ts'
 import { type SchedRecording, withSched } from './sched.ts'
@@ -113,19 +114,22 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   await checkLog(output, program)
   const library = await recorderLibrary({ env, platform, arch, onBuild: options.onBuild })
   const before = await furtherLogs(output)
-  const older = await setAside(output)
+  const place = await placeOfLog(output)
   try {
     const runs = () =>
-      withReachable(library, program, env, (path) => run(program, recorderEnvironment(options, path, output), options))
+      withReachable(library, program, env, (path) => {
+        const environment = { ...recorderEnvironment(options, path, output), ...place.environment }
+        return run(program, environment, options)
+      })
     const { ended, sched } = options.sched ? await withSched(output, runs, options) : { ended: await runs() }
     const { code, signal, secure } = ended
     const failure = signal ?? (code ? `exit code ${code}` : undefined)
-    const logs = [...(await logAt(output)), ...(await changed(output, before))]
+    const logs = [...(await logAt(await place.settle())), ...(await changed(output, before))]
     const problem = logs.length > 0 ? undefined : await explainNoLog(program, { failure, secure, children }, env)
     const exitCode = code ?? 128 + system.signals[signal!]
     return { exitCode, signal: signal ?? undefined, logs, problem, sched }
   } finally {
-    await older.settle()
+    await place.settle()
   }
 }
 
@@ -236,8 +240,10 @@ async function checkLog(output: string, program: Program): Promise<void> {
   const folder = dirname(output)
   const parent = await stat(folder).catch(() => undefined)
   if (!parent?.isDirectory()) throw cannot(`${folder} is no folder`)
+  await outputTarget(folder)
+  if (!(await isReplaceable(output))) throw explainFileError(output, 'replace', { code: 'EPERM' })
   // Only to write tells whether one may (rights, read-only file systems, quotas).
-  const probe = join(folder, `.${randomBytes(8).toString('hex')}.tmp`)
+  const probe = hiddenBeside(join(folder, 'log'))
   try {
     await (await open(probe, files.O_CREAT | files.O_EXCL | files.O_WRONLY, 0o600)).close()
     await unlink(probe)
@@ -252,26 +258,10 @@ function folderIsMissing(error: unknown): unknown {
   return isAbsent ? Object.assign(new Error('no files can be made there'), { code: 'EACCES' }) : error
 }
 
-/** Moves an older log out of the way: the recorder writes no file that is there. It comes back if there is no new one. */
-async function setAside(output: string): Promise<{ settle(): Promise<void> }> {
-  const aside = join(dirname(output), `.${basename(output).slice(0, 200)}.${randomBytes(4).toString('hex')}.tmp`)
-  try {
-    await rename(output, aside)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { settle: async () => undefined }
-    throw explainFileError(output, 'replace', error)
-  }
-  const settle = async () => {
-    const isReplaced = (await logAt(output)).length > 0
-    await (isReplaced ? unlink(aside) : rename(aside, output)).catch(() => undefined)
-  }
-  return { settle }
-}
-
 /** A log, if there is one. */
-async function logAt(path: string): Promise<string[]> {
-  const stats = await stat(path).catch(() => undefined)
-  return stats?.isFile() ? [path] : []
+async function logAt(path: string | undefined): Promise<string[]> {
+  const stats = path === undefined ? undefined : await stat(path).catch(() => undefined)
+  return path !== undefined && stats?.isFile() ? [path] : []
 }
 
 /** Logs `<output>.<pid>` and what tells them from later ones of the same name. */

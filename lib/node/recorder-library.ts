@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdtemp, rm, stat } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { geteuid } from 'node:process'
+import * as self from 'node:process'
 import { UsageError } from '../errors.ts'
 import { checkSystem } from './diagnosis.ts'
 import { type NativeOptions, type NativeTarget, nativeFile } from './native.ts'
@@ -66,7 +66,8 @@ export async function withReachable<R>(
   env: Environment,
   use: (library: string) => Promise<R>,
 ): Promise<R> {
-  const isForOther = geteuid?.() === 0 && (env['SUDO_UID'] !== undefined || CHANGES_USER.test(programName(program)))
+  const isForOther =
+    self.geteuid?.() === 0 && (env['SUDO_UID'] !== undefined || CHANGES_USER.test(programName(program)))
   if (!isForOther || (await isReachable(library))) return use(library)
   const folder = await mkdtemp(join(tmpdir(), 'ggml2perfetto-'))
   try {

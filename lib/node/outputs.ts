@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto'
+import type { Stats } from 'node:fs'
+import { type FileHandle, lstat, readlink, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import * as self from 'node:process'
+import { UsageError } from '../errors.ts'
+
+/** Who may make files in a folder, and what may be trusted that lies in it. */
+
+/** As many as Linux follows. */
+const LINKS_MAX = 40
+const STICKY = 0o1000
+/** What lies in a sticky folder that everybody may write to may be anybody's. */
+const SHARED = STICKY | 0o002
+/** Rights of new files, but for those that the umask takes away. */
+const NEW_FILE = 0o666
+
+/** Links that lead to open files, not to a path. */
+const DESCRIPTOR = /^\/proc\/[^/]+\/fd\/[^/]+$/
+
+/** A name in the same folder that nobody can know beforehand. */
+export function hiddenBeside(path: string): string {
+  return join(dirname(path), `.${basename(path).slice(0, 200)}.${randomBytes(8).toString('hex')}.tmp`)
+}
+
+/**
+ * The path of an output with its symbolic links followed, those of other users excepted: in a folder that everybody may
+ * write to, such as /tmp, a link of somebody else could lead to any of our files. Linux follows no such link with
+ * fs.protected_symlinks; this holds where it is off, too. Throws UsageError for such a link, pipe or device.
+ */
+export async function outputTarget(path: string): Promise<string> {
+  if (self.geteuid === undefined) return realpath(path).catch(() => path)
+  if (path === '' || path.endsWith('/')) return path
+  const parts = partsOf(isAbsolute(path) ? path : `${resolve('.')}/${path}`)
+  let at = '/'
+  for (let links = 0; parts.length > 0 && !DESCRIPTOR.test(at); ) {
+    const name = parts.shift()!
+    const next = join(at, name)
+    const stats = name === '..' ? undefined : await lstat(next).catch(() => undefined)
+    if (stats && !stats.isDirectory() && !stats.isFile() && (await isForeign(stats, at)))
+      throw foreign(path, next, stats)
+    if (!stats?.isSymbolicLink() || DESCRIPTOR.test(next)) {
+      at = next
+      continue
+    }
+    if (++links > LINKS_MAX) throw new UsageError(`${path}: cannot write: too many symbolic links`)
+    const to = await readlink(next)
+    parts.unshift(...partsOf(to))
+    if (isAbsolute(to)) at = '/'
+  }
+  return join(at, ...parts)
+}
+
+const partsOf = (path: string) => path.split('/').filter((part) => part !== '' && part !== '.')
+
+/** Does it belong to somebody who could only put it there because everybody may? */
+async function isForeign({ uid }: Stats, folder: string): Promise<boolean> {
+  const { mode, uid: owner } = await stat(folder)
+  return (mode & SHARED) === SHARED && uid !== owner && uid !== self.geteuid?.()
+}
+
+function foreign(path: string, found: string, stats: Stats): UsageError {
+  const what = stats.isSymbolicLink() ? 'a symbolic link' : 'no regular file, but'
+  return new UsageError(
+    `${path}: cannot write: ${found} is ${what} of another user (uid ${stats.uid}), in a folder that everybody may write ` +
+      'to\nhint: name another file',
+  )
+}
+
+/** May we put a file in the place of the one that is there? In a sticky folder only its owner may. */
+export async function isReplaceable(path: string): Promise<boolean> {
+  const [there, folder] = await Promise.all([path, dirname(path)].map((at) => lstat(at).catch(() => undefined)))
+  const uid = self.geteuid?.()
+  return !there || !folder || !(folder.mode & STICKY) || uid === 0 || there.uid === uid || folder.uid === uid
+}
+
+/** The rights of a new file that takes the place of the older one, if there is one: no more than that has. */
+export async function modeFor(target: string): Promise<number> {
+  const older = await lstat(target).catch(() => undefined)
+  return older?.isFile() ? older.mode & NEW_FILE : NEW_FILE
+}
+
+/** Under sudo a new file belongs to the user who called it. It is that file, whatever its name leads to by now. */
+export async function giveToCaller(file: FileHandle): Promise<void> {
+  const [uid, gid] = [self.env['SUDO_UID'], self.env['SUDO_GID']].map((text) => Number(text || NaN))
+  if (self.geteuid?.() !== 0 || !Number.isInteger(uid) || !Number.isInteger(gid)) return
+  // Some file systems have no owners: the file is no worse without.
+  await file.chown(uid!, gid!).catch(() => undefined)
+}

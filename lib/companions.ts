@@ -1,6 +1,7 @@
 import { UsageError } from './errors.ts'
 import { Definitions } from './model/definitions.ts'
 import type { InputEvent, TraceEvent } from './model/events.ts'
+import { TIME_NS_MAX } from './model/limits.ts'
 import type { Names } from './model/names.ts'
 
 /** A companion's events that are drawn with the log. */
@@ -50,6 +51,12 @@ export class Companions {
         throw new UsageError(`${name}: runs on CLOCK_${input.clock}, the log on CLOCK_${log.clock}: no known relation`)
       }
       const shiftNs = input.clock === 'none' ? 0 : Number(input.originNs - log.originNs)
+      if (Math.abs(shiftNs) > TIME_NS_MAX) {
+        const days = Math.round(Math.abs(shiftNs) / 86_400e9)
+        throw new UsageError(
+          `${name}: begins ${days} days away from the log, expected at most 100: is it of another run?`,
+        )
+      }
       return events.map((event) => moved(event, shiftNs, name))
     })
   }

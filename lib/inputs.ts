@@ -1,4 +1,5 @@
 import { FormatError, isFormatError, UsageError } from './errors.ts'
+import { EventBounds } from './event-bounds.ts'
 import { type ByteSource, chunksOf, rangeOf } from './input/byte-source.ts'
 import type { Definitions } from './model/definitions.ts'
 import type { InputEvent, TraceEvent } from './model/events.ts'
@@ -6,7 +7,6 @@ import type { Names } from './model/names.ts'
 import { OP_TABLES, type OpTable } from './model/op-tables.ts'
 import type { Format } from './read/format.ts'
 import { openSource } from './read/index.ts'
-import { SwitchOrder } from './switch-order.ts'
 
 /** A log, or events that a program makes itself. */
 export type Input = LogInput | EventInput
@@ -159,11 +159,11 @@ async function* checked(
 ): AsyncGenerator<TraceEvent[], void> {
   try {
     let format: string | undefined
-    const order = new SwitchOrder()
+    const bounds = new EventBounds()
     for await (const told of batches) {
       if (told.length === 0) continue
       format ??= formatOf(told[0]!, name)
-      const batch = order.check(told)
+      const batch = bounds.check(told)
       if (strict) stopAtIssue(batch, format)
       yield batch
     }

@@ -10,27 +10,14 @@ interface Cpu {
  * from a thread that did not have it tells that others are missing. Both are issues.
  */
 export class SwitchOrder {
-  private readonly cpus: (Cpu | undefined)[] = []
+  private readonly cpus = new Map<number, Cpu>()
 
-  /** The batch itself where nothing is wrong with it. */
-  check(batch: TraceEvent[]): TraceEvent[] {
-    let checked: TraceEvent[] | undefined
-    for (let i = 0; i < batch.length; i++) {
-      const event = batch[i]!
-      const issue = event.kind === 'switch' ? this.follow(event) : undefined
-      if (issue) checked ??= batch.slice(0, i)
-      if (!checked) continue
-      if (issue) checked.push(issue)
-      if (issue?.title !== LATE) checked.push(event)
-    }
-    return checked ?? batch
-  }
-
-  private follow({ cpu: number, atNs, prevTid, nextTid }: SwitchEvent): IssueEvent | undefined {
+  /** What is wrong with a switch, if anything. */
+  follow({ cpu: number, atNs, prevTid, nextTid }: SwitchEvent): IssueEvent | undefined {
     if (number < 0) return undefined // of a CPU that is not told
-    const cpu = this.cpus[number]
+    const cpu = this.cpus.get(number)
     if (!cpu) {
-      this.cpus[number] = { lastNs: atNs, tid: nextTid }
+      this.cpus.set(number, { lastNs: atNs, tid: nextTid })
       return undefined
     }
     if (atNs < cpu.lastNs) {
@@ -46,6 +33,12 @@ export class SwitchOrder {
 }
 
 const LATE = 'late switch'
+
+/** Adds a switch that {@link SwitchOrder.follow} has seen, and its issue: a late one is left out. */
+export function placeSwitch(event: SwitchEvent, issue: IssueEvent | undefined, into: TraceEvent[]): void {
+  if (issue) into.push(issue)
+  if (issue?.title !== LATE) into.push(event)
+}
 
 function issue(title: string, detail: string, atNs: number): IssueEvent {
   return { kind: 'issue', title, detail, at: { byte: 0 }, atNs }

@@ -94,8 +94,9 @@ describe('who may import whom', () => {
     'lib/query': ['lib/generated', 'lib/ascii.ts'],
     'lib/companions.ts': ['lib/model', 'lib/errors.ts'],
     'lib/switch-order.ts': ['lib/model'],
+    'lib/event-bounds.ts': ['lib/model', 'lib/switch-order.ts'],
     'lib/clocks': ['lib/model', 'lib/errors.ts'],
-    'lib/inputs.ts': ['lib/input', 'lib/model', 'lib/read', 'lib/switch-order.ts', 'lib/errors.ts'],
+    'lib/inputs.ts': ['lib/event-bounds.ts', 'lib/input', 'lib/model', 'lib/read', 'lib/errors.ts'],
     'lib/bundle': ['lib/analyze', 'lib/clocks', 'lib/inputs.ts', 'lib/input', 'lib/model', 'lib/read', 'lib/errors.ts'],
     'lib/convert.ts': [
       'lib/bundle',

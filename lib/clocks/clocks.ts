@@ -1,5 +1,6 @@
 import { UsageError } from '../errors.ts'
 import type { Clock, InputEvent, TraceEvent } from '../model/events.ts'
+import { TIME_NS_MAX } from '../model/limits.ts'
 import { Boot } from './boot.ts'
 import { type Estimate, estimateOffset } from './estimate.ts'
 import { type GivenClock, parseClock } from './given.ts'
@@ -12,8 +13,6 @@ const LOOK_AHEAD_EVENTS = 200_000
 /** An estimate that may be off by more is none: what it should explain takes less. 1 ms. */
 const BOUND_NS_MAX = 1e6
 const NAMED = 'the clock is as given'
-/** Times further apart are not exact as numbers. 100 days. */
-const APART_NS_MAX = 100 * 86_400e9
 
 /** An input, whose first event is known. */
 interface Begun {
@@ -217,7 +216,7 @@ export class Clocks {
   }
 
   private checked(name: string, relation: Relation): Relation {
-    if (Math.abs(relation.shiftNs) <= APART_NS_MAX) return relation
+    if (Math.abs(relation.shiftNs) <= TIME_NS_MAX) return relation
     const days = Math.round(Math.abs(relation.shiftNs) / 86_400e9)
     throw new UsageError(
       `${name}: begins ${days} days away from ${this.firstName}, expected at most 100\nhint: convert them one by one`,

@@ -6,8 +6,8 @@ import type { Arg } from './args.ts'
  */
 export type GpuActivityEvent = GpuEvent | GpuSyncEvent | ApiEvent | NvtxGpuEvent
 
-/** Further facts, drawn as arguments; or the arguments themselves. */
-export type Facts = Readonly<Record<string, number | string>> | readonly Arg[]
+/** Further facts, drawn as arguments; or the arguments themselves. Integers that a number does not hold are bigints. */
+export type Facts = Readonly<Record<string, number | bigint | string>> | readonly Arg[]
 
 /** Where on a GPU something ran. */
 export interface GpuPlace {

@@ -38,6 +38,14 @@ export const ISSUES = {
     title: 'event too large',
     hint: 'one event has an argument of many megabytes; all other events are in the trace',
   },
+  'impossible-time': {
+    title: 'impossible time',
+    hint: 'the input is damaged, or counts times from elsewhere: they must lie within 100 days of its first one',
+  },
+  'value-out-of-range': {
+    title: 'value out of range',
+    hint: 'no such thread, CPU, tensor or launch can exist: the input is damaged there, or its format was misread',
+  },
 } as const satisfies Readonly<Record<string, IssueKind>>
 
 /** A code of {@link ISSUES}. */

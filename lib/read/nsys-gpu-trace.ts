@@ -42,9 +42,9 @@ export const nsysGpuTrace: Format = {
 function eventOf(report: CsvReport, names: Names): GpuEvent | undefined {
   const [startNs, durationNs] = [report.ns('Start'), report.ns('Duration')]
   const name = report.text('Name')
-  if (!Number.isSafeInteger(startNs) || !(durationNs >= 0) || startNs < 0) {
+  if (!(startNs >= 0) || !(durationNs >= 0)) {
     const found = `${report.text('Start')} and ${report.text('Duration')}`.slice(0, 80)
-    report.bad(`expected a start and a duration, found ${found}; left out`, Math.max(0, startNs || 0))
+    report.bad(`expected a start and a duration, found ${found}; left out`, Math.max(0, startNs))
     return undefined
   }
   const what = name.startsWith('[CUDA memcpy') ? 'memcpy' : name.startsWith('[CUDA memset') ? 'memset' : 'kernel'

@@ -42,9 +42,9 @@ export const nsysNvtxTrace: Format = {
 
 function add(report: CsvReport, ranges: NvtxRanges, names: Names): boolean {
   const [startNs, endNs, tid] = [report.ns('Start'), report.ns('End'), report.number('TID')]
-  if (!Number.isSafeInteger(startNs) || !Number.isSafeInteger(tid) || !(endNs >= startNs) || startNs < 0) {
+  if (!(startNs >= 0) || !(endNs >= startNs) || !Number.isSafeInteger(tid)) {
     const found = `${report.text('Start')}, ${report.text('End')} and ${report.text('TID')}`.slice(0, 80)
-    report.bad(`expected a start, an end and a thread, found ${found}; left out`, Math.max(0, startNs || 0))
+    report.bad(`expected a start, an end and a thread, found ${found}; left out`, Math.max(0, startNs))
     return false
   }
   const [domain, text] = splitName(report.text('Name'))

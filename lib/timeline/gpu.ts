@@ -178,7 +178,8 @@ export class Gpu {
     const args: ExtraArg[] = []
     for (const key in facts) {
       const value = facts[key]!
-      args.push(typeof value === 'number' ? make.int(key, value) : make.word(key, value))
+      if (typeof value === 'bigint') args.push(make.arg(key, { big: value }))
+      else args.push(typeof value === 'number' ? make.int(key, value) : make.word(key, value))
     }
     return args
   }

@@ -134,8 +134,12 @@ export class OwnTracks {
   private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {
     const common = this.make.common(name, category === undefined ? 'own' : this.make.names.text(category))
     const extra = args && this.extra(args)
-    const flows = arrows?.flows?.map((id) => this.flowsStart + id)
-    const flowEnds = arrows?.flowEnds?.map((id) => this.flowsStart + id)
+    const flowOf = (id: number) => {
+      if (Number.isInteger(id) && id >= 0 && id < FLOWS_PER_INPUT) return this.flowsStart + id
+      throw new UsageError(`own-slice: expected ids of arrows from 0 to below 2^44, found ${id}`)
+    }
+    const flows = arrows?.flows?.map(flowOf)
+    const flowEnds = arrows?.flowEnds?.map(flowOf)
     if (!extra && !flows && !flowEnds) return common
     return {
       id: common.id,

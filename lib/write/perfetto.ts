@@ -235,7 +235,7 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const packet = out.begin(Trace.packet)
     const delta = atNs - sequence.lastNs
-    if (delta >= 0) {
+    if (delta >= 0 && delta <= Number.MAX_SAFE_INTEGER) {
       out.varint(TracePacket.timestamp, delta)
       sequence.lastNs = atNs
     } else {
@@ -346,11 +346,17 @@ export class PerfettoWriter implements Writer {
     const annotation = out.begin(TrackEvent.debug_annotations)
     out.varint(DebugAnnotation.name_iid, this.argNameIids.of(arg.key))
     if ('name' in arg) out.varint(DebugAnnotation.string_value_iid, this.argTextIids.of(arg.name))
-    else if ('int' in arg) out.int64(DebugAnnotation.int_value, arg.int)
     else if ('big' in arg) out.bigVarint(DebugAnnotation.int_value, arg.big)
     else if ('text' in arg) out.string(DebugAnnotation.string_value, arg.text)
-    else if ('pointer' in arg) out.varint(DebugAnnotation.pointer_value, arg.pointer)
+    else if ('int' in arg) this.integer(out, DebugAnnotation.int_value, arg.int)
+    else if ('pointer' in arg) this.integer(out, DebugAnnotation.pointer_value, arg.pointer)
     else out.double(DebugAnnotation.double_value, arg.double)
     out.end(annotation)
+  }
+
+  /** An integer; what a number does not hold exactly is written as a double. */
+  private integer(out: ProtoWriter, field: number, value: number): void {
+    if (Number.isSafeInteger(value)) out.int64(field, value)
+    else out.double(DebugAnnotation.double_value, value)
   }
 }

@@ -88,6 +88,13 @@ export class SqliteRows {
     return this.high(field) * 2 ** 32 + this.low(field)
   }
 
+  /** As {@link number}, but a bigint where a number is not exact. */
+  exact(field: number, missing = NaN): number | bigint {
+    const value = this.number(field, missing)
+    if (this.typeOf(field) === FLOAT || !(Math.abs(value) > Number.MAX_SAFE_INTEGER)) return value
+    return (BigInt(this.high(field)) << 32n) | BigInt(this.low(field))
+  }
+
   /** The upper 32 bits of an integer, signed. */
   high(field: number): number {
     const at = this.places[this.fields[field]!]!

@@ -13,6 +13,7 @@ import {
 import { failureOf } from '../../model/calls.ts'
 import { Inferred, type Phase, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
 import { LeftOut } from '../../model/left-out.ts'
+import { WORKER_MAX } from '../../model/limits.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
@@ -25,9 +26,6 @@ interface Span {
   readonly startNs: number
   readonly endNs: number
 }
-
-/** More threads than ggml has (GGML_MAX_N_THREADS is 512). */
-const WORKERS_MAX = 4096
 
 /** Turns the records of event blocks into events. */
 export class EventRecords {
@@ -70,7 +68,7 @@ export class EventRecords {
     this.shift = byte - at
     this.tid = view.getUint32(at + Header.tid, true)
     const worker = view.getUint32(at + Header.worker, true)
-    this.worker = worker < WORKERS_MAX ? worker : -1
+    this.worker = worker <= WORKER_MAX ? worker : -1
     this.call = readNumber(view, at + Header.call)
     this.hasStrayOperators = false
     this.counts = undefined
@@ -175,7 +173,7 @@ export class EventRecords {
   private strayOperator(at: number): void {
     if (this.hasStrayOperators) return
     this.hasStrayOperators = true
-    const wanted = `operators in blocks of worker 0 to ${WORKERS_MAX - 1} only`
+    const wanted = `operators in blocks of worker 0 to ${WORKER_MAX} only`
     this.report('operator without a worker', `expected ${wanted}; the block's operators are left out`, at + this.shift)
   }
 
@@ -312,7 +310,7 @@ export class EventRecords {
     if (atNs < this.fromNs) return
     switch (type) {
       case RecordType.State: {
-        const [tid, cpu] = [view.getUint32(at + 12, true), view.getUint32(at + 16, true)]
+        const [tid, cpu] = [view.getUint32(at + 12, true), readNumber(view, at + 16)]
         const state = THREAD_STATES[view.getUint32(at + 20, true)]
         return state && this.emit({ kind: 'state', tid, cpu, state, atNs })
       }

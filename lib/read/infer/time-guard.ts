@@ -1,7 +1,7 @@
+import { isTime, STAMP_END } from '../../model/limits.ts'
+
 /** A record further than this from its neighbours is damaged. One day, in ns. */
 const JUMP_NS_MAX = 86_400e9
-/** No clock has come so far (146 years), and Perfetto's timestamps end at twice that. */
-const STAMP_END = 1n << 62n
 
 /** Tells damaged timestamps from sound ones, so that one flipped bit does not stretch a trace over centuries. */
 export class TimeGuard {
@@ -12,8 +12,7 @@ export class TimeGuard {
   /** Why `atNs` cannot be believed, or undefined. Two in a row that are near each other are believed. */
   doubt(atNs: number): string | undefined {
     const near = (other: number) => Math.abs(atNs - other) <= JUMP_NS_MAX
-    const isExact = Number.isSafeInteger(atNs)
-    if (isExact && (near(this.lastNs) || (this.doubtedNs !== undefined && near(this.doubtedNs)))) {
+    if (isTime(atNs) && (near(this.lastNs) || (this.doubtedNs !== undefined && near(this.doubtedNs)))) {
       this.lastNs = atNs
       this.doubtedNs = undefined
       return undefined

@@ -84,7 +84,8 @@ export class Calls {
         }
         const result = row.number(5, 0)
         if (result !== 0 && library === 'cuda') this.keepResult(thread, spans.length, result)
-        spans.push(startNs, endNs, this.nameOf(row.number(3)), row.number(4, NO_CORRELATION))
+        const correlation = report.correlation(row, 4, startNs)
+        spans.push(startNs, endNs, this.nameOf(row.number(3)), correlation < 0 ? NO_CORRELATION : correlation)
         report.count(table)
       }
     }

@@ -2,6 +2,7 @@ import { FormatError } from '../../errors.ts'
 import { CsvRow } from '../../input/csv-row.ts'
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { IssueEvent } from '../../model/events.ts'
+import { isTime } from '../../model/limits.ts'
 
 const decoder = new TextDecoder()
 /** Lines before the header that are passed over: `nsys stats` says what it does first. */
@@ -52,9 +53,10 @@ export class CsvReport {
     throw new FormatError(this.format, { byte: 0, line: 1 }, expected, 'none such', 'nsys stats --format csv')
   }
 
-  /** A time or a duration in nanoseconds, or NaN. */
+  /** A time or a duration in nanoseconds; NaN where the cell has none, or one that cannot be. */
   ns(column: string): number {
-    return Math.round(this.number(column) * this.nsPerUnit)
+    const ns = Math.round(this.number(column) * this.nsPerUnit)
+    return isTime(ns) ? ns : NaN
   }
 
   /** NaN where the cell is empty or there is none. */

@@ -35,13 +35,13 @@ const WORK: readonly WorkTable[] = [
     ],
     name: (row, report) => report.string(row.number(FIRST)) || report.string(row.number(FIRST + 1)),
     facts(row) {
-      const facts: Record<string, number | string> = {
+      const facts: Record<string, number | bigint | string> = {
         grid: dimensions(row, FIRST + 2),
         block: dimensions(row, FIRST + 5),
         registers: row.number(FIRST + 8, 0),
         shared_bytes: row.number(FIRST + 9, 0) + row.number(FIRST + 10, 0),
       }
-      if (!row.isNull(FIRST + 11)) facts['graph_node'] = row.number(FIRST + 11)
+      if (!row.isNull(FIRST + 11)) facts['graph_node'] = row.exact(FIRST + 11)
       return facts
     },
   },
@@ -51,13 +51,13 @@ const WORK: readonly WorkTable[] = [
     columns: ['bytes', 'copyKind', 'srcKind', 'dstKind', 'srcDeviceId', 'dstDeviceId', 'graphNodeId'],
     name: (row, { names }) => names.id(`[CUDA memcpy ${COPY_KINDS[row.number(FIRST + 1)] ?? 'Unknown'}]`),
     facts(row) {
-      const facts: Record<string, number | string> = { bytes: row.number(FIRST, 0) }
+      const facts: Record<string, number | bigint | string> = { bytes: row.exact(FIRST, 0) }
       const [from, to] = [MEMORY_KINDS[row.number(FIRST + 2)], MEMORY_KINDS[row.number(FIRST + 3)]]
       if (from !== undefined) facts['from'] = from
       if (to !== undefined) facts['to'] = to
       if (!row.isNull(FIRST + 4)) facts['from_device'] = row.number(FIRST + 4)
       if (!row.isNull(FIRST + 5)) facts['to_device'] = row.number(FIRST + 5)
-      if (!row.isNull(FIRST + 6)) facts['graph_node'] = row.number(FIRST + 6)
+      if (!row.isNull(FIRST + 6)) facts['graph_node'] = row.exact(FIRST + 6)
       return facts
     },
   },
@@ -67,10 +67,13 @@ const WORK: readonly WorkTable[] = [
     columns: ['bytes', 'value', 'memKind', 'graphNodeId'],
     name: (_, { names }) => names.id('[CUDA memset]'),
     facts(row) {
-      const facts: Record<string, number | string> = { bytes: row.number(FIRST, 0), value: row.number(FIRST + 1, 0) }
+      const facts: Record<string, number | bigint | string> = {
+        bytes: row.exact(FIRST, 0),
+        value: row.exact(FIRST + 1, 0),
+      }
       const memory = MEMORY_KINDS[row.number(FIRST + 2)]
       if (memory !== undefined) facts['to'] = memory
-      if (!row.isNull(FIRST + 3)) facts['graph_node'] = row.number(FIRST + 3)
+      if (!row.isNull(FIRST + 3)) facts['graph_node'] = row.exact(FIRST + 3)
       return facts
     },
   },
@@ -79,7 +82,7 @@ const WORK: readonly WorkTable[] = [
     what: 'graph',
     columns: ['graphId', 'graphExecId'],
     name: (_, { names }) => names.id('CUDA graph'),
-    facts: (row) => ({ graph: row.number(FIRST, 0), graph_exec: row.number(FIRST + 1, 0) }),
+    facts: (row) => ({ graph: row.exact(FIRST, 0), graph_exec: row.exact(FIRST + 1, 0) }),
   },
 ]
 
@@ -133,7 +136,7 @@ export async function* readGpuWork(
         const startNs = report.time(row, START)
         const endNs = report.endOf(table, startNs, report.time(row, END))
         if (endNs === undefined) continue
-        const correlation = row.number(CORRELATION, -1)
+        const correlation = report.correlation(row, CORRELATION, startNs)
         if (correlation >= 0) {
           launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
         }
@@ -176,7 +179,7 @@ export async function* readSynchronization(report: Report, streams: Streams): As
       const endNs = report.endOf(table, startNs, report.time(row, END))
       if (endNs === undefined) continue
       const name = report.names.id(SYNC_KINDS[row.number(FIRST)] ?? 'synchronize')
-      const correlation = row.number(CORRELATION, -1)
+      const correlation = report.correlation(row, CORRELATION, startNs)
       const facts = eventFacts(row, FIRST + 1)
       events.push({ kind: 'gpu-sync', name, startNs, endNs, ...placeOfWait(row, streams), correlation, facts })
       report.count(table)
@@ -197,7 +200,7 @@ async function* readCudaEvents(report: Report, streams: Streams): AsyncGenerator
       if (startNs === 0)
         untimed++ // not collected
       else if (report.endOf(table, startNs, startNs) !== undefined) {
-        const [correlation, facts] = [row.number(CORRELATION, -1), eventFacts(row, FIRST)]
+        const [correlation, facts] = [report.correlation(row, CORRELATION, startNs), eventFacts(row, FIRST)]
         const name = report.names.id('event')
         events.push({
           kind: 'gpu-sync',
@@ -236,9 +239,9 @@ function placeOfWait(row: SqliteRows, streams: Streams): GpuPlace {
 }
 
 function eventFacts(row: SqliteRows, field: number): Facts {
-  const facts: Record<string, number> = {}
+  const facts: Record<string, number | bigint> = {}
   for (const [i, key] of ['event', 'event_sync'].entries()) {
-    const id = row.number(field + i, NO_STREAM)
+    const id = row.exact(field + i, NO_STREAM)
     if (id !== NO_STREAM) facts[key] = id
   }
   return facts

@@ -1,7 +1,9 @@
 import type { SqliteRows } from '../../input/sqlite/rows.ts'
 import type { SqliteFile } from '../../input/sqlite/sqlite-file.ts'
 import type { IssueEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
+import { CORRELATION_MAX, isTime } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import { Threads } from './threads.ts'
 
@@ -66,6 +68,15 @@ export class Report {
     return (row.high(field) - this.start.high) * 2 ** 32 + (row.low(field) - this.start.low)
   }
 
+  /** The number of a launch; -1 where the row has none, or one that no launch can have. */
+  correlation(row: SqliteRows, field: number, atNs: number): number {
+    const value = row.number(field, -1)
+    if (value >= -1 && value <= CORRELATION_MAX && Number.isInteger(value)) return value
+    const detail = `expected a correlation id from 0 to ${CORRELATION_MAX}, found ${row.exact(field)}; not used`
+    this.issues.push(issueOf('value-out-of-range', detail, { byte: 0 }, atNs))
+    return -1
+  }
+
   /** The name behind a number of the table of texts; 0 where there is none. */
   string(id: number): number {
     return this.strings.get(id) ?? 0
@@ -85,7 +96,7 @@ export class Report {
    * when that was: the issue tells. One that ends before it starts has no length.
    */
   endOf(table: string, startNs: number, endNs: number): number | undefined {
-    if (!Number.isSafeInteger(startNs)) {
+    if (!isTime(startNs)) {
       this.issue('row without a time', `${table}: expected a start in nanoseconds, found ${startNs}; left out`)
       return undefined
     }
@@ -93,7 +104,7 @@ export class Report {
       this.issue('row before the session', `${table}: expected a start from 0 on, found ${startNs}; left out`)
       return undefined
     }
-    if (endNs < startNs || !Number.isSafeInteger(endNs)) {
+    if (endNs < startNs || !isTime(endNs)) {
       this.issue('row without an end', `${table}: expected an end from ${startNs} on, found ${endNs}`, startNs)
       return startNs
     }

@@ -8,7 +8,7 @@ const RANK = 127
 /** Who ran on each CPU, as rows of slices: for formats that know no scheduler. */
 export class CpuRows {
   private readonly group: LazyGroup
-  private readonly cpus: ({ readonly track: number; isBusy: boolean } | undefined)[] = []
+  private readonly cpus = new Map<number, { readonly track: number; isBusy: boolean }>()
   private lastNs = 0
 
   constructor(
@@ -20,11 +20,11 @@ export class CpuRows {
   }
 
   place({ cpu, atNs, nextTid, nextComm }: SwitchEvent): void {
-    let row = this.cpus[cpu]
+    let row = this.cpus.get(cpu)
     if (!row) {
       const track = this.group.add({ name: `CPU ${cpu}`, description: `Threads that ran on CPU ${cpu}.`, rank: cpu })
       row = { track, isBusy: false }
-      this.cpus[cpu] = row
+      this.cpus.set(cpu, row)
     }
     this.lastNs = Math.max(this.lastNs, atNs)
     if (row.isBusy) this.tree.writer.end(row.track, atNs)
@@ -36,7 +36,7 @@ export class CpuRows {
 
   /** Ends what still runs, at the last switch of any CPU. */
   finish(): void {
-    for (const row of this.cpus) if (row?.isBusy) this.tree.writer.end(row.track, this.lastNs)
-    this.cpus.length = 0
+    for (const row of this.cpus.values()) if (row.isBusy) this.tree.writer.end(row.track, this.lastNs)
+    this.cpus.clear()
   }
 }

@@ -1,4 +1,5 @@
 import { type SwitchEvent, TaskState, type ThreadEvent, type WakingEvent } from '../model/events.ts'
+import { INT32_MAX } from '../model/limits.ts'
 import { CpuRows } from './cpu-rows.ts'
 import type { ArgMaker } from './labels.ts'
 import type { States } from './states.ts'
@@ -28,7 +29,7 @@ interface Cpu {
  * of a process, everything.
  */
 export class Scheduler {
-  private readonly cpus: (Cpu | undefined)[] = []
+  private readonly cpus = new Map<number, Cpu>()
   private readonly lanes: States[] = []
   private readonly sources = new SwitchSources()
   private readonly changes: ThreadChanges
@@ -77,7 +78,7 @@ export class Scheduler {
     const { kernel, pid, command } = attributes
     if (kernel !== undefined) this.release ??= String(kernel)
     const number = Number(pid)
-    if (pid !== undefined && Number.isSafeInteger(number) && number > 0)
+    if (pid !== undefined && Number.isInteger(number) && number > 0 && number <= INT32_MAX)
       this.links.traceProcess(number, `${command ?? ''}`)
   }
 
@@ -123,7 +124,7 @@ export class Scheduler {
     if (!this.hasBegun) this.begin()
     if (!this.sources.takes('waking', event.cpu, event.atNs)) return
     const { tid, wakerTid, atNs, targetCpu } = event
-    const waker = this.cpus[event.cpu]
+    const waker = this.cpus.get(event.cpu)
     const isTraced = this.links.isTraced(tid)
     if (isTraced) {
       const by = this.label(wakerTid, wakerTid === waker?.tid ? waker.comm : 0)
@@ -157,10 +158,10 @@ export class Scheduler {
   }
 
   private cpu(number: number): Cpu {
-    const known = this.cpus[number]
+    const known = this.cpus.get(number)
     if (known) return known
     const cpu = { tid: -1, comm: 0, isShown: false, held: undefined }
-    this.cpus[number] = cpu
+    this.cpus.set(number, cpu)
     return cpu
   }
 

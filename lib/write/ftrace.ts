@@ -73,7 +73,7 @@ interface Cpu {
  * runs on its CPU.
  */
 export class PerfettoScheduler implements SchedulerWriter {
-  private readonly cpus: Cpu[] = []
+  private readonly cpus = new Map<number, Cpu>()
   /** The events of one time that came last: their time, what the last one was, and by how much it was moved. */
   private readonly tie = { atNs: -Infinity, cpu: 0, kind: '', laterNs: 0 }
 
@@ -172,16 +172,14 @@ export class PerfettoScheduler implements SchedulerWriter {
 
   /** Writes what is left. */
   finish(): void {
-    this.cpus.forEach((cpu, number) => {
-      this.flush(number, cpu)
-    })
+    for (const number of [...this.cpus.keys()].sort((a, b) => a - b)) this.flush(number, this.cpus.get(number)!)
   }
 
   private cpu(number: number): Cpu {
-    const known = this.cpus[number]
+    const known = this.cpus.get(number)
     if (known) return known
     const cpu = { bundle: new Bundle(), tid: -1 }
-    this.cpus[number] = cpu
+    this.cpus.set(number, cpu)
     return cpu
   }
 

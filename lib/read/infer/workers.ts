@@ -8,6 +8,8 @@ export class Workers {
   private readonly active = new Map<number, number>()
   private readonly previous = new Map<number, number>()
   private readonly taken: boolean[] = []
+  /** All from 1 to below this are taken. */
+  private free = 1
 
   /** The worker that runs a graph from now on. */
   host(tid: number): number {
@@ -26,13 +28,14 @@ export class Workers {
     this.active.delete(tid)
     this.previous.set(tid, worker)
     this.taken[worker] = false
+    if (worker > 0 && worker < this.free) this.free = worker
   }
 
   private take(tid: number, wanted: number): number {
     let worker = wanted
     if (this.taken[worker]) {
-      worker = wanted === 0 ? 0 : 1
-      while (this.taken[worker]) worker++
+      while (this.taken[this.free]) this.free++
+      worker = this.free
     }
     this.active.set(tid, worker)
     this.taken[worker] = true

@@ -248,7 +248,8 @@ function withRelation(summary: Summary, relation: Relation | undefined, own: Inp
 
 /** Facts on the whole trace; Perfetto shows them on its overview page. */
 function attributesOf(summaries: readonly Summary[]): Record<string, string | number> {
-  const attributes: Record<string, string | number> = { generator: 'ggml2perfetto' }
+  const attributes: Record<string, string | number> = Object.create(null) // any text may be a key
+  attributes['generator'] = 'ggml2perfetto'
   summaries.forEach((summary, i) => {
     const prefix = summaries.length > 1 ? `input_${i}.` : ''
     const { prefill, decode, warmUp, failed } = summary.calls

@@ -326,7 +326,7 @@ function unknownTensor(id: number): never {
 }
 
 function catalogued({ code }: IssueEvent): Pick<IssueCount, 'code' | 'hint'> {
-  return code === undefined ? {} : { code, hint: ISSUES[code].hint }
+  return code === undefined || !Object.hasOwn(ISSUES, code) ? {} : { code, hint: ISSUES[code].hint }
 }
 
 function newCalls() {

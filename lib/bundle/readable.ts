@@ -13,7 +13,7 @@ type Check = (head: Uint8Array) => string | undefined
  * Formats that Perfetto reads, too, on a clock of the kernel. (Its own traces and Chrome's JSON have timelines of their own,
  * which v55 of it cannot relate to others.)
  */
-const CHECKS: Readonly<Record<string, Check>> = { 'perf-data': checkPerfData, ftrace: checkFtrace }
+const CHECKS: ReadonlyMap<string, Check> = new Map(Object.entries({ 'perf-data': checkPerfData, ftrace: checkFtrace }))
 
 /** Throws UsageError for a file that Perfetto cannot read, as its beginning tells. */
 export function checkReadable(name: string, head: Uint8Array): void {
@@ -29,7 +29,7 @@ function whyNot(name: string, head: Uint8Array): string | undefined {
       "own traces and Chrome's JSON have timelines of their own"
     )
   }
-  const check = CHECKS[format.name]
+  const check = CHECKS.get(format.name)
   if (check) return check(head)
   return `Perfetto does not read ${format.name} files\nhint: to draw it, give it as an input: ggml2perfetto <log> ${name}`
 }

@@ -8,28 +8,30 @@ export type GivenClock =
   | { readonly startNs: bigint; readonly text: string }
 
 /** As Linux, ftrace's `trace_clock` and perf's `-k` call them. */
-const CLOCKS: Readonly<Record<string, Clock>> = {
-  mono: 'MONOTONIC',
-  monotonic: 'MONOTONIC',
-  mono_raw: 'MONOTONIC_RAW',
-  monotonic_raw: 'MONOTONIC_RAW',
-  boot: 'BOOTTIME',
-  boottime: 'BOOTTIME',
-  real: 'REALTIME',
-  realtime: 'REALTIME',
-}
+const CLOCKS: ReadonlyMap<string, Clock> = new Map(
+  Object.entries({
+    mono: 'MONOTONIC',
+    monotonic: 'MONOTONIC',
+    mono_raw: 'MONOTONIC_RAW',
+    monotonic_raw: 'MONOTONIC_RAW',
+    boot: 'BOOTTIME',
+    boottime: 'BOOTTIME',
+    real: 'REALTIME',
+    realtime: 'REALTIME',
+  }),
+)
 
-const UNITS: Readonly<Record<string, number>> = { ns: 0, us: 3, µs: 3, ms: 6, s: 9 }
+const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 0, us: 3, µs: 3, ms: 6, s: 9 }))
 const EXPECTED =
   'expected the name of a clock (mono, mono_raw, boot, real), what to add to its times (+1.2ms, -3s), or when it begins on ' +
   "the first input's clock (@1444.435370125s)"
 
 /** `mono`, `+1.2ms`, `@1444.435370125s`. Throws UsageError for anything else. */
 export function parseClock(input: string, text: string): GivenClock {
-  const clock = CLOCKS[text.toLowerCase().replace(/^clock_/, '')]
+  const clock = CLOCKS.get(text.toLowerCase().replace(/^clock_/, ''))
   if (clock) return { clock }
   const [, sign, whole = '', fraction = '', unit = ''] = /^([+@-])(\d+)(?:\.(\d+))?(ns|us|µs|ms|s)$/.exec(text) ?? []
-  const digits = UNITS[unit]
+  const digits = UNITS.get(unit)
   if (sign === undefined || digits === undefined || fraction.length > digits) {
     const isOfKernel = /^(local|global|perf|uptime|x86-tsc|counter|tai)$/.test(text)
     const hint = isOfKernel ? `\nhint: ${text} has no fixed relation to other clocks: give the offset` : ''

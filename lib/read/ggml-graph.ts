@@ -12,18 +12,20 @@ import type { Names } from '../model/names.ts'
 import type { Format } from './format.ts'
 
 /** ggml_op_symbol of the ops whose symbol is no name. */
-const SYMBOLS: Readonly<Record<string, string>> = {
-  'X*Y': 'MUL_MAT',
-  'X[i]*Y': 'MUL_MAT_ID',
-  'x*y': 'MUL',
-  'x+y': 'ADD',
-  'x[i]+y': 'ADD_ID',
-  'x-y': 'SUB',
-  'x/y': 'DIV',
-  'x*v': 'SCALE',
-  'x^2': 'SQR',
-  'x->y': 'CPY',
-}
+const SYMBOLS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'X*Y': 'MUL_MAT',
+    'X[i]*Y': 'MUL_MAT_ID',
+    'x*y': 'MUL',
+    'x+y': 'ADD',
+    'x[i]+y': 'ADD_ID',
+    'x-y': 'SUB',
+    'x/y': 'DIV',
+    'x*v': 'SCALE',
+    'x^2': 'SQR',
+    'x->y': 'CPY',
+  }),
+)
 
 export const ggmlGraph: Format = {
   name: 'ggml-graph',
@@ -127,5 +129,5 @@ function tensorOf(node: JsonObject, isLeaf: boolean, names: Names) {
 /** `rms_norm(x)` is RMS_NORM; what is not known stays as it is. A dot file has `\\>` for `>`. */
 function opOf(symbol: string): string {
   const call = /^(\w+)\(/.exec(symbol)
-  return SYMBOLS[symbol.replace('\\>', '>')] ?? (call ? call[1]!.toUpperCase() : symbol)
+  return SYMBOLS.get(symbol.replace('\\>', '>')) ?? (call ? call[1]!.toUpperCase() : symbol)
 }

@@ -58,7 +58,7 @@ class LogReader {
   private events: TraceEvent[] = []
   /** Issues that come before the input is told. */
   private early: TraceEvent[] | undefined = []
-  private attributes: Record<string, string> = {}
+  private attributes: Record<string, string> = Object.create(null)
   private originNs: bigint | undefined
   private defined = 0
   private end: RunBlock['end']
@@ -162,7 +162,7 @@ class LogReader {
     this.setOrigin(block, run.clockAt ?? baseAt(block))
     this.end = run.end ?? this.end
     if (isFirst) {
-      this.attributes = { ...run.facts }
+      this.attributes = run.facts
       this.begin()
     } else this.tellFacts(run)
     for (const readings of run.clocks) this.emit({ kind: 'clocks', readings })
@@ -170,7 +170,7 @@ class LogReader {
 
   private tellFacts({ facts }: RunBlock): void {
     this.begin()
-    const news: Record<string, string> = {}
+    const news: Record<string, string> = Object.create(null)
     for (const [key, value] of Object.entries(facts)) {
       const before = this.attributes[key]
       addFact(this.attributes, key, value)

@@ -18,7 +18,8 @@ const FACT_CHARS_MAX = 4096
 
 /** What one run block says. */
 export interface RunBlock {
-  readonly facts: Readonly<Record<string, string>>
+  /** Without a prototype: any text may be a key. */
+  readonly facts: Record<string, string>
   readonly clocks: readonly Readings[]
   /** Where the first MONOTONIC reading stands in the block's view. */
   readonly clockAt: number | undefined

@@ -71,11 +71,13 @@ const WINDOW = 32_768
 /** llama.cpp warms up with two tokens (BOS and EOS; common/common.cpp). */
 const WARM_UP_TOKENS = 2
 /** `ggml_backend_guid` of the backends ProfInfer knows. */
-const BACKENDS: Readonly<Record<string, string>> = {
-  'aa67c743-96e6-a38a-e3af-ea9236bcfc89': 'CPU',
-  'dee070a2-734e-4dbc-b0c7-4fd46d4e90fe': 'OpenCL',
-  'c9bdb702-4936-4212-af35-a287d8c92920': 'RKNPU',
-}
+const BACKENDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'aa67c743-96e6-a38a-e3af-ea9236bcfc89': 'CPU',
+    'dee070a2-734e-4dbc-b0c7-4fd46d4e90fe': 'OpenCL',
+    'c9bdb702-4936-4212-af35-a287d8c92920': 'RKNPU',
+  }),
+)
 
 /** Operators, graphs and calls from start and end probes. */
 export class ProbePairs extends LookAhead<Probe> {
@@ -198,7 +200,7 @@ export class ProbePairs extends LookAhead<Probe> {
     const open = this.graphs.get(tid)
     if (open) this.endGraph(tid, open, atNs, this.noEnd(probe))
     this.endWait(tid, atNs)
-    const backend = this.names.id(BACKENDS[guid] ?? (guid.length > 1 ? `backend ${guid}` : ''))
+    const backend = this.names.id(BACKENDS.get(guid) ?? (guid.length > 1 ? `backend ${guid}` : ''))
     const graph = { startNs: atNs, backend, call: this.calls.get(tid), host: tid, tids: new Set([tid]), nodes: 0 }
     this.graphs.set(tid, graph)
     this.workers.host(tid)

@@ -26,13 +26,15 @@ export async function readSessionStart(report: Report): Promise<SessionStart> {
 /** Facts on the report, none of which tells of the machine or of who used it but the names of its GPUs. */
 export async function readAbout(report: Report): Promise<Record<string, string | number>> {
   const about: Record<string, string | number> = {}
-  const wanted: Readonly<Record<string, string>> = {
-    EXPORT_PRODUCT_VERSION: 'nsys_version',
-    EXPORT_SCHEMA_VERSION: 'schema_version',
-  }
+  const wanted: ReadonlyMap<string, string> = new Map(
+    Object.entries({
+      EXPORT_PRODUCT_VERSION: 'nsys_version',
+      EXPORT_SCHEMA_VERSION: 'schema_version',
+    }),
+  )
   for (const table of ['META_DATA_EXPORT', 'EXPORT_META_DATA']) {
     await report.each(table, ['name', 'value'], (row) => {
-      const key = wanted[row.text(0)]
+      const key = wanted.get(row.text(0))
       if (key !== undefined) about[key] = row.text(1)
     })
   }

@@ -8,7 +8,7 @@ const decoder = new TextDecoder()
 /** Lines before the header that are passed over: `nsys stats` says what it does first. */
 const PREAMBLE_LINES_MAX = 50
 /** Nanoseconds of the units that times are told in (`--timeunit`). */
-const UNITS: Readonly<Record<string, number>> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }
+const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }))
 
 /** Is this the start of a report with these columns? */
 export function hasColumns(head: Uint8Array, columns: readonly string[]): boolean {
@@ -88,7 +88,7 @@ export class CsvReport {
     const cells = text.replace(/^\uFEFF/, '').split(',')
     this.columns = new Map(cells.map((cell, i) => [cell.replace(/ \(.*\)$/, ''), i]))
     const unit = /\((.*)\)/.exec(cells.find((cell) => cell.startsWith('Start ')) ?? '')?.[1] ?? 'ns'
-    const nsPerUnit = UNITS[unit.replace(/ec$/, '')]
+    const nsPerUnit = UNITS.get(unit.replace(/ec$/, ''))
     if (nsPerUnit === undefined) {
       const at = { byte: this.lines.offset, line: this.lines.line }
       throw new FormatError(this.format, at, 'times in ns, us, ms or s', unit)

@@ -71,15 +71,20 @@ export const OPENHARMONY: Layout = {
   sources: [0, 1, 2].map((i) => ({ address: `Src${i}`, prefix: `src${i}_` })),
 }
 
-/** Numbers of the probes at functions' starts; those at their ends are 5 more. */
-export const PROBES: Readonly<Record<string, number>> = {
-  llama_decode: 10,
-  ggml_compute_forward: 20,
-  ggml_backend_graph_compute_async: 30,
-  ggml_acc_compute_forward: 40,
-  ggml_cl_compute_forward: 40,
-  ggml_rk_compute_forward: 40,
-}
+/** Numbers of the probes at functions' starts. */
+export const PROBES: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    llama_decode: 10,
+    ggml_compute_forward: 20,
+    ggml_backend_graph_compute_async: 30,
+    ggml_acc_compute_forward: 40,
+    ggml_cl_compute_forward: 40,
+    ggml_rk_compute_forward: 40,
+  }),
+)
+
+/** What is added for the probe at a function's start, and at its end. */
+export const EDGES: ReadonlyMap<string, number> = new Map(Object.entries({ start: 0, end: 5 }))
 
 /** Where the columns are; -1 = absent. */
 export interface Columns {

@@ -4,7 +4,7 @@ import { KeyedRow } from '../../input/keyed-row.ts'
 import type { ReadContext } from '../format.ts'
 import { type Probe, type ProbeNode, ProbePairs } from '../infer/probe-pairs.ts'
 import { LineLog, type Origin } from '../text/line-log.ts'
-import { type Columns, cellNames, type Layout, locate, PROBES, required } from './layouts.ts'
+import { type Columns, cellNames, EDGES, type Layout, locate, PROBES, required } from './layouts.ts'
 
 /** Bits of a user-space address, as far as a number holds them. */
 const ADDRESS_MASK = 0x1f_ffff_ffff_ffffn
@@ -90,8 +90,8 @@ export class RowLog extends LineLog<ProbePairs> {
   private typeOf({ type, probe: [func, edge] }: Columns): number {
     const { row } = this
     if (type >= 0) return row.number(type)
-    const start = PROBES[row.text(func)]
-    const end = { start: 0, end: 5 }[row.text(edge)]
+    const start = PROBES.get(row.text(func))
+    const end = EDGES.get(row.text(edge))
     return start === undefined || end === undefined ? NaN : start + end
   }
 

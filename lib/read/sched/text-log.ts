@@ -53,7 +53,7 @@ interface EventName {
 
 /** The one grammar of scheduler events as lines of text: columns, which differ by tool, and the event's own fields. */
 export abstract class SchedTextLog extends LineLog<SchedEvents> {
-  protected readonly attributes: Record<string, string | number> = {}
+  protected readonly attributes: Record<string, string | number> = Object.create(null)
   protected clock: Clock | 'unknown' = 'unknown'
   /** How much later than its times the log is on that clock. */
   protected shiftNs = 0n
@@ -166,7 +166,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
 
   /** What the input is, now that its first window has been seen. */
   protected about(): About {
-    return { clock: this.clock, shiftNs: this.shiftNs, attributes: this.attributes }
+    return { clock: this.clock, shiftNs: this.shiftNs, attributes: { ...this.attributes } }
   }
 
   /** The events that a record stands for. */

@@ -12,7 +12,9 @@ export interface Facts {
 }
 
 /** tracefs' names of the clocks that Linux and Perfetto name as well; of the others, nothing is known. */
-const CLOCKS: Readonly<Record<string, Clock>> = { mono: 'MONOTONIC', mono_raw: 'MONOTONIC_RAW', boot: 'BOOTTIME' }
+const CLOCKS: ReadonlyMap<string, Clock> = new Map(
+  Object.entries({ mono: 'MONOTONIC', mono_raw: 'MONOTONIC_RAW', boot: 'BOOTTIME' }),
+)
 
 const Option = { date: 1, cpuStat: 2, buffer: 3, uname: 5, cpuCount: 8, version: 9 } as const
 /** Options 16 to 21 tell where the section of the same number is. */
@@ -51,7 +53,7 @@ export class TraceOptions {
     if (clock !== undefined) attributes['trace_clock'] = clock
     const date = /^0x([0-9a-f]{1,15})$/i.exec(this.texts.get(Option.date) ?? '')?.[1]
     const toRealtimeNs = date === undefined ? undefined : BigInt(`0x${date}`) * 1000n
-    return { clock: CLOCKS[clock ?? ''] ?? 'unknown', attributes, toRealtimeNs, losses: this.losses }
+    return { clock: CLOCKS.get(clock ?? '') ?? 'unknown', attributes, toRealtimeNs, losses: this.losses }
   }
 }
 

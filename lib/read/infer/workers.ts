@@ -1,3 +1,5 @@
+import { FreeNumbers } from './free-numbers.ts'
+
 /**
  * Which worker (ggml's `ith`) a thread is, where a log tells thread ids only. The thread that runs a graph is worker 0
  * (ggml-cpu: ggml_graph_compute's caller takes part as worker 0); the threads active beside it are 1, 2, … in the
@@ -7,9 +9,9 @@
 export class Workers {
   private readonly active = new Map<number, number>()
   private readonly previous = new Map<number, number>()
-  private readonly taken: boolean[] = []
-  /** All from 1 to below this are taken. */
-  private free = 1
+  /** From 1 on: 0 is who runs a graph. */
+  private readonly numbers = new FreeNumbers(1)
+  private isHostTaken = false
 
   /** The worker that runs a graph from now on. */
   host(tid: number): number {
@@ -27,18 +29,21 @@ export class Workers {
     if (worker === undefined) return
     this.active.delete(tid)
     this.previous.set(tid, worker)
-    this.taken[worker] = false
-    if (worker > 0 && worker < this.free) this.free = worker
+    if (worker === 0) this.isHostTaken = false
+    else this.numbers.release(worker)
   }
 
   private take(tid: number, wanted: number): number {
-    let worker = wanted
-    if (this.taken[worker]) {
-      while (this.taken[this.free]) this.free++
-      worker = this.free
-    }
+    const worker = this.free(wanted)
     this.active.set(tid, worker)
-    this.taken[worker] = true
     return worker
+  }
+
+  /** Takes the wanted number, or, where it is taken, the smallest one that is free. */
+  private free(wanted: number): number {
+    if (wanted > 0) return this.numbers.take(wanted)
+    if (this.isHostTaken) return this.numbers.take()
+    this.isHostTaken = true
+    return 0
   }
 }

@@ -1,14 +1,16 @@
 /**
- * Fuzzes the decoders of all formats: seeded mutations of the fixtures, each read as `summarize` and the timeline would. What
- * is neither events nor an error of our own is a bug, as is an input that takes long or memory that grows.
- *   node scripts/fuzz.mjs [executions, default 100000] [seed, default 1] [format]
+ * Fuzzes the decoders of all formats with seeded mutations of the fixtures or, with --line, the whole line: readers, timeline and
+ * writer, with random options, in random pieces, and what was written is parsed again. A bug is what is neither output nor an
+ * error of our own, output that cannot be parsed or is out of proportion, an input that takes long, memory that grows.
+ *   node scripts/fuzz.mjs [executions, default 100000] [seed, default 1] [format] [--line]
  * The same seed gives the same inputs; a finding is printed with its bytes (base64) and the number of its execution.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { eventsOf, FORMATS, isOwnError, Names, sniffFormat } from 'ggml2perfetto'
+import { convert, eventsOf, FORMATS, isOwnError, Names, sniffFormat } from 'ggml2perfetto'
+import protobuf from 'protobufjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures', import.meta.url))
 const SEED_BYTES_MAX = 3300
@@ -16,10 +18,17 @@ const SEED_BYTES_MAX = 3300
 const POINTING = new Set(['nsys', 'perf-data', 'trace-dat'])
 const WHOLE_EVERY = 16
 const SLOW_MS = 2000
-const REPORT_EVERY = 250_000
+const REPORT_EVERY = 50_000
 
-const [executions, seed] = [Number(process.argv[2] ?? 100_000), Number(process.argv[3] ?? 1)]
-const only = process.argv[4]
+/** Bytes that may be written for each byte that is read, and for an input of any size: its tracks, its issues. */
+const OUTPUT_RATIO_MAX = 400
+const OUTPUT_BYTES = 1 << 20
+/** By how much the process may grow after the first report, in MiB. */
+const GROWTH_MIB_MAX = 400
+
+const isLine = process.argv.includes('--line')
+const [count = '100000', seedText = '1', only] = process.argv.slice(2).filter((arg) => arg !== '--line')
+const [executions, seed] = [Number(count), Number(seedText)]
 
 /** mulberry32 */
 function random(state) {
@@ -88,6 +97,7 @@ function seedsByFormat() {
 }
 
 const INTERESTING = [0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff]
+const INTERESTING_LONG = [2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n]
 const TOKENS = [
   ',',
   '\n',
@@ -103,6 +113,16 @@ const TOKENS = [
   ']',
   'null',
   '1e999',
+  '1e400',
+  '1e25',
+  '-1',
+  '9007199254740993',
+  '18446744073709551615',
+  '4000000000',
+  'constructor',
+  '__proto__',
+  'Infinity',
+  'NaN',
   '\\u0000',
   ' ==> ',
 ]
@@ -116,7 +136,7 @@ function mutated(bytes, next, others) {
   for (let changes = 1 + below(4); changes > 0 && out.length > 0; changes--) {
     const at = below(out.length)
     const view = new DataView(out.buffer, out.byteOffset, out.byteLength)
-    switch (below(8)) {
+    switch (below(9)) {
       case 0:
         out[at] ^= 1 << below(8)
         break
@@ -126,6 +146,11 @@ function mutated(bytes, next, others) {
       case 2: {
         const value = INTERESTING[below(INTERESTING.length)]
         if (at + 4 <= out.length) view.setUint32(at & ~3, value, true)
+        break
+      }
+      case 7: {
+        const value = INTERESTING_LONG[below(INTERESTING_LONG.length)]
+        if (at + 8 <= out.length) view.setBigUint64(at & ~3, value, true)
         break
       }
       case 3:
@@ -160,14 +185,86 @@ function mutated(bytes, next, others) {
   return out
 }
 
-async function run(bytes, from) {
+const GGTRACE_MAGIC = 0x30544747
+const rotated = (word, bits) => (word << bits) | (word >>> ((32 - bits) % 32))
+
+/** Gives each block of a .ggtrace log the checksum that it must have: else damage in it is never read (docs/ggtrace-format.md §1.1). */
+function repaired(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (let at = 0; at + 48 <= bytes.length; at += 8) {
+    if (view.getUint32(at, true) !== GGTRACE_MAGIC) continue
+    const size = view.getUint32(at + 4, true)
+    if (size < 48 || size % 8 !== 0 || at + size > bytes.length) continue
+    const lanes = Array.from({ length: 8 }, (_, lane) => 0x811c9dc5 + lane)
+    for (let word = 0; 12 + 4 * word < size; word++) {
+      lanes[word % 8] = Math.imul(lanes[word % 8] ^ view.getUint32(at + 12 + 4 * word, true), 0x01000193)
+    }
+    const sum = lanes.reduce((all, lane, n) => all ^ rotated(lane, 4 * n), 0)
+    view.setUint32(at + 8, sum >>> 0, true)
+    at += size - 8
+  }
+  return bytes
+}
+
+async function decode(bytes, from) {
   let events = 0
+  for await (const batch of eventsOf({ name: 'fuzz', source: bytes }, new Names(), { from })) events += batch.length
+  return events
+}
+
+const proto = readFileSync(new URL('../proto/perfetto.proto', import.meta.url), 'utf8')
+const Trace = protobuf.parse(proto, { keepCase: true }).root.lookupType('Trace')
+
+const pick = (below, ...values) => values[below(values.length)]
+
+async function* pieces(bytes, below) {
+  for (let at = 0; at < bytes.length; ) {
+    const size = 1 + below(below(4) === 0 ? 40 : 4000)
+    yield bytes.subarray(at, at + size)
+    at += size
+  }
+}
+
+/** Converts an input and parses what was written; a second, undamaged one goes with it now and then. Returns the bytes written. */
+async function convertAll(bytes, from, next, other) {
+  const below = (limit) => Math.floor(next() * limit)
+  const first = below(6)
+  const to = pick(below, 'perfetto', 'json')
+  const options = {
+    to,
+    from: below(4) === 0 ? undefined : from,
+    detail: pick(below, 'names', 'shapes', 'full'),
+    opName: pick(below, 'role', 'op', 'tensor'),
+    memory: pick(below, 'counters', 'lifetimes'),
+    tokens: below(8) === 0 ? [first, first + below(3)] : undefined,
+    flows: below(4) === 0 ? { token: below(4) } : undefined,
+    allThreads: below(2) === 0,
+    osRuntime: below(2) === 0,
+    strict: below(16) === 0,
+  }
+  const inputs = [{ name: 'fuzz', source: below(3) === 0 ? pieces(bytes, below) : bytes }]
+  if (below(8) === 0) {
+    inputs.push({ name: 'other', source: other })
+    options.from = undefined
+    options.clocks = { [pick(below, 'fuzz', 'other')]: pick(below, 'mono', 'boot', '+1.2ms', '@1444.4s') }
+  }
+  const written = []
+  for await (const piece of convert(inputs, options)) written.push(piece)
+  const output = Buffer.concat(written)
+  if (to === 'json') JSON.parse(output.toString())
+  else Trace.decode(output)
+  const read = inputs.reduce((sum, { source }) => sum + (source.length ?? bytes.length), 0)
+  if (output.length > OUTPUT_BYTES + OUTPUT_RATIO_MAX * read) throw new Error(`${output.length} bytes from ${read}`)
+  return output.length
+}
+
+async function run(bytes, from, next, other) {
   try {
-    for await (const batch of eventsOf({ name: 'fuzz', source: bytes }, new Names(), { from })) events += batch.length
+    return await (isLine ? convertAll(bytes, from, next, other) : decode(bytes, from))
   } catch (error) {
     if (!isOwnError(error)) throw error
+    return 0
   }
-  return events
 }
 
 const seeds = seedsByFormat()
@@ -175,18 +272,21 @@ const missing = FORMATS.filter(({ name }) => !seeds.has(name) && (!only || name 
 if (missing.length > 0) console.log(`no fixture of: ${missing.join(', ')}`)
 const names = [...seeds.keys()]
 const counts = Object.fromEntries(names.map((name) => [name, 0]))
-let [events, findings] = [0, 0]
+let [made, findings] = [0, 0]
 const started = performance.now()
-const heap = []
+const sizes = []
 for (let i = 0; i < executions; i++) {
   const next = random(seed * 0x9e3779b1 + i)
   const format = names[i % names.length]
   const corpus = seeds.get(format)
-  const input = mutated(corpus[Math.floor(next() * corpus.length)], next, corpus)
+  const damaged = mutated(corpus[Math.floor(next() * corpus.length)], next, corpus)
+  const input = format === 'ggtrace' && next() < 0.5 ? repaired(damaged) : damaged
+  const others = seeds.get(names[Math.floor(next() * names.length)])
+  const [choices, other] = [Math.floor(next() * 2 ** 32), others[Math.floor(next() * others.length)]]
   const before = performance.now()
   let problem
   try {
-    events += await run(input, format)
+    made += await run(input, format, random(choices), other)
   } catch (error) {
     problem = error.stack
   }
@@ -194,7 +294,7 @@ for (let i = 0; i < executions; i++) {
   if (took > SLOW_MS && !problem) {
     // Once more, as another program may have had the CPU.
     const again = performance.now()
-    await run(input, format)
+    await run(input, format, random(choices), other)
     if (performance.now() - again > SLOW_MS) problem = `took ${took.toFixed(0)} ms`
   }
   if (problem) {
@@ -204,10 +304,17 @@ for (let i = 0; i < executions; i++) {
   counts[format]++
   if ((i + 1) % REPORT_EVERY === 0 || i + 1 === executions) {
     globalThis.gc?.()
-    heap.push(Math.round(process.memoryUsage().heapUsed / 2 ** 20))
+    const { heapUsed, rss } = process.memoryUsage()
+    sizes.push(Math.round(rss / 2 ** 20))
+    const grown = sizes.at(-1) - sizes[0]
+    if (grown > GROWTH_MIB_MAX) {
+      findings++
+      console.log(`the process grew by ${grown} MiB`)
+    }
     const rate = ((i + 1) / (performance.now() - started)) * 1e3
     console.log(
-      `${i + 1} executions, ${rate.toFixed(0)} a second, ${events} events, heap ${heap.at(-1)} MiB, ${findings} findings`,
+      `${i + 1} executions, ${rate.toFixed(0)} a second, ${made} ${isLine ? 'bytes' : 'events'}, ` +
+        `heap ${Math.round(heapUsed / 2 ** 20)} MiB, RSS ${sizes.at(-1)} MiB, ${findings} findings`,
     )
   }
 }

@@ -2,38 +2,28 @@ import type { Position } from '../errors.ts'
 import { type Batch, Inferred, type IssueEvent, type TokenEvent } from './events.ts'
 import { issueOf } from './issues.ts'
 
-/** What a result of `llama_decode` or `llama_encode` means. */
-export interface ResultMeaning {
-  /** A few words, for names. */
-  readonly short: string
-  /** What llama.cpp did, and in what state it left the context. */
-  readonly full: string
-}
-
 // llama.h of llama.cpp v0.5.0, comments of llama_decode and llama_encode.
-const NO_SLOT: ResultMeaning = {
-  short: 'no slot in the KV cache',
-  full: 'no KV slot was found for the batch: the batch is too large, or the context too small; nothing was computed',
+const NOTHING = 'nothing was computed'
+const PART = 'ubatches that were processed remain in the memory of the context'
+/** In a few words, and what llama.cpp did. */
+const MEANINGS: Readonly<Record<number, readonly [short: string, effect: string]>> = {
+  1: ['no slot in the KV cache', NOTHING],
+  2: ['aborted', PART],
+  [-1]: ['invalid batch', NOTHING],
+  [-2]: ['fatal error', PART],
 }
-const ABORTED: ResultMeaning = {
-  short: 'aborted',
-  full: 'the program aborted the call; ubatches that were processed remain in the memory of the context',
-}
-const INVALID: ResultMeaning = { short: 'invalid batch', full: 'the input batch is invalid; nothing was computed' }
-const FATAL: ResultMeaning = {
-  short: 'fatal error',
-  full: 'fatal error; ubatches that were processed remain in the memory of the context',
-}
-const ENCODE_ERROR: ResultMeaning = { short: 'error', full: 'error; the memory is as it was before the call' }
-const UNKNOWN: ResultMeaning = { short: 'unknown result', full: 'llama.h does not define this result' }
 
-/** The meaning of a result other than 0, as llama.h defines it. */
-export function meaningOf({ result, isEncode }: Pick<Batch, 'result' | 'isEncode'>): ResultMeaning {
-  if (isEncode) return result < 0 ? ENCODE_ERROR : UNKNOWN
-  if (result === 1) return NO_SLOT
-  if (result === 2) return ABORTED
-  if (result === -1) return INVALID
-  return result < -1 ? FATAL : UNKNOWN
+/** What a result other than 0 means, as llama.h defines it: in a few words, for names, and with what the call left behind. */
+export function meaningOf({ result, isEncode }: Pick<Batch, 'result' | 'isEncode'>): {
+  readonly short: string
+  readonly full: string
+} {
+  if (isEncode && result < 0) return { short: 'error', full: 'error; the memory is as before the call' }
+  const [short, effect] = (isEncode ? undefined : MEANINGS[Math.max(result, -2)]) ?? [
+    'unknown result',
+    'not in llama.h',
+  ]
+  return { short, full: `${short}; ${effect}` }
 }
 
 // ggml.h of llama.cpp v0.5.0, enum ggml_status.

@@ -194,11 +194,8 @@ describe('a log with every type of record', () => {
   test('is summarized', async () => {
     const summary = await summarize({ name: 'log', source: everyRecord() })
     expect(summary).toMatchObject({ operators: 7, workers: 2, graphs: 1, withExperts: 1, format: 'ggtrace' })
-    expect(summary.calls).toMatchObject({
-      warmUp: { calls: 1 },
-      prefill: { calls: 1, tokens: 3 },
-      failed: { calls: 1 },
-    })
+    const { warmUp, prefill, failed } = summary.calls
+    expect([warmUp.calls, prefill.calls, prefill.tokens, failed.calls]).toEqual([1, 1, 3, 1])
     expect(summary.attributes['note']).toBe('by hand; written at the end')
   })
 })
@@ -223,18 +220,8 @@ describe('the trace of it', () => {
     expect(new Set(names)).toEqual(
       new Set([
         names[0],
-        ...[
-          'Phase',
-          'Tokens',
-          'Graphs',
-          'Copies',
-          'Workers',
-          'worker 0',
-          'worker 0: state',
-          'worker 1',
-          'Experts',
-          'layer 0',
-        ],
+        ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Workers', 'worker 0', 'worker 0: state', 'worker 1'],
+        ...['Experts', 'layer 0'],
         ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],
         ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),
         ...['Memory', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
@@ -252,9 +239,8 @@ describe('the trace of it', () => {
       ['prefill (3 tokens)', 2800, 4_999_997_400, 0, 1, '1@0-1 4@17', null, null],
       ['prefill failed (-2: error)', 5_000_001_000, 500, 3, 0, null, -2, 'llama_encode'],
     ])
-    expect(slices('Graphs', 'operators', 'split', 'status')).toEqual([
-      ['CPU graph failed (-1: error)', 2900, 4_999_997_200, 5, 2, -1],
-    ])
+    const graph = ['CPU graph failed (-1: error)', 2900, 4_999_997_200, 5, 2, -1]
+    expect(slices('Graphs', 'operators', 'split', 'status')).toEqual([graph])
   })
 
   test('has the operators, fused ones by what they result in', () => {
@@ -307,7 +293,6 @@ describe('the trace of it', () => {
     expect(joined).toEqual([[1_763_000_000_000_000_789n - ORIGIN_NS]])
   })
 })
-
 describe('large logs', () => {
   test('64 workers, every one in its lane', async () => {
     const writer = begun({}, 1024)
@@ -350,40 +335,6 @@ describe('large logs', () => {
     const trace = await openTrace(await converted(log))
     expect(trace.query("SELECT name FROM slice WHERE category = 'expert'").rows).toEqual([['experts of 4096 tokens']])
     trace.close()
-  })
-
-  test('a tensor that names itself as a source, as ggml_cast does, has the other sources', async () => {
-    const writer = begun()
-    writer.type(0, 'f32')
-    const input = writer.tensor({ name: 'k' })
-    const own = input + 1
-    expect(writer.tensor({ name: 'k (copy)', sources: [input, own] })).toBe(own)
-    writer.thread(1, 0).operator({ tensor: own, startNs: 1, endNs: 2 })
-    writer.end(10)
-    const { issues, of, names } = await read(writer.take())
-    expect(issues).toEqual([])
-    expect(of('tensor').map(({ name, sources }) => [names.text(name), sources])).toEqual([
-      ['k', []],
-      ['k (copy)', [0]],
-    ])
-  })
-
-  test('weights that were copied have their place in the file, in the buffer that they were copied to', async () => {
-    const writer = begun()
-    writer.type(0, 'f32')
-    const [mine, other] = ['GPU0', 'GPU1'].map((name) => writer.buffer({ name, base: 0x1000, sizeBytes: 4096 }))
-    writer.mapping({ file: 'm.gguf', buffer: mine!, address: 0x1100, sizeBytes: 64, fileOffset: 7000 })
-    for (const buffer of [mine!, other!]) {
-      writer.tensor({ name: 'blk.0.ffn_up.weight', address: 0x1100, sizeBytes: 64, buffer })
-    }
-    writer.end(100)
-    const { of, issues } = await read(writer.take())
-    expect(issues).toEqual([])
-    const labels = new Map(of('buffer').map(({ id, label }) => [id, label]))
-    expect(of('tensor').map(({ buffer, offset }) => [labels.get(buffer), offset])).toEqual([
-      ['GPU0, 4096 bytes at 0x1000, copied from m.gguf', 7000],
-      ['GPU1, 4096 bytes at 0x1000', 0x100],
-    ])
   })
 
   test('a graph of more nodes than a record holds', async () => {

@@ -72,9 +72,9 @@ describe('a log whose context was overrun', () => {
     const rows = await ask(`select ${arg('token')}, ${arg('n_tokens')}, ${arg('result')}, ${arg('result_meaning')},
       ${arg('tok_per_s')} from slice where category = 'token' and name like '%failed%' order by ts limit 3`)
     expect(rows).toEqual([
-      [4, 1, 1, expect.stringMatching(/^no KV slot was found for the batch/), null],
-      [6, 8, 2, expect.stringMatching(/^the program aborted the call/), null],
-      [7, 1, -3, expect.stringMatching(/^fatal error/), null],
+      [4, 1, 1, 'no slot in the KV cache; nothing was computed', null],
+      [6, 8, 2, expect.stringMatching(/^aborted; ubatches that were processed remain/), null],
+      [7, 1, -3, expect.stringMatching(/^fatal error; ubatches/), null],
     ])
   })
 

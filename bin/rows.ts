@@ -1,5 +1,5 @@
 import type { Cell, QueryResult } from '../lib/index.ts'
-import { printable } from './terminal.ts'
+import { oneLine, printableJson } from './terminal.ts'
 
 /** How a query's result is printed. */
 export const ROW_FORMATS = ['table', 'csv', 'json'] as const
@@ -7,9 +7,25 @@ export const ROW_FORMATS = ['table', 'csv', 'json'] as const
 /** One of {@link ROW_FORMATS}. */
 export type RowFormat = (typeof ROW_FORMATS)[number]
 
+/** How rows are printed. */
+export interface RowOptions {
+  readonly format: RowFormat
+  /** Texts of a CSV that a spreadsheet takes for formulas get a `'` before them. */
+  readonly csvSafe?: boolean | undefined
+  /** Control characters are shown as escapes: a file has texts as they are. */
+  readonly isTerminal?: boolean | undefined
+}
+
 /** A query's result as lines of text. Integers are exact in every format; in `csv` and `json` all numbers are. */
-export function formatRows(result: QueryResult, format: RowFormat): Iterable<string> {
-  return { table: tableLines, csv: csvLines, json: jsonLines }[format](result)
+export function formatRows(result: QueryResult, options: RowOptions): Iterable<string> {
+  const { format, isTerminal } = options
+  if (format === 'table') return tableLines(result)
+  if (format === 'csv') return csvLines(result, options)
+  return isTerminal ? mapped(jsonLines(result), printableJson) : jsonLines(result)
+}
+
+function* mapped(lines: Iterable<string>, change: (line: string) => string): Generator<string> {
+  for (const line of lines) yield change(line)
 }
 
 /** A table for people: numbers to the right, floats to nine digits. */
@@ -17,7 +33,7 @@ function* tableLines({ columns, rows }: QueryResult): Generator<string> {
   if (columns.length === 0) return yield 'no result: the last statement gives no rows'
   const texts = rows.map((row) => row.map(tableCell))
   const widths = columns.map((column, i) =>
-    texts.reduce((width, row) => Math.max(width, lengthOf(row[i]!)), lengthOf(oneLine(column))),
+    texts.reduce((width, row) => Math.max(width, lengthOf(row[i]!)), lengthOf(inCell(column))),
   )
   const isNumeric = columns.map(
     (_, i) => rows.some((row) => isNumber(row[i]!)) && rows.every((row) => row[i] === null || isNumber(row[i]!)),
@@ -27,7 +43,7 @@ function* tableLines({ columns, rows }: QueryResult): Generator<string> {
       .map((cell, i) => pad(cell, widths[i]!, isNumeric[i]!))
       .join('  ')
       .trimEnd()
-  yield line(columns.map(oneLine))
+  yield line(columns.map(inCell))
   yield widths.map((width) => '─'.repeat(width)).join('  ')
   for (const row of texts) yield line(row)
   yield `(${rows.length === 1 ? '1 row' : `${rows.length} rows`})`
@@ -45,22 +61,28 @@ const isNumber = (cell: Cell) => typeof cell === 'number' || typeof cell === 'bi
 function tableCell(cell: Cell): string {
   if (cell === null) return 'NULL'
   if (typeof cell === 'number' && !Number.isInteger(cell)) return String(Number(cell.toPrecision(9)))
-  return oneLine(cell instanceof Uint8Array ? `x'${hex(cell)}'` : String(cell))
+  return inCell(cell instanceof Uint8Array ? `x'${hex(cell)}'` : String(cell))
 }
 
-const oneLine = (text: string) => printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+const inCell = (text: string) => oneLine(text).replaceAll('\t', '\\t')
 
 /** RFC 4180. NULL is an empty field, an empty text is `""`. */
-function* csvLines({ columns, rows }: QueryResult): Generator<string> {
+function* csvLines({ columns, rows }: QueryResult, options: RowOptions): Generator<string> {
   if (columns.length === 0) return
-  yield columns.map(csvCell).join(',')
-  for (const row of rows) yield row.map(csvCell).join(',')
+  const line = (cells: readonly Cell[]) => cells.map((cell) => csvCell(cell, options)).join(',')
+  yield line(columns)
+  for (const row of rows) yield line(row)
 }
 
-function csvCell(cell: Cell): string {
+/** What spreadsheets take for the start of a formula, or pass over before one. */
+const FORMULA = /^[=+\-@\t\r\n]/
+
+function csvCell(cell: Cell, { csvSafe, isTerminal }: RowOptions): string {
   if (cell === null) return ''
   if (typeof cell !== 'string') return cell instanceof Uint8Array ? hex(cell) : String(cell)
-  return cell === '' || /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+  const safe = csvSafe && FORMULA.test(cell) ? `'${cell}` : cell
+  const text = isTerminal ? inCell(safe) : safe
+  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
 /** An array of objects, one per line. Integers beyond 2^53 are plain digits, BLOBs texts of hexadecimal digits. */

@@ -28,7 +28,10 @@ export class FormatError extends Error {
     readonly input?: string,
   ) {
     const place = `${input === undefined ? '' : `${input}: `}${format}: ${describePosition(at)}`
-    super(`${place}: expected ${expected}, found ${found}${hint === undefined ? '' : `\nhint: ${hint}`}`)
+    // What was found may be the input's own text: it must not look like a line of ours.
+    super(
+      `${place}: expected ${expected}, found ${found.replaceAll('\n', '\\n')}${hint === undefined ? '' : `\nhint: ${hint}`}`,
+    )
   }
 
   /** The same error, naming the input it came from. */

@@ -33,21 +33,21 @@ async function handler({ trace }: ArgumentsCamelCase<Arguments>): Promise<void> 
   }
   const result = await checkTrace(bytes ?? trace)
   const report = describe(name, result)
-  if (report.isSound) return print(report.text)
+  if (report.isSound) return print(report.lines)
   process.exitCode = 1
-  await note(report.text)
+  await note(report.lines)
 }
 
-function describe(name: string, { kind, walk, problems }: CheckResult): { isSound: boolean; text: string } {
+function describe(name: string, { kind, walk, problems }: CheckResult): { isSound: boolean; lines: string[] } {
   const { packets, bytes, problem } = walk
   const parts = kind === 'zip' ? 'an archive' : plural(packets, kind === 'json' ? 'event' : 'packet')
   const read = `${parts}, ${size(bytes)}`
   if (kind === 'perfetto' && problem?.kind === 'garbage' && packets === 0) {
-    return { isSound: false, text: `error: ${name}: not a Perfetto trace (protobuf): ${problem.message}` }
+    return { isSound: false, lines: [`error: ${name}: not a Perfetto trace (protobuf): ${problem.message}`] }
   }
-  if (problem) return { isSound: false, text: `error: ${name}: ${problem.kind} after ${read}: ${problem.message}` }
+  if (problem) return { isSound: false, lines: [`error: ${name}: ${problem.kind} after ${read}: ${problem.message}`] }
   if (problems.length === 0) {
-    return { isSound: true, text: `${name}: ${read}: complete; trace_processor imports it without errors` }
+    return { isSound: true, lines: [`${name}: ${read}: complete; trace_processor imports it without errors`] }
   }
   const lines = aligned(
     problems.map(({ name, idx, severity, value, description }) => {
@@ -55,5 +55,5 @@ function describe(name: string, { kind, walk, problems }: CheckResult): { isSoun
       return [`${which} (${severity})`, `${count(value)} ×  ${description.replace(/\s+/g, ' ').trim()}`]
     }),
   )
-  return { isSound: false, text: [`error: ${name}: ${read}: complete, but on import:`, ...lines].join('\n') }
+  return { isSound: false, lines: [`error: ${name}: ${read}: complete, but on import:`, ...lines] }
 }

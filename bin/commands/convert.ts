@@ -208,12 +208,12 @@ async function tell(
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
   if (bundle !== undefined)
     lines.push(`${bundle}: packed as it is, ${clockOf(summaries.at(-1)!)}; the trace is on its clock`)
-  if (output === '-') return note(lines.join('\n'))
+  if (output === '-') return note(lines)
   const trace = quoted(output)
   const viewers = args.to === 'json' ? `chrome://tracing or ${VIEWER}` : VIEWER
   lines.push(`wrote ${output} (${size(bytes)}): drag it into ${viewers}, or: ggml2perfetto open ${trace}`)
   lines.push(`next: ${nextCommand(trace, summaries, args.to)}`)
-  return print(lines.join('\n'))
+  return print(lines)
 }
 
 function clockOf({ clock, format }: Summary): string {

@@ -13,7 +13,7 @@ import {
   leftOutHints,
   OPEN_ENDS,
 } from '../summary.ts'
-import { aligned, print } from '../terminal.ts'
+import { aligned, print, printJson } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
 
 const OPTIONS = {
@@ -63,8 +63,8 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const summaries = isAlone
     ? [await summarize(logs[0]!, options)]
     : await summarizeAll(convert(logs, { ...options, detail: 'names', clocks: args.clock }))
-  if (args.json) return print(toJson(logs.length === 1 ? summaries[0]! : summaries))
-  await print(summaries.map((summary, i) => describe(logs[i]!.name, summary).join('\n')).join('\n\n'))
+  if (args.json) return printJson(toJson(logs.length === 1 ? summaries[0]! : summaries))
+  await print(summaries.flatMap((summary, i) => [...(i > 0 ? [''] : []), ...describe(logs[i]!.name, summary)]))
 }
 
 async function logOf(input: string): Promise<LogInput> {

@@ -140,7 +140,7 @@ async function tellLog(name: string, summary: Summary, quiet: boolean): Promise<
   const issues = issueCount(summary)
   if (!quiet) {
     const where = issues > 0 ? ['  the Issues track shows where'] : []
-    await print([...describeLog(name, summary), ...where].join('\n'))
+    await print([...describeLog(name, summary), ...where])
   } else if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}, on the Issues track`)
 }
 

@@ -1,6 +1,6 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
-import { note, print } from '../terminal.ts'
+import { note, print, printJson } from '../terminal.ts'
 import { plural, threeDigits } from '../units.ts'
 
 const OPTIONS = {
@@ -31,7 +31,7 @@ export const peaksCommand: CommandModule<object, Arguments> = {
 async function handler({ json, fresh }: ArgumentsCamelCase<Arguments>): Promise<void> {
   const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
   const peaks = await measurePeaks({ env: process.env, fresh, onBuild })
-  await print(json ? JSON.stringify(peaks, null, 2) : describe(peaks).join('\n'))
+  await (json ? printJson(JSON.stringify(peaks, null, 2)) : print(describe(peaks)))
 }
 
 function describe(peaks: Peaks): string[] {

@@ -23,6 +23,11 @@ const OPTIONS = {
     coerce: oneOf('--format', ROW_FORMATS),
     describe: 'table | csv | json; integers are exact in all three',
   },
+  'csv-safe': {
+    type: 'boolean',
+    default: false,
+    describe: "With --format csv: put a ' before texts that a spreadsheet takes for formulas (= + - @)",
+  },
   file: {
     alias: 'f',
     type: 'string',
@@ -60,11 +65,13 @@ export const queryCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { format, csvSafe } = args
+  if (csvSafe && format !== 'csv') throw new UsageError(`--csv-safe: expected --format csv, found ${format}`)
   const sql = await readSql(args)
   const options = { from: args.from, opTable: await readOpTable(args.opTable), osRuntime: args.osrt }
   const trace = await open(await openInput(args.input), options)
   try {
-    await sendLines(formatRows(trace.query(sql), args.format))
+    await sendLines(formatRows(trace.query(sql), { format, csvSafe, isTerminal: process.stdout.isTTY }))
   } finally {
     trace.close()
   }

@@ -262,9 +262,9 @@ async function tell(program: string, result: RecordResult, args: Arguments): Pro
   for (const log of logs) {
     const lines = await describe(log, args).catch((error: unknown) => {
       const { message } = error as Error
-      return [isOwnError(error) ? message : `${log}: cannot be read: ${message}`]
+      return isOwnError(error) ? message.split('\n') : [`${log}: cannot be read: ${message}`]
     })
-    if (lines.length > 0) await note(lines.join('\n'))
+    if (lines.length > 0) await note(lines)
   }
   for (const line of describeSched(sched, args)) await note(line)
   const inputs = sched?.path === undefined ? logs : [...logs, sched.path]

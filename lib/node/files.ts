@@ -30,7 +30,8 @@ const REASONS: Readonly<Record<string, string>> = {
 export function explainFileError(path: string, doing: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
   const reason = code === undefined ? undefined : REASONS[code]
-  return reason === undefined ? error : new UsageError(`${path}: cannot ${doing}: ${reason}`)
+  // Of a name with a line feed, each line could pass for one of ours.
+  return reason === undefined ? error : new UsageError(`${path.replaceAll('\n', '\\n')}: cannot ${doing}: ${reason}`)
 }
 
 /** A file's size in bytes, or undefined for what has none (a pipe). Throws UsageError if it cannot be read. */

@@ -32,6 +32,12 @@ export interface Block {
 /** Tells of something that is wrong at a byte of the input. */
 export type Report = (title: string, detail: string, byte: number) => void
 
+/**
+ * Damaged blocks that overlap are checked as long as all of them have so many times the bytes of the input up to there, and a
+ * few blocks more: a damaged size makes a few overlap. What was made to overlap would take time with the square of its length.
+ */
+const OVERLAP_MAX = 4
+
 /** Finds the blocks of a log, and whatever lies between them. */
 export class BlockFinder {
   private view: DataView<ArrayBufferLike> = new DataView(new ArrayBuffer(0))
@@ -41,6 +47,12 @@ export class BlockFinder {
   private isQuiet = false
   /** Bytes of an open block whose records are known to be whole. */
   private walked = 0
+  /** Bytes whose checksums were computed so far. */
+  checkedBytes = 0
+  /** Up to there, the input lies in blocks whose checksums were wrong. */
+  private wrongUntil = 0
+  /** Bytes of such blocks that begin within others of them. */
+  private overlapBytes = 0
 
   constructor(private readonly report: Report) {}
 
@@ -63,6 +75,9 @@ export class BlockFinder {
         if (!isLast) return undefined
         this.report('torn block', `expected ${size} bytes, found the first ${available}; read unchecked`, offset)
         return this.takeUnsealed(cursor, isLast, 'torn')
+      } else if (offset < this.wrongUntil && this.overlapBytes + size > OVERLAP_MAX * offset + 4 * BLOCK_BYTES_MAX) {
+        this.report('damaged block', `its ${size} bytes are left out unchecked: too many before it are damaged`, offset)
+        this.skipMagic(cursor)
       } else return this.takeSealed(cursor, at, size)
     }
     return undefined
@@ -120,12 +135,15 @@ export class BlockFinder {
     // What a ring's block says changes: only its header is under the checksum.
     const checked = view.getUint16(at + Header.kind, true) === BlockKind.Ring ? HEADER_BYTES : size
     const [stored, found] = [view.getUint32(at + Header.checksum, true), checksum(view, at, checked)]
+    this.checkedBytes += checked
     if (stored === found) {
       cursor.skip(size)
       return blockOf('sealed', view, at, at + size, byte)
     }
     const sums = `expected checksum 0x${stored.toString(16)}, found 0x${found.toString(16)}`
     this.report('damaged block', `${sums}; its ${size} bytes are left out`, byte)
+    if (byte < this.wrongUntil) this.overlapBytes += checked
+    this.wrongUntil = Math.max(this.wrongUntil, byte + size)
     // Its size may be what is damaged: the next block is looked for within it.
     this.skipMagic(cursor)
     return blockOf('damaged', view, at, at + size, byte)

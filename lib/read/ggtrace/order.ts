@@ -90,14 +90,27 @@ const ENTRY_BYTES = 400
 
 interface Entry {
   readonly block: Block
+  /** Place among the blocks that waited. */
+  readonly serial: number
   needs: number
+  /** The same writer's next block that waits. */
+  next: Entry | undefined
 }
 
-/** Event blocks that came before the definitions that they need, in the order of the file. */
+/** The blocks of one writer that wait, in its order. */
+interface Queue {
+  head: Entry
+  tail: Entry
+}
+
+/** Event blocks that came before the definitions that they need. Each block is looked at a few times, however many wait. */
 export class Waiting {
-  private entries: Entry[] = []
-  /** The latest block that waits, by writer. */
-  private readonly latest = new Map<number, Entry>()
+  /** Work done so far: blocks and places of the heap that were looked at. */
+  steps = 0
+  private readonly queues = new Map<number, Queue>()
+  /** Writers by what their first waiting block needs; what it needed before may be in it, too. */
+  private readonly firsts = new MinHeap(() => this.steps++)
+  private serials = 0
   private bytes = 0
 
   get isFull(): boolean {
@@ -106,40 +119,110 @@ export class Waiting {
 
   /** The most definitions that a waiting block is known to need. */
   get needs(): number {
-    return this.entries.reduce((most, { needs }) => (Number.isFinite(needs) ? Math.max(most, needs) : most), 0)
+    let most = 0
+    for (const { head } of this.queues.values()) {
+      for (let entry: Entry | undefined = head; entry; entry = entry.next) {
+        if (Number.isFinite(entry.needs)) most = Math.max(most, entry.needs)
+      }
+    }
+    return most
   }
 
   /** Does the block have to wait? If so, it is kept. An open block does not know what it needs: its successor does. */
   hold(block: Block, defined: number): boolean {
-    const before = this.latest.get(block.writer)
-    if (before?.needs === Infinity) before.needs = block.needs
+    const { writer } = block
+    const queue = this.queues.get(writer)
+    if (queue?.tail.needs === Infinity) {
+      queue.tail.needs = block.needs
+      if (queue.tail === queue.head) this.firsts.push(block.needs, writer)
+    }
     const needs = block.state === 'sealed' ? block.needs : Infinity
-    if (needs <= defined && !before) return false
-    const entry = { block: keepBlock(block), needs }
-    this.entries.push(entry)
-    this.latest.set(block.writer, entry)
-    this.bytes += block.end - block.at + ENTRY_BYTES
+    if (needs <= defined && !queue) return false
+    const entry: Entry = { block: keepBlock(block), serial: this.serials++, needs, next: undefined }
+    if (queue) {
+      queue.tail.next = entry
+      queue.tail = entry
+    } else {
+      this.queues.set(writer, { head: entry, tail: entry })
+      this.firsts.push(needs, writer)
+    }
+    this.bytes += bytesOf(entry)
     return true
   }
 
-  /** Takes out the blocks that need no more than `defined` definitions, each writer's in order. */
+  /** Takes out the blocks that need no more than `defined` definitions, each writer's in order, in the order of the file. */
   release(defined: number): Block[] {
-    if (this.entries.length === 0) return []
-    const stuck = new Set<number>()
-    const kept: Entry[] = []
-    const released: Block[] = []
-    for (const entry of this.entries) {
-      const { block, needs } = entry
-      if (needs > defined || stuck.has(block.writer)) {
-        kept.push(entry)
-        stuck.add(block.writer)
-        continue
+    const released: Entry[] = []
+    while (this.firsts.least <= defined && this.firsts.size > 0) {
+      const writer = this.firsts.pop()
+      const queue = this.queues.get(writer)
+      let entry: Entry | undefined = queue?.head
+      for (; entry && entry.needs <= defined; entry = entry.next) {
+        this.steps++
+        this.bytes -= bytesOf(entry)
+        released.push(entry)
       }
-      released.push(block)
-      this.bytes -= block.end - block.at + ENTRY_BYTES
-      if (this.latest.get(block.writer) === entry) this.latest.delete(block.writer)
+      if (!queue || entry === queue.head) continue
+      if (entry) {
+        queue.head = entry
+        this.firsts.push(entry.needs, writer)
+      } else this.queues.delete(writer)
     }
-    this.entries = kept
-    return released
+    return released.sort((a, b) => a.serial - b.serial).map(({ block }) => block)
+  }
+}
+
+const bytesOf = ({ block }: Entry) => block.end - block.at + ENTRY_BYTES
+
+/** Numbers with keys, of which the one with the least key comes first. */
+class MinHeap {
+  private readonly keys: number[] = []
+  private readonly values: number[] = []
+
+  /** `step` is called for every place that is looked at. */
+  constructor(private readonly step: () => void) {}
+
+  get size(): number {
+    return this.keys.length
+  }
+
+  /** The least key; Infinity where there is none. */
+  get least(): number {
+    return this.keys[0] ?? Infinity
+  }
+
+  push(key: number, value: number): void {
+    const { keys, values } = this
+    let at = keys.length
+    for (; at > 0; at = (at - 1) >>> 1) {
+      this.step()
+      const parent = (at - 1) >>> 1
+      if (keys[parent]! <= key) break
+      keys[at] = keys[parent]!
+      values[at] = values[parent]!
+    }
+    keys[at] = key
+    values[at] = value
+  }
+
+  /** Takes out the value with the least key; there must be one. */
+  pop(): number {
+    const { keys, values } = this
+    const first = values[0]!
+    const [key, value] = [keys.pop()!, values.pop()!]
+    let at = 0
+    for (let child = 1; child < keys.length; child = 2 * at + 1) {
+      this.step()
+      if (child + 1 < keys.length && keys[child + 1]! < keys[child]!) child++
+      if (keys[child]! >= key) break
+      keys[at] = keys[child]!
+      values[at] = values[child]!
+      at = child
+    }
+    if (keys.length > 0) {
+      keys[at] = key
+      values[at] = value
+    }
+    return first
   }
 }

@@ -148,7 +148,6 @@ async function ratioOf(make: (n: number) => Uint8Array | string): Promise<number
 describe('twice the input is some twice the work', () => {
   test.each(Object.keys({ ...TEXTS, ...BYTES }))('%s', async (name) => {
     const ratio = await ratioOf(TEXTS[name] ?? BYTES[name]!)
-    console.log(name, ratio.toFixed(2))
     expect(ratio).toBeLessThan(RATIO_MAX)
   })
 })

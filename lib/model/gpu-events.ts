@@ -65,6 +65,9 @@ export interface ApiEvent {
   /** What the call returned; 0 is success in CUDA. */
   readonly result: number
   readonly facts?: Facts | undefined
+  /** Arrows: see {@link OwnSliceEvent}. */
+  readonly flows?: readonly number[] | undefined
+  readonly flowEnds?: readonly number[] | undefined
 }
 
 /** An NVTX range as the GPU saw it: from the first to the last piece of work that was launched within it, on its thread. */

@@ -46,6 +46,10 @@ export const ISSUES = {
     title: 'value out of range',
     hint: 'no such thread, CPU, tensor or launch can exist: the input is damaged there, or its format was misread',
   },
+  'late-begin-or-end': {
+    title: 'begins or ends far out of order',
+    hint: 'ranges near them may be paired wrongly: sort the events of the file by "ts"',
+  },
 } as const satisfies Readonly<Record<string, IssueKind>>
 
 /** A code of {@link ISSUES}. */

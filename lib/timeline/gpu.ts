@@ -1,6 +1,7 @@
 import type { ApiEvent, Facts, GpuEvent, GpuPlace, GpuSyncEvent } from '../model/gpu-events.ts'
 import type { ExtraArg } from '../write/args.ts'
 import type { GpuQueue, Label } from '../write/writer.ts'
+import { arrowIds } from './arrow-ids.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { NestedRows } from './nested.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree, threadTitle } from './tracks.ts'
@@ -41,13 +42,16 @@ export class Gpu {
   /** Arguments that most have, and their keys: looked up once. */
   private readonly kinds: Readonly<Record<GpuEvent['what'], ExtraArg>>
   private readonly keys: { readonly correlation: number; readonly work: number }
+  private readonly arrowIds: ReturnType<typeof arrowIds>
 
   constructor(
     private readonly tree: TrackTree,
     root: number,
     private readonly make: ArgMaker,
     private readonly detail: Detail,
+    input: number,
   ) {
+    this.arrowIds = arrowIds(input)
     const kind = (what: GpuEvent['what']) => make.word('kind', what)
     this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
     this.keys = { correlation: make.names.id('correlation'), work: make.names.id('gpu_work') }
@@ -93,7 +97,9 @@ export class Gpu {
     if (launched > 0) extra.push({ key: this.keys.work, int: launched })
     if (result !== 0) extra.push(make.int('result', result))
     if (facts) extra.push(...this.factArgs(facts))
-    const { id, category, args, flows, flowEnds } = make.common(name, 'api')
+    const { id, category, args } = make.common(name, 'api')
+    const flows = this.arrowIds(event.flows)
+    const flowEnds = this.arrowIds(event.flowEnds)
     const work = launched > 0 ? this.workId(pid, correlation) : undefined
     const label: Label = { id, name, category, args, extra: this.shown(extra), flows, flowEnds, launched: work }
     this.rowsOf(event).place(startNs, endNs, label)

@@ -10,6 +10,7 @@ import type {
   OwnTrackEvent,
 } from '../model/own-events.ts'
 import type { Label } from '../write/writer.ts'
+import { arrowIds } from './arrow-ids.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { NestedRows } from './nested.ts'
 import { Lanes, rowName, type TrackSpec, type TrackTree } from './tracks.ts'
@@ -17,10 +18,6 @@ import { Lanes, rowName, type TrackSpec, type TrackTree } from './tracks.ts'
 /** Place of the first one: after all of ours; and of those that lead, before the rows of GPUs and of NVTX. */
 const [FIRST_RANK, LEADING_RANK] = [10 * 16, 7 * 16 + 1]
 const LEADING_MAX = 6
-/** Ids of arrows, apart from those that logs bring along, and apart for a few inputs. */
-const FLOWS_START = 2 ** 49
-const FLOWS_PER_INPUT = 2 ** 44
-const FLOW_INPUTS = 16
 
 interface OwnTrack {
   definition: OwnTrackEvent
@@ -39,7 +36,7 @@ interface OwnTrack {
 export class OwnTracks {
   private readonly tracks = new Map<number, OwnTrack>()
   private readonly nested: NestedRows[] = []
-  private readonly flowsStart: number
+  private readonly arrowIds: ReturnType<typeof arrowIds>
   private leading = 0
 
   constructor(
@@ -49,7 +46,7 @@ export class OwnTracks {
     private readonly detail: Detail,
     input: number,
   ) {
-    this.flowsStart = FLOWS_START + (input % FLOW_INPUTS) * FLOWS_PER_INPUT
+    this.arrowIds = arrowIds(input)
   }
 
   /** Ends what is still open. */
@@ -134,12 +131,8 @@ export class OwnTracks {
   private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {
     const common = this.make.common(name, category === undefined ? 'own' : this.make.names.text(category))
     const extra = args && this.extra(args)
-    const flowOf = (id: number) => {
-      if (Number.isInteger(id) && id >= 0 && id < FLOWS_PER_INPUT) return this.flowsStart + id
-      throw new UsageError(`own-slice: expected ids of arrows from 0 to below 2^44, found ${id}`)
-    }
-    const flows = arrows?.flows?.map(flowOf)
-    const flowEnds = arrows?.flowEnds?.map(flowOf)
+    const flows = this.arrowIds(arrows?.flows)
+    const flowEnds = this.arrowIds(arrows?.flowEnds)
     if (!extra && !flows && !flowEnds) return common
     return {
       id: common.id,

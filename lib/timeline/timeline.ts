@@ -218,7 +218,7 @@ export class Timeline {
       ranges: new Ranges(tree, root),
       nvtx: new Nvtx(tree, root, make, detail, (issue) => this.rows.issues.place(issue)),
       issues: new Issues(tree, root, make),
-      gpu: new Gpu(tree, root, make, detail),
+      gpu: new Gpu(tree, root, make, detail, this.input),
       nvtxOnGpu: new NvtxOnGpu(tree, root, make, detail),
       own: new OwnTracks(tree, root, make, detail, this.input),
     }

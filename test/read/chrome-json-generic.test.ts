@@ -148,6 +148,38 @@ describe('events', () => {
     expect(clock).toBe('unknown')
   })
 
+  test('names of processes and threads are whole, whatever characters they have', async () => {
+    const names = [
+      'CompositorRasterWorker1/21775',
+      'kworker/u8:1',
+      '/job:worker/task:3/gpu:0',
+      '/v1/completions',
+      'C:\\a',
+    ]
+    const name = (what: string, of: string, more: object) => ({
+      ph: 'M',
+      name: `${what}_name`,
+      args: { name: of },
+      ...more,
+    })
+    const numbered = names.flatMap((of, i) => [
+      X('s', 10, 5, { pid: 10 + i, tid: 20 + i }),
+      name('process', of, { pid: 10 + i }),
+      name('thread', of, { pid: 10 + i, tid: 20 + i }),
+    ])
+    const called = [
+      X('s', 10, 5, { pid: 'Spans', tid: 'Host' }),
+      name('process', 'all/spans', { pid: 'Spans' }),
+      name('thread', 'host/main', { pid: 'Spans', tid: 'Host' }),
+    ]
+    const sql = `SELECT p.name, t.name FROM slice s JOIN track t ON t.id = s.track_id JOIN track p ON p.id = t.parent_id
+      ORDER BY t.id`
+    expect((await rowsOf(list(...numbered, ...called), sql))[0]).toEqual([
+      ...names.map((of, i) => [`${of} ${10 + i}`, `${of} ${20 + i}`]),
+      ['all/spans Spans', 'host/main Host'],
+    ])
+  })
+
   test('threads that are named after thousands of slices are called by that name', async () => {
     const many = Array.from({ length: 5000 }, (_, i) => X('s', i * 10, 5))
     const name = { ph: 'M', pid: 1, tid: 2, name: 'thread_name', args: { name: 'late' } }
@@ -166,11 +198,11 @@ describe('events', () => {
       X('far', 1e14, 5),
     )
     expect(await titles(bytes)).toEqual([
-      '1 × end without a start',
       '1 × event without a time',
       '1 × event without an end',
       '1 × event without a phase',
       '1 × impossible timestamp',
+      '1 × end without a start',
       '1 × range without an end',
     ])
     const [rows] = await rowsOf(bytes, SLICES)

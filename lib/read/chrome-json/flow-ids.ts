@@ -1,25 +1,52 @@
-/** Categories by which ids are told apart. */
-const CATEGORIES = 2 ** 12
+import { textIn } from '../../input/json-bytes.ts'
+import { type EventScanner, Field } from './scanner.ts'
+
+/** Kinds of ids that are told apart exactly. */
+const KINDS = 2 ** 11
 const NUMBERS = 2 ** 32
 
-/** A number below 2^44 for an arrow's id, which is unique in its category: the id itself where it is a small number. */
-export function flowId(category: number, bytes: Uint8Array, start: number, end: number): number {
-  const base = (category % CATEGORIES) * NUMBERS
+/** A number below 2^43 for the id of an arrow of a kind: exact for small whole numbers, a hash for others, such as addresses. */
+export function flowKey(kind: number, bytes: Uint8Array, start: number, end: number): number {
   let number = 0
   for (let at = start; at < end; at++) {
     const digit = bytes[at]! - 0x30
-    if (digit < 0 || digit > 9 || number >= NUMBERS / 10 - 1) return hashed(category, bytes, start, end)
+    if (digit < 0 || digit > 9 || number >= NUMBERS / 10 - 1) return hashed(kind, bytes, start, end)
     number = number * 10 + digit
   }
-  return base + number
+  return (kind % KINDS) * NUMBERS + number
 }
 
-/** Ids such as addresses: 44 bits of a hash (FNV-1a, twice). */
-function hashed(category: number, bytes: Uint8Array, start: number, end: number): number {
-  let [low, high] = [0x811c9dc5 ^ category, 0x01000193 + category]
+/**
+ * The id of an asynchronous operation or an arrow with all that makes it unique: ids are the file's, but `id2.local`, which
+ * is the process's; `scope` tells kinds of ids apart. Undefined where there is none.
+ */
+export function scopedId(event: EventScanner, pid: number): string | undefined {
+  const scope = event.has(Field.scope) ? textOf(event, Field.scope) : ''
+  if (event.has(Field.id)) return `${scope}\n${textOf(event, Field.id)}`
+  if (!event.has(Field.id2)) return undefined
+  const { global, local } = membersOf(textOf(event, Field.id2))
+  if (global !== undefined) return `${scope}\n${global}`
+  return local === undefined ? undefined : `${scope}\n${local}\n${pid}`
+}
+
+function textOf({ bytes, starts, ends }: EventScanner, field: number): string {
+  return textIn(bytes, starts[field]!, ends[field]!)
+}
+
+function membersOf(text: string): { readonly global?: unknown; readonly local?: unknown } {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+/** 43 bits of a hash (FNV-1a, twice). */
+function hashed(kind: number, bytes: Uint8Array, start: number, end: number): number {
+  let [low, high] = [0x811c9dc5 ^ kind, 0x01000193 + kind]
   for (let at = start; at < end; at++) {
     low = Math.imul(low ^ bytes[at]!, 0x01000193)
     high = Math.imul(high ^ bytes[at]!, 0x85ebca6b)
   }
-  return (high >>> 20) * NUMBERS + (low >>> 0)
+  return (high >>> 21) * NUMBERS + (low >>> 0)
 }

@@ -3,11 +3,15 @@ import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { NumberList, type Order, Spans } from '../gpu/spans.ts'
 import type { ArgReader } from './args.ts'
+import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
+import type { OtherSlice } from './nesting.ts'
 import type { Rows } from './rows.ts'
 import { Tally } from './tally.ts'
 
 const BATCH = 4096
 const NONE = 0xffffffff
+/** Calls that are looked through for the one around a time: they hardly nest. */
+const NESTED_CALLS_MAX = 64
 
 /** Calls that launch kernels or graphs, of CUDA and HIP; functions of the host are no GPU work. */
 const LAUNCH = /Launch(?!Host)/
@@ -20,6 +24,11 @@ interface ThreadCalls {
   readonly spans: Spans
   /** Ids of the operators that made the calls. */
   readonly operators: NumberList<Uint32Array>
+  /** Ends of arrows by the call that they belong to. */
+  readonly arrows: Map<number, readonly ArrowEnd[]>
+  lastNs: number
+  /** Their starts have come in order. */
+  isInOrder: boolean
 }
 
 /** What an event is told by before its arguments are looked at. */
@@ -39,6 +48,9 @@ export class GpuActivity {
   private readonly launched = new Tally()
   private readonly threads = new Map<number, ThreadCalls>()
   private readonly operatorKey: number
+  /** Of all streams that did work: see {@link Rows.threadKey}. */
+  private readonly streams = new Set<number>()
+  private latest = { thread: -1, startNs: 0 }
   private owner: number | undefined
   private hostProcess = -1
 
@@ -46,6 +58,7 @@ export class GpuActivity {
     private readonly names: Names,
     private readonly rows: Rows,
     private readonly args: ArgReader,
+    private readonly runs: Runs,
   ) {
     this.operatorKey = names.id('External id')
   }
@@ -55,8 +68,42 @@ export class GpuActivity {
     if (this.hostProcess < 0) this.hostProcess = this.rows.number(pid)
   }
 
+  /** Does the latest call or work start at a time of a thread or stream? */
+  isLatest(thread: number, startNs: number): boolean {
+    return this.latest.thread === thread && this.latest.startNs === startNs
+  }
+
+  /** Has a stream done work? */
+  isStream(thread: number): boolean {
+    return this.streams.has(thread)
+  }
+
+  /** The call around a time of a thread. */
+  callAt(key: number, atNs: number): OtherSlice | undefined {
+    const thread = this.threads.get(key)
+    if (!thread) return undefined
+    const { spans, arrows } = thread
+    const order = thread.isInOrder ? undefined : spans.order()
+    const idAt = (place: number) => (order ? order.at(place) : place)
+    let [low, high] = [0, spans.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (spans.start(idAt(middle)) <= atNs) low = middle + 1
+      else high = middle
+    }
+    for (let place = low - 1; place >= Math.max(0, low - NESTED_CALLS_MAX); place--) {
+      const id = idAt(place)
+      const startNs = spans.start(id)
+      if (spans.end(id) < atNs) continue
+      return { startNs, bear: (arrow) => arrows.set(id, [...(arrows.get(id) ?? []), arrow]) }
+    }
+    return undefined
+  }
+
   work(what: GpuEvent['what'], slice: GpuSlice): TraceEvent {
     const { name, startNs, endNs } = slice
+    this.note(slice)
+    this.streams.add(this.latest.thread)
     const correlation = this.correlation()
     if (correlation >= 0) this.launched.add(correlation, endNs)
     this.counts[what]++
@@ -82,35 +129,45 @@ export class GpuActivity {
 
   sync(slice: GpuSlice): TraceEvent {
     const { name, startNs, endNs } = slice
+    this.note(slice)
+    this.streams.add(this.latest.thread)
     const facts = this.args.ofGpu()
     return { kind: 'gpu-sync', name, startNs, endNs, ...this.place(slice), correlation: this.correlation(), facts }
   }
 
-  call({ name, pid, tid, startNs, endNs }: GpuSlice): void {
+  /** `ends`: of arrows that the call itself has. */
+  call(slice: GpuSlice, ends: readonly ArrowEnd[] | undefined): void {
+    const { name, pid, tid, startNs, endNs } = slice
+    this.note(slice)
     this.host(pid)
     this.counts.call++
     const correlation = this.correlation()
     const operator = this.args.whole('External id', NONE)
-    const key = threadKey(pid, tid)
+    const key = this.latest.thread
     let thread = this.threads.get(key)
     if (!thread) {
       const library = this.names.text(name).startsWith('hip') ? 'hip' : 'cuda'
-      thread = { library, pid, tid, spans: new Spans(), operators: new NumberList(Uint32Array) }
+      const [spans, operators] = [new Spans(), new NumberList(Uint32Array)]
+      thread = { library, pid, tid, spans, operators, arrows: new Map(), lastNs: startNs, isInOrder: true }
       this.threads.set(key, thread)
     }
+    if (startNs < thread.lastNs) thread.isInOrder = false
+    thread.lastNs = startNs
+    if (ends) thread.arrows.set(thread.spans.length, ends)
     thread.spans.push(startNs, endNs, name, correlation < 0 ? NONE : correlation)
     thread.operators.push(operator >= 0 && operator < NONE ? operator : NONE)
   }
 
   /** Calls of each thread in order, and what they launched. */
   *calls(): Generator<TraceEvent[]> {
-    for (const { library, pid, tid, spans, operators } of this.threads.values()) {
+    for (const { library, pid, tid, spans, operators, arrows } of this.threads.values()) {
       const order = spans.order()
       const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.number(tid)]
       let batch: TraceEvent[] = []
       for (let place = 0; place < order.length; place++) {
         const id = order.at(place)
         const [correlation, operator] = [spans.b(id), operators.at(id)]
+        const bearer = this.arrowsOf(arrows.get(id), correlation)
         batch.push({
           kind: 'api',
           library,
@@ -124,6 +181,8 @@ export class GpuActivity {
           launched: correlation === NONE ? 0 : this.launched.of(correlation),
           result: 0,
           facts: operator === NONE ? undefined : [{ key: this.operatorKey, int: operator }],
+          flows: bearer?.flows,
+          flowEnds: bearer?.flowEnds,
         })
         if (batch.length < BATCH) continue
         yield batch
@@ -143,7 +202,7 @@ export class GpuActivity {
     readonly unknown: number
   } {
     const found = { pieces: 0, endNs: -Infinity, unknown: 0 }
-    const spans = this.threads.get(threadKey(pid, tid))?.spans
+    const spans = this.threads.get(this.rows.threadKey(pid, tid))?.spans
     if (!spans) return found
     const order = spans.order()
     for (let place = firstFrom(spans, order, startNs); place < order.length; place++) {
@@ -155,6 +214,20 @@ export class GpuActivity {
       found.pieces += pieces
     }
     return found
+  }
+
+  /** Arrows of a call, but those to work of a GPU, which has the call's correlation id. */
+  private arrowsOf(ends: readonly ArrowEnd[] | undefined, correlation: number): ArrowBearer | undefined {
+    const launched = this.runs.launched.get(correlation)
+    if (!ends && !launched) return undefined
+    const bearer: ArrowBearer = { flows: launched, flowEnds: undefined }
+    for (const end of ends ?? []) if (end.launch < 0 || end.run?.hasEnded) this.runs.place(bearer, end)
+    return bearer
+  }
+
+  private note({ pid, tid, startNs }: GpuSlice): void {
+    this.latest.thread = this.rows.threadKey(pid, tid)
+    this.latest.startNs = startNs
   }
 
   private correlation(): number {
@@ -180,8 +253,6 @@ export class GpuActivity {
     return this.owner
   }
 }
-
-const threadKey = (pid: number, tid: number): number => pid * 2 ** 21 + tid
 
 /** The first place in an order of spans by their starts that starts at a time or later. */
 function firstFrom(spans: Spans, order: Order, atNs: number): number {

@@ -1,7 +1,9 @@
-import type { TraceEvent } from '../../model/events.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
+import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
+import { Cursor } from './cursor.ts'
+import { countUntil, type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 
-/** Slices that are held back at most, of all rows together; and of a row whose slices have always come in order. */
+/** What is held back at most: slices, begins, ends and arrows of all rows together; and slices of a row in order. */
 const HELD_MAX = 1 << 16
 const HELD_IN_ORDER_MAX = 1 << 10
 
@@ -9,129 +11,286 @@ const HELD_IN_ORDER_MAX = 1 << 10
 export interface HeldSlice extends OwnSliceEvent {
   /** Of two that look the same, the one with the lower number is the outer one. */
   readonly order: number
+  /** Ends of arrows that the event itself has. */
+  readonly arrows: readonly ArrowEnd[] | undefined
   flows: number[] | undefined
   flowEnds: number[] | undefined
 }
 
-/** The end of an arrow, which belongs to the slice around it, or to the next one. */
-export interface ArrowEnd {
-  readonly atNs: number
-  readonly id: number
-  readonly what: 'start' | 'step' | 'end'
-  /** It belongs to the slice around it, where there is one. */
-  readonly isAround: boolean
+/** A slice that is drawn elsewhere, and may bear arrows. */
+export interface OtherSlice {
+  readonly startNs: number
+  bear(arrow: ArrowEnd): void
 }
 
-/** Slices of one row, and arrows that end there. */
+/** What {@link Nesting} asks for, and hands over. */
+export interface NestingTaker extends EdgeTaker {
+  /** Gets slices of one row, in order. */
+  pass(slices: readonly HeldSlice[]): void
+  /** The thread of a row; undefined where the row is no thread's. `bearsArrows`: arrows may begin and end on it. */
+  placeOf(track: number): { thread: number | undefined; bearsArrows: boolean }
+  /** The slice that is drawn elsewhere around a time of a thread. */
+  otherAt(thread: number, atNs: number): OtherSlice | undefined
+  /** An arrow's end has no slice. */
+  loose(thread: number, arrow: ArrowEnd): void
+}
+
+/** Slices of one row, and begins and ends that become slices. */
 class HeldRow {
   slices: HeldSlice[] = []
-  arrows: ArrowEnd[] = []
+  edges: EdgeQueue<Edge> | undefined
+  readonly open = new OpenRanges()
   private isInOrder = true
-  private wasInOrder = true
+
+  constructor(
+    readonly track: number,
+    readonly thread: HeldThread,
+    readonly bearsArrows: boolean,
+  ) {}
+
+  get size(): number {
+    return this.slices.length + (this.edges?.length ?? 0)
+  }
 
   add(slice: HeldSlice): void {
     const last = this.slices.at(-1)
     if (last && compare(last, slice) > 0) {
       this.isInOrder = false
-      this.wasInOrder = false
+      this.thread.isInOrder = false
     }
     this.slices.push(slice)
   }
 
-  get isFull(): boolean {
-    return this.wasInOrder && this.slices.length > HELD_IN_ORDER_MAX
-  }
-
-  /** Takes the first `count` slices in order out, with their arrows. */
-  take(count: number): HeldSlice[] {
+  sorted(): HeldSlice[] {
     if (!this.isInOrder) this.slices.sort(compare)
     this.isInOrder = true
-    const taken = count >= this.slices.length ? this.slices : this.slices.slice(0, count)
-    this.slices = this.slices.slice(taken.length)
-    if (this.arrows.length > 0) this.join(taken)
-    return taken
+    return this.slices
   }
 
-  private join(taken: HeldSlice[]): void {
-    const rest = this.slices[0]?.startNs ?? Infinity
-    const due = this.arrows.filter(({ atNs }) => atNs < rest).sort((a, b) => a.atNs - b.atNs)
-    this.arrows = this.arrows.filter(({ atNs }) => atNs >= rest)
-    const open: HeldSlice[] = []
-    let next = 0
-    for (const arrow of due) {
-      for (; next < taken.length && taken[next]!.startNs <= arrow.atNs; next++) {
-        closeBefore(open, taken[next]!.startNs)
-        open.push(taken[next]!)
-      }
-      closeBefore(open, arrow.atNs)
-      const around = open.at(-1)
-      const slice = around && (arrow.isAround || around.startNs === arrow.atNs) ? around : (taken[next] ?? around)
-      if (slice) attach(slice, arrow)
-    }
+  /** The time in the middle of what is held. */
+  middleNs(): number {
+    const edges = this.edges?.length ?? 0
+    if (edges > this.slices.length) return this.edges!.middleNs()
+    return this.sorted()[this.slices.length >> 1]?.startNs ?? Infinity
+  }
+
+  /** Takes slices out that do not begin later than a time, in order. */
+  take(untilNs: number): HeldSlice[] {
+    const slices = this.sorted()
+    const count = countUntil(slices, untilNs, startOf)
+    if (count === 0) return []
+    this.slices = slices.slice(count)
+    return count === slices.length ? slices : slices.slice(0, count)
+  }
+}
+
+/** The rows of one thread, between which arrows look for their slice. */
+class HeldThread {
+  readonly rows: HeldRow[] = []
+  arrows: ArrowEnd[] = []
+  /** All its slices have come in order, as such. */
+  isInOrder = true
+
+  constructor(readonly id: number) {}
+
+  get size(): number {
+    let size = this.arrows.length
+    for (const row of this.rows) size += row.size
+    return size
   }
 }
 
 /**
- * Brings the slices of each row in order, outer before inner: tracers write them when they begin, when they end, or thread
- * by thread. So many are held back, and the earlier half of each row goes on when there are more. What comes later than
- * that is passed on as it comes.
+ * Brings the slices of each row in order, outer before inner, pairs begins and ends in order of time, and gives arrows to
+ * slices: tracers write all of them when they begin, when they end, or thread by thread. So many are held back, and the
+ * earlier half of each thread goes on when there are more. A slice that comes later than that is passed on as it comes.
  */
 export class Nesting {
   private readonly rows = new Map<number, HeldRow>()
+  private readonly threads = new Map<number, HeldThread>()
   private held = 0
 
-  /** `pass` gets the slices of one row after the other. */
-  constructor(private readonly pass: (slices: readonly TraceEvent[]) => void) {}
+  constructor(
+    private readonly taker: NestingTaker,
+    private readonly runs: Runs,
+  ) {}
 
   add(slice: HeldSlice): void {
     const row = this.row(slice.track)
     row.add(slice)
     this.held++
-    if (row.isFull) this.releaseRow(row, 0.5)
-    else if (this.held > HELD_MAX) this.release(0.5)
+    if (row.slices.length > HELD_IN_ORDER_MAX && row.thread.isInOrder) this.release(row.thread, row.middleNs())
+    else if (this.held > HELD_MAX) this.releaseHalf()
   }
 
-  /** Adds the end of an arrow on a row. */
-  arrow(track: number, arrow: ArrowEnd): void {
-    this.row(track).arrows.push(arrow)
-    if (++this.held > HELD_MAX) this.release(0.5)
+  /** Adds a begin or an end on a row. */
+  edge(track: number, edge: Edge): void {
+    const row = this.row(track)
+    row.edges ??= new EdgeQueue(this.taker)
+    row.edges.push(edge)
+    row.thread.isInOrder = false
+    if (++this.held > HELD_MAX) this.releaseHalf()
+  }
+
+  /** Adds the end of an arrow on a thread. */
+  arrow(thread: number, arrow: ArrowEnd): void {
+    this.thread(thread).arrows.push(arrow)
+    if (++this.held > HELD_MAX) this.releaseHalf()
+  }
+
+  /** Pairs all begins and ends; returns what is still open, with its row. */
+  *pairAll(): Generator<readonly [number, Edge]> {
+    for (const row of this.rows.values()) {
+      this.held -= row.size
+      this.pair(row, Infinity)
+      this.held += row.size
+      for (const begin of row.open.rest()) yield [row.track, begin]
+    }
   }
 
   finish(): void {
-    this.release(1)
+    for (const thread of this.threads.values()) this.release(thread, Infinity)
   }
 
-  private release(share: number): void {
-    for (const row of this.rows.values()) this.releaseRow(row, share)
+  private releaseHalf(): void {
+    for (const thread of this.threads.values()) this.release(thread, this.horizonOf(thread))
+    // What is held may be arrows far behind all slices.
+    if (this.held > HELD_MAX * 0.9) this.finish()
   }
 
-  private releaseRow(row: HeldRow, share: number): void {
-    this.held -= row.slices.length + row.arrows.length
-    const taken = row.take(Math.ceil(row.slices.length * share))
-    if (taken.length > 0) this.pass(taken)
-    else row.arrows = []
-    this.held += row.slices.length + row.arrows.length
+  /** Up to when slices of a thread go on: about half of them. */
+  private horizonOf(thread: HeldThread): number {
+    let fullest = thread.rows[0]
+    for (const row of thread.rows) if (row.size > fullest!.size) fullest = row
+    if (!fullest || fullest.size === 0) return Infinity
+    const middleNs = fullest.middleNs()
+    // Outer slices go before inner ones: what lies in one that is open waits, unless that is nearly all.
+    let beforeNs = Infinity
+    this.held -= thread.size
+    for (const row of thread.rows) {
+      this.pair(row, middleNs)
+      beforeNs = Math.min(beforeNs, row.open.firstNs - 1)
+    }
+    this.held += thread.size
+    const isEnough = countUntil(fullest.sorted(), beforeNs, startOf) * 4 >= fullest.slices.length
+    return beforeNs < middleNs && isEnough ? beforeNs : middleNs
+  }
+
+  private release(thread: HeldThread, untilNs: number): void {
+    this.held -= thread.size
+    for (const row of thread.rows) this.pair(row, untilNs)
+    const taken = thread.rows.map((row) => row.take(untilNs))
+    if (thread.arrows.length > 0) this.join(thread, taken, untilNs)
+    for (const slices of taken) {
+      if (slices.length === 0) continue
+      for (const slice of slices) if (slice.arrows) for (const arrow of slice.arrows) this.runs.place(slice, arrow)
+      this.taker.pass(slices)
+    }
+    this.held += thread.size
+  }
+
+  private pair(row: HeldRow, untilNs: number): void {
+    if (!row.edges) return
+    const { taker } = this
+    for (const edge of row.edges.take(untilNs)) {
+      if (edge.what === 'begin') {
+        if (!row.open.begin(edge)) taker.issue('too many slices at once', 'one is left out', edge)
+        continue
+      }
+      const begin = row.open.end(edge)
+      if (begin) row.add(sliceOf(row.track, begin, edge.atNs, edge.args))
+      else taker.issue('end without a start', 'a slice ends that never began', edge)
+    }
+  }
+
+  /** Gives arrows of a thread up to a time to the slices that are taken out. */
+  private join(thread: HeldThread, taken: readonly HeldSlice[][], untilNs: number): void {
+    const due = thread.arrows.filter(({ atNs }) => atNs <= untilNs).sort((a, b) => a.atNs - b.atNs || a.byte - b.byte)
+    thread.arrows = thread.arrows.filter(({ atNs }) => atNs > untilNs)
+    const cursors = thread.rows.flatMap(({ track, bearsArrows, slices }, i) =>
+      bearsArrows ? [new Cursor(track, taken[i]!, slices[0])] : [],
+    )
+    for (const arrow of due) {
+      const around = this.aroundOf(thread, cursors, arrow)
+      if (around && (arrow.isAround || around.startNs === arrow.atNs)) around.bear(arrow)
+      else if (arrow.isAround) this.taker.loose(thread.id, arrow)
+      else {
+        const next = nextOf(cursors, arrow)
+        if (next) this.runs.place(next, arrow)
+        else if (untilNs === Infinity) this.taker.loose(thread.id, arrow)
+        else thread.arrows.push(arrow)
+      }
+    }
+  }
+
+  private aroundOf(thread: HeldThread, cursors: readonly Cursor[], arrow: ArrowEnd): OtherSlice | undefined {
+    const { atNs, track } = arrow
+    let around: HeldSlice | undefined
+    for (const cursor of cursors) {
+      if (track !== undefined && cursor.track !== track) continue
+      const slice = cursor.around(atNs)
+      if (slice && (!around || slice.startNs > around.startNs)) around = slice
+    }
+    const other = track === undefined ? this.taker.otherAt(thread.id, atNs) : undefined
+    if (other && (!around || other.startNs >= around.startNs)) return other
+    if (!around) return undefined
+    const bearer: ArrowBearer = around
+    return { startNs: around.startNs, bear: (end) => this.runs.place(bearer, end) }
   }
 
   private row(track: number): HeldRow {
     let row = this.rows.get(track)
     if (!row) {
-      row = new HeldRow()
+      const { thread, bearsArrows } = this.taker.placeOf(track)
+      row = new HeldRow(track, this.thread(thread ?? -1 - track), bearsArrows)
+      row.thread.rows.push(row)
       this.rows.set(track, row)
     }
     return row
   }
+
+  private thread(id: number): HeldThread {
+    let thread = this.threads.get(id)
+    if (!thread) {
+      thread = new HeldThread(id)
+      this.threads.set(id, thread)
+    }
+    return thread
+  }
+}
+
+/** What began as a slice, with the arguments of the end behind its own. */
+export function sliceOf(track: number, begin: Edge, endNs: number, endArgs: Edge['args']): HeldSlice {
+  const { name, category, atNs, args, byte, arrows } = begin
+  return {
+    kind: 'own-slice',
+    track,
+    name,
+    category,
+    startNs: atNs,
+    endNs: Math.max(atNs, endNs),
+    args: endArgs ? [...(args ?? []), ...endArgs] : args,
+    order: byte,
+    arrows,
+    flows: undefined,
+    flowEnds: undefined,
+  }
+}
+
+function nextOf(cursors: readonly Cursor[], { atNs, track }: ArrowEnd): HeldSlice | undefined {
+  let next: HeldSlice | undefined
+  for (const cursor of cursors) {
+    if (track !== undefined && cursor.track !== track) continue
+    const slice = cursor.next(atNs)
+    if (slice && (!next || slice.startNs < next.startNs)) next = slice
+  }
+  return next
+}
+
+function startOf({ startNs }: HeldSlice): number {
+  return startNs
 }
 
 function compare(a: HeldSlice, b: HeldSlice): number {
   return a.startNs - b.startNs || b.endNs - a.endNs || a.order - b.order
-}
-
-function closeBefore(open: HeldSlice[], atNs: number): void {
-  while (open.length > 0 && open.at(-1)!.endNs < atNs) open.pop()
-}
-
-function attach(slice: HeldSlice, { id, what }: ArrowEnd): void {
-  const key = what === 'end' ? 'flowEnds' : 'flows'
-  slice[key] = [...(slice[key] ?? []), id]
 }

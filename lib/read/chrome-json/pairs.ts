@@ -1,94 +1,149 @@
 import type { Arg } from '../../model/args.ts'
+import type { ArrowEnd } from './arrows.ts'
 
-/** Things that are open at the same time, slices of a row or of an operation, too: what never ends must not fill the memory. */
+/** Ranges of one row, or of one asynchronous operation, that are open at the same time: what never ends must not fill the memory. */
 const OPEN_MAX = 1 << 12
 
-/** What has begun and not ended. */
-export interface Begun {
-  readonly args: readonly Arg[] | undefined
+/** A begin, an end, or a mark between them. The format allows them in any order: they pair in order of time. */
+export interface Edge {
+  readonly what: 'begin' | 'end' | 'mark'
+  readonly atNs: number
+  /** Offset in the file, which decides between edges of one time. */
+  readonly byte: number
   readonly name: number
+  /** The event has a name: an end with a name ends a range of that name only. */
+  readonly isNamed: boolean
   readonly category: number | undefined
-  readonly startNs: number
-  readonly order: number
+  readonly args: readonly Arg[] | undefined
+  /** Ends of arrows that the event itself has. */
+  readonly arrows: readonly ArrowEnd[] | undefined
 }
 
-/** Begins and ends of threads, which nest by the order in which they come. */
-export class Stacks {
-  private readonly stacks = new Map<number, Begun[]>()
+/** What pairs become, and what is wrong with them. */
+export interface EdgeTaker {
+  range(track: number, begin: Edge, endNs: number, endArgs: Edge['args']): void
+  mark(track: number, mark: Edge): void
+  issue(title: string, detail: string, edge: Edge): void
+  /** The edge is earlier than edges that were paired before it was read. */
+  late(edge: Edge): void
+}
+
+/** Edges as the file has them, to be taken out in order of time. */
+export class EdgeQueue<T extends Edge> {
+  private edges: T[] = []
+  private isInOrder = true
+  private takenNs = -Infinity
+
+  constructor(private readonly taker: EdgeTaker) {}
+
+  get length(): number {
+    return this.edges.length
+  }
+
+  push(edge: T): void {
+    if (edge.atNs < this.takenNs) this.taker.late(edge)
+    const last = this.edges.at(-1)
+    if (last && last.atNs > edge.atNs) this.isInOrder = false
+    this.edges.push(edge)
+  }
+
+  /** Time of the edge in the middle: there must be one. */
+  middleNs(): number {
+    return this.sorted()[this.edges.length >> 1]!.atNs
+  }
+
+  /** Takes out what is not later than a time. */
+  take(untilNs: number): readonly T[] {
+    const edges = this.sorted()
+    const count = countUntil(edges, untilNs, ({ atNs }) => atNs)
+    if (count === 0) return []
+    this.takenNs = edges[count - 1]!.atNs
+    this.edges = edges.slice(count)
+    return count === edges.length ? edges : edges.slice(0, count)
+  }
+
+  private sorted(): T[] {
+    if (!this.isInOrder) this.edges.sort((a, b) => a.atNs - b.atNs || a.byte - b.byte)
+    this.isInOrder = true
+    return this.edges
+  }
+}
+
+/** A begin whose end has not come. */
+interface Open {
+  readonly edge: Edge
+  hasEnded: boolean
+}
+
+/** Name of those that have none. */
+const UNNAMED = -1
+
+/** Begins whose ends have not come, the innermost last. */
+export class OpenRanges {
+  private begins: Open[] = []
+  /** The same by their names. */
+  private readonly byName = new Map<number, Open[]>()
+  private count = 0
+
+  get isEmpty(): boolean {
+    return this.count === 0
+  }
+
+  /** When the first one began; Infinity where nothing is open. */
+  get firstNs(): number {
+    return this.begins.find(({ hasEnded }) => !hasEnded)?.edge.atNs ?? Infinity
+  }
 
   /** False where too many are open. */
-  begin(row: number, begun: Begun): boolean {
-    const stack = this.stacks.get(row)
-    if (!stack) this.stacks.set(row, [begun])
-    else if (stack.length >= OPEN_MAX) return false
-    else stack.push(begun)
+  begin(edge: Edge): boolean {
+    if (this.count >= OPEN_MAX) return false
+    const open = { edge, hasEnded: false }
+    const name = edge.isNamed ? edge.name : UNNAMED
+    const named = this.byName.get(name)
+    if (named) named.push(open)
+    else this.byName.set(name, [open])
+    this.begins.push(open)
+    this.count++
     return true
   }
 
-  /** What ends now; undefined where nothing is open. */
-  end(row: number): Begun | undefined {
-    return this.stacks.get(row)?.pop()
+  /**
+   * What ends: the innermost range; by an end with a name the innermost one of that name, or else without a name.
+   * Undefined where there is none.
+   */
+  end({ name, isNamed }: Edge): Edge | undefined {
+    if (!isNamed) return this.remove(this.begins.at(-1))
+    return this.remove(this.byName.get(name)?.at(-1) ?? this.byName.get(UNNAMED)?.at(-1))
   }
 
-  /** What is still open at the end, the innermost of each row first. */
-  *rest(): Generator<readonly [number, Begun]> {
-    for (const [row, stack] of this.stacks) while (stack.length > 0) yield [row, stack.pop()!]
+  /** Takes out what is still open, the innermost first. */
+  *rest(): Generator<Edge> {
+    for (let begin = this.remove(this.begins.at(-1)); begin; begin = this.remove(this.begins.at(-1))) yield begin
+  }
+
+  /** Removes a range, which is the last one of its name. */
+  private remove(open: Open | undefined): Edge | undefined {
+    if (!open) return undefined
+    const { edge } = open
+    const name = edge.isNamed ? edge.name : UNNAMED
+    const named = this.byName.get(name)!
+    if (named.length > 1) named.pop()
+    else this.byName.delete(name)
+    open.hasEnded = true
+    this.count--
+    while (this.begins.at(-1)?.hasEnded) this.begins.pop()
+    if (this.begins.length > 2 * OPEN_MAX) this.begins = this.begins.filter(({ hasEnded }) => !hasEnded)
+    return edge
   }
 }
 
-interface Operation {
-  readonly lanes: Set<number>
-  readonly lane: number
-  readonly row: number
-  readonly stack: Begun[]
-}
-
-/**
- * Asynchronous operations: what is open under one id nests, and has a row for itself until all of it has ended; so there
- * are as many rows as are open at once.
- */
-export class Operations {
-  private readonly open = new Map<string, Operation>()
-  /** Lanes in use, by group of rows. */
-  private readonly lanes = new Map<string, Set<number>>()
-
-  /** `rowOf` has the row of a lane. False where too many are open. */
-  begin(id: string, group: string, begun: Begun, rowOf: (lane: number) => number): boolean {
-    let operation = this.open.get(id)
-    if (!operation) {
-      if (this.open.size >= OPEN_MAX) return false
-      const lanes = this.lanes.get(group) ?? new Set<number>()
-      this.lanes.set(group, lanes)
-      let lane = 0
-      while (lanes.has(lane)) lane++
-      lanes.add(lane)
-      operation = { lanes, lane, row: rowOf(lane), stack: [] }
-      this.open.set(id, operation)
-    }
-    if (operation.stack.length >= OPEN_MAX) return false
-    operation.stack.push(begun)
-    return true
+/** How many of a list in order of time are not later than a time. */
+export function countUntil<T>(list: readonly T[], untilNs: number, timeOf: (item: T) => number): number {
+  let [low, high] = [0, list.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (timeOf(list[middle]!) <= untilNs) low = middle + 1
+    else high = middle
   }
-
-  /** What ends now and its row; undefined where nothing is open. */
-  end(id: string): readonly [number, Begun] | undefined {
-    const operation = this.open.get(id)
-    if (!operation) return undefined
-    const begun = operation.stack.pop()!
-    if (operation.stack.length === 0) {
-      this.open.delete(id)
-      operation.lanes.delete(operation.lane)
-    }
-    return [operation.row, begun]
-  }
-
-  /** The row of an operation that is open. */
-  rowOf(id: string): number | undefined {
-    return this.open.get(id)?.row
-  }
-
-  /** What is still open at the end. */
-  *rest(): Generator<readonly [number, Begun]> {
-    for (const { row, stack } of this.open.values()) while (stack.length > 0) yield [row, stack.pop()!]
-  }
+  return low
 }

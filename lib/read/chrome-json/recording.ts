@@ -9,22 +9,21 @@ import type { Names } from '../../model/names.ts'
 import { holdingsOf } from '../gpu/holdings.ts'
 import { TimeGuard } from '../infer/time-guard.ts'
 import { ArgReader } from './args.ts'
+import { type ArrowEnd, Runs } from './arrows.ts'
 import type { EngineBatch } from './batches.ts'
 import { type EventCategory, routeOf, withoutFolders } from './categories.ts'
-import { flowId } from './flow-ids.ts'
+import { scopedId } from './flow-ids.ts'
+import { Flows } from './flows.ts'
 import { GpuActivity, type GpuSlice } from './gpu.ts'
 import { leaveEvent } from './left-out.ts'
 import { memorySamples } from './memory.ts'
 import { Micros } from './micros.ts'
-import { type ArrowEnd, type HeldSlice, Nesting } from './nesting.ts'
-import { type Begun, Operations, Stacks } from './pairs.ts'
+import { type HeldSlice, Nesting, type NestingTaker, sliceOf } from './nesting.ts'
+import { Operations } from './operations.ts'
+import type { Edge } from './pairs.ts'
 import { type GroupKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
 import { EngineSteps } from './steps.ts'
-
-/** Arrows from launches to their work, which is known from correlation ids, whether both ends are there or not. */
-const LAUNCH_FLOWS = 'ac2g'
-const BACKWARD_FLOWS = 'fwdbwd'
 
 /** Where and when an event is. */
 type Place = GpuSlice & { readonly category: EventCategory }
@@ -35,9 +34,11 @@ export class Recording {
   private readonly args: ArgReader
   private readonly gpu: GpuActivity
   private readonly steps: EngineSteps
+  private readonly taker: NestingTaker
   private readonly nesting: Nesting
-  private readonly stacks = new Stacks()
-  private readonly operations = new Operations()
+  private readonly operations: Operations
+  private readonly flows: Flows
+  private readonly runs = new Runs()
   private readonly categories: ByteTable<EventCategory>
   private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process' }
   private readonly texts: ByteTable<number>
@@ -45,22 +46,27 @@ export class Recording {
   private readonly micros = new Micros()
   private readonly guard = new TimeGuard()
   private readonly leftOut = new LeftOut()
+  private readonly noName: number
   private out: TraceEvent[] = []
   private origin = { whole: 0, nanos: 0 }
   private lastNs = 0
-  private order = 0
   private byte = 0
   private slices = 0
+  private late = { count: 0, firstByte: 0, firstNs: 0 }
 
   constructor(
     private readonly names: Names,
     everything: boolean,
   ) {
+    this.noName = names.id('(no name)')
     this.rows = new Rows(names)
     this.args = new ArgReader(names, everything)
-    this.gpu = new GpuActivity(names, this.rows, this.args)
+    this.gpu = new GpuActivity(names, this.rows, this.args, this.runs)
     this.steps = new EngineSteps(names, this.rows, this.gpu)
-    this.nesting = new Nesting((slices) => this.pass(slices as HeldSlice[]))
+    this.flows = new Flows(this.rows, this.gpu, this.runs)
+    this.taker = this.makeTaker()
+    this.nesting = new Nesting(this.taker, this.runs)
+    this.operations = new Operations(names, this.rows, this.taker)
     this.texts = new ByteTable((raw) => names.id(unescaped(raw)))
     this.functions = new ByteTable((raw) => names.id(withoutFolders(unescaped(raw))))
     this.categories = new ByteTable((raw) => {
@@ -93,14 +99,13 @@ export class Recording {
   /** An event that begins at a byte of the document. */
   event(event: EventScanner, byte: number): void {
     this.byte = byte
-    this.order++
     const phase = String.fromCharCode(event.firstByte(Field.ph))
     switch (phase) {
       case 'X':
         return this.complete(event)
       case 'B':
       case 'E':
-        return this.edge(event, phase)
+        return this.edge(event, phase === 'B' ? 'begin' : 'end')
       case 'i':
       case 'I':
       case 'R':
@@ -132,6 +137,7 @@ export class Recording {
   *finish(): Generator<TraceEvent[]> {
     this.closeRest()
     this.nesting.finish()
+    this.tellLate()
     yield this.take()
     yield* this.steps.calls()
     yield* this.gpu.calls()
@@ -143,7 +149,11 @@ export class Recording {
       [call, 'GPU API call'],
       [this.slices, 'slice'],
     ])
-    yield [...this.leftOut.events(), { kind: 'facts', attributes: { holds: holds || 'no slices' } }]
+    this.flows.leaveOut(this.leftOut)
+    yield this.leftOut.events()
+    const { byKeyOnly } = this.runs
+    const byId = byKeyOnly > 0 ? { arrows_by_id_only: byKeyOnly } : {}
+    yield [{ kind: 'facts', attributes: { holds: holds || 'no slices', ...byId } }]
   }
 
   private complete(event: EventScanner): void {
@@ -153,77 +163,80 @@ export class Recording {
     if (place.endNs > this.lastNs) this.lastNs = place.endNs
     this.args.begin(event)
     const { route } = place.category
+    const ends = this.flows.ofSlice(event, startNs, this.byte)
     switch (route) {
       case 'api':
-        return this.gpu.call(place)
+        return this.gpu.call(place, ends)
       case 'kernel':
       case 'memcpy':
       case 'memset':
       case 'sync':
-        if (!this.args.has('stream') && !this.args.has('device')) return this.slice(place, 'process')
+        if (!this.args.has('stream') && !this.args.has('device')) return this.slice(place, 'process', ends)
+        this.flows.atGpuWork(ends)
         this.out.push(route === 'sync' ? this.gpu.sync(place) : this.gpu.work(route, place))
         return
       default:
         if (route === 'operators') this.gpu.host(place.pid)
-        return this.slice(place, route)
+        return this.slice(place, route, ends)
     }
   }
 
-  private slice(place: Place, kind: GroupKind): void {
+  private slice(place: Place, kind: GroupKind, arrows: readonly ArrowEnd[] | undefined): void {
     const { name, category, pid, tid, startNs, endNs } = place
     const batch = this.steps.add(place, this.args)
-    const args = this.args.all()
-    const begun: Begun = {
+    const own = this.args.all()
+    this.nesting.add({
+      kind: 'own-slice',
+      track: this.rows.thread(kind, pid, tid),
       name,
       category: category.name,
       startNs,
-      args: batch ? [...(args ?? []), ...this.countsOf(batch)] : args,
-      order: this.order,
-    }
-    this.add(this.rows.thread(kind, pid, tid), begun, endNs)
-  }
-
-  private add(track: number, { name, category, startNs, args, order }: Begun, endNs: number): void {
-    this.slices++
-    this.nesting.add({
-      kind: 'own-slice',
-      track,
-      name,
-      category,
-      startNs,
       endNs,
-      args,
-      order,
+      args: batch ? [...(own ?? []), ...this.countsOf(batch)] : own,
+      order: this.byte,
+      arrows,
       flows: undefined,
       flowEnds: undefined,
     })
   }
 
-  private edge(event: EventScanner, phase: 'B' | 'E'): void {
+  /** What pairs, and slices in order, are handed over to. */
+  private makeTaker(): NestingTaker {
+    return {
+      range: (track, begin, endNs, more) => this.nesting.add(sliceOf(track, begin, endNs, more)),
+      mark: (track, edge) => this.mark(track, edge),
+      issue: (title, detail, { byte, atNs }) => this.out.push({ kind: 'issue', title, detail, at: { byte }, atNs }),
+      late: ({ byte, atNs }) => {
+        if (this.late.count++ === 0) this.late = { count: 1, firstByte: byte, firstNs: atNs }
+      },
+      pass: (slices) => this.pass(slices),
+      placeOf: (track) => this.rows.placeOf(track),
+      otherAt: (thread, atNs) => this.gpu.callAt(thread, atNs),
+      loose: (thread, arrow) => this.flows.without(thread, arrow),
+    }
+  }
+
+  /** A begin, an end or a mark: what it belongs to is known when those before it in time are. */
+  private edgeOf(event: EventScanner, what: Edge['what'], atNs: number, place: Place): Edge {
+    this.args.begin(event)
+    const { category, name } = place
+    return {
+      what,
+      atNs,
+      byte: this.byte,
+      name,
+      isNamed: name !== this.noName,
+      category: category.name,
+      args: this.args.all(),
+      arrows: what === 'begin' ? this.flows.ofSlice(event, atNs, this.byte) : undefined,
+    }
+  }
+
+  private edge(event: EventScanner, what: 'begin' | 'end'): void {
     const atNs = this.timeOf(event)
     if (atNs === undefined) return
-    const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
-    const row = this.rows.thread('process', pid, tid)
-    this.args.begin(event)
-    if (phase === 'E') return this.end(this.stacks.end(row), row, atNs)
-    if (this.stacks.begin(row, this.begun(name, category, atNs))) return
-    this.issue('too many slices at once', `${this.names.text(name)} is left out`, this.byte)
-  }
-
-  private begun(name: number, category: EventCategory, startNs: number): Begun {
-    return { name, category: category.name, startNs, args: this.args.all(), order: this.order }
-  }
-
-  /** Ends what began, with the arguments of the end beside its own. */
-  private end(begun: Begun | undefined, row: number, atNs: number): void {
-    if (!begun) return this.issue('end without a start', 'a slice ends that never began', this.byte)
-    if (atNs < begun.startNs) {
-      const detail = `expected an end from ${begun.startNs} ns on, found one at ${atNs} ns: drawn without length`
-      this.issue('end before the start', detail, this.byte)
-    }
-    const args = this.args.all()
-    const all = args ? [...(begun.args ?? []), ...args] : begun.args
-    this.add(row, { ...begun, args: all }, Math.max(atNs, begun.startNs))
+    const place = this.placeOf(event, atNs, atNs)
+    this.nesting.edge(this.rows.thread('process', place.pid, place.tid), this.edgeOf(event, what, atNs, place))
   }
 
   private instant(event: EventScanner): void {
@@ -232,13 +245,14 @@ export class Recording {
     const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
     const isMemory = category.route === 'memory'
     this.args.begin(event)
-    this.mark(this.rows.thread(isMemory ? 'memory' : 'process', pid, tid), name, category, atNs)
+    const track = this.rows.thread(isMemory ? 'memory' : 'process', pid, tid)
+    this.mark(track, { name, category: category.name, atNs, args: this.args.all() })
     if (isMemory) this.out.push(...memorySamples(this.names, this.args, atNs))
   }
 
-  private mark(track: number, name: number, category: EventCategory, atNs: number): void {
+  private mark(track: number, { name, category, atNs, args }: Pick<Edge, 'name' | 'category' | 'atNs' | 'args'>): void {
     this.tell(track)
-    this.out.push({ kind: 'own-instant', track, name, category: category.name, atNs, args: this.args.all() })
+    this.out.push({ kind: 'own-instant', track, name, category, atNs, args })
   }
 
   private counter(event: EventScanner): void {
@@ -257,42 +271,23 @@ export class Recording {
     if (this.out.length === before) this.leftOut.add('counters without a number')
   }
 
-  private operation(event: EventScanner, what: 'begin' | 'end' | 'mark'): void {
+  private operation(event: EventScanner, what: Edge['what']): void {
     const atNs = this.timeOf(event)
     if (atNs === undefined) return
-    const { name, category, pid } = this.placeOf(event, atNs, atNs)
-    const { operations, rows } = this
-    const scoped = event.has(Field.id2) ? `${pid} ${this.textOf(event, Field.id2)}` : this.textOf(event, Field.id)
-    const id = `${category.text} ${scoped}`
+    const place = this.placeOf(event, atNs, atNs)
+    const { category, name, pid } = place
+    const id = `${category.text}\n${scopedId(event, pid) ?? ''}`
     const title = category.text || this.names.text(name)
-    this.args.begin(event)
-    if (what === 'mark') {
-      return this.mark(operations.rowOf(id) ?? rows.other(pid, title, 'slices'), name, category, atNs)
-    }
-    if (what === 'end') {
-      const [row, begun] = operations.end(id) ?? [0, undefined]
-      return this.end(begun, row, atNs)
-    }
-    const begun = this.begun(name, category, atNs)
-    const rowOf = (lane: number) => rows.other(pid, title, 'slices', lane)
-    if (!operations.begin(id, `${pid} ${title}`, begun, rowOf)) {
-      this.issue('too many operations at once', `${title} ${scoped} is left out`, this.byte)
-    }
+    this.operations.add({ ...this.edgeOf(event, what, atNs, place), id, pid, title })
   }
 
   private flow(event: EventScanner, phase: 's' | 't' | 'f'): void {
-    const category = this.categoryOf(event)
-    if (category.text === LAUNCH_FLOWS) return
     if (!(event.has(Field.id) || event.has(Field.id2))) return this.leftOut.add('arrows without an id')
     const atNs = this.timeOf(event)
     if (atNs === undefined) return
-    const { pid, tid } = this.placeOf(event, atNs, atNs)
-    const field = event.has(Field.id) ? Field.id : Field.id2
-    const id = flowId(category.name ?? 0, event.bytes, event.starts[field]!, event.ends[field]!)
-    const what: ArrowEnd['what'] = phase === 's' ? 'start' : phase === 't' ? 'step' : 'end'
-    const isAround = phase !== 'f' || event.firstByte(Field.bp) === 0x65
-    const row = this.rows.thread(category.text === BACKWARD_FLOWS ? 'operators' : 'process', pid, tid)
-    this.nesting.arrow(row, { atNs, id, what, isAround })
+    const place = this.placeOf(event, atNs, atNs)
+    const end = this.flows.endOf(event, phase, place, this.byte)
+    if (end) this.nesting.arrow(this.rows.threadKey(place.pid, place.tid), end)
   }
 
   private metadata(event: EventScanner): void {
@@ -300,7 +295,7 @@ export class Recording {
     const what = this.textOf(event, Field.name)
     if (what !== 'process_name' && what !== 'thread_name') return
     this.args.begin(event)
-    const name = this.args.text('name').replace(/^.*[/\\]/, '')
+    const name = this.args.text('name')
     const { rows } = this
     this.out.push(...(what === 'process_name' ? rows.nameProcess(pid, name) : rows.nameThread(pid, tid, name)))
   }
@@ -324,7 +319,7 @@ export class Recording {
     const start = starts[Field.name]!
     const isQuoted = bytes[start] === Ascii.Quote
     const id = start < 0 ? 0 : table.get(bytes, isQuoted ? start + 1 : start, ends[Field.name]! - (isQuoted ? 1 : 0))
-    return id === 0 ? this.names.id('(no name)') : id
+    return id || this.noName
   }
 
   private categoryOf({ bytes, starts, ends }: EventScanner): EventCategory {
@@ -349,7 +344,10 @@ export class Recording {
     }
     const ns = micros.since(origin.whole, origin.nanos)
     const doubt = micros.whole < 0 ? `expected a time from 0 on, found ${micros.whole} µs` : guard.doubt(ns)
-    if (doubt === undefined) return ns
+    if (doubt === undefined) {
+      if (ns > this.lastNs) this.lastNs = ns
+      return ns
+    }
     this.issue('impossible timestamp', doubt, this.byte)
     return undefined
   }
@@ -366,6 +364,7 @@ export class Recording {
   }
 
   private pass(slices: readonly HeldSlice[]): void {
+    this.slices += slices.length
     this.tell(slices[0]!.track)
     for (const slice of slices) this.out.push(slice)
   }
@@ -375,14 +374,22 @@ export class Recording {
   }
 
   private closeRest(): void {
+    this.operations.pair(Infinity)
     let open = 0
     const inferred = { key: this.names.id('inferred'), name: this.names.id('end: the last event of the file') }
-    for (const [row, begun] of [...this.stacks.rest(), ...this.operations.rest()]) {
+    for (const [row, begin] of [...this.nesting.pairAll(), ...this.operations.rest()]) {
       open++
-      this.add(row, { ...begun, args: [...(begun.args ?? []), inferred] }, Math.max(begun.startNs, this.lastNs))
+      this.taker.range(row, begin, this.lastNs, [inferred])
     }
     if (open === 0) return
     this.issue('range without an end', `${open} slices never end: drawn up to the last event of the file`, this.byte)
+  }
+
+  private tellLate(): void {
+    const { count, firstByte, firstNs } = this.late
+    if (count === 0) return
+    const detail = `${count} come after later ones that are paired already; the first one is here`
+    this.out.push(issueOf('late-begin-or-end', detail, { byte: firstByte }, firstNs))
   }
 }
 

@@ -28,6 +28,8 @@ const KINDS: readonly GroupKind[] = ['process', ...(Object.keys(GROUPS) as (keyo
 interface Row {
   readonly kind: GroupKind
   readonly pid: number
+  /** See {@link Rows.threadKey}. */
+  readonly thread: number | undefined
   readonly definition: () => Omit<OwnTrackEvent, 'kind' | 'id' | 'group'>
   isTold: boolean
 }
@@ -57,13 +59,24 @@ export class Rows {
     return id
   }
 
+  /** A thread as one number. */
+  threadKey(pid: number, tid: number): number {
+    return pid * IDS + tid
+  }
+
+  /** Where a row is. Annotations as the GPU saw them are made from work that is drawn elsewhere: arrows mean that work. */
+  placeOf(track: number): { thread: number | undefined; bearsArrows: boolean } {
+    const { kind, thread } = this.rows[track]!
+    return { thread, bearsArrows: kind !== 'annotations' }
+  }
+
   /** Id of the row of a thread, of one kind. */
   thread(kind: GroupKind, pid: number, tid: number): number {
     const key = (KINDS.indexOf(kind) * IDS + (pid % IDS)) * IDS + (tid % IDS)
     if (key === this.lastKey) return this.last
     this.lastKey = key
     const known = this.byThread.get(key)
-    this.last = known ?? this.add(kind, pid, () => this.threadRow(kind, pid, tid))
+    this.last = known ?? this.add(kind, pid, this.threadKey(pid, tid), () => this.threadRow(kind, pid, tid))
     if (known === undefined) this.byThread.set(key, this.last)
     return this.last
   }
@@ -75,7 +88,12 @@ export class Rows {
     if (known !== undefined) return known
     const title = lane === 0 ? name : `${name} (${lane + 1})`
     const description = holds === 'counter' ? `${name}, as recorded.` : `${name}: what is not bound to a thread.`
-    const id = this.add('process', pid, () => ({ name: title, description, holds, nests: holds === 'slices' }))
+    const id = this.add('process', pid, undefined, () => ({
+      name: title,
+      description,
+      holds,
+      nests: holds === 'slices',
+    }))
     this.byName.set(key, id)
     return id
   }
@@ -89,7 +107,7 @@ export class Rows {
 
   /** Names a thread, and tells of it where its rows are told already. */
   *nameThread(pid: number, tid: number, name: string): Generator<OwnNameEvent> {
-    this.threadNames.set(pid * IDS + tid, name)
+    this.threadNames.set(this.threadKey(pid, tid), name)
     for (let kind = 0; kind < KINDS.length; kind++) {
       const track = this.byThread.get((kind * IDS + (pid % IDS)) * IDS + (tid % IDS))
       const row = track === undefined ? undefined : this.rows[track]!
@@ -99,7 +117,7 @@ export class Rows {
 
   /** What the tracer calls a thread, as `python3`; 0 = nothing. */
   threadName(pid: number, tid: number): number {
-    const told = this.threadNames.get(pid * IDS + tid) ?? ''
+    const told = this.threadNames.get(this.threadKey(pid, tid)) ?? ''
     // The profiler of PyTorch calls threads `thread 1262 (pt_autograd_0)`.
     return this.names.id(/^thread -?\d+ \((.*)\)$/.exec(told)?.[1] ?? told)
   }
@@ -126,15 +144,15 @@ export class Rows {
     yield { kind: 'own-track', id, group, ...row.definition() }
   }
 
-  private add(kind: GroupKind, pid: number, definition: Row['definition']): number {
-    this.rows.push({ kind, pid, definition, isTold: false })
+  private add(kind: GroupKind, pid: number, thread: number | undefined, definition: Row['definition']): number {
+    this.rows.push({ kind, pid, thread, definition, isTold: false })
     return this.rows.length - 1
   }
 
   private groupOf({ kind, pid }: Row): { name: string; description: string; leads?: boolean } {
     if (kind !== 'process') return GROUPS[kind]
     const [name, text] = [this.processNames.get(pid) ?? '', this.texts[pid] ?? '']
-    const title = this.number(pid) >= 0 || text === '' ? `${name || 'process'} ${text}`.trim() : text
+    const title = this.number(pid) >= 0 || text === '' ? `${name || 'process'} ${text}`.trim() : bothOf(name, text)
     return { name: title, description: `Threads and counters of ${name || 'the process'} ${text}.`.replace(' .', '.') }
   }
 
@@ -145,7 +163,13 @@ export class Rows {
       return { name: stream, description: `Annotations whose work ran on ${stream}.`, nests: true }
     }
     const told = this.names.text(this.threadName(pid, tid))
-    const title = this.number(tid) === -1 && text !== '-1' ? text || 'events' : `${told || 'thread'} ${text}`
+    const title =
+      this.number(tid) === -1 && text !== '-1' ? bothOf(told, text) || 'events' : `${told || 'thread'} ${text}`
     return { name: title, description: `What ${told || 'thread'} ${text} did.`.replace(' did', ' did'), nests: true }
   }
+}
+
+/** The name of a process or thread and what its events call it, which is no number. */
+function bothOf(name: string, text: string): string {
+  return name === text ? text : `${name} ${text}`.trim()
 }

@@ -15,6 +15,10 @@ export enum Field {
   id,
   id2,
   bp,
+  scope,
+  bindId,
+  flowIn,
+  flowOut,
   args,
 }
 const FIELDS = Field.args + 1
@@ -155,6 +159,15 @@ export class EventScanner {
   }
 }
 
+/** Fields with long names, which few events have. */
+const LONG_FIELDS = new Map([
+  ['scope', Field.scope],
+  ['bind_id', Field.bindId],
+  ['flow_in', Field.flowIn],
+  ['flow_out', Field.flowOut],
+])
+const LONG_MAX = 8
+
 function fieldOf(bytes: Uint8Array, at: number, length: number): number {
   const first = bytes[at]
   if (length === 2) {
@@ -176,5 +189,6 @@ function fieldOf(bytes: Uint8Array, at: number, length: number): number {
     if (first === n && bytes[at + 1] === a && bytes[at + 2] === 0x6d && bytes[at + 3] === 0x65) return Field.name
     if (first === a && bytes[at + 1] === 0x72 && bytes[at + 2] === 0x67 && bytes[at + 3] === 0x73) return Field.args
   }
-  return OTHER
+  if (length <= 4 || length > LONG_MAX) return OTHER
+  return LONG_FIELDS.get(String.fromCharCode(...bytes.subarray(at, at + length))) ?? OTHER
 }

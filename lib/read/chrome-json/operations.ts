@@ -1,0 +1,96 @@
+import type { Names } from '../../model/names.ts'
+import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
+import type { Rows } from './rows.ts'
+
+/** Edges that are held back at most: those of one operation may be in distant parts of a file, process by process. */
+const HELD_MAX = 1 << 18
+/** Operations that are open at the same time. */
+const OPEN_MAX = 1 << 12
+
+/** An edge of an asynchronous operation. */
+export interface AsyncEdge extends Edge {
+  /** Of the operation, with all that makes it unique. */
+  readonly id: string
+  readonly pid: number
+  /** Of the row. */
+  readonly title: string
+}
+
+interface Operation {
+  readonly lanes: Set<number>
+  readonly lane: number
+  readonly row: number
+  readonly ranges: OpenRanges
+}
+
+/**
+ * Asynchronous operations: what is open under one id nests, and has a row of its own until all of it has ended; so there
+ * are as many rows as operations are open at once.
+ */
+export class Operations {
+  private readonly queue: EdgeQueue<AsyncEdge>
+  private readonly open = new Map<string, Operation>()
+  /** Lanes in use, by group of rows. */
+  private readonly lanes = new Map<string, Set<number>>()
+
+  constructor(
+    private readonly names: Names,
+    private readonly rows: Rows,
+    private readonly taker: EdgeTaker,
+  ) {
+    this.queue = new EdgeQueue(taker)
+  }
+
+  add(edge: AsyncEdge): void {
+    this.queue.push(edge)
+    if (this.queue.length > HELD_MAX) this.pair(this.queue.middleNs())
+  }
+
+  /** Pairs what is not later than a time. */
+  pair(untilNs: number): void {
+    for (const edge of this.queue.take(untilNs)) {
+      if (edge.what === 'begin') this.begin(edge)
+      else if (edge.what === 'end') this.end(edge)
+      else this.taker.mark(this.open.get(edge.id)?.row ?? this.rowOf(edge, 0), edge)
+    }
+  }
+
+  /** Takes out what is still open, with its row. */
+  *rest(): Generator<readonly [number, Edge]> {
+    for (const { row, ranges } of this.open.values()) for (const begin of ranges.rest()) yield [row, begin]
+  }
+
+  private begin(edge: AsyncEdge): void {
+    let operation = this.open.get(edge.id)
+    if (!operation && this.open.size < OPEN_MAX) {
+      const group = `${edge.pid} ${edge.title}`
+      const lanes = this.lanes.get(group) ?? new Set<number>()
+      this.lanes.set(group, lanes)
+      let lane = 0
+      while (lanes.has(lane)) lane++
+      lanes.add(lane)
+      operation = { lanes, lane, row: this.rowOf(edge, lane), ranges: new OpenRanges() }
+      this.open.set(edge.id, operation)
+    }
+    if (operation?.ranges.begin(edge)) return
+    this.taker.issue('too many operations at once', `${edge.title} ${this.names.text(edge.name)} is left out`, edge)
+  }
+
+  private end(edge: AsyncEdge): void {
+    const operation = this.open.get(edge.id)
+    const begin = operation?.ranges.end(edge)
+    if (!operation || !begin) {
+      const detail = `${edge.title}: ${this.names.text(edge.name)} ends and never began`
+      return this.taker.issue('end without a start', detail, edge)
+    }
+    if (operation.ranges.isEmpty) {
+      this.open.delete(edge.id)
+      operation.lanes.delete(operation.lane)
+    }
+    this.taker.range(operation.row, begin, edge.atNs, edge.args)
+  }
+
+  private rowOf({ pid, title }: AsyncEdge, lane: number): number {
+    return this.rows.other(pid, title, 'slices', lane)
+  }
+}

@@ -1,0 +1,16 @@
+import { UsageError } from '../errors.ts'
+
+/** Ids of arrows, apart from those that logs bring along, and apart for a few inputs. */
+const IDS_START = 2 ** 49
+const IDS_PER_INPUT = 2 ** 44
+const INPUTS = 16
+
+/** The ids that an input's arrows have in the trace. Throws UsageError for one that a program made too large. */
+export function arrowIds(input: number): (ids: readonly number[] | undefined) => readonly number[] | undefined {
+  const start = IDS_START + (input % INPUTS) * IDS_PER_INPUT
+  const idOf = (id: number) => {
+    if (Number.isInteger(id) && id >= 0 && id < IDS_PER_INPUT) return start + id
+    throw new UsageError(`own-slice: expected ids of arrows from 0 to below 2^44, found ${id}`)
+  }
+  return (ids) => ids?.map(idOf)
+}

@@ -40,6 +40,16 @@ const moved = (tables: Tables, byNs: bigint): Tables =>
     }),
   )
 
+test('a thread without a name is called as its process: a program without its folders, a kernel thread by its whole name', async () => {
+  const named = (name: string) =>
+    answers(
+      reportOf({ PROCESSES: [{ globalPid: globalTid(101, 0), pid: 101, name }] }),
+      `SELECT DISTINCT t.name FROM slice s JOIN track t ON t.id = s.track_id WHERE t.name LIKE '%101%' AND category = 'api'`,
+    )
+  expect(await named('/home/somebody/bin/serve')).toEqual([[['serve 101']]])
+  expect(await named('kworker/u8:1')).toEqual([[['kworker/u8:1 101']]])
+})
+
 describe('times', () => {
   const SLICES = `SELECT name, ts, dur FROM slice WHERE category != 'issue' OR category IS NULL ORDER BY ts, dur, name`
   const COUNTERS = 'SELECT ts, value FROM counter ORDER BY ts, value'

@@ -56,11 +56,11 @@ export async function leaveTables(report: Report, osRuntime: boolean): Promise<v
   }
 }
 
-/** Names of processes (programs without their folders) by pid. */
+/** Names of processes by pid: programs without their folders; kernel threads have names such as `kworker/u8:1`. */
 export async function readProcessNames(report: Report): Promise<Map<number, string>> {
   const names = new Map<number, string>()
   await report.each('PROCESSES', ['pid', 'name'], (row) => {
-    const program = row.text(1).replace(/^.*[/\\]/, '')
+    const program = row.text(1).replace(/^(?:[A-Za-z]:)?[/\\](?:.*[/\\])?/, '')
     if (program !== '') names.set(row.number(0), program)
   })
   return names

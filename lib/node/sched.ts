@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import { closeSync, constants as files, openSync, readSync } from 'node:fs'
 import { type FileHandle, open, readdir, readFile, unlink } from 'node:fs/promises'
 import { hostname, machine, release, type } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { explainFileError, writeFileWhole } from './files.ts'
+import { hiddenBeside } from './outputs.ts'
 import { type CpuPages, pageBytes, type TraceDatHeader, traceDat } from './trace-dat.ts'
 import { makeInstance, type TraceInstance } from './tracefs.ts'
 
@@ -139,8 +139,7 @@ class Spool implements CpuPages {
     const pipe = openSync(join(folder, `per_cpu/cpu${cpu}/trace_pipe_raw`), files.O_RDONLY | files.O_NONBLOCK)
     try {
       // Without a name: whatever ends us, nothing is left behind.
-      const name = `.${basename(beside).slice(0, 200)}.${randomBytes(4).toString('hex')}.tmp`
-      const path = join(dirname(beside), name)
+      const path = hiddenBeside(beside)
       const file = await open(path, 'wx+', 0o600)
       await unlink(path)
       return new Spool(cpu, page, chunk, pipe, file)

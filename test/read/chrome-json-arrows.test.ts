@@ -79,8 +79,8 @@ describe('from launches to work (ac2g)', () => {
     const apart = [...events.filter(({ ph }) => ph === 'X'), ...events.filter(({ ph }) => ph !== 'X')]
     for (const all of [events, apart]) {
       expect((await rowsOf(all, ARROWS))[0]).toEqual(joined(20))
-      const { issues, attributes } = await toldOf(all)
-      expect([issues, attributes['not_drawn']]).toEqual([[], undefined])
+      const { issues, leftOut } = await toldOf(all)
+      expect([issues, leftOut]).toEqual([[], []])
     }
   })
 })
@@ -116,7 +116,7 @@ describe('of overlays (critical_path)', () => {
       cp('f', 100, 1),
     ]
     expect((await rowsOf([...events, ...overlay], ARROWS))[0]).toEqual([['cudaLaunchKernel', 'gemm']])
-    expect((await toldOf([...events, ...overlay])).attributes['not_drawn']).toBe('2 ends of arrows at GPU work')
+    expect((await toldOf([...events, ...overlay])).leftOut).toEqual(['2 ends of arrows at GPU work'])
   })
 })
 
@@ -143,7 +143,7 @@ describe('between slices', () => {
       ['a', 'b'],
       ['b', 'd'],
     ])
-    expect((await toldOf(events)).attributes['not_drawn']).toBe('1 ends of arrows outside of slices')
+    expect((await toldOf(events)).leftOut).toEqual(['1 ends of arrows outside of slices'])
   })
 
   test('without a binding point end at the next slice, and at none where there is none', async () => {
@@ -161,7 +161,7 @@ describe('between slices', () => {
   test('a start outside of slices is not moved to the next one', async () => {
     const events = [...slices, flow('s', 25), flow('f', 55)]
     expect((await rowsOf(events, ARROWS))[0]).toEqual([])
-    expect((await toldOf(events)).attributes['not_drawn']).toBe('1 ends of arrows outside of slices')
+    expect((await toldOf(events)).leftOut).toEqual(['1 ends of arrows outside of slices'])
   })
 
   test('are told apart by name, category and process of a local id', async () => {

@@ -1,4 +1,5 @@
 import type { Names } from '../../model/names.ts'
+import { FreeNumbers } from '../infer/free-numbers.ts'
 import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 import type { Rows } from './rows.ts'
 
@@ -17,7 +18,7 @@ export interface AsyncEdge extends Edge {
 }
 
 interface Operation {
-  readonly lanes: Set<number>
+  readonly lanes: FreeNumbers
   readonly lane: number
   readonly row: number
   readonly ranges: OpenRanges
@@ -31,7 +32,7 @@ export class Operations {
   private readonly queue: EdgeQueue<AsyncEdge>
   private readonly open = new Map<string, Operation>()
   /** Lanes in use, by group of rows. */
-  private readonly lanes = new Map<string, Set<number>>()
+  private readonly lanes = new Map<string, FreeNumbers>()
 
   constructor(
     private readonly names: Names,
@@ -64,11 +65,9 @@ export class Operations {
     let operation = this.open.get(edge.id)
     if (!operation && this.open.size < OPEN_MAX) {
       const group = `${edge.pid} ${edge.title}`
-      const lanes = this.lanes.get(group) ?? new Set<number>()
+      const lanes = this.lanes.get(group) ?? new FreeNumbers(0)
       this.lanes.set(group, lanes)
-      let lane = 0
-      while (lanes.has(lane)) lane++
-      lanes.add(lane)
+      const lane = lanes.take()
       operation = { lanes, lane, row: this.rowOf(edge, lane), ranges: new OpenRanges() }
       this.open.set(edge.id, operation)
     }
@@ -85,7 +84,7 @@ export class Operations {
     }
     if (operation.ranges.isEmpty) {
       this.open.delete(edge.id)
-      operation.lanes.delete(operation.lane)
+      operation.lanes.release(operation.lane)
     }
     this.taker.range(operation.row, begin, edge.atNs, edge.args)
   }

@@ -27,9 +27,13 @@ export async function rowsOf(
 /** Issues with their counts, and facts on the whole. */
 export async function toldOf(
   events: readonly JsonEvent[],
-): Promise<{ issues: string[]; attributes: Readonly<Record<string, unknown>> }> {
-  const { issues, attributes } = await summarize({ name: 'trace', source: documentOf(events) })
-  return { issues: issues.map(({ title, count }) => `${count} × ${title}`), attributes }
+): Promise<{ issues: string[]; attributes: Readonly<Record<string, unknown>>; leftOut: string[] }> {
+  const { issues, attributes, leftOut } = await summarize({ name: 'trace', source: documentOf(events) })
+  return {
+    issues: issues.map(({ title, count }) => `${count} × ${title}`),
+    attributes,
+    leftOut: leftOut.map(({ what, count }) => `${count} ${what}`),
+  }
 }
 
 /** Every slice but those of issues: name, start, duration in nanoseconds, depth, row. */

@@ -29,7 +29,8 @@ const EPILOGUE = `Words, as llama.cpp uses them:
   graph    one ggml graph compute              op      a node of it, such as MUL_MAT
   worker   a thread of ggml's pool; all workers share each op, then wait for each other (barrier)
 
-Exit code 0: done (a damaged log is read as far as it goes, and its issues are told); 1: an error.
+Exit code 0: done (a damaged log is read as far as it goes, and its issues are told); 1: an error, such as a log of which
+nothing can be drawn.
 record ends as the program did; 127, 126: there is no such program, or it cannot be run.`
 
 /** Put before arguments that yargs would take for options, or lose: `-`, SQL that starts with a comment, all after `--`. */

@@ -5,7 +5,7 @@ import { leaveMember } from './left-out.ts'
 
 const BASE = 'baseTimeNanoseconds'
 /** What the profiler of PyTorch writes at the top of its files and others do not. */
-const OF_KINETO =
+export const OF_KINETO =
   /^(?:schemaVersion|deviceProperties|distributedInfo|(?:cupti|roctracer)_version|(?:cuda|hip)_\w+_version)$/
 /** Facts that are copied. Hosts, users, jobs, paths and the environment are among the others. */
 const COPIED =

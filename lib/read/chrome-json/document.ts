@@ -325,8 +325,8 @@ export class Document {
   /** Times of the next events; `isOver`: more of the document would not change them. */
   private lookAhead(count: number): { times: bigint[]; isOver: boolean } {
     const { bytes, start, end } = this.cursor
-    const { micros } = this
-    const [ahead, times] = [new EventScanner(), [] as bigint[]]
+    const { micros, scanner: ahead } = this
+    const times: bigint[] = []
     for (let at = start; ; ) {
       at = skipSpace(bytes, at, end)
       if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)

@@ -1,12 +1,13 @@
 import { Ascii } from '../../ascii.ts'
 import { mistakeAt, skipSpace, skipText, skipValue, textIn } from '../../input/json-bytes.ts'
+import { OF_KINETO } from './about.ts'
 
 const PHASE = /"ph"\s*:\s*"[A-Za-z(),]"/
 /** Members that only such documents have, wherever they are. */
 const TELLING = /"(?:traceEvents|deviceProperties|baseTimeNanoseconds)"\s*:/
-/** Other members of the outermost object, as Chrome, Android's systrace and Kineto name them. */
+/** Other members of the outermost object, as Chrome and Android's systrace name them, beside those of Kineto. */
 const MEMBERS =
-  /^(?:displayTimeUnit|systemTraceEvents|powerTraceAsString|controllerTraceDataKey|otherData|stackFrames|schemaVersion|distributedInfo|traceName|(?:cupti|roctracer)_version|(?:cuda|hip)_\w+_version)$/
+  /^(?:displayTimeUnit|systemTraceEvents|powerTraceAsString|controllerTraceDataKey|otherData|stackFrames|traceName)$/
 const METADATA = 'metadata'
 
 /** Is this the start of Chrome JSON? It may show nothing but the start of one long member. */
@@ -16,7 +17,7 @@ export function sniffChromeJson(head: Uint8Array): boolean {
   if (!text.startsWith('{')) return false
   if (TELLING.test(text)) return true
   const { keys, isCut } = membersOf(new TextEncoder().encode(text))
-  return keys.some((key) => MEMBERS.test(key)) || (isCut && keys.at(-1) === METADATA)
+  return keys.some((key) => MEMBERS.test(key) || OF_KINETO.test(key)) || (isCut && keys.at(-1) === METADATA)
 }
 
 /** Keys of the outermost object, as far as they are here; `isCut`: the value of the last one does not end. */

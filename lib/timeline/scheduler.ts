@@ -4,6 +4,7 @@ import { CpuRows } from './cpu-rows.ts'
 import type { ArgMaker } from './labels.ts'
 import type { States } from './states.ts'
 import { type LeftOut, SwitchSources } from './switch-sources.ts'
+import { WaitedCpus } from './takers.ts'
 import { type Change, ThreadChanges } from './thread-changes.ts'
 import { ThreadLinks } from './thread-links.ts'
 import type { TrackTree } from './tracks.ts'
@@ -32,6 +33,7 @@ export class Scheduler {
   private readonly cpus = new Map<number, Cpu>()
   private readonly lanes: States[] = []
   private readonly sources = new SwitchSources()
+  private readonly waited = new WaitedCpus()
   private readonly changes: ThreadChanges
   private readonly links: ThreadLinks
   private readonly rows: CpuRows | undefined
@@ -46,7 +48,7 @@ export class Scheduler {
     private readonly make: ArgMaker,
     private readonly allThreads = false,
   ) {
-    this.changes = new ThreadChanges(this.lanes)
+    this.changes = new ThreadChanges(this.lanes, (untilNs) => this.waited.release(untilNs))
     this.links = new ThreadLinks(tree, make.names)
     this.rows = tree.writer.scheduler ? undefined : new CpuRows(tree, make)
   }
@@ -181,18 +183,26 @@ export class Scheduler {
 
   /** What a switch says of the threads of the traced process. */
   private tellStates({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {
+    const { waited } = this
+    if (waited.isFull) this.changes.makeRoom()
+    if (waited.has(cpu)) waited.take(cpu, atNs, nextTid, this.label(nextTid, nextComm))
     if (this.links.isTraced(prevTid)) {
       const change = { tid: prevTid, atNs, cpu }
       if (prevState & (TaskState.X | TaskState.Z)) this.change({ ...change, state: 'ended' })
       else if (prevState === 0 || prevState & TaskState['+']) {
-        this.change({ ...change, state: 'runnable', by: this.label(nextTid, nextComm) })
+        const by = this.label(nextTid, nextComm)
+        const isFollowed = cpu >= 0 && this.lanes.length > 0
+        const takers = isFollowed ? waited.wait(cpu, atNs, prevTid, nextTid, by) : undefined
+        this.change({ ...change, state: 'runnable', by, takers })
       } else this.change({ ...change, state: 'blocked', wait: this.letter(prevState) })
     }
-    if (this.links.isTraced(nextTid)) this.change({ tid: nextTid, atNs, cpu, state: 'running' })
+    if (!this.links.isTraced(nextTid)) return
+    waited.runs(cpu, atNs, nextTid)
+    this.change({ tid: nextTid, atNs, cpu, state: 'running' })
   }
 
   private change(change: Partial<Change> & Pick<Change, 'tid' | 'atNs' | 'state'>): void {
-    if (this.lanes.length > 0) this.changes.add({ cpu: -1, by: 0, wait: 0, ...change })
+    if (this.lanes.length > 0) this.changes.add({ cpu: -1, by: 0, wait: 0, takers: undefined, ...change })
   }
 
   private letter(bits: number): number {

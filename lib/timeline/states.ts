@@ -1,5 +1,7 @@
 import { Inferred, type StateEvent, type ThreadState } from '../model/events.ts'
+import type { ExtraArg } from '../write/args.ts'
 import type { ArgMaker, Detail } from './labels.ts'
+import type { Takers } from './takers.ts'
 import type { Change } from './thread-changes.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from './tracks.ts'
 
@@ -23,6 +25,7 @@ interface Thread {
   by: number
   /** Of the letter of the state that it waits in. */
   wait: number
+  takers: Takers | undefined
 }
 
 /** What a slice of each state is called. */
@@ -117,12 +120,13 @@ export class States {
       cpu: -1,
       by: 0,
       wait: 0,
+      takers: undefined,
     }
     this.threads.set(tid, thread)
     return thread
   }
 
-  private change(thread: Thread, { tid, state, atNs, cpu, by, wait }: Change): void {
+  private change(thread: Thread, { tid, state, atNs, cpu, by, wait, takers }: Change): void {
     if (thread.state !== undefined) this.draw(thread, atNs, 0)
     this.lastNs = Math.max(this.lastNs, atNs)
     thread.state = state === 'ended' || state === 'off' ? undefined : state
@@ -130,17 +134,19 @@ export class States {
     thread.cpu = cpu
     thread.by = by
     thread.wait = wait
+    thread.takers = takers
     if (state !== 'ended') return
     this.threads.delete(tid) // another may get its number
     if (thread.worker >= 0) this.servedBy[thread.worker] = -1
   }
 
   private draw(thread: Thread, endNs: number, inferred: number): void {
-    const { worker, lanes, state, sinceNs, cpu, by, wait } = thread
+    const { worker, lanes, state, sinceNs, cpu, by, wait, takers } = thread
     if (endNs <= sinceNs) return
     const { make } = this
     const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), ...make.inferred(inferred)]
-    if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_by', make.names.text(by)))
+    if (takers) extra.push(...takenBy(make, takers, endNs))
+    else if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_first_by', make.names.text(by)))
     const which = state === 'running' ? cpu : wait > 0 ? ` (${make.names.text(wait)})` : ''
     const label = {
       name: make.names.id(`${TITLES[state!]}${which}`),
@@ -176,6 +182,33 @@ export class States {
   }
 }
 
+/** Threads that are named; the others are counted. */
+const NAMED_MAX = 5
+
+/** Who had the CPU that a thread waited for: the one that had it longest, and, where there were several, all of them. */
+function takenBy(make: ArgMaker, takers: Takers, endNs: number): ExtraArg[] {
+  const { known, unknownNs } = takers.sharesUntil(endNs)
+  const [longest] = known
+  if (!longest) return []
+  const args = [make.text('taken_by', make.names.text(longest.label)), make.int('taken_by_ns', longest.ns)]
+  if (known.length === 1 && unknownNs === 0) return args
+  const all = known.slice(0, NAMED_MAX).map(({ label, ns }) => `${make.names.text(label)}: ${spelled(ns)}`)
+  const others = known.slice(NAMED_MAX)
+  if (others.length > 0) all.push(`${others.length} more: ${spelled(others.reduce((sum, { ns }) => sum + ns, 0))}`)
+  if (unknownNs > 0) all.push(`not known: ${spelled(unknownNs)}`)
+  return [...args, make.text('taken_by_all', all.join(', '))]
+}
+
+const spelled = (ns: number) => {
+  const [unit, size] = UNITS.find(([, least]) => ns >= least) ?? ['ns', 1]
+  return `${Number((ns / size).toPrecision(3))} ${unit}`
+}
+const UNITS = [
+  ['s', 1e9],
+  ['ms', 1e6],
+  ['µs', 1e3],
+] as const
+
 function changeOf({ tid, cpu, state, atNs, takenBy = 0 }: StateEvent): Change {
-  return { tid, cpu, state, atNs, by: takenBy, wait: 0 }
+  return { tid, cpu, state, atNs, by: takenBy, wait: 0, takers: undefined }
 }

@@ -33,6 +33,6 @@ function argsOf({ cpu, takenBy }: StateEvent, names: Names, isLast: boolean): Ar
   const args: Record<string, string> = {}
   if (cpu >= 0) args['cpu'] = `${cpu}`
   if (isLast) args['inferred'] = 'no end recorded'
-  if (takenBy !== undefined) args['taken_by'] = names.text(takenBy)
+  if (takenBy !== undefined) args['taken_first_by'] = names.text(takenBy)
   return args
 }

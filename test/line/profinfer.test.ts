@@ -254,7 +254,7 @@ describe('profinfer-ktrace', () => {
     ].join('\n')
     const found = await queried(
       log,
-      `SELECT slice.name, dur, extract_arg(arg_set_id, 'debug.taken_by') FROM slice
+      `SELECT slice.name, dur, extract_arg(arg_set_id, 'debug.taken_first_by') FROM slice
       WHERE category = 'state' ORDER BY ts`,
     )
     expect(found).toEqual([

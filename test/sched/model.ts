@@ -22,10 +22,12 @@ export interface Size {
   readonly cpus: number
   readonly tids: number
   readonly length: number
+  /** Acts that are tried for at least; some of them cannot happen. */
+  readonly shortest?: number
 }
 
 /** Acts in order of time, no two at once; no thread is on two CPUs. */
-export function actsOf({ cpus, tids, length }: Size): fc.Arbitrary<Act[]> {
+export function actsOf({ cpus, tids, length, shortest = 1 }: Size): fc.Arbitrary<Act[]> {
   const nat = (max: number) => fc.nat({ max })
   const step = fc.tuple(
     nat(2),
@@ -34,7 +36,7 @@ export function actsOf({ cpus, tids, length }: Size): fc.Arbitrary<Act[]> {
     nat(STATES.length - 1),
     fc.integer({ min: 1, max: 3_000_000 }),
   )
-  return fc.array(step, { minLength: 1, maxLength: length }).map((steps) => {
+  return fc.array(step, { minLength: shortest, maxLength: length }).map((steps) => {
     const running = new Map<number, number>()
     let at = 0
     return steps.flatMap(([kind, cpu, pick, state, gap]): Act[] => {

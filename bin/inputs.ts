@@ -1,7 +1,15 @@
 import { fstatSync } from 'node:fs'
 import { basename } from 'node:path'
 import { constants, gunzipSync } from 'node:zlib'
-import { type ByteRange, fileRange, readFileChunks, sniffFormat, type TraceKind, UsageError } from '../lib/index.ts'
+import {
+  type ByteRange,
+  fileRange,
+  readFileChunks,
+  sizeBeside,
+  sniffFormat,
+  type TraceKind,
+  UsageError,
+} from '../lib/index.ts'
 import { systemReason } from './terminal.ts'
 
 /** An input whose start was looked at. */
@@ -61,7 +69,7 @@ export async function openInput(path: string, onRead?: (bytes: number) => void):
     isTrace,
     isZipped: isZipped(head),
     head,
-    source: range ? Object.assign(source, { range }) : source,
+    source: range ? Object.assign(source, { range, beside: sizeBeside(path) }) : source,
   }
 }
 

@@ -12,7 +12,15 @@ export {
   summarizeFile,
 } from './node/api.ts'
 export { COUNTERS, FAULT_COUNTERS } from './node/counters.ts'
-export { fileRange, fileSize, fileSource, readFileChunks, removeUnfinished, writeFileWhole } from './node/files.ts'
+export {
+  fileRange,
+  fileSize,
+  fileSource,
+  readFileChunks,
+  removeUnfinished,
+  sizeBeside,
+  writeFileWhole,
+} from './node/files.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { type NvtxEmitted, type RecordLevel, type RecordOptions, type RecordResult, record } from './node/record.ts'
 export { nvtxListener } from './node/recorder-library.ts'

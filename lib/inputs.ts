@@ -1,6 +1,6 @@
 import { FormatError, isFormatError, UsageError } from './errors.ts'
 import { EventBounds } from './event-bounds.ts'
-import { type ByteSource, chunksOf, rangeOf } from './input/byte-source.ts'
+import { type ByteSource, besideOf, chunksOf, rangeOf } from './input/byte-source.ts'
 import type { Definitions } from './model/definitions.ts'
 import type { InputEvent, TraceEvent } from './model/events.ts'
 import type { Names } from './model/names.ts'
@@ -142,7 +142,17 @@ async function openInput(input: Input, names: Names, options: ReadingOptions): P
   const source = chunksOf(input.source, name)
   const range = rangeOf(input.source)
   const { osRuntime, everything } = options
-  const context = { names, from, formats, opTable, osRuntime, everything, input: name, range }
+  const context = {
+    names,
+    from,
+    formats,
+    opTable,
+    osRuntime,
+    everything,
+    input: name,
+    range,
+    beside: besideOf(input.source),
+  }
   const { format, read, close } = await openSource(source, context)
   return {
     name,

@@ -7,6 +7,7 @@ import {
   inputOf,
   type LogInput,
   type Summary,
+  sizeBeside,
   TRACE_KINDS,
   type TraceKind,
   traceKindOf,
@@ -143,7 +144,7 @@ function bundleOf({ bundle, inputs }: Arguments, output: string, to: TraceKind):
 function logOf(path: string, onRead: ReturnType<Progress['onRead']>): Input {
   const range = path === '-' ? undefined : fileRange(path, onRead)
   const source = readLog(path, onRead)
-  return { name: inputName(path), source: range ? Object.assign(source, { range }) : source }
+  return { name: inputName(path), source: range ? Object.assign(source, { range, beside: sizeBeside(path) }) : source }
 }
 
 async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGenerator<Uint8Array> {

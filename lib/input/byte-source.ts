@@ -25,7 +25,12 @@ export interface BlobSource {
 export interface RangedSource extends AsyncIterable<Uint8Array> {
   /** The chunks of `[start, end)`, which ends at the source's end at the latest. */
   range: ByteRange
+  /** Of a file: the size of the one beside it whose name is the same with this ending; 0 where there is none. */
+  beside?: SizeBeside | undefined
 }
+
+/** The size of a file beside another, by what its name has behind the other's; 0 where there is none. */
+export type SizeBeside = (ending: string) => Promise<number>
 
 /** The chunks of bytes `[start, end)` of something, fewer where it ends before. */
 export type ByteRange = (start: number, end: number) => AsyncIterable<Uint8Array>
@@ -62,6 +67,11 @@ export function rangeOf(source: ByteSource): ByteRange | undefined {
   if (!('stream' in source && 'slice' in source && 'size' in source)) return undefined
   const blob = source as BlobSource & { readonly size: number; slice(start: number, end: number): BlobSource }
   return (start, end) => readWebStream(blob.slice(start, Math.min(end, blob.size)).stream())
+}
+
+/** How to look for files beside a source, for sources that are files of a file system. */
+export function besideOf(source: ByteSource): SizeBeside | undefined {
+  return typeof source === 'object' && source !== null && 'beside' in source ? source.beside : undefined
 }
 
 /** By what it can do, not by its class: bundles, test runners and polyfills have classes of their own. */

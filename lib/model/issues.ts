@@ -38,6 +38,10 @@ export const ISSUES = {
     title: 'event too large',
     hint: 'one event has an argument of many megabytes; all other events are in the trace',
   },
+  'unread-table': {
+    title: 'table not read',
+    hint: 'export the report anew with nsys export --type sqlite; or let sqlite3 write the rows into an ordinary table',
+  },
   'impossible-time': {
     title: 'impossible time',
     hint: 'the input is damaged, or counts times from elsewhere: they must lie within 100 days of its first one',

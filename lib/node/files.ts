@@ -1,7 +1,7 @@
 import { createReadStream, statSync, unlinkSync } from 'node:fs'
 import { open, rename, stat, unlink } from 'node:fs/promises'
 import { UsageError } from '../errors.ts'
-import type { ByteRange, RangedSource } from '../input/byte-source.ts'
+import type { ByteRange, RangedSource, SizeBeside } from '../input/byte-source.ts'
 import { giveToCaller, hiddenBeside, modeFor, outputTarget } from './outputs.ts'
 
 /** Bytes are read in pieces of this size. */
@@ -49,7 +49,12 @@ export async function fileSize(path: string): Promise<number | undefined> {
 export function fileSource(path: string, onRead?: (bytes: number) => void): AsyncIterable<Uint8Array> | RangedSource {
   const source = { [Symbol.asyncIterator]: () => readFileChunks(path, onRead) }
   const range = fileRange(path, onRead)
-  return range ? { ...source, range } : source
+  return range ? { ...source, range, beside: sizeBeside(path) } : source
+}
+
+/** How to look for files beside a file. */
+export function sizeBeside(path: string): SizeBeside {
+  return async (ending) => (await stat(`${path}${ending}`).catch(() => undefined))?.size ?? 0
 }
 
 /** How to have any part of a file at any time; undefined for what is no file on a disk. */

@@ -1,4 +1,4 @@
-import type { ByteRange } from '../input/byte-source.ts'
+import type { ByteRange, SizeBeside } from '../input/byte-source.ts'
 import type { Definitions } from '../model/definitions.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
@@ -17,6 +17,8 @@ export interface ReadContext {
    * that have at their end what is needed to read their start.
    */
   readonly range?: ByteRange | undefined
+  /** The sizes of files beside the input, where that is known. */
+  readonly beside?: SizeBeside | undefined
   /** The whole input once more, decompressed, where it is compressed and can be read again. */
   readonly again?: (() => AsyncIterable<Uint8Array>) | undefined
   /** Arguments are wanted that profilers keep their own books by, too. */

@@ -96,7 +96,13 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
       async *read(definitions) {
         let lastNs = 0
         try {
-          for await (const batch of format.read(rest, { ...options, definitions, range, again })) {
+          for await (const batch of format.read(rest, {
+            ...options,
+            definitions,
+            range,
+            beside: range && options.beside,
+            again,
+          })) {
             const last = batch.findLast((event) => lastTimeOf(event) !== undefined)
             if (last) lastNs = Math.max(lastNs, lastTimeOf(last)!)
             yield batch

@@ -9,6 +9,7 @@
 
 import { FormatError } from '../errors.ts'
 import { collected, type RandomAccess, rangeAccess } from '../input/random-access.ts'
+import type { OnDamage } from '../input/sqlite/rows.ts'
 import { isSqlite, SqliteFile } from '../input/sqlite/sqlite-file.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Format, ReadContext } from './format.ts'
@@ -88,22 +89,27 @@ async function* events(report: Report, osRuntime: boolean): AsyncGenerator<Trace
   yield* readMemoryUsage(report)
 }
 
-async function openReport(access: RandomAccess, { names }: ReadContext): Promise<Report> {
+async function openReport(access: RandomAccess, { names, beside }: ReadContext): Promise<Report> {
   let report: Report | undefined
-  const early: [string, number][] = []
+  const early: Parameters<OnDamage>[] = []
   let told = 0
-  const onDamage = (detail: string, byte: number) => {
+  const onDamage: OnDamage = (detail, byte, isUnread) => {
     if (told++ >= DAMAGE_TOLD_MAX) return
-    if (report) report.issue('damaged file', detail, report.lastNs, byte)
-    else early.push([detail, byte])
+    if (!report) early.push([detail, byte, isUnread])
+    else if (isUnread) report.unread(detail)
+    else report.issue('damaged file', detail, report.lastNs, byte)
   }
   const file = await SqliteFile.open(access, nsys.name, onDamage)
   if (!file.tables.has('StringIds')) {
     const tables = [...file.tables.keys()].slice(0, 5).join(', ') || 'none'
-    throw new FormatError(nsys.name, { byte: 0 }, 'the table StringIds', `the tables ${tables}`, HINT)
+    const refusal = file.refusals.get('StringIds')
+    const found = refusal === undefined ? `the tables ${tables}` : `one that ${refusal}`
+    throw new FormatError(nsys.name, { byte: 0 }, 'the table StringIds', found, HINT)
   }
   report = new Report(file, names)
-  for (const [detail, byte] of early) report.issue('damaged file', detail, 0, byte)
+  for (const problem of early) onDamage(...problem)
+  const unread = await file.besides(beside)
+  if (unread !== undefined) report.unread(unread)
   return report
 }
 

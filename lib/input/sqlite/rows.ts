@@ -1,14 +1,20 @@
-import { type Decoder, readVarint, varintBytes } from './varint.ts'
+import type { Default } from './schema.ts'
+import { type Decoder, readRowid, readVarint, varintBytes } from './varint.ts'
 
 /** How a serial type's value is as long as it is; from 12 on they are blobs and texts. */
 const LENGTHS = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0]
 const NULL = 0
+/** No serial type: the row was written before the column was added, which has a default value. */
+const ABSENT = -1
 const FLOAT = 7
 const ONE = 9
 const TEXT_MIN = 13
 
-/** What is told of a row that cannot be read: what is wrong, and the byte of the file. */
-export type OnDamage = (detail: string, byte: number) => void
+/**
+ * Called with what cannot be read: what is wrong, and the byte of the file. `isUnread`: it is sound, but of a kind that this
+ * reader does not read.
+ */
+export type OnDamage = (detail: string, byte: number, isUnread?: boolean) => void
 
 /**
  * The rows of one leaf page after the other: a cursor over the fields that were asked for. Decodes in place; a row is
@@ -29,20 +35,25 @@ export class SqliteRows {
   private readonly types: Int32Array
   private readonly places: Int32Array
   private readonly columns: number
+  /** By place: what {@link types} says where a row ends before it. */
+  private readonly absent: Int32Array
 
   /**
    * `fields` are the columns that are read, by their place in the table; -1 where the table has none of that name.
-   * `rowidColumn` is the one that stands for the row's own number, or -1.
+   * `rowidColumn` is the one that stands for the row's own number, or -1; `defaults` are the values, by place, of rows that
+   * end before a column.
    */
   constructor(
     private readonly fields: readonly number[],
     private readonly rowidColumn: number,
     private readonly decoder: Decoder,
     private readonly onDamage: OnDamage,
+    private readonly defaults: readonly Default[] = [],
   ) {
     this.columns = Math.max(0, ...fields.map((field) => field + 1))
     this.types = new Int32Array(this.columns)
     this.places = new Int32Array(this.columns)
+    this.absent = Int32Array.from({ length: this.columns }, (_, i) => ((defaults[i] ?? null) === null ? NULL : ABSENT))
   }
 
   /** Goes to a page: its cells begin behind the header at `headerAt`; `spilled` holds whole payloads, by cell. */
@@ -83,7 +94,7 @@ export class SqliteRows {
     const column = this.fields[field]!
     if (column >= 0 && column === this.rowidColumn) return this.rowid
     const type = this.typeOf(field)
-    if (type === NULL || type > ONE) return missing
+    if (type <= NULL || type > ONE) return type === ABSENT ? numberOf(this.defaults[column]!, missing) : missing
     if (type === FLOAT) return this.view.getFloat64(this.places[column]!)
     return this.high(field) * 2 ** 32 + this.low(field)
   }
@@ -91,7 +102,12 @@ export class SqliteRows {
   /** As {@link number}, but a bigint where a number is not exact. */
   exact(field: number, missing = NaN): number | bigint {
     const value = this.number(field, missing)
-    if (this.typeOf(field) === FLOAT || !(Math.abs(value) > Number.MAX_SAFE_INTEGER)) return value
+    if (
+      this.fields[field] === this.rowidColumn ||
+      this.typeOf(field) === FLOAT ||
+      !(Math.abs(value) > Number.MAX_SAFE_INTEGER)
+    )
+      return value
     return (BigInt(this.high(field)) << 32n) | BigInt(this.low(field))
   }
 
@@ -112,7 +128,7 @@ export class SqliteRows {
       case 6:
         return this.view.getInt32(at)
     }
-    return 0
+    return Number(this.unstored(field) >> 32n)
   }
 
   /** The lower 32 bits of an integer, unsigned. */
@@ -134,15 +150,24 @@ export class SqliteRows {
       case ONE:
         return 1
     }
-    return 0
+    return Number(BigInt.asUintN(32, this.unstored(field)))
   }
 
   /** A text; empty where the field is NULL or no text. */
   text(field: number): string {
     const type = this.typeOf(field)
+    if (type === ABSENT) return textOf(this.defaults[this.fields[field]!]!)
     if (type < TEXT_MIN || type % 2 === 0) return ''
     const at = this.places[this.fields[field]!]!
     return this.decoder.decode(this.bytes.subarray(at, at + (type - TEXT_MIN) / 2))
+  }
+
+  /** An integer that is not among the row's fields: the row's own number, or a default value; else 0. */
+  private unstored(field: number): bigint {
+    const column = this.fields[field]!
+    if (column < 0) return 0n
+    const value = column === this.rowidColumn ? this.rowid : this.types[column] === ABSENT ? this.defaults[column] : 0
+    return typeof value === 'bigint' ? value : Number.isInteger(value) ? BigInt(value as number) : 0n
   }
 
   private typeOf(field: number): number {
@@ -156,7 +181,7 @@ export class SqliteRows {
     if (at < this.pointers || at + 2 > page.length) return `cell ${cell} lies outside of its page`
     const payloadBytes = readVarint(page, at)
     const rowidAt = at + varintBytes(page, at)
-    this.rowid = readVarint(page, rowidAt)
+    this.rowid = readRowid(page, rowidAt)
     const whole = this.spilled?.get(cell)
     const bytes = whole ?? page
     const start = whole ? 0 : rowidAt + varintBytes(page, rowidAt)
@@ -176,20 +201,29 @@ export class SqliteRows {
     let header = start + varintBytes(bytes, start)
     let place = headerEnd
     for (let column = 0; column < columns; column++) {
-      let type = NULL
-      if (header < headerEnd) {
-        type = bytes[header]!
-        if (type < 0x80) header++
-        else {
-          type = readVarint(bytes, header)
-          header += varintBytes(bytes, header)
-        }
+      if (header >= headerEnd) {
+        types[column] = this.absent[column]! // of columns that were added later, older rows have nothing
+        continue
       }
-      types[column] = type // of columns that were added later, older rows have nothing
+      let type = bytes[header]!
+      if (type < 0x80) header++
+      else {
+        type = readVarint(bytes, header)
+        header += varintBytes(bytes, header)
+      }
+      types[column] = type
       places[column] = place
       place += type < 12 ? LENGTHS[type]! : Math.floor((type - 12) / 2)
       if (place > end) return false
     }
     return header <= headerEnd
   }
+}
+
+function numberOf(value: Default, missing: number): number {
+  return typeof value === 'string' || value === null ? missing : Number(value)
+}
+
+function textOf(value: Default): string {
+  return typeof value === 'string' ? value : ''
 }

@@ -1,9 +1,10 @@
 import { FormatError } from '../../errors.ts'
+import type { SizeBeside } from '../byte-source.ts'
 import { joined } from '../joined.ts'
 import type { RandomAccess } from '../random-access.ts'
 import { Pager } from './pager.ts'
 import { type OnDamage, SqliteRows } from './rows.ts'
-import { type Columns, columnsOf } from './schema.ts'
+import { type Columns, columnsOf, type Default } from './schema.ts'
 import { type Decoder, readVarint, varintBytes } from './varint.ts'
 
 const MAGIC = 'SQLite format 3\0'
@@ -31,7 +32,10 @@ export function isSqlite(head: Uint8Array): boolean {
  */
 export class SqliteFile {
   readonly tables = new Map<string, SqliteTable>()
+  /** Tables that cannot be read, and views: why. */
+  readonly refusals = new Map<string, string>()
   private readonly usableBytes: number
+  private readonly hasLog: boolean
   private readonly decoder: Decoder
 
   private constructor(
@@ -40,6 +44,7 @@ export class SqliteFile {
     private readonly onDamage: OnDamage,
   ) {
     this.usableBytes = pager.pageBytes - header[20]!
+    this.hasLog = header[19] === 2
     this.decoder = new TextDecoder(['utf-8', 'utf-8', 'utf-16le', 'utf-16be'][header[59]!] ?? 'utf-8')
   }
 
@@ -57,17 +62,34 @@ export class SqliteFile {
       throw new FormatError(format, { byte: 20 }, 'at least 480 usable bytes a page', `${header[20]} reserved ones`)
     }
     const file = new SqliteFile(new Pager(access, pageBytes), header, onDamage)
-    if (header[19] === 2) onDamage('the database has a write-ahead log: what lies there only is not read', 19)
     await file.readSchema()
     return file
   }
 
+  /**
+   * What of the database is not in its file; undefined where all is. `beside` gives the size of the file beside it that has
+   * this ending, 0 where there is none; a program that closes a database removes its files.
+   */
+  async besides(beside: SizeBeside | undefined): Promise<string | undefined> {
+    if (!beside) {
+      const wherever = 'if a -wal file was beside it, what is only there is not read'
+      return this.hasLog ? `the database was written with a write-ahead log: ${wherever}` : undefined
+    }
+    const [log, journal] = [this.hasLog ? await beside('-wal') : 0, await beside('-journal')]
+    if (log > 0) return `the -wal file beside the database has ${log} bytes of changes that are not read`
+    if (journal > 0) return 'a -journal file is beside the database: what a program that was killed wrote is not undone'
+    return undefined
+  }
+
   /** The pages of a table, as a cursor over the named columns that moves on with each page. */
   async *pages(table: SqliteTable, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
-    const fields = columns.map((name) => table.names.indexOf(name))
-    const rows = new SqliteRows(fields, table.rowid, this.decoder, (detail, byte) =>
-      this.onDamage(`table ${table.name}: ${detail}`, byte),
-    )
+    const found = columns.map((name) => table.columns.find((column) => column.name === name))
+    const tell: OnDamage = (detail, ...rest) => this.onDamage(`table ${table.name}: ${detail}`, ...rest)
+    for (const column of found) {
+      if (column && column.place < 0) tell(`column ${column.name} is computed when it is read: it is not read`, 0, true)
+    }
+    const fields = found.map((column) => column?.place ?? -1)
+    const rows = new SqliteRows(fields, table.rowid, this.decoder, tell, defaultsOf(table))
     const taken = new Set<number>() // overflow pages, each of which belongs to one row
     for await (const number of this.leaves(table)) {
       const page = (await this.pager.page(number))!
@@ -78,12 +100,20 @@ export class SqliteFile {
   }
 
   private async readSchema(): Promise<void> {
-    const schema = { name: 'sqlite_master', root: 1, names: ['type', 'name', 'tbl_name', 'rootpage', 'sql'], rowid: -1 }
+    const columns = ['type', 'name', 'tbl_name', 'rootpage', 'sql'].map((name, place) => ({
+      name,
+      place,
+      missing: null,
+    }))
+    const schema = { name: 'sqlite_master', root: 1, columns, rowid: -1, refusal: undefined }
     for await (const rows of this.pages(schema, ['type', 'name', 'rootpage', 'sql'])) {
       while (rows.next()) {
         const [name, sql] = [rows.text(1), rows.text(3)]
+        if (rows.text(0) === 'view') this.refusals.set(name, 'is a view: what it selects is not worked out')
         if (rows.text(0) !== 'table') continue
-        this.tables.set(name, { name, root: rows.number(2), ...columnsOf(sql) })
+        const table = { name, root: rows.number(2), ...columnsOf(sql) }
+        if (table.refusal === undefined) this.tables.set(name, table)
+        else this.refusals.set(name, table.refusal)
       }
     }
   }
@@ -182,4 +212,9 @@ const EMPTY = new Uint8Array(0)
 
 function uint32(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0)
+}
+
+/** The values of rows that end before a column, by place. What is an expression cannot be one: such columns are not added. */
+function defaultsOf({ columns }: SqliteTable): Default[] {
+  return columns.filter(({ place }) => place >= 0).map(({ missing }) => missing ?? null)
 }

@@ -17,3 +17,11 @@ export function varintBytes(bytes: Uint8Array, at: number): number {
   for (let i = 0; i < 8; i++) if ((bytes[at + i] ?? 0) < 0x80) return i + 1
   return 9
 }
+
+/** A row's own number, which has a sign: those below 0 take nine bytes. Inexact beyond 2^53. */
+export function readRowid(bytes: Uint8Array, at: number): number {
+  if (varintBytes(bytes, at) < 9) return readVarint(bytes, at)
+  let value = 0n
+  for (let i = 0; i < 8; i++) value = (value << 7n) | BigInt((bytes[at + i] ?? 0) & 0x7f)
+  return Number(BigInt.asIntN(64, (value << 8n) | BigInt(bytes[at + 8] ?? 0)))
+}

@@ -48,9 +48,9 @@ export async function readAbout(report: Report): Promise<Record<string, string |
 
 /** Counts rows with times of tables that are not drawn, whatever versions to come may call them. */
 export async function leaveTables(report: Report, osRuntime: boolean): Promise<void> {
-  for (const { name, names } of report.file.tables.values()) {
+  for (const { name, columns } of report.file.tables.values()) {
     if (DRAWN.has(name) || (osRuntime && name === OS_TABLE)) continue
-    if (!names.includes('start') && !names.includes('timestamp')) continue
+    if (!columns.some((column) => column.name === 'start' || column.name === 'timestamp')) continue
     const hint = name === OS_TABLE ? '--osrt draws the calls of the OS runtime (OSRT_API)' : 'Nsight Systems shows them'
     report.leftOut.add(name, await report.sizeOf(name), hint)
   }

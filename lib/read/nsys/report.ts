@@ -20,6 +20,7 @@ export class Report {
   readonly threadNames: number[] = []
   /** What is in the report and not drawn. */
   readonly leftOut = new LeftOut()
+  private readonly refused = new Set<string>()
   private readonly strings = new Map<number, number>()
   private start: { readonly high: number; readonly low: number } | undefined
 
@@ -38,7 +39,20 @@ export class Report {
   /** The pages of a table, with the columns named; none where the report has no such table. */
   async *pages(table: string, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
     const found = this.file.tables.get(table)
+    if (!found) this.tellRefusal(table)
     if (found) yield* this.file.pages(found, columns)
+  }
+
+  private tellRefusal(table: string): void {
+    const why = this.file.refusals.get(table)
+    if (why === undefined || this.refused.has(table)) return
+    this.refused.add(table)
+    this.unread(`table ${table} ${why}`)
+  }
+
+  /** Tells of something that is sound, but not read. */
+  unread(detail: string): void {
+    this.issues.push(issueOf('unread-table', detail, { byte: 0 }, this.lastNs))
   }
 
   /** Calls `take` for every row of a table, which should be small. */

@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,6 +23,7 @@ export interface Outcome {
   readonly stderr: string
   /** Standard output as it came. */
   readonly bytes: Buffer
+  readonly pid: number
 }
 
 export interface RunOptions {
@@ -43,21 +44,21 @@ export function run(args: readonly string[], options: RunOptions = {}): Outcome 
     timeout: HANGS_MS,
     maxBuffer: 1 << 28,
   })
-  return outcome(child.status, child.stdout, child.stderr)
+  return outcome(child)
 }
 
 /** Runs a line of bash, in which `$CLI` is the CLI and `$MOE` the log. */
 export function shell(line: string): Outcome {
   const env = { ...process.env, CLI: `${process.execPath} ${CLI}`, MOE }
   const child = spawnSync('bash', ['-c', line], { cwd: folder, env, timeout: HANGS_MS, maxBuffer: 1 << 28 })
-  return outcome(child.status, child.stdout, child.stderr)
+  return outcome(child)
 }
 
-function outcome(code: number | null, bytes: Buffer, errors: Buffer): Outcome {
+function outcome({ pid, status: code, stdout: bytes, stderr: errors }: SpawnSyncReturns<Buffer>): Outcome {
   const [stdout, stderr] = [bytes.toString('latin1'), errors.toString()]
   if (/^ {4}at /m.test(stderr) || /^ {4}at /m.test(stdout)) throw new Error(`a stack trace:\n${stderr}`)
   if (code === null) throw new Error(`it did not end by itself:\n${stderr}`)
-  return { code, stdout: bytes.toString(), stderr, bytes }
+  return { code, stdout: bytes.toString(), stderr, bytes, pid }
 }
 
 /** Starts the CLI and leaves it running. */

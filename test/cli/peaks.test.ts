@@ -3,9 +3,9 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeF
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
+import { CPUS, hasTaskset, ON_CPU } from '../machine.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
 import { canRecord, canRun, linuxTest } from './record-helpers.ts'
-import '../live.ts'
 
 const HOME = dirname(dirname(CLI))
 const NATIVE = join(HOME, 'native')
@@ -22,20 +22,24 @@ const kept = () => {
 useFolder()
 
 describe('peaks', () => {
+  let begun = 0
   beforeAll(() => {
     process.env['XDG_CACHE_HOME'] = at('cache')
+    begun = Date.now()
     if (canRecord) expect(run(['peaks']).stderr).toBe('building the measuring program with cc, once\n')
   })
 
-  linuxTest('are positive, and all CPUs do not do less than one', () => {
+  linuxTest('are there for one thread and for one on each CPU', () => {
     const { cpu, threads, readBytes, fp32Flops, int8Ops, measuredAt, cached } = json()
     expect(cpu).toMatch(/./)
-    expect(threads).toBe(Number(execFileSync('nproc', { encoding: 'utf8' })))
-    expect(Math.abs(Date.now() - Date.parse(measuredAt))).toBeLessThan(600_000)
+    expect(threads).toBe(CPUS.length)
+    expect(Date.parse(measuredAt)).toBeGreaterThanOrEqual(begun)
+    expect(Date.parse(measuredAt)).toBeLessThanOrEqual(Date.now())
     expect(cached).toBe(true)
-    const plausible = ({ one, all, instructionSet }: Peak, least: number) =>
-      one > least && one < 1e15 && all > 0.6 * one && all < 2 * threads * one && instructionSet !== ''
-    expect([plausible(readBytes, 1e8), plausible(fp32Flops, 1e8), plausible(int8Ops, 1e8)]).toEqual([true, true, true])
+    // How one relates to all depends on who else computes at the time.
+    const isPlausible = ({ one, all, instructionSet }: Peak) =>
+      [one, all].every((rate) => rate > 1e6 && rate < 1e16) && instructionSet !== ''
+    expect([readBytes, fp32Flops, int8Ops].map(isPlausible)).toEqual([true, true, true])
   })
 
   linuxTest('are kept until they are measured afresh', () => {
@@ -69,8 +73,8 @@ describe('peaks', () => {
   })
 
   linuxTest('are of the CPUs that may be used', () => {
-    if (!canRun('taskset', '-c', '0', 'true')) return
-    const output = execFileSync('taskset', ['-c', '0', process.execPath, CLI, 'peaks', '--json'], { encoding: 'utf8' })
+    if (!hasTaskset) return
+    const output = execFileSync('taskset', [...ON_CPU, process.execPath, CLI, 'peaks', '--json'], { encoding: 'utf8' })
     const { threads, fp32Flops } = JSON.parse(output) as Peaks
     expect([threads, fp32Flops.all]).toEqual([1, fp32Flops.one])
     execFileSync('sh', ['-c', 'rm "$0"/peaks-*', at('cache/ggml2perfetto')])

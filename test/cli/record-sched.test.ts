@@ -1,4 +1,5 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
@@ -10,10 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { eventsOf, inputOf, Names } from '../../lib/index.ts'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
+import { CPU, hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { at, CLI, folder, names, run, start } from './helpers.ts'
 import { canRecord, canRun, compile, unless, useProgram } from './record-helpers.ts'
 import '../live.ts'
@@ -27,8 +28,8 @@ const INSTANCES = `${TRACING}/instances`
 
 const canTrace = ((): boolean => {
   try {
-    mkdirSync(`${INSTANCES}/ggml2perfetto-test`)
-    rmdirSync(`${INSTANCES}/ggml2perfetto-test`)
+    mkdirSync(`${INSTANCES}/test-${process.pid}`)
+    rmdirSync(`${INSTANCES}/test-${process.pid}`)
     return true
   } catch {
     return false
@@ -37,7 +38,7 @@ const canTrace = ((): boolean => {
 const hasReport = canRun('sh', '-c', 'command -v trace-cmd')
 const rootTest = unless(!canTrace)
 const reportTest = unless(!canTrace || !hasReport)
-const llamaTest = canTrace && hasReport && hasLlama() && canRun('taskset', '--version') ? test : test.skip
+const llamaTest = canTrace && hasReport && hasLlama() && hasTaskset ? test : test.skip
 const namespaceTest = unless(!canTrace || !canRun('unshare', '--mount', 'true'))
 const nobodyTest = unless(process.getuid?.() !== 0 || !canRun('setpriv', '--version'))
 
@@ -65,8 +66,12 @@ beforeAll(() => {
   if (canRecord) compile('storm', STORM)
 })
 
-const ours = () => readdirSync(INSTANCES).filter((name) => /^ggml2perfetto-\d/.test(name))
-const ownedBy = (pid: number) => ours().filter((name) => name.split('-')[1] === `${pid}`)
+/** Buffers of the kernel's that a recording has made; others may record at the same time. */
+const ownedBy = (pid: number) =>
+  readdirSync(INSTANCES).filter((name) => new RegExp(`^ggml2perfetto-${pid}(-|$)`).test(name))
+
+/** Prints its number when it runs, and then does nothing. */
+const SLEEPER = ['sh', '-c', 'echo $$; exec sleep 1000']
 
 const report = (...args: readonly string[]) =>
   execFileSync('trace-cmd', ['report', ...args], { cwd: folder, encoding: 'utf8', maxBuffer: 1 << 30 })
@@ -111,10 +116,10 @@ describe('what the machine did', () => {
       const program = await runner()
       const args = ['--lib', LIB, '--model', path, '--threads', '1', '--decode', '60']
       const plain = spawnSync(program, args, { encoding: 'utf8' })
-      const hog = spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+      const hog = startHog()
       let stderr = ''
       const seen = await witness(async () => {
-        const recorded = run(['record', '--sched', '-o', 'llama.ggtrace', '--', 'taskset', '-c', '0', program, ...args])
+        const recorded = run(['record', '--sched', '-o', 'llama.ggtrace', '--', 'taskset', ...ON_CPU, program, ...args])
         stderr = recorded.stderr
         const said = (stdout: string) => stdout.replace(/"pid":\d+/, '')
         expect([recorded.code, said(recorded.stdout)]).toEqual([plain.status, said(plain.stdout)])
@@ -144,9 +149,12 @@ describe('what the machine did', () => {
         }
       }
       expect(times.length).toBe(2 * 61)
+      const turnOnCpu = new RegExp(
+        String.raw`\[${`${CPU}`.padStart(3, '0')}\] +(\d+)\.(\d{9}): sched_switch: .*:(\d+) \[-?\d+\] \S+ ==> .*:(\d+) \[`,
+      )
       const turns = report('-t', 'llama.sched.dat')
         .split('\n')
-        .map((line) => /\[000\] +(\d+)\.(\d{9}): sched_switch: .*:(\d+) \[-?\d+\] \S+ ==> .*:(\d+) \[/.exec(line))
+        .map((line) => turnOnCpu.exec(line))
         .filter((turn) => turn !== null)
         .map(([, s, ns, prev, next]) => ({ at: Number(s) * 1e9 + Number(ns), prev: Number(prev), next: Number(next) }))
       // This machine's kernel leaves switches out now and then: who leaves the CPU tells of them.
@@ -159,7 +167,6 @@ describe('what the machine did', () => {
       expect(times.filter((ns) => !isOn(ns))).toEqual([])
       expect(turns.some(({ at, next }) => next === hog.pid && at > times[0]! && at < times.at(-1)!)).toBe(true)
     },
-    60_000,
   )
 
   reportTest('has its losses counted, where it went on faster than it was read (needs root, trace-cmd)', () => {
@@ -176,18 +183,10 @@ describe('what the machine did', () => {
 describe('what stays', () => {
   rootTest('is one file: it replaces an older one, and nothing is left in the kernel or the folder', () => {
     writeFileSync(at('once.sched.dat'), 'older')
-    const before = [names(), ours()]
-    const { code, stdout } = run([
-      'record',
-      '--sched',
-      '-o',
-      'once.ggtrace',
-      '--',
-      'sh',
-      '-c',
-      './caller >/dev/null; exit 3',
-    ])
-    expect([code, stdout, names(), ours()]).toEqual([3, '', ...before])
+    const before = names()
+    const command = ['record', '--sched', '-o', 'once.ggtrace', '--', 'sh', '-c', './caller >/dev/null; exit 3']
+    const { code, stdout, pid } = run(command)
+    expect([code, stdout, names(), ownedBy(pid)]).toEqual([3, '', before, []])
     expect(readFileSync(at('once.sched.dat')).subarray(0, 12).toString('latin1')).toBe('\x17\x08Dtracing6\0')
   })
 
@@ -210,22 +209,20 @@ describe('what stays', () => {
   })
 
   rootTest('after a signal: the file, and nothing in the kernel', async () => {
-    const child = start(['record', '--sched', '-o', 'signal.ggtrace', 'sleep', '100'])
-    await until(() => ownedBy(child.pid!).length > 0)
-    await sleep(200)
+    const child = start(['record', '--sched', '-o', 'signal.ggtrace', ...SLEEPER])
+    await once(child.stdout, 'data')
+    expect(ownedBy(child.pid!)).toHaveLength(1)
     const ended = new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))
     child.kill('SIGTERM')
     expect([await ended, ownedBy(child.pid!), existsSync(at('signal.sched.dat'))]).toEqual(['SIGTERM', [], true])
   })
 
   rootTest('after kill -9: a buffer that is stopped and empty, which the next one removes', async () => {
-    const child = start(['record', '--sched', '-o', 'killed.ggtrace', 'sleep', '30'])
+    const child = start(['record', '--sched', '-o', 'killed.ggtrace', ...SLEEPER])
     const files = () => names().filter((name) => /killed/.test(name))
-    await until(() => ownedBy(child.pid!).length > 0)
-    await sleep(300)
-    const sleeper = execFileSync('pgrep', ['-P', `${child.pid}`, 'sleep'], { encoding: 'utf8' }).trim()
+    const [sleeper] = await once(child.stdout, 'data')
     child.kill('SIGKILL')
-    await new Promise((resolve) => child.on('exit', resolve))
+    await once(child, 'exit')
     process.kill(Number(sleeper), 'SIGKILL')
     const [stale] = ownedBy(child.pid!)
     expect(stale).toBeDefined()
@@ -245,9 +242,9 @@ describe('what stays', () => {
   rootTest('where the program cannot be started: nothing', () => {
     writeFileSync(at('data'), Buffer.from([1, 2, 0, 3]))
     chmodSync(at('data'), 0o755)
-    const before = [names(), ours()]
-    expect(run(['record', '--sched', '-o', 'none.ggtrace', './data']).code).toBe(126)
-    expect([names(), ours()]).toEqual(before)
+    const before = names()
+    const { code, pid } = run(['record', '--sched', '-o', 'none.ggtrace', './data'])
+    expect([code, names(), ownedBy(pid)]).toEqual([126, before, []])
   })
 })
 
@@ -315,8 +312,3 @@ describe('who may', () => {
     },
   )
 })
-
-async function until(isTrue: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !isTrue(); i++) await sleep(20)
-  expect(isTrue()).toBe(true)
-}

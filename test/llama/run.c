@@ -373,7 +373,7 @@ int main(int count, char ** arguments) {
     static struct session sessions[MAX_CONTEXTS];
     (void) count;
     parse(arguments + 1);
-    if (options.step) setvbuf(stdout, NULL, _IOLBF, 0);
+    if (options.step || options.times) setvbuf(stdout, NULL, _IOLBF, 0);
     llama_log_set(log_to_stderr, NULL);
     ggml_backend_load_all_from_path(options.lib);
     if (options.tensors) return print_tensors(), 0;

@@ -1,10 +1,20 @@
-import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { constants } from 'node:os'
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  accessSync,
+  chmodSync,
+  copyFileSync,
+  constants as fsConstants,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from '@jest/globals'
-import { model, type Run, runHosts } from '../llama/testbed.ts'
+import { hasLlama, model, type Run, runHosts } from '../llama/testbed.ts'
 import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
 
 /** What the kernel tells depends on who asks, and on its settings. */
@@ -14,9 +24,37 @@ const isRoot = process.getuid?.() === 0
 export const AS_USER = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
 export const PARANOID = '/proc/sys/kernel/perf_event_paranoid'
 export const MLOCK = '/proc/sys/kernel/perf_event_mlock_kb'
-export const rootTest = isRoot ? test : test.skip
+
+const isWritable = (path: string) => {
+  try {
+    accessSync(path, fsConstants.W_OK)
+    return true
+  } catch {
+    return false // not there, or a container's, where not even root may
+  }
+}
+
+/** Does the kernel tell these users when their threads run? Not in many containers, nor where perf_event_paranoid is high. */
+function mayPerf(...users: readonly (readonly string[])[]): boolean {
+  if (!hasLlama()) return false
+  const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-perf-'))
+  try {
+    chmodSync(folder, 0o755)
+    const program = join(folder, 'may-perf')
+    execFileSync('cc', ['-o', program, fileURLToPath(new URL('../llama/may-perf.c', import.meta.url))])
+    return users.every(([command, ...args]) => spawnSync(command ?? program, [...args, program]).status === 0)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** For tests of what only perf_event_open can tell. */
+export const perfTest = mayPerf(AS_USER, []) ? test : test.skip
+/** As root. */
+export const rootTest = isRoot ? perfTest : test.skip
+const isSettable = [PARANOID, MLOCK].every(isWritable)
 /** Where the kernel's settings may be changed. */
-export const settable = existsSync(PARANOID) && existsSync(MLOCK) ? rootTest : test.skip
+export const settable = isSettable ? rootTest : test.skip
 
 interface Options {
   readonly before?: readonly string[]

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import type { Model, Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, model, run, runNode, runner, vulkanEnvironment } from '../llama/testbed.ts'
+import { canBpftrace } from '../machine.ts'
 import { readLog } from './recording.ts'
-import '../live.ts'
 
 /** The recorder in front of real llama.cpp with two backends: the CPU's, and Vulkan's, which has no operator hook. */
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
@@ -17,8 +17,7 @@ const BUILD = 'build/backends' // of its own: other tests may build at the same 
 const RECORDER = join(NATIVE, BUILD, 'libggml2perfetto.so')
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-backends-'))
 const vulkan = hasLlama() && vulkanEnvironment ? describe : describe.skip
-const bpftrace = process.getuid?.() === 0 && spawnSync('bpftrace', ['--version']).status === 0
-const observed = bpftrace ? test : test.skip
+const observed = hasLlama() && vulkanEnvironment && canBpftrace() ? test : test.skip
 
 const CALLS = [3, 1, 1] // tokens of each: a prompt, and what is decoded after it
 const COMMON = ['--threadpool', '--prompt', '3', '--decode', '2', '--no-repack']
@@ -79,8 +78,8 @@ async function compare(placement: Placement, env: Readonly<Record<string, string
 }
 
 async function read(log: string) {
-  const { of, tensors, text } = await readLog(log)
-  expect(of('issue')).toEqual([])
+  const { of, tensors, text, issues } = await readLog(log)
+  expect(issues).toEqual([])
   /** Of a call, in words. */
   const copies = (call: number) => {
     const { startNs, endNs } = of('token').find((token) => token.call === call)!
@@ -165,7 +164,7 @@ vulkan('the recorder with a second backend: Vulkan, on the CPU (needs linux-x64,
   beforeAll(async () => {
     await ensureLlama({ vulkan: true })
     execFileSync('make', ['-s', '-C', NATIVE, `BUILD=${BUILD}`])
-  }, 300_000)
+  })
   afterAll(() => rmSync(folder, { recursive: true }))
 
   describe.each(PLACEMENTS)('$title', (placement) => {

@@ -4,14 +4,14 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { hasLlama, LIB, model, run, runner } from '../llama/testbed.ts'
+import { canBpftrace } from '../machine.ts'
 import { inFolder, NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 import '../live.ts'
 
 /** Each script of native/ebpf, against the real llama.cpp and the real kernel: what it prints, and that it prints all. */
 
 const SCRIPTS = fileURLToPath(new URL('../../native/ebpf', import.meta.url))
-const canTrace = spawnSync('bpftrace', ['-e', 'BEGIN { exit(); }'], { stdio: 'ignore' }).status === 0
-const ebpf = canTrace && hasLlama() ? describe : describe.skip
+const ebpf = hasLlama() && canBpftrace() ? describe : describe.skip
 
 /** What each line holds after its type, as docs/ebpf-format.md has it. */
 const LINES: Readonly<Record<string, RegExp>> = {
@@ -36,7 +36,7 @@ function trace(script: string, command: readonly string[], ...args: readonly str
   const output = inFolder(`${script}-${runs++}.g2p`)
   const env = { ...process.env, BPFTRACE_PERF_RB_PAGES: '2048' }
   const words = ['-o', output, '-c', command.join(' '), join(SCRIPTS, `${script}.bt`), ...args]
-  const { status, stdout, stderr } = spawnSync('bpftrace', words, { env, encoding: 'utf8', timeout: 60_000 })
+  const { status, stdout, stderr } = spawnSync('bpftrace', words, { env, encoding: 'utf8', timeout: 240_000 })
   expect([status, /Lost \d+ events/.exec(stderr)]).toEqual([0, null])
   const lines = readFileSync(output, 'utf8').split('\n')
   expect(lines.find((line) => line.startsWith('g2p '))).toBe('g2p clock boot')
@@ -78,7 +78,7 @@ ebpf('llama.cpp by uprobes (needs root, bpftrace, linux-x64 and cc)', () => {
     const cpu = basename(cpuLibrary([await runner(), '--lib', LIB, '--model', (await model(NANO)).path]))
     const names = readdirSync(LIB).filter((name) => /^lib(llama|ggml|ggml-base)\.(so|v)/.test(name) || name === cpu)
     execFileSync('cp', ['--no-dereference', ...names.map((name) => join(LIB, name)), own]) // some are links
-  }, 60_000)
+  })
   const traceOwn = (script: string, command: readonly string[], library: string) =>
     trace(script, ['/usr/bin/env', `LD_LIBRARY_PATH=${own}`, ...command], join(own, library))
 

@@ -1,8 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process'
 import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, type StateEvent } from '../../lib/index.ts'
 import { hasLlama, type Run } from '../llama/testbed.ts'
-import { AS_USER, denied, MLOCK, PARANOID, settable, useRecorderOfUser, withSetting } from './as-user.ts'
+import { hasTaskset, startHog } from '../machine.ts'
+import { AS_USER, denied, MLOCK, PARANOID, perfTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import type { Recording } from './recording.ts'
 import '../live.ts'
 
@@ -57,13 +57,14 @@ const workersOf = ({ of }: Recording) => new Set(of('operator').map(({ tid }) =>
 llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
   const record = useRecorderOfUser()
 
-  test('running time is the thread’s CPU time', async () => {
-    const { recording, result } = await record(['decode', 0, 20, 'times', 'decode', 0, 400, 'times', 'decode', 0, 2])
+  perfTest('running time is the thread’s CPU time (needs perf_event_open)', async () => {
+    const { recording, result } = await record(['decode', 0, 5, 'times', 'decode', 0, 80, 'times', 'decode', 0, 2])
     const { of } = recording
     const [input] = of('input')
     expect(input!.attributes['states']).toBe('by perf_event_open, without root: who took a CPU is not told')
     const [first, second] = timesOf(result).map((times) => ({ ...times, at: times.at - Number(input!.originNs) }))
     const running = timeIn(of('state'), 'running', first!.at, second!.at)
+    expect(recording.hasAllStates).toBe(true)
     const workers = workersOf(recording)
     expect(workers.size).toBe(2)
     for (const tid of workers) {
@@ -74,35 +75,39 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     expect(recording.issues).toEqual([])
   })
 
-  const pinned = spawnSync('taskset', ['-c', '0', 'true']).status === 0 ? test : test.skip
-  pinned('who takes a CPU is seen in the operators that it hits, and in no other (needs taskset)', async () => {
-    const hog = spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
-    const { log, recording } = await record(['decode', 0, 500]).finally(() => hog.kill('SIGKILL'))
-    const trace = await openTrace(convert(inputOf(log)))
-    expect(trace.problems()).toEqual([])
-    const select = (what: string, where: string) =>
-      trace.query(`select substr(t.name, 1, 8), ts, dur, ${what} from slice s join track t on t.id = s.track_id
+  const pinned = hasTaskset ? perfTest : test.skip
+  pinned(
+    'who takes a CPU is seen in the operators that it hits, and in no other (needs taskset, perf_event_open)',
+    async () => {
+      const hog = startHog()
+      const { log, recording } = await record(['decode', 0, 150]).finally(() => hog.kill('SIGKILL'))
+      expect(recording.hasAllStates).toBe(true)
+      const trace = await openTrace(convert(inputOf(log)))
+      expect(trace.problems()).toEqual([])
+      const select = (what: string, where: string) =>
+        trace.query(`select substr(t.name, 1, 8), ts, dur, ${what} from slice s join track t on t.id = s.track_id
                    where ${where} order by 1, 2`).rows
-    const preempted = select('0', "s.name = 'runnable (preempted)'").map(rowOf)
-    const operators = select("extract_arg(arg_set_id, 'debug.inner_wait_ns')", "category = 'operator'").map(rowOf)
-    trace.close()
-    let next = 0
-    const found = operators.map(({ worker, ts, dur, wait }) => {
-      while (next < preempted.length && isBefore(preempted[next]!, worker, ts)) next++
-      let hit = 0
-      for (let i = next; preempted[i]?.worker === worker && preempted[i]!.ts < ts + dur; i++) {
-        hit += Math.min(ts + dur, preempted[i]!.ts + preempted[i]!.dur) - Math.max(ts, preempted[i]!.ts)
-      }
-      return { dur, own: dur - wait - hit, preempted: hit }
-    })
-    expect(found.length).toBe(recording.of('operator').length)
-    const hit = found.filter(({ preempted }) => preempted > 1e6)
-    expect(hit.length).toBeGreaterThan(5)
-    expect(sum(hit.map(({ preempted }) => preempted))).toBeGreaterThan(20e6)
-    // Without it, what they took is what such operators take: a millisecond is much.
-    const odd = found.filter(({ dur, own, preempted }) => own > 2e6 || dur < preempted)
-    expect(odd.length).toBeLessThan(found.length / 500)
-  })
+      const preempted = select('0', "s.name = 'runnable (preempted)'").map(rowOf)
+      const operators = select("extract_arg(arg_set_id, 'debug.inner_wait_ns')", "category = 'operator'").map(rowOf)
+      trace.close()
+      let next = 0
+      const found = operators.map(({ worker, ts, dur, wait }) => {
+        while (next < preempted.length && isBefore(preempted[next]!, worker, ts)) next++
+        let hit = 0
+        for (let i = next; preempted[i]?.worker === worker && preempted[i]!.ts < ts + dur; i++) {
+          hit += Math.min(ts + dur, preempted[i]!.ts + preempted[i]!.dur) - Math.max(ts, preempted[i]!.ts)
+        }
+        return { dur, own: dur - wait - hit, preempted: hit }
+      })
+      expect(found.length).toBe(recording.of('operator').length)
+      const hit = found.filter(({ preempted }) => preempted > 1e6)
+      expect(hit.length).toBeGreaterThan(5)
+      expect(sum(hit.map(({ preempted }) => preempted))).toBeGreaterThan(20e6)
+      // Without it, what they took is what such operators take: a millisecond is much.
+      const odd = found.filter(({ dur, own, preempted }) => own > 2e6 || dur < preempted)
+      expect(odd.length).toBeLessThan(found.length / 500)
+    },
+  )
 
   test('a filter that denies perf_event_open costs the states alone, and the log says why', async () => {
     const { of, issues } = (await record(['decode', 0, 3], { before: [...AS_USER, ...denied(['perf_event_open'])] }))
@@ -111,7 +116,7 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     expect([of('state').length, of('token').length, issues]).toEqual([0, 3, []])
   })
 
-  test('few file descriptors are no obstacle (needs prlimit)', async () => {
+  perfTest('few file descriptors are no obstacle (needs prlimit, perf_event_open)', async () => {
     const { of } = (await record(['decode', 0, 3], { before: ['prlimit', '--nofile=12', ...AS_USER] })).recording
     expect([of('state').length > 0, of('token').length]).toEqual([true, 3])
   })

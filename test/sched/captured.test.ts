@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { inputOf, openTrace } from '../../lib/index.ts'
+import { canBpftrace } from '../machine.ts'
 import { expectedIn } from '../read/sched-lines.ts'
 import { canTrace, type Instance, newInstance } from './instance.ts'
 import { actOf, ours, plainSystrace, systraceOf, type Tables, theirs } from './systrace.ts'
@@ -16,7 +17,7 @@ import '../live.ts'
  */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const INSTANCE = 'ggml2perfetto-captured'
+const INSTANCE = `captured-${process.pid}`
 const EVENTS = ['switch', 'waking', 'wakeup', 'process_fork', 'process_exec', 'process_exit'].map(
   (e) => `sched/sched_${e}`,
 )
@@ -25,7 +26,7 @@ const canCompile = process.platform === 'linux' && has('cc', '--version')
 const hasTracing = canCompile && canTrace(INSTANCE)
 const hasTraceCmd = hasTracing && has('sh', '-c', 'command -v trace-cmd')
 const hasPerf = canCompile && has('perf', 'record', '-q', '-a', '-e', 'sched:sched_switch', '-o', '/dev/null', 'true')
-const hasBpftrace = canCompile && has('bpftrace', '-e', 'BEGIN { exit(); }')
+const hasBpftrace = canCompile && canBpftrace()
 
 let folder: string
 const at = (name: string) => join(folder, name)

@@ -1,33 +1,33 @@
-import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, record } from '../../lib/index.ts'
 import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
+import { CPU, hasTaskset, startHog } from '../machine.ts'
 import { inFolder, readLog, useRecorder } from '../native/recording.ts'
 import '../live.ts'
 
 /** A real run beside a program that wants its CPU: recorded with the scheduler's events, and seen through SQL. */
 
-const INSTANCE = '/sys/kernel/tracing/instances/ggml2perfetto-recorded'
+const INSTANCE = `/sys/kernel/tracing/instances/recorded-${process.pid}`
 
 const canTrace = ((): boolean => {
   try {
     mkdirSync(INSTANCE)
     rmdirSync(INSTANCE)
-    return spawnSync('taskset', ['-c', '0', 'true']).status === 0
+    return hasTaskset
   } catch {
     return false
   }
 })()
 const recorded = hasLlama() && canTrace ? describe : describe.skip
 
-/** Times on CPU 0 at which a worker could have run, and how much of them somebody else, or the hog, had it. */
+/** Times on that CPU at which a worker could have run, and how much of them somebody else, or the hog, had it. */
 const WAITING = `
   with own as (select ts, dur, cpu, utid, end_state, lead(ts) over (partition by utid order by ts) as next from sched_slice),
   waits as (select own.ts + own.dur as start, own.next as stop from own join thread using (utid)
-    where tid in (WORKERS) and end_state in ('R', 'R+') and cpu = 0 and own.next > own.ts + own.dur),
-  others as (select ts, ts + dur as stop, tid from sched_slice join thread using (utid) where cpu = 0 and dur > 0 and tid != 0)
+    where tid in (WORKERS) and end_state in ('R', 'R+') and cpu = ${CPU} and own.next > own.ts + own.dur),
+  others as (select ts, ts + dur as stop, tid from sched_slice join thread using (utid) where cpu = ${CPU} and dur > 0 and tid != 0)
   select sum(stop - start), sum((select sum(min(waits.stop, others.stop) - max(waits.start, others.ts)) from others
       where others.ts < waits.stop and others.stop > waits.start)),
     sum((select sum(min(waits.stop, others.stop) - max(waits.start, others.ts)) from others
@@ -50,7 +50,7 @@ recorded('record --sched (needs linux-x64, cc, taskset and the tracing files of 
   useRecorder()
 
   test('the hog has the CPU while a worker waits for it, and running time is CPU time', async () => {
-    const hog = spawn('taskset', ['-c', '0', 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+    const hog = startHog()
     const { path } = await model('tinyDense')
     const steps = ['load', 0, path, 'open', 0, 2, 'decode', 0, 2, 'times', 'decode', 0, 60, 'times', 'decode', 0, 2]
     const log = join(inFolder('.'), 'sched.ggtrace')
@@ -96,5 +96,5 @@ recorded('record --sched (needs linux-x64, cc, taskset and the tracing files of 
     }
     both.close()
     alone.close()
-  }, 120_000)
+  })
 })

@@ -13,7 +13,7 @@ import '../live.ts'
  * nine of ten threads.
  */
 
-const INSTANCE = 'ggml2perfetto-same-event'
+const INSTANCE = `same-event-${process.pid}`
 const TOGETHER_NS = 50_000
 const THREADS = 60
 const canPerf = () => spawnSync('perf', ['record', '-q', '-a', '-k', 'mono', '-o', '/dev/null', 'true']).status === 0

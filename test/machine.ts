@@ -1,0 +1,35 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+/** What tests need to know of the machine that they run on: none of it is the same everywhere. */
+
+const readStatus = () => {
+  try {
+    return readFileSync('/proc/self/status', 'utf8')
+  } catch {
+    return '' // not Linux
+  }
+}
+
+/** CPUs that this process may use: in a container not all, and 0 may be none of them. */
+export const CPUS: readonly number[] = (/^Cpus_allowed_list:\t(.*)$/m.exec(readStatus())?.[1] ?? '0')
+  .split(',')
+  .flatMap((range) => {
+    const [first, last = first] = range.split('-').map(Number) as [number, number?]
+    return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+  })
+
+/** One of them, for what is to run beside a hog. */
+export const CPU = CPUS[0]!
+
+/** Arguments for `taskset` that keep a command on {@link CPU}. */
+export const ON_CPU = ['-c', `${CPU}`]
+
+export const hasTaskset = spawnSync('taskset', [...ON_CPU, 'true'], { stdio: 'ignore' }).status === 0
+
+/** A program that wants {@link CPU} for itself, until it is killed. */
+export const startHog = () => spawn('taskset', [...ON_CPU, 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+
+/** Does the kernel let this user run bpftrace? Not in a container, though the program is there. */
+export const canBpftrace = () =>
+  process.getuid?.() === 0 && spawnSync('bpftrace', ['-e', 'BEGIN { exit(); }'], { stdio: 'ignore' }).status === 0

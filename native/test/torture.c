@@ -217,7 +217,7 @@ static void close_test(const char * path) {
         pthread_t threads[8];
         stop_writing = 0;
         start(close_thread, threads, 8);
-        usleep(3000);
+        while (ggtrace_totals(log_file).written < 5000) usleep(100);
         ggtrace_close(log_file);
         usleep(1000); /* they write on, and nothing comes of it */
         __atomic_store_n(&stop_writing, 1, __ATOMIC_RELAXED);

@@ -5,7 +5,6 @@ import { describe, expect, test } from '@jest/globals'
 import { record } from '../../lib/index.ts'
 import { at, CLI, folder, run } from './helpers.ts'
 import { canRecord, canRun, compile, linuxTest, NO_CALL, rootTest, unless, useProgram } from './record-helpers.ts'
-import '../live.ts'
 
 useProgram()
 

@@ -15,7 +15,6 @@ import {
   useProgram,
   WITH_LLAMA,
 } from './record-helpers.ts'
-import '../live.ts'
 
 /** Small C programs are recorded with the real recorder; llama.cpp itself in test/llama. */
 
@@ -30,7 +29,7 @@ static void count(int n) { counts[n]++; }
 int main(int argc, char ** argv) {
   for (int n = 1; n < 32; n++) if (n != SIGCHLD && n != SIGSEGV && n != SIGCONT) signal(n, count);
   puts("ready"); fflush(stdout);
-  for (int i = 0; i < 500 && (argc < 2 || !counts[SIGTERM]) && !counts[SIGINT]; i++) usleep(10000);
+  for (int i = 0; i < 30000 && (argc < 2 || !counts[SIGTERM]) && !counts[SIGINT]; i++) usleep(10000);
   usleep(200000);
   for (int n = 1; n < 32; n++) if (counts[n]) printf("%d*%d ", n, counts[n]);
   puts(""); (void) argv;
@@ -51,7 +50,7 @@ beforeAll(() => {
 
 /** Runs a program in the test file's folder, however it ends. */
 const direct = (command: string, ...args: string[]) =>
-  spawnSync(command, args, { cwd: folder, env: process.env, encoding: 'utf8', timeout: 30_000 })
+  spawnSync(command, args, { cwd: folder, env: process.env, encoding: 'utf8', timeout: 240_000 })
 
 describe('the program', () => {
   linuxTest('keeps its exit code', () => {

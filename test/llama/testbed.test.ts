@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { layoutOf, type Preset, presets, writeModel } from './gguf.mjs'
 import { ensureLlama, hasLlama, model, run, runNode } from './testbed.ts'
-import '../live.ts'
 
 /** Proves the test bed itself: what the recorder's tests build on. */
 
@@ -68,7 +67,7 @@ describe('models with random weights', () => {
 describe('llama.cpp (needs linux-x64 and cc)', () => {
   beforeAll(async () => {
     if (hasLlama()) await ensureLlama()
-  }, 300_000)
+  })
 
   llamaTest.each(tiny)('decodes %s, twice to the same bit, on one thread and on two', async (preset) => {
     const { path } = await model(preset)

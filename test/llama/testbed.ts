@@ -184,7 +184,7 @@ export const endingsProgram = () => program('endings.c')
 
 const gather = (command: string, args: readonly string[], options: RunOptions) =>
   new Promise<Run>((resolve, reject) => {
-    const { env, preload, timeoutMs = 60_000, before = [] } = options
+    const { env, preload, timeoutMs = 240_000, before = [] } = options
     const [first, ...rest] = [...before, command, ...args]
     const child = spawn(first!, rest, {
       env: { ...process.env, ...(preload === undefined ? {} : { LD_PRELOAD: preload }), ...env },

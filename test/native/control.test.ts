@@ -4,7 +4,6 @@ import { describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { callNumber, NANO, newLog, type Recording, readLog, recordHosts, useRecorder } from './recording.ts'
-import '../live.ts'
 
 const llama = hasLlama() ? describe : describe.skip
 

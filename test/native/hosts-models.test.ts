@@ -15,7 +15,6 @@ import {
   recordHosts,
   useRecorder,
 } from './recording.ts'
-import '../live.ts'
 
 /** Several models in one process, at once and one after the other; and a large one. */
 const llama = hasLlama() ? describe : describe.skip

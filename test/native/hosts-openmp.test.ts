@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { hasOpenmp, openmpLib } from '../llama/openmp.ts'
 import { ensureLlama, model } from '../llama/testbed.ts'
 import { expectCalls, expectTrace, NANO_MOE, readLog, recordHosts, useRecorder } from './recording.ts'
-import '../live.ts'
 
 /** A ggml with OpenMP: the threads are libgomp's, are not ended between graphs, and wait at its barriers. */
 const openmp = hasOpenmp() ? describe : describe.skip
@@ -13,7 +12,7 @@ openmp('OpenMP (needs c++ with -fopenmp)', () => {
   beforeAll(async () => {
     await ensureLlama()
     lib = await openmpLib()
-  }, 300_000)
+  })
 
   /** Five calls on so many workers. They sleep at barriers, so that many of them do not slow each other down. */
   const recordCalls = async (workers: number) => {

@@ -6,7 +6,6 @@ import type { Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
 import { expectPossible, livesIn, traced } from '../timeline/lives.ts'
 import { newLog, RECORDER, readLog, useRecorder } from './recording.ts'
-import '../live.ts'
 
 /** What ggml's allocator really did, as lifetimes: possible at every instant, for dense and MoE models. */
 
@@ -14,7 +13,7 @@ async function record(preset: Preset, args: readonly string[], env: Record<strin
   const log = newLog()
   mkdirSync(dirname(log), { recursive: true })
   const { path } = await model(preset)
-  const options = { preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env }, timeoutMs: 120_000 }
+  const options = { preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env } }
   const { code, stderr } = await run(path, args, options)
   expect([code, stderr]).toEqual([0, ''])
   return log
@@ -38,52 +37,44 @@ llama('lifetimes in a recorded run of llama.cpp', () => {
     ['tinyDense', ['--threads', '1', '--contexts', '2', '--prompt', '4', '--decode', '3'], 2],
   ]
 
-  test.each(RUNS)(
-    '%s %j: no two live tensors share memory, all lie within the arena',
-    async (preset, args, arenas) => {
-      const log = await record(preset, args)
-      const trace = await traced(inputOf(log).source)
-      expect(Object.keys(expectPossible(trace))).toHaveLength(arenas)
-      const lives = livesIn(trace)
-      const runs = await runsIn(log)
-      expect(runs).toBeGreaterThan(2)
-      // Once in each run, in the way that llama.cpp builds its graphs; logits where any are wanted.
-      const times = (name: string) => lives.filter(({ tensor }) => tensor === name).length
-      expect([times('inp_tokens'), times('embd'), times('ffn_inp-0')]).toEqual([runs, runs, runs])
-      expect(times('result_output')).toBeGreaterThan(0)
-      // Everything that is computed is read, but for what the host fetches, and what is left of a graph without outputs.
-      const unread = lives.filter(({ inferred }) => inferred?.includes('last read'))
-      expect(new Set(unread.map(({ tensor }) => tensor.replace(/\d+$/, '')))).toEqual(
-        new Set(args.includes('--ubatch') ? ['attn_out-'] : []),
-      )
-      trace.close()
-    },
-    180_000,
-  )
+  test.each(RUNS)('%s %j: no two live tensors share memory, all lie within the arena', async (preset, args, arenas) => {
+    const log = await record(preset, args)
+    const trace = await traced(inputOf(log).source)
+    expect(Object.keys(expectPossible(trace))).toHaveLength(arenas)
+    const lives = livesIn(trace)
+    const runs = await runsIn(log)
+    expect(runs).toBeGreaterThan(2)
+    // Once in each run, in the way that llama.cpp builds its graphs; logits where any are wanted.
+    const times = (name: string) => lives.filter(({ tensor }) => tensor === name).length
+    expect([times('inp_tokens'), times('embd'), times('ffn_inp-0')]).toEqual([runs, runs, runs])
+    expect(times('result_output')).toBeGreaterThan(0)
+    // Everything that is computed is read, but for what the host fetches, and what is left of a graph without outputs.
+    const unread = lives.filter(({ inferred }) => inferred?.includes('last read'))
+    expect(new Set(unread.map(({ tensor }) => tensor.replace(/\d+$/, '')))).toEqual(
+      new Set(args.includes('--ubatch') ? ['attn_out-'] : []),
+    )
+    trace.close()
+  })
 
-  vulkan(
-    'of which layers are computed elsewhere: the CPU keeps what is copied until then',
-    async () => {
-      await ensureLlama({ vulkan: true })
-      const args = [
-        '--threads',
-        '2',
-        '--threadpool',
-        '--prompt',
-        '3',
-        '--decode',
-        '2',
-        '--no-repack',
-        '--gpu-layers',
-        '2',
-      ]
-      const log = await record('tinyDense', args, { ...vulkanEnvironment })
-      const trace = await traced(inputOf(log).source)
-      expectPossible(trace)
-      const lives = livesIn(trace)
-      expect(lives.length).toBeGreaterThan(100)
-      trace.close()
-    },
-    300_000,
-  )
+  vulkan('of which layers are computed elsewhere: the CPU keeps what is copied until then', async () => {
+    await ensureLlama({ vulkan: true })
+    const args = [
+      '--threads',
+      '2',
+      '--threadpool',
+      '--prompt',
+      '3',
+      '--decode',
+      '2',
+      '--no-repack',
+      '--gpu-layers',
+      '2',
+    ]
+    const log = await record('tinyDense', args, { ...vulkanEnvironment })
+    const trace = await traced(inputOf(log).source)
+    expectPossible(trace)
+    const lives = livesIn(trace)
+    expect(lives.length).toBeGreaterThan(100)
+    trace.close()
+  })
 })

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { NANO, newLog, RECORDER, type Recording, readLog, recordHosts, useRecorder } from './recording.ts'
-import '../live.ts'
 
 /** NVTX, without any tool of NVIDIA's: what programs announce, and what we announce of llama.cpp. */
 
@@ -95,7 +94,7 @@ withHeaders("a program that uses NVIDIA's NVTX headers (needs nvtx3/ of a CUDA t
     const module = join(folder, 'module.so')
     execFileSync('cc', ['-DMODULE', '-shared', '-fPIC', ...flags, '-o', module])
     execFileSync('cc', [...flags, module, '-o', program])
-  }, 120_000)
+  })
 
   const announce = (env: Record<string, string>, ...args: string[]) => {
     const { PATH = '' } = process.env
@@ -164,14 +163,14 @@ withHeaders("a program that uses NVIDIA's NVTX headers (needs nvtx3/ of a CUDA t
       const log = join(folder, 'recorded.ggtrace')
       run(log, '')
       await expectAll(log)
-    }, 60_000)
+    })
 
     test('it is there too where the listener was chosen by hand', async () => {
       const log = join(folder, 'by-hand.ggtrace')
       run(log, LISTENER)
       expect(readdirSync(folder).filter((name) => name.startsWith('by-hand'))).toEqual(['by-hand.ggtrace'])
       await expectAll(log)
-    }, 60_000)
+    })
   })
 })
 
@@ -180,49 +179,45 @@ withCompiler('programs that keep to nothing (needs cc and Linux)', () => {
   test.each([
     ['plain', '-O2 -g'],
     ['address', '-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all'],
-  ])(
-    'do no harm, nor have any: %s',
-    async (name, flags) => {
-      const build = join(BUILD, name)
-      execFileSync('make', ['-s', '-C', NATIVE, `BUILD=${build}`, `CFLAGS=${flags}`, join(build, 'nvtx')])
-      const log = join(folder, `hostile-${name}.ggtrace`)
-      const { status, stderr } = spawnSync(join(build, 'nvtx'), [log], { encoding: 'utf8' })
-      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-      const recording = await readLog(log)
-      // A range that was never started ends, as it was told.
-      expect(recording.issues).toEqual([])
-      // Handles that nobody gave out are no messages, and names without a text are none.
-      expect(recording.of('nvtx-name')).toEqual([])
-      const events = recording.of('nvtx')
-      const said = (text: string) => events.filter(({ message }) => recording.text(message) === text).length
-      const attributes = events.filter(({ what, message }) => what === 'mark' && recording.text(message) === 'whole')
-      expect(attributes).toHaveLength(6 * (64 - 48 + 1))
-      for (const { color, category, payload } of attributes) {
-        expect({ color, category: recording.text(category), payload }).toEqual({
-          color: 0xff010203,
-          category: '5',
-          payload: { type: 'u64', value: 77 },
-        })
-      }
-      expect(said('of the child') + said('after the end')).toBe(0)
-      expect(said('the last one')).toBe(1)
-      expect(said('x\ufffd\ufffd\ufffd')).toBe(1)
-      expect(said('y'.repeat(3072))).toBe(1)
-      expect(events.filter(({ what }) => what === 'start')).toHaveLength(8 * 500)
-      expect(new Set(events.map(({ domain }) => domain)).size).toBe(51)
-      const depths = new Map<string, number>()
-      let stray = 0
-      for (const { what, tid, domain } of events) {
-        const key = `${tid} ${domain}`
-        if (what === 'push') depths.set(key, (depths.get(key) ?? 0) + 1)
-        if (what === 'pop') depths.set(key, (depths.get(key) ?? 0) - 1)
-        if ((depths.get(key) ?? 0) < 0) stray++
-      }
-      expect(stray).toBe(0)
-      expect([...depths.values()].filter((depth) => depth !== 0)).toEqual([])
-    },
-    60_000,
-  )
+  ])('do no harm, nor have any: %s', async (name, flags) => {
+    const build = join(BUILD, name)
+    execFileSync('make', ['-s', '-C', NATIVE, `BUILD=${build}`, `CFLAGS=${flags}`, join(build, 'nvtx')])
+    const log = join(folder, `hostile-${name}.ggtrace`)
+    const { status, stderr } = spawnSync(join(build, 'nvtx'), [log], { encoding: 'utf8' })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    const recording = await readLog(log)
+    // A range that was never started ends, as it was told.
+    expect(recording.issues).toEqual([])
+    // Handles that nobody gave out are no messages, and names without a text are none.
+    expect(recording.of('nvtx-name')).toEqual([])
+    const events = recording.of('nvtx')
+    const said = (text: string) => events.filter(({ message }) => recording.text(message) === text).length
+    const attributes = events.filter(({ what, message }) => what === 'mark' && recording.text(message) === 'whole')
+    expect(attributes).toHaveLength(6 * (64 - 48 + 1))
+    for (const { color, category, payload } of attributes) {
+      expect({ color, category: recording.text(category), payload }).toEqual({
+        color: 0xff010203,
+        category: '5',
+        payload: { type: 'u64', value: 77 },
+      })
+    }
+    expect(said('of the child') + said('after the end')).toBe(0)
+    expect(said('the last one')).toBe(1)
+    expect(said('x\ufffd\ufffd\ufffd')).toBe(1)
+    expect(said('y'.repeat(3072))).toBe(1)
+    expect(events.filter(({ what }) => what === 'start')).toHaveLength(8 * 500)
+    expect(new Set(events.map(({ domain }) => domain)).size).toBe(51)
+    const depths = new Map<string, number>()
+    let stray = 0
+    for (const { what, tid, domain } of events) {
+      const key = `${tid} ${domain}`
+      if (what === 'push') depths.set(key, (depths.get(key) ?? 0) + 1)
+      if (what === 'pop') depths.set(key, (depths.get(key) ?? 0) - 1)
+      if ((depths.get(key) ?? 0) < 0) stray++
+    }
+    expect(stray).toBe(0)
+    expect([...depths.values()].filter((depth) => depth !== 0)).toEqual([])
+  })
 })
 
 const llama = hasLlama() ? describe : describe.skip
@@ -259,7 +254,7 @@ llama('llama.cpp, announced as NVTX ranges (needs linux-x64 and cc)', () => {
     return ranges
   }
 
-  test('each token once on both sides, within 5 µs', async () => {
+  test('each token once on both sides, in a range that holds no other', async () => {
     const { log, recording } = await announced('tokens')
     const tokens = recording.of('token')
     const ranges = rangesOf(recording, 'tokens')
@@ -269,8 +264,8 @@ llama('llama.cpp, announced as NVTX ranges (needs linux-x64 and cc)', () => {
     )
     const apart = tokens.flatMap(({ startNs, endNs }, i) => [startNs - ranges[i]!.startNs, ranges[i]!.endNs - endNs])
     expect(Math.min(...apart)).toBeGreaterThanOrEqual(0)
-    // Of nearly all: on a busy machine any two instructions may be milliseconds apart.
-    expect(apart.sort((a, b) => a - b)[Math.floor(apart.length / 2)]).toBeLessThanOrEqual(5000)
+    const times = ranges.flatMap(({ startNs, endNs }) => [startNs, endNs])
+    expect(times).toEqual([...times].sort((a, b) => a - b))
     const [rows] = await sql(
       log,
       `select (select count(*) from slice where category = 'token'), (select count(*) from slice where category = 'nvtx')`,

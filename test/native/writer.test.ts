@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, canMount, useFolder, withMount } from '../cli/helpers.ts'
 import { type Block, endOf, eventCount, Kind, type Log, problemsOf, readLog, recordsOf } from './log-checker.ts'
-import '../live.ts'
 
 /**
  * The log's writer, native/ggtrace.c: the programs of native/test are built and run, and what they wrote is read by
@@ -49,7 +48,7 @@ const nameIds = (log: Log) => {
 withCompiler('the writer in C (needs cc and Linux)', () => {
   beforeAll(() => {
     execFileSync('make', ['-C', NATIVE, 'programs', `BUILD=${BUILD}`, '-s'])
-  }, 120_000)
+  })
 
   test('has a clock that keeps to CLOCK_MONOTONIC, whatever the counter does', () => {
     expect(execFileSync(join(BUILD, 'clock'), { encoding: 'utf8' })).toBe('')
@@ -176,7 +175,7 @@ withCompiler('the writer in C (needs cc and Linux)', () => {
       await once(child, 'close')
       expectWhole(readLog(readFileSync(path)), told)
     }
-  }, 60_000)
+  })
 
   test('a forked child writes nothing, with and without ggtrace_abandon', () => {
     const log = torture('fork', at('fork.ggtrace'))

@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import type { Cell, OpenTrace, TraceEvent } from '../../lib/index.ts'
 import { type Act, actsOf, eventsOf, expectedSlices, expectedStates } from './model.ts'
 import { comm, input, inputEvent, ORIGIN_NS, switchOf, traceOf, wakingOf } from './schedule.ts'
-import '../live.ts'
 
 const SLICES = `select ts - ${ORIGIN_NS}, dur, cpu, end_state, tid from sched_slice join thread using (utid) order by cpu, ts`
 

@@ -37,7 +37,6 @@ const ATRACE =
 describe('nothing to draw: exit code 1, what is in it and who reads it, no file', () => {
   test('convert', () => fails(['atrace.txt'], ATRACE))
   test('convert, quietly', () => fails(['atrace.txt', '--quiet', '-o', 'x.pftrace'], ATRACE))
-  test('open', () => fails(['open', 'atrace.txt', '--no-browser'], ATRACE))
   test('samples alone', () => fails(['samples.json'], /nothing in it .* contains 2 samples with stackFrames\nhint: /))
   test('a recording that was killed at once', () => {
     fails(['killed.ggtrace'], /killed\.ggtrace: nothing in it .* contains no events\n! run did not end: /)

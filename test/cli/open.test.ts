@@ -178,6 +178,14 @@ describe('what is refused', () => {
     fails(['garbage'], /^error: garbage: .*ggtrace/s)
   })
 
+  test('a log of which nothing can be drawn', () => {
+    writeFileSync(at('marks.txt'), '# tracer: nop\n     a-7 [000] .... 100.000001: tracing_mark_write: B|7|frame\n')
+    fails(
+      ['marks.txt'],
+      /^error: marks\.txt: nothing in it can be drawn: as ftrace .* 1 tracing_mark_write\nhint: Perfetto /,
+    )
+  })
+
   test('options for logs, of a trace', () => {
     for (const option of ['--tokens=1', '--detail=full', '--op-name=op', '--op-table=v4']) {
       fails(['moe.pftrace', option], /^error: --[\w-]+ is for logs; moe\.pftrace is a trace|no known table/)

@@ -46,16 +46,23 @@ export class EventBounds {
     let checked: TraceEvent[] | undefined
     for (let i = 0; i < batch.length; i++) {
       const event = batch[i]!
-      const wrong = event.kind === 'operator' && isSound(event) ? undefined : wrongIn(event)
-      const issue = !wrong && event.kind === 'switch' ? this.order.follow(event) : undefined
-      if (wrong || issue) checked ??= batch.slice(0, i)
-      if (wrong) this.mend(event, wrong, checked!)
-      else if (issue && event.kind === 'switch') placeSwitch(event, issue, checked!)
-      else checked?.push(event)
+      if (event.kind !== 'operator' || !isSound(event)) checked = this.look(event, i, batch, checked)
+      else if (checked) checked.push(event)
     }
     const sound = checked ?? batch
     this.lastNs = this.lastOf(sound)
     return sound
+  }
+
+  /** Takes in one event: returns what was checked so far, where it is no longer the batch itself. */
+  private look(event: TraceEvent, at: number, batch: TraceEvent[], before?: TraceEvent[]): TraceEvent[] | undefined {
+    const wrong = wrongIn(event)
+    const issue = !wrong && event.kind === 'switch' ? this.order.follow(event) : undefined
+    const checked = before ?? (wrong || issue ? batch.slice(0, at) : undefined)
+    if (wrong) this.mend(event, wrong, checked!)
+    else if (issue && event.kind === 'switch') placeSwitch(event, issue, checked!)
+    else checked?.push(event)
+    return checked
   }
 
   private mend(event: TraceEvent, first: Wrong, into: TraceEvent[]): void {

@@ -4,6 +4,7 @@ import {
   type ConvertOptions,
   formatShape,
   type GraphEvent,
+  Inferred,
   type IssueEvent,
   type Names,
   type OperatorEvent,
@@ -273,7 +274,9 @@ class Drawing {
     const args: Record<string, string> = { phase, ...inferredArg(inferred) }
     if (call >= 0) args['token'] = `${call}`
     if (tokens >= 0) args['n_tokens'] = `${tokens}`
-    if (tokens >= 0 && endNs > startNs) args['tok_per_s'] = `${(tokens * 1e9) / (endNs - startNs)}`
+    // The end of a call that the log cut short is a lower bound: no rate.
+    const isCut = (inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd
+    if (tokens > 0 && endNs > startNs && !isCut) args['tok_per_s'] = `${(tokens * 1e9) / (endNs - startNs)}`
     const span = event.batch?.spans[0]
     if (span) Object.assign(args, { position: `${span.position}`, sequence: `${span.sequence}` })
     if (this.detail === 'full' && tid >= 0) args['tid'] = `${tid}`

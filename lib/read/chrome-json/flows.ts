@@ -1,9 +1,8 @@
-import { Ascii } from '../../ascii.ts'
 import { textIn } from '../../input/json-bytes.ts'
 import type { LeftOut } from '../../model/left-out.ts'
 import type { ArrowEnd, Runs } from './arrows.ts'
 import type { EventCategory } from './categories.ts'
-import { flowKey, scopedId } from './flow-ids.ts'
+import { idKey, plainKey } from './flow-ids.ts'
 import type { GpuActivity } from './gpu.ts'
 import type { Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
@@ -15,6 +14,7 @@ const BACKWARD = 'fwdbwd'
 const AROUND = /input|ipc\.flow/
 /** The kind of arrows that slices have among their fields: their ids have neither category nor name. */
 const FIELDS_KIND = 0
+const NO_NAME = 0
 const [LETTER_E, LETTER_T, ONE] = [0x65, 0x74, 0x31]
 
 /** Where and when an arrow's end is. */
@@ -40,34 +40,58 @@ export class Flows {
     private readonly runs: Runs,
   ) {}
 
-  /** An event that is the end of an arrow; undefined where it is drawn otherwise, or has no id. */
+  /** Is an event the end of an arrow from a launch to work of a GPU, right behind either? */
+  isOfGpu(event: EventScanner, { text }: EventCategory, atNs: number): boolean {
+    if (text !== LAUNCHES) return false
+    const { bytes, starts, ends } = event
+    const pid = this.rows.idOf(bytes, starts[Field.pid]!, ends[Field.pid]!)
+    const tid = this.rows.idOf(bytes, starts[Field.tid]!, ends[Field.tid]!)
+    return this.gpu.isLatest(this.rows.threadKey(pid, tid), atNs)
+  }
+
+  /** An event that is the end of an arrow; undefined where it has no id. */
   endOf(event: EventScanner, phase: 's' | 't' | 'f', place: FlowPlace, byte: number): ArrowEnd | undefined {
     const { category, name, pid, tid, startNs: atNs } = place
     const isLaunch = category.text === LAUNCHES
-    if (isLaunch && this.gpu.isLatest(this.rows.threadKey(pid, tid), atNs)) return undefined
     const kind = this.kindOf(category.name ?? 0, name)
-    const plain = event.has(Field.scope) ? undefined : keyOf(event, Field.id, kind)
-    const key = plain ?? scopedKey(event, pid, kind)
+    const key = idKey(event, kind, pid)
     if (key === undefined) return undefined
     const isAround = phase !== 'f' || event.firstByte(Field.bp) === LETTER_E || AROUND.test(category.text)
     const track = category.text === BACKWARD ? this.rows.thread('operators', pid, tid) : undefined
-    const launch = isLaunch ? Number(textIn(event.bytes, event.starts[Field.id]!, event.ends[Field.id]!)) : -1
+    const launch =
+      isLaunch && event.has(Field.id) ? Number(textIn(event.bytes, event.starts[Field.id]!, event.ends[Field.id]!)) : -1
     const run = phase === 's' ? this.runs.start(key, atNs, byte) : undefined
     const what = phase === 's' ? 'start' : phase === 't' ? 'step' : 'end'
     const correlation = Number.isSafeInteger(launch) ? launch : -1
     return this.made({ atNs, byte, key, what, run, isAround, track, launch: correlation })
   }
 
+  /** The asynchronous operation of an event; one for all of a category that have no id. */
+  operationOf(event: EventScanner, { category, pid }: Pick<FlowPlace, 'category' | 'pid'>): number {
+    const kind = this.kindOf(category.name ?? 0)
+    return idKey(event, kind, pid) ?? -1 - kind
+  }
+
   /** The end of an arrow that a slice has among its fields: `bind_id`, with `flow_out`, `flow_in`, or both. */
   ofSlice(event: EventScanner, atNs: number, byte: number): readonly ArrowEnd[] | undefined {
     if (!event.has(Field.bindId)) return undefined
     const [isIn, isOut] = [isTrue(event, Field.flowIn), isTrue(event, Field.flowOut)]
-    const key = keyOf(event, Field.bindId, FIELDS_KIND)
+    const key = plainKey(event, Field.bindId, FIELDS_KIND)
     if (key === undefined || !(isIn || isOut)) return undefined
     const run = isIn ? undefined : this.runs.start(key, atNs, byte)
     const what = run ? 'start' : isOut ? 'step' : 'end'
     const common = { isAround: true, track: undefined, launch: -1 }
     return [this.made({ atNs, byte, key, what, run, ...common })]
+  }
+
+  /** A small number for arrows of a category and a name; without a name, for asynchronous operations of the category. */
+  private kindOf(category: number, name = NO_NAME): number {
+    const both = category * 2 ** 26 + name
+    const known = this.kinds.get(both)
+    if (known !== undefined) return known
+    const kind = this.kinds.size + FIELDS_KIND + 1
+    this.kinds.set(both, kind)
+    return kind
   }
 
   /** Counts ends of arrows that work of a GPU has among its fields. */
@@ -103,30 +127,6 @@ export class Flows {
     if (!arrow.run) this.runs.expect(arrow)
     return arrow
   }
-
-  private kindOf(category: number, name: number): number {
-    const both = category * 2 ** 26 + name
-    const known = this.kinds.get(both)
-    if (known !== undefined) return known
-    const kind = this.kinds.size + FIELDS_KIND + 1
-    this.kinds.set(both, kind)
-    return kind
-  }
-}
-
-/** The key of an id that is all that the field has; undefined where the event has none. */
-function keyOf(event: EventScanner, field: number, kind: number): number | undefined {
-  const [start, end] = [event.starts[field]!, event.ends[field]!]
-  if (start < 0) return undefined
-  const quote = event.bytes[start] === Ascii.Quote ? 1 : 0
-  return flowKey(kind, event.bytes, start + quote, end - quote)
-}
-
-function scopedKey(event: EventScanner, pid: number, kind: number): number | undefined {
-  const id = scopedId(event, pid)
-  if (id === undefined) return undefined
-  const bytes = new TextEncoder().encode(id)
-  return flowKey(kind, bytes, 0, bytes.length)
 }
 
 function isTrue(event: EventScanner, field: number): boolean {

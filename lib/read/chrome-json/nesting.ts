@@ -38,7 +38,7 @@ export interface NestingTaker extends EdgeTaker {
 /** Slices of one row, and begins and ends that become slices. */
 class HeldRow {
   slices: HeldSlice[] = []
-  edges: EdgeQueue<Edge> | undefined
+  edges: EdgeQueue | undefined
   readonly open = new OpenRanges()
   private isInOrder = true
 

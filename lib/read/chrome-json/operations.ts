@@ -8,15 +8,6 @@ const HELD_MAX = 1 << 18
 /** Operations that are open at the same time. */
 const OPEN_MAX = 1 << 12
 
-/** An edge of an asynchronous operation. */
-export interface AsyncEdge extends Edge {
-  /** Of the operation, with all that makes it unique. */
-  readonly id: string
-  readonly pid: number
-  /** Of the row. */
-  readonly title: string
-}
-
 interface Operation {
   readonly lanes: FreeNumbers
   readonly lane: number
@@ -29,8 +20,8 @@ interface Operation {
  * are as many rows as operations are open at once.
  */
 export class Operations {
-  private readonly queue: EdgeQueue<AsyncEdge>
-  private readonly open = new Map<string, Operation>()
+  private readonly queue: EdgeQueue
+  private readonly open = new Map<number, Operation>()
   /** Lanes in use, by group of rows. */
   private readonly lanes = new Map<string, FreeNumbers>()
 
@@ -42,7 +33,7 @@ export class Operations {
     this.queue = new EdgeQueue(taker)
   }
 
-  add(edge: AsyncEdge): void {
+  add(edge: Edge): void {
     this.queue.push(edge)
     if (this.queue.length > HELD_MAX) this.pair(this.queue.middleNs())
   }
@@ -61,10 +52,10 @@ export class Operations {
     for (const { row, ranges } of this.open.values()) for (const begin of ranges.rest()) yield [row, begin]
   }
 
-  private begin(edge: AsyncEdge): void {
+  private begin(edge: Edge): void {
     let operation = this.open.get(edge.id)
     if (!operation && this.open.size < OPEN_MAX) {
-      const group = `${edge.pid} ${edge.title}`
+      const group = `${edge.pid} ${this.titleOf(edge)}`
       const lanes = this.lanes.get(group) ?? new FreeNumbers(0)
       this.lanes.set(group, lanes)
       const lane = lanes.take()
@@ -72,15 +63,14 @@ export class Operations {
       this.open.set(edge.id, operation)
     }
     if (operation?.ranges.begin(edge)) return
-    this.taker.issue('too many operations at once', `${edge.title} ${this.names.text(edge.name)} is left out`, edge)
+    this.taker.issue('too many operations at once', `${this.nameOf(edge)} is left out`, edge)
   }
 
-  private end(edge: AsyncEdge): void {
+  private end(edge: Edge): void {
     const operation = this.open.get(edge.id)
     const begin = operation?.ranges.end(edge)
     if (!operation || !begin) {
-      const detail = `${edge.title}: ${this.names.text(edge.name)} ends and never began`
-      return this.taker.issue('end without a start', detail, edge)
+      return this.taker.issue('end without a start', `${this.nameOf(edge)} ends and never began`, edge)
     }
     if (operation.ranges.isEmpty) {
       this.open.delete(edge.id)
@@ -89,7 +79,15 @@ export class Operations {
     this.taker.range(operation.row, begin, edge.atNs, edge.args)
   }
 
-  private rowOf({ pid, title }: AsyncEdge, lane: number): number {
-    return this.rows.other(pid, title, 'slices', lane)
+  private rowOf(edge: Edge, lane: number): number {
+    return this.rows.other(edge.pid, this.titleOf(edge), 'slices', lane)
+  }
+
+  private titleOf({ category, name }: Edge): string {
+    return this.names.text(category ?? name)
+  }
+
+  private nameOf(edge: Edge): string {
+    return `${this.titleOf(edge)}: ${this.names.text(edge.name)}`
   }
 }

@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { Order } from '../gpu/spans.ts'
 import type { ArrowEnd } from './arrows.ts'
 
 /** Ranges of one row, or of one asynchronous operation, that are open at the same time: what never ends must not fill the memory. */
@@ -17,6 +18,9 @@ export interface Edge {
   readonly args: readonly Arg[] | undefined
   /** Ends of arrows that the event itself has. */
   readonly arrows: readonly ArrowEnd[] | undefined
+  /** Of an asynchronous operation: its id, with all that makes it unique, and the process. */
+  readonly id: number
+  readonly pid: number
 }
 
 /** What pairs become, and what is wrong with them. */
@@ -28,44 +32,112 @@ export interface EdgeTaker {
   late(edge: Edge): void
 }
 
-/** Edges as the file has them, to be taken out in order of time. */
-export class EdgeQueue<T extends Edge> {
-  private edges: T[] = []
+const LENGTH_MIN = 64
+const NO_CATEGORY = 0xffffffff
+const KINDS: readonly Edge['what'][] = ['begin', 'end', 'mark']
+/** Of the flags, beside the kind. */
+const NAMED = 4
+
+/**
+ * Edges as the file has them, to be taken out in order of time. Many are held: they are kept as numbers, which costs the
+ * garbage collector nothing.
+ */
+export class EdgeQueue {
+  length = 0
+  private times = new Float64Array(LENGTH_MIN)
+  private bytes = new Float64Array(LENGTH_MIN)
+  private ids = new Float64Array(LENGTH_MIN)
+  private names = new Uint32Array(LENGTH_MIN)
+  private categories = new Uint32Array(LENGTH_MIN)
+  private pids = new Uint32Array(LENGTH_MIN)
+  private flags = new Uint8Array(LENGTH_MIN)
+  private extras: (Pick<Edge, 'args' | 'arrows'> | undefined)[] = []
   private isInOrder = true
   private takenNs = -Infinity
 
   constructor(private readonly taker: EdgeTaker) {}
 
-  get length(): number {
-    return this.edges.length
-  }
-
-  push(edge: T): void {
-    if (edge.atNs < this.takenNs) this.taker.late(edge)
-    const last = this.edges.at(-1)
-    if (last && last.atNs > edge.atNs) this.isInOrder = false
-    this.edges.push(edge)
+  push(edge: Edge): void {
+    const { atNs, args, arrows } = edge
+    if (atNs < this.takenNs) this.taker.late(edge)
+    const at = this.length++
+    if (at === this.times.length) this.resize(2 * at)
+    if (at > 0 && this.times[at - 1]! > atNs) this.isInOrder = false
+    this.times[at] = atNs
+    this.bytes[at] = edge.byte
+    this.ids[at] = edge.id
+    this.names[at] = edge.name
+    this.categories[at] = edge.category ?? NO_CATEGORY
+    this.pids[at] = edge.pid
+    this.flags[at] = KINDS.indexOf(edge.what) | (edge.isNamed ? NAMED : 0)
+    this.extras[at] = args || arrows ? { args, arrows } : undefined
   }
 
   /** Time of the edge in the middle: there must be one. */
   middleNs(): number {
-    return this.sorted()[this.edges.length >> 1]!.atNs
+    this.sort()
+    return this.times[this.length >> 1]!
   }
 
-  /** Takes out what is not later than a time. */
-  take(untilNs: number): readonly T[] {
-    const edges = this.sorted()
-    const count = countUntil(edges, untilNs, ({ atNs }) => atNs)
-    if (count === 0) return []
-    this.takenNs = edges[count - 1]!.atNs
-    this.edges = edges.slice(count)
-    return count === edges.length ? edges : edges.slice(0, count)
+  /** Takes out what is not later than a time. Nothing may be pushed meanwhile. */
+  *take(untilNs: number): Generator<Edge> {
+    this.sort()
+    let count = 0
+    for (; count < this.length && this.times[count]! <= untilNs; count++) yield this.at(count)
+    if (count === 0) return
+    this.takenNs = this.times[count - 1]!
+    for (const column of this.columns()) column.copyWithin(0, count, this.length)
+    this.extras.splice(0, count)
+    this.length -= count
+    if (this.length < this.times.length / 4) this.resize(Math.max(LENGTH_MIN, 2 * this.length))
   }
 
-  private sorted(): T[] {
-    if (!this.isInOrder) this.edges.sort((a, b) => a.atNs - b.atNs || a.byte - b.byte)
+  private at(at: number): Edge {
+    const flags = this.flags[at]!
+    const category = this.categories[at]!
+    const extra = this.extras[at]
+    return {
+      what: KINDS[flags & (NAMED - 1)]!,
+      atNs: this.times[at]!,
+      byte: this.bytes[at]!,
+      name: this.names[at]!,
+      isNamed: (flags & NAMED) !== 0,
+      category: category === NO_CATEGORY ? undefined : category,
+      args: extra?.args,
+      arrows: extra?.arrows,
+      id: this.ids[at]!,
+      pid: this.pids[at]!,
+    }
+  }
+
+  private sort(): void {
+    if (this.isInOrder) return
     this.isInOrder = true
-    return this.edges
+    const { times, bytes, extras, length } = this
+    const order = new Order(length, (a, b) => times[a]! - times[b]! || bytes[a]! - bytes[b]!)
+    for (const column of this.columns()) {
+      const from = column.slice(0, length)
+      for (let i = 0; i < length; i++) column[i] = from[order.at(i)]!
+    }
+    this.extras = extras.map((_, i) => extras[order.at(i)])
+  }
+
+  private columns(): readonly (Float64Array | Uint32Array | Uint8Array)[] {
+    return [this.times, this.bytes, this.ids, this.names, this.categories, this.pids, this.flags]
+  }
+
+  private resize(length: number): void {
+    const resized = <T extends Float64Array | Uint32Array | Uint8Array>(from: T, to: T): T => {
+      to.set(from.subarray(0, Math.min(this.length, length)))
+      return to
+    }
+    this.times = resized(this.times, new Float64Array(length))
+    this.bytes = resized(this.bytes, new Float64Array(length))
+    this.ids = resized(this.ids, new Float64Array(length))
+    this.names = resized(this.names, new Uint32Array(length))
+    this.categories = resized(this.categories, new Uint32Array(length))
+    this.pids = resized(this.pids, new Uint32Array(length))
+    this.flags = resized(this.flags, new Uint8Array(length))
   }
 }
 

@@ -12,7 +12,6 @@ import { ArgReader } from './args.ts'
 import { type ArrowEnd, Runs } from './arrows.ts'
 import type { EngineBatch } from './batches.ts'
 import { type EventCategory, routeOf, withoutFolders } from './categories.ts'
-import { scopedId } from './flow-ids.ts'
 import { Flows } from './flows.ts'
 import { GpuActivity, type GpuSlice } from './gpu.ts'
 import { leaveEvent } from './left-out.ts'
@@ -217,7 +216,7 @@ export class Recording {
   }
 
   /** A begin, an end or a mark: what it belongs to is known when those before it in time are. */
-  private edgeOf(event: EventScanner, what: Edge['what'], atNs: number, place: Place): Edge {
+  private edgeOf(event: EventScanner, what: Edge['what'], atNs: number, place: Place, id = 0): Edge {
     this.args.begin(event)
     const { category, name } = place
     return {
@@ -229,6 +228,8 @@ export class Recording {
       category: category.name,
       args: this.args.all(),
       arrows: what === 'begin' ? this.flows.ofSlice(event, atNs, this.byte) : undefined,
+      id,
+      pid: place.pid,
     }
   }
 
@@ -275,16 +276,13 @@ export class Recording {
     const atNs = this.timeOf(event)
     if (atNs === undefined) return
     const place = this.placeOf(event, atNs, atNs)
-    const { category, name, pid } = place
-    const id = `${category.text}\n${scopedId(event, pid) ?? ''}`
-    const title = category.text || this.names.text(name)
-    this.operations.add({ ...this.edgeOf(event, what, atNs, place), id, pid, title })
+    this.operations.add(this.edgeOf(event, what, atNs, place, this.flows.operationOf(event, place)))
   }
 
   private flow(event: EventScanner, phase: 's' | 't' | 'f'): void {
     if (!(event.has(Field.id) || event.has(Field.id2))) return this.leftOut.add('arrows without an id')
     const atNs = this.timeOf(event)
-    if (atNs === undefined) return
+    if (atNs === undefined || this.flows.isOfGpu(event, this.categoryOf(event), atNs)) return
     const place = this.placeOf(event, atNs, atNs)
     const end = this.flows.endOf(event, phase, place, this.byte)
     if (end) this.nesting.arrow(this.rows.threadKey(place.pid, place.tid), end)

@@ -19,7 +19,7 @@
  * and fused nodes pass no start hook: which barrier ended what is known when the next node starts, from the number of
  * steps of the graph in between. So the last barriers are kept.
  */
-enum { BARRIERS_KEPT = 8, NO_WORKER = -1, EXPECTED_AHEAD = 4 };
+enum { BARRIERS_KEPT = 8, NO_WORKER = -1, EXPECTED_AHEAD = 4, FINISH_WITHIN_NS = 1000000000 };
 
 struct barrier {
     uint64_t enter;
@@ -303,16 +303,21 @@ void operators_graph_end(struct graph * graph, uint64_t now) {
     atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
 }
 
-/* Has the graph that another thread worked on last ended, and the thread taken down when? It may be just about to. */
-static bool is_through(const struct worker * other) {
+/* Has the graph ended that another thread worked on last? */
+static bool has_ended(const struct worker * other) {
+    return other->graph && atomic_load_explicit(&other->graph->edges, memory_order_acquire) != other->edges;
+}
+
+/* Has that thread taken down when it ended? On a busy machine it may have to wait for a CPU first. */
+static bool is_through(const struct worker * other, uint64_t deadline) {
     const struct graph * graph = other->graph;
-    if (!graph || atomic_load_explicit(&graph->edges, memory_order_acquire) == other->edges) return false;
     const uint32_t barriers = atomic_load_explicit(&graph->last_barriers, memory_order_relaxed);
-    for (int tries = 0; tries < 100; tries++) {
-        if (__atomic_load_n(&other->barrier_count, __ATOMIC_ACQUIRE) == barriers) return true;
+    const bool is_latest = atomic_load_explicit(&graph->edges, memory_order_relaxed) == other->edges + 1;
+    while (__atomic_load_n(&other->barrier_count, __ATOMIC_ACQUIRE) != barriers) {
+        if (!is_latest || ggtrace_now() > deadline) return false;
         nanosleep(&(struct timespec){0, 50000}, NULL);
     }
-    return false;
+    return true;
 }
 
 void operators_forked(void) {
@@ -323,12 +328,20 @@ void operators_forked(void) {
 void operators_finish(void) {
     pthread_mutex_lock(&workers_lock);
     struct worker * const next = worker.next;
+    const uint64_t deadline = ggtrace_now() + FINISH_WITHIN_NS;
+    uint32_t lost = 0;
     for (const struct worker * other = workers; other; other = other->next) {
-        if (other == &worker || !is_through(other)) continue;
+        if (other == &worker || !has_ended(other)) continue;
+        if (!is_through(other, deadline)) {
+            lost++;
+            continue;
+        }
         worker = *other;
         worker.next = next;
         worker.is_borrowed = true;
         leave_graph(kept(worker.barrier_count - 1)->leave);
     }
     pthread_mutex_unlock(&workers_lock);
+    struct ggtrace_writer * writer = lost ? recorder_writer(GGTRACE_NO_WORKER) : NULL;
+    if (writer) ggtrace_loss(writer, clock_now(), lost, registry_name("the last operators of workers that had no CPU"));
 }

@@ -40,7 +40,7 @@ const rootTest = unless(!canTrace)
 const reportTest = unless(!canTrace || !hasReport)
 const llamaTest = canTrace && hasReport && hasLlama() && hasTaskset ? test : test.skip
 const namespaceTest = unless(!canTrace || !canRun('unshare', '--mount', 'true'))
-const nobodyTest = unless(process.getuid?.() !== 0 || !canRun('setpriv', '--version'))
+const nobodyTest = unless(!canTrace || process.getuid?.() !== 0 || !canRun('setpriv', '--version'))
 
 /** Sends its parent SIGSTOP, wakes and sleeps two threads of one CPU many times, and lets the parent go on. */
 const STORM = `#define _GNU_SOURCE

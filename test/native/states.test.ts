@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, type StateEvent } from '../../lib/index.ts'
 import { hasLlama, type Run } from '../llama/testbed.ts'
-import { hasTaskset, startHog } from '../machine.ts'
+import { hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { AS_USER, denied, MLOCK, PARANOID, perfTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
 import type { Recording } from './recording.ts'
 import '../live.ts'
@@ -58,7 +58,7 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
   const record = useRecorderOfUser()
 
   perfTest('running time is the thread’s CPU time (needs perf_event_open)', async () => {
-    const { recording, result } = await record(['decode', 0, 5, 'times', 'decode', 0, 80, 'times', 'decode', 0, 2])
+    const { recording, result } = await record(['decode', 0, 5, 'times', 'decode', 0, 50, 'times', 'decode', 0, 2])
     const { of } = recording
     const [input] = of('input')
     expect(input!.attributes['states']).toBe('by perf_event_open, without root: who took a CPU is not told')
@@ -80,7 +80,10 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     'who takes a CPU is seen in the operators that it hits, and in no other (needs taskset, perf_event_open)',
     async () => {
       const hog = startHog()
-      const { log, recording } = await record(['decode', 0, 150]).finally(() => hog.kill('SIGKILL'))
+      // One worker: two would spin at barriers for as long as the other one waits for its CPU.
+      const before = [...AS_USER, 'taskset', ...ON_CPU]
+      const recorded = record(['decode', 0, 60], { before, threads: 1 })
+      const { log, recording } = await recorded.finally(() => hog.kill('SIGKILL'))
       expect(recording.hasAllStates).toBe(true)
       const trace = await openTrace(convert(inputOf(log)))
       expect(trace.problems()).toEqual([])

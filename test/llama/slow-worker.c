@@ -1,16 +1,12 @@
 /*
- * LD_PRELOAD behind the recorder: threads other than the first get no CPU for 20 ms when a barrier of ggml's has let them go; and
- * none any more when the logits of call STUCK_AFTER have been asked for.
+ * LD_PRELOAD behind the recorder: threads other than the first get no CPU for 20 ms when a barrier of ggml's has let them go.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-static _Atomic int calls;
 
 static int find(struct dl_phdr_info * library, size_t size, void * real) {
     (void) size;
@@ -25,13 +21,4 @@ void ggml_barrier(void * threadpool) {
     real(threadpool);
     if (gettid() == getpid()) return;
     nanosleep(&(struct timespec){0, 20000000}, NULL);
-    const char * after = getenv("STUCK_AFTER");
-    while (after && calls >= atoi(after)) pause();
-}
-
-float * llama_get_logits_ith(void * context, int index) {
-    float * (*real)(void *, int);
-    *(void **) &real = dlsym(RTLD_NEXT, "llama_get_logits_ith");
-    calls++;
-    return real(context, index);
 }

@@ -10,7 +10,7 @@ import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 /** How often each is run: `ENDINGS=20 npm run jest -- test/native/endings.test.ts`. */
 const TIMES = Number(process.env['ENDINGS'] ?? 1)
 /** A program that never ends is killed after this time, which is a difference. */
-const TIMEOUT_MS = 20_000
+const TIMEOUT_MS = 120_000
 
 /** How a program ends, and how many calls of it are recorded: a child's are not. */
 const WAYS: readonly (readonly [way: string, calls: number])[] = [

@@ -27,8 +27,9 @@ export const ON_CPU = ['-c', `${CPU}`]
 
 export const hasTaskset = spawnSync('taskset', [...ON_CPU, 'true'], { stdio: 'ignore' }).status === 0
 
-/** A program that wants {@link CPU} for itself, until it is killed. */
-export const startHog = () => spawn('taskset', [...ON_CPU, 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+/** A program that wants {@link CPU} for itself, until it is killed or the test's process has ended. */
+export const startHog = () =>
+  spawn('taskset', [...ON_CPU, 'sh', '-c', `while kill -0 ${process.pid}; do :; done`], { stdio: 'ignore' })
 
 /** Does the kernel let this user run bpftrace? Not in a container, though the program is there. */
 export const canBpftrace = () =>

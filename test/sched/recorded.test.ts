@@ -1,9 +1,10 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, record } from '../../lib/index.ts'
 import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
 import { CPU, hasTaskset, startHog } from '../machine.ts'
+import { perfTest } from '../native/as-user.ts'
 import { inFolder, readLog, useRecorder } from '../native/recording.ts'
 import '../live.ts'
 
@@ -46,55 +47,58 @@ const TAKEN = `
   most as (select ns, max(part) as part from had group by id)
   select count(*), sum(abs(part - ns) > 1000 or ns is null) from most`
 
-recorded('record --sched (needs linux-x64, cc, taskset and the tracing files of the kernel: root)', () => {
-  useRecorder()
+recorded(
+  'record --sched (needs linux-x64, cc, taskset, perf_event_open and the tracing files of the kernel: root)',
+  () => {
+    useRecorder()
 
-  test('the hog has the CPU while a worker waits for it, and running time is CPU time', async () => {
-    const hog = startHog()
-    const { path } = await model('tinyDense')
-    const steps = ['load', 0, path, 'open', 0, 2, 'decode', 0, 2, 'times', 'decode', 0, 60, 'times', 'decode', 0, 2]
-    const log = join(inFolder('.'), 'sched.ggtrace')
-    const command = [await hostsProgram(), LIB, ...steps.map(String)] as [string, ...string[]]
-    const result = await record({
-      command,
-      env: process.env,
-      output: log,
-      sched: true,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    }).finally(() => hog.kill('SIGKILL'))
-    expect([result.exitCode, result.sched?.problem, result.sched?.lost]).toEqual([0, undefined, 0])
+    perfTest('the hog has the CPU while a worker waits for it, and running time is CPU time', async () => {
+      const hog = startHog()
+      const { path } = await model('tinyDense')
+      const steps = ['load', 0, path, 'open', 0, 2, 'decode', 0, 2, 'times', 'decode', 0, 60, 'times', 'decode', 0, 2]
+      const log = join(inFolder('.'), 'sched.ggtrace')
+      const command = [await hostsProgram(), LIB, ...steps.map(String)] as [string, ...string[]]
+      const result = await record({
+        command,
+        env: process.env,
+        output: log,
+        sched: true,
+        stdio: ['ignore', 'ignore', 'inherit'],
+      }).finally(() => hog.kill('SIGKILL'))
+      expect([result.exitCode, result.sched?.problem, result.sched?.lost]).toEqual([0, undefined, 0])
 
-    const own = await readLog(log)
-    const workers = [...new Set(own.of('operator').map(({ tid }) => tid))]
-    expect(workers).toHaveLength(2)
-    const both = await openTrace(convert([inputOf(log), inputOf(result.sched!.path!)]))
-    const alone = await openTrace(convert(inputOf(log)))
-    const ask = (trace: typeof both, sql: string): Cell[] => [...trace.query(sql).rows[0]!]
-    expect(both.problems()).toEqual([])
-    const overlaps = `select count(*) from sched_slice a join sched_slice b on a.cpu = b.cpu and b.ts > a.ts and b.ts < a.ts + a.dur`
-    expect(ask(both, overlaps)).toEqual([0])
+      const own = await readLog(log)
+      const workers = [...new Set(own.of('operator').map(({ tid }) => tid))]
+      expect(workers).toHaveLength(2)
+      const both = await openTrace(convert([inputOf(log), inputOf(result.sched!.path!)]))
+      const alone = await openTrace(convert(inputOf(log)))
+      const ask = (trace: typeof both, sql: string): Cell[] => [...trace.query(sql).rows[0]!]
+      expect(both.problems()).toEqual([])
+      const overlaps = `select count(*) from sched_slice a join sched_slice b on a.cpu = b.cpu and b.ts > a.ts and b.ts < a.ts + a.dur`
+      expect(ask(both, overlaps)).toEqual([0])
 
-    const sql = WAITING.replace('WORKERS', workers.join()).replace('HOG', `${hog.pid}`)
-    const [waited, taken, byHog] = ask(both, sql).map(Number)
-    expect(waited).toBeGreaterThan(5e6)
-    expect(taken! / waited!).toBeGreaterThan(0.99)
-    // On a machine that has nothing else to do it is all the hog's; beside other tests, a part.
-    expect(byHog).toBeGreaterThan(0)
-    const [waits, wrong] = ask(both, TAKEN).map(Number)
-    expect([waits! > 0, wrong]).toEqual([true, 0])
+      const sql = WAITING.replace('WORKERS', workers.join()).replace('HOG', `${hog.pid}`)
+      const [waited, taken, byHog] = ask(both, sql).map(Number)
+      expect(waited).toBeGreaterThan(5e6)
+      expect(taken! / waited!).toBeGreaterThan(0.99)
+      // On a machine that has nothing else to do it is all the hog's; beside other tests, a part.
+      expect(byHog).toBeGreaterThan(0)
+      const [waits, wrong] = ask(both, TAKEN).map(Number)
+      expect([waits! > 0, wrong]).toEqual([true, 0])
 
-    // Each worker's running time, from its first operator to its last: by switches, and by the states that need no root.
-    const running = (worker: string) => `
+      // Each worker's running time, from its first operator to its last: by switches, and by the states that need no root.
+      const running = (worker: string) => `
       with own as (select min(ts) as start, max(ts + dur) as stop from slice join track t on t.id = track_id
         where category = 'operator' and t.name = '${worker}')
       select sum(min(ts + dur, stop) - max(ts, start)) from slice join track t on t.id = track_id, own
       where slice.name like 'running on CPU %' and t.name = '${worker}: state' and ts < stop and ts + dur > start`
-    for (const worker of ['worker 0', 'worker 1']) {
-      const [bySwitches] = ask(both, running(worker)).map(Number)
-      const [byStates] = ask(alone, running(worker)).map(Number)
-      expect([worker, byStates! > 10e6, Math.abs(bySwitches! / byStates! - 1) < 0.02]).toEqual([worker, true, true])
-    }
-    both.close()
-    alone.close()
-  })
-})
+      for (const worker of ['worker 0', 'worker 1']) {
+        const [bySwitches] = ask(both, running(worker)).map(Number)
+        const [byStates] = ask(alone, running(worker)).map(Number)
+        expect([worker, byStates! > 10e6, Math.abs(bySwitches! / byStates! - 1) < 0.02]).toEqual([worker, true, true])
+      }
+      both.close()
+      alone.close()
+    })
+  },
+)

@@ -23,15 +23,16 @@ export async function placeOfLog(output: string): Promise<LogPlace> {
   const older = await lstat(output).catch(() => undefined)
   if (!older) return { environment: {}, settle: async () => output }
   const made = hiddenBeside(output)
-  let swapped: Promise<void> | undefined
-  const watcher = watchFor(made, async () => {
-    if (await isBegun(made)) swapped ??= swap(made, output)
-    await swapped
+  // One look after the other, and none under way when the log is settled: a swap in two places would leave a second name.
+  let isSwapped = Promise.resolve(false)
+  const look = async () => (await isBegun(made)) && (await swap(made, output))
+  const watcher = watchFor(made, () => {
+    isSwapped = isSwapped.then((isDone) => isDone || look())
   })
   let settled: Promise<string | undefined> | undefined
   const settle = async () => {
     watcher?.close()
-    await swapped
+    await isSwapped
     return finish(made, output)
   }
   return {
@@ -41,11 +42,11 @@ export async function placeOfLog(output: string): Promise<LogPlace> {
 }
 
 /** Calls `act` when something is done to a file. Where the system cannot watch, the log takes its place in the end. */
-function watchFor(path: string, act: () => Promise<void>): FSWatcher | undefined {
+function watchFor(path: string, act: () => void): FSWatcher | undefined {
   try {
     const name = basename(path)
     const watcher = watch(dirname(path), { persistent: false }, (_, changed) => {
-      if (changed === name) void act()
+      if (changed === name) act()
     })
     return watcher.on('error', () => undefined)
   } catch {
@@ -57,7 +58,7 @@ const isBegun = async (path: string): Promise<boolean> =>
   ((await lstat(path).catch(() => undefined))?.size ?? 0) >= BEGUN_BYTES
 
 /** The name that it was made by stays until the end: processes that start later know by it that there is a first log. */
-async function swap(made: string, output: string): Promise<void> {
+async function swap(made: string, output: string): Promise<boolean> {
   const second = hiddenBeside(output)
   try {
     await link(made, second)
@@ -66,6 +67,7 @@ async function swap(made: string, output: string): Promise<void> {
     // This file system has no links. Then it takes its place in the end.
     await unlink(second).catch(() => undefined)
   }
+  return true
 }
 
 async function finish(made: string, output: string): Promise<string | undefined> {

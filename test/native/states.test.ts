@@ -58,7 +58,7 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
   const record = useRecorderOfUser()
 
   perfTest('running time is the thread’s CPU time (needs perf_event_open)', async () => {
-    const { recording, result } = await record(['decode', 0, 5, 'times', 'decode', 0, 50, 'times', 'decode', 0, 2])
+    const { recording, result } = await record(['decode', 0, 20, 'times', 'decode', 0, 300, 'times', 'decode', 0, 2])
     const { of } = recording
     const [input] = of('input')
     expect(input!.attributes['states']).toBe('by perf_event_open, without root: who took a CPU is not told')

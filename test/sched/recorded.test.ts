@@ -92,7 +92,13 @@ recorded(
         where category = 'operator' and t.name = '${worker}')
       select sum(min(ts + dur, stop) - max(ts, start)) from slice join track t on t.id = track_id, own
       where slice.name like 'running on CPU %' and t.name = '${worker}: state' and ts < stop and ts + dur > start`
-      for (const worker of ['worker 0', 'worker 1']) {
+      // Kernels that leave out switches of idle CPUs make running time by switches wrong: how often is in the trace.
+      const [left] = ask(both, `select count(*) from slice where category = 'issue' and name = 'lost switches'`).map(
+        Number,
+      )
+      if (left! > 0)
+        console.log(`${left} switches are missing in what the kernel recorded: running time is not compared`)
+      for (const worker of left! > 0 ? [] : ['worker 0', 'worker 1']) {
         const [bySwitches] = ask(both, running(worker)).map(Number)
         const [byStates] = ask(alone, running(worker)).map(Number)
         expect([worker, byStates! > 10e6, Math.abs(bySwitches! / byStates! - 1) < 0.02]).toEqual([worker, true, true])

@@ -301,8 +301,9 @@ void states_stop(void) {
     ends = true;
     pthread_cond_signal(&wake);
     pthread_mutex_unlock(&lock);
-    if (!pthread_equal(drainer, pthread_self())) pthread_join(drainer, NULL);
-    drain(UINT64_MAX); /* what came since it ended */
+    /* States of a thread are in order only where one thread writes them all: exit handlers may run on the one that did. */
+    if (pthread_equal(drainer, pthread_self())) drain(UINT64_MAX);
+    else pthread_join(drainer, NULL);
 }
 
 void states_forked(void) {

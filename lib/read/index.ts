@@ -1,4 +1,4 @@
-import { UsageError } from '../errors.ts'
+import { FormatError, UsageError } from '../errors.ts'
 import { gunzip, isGzip, peek } from '../input/gunzip.ts'
 import type { Definitions } from '../model/definitions.ts'
 import { lastTimeOf, type TraceEvent } from '../model/events.ts'
@@ -115,8 +115,14 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
     }
   } catch (error) {
     await close()
-    throw error
+    throw broken === undefined ? error : brokenGzip(broken, options.input)
   }
+}
+
+/** So little came out of a gzip stream before its break that nobody can say what it is. */
+function brokenGzip({ detail, byte }: { detail: string; byte: number }, input?: string): FormatError {
+  const hint = 'the file was cut or changed after it was compressed'
+  return new FormatError('gzip', { byte }, 'a log that can be decompressed', detail, hint, input)
 }
 
 function formatOf(head: Uint8Array, { from, formats: further = [], input }: ReadOptions): Format {

@@ -1,4 +1,5 @@
 import { chmodSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, canMount, MOE, names, read, run, shell, useFolder, withMount } from './helpers.ts'
 
@@ -51,6 +52,13 @@ describe('what is neither a log nor a trace: the error lists the formats and the
     )
   })
   test('bytes that are no text', () => fails(['image.png'], 'it begins with 89 50 4e 47 0d 0a 1a 0a 00  ".PNG....."'))
+  test('a gzip stream that breaks before anything came out of it', () => {
+    writeFileSync(at('cut.gz'), gzipSync('ts:1,func:x\n').subarray(0, 12))
+    fails(
+      ['cut.gz'],
+      /cut\.gz: gzip: byte \d+ \(0x\d+\): expected a log that can be decompressed, found unexpected end of file\nhint: the file was cut/,
+    )
+  })
   test('check', () => fails(['check', 'garbage'], 'garbage: not a Perfetto trace (protobuf): packet 0, byte 0'))
 })
 

@@ -62,6 +62,12 @@ async function opened(args: readonly string[], input?: Uint8Array, env: Record<s
   return { child, url, traceUrl, ended }
 }
 
+/** A packet of 1 MiB that has nothing in it but zeros: field 15 of TracePacket, which there is not. */
+const padding = () => {
+  const field = Buffer.from([0x7a, 0x80, 0x80, 0x40]) // tag, 1 MiB as a varint
+  return Buffer.concat([Buffer.from([0x0a, 0x84, 0x80, 0x40]), field, Buffer.alloc(1 << 20)])
+}
+
 /** Begins to fetch as the UI does. */
 const fetching = (url: string) =>
   new Promise<IncomingMessage>((resolve, reject) => {
@@ -232,9 +238,7 @@ describe.each([
       },
     ],
   ])('%s: it ends at once, the port is free, nothing is left behind', async (_, before) => {
-    const trace = read('moe.pftrace')
-    const times = Math.ceil(12e6 / trace.length)
-    writeFileSync(at('long.pftrace'), Buffer.concat(Array.from({ length: times }, () => trace)))
+    writeFileSync(at('long.pftrace'), Buffer.concat([read('moe.pftrace'), ...Array.from({ length: 12 }, padding)]))
     const files = names()
     const { child, traceUrl, ended } = await opened(['long.pftrace', '--no-browser', '-q'], undefined, {
       TMPDIR: at('.'),

@@ -1,10 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
-import { differences, rowsOf } from './comparer.ts'
-import { expectedRows } from './expected.ts'
-import { attempt, importFaults, type Outcome, spread } from './hostile.ts'
+import { attempt, expectFaithful, importFaults, type Outcome, spread } from './hostile.ts'
 import { converted, cut, plainBytes } from './support.ts'
-import { VALUES } from './values.ts'
+import { VALUES, valuesFor } from './values.ts'
 
 /** Fields that say how long, which or when, swept over their range: bad values are told, and nothing else goes wrong. */
 
@@ -27,16 +24,6 @@ const U64 = [
   2n ** 63n,
 ]
 const EXTREMES = [...U64, 2n ** 64n - 1n]
-
-/** The trace holds exactly what the reader told, and loads without complaint. */
-async function expectFaithful(bytes: Uint8Array): Promise<void> {
-  const options = { detail: 'full' } as const
-  const trace = await converted(bytes, options)
-  expect(await importFaults(trace)).toEqual([])
-  const open = await openTrace(trace)
-  expect(differences(await expectedRows(bytes, options), rowsOf(open))).toEqual([])
-  open.close()
-}
 
 const titles = (outcome: Outcome) => (outcome.trace ? outcome.summary.issues.map(({ title }) => title) : ['refused'])
 
@@ -61,8 +48,8 @@ describe('tensor-trace', () => {
     ['memory_source', source(0, 142), (value: number) => (value > 1 ? 'damaged record' : undefined)],
     ['operation_type', 16, (value: number) => (value > 94 ? 'unknown op' : undefined)],
   ])('%s, every value', async (name, offset, issueOf) => {
-    for (const record of [0, ATTENTION, MOE, records - 1]) {
-      for (const value of BYTE) {
+    for (const [nth, record] of [0, ATTENTION, MOE, records - 1].entries()) {
+      for (const value of BYTE.filter((byte) => byte < 32 || byte > 250 || byte % 4 === nth)) {
         const bytes = damaged((view) => view.setUint8(field(record, offset), value))
         const outcome = await attempt(bytes, `${name} ${value} in record ${record}`)
         const issue = issueOf(value)
@@ -95,7 +82,7 @@ describe('tensor-trace', () => {
           ),
         ]
         for (const [nth, bytes] of logs.entries()) expect((await attempt(bytes, `value ${nth}`)).trace).toBeDefined()
-        for (const bytes of spread(logs, 3)) await expectFaithful(bytes)
+        for (const bytes of spread(logs, 2)) await expectFaithful(bytes)
       }
     }
   })
@@ -175,7 +162,7 @@ describe('profinfer-csv', () => {
     const columns = lines[0]!.split(',').length
     const traces: Uint8Array[] = []
     for (let column = 0; column < columns; column++) {
-      for (const value of VALUES) {
+      for (const value of valuesFor(column)) {
         const outcome = await attempt(withCell(line, column, value), `${JSON.stringify(value)} in ${line}:${column}`)
         expect(outcome.trace).toBeDefined()
         traces.push(outcome.trace!)
@@ -185,7 +172,7 @@ describe('profinfer-csv', () => {
         }
       }
     }
-    for (const trace of spread(traces, 4)) expect(await importFaults(trace)).toEqual([])
+    for (const trace of spread(traces, 2)) expect(await importFaults(trace)).toEqual([])
   })
 
   test('values of every kind are drawn as they were read', async () => {
@@ -199,7 +186,7 @@ describe('profinfer-csv', () => {
     for (const [line, column] of cells) {
       // Texts end at their first NUL in trace_processor's SQL.
       const values = VALUES.filter((value) => !value.includes('\0'))
-      for (const value of spread(values, 5)) await expectFaithful(withCell(line, column, value))
+      for (const value of spread(values, 4)) await expectFaithful(withCell(line, column, value))
     }
   })
 

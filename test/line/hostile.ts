@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import protobuf from 'protobufjs'
-import { type ConvertOptions, convert, openTrace, type Summary } from '../../lib/index.ts'
-import { cut } from './support.ts'
+import { type ConvertOptions, convert, type OpenTrace, openTrace, type Summary } from '../../lib/index.ts'
+import { differences, rowsOf } from './comparer.ts'
+import { expectedRows } from './expected.ts'
+import { converted, cut } from './support.ts'
 
 /** What tests with damaged logs share: a try, and a look at the trace that came of it with a decoder of another make. */
 
@@ -195,9 +197,25 @@ function checkEvent(event: NonNullable<Packet['track_event']>, sequence: Sequenc
 export async function importFaults(trace: Uint8Array, isNested = false): Promise<string[]> {
   const open = await openTrace(trace)
   try {
-    const { rows } = open.query(`SELECT count(*) FROM slice WHERE dur < 0 OR ts < 0 OR ${isNested ? 0 : 'depth > 0'}`)
-    const impossible = rows[0]![0] === 0 ? [] : [`${rows[0]![0]} slices that cannot be`]
-    return [...impossible, ...open.problems().map(({ name, value }) => `${name}: ${value}`)]
+    return importFaultsOf(open, isNested)
+  } finally {
+    open.close()
+  }
+}
+
+function importFaultsOf(open: OpenTrace, isNested = false): string[] {
+  const { rows } = open.query(`SELECT count(*) FROM slice WHERE dur < 0 OR ts < 0 OR ${isNested ? 0 : 'depth > 0'}`)
+  const impossible = rows[0]![0] === 0 ? [] : [`${rows[0]![0]} slices that cannot be`]
+  return [...impossible, ...open.problems().map(({ name, value }) => `${name}: ${value}`)]
+}
+
+/** Fails unless the trace of a log contains exactly what the reader yields, and loads without complaint. */
+export async function expectFaithful(bytes: Uint8Array, from?: string): Promise<void> {
+  const options = { detail: 'full', ...(from !== undefined && { from }) } as const
+  const open = await openTrace(await converted(bytes, options))
+  try {
+    const faults = [...importFaultsOf(open), ...differences(await expectedRows(bytes, options), rowsOf(open))]
+    if (faults.length > 0) throw new Error(`the trace is not what was read:\n${faults.slice(0, 5).join('\n')}`)
   } finally {
     open.close()
   }

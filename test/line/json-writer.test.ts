@@ -195,7 +195,7 @@ describe('ChromeJsonWriter', () => {
         const [perfetto, json] = await Promise.all(TRACE_KINDS.map((kind) => contentOf(kind, rows, script)))
         expect(json).toEqual(perfetto)
       }),
-      { numRuns: 60 },
+      { numRuns: 25 },
     )
   })
 

@@ -1,26 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
-import { differences, rowsOf } from './comparer.ts'
-import { expectedRows } from './expected.ts'
-import { attempt, importFaults, type Outcome, spread } from './hostile.ts'
+import { attempt, expectFaithful, importFaults, type Outcome, spread } from './hostile.ts'
 import { converted, plainBytes } from './support.ts'
-import { VALUES } from './values.ts'
+import { VALUES, valuesFor } from './values.ts'
 
 /** Every cell of each kind of row of ProfInfer's older logs, with values of every kind: told, or drawn as they are. */
 
 const encode = (text: string) => new TextEncoder().encode(text)
 const titles = (outcome: Outcome) => (outcome.trace ? outcome.summary.issues.map(({ title }) => title) : ['refused'])
 const isNumber = (value: string) => /^"?\d{1,15}(\.0*)?"?$/.test(value) || /^([ +]|0x|1e3|-0$|-1$|0{9})/.test(value)
-
-/** The trace holds exactly what the reader told, and loads without complaint. */
-async function expectFaithful(bytes: Uint8Array, from: string): Promise<void> {
-  const options = { detail: 'full', from } as const
-  const trace = await converted(bytes, options)
-  expect(await importFaults(trace)).toEqual([])
-  const open = await openTrace(trace)
-  expect(differences(await expectedRows(bytes, options), rowsOf(open))).toEqual([])
-  open.close()
-}
 
 /** A log whose cells can be changed. */
 interface Sweep {
@@ -73,7 +60,7 @@ describe.each(SWEEPS)('$fixture', ({ fixture, rows, cells, join, change, needed 
   test.each(rows)('line %i: every cell, with values of every kind', async (line) => {
     const traces: Uint8Array[] = []
     for (let cell = 0; cell < cells(lines[line]!).length; cell++) {
-      for (const value of VALUES) {
+      for (const value of valuesFor(cell)) {
         const what = `${JSON.stringify(value)} in ${line}:${cell}`
         const outcome = await attempt(withCell(line, cell, value), what, { from: format })
         expect(outcome.trace).toBeDefined()
@@ -81,7 +68,7 @@ describe.each(SWEEPS)('$fixture', ({ fixture, rows, cells, join, change, needed 
         if (needed(cell) && !isNumber(value)) expect(`${what}: ${titles(outcome)}`).not.toBe(`${what}: `)
       }
     }
-    for (const trace of spread(traces, 4)) expect(await importFaults(trace)).toEqual([])
+    for (const trace of spread(traces, 2)) expect(await importFaults(trace)).toEqual([])
   })
 
   test('values of every kind are drawn as they were read', async () => {
@@ -89,7 +76,8 @@ describe.each(SWEEPS)('$fixture', ({ fixture, rows, cells, join, change, needed 
     // Texts end at their first NUL in trace_processor's SQL.
     const values = VALUES.filter((value) => !value.includes('\0'))
     for (let cell = 1; cell < cells(lines[line]!).length; cell += 4) {
-      for (const value of spread(values, 2)) await expectFaithful(withCell(line, cell, value), format)
+      const value = values[(cell * 5) % values.length]!
+      await expectFaithful(withCell(line, cell, value), format)
     }
   })
 

@@ -340,18 +340,18 @@ describe('damage', () => {
     for (let at = 0; at < own.length; at++) {
       const flipped = own.slice()
       flipped[at]! ^= at % 3 === 0 ? 0xff : 1 << (at % 8)
-      for (const bytes of [own.subarray(0, at), flipped]) {
+      for (const bytes of at % 5 === 0 ? [own.subarray(0, at), flipped] : [flipped]) {
         const outcome = await attempt(bytes, `byte ${at}`, { from: 'chrome-json' })
         if (outcome.trace && traces++ % 150 === 0) expect(await importFaults(outcome.trace, true)).toEqual([])
       }
     }
-    expect(traces).toBeGreaterThan(own.length)
+    expect(traces).toBeGreaterThan(0.6 * own.length)
   })
 
   test.each([0, 1, 2])('of the recording %i: places at random, in pieces of any size the same', async (nth) => {
     const bytes = cases[nth]!.slice(0, 40_000)
     const random = randomOf(nth)
-    for (let i = 0; i < 150; i++) {
+    for (let i = 0; i < 60; i++) {
       const at = Math.floor(random() * bytes.length)
       const damaged = i % 3 === 0 ? bytes.slice(0, at) : bytes.slice()
       if (i % 3 !== 0) damaged[at]! ^= i % 3 === 1 ? 0xff : 1 << Math.floor(random() * 8)

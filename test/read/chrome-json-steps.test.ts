@@ -92,7 +92,7 @@ describe('the end of a step is that of the last work whose launch began in it', 
     const shuffled = made.chain((events) => fc.shuffledSubarray(events, { minLength: events.length }))
     await fc.assert(
       fc.asyncProperty(shuffled, (events) => expectSteps(traceOf(events))),
-      { numRuns: 25 },
+      { numRuns: 15 },
     )
   })
 })

@@ -36,7 +36,7 @@ test('calls of several threads come in order and into one row, whichever block h
       expect(rows.map(([track]) => track)).toEqual(['Copies', 'Graphs', 'Tokens'])
       expect(rows[2]![1]).toBe(names.join(','))
     }),
-    { numRuns: 40 },
+    { numRuns: 15 },
   )
 })
 

@@ -29,7 +29,7 @@ describe("what the scheduler did, in Perfetto's own tables", () => {
           trace.close()
         }
       }),
-      { numRuns: 25 },
+      { numRuns: 15 },
     )
   })
 
@@ -87,7 +87,7 @@ describe("what the scheduler did, in Perfetto's own tables", () => {
           trace.close()
         }
       }),
-      { numRuns: 25 },
+      { numRuns: 15 },
     )
   })
 

@@ -84,7 +84,7 @@ describe('who had the CPU instead', () => {
       }
     }
     await fc.assert(fc.asyncProperty(actsOf({ cpus: 2, tids: 5, length: 120, shortest: 80 }), fc.boolean(), property), {
-      numRuns: 20,
+      numRuns: 12,
     })
     expect(waits).toBeGreaterThan(20)
   })

@@ -125,7 +125,7 @@ describe('lifetimes of any graph', () => {
         expect(shown.sort(order)).toEqual(expected.sort(order))
         trace.close()
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     )
   })
 })

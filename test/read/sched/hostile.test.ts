@@ -18,9 +18,9 @@ const FIXTURES = [
   'perf-data/zstd.data.gz',
   'perf-data/pipe.data.gz',
 ]
-const PREFIXES = 32
-const FLIPS = 80
-const SIZES = 20
+const PREFIXES = 16
+const FLIPS = 40
+const SIZES = 10
 
 /** How many events come out, or -1 for a message. */
 async function tried(bytes: Uint8Array, what: string, pieces?: number): Promise<number> {

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { minifySync } from '@swc/core'
 import ts from 'typescript'
+import { RECORDER_ENVIRONMENT } from '../lib/node/environment.ts'
 
 /**
  * The house rules. Each test gathers lines like a compiler's (`path:line: what is wrong`) and wants none.
@@ -24,6 +25,8 @@ const parse = (path: string) =>
 
 const LIB = filesIn('lib').map(parse)
 const ALL = [...LIB, ...[...filesIn('bin'), ...filesIn('test')].map(parse)]
+
+const NATIVE = [...filesIn('native', '.c'), ...filesIn('native', '.h')].filter((path) => !path.includes('/build/'))
 
 const place = (file: ts.SourceFile, node: ts.Node) =>
   `${file.fileName}:${file.getLineAndCharacterOfPosition(node.getStart()).line + 1}`
@@ -45,12 +48,7 @@ const importsOf = (file: ts.SourceFile) =>
     })
 
 describe('size', () => {
-  const sized = [
-    ...ALL.map((file) => file.fileName),
-    ...filesIn('scripts', '.mjs'),
-    ...filesIn('native', '.c'),
-    ...filesIn('native', '.h'),
-  ]
+  const sized = [...ALL.map((file) => file.fileName), ...filesIn('scripts', '.mjs'), ...NATIVE]
 
   test(`no file is longer than ${FILE_LINES_MAX} lines`, () => {
     const long = sized
@@ -246,3 +244,62 @@ function isFormat(file: ts.SourceFile, statement: ts.Statement): boolean {
   if (!file.fileName.startsWith('lib/read/') || !ts.isVariableStatement(statement)) return false
   return statement.declarationList.declarations[0]?.type?.getText() === 'Format'
 }
+
+describe('native', () => {
+  /** Folder of a file of native/, such as `recorder`; and the module that a `.c` and its `.h` are: `recorder/calls`. */
+  const folderOf = (path: string) => path.split('/')[1]!
+  const moduleOf = (path: string) => path.replace(/^native\//, '').replace(/(-inside)?\.[ch]$/, '')
+  const included = (path: string) =>
+    [...readFileSync(join(ROOT, path), 'utf8').matchAll(/^#include "(.+)"/gm)].map(([, name]) =>
+      name!.includes('/') ? `native/${name}` : posix.join(posix.dirname(path), name!),
+    )
+
+  test('folders include what stands below them only', () => {
+    const below: Readonly<Record<string, readonly string[]>> = {
+      log: [],
+      common: ['log'],
+      nvtx: ['common', 'log'],
+      recorder: ['nvtx', 'common', 'log'],
+      peaks: [],
+      test: ['log', 'common', 'recorder', 'nvtx'],
+    }
+    const wrong = NATIVE.flatMap((path) =>
+      included(path)
+        .filter((other) => folderOf(other) !== folderOf(path) && !below[folderOf(path)]?.includes(folderOf(other)))
+        .map((other) => `${path} includes ${other}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  /** The modules that a file includes, through headers without a `.c` of their own, too. A private header is its module's. */
+  const modulesOf = (path: string): string[] =>
+    included(path).flatMap((other) =>
+      NATIVE.includes(`native/${moduleOf(other)}.c`) ? [moduleOf(other)] : modulesOf(other),
+    )
+
+  test('no files include each other in a circle', () => {
+    const circles: string[] = []
+    const done = new Set<string>()
+    const visit = (module: string, above: readonly string[]) => {
+      if (above.includes(module)) circles.push([...above.slice(above.indexOf(module)), module].join(' → '))
+      if (above.includes(module) || done.has(module)) return
+      const others = [`native/${module}.c`, `native/${module}.h`]
+        .filter((path) => NATIVE.includes(path))
+        .flatMap(modulesOf)
+      for (const other of new Set(others)) if (other !== module) visit(other, [...above, module])
+      done.add(module)
+    }
+    for (const path of NATIVE) visit(moduleOf(path), [])
+    expect(circles).toEqual([])
+  })
+
+  test('the environment is one table on both sides', () => {
+    const header = readFileSync(join(ROOT, 'native/common/environment.h'), 'utf8')
+    const inC = [...header.matchAll(/^#define ENV_\w+ "(GGML2PERFETTO_\w+)"/gm)].map(([, name]) => name!)
+    expect(Object.values(RECORDER_ENVIRONMENT).sort()).toEqual(inC.sort())
+    const strays = [...NATIVE, ...LIB.map(({ fileName }) => fileName)]
+      .filter((path) => !path.startsWith('native/test/') && !/\/environment\.(h|ts)$/.test(path))
+      .filter((path) => /["']GGML2PERFETTO_\w+["']/.test(readFileSync(join(ROOT, path), 'utf8')))
+    expect(strays).toEqual([])
+  })
+})

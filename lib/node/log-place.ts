@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { link, lstat, rename, unlink } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
+import { RECORDER_ENVIRONMENT } from './environment.ts'
 import { hiddenBeside } from './outputs.ts'
 import type { Environment } from './program.ts'
 
@@ -36,7 +37,7 @@ export async function placeOfLog(output: string): Promise<LogPlace> {
     return finish(made, output)
   }
   return {
-    environment: { GGML2PERFETTO_NEW: resolve(made), GGML2PERFETTO_OLD: `${older.ino}` },
+    environment: { [RECORDER_ENVIRONMENT.new]: resolve(made), [RECORDER_ENVIRONMENT.old]: `${older.ino}` },
     settle: () => (settled ??= settle()),
   }
 }

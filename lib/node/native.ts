@@ -18,8 +18,8 @@ export interface NativeTarget {
   readonly name: string
   /** What messages call it. */
   readonly title: string
-  /** Is the file of this name in native/ one of its sources or headers? */
-  isSource(name: string): boolean
+  /** Is this file, such as `log/ggtrace.c` of native/, one of its sources or headers? */
+  isSource(path: string): boolean
   readonly flags: readonly string[]
   readonly libraries: readonly string[]
   /** Does the prebuilt file work on this machine? */
@@ -90,7 +90,7 @@ export async function placeFile(path: string, make: (path: string) => Promise<vo
 async function packageFolder(): Promise<string> {
   for (const place of PLACES) {
     const folder = fileURLToPath(new URL(place, import.meta.url))
-    if (await exists(join(folder, 'native/recorder.c'))) return folder
+    if (await exists(join(folder, 'native/recorder/recorder.c'))) return folder
   }
   throw new UsageError('native/ is missing from the package: nothing can be built\nhint: install ggml2perfetto again')
 }
@@ -105,9 +105,10 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Names of the target's sources and headers, in order. */
+/** Paths of the target's sources and headers in native/, in order. */
 async function sourcesIn(folder: string, { isSource }: NativeTarget): Promise<string[]> {
-  return (await readdir(folder)).filter((name) => /\.[ch]$/.test(name) && isSource(name)).sort()
+  const paths = await readdir(folder, { recursive: true })
+  return paths.filter((path) => /\.[ch]$/.test(path) && isSource(path)).sort()
 }
 
 async function sourcesHash(home: string, target: NativeTarget, { env, platform }: NativeOptions): Promise<string> {
@@ -134,7 +135,7 @@ async function build(target: NativeTarget, folder: string, to: string, options: 
   const [compiler, ...words] = (env['CC'] || 'cc').split(/\s+/).filter(Boolean) as [string, ...string[]]
   const sources = (await sourcesIn(folder, target)).filter((name) => name.endsWith('.c'))
   onBuild?.(compiler)
-  const args = [...words, ...flags, '-o', to, ...sources.map((name) => join(folder, name)), ...libraries]
+  const args = [...words, ...flags, `-I${folder}`, '-o', to, ...sources.map((name) => join(folder, name)), ...libraries]
   await new Promise<void>((resolve, reject) => {
     execFile(compiler, args, { env: { ...env, LD_PRELOAD: undefined } }, (error, stdout, stderr) => {
       if (!error) return resolve()

@@ -52,7 +52,7 @@ export interface PeaksOptions {
 const PROGRAM: NativeTarget = {
   name: 'peaks',
   title: 'the measuring program',
-  isSource: (name) => name.startsWith('peaks'),
+  isSource: (path) => path.startsWith('peaks/'),
   flags: ['-std=gnu11', '-O2', '-pthread'],
   libraries: [],
   works: (path, env) => run(path, ['--help'], env).then(...TRUE_OR_FALSE),

@@ -6,6 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
+import { RECORDER_ENVIRONMENT } from './environment.ts'
 import { explainFileError } from './files.ts'
 import { placeOfLog } from './log-place.ts'
 import { hiddenBeside, isReplaceable, outputTarget } from './outputs.ts'
@@ -153,23 +154,23 @@ function recorderEnvironment(options: RecordOptions, library: string, output: st
     LD_PRELOAD: before ? `${before}:${library}` : library,
     // A tool that somebody chose keeps the program's NVTX.
     NVTX_INJECTION64_PATH: isListener ? library : env['NVTX_INJECTION64_PATH'],
-    GGML2PERFETTO_NVTX: isListener ? '1' : undefined,
-    GGML2PERFETTO_NVTX_EMIT: nvtxEmit?.join(','),
-    GGML2PERFETTO_OUT: resolve(output),
-    GGML2PERFETTO_LEVEL: level ?? 'op',
-    GGML2PERFETTO_CHILDREN: children ? '1' : undefined,
-    GGML2PERFETTO_SYNC: sync ? '1' : undefined,
-    GGML2PERFETTO_STATES: states ? undefined : '0',
-    GGML2PERFETTO_TOKENS: tokens && `${tokens[0]}..${last}`,
-    GGML2PERFETTO_EVERY: every?.toString(),
-    GGML2PERFETTO_OPS: ops?.join(','),
-    GGML2PERFETTO_COUNTERS: counters?.join(','),
-    GGML2PERFETTO_PAUSED: paused ? 'paused, until resumed' : undefined,
-    GGML2PERFETTO_TOGGLE: toggle && `${system.signals[toggle]}`,
-    GGML2PERFETTO_MAX_BYTES: bytesMax?.toString(),
-    GGML2PERFETTO_RING: ring ? '1' : undefined,
-    GGML2PERFETTO_GUARD: guard === undefined ? undefined : `${guard} %`,
-    GGML2PERFETTO_PRELOAD_BEFORE: before || undefined,
+    [RECORDER_ENVIRONMENT.nvtx]: isListener ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.nvtxEmit]: nvtxEmit?.join(','),
+    [RECORDER_ENVIRONMENT.out]: resolve(output),
+    [RECORDER_ENVIRONMENT.level]: level ?? 'op',
+    [RECORDER_ENVIRONMENT.children]: children ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.sync]: sync ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.states]: states ? undefined : '0',
+    [RECORDER_ENVIRONMENT.tokens]: tokens && `${tokens[0]}..${last}`,
+    [RECORDER_ENVIRONMENT.every]: every?.toString(),
+    [RECORDER_ENVIRONMENT.ops]: ops?.join(','),
+    [RECORDER_ENVIRONMENT.counters]: counters?.join(','),
+    [RECORDER_ENVIRONMENT.paused]: paused ? 'paused, until resumed' : undefined,
+    [RECORDER_ENVIRONMENT.toggle]: toggle && `${system.signals[toggle]}`,
+    [RECORDER_ENVIRONMENT.bytesMax]: bytesMax?.toString(),
+    [RECORDER_ENVIRONMENT.ring]: ring ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.guard]: guard === undefined ? undefined : `${guard} %`,
+    [RECORDER_ENVIRONMENT.preloadBefore]: before || undefined,
   }
 }
 

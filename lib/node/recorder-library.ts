@@ -11,20 +11,18 @@ import { type Environment, type Program, programName } from './program.ts'
 const RECORDER: NativeTarget = {
   name: 'libggml2perfetto.so',
   title: 'the recorder',
-  isSource: (name) => !name.startsWith('peaks') && name !== 'nvtx-alone.c',
+  isSource: (path) => /^(log|common|recorder|nvtx)\//.test(path) && path !== 'nvtx/alone.c',
   flags: ['-std=gnu11', '-O2', '-fPIC', '-fvisibility=hidden', '-shared', '-pthread'],
   libraries: ['-ldl'],
   works: loads,
   isUsableAt: isPreloadable,
 }
 
-/** Needs no more than it has: a running process has little room for a library's thread-local variables. */
-const LISTENER_SOURCES = /^(ggtrace.*|nvtx-(?!emit|recorded).*|(process|redact|clock|table|shared-table)\.[ch])$/
-
 const LISTENER: NativeTarget = {
   name: 'libggml2perfetto-nvtx.so',
   title: 'the NVTX listener',
-  isSource: (name) => LISTENER_SOURCES.test(name),
+  // A running process has little room for a library's thread-local variables: no more than it needs.
+  isSource: (path) => /^(log|common|nvtx)\//.test(path) && path !== 'nvtx/emit.c',
   flags: [...RECORDER.flags, '-Wl,-z,nodelete'],
   libraries: ['-ldl'],
   works: loads,

@@ -2,7 +2,7 @@
  * What a record costs: nanoseconds, without clock reads and with two of them, and bytes. `bench [FILE]`; the file is
  * removed.
  */
-#include "../ggtrace.h"
+#include "log/ggtrace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

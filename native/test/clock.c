@@ -4,10 +4,10 @@
  * machine is makes no difference.
  */
 #define CLOCK_TEST
-#include "../ggtrace.h"
+#include "log/ggtrace.h"
 uint64_t simulated_now(void);
 #define ggtrace_now simulated_now
-#include "../clock.c"
+#include "common/clock.c"
 
 #include <pthread.h>
 #include <stdio.h>

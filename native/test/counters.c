@@ -3,10 +3,10 @@
  * what this machine counts. Prints nothing and returns 0 if it holds.
  */
 #define USER_PAGE_TEST
-#include "../counter-names.c"
-#include "../perf-event.c"
+#include "recorder/counter-names.c"
+#include "recorder/perf-event.c"
 #undef _GNU_SOURCE
-#include "../counters.c"
+#include "recorder/counters.c"
 
 #include <stdio.h>
 

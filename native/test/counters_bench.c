@@ -1,8 +1,8 @@
 /* What reading counters costs, in ns, on this machine: `counters_bench [NAMES …]`; and what a thread pays to begin. */
-#include "../counter-names.c"
-#include "../perf-event.c"
+#include "recorder/counter-names.c"
+#include "recorder/perf-event.c"
 #undef _GNU_SOURCE
-#include "../counters.c"
+#include "recorder/counters.c"
 
 #include <stdio.h>
 

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../nvtx-abi.h"
-#include "../nvtx-listen.h"
+#include "nvtx/abi.h"
+#include "nvtx/listen.h"
 
 enum { PLACES = 40, THREADS = 8, ROUNDS = 500 };
 

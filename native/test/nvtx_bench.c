@@ -5,8 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../nvtx-emit.h"
-#include "../nvtx-host.h"
+#include "nvtx/emit.h"
+#include "nvtx/host.h"
 
 struct ggtrace * nvtx_log(void) {
     return NULL;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../redact.h"
+#include "common/redact.h"
 
 int main(int count, char ** arguments) {
     char words[4096], text[4096];

@@ -12,7 +12,7 @@
  *   edges OUT              odd times, odd sizes, no log, a closed log, paths that cannot be had
  */
 #define _GNU_SOURCE
-#include "../ggtrace.h"
+#include "log/ggtrace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * write_all OUT: every kind of record, from several threads, and always the same ones: only thread ids, process id and
  * clocks differ from run to run. A small MoE model of two layers decodes a prompt and three tokens on two workers.
  */
-#include "../ggtrace-nvtx.h"
+#include "log/ggtrace-nvtx.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
@@ -130,10 +130,9 @@ describe('the measuring program', () => {
     const folder = at('package')
     const [program] = execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')
     mkdirSync(`${folder}/dist/native/linux-${process.arch}`, { recursive: true })
-    mkdirSync(`${folder}/native`)
     for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
       copyFileSync(`${HOME}/${name}`, `${folder}/${name}`)
-    execFileSync('sh', ['-c', 'cp "$0"/*.[ch] "$1"', NATIVE, `${folder}/native`])
+    cpSync(NATIVE, `${folder}/native`, { recursive: true, filter: (path) => !path.includes('/build') })
     symlinkSync(`${HOME}/node_modules`, `${folder}/node_modules`)
     copyFileSync(program!, `${folder}/dist/native/linux-${process.arch}/peaks`)
     const { status, stdout, stderr } = spawnSync(process.execPath, [`${folder}/dist/ggml2perfetto.js`, 'peaks'], {

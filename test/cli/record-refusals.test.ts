@@ -1,5 +1,14 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { record } from '../../lib/index.ts'
@@ -100,8 +109,7 @@ describe('the library', () => {
     mkdirSync(at(`${to}/dist/native/linux-${process.arch}`), { recursive: true })
     for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
       copyFileSync(`${home}/${name}`, at(`${to}/${name}`))
-    mkdirSync(at(`${to}/native`))
-    execFileSync('sh', ['-c', 'cp "$0"/native/*.[ch] "$1"', home, at(`${to}/native`)])
+    cpSync(`${home}/native`, at(`${to}/native`), { recursive: true, filter: (path) => !path.includes('/build') })
     symlinkSync(`${home}/node_modules`, at(`${to}/node_modules`))
     writeFileSync(
       at(`${to}/dist/native/linux-${process.arch}/libggml2perfetto.so`),

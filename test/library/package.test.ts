@@ -46,7 +46,7 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
     ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`),
   )
   expected.push('dist/ggml2perfetto.js', 'vendor/trace_processor.wasm', 'vendor/trace_processor.LICENSE')
-  expected.push('LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'native/ggtrace.h', 'native/ebpf/sched.bt')
+  expected.push('LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'native/log/ggtrace.h', 'native/ebpf/sched.bt')
   expected.push('docs/library.md')
   if (process.platform === 'linux') {
     const native = `dist/native/linux-${process.arch}`

@@ -65,10 +65,11 @@ beforeAll(() => {
   execFileSync('cc', [
     '-Wall',
     '-fsanitize=address,undefined',
+    `-I${native}`,
     '-o',
     program,
     `${native}/test/redact.c`,
-    `${native}/redact.c`,
+    `${native}/common/redact.c`,
   ])
 })
 afterAll(() => rmSync(folder, { recursive: true }))

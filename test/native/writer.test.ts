@@ -8,7 +8,7 @@ import { at, canMount, useFolder, withMount } from '../cli/helpers.ts'
 import { type Block, endOf, eventCount, Kind, type Log, problemsOf, readLog, recordsOf } from './log-checker.ts'
 
 /**
- * The log's writer, native/ggtrace.c: the programs of native/test are built and run, and what they wrote is read by
+ * The log's writer, native/log/: the programs of native/test are built and run, and what they wrote is read by
  * log-checker.ts. `make -C native test` runs them under sanitizers and valgrind as well.
  */
 

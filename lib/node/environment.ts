@@ -1,0 +1,26 @@
+/**
+ * The environment variables that {@link record} sets for the recorder in the program's process: the one table of them in TypeScript.
+ * native/common/environment.h is the one in C, and says what each means.
+ */
+export const RECORDER_ENVIRONMENT = {
+  out: 'GGML2PERFETTO_OUT',
+  new: 'GGML2PERFETTO_NEW',
+  old: 'GGML2PERFETTO_OLD',
+  level: 'GGML2PERFETTO_LEVEL',
+  states: 'GGML2PERFETTO_STATES',
+  counters: 'GGML2PERFETTO_COUNTERS',
+  sync: 'GGML2PERFETTO_SYNC',
+  nvtx: 'GGML2PERFETTO_NVTX',
+  nvtxEmit: 'GGML2PERFETTO_NVTX_EMIT',
+  children: 'GGML2PERFETTO_CHILDREN',
+  pid: 'GGML2PERFETTO_PID',
+  preloadBefore: 'GGML2PERFETTO_PRELOAD_BEFORE',
+  tokens: 'GGML2PERFETTO_TOKENS',
+  every: 'GGML2PERFETTO_EVERY',
+  ops: 'GGML2PERFETTO_OPS',
+  paused: 'GGML2PERFETTO_PAUSED',
+  toggle: 'GGML2PERFETTO_TOGGLE',
+  bytesMax: 'GGML2PERFETTO_MAX_BYTES',
+  ring: 'GGML2PERFETTO_RING',
+  guard: 'GGML2PERFETTO_GUARD',
+} as const

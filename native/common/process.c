@@ -1,0 +1,107 @@
+#define _GNU_SOURCE
+#include "common/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "common/environment.h"
+#include "common/redact.h"
+
+enum { TEXT_BYTES = 4096 };
+
+void number_text(char text[NUMBER_BYTES], uint64_t number) {
+    char digits[NUMBER_BYTES];
+    char * at = digits + sizeof(digits) - 1;
+    *at = 0;
+    do *--at = (char) ('0' + number % 10); while (number /= 10);
+    strcpy(text, at);
+}
+
+static ssize_t read_file(const char * path, char * text, size_t size) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    const ssize_t length = read(file, text, size - 1);
+    close(file);
+    text[length < 0 ? 0 : length] = 0;
+    return length;
+}
+
+/* The command line, with blanks between its arguments, and without what looks like a secret. */
+static void command_facts(void (*fact)(const char * key, const char * value)) {
+    char words[TEXT_BYTES], text[TEXT_BYTES];
+    const ssize_t length = read_file("/proc/self/cmdline", words, sizeof(words));
+    const uint32_t redacted = redact_command(words, length < 0 ? 0 : (size_t) length, text, sizeof(text));
+    fact("command", text);
+    number_text(text, redacted);
+    if (redacted) fact("redacted", text);
+}
+
+static const char * read_cpu(char text[TEXT_BYTES]) {
+    if (read_file("/proc/cpuinfo", text, TEXT_BYTES) <= 0) return "";
+    char * line = strstr(text, "model name");
+    char * value = line ? strstr(line, ": ") : NULL;
+    char * end = value ? strchr(value, '\n') : NULL;
+    if (!end) return "";
+    *end = 0;
+    return value + 2;
+}
+
+/* Random, made anew with each start of the kernel: the clocks of two logs have the same zero where theirs is the same. */
+static const char * read_boot_id(char text[TEXT_BYTES]) {
+    if (read_file("/proc/sys/kernel/random/boot_id", text, TEXT_BYTES) <= 0) return "";
+    text[strcspn(text, "\n")] = 0;
+    return text;
+}
+
+void process_facts(void (*fact)(const char * key, const char * value)) {
+    struct utsname host;
+    char text[TEXT_BYTES];
+    command_facts(fact);
+    const ssize_t length = readlink("/proc/self/exe", text, sizeof(text) - 1);
+    text[length < 0 ? 0 : length] = 0;
+    fact("executable", text);
+    fact("cpu", read_cpu(text));
+    if (uname(&host) == 0) fact("kernel", host.release);
+    fact("boot_id", read_boot_id(text));
+    number_text(text, (uint64_t) sysconf(_SC_NPROCESSORS_ONLN));
+    fact("cpus", text);
+}
+
+/* Under sudo a log belongs to the user who called it. */
+static void set_owner(struct ggtrace_options * options) {
+    const char * user = getenv("SUDO_UID"), * group = getenv("SUDO_GID");
+    if (geteuid() != 0 || !user || !*user || !group || !*group) return;
+    options->has_owner = true;
+    options->user = (uint32_t) strtoul(user, NULL, 10);
+    options->group = (uint32_t) strtoul(group, NULL, 10);
+}
+
+/*
+ * Where the first log of a run goes: to its path, or, where an older file has that name, to another name that takes its
+ * place. The older file is known by its inode: what has another one is a log of this run.
+ */
+static const char * first_path(const char * path, struct ggtrace_options * options) {
+    const char * new = environment(ENV_NEW), * old = environment(ENV_OLD);
+    struct stat older;
+    if (!new || !old || lstat(path, &older) != 0 || older.st_ino != strtoull(old, NULL, 10)) return path;
+    if (S_ISREG(older.st_mode)) options->mode = older.st_mode & 0666;
+    return new;
+}
+
+struct ggtrace * process_open_log(const char * path, const struct ggtrace_options * wanted) {
+    struct ggtrace_options options = wanted ? *wanted : (struct ggtrace_options){0};
+    set_owner(&options);
+    struct ggtrace * log = ggtrace_open(first_path(path, &options), &options);
+    if (log || errno != EEXIST) return log;
+    char own[PATH_BYTES];
+    const size_t length = strnlen(path, sizeof(own) - NUMBER_BYTES - 1);
+    memcpy(own, path, length);
+    own[length] = '.';
+    number_text(own + length + 1, (uint64_t) getpid());
+    return ggtrace_open(own, &options);
+}

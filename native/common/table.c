@@ -1,0 +1,62 @@
+#define _GNU_SOURCE
+#include "common/table.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void * reserve(size_t bytes) {
+    static char * chunk;
+    static size_t left;
+    bytes = (bytes + 15) & ~(size_t) 15;
+    if (bytes > left) {
+        const size_t size = bytes > (1 << 20) ? bytes : 1 << 20;
+        void * fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (fresh == MAP_FAILED) return NULL;
+        chunk = fresh;
+        left = size;
+    }
+    void * taken = chunk;
+    chunk += bytes;
+    left -= bytes;
+    return taken;
+}
+
+uint64_t hash_bytes(uint64_t hash, const void * bytes, size_t size) {
+    const char * at = bytes;
+    for (; size >= 8; size -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = mix(hash, word);
+    }
+    uint64_t rest = 0;
+    memcpy(&rest, at, size);
+    return mix(hash, rest ^ (size << 56));
+}
+
+static bool table_grow(struct table * table) {
+    const uint32_t capacity = table->capacity ? table->capacity * 2 : 1024;
+    struct entry * entries = reserve(capacity * sizeof(*entries));
+    if (!entries) return false;
+    for (uint32_t i = 0; i < table->capacity; i++) {
+        if (!table->entries[i].used) continue;
+        uint32_t slot = (uint32_t) table->entries[i].key & (capacity - 1);
+        while (entries[slot].used) slot = (slot + 1) & (capacity - 1);
+        entries[slot] = table->entries[i];
+    }
+    table->entries = entries;
+    table->capacity = capacity;
+    return true;
+}
+
+struct entry * table_at(struct table * table, uint64_t key) {
+    if (table->count * 2 >= table->capacity && !table_grow(table)) return NULL;
+    uint32_t slot = (uint32_t) key & (table->capacity - 1);
+    while (table->entries[slot].used && table->entries[slot].key != key) slot = (slot + 1) & (table->capacity - 1);
+    struct entry * entry = &table->entries[slot];
+    if (!entry->used) {
+        *entry = (struct entry){.key = key, .id = 0, .used = 1};
+        table->count++;
+    }
+    return entry;
+}

@@ -1,0 +1,369 @@
+/*
+ * The slow half of the log's writer, for the thread that has it: segments of the file, blocks, events that are not
+ * plain; and what is written under the lock, run and definitions blocks. The fast half, and the rules, are in
+ * ggtrace.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ggtrace-inside.h"
+#include "ggtrace-nvtx.h"
+
+#define GGTRACE_POISON
+#include "ggtrace.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+#define RETRY_FIRST_NS 10000000ull /* after the disk was found full; doubles up to the next */
+#define RETRY_LAST_NS 10000000000ull
+
+enum { EINTR_MAX = 100 };
+
+/* ---- Segments ---- */
+
+/* Hosts that close all files may have got our number for a file of their own. */
+bool ggtrace_is_ours(const struct ggtrace * log) {
+    struct stat file;
+    return fstat(log->file, &file) == 0 && file.st_dev == log->device && file.st_ino == log->inode;
+}
+
+/*
+ * Brings the pages of a segment into the page cache. Faults would do it, too, but page by page, each after asking the
+ * disk about it: on ext4 an operator record costs 24 ns then, and 8 ns so. Allocates, where fallocate is not to be
+ * had.
+ */
+static bool write_zeros(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
+    static uint8_t zeros[64 * 1024];
+    for (uint32_t at = offset == 0 ? sizeof(ggtrace_word) : 0; at < bytes;) { /* not over the magic number */
+        const size_t left = bytes - at, count = left < sizeof(zeros) ? left : sizeof(zeros);
+        if (!ggtrace_write_at(log, zeros, count, offset + at)) return false;
+        at += (uint32_t) count;
+    }
+    return true;
+}
+
+static bool size_limit(rlim_t * most) {
+    struct rlimit limit;
+    bool is_known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
+#ifdef SYS_getrlimit /* libc calls prlimit64, which a sandbox may deny */
+    if (!is_known && sizeof(limit.rlim_cur) == sizeof(long)) is_known = syscall(SYS_getrlimit, RLIMIT_FSIZE, &limit) == 0;
+#endif
+    *most = limit.rlim_cur;
+    return is_known;
+}
+
+/* Disk space comes before the mapping: to store into a mapped hole of a full disk is a SIGBUS, and the host's end. */
+static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
+    rlim_t most;
+    /* To grow a file beyond this limit is a SIGXFSZ, which kills as well: ask before. */
+    if (!size_limit(&most)) return false;
+    const bool is_limited = log->bytes_max && !log->is_ring && log->bytes_max < most;
+    if (offset + bytes > (is_limited ? log->bytes_max : most)) return errno = EFBIG, false;
+    if (!ggtrace_is_ours(log)) return errno = EBADF, false;
+    for (int tries = 0; tries < EINTR_MAX; tries++) {
+        const bool done = fallocate(log->file, 0, (off_t) offset, bytes) == 0;
+        if (done || errno == EOPNOTSUPP || ggtrace_is_denied(errno)) return write_zeros(log, offset, bytes);
+        if (errno != EINTR) return false;
+    }
+    return false;
+}
+
+/* All pages are made writable now, not by a fault each in the middle of an operator. */
+static void * map(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
+    void * segment = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, log->file, (off_t) offset);
+    if (segment == MAP_FAILED) return NULL;
+    const bool usable = madvise(segment, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL || ggtrace_is_denied(errno);
+    /* Without the wiped `shared` a child would still write to where the segment was: then it had better be there. */
+    if (usable && log->wiped_on_fork) madvise(segment, bytes, MADV_DONTFORK); /* a child that has it writes nothing to it */
+    if (usable) return segment;
+    munmap(segment, bytes);
+    return NULL;
+}
+
+/* Small for a start: most threads write little, and what they leave unused is zeros in the log. */
+static uint32_t next_segment_bytes(const struct ggtrace_writer * writer, uint32_t needed) {
+    const uint32_t page = (uint32_t) sysconf(_SC_PAGESIZE), most = writer->log->segment_bytes;
+    uint32_t bytes = writer->segment ? ggtrace_segment_bytes(writer) * SEGMENT_GROWTH : SEGMENT_FIRST_BYTES;
+    if (bytes < needed) bytes = needed;
+    return bytes < most ? (bytes + page - 1) / page * page : most;
+}
+
+bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
+    struct ggtrace * log = writer->log;
+    struct shared * shared = log->shared;
+    const uint32_t bytes = next_segment_bytes(writer, needed);
+    const uint64_t retry_at = LOAD(shared->retry_at);
+    if (retry_at && ggtrace_now() < retry_at) return errno = ENOSPC, false;
+    uint32_t piece = 0;
+    uint64_t offset = log->is_ring ? ggtrace_ring_take(writer, bytes, &piece) : ADD(shared->file_end, bytes);
+    uint8_t * segment = allocate(log, offset, bytes) ? map(log, offset, bytes) : NULL;
+    if (piece) ggtrace_ring_use(writer, piece, segment);
+    if (!segment) {
+        uint64_t end = offset + bytes; /* if no other writer has taken the next one, this one is taken back */
+        __atomic_compare_exchange_n(&shared->file_end, &end, offset, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+        const uint64_t after = LOAD(shared->retry_after);
+        STORE(shared->retry_at, ggtrace_now() + (after ? after : RETRY_FIRST_NS));
+        STORE(shared->retry_after, !after ? RETRY_FIRST_NS * 2 : after * 2 < RETRY_LAST_NS ? after * 2 : RETRY_LAST_NS);
+        return false;
+    }
+    STORE(shared->retry_at, 0);
+    STORE(shared->retry_after, 0);
+    if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer)); /* not before: it has room for the END */
+    writer->segment = segment;
+    __atomic_store_n(&writer->at, segment, __ATOMIC_RELAXED);
+    writer->segment_end = segment + bytes;
+    writer->segment_offset = offset;
+    return true;
+}
+
+/* ---- Blocks ---- */
+
+void ggtrace_seal(struct ggtrace_writer * writer) {
+    struct ggtrace_block * block = (struct ggtrace_block *) (void *) writer->block;
+    if (!block) return;
+    const uint32_t size = ((uint32_t) (writer->at - writer->block) + 7) & ~7u; /* pads with what is zero already */
+    if (writer->kind == GGTRACE_EVENTS) block->needs = LOAD(writer->log->shared->definitions);
+    block->dropped = LOAD(writer->dropped);
+    block->checksum = ggtrace_checksum(block, size);
+    STORE(block->size, size);
+    __atomic_store_n(&writer->at, writer->block + size, __ATOMIC_RELAXED);
+    writer->used_end = writer->segment_offset + (uint64_t) (writer->at - writer->segment);
+    writer->block = NULL;
+    __atomic_store_n(&writer->end, 0, __ATOMIC_RELAXED);
+    writer->sequence++;
+    STORE(writer->records_sealed, writer->records);
+}
+
+/* The end of what the writer may use of its segment. */
+static uint8_t * room_end(const struct ggtrace_writer * writer) {
+    const bool keep = writer->id == CONTROL && writer->segment && !LOAD(writer->log->shared->closing);
+    return keep ? writer->segment_end - END_BYTES : writer->segment_end;
+}
+
+static void open_block(struct ggtrace_writer * writer, uint64_t time) {
+    const struct ggtrace * log = writer->log;
+    uint8_t * end = room_end(writer);
+    if ((size_t) (end - writer->at) > log->block_bytes) end = writer->at + log->block_bytes;
+    struct ggtrace_block * block = (struct ggtrace_block *) (void *) writer->at;
+    block->kind = writer->kind;
+    block->writer = writer->id;
+    block->sequence = writer->sequence;
+    block->tid = writer->tid;
+    block->base = time;
+    block->needs = writer->kind == GGTRACE_RUN ? 0 : LOAD(log->shared->definitions);
+    block->dropped = LOAD(writer->dropped);
+    block->worker = writer->worker;
+    block->call = writer->call;
+    STORE(block->magic, GGTRACE_MAGIC); /* last: a killed writer leaves no half of a header with it */
+    writer->block = writer->at;
+    writer->at += sizeof(*block);
+    writer->cursor = time;
+    __atomic_store_n(&writer->end, (uintptr_t) end, __ATOMIC_RELAXED);
+}
+
+/* What was dropped since the last block, as a record. Stays under the `busy` of the record that it comes before. */
+static void tell_loss(struct ggtrace_writer * writer, uint64_t time) {
+    struct ggtrace_loss_record * loss = (struct ggtrace_loss_record *) (void *) writer->at;
+    loss->time = time;
+    loss->records = writer->dropped_untold;
+    __atomic_store_n((ggtrace_word *) (void *) loss, GGTRACE_LOSS | (uint32_t) sizeof(*loss) << 16, __ATOMIC_RELEASE);
+    writer->at += sizeof(*loss);
+    __atomic_store_n(&writer->records, writer->records + 1, __ATOMIC_RELAXED);
+    writer->dropped_untold = 0;
+}
+
+static bool next_block(struct ggtrace_writer * writer, uint32_t size, uint64_t time) {
+    const struct ggtrace * log = writer->log;
+    if (writer->id == NOT_ONE || (writer->id != CONTROL && LOAD(log->shared->closing))) return false;
+    ggtrace_seal(writer);
+    const uint32_t needed = sizeof(struct ggtrace_block) + sizeof(struct ggtrace_loss_record) + size;
+    const bool has_room = writer->segment && room_end(writer) - writer->at >= (ptrdiff_t) needed;
+    if (!has_room && !ggtrace_take_segment(writer, needed + END_BYTES)) return false;
+    open_block(writer, time);
+    if (writer->dropped_untold && writer->kind == GGTRACE_EVENTS) tell_loss(writer, time);
+    return true;
+}
+
+void * ggtrace_begin_in_next_block(struct ggtrace_writer * writer, uint32_t size, uint64_t time) {
+    const int kept = errno;
+    const bool has_block = writer->log && next_block(writer, size, time);
+    if (!has_block && writer->log) {
+        ADD(writer->dropped, 1);
+        ADD(writer->dropped_untold, 1);
+    }
+    if (!has_block) STORE(writer->busy, 0);
+    errno = kept;
+    return has_block ? writer->at : NULL;
+}
+
+/* ---- Events that are not plain ---- */
+
+static void set_cursor(struct ggtrace_writer * writer, uint64_t time) {
+    struct ggtrace_cursor_record * record = ggtrace_begin(writer, sizeof(*record), time);
+    if (!record) return;
+    record->time = time;
+    record->call = writer->call;
+    writer->cursor = time;
+    ggtrace_commit(writer, record, GGTRACE_CURSOR, sizeof(*record));
+}
+
+void ggtrace_call(struct ggtrace_writer * writer, uint64_t time, uint32_t call) {
+    if (!writer->log || writer->id == NOT_ONE || writer->call == call) return;
+    writer->call = call;
+    if (__atomic_load_n(&writer->end, __ATOMIC_RELAXED)) set_cursor(writer, time); /* else the next header says it */
+}
+
+void ggtrace_operator_unusual(struct ggtrace_writer * writer, uint32_t tensor, uint64_t start, uint64_t compute_end,
+                              uint64_t end, uint64_t inner, uint32_t last) {
+    if (compute_end < start) compute_end = start;
+    if (end < compute_end) end = compute_end;
+    if (!((compute_end - start) >> 32 | (end - compute_end) >> 32 | inner >> 32)) {
+        const enum ggtrace_type alone = inner ? GGTRACE_OPERATOR_INNER : GGTRACE_OPERATOR;
+        const enum ggtrace_type type = last ? GGTRACE_OPERATOR_FUSED : alone;
+        set_cursor(writer, start);
+        ggtrace_operator_any(writer, type, tensor, start, compute_end, end, inner, last);
+        return;
+    }
+    struct ggtrace_operator_long_record * record = ggtrace_begin(writer, sizeof(*record), start);
+    if (!record) return;
+    record->start = start;
+    record->compute_end = compute_end;
+    record->end = end;
+    record->tensor = tensor;
+    record->inner = inner >> 32 ? UINT32_MAX : (uint32_t) inner;
+    record->last = last;
+    writer->cursor = end;
+    ggtrace_commit(writer, record, GGTRACE_OPERATOR_LONG, sizeof(*record));
+}
+
+void ggtrace_experts(struct ggtrace_writer * writer, uint64_t time, uint32_t tensor, uint32_t tokens, uint32_t k,
+                     uint32_t call, const int32_t * ids) {
+    if (!writer->log || k == 0) return;
+    const uint32_t head = sizeof(struct ggtrace_experts_record);
+    const uint32_t at_once = (writer->log->record_max - head) / 4 / k;
+    if (at_once == 0) { /* thousands of experts for one token: no such model */
+        ggtrace_loss(writer, time, 1, 0);
+        return;
+    }
+    for (uint32_t first = 0; first < tokens; first += at_once) {
+        const uint32_t count = tokens - first < at_once ? tokens - first : at_once;
+        const uint32_t ids_bytes = 4 * count * k;
+        struct ggtrace_experts_record * record = ggtrace_begin(writer, head + ids_bytes, time);
+        if (!record) continue;
+        *record = (struct ggtrace_experts_record){
+            .time = time, .tensor = tensor, .tokens = count, .k = k, .call = call};
+        memcpy(record + 1, ids + (size_t) first * k, ids_bytes);
+        ggtrace_commit(writer, record, GGTRACE_EXPERTS, head + ids_bytes);
+    }
+}
+
+/* ---- Run and definitions: CONTROL, under the lock ---- */
+
+bool ggtrace_put_locked(struct ggtrace * log, enum ggtrace_kind kind, enum ggtrace_type type, const struct part parts[],
+                        int count) {
+    struct ggtrace_writer * writer = &log->shared->writers[CONTROL];
+    if (writer->kind != kind) ggtrace_seal(writer);
+    writer->kind = kind;
+    uint32_t size = 4;
+    for (int i = 0; i < count; i++) size += ((uint32_t) parts[i].count + 3) & ~3u;
+    uint8_t * record = ggtrace_begin(writer, size, ggtrace_now());
+    if (record) {
+        uint8_t * at = record + 4;
+        for (int i = 0; i < count; i++) {
+            if (parts[i].count) memcpy(at, parts[i].bytes, parts[i].count);
+            at += (parts[i].count + 3) & ~(size_t) 3;
+        }
+        ggtrace_commit(writer, record, type, size);
+    }
+    if (kind == GGTRACE_DEFINITIONS) ADD(log->shared->definitions, 1); /* one that was lost has a serial, too */
+    return record;
+}
+
+static bool put(struct ggtrace * log, enum ggtrace_kind kind, enum ggtrace_type type, const struct part parts[],
+                int count) {
+    if (!is_alive(log)) return false;
+    pthread_mutex_lock(&log->shared->lock);
+    const bool done = is_alive(log) && ggtrace_put_locked(log, kind, type, parts, count);
+    pthread_mutex_unlock(&log->shared->lock);
+    return done;
+}
+
+#define PARTS(...) (const struct part[]){__VA_ARGS__}, sizeof((const struct part[]){__VA_ARGS__}) / sizeof(struct part)
+#define PUT(log, kind, type, ...) put(log, kind, type, PARTS(__VA_ARGS__))
+
+/* The bytes of a text that are kept: at most `most`, and no part of a character. */
+static uint32_t text_bytes(const char * text, size_t bytes, size_t most) {
+    if (bytes <= most) return (uint32_t) bytes;
+    while (most > 0 && ((uint8_t) text[most] & 0xc0) == 0x80) most--;
+    return (uint32_t) most;
+}
+
+bool ggtrace_fact(struct ggtrace * log, const char * key, const char * value) {
+    const uint32_t key_bytes = text_bytes(key, strlen(key), GGTRACE_KEY_BYTES_MAX);
+    const uint32_t value_bytes = text_bytes(value, strlen(value), GGTRACE_TEXT_BYTES_MAX);
+    return PUT(log, GGTRACE_RUN, GGTRACE_FACT, {&key_bytes, 4}, {key, key_bytes}, {&value_bytes, 4},
+               {value, value_bytes});
+}
+
+bool ggtrace_clocks(struct ggtrace * log) {
+    static const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+    struct timespec now[3];
+    uint64_t times[3];
+    for (int i = 0; i < 3; i++) clock_gettime(clocks[i], &now[i]);
+    for (int i = 0; i < 3; i++) times[i] = (uint64_t) now[i].tv_sec * 1000000000u + (uint64_t) now[i].tv_nsec;
+    return PUT(log, GGTRACE_RUN, GGTRACE_CLOCKS, {times, sizeof(times)});
+}
+
+bool ggtrace_define_name(struct ggtrace * log, uint32_t id, const char * text, size_t bytes) {
+    const uint32_t head[] = {id, text_bytes(text, bytes, GGTRACE_TEXT_BYTES_MAX)};
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_NAME, {head, sizeof(head)}, {text, head[1]});
+}
+
+bool ggtrace_define_op(struct ggtrace * log, uint32_t number, uint32_t name) {
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_OP, {&number, 4}, {&name, 4});
+}
+
+bool ggtrace_define_type(struct ggtrace * log, uint32_t number, uint32_t name) {
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_TYPE, {&number, 4}, {&name, 4});
+}
+
+bool ggtrace_define_buffer(struct ggtrace * log, const struct ggtrace_buffer * buffer) {
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_BUFFER, {buffer, sizeof(*buffer)});
+}
+
+bool ggtrace_define_mapping(struct ggtrace * log, const struct ggtrace_mapping * mapping) {
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_MAPPING, {mapping, sizeof(*mapping)});
+}
+
+bool ggtrace_define_counted(struct ggtrace * log, const struct ggtrace_counted * counted) {
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_COUNTED, {counted, sizeof(*counted)});
+}
+
+bool ggtrace_define_numbers(struct ggtrace * log, enum ggtrace_type type, const uint32_t * numbers, uint32_t count) {
+    return PUT(log, GGTRACE_DEFINITIONS, type, {numbers, 4u * count});
+}
+
+bool ggtrace_define_tensor(struct ggtrace * log, const struct ggtrace_tensor * tensor, const uint32_t * sources) {
+    struct ggtrace_tensor fixed = *tensor;
+    if (fixed.source_count > GGTRACE_SOURCES_MAX) fixed.source_count = GGTRACE_SOURCES_MAX;
+    return PUT(log, GGTRACE_DEFINITIONS, GGTRACE_TENSOR, {&fixed, sizeof(fixed)}, {sources, 4u * fixed.source_count});
+}
+
+bool ggtrace_define_graph(struct ggtrace * log, uint32_t id, uint32_t backend, const uint32_t * nodes, uint32_t count) {
+    if (!log) return false;
+    const uint32_t fit = (log->record_max - 16) / 4, at_once = fit < GGTRACE_NODES_MAX ? fit : GGTRACE_NODES_MAX;
+    bool done = true;
+    for (uint32_t first = 0; first == 0 || first < count; first += at_once) {
+        const uint32_t head[] = {id, backend, count - first < at_once ? count - first : at_once};
+        done &= PUT(log, GGTRACE_DEFINITIONS, GGTRACE_GRAPH_NODES, {head, sizeof(head)}, {nodes + first, 4 * head[2]});
+    }
+    return done;
+}

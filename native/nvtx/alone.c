@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+/*
+ * libggml2perfetto-nvtx.so: the NVTX listener for a process without the recorder, which is too large to be loaded into one
+ * that runs (its thread-local variables take more than libc has left for that). The process needs only the variable
+ * NVTX_INJECTION64_PATH. Its log is $GGML2PERFETTO_OUT, or <program>-<pid>.ggtrace in the folder that it runs in.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/environment.h"
+#include "nvtx/abi.h"
+#include "nvtx/host.h"
+#include "nvtx/listen.h"
+#include "common/process.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ggtrace * own;
+static _Atomic uint32_t name_count;
+
+static void fact(const char * key, const char * value) {
+    if (*value) ggtrace_fact(own, key, value);
+}
+
+static void in_child(void) {
+    nvtx_listen_forked();
+    ggtrace_abandon(own);
+}
+
+static void default_path(char path[PATH_BYTES]) {
+    const char * program = program_invocation_short_name;
+    const size_t length = strnlen(program, 200);
+    memcpy(path, program, length);
+    path[length] = '-';
+    number_text(path + length + 1, (uint64_t) getpid());
+    strcat(path, ".ggtrace");
+}
+
+/* There is nobody else to tell it. */
+static void complain(const char * path) {
+    const char * const parts[] = {"ggml2perfetto: ", path, ": cannot write: ", strerror(errno), "\n"};
+    char text[PATH_BYTES + 256] = "";
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) strncat(text, parts[i], sizeof(text) - strlen(text) - 1);
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) { /* then nobody is told */ }
+}
+
+static void open_own(void) {
+    char path[PATH_BYTES];
+    const char * wanted = environment(ENV_OUT);
+    if (!wanted) default_path(path);
+    own = process_open_log(wanted ? wanted : path, NULL);
+    if (!own) {
+        complain(wanted ? wanted : path);
+        return;
+    }
+    fact("recorder", "libggml2perfetto-nvtx.so 0.1.0 (NVTX_INJECTION64_PATH)");
+    process_facts(fact);
+    clock_start();
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+struct ggtrace * nvtx_log(void) {
+    static bool is_tried;
+    pthread_mutex_lock(&lock);
+    const int kept = errno;
+    if (!is_tried) open_own();
+    is_tried = true;
+    errno = kept;
+    pthread_mutex_unlock(&lock);
+    return own;
+}
+
+uint32_t nvtx_new_name(const char * text, size_t bytes) {
+    const uint32_t id = atomic_fetch_add(&name_count, 1) + 1;
+    ggtrace_define_name(own, id, text, bytes);
+    return id;
+}
+
+#define EXPORTED __attribute__((visibility("default")))
+int InitializeInjectionNvtx2(nvtx_get_table get);
+int InitializeInjectionNvtx(nvtx_get_table get);
+
+/* Where the recorder is in the process, the log is its own. */
+EXPORTED int InitializeInjectionNvtx2(nvtx_get_table get) {
+    nvtx_initialize recorder;
+    *(void **) &recorder = dlsym(RTLD_DEFAULT, "ggml2perfetto_nvtx_listen");
+    return recorder ? recorder(get) : nvtx_listen(get);
+}
+
+/* What the NVTX library of before version 3 looks for. */
+EXPORTED int InitializeInjectionNvtx(nvtx_get_table get) {
+    return InitializeInjectionNvtx2(get);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    clock_prepare();
+}
+
+__attribute__((destructor)) static void finish(void) {
+    if (!own) return;
+    ggtrace_clocks(own);
+    ggtrace_close(own);
+}

@@ -1,0 +1,45 @@
+#define _GNU_SOURCE
+/* How a recording ends: with the program; and in the child of a fork, which is not recorded. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/clock.h"
+#include "common/process.h"
+#include "nvtx/emit.h"
+#include "nvtx/listen.h"
+#include "recorder/operators.h"
+#include "recorder/recorder.h"
+#include "recorder/states.h"
+
+static void in_child(void) {
+    if (!recording.log) return;
+    atomic_store(&recording.level, LEVEL_OFF);
+    operators_forked();
+    states_forked();
+    nvtx_emit_forked();
+    nvtx_listen_forked();
+    ggtrace_abandon(recording.log);
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+static void record_clocks(void) {
+    const uint64_t error = clock_largest_error();
+    if (error != UINT64_MAX) {
+        char text[NUMBER_BYTES];
+        number_text(text, error);
+        ggtrace_fact(recording.log, "clock.error_ns", text);
+    }
+    ggtrace_clocks(recording.log);
+}
+
+__attribute__((destructor)) static void finish(void) {
+    if (!recorder_end()) return;
+    operators_finish();
+    nvtx_emit_finish();
+    states_stop();
+    record_clocks();
+    ggtrace_close(recording.log);
+}

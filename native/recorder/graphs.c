@@ -1,0 +1,211 @@
+#define _GNU_SOURCE
+#include "recorder/graphs.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "recorder/control.h"
+#include "recorder/registry-inside.h"
+#include "common/table.h"
+
+/* Where a node stands: written by the thread that starts a graph, read by its workers. */
+struct place {
+    _Atomic(const void *) tensor;
+    _Atomic(struct graph *) graph;
+    _Atomic int index;
+};
+
+enum { PLACES = 1 << 18, LATEST = 4 };
+
+static struct place * places;
+static struct graph * known;
+static struct graph * latest[LATEST];
+static uint32_t graph_count;
+
+void graphs_init(void) {
+    void * memory = mmap(NULL, PLACES * sizeof(struct place), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    places = memory == MAP_FAILED ? NULL : memory;
+}
+
+static struct place * place_of(const void * tensor) {
+    uint32_t slot = (uint32_t) mix(5, (uint64_t) (uintptr_t) tensor) & (PLACES - 1);
+    for (int tries = 0; tries < 64; tries++, slot = (slot + 1) & (PLACES - 1)) {
+        const void * there = atomic_load_explicit(&places[slot].tensor, memory_order_acquire);
+        if (there == tensor || there == NULL) return &places[slot];
+    }
+    return NULL;
+}
+
+struct graph * graphs_find_node(const void * tensor, int * index) {
+    struct place * place = places ? place_of(tensor) : NULL;
+    if (!place || atomic_load_explicit(&place->tensor, memory_order_acquire) != tensor) return NULL;
+    *index = atomic_load_explicit(&place->index, memory_order_relaxed);
+    return atomic_load_explicit(&place->graph, memory_order_acquire);
+}
+
+/* Makes this graph the one that its nodes are in: for fingerprints, and for workers. */
+static void publish(struct graph * graph) {
+    for (int i = 0; i < graph->node_count; i++) registry_set_fingerprint(graph->nodes[i], graph->fingerprints[i]);
+    if (!places) return;
+    for (int i = 0; i < graph->node_count; i++) {
+        struct place * place = place_of(graph->nodes[i]);
+        if (!place) continue;
+        if (atomic_load_explicit(&place->graph, memory_order_relaxed) == graph &&
+            atomic_load_explicit(&place->index, memory_order_relaxed) == i) continue;
+        atomic_store_explicit(&place->index, i, memory_order_relaxed);
+        atomic_store_explicit(&place->graph, graph, memory_order_relaxed);
+        atomic_store_explicit(&place->tensor, graph->nodes[i], memory_order_release);
+    }
+}
+
+static bool is_op(const void * node, const char * op) {
+    return strcmp(registry.api->op_name(layout_i32(node, registry.layout->op)), op) == 0;
+}
+
+static const void * source_of(const void * node, int i) {
+    return layout_pointer(node, registry.layout->sources + 8 * i);
+}
+
+/* Links the nodes that are computed, and marks what workers look for. */
+static void link_nodes(struct graph * graph) {
+    const int count = graph->node_count;
+    const void * choice = NULL;
+    int next = count;
+    for (int i = count - 1; i >= 0; i--) {
+        const void * node = graph->nodes[i];
+        graph->next[i] = next;
+        graph->fuses_with_next[i] = 0;
+        graph->experts[i] = 0;
+        if (!registry_is_computed(node)) continue;
+        if (next < count && is_op(node, "RMS_NORM") && is_op(graph->nodes[next], "MUL")) {
+            const void * product = graph->nodes[next];
+            graph->fuses_with_next[i] = source_of(product, 0) == node || source_of(product, 1) == node;
+        }
+        next = i;
+    }
+    graph->first = next;
+    for (int i = graph->first; i < count; i = graph->next[i]) {
+        const void * node = graph->nodes[i];
+        if (!is_op(node, "MUL_MAT_ID") || source_of(node, 2) == choice) continue;
+        choice = source_of(node, 2);
+        graph->experts[i] = registry_tensor_locked(choice);
+    }
+}
+
+static bool is_wanted(const void * node) {
+    return control_takes_op(registry.api->op_name(layout_i32(node, registry.layout->op)));
+}
+
+/* Forgets the ids of nodes whose operators are not to be recorded; those of fused ones only together. */
+static void leave_out(const struct graph * graph) {
+    const int count = graph->node_count;
+    for (int i = graph->first; i < count; i = graph->next[i]) {
+        const int last = graph->fuses_with_next[i] ? graph->next[i] : i;
+        if (!is_wanted(graph->nodes[i]) && !is_wanted(graph->nodes[last])) graph->ids[i] = graph->ids[last] = 0;
+        i = last;
+    }
+}
+
+static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint32_t backend) {
+    struct graph * graph = reserve(sizeof(*graph));
+    if (!graph) return NULL;
+    graph->nodes = reserve((size_t) count * sizeof(*graph->nodes));
+    graph->ids = reserve((size_t) count * sizeof(*graph->ids));
+    graph->next = reserve((size_t) count * sizeof(*graph->next));
+    graph->fuses_with_next = reserve((size_t) count);
+    graph->experts = reserve((size_t) count * sizeof(*graph->experts));
+    graph->snapshot = reserve((size_t) count * registry_told_bytes());
+    graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));
+    if (!graph->nodes || !graph->ids || !graph->next || !graph->fuses_with_next || !graph->experts) return NULL;
+    if (!graph->snapshot || !graph->fingerprints) return NULL;
+    graph->node_count = count;
+    for (int i = 0; i < count; i++) {
+        graph->nodes[i] = registry.api->graph_node(cgraph, i);
+        graph->ids[i] = registry_tensor_locked(graph->nodes[i]);
+        graph->fingerprints[i] = registry_get_fingerprint(graph->nodes[i]);
+        memcpy(graph->snapshot + (size_t) i * registry_told_bytes(), graph->nodes[i], registry_told_bytes());
+    }
+    link_nodes(graph);
+    graph->id = ++graph_count;
+    graph->backend = backend;
+    graph->fingerprint = hash;
+    graph->freed = registry.freed;
+    graph->next_known = known;
+    known = graph;
+    ggtrace_define_graph(registry.log, graph->id, backend, graph->ids, (uint32_t) count);
+    leave_out(graph);
+    return graph;
+}
+
+/* Is it one of the latest graphs again, unchanged? Comparing costs a tenth of hashing. */
+static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
+    const size_t bytes = registry_told_bytes();
+    for (int k = 0; k < LATEST && latest[k]; k++) {
+        struct graph * graph = latest[k];
+        if (graph->node_count != count || graph->backend != backend || graph->freed != registry.freed) continue;
+        int i = 0;
+        for (; i < count; i++) {
+            const void * node = registry.api->graph_node(cgraph, i);
+            if (node != graph->nodes[i] || memcmp(node, graph->snapshot + (size_t) i * bytes, bytes) != 0) break;
+        }
+        if (i == count) return graph;
+    }
+    return NULL;
+}
+
+static _Atomic uint32_t generation = 1;
+
+void graphs_may_change(void) {
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+/* A scheduled graph of this generation that we have seen; a view of one may lie where another view lay. */
+static struct graph * scheduled_again(void * cgraph, int count, uint32_t backend) {
+    const uint32_t now = atomic_load_explicit(&generation, memory_order_relaxed);
+    for (int k = 0; k < LATEST && latest[k]; k++) {
+        struct graph * graph = latest[k];
+        const bool fits = graph->cgraph == cgraph && graph->generation == now && graph->backend == backend;
+        if (!fits || graph->freed != registry.freed || graph->node_count != count) continue;
+        if (registry.api->graph_node(cgraph, 0) != graph->nodes[0]) continue;
+        if (registry.api->graph_node(cgraph, count - 1) == graph->nodes[count - 1]) return graph;
+    }
+    return NULL;
+}
+
+struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
+    const struct ggml_api * api = registry.api;
+    if (registry.gave_up || !api->graph_n_nodes || !api->graph_node) return NULL;
+    const int count = api->graph_n_nodes(cgraph);
+    if (count <= 0) return NULL;
+    pthread_mutex_lock(&registry.lock);
+    struct graph * graph = scheduled ? scheduled_again(cgraph, count, backend) : NULL;
+    if (!graph) graph = recognise(cgraph, count, backend);
+    if (!graph) {
+        uint64_t hash = mix(6, backend);
+        for (int i = 0; i < count; i++) hash = mix(hash, registry_fingerprint_node(api->graph_node(cgraph, i)));
+        graph = known;
+        while (graph && (graph->fingerprint != hash || graph->node_count != count)) graph = graph->next_known;
+        if (!graph) graph = define_graph(cgraph, count, hash, backend);
+    }
+    if (graph) {
+        graph->cgraph = cgraph;
+        graph->generation = scheduled ? atomic_load_explicit(&generation, memory_order_relaxed) : 0;
+    }
+    if (graph && graph != latest[0]) {
+        memmove(latest + 1, latest, sizeof(latest) - sizeof(*latest));
+        latest[0] = graph;
+        publish(graph);
+    }
+    pthread_mutex_unlock(&registry.lock);
+    return graph;
+}
+
+uint32_t graphs_only_node(void * cgraph) {
+    const struct ggml_api * api = registry.api;
+    if (!api->graph_n_nodes || !api->graph_node || api->graph_n_nodes(cgraph) != 1) return 0;
+    const void * node = api->graph_node(cgraph, 0);
+    return registry_is_computed(node) && is_wanted(node) ? registry_tensor(node) : 0;
+}

@@ -1,0 +1,160 @@
+#define _GNU_SOURCE
+#include "recorder/recorder.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/environment.h"
+#include "recorder/control.h"
+#include "recorder/counters.h"
+#include "recorder/graphs.h"
+#include "recorder/layout.h"
+#include "recorder/libraries.h"
+#include "common/process.h"
+#include "recorder/registry.h"
+#include "recorder/states.h"
+
+static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool is_over; /* no log is opened any more */
+
+static int wanted_level(void) {
+    const char * text = environment(ENV_LEVEL);
+    if (!text) return LEVEL_OPERATOR;
+    if (strcmp(text, "token") == 0) return LEVEL_TOKEN;
+    if (strcmp(text, "graph") == 0) return LEVEL_GRAPH;
+    return LEVEL_OPERATOR;
+}
+
+static void fact(const char * key, const char * value) {
+    if (value && *value) ggtrace_fact(recording.log, key, value);
+}
+
+static void fact_number(const char * key, uint64_t number) {
+    char text[NUMBER_BYTES];
+    number_text(text, number);
+    fact(key, text);
+}
+
+/* What is known only once ggml is: the rest was told when the log was opened. */
+static void record_ggml(int level, const char * library) {
+    static const char * const level_names[] = {"off", "token", "graph", "op"};
+    fact("level", level_names[level]);
+    if (recording.synchronises) fact("note", "nodes of backends without an operator hook were computed and timed one by one (--sync)");
+    fact("library.ggml", library);
+    if (recording.api.version) fact("ggml.version", recording.api.version());
+}
+
+/* Learns how the running ggml lays out its tensors; less is recorded where that cannot be told. */
+static int learn(int level, const void * caller, const char ** library) {
+    void * handle = library_of(caller, library);
+    Dl_info ggml;
+    ggml_api_load(&recording.api, handle);
+    if (recording.api.op_name && dladdr(*(void **) &recording.api.op_name, &ggml)) *library = ggml.dli_fname;
+    if (level < LEVEL_GRAPH) return level;
+    const char * problem = tensor_layout_find(&recording.layout, &recording.api, handle);
+    registry_init(&recording.api, &recording.layout);
+    graphs_init();
+    if (!problem) return level;
+    registry_give_up();
+    fact("note", "only tokens and graphs are recorded: this ggml's tensors could not be understood");
+    fact("note", problem);
+    return LEVEL_GRAPH;
+}
+
+/* Another process than the one that is traced: its child, by fork or by fork and exec. */
+static bool is_child(void) {
+    char own[NUMBER_BYTES];
+    number_text(own, (uint64_t) getpid());
+    const char * traced = environment(ENV_PID);
+    return traced && strcmp(traced, own) != 0 && !environment(ENV_CHILDREN);
+}
+
+static void start_states(void) {
+    const char * problem = states_start(recording.log);
+    fact("states", problem ? problem : "by perf_event_open, without root: who took a CPU is not told");
+}
+
+/* Is the log one of the last part only? Where that was wanted and cannot be had, it ends at its size. */
+static void record_ring(void) {
+    if (!control_keeps_last()) return;
+    if (ggtrace_is_ring(recording.log)) fact_number("recorded.last_bytes", control_bytes_max());
+    else fact("note", "not the last part but the first was kept: space cannot be given back to this file system (FALLOC_FL_PUNCH_HOLE)");
+}
+
+/* Opens the log, under the lock, unless that was done, or is not to be done. */
+static void open_recording(void) {
+    static bool is_tried;
+    const char * path = environment(ENV_OUT);
+    if (is_tried || !path || is_child()) return; /* a fork runs no constructor */
+    is_tried = true;
+    recording.log = process_open_log(path, &(struct ggtrace_options){.bytes_max = control_bytes_max(), .ring = control_keeps_last()});
+    if (!recording.log) return;
+    fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
+    process_facts(fact);
+    record_ring();
+    clock_start();
+    registry_open(recording.log);
+}
+
+struct ggtrace * recorder_log(void) {
+    pthread_mutex_lock(&begin_lock);
+    if (!is_over) open_recording();
+    struct ggtrace * log = recording.log;
+    pthread_mutex_unlock(&begin_lock);
+    return log;
+}
+
+int recorder_begin(const void * caller) {
+    pthread_mutex_lock(&begin_lock);
+    int level = atomic_load(&recording.level);
+    if (level == LEVEL_AHEAD) {
+        level = LEVEL_OFF;
+        open_recording();
+        if (recording.log) {
+            const char * library = NULL;
+            level = learn(wanted_level(), caller, &library);
+            recording.synchronises = level >= LEVEL_GRAPH && environment(ENV_SYNC);
+            record_ggml(level, library);
+            control_read(fact);
+            if (level >= LEVEL_OPERATOR) counters_start(recording.log, fact);
+            else if (environment(ENV_COUNTERS)) fact("counters.missing", "all: operators are not recorded");
+            if (level >= LEVEL_GRAPH) start_states();
+        }
+        atomic_store(&recording.level, level);
+    }
+    pthread_mutex_unlock(&begin_lock);
+    return level;
+}
+
+/*
+ * Only the process that was started is traced, and what it becomes by exec (a script's `exec llama-cli`); its children are
+ * not, unless asked for: in them we do nothing, and the environment they pass on is as it was before us.
+ */
+__attribute__((constructor)) static void keep_to_one_process(void) {
+    char own[NUMBER_BYTES];
+    clock_prepare();
+    number_text(own, (uint64_t) getpid());
+    if (!environment(ENV_CHILDREN)) setenv(ENV_PID, own, 0);
+    if (!is_child()) {
+        const char * states = environment(ENV_STATES);
+        if (environment(ENV_OUT) && !(states && strcmp(states, "0") == 0)) states_prepare();
+        return;
+    }
+    atomic_store(&recording.level, LEVEL_OFF);
+    const char * before = environment(ENV_PRELOAD_BEFORE);
+    if (before) setenv("LD_PRELOAD", before, 1);
+    else unsetenv("LD_PRELOAD");
+    if (environment(ENV_NVTX)) unsetenv("NVTX_INJECTION64_PATH");
+}
+
+bool recorder_end(void) {
+    const int level = atomic_exchange(&recording.level, LEVEL_OFF);
+    pthread_mutex_lock(&begin_lock);
+    is_over = true;
+    pthread_mutex_unlock(&begin_lock);
+    return level != LEVEL_OFF && recording.log;
+}

@@ -1,0 +1,3 @@
+#include "recorder/recording.h"
+
+struct recording recording = {.level = LEVEL_AHEAD};

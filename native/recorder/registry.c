@@ -1,0 +1,308 @@
+#define _GNU_SOURCE
+#include "recorder/registry-inside.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "recorder/mapped.h"
+#include "recorder/origins.h"
+#include "common/table.h"
+
+enum { DEPTH_MAX = 64, PATH_BYTES_MAX = 4096 };
+
+struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct table names, tensors, buffers;
+static uint32_t name_count, tensor_count, buffer_count;
+
+void registry_open(struct ggtrace * log) {
+    registry.log = log;
+}
+
+void registry_init(const struct ggml_api * api, const struct tensor_layout * layout) {
+    registry.api = api;
+    registry.layout = layout;
+}
+
+static uint32_t name_id(const char * text) {
+    if (!text || !*text) return 0;
+    const size_t length = strnlen(text, PATH_BYTES_MAX);
+    struct entry * entry = table_at(&names, hash_bytes(1, text, length));
+    if (!entry) return 0;
+    if (entry->id == 0) {
+        entry->id = ++name_count;
+        ggtrace_define_name(registry.log, entry->id, text, length);
+    }
+    return entry->id;
+}
+
+uint32_t registry_name(const char * text) {
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = name_id(text);
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+uint32_t registry_new_name(const char * text, size_t bytes) {
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = ++name_count;
+    ggtrace_define_name(registry.log, id, text, bytes);
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+const char * registry_op_name(const void * node) {
+    return registry.api->op_name(layout_i32(node, registry.layout->op));
+}
+
+static void define_mapping(const struct mapped * mapping) {
+    ggtrace_define_mapping(registry.log, &(struct ggtrace_mapping){
+        .file = name_id(mapping->path),
+        .address = mapping->begin,
+        .size = mapping->end - mapping->begin,
+        .offset = mapping->offset,
+    });
+}
+
+enum { ALLOCATIONS_MAX = 1 << 16 };
+
+/* When buffers were allocated; most are not met before they are first used. */
+static struct table allocations;
+static uint64_t * allocation_times;
+static uint32_t allocation_count;
+
+void registry_note_allocation(const void * buffer, uint64_t time) {
+    pthread_mutex_lock(&registry.lock);
+    struct entry * entry = table_at(&allocations, mix(8, (uint64_t) (uintptr_t) buffer));
+    if (!allocation_times) allocation_times = reserve(ALLOCATIONS_MAX * sizeof(*allocation_times));
+    if (entry && entry->id == 0 && allocation_count + 1 < ALLOCATIONS_MAX) entry->id = ++allocation_count;
+    if (entry && entry->id && allocation_times) allocation_times[entry->id] = time;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+/* When a buffer was allocated; 0 where that was not seen. */
+static uint64_t allocation_time(const void * buffer) {
+    const struct entry * entry = table_at(&allocations, mix(8, (uint64_t) (uintptr_t) buffer));
+    return entry && entry->id && allocation_times ? allocation_times[entry->id] : 0;
+}
+
+static uint32_t buffer_id(void * buffer) {
+    const struct ggml_api * api = registry.api;
+    if (!buffer || !api->buffer_get_base || !api->buffer_get_size) return 0;
+    struct entry * entry = table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer));
+    if (!entry) return 0;
+    if (entry->id != 0) return entry->id;
+    entry->id = ++buffer_count;
+    const uint32_t id = entry->id;
+    const uint32_t usage = api->buffer_get_usage ? (uint32_t) api->buffer_get_usage(buffer) : 0;
+    const uint32_t name = api->buffer_name ? name_id(api->buffer_name(buffer)) : 0;
+    ggtrace_define_buffer(registry.log, &(struct ggtrace_buffer){
+        .id = id,
+        .name = name,
+        .backend = name,
+        .usage = usage,
+        .base = (uint64_t) (uintptr_t) api->buffer_get_base(buffer),
+        .size = api->buffer_get_size(buffer),
+        .time = allocation_time(buffer),
+    });
+    if (usage == 1) mapped_look(define_mapping);
+    return id;
+}
+
+uint32_t registry_tensor_buffer(const void * tensor) {
+    const int offset = registry.layout->buffer;
+    if (registry.gave_up || offset < 0) return 0;
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = buffer_id(layout_pointer(tensor, offset));
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+uint32_t registry_buffer_forget(void * buffer) {
+    pthread_mutex_lock(&registry.lock);
+    struct entry * entry = buffer ? table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer)) : NULL;
+    const uint32_t id = entry ? entry->id : 0;
+    if (id) {
+        entry->id = 0; /* another buffer may get this address */
+        registry.freed++;
+    }
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+size_t registry_told_bytes(void) {
+    return (size_t) registry.layout->name + 64;
+}
+
+enum { FINGERPRINTS_MAX = 1 << 18 };
+static struct table met;
+static struct fingerprint * fingerprints;
+static uint32_t fingerprint_count;
+
+static struct fingerprint * fingerprint_of(const void * tensor) {
+    if (!fingerprints && !(fingerprints = reserve(FINGERPRINTS_MAX * sizeof(*fingerprints)))) return NULL;
+    struct entry * entry = table_at(&met, mix(9, (uint64_t) (uintptr_t) tensor));
+    if (entry && entry->id == 0 && fingerprint_count + 1 < FINGERPRINTS_MAX) entry->id = ++fingerprint_count;
+    return entry && entry->id ? &fingerprints[entry->id] : NULL;
+}
+
+static uint64_t own_fingerprint(const void * tensor) {
+    return hash_bytes(mix(mix(4, registry.freed), (uint64_t) (uintptr_t) tensor), tensor, registry_told_bytes());
+}
+
+uint64_t registry_fingerprint(const void * tensor) {
+    const uint64_t own = own_fingerprint(tensor);
+    const struct fingerprint * known = fingerprint_of(tensor);
+    return known && known->own == own ? known->whole : own;
+}
+
+/* NULL for none, and where ggml_cast made the node its own source, for backends that treat it as ggml_cpy. */
+static const void * source_at(const void * node, int i) {
+    const void * source = layout_pointer(node, registry.layout->sources + 8 * i);
+    return source == node ? NULL : source;
+}
+
+/*
+ * A struct may be the same while a source of it is another: what is written into the cache is as large as the cache,
+ * whatever the batch. So sources belong to the key; they come before the node in its graph.
+ */
+uint64_t registry_fingerprint_node(const void * node) {
+    const struct tensor_layout * layout = registry.layout;
+    const uint64_t own = own_fingerprint(node);
+    uint64_t whole = own;
+    for (int i = 0; i < layout->source_count; i++) {
+        const void * source = source_at(node, i);
+        if (source) whole = mix(whole, registry_fingerprint(source));
+    }
+    registry_set_fingerprint(node, (struct fingerprint){own, whole});
+    return whole;
+}
+
+struct fingerprint registry_get_fingerprint(const void * node) {
+    const struct fingerprint * known = fingerprint_of(node);
+    return known ? *known : (struct fingerprint){0};
+}
+
+void registry_set_fingerprint(const void * node, struct fingerprint fingerprint) {
+    struct fingerprint * known = fingerprint_of(node);
+    if (known) *known = fingerprint;
+}
+
+bool registry_is_computed(const void * node) {
+    const struct tensor_layout * layout = registry.layout;
+    const char * op = registry.api->op_name(layout_i32(node, layout->op));
+    static const char * const empty[] = {"NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"};
+    for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) if (strcmp(op, empty[i]) == 0) return false;
+    if (layout->compute_flag && (layout_i32(node, layout->flags) & layout->compute_flag) == 0) return false;
+    for (int i = 0; i < TENSOR_DIMS; i++) if (layout_i64(node, layout->ne + 8 * i) == 0) return false;
+    return true;
+}
+
+/* Ops and types are named in the log as this very ggml names them, when a tensor first has them. */
+static uint16_t op_number(int32_t op) {
+    static bool is_defined[256];
+    if (op >= 0 && op < 256 && !is_defined[op]) {
+        is_defined[op] = true;
+        ggtrace_define_op(registry.log, (uint32_t) op, name_id(registry.api->op_name(op)));
+    }
+    return (uint16_t) op;
+}
+
+static uint16_t type_number(int32_t type) {
+    static bool is_defined[256];
+    if (type >= 0 && type < 256 && !is_defined[type] && registry.api->type_name) {
+        is_defined[type] = true;
+        ggtrace_define_type(registry.log, (uint32_t) type, name_id(registry.api->type_name(type)));
+    }
+    return (uint16_t) type;
+}
+
+/* Weights that were copied from a mapped file (for another backend, or to be repacked) still have their place in it. */
+static void define_origin(const void * tensor, const struct ggtrace_tensor * definition) {
+    const struct origin * origin = origin_of(tensor);
+    if (!origin || origin->bytes != definition->bytes) return;
+    ggtrace_define_mapping(registry.log, &(struct ggtrace_mapping){
+        .file = name_id(origin->path),
+        .buffer = definition->buffer,
+        .address = definition->data,
+        .size = definition->bytes,
+        .offset = origin->offset,
+    });
+}
+
+void registry_note_origin(const void * tensor, const void * data, uint64_t bytes) {
+    pthread_mutex_lock(&registry.lock);
+    origin_note(tensor, data, bytes);
+    pthread_mutex_unlock(&registry.lock);
+}
+
+static uint32_t tensor_id(const void * tensor, int depth);
+
+static void define_tensor(uint32_t id, const void * tensor, int depth) {
+    const struct tensor_layout * layout = registry.layout;
+    struct ggtrace_tensor definition = {.id = id, .flags = registry_is_computed(tensor) ? 0 : GGTRACE_NOT_COMPUTED};
+    uint32_t sources[TENSOR_SOURCES_MAX];
+    uint32_t count = 0;
+    for (int i = 0; i < layout->source_count; i++) {
+        const uint32_t source = tensor_id(source_at(tensor, i), depth + 1);
+        if (source) sources[count++] = source;
+    }
+    const void * view_source = layout_pointer(tensor, layout->view_source);
+    if (view_source) definition.view_source = tensor_id(view_source, depth + 1);
+    void * buffer = layout->buffer < 0 ? NULL : layout_pointer(tensor, layout->buffer);
+    if (!buffer && view_source && layout->buffer >= 0) buffer = layout_pointer(view_source, layout->buffer);
+    definition.name = name_id((const char *) tensor + layout->name);
+    definition.op = op_number(layout_i32(tensor, layout->op));
+    definition.type = type_number(layout_i32(tensor, layout->type));
+    definition.source_count = (uint16_t) count;
+    memcpy(definition.ne, (const char *) tensor + layout->ne, sizeof(definition.ne));
+    memcpy(definition.nb, (const char *) tensor + layout->nb, sizeof(definition.nb));
+    definition.data = (uint64_t) (uintptr_t) layout_pointer(tensor, layout->data);
+    definition.bytes = registry.api->nbytes ? registry.api->nbytes(tensor) : 0;
+    definition.buffer = buffer_id(buffer);
+    definition.view_offset = layout->view_offset < 0 ? 0 : (uint64_t) layout_i64(tensor, layout->view_offset);
+    if (definition.op == 0 && definition.buffer) define_origin(tensor, &definition);
+    ggtrace_define_tensor(registry.log, &definition, sources);
+}
+
+/* 0 for none, and where memory is short. Sources are known from their graph, so this goes deep only where it was not recorded. */
+static uint32_t tensor_id(const void * tensor, int depth) {
+    if (!tensor || depth > DEPTH_MAX) return 0;
+    struct entry * entry = table_at(&tensors, registry_fingerprint(tensor));
+    if (!entry) return 0;
+    if (entry->id != 0) return entry->id;
+    const uint32_t id = ++tensor_count;
+    entry->id = id; /* before the sources: the table may grow and move */
+    define_tensor(id, tensor, depth);
+    return id;
+}
+
+void registry_give_up(void) {
+    registry.gave_up = true;
+}
+
+const char * registry_backend_title(void * backend) {
+    const char * name = registry.api->backend_name ? registry.api->backend_name(backend) : NULL;
+    return name ? name : "";
+}
+
+uint32_t registry_backend_name(void * backend) {
+    return registry_name(registry_backend_title(backend));
+}
+
+uint32_t registry_tensor_locked(const void * tensor) {
+    return tensor_id(tensor, 0);
+}
+
+uint32_t registry_tensor(const void * tensor) {
+    if (registry.gave_up) return 0;
+    pthread_mutex_lock(&registry.lock);
+    const uint32_t id = tensor_id(tensor, 0);
+    pthread_mutex_unlock(&registry.lock);
+    return id;
+}
+
+uint64_t registry_tensor_bytes(const void * tensor) {
+    return registry.api->nbytes ? registry.api->nbytes(tensor) : 0;
+}

@@ -1,0 +1,70 @@
+#include "recorder/runs.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "common/clock.h"
+#include "nvtx/emit.h"
+#include "recorder/calls.h"
+#include "recorder/graphs.h"
+#include "recorder/operators.h"
+#include "recorder/recording.h"
+#include "recorder/registry.h"
+
+enum { NO_SCHEDULER = -1 };
+/* Graphs computed since the scheduler began. */
+static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHEDULER;
+
+void runs_schedule(void) {
+    splits = 0;
+}
+
+void runs_scheduled(void) {
+    splits = NO_SCHEDULER;
+}
+
+void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
+    run->is_recorded = level >= LEVEL_GRAPH && calls_take();
+    if (!run->is_recorded) return;
+    run->backend = registry_backend_name(backend);
+    run->operators_before = operators_seen();
+    run->graph = graphs_get(cgraph, run->backend, splits != NO_SCHEDULER);
+    clock_correct();
+    run->split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
+    run->is_announced = nvtx_emits(EMIT_GRAPHS);
+    if (run->is_announced) {
+        nvtx_emit_push(EMIT_GRAPHS, registry_backend_title(backend), run->split == GGTRACE_NO_SPLIT ? EMIT_NO_INDEX : run->split);
+    }
+    run->start = clock_now();
+    if (run->graph) atomic_store_explicit(&run->graph->call, calls_current(), memory_order_relaxed);
+    run->has_operators = run->graph && level >= LEVEL_OPERATOR;
+    if (run->has_operators) operators_graph_begin(run->graph, run->start);
+}
+
+bool runs_synchronise(const struct run * run) {
+    return run->is_recorded && recording.synchronises && operators_seen() == run->operators_before;
+}
+
+void runs_synchronised(const struct run * run, void * cgraph) {
+    const uint64_t end = clock_now();
+    const uint32_t tensor = graphs_only_node(cgraph);
+    struct ggtrace_writer * writer = tensor ? recording_writer(0) : NULL;
+    if (!writer) return;
+    ggtrace_call(writer, run->start, calls_current());
+    ggtrace_operator(writer, tensor, run->start, end, end, 0);
+}
+
+void runs_end(const struct run * run, int status) {
+    if (!run->is_recorded) return;
+    const uint64_t end = clock_now();
+    if (run->has_operators) operators_graph_end(run->graph, end);
+    if (run->is_announced) nvtx_emit_pop();
+    struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
+    if (!writer) return;
+    ggtrace_graph(writer, run->start, end, run->graph ? run->graph->id : 0, calls_current(), status, run->backend, run->split);
+}
+
+bool runs_want_every_node(void * tensor, bool ask, void * user) {
+    (void) tensor, (void) ask, (void) user;
+    return true;
+}

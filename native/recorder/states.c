@@ -1,0 +1,312 @@
+#define _GNU_SOURCE
+#include "recorder/states.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "recorder/perf-event.h"
+#include "recorder/registry.h"
+
+/* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
+enum { RING_PAGES_MOST = 128, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 100000000 };
+/* What other CPUs may still be about to write: records come in order only up to here. */
+enum { SETTLE_NS = 1000000 };
+
+/* What sample_type asks for, at the end of every record. */
+struct place {
+    uint32_t pid, tid;
+    uint64_t time;
+    uint32_t cpu, reserved;
+};
+
+/* A record, as far as all kinds that we take are alike. */
+struct record {
+    struct perf_event_header header;
+    uint8_t rest[64];
+};
+
+struct ring {
+    struct perf_event_mmap_page * page; /* NULL: none */
+    uint64_t tail;
+    /* The record at `tail`, if `has` one. */
+    bool has;
+    struct record record;
+    struct place place;
+};
+
+static struct ring rings[CPUS_MAX];
+static int ring_count;
+static const char * problem = "not asked for";
+static struct ggtrace * states_log;
+static pthread_t drainer;
+static uint32_t drainer_tid;
+static pid_t owner; /* the process that the kernel tells of */
+static bool is_draining, ends;
+static sigset_t mask_of_program; /* of the thread that started the drainer */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+
+static int open_event(int cpu) {
+    struct perf_event_attr event = {
+        .size = sizeof(event),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+        .inherit = 1,
+        .inherit_thread = 1, /* Linux 5.13; else children would come, too */
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .context_switch = 1,
+        .task = 1,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+    };
+    return perf_event_open(&event, 0, cpu, -1);
+}
+
+/* The mapping keeps the event alive, so that no file descriptor of the program's is taken. */
+static struct perf_event_mmap_page * map_ring(int file, int pages) {
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    for (; pages >= RING_PAGES_LEAST; pages /= 2) {
+        void * memory = mmap(NULL, (size_t) (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (memory != MAP_FAILED) return madvise(memory, (size_t) (pages + 1) * page, MADV_DONTFORK), memory;
+        if (errno != EPERM && errno != ENOMEM) return NULL;
+    }
+    return NULL;
+}
+
+static const char * explain(int error) {
+    return error == EINVAL ? "this kernel cannot tell of the threads' states (it takes Linux 5.13)" : perf_event_why(error);
+}
+
+static void give_back(void) {
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < ring_count; i++) munmap(rings[i].page, page + rings[i].page->data_size);
+    ring_count = 0;
+}
+
+void states_prepare(void) {
+    const int kept = errno;
+    const int cpus = (int) sysconf(_SC_NPROCESSORS_CONF);
+    problem = NULL;
+    owner = getpid();
+    for (int cpu = 0; cpu < cpus && cpu < CPUS_MAX && !problem; cpu++) {
+        const int file = open_event(cpu);
+        if (file < 0 && errno == ENODEV) continue; /* a CPU that is off */
+        if (file < 0) {
+            problem = explain(errno);
+            break;
+        }
+        struct perf_event_mmap_page * page = map_ring(file, RING_PAGES_MOST);
+        close(file);
+        if (page) rings[ring_count++] = (struct ring){.page = page};
+        else problem = "there is no memory for the kernel's records (perf_event_mlock_kb, RLIMIT_MEMLOCK)";
+    }
+    if (problem) give_back();
+    errno = kept;
+}
+
+/* ---- Draining ---- */
+
+static void copy_out(const struct ring * ring, uint64_t from, void * to, size_t bytes) {
+    const uint8_t * data = (const uint8_t *) ring->page + ring->page->data_offset;
+    const uint64_t mask = ring->page->data_size - 1;
+    for (size_t i = 0; i < bytes; i++) ((uint8_t *) to)[i] = data[(from + i) & mask];
+}
+
+/* Takes the record at the tail out, if there is one. */
+static bool peek(struct ring * ring, uint64_t head) {
+    if (ring->has) return true;
+    if (ring->tail >= head) return false;
+    copy_out(ring, ring->tail, &ring->record.header, sizeof(ring->record.header));
+    const uint16_t size = ring->record.header.size;
+    if (size < sizeof(struct perf_event_header) + sizeof(struct place)) {
+        ring->tail = head; /* not the ring that we know */
+        return false;
+    }
+    const size_t rest = size - sizeof(struct perf_event_header), kept = sizeof(ring->record.rest);
+    copy_out(ring, ring->tail + sizeof(struct perf_event_header), ring->record.rest, rest < kept ? rest : kept);
+    copy_out(ring, ring->tail + size - sizeof(struct place), &ring->place, sizeof(struct place));
+    ring->has = true;
+    return true;
+}
+
+static void drop(struct ring * ring) {
+    ring->tail += ring->record.header.size;
+    ring->has = false;
+    __atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+}
+
+static void write_switch(struct ggtrace_writer * writer, const struct ring * ring) {
+    const uint16_t misc = ring->record.header.misc;
+    const bool is_out = misc & PERF_RECORD_MISC_SWITCH_OUT, is_preempted = misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    const struct place * place = &ring->place;
+    if (place->tid == drainer_tid) return;
+    const enum ggtrace_state state = !is_out ? GGTRACE_RUNNING : is_preempted ? GGTRACE_RUNNABLE : GGTRACE_BLOCKED;
+    ggtrace_state(writer, place->time, place->tid, place->cpu, state);
+}
+
+static void write_record(struct ggtrace_writer * writer, const struct ring * ring) {
+    uint64_t numbers[2];
+    __builtin_memcpy(numbers, ring->record.rest, sizeof(numbers));
+    switch (ring->record.header.type) {
+        case PERF_RECORD_SWITCH:
+            write_switch(writer, ring);
+            return;
+        case PERF_RECORD_EXIT:
+            if (ring->place.tid != drainer_tid) {
+                ggtrace_state(writer, ring->place.time, ring->place.tid, ring->place.cpu, GGTRACE_ENDED);
+            }
+            return;
+        case PERF_RECORD_LOST:
+            ggtrace_loss(writer, ring->place.time, (uint32_t) numbers[1], registry_name("thread states"));
+            return;
+        default:
+            return;
+    }
+}
+
+/* Writes all records up to a time, in the order of time. */
+static void drain(uint64_t until) {
+    struct ggtrace_writer * writer = ggtrace_writer_of_thread(states_log, GGTRACE_NO_WORKER);
+    uint64_t heads[CPUS_MAX];
+    for (int i = 0; i < ring_count; i++) heads[i] = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
+    for (;;) {
+        struct ring * first = NULL;
+        for (int i = 0; i < ring_count; i++) {
+            if (!peek(&rings[i], heads[i])) continue;
+            if (!first || rings[i].place.time < first->place.time) first = &rings[i];
+        }
+        if (!first || first->place.time > until) return;
+        write_record(writer, first);
+        drop(first);
+    }
+}
+
+/* From Linux 6.12 on, a short time slice means an early turn: the rings must not overflow while others compute. */
+static void ask_for_early_turns(void) {
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } wish = {.size = sizeof(wish), .nice = getpriority(PRIO_PROCESS, 0), .runtime = 100000};
+    if (sched_getscheduler(0) == SCHED_OTHER) syscall(SYS_sched_setattr, 0, &wish, 0);
+}
+
+enum company { WITH_OTHERS, ALONE, UNKNOWN };
+
+/*
+ * Who else is in the process. A main thread that called pthread_exit remains as a zombie until the process ends: it counts
+ * as a thread, but has no executable any more. No file is opened: the program may close all descriptors at any moment.
+ */
+static enum company company(void) {
+    enum { LINKS_OF_FOLDER = 2, MAIN = 1, DRAINER = 1 };
+    struct stat tasks;
+    char byte;
+    if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink < LINKS_OF_FOLDER + MAIN) return UNKNOWN;
+    if (tasks.st_nlink > LINKS_OF_FOLDER + MAIN + DRAINER) return WITH_OTHERS;
+    if (readlink("/proc/self/exe", &byte, 1) >= 0) return WITH_OTHERS;
+    return errno == ENOENT ? ALONE : UNKNOWN;
+}
+
+/* The status that the main thread ended with, of its zombie: not 0 where it made the system call itself. */
+static int status_of_main(void) {
+    char text[1024];
+    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+    if (file >= 0) close(file);
+    text[length < 0 ? 0 : length] = 0;
+    const char * last = strrchr(text, ' ');
+    return last ? atoi(last) >> 8 & 0xff : 0;
+}
+
+/*
+ * This thread must not keep the process alive: it ends when it is the last one. libc calls exit(0) then, on this thread, as it
+ * would have done on the program's last thread. It ends, too, where it cannot know (no /proc after chroot).
+ */
+static void * drain_often(void * unused) {
+    (void) unused;
+    ask_for_early_turns();
+    pthread_mutex_lock(&lock);
+    drainer_tid = (uint32_t) syscall(SYS_gettid);
+    enum company others = WITH_OTHERS;
+    while (!ends && (others = company()) == WITH_OTHERS) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += DRAIN_EVERY_NS;
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&wake, &lock, &until);
+        drain(ggtrace_now() - SETTLE_NS);
+    }
+    drain(UINT64_MAX);
+    pthread_mutex_unlock(&lock);
+    if (others == UNKNOWN) ggtrace_fact(states_log, "states.end", "the rest may be missing: /proc/self cannot be read any more");
+    if (others != ALONE) return NULL;
+    const int status = status_of_main(); /* Linux takes the last thread's (from 5.17 on), and libc knows of no end of this kind */
+    if (status != 0) syscall(SYS_exit, status);
+    pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL); /* for the program's exit handlers, which run on this thread */
+    return NULL;
+}
+
+/* What was told before the log began is of no use to it. */
+static void skip_old(void) {
+    for (int i = 0; i < ring_count; i++) {
+        rings[i].tail = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
+        __atomic_store_n(&rings[i].page->data_tail, rings[i].tail, __ATOMIC_RELEASE);
+    }
+}
+
+const char * states_start(struct ggtrace * log) {
+    if (problem) return problem;
+    if (owner != getpid()) return "the kernel tells only of the process that was started";
+    states_log = log;
+    if (company() == UNKNOWN) return "/proc/self cannot be read, which the thread that reads the kernel's records needs";
+    skip_old();
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    sigset_t all;
+    sigfillset(&all); /* the program's signals are for its own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &mask_of_program);
+    /* Who calls runs; the others tell with their next change. */
+    struct ggtrace_writer * writer = ggtrace_writer_of_thread(log, GGTRACE_NO_WORKER);
+    ggtrace_state(writer, ggtrace_now(), (uint32_t) syscall(SYS_gettid), (uint32_t) sched_getcpu(), GGTRACE_RUNNING);
+    is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
+    return is_draining ? NULL : "no thread could be had to read the kernel's records";
+}
+
+void states_stop(void) {
+    /* A child that libc does not know to be one has no drainer, either. */
+    if (!is_draining || owner != getpid()) return;
+    is_draining = false;
+    pthread_mutex_lock(&lock);
+    ends = true;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+    /* States of a thread are in order only where one thread writes them all: exit handlers may run on the one that did. */
+    if (pthread_equal(drainer, pthread_self())) drain(UINT64_MAX);
+    else pthread_join(drainer, NULL);
+}
+
+void states_forked(void) {
+    is_draining = false;
+    ring_count = 0;
+}

@@ -1,5 +1,11 @@
 #include "recorder/batch.h"
 
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "common/table.h"
+
 /* The first fields have stood in this order since llama_batch exists. */
 struct batch_head {
     int32_t tokens;
@@ -10,31 +16,102 @@ struct batch_head {
     const int32_t * const * seq_id;
 };
 
-/* llama.h says what a missing list stands for. */
-uint32_t batch_spans(const struct any_batch * any, struct ggtrace_span spans[GGTRACE_SPANS_MAX]) {
-    struct batch_head head;
-    __builtin_memcpy(&head, any, sizeof(head));
-    const struct batch_head * batch = &head;
-    uint32_t count = 0;
-    for (int32_t i = 0; i < batch->tokens; i++) {
-        const bool has_sequence = batch->seq_id && batch->seq_id[i] && batch->n_seq_id && batch->n_seq_id[i] > 0;
-        const uint32_t sequence = has_sequence ? (uint32_t) batch->seq_id[i][0] : 0;
-        const uint32_t position = batch->pos ? (uint32_t) batch->pos[i] : GGTRACE_NO_POSITION;
-        struct ggtrace_span * last = count ? &spans[count - 1] : NULL;
-        if (last && last->sequence == sequence && (!batch->pos || last->position + last->tokens == position)) {
-            last->tokens++;
-        } else {
-            if (count == GGTRACE_SPANS_MAX) break;
-            spans[count++] = (struct ggtrace_span){.sequence = sequence, .position = position, .tokens = 1};
-        }
+static void add(struct batch * batch, uint32_t sequence, uint32_t position) {
+    struct ggtrace_span * last = batch->span_count ? &batch->spans[batch->span_count - 1] : NULL;
+    batch->tokens++;
+    const bool follows = last && last->sequence == sequence &&
+                         (position == GGTRACE_NO_POSITION ? last->position == position : last->position + last->tokens == position);
+    if (follows) last->tokens++;
+    else if (batch->span_count < GGTRACE_SPANS_MAX) {
+        batch->spans[batch->span_count++] = (struct ggtrace_span){.sequence = sequence, .position = position, .tokens = 1};
     }
-    return count;
 }
 
-bool batch_decodes(const struct any_batch * batch) {
-    struct ggtrace_span spans[GGTRACE_SPANS_MAX];
+/* llama.h says what a missing list stands for. */
+void batch_read(struct batch * batch, const struct any_batch * any) {
+    struct batch_head head;
+    memcpy(&head, any, sizeof(head));
+    batch->tokens = batch->span_count = 0;
+    for (int32_t i = 0; i < head.tokens; i++) {
+        const bool has_sequence = head.seq_id && head.seq_id[i] && head.n_seq_id && head.n_seq_id[i] > 0;
+        add(batch, has_sequence ? (uint32_t) head.seq_id[i][0] : 0, head.pos ? (uint32_t) head.pos[i] : GGTRACE_NO_POSITION);
+    }
+}
+
+bool batch_decodes(const struct batch * batch) {
     if (batch->tokens <= 1) return true;
-    const uint32_t count = batch_spans(batch, spans);
-    for (uint32_t i = 0; i < count; i++) if (spans[i].tokens > 1) return false;
+    for (uint32_t i = 0; i < batch->span_count; i++) if (batch->spans[i].tokens > 1) return false;
     return true;
+}
+
+/* ---- llama_batch_ext ---- */
+
+/* Batches by their address, and the latest entry, whose position is set after it was added. */
+enum { BATCHES_MAX = 256 };
+struct ext {
+    struct batch batch;
+    uint32_t sequence;
+    bool has_unplaced;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct table known;
+static struct ext * batches[BATCHES_MAX];
+static uint32_t batch_count;
+
+/* Under the lock. NULL: there are too many. */
+static struct ext * ext_of(const void * any) {
+    struct entry * entry = table_at(&known, mix(10, (uint64_t) (uintptr_t) any));
+    if (!entry) return NULL;
+    if (!entry->id && batch_count + 1 < BATCHES_MAX && (batches[batch_count + 1] = reserve(sizeof(struct ext)))) {
+        entry->id = ++batch_count;
+    }
+    return entry->id ? batches[entry->id] : NULL;
+}
+
+static void settle(struct ext * ext, uint32_t position) {
+    if (ext->has_unplaced) add(&ext->batch, ext->sequence, position);
+    ext->has_unplaced = false;
+}
+
+void batch_ext_added(const void * any, int32_t index, int32_t sequence) {
+    if (index < 0) return;
+    pthread_mutex_lock(&lock);
+    struct ext * ext = ext_of(any);
+    if (ext) {
+        settle(ext, GGTRACE_NO_POSITION);
+        ext->sequence = (uint32_t) sequence;
+        ext->has_unplaced = true;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void batch_ext_placed(const void * any, int32_t index, int32_t position) {
+    pthread_mutex_lock(&lock);
+    struct ext * ext = ext_of(any);
+    if (ext && index >= 0 && (uint32_t) index == ext->batch.tokens) settle(ext, (uint32_t) position);
+    pthread_mutex_unlock(&lock);
+}
+
+void batch_ext_cleared(const void * any) {
+    pthread_mutex_lock(&lock);
+    struct ext * ext = ext_of(any);
+    if (ext) {
+        ext->batch.tokens = ext->batch.span_count = 0;
+        ext->has_unplaced = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void batch_ext_read(struct batch * batch, const void * any) {
+    batch->tokens = batch->span_count = 0;
+    pthread_mutex_lock(&lock);
+    struct ext * ext = ext_of(any);
+    if (ext) {
+        settle(ext, GGTRACE_NO_POSITION);
+        batch->tokens = ext->batch.tokens;
+        batch->span_count = ext->batch.span_count;
+        memcpy(batch->spans, ext->batch.spans, batch->span_count * sizeof(*batch->spans));
+    }
+    pthread_mutex_unlock(&lock);
 }

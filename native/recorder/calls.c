@@ -43,14 +43,13 @@ static bool announce(const struct call * call) {
     return true;
 }
 
-void calls_begin(struct call * call, void * context, const struct any_batch * batch, uint32_t kind) {
+void calls_begin(struct call * call, void * context, uint32_t kind) {
     const bool is_warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
-    call->batch = *batch;
     call->context = context;
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
     is_inside = true;
     current = is_warm_up ? GGTRACE_NO_CALL : atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
-    is_left_out = !control_takes(current) || guard_begin((uint32_t) batch->tokens);
+    is_left_out = !control_takes(current) || guard_begin(call->batch.tokens);
     clock_correct();
     call->is_announced = announce(call);
     call->start = clock_now();
@@ -61,17 +60,15 @@ void calls_end(const struct call * call, int result) {
     if (call->is_announced) nvtx_emit_pop();
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (writer) {
-        struct ggtrace_span spans[GGTRACE_SPANS_MAX];
-        const uint32_t count = batch_spans(&call->batch, spans);
         ggtrace_token(writer, &(struct ggtrace_token){
             .start = call->start,
             .end = end,
             .call = current,
-            .tokens = (uint32_t) call->batch.tokens,
+            .tokens = call->batch.tokens,
             .kind = call->kind | (is_left_out ? GGTRACE_LEFT_OUT : 0),
             .result = result,
             .context = (uint64_t) (uintptr_t) call->context,
-        }, spans, count);
+        }, call->batch.spans, call->batch.span_count);
     }
     guard_end(call->start, end);
     current = GGTRACE_NO_CALL;

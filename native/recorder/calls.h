@@ -12,14 +12,14 @@ void calls_set_warm_up(bool warm_up);
 
 /* A call that was begun, for calls_end. */
 struct call {
-    struct any_batch batch;
+    struct batch batch; /* read before calls_begin */
     void * context;
     uint32_t kind; /* GGTRACE_DECODE, GGTRACE_ENCODE, GGTRACE_WARM_UP */
     bool is_announced;
     uint64_t start;
 };
 
-void calls_begin(struct call * call, void * context, const struct any_batch * batch, uint32_t kind);
+void calls_begin(struct call * call, void * context, uint32_t kind);
 void calls_end(const struct call * call, int result);
 
 /* This thread's call: its number, GGTRACE_NO_CALL outside of calls and in a warm-up. */

@@ -34,24 +34,80 @@
 
 /* ---- Calls ---- */
 
-HOOK(int, llama_decode, void * context, struct any_batch batch) {
-    REAL(llama_decode, int, void *, struct any_batch);
-    if (recorder_ready(CALLER) < LEVEL_TOKEN) return real(context, batch);
-    struct call call;
-    calls_begin(&call, context, &batch, GGTRACE_DECODE);
-    const int result = real(context, batch);
-    calls_end(&call, result);
-    return result;
+/*
+ * A call goes through several of these, one inside the other: the outermost is the call. Programs that find llama_decode by dlsym
+ * (ctypes, llama-cpp-python) pass only the ones of C++, which libllama itself calls through its PLT: `context` is `this` there.
+ */
+#define CALL(name, read, kind, ...)                                                             \
+    if (calls_inside() || recorder_ready(CALLER) < LEVEL_TOKEN) return real(__VA_ARGS__);      \
+    struct call call;                                                                           \
+    read;                                                                                       \
+    calls_begin(&call, context, kind);                                                          \
+    const int result = real(__VA_ARGS__);                                                       \
+    calls_end(&call, result);                                                                   \
+    return result
+
+/* By value up to 0.7.0, and there still for programs that use it. */
+#define CALL_BY_VALUE(name, kind)                                                               \
+    HOOK(int, name, void * context, struct any_batch batch) {                                   \
+        REAL(name, int, void *, struct any_batch);                                              \
+        CALL(name, batch_read(&call.batch, &batch), kind, context, batch);                      \
+    }
+#define CALL_BY_REFERENCE(name, kind)                                                           \
+    HOOK(int, name, void * context, const struct any_batch * batch) {                           \
+        REAL(name, int, void *, const struct any_batch *);                                      \
+        CALL(name, batch_read(&call.batch, batch), kind, context, batch);                       \
+    }
+#define CALL_OF_EXT(name, kind)                                                                 \
+    HOOK(int, name, void * context, const void * batch) {                                       \
+        REAL(name, int, void *, const void *);                                                  \
+        CALL(name, batch_ext_read(&call.batch, batch), kind, context, batch);                   \
+    }
+
+CALL_BY_VALUE(llama_decode, GGTRACE_DECODE)
+CALL_BY_VALUE(llama_encode, GGTRACE_ENCODE)
+/* int llama_context::decode(llama_batch &), (const llama_batch &), (const llama_batch_ext &) */
+CALL_BY_REFERENCE(_ZN13llama_context6decodeER11llama_batch, GGTRACE_DECODE)
+CALL_BY_REFERENCE(_ZN13llama_context6decodeERK11llama_batch, GGTRACE_DECODE)
+CALL_OF_EXT(_ZN13llama_context6decodeERK15llama_batch_ext, GGTRACE_DECODE)
+CALL_BY_REFERENCE(_ZN13llama_context6encodeER11llama_batch, GGTRACE_ENCODE)
+CALL_BY_REFERENCE(_ZN13llama_context6encodeERK11llama_batch, GGTRACE_ENCODE)
+CALL_OF_EXT(_ZN13llama_context6encodeERK15llama_batch_ext, GGTRACE_ENCODE)
+
+/* llama.h of 0.7.0: LLAMA_PROCESS_TYPE_ENCODE is 0, LLAMA_PROCESS_TYPE_DECODE 1. */
+HOOK(int32_t, llama_process, void * context, int type, void * batch) {
+    REAL(llama_process, int32_t, void *, int, void *);
+    CALL(llama_process, batch_ext_read(&call.batch, batch), type == 0 ? GGTRACE_ENCODE : GGTRACE_DECODE, context, type, batch);
 }
 
-HOOK(int, llama_encode, void * context, struct any_batch batch) {
-    REAL(llama_encode, int, void *, struct any_batch);
-    if (recorder_ready(CALLER) < LEVEL_TOKEN) return real(context, batch);
-    struct call call;
-    calls_begin(&call, context, &batch, GGTRACE_ENCODE);
-    const int result = real(context, batch);
-    calls_end(&call, result);
-    return result;
+/*
+ * What fills a llama_batch_ext. llama_batch_ext_add_token and the like call these, as methods and through the PLT; inside a call,
+ * llama.cpp makes batches of its own.
+ */
+HOOK(int, _ZN15llama_batch_ext9add_tokenEi, void * batch, int sequence) {
+    REAL(_ZN15llama_batch_ext9add_tokenEi, int, void *, int);
+    const int index = real(batch, sequence);
+    if (!calls_inside()) batch_ext_added(batch, index, sequence);
+    return index;
+}
+
+HOOK(bool, _ZN15llama_batch_ext13set_token_posEiPKi, void * batch, int index, const int * position) {
+    REAL(_ZN15llama_batch_ext13set_token_posEiPKi, bool, void *, int, const int *);
+    const bool is_set = real(batch, index, position);
+    if (is_set && !calls_inside()) batch_ext_placed(batch, index, *position);
+    return is_set;
+}
+
+HOOK(void, _ZN15llama_batch_ext5clearEv, void * batch) {
+    REAL(_ZN15llama_batch_ext5clearEv, void, void *);
+    real(batch);
+    if (!calls_inside()) batch_ext_cleared(batch);
+}
+
+HOOK(void, llama_batch_ext_free, void * batch) {
+    REAL(llama_batch_ext_free, void, void *);
+    batch_ext_cleared(batch);
+    real(batch);
 }
 
 HOOK(void, llama_set_warmup, void * context, bool warmup) {

@@ -2,6 +2,7 @@
 #include "recorder/libraries.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,16 +18,56 @@ void * library_of(const void * address, const char ** path) {
     return library ? library : dlopen(NULL, RTLD_LAZY);
 }
 
+/* Is this our own library's? */
+static bool is_own(const void * address) {
+    Dl_info own, other;
+    return dladdr(&latest, &own) && dladdr(address, &other) && own.dli_fbase == other.dli_fbase;
+}
+
+static void * find_from(const void * address, const char * name) {
+    const char * path;
+    void * library = address ? library_of(address, &path) : NULL;
+    void * found = library ? dlsym(library, name) : NULL;
+    return found && !is_own(found) ? found : NULL;
+}
+
+enum { LIBRARIES_MAX = 1024 };
+
+struct libraries {
+    const char * paths[LIBRARIES_MAX];
+    int count;
+};
+
+static int note_path(struct dl_phdr_info * object, size_t size, void * data) {
+    (void) size;
+    struct libraries * libraries = data;
+    if (object->dlpi_name && *object->dlpi_name) libraries->paths[libraries->count++] = object->dlpi_name;
+    return libraries->count == LIBRARIES_MAX;
+}
+
+/* Asks every library of the process. Only their paths are gathered under the loader's lock, which dlopen takes, too. */
+static void * find_anywhere(const char * name) {
+    struct libraries libraries = {.count = 0};
+    dl_iterate_phdr(note_path, &libraries);
+    void * found = NULL;
+    for (int i = 0; i < libraries.count && !found; i++) {
+        void * library = dlopen(libraries.paths[i], RTLD_LAZY | RTLD_NOLOAD);
+        found = library ? dlsym(library, name) : NULL;
+        if (found && is_own(found)) found = NULL;
+        if (library) dlclose(library);
+    }
+    return found;
+}
+
+/*
+ * A function may have been jumped to (a tail call): then what seems to call it is the caller of what jumped, be it a hook of ours
+ * or a program that found that one by dlsym. So where the caller does not know it, the latest library is asked, then all.
+ */
 void * library_resolve(const char * name, const void * caller) {
     void * real = dlsym(RTLD_NEXT, name);
-    if (!real) {
-        Dl_info own, calling;
-        const char * path;
-        /* A real function that a hook of ours calls may jump (a tail call) to another hook, which then has us as its caller. */
-        const bool is_own = dladdr(&latest, &own) && dladdr(caller, &calling) && own.dli_fbase == calling.dli_fbase;
-        void * library = library_of(is_own ? atomic_load(&latest) : caller, &path);
-        real = library ? dlsym(library, name) : NULL;
-    }
+    if (!real) real = find_from(is_own(caller) ? atomic_load(&latest) : caller, name);
+    if (!real) real = find_from(atomic_load(&latest), name);
+    if (!real) real = find_anywhere(name);
     if (real) atomic_store(&latest, real);
     return real;
 }

@@ -142,13 +142,15 @@ static void fill(const char * path, const char * filler) {
     CHECK((log_file = ggtrace_open(path, &usual)));
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(log_file, 0);
     errno = 77;
+    const uint64_t began = ggtrace_now();
     write_some(writer, 1, RECORDS);
     CHECK(errno == 77);
+    const uint64_t took = ggtrace_now() - began;
     struct ggtrace_totals totals = ggtrace_totals(log_file);
     CHECK(totals.written > 1000 && totals.dropped > 1000 && totals.written + totals.dropped == RECORDS);
     if (filler) {
         CHECK(unlink(filler) == 0);
-        usleep(30000); /* more than the first wait before it is tried again */
+        usleep(30000 + (useconds_t) (took / 1000)); /* waits before it is tried again double: the next is no longer than all so far */
         write_some(writer, RECORDS + 1, 1000);
         const struct ggtrace_totals later = ggtrace_totals(log_file);
         CHECK(later.written == totals.written + 1001 && later.dropped == totals.dropped); /* and the LOSS */

@@ -1,9 +1,14 @@
+#define _GNU_SOURCE
 #include "recorder/calls.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "common/clock.h"
+#include "common/table.h"
 #include "nvtx/emit.h"
 #include "recorder/control.h"
 #include "recorder/guard.h"
@@ -35,7 +40,7 @@ bool calls_take(void) {
 /* Announces a call; true where its range has to be ended. */
 static bool announce(const struct call * call) {
     if (!nvtx_emits(EMIT_PHASES | EMIT_TOKENS)) return false;
-    const bool is_warm_up = call->kind == GGTRACE_WARM_UP;
+    const bool is_warm_up = call->kind == GGTRACE_WARM_UP || call->may_warm_up;
     const char * phase = is_warm_up ? "warm-up" : call->kind == GGTRACE_DECODE && batch_decodes(&call->batch) ? "decode" : "prefill";
     if (nvtx_emits(EMIT_PHASES)) nvtx_emit_phase(phase);
     if (!nvtx_emits(EMIT_TOKENS)) return false;
@@ -43,12 +48,108 @@ static bool announce(const struct call * call) {
     return true;
 }
 
-void calls_begin(struct call * call, void * context, uint32_t kind) {
+/* ---- Warm-ups that nobody announces ---- */
+
+enum { WARM_UP_TOKENS_MAX = 2 };
+
+/* The call that is a warm-up if its context is reset before another call is made. */
+static struct {
+    bool is_held;
+    struct call call;
+    uint64_t end;
+    int result;
+    uint32_t flags;
+} held;
+static struct table contexts;
+enum { HAS_CALLS = 1 }; /* of a context: calls that were no warm-ups */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void write_call(const struct call * call, uint64_t end, int result, uint32_t number, uint32_t kind) {
+    struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
+    if (!writer) return;
+    ggtrace_token(writer, &(struct ggtrace_token){
+        .start = call->start,
+        .end = end,
+        .call = number,
+        .tokens = call->batch.tokens,
+        .kind = kind,
+        .result = result,
+        .context = (uint64_t) (uintptr_t) call->context,
+    }, call->batch.spans, call->batch.span_count);
+}
+
+static uint32_t next_number(void) {
+    return atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+}
+
+static uint64_t context_key(const void * context) {
+    return mix(11, (uint64_t) (uintptr_t) context);
+}
+
+/* Under the lock. */
+static void write_held(bool is_warm_up) {
+    if (!held.is_held) return;
+    held.is_held = false;
+    struct entry * entry = is_warm_up ? NULL : table_at(&contexts, context_key(held.call.context));
+    if (entry) entry->id = HAS_CALLS;
+    const uint32_t number = is_warm_up ? GGTRACE_NO_CALL : next_number();
+    write_call(&held.call, held.end, held.result, number, (is_warm_up ? GGTRACE_WARM_UP : held.call.kind) | held.flags);
+}
+
+const void * calls_held(void) {
+    pthread_mutex_lock(&lock);
+    const void * context = held.is_held ? held.call.context : NULL;
+    pthread_mutex_unlock(&lock);
+    return context;
+}
+
+void calls_reset(const void * context) {
+    pthread_mutex_lock(&lock);
+    if (held.call.context == context) write_held(true);
+    pthread_mutex_unlock(&lock);
+}
+
+void calls_forget(const void * context) {
+    pthread_mutex_lock(&lock);
+    struct entry * entry = table_at(&contexts, context_key(context));
+    if (entry) entry->id = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void calls_finish(void) {
+    pthread_mutex_lock(&lock);
+    write_held(false);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Only llama.cpp's own tools are known to do so; a program's first call may well be of one token. */
+static bool is_tool(const void * caller) {
+    Dl_info info;
+    if (!dladdr(caller, &info) || !info.dli_fname) return false;
+    const char * slash = strrchr(info.dli_fname, '/'), * name = slash ? slash + 1 : info.dli_fname;
+    return strncmp(name, "libllama-common.", 16) == 0 || strncmp(name, "llama-", 6) == 0;
+}
+
+/* Whatever is held is an ordinary call when another one begins. */
+static bool may_warm_up(const struct call * call, const void * caller) {
+    pthread_mutex_lock(&lock);
+    write_held(false);
+    struct entry * entry = table_at(&contexts, context_key(call->context));
+    const bool may = entry && entry->id != HAS_CALLS && call->batch.tokens <= WARM_UP_TOKENS_MAX && is_tool(caller);
+    if (entry && !may) entry->id = HAS_CALLS;
+    pthread_mutex_unlock(&lock);
+    return may;
+}
+
+/* ---- Calls ---- */
+
+void calls_begin(struct call * call, void * context, uint32_t kind, const void * caller) {
     const bool is_warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
     call->context = context;
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
+    call->may_warm_up = may_warm_up(call, caller) && !is_warm_up;
     is_inside = true;
-    current = is_warm_up ? GGTRACE_NO_CALL : atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    current = is_warm_up || call->may_warm_up ? GGTRACE_NO_CALL : next_number();
     is_left_out = !control_takes(current) || guard_begin(call->batch.tokens);
     clock_correct();
     call->is_announced = announce(call);
@@ -58,17 +159,17 @@ void calls_begin(struct call * call, void * context, uint32_t kind) {
 void calls_end(const struct call * call, int result) {
     const uint64_t end = clock_now();
     if (call->is_announced) nvtx_emit_pop();
-    struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
-    if (writer) {
-        ggtrace_token(writer, &(struct ggtrace_token){
-            .start = call->start,
-            .end = end,
-            .call = current,
-            .tokens = call->batch.tokens,
-            .kind = call->kind | (is_left_out ? GGTRACE_LEFT_OUT : 0),
-            .result = result,
-            .context = (uint64_t) (uintptr_t) call->context,
-        }, call->batch.spans, call->batch.span_count);
+    const uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
+    if (call->may_warm_up) {
+        pthread_mutex_lock(&lock);
+        held.call = *call;
+        held.end = end;
+        held.result = result;
+        held.flags = flags;
+        held.is_held = true;
+        pthread_mutex_unlock(&lock);
+    } else {
+        write_call(call, end, result, current, call->kind | flags);
     }
     guard_end(call->start, end);
     current = GGTRACE_NO_CALL;

@@ -10,16 +10,27 @@
 /* Between llama_set_warmup(true) and (false). */
 void calls_set_warm_up(bool warm_up);
 
+/*
+ * llama.cpp's tools no longer call llama_set_warmup: they make a call of one or two tokens, and clear the context's memory
+ * (common_init_from_params; common_context_can_seq_rm tries in this way what a context can do). Such a call is recorded once it is known
+ * to be one: the context that it was made with, or NULL; a context was cleared or reset; it was freed; the program ends.
+ */
+const void * calls_held(void);
+void calls_reset(const void * context);
+void calls_forget(const void * context);
+void calls_finish(void);
+
 /* A call that was begun, for calls_end. */
 struct call {
     struct batch batch; /* read before calls_begin */
     void * context;
     uint32_t kind; /* GGTRACE_DECODE, GGTRACE_ENCODE, GGTRACE_WARM_UP */
+    bool may_warm_up; /* and is numbered and recorded when that is known */
     bool is_announced;
     uint64_t start;
 };
 
-void calls_begin(struct call * call, void * context, uint32_t kind);
+void calls_begin(struct call * call, void * context, uint32_t kind, const void * caller);
 void calls_end(const struct call * call, int result);
 
 /* This thread's call: its number, GGTRACE_NO_CALL outside of calls and in a warm-up. */

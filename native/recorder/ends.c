@@ -7,6 +7,7 @@
 #include "common/process.h"
 #include "nvtx/emit.h"
 #include "nvtx/listen.h"
+#include "recorder/calls.h"
 #include "recorder/operators.h"
 #include "recorder/recorder.h"
 #include "recorder/states.h"
@@ -37,6 +38,7 @@ static void record_clocks(void) {
 
 __attribute__((destructor)) static void finish(void) {
     if (!recorder_end()) return;
+    calls_finish();
     operators_finish();
     nvtx_emit_finish();
     states_stop();

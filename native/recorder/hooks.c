@@ -42,7 +42,7 @@
     if (calls_inside() || recorder_ready(CALLER) < LEVEL_TOKEN) return real(__VA_ARGS__);      \
     struct call call;                                                                           \
     read;                                                                                       \
-    calls_begin(&call, context, kind);                                                          \
+    calls_begin(&call, context, kind, CALLER);                                                      \
     const int result = real(__VA_ARGS__);                                                       \
     calls_end(&call, result);                                                                   \
     return result
@@ -108,6 +108,35 @@ HOOK(void, llama_batch_ext_free, void * batch) {
     REAL(llama_batch_ext_free, void, void *);
     batch_ext_cleared(batch);
     real(batch);
+}
+
+HOOK(void, llama_perf_context_reset, void * context) {
+    REAL(llama_perf_context_reset, void, void *);
+    calls_reset(context);
+    real(context);
+}
+
+/* The context whose first call is held is asked for its memory: only then is there anything to know. */
+static bool is_memory_of(const void * context, const void * memory, const void * caller) {
+    static _Atomic(void *) known;
+    void * found = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!found) atomic_store_explicit(&known, found = library_resolve("llama_get_memory", caller), memory_order_relaxed);
+    void * (*get_memory)(const void *);
+    *(void **) &get_memory = found;
+    return found && get_memory(context) == memory;
+}
+
+HOOK(void, llama_memory_clear, void * memory, bool data) {
+    REAL(llama_memory_clear, void, void *, bool);
+    const void * context = calls_held();
+    if (context && is_memory_of(context, memory, CALLER)) calls_reset(context);
+    real(memory, data);
+}
+
+HOOK(void, llama_free, void * context) {
+    REAL(llama_free, void, void *);
+    calls_forget(context);
+    real(context);
 }
 
 HOOK(void, llama_set_warmup, void * context, bool warmup) {

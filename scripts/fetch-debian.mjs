@@ -1,0 +1,74 @@
+/**
+ * Unpacks programs of Debian's newest release (sid) and all that they need into a folder, to be run there by chroot: for the tests of
+ * the recorder with the newest llama.cpp. Downloads by apt from where this system's own packages come from; installs nothing.
+ *   node scripts/fetch-debian.mjs <folder> <package>…
+ * Needs a Debian system: apt-get, dpkg-deb, Debian's keys. A folder that has these packages already is left as it is.
+ */
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const [target, ...packages] = process.argv.slice(2)
+const root = resolve(target)
+const stamp = join(root, 'packages.json')
+const wanted = `${JSON.stringify(packages)}\n`
+if (existsSync(stamp) && readFileSync(stamp, 'utf8').startsWith(wanted)) process.exit(0)
+
+const keys = '/usr/share/keyrings/debian-archive-keyring.gpg'
+if (!existsSync(keys)) throw new Error(`${keys} is missing: this is no Debian system`)
+const run = (command, args, options = {}) =>
+  execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], ...options })
+
+const sites = run('apt-get', ['indextargets', '--format', '$(SITE)', 'Created-By: Packages']).split('\n')
+const site = sites.find((line) => /\/debian\/?$/.test(line))
+if (!site) throw new Error('apt has no source of Debian itself')
+
+/** apt's own state, apart from the system's. */
+const apt = `${root}.apt`
+rmSync(apt, { recursive: true, force: true })
+for (const folder of ['lists/partial', 'archives/partial', 'etc']) mkdirSync(join(apt, folder), { recursive: true })
+writeFileSync(join(apt, 'status'), '')
+writeFileSync(join(apt, 'sources.list'), `deb [signed-by=${keys}] ${site} sid main\n`)
+writeFileSync(
+  join(apt, 'apt.conf'),
+  `Dir::State::lists "${apt}/lists";
+Dir::State::status "${apt}/status";
+Dir::Cache "${apt}";
+Dir::Etc "${apt}/etc";
+Dir::Etc::sourcelist "${apt}/sources.list";
+Dir::Etc::sourceparts "-";
+Dir::Etc::parts "-";
+Acquire::Languages "none";
+Acquire::Check-Valid-Until "false"; # a mirror that stands still still has its packages
+APT::Install-Recommends "false";
+Debug::NoLocking "true";
+`,
+)
+const options = { cwd: apt, env: { ...process.env, APT_CONFIG: join(apt, 'apt.conf'), LC_ALL: 'C' } }
+run('apt-get', ['-q', 'update'], options)
+// Against a system without any package, what is to be installed is all that is needed.
+const plan = run('apt-get', ['-s', 'install', ...packages], options)
+const versions = [...plan.matchAll(/^Inst (\S+) \((\S+) /gm)].map(([, name, version]) => `${name}=${version}`)
+run('apt-get', ['-q', 'download', ...versions], options)
+
+const unfinished = `${root}.tmp`
+rmSync(unfinished, { recursive: true, force: true })
+for (const folder of ['usr/bin', 'usr/lib', 'usr/lib64', 'dev', 'proc', 'tmp'])
+  mkdirSync(join(unfinished, folder), { recursive: true })
+for (const name of ['bin', 'lib', 'lib64']) symlinkSync(`usr/${name}`, join(unfinished, name))
+for (const name of readdirSync(apt).filter((name) => name.endsWith('.deb')))
+  run('dpkg-deb', ['-x', join(apt, name), unfinished])
+writeFileSync(join(unfinished, 'packages.json'), `${wanted}${versions.join('\n')}\n`)
+rmSync(root, { recursive: true, force: true })
+renameSync(unfinished, root)
+rmSync(apt, { recursive: true })
+console.error(`${root}: ${versions.length} packages of Debian sid`)

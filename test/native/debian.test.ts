@@ -1,0 +1,176 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { model } from '../llama/testbed.ts'
+import { canBpftrace } from '../machine.ts'
+import { RECORDER, readLog, useRecorder } from './recording.ts'
+
+/**
+ * The newest llama.cpp that Debian has (0.7.0 when this was written), its own tools, in a folder made of Debian's packages. They call
+ * llama_process where older ones called llama_decode.
+ */
+
+const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
+const FETCH = fileURLToPath(new URL('../../scripts/fetch-debian.mjs', import.meta.url))
+const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples']
+
+/** Why it cannot be tried here; undefined where it can. */
+function whyNot(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'needs root, for chroot'
+  const { status, stderr } = spawnSync('flock', [`${ROOT}.lock`, process.execPath, FETCH, ROOT, ...PACKAGES])
+  return status === 0 ? undefined : `needs Debian’s packages: ${`${stderr}`.trim().split('\n').at(-1)}`
+}
+
+const problem = whyNot()
+const debian = problem === undefined ? describe : describe.skip
+const observed = problem === undefined && canBpftrace() ? test : test.skip
+
+/** With its own /proc, where a container lets us mount one. */
+const IN_ROOT = ['unshare', '-m', 'sh', '-c', 'mount -t proc proc "$0/proc" 2>/dev/null; exec chroot "$0" "$@"', ROOT]
+
+debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
+  useRecorder()
+  let folder = ''
+  const inRoot = (path: string) => path.slice(ROOT.length)
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(ROOT, 'tmp/run-'))
+    copyFileSync(RECORDER, join(folder, 'recorder.so'))
+    copyFileSync((await model('tinyMoe')).path, join(folder, 'moe.gguf'))
+    copyFileSync((await model('tinyDense')).path, join(folder, 'dense.gguf'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  const preloaded = (log: string) => [
+    'env',
+    `LD_PRELOAD=${inRoot(folder)}/recorder.so`,
+    `GGML2PERFETTO_OUT=${inRoot(log)}`,
+  ]
+  const toolOf = (line: string) => line.replaceAll('MODEL', `${inRoot(folder)}/moe.gguf`).split(' ')
+  let logs = 0
+  const newLog = () => join(folder, `${logs++}.ggtrace`)
+
+  function run(line: string, log?: string) {
+    const [first, ...rest] = [...IN_ROOT, ...(log === undefined ? [] : preloaded(log)), ...toolOf(line)]
+    const { status, stdout, stderr } = spawnSync(first!, rest, { encoding: 'utf8', timeout: 240_000 })
+    return { status, stdout, stderr }
+  }
+
+  /** Recorded, with the same output as without. */
+  async function record(line: string) {
+    const log = newLog()
+    const [plain, recorded] = [run(line), run(line, log)]
+    expect([plain.status, recorded.status]).toEqual([0, 0])
+    return { plain, recorded, log, recording: await readLog(log) }
+  }
+
+  /** Of each call, what it is and how many tokens it has. */
+  const callsOf = ({ of }: Awaited<ReturnType<typeof readLog>>) =>
+    of('token').map(({ phase, tokens }) => [phase, tokens])
+
+  const COMPLETION = 'llama-completion -m MODEL -p abcdefgh -n 6 -no-cnv -t 2 --seed 1 --temp 0'
+
+  test('llama-completion: the calls that llama.cpp itself counts, and the same text', async () => {
+    const { plain, recorded, recording } = await record(COMPLETION)
+    expect(recorded.stdout).toBe(plain.stdout)
+    const [, prompt, decoded] = /prompt eval time =.*\/ +(\d+) tokens[^]*?eval time =.*\/ +(\d+) runs/.exec(
+      recorded.stderr,
+    )!
+    expect(callsOf(recording)).toEqual([
+      ['warm-up', 2],
+      ['prefill', Number(prompt)],
+      ...Array.from({ length: Number(decoded) }, () => ['decode', 1]),
+    ])
+    expect(
+      recording
+        .of('token')
+        .slice(1)
+        .map(({ batch }) => batch?.spans.map(({ position }) => position)),
+    ).toEqual([[0], ...Array.from({ length: Number(decoded) }, (_, i) => [Number(prompt) + i])])
+    expect(recording.issues).toEqual([])
+    expect(recording.of('graph').filter(({ call }) => call >= 0)).toHaveLength(1 + Number(decoded))
+    expect(recording.of('operator').length).toBeGreaterThan(100)
+  })
+
+  test('without a warm-up, its first call is a prompt', async () => {
+    const { recording } = await record(`${COMPLETION} --no-warmup`)
+    expect(callsOf(recording)[0]![0]).toBe('prefill')
+    expect(recording.of('graph').map(({ call }) => call)).toEqual([0, 1, 2, 3, 4, 5])
+  })
+
+  observed('llama-bench, llama-batched-bench: as many calls as bpftrace counts (needs bpftrace)', async () => {
+    const library = join(
+      ROOT,
+      execFileSync('sh', ['-c', 'cd "$0"; ls usr/lib/*/libllama.so.0', ROOT], { encoding: 'utf8' }).trim(),
+    )
+    for (const line of [
+      'llama-bench -m MODEL -p 16 -n 4 -r 2 -t 2',
+      'llama-batched-bench -m MODEL -c 256 -npp 8 -ntg 4 -npl 1,2 -t 2',
+      COMPLETION,
+    ]) {
+      const log = newLog()
+      const script = `uprobe:${library}:llama_process { @calls = count(); } uprobe:${library}:llama_decode { @calls = count(); }`
+      const command = [...IN_ROOT, ...preloaded(log), ...toolOf(line)].map((word) => `'${word}'`).join(' ')
+      const { stdout, stderr } = spawnSync('bpftrace', ['-e', script, '-c', '/bin/sh'], {
+        input: command,
+        encoding: 'utf8',
+      })
+      const [, counted] = /@calls: (\d+)/.exec(stdout) ?? [stderr, 'nothing']
+      expect(`${line}: ${(await readLog(log)).of('token').length}`).toBe(`${line}: ${counted}`)
+    }
+  })
+
+  test('llama-embedding: calls that encode or prefill, and the same vectors', async () => {
+    const { plain, recorded, recording } = await record('llama-embedding -m MODEL -p hello --pooling mean -t 2')
+    expect(recorded.stdout).toBe(plain.stdout)
+    expect(callsOf(recording).filter(([phase]) => phase !== 'warm-up')).toHaveLength(1)
+  })
+
+  const freePort = () =>
+    new Promise<number>((resolve) => {
+      const server = createServer().listen(0, '127.0.0.1', () => {
+        const { port } = server.address() as { port: number }
+        server.close(() => resolve(port))
+      })
+    })
+
+  test('llama-server with four requests at once: each token in one call', async () => {
+    const [port, log] = [await freePort(), newLog()]
+    const line = `llama-server -m MODEL -t 2 -c 1024 -np 4 --port ${port} --no-webui`
+    const [first, ...rest] = [...IN_ROOT, ...preloaded(log), ...toolOf(line)]
+    const server = spawn(first!, rest, { stdio: 'ignore' })
+    const ended = new Promise((resolve) => server.on('close', resolve))
+    try {
+      const url = `http://127.0.0.1:${port}`
+      const isUp = () =>
+        fetch(`${url}/health`).then(
+          ({ ok }) => ok,
+          () => false,
+        )
+      while (!(await isUp())) await sleep(100)
+      const ask = async (prompt: string) => {
+        const body = JSON.stringify({ prompt, n_predict: 8, temperature: 0, ignore_eos: true, cache_prompt: false })
+        const answer = await fetch(`${url}/completion`, { method: 'POST', body })
+        return ((await answer.json()) as { timings: { prompt_n: number; predicted_n: number } }).timings
+      }
+      const timings = await Promise.all(['a b c', 'd e f g', 'h', 'i j'].map(ask))
+      server.kill('SIGINT')
+      await ended
+      const { of, issues } = await readLog(log)
+      expect(issues).toEqual([])
+      const calls = of('token').filter(({ phase }) => phase !== 'warm-up')
+      const tokens = calls.reduce((sum, call) => sum + call.tokens, 0)
+      // The last token of each answer is sampled and not decoded.
+      expect(tokens).toBe(timings.reduce((sum, { prompt_n, predicted_n }) => sum + prompt_n + predicted_n - 1, 0))
+      const sequences = new Set(calls.flatMap(({ batch }) => batch?.spans.map(({ sequence }) => sequence) ?? []))
+      expect([...sequences].sort()).toEqual([0, 1, 2, 3])
+    } finally {
+      server.kill('SIGKILL')
+    }
+  })
+})

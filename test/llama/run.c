@@ -3,6 +3,7 @@
  * options alone decide what it does: two runs give the same logits. Prints JSON lines; the last one is the result.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -35,6 +36,7 @@ static const char usage[] =
     "  --warmup            a warm-up call first, through all experts\n"
     "  --times             print when each call began and ended\n"
     "  --step              wait for a line on stdin before each call; idle workers sleep\n"
+    "  --dlsym             find llama_decode by dlsym, as ctypes and llama-cpp-python do\n"
     "  --topk              print the experts that the router chose (through cb_eval)\n"
     "  --tensors           print what gguf_* says of the file's tensors, and do nothing else\n"
     "  --verbose           llama.cpp's log on stderr\n";
@@ -42,12 +44,15 @@ static const char usage[] =
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, topk, tensors, verbose;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, dlsym, topk, tensors, verbose;
 };
 
 static struct options options = {
     .threads = 1, .prompt = 8, .decode = 8, .parallel = 1, .contexts = 1, .batch = 512, .ubatch = 512, .seed = 1,
 };
+
+/* llama_decode, as the program found it. */
+static int32_t (*decode_function)(struct llama_context * context, struct llama_batch batch) = llama_decode;
 
 /* One context and what its thread needs. */
 struct session {
@@ -133,7 +138,7 @@ static void * decode(void * data) {
     struct session * session = call->session;
     const int64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
     const int64_t start = now(CLOCK_MONOTONIC);
-    call->status = llama_decode(session->context, session->batch);
+    call->status = decode_function(session->context, session->batch);
     const int64_t end = now(CLOCK_MONOTONIC);
     const int64_t used = now(CLOCK_THREAD_CPUTIME_ID) - cpu;
     if (options.times) {
@@ -331,8 +336,9 @@ static void parse(char ** arguments) {
         { "--change-threads", &options.change_threads }, { "--threadpool", &options.threadpool },
         { "--no-mmap", &options.no_mmap },               { "--no-repack", &options.no_repack },
         { "--warmup", &options.warmup },                 { "--times", &options.times },
-        { "--topk", &options.topk },                     { "--tensors", &options.tensors },
-        { "--verbose", &options.verbose },               { "--step", &options.step },
+        { "--dlsym", &options.dlsym },                   { "--topk", &options.topk },
+        { "--tensors", &options.tensors },               { "--verbose", &options.verbose },
+        { "--step", &options.step },
     };
     for (; *arguments; arguments++) {
         const char * name = *arguments;
@@ -369,6 +375,16 @@ static struct llama_model * load(void) {
     return model;
 }
 
+/* libllama as it is loaded already; its handle finds its own functions, whoever stands in front of them for others. */
+static void find_decode(void) {
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/libllama.so", options.lib);
+    void * library = dlopen(path, RTLD_NOW);
+    void * found = library ? dlsym(library, "llama_decode") : NULL;
+    if (!found) fail("no llama_decode", path);
+    *(void **) &decode_function = found;
+}
+
 int main(int count, char ** arguments) {
     static struct session sessions[MAX_CONTEXTS];
     (void) count;
@@ -378,6 +394,7 @@ int main(int count, char ** arguments) {
     ggml_backend_load_all_from_path(options.lib);
     if (options.tensors) return print_tensors(), 0;
     llama_backend_init();
+    if (options.dlsym) find_decode();
     struct llama_model * model = load();
     for (int i = 0; i < options.contexts; i++) open_session(&sessions[i], model, i);
     for (int i = 1; i < options.contexts; i++) {

@@ -52,6 +52,7 @@ llama('the recorder, in front of real llama.cpp', () => {
     ['tinyDense', ['--threads', '2']],
     ['tinyMoe', ['--threads', '2']],
     ['tinyMoe', ['--threads', '2', '--threadpool']],
+    ['tinyMoe', ['--threads', '2', '--dlsym']],
     ['tinyMoe', ['--threads', '2', '--change-threads', '--warmup']],
     ['tinyMoe', ['--threads', '1', '--no-repack', '--ubatch', '4']],
   ]

@@ -26,6 +26,7 @@ export { type NvtxEmitted, type RecordLevel, type RecordOptions, type RecordResu
 export { nvtxListener } from './node/recorder-library.ts'
 export type { SchedRecording } from './node/sched.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'
+export { type SignalWitness, signalWitness } from './node/witness.ts'
 export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'
 export type { Cell, QueryResult } from './query/trace-processor.ts'

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
@@ -7,6 +6,7 @@ import {
   type RecordResult,
   record,
   type Summary,
+  signalWitness,
   summarizeFile,
   UsageError,
 } from '../../lib/index.ts'
@@ -118,9 +118,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 }
 
 /** Signals that are sent to us and meant for the program. */
-const SENT = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const
-/** Signals that a terminal sends to the program, too. */
-const TYPED = ['SIGINT', 'SIGQUIT'] as const
+const SIGNALS = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGINT', 'SIGQUIT'] as const
 /** Signals to end by as the program did. Others leave core dumps, and ours could replace the program's. */
 const REPEATED: readonly string[] = [
   'SIGINT',
@@ -232,23 +230,17 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
 }
 
-/** Lives on until the program ends, and passes signals on to it. Returns what undoes that. */
+/** Lives on until the program ends, and passes on to it what was sent to us alone. Returns what undoes that. */
 function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
-  const handler = (signal: NodeJS.Signals) => {
-    if ((TYPED as readonly string[]).includes(signal) && isForeground()) return
-    kill(signal)
+  const witness = signalWitness(process.env)
+  const handler = async (signal: NodeJS.Signals) => {
+    if (!(await witness.saw(signal))) kill(signal)
   }
-  for (const signal of [...SENT, ...TYPED]) process.on(signal, handler)
+  for (const signal of SIGNALS) process.on(signal, handler)
   return () => {
-    for (const signal of [...SENT, ...TYPED]) process.removeListener(signal, handler)
+    for (const signal of SIGNALS) process.removeListener(signal, handler)
+    witness.close()
   }
-}
-
-/** Does the terminal send Ctrl-C to our process group? The program, which is in it, has got it then as we have. */
-function isForeground(): boolean {
-  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1)!.split(' ')
-  const [group, terminalGroup] = [Number(fields[2]), Number(fields[5])]
-  return terminalGroup > 0 && group === terminalGroup
 }
 
 /** What happened, and what comes next. Nothing that goes wrong here may change the program's exit code. */

@@ -197,6 +197,21 @@ describe('signals', () => {
     expect(await ended).toEqual({ code: 7, stdout: 'ready\n2*1 \n' })
   })
 
+  linuxTest('those of the process group, which the program gets as we do, reach it once', async () => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      const { child, isReady, ended } = started(['./signals', ...(signal === 'SIGTERM' ? ['term'] : [])])
+      await isReady
+      process.kill(-child.pid!, signal)
+      const number = signal === 'SIGINT' ? 2 : 15
+      expect(await ended).toEqual({ code: 7, stdout: `ready\n${number}*1 \n` })
+    }
+  })
+
+  unless(!canRun('timeout', '--version'))('timeout, which sends one to us and one to the group (needs timeout)', () => {
+    const { status, stdout } = direct('timeout', '2', process.execPath, CLI, 'record', './signals', 'term')
+    expect({ status, stdout: stdout.split('\n').slice(0, 2) }).toEqual({ status: 124, stdout: ['ready', '15*1 '] })
+  })
+
   const inTerminal = `import os, pty, sys, time
 pid, terminal = pty.fork()
 if pid == 0: os.execv(sys.argv[1], sys.argv[1:])

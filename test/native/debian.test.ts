@@ -78,7 +78,7 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
   test('llama-completion: the calls that llama.cpp itself counts, and the same text', async () => {
     const { plain, recorded, recording } = await record(COMPLETION)
     expect(recorded.stdout).toBe(plain.stdout)
-    const [, prompt, decoded] = /prompt eval time =.*\/ +(\d+) tokens[^]*?eval time =.*\/ +(\d+) runs/.exec(
+    const [, prompt, decoded] = /prompt eval time =.*\/ +(\d+) tokens[\s\S]*?eval time =.*\/ +(\d+) runs/.exec(
       recorded.stderr,
     )!
     expect(callsOf(recording)).toEqual([

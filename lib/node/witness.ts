@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Environment } from './program.ts'
+
+/** Prints the name of each signal that it gets, and each line that it reads; ends with its input. */
+const SCRIPT = `for s in HUP INT QUIT TERM USR1 USR2; do trap "got=1; echo SIG$s" $s; done
+while :; do
+  got=
+  if read -r line; then echo "$line"; elif [ -z "$got" ]; then exit; fi
+done`
+
+/** Who sends a signal to a process and to its group (coreutils' timeout does) sends them one right after the other, in ms. */
+const APART_MS = 50
+/** One signal that was sent to the group; who got it twice in this time, in ms, got it once as far as the program is concerned. */
+const SAME_MS = 1000
+
+/** A process beside us that gets the signals that are sent to all of our group, or of our control group; none that is for us alone. */
+export interface SignalWitness {
+  /** Was a signal that we just got sent to others of our group, too? The program, which is one of them, has got it then. */
+  saw(signal: NodeJS.Signals): Promise<boolean>
+  close(): void
+}
+
+/** Starts the witness: a shell, in our process group. Where there is no `sh`, it saw nothing. */
+export function signalWitness(env: Environment): SignalWitness {
+  const { LD_PRELOAD: _, ...plain } = env
+  const shell = spawn('sh', ['-c', SCRIPT], { env: plain, stdio: ['pipe', 'pipe', 'ignore'] })
+  const seen = new Map<string, number>()
+  const waiting = new Map<string, () => void>()
+  let questions = 0
+  let rest = ''
+  const answerAll = () => {
+    for (const answer of waiting.values()) answer()
+    waiting.clear()
+  }
+  shell.on('error', answerAll)
+  shell.on('close', (_code, signal) => {
+    if (signal) seen.set(signal, performance.now())
+    answerAll()
+  })
+  shell.stdin.on('error', answerAll)
+  shell.stdout.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) {
+      if (line.startsWith('SIG')) seen.set(line, performance.now())
+      waiting.get(line)?.()
+      waiting.delete(line)
+    }
+  })
+  /** Resolves when the witness has told of all that it got so far. */
+  const asked = () =>
+    new Promise<void>((resolve) => {
+      const question = `${questions++}`
+      waiting.set(question, resolve)
+      if (shell.exitCode !== null || shell.signalCode !== null || !shell.stdin.writable) answerAll()
+      else shell.stdin.write(`${question}\n`)
+    })
+  return {
+    async saw(signal) {
+      await sleep(APART_MS)
+      await asked()
+      return performance.now() - (seen.get(signal) ?? Number.NEGATIVE_INFINITY) < SAME_MS
+    },
+    close: () => shell.stdin.end(),
+  }
+}

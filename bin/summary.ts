@@ -29,7 +29,30 @@ export function describeLog(name: string, summary: Summary): string[] {
   const isBrief = holds !== undefined || (scheduler !== undefined && summary.operators === 0)
   if (leftOut !== undefined && isBrief) lines.push(`  ${leftOut}`)
   if (summary.relation) lines.push(`  clock: ${describeRelation(summary.relation)}`)
-  return [...lines, ...describeIssues(summary).map((line) => `  ${line}`)]
+  return [
+    ...lines,
+    ...missingParts(summary).map((line) => `  note: ${line}`),
+    ...describeIssues(summary).map((line) => `  ${line}`),
+  ]
+}
+
+/** Why something that a recording usually has is not in it, and what to do; one line each. */
+export function missingParts(summary: Summary): string[] {
+  const { format, graphs, operators, attributes } = summary
+  if (format !== 'ggtrace' || graphs === 0) return []
+  const lines: string[] = []
+  if (!hasCalls(summary)) {
+    lines.push(
+      'no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it (or bound inside its library), ' +
+        'where its functions cannot be seen',
+    )
+  }
+  if (operators === 0 && attributes['level'] === 'op') {
+    lines.push(
+      'no operators were seen: this backend has no operator hook; record --sync computes and times node by node',
+    )
+  }
+  return lines
 }
 
 /** `2 345 switches on 2 CPUs · 1 200 wakings`, or undefined where the scheduler told nothing. */

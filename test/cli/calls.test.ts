@@ -70,3 +70,21 @@ test('steps of a serving engine are calls, too: convert and info tell of them', 
   expect(stdout).toContain('  TPOT 100 µs · 20 000 tok/s decode (2 sequences)\n')
   expect(run(['info', 'vllm.json']).stdout).toMatch(/^ {2}TPOT +100 µs per token of a sequence · 20 000 tok\/s decode/m)
 })
+
+test('a log without calls, or without operators, says why, and what to do', () => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  writer.run({ level: 'op' })
+  const graph = writer.graph('CUDA0', [writer.tensor({ name: 'x-0' })])
+  writer.thread(700).graph({ startNs: MS, endNs: 2 * MS, graph, call: 0xffffffff })
+  writer.end(3 * MS)
+  writeFileSync(at('graphs.ggtrace'), writer.take())
+  const { code, stdout } = run(['graphs.ggtrace'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^graphs\.ggtrace: no llama_decode calls\n/)
+  expect(stdout).toContain(
+    '\n  note: no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it',
+  )
+  expect(stdout).toContain(
+    '\n  note: no operators were seen: this backend has no operator hook; record --sync computes',
+  )
+})

@@ -3,18 +3,14 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import type { Model, Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, LIB, model, run, runNode, runner, vulkanEnvironment } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
-import { readLog } from './recording.ts'
+import { buildRecorder, RECORDER, readLog } from './recording.ts'
 
 /** The recorder in front of real llama.cpp with two backends: the CPU's, and Vulkan's, which has no operator hook. */
-const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
-const BUILD = 'build/backends' // of its own: other tests may build at the same time
-const RECORDER = join(NATIVE, BUILD, 'libggml2perfetto.so')
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-backends-'))
 const vulkan = hasLlama() && vulkanEnvironment ? describe : describe.skip
 const observed = hasLlama() && vulkanEnvironment && canBpftrace() ? test : test.skip
@@ -163,7 +159,7 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 vulkan('the recorder with a second backend: Vulkan, on the CPU (needs linux-x64, cc and mesa-vulkan-drivers)', () => {
   beforeAll(async () => {
     await ensureLlama({ vulkan: true })
-    execFileSync('make', ['-s', '-C', NATIVE, `BUILD=${BUILD}`])
+    buildRecorder()
   })
   afterAll(() => rmSync(folder, { recursive: true }))
 

@@ -6,13 +6,22 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
-import { NANO, newLog, RECORDER, type Recording, readLog, recordHosts, useRecorder } from './recording.ts'
+import {
+  buildRecorder,
+  NANO,
+  newLog,
+  RECORDER,
+  type Recording,
+  readLog,
+  recordHosts,
+  useRecorder,
+} from './recording.ts'
 
 /** NVTX, without any tool of NVIDIA's: what programs announce, and what we announce of llama.cpp. */
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const BUILD = join(NATIVE, 'build/nvtx-listener')
-const LISTENER = join(BUILD, 'libggml2perfetto-nvtx.so')
+const LISTENER = join(dirname(RECORDER), 'libggml2perfetto-nvtx.so')
 const canBuild = process.platform === 'linux' && spawnSync('cc', ['--version'], { stdio: 'ignore' }).status === 0
 
 /** Where a CUDA toolkit has its headers. */
@@ -88,7 +97,7 @@ withHeaders("a program that uses NVIDIA's NVTX headers (needs nvtx3/ of a CUDA t
   const program = join(folder, 'program')
 
   beforeAll(() => {
-    execFileSync('make', ['-s', '-C', NATIVE, `BUILD=${BUILD}`, LISTENER])
+    buildRecorder()
     const source = fileURLToPath(new URL('nvtx-program.c', import.meta.url))
     const flags = ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror', `-I${INCLUDE}`, source, '-ldl', '-pthread']
     const module = join(folder, 'module.so')
@@ -150,8 +159,7 @@ withHeaders("a program that uses NVIDIA's NVTX headers (needs nvtx3/ of a CUDA t
 
   describe('under the recorder', () => {
     const run = (log: string, listener: string) => {
-      execFileSync('make', ['-s', '-C', NATIVE, `BUILD=${BUILD}`, join(BUILD, 'libggml2perfetto.so')])
-      const recorder = join(BUILD, 'libggml2perfetto.so')
+      const recorder = RECORDER
       announce({
         LD_PRELOAD: recorder,
         NVTX_INJECTION64_PATH: listener || recorder,

@@ -3,16 +3,13 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace, type TraceEvent } from '../../lib/index.ts'
 import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
-import { readLog as read } from './recording.ts'
+import { buildRecorder, RECORDER, readLog as read } from './recording.ts'
 
 /** The recorder in front of real llama.cpp: what the log says, beside what the program and an observer say. */
-const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
-const RECORDER = join(NATIVE, 'build/libggml2perfetto.so')
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-recorder-'))
 const llama = hasLlama() ? describe : describe.skip
 
@@ -43,7 +40,7 @@ function expectSameCalls(result: Run, tokens: readonly Extract<TraceEvent, { kin
 llama('the recorder, in front of real llama.cpp', () => {
   beforeAll(async () => {
     await ensureLlama()
-    execFileSync('make', ['-s', '-C', NATIVE])
+    buildRecorder()
   })
   afterAll(() => rmSync(folder, { recursive: true }))
 

@@ -11,8 +11,7 @@ import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../
 /** Records hosts.c's program, and holds the log against what the program itself says. */
 
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
-/** Built apart from recorder.test.ts, which may be building at the same time. */
-const BUILD = 'build/hosts'
+const BUILD = 'build/tests'
 export const RECORDER = join(NATIVE, BUILD, 'libggml2perfetto.so')
 
 /** As small as llama.cpp takes them. */
@@ -38,13 +37,19 @@ export const newLog = () => join(folder, `${logs++}`, 'run.ggtrace')
 /** A path in the test's own folder. */
 export const inFolder = (name: string) => join(folder, name)
 
+/** Builds {@link RECORDER}, and the NVTX listener beside it, once for all test files. */
+export function buildRecorder(): void {
+  mkdirSync(join(NATIVE, 'build'), { recursive: true })
+  const libraries = ['libggml2perfetto.so', 'libggml2perfetto-nvtx.so'].map((name) => `${BUILD}/${name}`)
+  execFileSync('flock', [join(NATIVE, 'build/tests.lock'), 'make', '-s', '-C', NATIVE, `BUILD=${BUILD}`, ...libraries])
+}
+
 /** Call in a describe of tests that are run: llama.cpp and the recorder are there then, and a folder. */
 export function useRecorder(): void {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-hosts-'))
     await ensureLlama()
-    const lock = join(tmpdir(), 'ggml2perfetto-hosts.lock')
-    execFileSync('flock', [lock, 'make', '-s', '-C', NATIVE, `BUILD=${BUILD}`, `${BUILD}/libggml2perfetto.so`])
+    buildRecorder()
   })
   afterAll(() => rmSync(folder, { recursive: true }))
 }

@@ -1,5 +1,5 @@
 /**
- * Takes secrets out of a command line: native/redact.c does it before a log is written, this does it for logs that were written
+ * Takes secrets out of a command line: native/common/redact.c does it before a log is written, this does it for logs that were written
  * without. Here the words of the command are joined by blanks, so that a value with blanks is not known as one.
  */
 

@@ -4,8 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/table.h"
-
 /* The first fields have stood in this order since llama_batch exists. */
 struct batch_head {
     int32_t tokens;
@@ -46,27 +44,43 @@ bool batch_decodes(const struct batch * batch) {
 
 /* ---- llama_batch_ext ---- */
 
-/* Batches by their address, and the latest entry, whose position is set after it was added. */
-enum { BATCHES_MAX = 256 };
+/*
+ * What is in the batches that were used last. Not every end of a batch is seen (programs that use dlsym), so the one that was not
+ * touched for longest makes room. The position of the latest entry is set after it was added.
+ */
+enum { EXTS = 64 };
 struct ext {
+    const void * any;
+    uint64_t touched;
     struct batch batch;
     uint32_t sequence;
     bool has_unplaced;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct table known;
-static struct ext * batches[BATCHES_MAX];
-static uint32_t batch_count;
+static struct ext exts[EXTS];
+static uint64_t touches;
 
-/* Under the lock. NULL: there are too many. */
+static void empty(struct ext * ext) {
+    ext->batch.tokens = ext->batch.span_count = 0;
+    ext->has_unplaced = false;
+}
+
+/* Under the lock. */
 static struct ext * ext_of(const void * any) {
-    struct entry * entry = table_at(&known, mix(10, (uint64_t) (uintptr_t) any));
-    if (!entry) return NULL;
-    if (!entry->id && batch_count + 1 < BATCHES_MAX && (batches[batch_count + 1] = reserve(sizeof(struct ext)))) {
-        entry->id = ++batch_count;
+    struct ext * oldest = &exts[0];
+    touches++;
+    for (int i = 0; i < EXTS; i++) {
+        if (exts[i].any == any) {
+            exts[i].touched = touches;
+            return &exts[i];
+        }
+        if (exts[i].touched < oldest->touched) oldest = &exts[i];
     }
-    return entry->id ? batches[entry->id] : NULL;
+    oldest->any = any;
+    oldest->touched = touches;
+    empty(oldest);
+    return oldest;
 }
 
 static void settle(struct ext * ext, uint32_t position) {
@@ -78,40 +92,31 @@ void batch_ext_added(const void * any, int32_t index, int32_t sequence) {
     if (index < 0) return;
     pthread_mutex_lock(&lock);
     struct ext * ext = ext_of(any);
-    if (ext) {
-        settle(ext, GGTRACE_NO_POSITION);
-        ext->sequence = (uint32_t) sequence;
-        ext->has_unplaced = true;
-    }
+    settle(ext, GGTRACE_NO_POSITION);
+    ext->sequence = (uint32_t) sequence;
+    ext->has_unplaced = true;
     pthread_mutex_unlock(&lock);
 }
 
 void batch_ext_placed(const void * any, int32_t index, int32_t position) {
     pthread_mutex_lock(&lock);
     struct ext * ext = ext_of(any);
-    if (ext && index >= 0 && (uint32_t) index == ext->batch.tokens) settle(ext, (uint32_t) position);
+    if (index >= 0 && (uint32_t) index == ext->batch.tokens) settle(ext, (uint32_t) position);
     pthread_mutex_unlock(&lock);
 }
 
 void batch_ext_cleared(const void * any) {
     pthread_mutex_lock(&lock);
-    struct ext * ext = ext_of(any);
-    if (ext) {
-        ext->batch.tokens = ext->batch.span_count = 0;
-        ext->has_unplaced = false;
-    }
+    empty(ext_of(any));
     pthread_mutex_unlock(&lock);
 }
 
 void batch_ext_read(struct batch * batch, const void * any) {
-    batch->tokens = batch->span_count = 0;
     pthread_mutex_lock(&lock);
     struct ext * ext = ext_of(any);
-    if (ext) {
-        settle(ext, GGTRACE_NO_POSITION);
-        batch->tokens = ext->batch.tokens;
-        batch->span_count = ext->batch.span_count;
-        memcpy(batch->spans, ext->batch.spans, batch->span_count * sizeof(*batch->spans));
-    }
+    settle(ext, GGTRACE_NO_POSITION);
+    batch->tokens = ext->batch.tokens;
+    batch->span_count = ext->batch.span_count;
+    memcpy(batch->spans, ext->batch.spans, batch->span_count * sizeof(*batch->spans));
     pthread_mutex_unlock(&lock);
 }

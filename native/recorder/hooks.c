@@ -104,6 +104,13 @@ HOOK(void, _ZN15llama_batch_ext5clearEv, void * batch) {
     if (!calls_inside()) batch_ext_cleared(batch);
 }
 
+/* A new batch may lie where an older one lay. */
+HOOK(void, _ZN15llama_batch_extC1EP13llama_context, void * batch, void * context) {
+    REAL(_ZN15llama_batch_extC1EP13llama_context, void, void *, void *);
+    real(batch, context);
+    if (!calls_inside()) batch_ext_cleared(batch);
+}
+
 HOOK(void, llama_batch_ext_free, void * batch) {
     REAL(llama_batch_ext_free, void, void *);
     batch_ext_cleared(batch);

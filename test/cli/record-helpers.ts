@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
 import { at, CLI, folder, run, useFolder } from './helpers.ts'
 
@@ -52,9 +52,11 @@ export function useProgram(): void {
   beforeAll(() => {
     if (!canRecord) return
     const lock = join(tmpdir(), 'ggml2perfetto-test-cache.lock')
-    const cache = { ...process.env, XDG_CACHE_HOME: SHARED_CACHE }
-    spawnSync('flock', [lock, process.execPath, CLI, 'record', '-q', 'true'], { env: cache })
-    cpSync(SHARED_CACHE, at('cache'), { recursive: true })
+    const env = { ...process.env, XDG_CACHE_HOME: SHARED_CACHE }
+    const names = ['record', '-q', 'sh', '-c', 'printf %s "$LD_PRELOAD"']
+    const library = spawnSync('flock', [lock, process.execPath, CLI, ...names], { env, encoding: 'utf8' }).stdout
+    // Of several builds there, from other sources, the one that is used.
+    cpSync(dirname(library), at(join('cache', relative(SHARED_CACHE, dirname(library)))), { recursive: true })
     process.env['XDG_CACHE_HOME'] = at('cache')
     compile('libllama.so', LLAMA, '-shared', '-fPIC')
     compile('caller', CALLER, ...WITH_LLAMA())

@@ -7,7 +7,7 @@ export default {
     '\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],
   },
   setupFiles: ['<rootDir>/test/seed.ts'],
-  workerIdleMemoryLimit: '256MB', // what suites leave behind is searched by each garbage collection of the next
+  workerIdleMemoryLimit: '100MB', // what suites leave behind is searched by each garbage collection of the next
   testTimeout: 300_000, // ends what hangs; a busy machine is no fault
   maxWorkers: '100%', // of the cores; by default one of two stays idle
 }

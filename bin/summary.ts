@@ -24,6 +24,7 @@ export function describeLog(name: string, summary: Summary): string[] {
   else if (scheduler && summary.operators === 0)
     lines.splice(0, 3, `${name}: ${scheduler}`, `  ${duration(summary.durationNs)}`)
   else if (scheduler) lines.push(`  ${scheduler}`)
+  lines.push(...describeContexts(summary).map((line) => `  ${line}`))
   if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
   const leftOut = describeLeftOut(summary)
   const isBrief = holds !== undefined || (scheduler !== undefined && summary.operators === 0)
@@ -38,20 +39,29 @@ export function describeLog(name: string, summary: Summary): string[] {
 
 /** Why something that a recording usually has is not in it, and what to do; one line each. */
 export function missingParts(summary: Summary): string[] {
-  const { format, graphs, operators, attributes } = summary
+  const { format, graphs, operators, attributes, callsByGraph } = summary
   if (format !== 'ggtrace' || graphs === 0) return []
   const lines: string[] = []
-  if (!hasCalls(summary)) {
+  if (!hasCalls(summary) || callsByGraph === computedCalls(summary)) {
     lines.push(
       'no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it (or bound inside its library), ' +
-        'where its functions cannot be seen',
+        'where its functions cannot be seen' +
+        (callsByGraph > 0
+          ? '; a call is a graph that a scheduler computes, its kind and tokens are from the inputs of the graph'
+          : ''),
     )
   }
+  const [missing, end, library] = [
+    attributes['operators.missing'],
+    attributes['operators.end'],
+    attributes['operators.library'],
+  ]
   if (operators === 0 && attributes['level'] === 'op') {
-    lines.push(
-      'no operators were seen: this backend has no operator hook; record --sync computes and times node by node',
-    )
+    const why = missing === undefined ? 'this backend has no operator hook' : `${missing} (${library})`
+    lines.push(`no operators were seen: ${why}; record --sync computes and times node by node`)
   }
+  if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
+  if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)
   return lines
 }
 
@@ -78,10 +88,12 @@ export const OPEN_ENDS = 'times end at the start of the last operator: this log 
 
 /** `9 calls: prefill 16 tokens, decode 8 tokens · 2 calls failed (result 1: no slot in the KV cache)` */
 export function describeCalls({ calls }: Summary): string {
-  const { warmUp, prefill, decode, failed } = calls
-  const parts = [describePhase('prefill', prefill), describePhase('decode', decode)].filter((part) => part !== '')
+  const { warmUp, compute, failed } = calls
+  const phases = (['encode', 'prefill', 'mixed', 'decode'] as const).map((phase) => describePhase(phase, calls[phase]))
+  const parts = phases.filter((part) => part !== '')
+  if (compute.calls > 0) parts.push(`${plural(compute.calls, 'graph')} of unknown kind`)
   if (warmUp.calls > 0) parts.push(`${plural(warmUp.calls, 'warm-up call')} excluded`)
-  const all = plural(prefill.calls + decode.calls, 'call')
+  const all = plural(computedCalls({ calls }), 'call')
   const succeeded = parts.length > 0 ? [`${all}: ${parts.join(', ')}`] : []
   const described = [...succeeded, ...(failed.calls > 0 ? [describeFailed(failed)] : [])]
   return described.length > 0 ? described.join(' · ') : 'no llama_decode calls'
@@ -94,6 +106,14 @@ function describeFailed({ calls, results }: Summary['calls']['failed']): string 
   return `${plural(calls, 'call')} failed (${each.join(', ')}${results.length > RESULTS_SHOWN ? ', …' : ''})`
 }
 
+/** Calls that succeeded, without warm-ups. */
+export function computedCalls({ calls }: Pick<Summary, 'calls'>): number {
+  return (['encode', 'prefill', 'mixed', 'decode', 'compute'] as const).reduce(
+    (sum, phase) => sum + calls[phase].calls,
+    0,
+  )
+}
+
 /** Is a call of the model in the log? */
 export function hasCalls({ calls }: Summary): boolean {
   return Object.values(calls).some(({ calls }) => calls > 0)
@@ -102,21 +122,37 @@ export function hasCalls({ calls }: Summary): boolean {
 function describePhase(phase: string, { calls, tokens }: { calls: number; tokens: number }): string {
   if (calls === 0) return ''
   if (tokens === 0) return `${phase} ${plural(calls, 'call')} of unknown size`
-  const split = phase === 'prefill' ? calls > 1 : calls !== tokens
+  const split = phase === 'decode' ? calls !== tokens : calls > 1
   return `${phase} ${plural(tokens, 'token')}${split ? ` in ${plural(calls, 'call')}` : ''}`
 }
 
 function describeTimes(summary: Summary): string {
-  const { ttftNs, tpotNs } = summary
+  const parts = describeTokenTimes(summary)
+  return parts.length > 0 ? parts.join(' · ') : duration(summary.durationNs)
+}
+
+function describeTokenTimes(times: Pick<Summary, 'ttftNs' | 'decoding'>): string[] {
+  const { ttftNs, decoding } = times
   const parts = []
   if (ttftNs !== undefined) parts.push(`TTFT ${duration(ttftNs)}`)
-  if (tpotNs !== undefined) parts.push(`TPOT ${duration(tpotNs)}`, describeRate(summary))
-  if (parts.length === 0) parts.push(`${duration(summary.durationNs)}`)
-  return parts.join(' · ')
+  if (decoding) parts.push(`TPOT ${duration(decoding.tpotNs)}`, describeRate(times)!)
+  return parts
+}
+
+/** Contexts that have a line each. */
+const CONTEXTS_SHOWN = 4
+
+/** `target: 12 calls · TTFT 30 ms · …`, a line for each of several contexts. */
+function describeContexts({ contexts }: Summary): string[] {
+  const lines = contexts.slice(0, CONTEXTS_SHOWN).map((context, i) => {
+    const parts = [plural(context.calls, 'call'), ...describeTokenTimes(context)]
+    return `${context.role ?? `context ${i + 1}`}: ${parts.join(' · ')}`
+  })
+  return contexts.length > CONTEXTS_SHOWN ? [...lines, `${plural(contexts.length, 'context')} in all`] : lines
 }
 
 /** `637 tok/s decode`, or `9.64 tok/s decode (4 sequences)`; undefined where nothing was decoded. */
-export function describeRate({ decoding }: Summary): string | undefined {
+export function describeRate({ decoding }: Pick<Summary, 'decoding'>): string | undefined {
   if (!decoding) return undefined
   const { tokensPerSecond, sequences, isAssumed } = decoding
   const isMean = Math.abs(sequences - Math.round(sequences)) > 0.005

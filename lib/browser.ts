@@ -1,5 +1,5 @@
 /** All of the library that needs no Node: browsers, workers, edge runtimes. */
-export type { Decoding } from './analyze/call-times.ts'
+export type { ContextTimes, Decoding } from './analyze/call-times.ts'
 export type { CallCount, ClockRelation, FailedCalls, IssueCount, Summary } from './analyze/summary.ts'
 export { type ConvertOptions, convert, summarize } from './convert.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'

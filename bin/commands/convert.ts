@@ -18,7 +18,7 @@ import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { CLOCKS, DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
-import { describeLog, issueCount, refuseEmpty } from '../summary.ts'
+import { computedCalls, describeLog, issueCount, refuseEmpty } from '../summary.ts'
 import { note, print } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 
@@ -176,7 +176,7 @@ export async function* within(
   }
   const summaries = yield* trace
   refuseEmpty(names, summaries.slice(0, names.length))
-  const calls = Math.max(...summaries.map(({ calls }) => calls.prefill.calls + calls.decode.calls + calls.failed.calls))
+  const calls = Math.max(...summaries.map((summary) => computedCalls(summary) + summary.calls.failed.calls))
   const known = calls === 0 ? 'no calls' : `the calls 0..${calls - 1}`
   if (flows && flows.token >= calls) {
     throw new UsageError(`--flows token=${flows.token}: there is no such call, the log has ${known}`)

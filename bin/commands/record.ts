@@ -11,7 +11,7 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { bytes, once, oneOf, oneOrMore, parseTokens, whole } from '../options.ts'
-import { describeLog, issueCount } from '../summary.ts'
+import { computedCalls, describeLog, issueCount } from '../summary.ts'
 import { note } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 import { quoted } from './convert.ts'
@@ -295,8 +295,7 @@ async function describe(log: string, args: Arguments): Promise<string[]> {
 function missing(summary: Summary, level: string): string[] {
   const { note: why } = summary.attributes
   if (why !== undefined) return [`  note: ${why}`]
-  const { prefill, decode, warmUp } = summary.calls
-  const computed = prefill.calls + decode.calls + warmUp.calls + summary.graphs
+  const computed = computedCalls(summary) + summary.calls.warmUp.calls + summary.graphs
   if (level !== 'op' || summary.operators > 0 || computed === 0) return []
   return [
     '  note: no operators: this ggml does not export the functions that tell of them, or it computes on a GPU only (--sync)',

@@ -1,15 +1,17 @@
 import { CallOrder } from '../model/call-order.ts'
-import { isCut, isFailed, sequencesOf } from '../model/calls.ts'
+import { decodingIn, isCut, isFailed, isVerification, sequencesOf } from '../model/calls.ts'
 import type { TokenEvent } from '../model/events.ts'
+import { type Role, Roles } from '../model/roles.ts'
 
 /**
  * How fast tokens were decoded. TPOT and tok/s are of the same calls:
  *
- * - A **timed** call is a decode call that succeeded, whose end is known, and that has a call of its llama_context before it.
+ * - A **timed** call is a decode or mixed call that succeeded, whose end is known, and that has a call of its llama_context before it.
  * - Its **time** is from the end of that call to its own end: it contains sampling and whatever else the program did in
  *   between, and no prefill. (Decode calls in between that failed are part of it: the token had to wait for them.)
- * - It makes one token for each of its **sequences**, or as many as it takes in of a sequence (speculative decoding; whether
- *   drafts were accepted is not recorded).
+ * - It makes one token for each of its **sequences** that decode. Where it verifies drafts, it makes as many as the sequence has
+ *   moved on when the context's next call begins; all that it takes in, where there is no such call.
+ * - Contexts that draft for others (speculative decoding) make no tokens.
  * - **TPOT** is the mean over tokens, each by the time that its sequence spent on it: Σ time × sequences / Σ tokens.
  * - **tok/s** is the throughput of all sequences and contexts: Σ tokens / the time in which a timed call was under way.
  * - So tok/s × TPOT is the number of sequences that were decoded at once, on average over time (Little's law).
@@ -23,27 +25,50 @@ export interface Decoding {
   readonly tokensPerSecond: number
   /** Decoded at once, on average over time. */
   readonly sequences: number
-  /** Sequences or tokens of some calls are not recorded: each token was taken for that of another sequence. */
+  /** Sequences or tokens of some calls are not recorded: each token was taken for that of another sequence, or for accepted. */
   readonly isAssumed: boolean
 }
 
 /** Stretches of time that are kept apart: one for each prefill between decode calls, mostly. */
 const STRETCHES_MAX = 1024
+/** Contexts with times of their own. */
+const CONTEXTS_MAX = 64
+/** Calls of a context that may turn out to be drafts when another context's call comes. */
+const DRAFTS_MAX = 64
+
+/** A call, and from when on its tokens were waited for; undefined where that is not known. */
+interface TimedCall {
+  readonly event: TokenEvent
+  readonly fromNs: number | undefined
+  /** Tokens, where drafts were verified. */
+  readonly made?: number | undefined
+  readonly isAssumed?: boolean
+}
+
+/** Calls, TTFT and decoding of a llama_context. */
+export interface ContextTimes {
+  /** Address of the llama_context. */
+  readonly context: number
+  /** What it is in speculative decoding: from which calls follow which. */
+  readonly role: Role | undefined
+  readonly calls: number
+  readonly ttftNs: number | undefined
+  readonly decoding: Decoding | undefined
+}
 
 /** Times of calls: TTFT, and what {@link Decoding} defines. Calls may come out of order. */
 export class CallTimes {
   private readonly order = new CallOrder((event) => this.time(event))
   /** When the latest call of a context ended; undefined where that is not known. */
   private readonly ends = new Map<number, number | undefined>()
-  private readonly busy = new Union()
-  private firstCallNs: number | undefined
-  private firstTokenNs: number | undefined
-  private hasDecoded = false
-  private calls = 0
-  private tokens = 0
-  /** Time × sequences. */
-  private spentNs = 0
-  private isAssumed = false
+  private readonly roles = new Roles()
+  /** Of all contexts but those that draft. */
+  private readonly all = new Times()
+  private readonly byContext = new Map<number, Times>()
+  /** Calls that verify drafts, by context: how many were accepted is known at the next call. */
+  private readonly verifying = new Map<number, TimedCall>()
+  private waiting: TimedCall[] = []
+  private waitingOf = 0
 
   /** Adds a call; warm-ups do not count. */
   add(event: TokenEvent): void {
@@ -53,21 +78,106 @@ export class CallTimes {
   /** All calls were added. */
   finish(): void {
     this.order.finish()
+    for (const context of [...this.verifying.keys()]) this.verify(context)
+    this.flush()
   }
 
-  /** From the start of the first call to the end of the last prefill call before a decode call. */
+  /** From the start of the first call to the end of the last call that was no decode before one that was. */
+  get ttftNs(): number | undefined {
+    return this.all.ttftNs
+  }
+
+  get decoding(): Decoding | undefined {
+    return this.all.decoding
+  }
+
+  get contexts(): ContextTimes[] {
+    return [...this.byContext].map(([context, { calls, ttftNs, decoding }]) => {
+      return { context, role: this.roles.of(context), calls, ttftNs, decoding }
+    })
+  }
+
+  private time(event: TokenEvent): void {
+    const { phase, endNs } = event
+    const context = contextOf(event)
+    const before = this.ends.get(context)
+    if (isFailed(event) && phase === 'decode') return
+    // A lower bound of an end is of no use: neither to this call nor to the next.
+    this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))
+    if (isFailed(event)) return
+    this.verify(context, event)
+    this.roles.add(event)
+    const call = { event, fromNs: before === undefined ? undefined : Math.min(before, endNs) }
+    if (isVerification(event)) this.verifying.set(context, call)
+    else this.take(call)
+  }
+
+  /** Takes the context's call that verified drafts: the `next` one begins behind the last that was accepted. */
+  private verify(context: number, next?: TokenEvent): void {
+    const call = this.verifying.get(context)
+    if (!call) return
+    this.verifying.delete(context)
+    let [made, isAssumed] = [0, false]
+    for (const { sequence, position, tokens } of call.event.batch!.spans) {
+      const then = next?.batch?.spans.find((span) => span.sequence === sequence)?.position ?? -1
+      const isKnown = then > position && then <= position + tokens
+      made += isKnown ? then - position : tokens
+      isAssumed ||= !isKnown && tokens > 1
+    }
+    this.take({ ...call, made, isAssumed })
+  }
+
+  private take(call: TimedCall): void {
+    const context = contextOf(call.event)
+    this.timesOf(context)?.add(call)
+    if (context !== this.waitingOf || this.waiting.length === DRAFTS_MAX) this.flush()
+    this.waitingOf = context
+    this.waiting.push(call)
+  }
+
+  private flush(): void {
+    if (this.roles.of(this.waitingOf) !== 'draft') for (const call of this.waiting) this.all.add(call)
+    this.waiting = []
+  }
+
+  private timesOf(context: number): Times | undefined {
+    const known = this.byContext.get(context)
+    if (known || this.byContext.size === CONTEXTS_MAX) return known
+    const times = new Times()
+    this.byContext.set(context, times)
+    return times
+  }
+}
+
+function contextOf({ batch }: TokenEvent): number {
+  return batch?.context ?? 0
+}
+
+/** Sums of timed calls. */
+class Times {
+  calls = 0
+  private readonly busy = new Union()
+  private firstCallNs: number | undefined
+  private firstTokenNs: number | undefined
+  private hasDecoded = false
+  private timed = 0
+  private tokens = 0
+  /** Time × sequences. */
+  private spentNs = 0
+  private isAssumed = false
+
   get ttftNs(): number | undefined {
     const { firstCallNs, firstTokenNs } = this
     return firstCallNs === undefined || firstTokenNs === undefined ? undefined : firstTokenNs - firstCallNs
   }
 
   get decoding(): Decoding | undefined {
-    const { calls, tokens, spentNs, isAssumed } = this
+    const { timed, tokens, spentNs, isAssumed } = this
     const timeNs = this.busy.length
     if (tokens === 0 || timeNs === 0) return undefined
     const sequences = spentNs / timeNs
     return {
-      calls,
+      calls: timed,
       tokens,
       timeNs,
       tpotNs: spentNs / tokens,
@@ -77,29 +187,27 @@ export class CallTimes {
     }
   }
 
-  private time(event: TokenEvent): void {
-    const { phase, startNs, endNs, batch } = event
-    const context = batch?.context ?? 0
-    const before = this.ends.get(context)
-    if (isFailed(event) && phase === 'decode') return
-    if (phase === 'decode') this.hasDecoded = true
-    // A lower bound of an end is of no use: neither to this call nor to the next.
-    this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))
-    if (isFailed(event) || isCut(event)) return
-    this.firstCallNs ??= startNs
-    if (phase !== 'decode') {
-      if (!this.hasDecoded) this.firstTokenNs = endNs
-    } else if (before !== undefined) this.timeDecode(event, Math.min(before, endNs))
+  add(call: TimedCall): void {
+    const { event, fromNs } = call
+    const decodes = event.phase === 'decode' || event.phase === 'mixed'
+    this.calls++
+    this.hasDecoded ||= decodes
+    if (isCut(event)) return
+    this.firstCallNs ??= event.startNs
+    if (!this.hasDecoded) this.firstTokenNs = event.endNs
+    if (decodes && fromNs !== undefined) this.timeDecode(call, fromNs)
   }
 
-  private timeDecode(event: TokenEvent, fromNs: number): void {
-    const { sequences, isAssumed } = sequencesOf(event)
-    const tokens = event.tokens < 0 ? sequences : event.tokens
+  private timeDecode({ event, made, isAssumed: isMadeAssumed = false }: TimedCall, fromNs: number): void {
+    const { phase, batch } = event
+    const mixed = phase === 'mixed' ? decodingIn(batch!.spans).length : undefined
+    const { sequences, isAssumed } = mixed === undefined ? sequencesOf(event) : { sequences: mixed, isAssumed: false }
+    const tokens = made ?? mixed ?? (event.tokens < 0 ? sequences : event.tokens)
     if (tokens === 0) return
-    this.calls++
+    this.timed++
     this.tokens += tokens
     this.spentNs += (event.endNs - fromNs) * sequences
-    this.isAssumed ||= isAssumed
+    this.isAssumed ||= isAssumed || isMadeAssumed
     this.busy.add(fromNs, event.endNs)
   }
 }

@@ -6,6 +6,7 @@ import {
   Inferred,
   type IssueEvent,
   type OperatorEvent,
+  type Phase,
   type TensorEvent,
   type TokenEvent,
   type TraceEvent,
@@ -13,7 +14,7 @@ import {
 import { ISSUES } from '../model/issues.ts'
 import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
-import { CallTimes, type Decoding } from './call-times.ts'
+import { CallTimes, type ContextTimes, type Decoding } from './call-times.ts'
 
 /** Issues of one kind. */
 export interface IssueCount {
@@ -50,6 +51,9 @@ export interface ClockRelation {
   readonly boundNs: number | undefined
 }
 
+/** Phases as {@link Phase} defines them. */
+export type CountedPhase = 'warmUp' | Exclude<Phase, 'warm-up'>
+
 /** What is in a log. Durations in ns. */
 export interface Summary {
   readonly format: string
@@ -59,9 +63,11 @@ export interface Summary {
   /** From the first event to the last. */
   readonly durationNs: number
   /** Calls of the model by phase; those that failed apart. */
-  readonly calls: Readonly<Record<'warmUp' | 'prefill' | 'decode', CallCount>> & { readonly failed: FailedCalls }
+  readonly calls: Readonly<Record<CountedPhase, CallCount>> & { readonly failed: FailedCalls }
+  /** How many of these are graphs that a scheduler computed: no function that makes a call was seen. */
+  readonly callsByGraph: number
   /**
-   * Time to first token: start of the first call to the end of the last prefill call before a decode (a long prompt
+   * Time to first token: start of the first call to the end of the last call before a decode (a long prompt
    * takes several); without warm-ups and calls that failed. A log of several turns has further prefills: they do not count.
    */
   readonly ttftNs: number | undefined
@@ -69,6 +75,8 @@ export interface Summary {
   readonly tpotNs: number | undefined
   /** How fast tokens were decoded; undefined where no decode call could be timed. */
   readonly decoding: Decoding | undefined
+  /** Of each llama_context, in the order of their first calls; empty where there is one at most. */
+  readonly contexts: readonly ContextTimes[]
   /** Executions, over all workers. */
   readonly operators: number
   readonly graphs: number
@@ -121,13 +129,22 @@ export class Summarizer {
   private readonly counterSet = new CounterSet()
   private readonly counted: number[] = []
   private readonly issues = new Map<string, { count: number; first: IssueEvent }>()
-  private readonly calls = { warmUp: newCalls(), prefill: newCalls(), decode: newCalls(), failed: newCalls() }
+  private readonly calls = {
+    warmUp: newCalls(),
+    encode: newCalls(),
+    prefill: newCalls(),
+    mixed: newCalls(),
+    decode: newCalls(),
+    compute: newCalls(),
+    failed: newCalls(),
+  }
   /** By result and meaning. */
   private readonly failures = new Map<string, { result: number; meaning: string; calls: number }>()
   private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
   private firstNs = Infinity
   private lastNs = -Infinity
   private readonly times = new CallTimes()
+  private callsByGraph = 0
   private operators = 0
   private graphs = 0
   private withExperts = 0
@@ -158,16 +175,18 @@ export class Summarizer {
     const firstNs = Number.isFinite(this.firstNs) ? this.firstNs : 0
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
     this.times.finish()
-    const { ttftNs, decoding } = this.times
+    const { ttftNs, decoding, contexts } = this.times
     return {
       format: input.format,
       clock: input.clock,
       startNs: input.originNs + BigInt(firstNs),
       durationNs: Math.max(0, lastNs - firstNs),
       calls: { ...calls, failed: { ...calls.failed, results: this.failedResults() } },
+      callsByGraph: this.callsByGraph,
       ttftNs,
       tpotNs: decoding?.tpotNs,
       decoding,
+      contexts: contexts.length > 1 ? contexts : [],
       operators,
       graphs,
       workers: this.workers.size,
@@ -293,6 +312,7 @@ export class Summarizer {
     const calls = this.calls[hasFailed ? 'failed' : phase === 'warm-up' ? 'warmUp' : phase]
     calls.calls++
     this.drawn++
+    if (event.batch?.function === 'ggml_backend_sched_graph_compute') this.callsByGraph++
     calls.tokens += Math.max(tokens, 0)
     if (hasFailed) this.countFailure(event.batch!)
     this.times.add(event)

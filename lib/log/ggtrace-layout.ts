@@ -136,10 +136,10 @@ export const SPAN_BYTES = 12
 export const BUFFER_USAGES = ['any', 'weights', 'compute'] as const
 
 /** `kind` of a TOKEN record, by number. */
-export const TOKEN_KINDS = ['decode', 'encode', 'warm-up'] as const
+export const TOKEN_KINDS = ['decode', 'encode', 'warm-up', 'compute'] as const
 
-/** Added to a TOKEN record's kind: what happened in the call was not to be recorded. */
-export const TOKEN_LEFT_OUT = 256
+/** Bits of a TOKEN record's kind: the kind itself, and flags (ggtrace-records.h says what they mean). */
+export const TokenBits = { kind: 0xff, leftOut: 0x100, allOutput: 0x200, embeds: 0x400, byGraph: 0x800 } as const
 
 /** `kind` of a COPY record, by number. */
 export const COPY_KINDS = ['get', 'set', 'copy'] as const

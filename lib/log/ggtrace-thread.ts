@@ -12,7 +12,7 @@ import {
   SPAN_BYTES,
   THREAD_STATES,
   TOKEN_KINDS,
-  TOKEN_LEFT_OUT,
+  TokenBits,
 } from './ggtrace-layout.ts'
 
 /** One worker's execution of one node. */
@@ -45,6 +45,12 @@ export interface GgtraceToken {
   readonly spans?: readonly GgtraceSpan[]
   /** What happened in it was not to be recorded. */
   readonly isLeftOut?: boolean
+  /** Several tokens, each of which has an output. */
+  readonly areAllOutput?: boolean
+  /** A decode for embeddings. */
+  readonly isForEmbeddings?: boolean
+  /** No function was seen: kind and tokens are from the inputs of a graph. */
+  readonly isByGraph?: boolean
 }
 
 /** Tokens of a batch that follow each other, and are of one sequence at successive positions. */
@@ -152,8 +158,13 @@ export class GgtraceThread {
     const record = this.span(RecordType.Token, startNs, endNs, TOKEN_BYTES + SPAN_BYTES * spans.length)
       .u32(call < 0 ? NONE : call)
       .u32(tokens)
+    const flags =
+      (batch.isLeftOut ? TokenBits.leftOut : 0) |
+      (batch.areAllOutput ? TokenBits.allOutput : 0) |
+      (batch.isForEmbeddings ? TokenBits.embeds : 0) |
+      (batch.isByGraph ? TokenBits.byGraph : 0)
     record
-      .u32(TOKEN_KINDS.indexOf(kind) + (batch.isLeftOut ? TOKEN_LEFT_OUT : 0))
+      .u32(TOKEN_KINDS.indexOf(kind) | flags)
       .u32((batch.result ?? 0) >>> 0)
       .u64(batch.context ?? 0)
     for (const { sequence, position, tokens } of spans)

@@ -1,7 +1,11 @@
-/** What a call of `llama_decode` was for. */
-export type Phase = 'warm-up' | 'prefill' | 'decode'
+/**
+ * What a call was for. `prefill`: prompts. `decode`: each sequence gets its next token, or several at once where drafts are verified
+ * (speculative decoding). `mixed`: some sequences decode, others prefill. `encode`: an encoder's, or for embeddings, with nothing to
+ * decode. `compute`: a graph was computed, and what for is not known.
+ */
+export type Phase = 'warm-up' | 'prefill' | 'decode' | 'mixed' | 'encode' | 'compute'
 
-/** One `llama_decode`, or one step of a serving engine. */
+/** One `llama_decode` or the like ({@link Batch.function}), or one step of a serving engine. */
 export interface TokenEvent {
   readonly kind: 'token'
   /** Counts calls from 0, warm-up apart (-1). */
@@ -36,17 +40,24 @@ export interface EngineStep {
 
 /** What a call was given and what it returned. */
 export interface Batch {
-  /** It was `llama_encode`. */
-  readonly isEncode: boolean
+  readonly function: CallFunction
+  /** Several tokens, each of which has an output: drafts that are verified, embeddings of each token, perplexity. */
+  readonly areAllOutput: boolean
   /** What happened in it was not to be recorded. */
   readonly isLeftOut: boolean
-  /** As llama.cpp returns it: 0 is success. */
+  /** As the function returns it: 0 is success. */
   readonly result: number
   /** Which sequences' tokens are in it, in its order; those of a very mixed batch may not all be told. */
   readonly spans: readonly SequenceSpan[]
-  /** Address of the llama_context. */
+  /** Address of the llama_context, or of the scheduler. */
   readonly context: number
 }
+
+/**
+ * What was called: `llama_decode` or `llama_encode` (also by way of `llama_process`), or, where neither was seen, the scheduler that
+ * computed a graph.
+ */
+export type CallFunction = 'llama_decode' | 'llama_encode' | 'ggml_backend_sched_graph_compute'
 
 /** Tokens of a batch that follow each other, and are of one sequence at successive positions. */
 export interface SequenceSpan {

@@ -1,5 +1,5 @@
 import type { Position } from '../errors.ts'
-import { type Batch, Inferred, type IssueEvent, type TokenEvent } from './events.ts'
+import { type Batch, Inferred, type IssueEvent, type Phase, type SequenceSpan, type TokenEvent } from './events.ts'
 import { issueOf } from './issues.ts'
 
 // llama.h of llama.cpp v0.5.0, comments of llama_decode and llama_encode.
@@ -14,10 +14,14 @@ const MEANINGS: Readonly<Record<number, readonly [short: string, effect: string]
 }
 
 /** What a result other than 0 means, as llama.h defines it: in a few words, for names, and with what the call left behind. */
-export function meaningOf({ result, isEncode }: Pick<Batch, 'result' | 'isEncode'>): {
+export function meaningOf(batch: Pick<Batch, 'result' | 'function'>): {
   readonly short: string
   readonly full: string
 } {
+  const { result } = batch
+  if (batch.function === 'ggml_backend_sched_graph_compute')
+    return { short: statusWord(result), full: statusWord(result) }
+  const isEncode = batch.function === 'llama_encode'
   if (isEncode && result < 0) return { short: 'error', full: 'error; the memory is as before the call' }
   const [short, effect] = (isEncode ? undefined : MEANINGS[Math.max(result, -2)]) ?? [
     'unknown result',
@@ -69,10 +73,32 @@ export function sequencesOf({ tokens, batch, step }: TokenEvent): {
   return { sequences: known + Math.max(rest, 0), isAssumed: rest > 0 }
 }
 
+/** Does the call verify drafts: several tokens of a sequence that was decoded before, each with an output? */
+export function isVerification({ phase, batch }: TokenEvent): boolean {
+  return phase === 'decode' && batch !== undefined && batch.areAllOutput && batch.spans.some(({ tokens }) => tokens > 1)
+}
+
+/**
+ * The phase of a call of `llama_decode`, from its batch: a sequence of which there is one token decodes, and so does one of which there
+ * are several behind others, all with an output. `tokens`: of the batch; `spans`: where their sequences are known.
+ */
+export function phaseOf(tokens: number, { spans, areAllOutput }: Pick<Batch, 'spans' | 'areAllOutput'>): Phase {
+  if (spans.length === 0) return tokens === 1 ? 'decode' : 'prefill'
+  if (spans.every((span) => span.tokens === 1 || (areAllOutput && span.position > 0))) return 'decode'
+  return decodingIn(spans).length > 0 ? 'mixed' : 'prefill'
+}
+
+/** Of a batch in which other sequences prefill: those that decode, one token each, which is not their first. */
+export function decodingIn(spans: readonly SequenceSpan[]): readonly SequenceSpan[] {
+  const tokens = new Map<number, number>()
+  for (const span of spans) tokens.set(span.sequence, (tokens.get(span.sequence) ?? 0) + span.tokens)
+  return spans.filter(({ sequence, position }) => position > 0 && tokens.get(sequence) === 1)
+}
+
 /** The issue of a call that failed; undefined of one that succeeded. */
 export function failureOf({ batch, call, endNs }: TokenEvent, at: Position): IssueEvent | undefined {
   if (!batch || batch.result === 0) return undefined
   const which = call < 0 ? '' : ` (call ${call})`
-  const detail = `${batch.isEncode ? 'llama_encode' : 'llama_decode'} returned ${batch.result}: ${meaningOf(batch).short}${which}`
+  const detail = `${batch.function} returned ${batch.result}: ${meaningOf(batch).short}${which}`
   return issueOf('call-failed', detail, at, endNs)
 }

@@ -165,6 +165,7 @@ class LogReader {
       this.attributes = run.facts
       this.begin()
     } else this.tellFacts(run)
+    this.records.areEndsInferred = this.attributes['operators.end'] !== undefined
     for (const readings of run.clocks) this.emit({ kind: 'clocks', readings })
   }
 

@@ -8,6 +8,7 @@ import {
   type SequenceSpan,
   type TokenEvent,
 } from '../model/events.ts'
+import { type Role, Roles } from '../model/roles.ts'
 import type { ExtraArg } from '../write/args.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Lanes, rowName, type TrackTree } from './tracks.ts'
@@ -19,7 +20,19 @@ const IDLE_NS_MIN = 100e6
 const SPANS_SHOWN = 16
 
 const CALLS = 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.'
+const GRAPHS = 'One slice per graph that a scheduler computed: calls of llama.cpp were not seen.'
 const STEPS = 'One slice per engine step (vLLM, SGLang), from its launch to the end of the GPU work that it launched.'
+
+/** What the contexts of speculative decoding do, as is worked out from which calls follow which. */
+const ROLES: Readonly<Record<Role, string>> = {
+  target:
+    'Its llama_context verifies tokens that another one drafts (inferred: it takes several tokens with an output each).',
+  draft:
+    'Its llama_context drafts tokens for another one (inferred: the other one verifies some right after its calls).',
+}
+
+/** Contexts with rows of their own; the rest share the last one's. */
+const CONTEXTS_MAX = 16
 
 /** What successive calls that failed are called. */
 const FAILED = 'failed'
@@ -34,20 +47,33 @@ interface PhaseSpan {
   inferred: number
 }
 
+/** The calls of a llama_context, or all those that only a scheduler was seen of. */
+interface Row {
+  /** 0: not known so far. */
+  context: number
+  readonly lanes: Lanes
+  /** Tracks of the lanes. */
+  readonly tracks: number[]
+  readonly nameOf: (lane: number, role?: Role) => string
+  readonly describe: () => string
+  readonly rankOf: (lane: number) => number
+  /** Successful decode calls so far. */
+  decodes: number
+}
+
 /** Phase, Tokens and Graphs: what the run was doing, call by call. `onCall` hears of the calls that are drawn, in order. */
 export class Calls {
   private readonly phases: Lanes
-  private readonly tokens: Lanes
+  private readonly rows = new Map<number, Row>()
   private readonly graphs: Lanes
+  private readonly roles = new Roles()
   private readonly order = new CallOrder((event) => this.place(event))
   private readonly hidden = new Set<TokenEvent>()
   private span: PhaseSpan | undefined
-  private decodes = 0
-  private areSteps = false
 
   constructor(
-    tree: TrackTree,
-    root: number,
+    private readonly tree: TrackTree,
+    private readonly root: number,
     private readonly make: ArgMaker,
     private readonly detail: Detail,
     private readonly onCall: (event: TokenEvent) => void,
@@ -63,7 +89,6 @@ export class Calls {
       0,
       () => `Successive calls of one kind: prefill, decode, failed; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
     )
-    this.tokens = row('Tokens', 1, () => (this.areSteps ? STEPS : CALLS))
     this.graphs = row('Graphs', 2, () => 'One slice per graph compute of a backend (a split of the scheduler).')
   }
 
@@ -74,7 +99,9 @@ export class Calls {
   }
 
   private place(event: TokenEvent): void {
-    const name = this.nameOf(event)
+    const row = this.rowOf(event)
+    const name = nameOf(event, row)
+    this.roles.add(event)
     if (this.hidden.delete(event)) return
     const { startNs, endNs, phase, call, tokens } = event
     const { make } = this
@@ -84,19 +111,58 @@ export class Calls {
     if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
     if (event.batch) extra.push(...this.batchArgs(event.batch))
     if (event.step) extra.push(...this.stepArgs(event.step))
-    this.areSteps = event.step !== undefined
     if (this.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     extra.push(...make.inferred(event.inferred))
-    this.tokens.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
+    row.lanes.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
     this.addToSpan(event)
     this.onCall(event)
   }
 
-  /** Successful decode calls are numbered, whether they are drawn or not. */
-  private nameOf({ phase, tokens, batch }: TokenEvent): string {
-    if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
-    const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
-    return phase === 'decode' ? `decode ${++this.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
+  private rowOf({ batch, step }: TokenEvent): Row {
+    const isGraph = batch?.function === 'ggml_backend_sched_graph_compute'
+    const context = isGraph ? 0 : (batch?.context ?? 0)
+    const known = this.rowFor(context)
+    if (known) return known
+    const { tree, root } = this
+    const number = this.rows.size
+    const tracks: number[] = []
+    const describe = () => (step ? STEPS : isGraph ? GRAPHS : CALLS)
+    const rankOf = (lane: number) => 16 + Math.min(number + lane, 15)
+    const nameOf = (lane: number, role?: Role) =>
+      rowName(role ? `Tokens: ${role}` : number > 0 ? `Tokens: context ${number + 1}` : 'Tokens', lane)
+    const lanes = new Lanes(
+      tree.writer,
+      (lane) => (tracks[lane] = tree.add(root, { name: nameOf(lane), description: describe(), rank: rankOf(lane) })),
+      true,
+    )
+    const row: Row = { context, lanes, tracks, nameOf, describe, rankOf, decodes: 0 }
+    this.rows.set(context, row)
+    return row
+  }
+
+  /** Calls of contexts that are not known share the first row with the first one that is. */
+  private rowFor(context: number): Row | undefined {
+    const { rows } = this
+    const [first] = rows.values()
+    if (context === 0 || !first) return first
+    if (first.context === 0) {
+      first.context = context
+      rows.delete(0)
+      rows.set(context, first)
+    }
+    return rows.get(context) ?? (rows.size < CONTEXTS_MAX ? undefined : [...rows.values()].at(-1))
+  }
+
+  /** What a context does is known in the end. */
+  private nameRows(): void {
+    for (const { context, tracks, nameOf, describe, rankOf } of this.rows.values()) {
+      const role = this.roles.of(context)
+      if (!role) continue
+      tracks.forEach((track, lane) => {
+        const description = `${describe()} ${ROLES[role]}`
+        this.tree.rename(track, this.root, { name: nameOf(lane, role), description, rank: rankOf(lane) })
+      })
+    }
   }
 
   graph(event: GraphEvent): void {
@@ -115,14 +181,15 @@ export class Calls {
 
   private batchArgs(batch: Batch): ExtraArg[] {
     const { make } = this
-    const { isEncode, isLeftOut, result, spans, context } = batch
+    const { isLeftOut, result, spans, context } = batch
     const extra: ExtraArg[] = []
     const first = spans[0]
     if (first && first.position >= 0) extra.push(make.int('position', first.position))
     if (first) extra.push(make.int('sequence', first.sequence))
     if (spans.length > 1) extra.push(make.word('sequences', describeSpans(spans)))
     if (isLeftOut) extra.push(make.word('recorded', 'the call only'))
-    if (isEncode) extra.push(make.word('function', 'llama_encode'))
+    if (batch.function !== 'llama_decode') extra.push(make.word('function', batch.function))
+    if (batch.areAllOutput) extra.push(make.word('outputs', 'all tokens'))
     if (result !== 0) extra.push(make.int('result', result), make.word('result_meaning', meaningOf(batch).full))
     if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
     return extra
@@ -139,6 +206,7 @@ export class Calls {
   finish(): void {
     this.order.finish()
     this.endSpan()
+    this.nameRows()
   }
 
   private endSpan(): void {
@@ -177,6 +245,13 @@ export class Calls {
   private shown(extra: ExtraArg[]): ExtraArg[] | undefined {
     return this.detail === 'names' || extra.length === 0 ? undefined : extra
   }
+}
+
+/** Successful decode calls are numbered, whether they are drawn or not. */
+function nameOf({ phase, tokens, batch }: TokenEvent, row: Row): string {
+  if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
+  const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
+  return phase === 'decode' ? `decode ${++row.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
 }
 
 /** As `0@17 1@5-8`: sequence 0 at position 17, sequence 1 at 5 to 8. */

@@ -45,7 +45,7 @@ export class KvCache {
     const { batch, phase } = event
     // Warm-ups leave nothing behind, and encoders have no cache. How much of a failed batch was kept is not recorded: the
     // positions of the next call say it.
-    if (!batch || phase === 'warm-up' || batch.isEncode || isFailed(event) || batch.spans.length === 0) return
+    if (!batch || phase === 'warm-up' || phase === 'encode' || isFailed(event) || batch.spans.length === 0) return
     this.waiting.push(event)
     if (this.waiting.length > WAITING_MAX) this.place(this.waiting.shift()!)
   }

@@ -55,8 +55,13 @@ enum ggtrace_type {
 };
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
-enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_UP = 2 };
-#define GGTRACE_LEFT_OUT 0x100u /* flag of a kind: what happened in the call was not to be recorded */
+enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_UP = 2, GGTRACE_COMPUTE = 3 };
+#define GGTRACE_KIND 0xffu
+/* Flags of a kind: */
+#define GGTRACE_LEFT_OUT 0x100u   /* what happened in the call was not to be recorded */
+#define GGTRACE_ALL_OUTPUT 0x200u /* each of several tokens has an output, as where drafts are verified */
+#define GGTRACE_EMBEDS 0x400u     /* llama_decode was called, for embeddings: there is nothing to decode */
+#define GGTRACE_BY_GRAPH 0x800u   /* no function was seen: kind and tokens are those of a scheduled graph's inputs */
 enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
 enum ggtrace_unit { GGTRACE_COUNT = 0, GGTRACE_NANOSECONDS = 1, GGTRACE_BYTES = 2 };

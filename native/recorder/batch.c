@@ -12,6 +12,7 @@ struct batch_head {
     const int32_t * pos;
     const int32_t * n_seq_id;
     const int32_t * const * seq_id;
+    const int8_t * logits;
 };
 
 static void add(struct batch * batch, uint32_t sequence, uint32_t position) {
@@ -30,8 +31,10 @@ void batch_read(struct batch * batch, const struct any_batch * any) {
     struct batch_head head;
     memcpy(&head, any, sizeof(head));
     batch->tokens = batch->span_count = 0;
+    batch->outputs = head.tokens > 0 && !head.logits; /* of the last one */
     for (int32_t i = 0; i < head.tokens; i++) {
         const bool has_sequence = head.seq_id && head.seq_id[i] && head.n_seq_id && head.n_seq_id[i] > 0;
+        if (head.logits && head.logits[i]) batch->outputs++;
         add(batch, has_sequence ? (uint32_t) head.seq_id[i][0] : 0, head.pos ? (uint32_t) head.pos[i] : GGTRACE_NO_POSITION);
     }
 }
@@ -62,7 +65,7 @@ static struct ext exts[EXTS];
 static uint64_t touches;
 
 static void empty(struct ext * ext) {
-    ext->batch.tokens = ext->batch.span_count = 0;
+    ext->batch.tokens = ext->batch.outputs = ext->batch.span_count = 0;
     ext->has_unplaced = false;
 }
 
@@ -105,6 +108,12 @@ void batch_ext_placed(const void * any, int32_t index, int32_t position) {
     pthread_mutex_unlock(&lock);
 }
 
+void batch_ext_output(const void * any) {
+    pthread_mutex_lock(&lock);
+    ext_of(any)->batch.outputs++;
+    pthread_mutex_unlock(&lock);
+}
+
 void batch_ext_cleared(const void * any) {
     pthread_mutex_lock(&lock);
     empty(ext_of(any));
@@ -116,6 +125,7 @@ void batch_ext_read(struct batch * batch, const void * any) {
     struct ext * ext = ext_of(any);
     settle(ext, GGTRACE_NO_POSITION);
     batch->tokens = ext->batch.tokens;
+    batch->outputs = ext->batch.outputs;
     batch->span_count = ext->batch.span_count;
     memcpy(batch->spans, ext->batch.spans, batch->span_count * sizeof(*batch->spans));
     pthread_mutex_unlock(&lock);

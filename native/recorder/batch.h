@@ -10,6 +10,7 @@
 /* How many tokens, and their sequences and positions, as many spans as there is room for. */
 struct batch {
     uint32_t tokens;
+    uint32_t outputs; /* tokens with an output: logits, or an embedding */
     uint32_t span_count;
     struct ggtrace_span spans[GGTRACE_SPANS_MAX];
 };
@@ -29,11 +30,12 @@ void batch_read(struct batch * batch, const struct any_batch * any);
 
 /*
  * A llama_batch_ext is opaque: what is in it follows from the functions that fill it. An entry of index `index` was added
- * with its sequence (an index below 0: it was not); its position was set; all entries were taken out; it was freed.
+ * with its sequence (an index below 0: it was not); its position was set; all entries were taken out; one got an output.
  */
 void batch_ext_added(const void * any, int32_t index, int32_t sequence);
 void batch_ext_placed(const void * any, int32_t index, int32_t position);
 void batch_ext_cleared(const void * any);
+void batch_ext_output(const void * any);
 
 /* Reads a llama_batch_ext. */
 void batch_ext_read(struct batch * batch, const void * any);

@@ -12,12 +12,15 @@
 #include "nvtx/emit.h"
 #include "recorder/control.h"
 #include "recorder/guard.h"
+#include "recorder/libraries.h"
 #include "recorder/recording.h"
 
 static _Atomic uint32_t call_count;
 static _Atomic bool is_warming_up;
 static __thread uint32_t current __attribute__((tls_model("initial-exec"))) = GGTRACE_NO_CALL;
 static __thread bool is_inside __attribute__((tls_model("initial-exec")));
+/* A call of llama_decode became one of llama_context::encode: the context has no memory. */
+static __thread bool has_encoded __attribute__((tls_model("initial-exec")));
 /* Of the call: what happens in it is not recorded, only that it was made. */
 static __thread bool is_left_out __attribute__((tls_model("initial-exec")));
 
@@ -37,11 +40,19 @@ bool calls_take(void) {
     return is_inside ? !is_left_out : control_takes(GGTRACE_NO_CALL);
 }
 
+static const char * phase_of(const struct call * call) {
+    switch (call->kind & GGTRACE_KIND) {
+        case GGTRACE_ENCODE: return "encode";
+        case GGTRACE_COMPUTE: return "compute";
+        default: return call->kind & GGTRACE_EMBEDS ? "encode" : batch_decodes(&call->batch) ? "decode" : "prefill";
+    }
+}
+
 /* Announces a call; true where its range has to be ended. */
 static bool announce(const struct call * call) {
     if (!nvtx_emits(EMIT_PHASES | EMIT_TOKENS)) return false;
     const bool is_warm_up = call->kind == GGTRACE_WARM_UP || call->may_warm_up;
-    const char * phase = is_warm_up ? "warm-up" : call->kind == GGTRACE_DECODE && batch_decodes(&call->batch) ? "decode" : "prefill";
+    const char * phase = is_warm_up ? "warm-up" : phase_of(call);
     if (nvtx_emits(EMIT_PHASES)) nvtx_emit_phase(phase);
     if (!nvtx_emits(EMIT_TOKENS)) return false;
     nvtx_emit_push(EMIT_TOKENS, phase, current == GGTRACE_NO_CALL ? EMIT_NO_INDEX : current);
@@ -67,6 +78,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void write_call(const struct call * call, uint64_t end, int result, uint32_t number, uint32_t kind) {
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
+    if (call->batch.tokens > 1 && call->batch.outputs >= call->batch.tokens) kind |= GGTRACE_ALL_OUTPUT;
     ggtrace_token(writer, &(struct ggtrace_token){
         .start = call->start,
         .end = end,
@@ -143,12 +155,43 @@ static bool may_warm_up(const struct call * call, const void * caller) {
 
 /* ---- Calls ---- */
 
+/* Does the context pool what it computes (mean, last, rank …)? Then its results are embeddings, or scores. */
+static bool pools(const void * context, const void * caller) {
+    static _Atomic(void *) known;
+    void * found = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!found) atomic_store_explicit(&known, found = library_resolve("llama_pooling_type", caller), memory_order_relaxed);
+    int (*pooling_type)(const void *);
+    *(void **) &pooling_type = found;
+    return found && pooling_type(context) > 0;
+}
+
+uint32_t calls_read_graph(struct batch * batch, void * cgraph) {
+    batch->tokens = batch->outputs = batch->span_count = 0;
+    const struct ggml_api * api = &recording.api;
+    if (!api->graph_get_tensor || recording_level() < LEVEL_GRAPH) return GGTRACE_COMPUTE;
+    const void * tokens = api->graph_get_tensor(cgraph, "inp_tokens"); /* llama.cpp */
+    if (!tokens && api->graph_get_tensor(cgraph, "position")) tokens = api->graph_get_tensor(cgraph, "embd"); /* whisper.cpp's decoder */
+    if (tokens) {
+        batch->tokens = (uint32_t) layout_i64(tokens, recording.layout.ne);
+        return GGTRACE_DECODE | GGTRACE_BY_GRAPH;
+    }
+    if (api->graph_get_tensor(cgraph, "mel")) return GGTRACE_ENCODE | GGTRACE_BY_GRAPH; /* whisper.cpp's encoder */
+    return GGTRACE_COMPUTE;
+}
+
+void calls_pass(uint32_t kind) {
+    if (kind == GGTRACE_ENCODE) has_encoded = true;
+}
+
 void calls_begin(struct call * call, void * context, uint32_t kind, const void * caller) {
     const bool is_warm_up = atomic_load_explicit(&is_warming_up, memory_order_relaxed);
+    const bool has_context = kind == GGTRACE_DECODE || kind == GGTRACE_ENCODE;
     call->context = context;
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
-    call->may_warm_up = may_warm_up(call, caller) && !is_warm_up;
+    if (call->kind == GGTRACE_DECODE && pools(context, caller)) call->kind |= GGTRACE_EMBEDS;
+    call->may_warm_up = has_context && may_warm_up(call, caller) && !is_warm_up;
     is_inside = true;
+    has_encoded = false;
     current = is_warm_up || call->may_warm_up ? GGTRACE_NO_CALL : next_number();
     is_left_out = !control_takes(current) || guard_begin(call->batch.tokens);
     clock_correct();
@@ -159,7 +202,8 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
 void calls_end(const struct call * call, int result) {
     const uint64_t end = clock_now();
     if (call->is_announced) nvtx_emit_pop();
-    const uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
+    uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
+    if (has_encoded && call->kind == GGTRACE_DECODE) flags |= GGTRACE_EMBEDS;
     if (call->may_warm_up) {
         pthread_mutex_lock(&lock);
         held.call = *call;

@@ -96,7 +96,7 @@ static void link_nodes(struct graph * graph) {
 }
 
 static bool is_wanted(const void * node) {
-    return control_takes_op(registry.api->op_name(layout_i32(node, registry.layout->op)));
+    return control_takes_op(registry_op_name(node)) || control_takes_op(registry.api->op_name(layout_i32(node, registry.layout->op)));
 }
 
 /* Forgets the ids of nodes whose operators are not to be recorded; those of fused ones only together. */
@@ -201,6 +201,10 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
     }
     pthread_mutex_unlock(&registry.lock);
     return graph;
+}
+
+bool graphs_has_nodes(void * cgraph) {
+    return registry.api->graph_n_nodes && registry.api->graph_n_nodes(cgraph) > 0;
 }
 
 uint32_t graphs_only_node(void * cgraph) {

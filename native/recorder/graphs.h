@@ -41,7 +41,7 @@ struct graph {
     _Atomic uint32_t call;
     /* Odd while the graph is computed: counts where that began and where it ended. */
     _Atomic uint32_t edges;
-    _Atomic uint64_t begun;
+    _Atomic uint64_t begun, ended;
     /* Barriers that its caller saw since it started its last operator; all workers see as many. */
     _Atomic uint32_t last_barriers;
     struct graph * next_known;
@@ -53,6 +53,8 @@ struct graph {
  */
 struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled);
 void graphs_may_change(void);
+
+bool graphs_has_nodes(void * cgraph);
 
 /* The id of the node of a graph that has but one; else 0. */
 uint32_t graphs_only_node(void * cgraph);

@@ -39,6 +39,7 @@
  * (ctypes, llama-cpp-python) pass only the ones of C++, which libllama itself calls through its PLT: `context` is `this` there.
  */
 #define CALL(name, read, kind, ...)                                                             \
+    if (calls_inside()) calls_pass(kind);                                                       \
     if (calls_inside() || recorder_ready(CALLER) < LEVEL_TOKEN) return real(__VA_ARGS__);      \
     struct call call;                                                                           \
     read;                                                                                       \
@@ -111,6 +112,12 @@ HOOK(void, _ZN15llama_batch_extC1EP13llama_context, void * batch, void * context
     if (!calls_inside()) batch_ext_cleared(batch);
 }
 
+HOOK(void, _ZN15llama_batch_ext10set_outputEib, void * batch, int index, bool output) {
+    REAL(_ZN15llama_batch_ext10set_outputEib, void, void *, int, bool);
+    real(batch, index, output);
+    if (output && !calls_inside()) batch_ext_output(batch);
+}
+
 HOOK(void, llama_batch_ext_free, void * batch) {
     REAL(llama_batch_ext_free, void, void *);
     batch_ext_cleared(batch);
@@ -154,11 +161,17 @@ HOOK(void, llama_set_warmup, void * context, bool warmup) {
 
 /* ---- Graphs ---- */
 
+/* Outside of a call: whisper.cpp, programs that use ggml alone, libraries that keep llama_decode to themselves. */
 HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_graph_compute_async, int, void *, void *);
-    runs_schedule();
+    struct call call;
+    const bool is_call = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
+    if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call.batch, cgraph), CALLER);
+    struct run run;
+    runs_schedule(&run, cgraph, recording_level());
     const int status = real(scheduler, cgraph);
-    runs_scheduled();
+    runs_scheduled(&run, cgraph, recording_level(), status);
+    if (is_call) calls_end(&call, status);
     return status;
 }
 
@@ -202,6 +215,17 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
         synchronize(backend);
         runs_synchronised(&run, cgraph);
     }
+    runs_end(&run, status);
+    return status;
+}
+
+/* ggml without a backend. Where the CPU backend calls it, the run is known. */
+HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
+    REAL(ggml_graph_compute, int, void *, void *);
+    if (runs_inside()) return real(cgraph, plan);
+    struct run run;
+    runs_begin(&run, NULL, cgraph, recorder_ready(CALLER));
+    const int status = real(cgraph, plan);
     runs_end(&run, status);
     return status;
 }

@@ -37,12 +37,14 @@ static void * symbol(void * library, const char * name) {
 
 void ggml_api_load(struct ggml_api * api, void * library) {
     *(void **) &api->op_name = symbol(library, "ggml_op_name");
+    *(void **) &api->op_desc = symbol(library, "ggml_op_desc");
     *(void **) &api->type_name = symbol(library, "ggml_type_name");
     *(void **) &api->get_name = symbol(library, "ggml_get_name");
     *(void **) &api->nbytes = symbol(library, "ggml_nbytes");
     *(void **) &api->get_data = symbol(library, "ggml_get_data");
     *(void **) &api->graph_n_nodes = symbol(library, "ggml_graph_n_nodes");
     *(void **) &api->graph_node = symbol(library, "ggml_graph_node");
+    *(void **) &api->graph_get_tensor = symbol(library, "ggml_graph_get_tensor");
     *(void **) &api->backend_name = symbol(library, "ggml_backend_name");
     *(void **) &api->buffer_name = symbol(library, "ggml_backend_buffer_name");
     *(void **) &api->buffer_get_base = symbol(library, "ggml_backend_buffer_get_base");

@@ -34,12 +34,14 @@ struct tensor_layout {
 /* Exported functions of libggml that the recorder calls. Any may be NULL: they came and went. */
 struct ggml_api {
     const char * (*op_name)(int op);
+    const char * (*op_desc)(const void * tensor);
     const char * (*type_name)(int type);
     const char * (*get_name)(const void * tensor);
     size_t (*nbytes)(const void * tensor);
     void * (*get_data)(const void * tensor);
     int (*graph_n_nodes)(void * graph);
     void * (*graph_node)(void * graph, int i);
+    void * (*graph_get_tensor)(void * graph, const char * name);
     const char * (*backend_name)(void * backend);
     const char * (*buffer_name)(void * buffer);
     void * (*buffer_get_base)(void * buffer);

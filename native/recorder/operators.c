@@ -53,6 +53,10 @@ struct worker {
     struct counts at_start, at_enter[BARRIERS_KEPT], at_leave[BARRIERS_KEPT];
 };
 
+/* Barriers are not seen: an operator lasts until the thread's next one starts. */
+static _Atomic bool ends_are_open;
+/* Nodes that this thread started to compute of no graph that we know. */
+static __thread uint32_t strangers __attribute__((tls_model("initial-exec")));
 static __thread struct worker worker __attribute__((tls_model("initial-exec"))) = {.ith = NO_WORKER, .node = -1};
 /* All threads that were workers and have not ended. */
 static struct worker * workers;
@@ -95,12 +99,41 @@ static void write_counts(struct ggtrace_writer * writer, uint64_t start, const s
     counters_write(writer, start, from, to ? to : &now);
 }
 
+/* Where nobody saw an end: the operator that is under way, and the fused steps up to node `next`, in one. */
+static void finish_open(struct ggtrace_writer * writer, int first_fused, int next, uint64_t end) {
+    const struct graph * graph = worker.graph;
+    int first = worker.node, last = -1;
+    for (int i = first_fused; i < next; i = graph->next[i]) {
+        if (first < 0) first = i;
+        else last = i;
+    }
+    if (first < 0 || !graph->ids[first]) return;
+    if (end < worker.start) end = worker.start;
+    write_counts(writer, worker.start, worker.has_start ? &worker.at_start : NULL, NULL);
+    if (last >= 0 && graph->ids[last]) ggtrace_operator_fused(writer, graph->ids[first], worker.start, end, end, graph->ids[last]);
+    else ggtrace_operator(writer, graph->ids[first], worker.start, end, end, inner_wait(worker.barrier_count));
+}
+
+/* When a graph ended that this thread left: at its last barrier, as far as it saw it. */
+static uint64_t left_at(void) {
+    const struct graph * graph = worker.graph;
+    if (atomic_load_explicit(&ends_are_open, memory_order_relaxed) && graph &&
+        atomic_load_explicit(&graph->edges, memory_order_acquire) == worker.edges + 1) {
+        return atomic_load_explicit(&graph->ended, memory_order_relaxed);
+    }
+    return worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start;
+}
+
 /* Writes the operator that is under way, and the fused steps up to node `next`, now that their barriers are known. */
 static void finish_steps(int next, uint64_t now) {
     struct ggtrace_writer * writer = worker.is_borrowed ? worker.writer : recording_writer((uint32_t) worker.ith);
     const struct graph * graph = worker.graph;
     if (!writer || !graph) return;
     const int first_fused = worker.node < 0 ? graph->first : graph->next[worker.node];
+    if (atomic_load_explicit(&ends_are_open, memory_order_relaxed)) {
+        finish_open(writer, first_fused, next, now);
+        return;
+    }
     const int steps = first_fused < next ? count_steps(graph, first_fused, next) : 0;
     const uint32_t count = worker.barrier_count;
     /* Each fused step ends at one of the last barriers; fewer barriers than steps: one worker alone, or a cut graph. */
@@ -168,7 +201,7 @@ static void on_thread_exit(void * unused) {
     }
     pthread_mutex_unlock(&workers_lock);
     if (recording_level() > LEVEL_OFF) {
-        leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+        leave_graph(left_at());
     }
     counters_leave();
 }
@@ -224,7 +257,8 @@ void operators_start(const int * params, const void * tensor) {
     struct graph * graph = worker.graph;
     int index = expected_node(tensor);
     uint64_t now;
-    if (index >= 0 && worker.barrier_count > 0) {
+    const bool is_open = atomic_load_explicit(&ends_are_open, memory_order_relaxed);
+    if (index >= 0 && worker.barrier_count > 0 && !is_open) {
         now = kept(worker.barrier_count - 1)->leave; /* nothing lies between: a clock read is saved */
     } else {
         if (counters_on()) counters_join();
@@ -233,7 +267,8 @@ void operators_start(const int * params, const void * tensor) {
             graph = graphs_find_node(tensor, &index);
             /* Not of a graph that we saw begin: it is left out, or unknown. */
             if (!graph || !(atomic_load_explicit(&graph->edges, memory_order_relaxed) & 1)) {
-                leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : now);
+                leave_graph(is_open || worker.barrier_count ? left_at() : now);
+                strangers++;
                 return;
             }
             if (graph != worker.graph || index <= worker.node) enter_graph(graph, params[0], now);
@@ -263,7 +298,7 @@ bool operators_alone(void) {
 /* A graph's caller cannot see its end before all workers are at its last barrier: this barrier is another graph's. */
 uint64_t operators_before_barrier(void) {
     if (worker.graph && atomic_load_explicit(&worker.graph->edges, memory_order_relaxed) != worker.edges) {
-        leave_graph(worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start);
+        leave_graph(left_at());
     }
     const uint64_t enter = clock_now();
     if (counters_on() && worker.graph) counters_read(&worker.at_enter[worker.barrier_count % BARRIERS_KEPT]);
@@ -284,6 +319,21 @@ void operators_barrier(uint64_t enter, uint64_t leave) {
     if (worker.is_announced && worker.barriers_left && --worker.barriers_left == 0) end_announced();
 }
 
+void operators_forget_strangers(void) {
+    leave_graph(left_at());
+    worker.barrier_count = 0;
+    strangers = 0;
+}
+
+void operators_strangers(uint32_t * starts, uint32_t * barriers) {
+    *starts = strangers;
+    *barriers = worker.barrier_count;
+}
+
+void operators_infer_ends(void) {
+    atomic_store(&ends_are_open, true);
+}
+
 void operators_graph_begin(struct graph * graph, uint64_t now) {
     leave_graph(now);
     worker.barrier_count = 0;
@@ -300,6 +350,7 @@ void operators_graph_begin(struct graph * graph, uint64_t now) {
 
 void operators_graph_end(struct graph * graph, uint64_t now) {
     atomic_store_explicit(&graph->last_barriers, worker.barrier_count, memory_order_relaxed);
+    atomic_store_explicit(&graph->ended, now, memory_order_relaxed);
     leave_graph(now);
     atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
 }
@@ -312,6 +363,7 @@ static bool has_ended(const struct worker * other) {
 /* Has that thread taken down when it ended? On a busy machine it may have to wait for a CPU first. */
 static bool is_through(const struct worker * other, uint64_t deadline) {
     const struct graph * graph = other->graph;
+    if (atomic_load_explicit(&ends_are_open, memory_order_relaxed)) return true;
     const uint32_t barriers = atomic_load_explicit(&graph->last_barriers, memory_order_relaxed);
     const bool is_latest = atomic_load_explicit(&graph->edges, memory_order_relaxed) == other->edges + 1;
     while (__atomic_load_n(&other->barrier_count, __ATOMIC_ACQUIRE) != barriers) {
@@ -340,7 +392,7 @@ void operators_finish(void) {
         worker = *other;
         worker.next = next;
         worker.is_borrowed = true;
-        leave_graph(kept(worker.barrier_count - 1)->leave);
+        leave_graph(left_at());
     }
     pthread_mutex_unlock(&workers_lock);
     struct ggtrace_writer * writer = lost ? recording_writer(GGTRACE_NO_WORKER) : NULL;

@@ -20,6 +20,13 @@ void operators_barrier(uint64_t enter, uint64_t leave);
 /* How many operators this thread has started. */
 uint32_t operators_seen(void);
 
+/* What this thread's hooks saw outside of graphs that are known: nodes that were started, barriers; and forgets that. */
+void operators_strangers(uint32_t * starts, uint32_t * barriers);
+void operators_forget_strangers(void);
+
+/* Barriers are not seen: from now on, an operator ends where its thread's next one starts. */
+void operators_infer_ends(void);
+
 /* The thread that runs a graph says when it began and that it is over. */
 void operators_graph_begin(struct graph * graph, uint64_t now);
 void operators_graph_end(struct graph * graph, uint64_t now);

@@ -53,7 +53,8 @@ uint32_t registry_new_name(const char * text, size_t bytes) {
 }
 
 const char * registry_op_name(const void * node) {
-    return registry.api->op_name(layout_i32(node, registry.layout->op));
+    const struct ggml_api * api = registry.api;
+    return api->op_desc ? api->op_desc(node) : api->op_name(layout_i32(node, registry.layout->op));
 }
 
 static void define_mapping(const struct mapped * mapping) {
@@ -199,12 +200,30 @@ bool registry_is_computed(const void * node) {
     return true;
 }
 
+/* Ops that share a number: UNARY and GLU are named by what they compute. They get numbers that no ggml has. */
+enum { OWN_OPS_FROM = 1024, OWN_OPS_MAX = 256 };
+
+static uint16_t own_op_number(int32_t op, const char * name) {
+    static const char * own[OWN_OPS_MAX];
+    for (int i = 0; i < OWN_OPS_MAX; i++) {
+        if (own[i] && strcmp(own[i], name) == 0) return (uint16_t) (OWN_OPS_FROM + i);
+        if (own[i]) continue;
+        own[i] = name;
+        ggtrace_define_op(registry.log, (uint32_t) (OWN_OPS_FROM + i), name_id(name));
+        return (uint16_t) (OWN_OPS_FROM + i);
+    }
+    return (uint16_t) op;
+}
+
 /* Ops and types are named in the log as this very ggml names them, when a tensor first has them. */
-static uint16_t op_number(int32_t op) {
+static uint16_t op_number(const void * tensor) {
     static bool is_defined[256];
+    const int32_t op = layout_i32(tensor, registry.layout->op);
+    const char * name = registry_op_name(tensor);
+    if (strcmp(name, registry.api->op_name(op)) != 0) return own_op_number(op, name);
     if (op >= 0 && op < 256 && !is_defined[op]) {
         is_defined[op] = true;
-        ggtrace_define_op(registry.log, (uint32_t) op, name_id(registry.api->op_name(op)));
+        ggtrace_define_op(registry.log, (uint32_t) op, name_id(name));
     }
     return (uint16_t) op;
 }
@@ -253,7 +272,7 @@ static void define_tensor(uint32_t id, const void * tensor, int depth) {
     void * buffer = layout->buffer < 0 ? NULL : layout_pointer(tensor, layout->buffer);
     if (!buffer && view_source && layout->buffer >= 0) buffer = layout_pointer(view_source, layout->buffer);
     definition.name = name_id((const char *) tensor + layout->name);
-    definition.op = op_number(layout_i32(tensor, layout->op));
+    definition.op = op_number(tensor);
     definition.type = type_number(layout_i32(tensor, layout->type));
     definition.source_count = (uint16_t) count;
     memcpy(definition.ne, (const char *) tensor + layout->ne, sizeof(definition.ne));
@@ -285,10 +304,6 @@ void registry_give_up(void) {
 const char * registry_backend_title(void * backend) {
     const char * name = registry.api->backend_name ? registry.api->backend_name(backend) : NULL;
     return name ? name : "";
-}
-
-uint32_t registry_backend_name(void * backend) {
-    return registry_name(registry_backend_title(backend));
 }
 
 uint32_t registry_tensor_locked(const void * tensor) {

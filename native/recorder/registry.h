@@ -36,9 +36,8 @@ uint64_t registry_tensor_bytes(const void * tensor);
 /* `data` are being copied into the whole of `tensor`, perhaps from a mapped file. Works before registry_init, too. */
 void registry_note_origin(const void * tensor, const void * data, uint64_t bytes);
 
-/* What ggml calls a backend, and the id of that. */
+/* What ggml calls a backend. */
 const char * registry_backend_title(void * backend);
-uint32_t registry_backend_name(void * backend);
 
 /* This ggml's tensors cannot be understood: tensors and graphs are not looked at any more. */
 void registry_give_up(void);

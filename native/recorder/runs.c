@@ -8,6 +8,7 @@
 #include "recorder/calls.h"
 #include "recorder/graphs.h"
 #include "recorder/operators.h"
+#include "recorder/reach.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 
@@ -15,29 +16,52 @@ enum { NO_SCHEDULER = -1 };
 /* Graphs computed since the scheduler began. */
 static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHEDULER;
 
-void runs_schedule(void) {
+static __thread bool is_inside __attribute__((tls_model("initial-exec")));
+
+bool runs_inside(void) {
+    return is_inside;
+}
+
+/* Schedulers call ggml_backend_graph_compute_async past us: what they compute is recorded as one graph. */
+static _Atomic bool is_bound;
+
+static void note_bound(void) {
+    if (atomic_exchange(&is_bound, true)) return;
+    ggtrace_fact(recording.log, "graphs",
+                 "whole: calls of ggml_backend_graph_compute_async are bound inside its library; the parts that a scheduler cuts a graph into are not seen");
+}
+
+void runs_schedule(struct run * run, void * cgraph, int level) {
+    run->is_recorded = false;
+    if (atomic_load_explicit(&is_bound, memory_order_relaxed)) runs_begin(run, NULL, cgraph, level);
     splits = 0;
 }
 
-void runs_scheduled(void) {
+void runs_scheduled(const struct run * run, void * cgraph, int level, int status) {
+    const bool has_none = splits == 0 && !run->is_recorded;
     splits = NO_SCHEDULER;
+    if (run->is_recorded) runs_end(run, status);
+    else if (has_none && level >= LEVEL_GRAPH && calls_take() && graphs_has_nodes(cgraph)) note_bound();
 }
 
 void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
+    is_inside = true;
     run->is_recorded = level >= LEVEL_GRAPH && calls_take();
     if (!run->is_recorded) return;
-    run->backend = registry_backend_name(backend);
+    const char * title = backend ? registry_backend_title(backend) : "CPU";
+    run->backend = registry_name(title);
     run->operators_before = operators_seen();
     run->graph = graphs_get(cgraph, run->backend, splits != NO_SCHEDULER);
+    run->has_operators = run->graph && level >= LEVEL_OPERATOR;
+    if (run->has_operators) reach_find();
     clock_correct();
     run->split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
     run->is_announced = nvtx_emits(EMIT_GRAPHS);
     if (run->is_announced) {
-        nvtx_emit_push(EMIT_GRAPHS, registry_backend_title(backend), run->split == GGTRACE_NO_SPLIT ? EMIT_NO_INDEX : run->split);
+        nvtx_emit_push(EMIT_GRAPHS, title, run->split == GGTRACE_NO_SPLIT ? EMIT_NO_INDEX : run->split);
     }
     run->start = clock_now();
     if (run->graph) atomic_store_explicit(&run->graph->call, calls_current(), memory_order_relaxed);
-    run->has_operators = run->graph && level >= LEVEL_OPERATOR;
     if (run->has_operators) operators_graph_begin(run->graph, run->start);
 }
 
@@ -55,6 +79,7 @@ void runs_synchronised(const struct run * run, void * cgraph) {
 }
 
 void runs_end(const struct run * run, int status) {
+    is_inside = false;
     if (!run->is_recorded) return;
     const uint64_t end = clock_now();
     if (run->has_operators) operators_graph_end(run->graph, end);

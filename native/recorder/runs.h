@@ -7,10 +7,6 @@
 
 struct graph;
 
-/* A scheduler begins to compute the splits of a graph, and is done with them. */
-void runs_schedule(void);
-void runs_scheduled(void);
-
 /* A run that was begun, for runs_end; not recorded where `is_recorded` is false. */
 struct run {
     bool is_recorded, is_announced, has_operators;
@@ -21,7 +17,15 @@ struct run {
     uint64_t start;
 };
 
+/* `backend` is NULL where ggml is called without one: its CPU code computes the graph. */
 void runs_begin(struct run * run, void * backend, void * cgraph, int level);
+
+/* A scheduler begins to compute the splits of a graph, and is done with them. */
+void runs_schedule(struct run * run, void * cgraph, int level);
+void runs_scheduled(const struct run * run, void * cgraph, int level, int status);
+
+/* Is this thread inside a run? */
+bool runs_inside(void);
 
 /*
  * Where a backend has no operator hook, and only if asked for: the scheduler is made to compute node by node, and each node is timed

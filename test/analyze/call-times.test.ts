@@ -84,7 +84,14 @@ describe('several sequences in each call', () => {
   })
 
   test('that the log records in part: those of the other tokens are assumed', () => {
-    const batch = { isEncode: false, isLeftOut: false, result: 0, context: 0, spans: spansOf(3, 5) }
+    const batch = {
+      function: 'llama_decode' as const,
+      areAllOutput: false,
+      isLeftOut: false,
+      result: 0,
+      context: 0,
+      spans: spansOf(3, 5),
+    }
     const events = [0, 1].map(
       (i): TokenEvent => ({
         ...plain,
@@ -96,7 +103,14 @@ describe('several sequences in each call', () => {
 })
 
 test('a sequence of which a decode call takes in several tokens makes as many', () => {
-  const batch = { isEncode: false, isLeftOut: false, result: 0, context: 0, spans: spansOf(2, 5, 3) }
+  const batch = {
+    function: 'llama_decode' as const,
+    areAllOutput: false,
+    isLeftOut: false,
+    result: 0,
+    context: 0,
+    spans: spansOf(2, 5, 3),
+  }
   const events = [0, 1, 2].map(
     (i): TokenEvent => ({
       ...plain,
@@ -184,12 +198,102 @@ describe('several contexts', () => {
           const endNs = startNs + took
           ends.set(context, endNs)
           if (before !== undefined) for (let ns = before; ns < endNs; ns++) busy.add(ns)
-          const batch = { isEncode: false, isLeftOut: false, result: 0, context, spans: spansOf(1, 0) }
+          const batch = {
+            function: 'llama_decode' as const,
+            areAllOutput: false,
+            isLeftOut: false,
+            result: 0,
+            context,
+            spans: spansOf(1, 0),
+          }
           return { ...plain, call, phase: 'decode', tokens: 1, startNs, endNs, batch }
         })
         expect(timesOf(events)?.timeNs).toBe(busy.size === 0 ? undefined : busy.size)
       }),
     )
+  })
+})
+
+describe('kinds of calls', () => {
+  const at = (startMs: number, endMs: number, more: Partial<GgtraceToken> & { readonly tokens: number }) => ({
+    startNs: startMs * MS,
+    endNs: endMs * MS,
+    ...more,
+  })
+  const span = (sequence: number, position: number, tokens = 1) => ({ sequence, position, tokens })
+  const phasesOf = async (calls: Parameters<typeof logOf>[0]) =>
+    Object.entries((await summarize(logOf(calls))).calls).flatMap(([phase, { calls }]) =>
+      calls > 0 ? [[phase, calls]] : [],
+    )
+
+  test('by their batch', async () => {
+    const one = (more: Partial<GgtraceToken> & { readonly tokens: number }) => phasesOf([at(0, 1, more)])
+    expect(await one({ tokens: 5, spans: [span(0, 0, 5)] })).toEqual([['prefill', 1]])
+    expect(await one({ tokens: 5, spans: [span(0, 0, 5)], areAllOutput: true })).toEqual([['prefill', 1]]) // perplexity
+    expect(await one({ tokens: 5, spans: [span(0, 9, 5)] })).toEqual([['prefill', 1]]) // more of a prompt
+    expect(await one({ tokens: 5, spans: [span(0, 9, 5)], areAllOutput: true })).toEqual([['decode', 1]])
+    expect(await one({ tokens: 6, spans: [span(0, 9), span(1, 0, 5)] })).toEqual([['mixed', 1]])
+    expect(await one({ tokens: 6, spans: [span(0, 0), span(1, 0, 5)] })).toEqual([['prefill', 1]]) // a prompt of one token
+    expect(await one({ tokens: 6, spans: [span(0, 9), span(0, 11), span(1, 0, 4)] })).toEqual([['prefill', 1]]) // a gap
+    expect(await one({ tokens: 6, spans: [span(0, 0, 6)], isForEmbeddings: true })).toEqual([['encode', 1]])
+    expect(await one({ tokens: 6, kind: 'encode' })).toEqual([['encode', 1]])
+    expect(await one({ tokens: 0, kind: 'compute' })).toEqual([['compute', 1]])
+    expect(await one({ tokens: 1, isByGraph: true })).toEqual([['decode', 1]])
+  })
+
+  test('a mixed batch decodes those sequences that have one token', async () => {
+    const summary = await summarize(
+      logOf([
+        at(0, 10, { tokens: 4, spans: [span(0, 0, 4)] }),
+        at(10, 40, { tokens: 9, spans: [span(0, 4), span(1, 0, 8)] }),
+        at(40, 50, { tokens: 2, spans: [span(0, 5), span(1, 8)] }),
+      ]),
+    )
+    expect(summary.decoding).toMatchObject({ calls: 2, tokens: 3, tpotNs: (50 * MS) / 3, isAssumed: false })
+    expect(summary.ttftNs).toBe(10 * MS)
+  })
+
+  /** A prompt of 8 tokens; the draft model drafts 3 tokens a time, of which 2, 0 and 3 are accepted. */
+  const [target, draft] = [0x1000, 0x2000]
+  const speculation = [
+    at(0, 10, { tokens: 8, spans: [span(0, 0, 8)], context: target }),
+    at(10, 12, { tokens: 8, spans: [span(0, 0, 8)], context: draft }),
+    ...[8, 11, 12].flatMap((position, i) => {
+      const [from, drafts] = [12 + 16 * i, [0, 1, 2]]
+      return [
+        ...drafts.map((k) =>
+          at(from + 2 * k, from + 2 * k + 2, { tokens: 1, spans: [span(0, position + k)], context: draft }),
+        ),
+        at(from + 6, from + 16, { tokens: 4, spans: [span(0, position, 4)], areAllOutput: true, context: target }),
+      ]
+    }),
+    at(60, 65, { tokens: 1, spans: [span(0, 16)], context: target }),
+  ]
+
+  test('speculative decoding: tokens are those that were accepted, and drafts none', async () => {
+    const { decoding, ttftNs, contexts, calls } = await summarize(logOf(speculation))
+    // 3 + 1 + 4 by verifying, and one alone; from the end of the prefill to that of the last call.
+    expect(decoding).toMatchObject({ calls: 4, tokens: 9, timeNs: 55 * MS, tpotNs: (55 * MS) / 9, isAssumed: false })
+    expect(ttftNs).toBe(10 * MS)
+    expect(calls.decode.calls).toBe(13)
+    expect(contexts).toMatchObject([
+      { context: target, role: 'target', calls: 5, ttftNs: 10 * MS, decoding: { calls: 4, tokens: 9 } },
+      { context: draft, role: 'draft', calls: 10, ttftNs: 2 * MS, decoding: { calls: 9, tokens: 9 } },
+    ])
+  })
+
+  test('of the last verification, all tokens are taken for accepted, which is said', async () => {
+    const { decoding } = await summarize(logOf(speculation.slice(0, -1)))
+    expect(decoding).toMatchObject({ calls: 3, tokens: 8, isAssumed: true })
+  })
+
+  test('contexts that answer each for itself have no roles', async () => {
+    const calls = [0, 1, 2, 3].map((i) =>
+      at(10 * i, 10 * i + 9, { tokens: 1, spans: [span(0, i)], context: i % 2 ? target : draft }),
+    )
+    const { contexts, decoding } = await summarize(logOf(calls))
+    expect(contexts.map(({ role }) => role)).toEqual([undefined, undefined])
+    expect(decoding).toMatchObject({ calls: 2 })
   })
 })
 

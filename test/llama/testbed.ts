@@ -179,6 +179,9 @@ export const runner = () => program('run.c')
 /** The path of hosts.c's program, compiled once. */
 export const hostsProgram = () => program('hosts.c')
 
+/** The path of alone.c's program, compiled once. */
+export const aloneProgram = () => program('alone.c')
+
 /** The path of endings.c's program, compiled once. */
 export const endingsProgram = () => program('endings.c')
 

@@ -74,7 +74,14 @@ test('any sequence of records is read as it was written', async () => {
           return {
             kind: 'token',
             ...entry.span,
-            batch: { isEncode: false, isLeftOut: false, result: 0, context: 0, spans: entry.spans },
+            batch: {
+              function: 'llama_decode' as const,
+              areAllOutput: false,
+              isLeftOut: false,
+              result: 0,
+              context: 0,
+              spans: entry.spans,
+            },
           }
         }
         if (entry.kind === 'counter') {

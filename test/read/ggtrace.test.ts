@@ -148,8 +148,8 @@ describe('a log with every type of record', () => {
     ])
     expect(of('token')).toMatchObject([
       { call: -1, phase: 'warm-up', tokens: 2, inferred: 0 },
-      { call: 0, phase: 'prefill', tokens: 3, batch: { isEncode: false, context: 0x7fff_1234_5678 } },
-      { call: 1, phase: 'prefill', tokens: 1, batch: { isEncode: true, result: -2 } },
+      { call: 0, phase: 'mixed', tokens: 3, batch: { function: 'llama_decode', context: 0x7fff_1234_5678 } },
+      { call: 1, phase: 'encode', tokens: 1, batch: { function: 'llama_encode', result: -2 } },
     ])
     expect(of('token').map(({ batch }) => batch?.spans.map(Object.values))).toEqual([
       [],
@@ -194,8 +194,8 @@ describe('a log with every type of record', () => {
   test('is summarized', async () => {
     const summary = await summarize({ name: 'log', source: everyRecord() })
     expect(summary).toMatchObject({ operators: 7, workers: 2, graphs: 1, withExperts: 1, format: 'ggtrace' })
-    const { warmUp, prefill, failed } = summary.calls
-    expect([warmUp.calls, prefill.calls, prefill.tokens, failed.calls]).toEqual([1, 1, 3, 1])
+    const { warmUp, mixed, failed } = summary.calls
+    expect([warmUp.calls, mixed.calls, mixed.tokens, failed.calls]).toEqual([1, 1, 3, 1])
     expect(summary.attributes['note']).toBe('by hand; written at the end')
   })
 })
@@ -236,8 +236,8 @@ describe('the trace of it', () => {
   test('has the calls and graphs', () => {
     expect(slices('Tokens', 'position', 'sequence', 'sequences', 'result', 'function')).toEqual([
       ['warm-up (2 tokens)', 1000, 900, null, null, null, null, null],
-      ['prefill (3 tokens)', 2800, 4_999_997_400, 0, 1, '1@0-1 4@17', null, null],
-      ['prefill failed (-2: error)', 5_000_001_000, 500, 3, 0, null, -2, 'llama_encode'],
+      ['mixed (3 tokens)', 2800, 4_999_997_400, 0, 1, '1@0-1 4@17', null, null],
+      ['encode failed (-2: error)', 5_000_001_000, 500, 3, 0, null, -2, 'llama_encode'],
     ])
     const graph = ['CPU graph failed (-1: error)', 2900, 4_999_997_200, 5, 2, -1]
     expect(slices('Graphs', 'operators', 'split', 'status')).toEqual([graph])

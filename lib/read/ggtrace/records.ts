@@ -8,10 +8,10 @@ import {
   SPAN_BYTES,
   THREAD_STATES,
   TOKEN_KINDS,
-  TOKEN_LEFT_OUT,
+  TokenBits,
 } from '../../log/ggtrace-layout.ts'
-import { failureOf } from '../../model/calls.ts'
-import { Inferred, type Phase, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
+import { failureOf, phaseOf } from '../../model/calls.ts'
+import { type Batch, Inferred, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import { WORKER_MAX } from '../../model/limits.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
@@ -33,6 +33,8 @@ export class EventRecords {
   count = 0
   /** What starts before this is left out: the log is whole from here on only. */
   fromNs = -Infinity
+  /** Ends of operators were not seen: each is the start of the thread's next one. */
+  areEndsInferred = false
   /** Records of types that later versions may have. */
   readonly leftOut = new LeftOut()
   private view: View = new DataView(new ArrayBuffer(0))
@@ -164,7 +166,7 @@ export class EventRecords {
       fusedTo: fusedTo === 0 ? undefined : this.definitions.tensor(fusedTo, byte),
       experts: undefined,
       counts: this.counts,
-      inferred: this.countsInferred,
+      inferred: this.countsInferred | (this.areEndsInferred ? Inferred.End : 0),
     })
     this.counts = undefined
     this.countsInferred = 0
@@ -207,27 +209,31 @@ export class EventRecords {
     if (!span) return
     const { view } = this
     const flags = view.getUint32(at + 28, true)
-    const kind = TOKEN_KINDS[flags % TOKEN_LEFT_OUT] ?? 'decode'
+    const has = (bit: number) => (flags & bit) !== 0
+    const kind = TOKEN_KINDS[flags & TokenBits.kind] ?? 'decode'
+    const isByGraph = kind === 'compute' || has(TokenBits.byGraph)
     const tokens = view.getUint32(at + 24, true)
-    const spans = this.readSpans(at + RECORD_BYTES[RecordType.Token]!, end)
-    // A batch that holds one token of each of several sequences decodes them in parallel.
-    const most = spans.length > 0 ? Math.max(...spans.map((span) => span.tokens)) : tokens
-    const phase: Phase = kind === 'warm-up' ? kind : kind === 'decode' && most === 1 ? 'decode' : 'prefill'
+    const batch: Batch = {
+      function: isByGraph ? 'ggml_backend_sched_graph_compute' : kind === 'encode' ? 'llama_encode' : 'llama_decode',
+      areAllOutput: has(TokenBits.allOutput),
+      isLeftOut: has(TokenBits.leftOut),
+      result: view.getInt32(at + 32, true),
+      spans: this.readSpans(at + RECORD_BYTES[RecordType.Token]!, end),
+      context: readAddress(view, at + 36),
+    }
+    const phase = kind !== 'decode' ? kind : has(TokenBits.embeds) ? 'encode' : phaseOf(tokens, batch)
     const event: TokenEvent = {
       kind: 'token',
       call: readNumber(view, at + 20),
       phase,
-      tokens,
+      tokens: isByGraph && tokens === 0 ? -1 : tokens,
       ...span,
       tid: this.tid,
-      inferred: kind === 'warm-up' ? 0 : Inferred.Phase,
-      batch: {
-        isEncode: kind === 'encode',
-        isLeftOut: flags >= TOKEN_LEFT_OUT,
-        result: view.getInt32(at + 32, true),
-        spans,
-        context: readAddress(view, at + 36),
-      },
+      inferred:
+        (kind === 'decode' ? Inferred.Phase : 0) |
+        (isByGraph ? Inferred.Call : 0) |
+        (isByGraph && tokens > 0 ? Inferred.TokenCount : 0),
+      batch,
     }
     this.emit(event)
     const failure = failureOf(event, { byte: at + this.shift })

@@ -1,7 +1,7 @@
 import { Ascii } from '../../ascii.ts'
 import type { Position } from '../../errors.ts'
 import { failureOf } from '../../model/calls.ts'
-import { Inferred, type TokenEvent, type TraceEvent } from '../../model/events.ts'
+import { type Batch, Inferred, type TokenEvent, type TraceEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { UNKNOWN } from '../../model/unknown.ts'
 import type { ReadContext } from '../format.ts'
@@ -104,7 +104,14 @@ export class LlamaLines {
   private call({ startNs, atNs: endNs, at, numbers }: LlamaRecord): TraceEvent[] {
     const [tid, , tokens, result] = numbers as [number, number, number, number]
     const phase = tokens > 1 ? 'prefill' : 'decode'
-    const batch = { isEncode: false, isLeftOut: false, result, spans: [], context: 0 }
+    const batch: Batch = {
+      function: 'llama_decode',
+      areAllOutput: false,
+      isLeftOut: false,
+      result,
+      spans: [],
+      context: 0,
+    }
     const call = this.calls++
     const event: TokenEvent = {
       kind: 'token',

@@ -42,7 +42,7 @@ export function missingParts(summary: Summary): string[] {
   const { format, graphs, operators, attributes, callsByGraph } = summary
   if (format !== 'ggtrace' || graphs === 0) return []
   const lines: string[] = []
-  if (!hasCalls(summary) || callsByGraph === computedCalls(summary)) {
+  if (!hasCalls(summary) || (callsByGraph > 0 && callsByGraph === computedCalls(summary))) {
     lines.push(
       'no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it (or bound inside its library), ' +
         'where its functions cannot be seen' +

@@ -11,7 +11,7 @@ import { type Role, Roles } from '../model/roles.ts'
  *   between, and no prefill. (Decode calls in between that failed are part of it: the token had to wait for them.)
  * - It makes one token for each of its **sequences** that decode. Where it verifies drafts, it makes as many as the sequence has
  *   moved on when the context's next call begins; all that it takes in, where there is no such call.
- * - Contexts that draft for others (speculative decoding) make no tokens.
+ * - Contexts that draft for others (speculative decoding) make no tokens. What they take for a prompt is in no token's time.
  * - **TPOT** is the mean over tokens, each by the time that its sequence spent on it: Σ time × sequences / Σ tokens.
  * - **tok/s** is the throughput of all sequences and contexts: Σ tokens / the time in which a timed call was under way.
  * - So tok/s × TPOT is the number of sequences that were decoded at once, on average over time (Little's law).
@@ -62,7 +62,9 @@ export class CallTimes {
   /** When the latest call of a context ended; undefined where that is not known. */
   private readonly ends = new Map<number, number | undefined>()
   private readonly roles = new Roles()
-  /** Of all contexts but those that draft. */
+  /** When the latest call of a context ended that took in a prompt from its start. */
+  private readonly promptEnds = new Map<number, number>()
+  /** Of all contexts; of those that draft, what they do before anything is decoded. */
   private readonly all = new Times()
   private readonly byContext = new Map<number, Times>()
   /** Calls that verify drafts, by context: how many were accepted is known at the next call. */
@@ -107,9 +109,24 @@ export class CallTimes {
     if (isFailed(event)) return
     this.verify(context, event)
     this.roles.add(event)
-    const call = { event, fromNs: before === undefined ? undefined : Math.min(before, endNs) }
-    if (isVerification(event)) this.verifying.set(context, call)
-    else this.take(call)
+    if (phase !== 'decode' && event.batch?.spans.some(({ position }) => position === 0))
+      this.promptEnds.set(context, endNs)
+    const fromNs = before === undefined ? undefined : Math.min(Math.max(before, this.draftPromptEnd(event)), endNs)
+    const call = { event, fromNs }
+    if (!isVerification(event)) return this.take(call)
+    // What was drafted for it comes before it, also where it is taken later.
+    if (context !== this.waitingOf) this.flush()
+    this.all.hasDecoded = true
+    this.verifying.set(context, call)
+  }
+
+  /** When the contexts that draft for this call took in their prompt. */
+  private draftPromptEnd({ startNs }: TokenEvent): number {
+    let end = 0
+    for (const [context, endNs] of this.promptEnds) {
+      if (endNs <= startNs && endNs > end && this.roles.of(context) === 'draft') end = endNs
+    }
+    return end
   }
 
   /** Takes the context's call that verified drafts: the `next` one begins behind the last that was accepted. */
@@ -129,14 +146,16 @@ export class CallTimes {
 
   private take(call: TimedCall): void {
     const context = contextOf(call.event)
-    this.timesOf(context)?.add(call)
+    // Several schedulers may work for one context.
+    if (call.event.batch?.function !== 'ggml_backend_sched_graph_compute') this.timesOf(context)?.add(call)
     if (context !== this.waitingOf || this.waiting.length === DRAFTS_MAX) this.flush()
     this.waitingOf = context
     this.waiting.push(call)
   }
 
   private flush(): void {
-    if (this.roles.of(this.waitingOf) !== 'draft') for (const call of this.waiting) this.all.add(call)
+    const drafts = this.roles.of(this.waitingOf) === 'draft'
+    for (const call of this.waiting) if (!drafts || call.event.phase !== 'decode') this.all.add(call)
     this.waiting = []
   }
 
@@ -156,10 +175,10 @@ function contextOf({ batch }: TokenEvent): number {
 /** Sums of timed calls. */
 class Times {
   calls = 0
+  hasDecoded = false
   private readonly busy = new Union()
   private firstCallNs: number | undefined
   private firstTokenNs: number | undefined
-  private hasDecoded = false
   private timed = 0
   private tokens = 0
   /** Time × sequences. */

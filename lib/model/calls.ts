@@ -79,12 +79,13 @@ export function isVerification({ phase, batch }: TokenEvent): boolean {
 }
 
 /**
- * The phase of a call of `llama_decode`, from its batch: a sequence of which there is one token decodes, and so does one of which there
- * are several behind others, all with an output. `tokens`: of the batch; `spans`: where their sequences are known.
+ * The phase of a call of `llama_decode`, from its batch: a sequence of which there is one token, which is not its first, decodes, and so
+ * does one of which there are several behind others, all with an output. `tokens`: of the batch; `spans`: where their sequences are known.
  */
 export function phaseOf(tokens: number, { spans, areAllOutput }: Pick<Batch, 'spans' | 'areAllOutput'>): Phase {
   if (spans.length === 0) return tokens === 1 ? 'decode' : 'prefill'
-  if (spans.every((span) => span.tokens === 1 || (areAllOutput && span.position > 0))) return 'decode'
+  if (spans.every(({ tokens, position }) => position !== 0 && (tokens === 1 || (areAllOutput && position > 0))))
+    return 'decode'
   return decodingIn(spans).length > 0 ? 'mixed' : 'prefill'
 }
 

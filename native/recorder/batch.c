@@ -40,8 +40,7 @@ void batch_read(struct batch * batch, const struct any_batch * any) {
 }
 
 bool batch_decodes(const struct batch * batch) {
-    if (batch->tokens <= 1) return true;
-    for (uint32_t i = 0; i < batch->span_count; i++) if (batch->spans[i].tokens > 1) return false;
+    for (uint32_t i = 0; i < batch->span_count; i++) if (batch->spans[i].tokens > 1 || batch->spans[i].position == 0) return false;
     return true;
 }
 

@@ -40,7 +40,7 @@ void batch_ext_output(const void * any);
 /* Reads a llama_batch_ext. */
 void batch_ext_read(struct batch * batch, const void * any);
 
-/* Is it one token of each of its sequences, and no prompt? */
+/* Is it one token of each of its sequences, none of them their first? */
 bool batch_decodes(const struct batch * batch);
 
 #endif

@@ -14,6 +14,7 @@
 #include "recorder/guard.h"
 #include "recorder/libraries.h"
 #include "recorder/recording.h"
+#include "recorder/registry.h"
 
 static _Atomic uint32_t call_count;
 static _Atomic bool is_warming_up;
@@ -165,18 +166,30 @@ static bool pools(const void * context, const void * caller) {
     return found && pooling_type(context) > 0;
 }
 
-uint32_t calls_read_graph(struct batch * batch, void * cgraph) {
-    batch->tokens = batch->outputs = batch->span_count = 0;
+/* whisper.cpp's encoder is three graphs, one behind the other. The last one's inputs have no names of their own. */
+static __thread bool has_encoded_audio __attribute__((tls_model("initial-exec")));
+
+uint32_t calls_read_graph(struct call * call, void * cgraph) {
     const struct ggml_api * api = &recording.api;
+    const bool is_behind = has_encoded_audio;
+    has_encoded_audio = false;
+    call->part = NULL;
+    call->batch.tokens = call->batch.outputs = call->batch.span_count = 0;
     if (!api->graph_get_tensor || recording_level() < LEVEL_GRAPH) return GGTRACE_COMPUTE;
     const void * tokens = api->graph_get_tensor(cgraph, "inp_tokens"); /* llama.cpp */
-    if (!tokens && api->graph_get_tensor(cgraph, "position")) tokens = api->graph_get_tensor(cgraph, "embd"); /* whisper.cpp's decoder */
+    if (!tokens && api->graph_get_tensor(cgraph, "position")) {
+        tokens = api->graph_get_tensor(cgraph, "embd");
+        if (tokens) call->part = "whisper: decoder";
+    }
     if (tokens) {
-        batch->tokens = (uint32_t) layout_i64(tokens, recording.layout.ne);
+        call->batch.tokens = (uint32_t) layout_i64(tokens, recording.layout.ne);
         return GGTRACE_DECODE | GGTRACE_BY_GRAPH;
     }
-    if (api->graph_get_tensor(cgraph, "mel")) return GGTRACE_ENCODE | GGTRACE_BY_GRAPH; /* whisper.cpp's encoder */
-    return GGTRACE_COMPUTE;
+    if (api->graph_get_tensor(cgraph, "mel")) call->part = "whisper: convolution";
+    else if (api->graph_get_tensor(cgraph, "embd_conv (view)")) call->part = "whisper: encoder";
+    else if (is_behind) call->part = "whisper: cross-attention";
+    has_encoded_audio = call->part && strcmp(call->part, "whisper: encoder") == 0;
+    return call->part ? GGTRACE_ENCODE | GGTRACE_BY_GRAPH : GGTRACE_COMPUTE;
 }
 
 void calls_pass(uint32_t kind) {
@@ -197,11 +210,15 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     clock_correct();
     call->is_announced = announce(call);
     call->start = clock_now();
+    struct ggtrace_writer * writer = call->part ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (writer) ggtrace_range_begin(writer, call->start, registry_name(call->part));
 }
 
 void calls_end(const struct call * call, int result) {
     const uint64_t end = clock_now();
     if (call->is_announced) nvtx_emit_pop();
+    struct ggtrace_writer * writer = call->part ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (writer) ggtrace_range_end(writer, end);
     uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
     if (has_encoded && call->kind == GGTRACE_DECODE) flags |= GGTRACE_EMBEDS;
     if (call->may_warm_up) {

@@ -25,22 +25,23 @@ struct call {
     struct batch batch; /* read before calls_begin */
     void * context;
     uint32_t kind; /* GGTRACE_DECODE and so on, with flags */
+    const char * part; /* what it computes, where that has a name; NULL: it has none */
     bool may_warm_up; /* and is numbered and recorded when that is known */
     bool is_announced;
     uint64_t start;
 };
+
+/*
+ * The kind of a graph that a scheduler computes outside of calls, and its tokens: from the names of its inputs, which are those of
+ * llama.cpp and whisper.cpp; else it is unknown, as is the number of tokens.
+ */
+uint32_t calls_read_graph(struct call * call, void * cgraph);
 
 void calls_begin(struct call * call, void * context, uint32_t kind, const void * caller);
 void calls_end(const struct call * call, int result);
 
 /* Inside its call, this thread passes another of the functions that may be calls. */
 void calls_pass(uint32_t kind);
-
-/*
- * The kind of a graph that a scheduler computes outside of calls, and its tokens: from the names of its inputs, which are those of
- * llama.cpp and whisper.cpp; else it is unknown, as is the number of tokens.
- */
-uint32_t calls_read_graph(struct batch * batch, void * cgraph);
 
 /* This thread's call: its number, GGTRACE_NO_CALL outside of calls and in a warm-up. */
 uint32_t calls_current(void);

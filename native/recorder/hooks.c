@@ -42,6 +42,7 @@
     if (calls_inside()) calls_pass(kind);                                                       \
     if (calls_inside() || recorder_ready(CALLER) < LEVEL_TOKEN) return real(__VA_ARGS__);      \
     struct call call;                                                                           \
+    call.part = NULL;                                                                           \
     read;                                                                                       \
     calls_begin(&call, context, kind, CALLER);                                                      \
     const int result = real(__VA_ARGS__);                                                       \
@@ -166,7 +167,7 @@ HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgrap
     REAL(ggml_backend_sched_graph_compute_async, int, void *, void *);
     struct call call;
     const bool is_call = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
-    if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call.batch, cgraph), CALLER);
+    if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call, cgraph), CALLER);
     struct run run;
     runs_schedule(&run, cgraph, recording_level());
     const int status = real(scheduler, cgraph);

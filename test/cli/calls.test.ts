@@ -71,6 +71,45 @@ test('steps of a serving engine are calls, too: convert and info tell of them', 
   expect(run(['info', 'vllm.json']).stdout).toMatch(/^ {2}TPOT +100 µs per token of a sequence · 20 000 tok\/s decode/m)
 })
 
+test('speculative decoding: a row and a line for the target and for the draft', () => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  const host = writer.thread(700)
+  const [target, draft] = [0x1000, 0x2000]
+  let call = 0
+  const decode = (fromMs: number, toMs: number, context: number, position: number, tokens = 1) =>
+    host.token({
+      startNs: fromMs * MS,
+      endNs: toMs * MS,
+      call: call++,
+      tokens,
+      spans: [{ sequence: 0, position, tokens }],
+      context,
+      areAllOutput: tokens > 1 && position > 0,
+    })
+  decode(0, 10, target, 0, 8)
+  decode(10, 12, draft, 0, 8)
+  for (const [i, position] of [8, 10, 13].entries()) {
+    decode(12 + 10 * i, 14 + 10 * i, draft, position)
+    decode(14 + 10 * i, 16 + 10 * i, draft, position + 1)
+    decode(16 + 10 * i, 22 + 10 * i, target, position, 3)
+  }
+  decode(42, 46, target, 16)
+  writer.end(50 * MS)
+  writeFileSync(at('speculation.ggtrace'), writer.take())
+  const { stdout } = run(['speculation.ggtrace'])
+  expect(stdout).toContain('\n  TTFT 12 ms · TPOT 3.78 ms · 265 tok/s decode\n') // 9 tokens in 34 ms
+  expect(stdout).toContain('\n  target: 5 calls · TTFT 10 ms · TPOT 3.78 ms · 265 tok/s decode\n  draft: 7 calls · ')
+  const names = run([
+    'query',
+    'speculation.ggtrace.pftrace',
+    "select t.name, count(*) as n from track t join slice s on s.track_id = t.id where s.category = 'token' group by 1 order by 1",
+  ]).stdout
+  expect(names.split('\n').slice(2, 4)).toEqual([
+    expect.stringMatching(/^Tokens: draft +7$/),
+    expect.stringMatching(/^Tokens: target +5$/),
+  ])
+})
+
 test('a log without calls, or without operators, says why, and what to do', () => {
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
   writer.run({ level: 'op' })

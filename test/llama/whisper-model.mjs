@@ -10,10 +10,10 @@ const hyper = {
   audioState: 64,
   audioHeads: 2,
   audioLayers: 4,
-  textContext: 32,
+  textContext: 64,
   textState: 64,
   textHeads: 2,
-  textLayers: 2,
+  textLayers: 3,
   mels: 80,
   type: 0, // F32
 }
@@ -61,7 +61,7 @@ const each = (count, make) => Array.from({ length: count }, (_, i) => make(i)).f
 const model = () => {
   const { vocabulary, audioContext, audioState, audioLayers, textContext, textState, textLayers, mels } = hyper
   const words = each(vocabulary, (i) => {
-    const word = Buffer.from(` w${i}`)
+    const word = Buffer.from(i === 220 ? ' ' : ` w${i}`)
     return [i32(word.length), word]
   })
   return Buffer.concat([

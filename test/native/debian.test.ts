@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { inputOf, summarize } from '../../lib/index.ts'
 import { model } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
 import { RECORDER, readLog, useRecorder } from './recording.ts'
@@ -16,8 +17,9 @@ import { RECORDER, readLog, useRecorder } from './recording.ts'
  */
 
 const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
+const WHISPER = fileURLToPath(new URL('../llama/whisper-model.mjs', import.meta.url))
 const FETCH = fileURLToPath(new URL('../../scripts/fetch-debian.mjs', import.meta.url))
-const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples']
+const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
 
 /** Why it cannot be tried here; undefined where it can. */
 function whyNot(): string | undefined {
@@ -61,10 +63,15 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     return { status, stdout, stderr }
   }
 
-  /** Recorded, with the same output as without. */
+  /** Recorded, with the same output as without. llama.cpp's output is cut off at times, with and without us: tried again. */
   async function record(line: string) {
-    const log = newLog()
-    const [plain, recorded] = [run(line), run(line, log)]
+    let log = newLog()
+    let [plain, recorded] = [run(line), run(line, log)]
+    for (let tries = 1; tries < 3 && plain.stdout !== recorded.stdout; tries++) {
+      log = newLog()
+      plain = run(line)
+      recorded = run(line, log)
+    }
     expect([plain.status, recorded.status]).toEqual([0, 0])
     return { plain, recorded, log, recording: await readLog(log) }
   }
@@ -112,6 +119,7 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
       'llama-bench -m MODEL -p 16 -n 4 -r 2 -t 2',
       'llama-batched-bench -m MODEL -c 256 -npp 8 -ntg 4 -npl 1,2 -t 2',
       COMPLETION,
+      'llama-speculative-simple -m MODEL -md MODEL --spec-type draft-simple -p abcdefgh -n 20 -t 2 --temp 0',
     ]) {
       const log = newLog()
       const script = `uprobe:${library}:llama_process { @calls = count(); } uprobe:${library}:llama_decode { @calls = count(); }`
@@ -125,10 +133,53 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     }
   })
 
-  test('llama-embedding: calls that encode or prefill, and the same vectors', async () => {
+  test('llama-embedding: calls that encode, and the same vectors', async () => {
     const { plain, recorded, recording } = await record('llama-embedding -m MODEL -p hello --pooling mean -t 2')
     expect(recorded.stdout).toBe(plain.stdout)
-    expect(callsOf(recording).filter(([phase]) => phase !== 'warm-up')).toHaveLength(1)
+    expect(callsOf(recording).filter(([phase]) => phase !== 'warm-up')).toEqual([['encode', expect.any(Number)]])
+  })
+
+  test('llama-speculative-simple: target and draft apart, with its own times', async () => {
+    const { plain, recorded, log } = await record(
+      'llama-speculative-simple -m MODEL -md MODEL --spec-type draft-simple -p abcdefgh,abcdefgh,abcdefgh -n 200 -t 2 --temp 0 --seed 1',
+    )
+    expect(recorded.stdout).toBe(plain.stdout)
+    const { contexts, decoding, ttftNs } = await summarize(inputOf(log))
+    const own = (pattern: RegExp) => pattern.exec(recorded.stderr)!.slice(1).map(Number)
+    const [, encodedS] = own(/encoded +(\d+) tokens in +([\d.]+) s/)
+    const [tokens, decodedS] = own(/decoded +(\d+) tokens in +([\d.]+) s/)
+    expect(contexts.map(({ role }) => role)).toEqual(['target', 'draft'])
+    // The last draft is in its time, and not in ours; it prints milliseconds.
+    expect(Math.abs(decoding!.tokens - tokens!)).toBeLessThanOrEqual(4)
+    expect(decoding!.tpotNs / 1e9 / (decodedS! / tokens!)).toBeGreaterThan(0.96)
+    expect(decoding!.tpotNs / 1e9 / (decodedS! / tokens!)).toBeLessThan(1.02)
+    expect(Math.abs(ttftNs! / 1e9 - encodedS!)).toBeLessThan(0.002 + 0.02 * encodedS!)
+    expect(contexts[0]!.decoding).toEqual(decoding)
+  })
+
+  test('whisper-cli: encodes and decodes as often as it says, its graphs by name', async () => {
+    execFileSync(process.execPath, [WHISPER, join(folder, 'whisper.bin'), join(folder, 'noise.wav')])
+    const at = inRoot(folder)
+    const line = `whisper-cli -m ${at}/whisper.bin -f ${at}/noise.wav -t 2 -bs 1 -bo 1 -nf -l en`
+    const { plain, recorded, recording } = await record(line)
+    expect(recorded.stdout).toBe(plain.stdout)
+    const [, encodes, decodes, batched, prompts] =
+      /encode time = .*\/ +(\d+) runs[\s\S]*decode time = .*\/ +(\d+) runs[\s\S]*batchd time = .*\/ +(\d+) runs[\s\S]*prompt time = .*\/ +(\d+) runs/.exec(
+        recorded.stderr,
+      )!
+    const calls = recording.of('token').map(({ phase }) => phase)
+    expect(calls.filter((phase) => phase === 'encode')).toHaveLength(3 * Number(encodes)) // graphs of an encoder
+    expect([`${decodes}`, Number(batched), Number(prompts)]).toEqual([`${calls.length - 3}`, 1, 1]) // 1: of none (whisper.cpp)
+    const parts = recording.of('range').filter(({ edge }) => edge === 'begin')
+    expect(parts.slice(0, 4).map(({ name }) => recording.text(name))).toEqual([
+      'whisper: convolution',
+      'whisper: encoder',
+      'whisper: cross-attention',
+      'whisper: decoder',
+    ])
+    expect(recording.of('graph').map(({ call }) => call)).toEqual(calls.map((_, i) => i))
+    const ops = new Set(recording.of('operator').map(({ tensor }) => recording.text(recording.tensor(tensor).op)))
+    expect([...ops]).toEqual(expect.arrayContaining(['IM2COL', 'GELU', 'FLASH_ATTN_EXT', 'MUL_MAT']))
   })
 
   const freePort = () =>

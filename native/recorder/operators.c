@@ -91,7 +91,7 @@ static const struct counts * counts_behind(uint32_t barrier) {
     return worker.leaves >> slot & 1 ? &worker.at_leave[slot] : NULL;
 }
 
-/* Before the operator that did it. `to`: NULL where the operator ends now, on this thread. */
+/* Before its operator. `to`: NULL where that ends now, on this thread. */
 static void write_counts(struct ggtrace_writer * writer, uint64_t start, const struct counts * from, const struct counts * to) {
     struct counts now;
     if (!counters_on() || !from || (!to && worker.is_borrowed)) return;
@@ -108,18 +108,18 @@ static void finish_open(struct ggtrace_writer * writer, int first_fused, int nex
         else last = i;
     }
     if (first < 0 || !graph->ids[first]) return;
-    if (end < worker.start) end = worker.start;
     write_counts(writer, worker.start, worker.has_start ? &worker.at_start : NULL, NULL);
     if (last >= 0 && graph->ids[last]) ggtrace_operator_fused(writer, graph->ids[first], worker.start, end, end, graph->ids[last]);
     else ggtrace_operator(writer, graph->ids[first], worker.start, end, end, inner_wait(worker.barrier_count));
 }
 
-/* When a graph ended that this thread left: at its last barrier, as far as it saw it. */
+/* When a graph ended that this thread left: at its last barrier, as far as it saw it. It may be under way again. */
 static uint64_t left_at(void) {
     const struct graph * graph = worker.graph;
-    if (atomic_load_explicit(&ends_are_open, memory_order_relaxed) && graph &&
-        atomic_load_explicit(&graph->edges, memory_order_acquire) == worker.edges + 1) {
-        return atomic_load_explicit(&graph->ended, memory_order_relaxed);
+    if (atomic_load_explicit(&ends_are_open, memory_order_relaxed) && graph) {
+        const uint64_t ended = atomic_load_explicit(&graph->ended, memory_order_relaxed);
+        const uint32_t passed = atomic_load_explicit(&graph->edges, memory_order_acquire) - worker.edges;
+        if (passed == 1 || passed == 2) return ended;
     }
     return worker.barrier_count ? kept(worker.barrier_count - 1)->leave : worker.start;
 }
@@ -220,7 +220,7 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
         workers = &worker;
         pthread_mutex_unlock(&workers_lock);
     }
-    leave_graph(now);
+    leave_graph(atomic_load_explicit(&ends_are_open, memory_order_relaxed) ? left_at() : now);
     worker.ith = ith;
     worker.graph = graph;
     worker.edges = atomic_load_explicit(&graph->edges, memory_order_relaxed);

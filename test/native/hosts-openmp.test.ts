@@ -1,17 +1,17 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { hasOpenmp, openmpLib } from '../llama/openmp.ts'
+import { canBuild, OPENMP, ownCpu } from '../llama/own-cpu.ts'
 import { ensureLlama, model } from '../llama/testbed.ts'
 import { expectCalls, expectTrace, NANO_MOE, readLog, recordHosts, useRecorder } from './recording.ts'
 
 /** A ggml with OpenMP: the threads are libgomp's, are not ended between graphs, and wait at its barriers. */
-const openmp = hasOpenmp() ? describe : describe.skip
+const openmp = canBuild(OPENMP) ? describe : describe.skip
 
 openmp('OpenMP (needs c++ with -fopenmp)', () => {
   useRecorder()
   let lib = ''
   beforeAll(async () => {
     await ensureLlama()
-    lib = await openmpLib()
+    lib = await ownCpu(OPENMP)
   })
 
   /** Five calls on so many workers. They sleep at barriers, so that many of them do not slow each other down. */

@@ -56,9 +56,12 @@ export function missingParts(summary: Summary): string[] {
     attributes['operators.end'],
     attributes['operators.library'],
   ]
-  if (operators === 0 && attributes['level'] === 'op') {
-    const why = missing === undefined ? 'this backend has no operator hook' : `${missing} (${library})`
-    lines.push(`no operators were seen: ${why}; record --sync computes and times node by node`)
+  if (attributes['level'] === 'op' && !/--sync/.test(`${attributes['note']}`)) {
+    const others = summary.backends.filter((name) => !name.startsWith('CPU'))
+    const sync = 'record --sync computes and times node by node'
+    if (operators === 0 && missing !== undefined) lines.push(`no operators were seen: ${missing} (${library}); ${sync}`)
+    else if (others.length > 0 || operators === 0)
+      lines.push(`operators of ${others.join(', ') || 'its backend'} were not seen: there is no operator hook; ${sync}`)
   }
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
   if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)

@@ -80,6 +80,8 @@ export interface Summary {
   /** Executions, over all workers. */
   readonly operators: number
   readonly graphs: number
+  /** Names of the backends that computed graphs, as far as the log records them. */
+  readonly backends: readonly string[]
   readonly workers: number
   /** Distinct thread ids that ran operators or calls. */
   readonly threads: number
@@ -147,6 +149,7 @@ export class Summarizer {
   private callsByGraph = 0
   private operators = 0
   private graphs = 0
+  private readonly backends = new Set<number>()
   private withExperts = 0
   private nvtx = 0
   private endsAreOpen = false
@@ -189,6 +192,7 @@ export class Summarizer {
       contexts: contexts.length > 1 ? contexts : [],
       operators,
       graphs,
+      backends: [...this.backends].map((name) => this.names.text(name)).filter((name) => name !== ''),
       workers: this.workers.size,
       threads: this.threads.size,
       layers: this.layers.size,
@@ -219,6 +223,7 @@ export class Summarizer {
       case 'graph':
         this.drawn++
         this.graphs++
+        this.backends.add(event.backend)
         return this.extend(event.startNs, event.endNs)
       case 'token':
         return this.countCall(event)

@@ -124,6 +124,6 @@ test('a log without calls, or without operators, says why, and what to do', () =
     '\n  note: no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it',
   )
   expect(stdout).toContain(
-    '\n  note: no operators were seen: this backend has no operator hook; record --sync computes',
+    '\n  note: operators of CUDA0 were not seen: there is no operator hook; record --sync computes',
   )
 })

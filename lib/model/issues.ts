@@ -26,6 +26,10 @@ export const ISSUES = {
     title: 'numbers of thread states of an older kernel',
     hint: 'Linux before 4.15 numbers the states in other ways, so that some may be wrong: give the recording itself (trace.dat, perf.data)',
   },
+  'nothing-traced': {
+    title: 'nothing traced',
+    hint: 'a stripped file has no names of functions (nm <file>, nm -D <file>), and another file than the one that runs is not called: trace a build that is not stripped, or, if it is linked dynamically, use ggml2perfetto record',
+  },
   'call-failed': {
     title: 'failed call',
     hint: 'result 1: enlarge the context (-c) or make batches smaller; failed calls are in no time and no rate',

@@ -19,6 +19,7 @@ import { RECORDER, readLog, useRecorder } from './recording.ts'
 const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
 const WHISPER = fileURLToPath(new URL('../llama/whisper-model.mjs', import.meta.url))
 const FETCH = fileURLToPath(new URL('../../scripts/fetch-debian.mjs', import.meta.url))
+const TOKEN_BT = fileURLToPath(new URL('../../native/ebpf/token.bt', import.meta.url))
 const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
 
 /** Why it cannot be tried here; undefined where it can. */
@@ -54,6 +55,8 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     `GGML2PERFETTO_OUT=${inRoot(log)}`,
   ]
   const toolOf = (line: string) => line.replaceAll('MODEL', `${inRoot(folder)}/moe.gguf`).split(' ')
+  /** For a shell that bpftrace starts: newer versions trace that process alone, so it becomes the program. */
+  const traceable = (words: readonly string[]) => `exec ${words.map((word) => `'${word}'`).join(' ')}`
   let logs = 0
   const newLog = () => join(folder, `${logs++}.ggtrace`)
 
@@ -123,13 +126,26 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     ]) {
       const log = newLog()
       const script = `uprobe:${library}:llama_process { @calls = count(); } uprobe:${library}:llama_decode { @calls = count(); }`
-      const command = [...IN_ROOT, ...preloaded(log), ...toolOf(line)].map((word) => `'${word}'`).join(' ')
+      const command = traceable([...IN_ROOT, ...preloaded(log), ...toolOf(line)])
       const { stdout, stderr } = spawnSync('bpftrace', ['-e', script, '-c', '/bin/sh'], {
         input: command,
         encoding: 'utf8',
       })
       const [, counted] = /@calls: (\d+)/.exec(stdout) ?? [stderr, 'nothing']
       expect(`${line}: ${(await readLog(log)).of('token').length}`).toBe(`${line}: ${counted}`)
+    }
+  })
+
+  observed('token.bt: the calls, and their tokens, that the recorder has (needs bpftrace)', async () => {
+    const library = execFileSync('sh', ['-c', 'ls "$0"/usr/lib/*/libllama.so.0', ROOT], { encoding: 'utf8' }).trim()
+    for (const line of [COMPLETION, 'llama-batched-bench -m MODEL -c 256 -npp 8 -ntg 4 -npl 1,2 -t 2']) {
+      const [log, output] = [newLog(), join(folder, `${logs++}.g2p`)]
+      const command = traceable([...IN_ROOT, ...preloaded(log), ...toolOf(line)])
+      const { status } = spawnSync('bpftrace', ['-o', output, '-c', '/bin/sh', TOKEN_BT, library], { input: command })
+      const recorded = (await readLog(log)).of('token').map(({ tokens, batch }) => [tokens, batch?.result])
+      const traced = (await readLog(output)).of('token').map(({ tokens, batch }) => [tokens, batch?.result])
+      expect(recorded.length).toBeGreaterThan(5)
+      expect([status, traced]).toEqual([0, recorded])
     }
   })
 

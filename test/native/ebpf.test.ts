@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, w
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { inputOf, summarize } from '../../lib/index.ts'
 import { hasLlama, LIB, model, run, runner } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
 import { inFolder, NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
@@ -16,12 +17,13 @@ const ebpf = hasLlama() && canBpftrace() ? describe : describe.skip
 /** What each line holds after its type, as docs/ebpf-format.md has it. */
 const LINES: Readonly<Record<string, RegExp>> = {
   clock: /^boot$/,
-  fact: /^script \w+$/,
+  fact: /^(script \w+|traced \/.+)$/,
   switch: /^\d+ \d+ \d+ -?\d+ \d+ \d+ -?\d+ .{16}\|.{1,15}$/,
   waking: /^\d+ \d+ \d+ \d+ -?\d+ \d+ -1 .{1,15}$/,
   fork: /^\d+ \d+ \d+ \d+ \d+ .{1,15}$/,
   rename: /^\d+ \d+ \d+ \d+ .{1,15}$/,
   exit: /^\d+ \d+ \d+ \d+ .{1,15}$/,
+  encode: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
   token: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
   graph: /^\d+ \d+ \d+ \d+ \d+ -?\d+$/,
   op: /^\d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \d+ \S.*$/,
@@ -51,13 +53,17 @@ function trace(script: string, command: readonly string[], ...args: readonly str
     events.set(type!, [...(events.get(type!) ?? []), rest!.split(' ')])
   }
   const of = (type: string) => (events.get(type) ?? []).sort((a, b) => Number(a[0]) - Number(b[0]))
-  expect(of('fact')).toEqual([['script', script]])
+  const facts = new Map(events.get('fact')!.map(([key, ...rest]) => [key, rest.join(' ')]))
+  expect(facts.get('script')).toBe(script)
+  // bpftrace 0.17 has 63 bytes for a string.
+  if (/uprobe:\$1/.test(readFileSync(join(SCRIPTS, `${script}.bt`), 'utf8')))
+    expect(args[0]!.startsWith(facts.get('traced') ?? 'not told')).toBe(true)
   return { of, stdout }
 }
 
-const program = (name: string, source: string) => {
+const program = (name: string, source: string, ...options: readonly string[]) => {
   writeFileSync(inFolder(`${name}.c`), source)
-  execFileSync('cc', ['-O1', '-pthread', '-o', inFolder(name), inFolder(`${name}.c`)])
+  execFileSync('cc', ['-O1', '-pthread', ...options, '-o', inFolder(name), inFolder(`${name}.c`)])
   return inFolder(name)
 }
 
@@ -122,6 +128,102 @@ ebpf('llama.cpp by uprobes (needs root, bpftrace, linux-x64 and cc)', () => {
     for (const [start, , tid, , end, waited] of traced) {
       expect([start! >= `${ends.get(tid!) ?? 0}`, end! >= start!, waited! >= end!]).toEqual([true, true, true])
       ends.set(tid!, Number(waited))
+    }
+  })
+})
+
+/** Has the symbols of llama.cpp 0.7.0, or (OLD) of 0.5.0. A batch has as many tokens as it has room for. */
+const CALLS = `
+#define F(type) __attribute__((noipa)) type
+struct llama_batch { int n; void * lists[6]; };
+struct batch_ext { int n, room; };
+static volatile int result;
+#ifndef OLD
+F(int) _ZN15llama_batch_ext9add_tokenEi(struct batch_ext * batch, int sequence) { return batch->n < batch->room ? batch->n++ : -1 + 0 * sequence; }
+F(void) _ZN15llama_batch_ext5clearEv(struct batch_ext * batch) { batch->n = 0; }
+F(void) _ZN15llama_batch_extC1EP13llama_context(struct batch_ext * batch, void * context) { batch->n = 0; batch->room = context ? 3 : 0; }
+F(int) llama_process(void * context, int type, struct batch_ext * batch) { return result + 0 * (type + batch->n); }
+#endif
+F(int) llama_decode(void * context, struct llama_batch batch) {
+#ifndef OLD
+  struct batch_ext inner;
+  _ZN15llama_batch_extC1EP13llama_context(&inner, context);
+  _ZN15llama_batch_ext9add_tokenEi(&inner, 0);
+  if (llama_process(context, 1, &inner) > 5) return -1;
+#endif
+  return result + 0 * batch.n;
+}
+F(int) llama_encode(void * context, struct llama_batch batch) { return result + 0 * batch.n; }
+int split(void) __asm__("llama_decode.cold"); /* as compilers name what they take out of a function */
+F(int) split(void) { return result; }
+int main() {
+  int context = split();
+  llama_decode(&context, (struct llama_batch){ .n = 7 });
+  llama_encode(&context, (struct llama_batch){ .n = 4 });
+#ifndef OLD
+  struct batch_ext one, two;
+  _ZN15llama_batch_extC1EP13llama_context(&one, &context);
+  _ZN15llama_batch_extC1EP13llama_context(&two, &context);
+  for (int i = 0; i < 5; i++) _ZN15llama_batch_ext9add_tokenEi(&one, 0); /* the last two have no room */
+  _ZN15llama_batch_ext9add_tokenEi(&two, 0);
+  llama_process(&context, 1, &one);
+  llama_process(&context, 0, &one);
+  llama_process(&context, 1, &two);
+  _ZN15llama_batch_ext5clearEv(&one);
+  for (int i = 0; i < 2; i++) _ZN15llama_batch_ext9add_tokenEi(&one, 0);
+  result = 1;
+  llama_process(&context, 1, &one);
+  _ZN15llama_batch_extC1EP13llama_context(&one, &context);
+  llama_process(&context, 1, &one);
+#endif
+  result = -3;
+  return llama_decode(&context, (struct llama_batch){ .n = 1 }) != -3;
+}`
+
+ebpf('programs without libraries by uprobes (needs root, bpftrace, linux-x64 and cc)', () => {
+  useRecorder()
+
+  /** Name, tokens and result of each call. */
+  const callsOf = (path: string) => {
+    const { of } = trace('token', [path], path)
+    const calls = ['token', 'encode'].flatMap((type) => of(type).map((words) => [type, ...words]))
+    expect(calls.every(([, start, , , end]) => Number(end) > Number(start))).toBe(true)
+    return calls
+      .sort((a, b) => Number(a[1]) - Number(b[1]))
+      .map(([type, , , , , tokens, result]) => `${type} ${tokens} ${result}`)
+  }
+
+  test('token.bt: calls of llama_process, with the tokens of its batches; one inside the other is one', () => {
+    expect(callsOf(program('calls', CALLS, '-static'))).toEqual([
+      'token 7 0',
+      'encode 4 0',
+      'token 3 0',
+      'encode 3 0',
+      'token 1 0',
+      'token 2 1',
+      'token 0 1',
+      'token 1 -3',
+    ])
+  })
+
+  test('token.bt: an older llama.cpp, which has no llama_process', () => {
+    expect(callsOf(program('older', CALLS, '-static', '-DOLD'))).toEqual(['token 7 0', 'encode 4 0', 'token 1 -3'])
+  })
+
+  test.each([
+    ['token', 'llama_decode'],
+    ['graph', 'ggml_backend_graph_compute_async'],
+    ['op', 'ggml_cpu_extra_compute_forward'],
+  ])('%s.bt: of a stripped program, it is told that %s is missing', async (script, wanted) => {
+    const [stripped, output] = [program('stripped', CALLS, '-static', '-s'), inFolder(`stripped-${script}.g2p`)]
+    const words = ['-o', output, '-c', stripped, join(SCRIPTS, `${script}.bt`), stripped]
+    const { status, stderr } = spawnSync('bpftrace', words, { encoding: 'utf8' })
+    // Newer bpftrace says it itself; older goes on, and the reader of what it printed says it.
+    if (status !== 0) expect(stderr).toMatch(/ERROR: .*\n?.*:(llama_decod|ggml_)/)
+    else {
+      const { drawn, issues } = await summarize(inputOf(output))
+      expect([drawn, issues.map(({ code }) => code)]).toEqual([0, ['nothing-traced']])
+      expect(issues[0]!.first.detail).toMatch(new RegExp(`^expected calls of ${wanted} in /.*, found no such function`))
     }
   })
 })

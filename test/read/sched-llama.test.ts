@@ -67,6 +67,42 @@ test('calls have their phase from their tokens, and their result', async () => {
   expect(found).toEqual(rows.map(([start, , , end]) => [Number(start), Number(end) - Number(start)]))
 })
 
+test('calls that encode are named so', async () => {
+  const text = 'g2p clock boot\ng2p encode 5 1 7 9 12 0\ng2p token 15 1 7 19 1 0\n'
+  const { events } = await eventsIn(new TextEncoder().encode(text))
+  const calls = events.flatMap((event) => (event.kind === 'token' ? [event] : []))
+  expect(calls.map(({ phase, tokens, batch }) => [phase, tokens, batch?.function])).toEqual([
+    ['encode', 12, 'llama_encode'],
+    ['decode', 1, 'llama_decode'],
+  ])
+})
+
+const NOTHING = 'g2p clock boot\ng2p fact script '
+test.each([
+  [
+    `Attaching 2 probes...\n${NOTHING}token\ng2p fact traced /a b`,
+    'llama_decode in /a b, found no such function there',
+  ],
+  [
+    `Attached 2 probes\n${NOTHING}op\n`,
+    'ggml_cpu_extra_compute_forward in the file that was traced, found no such function there',
+  ],
+  [
+    `{"type": "attached_probes", "data": {"probes": 2}}\n${NOTHING}token`,
+    'llama_decode in the file that was traced, found no such function there',
+  ],
+  [
+    `Attaching 4 probes...\n${NOTHING}graph\n`,
+    'ggml_backend_graph_compute_async in the file that was traced, found none',
+  ],
+  [`Attaching 2 probes...\n${NOTHING}sched\n`, undefined],
+  [`Attaching 4 probes...\n${NOTHING}token\ng2p token 15 1 7 19 1 0\n`, undefined],
+])('a script that saw nothing of llama.cpp: %j', async (text, wanted) => {
+  const { events } = await eventsIn(new TextEncoder().encode(text))
+  const found = events.flatMap((event) => (event.kind === 'issue' ? [[event.code, event.detail]] : []))
+  expect(found).toEqual(wanted === undefined ? [] : [['nothing-traced', `expected calls of ${wanted}`]])
+})
+
 test('graphs', async () => {
   const rows = rowsOf('bpftrace/graph.txt', 'graph')
   const found = await query('bpftrace/graph.txt', "select ts, dur from slice where category = 'graph' order by ts")

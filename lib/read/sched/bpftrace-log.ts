@@ -1,6 +1,7 @@
 import { Ascii } from '../../ascii.ts'
 import { FormatError } from '../../errors.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import type { ReadContext } from '../format.ts'
 import type { Origin } from '../text/line-log.ts'
 import { BpftraceColumns, unwrap } from './bpftrace-columns.ts'
@@ -16,6 +17,16 @@ const COMM_WIDTH = 16
 const CLOCK = /^g2p clock (\w+)$/
 const FACT = /^g2p fact (\w{1,40}) (.*)$/
 const LOST = /^(?:Lost (\d+) events|\{"type": "lost_events", "data": \{"events": (\d+)\}\})$/
+const ATTACHED =
+  /^(?:Attach(?:ing|ed) (\d+) probes?(?:\.\.\.)?|\{"type": "attached_probes", "data": \{"probes": (\d+)\}\})$/
+/** BEGIN and END, which each script has. */
+const OWN_PROBES = 2
+/** What the scripts of uprobes stand before. Some versions of bpftrace go on without a function that is not in the file. */
+const FUNCTIONS: Readonly<Record<string, string>> = {
+  token: 'llama_decode',
+  graph: 'ggml_backend_graph_compute_async',
+  op: 'ggml_cpu_extra_compute_forward',
+}
 const CLOCKS: Readonly<Record<string, Clock>> = {
   boot: 'BOOTTIME',
   mono: 'MONOTONIC',
@@ -38,6 +49,8 @@ export class BpftraceLog extends SchedTextLog {
   private readonly llama: LlamaLines
   private ourLines = 0
   private otherLines = 0
+  private llamaLines = 0
+  private probes: number | undefined
 
   constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
     const scan = new Scan()
@@ -55,6 +68,7 @@ export class BpftraceLog extends SchedTextLog {
   protected override readFields(handler: Handler, name: string, origin: Origin): SchedEvent | LlamaRecord | undefined {
     const { scan, numbers, context, comms } = this
     if (handler === 'llama') {
+      this.llamaLines++
       const toNs = () => (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
       const at = { byte: this.lines.offset, line: this.lines.line }
       return this.llama.read(name as LlamaType, scan, context, at, toNs)
@@ -84,6 +98,8 @@ export class BpftraceLog extends SchedTextLog {
       this.issue('lost events', `bpftrace says that ${lost[1] ?? lost[2]} were lost`)
       return true
     }
+    const attached = ATTACHED.exec(text)
+    if (attached) this.probes = Number(attached[1] ?? attached[2])
     scan.bytes = lines.bytes
     scan.at = lines.start
     scan.end = lines.end
@@ -113,8 +129,20 @@ export class BpftraceLog extends SchedTextLog {
       const hint = 'only what the scripts of ggml2perfetto print can be read: docs/ebpf-format.md'
       throw new FormatError(this.format, { byte: 0 }, 'lines that begin with "g2p"', 'none', hint)
     }
+    if (this.llamaLines === 0) this.tellNothing()
     super.finish()
     if (this.otherLines > 0) this.maker.tell({ kind: 'facts', attributes: { other_lines: this.otherLines } })
+  }
+
+  /** A script that waits for llama.cpp saw none of it. */
+  private tellNothing(): void {
+    const { script, traced } = this.attributes
+    const wanted = Object.hasOwn(FUNCTIONS, `${script}`) ? FUNCTIONS[`${script}`]! : undefined
+    if (wanted === undefined) return
+    const file = traced === undefined ? 'the file that was traced' : `${traced}`
+    const found = this.probes === OWN_PROBES ? 'no such function there' : 'none'
+    const at = { byte: this.lines.offset, line: this.lines.line }
+    this.maker.tell(issueOf('nothing-traced', `expected calls of ${wanted} in ${file}, found ${found}`, at, 0))
   }
 
   protected override about(): About {

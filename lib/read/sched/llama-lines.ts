@@ -11,6 +11,7 @@ import type { Scan } from './scan.ts'
 /** What the numbers behind `<ns> <cpu>` of a line are: `end` a time of its own. */
 const FIELDS = {
   token: ['tid', 'end', 'tokens', 'result'],
+  encode: ['tid', 'end', 'tokens', 'result'],
   graph: ['tid', 'end', 'nodes', 'status'],
   op: ['tid', 'ith', 'end', 'end', 'op', 'type', 'ne', 'ne', 'ne', 'ne', 'address'],
   fault: ['tid', 'isMajor', 'address'],
@@ -95,17 +96,18 @@ export class LlamaLines {
       const graph = { ...UNKNOWN.graph, startNs, endNs: atNs, nodes: Math.max(0, third), status: fourth }
       return [graph]
     }
-    if (type === 'token') return this.call(record)
+    if (type === 'token' || type === 'encode') return this.call(record)
     if (type === 'fault')
       return [this.count(numbers[1] === 1 ? 'page faults, major' : 'page faults, minor', 'count', atNs, 1)]
     return [this.count(third === 1 ? 'written to block devices' : 'read from block devices', 'bytes', atNs, fourth)]
   }
 
-  private call({ startNs, atNs: endNs, at, numbers }: LlamaRecord): TraceEvent[] {
+  private call({ type, startNs, atNs: endNs, at, numbers }: LlamaRecord): TraceEvent[] {
     const [tid, , tokens, result] = numbers as [number, number, number, number]
-    const phase = tokens > 1 ? 'prefill' : 'decode'
+    const isEncode = type === 'encode'
+    const phase = isEncode ? 'encode' : tokens > 1 ? 'prefill' : 'decode'
     const batch: Batch = {
-      function: 'llama_decode',
+      function: isEncode ? 'llama_encode' : 'llama_decode',
       areAllOutput: false,
       isLeftOut: false,
       result,
@@ -121,7 +123,7 @@ export class LlamaLines {
       startNs,
       endNs,
       tid,
-      inferred: Inferred.Phase,
+      inferred: isEncode ? 0 : Inferred.Phase,
       batch,
     }
     const failure = failureOf(event, at)

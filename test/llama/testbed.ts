@@ -137,10 +137,9 @@ export const hasLlama = () =>
   (existsSync(join(HOME, 'stamp.json')) || canRun('git'))
 
 /** What is missing to run programs of arm64, beside llama.cpp; undefined: nothing. */
-export const missingForArm64 = () => {
-  const libraries = ['libstdc++.so.6', 'libgomp.so.1'].map((name) => `${ARM64.before[2]}/lib/${name}`)
-  return [ARM64.before[0]!, ARM64.compiler].find((tool) => !canRun(tool)) ?? libraries.find((path) => !existsSync(path))
-}
+export const missingForArm64 = () =>
+  [ARM64.before[0]!, ARM64.compiler].find((tool) => !canRun(tool)) ??
+  [`${ARM64.before[2]}/lib/libstdc++.so.6`].find((path) => !existsSync(path))
 
 /** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API, with others that backend or architecture. */
 export const ensureLlama = async ({ node = false, vulkan = false, arm64 = false } = {}) => {

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -56,7 +56,7 @@ arm64(`the recorder on arm64 (${missing === undefined ? 'qemu-user' : `needs ${m
     const own = of('operator').filter(({ worker }) => worker === ofWorker)
     const node = (id: number) => {
       const { op, name, ne, type } = tensor(id)
-      return [text(op), text(name), ...ne, text(type)].join(' ')
+      return [text(op), text(name), `${ne}`, text(type)].join(' ')
     }
     own.sort((a, b) => a.startNs - b.startNs)
     return own.map(({ call, tensor: id, fusedTo }) => ({ call, first: node(id), last: node(fusedTo ?? id) }))
@@ -157,6 +157,28 @@ arm64(`the recorder on arm64 (${missing === undefined ? 'qemu-user' : `needs ${m
     expect(nodesOf(synced.recording)).toEqual(nodesOf((await record(path, args, false)).recording))
     const ring = await record(path, [...args, '--decode', '40'], true, { GGML2PERFETTO_RING: '1M' })
     expect(ring.recording.of('token').length).toBe(41)
+  })
+
+  const canMount = spawnSync('unshare', ['-m', 'true']).status === 0 ? test : test.skip
+  canMount('a processor without a name is called by its numbers (needs root, to mount a file)', async () => {
+    const cpuinfo = join(folder, 'cpuinfo')
+    const features = 'Features\t: fp asimd evtstrm aes crc32 atomics'
+    const numbers =
+      'CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1'
+    writeFileSync(cpuinfo, `processor\t: 0\nBogoMIPS\t: 50.00\n${features}\n${numbers}\n\n`)
+    // Not before these programs, which are not for arm64.
+    const script = `mount --bind ${cpuinfo} /proc/cpuinfo && export LD_PRELOAD=${ARM64_RECORDER} && exec "$@"`
+    const { path } = await model(NANO)
+    const log = newLog()
+    const options = {
+      arm64: true,
+      before: ['unshare', '-m', 'sh', '-c', script, 'sh'],
+      env: { GGML2PERFETTO_OUT: log },
+    }
+    const { code, stderr } = await run(path, ['--prompt', '2', '--decode', '1'], options)
+    expect([code, stderr]).toEqual([0, ''])
+    const { of } = await readLog(log)
+    expect(of('input')[0]!.attributes['cpu']).toBe('CPU implementer 0x41, part 0xd0c')
   })
 
   test.each(['backend', 'plan', 'sched', 'named'])('ggml alone, by %s', async (way) => {

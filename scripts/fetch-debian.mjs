@@ -2,7 +2,7 @@
  * Unpacks programs of Debian's newest release (sid), or of another one, and all that they need into a folder, to be run there by
  * chroot: for the tests of the recorder with the newest llama.cpp, and with an old glibc. Downloads by apt from where this system's own
  * packages come from; installs nothing.
- *   node scripts/fetch-debian.mjs [--release=<name>] <folder> <package>…
+ *   node scripts/fetch-debian.mjs [--release=<name>] [--arch=<Debian's name>] <folder> <package>…
  * Needs a Debian system: apt-get, dpkg-deb, Debian's keys. A folder that has these packages already is left as it is.
  */
 import { execFileSync } from 'node:child_process'
@@ -20,10 +20,10 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const { values, positionals } = parseArgs({
-  options: { release: { type: 'string', default: 'sid' } },
+  options: { release: { type: 'string', default: 'sid' }, arch: { type: 'string' } },
   allowPositionals: true,
 })
-const { release } = values
+const { release, arch } = values
 const [target, ...packages] = positionals
 const root = resolve(target)
 const stamp = join(root, 'packages.json')
@@ -58,6 +58,7 @@ Acquire::Languages "none";
 Acquire::Check-Valid-Until "false"; # a mirror that stands still still has its packages
 APT::Install-Recommends "false";
 Debug::NoLocking "true";
+${arch ? `APT::Architecture "${arch}"; APT::Architectures "${arch}";` : ''}
 `,
 )
 const options = { cwd: apt, env: { ...process.env, APT_CONFIG: join(apt, 'apt.conf'), LC_ALL: 'C' } }

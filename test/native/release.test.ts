@@ -54,45 +54,50 @@ for (const { arch, machine, compiler, isThere } of architectures) {
   })
 }
 
-const ROOT = join(tmpdir(), 'ggml2perfetto-debian-11')
-
-/** Why it cannot be tried here; undefined where it can. */
-function whyNot(): string | undefined {
-  if (!isLinux || process.getuid?.() !== 0) return 'needs root, for chroot'
-  if (!architectures[0]!.isThere) return 'needs x64 and cc'
-  const { status, stderr } = spawnSync('flock', [
-    `${ROOT}.lock`,
-    process.execPath,
-    FETCH,
-    '--release=bullseye',
-    ROOT,
-    'coreutils',
-  ])
+/** Why what was built cannot be tried there; undefined where it can. */
+function whyNot(root: string, arch: string, program: string, isThere: boolean): string | undefined {
+  if (!isThere) return 'needs a compiler'
+  if (arch === 'arm64' ? !has(program) : process.getuid?.() !== 0) return `needs ${arch === 'arm64' ? program : 'root'}`
+  const wanted = ['--release=bullseye', `--arch=${arch === 'x64' ? 'amd64' : arch}`, root, 'coreutils']
+  const { status, stderr } = spawnSync('flock', [`${root}.lock`, process.execPath, FETCH, ...wanted])
   return status === 0 ? undefined : `needs Debian’s packages: ${`${stderr}`.trim().split('\n').at(-1)}`
 }
 
-const problem = whyNot()
-const debian = problem === undefined ? describe : describe.skip
+for (const { arch, isThere } of architectures) {
+  const root = join(tmpdir(), `ggml2perfetto-debian-11-${arch}`)
+  const emulator = 'qemu-aarch64-static'
+  const problem = whyNot(root, arch, emulator, isThere)
+  const debian = problem === undefined ? describe : describe.skip
 
-debian(`in Debian 11 (${problem ?? 'as root'})`, () => {
-  beforeAll(() => {
-    for (const name of FILES) copyFileSync(join(NATIVE, 'build/release-x64/release', name), join(ROOT, 'tmp', name))
-  })
-  const run = (...command: string[]) => {
-    const { status, stderr } = spawnSync('chroot', [ROOT, 'env', 'LD_BIND_NOW=1', ...command], { encoding: 'utf8' })
-    return { status, stderr }
-  }
-
-  test('glibc is 2.31', () => {
-    const { stdout } = spawnSync('chroot', [ROOT, '/lib/x86_64-linux-gnu/libc.so.6'], { encoding: 'utf8' })
-    expect(stdout).toMatch(/release version 2\.31\b/)
-  })
-
-  test('every symbol is found, also in a program that is linked with libc alone', () => {
-    for (const library of FILES.slice(0, 2)) {
-      const result = run(`LD_PRELOAD=/tmp/${library}`, 'true')
-      expect([library, result]).toEqual([library, { status: 0, stderr: '' }])
+  debian(`in Debian 11 for ${arch} (${problem ?? (arch === 'x64' ? 'chroot' : emulator)})`, () => {
+    const pathOf = (name: string) => join(NATIVE, `build/release-${arch}/release`, name)
+    /** Runs a program with its libc; all symbols are looked up at the start. */
+    function run(program: string, library?: string) {
+      const variables = ['LD_BIND_NOW=1', ...(library === undefined ? [] : [`LD_PRELOAD=${library}`])]
+      const help = ['--help']
+      const [first, ...rest] =
+        arch === 'x64'
+          ? ['chroot', root, 'env', ...variables, program, ...help]
+          : [emulator, '-L', root, ...variables.flatMap((variable) => ['-E', variable]), program, ...help]
+      const { status, stdout, stderr } = spawnSync(first!, rest, { encoding: 'utf8' })
+      return { status, stdout, stderr }
     }
-    expect(run('/tmp/peaks', '--help')).toEqual({ status: 0, stderr: '' })
+    /** Where the emulator or chroot finds what was built. */
+    const placed = (name: string) => {
+      if (arch === 'arm64') return pathOf(name)
+      copyFileSync(pathOf(name), join(root, 'tmp', name))
+      return `/tmp/${name}`
+    }
+    const inRoot = (path: string) => (arch === 'arm64' ? join(root, path) : path)
+
+    test('glibc is 2.31', () => {
+      const libc = `/lib/${arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/libc.so.6`
+      expect(run(inRoot(libc)).stdout).toMatch(/release version 2\.31\b/)
+    })
+
+    test.each(FILES)('%s has all symbols, also in a program that is linked with libc alone', (name) => {
+      const result = name === 'peaks' ? run(placed(name)) : run(inRoot('/bin/true'), placed(name))
+      expect(result).toEqual({ status: 0, stdout: expect.any(String), stderr: '' })
+    })
   })
-})
+}

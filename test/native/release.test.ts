@@ -1,10 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { needsOf } from '../elf.ts'
+import { readLog } from './recording.ts'
 
 /** What is built to be given away: it runs with the glibc of Debian 11. */
 
@@ -63,7 +64,7 @@ function whyNot(root: string, arch: string, program: string, isThere: boolean): 
   return status === 0 ? undefined : `needs Debian’s packages: ${`${stderr}`.trim().split('\n').at(-1)}`
 }
 
-for (const { arch, isThere } of architectures) {
+for (const { arch, compiler, isThere } of architectures) {
   const root = join(tmpdir(), `ggml2perfetto-debian-11-${arch}`)
   const emulator = 'qemu-aarch64-static'
   const problem = whyNot(root, arch, emulator, isThere)
@@ -72,8 +73,8 @@ for (const { arch, isThere } of architectures) {
   debian(`in Debian 11 for ${arch} (${problem ?? (arch === 'x64' ? 'chroot' : emulator)})`, () => {
     const pathOf = (name: string) => join(NATIVE, `build/release-${arch}/release`, name)
     /** Runs a program with its libc; all symbols are looked up at the start. */
-    function run(program: string, library?: string) {
-      const variables = ['LD_BIND_NOW=1', ...(library === undefined ? [] : [`LD_PRELOAD=${library}`])]
+    function run(program: string, library?: string, ...more: string[]) {
+      const variables = ['LD_BIND_NOW=1', ...(library === undefined ? [] : [`LD_PRELOAD=${library}`]), ...more]
       const help = ['--help']
       const [first, ...rest] =
         arch === 'x64'
@@ -98,6 +99,41 @@ for (const { arch, isThere } of architectures) {
     test.each(FILES)('%s has all symbols, also in a program that is linked with libc alone', (name) => {
       const result = name === 'peaks' ? run(placed(name)) : run(inRoot('/bin/true'), placed(name))
       expect(result).toEqual({ status: 0, stdout: expect.any(String), stderr: '' })
+    })
+
+    test('a program is recorded', async () => {
+      const [program, module, log] = ['calls', 'libcalls.so', 'calls.ggtrace'].map((name) => join('/tmp', name))
+      const source = fileURLToPath(new URL('calls-program.c', import.meta.url))
+      const release = join(NATIVE, 'release')
+      const flags = [
+        '-std=gnu11',
+        '-O1',
+        '-Wall',
+        '-Wextra',
+        '-Werror',
+        '-include',
+        join(release, 'glibc-floor.h'),
+        source,
+      ]
+      execFileSync(compiler, [...flags, '-DMODULE', '-shared', '-fPIC', '-o', join(root, module!)])
+      const link = [
+        '-Wl,--wrap=__libc_start_main',
+        `-Wl,-rpath,${inRoot('/tmp')}`,
+        join(release, 'start.c'),
+        `-L${root}/tmp`,
+        '-l:libcalls.so',
+      ]
+      execFileSync(compiler, [...flags, ...link, '-o', join(root, program!)])
+      rmSync(join(root, log!), { force: true })
+      const out = `GGML2PERFETTO_OUT=${inRoot(log!)}`
+      const result = run(inRoot(program!), placed('libggml2perfetto.so'), out)
+      expect(result).toEqual({ status: 0, stdout: 'done\n', stderr: '' })
+      const { of, issues } = await readLog(join(root, log!))
+      expect(issues).toEqual([])
+      expect(of('token').map(({ phase, tokens }) => [phase, tokens])).toEqual([
+        ['prefill', 3],
+        ...Array.from({ length: 4 }, () => ['decode', 1]),
+      ])
     })
   })
 }

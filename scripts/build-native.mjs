@@ -1,30 +1,37 @@
 /**
- * Builds the recorder's library, the NVTX listener and the program that measures peaks for this machine into dist/native/, where
- * `ggml2perfetto record` and `peaks` look for them first once the package is installed. Without make and a C compiler, or on
- * another system, there are none: they are built when they are used.
+ * Builds the recorder's library, the NVTX listener and the program that measures peaks into dist/native/, for Linux on x64 and arm64:
+ * `ggml2perfetto record` and `peaks` look for them there first once the package is installed. They run with glibc 2.31 and newer.
+ * What a compiler is missing for is left out, and built when it is used.
  */
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+const files = ['libggml2perfetto.so', 'libggml2perfetto-nvtx.so', 'peaks']
+const crossCompilers = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' }
 const has = (tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).status === 0
-const compiler = (process.env.CC || 'cc').split(/\s+/)[0]
 
-if (process.platform !== 'linux' || !has('make') || !has(compiler)) {
-  console.error(`note: no make and ${compiler} for Linux here: the recorder and peaks are not built`)
-  process.exit(0)
+const build = (arch) => {
+  const to = join(root, 'dist/native', `linux-${arch}`)
+  rmSync(to, { recursive: true, force: true }) // what another state of the sources was built to
+  const isOwn = process.platform === 'linux' && process.arch === arch
+  const compiler = isOwn ? process.env.CC || 'cc' : crossCompilers[arch]
+  const missing = ['make', compiler.split(/\s+/)[0]].find((tool) => !has(tool))
+  if (missing) {
+    console.error(`note: no ${missing} here: the recorder and peaks are not built for linux-${arch}`)
+    return
+  }
+  const folder = `build/package/${arch}`
+  const make = ['-s', '-C', join(root, 'native'), `BUILD=${folder}`, `CC=${compiler}`, 'release']
+  const { status } = spawnSync('make', make, { stdio: ['ignore', 2, 2] })
+  if (status !== 0) {
+    console.error(`error: the recorder and peaks cannot be built for linux-${arch}`)
+    process.exit(status ?? 1)
+  }
+  mkdirSync(to, { recursive: true })
+  for (const name of files) copyFileSync(join(root, 'native', folder, 'release', name), join(to, name))
 }
 
-const { status } = spawnSync('make', ['-s', '-C', join(root, 'native'), 'BUILD=build/release', 'CFLAGS=-O2 -s'], {
-  stdio: ['ignore', 2, 2],
-})
-if (status !== 0) {
-  console.error('error: the recorder and peaks cannot be built')
-  process.exit(status ?? 1)
-}
-const to = join(root, 'dist/native', `${process.platform}-${process.arch}`)
-mkdirSync(to, { recursive: true })
-for (const name of ['libggml2perfetto.so', 'libggml2perfetto-nvtx.so', 'peaks'])
-  copyFileSync(join(root, 'native/build/release', name), join(to, name))
+for (const arch of Object.keys(crossCompilers)) build(arch)

@@ -1,7 +1,8 @@
 /**
- * Unpacks programs of Debian's newest release (sid) and all that they need into a folder, to be run there by chroot: for the tests of
- * the recorder with the newest llama.cpp. Downloads by apt from where this system's own packages come from; installs nothing.
- *   node scripts/fetch-debian.mjs <folder> <package>…
+ * Unpacks programs of Debian's newest release (sid), or of another one, and all that they need into a folder, to be run there by
+ * chroot: for the tests of the recorder with the newest llama.cpp, and with an old glibc. Downloads by apt from where this system's own
+ * packages come from; installs nothing.
+ *   node scripts/fetch-debian.mjs [--release=<name>] [--arch=<Debian's name>] <folder> <package>…
  * Needs a Debian system: apt-get, dpkg-deb, Debian's keys. A folder that has these packages already is left as it is.
  */
 import { execFileSync } from 'node:child_process'
@@ -16,8 +17,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 
-const [target, ...packages] = process.argv.slice(2)
+const { values, positionals } = parseArgs({
+  options: { release: { type: 'string', default: 'sid' }, arch: { type: 'string' } },
+  allowPositionals: true,
+})
+const { release, arch } = values
+const [target, ...packages] = positionals
 const root = resolve(target)
 const stamp = join(root, 'packages.json')
 const wanted = `${JSON.stringify(packages)}\n`
@@ -37,7 +44,7 @@ const apt = `${root}.apt`
 rmSync(apt, { recursive: true, force: true })
 for (const folder of ['lists/partial', 'archives/partial', 'etc']) mkdirSync(join(apt, folder), { recursive: true })
 writeFileSync(join(apt, 'status'), '')
-writeFileSync(join(apt, 'sources.list'), `deb [signed-by=${keys}] ${site} sid main\n`)
+writeFileSync(join(apt, 'sources.list'), `deb [signed-by=${keys}] ${site} ${release} main\n`)
 writeFileSync(
   join(apt, 'apt.conf'),
   `Dir::State::lists "${apt}/lists";
@@ -51,6 +58,7 @@ Acquire::Languages "none";
 Acquire::Check-Valid-Until "false"; # a mirror that stands still still has its packages
 APT::Install-Recommends "false";
 Debug::NoLocking "true";
+${arch ? `APT::Architecture "${arch}"; APT::Architectures "${arch}";` : ''}
 `,
 )
 const options = { cwd: apt, env: { ...process.env, APT_CONFIG: join(apt, 'apt.conf'), LC_ALL: 'C' } }
@@ -71,4 +79,4 @@ writeFileSync(join(unfinished, 'packages.json'), `${wanted}${versions.join('\n')
 rmSync(root, { recursive: true, force: true })
 renameSync(unfinished, root)
 rmSync(apt, { recursive: true })
-console.error(`${root}: ${versions.length} packages of Debian sid`)
+console.error(`${root}: ${versions.length} packages of Debian ${release}`)

@@ -2,7 +2,7 @@
  * Puts llama.cpp's own libraries and headers (v0.5.0, MIT) into vendor/llama/, for the tests of the recorder: lib/
  * (with node-llama-cpp's addon), include/, source/ (of ggml's CPU backend), the licences. With --node it also installs
  * node-llama-cpp's JavaScript API (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan
- * backend into vendor/llama/vulkan/. Linux on x64 only.
+ * backend into vendor/llama/vulkan/, with --arm64 the libraries for that architecture into vendor/llama/arm64/. Linux on x64 only.
  *
  * npm packages carry them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
  */
@@ -29,6 +29,11 @@ const vulkan = {
   sha512: 'bBxqU+JOcBu1nb5Qj2zcMci+JByT1E8EajHvYodyNfVIPkEhXh+/HMwR1/BT7xP08YK0hks+kM8fglER0P8JEg==',
   paths: ['package/bins/linux-x64-vulkan/libggml-vulkan.so', 'package/LICENSE'],
 }
+const arm64 = {
+  spec: `@node-llama-cpp/linux-arm64@${version}`,
+  sha512: 'W+7naKCXX9/eEjjFmRS8vvx91QyLXDbeFxexZc3bh/PtQABZgmRL3C0AtYYXn4YGTj/3Qor4lWZn2tpjZFPLdQ==',
+  paths: ['package/bins/linux-arm64', 'package/LICENSE'],
+}
 const bundled = 'de3ff815ea7d559ee917f063901b8986f038abc6' // llama.cpp v0.5.0
 /** What `-lllama` and `-lggml` look for. */
 const links = { 'libllama.so': 'libllama.v0.5.0.so', 'libggml.so': 'libggml.v0.5.0.so' }
@@ -39,6 +44,7 @@ const vendor = fileURLToPath(new URL('../vendor', import.meta.url))
 const home = join(vendor, 'llama')
 const withNode = process.argv.includes('--node')
 const withVulkan = process.argv.includes('--vulkan')
+const withArm64 = process.argv.includes('--arm64')
 const execute = promisify(execFile)
 
 /** Runs a program; a failure says what for, and the program's own words. */
@@ -81,13 +87,17 @@ const takeSources = async (bundle, folder, out) => {
   await cp(join(folder, 'LICENSE'), join(out, 'llama.cpp.LICENSE'))
 }
 
+const link = async (folder) => {
+  for (const [name, target] of Object.entries(links)) await symlink(target, join(folder, name))
+}
+
 const build = async (folder) => {
   const [out, left, right] = ['out', 'binaries', 'sources'].map((name) => join(folder, name))
   await mkdir(out)
   const unpacked = await Promise.allSettled([unpack(left, binaries), unpack(right, sources)])
   for (const { status, reason } of unpacked) if (status === 'rejected') throw reason
   await rename(join(left, 'package/bins/linux-x64'), join(out, 'lib'))
-  for (const [link, target] of Object.entries(links)) await symlink(target, join(out, 'lib', link))
+  await link(join(out, 'lib'))
   await cp(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
   await takeSources(join(right, 'package/llama/gitRelease.bundle'), right, out)
   await writeFile(join(out, '.npmignore'), '*\n') // `npm pack` of this project takes vendor/, without this
@@ -128,6 +138,18 @@ const buildVulkan = async (folder) => {
   return out
 }
 
+/** The libraries alone: headers are the same. */
+const buildArm64 = async (folder) => {
+  const [out, left] = ['out', 'arm64'].map((name) => join(folder, name))
+  await mkdir(out)
+  await unpack(left, arm64)
+  await rename(join(left, 'package/bins/linux-arm64'), join(out, 'lib'))
+  await link(join(out, 'lib'))
+  await rename(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
+  await writeFile(join(out, 'stamp.json'), stamp)
+  return out
+}
+
 const isStamped = async (folder) => (await readFile(join(folder, 'stamp.json'), 'utf8').catch(() => '')) === stamp
 
 /** Makes `to` by `make` in a folder of its own, and moves it into place when it is whole. */
@@ -154,6 +176,7 @@ const main = async () => {
   await provide(home, build)
   if (withNode) await provide(join(home, 'node'), buildNode)
   if (withVulkan) await provide(join(home, 'vulkan'), buildVulkan)
+  if (withArm64) await provide(join(home, 'arm64'), buildArm64)
 }
 
 await main().catch((error) => {

@@ -41,14 +41,26 @@ static void command_facts(void (*fact)(const char * key, const char * value)) {
     if (redacted) fact("redacted", text);
 }
 
+/* The first value of a key in /proc/cpuinfo. */
+static char * value_of(char * text, const char * key) {
+    char * line = strstr(text, key);
+    char * value = line ? strstr(line, ": ") : NULL;
+    return value ? value + 2 : NULL;
+}
+
+/* The kernel knows no names of arm64's processors, but numbers that stand for them. */
 static const char * read_cpu(char text[TEXT_BYTES]) {
     if (read_file("/proc/cpuinfo", text, TEXT_BYTES) <= 0) return "";
-    char * line = strstr(text, "model name");
-    char * value = line ? strstr(line, ": ") : NULL;
-    char * end = value ? strchr(value, '\n') : NULL;
-    if (!end) return "";
-    *end = 0;
-    return value + 2;
+    char * name = value_of(text, "model name");
+    char * maker = name ? NULL : value_of(text, "CPU implementer"), * part = name ? NULL : value_of(text, "CPU part");
+    if (name) name[strcspn(name, "\n")] = 0;
+    if (name || !maker || !part) return name ? name : "";
+    maker[strcspn(maker, "\n")] = part[strcspn(part, "\n")] = 0;
+    char words[64] = "CPU implementer ";
+    strncat(words, maker, 16);
+    strcat(words, ", part ");
+    strncat(words, part, 16);
+    return strcpy(text, words);
 }
 
 /* Random, made anew with each start of the kernel: the clocks of two logs have the same zero where theirs is the same. */

@@ -212,6 +212,9 @@ bool graphs_has_nodes(void * cgraph) {
 uint32_t graphs_only_node(void * cgraph) {
     const struct ggml_api * api = registry.api;
     if (!api->graph_n_nodes || !api->graph_node || api->graph_n_nodes(cgraph) != 1) return 0;
-    const void * node = api->graph_node(cgraph, 0);
+    return graphs_node(api->graph_node(cgraph, 0));
+}
+
+uint32_t graphs_node(const void * node) {
     return registry_is_computed(node) && is_wanted(node) ? registry_tensor(node) : 0;
 }

@@ -59,6 +59,9 @@ bool graphs_has_nodes(void * cgraph);
 /* The id of the node of a graph that has but one; else 0. */
 uint32_t graphs_only_node(void * cgraph);
 
+/* The id of a node that is computed and to be recorded; else 0. */
+uint32_t graphs_node(const void * node);
+
 /* The latest graph that `tensor` is a node of, and its index; NULL if there is none. No lock: for workers. */
 struct graph * graphs_find_node(const void * tensor, int * index);
 

@@ -227,6 +227,7 @@ HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
     struct run run;
     runs_begin(&run, NULL, cgraph, recorder_ready(CALLER));
     const int status = real(cgraph, plan);
+    if (runs_synchronise(&run)) runs_synchronised(&run, cgraph);
     runs_end(&run, status);
     return status;
 }

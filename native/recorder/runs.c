@@ -16,6 +16,9 @@ enum { NO_SCHEDULER = -1 };
 /* Graphs computed since the scheduler began. */
 static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHEDULER;
 
+/* What there was when a scheduler asked about a node, see runs_want_every_node. */
+static __thread struct { uint64_t at; int splits; uint32_t operators; } asked __attribute__((tls_model("initial-exec")));
+
 static __thread bool is_inside __attribute__((tls_model("initial-exec")));
 
 bool runs_inside(void) {
@@ -69,13 +72,16 @@ bool runs_synchronise(const struct run * run) {
     return run->is_recorded && recording.synchronises && operators_seen() == run->operators_before;
 }
 
-void runs_synchronised(const struct run * run, void * cgraph) {
-    const uint64_t end = clock_now();
-    const uint32_t tensor = graphs_only_node(cgraph);
+static void write_node(uint32_t tensor, uint64_t start, uint64_t end) {
     struct ggtrace_writer * writer = tensor ? recording_writer(0) : NULL;
     if (!writer) return;
-    ggtrace_call(writer, run->start, calls_current());
-    ggtrace_operator(writer, tensor, run->start, end, end, 0);
+    ggtrace_call(writer, start, calls_current());
+    ggtrace_operator(writer, tensor, start, end, end, 0);
+}
+
+void runs_synchronised(const struct run * run, void * cgraph) {
+    const uint64_t end = clock_now();
+    write_node(graphs_only_node(cgraph), run->start, end);
 }
 
 void runs_end(const struct run * run, int status) {
@@ -89,7 +95,16 @@ void runs_end(const struct run * run, int status) {
     ggtrace_graph(writer, run->start, end, run->graph ? run->graph->id : 0, calls_current(), status, run->backend, run->split);
 }
 
+/* The scheduler asks, computes the node, waits for its backend, and tells: the time of a node whose run passes by us. */
 bool runs_want_every_node(void * tensor, bool ask, void * user) {
-    (void) tensor, (void) ask, (void) user;
+    (void) user;
+    const uint64_t now = clock_now();
+    if (ask) {
+        asked.at = now;
+        asked.splits = splits;
+        asked.operators = operators_seen();
+    } else if (splits == asked.splits && operators_seen() == asked.operators && recording_level() >= LEVEL_GRAPH && calls_take()) {
+        write_node(graphs_node(tensor), asked.at, now);
+    }
     return true;
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { needsOf } from '../elf.ts'
 
 /** The package as users get it: packed, installed into an empty folder, and used from there. */
 
@@ -16,6 +17,14 @@ let packed: string[]
 
 const run = (command: string, args: string[], cwd = folder) =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+
+const hasTool = (name: string) => {
+  try {
+    return run(name, ['--version'], ROOT).length > 0
+  } catch {
+    return false
+  }
+}
 
 const write = (name: string, text: string) => {
   writeFileSync(join(folder, name), text)
@@ -48,9 +57,15 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
   expected.push('dist/ggml2perfetto.js', 'vendor/trace_processor.wasm', 'vendor/trace_processor.LICENSE')
   expected.push('LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'native/log/ggtrace.h', 'native/ebpf/sched.bt')
   expected.push('docs/library.md')
-  if (process.platform === 'linux') {
-    const native = `dist/native/linux-${process.arch}`
-    expected.push(...['libggml2perfetto.so', 'libggml2perfetto-nvtx.so', 'peaks'].map((name) => `${native}/${name}`))
+  const compilers = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc', [process.arch]: 'cc' }
+  const architectures = Object.entries(compilers).flatMap(([arch, compiler]) => (hasTool(compiler) ? [arch] : []))
+  for (const arch of process.platform === 'linux' ? architectures : []) {
+    for (const name of ['libggml2perfetto.so', 'libggml2perfetto-nvtx.so', 'peaks']) {
+      expected.push(`dist/native/linux-${arch}/${name}`)
+      const { machine, versions } = needsOf(join(folder, `node_modules/ggml2perfetto/dist/native/linux-${arch}`, name))
+      expect([arch, machine]).toEqual([arch, arch === 'arm64' ? 183 : 62])
+      expect(versions.filter((version) => /^GLIBC_2\.(3[2-9]|[4-9]\d)/.test(version))).toEqual([])
+    }
   }
   expect(expected.filter((path) => !packed.includes(path))).toEqual([])
   expect(packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp/.test(path))).toEqual([])
@@ -190,13 +205,6 @@ describe('in TypeScript, strict, libraries checked, too', () => {
 })
 
 describe('in other runtimes', () => {
-  const has = (name: string) => {
-    try {
-      return run(name, ['--version'], ROOT).length > 0
-    } catch {
-      return false
-    }
-  }
   const PROGRAM = `
     import { convert, inputOf, openTrace, summarizeFile } from 'ggml2perfetto'
     const log = ${JSON.stringify(MOE)}
@@ -208,7 +216,7 @@ describe('in other runtimes', () => {
     ['deno', ['run', '--allow-read', '--allow-env']],
     ['bun', ['run']],
   ] as const) {
-    const testIf = has(name) ? test : test.skip
+    const testIf = hasTool(name) ? test : test.skip
     testIf(name, () => {
       expect(run(name, [...args, write(`${name}.mjs`, PROGRAM)])).toBe('true 2664\n')
     })

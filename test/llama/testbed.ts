@@ -114,6 +114,17 @@ export interface RunOptions {
   readonly before?: readonly string[]
   /** Where llama.cpp's libraries are loaded from (hosts.c only). */
   readonly lib?: string
+  /** Built for arm64, run by qemu-user (run.c and alone.c only). */
+  readonly arm64?: boolean
+}
+
+/** The libraries, the compiler of the host programs, and a command that becomes them. */
+const X64 = { lib: LIB, compiler: 'cc', before: [] as readonly string[] }
+/** qemu is static: LD_PRELOAD passes it by, and is the program's. */
+const ARM64 = {
+  lib: join(HOME, 'arm64/lib'),
+  compiler: 'aarch64-linux-gnu-gcc',
+  before: ['qemu-aarch64-static', '-L', '/usr/aarch64-linux-gnu'],
 }
 
 const canRun = (command: string) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0
@@ -125,9 +136,14 @@ export const hasLlama = () =>
   canRun('cc') &&
   (existsSync(join(HOME, 'stamp.json')) || canRun('git'))
 
-/** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API, with `vulkan` that backend too. */
-export const ensureLlama = async ({ node = false, vulkan = false } = {}) => {
-  const options = [...(node ? ['--node'] : []), ...(vulkan ? ['--vulkan'] : [])]
+/** What is missing to run programs of arm64, beside llama.cpp; undefined: nothing. */
+export const missingForArm64 = () =>
+  [ARM64.before[0]!, ARM64.compiler].find((tool) => !canRun(tool)) ??
+  [`${ARM64.before[2]}/lib/libstdc++.so.6`].find((path) => !existsSync(path))
+
+/** Fetches llama.cpp where it is missing; with `node` node-llama-cpp's JavaScript API, with others that backend or architecture. */
+export const ensureLlama = async ({ node = false, vulkan = false, arm64 = false } = {}) => {
+  const options = Object.entries({ node, vulkan, arm64 }).flatMap(([name, wanted]) => (wanted ? [`--${name}`] : []))
   await execute(process.execPath, [pathOf('../../scripts/fetch-llama.mjs'), ...options])
 }
 
@@ -150,26 +166,27 @@ export const vulkanEnvironment = lavapipe && {
 /** A model with random weights, from the cache in the temporary folder. */
 export const model = (preset: Preset | ModelSpec): Promise<Model> => cachedModel(preset)
 
-const compile = async (name: string) => {
+const compile = async (name: string, { compiler, lib }: typeof X64) => {
   const source = pathOf(name)
   const stamp = await readFile(join(HOME, 'stamp.json'), 'utf8')
-  const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, HOME, ...FLAGS].join('\0'))
+  const key = createHash('sha256').update([await readFile(source, 'utf8'), stamp, lib, ...FLAGS].join('\0'))
   const folder = join(tmpdir(), 'ggml2perfetto-runner')
   const path = join(folder, key.digest('hex').slice(0, 16))
   if (existsSync(path)) return path
   await mkdir(folder, { recursive: true })
   const temporary = `${path}.${randomUUID()}.tmp`
-  const linked = [`-L${LIB}`, `-Wl,-rpath,${LIB}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
-  await execute('cc', [...FLAGS, `-I${INCLUDE}`, source, '-o', temporary, ...linked])
+  const linked = [`-L${lib}`, `-Wl,-rpath,${lib}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
+  await execute(compiler, [...FLAGS, `-I${INCLUDE}`, source, '-o', temporary, ...linked])
   await rename(temporary, path)
   return path
 }
 
 const compiled = new Map<string, Promise<string>>()
 
-const program = (name: string) => {
-  const known = compiled.get(name) ?? compile(name)
-  compiled.set(name, known)
+const program = (name: string, target = X64) => {
+  const key = `${name} ${target.compiler}`
+  const known = compiled.get(key) ?? compile(name, target)
+  compiled.set(key, known)
   return known
 }
 
@@ -181,6 +198,9 @@ export const hostsProgram = () => program('hosts.c')
 
 /** The path of alone.c's program, compiled once. */
 export const aloneProgram = () => program('alone.c')
+
+/** The command that runs alone.c's program for arm64, with its first argument. */
+export const aloneOnArm64 = async () => [...ARM64.before, await program('alone.c', ARM64), ARM64.lib]
 
 /** The path of endings.c's program, compiled once. */
 export const endingsProgram = () => program('endings.c')
@@ -221,8 +241,12 @@ const gather = (command: string, args: readonly string[], options: RunOptions) =
   })
 
 /** Runs run.c's program; its options are told by `--help`. */
-export const run = async (path: string, args: readonly string[] = [], options: RunOptions = {}) =>
-  await gather(await runner(), ['--lib', LIB, '--model', path, ...args], options)
+export const run = async (path: string, args: readonly string[] = [], options: RunOptions = {}) => {
+  const target = options.arm64 ? ARM64 : X64
+  const before = [...(options.before ?? []), ...target.before]
+  const command = await program('run.c', target)
+  return await gather(command, ['--lib', target.lib, '--model', path, ...args], { ...options, before })
+}
 
 /** Runs run-node.mjs: node-llama-cpp's addon, or with `--api` its JavaScript API. */
 export const runNode = async (path: string, args: readonly string[] = [], options: RunOptions = {}) =>

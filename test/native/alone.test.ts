@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Inferred } from '../../lib/index.ts'
-import { aloneProgram, hasLlama, LIB } from '../llama/testbed.ts'
-import { newLog, RECORDER, readLog, useRecorder } from './recording.ts'
+import { aloneProgram, hasLlama, LIB, model, run } from '../llama/testbed.ts'
+import { NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** Programs that use ggml without llama.cpp, and libraries whose functions are bound inside them. */
 
@@ -154,6 +154,36 @@ describeLlama('ggml alone', () => {
     // The first one shows that they cannot be seen.
     expect(recording.of('graph').map(({ nodes }) => nodes)).toEqual(Array.from({ length: COUNT - 1 }, () => NODES))
     expect(attributesOf(recording)['graphs']).toMatch(/^whole: /)
+  })
+
+  test('all bound inside its library, with --sync: its nodes, by what the scheduler tells', async () => {
+    const { path } = await model(NANO)
+    const args = ['--prompt', '4', '--decode', '3']
+    const record = async (args: readonly string[], env: Record<string, string>) => {
+      const log = newLog()
+      execFileSync('mkdir', ['-p', join(log, '..')])
+      const result = await run(path, args, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env } })
+      expect([result.code, result.stderr]).toEqual([0, ''])
+      const recording = await readLog(log)
+      expect(recording.issues).toEqual([])
+      return recording
+    }
+    const nodesOf = ({ of, tensor, text }: Recording) =>
+      of('operator').flatMap(({ call, tensor: id, fusedTo }) =>
+        [id, ...(fusedTo === undefined ? [] : [fusedTo])].map((node) => [call, text(tensor(node).name)]),
+      )
+    const functions = ['ggml_backend_graph_compute_async', 'ggml_backend_graph_compute']
+    const lib = boundCopy('sync', {
+      'libggml-cpu': ['ggml_barrier', 'ggml_cpu_extra_compute_forward', 'ggml_graph_compute'],
+      'libggml-base': functions,
+    })
+    const env = { LD_LIBRARY_PATH: lib, GGML2PERFETTO_LEVEL: 'graph', GGML2PERFETTO_SYNC: '1' }
+    const bound = await record(['--lib', lib, ...args], env)
+    expect(nodesOf(bound)).toEqual(nodesOf(await record(args, {})))
+    const ends = bound.of('operator').map(({ endNs }) => endNs)
+    expect(
+      bound.of('operator').filter(({ startNs, endNs }, i) => startNs < (ends[i - 1] ?? 0) || endNs <= startNs),
+    ).toEqual([])
   })
 
   test('graphs bound inside ggml-base: ggml-cpu’s own calls show them', async () => {

@@ -1,0 +1,44 @@
+/*
+ * What is built to be given away runs with an older glibc than that of the machine that built it: functions that moved from libdl and
+ * libpthread to libc (2.34) are asked for by the versions that they had before, which newer ones have as well. Compiled in before
+ * every file (`make release`), so it includes nothing: a file's own _GNU_SOURCE has to come first. stat.c and start.c are the rest.
+ */
+#pragma once
+
+#if defined(__x86_64__)
+#define GLIBC_OLDEST "GLIBC_2.2.5"
+#define GLIBC_CONDATTR "GLIBC_2.3.3"
+#define GLIBC_SCANF "GLIBC_2.7"
+#elif defined(__aarch64__)
+#define GLIBC_OLDEST "GLIBC_2.17"
+#define GLIBC_CONDATTR GLIBC_OLDEST
+#define GLIBC_SCANF GLIBC_OLDEST
+#else
+#error "which versions glibc began with here is not known"
+#endif
+
+#define GLIBC_AS(name, old, version) __asm__(".symver " name ", " old "@" version)
+#define GLIBC_OLD(name) GLIBC_AS(#name, #name, GLIBC_OLDEST)
+
+GLIBC_OLD(dladdr);
+GLIBC_OLD(dlclose);
+GLIBC_OLD(dlerror);
+GLIBC_OLD(dlopen);
+GLIBC_OLD(dlsym);
+GLIBC_OLD(pthread_barrier_destroy);
+GLIBC_OLD(pthread_barrier_init);
+GLIBC_OLD(pthread_barrier_wait);
+GLIBC_OLD(pthread_create);
+GLIBC_OLD(pthread_join);
+GLIBC_OLD(pthread_key_create);
+GLIBC_OLD(pthread_once);
+GLIBC_OLD(pthread_setspecific);
+GLIBC_OLD(pthread_sigmask);
+GLIBC_AS("pthread_condattr_setclock", "pthread_condattr_setclock", GLIBC_CONDATTR);
+
+/* Names that headers since 2.38 have for functions that read numbers of C23, such as 0b101. */
+GLIBC_AS("__isoc23_strtol", "strtol", GLIBC_OLDEST);
+GLIBC_AS("__isoc23_strtoul", "strtoul", GLIBC_OLDEST);
+GLIBC_AS("__isoc23_strtoll", "strtoll", GLIBC_OLDEST);
+GLIBC_AS("__isoc23_strtoull", "strtoull", GLIBC_OLDEST);
+GLIBC_AS("__isoc23_sscanf", "__isoc99_sscanf", GLIBC_SCANF);

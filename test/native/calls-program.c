@@ -1,0 +1,31 @@
+/*
+ * A program that makes five calls of a library that looks like llama.cpp, and does nothing else: for systems that llama.cpp's own
+ * libraries are too new for. -DMODULE: that library.
+ */
+#include <stdint.h>
+#include <stdio.h>
+
+struct llama_batch {
+    int32_t n_tokens;
+    int32_t * token;
+    float * embd;
+    int32_t * pos, * n_seq_id, ** seq_id;
+    int8_t * logits;
+};
+
+int32_t llama_decode(void * context, struct llama_batch batch);
+
+#ifdef MODULE
+int32_t llama_decode(void * context, struct llama_batch batch) {
+    return context && batch.n_tokens > 0 ? 0 : 1;
+}
+#else
+int main(void) {
+    int32_t tokens[3] = {1, 2, 3};
+    for (int i = 0; i < 5; i++) {
+        if (llama_decode(tokens, (struct llama_batch){.n_tokens = i ? 1 : 3, .token = tokens}) != 0) return 1;
+    }
+    puts("done");
+    return 0;
+}
+#endif

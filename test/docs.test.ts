@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { convert, type Input, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
+import { targets } from '../scripts/compatibility/targets.mjs'
 import { counted } from './read/ggtrace-logs.ts'
 
 /** What README and docs promise is run: the programs, the command with its output, the SQL. */
@@ -77,6 +78,35 @@ describe('docs/library.md', () => {
     const targets = [...guide.matchAll(/\]\(([^)]+)\)/g)].map((match) => join(ROOT, 'docs', match[1]!))
     expect(targets.filter((target) => !existsSync(target))).toEqual([])
     expect(targets.length).toBeGreaterThan(1)
+  })
+})
+
+describe('docs/compatibility.md', () => {
+  const guide = read('docs/compatibility.md')
+
+  test('its table has the targets of scripts/compatibility.mjs, and what was recorded or why nothing was', () => {
+    const [head, , ...rows] = guide
+      .split('\n')
+      .filter((line) => line.startsWith('| '))
+      .map((line) => line.slice(2, -2).split(' | '))
+    expect(rows.map(([program, , from]) => [program, from])).toEqual(targets.map(({ name, from }) => [name, from]))
+    for (const [i, cells] of rows.entries()) {
+      const missed = cells[3]!.startsWith('cannot be had: ')
+      expect(`${cells[0]}: ${missed || targets[i]!.kind !== 'none'}`).toBe(`${cells[0]}: true`)
+      if (!missed) expect(cells.filter((cell) => cell.trim() !== '')).toHaveLength(head!.length)
+    }
+    expect(guide).not.toContain('failed: ')
+  })
+
+  test('its links lead somewhere', () => {
+    const links = [...guide.matchAll(/\]\(([^)#]+)(?:#([^)]+))?\)/g)]
+    for (const [, path, anchor] of links) {
+      const headings = [...read(join('docs', path!)).matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
+        title!.toLowerCase().replaceAll(' ', '-'),
+      )
+      expect(headings).toContain(anchor)
+    }
+    expect(links.length).toBeGreaterThan(1)
   })
 })
 

@@ -140,7 +140,7 @@ static bool is_tool(const void * caller) {
     Dl_info info;
     if (!dladdr(caller, &info) || !info.dli_fname) return false;
     const char * slash = strrchr(info.dli_fname, '/'), * name = slash ? slash + 1 : info.dli_fname;
-    return strncmp(name, "libllama-common.", 16) == 0 || strncmp(name, "llama-", 6) == 0;
+    return strncmp(name, "libllama-", 9) == 0 || strncmp(name, "llama-", 6) == 0;
 }
 
 /* Whatever is held is an ordinary call when another one begins. */

@@ -54,6 +54,11 @@ static pthread_t drainer;
 static uint32_t drainer_tid;
 static pid_t owner; /* the process that the kernel tells of */
 static bool is_draining, ends;
+/* Of the thread that started the drainer: it runs, then. */
+static struct {
+    uint64_t time;
+    uint32_t tid, cpu;
+} starter;
 static sigset_t mask_of_program; /* of the thread that started the drainer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
@@ -244,6 +249,9 @@ static void * drain_often(void * unused) {
     ask_for_early_turns();
     pthread_mutex_lock(&lock);
     drainer_tid = (uint32_t) syscall(SYS_gettid);
+    /* By this thread's writer, as all that follow: what two threads write is read in no order. */
+    struct ggtrace_writer * writer = ggtrace_writer_of_thread(states_log, GGTRACE_NO_WORKER);
+    ggtrace_state(writer, starter.time, starter.tid, starter.cpu, GGTRACE_RUNNING);
     enum company others = WITH_OTHERS;
     while (!ends && (others = company()) == WITH_OTHERS) {
         struct timespec until;
@@ -276,6 +284,10 @@ const char * states_start(struct ggtrace * log) {
     if (owner != getpid()) return "the kernel tells only of the process that was started";
     states_log = log;
     if (company() == UNKNOWN) return "/proc/self cannot be read, which the thread that reads the kernel's records needs";
+    /* Who calls runs; the others tell with their next change. Ahead of all that is not skipped. */
+    starter.time = ggtrace_now();
+    starter.tid = (uint32_t) syscall(SYS_gettid);
+    starter.cpu = (uint32_t) sched_getcpu();
     skip_old();
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -285,9 +297,6 @@ const char * states_start(struct ggtrace * log) {
     sigset_t all;
     sigfillset(&all); /* the program's signals are for its own threads */
     pthread_sigmask(SIG_SETMASK, &all, &mask_of_program);
-    /* Who calls runs; the others tell with their next change. */
-    struct ggtrace_writer * writer = ggtrace_writer_of_thread(log, GGTRACE_NO_WORKER);
-    ggtrace_state(writer, ggtrace_now(), (uint32_t) syscall(SYS_gettid), (uint32_t) sched_getcpu(), GGTRACE_RUNNING);
     is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
     return is_draining ? NULL : "no thread could be had to read the kernel's records";

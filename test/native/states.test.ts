@@ -1,12 +1,17 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, type StateEvent } from '../../lib/index.ts'
 import { hasLlama, type Run } from '../llama/testbed.ts'
 import { hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { AS_USER, denied, MLOCK, PARANOID, perfTest, settable, useRecorderOfUser, withSetting } from './as-user.ts'
+import { readLog as readBlocks } from './log-checker.ts'
 import type { Recording } from './recording.ts'
 import '../live.ts'
 
 const llama = hasLlama() ? describe : describe.skip
+
+/** The number of a STATE record. */
+const STATE = 46
 
 interface Times {
   readonly at: number
@@ -58,11 +63,28 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
   const record = useRecorderOfUser()
 
   perfTest('running time is the thread’s CPU time (needs perf_event_open)', async () => {
-    const { recording, result } = await record(['decode', 0, 20, 'times', 'decode', 0, 440, 'times', 'decode', 0, 2])
+    const { log, recording, result } = await record([
+      'decode',
+      0,
+      20,
+      'times',
+      'decode',
+      0,
+      440,
+      'times',
+      'decode',
+      0,
+      2,
+    ])
     const { of } = recording
     const [input] = of('input')
     expect(input!.attributes['states']).toBe('by perf_event_open, without root: who took a CPU is not told')
     const [first, second] = timesOf(result).map((times) => ({ ...times, at: times.at - Number(input!.originNs) }))
+    // Blocks of two writers are read in no order, and a thread's states must be in order.
+    const told = readBlocks(readFileSync(log)).blocks.filter(({ records }) =>
+      records.some(({ type }) => type === STATE),
+    )
+    expect(new Set(told.map(({ writer }) => writer)).size).toBe(1)
     const running = timeIn(of('state'), 'running', first!.at, second!.at)
     expect(recording.hasAllStates).toBe(true)
     const workers = workersOf(recording)

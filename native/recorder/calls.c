@@ -158,12 +158,15 @@ static bool may_warm_up(const struct call * call, const void * caller) {
 
 /* Does the context pool what it computes (mean, last, rank …)? Then its results are embeddings, or scores. */
 static bool pools(const void * context, const void * caller) {
-    static _Atomic(void *) known;
-    void * found = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!found) atomic_store_explicit(&known, found = library_resolve("llama_pooling_type", caller), memory_order_relaxed);
+    static _Atomic(void *) function;
+    static _Atomic bool was_sought;
+    if (!atomic_load_explicit(&was_sought, memory_order_acquire)) {
+        atomic_store_explicit(&function, library_resolve("llama_pooling_type", caller), memory_order_relaxed);
+        atomic_store_explicit(&was_sought, true, memory_order_release);
+    }
     int (*pooling_type)(const void *);
-    *(void **) &pooling_type = found;
-    return found && pooling_type(context) > 0;
+    *(void **) &pooling_type = atomic_load_explicit(&function, memory_order_relaxed);
+    return pooling_type && pooling_type(context) > 0;
 }
 
 /* whisper.cpp's encoder is three graphs, one behind the other. The last one's inputs have no names of their own. */

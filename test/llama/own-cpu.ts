@@ -22,9 +22,6 @@ export const OPENMP: Way = { cc: 'cc', cxx: 'c++', flags: ['-O1', '-fopenmp', '-
 /** Calls inside a source file are inlined. */
 export const CLANG: Way = { cc: 'clang', cxx: 'clang++', flags: ['-O2'] }
 export const NO_INTERPOSITION: Way = { cc: 'cc', cxx: 'c++', flags: ['-O2', '-fno-semantic-interposition'] }
-/** Calls inside the library do not pass the dynamic linker: with Ubuntu's default flags. */
-export const SYMBOLIC: Way = { cc: 'cc', cxx: 'c++', flags: ['-O1', '-Wl,-Bsymbolic-functions'] }
-export const PLAIN: Way = { cc: 'cc', cxx: 'c++', flags: ['-O1'] }
 
 const SOURCE = join(LIB, '../source')
 const CPU = join(SOURCE, 'ggml-cpu')

@@ -6,6 +6,7 @@
  * --quick: what CI runs, in less than five minutes with nothing in the cache. Ends with 1 where something was recorded less
  * than docs/compatibility.md says; what cannot be had is named, and no failure.
  */
+import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,6 +44,8 @@ const { values } = parseArgs({
     write: { type: 'boolean', default: false },
   },
 })
+
+execFileSync('make', ['-s', '-C', fileURLToPath(new URL('../native', import.meta.url))], { stdio: ['ignore', 2, 2] })
 
 const listed = (counts) => [...counts].map(([name, count]) => `${name} ${count}`).join(', ')
 const count = (counts, name, by = 1) => counts.set(name, (counts.get(name) ?? 0) + by)

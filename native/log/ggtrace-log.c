@@ -189,11 +189,21 @@ static void * zeroed(size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+static bool register_barrier(void) {
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+void ggtrace_prepare(void) {
+    const int before = errno;
+    register_barrier();
+    errno = before;
+}
+
 static bool start(struct ggtrace * log) {
     struct shared * shared = log->shared = zeroed(sizeof(*shared));
     if (!shared) return false;
     log->wiped_on_fork = madvise(shared, sizeof(*shared), MADV_WIPEONFORK) == 0;
-    log->has_barrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    log->has_barrier = register_barrier();
     pthread_mutex_init(&shared->lock, NULL);
     struct ggtrace_writer * control = make_writer(log);
     control->tid = this_tid();

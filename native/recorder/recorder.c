@@ -141,6 +141,7 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     if (!environment(ENV_CHILDREN)) setenv(ENV_PID, own, 0);
     if (!is_child()) {
         const char * states = environment(ENV_STATES);
+        if (environment(ENV_OUT)) ggtrace_prepare();
         if (environment(ENV_OUT) && !(states && strcmp(states, "0") == 0)) states_prepare();
         return;
     }

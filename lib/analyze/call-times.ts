@@ -103,14 +103,13 @@ export class CallTimes {
     const { phase, endNs } = event
     const context = contextOf(event)
     const before = this.ends.get(context)
-    if (isFailed(event) && phase === 'decode') return
+    if (isFailed(event) && (phase === 'decode' || phase === 'mixed')) return
     // A lower bound of an end is of no use: neither to this call nor to the next.
     this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))
     if (isFailed(event)) return
     this.verify(context, event)
     this.roles.add(event)
-    if (phase !== 'decode' && event.batch?.spans.some(({ position }) => position === 0))
-      this.promptEnds.set(context, endNs)
+    if (phase !== 'decode' && event.batch?.spans.some(({ position }) => position === 0)) this.notePrompt(context, endNs)
     const fromNs = before === undefined ? undefined : Math.min(Math.max(before, this.draftPromptEnd(event)), endNs)
     const call = { event, fromNs }
     if (!isVerification(event)) return this.take(call)
@@ -120,9 +119,18 @@ export class CallTimes {
     this.verifying.set(context, call)
   }
 
+  /** Of the contexts that prompted last: each call looks through them. */
+  private notePrompt(context: number, endNs: number): void {
+    this.promptEnds.delete(context)
+    this.promptEnds.set(context, endNs)
+    const [oldest] = this.promptEnds.keys()
+    if (this.promptEnds.size > CONTEXTS_MAX) this.promptEnds.delete(oldest!)
+  }
+
   /** When the contexts that draft for this call took in their prompt. */
   private draftPromptEnd({ startNs }: TokenEvent): number {
     let end = 0
+    if (this.roles.areNone) return end
     for (const [context, endNs] of this.promptEnds) {
       if (endNs <= startNs && endNs > end && this.roles.of(context) === 'draft') end = endNs
     }

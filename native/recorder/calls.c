@@ -182,7 +182,8 @@ uint32_t calls_read_graph(struct call * call, void * cgraph) {
     const void * tokens = api->graph_get_tensor(cgraph, "inp_tokens"); /* llama.cpp */
     if (!tokens && api->graph_get_tensor(cgraph, "position")) {
         tokens = api->graph_get_tensor(cgraph, "embd");
-        if (tokens) call->part = "whisper: decoder";
+        /* Other programs of ggml's own call these two alike, and have no mask. */
+        if (tokens && api->graph_get_tensor(cgraph, "KQ_mask")) call->part = "whisper: decoder";
     }
     if (tokens) {
         call->batch.tokens = (uint32_t) layout_i64(tokens, recording.layout.ne);

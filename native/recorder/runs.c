@@ -44,7 +44,7 @@ void runs_scheduled(const struct run * run, void * cgraph, int level, int status
     const bool has_none = splits == 0 && !run->is_recorded;
     splits = NO_SCHEDULER;
     if (run->is_recorded) runs_end(run, status);
-    else if (has_none && level >= LEVEL_GRAPH && calls_take() && graphs_has_nodes(cgraph)) note_bound();
+    else if (has_none && status == 0 && level >= LEVEL_GRAPH && calls_take() && graphs_has_nodes(cgraph)) note_bound();
 }
 
 void runs_begin(struct run * run, void * backend, void * cgraph, int level) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { Summarizer } from '../../lib/analyze/summary.ts'
 import { type GgtraceToken, GgtraceWriter, Names, type Summary, summarize } from '../../lib/index.ts'
-import { Inferred, type TokenEvent } from '../../lib/model/events.ts'
+import { type Batch, Inferred, type TokenEvent } from '../../lib/model/events.ts'
 
 /** TPOT and tok/s: of the same calls, and never at odds. */
 
@@ -10,6 +10,10 @@ const MS = 1e6
 
 const spansOf = (sequences: number, position: number, tokens = 1) =>
   Array.from({ length: sequences }, (_, sequence) => ({ sequence, position, tokens }))
+
+const batchOf = (spans: Batch['spans'], context = 0): Batch => {
+  return { function: 'llama_decode', areAllOutput: false, isLeftOut: false, result: 0, context, spans }
+}
 
 /** A log of calls, each written by the thread that it names. */
 function logOf(calls: readonly (Omit<GgtraceToken, 'call'> & { readonly thread?: number })[]) {
@@ -84,14 +88,7 @@ describe('several sequences in each call', () => {
   })
 
   test('that the log records in part: those of the other tokens are assumed', () => {
-    const batch = {
-      function: 'llama_decode' as const,
-      areAllOutput: false,
-      isLeftOut: false,
-      result: 0,
-      context: 0,
-      spans: spansOf(3, 5),
-    }
+    const batch = batchOf(spansOf(3, 5))
     const events = [0, 1].map(
       (i): TokenEvent => ({
         ...plain,
@@ -103,14 +100,7 @@ describe('several sequences in each call', () => {
 })
 
 test('a sequence of which a decode call takes in several tokens makes as many', () => {
-  const batch = {
-    function: 'llama_decode' as const,
-    areAllOutput: false,
-    isLeftOut: false,
-    result: 0,
-    context: 0,
-    spans: spansOf(2, 5, 3),
-  }
+  const batch = batchOf(spansOf(2, 5, 3))
   const events = [0, 1, 2].map(
     (i): TokenEvent => ({
       ...plain,
@@ -198,14 +188,7 @@ describe('several contexts', () => {
           const endNs = startNs + took
           ends.set(context, endNs)
           if (before !== undefined) for (let ns = before; ns < endNs; ns++) busy.add(ns)
-          const batch = {
-            function: 'llama_decode' as const,
-            areAllOutput: false,
-            isLeftOut: false,
-            result: 0,
-            context,
-            spans: spansOf(1, 0),
-          }
+          const batch = batchOf(spansOf(1, 0), context)
           return { ...plain, call, phase: 'decode', tokens: 1, startNs, endNs, batch }
         })
         expect(timesOf(events)?.timeNs).toBe(busy.size === 0 ? undefined : busy.size)
@@ -285,6 +268,30 @@ describe('kinds of calls', () => {
   test('of the last verification, all tokens are taken for accepted, which is said', async () => {
     const { decoding } = await summarize(logOf(speculation.slice(0, -1)))
     expect(decoding).toMatchObject({ calls: 3, tokens: 8, isAssumed: true })
+  })
+
+  test('a context that another thread or another place of the text uses is no draft', async () => {
+    const drafts = (thread: number, position: number) =>
+      [0, 1, 2].flatMap((i) => [
+        { ...at(20 * i, 20 * i + 4, { tokens: 1, spans: [span(0, position + 4 * i)], context: draft }), thread },
+        at(20 * i + 5, 20 * i + 15, { tokens: 4, spans: [span(0, 8 + 4 * i, 4)], areAllOutput: true, context: target }),
+      ])
+    const rolesOf = async (thread: number, position: number) =>
+      (await summarize(logOf(drafts(thread, position)))).contexts.map(({ role }) => role)
+    expect(await rolesOf(0, 8)).toEqual(['draft', 'target'])
+    expect(await rolesOf(1, 8)).toEqual([undefined, undefined])
+    expect(await rolesOf(0, 500)).toEqual([undefined, undefined])
+  })
+
+  test('a mixed call that failed is part of the time of the next token', async () => {
+    const { decoding } = await summarize(
+      logOf([
+        at(0, 10, { tokens: 4, spans: [span(0, 0, 4)] }),
+        at(10, 30, { tokens: 9, spans: [span(0, 4), span(1, 0, 8)], result: 1 }),
+        at(30, 40, { tokens: 1, spans: [span(0, 4)] }),
+      ]),
+    )
+    expect(decoding).toMatchObject({ calls: 1, tokens: 1, tpotNs: 30 * MS })
   })
 
   test('contexts that answer each for itself have no roles', async () => {

@@ -149,7 +149,6 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     uint32_t block = options && options->block_bytes ? options->block_bytes : GGTRACE_BLOCK_BYTES;
     if (segment > 1u << 30) return errno = EINVAL, false;
     segment = (segment + page - 1) / page * page;
-    const uint32_t record = (block - BLOCK_OVERHEAD) & ~3u;
     log->bytes_max = options ? options->bytes_max : 0;
     log->is_ring = options && options->ring && log->bytes_max;
     /* Segments that are in use are not given back: small ones for a small ring. */
@@ -158,6 +157,7 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     if (block > segment) block = segment;
     block = block < BLOCK_BYTES_MIN ? BLOCK_BYTES_MIN : block > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX : block & ~7u;
     log->block_bytes = block;
+    const uint32_t record = (block - BLOCK_OVERHEAD) & ~3u;
     log->record_max = record < GGTRACE_RECORD_BYTES_MAX ? record : GGTRACE_RECORD_BYTES_MAX;
     return true;
 }

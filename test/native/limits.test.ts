@@ -28,7 +28,8 @@ const IN_USE = 8 * 16 * KIB
 
 /** Small as it is, it writes much. */
 const DEEP: ModelSpec = { ...NANO, layers: 8 }
-const DEEPER: ModelSpec = { ...NANO, layers: 32 }
+/** Each of its calls fills several segments of the log. */
+const DEEPER: ModelSpec = { ...NANO, layers: 220 }
 
 /** Contexts one after the other, as each has an end; the last stays open. One worker, as two would spin. */
 const decodes = (contexts: number): Steps => [
@@ -126,6 +127,19 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     expect((await summarizeFile(log)).attributes['overwritten_records']).toBeUndefined()
   })
 
+  test('a ring of segments that are smaller than a graph', async () => {
+    const steps = ['open', 0, 1, 'decode', 0, 40]
+    const whole = await recorded(steps, {}, DEEPER)
+    const nodes = ({ of }: Recording) => of('graph').map(({ nodes: count }) => count)
+    expect(Math.max(...nodes(whole.recording)) * 4).toBeGreaterThan(16 * KIB)
+    const { recording } = await recorded(steps, ring, DEEPER)
+    expect(recording.issues).toEqual([])
+    const calls = operatorsByCall(recording)
+    expect(calls.size).toBeGreaterThan(0)
+    expect([...calls]).toEqual([...operatorsByCall(whole.recording)].slice(-calls.size))
+    expect(new Set(nodes(recording))).toEqual(new Set(nodes(whole.recording)))
+  })
+
   const PLAIN = ['fallocate', 'madvise', 'pwrite64', 'membarrier', 'ftruncate']
   test.each(['EPERM', 'ENOSYS'] as const)('a log where a sandbox answers %s to all but plain writes', async (error) => {
     const steps = ['open', 0, 1, 'decode', 0, 20]
@@ -140,9 +154,9 @@ llama('logs that are limited while they are written (needs linux-x64 and cc)', (
     const slow = inFolder('slow-disk.so')
     const source = fileURLToPath(new URL('../llama/slow-disk.c', import.meta.url))
     execFileSync('cc', ['-O1', '-shared', '-fPIC', '-o', slow, source, '-ldl'])
-    // It decides every 64 calls; on a busy machine, times differ so much that it takes several of them.
-    const steps = ['open', 0, 1, 'decode', 0, 450]
-    const env = { GGML2PERFETTO_GUARD: '100 %', ...ring, SLOW_DISK_MS: '60' }
+    // It decides every 64 calls.
+    const steps = ['open', 0, 1, 'decode', 0, 200]
+    const env = { GGML2PERFETTO_GUARD: '100 %', ...ring, SLOW_DISK_MS: '3' }
     const { log, recording } = await recorded(steps, env, DEEPER, { preload: slow })
     const [issue] = recording.of('issue')
     expect(issue!.title).toBe('recorded less')

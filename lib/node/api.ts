@@ -61,15 +61,8 @@ export interface OpenTrace {
  * kind that it reads. Throws TraceProcessorError if it cannot be loaded, UsageError if the file cannot be read.
  */
 export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>): Promise<OpenTrace> {
-  const processor = await TraceProcessor.create(await traceProcessorModule())
-  try {
-    await processor.load(
-      typeof trace === 'string' ? readFileChunks(trace) : ArrayBuffer.isView(trace) ? [trace] : trace,
-    )
-  } catch (error) {
-    processor.close()
-    throw error
-  }
+  const chunks = typeof trace === 'string' ? readFileChunks(trace) : ArrayBuffer.isView(trace) ? [trace] : trace
+  const processor = await TraceProcessor.open(await traceProcessorModule(), chunks)
   return {
     query: (sql) => processor.query(sql),
     problems: () => importProblems(processor),

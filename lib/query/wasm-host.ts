@@ -4,7 +4,19 @@ import { type Guest, importsFor } from './wasm-imports.ts'
 /** Largest piece handed over in one call; the instance keeps a buffer of this size. */
 const requestSize = 4 << 20
 
-const memoryLimit = 65_536 * 65_536
+/** Bytes that addresses of 32 bits reach. */
+export const memoryLimit = 65_536 * 65_536
+
+const PAGE_BYTES = 65_536
+
+/** An instance's memory between two calls, from which others start. */
+export interface HostImage {
+  /** Bytes of the whole memory. */
+  readonly size: number
+  /** Its pages that are not all zeros, by address. */
+  readonly pages: ReadonlyMap<number, Uint8Array>
+  readonly requestBuffer: number
+}
 
 /** Stands for the memory until there is one. */
 const noMemory = { buffer: new ArrayBuffer(0), grow: () => 0 } as unknown as WebAssembly.Memory
@@ -47,6 +59,35 @@ export class WasmHost {
    * @throws TraceProcessorError if the module is not a trace_processor or cannot start
    */
   static async start(module: WebAssembly.Module, maxMemory = memoryLimit): Promise<WasmHost> {
+    const host = await WasmHost.#instantiate(module, maxMemory)
+    host.#call((running) => {
+      const { exports } = running
+      exports.emscripten_stack_init()
+      exports.__wasm_call_ctors()
+      running.requestBuffer = exports.trace_processor_rpc_init(host.#takeReplies(running), requestSize) >>> 0
+    })
+    return host
+  }
+
+  /**
+   * Starts an instance as another one of the same module was.
+   * @param maxMemory bytes its memory may grow to, at least the image's
+   */
+  static async resume(module: WebAssembly.Module, image: HostImage, maxMemory: number): Promise<WasmHost> {
+    const host = await WasmHost.#instantiate(module, maxMemory)
+    host.#call((running) => {
+      const { exports } = running
+      exports.emscripten_stack_init()
+      host.#takeReplies(running) // the table gives the same index to the first function that it is grown by
+      exports.memory.grow((image.size - exports.memory.buffer.byteLength) / PAGE_BYTES)
+      const memory = new Uint8Array(exports.memory.buffer)
+      for (const [address, page] of image.pages) memory.set(page, address)
+      running.requestBuffer = image.requestBuffer
+    })
+    return host
+  }
+
+  static async #instantiate(module: WebAssembly.Module, maxMemory: number): Promise<WasmHost> {
     const guest: Guest = { memory: noMemory, maxMemory, output: '', refusedMemory: false }
     const instance = await WebAssembly.instantiate(module, importsFor(module, guest)).catch((cause) => {
       throw new TraceProcessorError(`the trace_processor WASM cannot be started: ${messageOf(cause)}`, { cause })
@@ -55,9 +96,19 @@ export class WasmHost {
     if (typeof exports.trace_processor_rpc_init !== 'function')
       throw new TraceProcessorError('this WASM module is not a trace_processor: it exports no trace_processor_rpc_init')
     guest.memory = exports.memory
-    const host = new WasmHost(exports, guest)
-    host.#initialise()
-    return host
+    return new WasmHost(exports, guest)
+  }
+
+  /** Its memory as it is now. Throws TraceProcessorError if it failed or is closed. */
+  image(): HostImage {
+    if (!this.#running) throw this.#end
+    const { exports, requestBuffer } = this.#running
+    const { buffer } = exports.memory
+    const pages = new Map<number, Uint8Array>()
+    for (let address = 0; address < buffer.byteLength; address += PAGE_BYTES)
+      if (!isZero(new Int32Array(buffer, address, PAGE_BYTES / 4)))
+        pages.set(address, new Uint8Array(buffer, address, PAGE_BYTES).slice())
+    return { size: buffer.byteLength, pages, requestBuffer }
   }
 
   /** Bytes of memory the instance holds now; 0 after `close` or a failure. */
@@ -98,18 +149,13 @@ export class WasmHost {
     return reason
   }
 
-  #initialise(): void {
-    this.#call((running) => {
-      const { exports, guest } = running
-      exports.emscripten_stack_init()
-      exports.__wasm_call_ctors()
-      // A reply's memory is reused after the call, hence the copy. Without bytes it means "no more replies".
-      const onReply = asWasmFunction((start, size) => {
-        if (size > 0) this.#replies.push(new Uint8Array(guest.memory.buffer, start >>> 0, size).slice())
-      })
-      const index = exports.__indirect_function_table.grow(1, onReply)
-      running.requestBuffer = exports.trace_processor_rpc_init(index, requestSize) >>> 0
+  /** Makes a function that takes the instance's replies; returns its place in the table of functions. */
+  #takeReplies({ exports, guest }: Running): number {
+    // A reply's memory is reused after the call, hence the copy. Without bytes it means "no more replies".
+    const onReply = asWasmFunction((start, size) => {
+      if (size > 0) this.#replies.push(new Uint8Array(guest.memory.buffer, start >>> 0, size).slice())
     })
+    return exports.__indirect_function_table.grow(1, onReply)
   }
 
   /** Runs code of the instance; whatever it throws ends the instance. */
@@ -128,6 +174,11 @@ export class WasmHost {
     this.#running = undefined
     this.#replies = []
   }
+}
+
+function isZero(words: Int32Array): boolean {
+  for (let at = 0; at < words.length; at++) if (words[at] !== 0) return false
+  return true
 }
 
 /** Large replies come in pieces. */

@@ -10,11 +10,8 @@ export const wasm = () => {
 }
 
 /** A trace_processor with `trace` loaded. */
-export const open = async (trace: Iterable<Uint8Array>, options?: { maxMemory?: number }): Promise<TraceProcessor> => {
-  const tp = await TraceProcessor.create(wasm(), options)
-  await tp.load(trace)
-  return tp
-}
+export const open = (trace: Iterable<Uint8Array>, options?: { maxMemory?: number }): Promise<TraceProcessor> =>
+  TraceProcessor.open(wasm(), trace, options)
 
 /** Bytes written in hexadecimal, with blanks between them. */
 export const bytes = (hex: string) => Uint8Array.from(hex.split(' '), (byte) => Number.parseInt(byte, 16))

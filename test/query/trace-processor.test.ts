@@ -1,6 +1,8 @@
-import { gzipSync } from 'node:zlib'
+import { readFileSync } from 'node:fs'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
+import { convert, inputOf } from '../../lib/index.ts'
 import { TraceProcessor } from '../../lib/query/trace-processor.ts'
 import { cutAt, failure, joined, open, packets, smallTrace, wasm } from './helpers.ts'
 
@@ -34,11 +36,6 @@ describe('a loaded trace', () => {
     ['SELECT ts, state FROM thread_state JOIN thread USING (utid) WHERE tid = 101', [[1029400, 'S']]],
   ])('%s', (sql, rows) => {
     expect(tp.query(sql).rows).toEqual(rows)
-  })
-
-  test('may not be followed by a second one', async () => {
-    expect((await failure(() => tp.load(smallTrace))).message).toBe('a trace was loaded already; open another instance')
-    expect(tp.query('SELECT count(*) FROM slice').rows).toEqual([[2]])
   })
 })
 
@@ -99,41 +96,44 @@ test('a closed trace says so and holds no memory', async () => {
   ])
 })
 
+test('each trace starts anew, also where the one before was large, failed, or was another kind', async () => {
+  const count = 'SELECT (SELECT count(*) FROM slice), (SELECT count(*) FROM counter), (SELECT count(*) FROM args)'
+  const stats = "SELECT name, value FROM stats WHERE value <> 0 AND name NOT GLOB '*_ns' ORDER BY 1"
+  const alone = async (trace: Uint8Array[]) => {
+    const compiled = new WebAssembly.Module(readFileSync(new URL('../../vendor/trace_processor.wasm', import.meta.url)))
+    const tp = await TraceProcessor.open(compiled, trace) // an instance that starts from nothing
+    const rows = [tp.query(count).rows, tp.query(stats).rows]
+    tp.close()
+    return rows
+  }
+  const moe = gunzipSync(readFileSync(new URL('../../examples/moe.ggtrace.gz', import.meta.url)))
+  const large: Uint8Array[] = []
+  for await (const chunk of convert(inputOf(moe))) large.push(chunk)
+  const json = new TextEncoder().encode('\n{"traceEvents":[{"name":"a","ph":"X","ts":1,"dur":1,"pid":1,"tid":1}]}')
+  const torn = joined(smallTrace).subarray(0, -3)
+  for (const trace of [large, smallTrace, [json], [torn], large, smallTrace]) {
+    const tp = await open(trace)
+    expect([tp.query(count).rows, tp.query(stats).rows]).toEqual(await alone(trace))
+    tp.query('CREATE PERFETTO TABLE left_behind AS SELECT 1 AS one')
+    tp.close()
+    await failure(() => open([smallTrace[0]!, Uint8Array.of(0xff, 0xff, 0xff)]))
+  }
+})
+
 test('a file in no known format is refused', async () => {
-  const tp = await TraceProcessor.create(wasm())
-  const error = await failure(() =>
-    tp.load([new TextEncoder().encode('once upon a time there was a log\n'.repeat(99))]),
-  )
+  const error = await failure(() => open([new TextEncoder().encode('once upon a time there was a log\n'.repeat(99))]))
   expect([error.name, error.message]).toEqual([
     'TraceProcessorError',
     expect.stringMatching(/^trace_processor cannot read this trace: .*Unknown trace type/),
   ])
-  expect((await failure(() => tp.query('SELECT 1'))).message).toMatch(/not usable any more .* open the trace again/)
 })
 
-test('an error of the source comes out of load as it is', async () => {
+test('an error of the source is thrown as it is', async () => {
   async function* source() {
     yield packets.clocks
     throw new RangeError('the disk is on fire')
   }
-  const tp = await TraceProcessor.create(wasm())
-  expect((await failure(() => tp.load(source()))).name).toBe('RangeError')
-  expect((await failure(() => tp.query('SELECT 1'))).message).toBe(
-    'this trace_processor is not usable any more (the disk is on fire); open the trace again',
-  )
-})
-
-test('no query while the trace is being loaded', async () => {
-  let error: Error | undefined
-  const tp = await TraceProcessor.create(wasm())
-  async function* source() {
-    yield* smallTrace
-    error = await failure(() => tp.query('SELECT 1'))
-  }
-  await tp.load(source())
-  expect(error?.message).toBe('the trace is still being loaded')
-  expect(tp.query('SELECT count(*) FROM slice').rows).toEqual([[2]])
-  tp.close()
+  expect((await failure(() => TraceProcessor.open(wasm(), source()))).name).toBe('RangeError')
 })
 
 test('an empty trace can be queried', async () => {

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { TraceProcessor } from '../../lib/query/trace-processor.ts'
 import { WasmHost } from '../../lib/query/wasm-host.ts'
-import { failure, open, smallTrace, wasm } from './helpers.ts'
+import { failure, open, smallTrace } from './helpers.ts'
 
 const after = 'open the trace again'
 
@@ -25,7 +24,7 @@ test('a trap ends the instance, and only this one', async () => {
 })
 
 test('lack of memory is told apart', async () => {
-  const tp = await TraceProcessor.create(wasm(), { maxMemory: 64 << 20 })
+  const tp = await open(smallTrace, { maxMemory: 64 << 20 })
   const grow =
     'CREATE PERFETTO TABLE big AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 5e7)'
   const error = await failure(() => tp.query(`${grow} SELECT i, -i * 1000003 AS j FROM n`))

@@ -1,11 +1,18 @@
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
 const vm = require('node:vm')
 const { TestEnvironment } = require('jest-environment-node')
+
+/** What one test file had V8 compile of trace_processor, the next one need not: V8 shares the code while some module of it lives. */
+const traceProcessor = new WebAssembly.Module(readFileSync(join(__dirname, '../vendor/trace_processor.wasm')))
 
 /**
  * Jest's environment for Node, whose global object is an ordinary one. By default each look at a global (`Math`, `Number`) goes
  * through interceptors of node:vm and a Proxy, which makes hot loops up to fifty times slower than they are in Node.
  */
 class PlainEnvironment extends TestEnvironment {
+  traceProcessor = traceProcessor
+
   constructor(...args) {
     const { createContext } = vm
     vm.createContext = () => createContext(vm.constants.DONT_CONTEXTIFY)

@@ -116,7 +116,7 @@ test('each trace starts anew, also where the one before was large, failed, or wa
     expect([tp.query(count).rows, tp.query(stats).rows]).toEqual(await alone(trace))
     tp.query('CREATE PERFETTO TABLE left_behind AS SELECT 1 AS one')
     tp.close()
-    await failure(() => open([smallTrace[0]!, Uint8Array.of(0xff, 0xff, 0xff)]))
+    await failure(() => open([smallTrace[0]!, new Uint8Array(64).fill(0x0f)]))
   }
 })
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace, type TraceEvent } from '../../lib/index.ts'
 import { ensureLlama, hasLlama, LIB, model, type Run, run, runNode } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
-import { buildRecorder, RECORDER, readLog as read } from './recording.ts'
+import { buildRecorder, NANO, RECORDER, readLog as read } from './recording.ts'
 
 /** The recorder in front of real llama.cpp: what the log says, beside what the program and an observer say. */
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-recorder-'))
@@ -223,7 +223,7 @@ llama('the recorder, in front of real llama.cpp', () => {
   })
 
   test('kill -9 at any moment leaves a log that opens', async () => {
-    const { path } = await model('tinyDense')
+    const { path } = await model({ ...NANO, layers: 8 })
     const { runner } = await import('../llama/testbed.ts')
     const program = await runner()
     for (let i = 0; i < 10; i++) {
@@ -255,11 +255,11 @@ llama('the recorder, in front of real llama.cpp', () => {
     'a full disk costs records, not the run, and the log says so (needs root, to mount a small disk)',
     async () => {
       const { path } = await model('tinyMoe')
-      const args = ['--threads', '2', '--threadpool', '--prompt', '8', '--decode', '60']
+      const args = ['--threads', '2', '--threadpool', '--prompt', '8', '--decode', '20']
       const plain = await run(path, args)
       const disk = join(folder, 'disk')
       execFileSync('mkdir', ['-p', disk])
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', disk])
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=200k', 'tmpfs', disk])
       try {
         const log = join(disk, 'full.ggtrace')
         const result = await run(path, args, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })

@@ -41,6 +41,7 @@
 
 #define GGTRACE_SEGMENT_BYTES (256u * 1024) /* of the file, taken by a writer at a time; its first ones are smaller */
 #define GGTRACE_BLOCK_BYTES (64u * 1024)    /* a block at most; 4096 … 1 MiB, a multiple of 8, not above the segment */
+#define GGTRACE_CACHE_LINE 64
 #define GGTRACE_RECORD_BYTES_MAX 65532u     /* the largest u16 that is a multiple of 4; small blocks allow less */
 #define GGTRACE_TEXT_BYTES_MAX 3072u        /* longer texts are cut, between characters; fits the smallest block */
 #define GGTRACE_KEY_BYTES_MAX 256u
@@ -240,6 +241,8 @@ GGTRACE_INLINE void ggtrace_operator_any(struct ggtrace_writer * writer, enum gg
     if (type == GGTRACE_OPERATOR_FUSED) record->extra = last;
     writer->cursor = end;
     ggtrace_commit(writer, record, type, size);
+    /* For the next one: a barrier waits until all that was stored before it has reached the cache. */
+    __builtin_prefetch((const uint8_t *) record + size + GGTRACE_CACHE_LINE, 1);
 }
 
 /*

@@ -50,16 +50,16 @@ struct graph * graphs_find_node(const void * tensor, int * index) {
 
 /* Makes this graph the one that its nodes are in: for fingerprints, and for workers. */
 static void publish(struct graph * graph) {
-    for (int i = 0; i < graph->node_count; i++) registry_set_fingerprint(graph->nodes[i], graph->fingerprints[i]);
+    for (int i = 0; i < graph->node_count; i++) registry_set_fingerprint(graph->nodes[i].tensor, graph->fingerprints[i]);
     if (!places) return;
     for (int i = 0; i < graph->node_count; i++) {
-        struct place * place = place_of(graph->nodes[i]);
+        struct place * place = place_of(graph->nodes[i].tensor);
         if (!place) continue;
         if (atomic_load_explicit(&place->graph, memory_order_relaxed) == graph &&
             atomic_load_explicit(&place->index, memory_order_relaxed) == i) continue;
         atomic_store_explicit(&place->index, i, memory_order_relaxed);
         atomic_store_explicit(&place->graph, graph, memory_order_relaxed);
-        atomic_store_explicit(&place->tensor, graph->nodes[i], memory_order_release);
+        atomic_store_explicit(&place->tensor, graph->nodes[i].tensor, memory_order_release);
     }
 }
 
@@ -77,23 +77,23 @@ static void link_nodes(struct graph * graph) {
     const void * choice = NULL;
     int next = count;
     for (int i = count - 1; i >= 0; i--) {
-        const void * node = graph->nodes[i];
-        graph->next[i] = next;
-        graph->fuses_with_next[i] = 0;
-        graph->experts[i] = 0;
+        const void * node = graph->nodes[i].tensor;
+        graph->nodes[i].next = next;
+        graph->nodes[i].fuses_with_next = 0;
+        graph->nodes[i].experts = 0;
         if (!registry_is_computed(node)) continue;
-        if (next < count && is_op(node, "RMS_NORM") && is_op(graph->nodes[next], "MUL")) {
-            const void * product = graph->nodes[next];
-            graph->fuses_with_next[i] = source_of(product, 0) == node || source_of(product, 1) == node;
+        if (next < count && is_op(node, "RMS_NORM") && is_op(graph->nodes[next].tensor, "MUL")) {
+            const void * product = graph->nodes[next].tensor;
+            graph->nodes[i].fuses_with_next = source_of(product, 0) == node || source_of(product, 1) == node;
         }
         next = i;
     }
     graph->first = next;
-    for (int i = graph->first; i < count; i = graph->next[i]) {
-        const void * node = graph->nodes[i];
+    for (int i = graph->first; i < count; i = graph->nodes[i].next) {
+        const void * node = graph->nodes[i].tensor;
         if (!is_op(node, "MUL_MAT_ID") || source_of(node, 2) == choice) continue;
         choice = source_of(node, 2);
-        graph->experts[i] = registry_tensor_locked(choice);
+        graph->nodes[i].experts = registry_tensor_locked(choice);
     }
 }
 
@@ -104,9 +104,9 @@ static bool is_wanted(const void * node) {
 /* Forgets the ids of nodes whose operators are not to be recorded; those of fused ones only together. */
 static void leave_out(const struct graph * graph) {
     const int count = graph->node_count;
-    for (int i = graph->first; i < count; i = graph->next[i]) {
-        const int last = graph->fuses_with_next[i] ? graph->next[i] : i;
-        if (!is_wanted(graph->nodes[i]) && !is_wanted(graph->nodes[last])) graph->ids[i] = graph->ids[last] = 0;
+    for (int i = graph->first; i < count; i = graph->nodes[i].next) {
+        const int last = graph->nodes[i].fuses_with_next ? graph->nodes[i].next : i;
+        if (!is_wanted(graph->nodes[i].tensor) && !is_wanted(graph->nodes[last].tensor)) graph->nodes[i].id = graph->nodes[last].id = 0;
         i = last;
     }
 }
@@ -115,20 +115,16 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     struct graph * graph = reserve(sizeof(*graph));
     if (!graph) return NULL;
     graph->nodes = reserve((size_t) count * sizeof(*graph->nodes));
-    graph->ids = reserve((size_t) count * sizeof(*graph->ids));
-    graph->next = reserve((size_t) count * sizeof(*graph->next));
-    graph->fuses_with_next = reserve((size_t) count);
-    graph->experts = reserve((size_t) count * sizeof(*graph->experts));
+    uint32_t * ids = reserve((size_t) count * sizeof(*ids));
     graph->snapshot = reserve((size_t) count * registry_told_bytes());
     graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));
-    if (!graph->nodes || !graph->ids || !graph->next || !graph->fuses_with_next || !graph->experts) return NULL;
-    if (!graph->snapshot || !graph->fingerprints) return NULL;
+    if (!graph->nodes || !ids || !graph->snapshot || !graph->fingerprints) return NULL;
     graph->node_count = count;
     for (int i = 0; i < count; i++) {
-        graph->nodes[i] = registry.api->graph_node(cgraph, i);
-        graph->ids[i] = registry_tensor_locked(graph->nodes[i]);
-        graph->fingerprints[i] = registry_get_fingerprint(graph->nodes[i]);
-        memcpy(graph->snapshot + (size_t) i * registry_told_bytes(), graph->nodes[i], registry_told_bytes());
+        graph->nodes[i].tensor = registry.api->graph_node(cgraph, i);
+        graph->nodes[i].id = ids[i] = registry_tensor_locked(graph->nodes[i].tensor);
+        graph->fingerprints[i] = registry_get_fingerprint(graph->nodes[i].tensor);
+        memcpy(graph->snapshot + (size_t) i * registry_told_bytes(), graph->nodes[i].tensor, registry_told_bytes());
     }
     link_nodes(graph);
     graph->id = ++graph_count;
@@ -137,7 +133,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     graph->freed = registry.freed;
     graph->next_known = known;
     known = graph;
-    ggtrace_define_graph(registry.log, graph->id, backend, graph->ids, (uint32_t) count);
+    ggtrace_define_graph(registry.log, graph->id, backend, ids, (uint32_t) count);
     leave_out(graph);
     return graph;
 }
@@ -151,7 +147,7 @@ static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
         int i = 0;
         for (; i < count; i++) {
             const void * node = registry.api->graph_node(cgraph, i);
-            if (node != graph->nodes[i] || memcmp(node, graph->snapshot + (size_t) i * bytes, bytes) != 0) break;
+            if (node != graph->nodes[i].tensor || memcmp(node, graph->snapshot + (size_t) i * bytes, bytes) != 0) break;
         }
         if (i == count) return graph;
     }
@@ -171,8 +167,8 @@ static struct graph * scheduled_again(void * cgraph, int count, uint32_t backend
         struct graph * graph = latest[k];
         const bool fits = graph->cgraph == cgraph && graph->generation == now && graph->backend == backend;
         if (!fits || graph->freed != registry.freed || graph->node_count != count) continue;
-        if (registry.api->graph_node(cgraph, 0) != graph->nodes[0]) continue;
-        if (registry.api->graph_node(cgraph, count - 1) == graph->nodes[count - 1]) return graph;
+        if (registry.api->graph_node(cgraph, 0) != graph->nodes[0].tensor) continue;
+        if (registry.api->graph_node(cgraph, count - 1) == graph->nodes[count - 1].tensor) return graph;
     }
     return NULL;
 }

@@ -14,23 +14,29 @@ struct fingerprint;
 /* Once the registry knows what tensors look like. */
 void graphs_init(void);
 
-/* A graph as it was met: its nodes, their ids, and which of them are computed. */
+/* What a worker looks at when it meets a node: side by side, as memory is slow and a worker comes by once a token. */
+struct graph_node {
+    const void * tensor;
+    /* 0: operators of this kind are not recorded. */
+    uint32_t id;
+    /* Index of the next node that is computed; node_count = none. */
+    int next;
+    /* Id of the tensor that holds the expert ids of a MUL_MAT_ID, where it is the first to use them; else 0. */
+    uint32_t experts;
+    /* Is the node computed in one go with the next one (RMS_NORM with the MUL behind it) where ggml can? */
+    bool fuses_with_next;
+};
+
+/* A graph as it was met. */
 struct graph {
     uint32_t id;
     uint32_t backend; /* name */
     int node_count;
     uint64_t fingerprint;
     uint64_t freed; /* buffers, before it was met */
-    const void ** nodes;
-    /* 0: operators of this kind are not recorded. */
-    uint32_t * ids;
-    /* Index of the first node that is computed; for every node, of the next one. node_count = none. */
+    struct graph_node * nodes;
+    /* Index of the first node that is computed. node_count = none. */
     int first;
-    int * next;
-    /* Is the node computed in one go with the next one (RMS_NORM with the MUL behind it) where ggml can? */
-    uint8_t * fuses_with_next;
-    /* Id of the tensor that holds the expert ids of a MUL_MAT_ID, where it is the first to use them; else 0. */
-    uint32_t * experts;
     /* The nodes as they were, one behind the other: a graph that comes again is recognised by comparing. */
     char * snapshot;
     struct fingerprint * fingerprints; /* of the nodes */

@@ -243,10 +243,8 @@ HOOK(bool, ggml_cpu_extra_compute_forward, void * params, void * tensor) {
 
 HOOK(void, ggml_barrier, void * threadpool) {
     REAL(ggml_barrier, void, void *);
-    const bool records = recording_level() >= LEVEL_OPERATOR;
-    const uint64_t enter = records ? operators_before_barrier() : 0;
-    real(threadpool);
-    if (records) operators_barrier(enter, operators_alone() ? enter : clock_now());
+    if (recording_level() >= LEVEL_OPERATOR) operators_barrier(real, threadpool);
+    else real(threadpool);
 }
 
 /* ---- Buffers ---- */

@@ -71,9 +71,9 @@ static const struct barrier * kept(uint32_t index) {
 /* Steps between two computed nodes: each of them passed no hook. A RMS_NORM and what multiplies it are one step. */
 static int count_steps(const struct graph * graph, int from, int to) {
     int steps = 0;
-    for (int i = from; i < to; i = graph->next[i]) {
+    for (int i = from; i < to; i = graph->nodes[i].next) {
         steps++;
-        if (graph->fuses_with_next[i] && graph->next[i] < to) i = graph->next[i];
+        if (graph->nodes[i].fuses_with_next && graph->nodes[i].next < to) i = graph->nodes[i].next;
     }
     return steps;
 }
@@ -103,14 +103,14 @@ static void write_counts(struct ggtrace_writer * writer, uint64_t start, const s
 static void finish_open(struct ggtrace_writer * writer, int first_fused, int next, uint64_t end) {
     const struct graph * graph = worker.graph;
     int first = worker.node, last = -1;
-    for (int i = first_fused; i < next; i = graph->next[i]) {
+    for (int i = first_fused; i < next; i = graph->nodes[i].next) {
         if (first < 0) first = i;
         else last = i;
     }
-    if (first < 0 || !graph->ids[first]) return;
+    if (first < 0 || !graph->nodes[first].id) return;
     write_counts(writer, worker.start, worker.has_start ? &worker.at_start : NULL, NULL);
-    if (last >= 0 && graph->ids[last]) ggtrace_operator_fused(writer, graph->ids[first], worker.start, end, end, graph->ids[last]);
-    else ggtrace_operator(writer, graph->ids[first], worker.start, end, end, inner_wait(worker.barrier_count));
+    if (last >= 0 && graph->nodes[last].id) ggtrace_operator_fused(writer, graph->nodes[first].id, worker.start, end, end, graph->nodes[last].id);
+    else ggtrace_operator(writer, graph->nodes[first].id, worker.start, end, end, inner_wait(worker.barrier_count));
 }
 
 /* When a graph ended that this thread left: at its last barrier, as far as it saw it. It may be under way again. */
@@ -129,13 +129,19 @@ static void finish_steps(int next, uint64_t now) {
     struct ggtrace_writer * writer = worker.is_borrowed ? worker.writer : recording_writer((uint32_t) worker.ith);
     const struct graph * graph = worker.graph;
     if (!writer || !graph) return;
-    const int first_fused = worker.node < 0 ? graph->first : graph->next[worker.node];
+    const int first_fused = worker.node < 0 ? graph->first : graph->nodes[worker.node].next;
     if (atomic_load_explicit(&ends_are_open, memory_order_relaxed)) {
         finish_open(writer, first_fused, next, now);
         return;
     }
-    const int steps = first_fused < next ? count_steps(graph, first_fused, next) : 0;
     const uint32_t count = worker.barrier_count;
+    if (__builtin_expect(first_fused == next && worker.node >= 0 && count > 0 && !counters_on(), 1)) { /* most operators */
+        const struct barrier * end = kept(count - 1);
+        const uint32_t tensor = graph->nodes[worker.node].id;
+        if (tensor) ggtrace_operator(writer, tensor, worker.start, end->enter, end->leave, count > 1 ? inner_wait(count - 1) : 0);
+        return;
+    }
+    const int steps = first_fused < next ? count_steps(graph, first_fused, next) : 0;
     /* Each fused step ends at one of the last barriers; fewer barriers than steps: one worker alone, or a cut graph. */
     const uint32_t oldest = count > BARRIERS_KEPT ? count - BARRIERS_KEPT : 0;
     uint32_t at = count > (uint32_t) steps ? count - (uint32_t) steps : 0;
@@ -146,18 +152,18 @@ static void finish_steps(int next, uint64_t now) {
         const bool has_end = at > 0;
         const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
         const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
-        const uint32_t tensor = graph->ids[worker.node];
+        const uint32_t tensor = graph->nodes[worker.node].id;
         if (tensor) write_counts(writer, worker.start, from, has_end ? &worker.at_enter[(at - 1) % BARRIERS_KEPT] : NULL);
         if (tensor) ggtrace_operator(writer, tensor, worker.start, end.enter, end.leave, inner);
         cursor = end.leave;
         from = has_end ? counts_behind(at - 1) : NULL;
     }
-    for (int i = first_fused; i < next && at < count; i = graph->next[i], at++) {
-        const uint32_t first = graph->ids[i];
-        if (graph->fuses_with_next[i] && graph->next[i] < next) i = graph->next[i];
+    for (int i = first_fused; i < next && at < count; i = graph->nodes[i].next, at++) {
+        const uint32_t first = graph->nodes[i].id;
+        if (graph->nodes[i].fuses_with_next && graph->nodes[i].next < next) i = graph->nodes[i].next;
         const struct barrier end = *kept(at);
         if (first) write_counts(writer, cursor, from, &worker.at_enter[at % BARRIERS_KEPT]);
-        if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
+        if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->nodes[i].id);
         cursor = end.leave;
         from = counts_behind(at);
     }
@@ -172,10 +178,10 @@ static void end_announced(void) {
 /* Nobody tells when an operator ends: its range lasts until the next one's, or to the last barrier that the graph had before. */
 static void announce(const struct graph * graph, int index, const void * tensor) {
     end_announced();
-    if (!graph->ids[index]) return;
+    if (!graph->nodes[index].id) return;
     nvtx_emit_operator((const char *) tensor + recording.layout.name, registry_op_name(tensor), (uint64_t) index);
     worker.is_announced = true;
-    const bool is_last = count_steps(graph, graph->next[index], graph->node_count) == 0;
+    const bool is_last = count_steps(graph, graph->nodes[index].next, graph->node_count) == 0;
     worker.barriers_left = is_last ? atomic_load_explicit(&graph->last_barriers, memory_order_relaxed) : 0;
 }
 
@@ -237,17 +243,17 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
 static int expected_node(const void * tensor) {
     const struct graph * graph = worker.graph;
     if (!graph) return -1;
-    int index = worker.node < 0 ? graph->first : graph->next[worker.node];
-    for (int tries = 0; tries < EXPECTED_AHEAD && index < graph->node_count; tries++, index = graph->next[index]) {
-        if (graph->nodes[index] == tensor) return index;
+    int index = worker.node < 0 ? graph->first : graph->nodes[worker.node].next;
+    for (int tries = 0; tries < EXPECTED_AHEAD && index < graph->node_count; tries++, index = graph->nodes[index].next) {
+        if (graph->nodes[index].tensor == tensor) return index;
     }
     return -1;
 }
 
 /* What was done here until now is not the operator's. A fused node behind it has no hook that could look where it starts. */
 static void start_counting(const struct graph * graph) {
-    const int next = graph->next[worker.node];
-    worker.reads_leave = next < graph->node_count && graph->fuses_with_next[next];
+    const int next = graph->nodes[worker.node].next;
+    worker.reads_leave = next < graph->node_count && graph->nodes[next].fuses_with_next;
     worker.has_start = true;
     worker.start = clock_now();
     counters_read(&worker.at_start);
@@ -282,41 +288,39 @@ void operators_start(const int * params, const void * tensor) {
     worker.start = now;
     worker.barrier_count = 0;
     worker.inner_wait = 0;
-    if (params[0] == 0 && graph->experts[index]) experts_record(graph, index, now);
+    if (params[0] == 0 && graph->nodes[index].experts) experts_record(graph, index, now);
     if (nvtx_emits(EMIT_OPERATORS)) announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);
+    __builtin_prefetch(&graph->nodes[graph->nodes[index].next]); /* weights have driven it out of the caches since the last token */
 }
 
 uint32_t operators_seen(void) {
     return worker.seen;
 }
 
-bool operators_alone(void) {
-    return worker.nth == 1;
+/* What else is done where a barrier opened. */
+static void look_behind_barrier(uint32_t slot) {
+    const bool reads = worker.reads_leave && worker.graph;
+    worker.leaves = (worker.leaves & ~(1u << slot)) | (uint32_t) reads << slot;
+    if (reads) counters_read(&worker.at_leave[slot]);
+    if (worker.is_announced && worker.barriers_left && --worker.barriers_left == 0) end_announced();
 }
 
-/* A graph's caller cannot see its end before all workers are at its last barrier: this barrier is another graph's. */
-uint64_t operators_before_barrier(void) {
+void operators_barrier(void (*wait)(void *), void * threadpool) {
+    /* A graph's caller cannot see its end before all workers are at its last barrier: this barrier is another graph's. */
     if (worker.graph && atomic_load_explicit(&worker.graph->edges, memory_order_relaxed) != worker.edges) {
         leave_graph(left_at());
     }
     const uint64_t enter = clock_now();
     if (counters_on() && worker.graph) counters_read(&worker.at_enter[worker.barrier_count % BARRIERS_KEPT]);
-    return enter;
-}
-
-void operators_barrier(uint64_t enter, uint64_t leave) {
-    if (worker.barrier_count >= BARRIERS_KEPT) {
-        const struct barrier * lost = kept(worker.barrier_count);
-        worker.inner_wait += lost->leave - lost->enter;
-    }
-    const uint32_t slot = worker.barrier_count % BARRIERS_KEPT;
-    worker.barriers[slot] = (struct barrier){enter, leave};
-    const bool reads = worker.reads_leave && worker.graph;
-    worker.leaves = (worker.leaves & ~(1u << slot)) | (uint32_t) reads << slot;
-    if (reads) counters_read(&worker.at_leave[slot]);
-    __atomic_store_n(&worker.barrier_count, worker.barrier_count + 1, __ATOMIC_RELEASE);
-    if (worker.is_announced && worker.barriers_left && --worker.barriers_left == 0) end_announced();
+    wait(threadpool);
+    const uint32_t count = worker.barrier_count, slot = count % BARRIERS_KEPT;
+    struct barrier * here = &worker.barriers[slot];
+    if (__builtin_expect(count >= BARRIERS_KEPT, 0)) worker.inner_wait += here->leave - here->enter;
+    here->enter = enter;
+    here->leave = worker.nth == 1 ? enter : clock_now(); /* the only worker does not wait */
+    if (__builtin_expect(counters_on() || worker.is_announced, 0)) look_behind_barrier(slot);
+    __atomic_store_n(&worker.barrier_count, count + 1, __ATOMIC_RELEASE);
 }
 
 void operators_forget_strangers(void) {

@@ -10,12 +10,8 @@ struct graph;
 /* A worker starts to compute a node; `params` begins with `int ith, nth`. */
 void operators_start(const int * params, const void * tensor);
 
-/* Is this thread the only worker? Then barriers are no wait. */
-bool operators_alone(void);
-
-/* A worker is about to wait at a barrier (returns the time); it has waited. */
-uint64_t operators_before_barrier(void);
-void operators_barrier(uint64_t enter, uint64_t leave);
+/* A worker is at a barrier, and waits there by `wait`. */
+void operators_barrier(void (*wait)(void *), void * threadpool);
 
 /* How many operators this thread has started. */
 uint32_t operators_seen(void);

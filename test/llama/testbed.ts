@@ -9,8 +9,8 @@ import { promisify } from 'node:util'
 import { cachedModel, type Model, type ModelSpec, type Preset } from './gguf.mjs'
 
 /**
- * Real llama.cpp for tests: its libraries (fetched once into vendor/), models with random weights, and three host
- * programs, run.c, hosts.c and run-node.mjs. Write `const llamaTest = hasLlama() ? test : test.skip` and await `ensureLlama()`
+ * Real llama.cpp for tests: its libraries (fetched once into vendor/), models with random weights, and host programs
+ * in C, JavaScript and Python. Write `const llamaTest = hasLlama() ? test : test.skip` and await `ensureLlama()`
  * in beforeAll.
  */
 
@@ -251,6 +251,13 @@ export const run = async (path: string, args: readonly string[] = [], options: R
 /** Runs run-node.mjs: node-llama-cpp's addon, or with `--api` its JavaScript API. */
 export const runNode = async (path: string, args: readonly string[] = [], options: RunOptions = {}) =>
   await gather(process.execPath, [pathOf('run-node.mjs'), '--model', path, ...args], options)
+
+/** Runs ctypes-host.py, a Python program. */
+export const runPython = async (path: string, threads: number, decode: number, options: RunOptions = {}) => {
+  const { stdout } = await execute(await program('sizes.c'), [])
+  const args = [pathOf('ctypes-host.py'), LIB, path, ...stdout.trim().split(' '), `${threads}`, `${decode}`]
+  return await gather('python3', args, options)
+}
 
 /** Runs hosts.c's program; without arguments it tells its steps. */
 export const runHosts = async (steps: readonly (string | number)[], options: RunOptions = {}) =>

@@ -3,8 +3,9 @@ import { mkdirSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import { hasLlama, hostsProgram, LIB, model, type Run, runHosts } from '../llama/testbed.ts'
+import { hasLlama, hostsProgram, LIB, model, type Run, run, runHosts, runPython } from '../llama/testbed.ts'
 import {
+  callNumber,
   expectCalls,
   expectTrace,
   inFolder,
@@ -34,6 +35,39 @@ async function expectLog(log: string, { calls }: Run, pid: number, workers: numb
   await expectTrace(log, recording)
   return recording
 }
+
+const python = hasLlama() && spawnSync('python3', ['--version']).status === 0 ? test : test.skip
+
+describe('ctypes, as llama-cpp-python uses it', () => {
+  useRecorder()
+
+  python(
+    'a Python program: each call, and as many operators as of a C program (needs linux-x64, cc, python3)',
+    async () => {
+      const { path } = await model(NANO_MOE)
+      const recorded = async (start: (options: { preload: string; env: Record<string, string> }) => Promise<Run>) => {
+        const log = newLog()
+        mkdirSync(dirname(log), { recursive: true })
+        const result = await start({ preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })
+        const recording = await readLog(log)
+        expect([result.code, recording.issues]).toEqual([0, []])
+        const workers = recording.of('operator').map(({ call, worker }) => `call ${call}, worker ${worker}`)
+        return { result, recording, workers: workers.sort() }
+      }
+      const plain = await runPython(path, 2, 5)
+      const ofPython = await recorded((options) => runPython(path, 2, 5, options))
+      const ofC = await recorded((options) => run(path, ['--threads', '2', '--prompt', '4', '--decode', '5'], options))
+      expect(ofPython.result.result!.tokens).toEqual(plain.result!.tokens)
+      expect(ofPython.recording.of('token').map(({ phase, tokens }) => [phase, tokens])).toEqual([
+        ['prefill', 4],
+        ...Array.from({ length: 5 }, () => ['decode', 1]),
+      ])
+      expect(ofPython.result.calls.map((call) => callNumber(ofPython.recording, call))).toEqual([0, 1, 2, 3, 4, 5])
+      expect(ofPython.workers.length).toBeGreaterThan(100)
+      expect(ofPython.workers).toEqual(ofC.workers)
+    },
+  )
+})
 
 llama('workers (needs linux-x64 and cc)', () => {
   useRecorder()

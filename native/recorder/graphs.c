@@ -114,7 +114,7 @@ static void leave_out(const struct graph * graph) {
 static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint32_t backend) {
     struct graph * graph = reserve(sizeof(*graph));
     if (!graph) return NULL;
-    graph->nodes = reserve((size_t) count * sizeof(*graph->nodes));
+    graph->nodes = reserve(((size_t) count + 1) * sizeof(*graph->nodes));
     uint32_t * ids = reserve((size_t) count * sizeof(*ids));
     graph->snapshot = reserve((size_t) count * registry_told_bytes());
     graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));

@@ -34,7 +34,7 @@ struct graph {
     int node_count;
     uint64_t fingerprint;
     uint64_t freed; /* buffers, before it was met */
-    struct graph_node * nodes;
+    struct graph_node * nodes; /* and one behind them, of no tensor */
     /* Index of the first node that is computed. node_count = none. */
     int first;
     /* The nodes as they were, one behind the other: a graph that comes again is recognised by comparing. */

@@ -39,7 +39,7 @@ struct worker {
     uint64_t start;
     /* All barriers since `start`; the last BARRIERS_KEPT of them at index modulo that. */
     uint32_t barrier_count;
-    uint64_t inner_wait; /* of barriers that are not kept any more */
+    uint64_t waits; /* at all of them */
     struct ggtrace_writer * writer;
     bool is_borrowed; /* the state is another thread's, and its writer is to be used */
     struct worker * next;
@@ -78,10 +78,11 @@ static int count_steps(const struct graph * graph, int from, int to) {
     return steps;
 }
 
+/* What was waited at the barriers before this one, of those that are kept. */
 static uint64_t inner_wait(uint32_t end_barrier) {
-    uint64_t sum = worker.inner_wait;
-    const uint32_t first = worker.barrier_count > BARRIERS_KEPT ? worker.barrier_count - BARRIERS_KEPT : 0;
-    for (uint32_t i = first; i < end_barrier; i++) sum += kept(i)->leave - kept(i)->enter;
+    uint64_t sum = worker.waits;
+    const uint32_t oldest = worker.barrier_count > BARRIERS_KEPT ? worker.barrier_count - BARRIERS_KEPT : 0;
+    for (uint32_t i = end_barrier > oldest ? end_barrier : oldest; i < worker.barrier_count; i++) sum -= kept(i)->leave - kept(i)->enter;
     return sum;
 }
 
@@ -135,12 +136,6 @@ static void finish_steps(int next, uint64_t now) {
         return;
     }
     const uint32_t count = worker.barrier_count;
-    if (__builtin_expect(first_fused == next && worker.node >= 0 && count > 0 && !counters_on(), 1)) { /* most operators */
-        const struct barrier * end = kept(count - 1);
-        const uint32_t tensor = graph->nodes[worker.node].id;
-        if (tensor) ggtrace_operator(writer, tensor, worker.start, end->enter, end->leave, count > 1 ? inner_wait(count - 1) : 0);
-        return;
-    }
     const int steps = first_fused < next ? count_steps(graph, first_fused, next) : 0;
     /* Each fused step ends at one of the last barriers; fewer barriers than steps: one worker alone, or a cut graph. */
     const uint32_t oldest = count > BARRIERS_KEPT ? count - BARRIERS_KEPT : 0;
@@ -194,7 +189,7 @@ static void leave_graph(uint64_t now) {
     worker.graph = NULL;
     worker.node = -1;
     worker.barrier_count = 0;
-    worker.inner_wait = 0;
+    worker.waits = 0;
 }
 
 static void on_thread_exit(void * unused) {
@@ -259,7 +254,12 @@ static void start_counting(const struct graph * graph) {
     counters_read(&worker.at_start);
 }
 
-void operators_start(const int * params, const void * tensor) {
+/* Weights have driven the next node out of the caches since the last token. */
+static void look_ahead(const struct graph * graph, int index) {
+    __builtin_prefetch(&graph->nodes[graph->nodes[index].next]);
+}
+
+static __attribute__((noinline)) void start_any(const int * params, const void * tensor) {
     struct graph * graph = worker.graph;
     int index = expected_node(tensor);
     uint64_t now;
@@ -287,11 +287,43 @@ void operators_start(const int * params, const void * tensor) {
     worker.node = index;
     worker.start = now;
     worker.barrier_count = 0;
-    worker.inner_wait = 0;
+    worker.waits = 0;
     if (params[0] == 0 && graph->nodes[index].experts) experts_record(graph, index, now);
     if (nvtx_emits(EMIT_OPERATORS)) announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);
-    __builtin_prefetch(&graph->nodes[graph->nodes[index].next]); /* weights have driven it out of the caches since the last token */
+    look_ahead(graph, index);
+}
+
+/* Counters are read, ranges announced, or ends not seen. */
+static bool is_special(void) {
+    const uint32_t emits = atomic_load_explicit(&nvtx_emits_now, memory_order_relaxed) & (EMIT_AHEAD | EMIT_OPERATORS);
+    return emits | (uint32_t) counters_count | (uint32_t) atomic_load_explicit(&ends_are_open, memory_order_relaxed);
+}
+
+/* Most starts: of the node behind the one before, which waited at a barrier. The rest are start_any's. */
+void operators_start(const int * params, const void * tensor) {
+    struct graph * graph = worker.graph;
+    const uint32_t barriers = worker.barrier_count;
+    if (__builtin_expect(!graph || worker.node < 0 || !barriers || is_special(), 0)) {
+        start_any(params, tensor);
+        return;
+    }
+    const struct graph_node * done = &graph->nodes[worker.node];
+    const int index = done->next;
+    struct ggtrace_writer * writer = recording_writer((uint32_t) worker.ith);
+    if (__builtin_expect(graph->nodes[index].tensor != tensor || !writer, 0)) {
+        start_any(params, tensor);
+        return;
+    }
+    const struct barrier end = *kept(barriers - 1);
+    if (done->id) ggtrace_operator(writer, done->id, worker.start, end.enter, end.leave, worker.waits - (end.leave - end.enter));
+    worker.seen++;
+    worker.node = index;
+    worker.start = end.leave; /* nothing lies between: a clock read is saved */
+    worker.barrier_count = 0;
+    worker.waits = 0;
+    if (worker.ith == 0 && graph->nodes[index].experts) experts_record(graph, index, end.leave);
+    look_ahead(graph, index);
 }
 
 uint32_t operators_seen(void) {
@@ -316,9 +348,9 @@ void operators_barrier(void (*wait)(void *), void * threadpool) {
     wait(threadpool);
     const uint32_t count = worker.barrier_count, slot = count % BARRIERS_KEPT;
     struct barrier * here = &worker.barriers[slot];
-    if (__builtin_expect(count >= BARRIERS_KEPT, 0)) worker.inner_wait += here->leave - here->enter;
     here->enter = enter;
     here->leave = worker.nth == 1 ? enter : clock_now(); /* the only worker does not wait */
+    worker.waits += here->leave - enter;
     if (__builtin_expect(counters_on() || worker.is_announced, 0)) look_behind_barrier(slot);
     __atomic_store_n(&worker.barrier_count, count + 1, __ATOMIC_RELEASE);
 }
@@ -341,7 +373,7 @@ void operators_infer_ends(void) {
 void operators_graph_begin(struct graph * graph, uint64_t now) {
     leave_graph(now);
     worker.barrier_count = 0;
-    worker.inner_wait = 0;
+    worker.waits = 0;
     atomic_store_explicit(&graph->begun, now, memory_order_relaxed);
     atomic_fetch_add_explicit(&graph->edges, 1, memory_order_relaxed);
     enter_graph(graph, 0, now);

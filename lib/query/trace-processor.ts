@@ -28,9 +28,10 @@ const [PACKET, CLOCK_SNAPSHOT, CLOCK] = [0x0a, 0x32, 0x0a]
 
 /**
  * Of each module, an instance that has read the first byte of a trace in protobuf. It has set up its SQL and its reader of
- * packets: the next trace starts from there in a fifth of the time.
+ * packets: the next trace starts from there in a fifth of the time. Made for the second trace (12 MiB are kept): most
+ * programs open one. `null`: that was the first.
  */
-const prepared = new WeakMap<WebAssembly.Module, HostImage>()
+const prepared = new WeakMap<WebAssembly.Module, HostImage | null>()
 
 /**
  * Google's trace_processor with one trace: open it, ask it in SQL, close it.
@@ -91,7 +92,7 @@ export class TraceProcessor {
     }
     const processor = new TraceProcessor(await WasmHost.start(wasm, maxMemory))
     processor.#append(Uint8Array.of(PACKET))
-    prepared.set(wasm, processor.#host.image())
+    prepared.set(wasm, image === undefined ? null : imageOf(processor.#host))
     return processor
   }
 
@@ -103,7 +104,7 @@ export class TraceProcessor {
   /**
    * Runs SQL (PerfettoSQL) and returns the result of the last statement.
    * @throws SqlError if the SQL is wrong; further queries work
-   * @throws TraceProcessorError if trace_processor fails or is closed; also for SQL that ends too ("select 1
+   * @throws TraceProcessorError if trace_processor fails or is closed; also for SQL that ends too early ("select 1
    *   where"), which v55.3 does not survive
    */
   query(sql: string): QueryResult {
@@ -185,6 +186,15 @@ export class TraceProcessor {
 
   #misunderstood(what: string, cause?: unknown): TraceProcessorError {
     return this.#host.giveUp(new TraceProcessorError(`trace_processor gave ${what}`, { cause }))
+  }
+}
+
+/** `null` where there is no memory for it. */
+function imageOf(host: WasmHost): HostImage | null {
+  try {
+    return host.image()
+  } catch {
+    return null
   }
 }
 

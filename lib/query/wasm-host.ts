@@ -1,5 +1,5 @@
 import { TraceProcessorError } from './errors.ts'
-import { type Guest, importsFor } from './wasm-imports.ts'
+import { type Guest, grow, importsFor } from './wasm-imports.ts'
 
 /** Largest piece handed over in one call; the instance keeps a buffer of this size. */
 const requestSize = 4 << 20
@@ -76,10 +76,10 @@ export class WasmHost {
   static async resume(module: WebAssembly.Module, image: HostImage, maxMemory: number): Promise<WasmHost> {
     const host = await WasmHost.#instantiate(module, maxMemory)
     host.#call((running) => {
-      const { exports } = running
+      const { exports, guest } = running
       exports.emscripten_stack_init()
       host.#takeReplies(running) // the table gives the same index to the first function that it is grown by
-      exports.memory.grow((image.size - exports.memory.buffer.byteLength) / PAGE_BYTES)
+      if (!grow(guest, image.size)) throw new RangeError('there is no memory to start from another instance')
       const memory = new Uint8Array(exports.memory.buffer)
       for (const [address, page] of image.pages) memory.set(page, address)
       running.requestBuffer = image.requestBuffer

@@ -102,7 +102,8 @@ function system(guest: Guest): Record<string, Import> {
   }
 }
 
-function grow(guest: Guest, size: number): number {
+/** Makes the memory at least so large; 0 where it cannot be. */
+export function grow(guest: Guest, size: number): number {
   const present = guest.memory.buffer.byteLength
   const generous = Math.min(Math.ceil(size / growthStep) * growthStep, guest.maxMemory)
   try {

@@ -152,7 +152,8 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     log->bytes_max = options ? options->bytes_max : 0;
     log->is_ring = options && options->ring && log->bytes_max;
     /* Segments that are in use are not given back: small ones for a small ring. */
-    while (log->is_ring && segment > SEGMENT_FIRST_BYTES && segment > log->bytes_max / RING_SEGMENTS_MIN) segment /= 2;
+    const uint32_t least = SEGMENT_FIRST_BYTES < page ? page : SEGMENT_FIRST_BYTES;
+    while (log->is_ring && segment > least && segment > log->bytes_max / RING_SEGMENTS_MIN) segment /= 2;
     log->segment_bytes = segment;
     if (block > segment) block = segment;
     block = block < BLOCK_BYTES_MIN ? BLOCK_BYTES_MIN : block > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX : block & ~7u;

@@ -1,13 +1,11 @@
 import { TraceProcessorError } from './errors.ts'
-import { type Guest, grow, importsFor } from './wasm-imports.ts'
+import { type Guest, grow, importsFor, wasmPage } from './wasm-imports.ts'
 
 /** Largest piece handed over in one call; the instance keeps a buffer of this size. */
 const requestSize = 4 << 20
 
 /** Bytes that addresses of 32 bits reach. */
-export const memoryLimit = 65_536 * 65_536
-
-const PAGE_BYTES = 65_536
+export const memoryLimit = 65_536 * wasmPage
 
 /** An instance's memory between two calls, from which others start. */
 export interface HostImage {
@@ -105,9 +103,9 @@ export class WasmHost {
     const { exports, requestBuffer } = this.#running
     const { buffer } = exports.memory
     const pages = new Map<number, Uint8Array>()
-    for (let address = 0; address < buffer.byteLength; address += PAGE_BYTES)
-      if (!isZero(new Int32Array(buffer, address, PAGE_BYTES / 4)))
-        pages.set(address, new Uint8Array(buffer, address, PAGE_BYTES).slice())
+    for (let address = 0; address < buffer.byteLength; address += wasmPage)
+      if (!isZero(new Int32Array(buffer, address, wasmPage / 4)))
+        pages.set(address, new Uint8Array(buffer, address, wasmPage).slice())
     return { size: buffer.byteLength, pages, requestBuffer }
   }
 

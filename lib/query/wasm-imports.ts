@@ -15,7 +15,8 @@ export interface Guest {
   refusedMemory: boolean
 }
 
-const wasmPage = 65_536
+/** Bytes by which the memory grows. */
+export const wasmPage = 65_536
 const growthStep = 256 * wasmPage
 const ENOSYS = 52
 const keptOutput = 4096

@@ -1,20 +1,11 @@
 /** All of the library that needs no Node: browsers, workers, edge runtimes. */
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
 export type { CallCount, ClockRelation, FailedCalls, IssueCount, Summary } from './analyze/summary.ts'
-export { type ConvertOptions, convert, summarize } from './convert.ts'
+export { toWebStream, type WebStream } from './bytes/web-stream.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'
 export type { BlobSource, BodySource, ByteRange, ByteSource, RangedSource } from './input/byte-source.ts'
 export { LineCursor } from './input/line-cursor.ts'
-export { toWebStream, type WebStream } from './input/web-stream.ts'
-export {
-  type EventInput,
-  eventsOf,
-  type Input,
-  type InputOptions,
-  type LogInput,
-  type ReadingOptions,
-} from './inputs.ts'
 export type * from './log/ggtrace-thread.ts'
 export * from './log/ggtrace-writer.ts'
 export type { Counter } from './model/counters.ts'
@@ -28,10 +19,19 @@ export type * from './model/own-events.ts'
 export { formatShape, parseTensorName, type TensorName } from './model/tensors.ts'
 export { UNKNOWN } from './model/unknown.ts'
 export { type Work, workOf } from './model/work.ts'
+export { type ConvertOptions, convert, summarize } from './pipeline/convert.ts'
+export {
+  type EventInput,
+  eventsOf,
+  type Input,
+  type InputOptions,
+  type LogInput,
+  type ReadingOptions,
+} from './pipeline/inputs.ts'
 export { type Format, HEAD_BYTES, type ReadContext } from './read/format.ts'
 export { FORMATS, sniffFormat } from './read/index.ts'
+export type { OpNaming } from './timeline/ggml/operators.ts'
 export type { Detail } from './timeline/labels.ts'
-export type { MemoryRows } from './timeline/memory.ts'
-export type { OpNaming } from './timeline/operators.ts'
+export type { MemoryRows } from './timeline/memory/memory.ts'
 export { gzip } from './write/gzip.ts'
 export { TRACE_KINDS, type TraceKind, traceKindOf } from './write/index.ts'

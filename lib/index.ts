@@ -11,7 +11,6 @@ export {
   type PathOrBytes,
   summarizeFile,
 } from './node/api.ts'
-export { COUNTERS, FAULT_COUNTERS } from './node/counters.ts'
 export {
   fileRange,
   fileSize,
@@ -22,11 +21,18 @@ export {
   writeFileWhole,
 } from './node/files.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
-export { type NvtxEmitted, type RecordLevel, type RecordOptions, type RecordResult, record } from './node/record.ts'
-export { nvtxListener } from './node/recorder-library.ts'
-export type { SchedRecording } from './node/sched.ts'
+export { COUNTERS, FAULT_COUNTERS } from './node/record/counters.ts'
+export {
+  type NvtxEmitted,
+  type RecordLevel,
+  type RecordOptions,
+  type RecordResult,
+  record,
+} from './node/record/record.ts'
+export { nvtxListener } from './node/record/recorder-library.ts'
+export type { SchedRecording } from './node/record/sched.ts'
+export { type SignalWitness, signalWitness } from './node/record/witness.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'
-export { type SignalWitness, signalWitness } from './node/witness.ts'
 export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'
 export type { Cell, QueryResult } from './query/trace-processor.ts'

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { minifySync } from '@swc/core'
 import ts from 'typescript'
-import { RECORDER_ENVIRONMENT } from '../lib/node/environment.ts'
+import { RECORDER_ENVIRONMENT } from '../lib/node/record/environment.ts'
 
 /**
  * The house rules. Each test gathers lines like a compiler's (`path:line: what is wrong`) and wants none.
@@ -78,73 +78,70 @@ describe('size', () => {
 })
 
 describe('who may import whom', () => {
-  /** Folder (or file) of lib → what it may import beside itself. */
+  /** Rooms of lib that every other may import. */
+  const FLOOR = ['lib/errors.ts', 'lib/bytes']
+  /** Room of lib → the rooms that it may import besides itself and the floor. */
   const ARROWS: Readonly<Record<string, readonly string[]>> = {
     'lib/errors.ts': [],
-    'lib/ascii.ts': [],
-    'lib/model': ['lib/errors.ts'],
-    'lib/input': ['lib/ascii.ts', 'lib/errors.ts'],
+    'lib/bytes': [],
+    'lib/model': [],
+    'lib/input': [],
     'lib/log': [],
-    'lib/read': ['lib/input', 'lib/log', 'lib/model', 'lib/ascii.ts', 'lib/errors.ts'],
-    'lib/write': ['lib/model', 'lib/generated', 'lib/input/web-stream.ts', 'lib/ascii.ts', 'lib/errors.ts'],
-    'lib/timeline': ['lib/model', 'lib/write/writer.ts', 'lib/write/args.ts', 'lib/errors.ts'],
-    'lib/analyze': ['lib/model', 'lib/errors.ts'],
-    'lib/query': ['lib/generated', 'lib/ascii.ts'],
-    'lib/companions.ts': ['lib/model', 'lib/errors.ts'],
-    'lib/switch-order.ts': ['lib/model'],
-    'lib/event-bounds.ts': ['lib/model', 'lib/switch-order.ts'],
-    'lib/clocks': ['lib/model', 'lib/errors.ts'],
-    'lib/inputs.ts': ['lib/event-bounds.ts', 'lib/input', 'lib/model', 'lib/read', 'lib/errors.ts'],
-    'lib/bundle': ['lib/analyze', 'lib/clocks', 'lib/inputs.ts', 'lib/input', 'lib/model', 'lib/read', 'lib/errors.ts'],
-    'lib/convert.ts': [
-      'lib/bundle',
-      'lib/clocks',
-      'lib/companions.ts',
-      'lib/inputs.ts',
-      'lib/analyze',
-      'lib/model',
-      'lib/read',
-      'lib/timeline',
-      'lib/write',
-      'lib/errors.ts',
-    ],
-    'lib/node': [
-      'lib/convert.ts',
-      'lib/inputs.ts',
-      'lib/analyze',
-      'lib/query',
-      'lib/input',
-      'lib/write',
-      'lib/errors.ts',
-    ],
+    'lib/read': ['lib/input', 'lib/log', 'lib/model'],
+    'lib/sink': ['lib/model'],
+    'lib/write': ['lib/sink', 'lib/model', 'lib/generated'],
+    'lib/analyze/graph': ['lib/model'],
+    'lib/analyze': ['lib/model'],
+    'lib/timeline': ['lib/analyze/graph', 'lib/sink', 'lib/model'],
+    'lib/pipeline': ['lib/read', 'lib/input', 'lib/timeline', 'lib/write', 'lib/analyze', 'lib/sink', 'lib/model'],
+    'lib/query': ['lib/generated'],
+    'lib/node': ['lib/pipeline', 'lib/query', 'lib/write', 'lib/analyze', 'lib/input'],
     'lib/browser.ts': ['lib'],
     'lib/index.ts': ['lib'],
   }
-  const owner = (path: string) => Object.keys(ARROWS).find((key) => path === key || path.startsWith(`${key}/`))
+  const isIn = (path: string, room: string) => path === room || path.startsWith(`${room}/`)
+  const roomOf = (path: string) => Object.keys(ARROWS).find((room) => isIn(path, room))
 
   test('lib keeps to the arrows of the architecture', () => {
     const wrong: string[] = []
     for (const file of LIB) {
-      const home = owner(file.fileName)
-      const allowed = home === undefined ? [] : [home, ...ARROWS[home]!]
+      const room = roomOf(file.fileName)
+      const allowed = room === undefined ? [] : [room, ...FLOOR, ...ARROWS[room]!]
       for (const { statement, target } of importsOf(file)) {
-        if (!target.startsWith('lib/')) continue
-        const fits = allowed.some((path) => target === path || target.startsWith(`${path}/`))
-        if (!fits) wrong.push(`${place(file, statement)}: imports ${target}`)
+        if (!target.startsWith('lib/') || allowed.some((other) => isIn(target, other))) continue
+        wrong.push(`${place(file, statement)}: imports ${target}`)
       }
     }
     expect(wrong).toEqual([])
   })
 
-  test('no input format imports another', () => {
-    const formats = filesIn('lib/read').filter((path) => /^lib\/read\/(?!index|format)[^/]+\.ts$/.test(path))
-    const wrong = LIB.filter((file) => file.fileName !== 'lib/read/index.ts').flatMap((file) =>
-      importsOf(file)
-        .filter(({ target }) => formats.includes(target))
-        .map(({ statement, target }) => `${place(file, statement)}: imports ${target}`),
-    )
-    expect(formats.length).toBeGreaterThan(1)
+  test('no family of formats imports another: what two share is in lib/read/common', () => {
+    const familyOf = (path: string) => /^lib\/read\/([^/]+)\//.exec(path)?.[1]
+    const wrong = LIB.flatMap((file) => {
+      const family = familyOf(file.fileName)
+      if (family === undefined) return []
+      return importsOf(file)
+        .filter(({ target }) => ![undefined, family, 'common'].includes(familyOf(target)))
+        .map(({ statement, target }) => `${place(file, statement)}: imports ${target}`)
+    })
     expect(wrong).toEqual([])
+  })
+
+  test('no files of lib or bin import each other in a circle', () => {
+    const files = new Map(
+      ALL.filter(({ fileName }) => !fileName.startsWith('test/')).map((file) => [file.fileName, file]),
+    )
+    const circles: string[] = []
+    const done = new Set<string>()
+    const visit = (path: string, above: readonly string[]) => {
+      if (above.includes(path)) circles.push([...above.slice(above.indexOf(path)), path].join(' → '))
+      const file = files.get(path)
+      if (above.includes(path) || done.has(path) || !file) return
+      for (const { target } of importsOf(file)) visit(target, [...above, path])
+      done.add(path)
+    }
+    for (const path of files.keys()) visit(path, [])
+    expect(circles).toEqual([])
   })
 
   test('Node is imported in lib/node only, and bin imports lib/index.ts only', () => {
@@ -226,17 +223,24 @@ describe('lib', () => {
     expect(bare).toEqual([])
   })
 
-  test('each file of lib/read exports one Format and nothing else', () => {
-    const readers = LIB.filter(({ fileName }) => /^lib\/read\/(?!index|format)[^/]+\.ts$/.test(fileName))
-    for (const file of readers) {
+  test('each format is the one export of its file, which is called as the format is, and all are registered', () => {
+    const wrong: string[] = []
+    const registry = LIB.find(({ fileName }) => fileName === 'lib/read/index.ts')!
+    const registered = importsOf(registry).map(({ target }) => target)
+    for (const file of LIB) {
+      const formats = file.statements.filter((statement) => isFormat(file, statement))
+      if (formats.length === 0) continue
       const exported = file.statements.filter((statement) =>
         (ts.canHaveModifiers(statement) ? ts.getModifiers(statement) : [])?.some(
           ({ kind }) => kind === ts.SyntaxKind.ExportKeyword,
         ),
       )
-      expect(`${file.fileName}: ${exported.length}`).toBe(`${file.fileName}: 1`)
-      expect(isFormat(file, exported[0]!)).toBe(true)
+      if (exported.length !== 1) wrong.push(`${file.fileName}: ${exported.length} exports`)
+      const name = /name: '(.+)'/.exec(formats[0]!.getText())?.[1]
+      if (posix.basename(file.fileName) !== `${name}.ts`) wrong.push(`${file.fileName}: format ${name}`)
+      if (!registered.includes(file.fileName)) wrong.push(`${file.fileName}: not in lib/read/index.ts`)
     }
+    expect(wrong).toEqual([])
   })
 })
 

@@ -1,5 +1,5 @@
+import { readWebStream, type WebStream } from '../bytes/web-stream.ts'
 import { UsageError } from '../errors.ts'
-import { readWebStream, type WebStream } from './web-stream.ts'
 
 /**
  * Anything that bytes can be had from, in chunks cut anywhere: the bytes themselves, (async) iterables of them such as

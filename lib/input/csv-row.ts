@@ -1,4 +1,4 @@
-import { Ascii } from '../ascii.ts'
+import { Ascii } from '../bytes/ascii.ts'
 
 /** One row of comma-separated values over bytes (RFC 4180 quoting; no line breaks inside quotes). */
 export class CsvRow {

@@ -1,4 +1,4 @@
-import { through } from './web-stream.ts'
+import { through } from '../bytes/web-stream.ts'
 
 /** Called with what went wrong when a compressed input ends or breaks early, after so many decompressed bytes. */
 export type OnBroken = (detail: string, bytes: number) => void

@@ -1,5 +1,5 @@
 import { Decompress, decompress } from 'fzstd'
-import { through } from './web-stream.ts'
+import { through } from '../bytes/web-stream.ts'
 
 /** Decompresses one piece. Throws what says how it is damaged. */
 export type Inflate = (packed: Uint8Array, bytes: number) => Promise<Uint8Array>

@@ -1,4 +1,4 @@
-import { Ascii } from '../ascii.ts'
+import { Ascii } from '../bytes/ascii.ts'
 /**
  * JSON as bytes, for documents that are not held whole. Places are offsets into a window `[.., end)` of the document; a
  * result that is a place tells where something ends, any other one is negative: see {@link MORE} and {@link mistakeAt}.

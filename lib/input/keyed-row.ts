@@ -1,4 +1,4 @@
-import { Ascii } from '../ascii.ts'
+import { Ascii } from '../bytes/ascii.ts'
 import { CsvRow } from './csv-row.ts'
 
 /**

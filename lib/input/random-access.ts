@@ -1,6 +1,6 @@
+import { joined } from '../bytes/joined.ts'
 import { UsageError } from '../errors.ts'
 import type { ByteRange } from './byte-source.ts'
-import { joined } from './joined.ts'
 
 /** Bytes that can be read at any place, for formats that are not read front to back. */
 export interface RandomAccess {

@@ -1,12 +1,12 @@
-import type { Position } from '../errors.ts'
 import type { TokenEvent } from './call-events.ts'
 import type { GpuActivityEvent } from './gpu-events.ts'
-import type { IssueCode } from './issues.ts'
+import type { IssueEvent } from './issues.ts'
 import type { LeftOutEvent } from './left-out.ts'
 import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
 
 export type * from './call-events.ts'
+export type { IssueEvent } from './issues.ts'
 
 /**
  * What a reader yields and everything else consumes. Times are nanoseconds since the input's origin
@@ -329,19 +329,6 @@ export interface ThreadEvent {
   readonly comm: number
   /** Who forked it; -1 = not told. */
   readonly parentTid: number
-}
-
-/** Something in the input was wrong and reading went on. Shown in the trace where it happened. */
-export interface IssueEvent {
-  readonly kind: 'issue'
-  /** Its code in the catalogue (issues.ts), where it has one. */
-  readonly code?: IssueCode | undefined
-  /** What is wrong, as a fixed phrase: issues are counted by it. */
-  readonly title: string
-  /** Expectation and finding, for this one. */
-  readonly detail: string
-  readonly at: Position
-  readonly atNs: number
 }
 
 /** When an event ended, or happened, in ns since the input's origin; undefined for events that define something. */

@@ -1,5 +1,4 @@
 import type { Position } from '../errors.ts'
-import type { IssueEvent } from './events.ts'
 
 /** One kind of thing that can be wrong in an input. */
 export interface IssueKind {
@@ -62,6 +61,19 @@ export const ISSUES = {
 
 /** A code of {@link ISSUES}. */
 export type IssueCode = keyof typeof ISSUES
+
+/** Something in the input was wrong and reading went on. Shown in the trace where it happened. */
+export interface IssueEvent {
+  readonly kind: 'issue'
+  /** Its code in the catalogue (issues.ts), where it has one. */
+  readonly code?: IssueCode | undefined
+  /** What is wrong, as a fixed phrase: issues are counted by it. */
+  readonly title: string
+  /** Expectation and finding, for this one. */
+  readonly detail: string
+  readonly at: Position
+  readonly atNs: number
+}
 
 /** An issue of the catalogue. `detail`: what was expected and what was found, here; `atNs`: since the input's origin. */
 export function issueOf(code: IssueCode, detail: string, at: Position, atNs: number): IssueEvent {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.ts'
 import { explainFileError } from './files.ts'
-import type { Environment } from './program.ts'
+import type { Environment } from './record/program.ts'
 
 /** The package's folder, from `lib/node/` in the sources, and from `dist/` in the package. */
 const PLACES = ['../../', '../']

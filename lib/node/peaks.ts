@@ -4,9 +4,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { join } from 'node:path'
 import { UsageError } from '../errors.ts'
-import { systemName } from './diagnosis.ts'
 import { cacheFolder, type NativeTarget, nativeFile, nativeHash, placeFile } from './native.ts'
-import type { Environment } from './program.ts'
+import { systemName } from './record/diagnosis.ts'
+import type { Environment } from './record/program.ts'
 
 /** The most that was measured of one thing, a second. */
 export interface Peak {

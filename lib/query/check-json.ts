@@ -1,4 +1,4 @@
-import { Ascii } from '../ascii.ts'
+import { Ascii } from '../bytes/ascii.ts'
 import type { WalkProblem, WalkResult } from './check.ts'
 
 const DEPTH_MAX = 1000

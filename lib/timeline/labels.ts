@@ -1,8 +1,8 @@
 import type { CounterSet } from '../model/counters.ts'
 import { Inferred } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
-import type { ArgSet, ArgValue, ExtraArg } from '../write/args.ts'
-import type { Label } from '../write/writer.ts'
+import type { ArgSet, ArgValue, ExtraArg } from '../sink/args.ts'
+import type { Label } from '../sink/writer.ts'
 
 /** How much a slice says: its name only, what was computed on what, or everything recorded. */
 export type Detail = (typeof DETAILS)[number]

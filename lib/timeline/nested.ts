@@ -1,4 +1,4 @@
-import type { Label, Writer } from '../write/writer.ts'
+import type { Label, Writer } from '../sink/writer.ts'
 
 interface Row {
   readonly track: number

@@ -1,4 +1,4 @@
-import type { Label, Track, Writer } from '../write/writer.ts'
+import type { Label, Track, Writer } from '../sink/writer.ts'
 import { Gaps } from './gaps.ts'
 
 /** What a track needs beside its place in the tree. */

@@ -1,4 +1,4 @@
-import { through } from '../input/web-stream.ts'
+import { through } from '../bytes/web-stream.ts'
 
 /**
  * Compresses a trace on its way: `gzip(convert(…))`. Perfetto's UI and trace_processor read it as it is. Returns what

@@ -1,7 +1,7 @@
 import type { Names } from '../model/names.ts'
-import { ChromeJsonWriter } from './chrome-json.ts'
-import { PerfettoWriter } from './perfetto.ts'
-import type { Writer } from './writer.ts'
+import type { Writer } from '../sink/writer.ts'
+import { ChromeJsonWriter } from './chrome-json/chrome-json.ts'
+import { PerfettoWriter } from './perfetto/perfetto.ts'
 
 /** What a trace is written as: Perfetto's protobuf, or Chrome's JSON. */
 export type TraceKind = (typeof TRACE_KINDS)[number]

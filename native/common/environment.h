@@ -1,6 +1,6 @@
 /*
  * The environment variables that `ggml2perfetto record` sets and the recorder reads: the one table of them in C.
- * lib/node/environment.ts is the one in TypeScript; test/house.test.ts compares the two.
+ * lib/node/record/environment.ts is the one in TypeScript; test/house.test.ts compares the two.
  */
 #ifndef GGML2PERFETTO_ENVIRONMENT_H
 #define GGML2PERFETTO_ENVIRONMENT_H

@@ -10,7 +10,7 @@
 #define HARDWARE(name, number) {name, COUNTER_EVENT, GGTRACE_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##number, false}
 #define SOFTWARE(name, number) {name, COUNTER_EVENT, GGTRACE_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##number, true}
 
-/* lib/node/counters.ts lists the same names for people. */
+/* lib/node/record/counters.ts lists the same names for people. */
 static const struct counter known[] = {
     HARDWARE("cycles", CPU_CYCLES),
     HARDWARE("instructions", INSTRUCTIONS),

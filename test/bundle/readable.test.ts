@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
-import { checkReadable, READABLE_BYTES } from '../../lib/bundle/readable.ts'
 import { openTrace } from '../../lib/index.ts'
+import { checkReadable, READABLE_BYTES } from '../../lib/pipeline/bundle/readable.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { ZipWriter } from '../../lib/bundle/zip.ts'
+import { ZipWriter } from '../../lib/write/zip.ts'
 import { joined } from '../line/support.ts'
 import { unzip } from './support.ts'
 

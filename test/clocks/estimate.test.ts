@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { estimateOffset, matchTrains } from '../../lib/clocks/estimate.ts'
+import { estimateOffset, matchTrains } from '../../lib/pipeline/clocks/estimate.ts'
 
 describe('an offset that most agree on', () => {
   test('lies in the overlap, in its middle, and is bound by it', () => {

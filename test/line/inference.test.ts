@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { formatShape, Names, OP_TABLES, parseTensorName } from '../../lib/index.ts'
-import { givenOpNames, inferOpNames, type OpUse } from '../../lib/read/infer/op-table.ts'
-import { pickOrigin, TimeGuard } from '../../lib/read/infer/time-guard.ts'
-import { Workers } from '../../lib/read/infer/workers.ts'
+import { givenOpNames, inferOpNames, type OpUse } from '../../lib/read/common/op-table.ts'
+import { pickOrigin, TimeGuard } from '../../lib/read/common/time-guard.ts'
+import { Workers } from '../../lib/read/profinfer/workers.ts'
 
 /** What readers work out: roles, op tables, workers, times. */
 

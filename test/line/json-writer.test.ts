@@ -2,10 +2,10 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { openTrace } from '../../lib/index.ts'
 import { Names } from '../../lib/model/names.ts'
-import type { ExtraArg } from '../../lib/write/args.ts'
+import type { ExtraArg } from '../../lib/sink/args.ts'
+import type { Label, Track, Writer } from '../../lib/sink/writer.ts'
+import { JsonWriter } from '../../lib/write/chrome-json/json-writer.ts'
 import { createWriter, TRACE_KINDS, traceKindOf } from '../../lib/write/index.ts'
-import { JsonWriter } from '../../lib/write/json-writer.ts'
-import type { Label, Track, Writer } from '../../lib/write/writer.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
 
 /** The JSON writer against JSON.parse, and against the protobuf writer with whatever names and nestings there may be. */

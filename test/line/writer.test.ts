@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import protobuf from 'protobufjs'
-import { IidSet, Iids } from '../../lib/write/iids.ts'
-import { ProtoWriter } from '../../lib/write/proto-writer.ts'
+import { IidSet, Iids } from '../../lib/write/perfetto/iids.ts'
+import { ProtoWriter } from '../../lib/write/perfetto/proto-writer.ts'
 
 /** Our protobuf writer against protobufjs, byte for byte and read back. */
 

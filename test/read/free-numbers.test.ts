@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { FreeNumbers } from '../../lib/read/infer/free-numbers.ts'
+import { FreeNumbers } from '../../lib/read/common/free-numbers.ts'
 
 test('always the wanted number that was used before, or the smallest free one', () => {
   const step = fc.record({ isTake: fc.boolean(), number: fc.integer({ min: 1, max: 10 }), isWanted: fc.boolean() })

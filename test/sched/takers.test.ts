@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { EventInput, Names, OpenTrace, TraceEvent } from '../../lib/index.ts'
 import { UNKNOWN } from '../../lib/index.ts'
-import { WaitedCpus } from '../../lib/timeline/takers.ts'
+import { WaitedCpus } from '../../lib/timeline/kernel/takers.ts'
 import { type Act, actsOf, eventsOf, expectedSlices } from './model.ts'
 import { comm, input, inputEvent, ORIGIN_NS, type Step, switchOf, traceOf } from './schedule.ts'
 

@@ -5,7 +5,7 @@ import { Names } from '../../lib/model/names.ts'
 import { ArgMaker } from '../../lib/timeline/labels.ts'
 import { Timeline } from '../../lib/timeline/timeline.ts'
 import { TrackTree } from '../../lib/timeline/tracks.ts'
-import { PerfettoWriter } from '../../lib/write/perfetto.ts'
+import { PerfettoWriter } from '../../lib/write/perfetto/perfetto.ts'
 
 /** What events become, for the kinds that no reader tells yet as well: through the writer, back through SQL. */
 const ORIGIN_NS = 1_700_000_000_123_456_789n // beyond 2^53, as CLOCK_REALTIME is

@@ -1,6 +1,6 @@
+import { joined } from '../../bytes/joined.ts'
 import { FormatError } from '../../errors.ts'
 import type { SizeBeside } from '../byte-source.ts'
-import { joined } from '../joined.ts'
 import type { RandomAccess } from '../random-access.ts'
 import { Pager } from './pager.ts'
 import { type OnDamage, SqliteRows } from './rows.ts'

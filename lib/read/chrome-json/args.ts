@@ -1,4 +1,4 @@
-import { Ascii } from '../../ascii.ts'
+import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'

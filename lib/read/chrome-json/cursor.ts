@@ -1,4 +1,15 @@
-import type { HeldSlice } from './nesting.ts'
+import type { OwnSliceEvent } from '../../model/own-events.ts'
+import type { ArrowEnd } from './arrows.ts'
+
+/** A slice on its way. */
+export interface HeldSlice extends OwnSliceEvent {
+  /** Of two that look the same, the one with the lower number is the outer one. */
+  readonly order: number
+  /** Ends of arrows that the event itself has. */
+  readonly arrows: readonly ArrowEnd[] | undefined
+  flows: number[] | undefined
+  flowEnds: number[] | undefined
+}
 
 /** Goes through the slices of a row with time: which one is around a time, and which one is next. */
 export class Cursor {

@@ -1,4 +1,4 @@
-import { Ascii } from '../../ascii.ts'
+import { Ascii } from '../../bytes/ascii.ts'
 import { FormatError } from '../../errors.ts'
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import {

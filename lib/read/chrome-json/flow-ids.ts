@@ -1,4 +1,4 @@
-import { Ascii } from '../../ascii.ts'
+import { Ascii } from '../../bytes/ascii.ts'
 import { textIn } from '../../input/json-bytes.ts'
 import { type EventScanner, Field } from './scanner.ts'
 

@@ -1,7 +1,7 @@
 import type { TraceEvent } from '../../model/events.ts'
 import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
-import { NumberList, type Order, Spans } from '../gpu/spans.ts'
+import { NumberList, type Order, Spans } from '../common/spans.ts'
 import type { ArgReader } from './args.ts'
 import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
 import type { OtherSlice } from './nesting.ts'

@@ -1,4 +1,4 @@
-import { Ascii } from '../../ascii.ts'
+import { Ascii } from '../../bytes/ascii.ts'
 
 /** Beyond, a power of ten is no time. */
 const EXPONENT_MAX = 40

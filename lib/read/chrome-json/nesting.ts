@@ -1,21 +1,10 @@
-import type { OwnSliceEvent } from '../../model/own-events.ts'
 import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
-import { Cursor } from './cursor.ts'
+import { Cursor, type HeldSlice } from './cursor.ts'
 import { countUntil, type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 
 /** What is held back at most: slices, begins, ends and arrows of all rows together; and slices of a row in order. */
 const HELD_MAX = 1 << 16
 const HELD_IN_ORDER_MAX = 1 << 10
-
-/** A slice on its way. */
-export interface HeldSlice extends OwnSliceEvent {
-  /** Of two that look the same, the one with the lower number is the outer one. */
-  readonly order: number
-  /** Ends of arrows that the event itself has. */
-  readonly arrows: readonly ArrowEnd[] | undefined
-  flows: number[] | undefined
-  flowEnds: number[] | undefined
-}
 
 /** A slice that is drawn elsewhere, and may bear arrows. */
 export interface OtherSlice {

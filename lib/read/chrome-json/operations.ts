@@ -1,5 +1,5 @@
 import type { Names } from '../../model/names.ts'
-import { FreeNumbers } from '../infer/free-numbers.ts'
+import { FreeNumbers } from '../common/free-numbers.ts'
 import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 import type { Rows } from './rows.ts'
 

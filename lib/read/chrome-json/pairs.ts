@@ -1,5 +1,5 @@
 import type { Arg } from '../../model/args.ts'
-import { Order } from '../gpu/spans.ts'
+import { Order } from '../common/spans.ts'
 import type { ArrowEnd } from './arrows.ts'
 
 /** Ranges of one row, or of one asynchronous operation, that are open at the same time: what never ends must not fill the memory. */

@@ -1,4 +1,4 @@
-import { Ascii } from '../../ascii.ts'
+import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import { MORE, mistake, skipSpace, skipText, skipValue, unescaped } from '../../input/json-bytes.ts'
 import { END, Step } from './layout.ts'

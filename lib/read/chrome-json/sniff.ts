@@ -1,4 +1,4 @@
-import { Ascii } from '../../ascii.ts'
+import { Ascii } from '../../bytes/ascii.ts'
 import { mistakeAt, skipSpace, skipText, skipValue, textIn } from '../../input/json-bytes.ts'
 import { OF_KINETO } from './about.ts'
 

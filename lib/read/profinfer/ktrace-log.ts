@@ -1,6 +1,6 @@
+import { LineLog, type Origin } from '../common/line-log.ts'
 import type { ReadContext } from '../format.ts'
-import { SchedStates } from '../infer/sched-states.ts'
-import { LineLog, type Origin } from '../text/line-log.ts'
+import { SchedStates } from './sched-states.ts'
 
 const TRACED = /^Children PIDs are: *(\d+(?: *, *\d+)*) *$/
 const STAMP = /^\d{1,20}(?= \[)/

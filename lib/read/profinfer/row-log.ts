@@ -1,10 +1,10 @@
 import { FormatError } from '../../errors.ts'
 import { CsvRow } from '../../input/csv-row.ts'
 import { KeyedRow } from '../../input/keyed-row.ts'
+import { LineLog, type Origin } from '../common/line-log.ts'
 import type { ReadContext } from '../format.ts'
-import { type Probe, type ProbeNode, ProbePairs } from '../infer/probe-pairs.ts'
-import { LineLog, type Origin } from '../text/line-log.ts'
 import { type Columns, cellNames, EDGES, type Layout, locate, PROBES, required } from './layouts.ts'
+import { type Probe, type ProbeNode, ProbePairs } from './probe-pairs.ts'
 
 /** Bits of a user-space address, as far as a number holds them. */
 const ADDRESS_MASK = 0x1f_ffff_ffff_ffffn

@@ -1,7 +1,7 @@
 import type { Definitions } from '../../model/definitions.ts'
-import type { Node } from '../infer/passes.ts'
-import type { Source } from '../infer/places.ts'
 import { type Field, type Layout, sourceCount } from './layouts.ts'
+import type { Node } from './passes.ts'
+import type { Source } from './places.ts'
 
 const NO_LAYER = 0xffff
 

@@ -1,0 +1,182 @@
+import type { OperatorEvent } from '../../model/events.ts'
+
+/** Steps that are held back, so that all workers' operators are in: a log has 13 000 of one worker in a row. */
+const HELD_STEPS_MAX = 1 << 16
+/** Calls that are remembered after they were told of, for operators that come too late. */
+const TOLD_CALLS_MAX = 256
+
+/**
+ * One run through the nodes of a graph, with all its splits: step by step what was computed, from the start of its first
+ * worker to the end of its last. No node comes twice.
+ */
+export class GraphRun {
+  count = 0
+  /** Tensor id of each step's node; of the first of several that were computed in one go. */
+  nodes = new Int32Array(64)
+  /** The last of those that were computed in one go; else the same as in `nodes`. */
+  lasts = new Int32Array(64)
+  /** Start of the first worker, ns. */
+  starts = new Float64Array(64)
+  /** End of computing of the last worker, ns. */
+  ends = new Float64Array(64)
+
+  serial = -1
+  call = -1
+
+  /** Makes it another run, without any steps. */
+  begin(serial: number, call: number): void {
+    this.serial = serial
+    this.call = call
+    this.count = 0
+  }
+
+  /** Adds a step. */
+  add({ tensor, fusedTo, startNs, endNs }: OperatorEvent): void {
+    if (this.count === this.nodes.length) this.grow()
+    const at = this.count++
+    this.nodes[at] = tensor
+    this.lasts[at] = fusedTo ?? tensor
+    this.starts[at] = startNs
+    this.ends[at] = endNs
+  }
+
+  /** Adds another worker's part of a step. */
+  merge(at: number, startNs: number, endNs: number): void {
+    if (startNs < this.starts[at]!) this.starts[at] = startNs
+    if (endNs > this.ends[at]!) this.ends[at] = endNs
+  }
+
+  private grow(): void {
+    const { nodes, lasts, starts, ends } = this
+    const size = 2 * nodes.length
+    this.nodes = new Int32Array(size)
+    this.lasts = new Int32Array(size)
+    this.starts = new Float64Array(size)
+    this.ends = new Float64Array(size)
+    this.nodes.set(nodes)
+    this.lasts.set(lasts)
+    this.starts.set(starts)
+    this.ends.set(ends)
+  }
+}
+
+const NONE: readonly GraphRun[] = []
+
+/** Where a worker is: at this step of this run. */
+interface Cursor {
+  run: GraphRun
+  step: number
+}
+
+/**
+ * Puts the operators of all workers together, run by run. Workers come in any order, each of them in order of time. A new
+ * run begins with a new call, and where a node comes again that was computed already. Runs are told in the order in which
+ * they began, after some while.
+ */
+export class GraphRuns {
+  /** In the order in which they began. */
+  private readonly runs: GraphRun[] = []
+  private readonly cursors: (Cursor | undefined)[] = []
+  private readonly ofCall = new Map<number, GraphRun[]>()
+  /** Runs that were told: their memory is used again. */
+  private readonly spare: GraphRun[] = []
+  /** The last run that each tensor was a node of. */
+  private readonly runOf: number[] = []
+  /** When the last step of the told runs of a call began. */
+  private readonly told = new Map<number, number>()
+  private held = 0
+  private serials = 0
+
+  /** `tell` is given a run, and the run of the same call that follows it, if there is one. */
+  constructor(private readonly tell: (run: GraphRun, next: GraphRun | undefined) => void) {}
+
+  add(event: OperatorEvent): void {
+    const { worker, tensor, call, startNs, endNs } = event
+    const cursor = this.cursors[worker]
+    if (cursor && cursor.run.call === call) {
+      // Mostly it is the next step, of which others have told, or the very last one.
+      const { run } = cursor
+      const next = cursor.step + 1
+      if (next < run.count && run.nodes[next] === tensor && isWithin(run, next, startNs)) {
+        cursor.step = next
+        return run.merge(next, startNs, endNs)
+      }
+      if (next === run.count && run === this.ofCall.get(call)?.at(-1) && this.runOf[tensor] !== run.serial) {
+        cursor.step = next
+        return this.append(run, event)
+      }
+    }
+    this.search(event, cursor)
+  }
+
+  /** Tells of all that is held back. */
+  finish(): void {
+    while (this.runs.length > 0) this.release()
+  }
+
+  private append(run: GraphRun, event: OperatorEvent): void {
+    run.add(event)
+    while (this.runOf.length < event.tensor) this.runOf.push(-1)
+    this.runOf[event.tensor] = run.serial
+    if (++this.held > HELD_STEPS_MAX) this.release()
+  }
+
+  private search(event: OperatorEvent, cursor: Cursor | undefined): void {
+    const { worker, tensor, call, startNs, endNs } = event
+    const runs = this.ofCall.get(call) ?? NONE
+    for (let i = cursor ? Math.max(runs.indexOf(cursor.run), 0) : 0; i < runs.length; i++) {
+      const run = runs[i]!
+      const step = stepOf(run, tensor, startNs, cursor?.run === run ? cursor.step : -1)
+      // The last step has no end: the next run's beginning is.
+      if (step < 0 || (step === run.count - 1 && i + 1 < runs.length && runs[i + 1]!.starts[0]! <= startNs)) continue
+      this.cursors[worker] = { run, step }
+      return run.merge(step, startNs, endNs)
+    }
+    let run = runs.at(-1)
+    // An operator that another worker lost, or a run that was told already: too late to be of any use.
+    if (startNs < (run ? run.starts[run.count - 1]! : (this.told.get(call) ?? -Infinity))) return
+    if (!run || this.runOf[tensor] === run.serial || run.count >= HELD_STEPS_MAX / 2) run = this.begin(call)
+    this.cursors[worker] = { run, step: run.count }
+    this.append(run, event)
+  }
+
+  private begin(call: number): GraphRun {
+    const run = this.spare.pop() ?? new GraphRun()
+    run.begin(this.serials++, call)
+    this.runs.push(run)
+    const others = this.ofCall.get(call)
+    if (others) others.push(run)
+    else this.ofCall.set(call, [run])
+    return run
+  }
+
+  private release(): void {
+    const run = this.runs.shift()!
+    const { call } = run
+    this.held -= run.count
+    const ofCall = this.ofCall.get(call)!
+    ofCall.shift()
+    if (ofCall.length === 0) this.ofCall.delete(call)
+    this.told.delete(call)
+    this.told.set(call, run.starts[run.count - 1]!)
+    if (this.told.size > TOLD_CALLS_MAX) this.told.delete(this.told.keys().next().value!)
+    this.tell(run, ofCall[0])
+    for (const [worker, cursor] of this.cursors.entries()) if (cursor?.run === run) this.cursors[worker] = undefined
+    this.spare.push(run)
+  }
+}
+
+/** Did an operator that began at this time begin before the step after this one did? */
+function isWithin(run: GraphRun, step: number, startNs: number): boolean {
+  return step + 1 >= run.count || startNs < run.starts[step + 1]!
+}
+
+/** The step of a run that an operator is part of, behind the one its worker was seen at; -1 if there is none. */
+function stepOf(run: GraphRun, tensor: number, startNs: number, passed: number): number {
+  const last = run.count - 1
+  if (startNs >= run.starts[last]!) return last > passed && run.nodes[last] === tensor ? last : -1
+  for (let step = passed + 1; step <= last; step++) {
+    if (run.nodes[step] === tensor) return isWithin(run, step, startNs) ? step : -1
+  }
+  return -1
+}

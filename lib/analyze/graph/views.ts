@@ -1,0 +1,41 @@
+import type { TensorEvent } from '../../model/events.ts'
+
+/** Ops that compute nothing: their result is a view of their first source (ggml: ggml_is_noop, GGML_OP_VIEW …). */
+const VIEW_OPS: ReadonlySet<string> = new Set(['VIEW', 'RESHAPE', 'PERMUTE', 'TRANSPOSE'])
+/** Views of views are rare, as ggml resolves them itself. */
+const DEPTH_MAX = 64
+
+/**
+ * Finds the tensor whose memory a tensor uses: itself, or what it is a view of. Results of ops that write into another
+ * tensor (SET_ROWS, CPY, ggml's `_inplace` functions) are views, too; results that ggml's allocator merely put where a
+ * source was are not.
+ */
+export class Views {
+  private readonly roots: number[] = []
+
+  /** `tensors` by id, `opOf` the op's name without `GGML_OP_`. */
+  constructor(
+    private readonly tensors: readonly TensorEvent[],
+    private readonly opOf: (tensor: TensorEvent) => string,
+  ) {}
+
+  /** Id of the tensor that owns the memory of this one. */
+  root(id: number): number {
+    const known = this.roots[id]
+    if (known !== undefined) return known
+    let root = id
+    for (let depth = 0; depth < DEPTH_MAX; depth++) {
+      const base = this.base(this.tensors[root])
+      if (base === undefined || base === root) break
+      root = base
+    }
+    while (this.roots.length < id) this.roots.push(undefined as never)
+    this.roots[id] = root
+    return root
+  }
+
+  private base(tensor: TensorEvent | undefined): number | undefined {
+    if (!tensor) return undefined
+    return tensor.viewOf ?? (VIEW_OPS.has(this.opOf(tensor)) ? tensor.sources[0] : undefined)
+  }
+}

@@ -1,0 +1,53 @@
+import { UsageError } from '../../errors.ts'
+
+/** What can be counted by its name, as perf(1) has it: first what needs a processor's counters, then what the kernel counts. */
+export const COUNTERS = [
+  'cycles',
+  'instructions',
+  'cache-references',
+  'cache-misses',
+  'branches',
+  'branch-misses',
+  'bus-cycles',
+  'stalled-cycles-frontend',
+  'stalled-cycles-backend',
+  'ref-cycles',
+  'task-clock',
+  'page-faults',
+  'minor-faults',
+  'major-faults',
+  'bytes-read',
+  'context-switches',
+  'cpu-migrations',
+] as const
+
+/** Page faults and reads from disks. */
+export const FAULT_COUNTERS = ['minor-faults', 'major-faults', 'bytes-read'] as const
+
+const COUNTERS_MAX = 16
+const RAW = /^r[0-9a-f]{1,16}$/i
+const OF_UNIT = /^[\w-]{1,32}\/config=(0x[0-9a-f]{1,16}|\d{1,19})\/$/i
+
+/** Throws UsageError where something is to be counted that has no counter, or could not be told of. */
+export function checkCounters({
+  counters,
+  level,
+}: {
+  counters?: readonly string[] | undefined
+  level?: string | undefined
+}) {
+  if (!counters) return
+  if (level !== undefined && level !== 'op') throw new UsageError(`counters: expected level op, found ${level}`)
+  const unknown = counters.find((name) => !isKnown(name))
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `counters: no counter is called ${JSON.stringify(unknown)}; expected ${COUNTERS.join(', ')}, a code of the ` +
+        "processor's such as r01c2, or <unit>/config=<number>/ with a unit of /sys/bus/event_source/devices",
+    )
+  }
+  if (counters.length === 0 || counters.length > COUNTERS_MAX) {
+    throw new UsageError(`counters: expected 1 to ${COUNTERS_MAX}, found ${counters.length}`)
+  }
+}
+
+const isKnown = (name: string) => (COUNTERS as readonly string[]).includes(name) || RAW.test(name) || OF_UNIT.test(name)

@@ -1,0 +1,140 @@
+import { readFileSync, statSync } from 'node:fs'
+import { UsageError } from '../../errors.ts'
+import { type Environment, linkage, type Program, STARTING_FUNCTIONS } from './program.ts'
+
+/** `e_machine` and the width of what this machine runs, by Node's names. */
+const MACHINES: Readonly<Record<string, readonly [machine: number, bits: 32 | 64]>> = {
+  x64: [62, 64],
+  arm64: [183, 64],
+  riscv64: [243, 64],
+  loong64: [258, 64],
+  arm: [40, 32],
+  ia32: [3, 32],
+}
+const SYSTEMS: Readonly<Record<string, string>> = { darwin: 'macOS', win32: 'Windows', android: 'Android' }
+const AT_SECURE = 23n
+const OWN_BUILD = 'link the log writer into a build of your own (docs/recording.md)'
+
+/** What people call a system that Node calls `platform`. */
+export const systemName = (platform: string): string => SYSTEMS[platform] ?? platform
+
+/** Throws UsageError where this system or processor cannot record. */
+export function checkSystem(platform: string, arch: string): void {
+  if (platform !== 'linux') {
+    throw new UsageError(
+      `record: runs on Linux only so far, this is ${systemName(platform)}\n` +
+        'hint: record on a Linux machine; its log is converted anywhere',
+    )
+  }
+  if (!(arch in MACHINES)) {
+    throw new UsageError(
+      `record: does not know this processor (${arch}); expected ${Object.keys(MACHINES).join(', ')}\nhint: ${OWN_BUILD}`,
+    )
+  }
+}
+
+/** Throws UsageError where it is certain beforehand that nothing of a program could be recorded. */
+export function checkRecordable(program: Program, arch: string, children: boolean): void {
+  const problem = obstacle(program, arch, children)
+  if (problem === undefined) return
+  const who = program.isScript ? `${program.name}: its interpreter ${program.executable}` : program.name
+  throw new UsageError(`${who}: cannot be recorded: ${problem}`)
+}
+
+function obstacle(program: Program, arch: string, children: boolean): string | undefined {
+  const { elf, executable } = program
+  const [machine, bits] = MACHINES[arch]!
+  if (elf.machine !== 0 && (elf.machine !== machine || elf.bits !== bits)) {
+    const what =
+      elf.bits === bits ? `built for another processor (ELF machine ${elf.machine})` : `a ${elf.bits}-bit program`
+    return `it is ${what}; the recorder is ${bits}-bit ${arch}`
+  }
+  if (elf.loader === undefined && !isLoader(executable) && !children) {
+    return (
+      'it is linked statically, and the system loads no other library into it\n' +
+      `hint: build it with shared libraries, or ${OWN_BUILD}; if it only starts the program that computes: --children`
+    )
+  }
+  if (elf.loader?.includes('musl')) {
+    return (
+      `it runs on musl (${elf.loader}), and the recorder needs glibc so far\n` +
+      `hint: record it in a Debian or Ubuntu container, or ${OWN_BUILD}`
+    )
+  }
+  if (!raisesRights(program)) return undefined
+  return (
+    `it runs with its owner's rights (setuid or setgid), so that the loader ignores LD_PRELOAD\n` +
+    `hint: record a copy, which has them no longer: cp ${executable} .`
+  )
+}
+
+/** `ld.so <program>` has no loader and needs none. */
+const isLoader = (path: string) => /\/ld(-linux[\w-]*|64)?\.so[\d.]*$/.test(path)
+
+function raisesRights({ stats }: Program): boolean {
+  // The process in question is this one; its folder belongs to whom it runs as.
+  const own = statSync('/proc/self')
+  const { mode, uid, gid } = stats
+  return (!!(mode & 0o4000) && uid !== own.uid) || ((mode & 0o2010) === 0o2010 && gid !== own.gid)
+}
+
+/** Did the system give a process that just started more rights than ours, which makes the loader ignore LD_PRELOAD? */
+export function isSecure(pid: number): boolean {
+  try {
+    const bytes = readFileSync(`/proc/${pid}/auxv`)
+    for (let at = 0; at + 16 <= bytes.length; at += 16) {
+      if (bytes.readBigUInt64LE(at) === AT_SECURE) return bytes.readBigUInt64LE(at + 8) !== 0n
+    }
+    return false
+  } catch (error) {
+    // Who has more rights than we may not be looked at by us; nor who has ended, of whom this tells nothing.
+    return ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '') && isRunning(pid)
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+/** How a program that called no ggml function ended. */
+export interface Ending {
+  /** `exit code 1`, `SIGKILL`; undefined where it ended well. */
+  readonly failure: string | undefined
+  readonly secure: boolean
+  readonly children: boolean
+}
+
+/** Why there is no log, as far as can be told, likely reasons first. */
+export async function explainNoLog(program: Program, ending: Ending, env: Environment): Promise<string> {
+  const whose = ending.children ? `${program.name} and its children` : program.name
+  const reasons = ending.secure ? [tooManyRights(program)] : await likelyReasons(program, ending, env)
+  return [`no ggml call was seen in ${whose}: there is no log`, ...reasons.map((reason) => `  - ${reason}`)].join('\n')
+}
+
+async function likelyReasons(program: Program, { failure, children }: Ending, env: Environment): Promise<string[]> {
+  const linked = await linkage(program, env)
+  const reasons = failure === undefined ? [] : [`it ended with ${failure}, perhaps before it computed anything`]
+  if (linked === 'inside') return [...reasons, INSIDE]
+  if (linked === 'linked' && failure === undefined)
+    reasons.push('it is linked with ggml: perhaps it had nothing to compute')
+  if (program.isScript && !children)
+    return [...reasons, 'it is a script: what a script runs is recorded with --children only']
+  if (!children) reasons.push('did its children do the work, as with a wrapper? They are recorded with --children')
+  if (linked === 'none') reasons.push(children ? HIDDEN : HIDDEN)
+  return reasons
+}
+
+function tooManyRights({ executable }: Program): string {
+  return `the system gave it more rights (getcap ${executable}), so that LD_PRELOAD was ignored: record a copy without them`
+}
+
+const INSIDE =
+  `ggml is built into it (static libraries), where its calls cannot be seen: build it with -DBUILD_SHARED_LIBS=ON, or ` +
+  OWN_BUILD
+const HIDDEN =
+  'is ggml in it, or in a library that it loads, with hidden symbols or calls that are bound inside it? ' +
+  `See: objdump -R <file> | grep ${STARTING_FUNCTIONS[0]} (no line: its calls cannot be seen)`

@@ -1,0 +1,286 @@
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { constants as files } from 'node:fs'
+import { open, readdir, stat, unlink } from 'node:fs/promises'
+import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { UsageError } from '../../errors.ts'
+import { explainFileError } from '../files.ts'
+import { hiddenBeside, isReplaceable, outputTarget } from '../outputs.ts'
+import { checkCounters } from './counters.ts'
+import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
+import { RECORDER_ENVIRONMENT } from './environment.ts'
+import { placeOfLog } from './log-place.ts'
+import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
+import { recorderLibrary, withReachable } from './recorder-library.ts'
+import { type SchedRecording, withSched } from './sched.ts'
+
+/** How much is recorded; each level holds the ones before it. */
+export type RecordLevel = 'token' | 'graph' | 'op'
+
+/** What of llama.cpp can be announced as NVTX ranges. */
+export type NvtxEmitted = 'phases' | 'tokens' | 'graphs' | 'operators'
+
+/** What to record, and how. */
+export interface RecordOptions {
+  /** The program, as a shell would find it, and its arguments. */
+  readonly command: readonly [program: string, ...args: string[]]
+  /** The environment that the program is to have, such as `process.env`; only LD_PRELOAD, GGML2PERFETTO_* and, where there is none, NVTX_INJECTION64_PATH are added. */
+  readonly env: Environment
+  /** The log's path; an older file is replaced. `<program>-<time>.ggtrace` in this folder if left out. */
+  readonly output?: string | undefined
+  /** `op` if left out. */
+  readonly level?: RecordLevel | undefined
+  /** Records what the program starts, too: each further process that calls ggml writes a log `<output>.<pid>`. */
+  readonly children?: boolean | undefined
+  /** Computes node by node, to time the operators of backends without an operator hook (GPUs), too: slower. */
+  readonly sync?: boolean | undefined
+  /** When threads ran, waited for a CPU, and were blocked; by default yes, where the kernel tells. */
+  readonly states?: boolean | undefined
+  /**
+   * Records, beside the log, which thread ran on which CPU on the whole machine, who woke whom, and threads' starts and
+   * ends: for root. Others get the thread states only, and {@link RecordResult.sched} says why.
+   */
+  readonly sched?: boolean | undefined
+  /** Told why the scheduler's events are not recorded: right before the program starts, if it is known then. */
+  readonly onSchedProblem?: ((problem: string) => void) | undefined
+  /** Calls to record what happens in, from … to inclusive, 0 being the first; all if left out. Others are only told of. */
+  readonly tokens?: readonly [number, number] | undefined
+  /** Of these, every n-th only. */
+  readonly every?: number | undefined
+  /** Kinds of operators to record, such as `MUL_MAT`, as ggml names them; all if left out. */
+  readonly ops?: readonly string[] | undefined
+  /** What to count, operator by operator and worker: {@link COUNTERS}, codes of the processor (`r01c2`), `<pmu>/config=<n>/`. */
+  readonly counters?: readonly string[] | undefined
+  /** Records nothing but calls until the program, or the signal `toggle`, resumes. */
+  readonly paused?: boolean | undefined
+  /** A signal that pauses and resumes recording; the program does not see it. */
+  readonly toggle?: NodeJS.Signals | undefined
+  /** The size of the log at most, in bytes; what does not fit is dropped, and counted. */
+  readonly bytesMax?: number | undefined
+  /** Of a log that would be larger, the last part is kept instead of the first. Needs `bytesMax`. */
+  readonly ring?: boolean | undefined
+  /**
+   * Records less (graphs, then calls only) from when decode takes this many per cent longer than without recording,
+   * which every eighth decode call is spared for comparison.
+   */
+  readonly guard?: number | undefined
+  /**
+   * Announces what llama.cpp does as NVTX ranges, in the domain `llama.cpp`, to the tool that NVTX_INJECTION64_PATH names
+   * (Nsight Systems sets it), or else in the log itself.
+   */
+  readonly nvtxEmit?: readonly NvtxEmitted[] | undefined
+  /** The program's standard streams: this process' own if left out. */
+  readonly stdio?: StdioOptions | undefined
+  /** Told right before the program starts how to send it a signal. */
+  readonly onStart?: ((kill: (signal: NodeJS.Signals) => void) => void) | undefined
+  /** Told when the recorder's library is built first, which takes some seconds. */
+  readonly onBuild?: ((compiler: string) => void) | undefined
+  /** This system's if left out, as `process.platform` and `process.arch` have them. */
+  readonly platform?: string | undefined
+  readonly arch?: string | undefined
+}
+
+/** How a recorded program ended, and what there is of it. */
+export interface RecordResult {
+  /** The program's exit code, as a shell has it: 128 + n where signal n ended it. */
+  readonly exitCode: number
+  /** The signal that ended it. */
+  readonly signal: NodeJS.Signals | undefined
+  /** Paths of the logs: the first process that called ggml, then others (`children`). */
+  readonly logs: readonly string[]
+  /** Why there is no log, in words for a person. */
+  readonly problem: string | undefined
+  /** The scheduler's events of the whole machine, or why there are none; undefined where nobody asked for them. */
+  readonly sched: SchedRecording | undefined
+}
+
+/** The length of a path that the recorder takes. */
+const PATH_BYTES_MAX = 4000
+
+/**
+ * Runs a program and records what ggml does in it, by preloading a library (Linux only so far). The program keeps its
+ * streams, its exit code and its environment but for LD_PRELOAD, GGML2PERFETTO_* and NVTX_INJECTION64_PATH. Throws UsageError, before anything
+ * is run, where nothing could be recorded or written; with `exitCode` 127 or 126 where there is no program to run.
+ */
+export async function record(options: RecordOptions): Promise<RecordResult> {
+  const { env, children = false, platform = hostPlatform(), arch = hostArch() } = options
+  checkSystem(platform, arch)
+  if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
+  checkEmitted(options)
+  if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
+  checkCounters(options)
+  const program = await findProgram(options.command[0], env, resolve('.'))
+  checkRecordable(program, arch, children)
+  const output = options.output === undefined ? await defaultLog(program) : options.output
+  await checkLog(output, program)
+  const library = await recorderLibrary({ env, platform, arch, onBuild: options.onBuild })
+  const before = await furtherLogs(output)
+  const place = await placeOfLog(output)
+  try {
+    const runs = () =>
+      withReachable(library, program, env, (path) => {
+        const environment = { ...recorderEnvironment(options, path, output), ...place.environment }
+        return run(program, environment, options)
+      })
+    const { ended, sched } = options.sched ? await withSched(output, runs, options) : { ended: await runs() }
+    const { code, signal, secure } = ended
+    const failure = signal ?? (code ? `exit code ${code}` : undefined)
+    const logs = [...(await logAt(await place.settle())), ...(await changed(output, before))]
+    const problem = logs.length > 0 ? undefined : await explainNoLog(program, { failure, secure, children }, env)
+    const exitCode = code ?? 128 + system.signals[signal!]
+    return { exitCode, signal: signal ?? undefined, logs, problem, sched }
+  } finally {
+    await place.settle()
+  }
+}
+
+/** What is announced has to be seen. Throws UsageError. */
+function checkEmitted({ nvtxEmit = [], level = 'op' }: RecordOptions): void {
+  const needed = nvtxEmit.includes('operators') ? 'op' : nvtxEmit.includes('graphs') ? 'graph' : 'token'
+  const levels = ['token', 'graph', 'op']
+  if (levels.indexOf(level) >= levels.indexOf(needed)) return
+  throw new UsageError(`nvtx-emit ${nvtxEmit.join(',')}: expected level ${needed}, found ${level}`)
+}
+
+function recorderEnvironment(options: RecordOptions, library: string, output: string): Environment {
+  const { env, children, level, sync, states = true, tokens, every, ops, counters } = options
+  const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
+  const isListener = !env['NVTX_INJECTION64_PATH']
+  const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
+  const before = env['LD_PRELOAD']
+  return {
+    ...env,
+    // Behind the user's own: some of those (sanitizers) must be first.
+    LD_PRELOAD: before ? `${before}:${library}` : library,
+    // A tool that somebody chose keeps the program's NVTX.
+    NVTX_INJECTION64_PATH: isListener ? library : env['NVTX_INJECTION64_PATH'],
+    [RECORDER_ENVIRONMENT.nvtx]: isListener ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.nvtxEmit]: nvtxEmit?.join(','),
+    [RECORDER_ENVIRONMENT.out]: resolve(output),
+    [RECORDER_ENVIRONMENT.level]: level ?? 'op',
+    [RECORDER_ENVIRONMENT.children]: children ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.sync]: sync ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.states]: states ? undefined : '0',
+    [RECORDER_ENVIRONMENT.tokens]: tokens && `${tokens[0]}..${last}`,
+    [RECORDER_ENVIRONMENT.every]: every?.toString(),
+    [RECORDER_ENVIRONMENT.ops]: ops?.join(','),
+    [RECORDER_ENVIRONMENT.counters]: counters?.join(','),
+    [RECORDER_ENVIRONMENT.paused]: paused ? 'paused, until resumed' : undefined,
+    [RECORDER_ENVIRONMENT.toggle]: toggle && `${system.signals[toggle]}`,
+    [RECORDER_ENVIRONMENT.bytesMax]: bytesMax?.toString(),
+    [RECORDER_ENVIRONMENT.ring]: ring ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.guard]: guard === undefined ? undefined : `${guard} %`,
+    [RECORDER_ENVIRONMENT.preloadBefore]: before || undefined,
+  }
+}
+
+interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly secure: boolean
+}
+
+function run(program: Program, env: Environment, options: RecordOptions): Promise<Ended> {
+  const { name, path } = program
+  const { command, stdio = 'inherit', onStart } = options
+  return new Promise((resolve, reject) => {
+    let child: ChildProcess | undefined
+    onStart?.((signal) => child?.kill(signal))
+    const failed = (error: NodeJS.ErrnoException) => {
+      // Later errors are of signals that could not be sent: the program does not care.
+      if (child?.pid !== undefined) return
+      reject(error.syscall?.startsWith('spawn') ? programError(126, `${name}: cannot run: ${reasonOf(error)}`) : error)
+    }
+    try {
+      child = spawn(path, command.slice(1), { argv0: name, env, stdio })
+    } catch (error) {
+      return failed(error as NodeJS.ErrnoException)
+    }
+    child.on('error', failed)
+    const secure = child.pid !== undefined && isSecure(child.pid)
+    child.on('exit', (code, signal) => resolve({ code, signal, secure }))
+  })
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  E2BIG: 'its arguments and environment are too long',
+  EACCES: 'permission denied',
+  EAGAIN: 'the system starts no more processes now',
+  ENOENT: 'it is gone, or a file that it needs to start is missing',
+  ENOMEM: 'out of memory',
+}
+
+const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message
+
+/** `<program>-<time>.ggtrace`, which is not there yet. */
+async function defaultLog(program: Program): Promise<string> {
+  const now = new Date()
+  const two = (value: number) => String(value).padStart(2, '0')
+  const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`
+  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`
+  const stem = `${programName(program).replace(/^-/, '_')}-${date}-${time}`
+  for (let count = 1; ; count++) {
+    const path = `${stem}${count === 1 ? '' : `-${count}`}.ggtrace`
+    if (!(await stat(path).catch(() => undefined))) return path
+  }
+}
+
+/** Throws UsageError for a log that could not be written. */
+async function checkLog(output: string, program: Program): Promise<void> {
+  const cannot = (why: string) => new UsageError(`${output}: cannot write: ${why}`)
+  if (output === '') throw new UsageError('--output "": expected the path of a file')
+  const there = await stat(output).catch(() => undefined)
+  if (there?.isDirectory() || output.endsWith('/')) {
+    const example = join(output, `${programName(program)}.ggtrace`)
+    throw cannot(`is a directory\nhint: name a file, such as ${example}`)
+  }
+  if (there && !there.isFile()) throw cannot('it is not a regular file')
+  if (Buffer.byteLength(resolve(output)) > PATH_BYTES_MAX) throw cannot('the name is too long')
+  if (there && program.stats.ino === there.ino && program.stats.dev === there.dev)
+    throw cannot('it is the program itself')
+  const folder = dirname(output)
+  const parent = await stat(folder).catch(() => undefined)
+  if (!parent?.isDirectory()) throw cannot(`${folder} is no folder`)
+  await outputTarget(folder)
+  if (!(await isReplaceable(output))) throw explainFileError(output, 'replace', { code: 'EPERM' })
+  // Only to write tells whether one may (rights, read-only file systems, quotas).
+  const probe = hiddenBeside(join(folder, 'log'))
+  try {
+    await (await open(probe, files.O_CREAT | files.O_EXCL | files.O_WRONLY, 0o600)).close()
+    await unlink(probe)
+  } catch (error) {
+    throw explainFileError(output, 'write', folderIsMissing(error))
+  }
+}
+
+/** Some file systems (/proc) say that a new file does not exist. */
+function folderIsMissing(error: unknown): unknown {
+  const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT'
+  return isAbsent ? Object.assign(new Error('no files can be made there'), { code: 'EACCES' }) : error
+}
+
+/** A log, if there is one. */
+async function logAt(path: string | undefined): Promise<string[]> {
+  const stats = path === undefined ? undefined : await stat(path).catch(() => undefined)
+  return path !== undefined && stats?.isFile() ? [path] : []
+}
+
+/** Logs `<output>.<pid>` and what tells them from later ones of the same name. */
+async function furtherLogs(output: string): Promise<Map<string, string>> {
+  const folder = dirname(output)
+  const stem = `${basename(output)}.`
+  const names = (await readdir(folder).catch(() => [])).filter(
+    (name) => name.startsWith(stem) && /^\d+$/.test(name.slice(stem.length)),
+  )
+  const logs = new Map<string, string>()
+  for (const name of names.sort()) {
+    const path = folder === '.' && !output.startsWith('./') ? name : join(folder, name)
+    const stats = await stat(path).catch(() => undefined)
+    if (stats?.isFile()) logs.set(path, `${stats.ino} ${stats.mtimeMs} ${stats.size}`)
+  }
+  return logs
+}
+
+async function changed(output: string, before: ReadonlyMap<string, string>): Promise<string[]> {
+  return [...(await furtherLogs(output))].filter(([path, state]) => before.get(path) !== state).map(([path]) => path)
+}

@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process'
+import { chmod, copyFile, mkdtemp, rm, stat } from 'node:fs/promises'
+import { arch as hostArch, platform as hostPlatform, tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import * as self from 'node:process'
+import { UsageError } from '../../errors.ts'
+import { type NativeOptions, type NativeTarget, nativeFile } from '../native.ts'
+import { checkSystem } from './diagnosis.ts'
+import { type Environment, type Program, programName } from './program.ts'
+
+const RECORDER: NativeTarget = {
+  name: 'libggml2perfetto.so',
+  title: 'the recorder',
+  isSource: (path) => /^(log|common|recorder|nvtx)\//.test(path) && path !== 'nvtx/alone.c',
+  flags: ['-std=gnu11', '-O2', '-fPIC', '-fvisibility=hidden', '-shared', '-pthread'],
+  libraries: ['-ldl'],
+  works: loads,
+  isUsableAt: isPreloadable,
+}
+
+const LISTENER: NativeTarget = {
+  name: 'libggml2perfetto-nvtx.so',
+  title: 'the NVTX listener',
+  // A running process has little room for a library's thread-local variables: no more than it needs.
+  isSource: (path) => /^(log|common|nvtx)\//.test(path) && path !== 'nvtx/emit.c',
+  flags: [...RECORDER.flags, '-Wl,-z,nodelete'],
+  libraries: ['-ldl'],
+  works: loads,
+  isUsableAt: () => true,
+}
+
+/**
+ * The path of a library that listens to what a program announces through NVTX, and writes it to a log: the value of
+ * NVTX_INJECTION64_PATH for a program that is not run by {@link record}. Throws UsageError where it cannot be had.
+ */
+export function nvtxListener(
+  options: Pick<NativeOptions, 'env'> & Partial<Omit<NativeOptions, 'env'>>,
+): Promise<string> {
+  const { platform = hostPlatform(), arch = hostArch() } = options
+  checkSystem(platform, arch)
+  return nativeFile(LISTENER, { ...options, platform, arch })
+}
+
+/** The path of the recorder's library, see {@link nativeFile}. Throws UsageError if it cannot be had. */
+export async function recorderLibrary(options: NativeOptions): Promise<string> {
+  const path = await nativeFile(RECORDER, options)
+  if (isPreloadable(path)) return path
+  throw new UsageError(
+    `${path}: LD_PRELOAD takes no path with blanks, colons, semicolons or $\n` +
+      'hint: set XDG_CACHE_HOME to a folder without them',
+  )
+}
+
+/** Programs that go on as another user. */
+const CHANGES_USER = /^(sudo|su|runuser|setpriv|gosu|su-exec|doas|chpst|setuidgid|s6-setuidgid|start-stop-daemon)$/
+
+/**
+ * Root's files are often out of reach of the user that a program goes on as: then `use` is given a copy of the library
+ * that is not, for as long as it takes.
+ */
+export async function withReachable<R>(
+  library: string,
+  program: Program,
+  env: Environment,
+  use: (library: string) => Promise<R>,
+): Promise<R> {
+  const isForOther =
+    self.geteuid?.() === 0 && (env['SUDO_UID'] !== undefined || CHANGES_USER.test(programName(program)))
+  if (!isForOther || (await isReachable(library))) return use(library)
+  const folder = await mkdtemp(join(tmpdir(), 'ggml2perfetto-'))
+  try {
+    const copy = join(folder, basename(library))
+    await copyFile(library, copy)
+    await chmod(copy, 0o755)
+    await chmod(folder, 0o755)
+    return await use((await isReachable(copy)) && (await loads(copy, env)) ? copy : library)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** May anybody read a file: it, and the way to it? */
+async function isReachable(path: string): Promise<boolean> {
+  if (((await stat(path)).mode & 0o004) === 0) return false
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    if (((await stat(folder)).mode & 0o001) === 0) return false
+    if (folder === dirname(folder)) return true
+  }
+}
+
+/** The loader splits LD_PRELOAD at blanks and colons, and replaces $ORIGIN and the like. */
+function isPreloadable(path: string): boolean {
+  return !/[\s:;$]/.test(path)
+}
+
+/** Does this machine's loader take the library? Another libc may not. */
+function loads(library: string, env: Environment): Promise<boolean> {
+  if (!isPreloadable(library)) return Promise.resolve(true)
+  return new Promise((resolve) => {
+    execFile('true', { env: { PATH: env['PATH'], LD_PRELOAD: library } }, (error, _stdout, stderr) => {
+      // Without a program to try it with, it is taken on trust.
+      resolve((error as NodeJS.ErrnoException | null)?.code === 'ENOENT' || (!error && stderr === ''))
+    })
+  })
+}

@@ -1,0 +1,175 @@
+import { existsSync } from 'node:fs'
+import { mkdir, open, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pid } from 'node:process'
+import { UsageError } from '../../errors.ts'
+
+/**
+ * A buffer of the kernel's own tracing, apart from whatever else is traced on this machine: a folder in
+ * /sys/kernel/tracing/instances. See the kernel's Documentation/trace/ftrace.rst, "Instances".
+ */
+export interface TraceInstance {
+  /** Where tracefs is mounted. */
+  readonly root: string
+  /** The instance's folder. */
+  readonly folder: string
+  /** Numbers of the CPUs that have a buffer, ascending. */
+  readonly cpus: readonly number[]
+  /** Size of one CPU's buffer, in KiB. */
+  readonly ringKib: number
+  /** `system/event`, those of the wanted ones that this kernel has. */
+  readonly events: readonly string[]
+  /** Begins or stops: events that happen while it is stopped are not in the buffer. */
+  run(isOn: boolean): Promise<void>
+  /** Gives the buffers back to the kernel; files of the instance must be closed. */
+  remove(): Promise<void>
+}
+
+/** What an instance is to record. */
+export interface TraceWishes {
+  /** As `trace_clock` has it, such as `mono`. */
+  readonly clock: string
+  /** `system/event`; the first must be there, others are left out where the kernel does not know them. */
+  readonly events: readonly string[]
+}
+
+const NAME = /^ggml2perfetto-(\d+)(-\d+)?$/
+/** Of all CPUs together; one CPU's has a part of it, but no more and no less than these. */
+const RINGS_KIB = 512 << 10
+const RING_KIB_MAX = 4096
+const RING_KIB_MIN = 256
+
+/**
+ * Makes an instance that is stopped, and removes those that were left behind by processes that were killed. Throws
+ * UsageError where this user or this kernel does not let us, and says what would help.
+ */
+export async function makeInstance(wishes: TraceWishes): Promise<TraceInstance> {
+  const root = await findTracefs()
+  await removeStale(root)
+  const folder = await makeFolder(join(root, 'instances'))
+  const file = (name: string) => join(folder, name)
+  let ring: Awaited<ReturnType<typeof open>> | undefined
+  const remove = async () => {
+    await ring?.close()
+    await rmdir(folder)
+  }
+  try {
+    await write(file('tracing_on'), '0')
+    // Once nobody holds it open any more, after kill -9, too, the buffer is stopped and its memory freed.
+    await write(file('options/disable_on_free'), '1').catch(() => undefined)
+    ring = await open(file('free_buffer'), 'w').catch(() => undefined)
+    await write(file('trace_clock'), wishes.clock)
+    const cpus = await cpusOf(folder)
+    const ringKib = await sizeRings(file('buffer_size_kb'), cpus.length)
+    const events = await enable(file('events'), wishes.events)
+    const run = (isOn: boolean) => write(file('tracing_on'), isOn ? '1' : '0')
+    return { root, folder, cpus, ringKib, events, run, remove }
+  } catch (error) {
+    await remove().catch(() => undefined)
+    throw await problemOf(error, folder)
+  }
+}
+
+async function findTracefs(): Promise<string> {
+  const mounts = (await readFile('/proc/self/mounts', 'utf8').catch(() => ''))
+    .split('\n')
+    .map((line) => line.split(' '))
+  const folders = mounts.filter(([, , type]) => type === 'tracefs').map(([, folder]) => folder!)
+  const root = folders.find((folder) => folder === '/sys/kernel/tracing') ?? folders[0]
+  if (root !== undefined) return root
+  throw new UsageError(
+    'tracefs is not mounted here\n' +
+      'hint: sudo mount -t tracefs tracefs /sys/kernel/tracing; in a container: -v /sys/kernel/tracing:/sys/kernel/tracing --privileged',
+  )
+}
+
+/** Removes instances of ours whose process is gone. One that is in use is refused by the kernel (EBUSY). */
+async function removeStale(root: string): Promise<void> {
+  const names = await readdir(join(root, 'instances')).catch(() => [])
+  for (const name of names) {
+    const owner = NAME.exec(name)?.[1]
+    if (owner === undefined || existsSync(`/proc/${owner}`)) continue
+    await rmdir(join(root, 'instances', name)).catch(() => undefined)
+  }
+}
+
+async function makeFolder(parent: string): Promise<string> {
+  for (let count = 1; ; count++) {
+    const folder = join(parent, `ggml2perfetto-${pid}${count === 1 ? '' : `-${count}`}`)
+    try {
+      await mkdir(folder)
+      return folder
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw await problemOf(error, folder)
+    }
+  }
+}
+
+/** Files of tracefs are neither made nor cut: their content is a command. */
+async function write(path: string, text: string): Promise<void> {
+  await writeFile(path, text, { flag: 'r+' }).catch(async (error: NodeJS.ErrnoException) => {
+    // Of some kinds of files even root may only write.
+    if (error.code !== 'EACCES') throw error
+    await writeFile(path, text, { flag: 'w' })
+  })
+}
+
+async function cpusOf(folder: string): Promise<number[]> {
+  const names = await readdir(join(folder, 'per_cpu'))
+  return names
+    .map((name) => Number(/^cpu(\d+)$/.exec(name)?.[1] ?? -1))
+    .filter((cpu) => cpu >= 0)
+    .sort((a, b) => a - b)
+}
+
+/** Gives each CPU a buffer as large as there is memory for. Returns its size in KiB. */
+async function sizeRings(path: string, cpus: number): Promise<number> {
+  let kib = Math.min(RING_KIB_MAX, Math.max(RING_KIB_MIN, Math.floor(RINGS_KIB / cpus)))
+  for (; ; kib = Math.floor(kib / 2)) {
+    try {
+      await write(path, `${kib}`)
+      return kib
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOMEM' || kib < 2 * RING_KIB_MIN) throw error
+    }
+  }
+}
+
+async function enable(folder: string, wanted: readonly string[]): Promise<string[]> {
+  const events: string[] = []
+  for (const event of wanted) {
+    try {
+      await write(join(folder, event, 'enable'), '1')
+      events.push(event)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || event === wanted[0]) throw error
+    }
+  }
+  return events
+}
+
+/** A failed call in words; errors of another kind are returned as they are. */
+async function problemOf(error: unknown, folder: string): Promise<unknown> {
+  const { code, path = folder } = error as NodeJS.ErrnoException
+  if (code === 'EACCES')
+    return new UsageError(
+      `${path}: permission denied: events of the whole machine are for root\n` +
+        'hint: sudo ggml2perfetto record --sched -- setpriv --reuid=$(id -u) --regid=$(id -g) --init-groups <program>: ' +
+        'the program itself still runs as you',
+    )
+  if (code === 'EPERM') return new UsageError(`${path}: not permitted${await whyNot()}`)
+  if (code === 'EROFS')
+    return new UsageError(`${path}: tracefs is mounted read-only, as containers do\nhint: record on the host`)
+  if (code === 'ENOMEM') return new UsageError(`${path}: no memory for the buffers`)
+  if (code === 'ENOENT') return new UsageError(`${path}: this kernel does not have it`)
+  if (code === 'EINVAL') return new UsageError(`${path}: this kernel does not know what was asked for`)
+  return error
+}
+
+async function whyNot(): Promise<string> {
+  const lockdown = await readFile('/sys/kernel/security/lockdown', 'utf8').catch(() => '')
+  const mode = /\[(integrity|confidentiality)\]/.exec(lockdown)?.[1]
+  return mode === undefined
+    ? ': a container, or a security module, forbids tracing\nhint: record on the host'
+    : `: the kernel is locked down (${mode})`
+}

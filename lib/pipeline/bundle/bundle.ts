@@ -1,0 +1,177 @@
+import { Summarizer, type Summary } from '../../analyze/summary.ts'
+import { UsageError } from '../../errors.ts'
+import { type ByteSource, chunksOf } from '../../input/byte-source.ts'
+import { peek } from '../../input/gunzip.ts'
+import type { Clock, ClocksEvent, InputEvent, TraceEvent } from '../../model/events.ts'
+import { Names } from '../../model/names.ts'
+import type { Clocks, Joined } from '../clocks/clocks.ts'
+import { chained, inverse, type Relation, timeOf } from '../clocks/relation.ts'
+import { type BegunInput, begin, type LogInput, type OpenInput, openInputs } from '../inputs.ts'
+import { checkReadable, READABLE_BYTES } from './readable.ts'
+
+/** Clocks that a `perfetto_manifest` has names for. */
+const MANIFEST_CLOCKS: readonly string[] = ['MONOTONIC', 'MONOTONIC_RAW', 'BOOTTIME', 'REALTIME']
+
+/**
+ * A file that Perfetto reads itself and that lies, as it is, beside our trace in one archive. trace_processor shows such a file
+ * on the clock that it takes it to be on, so that our trace goes on the file's clock, too, and calls it as trace_processor does.
+ */
+export class Bundle {
+  /** What the file is called in the archive. */
+  readonly path: string
+  private readonly summarizer = new Summarizer(new Names())
+  private how = ''
+  /** From the first input to the file; undefined where the one is on the other's clock as it is. */
+  private back: Relation | undefined
+  /** The first input's origin on the file's clock. */
+  private originNs = 0n
+
+  /** What trace_processor takes the file's clock for. */
+  private readonly clock: Clock
+
+  private constructor(
+    readonly name: string,
+    private readonly source: ByteSource,
+    private readonly input: OpenInput,
+    private readonly begun: BegunInput,
+    private readonly trace: string,
+  ) {
+    this.path = memberName(name) === trace ? `bundled-${trace}` : memberName(name)
+    this.clock = takenFor(name, begun.first)
+  }
+
+  /**
+   * Begins to read a file, for its clock; `trace` is what ours is called in the archive. Throws UsageError for a file that
+   * Perfetto cannot read, or that can be read only once.
+   */
+  static async open({ name, source }: LogInput, trace: string): Promise<Bundle> {
+    const { head, rest } = await peek(chunksOf(source, name), READABLE_BYTES)
+    await rest.return(undefined)
+    checkReadable(name, head)
+    const [input] = await openInputs([{ name, source }], new Names(), {}).catch((error) => {
+      throw isStream(source) ? onceOnly(name) : error
+    })
+    try {
+      return new Bundle(name, source, input!, await begin(name, input!.read()), trace)
+    } catch (error) {
+      await input!.close()
+      throw error
+    }
+  }
+
+  /** Throws UsageError where both this file and an input would tell Perfetto what the scheduler did. */
+  checkBeside(inputs: readonly BegunInput[]): void {
+    const other = inputs.find(({ isOfScheduler }) => isOfScheduler)
+    if (!other || this.begun.first.format !== 'ftrace') return
+    throw new UsageError(
+      `${this.name}: cannot be bundled: it shows what the scheduler did, and so does ${other.name}: each switch would be there ` +
+        'twice\nhint: leave one of them out',
+    )
+  }
+
+  /**
+   * Finds out how the first input's clock relates to the file's. Returns that input. Throws UsageError where no relation is
+   * known.
+   */
+  async meet(clocks: Clocks, first: Joined): Promise<Joined> {
+    const joined = await clocks.joinAhead(this.begun, first)
+    const { relation, batches } = joined.other
+    for await (const batch of batches) this.summarizer.add(batch)
+    const { clock, originNs } = clocks.reference
+    const offsetNs = originNs + BigInt(relation.shiftNs) - this.begun.first.originNs
+    this.how = relation.how
+    if (clock !== this.clock || offsetNs !== 0n || relation.drift !== 0) this.turn(relation)
+    return joined.first
+  }
+
+  /** How an input becomes part of the trace, given its relation to the first one. */
+  relation(relation: Relation): Relation {
+    return this.back ? chained(relation, this.back) : relation
+  }
+
+  /** The trace's clock, and the time that all times of it count from. */
+  reference(first: InputEvent): InputEvent {
+    return this.back ? { ...first, clock: this.clock, originNs: this.originNs } : first
+  }
+
+  /** Events with readings of clocks as the trace may tell them: with its own, by whatever name the input has that one. */
+  told(batch: TraceEvent[], input: InputEvent): TraceEvent[] {
+    if (!this.back || !batch.some(({ kind }) => kind === 'clocks')) return batch
+    return batch.flatMap((event): TraceEvent[] => (event.kind === 'clocks' ? this.toldReadings(event, input) : [event]))
+  }
+
+  /** What is in the file. */
+  get summary(): Summary {
+    return this.summarizer.result()
+  }
+
+  /** Lets go of the file. */
+  close(): Promise<void> {
+    return this.input.close()
+  }
+
+  /** The file's bytes. */
+  async *content(): AsyncGenerator<Uint8Array, void> {
+    let bytes = 0
+    for await (const chunk of chunksOf(this.source, this.name)) {
+      bytes += chunk.length
+      yield chunk
+    }
+    if (bytes === 0) throw onceOnly(this.name)
+  }
+
+  /** What Perfetto from v58 on takes for the archive's `perfetto_manifest`. */
+  async *manifest(): AsyncGenerator<Uint8Array, void> {
+    const manifest = {
+      version: 1,
+      ...(MANIFEST_CLOCKS.includes(this.clock) ? { trace_time: { clock: this.clock, file: this.trace } } : {}),
+      files: [{ path: this.trace }, { path: this.path }],
+      attributes: { generator: 'ggml2perfetto', 'ggml2perfetto.clock_relation': this.how },
+    }
+    yield new TextEncoder().encode(`${JSON.stringify({ perfetto_manifest: manifest }, undefined, 2)}\n`)
+  }
+
+  /** The trace's times count from the first input's origin, which is another time on the file's clock. */
+  private turn(relation: Relation): void {
+    const back = inverse(relation)
+    const zeroNs = timeOf(back, 0)
+    this.back = { ...back, shiftNs: back.shiftNs - zeroNs, how: `that of ${this.name}: ${relation.how}` }
+    this.originNs = this.begun.first.originNs + BigInt(zeroNs)
+  }
+
+  private toldReadings({ kind, readings }: ClocksEvent, input: InputEvent): ClocksEvent[] {
+    const own = readings.find(({ clock }) => clock === input.clock)
+    if (!own) return []
+    const atNs = BigInt(timeOf(this.back!, Number(own.ns - input.originNs)))
+    const others = readings.filter(({ clock }) => clock !== this.clock)
+    return [{ kind, readings: [{ clock: this.clock, ns: this.originNs + atNs }, ...others] }]
+  }
+}
+
+/** It believes what perf.data tells, and knows perf's own clock; a text is on MONOTONIC, whatever it was recorded on. */
+function takenFor(name: string, { format, clock, attributes }: InputEvent): Clock {
+  if (format !== 'perf-data') return 'MONOTONIC'
+  if (clock !== 'unknown' && clock !== 'none') return clock
+  const { perf_clock: own } = attributes
+  if (own === undefined || own === "perf's own") return 'PERF'
+  throw new UsageError(
+    `${name}: cannot be bundled: Perfetto does not know its ${own}\nhint: perf record -k CLOCK_MONOTONIC`,
+  )
+}
+
+/** A file's name as archives carry it: ASCII, no folders, and no dot in front, which Perfetto takes for hidden. */
+export function memberName(path: string): string {
+  const name = path.replace(/^.*[/\\]/, '').replace(/[^\w@%+=:,.-]/g, '_')
+  return (name.startsWith('.') || name === '' ? `_${name}` : name).slice(-99)
+}
+
+/** Iterators are at their end when they were read once. */
+function isStream(source: ByteSource): boolean {
+  return typeof source === 'object' && source !== null && ('next' in source || 'getReader' in source)
+}
+
+function onceOnly(name: string): UsageError {
+  return new UsageError(
+    `${name}: cannot be bundled: it can be read only once, and is read for its clock first\nhint: give bytes, a Blob or a file`,
+  )
+}

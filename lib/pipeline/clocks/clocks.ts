@@ -1,0 +1,248 @@
+import { UsageError } from '../../errors.ts'
+import type { Clock, InputEvent, TraceEvent } from '../../model/events.ts'
+import { TIME_NS_MAX } from '../../model/limits.ts'
+import { Boot } from './boot.ts'
+import { type Estimate, estimateOffset } from './estimate.ts'
+import { type GivenClock, parseClock } from './given.ts'
+import { type Relation, SAME } from './relation.ts'
+import { Sights } from './sights.ts'
+import { type Offsets, offsetAt, Snapshots } from './snapshots.ts'
+
+/** Events of an input that are looked at to find its relation, where its beginning does not tell it: they are held. */
+const LOOK_AHEAD_EVENTS = 200_000
+/** An estimate that may be off by more is none: what it should explain takes less. 1 ms. */
+const BOUND_NS_MAX = 1e6
+const NAMED = 'the clock is as given'
+
+/** An input, whose first event is known. */
+interface Begun {
+  readonly name: string
+  readonly first: InputEvent
+  readonly batches: AsyncGenerator<TraceEvent[], void>
+}
+
+/** An input that can go on the trace's clock. */
+export interface Joined {
+  readonly relation: Relation
+  /** How sure it is: the user has given the relation, it was checked that the boot is the same, or nothing allows to check it. */
+  readonly trust: 'given' | 'checked' | 'unchecked'
+  readonly batches: AsyncGenerator<TraceEvent[], void>
+}
+
+/**
+ * Puts inputs on one clock, that of the first. Their relation is what the user says, that they run on the same clock, what
+ * any of them has recorded on several clocks, or is estimated from threads that both have seen; it is never guessed.
+ */
+export class Clocks {
+  private readonly given = new Map<string, GivenClock>()
+  private readonly snapshots = new Snapshots()
+  private sights = new Sights()
+  private firstName = ''
+  private first: InputEvent | undefined
+  /** Of the inputs that were not moved by what the user gives. */
+  private readonly boots: Boot[] = []
+
+  /** `given` is what the user says of inputs, by name or file name. Throws UsageError for what is no clock, or of no input. */
+  constructor(given: Readonly<Record<string, string>>, inputs: readonly string[]) {
+    for (const [key, text] of Object.entries(given)) {
+      const name = inputs.find((input) => input === key) ?? inputs.find((input) => input.replace(/^.*\//, '') === key)
+      if (name === undefined) throw new UsageError(`clock of ${key}: no such input; there are: ${inputs.join(', ')}`)
+      this.given.set(name, parseClock(name, text))
+    }
+  }
+
+  /** The first input, whose clock all are on. */
+  get reference(): InputEvent {
+    return this.first!
+  }
+
+  /**
+   * Finds the relation of `other` to the first input before that one is passed on: by what its beginning tells, where it takes
+   * more than the names of their clocks. Throws UsageError where there is none.
+   */
+  async joinAhead(other: Begun, first: Joined): Promise<{ first: Joined; other: Joined }> {
+    if (this.known(other.name, this.declared(other.name, other.first))) return { first, other: await this.join(other) }
+    const batches = await this.held(first.batches, (batch) => this.note(batch, batch))
+    const joined = await this.join(other)
+    this.sights = new Sights() // the first input is noted when it is passed on
+    return { first: { ...first, batches }, other: joined }
+  }
+
+  /** Finds the relation of an input. Throws UsageError where there is none, or where it is of another boot. */
+  async join({ name, first, batches: unread }: Begun): Promise<Joined> {
+    const input = this.declared(name, first)
+    if (input.clock === 'none') {
+      throw new UsageError(`${name}: has nothing to draw, ${first.format} goes with a log\nhint: give the log, too`)
+    }
+    const boot = new Boot(name, first)
+    const batches = await this.held(unread, (batch) => boot.see(batch), 1)
+    if (!this.first) {
+      this.begin(name, input)
+      this.boots.push(boot)
+      const how =
+        input !== first ? NAMED : input.clock === 'unknown' ? 'not told: the trace is on this clock alone' : SAME.how
+      return { relation: { ...SAME, how }, trust: 'given', batches }
+    }
+    const known = this.known(name, input)
+    if (known && this.isMoved(name)) return { relation: this.checked(name, known), trust: 'given', batches }
+    const { trust, why } = this.compared(boot, input)
+    if (!known) return { trust, ...(await this.lookAhead(name, input, batches)) }
+    const how = known.how !== SAME.how ? known.how : input !== first ? NAMED : `${SAME.how}, ${why}`
+    return { relation: this.checked(name, { ...known, how }), trust, batches }
+  }
+
+  /** Takes note of what a related input tells of clocks and threads: others may be related by it. */
+  note(raw: readonly TraceEvent[], placed: readonly TraceEvent[]): void {
+    for (const event of raw) if (event.kind === 'clocks') this.snapshots.add(event.readings)
+    for (const event of placed) this.sights.see(event)
+  }
+
+  /** Compares an input's boot with those of the others. Throws UsageError for another one: most clocks start anew with each. */
+  private compared(boot: Boot, { clock }: InputEvent): { trust: 'checked' | 'unchecked'; why: string } {
+    if (clock === 'REALTIME' || this.reference.clock === 'REALTIME') return { trust: 'checked', why: 'REALTIME' }
+    const all = this.boots.map((other) => boot.compare(other))
+    const other = all.find((comparison) => comparison.boot === 'other')
+    if (other) throw otherBoot(boot.name, other.why)
+    this.boots.push(boot)
+    const same = all.find((comparison) => comparison.boot === 'same')
+    return { trust: same ? 'checked' : 'unchecked', why: (same ?? all[0]!).why }
+  }
+
+  /** Does the user give what to add to the input's times? */
+  private isMoved(name: string): boolean {
+    const given = this.given.get(name)
+    return given !== undefined && !('clock' in given)
+  }
+
+  private begin(name: string, input: InputEvent): void {
+    const given = this.given.get(name)
+    if (given && !('clock' in given)) {
+      throw new UsageError(
+        `clock of ${name}: it is the first input, the others are put on its clock\nhint: name the others`,
+      )
+    }
+    this.first = input
+    this.firstName = name
+  }
+
+  /** An input on the clock that the user names, where it does not tell. */
+  private declared(name: string, first: InputEvent): InputEvent {
+    const given = this.given.get(name)
+    if (!given || !('clock' in given) || first.clock === given.clock) return first
+    if (first.clock === 'unknown') return { ...first, clock: given.clock }
+    throw new UsageError(`clock of ${name}: expected CLOCK_${first.clock}, as it tells itself, found ${given.clock}`)
+  }
+
+  /** The relation, where it takes no look at the input's events. */
+  private known(name: string, { clock, originNs }: InputEvent): Relation | undefined {
+    const { clock: to, originNs: zeroNs } = this.reference
+    const given = this.given.get(name)
+    if (given && 'offsetNs' in given) return shifted(`as given: ${given.text}`, originNs + given.offsetNs - zeroNs)
+    if (given && 'startNs' in given) return shifted(`as given: begins ${given.text}`, given.startNs - zeroNs)
+    if (clock === 'none' || clock === 'unknown' || to === 'none' || to === 'unknown') return undefined
+    if (clock === to) return { ...SAME, shiftNs: Number(originNs - zeroNs) }
+    const offsets = this.snapshots.between(clock, to)
+    return offsets && this.bySnapshots(clock, offsets, originNs)
+  }
+
+  private bySnapshots(clock: Clock, offsets: Offsets, originNs: bigint): Relation {
+    const { clock: to, originNs: zeroNs } = this.reference
+    const what = `CLOCK_${clock} and CLOCK_${to} were read together`
+    return {
+      how: offsets.readings === 2 ? `${what}, at two times` : `${what}, once: drift is not known`,
+      shiftNs: Number(originNs + offsetAt({ ...offsets, drift: 0 }, originNs) - zeroNs),
+      drift: offsets.drift,
+      driftFromNs: Number(offsets.atNs - originNs),
+      boundNs: undefined,
+    }
+  }
+
+  /** Reads on, up to a limit, for what may tell the relation. */
+  private async lookAhead(
+    name: string,
+    input: InputEvent,
+    batches: Joined['batches'],
+  ): Promise<Pick<Joined, 'relation' | 'batches'>> {
+    const here = new Sights()
+    const rest = await this.held(batches, (batch) => {
+      for (const event of batch) {
+        if (event.kind === 'clocks') this.snapshots.add(event.readings)
+        here.see(event)
+      }
+    })
+    const found = this.known(name, input) ?? this.estimated(name, input, here)
+    return { relation: this.checked(name, found), batches: rest }
+  }
+
+  /** Shows the beginning of an input, and returns all of it. */
+  private async held(
+    batches: Joined['batches'],
+    see: (batch: TraceEvent[]) => void,
+    eventsMax = LOOK_AHEAD_EVENTS,
+  ): Promise<Joined['batches']> {
+    const held: TraceEvent[][] = []
+    for (let events = 0; events < eventsMax; events += held.at(-1)!.length) {
+      const next = await batches.next()
+      if (next.done) break
+      held.push(next.value)
+      see(next.value)
+    }
+    return replayed(held, batches)
+  }
+
+  private estimated(name: string, input: InputEvent, here: Sights): Relation {
+    const estimate = estimateOffset(this.sights.rangesTo(here))
+    if (!estimate || estimate.boundNs > BOUND_NS_MAX) throw this.unrelated(name, input, estimate)
+    const { offsetNs, boundNs, agreeing, ranges } = estimate
+    const how = `estimated from threads that both inputs show: ${agreeing} of ${ranges} sights agree`
+    return { how, shiftNs: offsetNs, drift: 0, driftFromNs: 0, boundNs }
+  }
+
+  private unrelated(name: string, { clock }: InputEvent, estimate: Estimate | undefined): UsageError {
+    const { clock: to } = this.reference
+    const first = `${this.firstName} (${to === 'unknown' ? 'clock not told' : `CLOCK_${to}`})`
+    const own = clock === 'unknown' ? 'does not tell on which clock it runs' : `runs on CLOCK_${clock}`
+    const rough =
+      estimate && `, and threads that both show tell it to ±${(estimate.boundNs / 1e6).toPrecision(3)} ms only`
+    const hints =
+      clock === 'unknown'
+        ? [
+            `if it was recorded on a clock of this kind, name it (mono, boot, mono_raw, real): --clock ${name}=mono`,
+            'trace-cmd record -C mono, perf record -k CLOCK_MONOTONIC, or echo mono > trace_clock make it so',
+          ]
+        : ['a .ggtrace log has readings of MONOTONIC, BOOTTIME and REALTIME: give one of the same run, first']
+    const what = `${name}: ${own}; no known relation to ${first}${rough ?? ''}`
+    return refusal(what, [...hints, `or give what to add to its times: --clock ${name}=+1.2ms`])
+  }
+
+  private checked(name: string, relation: Relation): Relation {
+    if (Math.abs(relation.shiftNs) <= TIME_NS_MAX) return relation
+    const days = Math.round(Math.abs(relation.shiftNs) / 86_400e9)
+    throw new UsageError(
+      `${name}: begins ${days} days away from ${this.firstName}, expected at most 100\nhint: convert them one by one`,
+    )
+  }
+}
+
+function refusal(what: string, hints: readonly string[]): UsageError {
+  const lines = [...hints, 'or convert them one by one']
+  return new UsageError(`${what}\n${lines.map((line) => `hint: ${line}`).join('\n')}`)
+}
+
+function otherBoot(name: string, why: string): UsageError {
+  const hint = `if they are of one boot all the same, give what to add to its times: --clock ${name}=+0s`
+  return refusal(`${name}: is of another boot or machine, whose clocks have nothing in common: ${why}`, [hint])
+}
+
+function shifted(how: string, shiftNs: bigint): Relation {
+  return { how, shiftNs: Number(shiftNs), drift: 0, driftFromNs: 0, boundNs: undefined }
+}
+
+async function* replayed(held: TraceEvent[][], rest: Joined['batches']): Joined['batches'] {
+  try {
+    for (let batch = held.shift(); batch; batch = held.shift()) yield batch
+    yield* rest
+  } finally {
+    await rest.return()
+  }
+}

@@ -1,0 +1,154 @@
+import { type SwitchEvent, TaskState, type ThreadEvent, type TraceEvent } from '../../model/events.ts'
+import { matchTrains, type Range } from './estimate.ts'
+
+/** Two inputs see the same fork or exit within this. 50 µs. */
+const PAIR_NS = 50_000
+/** Two inputs see a thread take a CPU within this: perf's record and the tracepoint are taken in one go. 20 µs. */
+const RUN_NS = 20_000
+/**
+ * Two inputs see the same llama_decode begin within this: one by a probe, which is a trap into the kernel, the other by the
+ * recorder. 100 µs.
+ */
+const CALL_NS = 100_000
+/** Times at which a thread took a CPU that are kept, and beginnings of calls. */
+const RUNS_MAX = 600
+/** Threads for which they are kept. */
+const TRAINS_MAX = 256
+
+/** When one input has seen a thread, in ns since the input's origin. */
+interface Sight {
+  firstNs: number
+  lastNs: number
+  bornNs: number | undefined
+  diedNs: number | undefined
+  isBornTwice: boolean
+  readonly runs: number[]
+  /** Beginnings of its llama_decode. */
+  readonly calls: number[]
+}
+
+/** When an input has seen which thread. Memory grows with the number of threads. */
+export class Sights {
+  private readonly threads = new Map<number, Sight>()
+
+  see(event: TraceEvent): void {
+    switch (event.kind) {
+      case 'operator':
+        return this.at(event.tid, event.startNs, event.waitEndNs)
+      case 'token':
+        this.call(event.tid, event.startNs)
+        return this.at(event.tid, event.startNs, event.endNs)
+      case 'copy':
+        return this.at(event.tid, event.startNs, event.endNs)
+      case 'range':
+        return this.at(event.tid, event.atNs)
+      case 'state':
+        if (event.state === 'running') this.run(event.tid, event.atNs)
+        if (event.state === 'ended') this.end(event.tid, event.atNs)
+        return this.at(event.tid, event.atNs)
+      case 'switch':
+        return this.switched(event)
+      case 'thread':
+        return this.told(event)
+    }
+  }
+
+  /**
+   * What is known of the offset that makes a time of `here` one of this input: no one runs before being born, or after death;
+   * both have seen the same birth, death, taking of CPUs, or calls of llama_decode.
+   */
+  rangesTo(here: Sights): Range[] {
+    const ranges: Range[] = []
+    for (const [tid, mine] of this.threads) {
+      const its = here.threads.get(tid)
+      if (!its || isTwice(mine) || isTwice(its)) continue
+      const from = Math.max(
+        difference(mine.lastNs, endOf(its), -Infinity),
+        difference(mine.bornNs, its.firstNs, -Infinity),
+      )
+      const to = difference(mine.firstNs, its.bornNs, Infinity)
+      if (from > -Infinity || to < Infinity) ranges.push({ from, to })
+      ranges.push(...around(difference(mine.bornNs, its.bornNs, Number.NaN), PAIR_NS))
+      ranges.push(...around(difference(mine.diedNs, its.diedNs, Number.NaN), PAIR_NS))
+      const run = matchTrains(mine.runs, its.runs, RUN_NS)
+      if (run) ranges.push(...around(run.offsetNs, RUN_NS))
+      const call = matchTrains(mine.calls, its.calls, CALL_NS)
+      if (call) ranges.push(...around(call.offsetNs, CALL_NS))
+    }
+    return ranges
+  }
+
+  private at(tid: number, fromNs: number, toNs = fromNs): void {
+    if (tid <= 0) return
+    const sight = this.sight(tid)
+    if (fromNs < sight.firstNs) sight.firstNs = fromNs
+    if (toNs > sight.lastNs) sight.lastNs = toNs
+  }
+
+  private run(tid: number, atNs: number): void {
+    if (tid <= 0) return
+    const { runs } = this.sight(tid)
+    if (runs.length < RUNS_MAX && this.threads.size <= TRAINS_MAX) runs.push(atNs)
+  }
+
+  private call(tid: number, atNs: number): void {
+    if (tid <= 0) return
+    const { calls } = this.sight(tid)
+    if (calls.length < RUNS_MAX) calls.push(atNs)
+  }
+
+  private end(tid: number, atNs: number): void {
+    if (tid > 0) this.sight(tid).diedNs ??= atNs
+  }
+
+  private switched({ atNs, prevTid, prevState, nextTid }: SwitchEvent): void {
+    this.at(prevTid, atNs)
+    this.at(nextTid, atNs)
+    this.run(nextTid, atNs)
+    if (prevState & (TaskState.X | TaskState.Z)) this.end(prevTid, atNs)
+  }
+
+  private told({ what, tid, atNs }: ThreadEvent): void {
+    if (tid <= 0) return
+    if (what === 'exit') return this.end(tid, atNs)
+    if (what !== 'fork') return
+    const sight = this.sight(tid)
+    sight.isBornTwice ||= sight.bornNs !== undefined
+    sight.bornNs ??= atNs
+  }
+
+  private sight(tid: number): Sight {
+    const known = this.threads.get(tid)
+    if (known) return known
+    const sight: Sight = {
+      firstNs: Infinity,
+      lastNs: -Infinity,
+      bornNs: undefined,
+      diedNs: undefined,
+      isBornTwice: false,
+      runs: [],
+      calls: [],
+    }
+    this.threads.set(tid, sight)
+    return sight
+  }
+}
+
+/** Two threads had the id, one after the other. */
+function isTwice({ isBornTwice, bornNs, firstNs }: Sight): boolean {
+  return isBornTwice || (bornNs !== undefined && firstNs < bornNs)
+}
+
+/** A thread goes on for a while after its exit was told: until it leaves its CPU, where that is told, too. */
+function endOf({ diedNs, lastNs }: Sight): number | undefined {
+  return diedNs === undefined ? undefined : lastNs > diedNs ? lastNs : diedNs + PAIR_NS
+}
+
+function difference(there: number | undefined, here: number | undefined, unknown: number): number {
+  if (there === undefined || here === undefined || !Number.isFinite(there - here)) return unknown
+  return there - here
+}
+
+function around(offsetNs: number, toleranceNs: number): Range[] {
+  return Number.isNaN(offsetNs) ? [] : [{ from: offsetNs - toleranceNs, to: offsetNs + toleranceNs }]
+}

@@ -1,0 +1,305 @@
+import {
+  type ClocksEvent,
+  type InputEvent,
+  type IssueEvent,
+  lastTimeOf,
+  type OperatorEvent,
+  type TraceEvent,
+} from '../model/events.ts'
+import { issueOf } from '../model/issues.ts'
+import {
+  CORRELATION_MAX,
+  COUNTED_MAX,
+  CPU_MAX,
+  FLOW_MAX,
+  ID_MAX,
+  INT32_MAX,
+  isTime,
+  STAMP_END,
+  TIME_NS_MAX,
+  WORKER_MAX,
+} from '../model/limits.ts'
+import { placeSwitch, SwitchOrder } from './switch-order.ts'
+
+/** A field of an event that is out of its range. */
+interface Wrong {
+  readonly code: 'impossible-time' | 'value-out-of-range'
+  readonly field: string
+  readonly expected: string
+  readonly found: unknown
+  /** With these fields instead, the event is kept. */
+  readonly instead?: object
+}
+
+/**
+ * The border between the readers and everything else: every event of every input passes here. Behind it, times and the
+ * numbers that identify threads, CPUs, tensors and launches are in their ranges (model/limits.ts). A number that may be
+ * unknown becomes -1, an event with any other wrong field is left out; both are issues at the last good time. Switches are in
+ * order for each CPU.
+ */
+export class EventBounds {
+  private lastNs = 0
+  private readonly order = new SwitchOrder()
+
+  /** The batch itself where nothing is wrong with it. */
+  check(batch: TraceEvent[]): TraceEvent[] {
+    let checked: TraceEvent[] | undefined
+    for (let i = 0; i < batch.length; i++) {
+      const event = batch[i]!
+      if (event.kind !== 'operator' || !isSound(event)) checked = this.look(event, i, batch, checked)
+      else if (checked) checked.push(event)
+    }
+    const sound = checked ?? batch
+    this.lastNs = this.lastOf(sound)
+    return sound
+  }
+
+  /** Takes in one event: returns what was checked so far, where it is no longer the batch itself. */
+  private look(event: TraceEvent, at: number, batch: TraceEvent[], before?: TraceEvent[]): TraceEvent[] | undefined {
+    const wrong = wrongIn(event)
+    const issue = !wrong && event.kind === 'switch' ? this.order.follow(event) : undefined
+    const checked = before ?? (wrong || issue ? batch.slice(0, at) : undefined)
+    if (wrong) this.mend(event, wrong, checked!)
+    else if (issue && event.kind === 'switch') placeSwitch(event, issue, checked!)
+    else checked?.push(event)
+    return checked
+  }
+
+  private mend(event: TraceEvent, first: Wrong, into: TraceEvent[]): void {
+    const atNs = this.lastOf(into)
+    if (event.kind === 'issue') {
+      into.push({ ...event, atNs })
+      return
+    }
+    const issues: IssueEvent[] = []
+    let mended = event
+    for (let wrong: Wrong | undefined = first; wrong; wrong = wrongIn(mended)) {
+      const { code, field, expected, found, instead } = wrong
+      const done = instead ? 'not used' : 'left out'
+      const detail = `${event.kind}: expected ${field} ${expected}, found ${found}; ${done}`
+      issues.push(issueOf(code, detail, { byte: 0 }, atNs))
+      if (!instead) {
+        into.push(...issues)
+        return
+      }
+      mended = { ...mended, ...instead }
+    }
+    if (mended.kind === 'switch') placeSwitch(mended, this.order.follow(mended), into)
+    else into.push(mended)
+    into.push(...issues)
+  }
+
+  /** The time of the last event that has one. */
+  private lastOf(events: readonly TraceEvent[]): number {
+    for (let i = events.length - 1; i >= 0; i--) {
+      const ns = lastTimeOf(events[i]!)
+      if (ns !== undefined) return ns
+    }
+    return this.lastNs
+  }
+}
+
+/** Is nothing wrong with an operator? The same as {@link wrongIn}, in a few nanoseconds: most events are operators. */
+function isSound({ startNs, endNs, waitEndNs, tensor, worker, tid, cpu, call, fusedTo }: OperatorEvent): boolean {
+  return (
+    startNs >= -TIME_NS_MAX &&
+    endNs >= startNs &&
+    waitEndNs >= endNs &&
+    waitEndNs <= TIME_NS_MAX &&
+    waitEndNs - startNs <= TIME_NS_MAX &&
+    Number.isInteger(startNs) &&
+    Number.isInteger(endNs) &&
+    Number.isInteger(waitEndNs) &&
+    tensor >>> 0 === tensor &&
+    tensor <= ID_MAX &&
+    worker >>> 0 === worker &&
+    worker <= WORKER_MAX &&
+    tid >> 0 === tid &&
+    tid >= -1 &&
+    cpu >> 0 === cpu &&
+    cpu >= -1 &&
+    cpu <= CPU_MAX &&
+    call >> 0 === call &&
+    call >= -1 &&
+    fusedTo === undefined
+  )
+}
+
+/** The first field of an event that is wrong. Each kind reads its own fields: loads that see one shape are fast. */
+function wrongIn(event: TraceEvent): Wrong | undefined {
+  switch (event.kind) {
+    case 'operator': {
+      const { startNs, endNs, waitEndNs, tensor, worker, tid, cpu, call, fusedTo } = event
+      return (
+        wrongSpan(startNs, endNs) ??
+        wrongSpan(endNs, waitEndNs) ??
+        wrongNumber('tensor', tensor, ID_MAX) ??
+        wrongNumber('worker', worker, WORKER_MAX) ??
+        wrongNumber('fusedTo', fusedTo ?? 0, ID_MAX) ??
+        orUnknown('tid', tid) ??
+        orUnknown('cpu', cpu, CPU_MAX) ??
+        orUnknown('call', call)
+      )
+    }
+    case 'tensor':
+      return wrongNumber('id', event.id, ID_MAX) ?? orUnknown('layer', event.layer)
+    case 'buffer':
+      return wrongNumber('id', event.id, ID_MAX)
+    case 'counted':
+      return wrongNumber('index', event.index, COUNTED_MAX)
+    case 'graph':
+      return wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call)
+    case 'token':
+      return wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call) ?? orUnknown('tid', event.tid)
+    case 'experts':
+      return wrongTime(event.atNs) ?? wrongNumber('tensor', event.tensor, ID_MAX) ?? orUnknown('call', event.call)
+    case 'copy':
+      return (
+        wrongSpan(event.startNs, event.endNs) ??
+        orUnknown('tid', event.tid) ??
+        orUnknown('tensor', event.tensor, ID_MAX)
+      )
+    case 'range':
+      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? (event.flows && wrongFlows(event.flows))
+    case 'nvtx':
+      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid)
+    case 'counter':
+    case 'allocation':
+    case 'nvtx-name':
+    case 'issue':
+      return wrongTime(event.atNs)
+    case 'input':
+      return wrongOrigin(event)
+    case 'clocks':
+      return wrongReadings(event)
+    case 'facts':
+    case 'left-out':
+      return undefined
+    default:
+      return wrongInFurther(event)
+  }
+}
+
+type Further = Extract<
+  TraceEvent,
+  { readonly kind: `own-${string}` | `gpu${string}` | 'api' | 'nvtx-gpu' | 'switch' | 'waking' | 'thread' | 'state' }
+>
+
+/** Events of the kernel, of GPUs, and of a program's own. */
+function wrongInFurther(event: Further): Wrong | undefined {
+  switch (event.kind) {
+    case 'switch':
+      return (
+        wrongTime(event.atNs) ??
+        wrongNumber('nextTid', event.nextTid, INT32_MAX) ??
+        wrongNumber('prevState', event.prevState, INT32_MAX) ??
+        orUnknown('cpu', event.cpu, CPU_MAX) ??
+        orUnknown('prevTid', event.prevTid, INT32_MAX) ??
+        wrongPriority('prevPrio', event.prevPrio) ??
+        wrongPriority('nextPrio', event.nextPrio)
+      )
+    case 'waking':
+      return (
+        wrongTime(event.atNs) ??
+        wrongNumber('tid', event.tid, INT32_MAX) ??
+        orUnknown('cpu', event.cpu, CPU_MAX) ??
+        orUnknown('wakerTid', event.wakerTid, INT32_MAX) ??
+        orUnknown('targetCpu', event.targetCpu, CPU_MAX) ??
+        wrongPriority('prio', event.prio)
+      )
+    case 'thread':
+      return (
+        wrongTime(event.atNs) ??
+        wrongNumber('tid', event.tid, INT32_MAX) ??
+        orUnknown('tgid', event.tgid, INT32_MAX) ??
+        orUnknown('parentTid', event.parentTid, INT32_MAX)
+      )
+    case 'state':
+      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? orUnknown('cpu', event.cpu, CPU_MAX)
+    case 'gpu':
+    case 'gpu-sync':
+      return (
+        wrongSpan(event.startNs, event.endNs) ??
+        orUnknown('correlation', event.correlation, CORRELATION_MAX) ??
+        orUnknown('device', event.device, INT32_MAX) ??
+        orUnknown('context', event.context) ??
+        orUnknown('stream', event.stream) ??
+        orUnknown('pid', event.pid, INT32_MAX)
+      )
+    case 'api':
+      return (
+        wrongSpan(event.startNs, event.endNs) ??
+        orUnknown('correlation', event.correlation, CORRELATION_MAX) ??
+        orUnknown('tid', event.tid) ??
+        orUnknown('pid', event.pid, INT32_MAX)
+      )
+    case 'nvtx-gpu':
+      return wrongSpan(event.startNs, event.endNs) ?? orUnknown('tid', event.tid)
+    case 'own-slice':
+      return tooFar('startNs', event.startNs) ?? tooFar('endNs', event.endNs)
+    case 'own-instant':
+    case 'own-sample':
+      return tooFar('atNs', event.atNs)
+  }
+  return undefined
+}
+
+function wrongTime(atNs: number): Wrong | undefined {
+  return isTime(atNs) ? undefined : impossible('atNs', NEAR, atNs)
+}
+
+function wrongSpan(startNs: number, endNs: number): Wrong | undefined {
+  if (!isTime(startNs)) return impossible('startNs', NEAR, startNs)
+  if (!isTime(endNs)) return impossible('endNs', NEAR, endNs)
+  const durationNs = endNs - startNs
+  return durationNs >= 0 && durationNs <= TIME_NS_MAX ? undefined : impossible('a duration', LONG, durationNs)
+}
+
+/** What else may be wrong with the times of own events is a mistake of the program, which the timeline explains. */
+function tooFar(field: string, ns: number): Wrong | undefined {
+  return Math.abs(ns) > TIME_NS_MAX ? impossible(field, NEAR, ns) : undefined
+}
+
+function wrongOrigin({ clock, originNs }: InputEvent): Wrong | undefined {
+  if (originNs >= 0n && originNs < STAMP_END) return undefined
+  const instead = { originNs: 0n, clock: clock === 'none' ? clock : 'unknown' }
+  return { ...impossible('originNs', `from 0 to below ${STAMP_END}`, originNs), instead }
+}
+
+function wrongReadings({ readings }: ClocksEvent): Wrong | undefined {
+  const wrong = readings.find(({ ns }) => ns < 0n || ns >= STAMP_END)
+  return wrong && impossible(`CLOCK_${wrong.clock}`, `from 0 to below ${STAMP_END}`, wrong.ns)
+}
+
+const NEAR = 'in whole nanoseconds within 100 days of the origin'
+const LONG = 'of 0 to 100 days'
+
+function impossible(field: string, expected: string, found: unknown): Wrong {
+  return { code: 'impossible-time', field, expected, found }
+}
+
+/** A number that the event is nothing without. */
+function wrongNumber(field: string, value: number, max: number): Wrong | undefined {
+  return value >= 0 && value <= max && Number.isInteger(value) ? undefined : outOfRange(field, value, 0, max)
+}
+
+/** A number that is -1 where it is not known. */
+function orUnknown(field: string, value: number, max = Number.MAX_SAFE_INTEGER): Wrong | undefined {
+  if (value >= -1 && value <= max && Number.isInteger(value)) return undefined
+  return { ...outOfRange(field, value, -1, max), instead: { [field]: -1 } }
+}
+
+/** Priorities of deadline tasks are below 0. */
+function wrongPriority(field: string, value: number): Wrong | undefined {
+  if ((value | 0) === value) return undefined
+  return { ...outOfRange(field, value, -INT32_MAX - 1, INT32_MAX), instead: { [field]: -1 } }
+}
+
+function wrongFlows(flows: readonly number[]): Wrong | undefined {
+  const wrong = flows.find((flow) => !(flow >= 0 && flow <= FLOW_MAX && Number.isInteger(flow)))
+  return wrong === undefined ? undefined : { ...outOfRange('flows', wrong, 0, FLOW_MAX), instead: { flows: undefined } }
+}
+
+function outOfRange(field: string, found: number, min: number, max: number): Wrong {
+  return { code: 'value-out-of-range', field, expected: `from ${min} to ${max}`, found }
+}

@@ -1,0 +1,207 @@
+import { FormatError, isFormatError, UsageError } from '../errors.ts'
+import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-source.ts'
+import type { Definitions } from '../model/definitions.ts'
+import type { InputEvent, TraceEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
+import type { Format } from '../read/format.ts'
+import { openSource } from '../read/index.ts'
+import { EventBounds } from './event-bounds.ts'
+
+/** A log, or events that a program makes itself. */
+export type Input = LogInput | EventInput
+
+/** A log: its bytes, and what it is called in errors. */
+export interface LogInput {
+  readonly name: string
+  readonly source: ByteSource
+}
+
+/**
+ * Events that a program makes itself, or changes on their way ({@link eventsOf} reads a log's): batches in any size, the
+ * very first event being the {@link InputEvent}. `names` is where their texts are interned.
+ */
+export interface EventInput {
+  readonly name: string
+  events(names: Names): Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>
+}
+
+/** How inputs are read. */
+export interface InputOptions {
+  /** Name of the input's format, instead of detecting it. */
+  readonly from?: string | undefined
+  /** Formats of your own; they are tried before the ones we know, and `from` names them, too. */
+  readonly formats?: readonly Format[] | undefined
+  /** Numbers of ggml ops: the name of a table we know, or the op names themselves. By default inferred. */
+  readonly opTable?: string | readonly string[] | undefined
+  /** Calls into the operating system's libraries, where a profiler recorded them, are read, too. */
+  readonly osRuntime?: boolean | undefined
+}
+
+/** How inputs are read, and whether what is wrong in them ends it. */
+export type ReadingOptions = InputOptions & {
+  readonly strict?: boolean | undefined
+  /** Arguments that profilers keep their own books by are read, too. */
+  readonly everything?: boolean | undefined
+}
+
+/** An input that is to be read once, or closed. */
+export interface OpenInput {
+  readonly name: string
+  /** Does it go with a log? See {@link Format.isCompanion}. */
+  readonly isCompanion: boolean
+  /** Its events; `definitions` are those of its companions. */
+  read(definitions?: Definitions): AsyncIterable<TraceEvent[]>
+  /** Lets go of an input that is not read. */
+  close(): Promise<void>
+}
+
+/** An input whose first events are known. */
+export interface BegunInput {
+  readonly name: string
+  readonly first: InputEvent
+  /** Is it of the scheduler, before it is of anything else? */
+  readonly isOfScheduler: boolean
+  /** Who has which CPU: of an input of the scheduler, that is what it tells, or only the states of threads. */
+  readonly tellsSwitches: boolean
+  /** All of its events, from the first on; to be read once. */
+  readonly batches: AsyncGenerator<TraceEvent[], void>
+}
+
+/** Kinds that leave open what an input is of. */
+const UNTELLING: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
+const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread'])
+/** Batches that are looked at to know what an input is of. */
+const BEGINNING_MAX = 16
+
+/** Reads an input so far that one knows what it is of. */
+export async function begin(name: string, batches: AsyncIterable<TraceEvent[]>): Promise<BegunInput> {
+  const rest = batches[Symbol.asyncIterator]()
+  const held: TraceEvent[][] = []
+  const kinds = new Set<TraceEvent['kind']>()
+  while (held.length < BEGINNING_MAX && ![...kinds].some((kind) => kind !== 'thread')) {
+    const next = await rest.next()
+    if (next.done) break
+    held.push(next.value)
+    for (const { kind } of next.value) if (!UNTELLING.has(kind)) kinds.add(kind)
+  }
+  const [first] = kinds
+  const isOfScheduler = first !== undefined && OF_SCHEDULER.has(first)
+  const tellsSwitches = isOfScheduler && !kinds.has('state')
+  return { name, first: held[0]![0] as InputEvent, isOfScheduler, tellsSwitches, batches: again(held, rest) }
+}
+
+async function* again(held: TraceEvent[][], rest: AsyncIterator<TraceEvent[]>): AsyncGenerator<TraceEvent[], void> {
+  try {
+    for (let batch = held.shift(); batch; batch = held.shift()) yield batch
+    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
+  } finally {
+    await rest.return?.()
+  }
+}
+
+/** Opens inputs: their formats are known then. Throws UsageError for an unknown one. */
+export async function openInputs(
+  inputs: readonly Input[],
+  names: Names,
+  options: ReadingOptions,
+): Promise<OpenInput[]> {
+  const opened: OpenInput[] = []
+  try {
+    for (const input of inputs) opened.push(await openInput(input, names, options))
+    return opened
+  } catch (error) {
+    await closeAll(opened)
+    throw error
+  }
+}
+
+/** Closes what was not read. */
+export async function closeAll(inputs: readonly OpenInput[]): Promise<void> {
+  for (const input of inputs) await input.close()
+}
+
+/** Reads an input's events; `names` holds the texts that they refer to by number. Throws as `convert` does. */
+export async function* eventsOf(
+  input: Input,
+  names: Names,
+  options: ReadingOptions = {},
+): AsyncGenerator<TraceEvent[], void> {
+  const { read } = await openInput(input, names, options)
+  yield* read()
+}
+
+async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
+  const { name } = input
+  if ('events' in input) {
+    const read = () => checked(input.events(names), name, options)
+    return { name, isCompanion: false, read, close: async () => {} }
+  }
+  const { from, formats } = options
+  const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
+  const source = chunksOf(input.source, name)
+  const range = rangeOf(input.source)
+  const { osRuntime, everything } = options
+  const context = {
+    names,
+    from,
+    formats,
+    opTable,
+    osRuntime,
+    everything,
+    input: name,
+    range,
+    beside: besideOf(input.source),
+  }
+  const { format, read, close } = await openSource(source, context)
+  return {
+    name,
+    isCompanion: format.isCompanion === true,
+    read: (definitions) => checked(read(definitions), name, options),
+    close,
+  }
+}
+
+async function* checked(
+  batches: Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
+  name: string,
+  { strict }: ReadingOptions,
+): AsyncGenerator<TraceEvent[], void> {
+  try {
+    let format: string | undefined
+    const bounds = new EventBounds()
+    for await (const told of batches) {
+      if (told.length === 0) continue
+      format ??= formatOf(told[0]!, name)
+      const batch = bounds.check(told)
+      if (strict) stopAtIssue(batch, format)
+      yield batch
+    }
+    if (format === undefined) throw new UsageError(`${name}: expected an input event, found no events at all`)
+  } catch (error) {
+    throw isFormatError(error) && error.input === undefined ? error.inInput(name) : error
+  }
+}
+
+/** A reader or a program that is not ours may get the first event wrong. */
+function formatOf(first: TraceEvent, name: string): string {
+  if (first.kind === 'input') return first.format
+  throw new UsageError(`${name}: expected an event of the kind "input" first, found "${first.kind}"`)
+}
+
+function findOpTable(table: string | readonly string[]): OpTable {
+  if (typeof table !== 'string') return { name: 'custom', about: 'a table of your own', ops: table }
+  const known = OP_TABLES.find((candidate) => candidate.name === table)
+  if (known) return known
+  const list = OP_TABLES.map(({ name, about }) => `  ${name}  ${about}`).join('\n')
+  throw new UsageError(`no op table is called "${table}"; known ones:\n${list}`)
+}
+
+function stopAtIssue(batch: readonly TraceEvent[], format: string): void {
+  for (const event of batch) {
+    if (event.kind === 'issue') {
+      const hint = `${event.detail}; without strict, reading goes on`
+      throw new FormatError(format, event.at, 'no issues (strict)', event.title, hint)
+    }
+  }
+}

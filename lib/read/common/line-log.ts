@@ -1,0 +1,134 @@
+import type { Position } from '../../errors.ts'
+import { LINE_BYTES_MAX, LineCursor } from '../../input/line-cursor.ts'
+import type { TraceEvent } from '../../model/events.ts'
+import { pickOrigin, TimeGuard } from './time-guard.ts'
+
+/** Lines that the origin is picked from. */
+const ORIGIN_LINES = 3
+/** What the loggers' libraries say of losses (BCC, libbpf), where that went into the log, too. */
+const LOSS = /^(?:Possibly lost (\d+) samples|Lost (\d+) events on CPU \d+)\s*$/
+
+/** The origin: its quotient and remainder by 10^9. */
+export interface Origin {
+  readonly high: number
+  readonly low: number
+}
+
+/** Makes events of what is in the lines. */
+export interface EventMaker {
+  /** Fixes the input's origin, in absolute nanoseconds. */
+  start(originNs: bigint): void
+  /** Something in the input was wrong; `atNs` is about when. */
+  issue(at: Position, title: string, detail: string, atNs: number): void
+  /** The events made since the last call. */
+  take(): TraceEvent[]
+  /** The input has ended: nothing is held back any more. */
+  finish(): void
+}
+
+/** A log of lines, each with an absolute time in nanoseconds: what reading one takes, whatever is in the lines. */
+export abstract class LineLog<M extends EventMaker = EventMaker> {
+  protected readonly guard = new TimeGuard()
+  protected readonly lines: LineCursor
+  /** Has the first row been found? */
+  protected hasHead = false
+  private origin: Origin | undefined
+
+  /** Events are made by `maker`. */
+  constructor(
+    source: AsyncIterable<Uint8Array>,
+    protected readonly format: string,
+    protected readonly maker: M,
+  ) {
+    this.lines = new LineCursor(source, format)
+  }
+
+  async *read(): AsyncGenerator<TraceEvent[]> {
+    try {
+      while (await this.lines.fill()) {
+        const events = this.readWhole()
+        if (events.length > 0) yield events
+      }
+      this.hasHead ||= this.readHead()
+      if (this.hasHead) this.readLines()
+      this.finish()
+      this.maker.finish()
+      yield this.maker.take()
+    } finally {
+      await this.lines.close()
+    }
+  }
+
+  /** Reads what comes before the first row; false while it is not there. */
+  protected abstract readHead(): boolean
+
+  /** The time of the row `[start, end)`. */
+  protected abstract stampOf(bytes: Uint8Array, start: number, end: number): bigint | undefined
+
+  /** Reads the current line, which is not empty. */
+  protected abstract readLine(origin: Origin): void
+
+  /** The input has ended. */
+  protected finish(): void {}
+
+  protected issue(title: string, detail: string): void {
+    this.maker.issue({ byte: this.lines.offset, line: this.lines.line }, title, detail, this.guard.lastNs)
+  }
+
+  /** Something is wrong with the current line: it is a logger's own word on losses, torn, or what `title` says. */
+  protected reject(title: string, detail: string): void {
+    const { bytes, start, end, isTorn } = this.lines
+    const loss = end - start < 80 ? LOSS.exec(decoder.decode(bytes.subarray(start, end))) : null
+    if (loss) this.issue('lost rows', `the logger says that ${loss[1] ?? loss[2]} were lost`)
+    else this.issue(isTorn ? 'torn row' : title, detail)
+  }
+
+  /** May the time be believed? An issue says so if not. */
+  protected believes(atNs: number): boolean {
+    const doubt = this.guard.doubt(atNs)
+    if (doubt !== undefined) this.issue('impossible timestamp', doubt)
+    return doubt === undefined
+  }
+
+  private readWhole(): TraceEvent[] {
+    this.hasHead ||= this.readHead()
+    if (!this.hasHead || (!this.origin && !canPickOrigin(this.lines.ahead()))) return []
+    this.readLines()
+    return this.maker.take()
+  }
+
+  private readLines(): void {
+    const { lines } = this
+    this.origin ??= this.pickOrigin()
+    while (lines.next()) if (lines.end > lines.start) this.readLine(this.origin)
+  }
+
+  /** Picks the origin from the first rows, so that one damaged timestamp cannot move everything. */
+  private pickOrigin(): Origin {
+    const stamps: bigint[] = []
+    const ahead = this.lines.ahead()
+    for (let start = 0, line = 0; line < ORIGIN_LINES && start < ahead.length; line++) {
+      const newline = ahead.indexOf(0x0a, start)
+      const end = newline < 0 ? ahead.length : newline
+      const stamp = this.stampOf(ahead, start, end)
+      if (stamp !== undefined) stamps.push(stamp)
+      start = end + 1
+    }
+    const origin = pickOrigin(stamps)
+    this.maker.start(origin)
+    return { high: Number(origin / 1_000_000_000n), low: Number(origin % 1_000_000_000n) }
+  }
+}
+
+/** Are the lines here that the origin is picked from, or too long to wait for? */
+function canPickOrigin(ahead: Uint8Array): boolean {
+  return ahead.length > LINE_BYTES_MAX || countLines(ahead) >= ORIGIN_LINES
+}
+
+function countLines(bytes: Uint8Array): number {
+  let lines = 0
+  for (let at = bytes.indexOf(0x0a); at >= 0 && lines < ORIGIN_LINES; at = bytes.indexOf(0x0a, at + 1)) lines++
+  return lines
+}
+
+const decoder = new TextDecoder()

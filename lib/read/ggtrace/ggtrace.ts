@@ -1,0 +1,255 @@
+// ggtrace: our own log, written by native/ and specified in docs/ggtrace-format.md, little-endian. A row of blocks with
+// zeros between them:
+//
+//     0  u32 magic "GGT0"   4  u32 size (0 = never sealed)   8  u32 checksum of all from here on
+//    12  u16 kind: 1 run, 2 definitions, 3 events           14  u16 writer   16  u32 sequence   20  u32 tid
+//    24  u64 base time     32  u32 needs   36  u32 dropped   40  u32 worker   44  u32 call
+//    48  records: u16 type, u16 size, fields
+//
+// Blocks of different writers come in any order: those of events wait until the definitions that they need are there.
+
+import { FormatError } from '../../errors.ts'
+import { ByteCursor } from '../../input/byte-cursor.ts'
+import { BLOCK_ALIGNMENT, BlockKind, HEADER_BYTES, MAGIC } from '../../log/ggtrace-layout.ts'
+import type { TraceEvent } from '../../model/events.ts'
+import type { Format, ReadContext } from '../format.ts'
+import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './blocks.ts'
+import { LogClock } from './clock.ts'
+import { Definitions } from './definitions.ts'
+import { Waiting, Writers } from './order.ts'
+import { EventRecords } from './records.ts'
+import { addFact, baseAt, type RunBlock, readRun } from './run.ts'
+
+/** Events that are handed on at once: an input may come as one chunk. */
+const BATCH_EVENTS = 2048
+/** Issues before the first block that can be read; more means that there is none. */
+const EARLY_ISSUES_MAX = 1000
+
+export const ggtrace: Format = {
+  name: 'ggtrace',
+  title: "ggml2perfetto's own log, written by its recorder",
+
+  sniff(head) {
+    const view = new DataView(head.buffer, head.byteOffset, head.byteLength)
+    let at = 0
+    while (at + BLOCK_ALIGNMENT <= head.length && view.getBigUint64(at) === 0n) at += BLOCK_ALIGNMENT
+    return at + 4 <= head.length && view.getUint32(at, true) === MAGIC
+  },
+
+  async *read(source, context) {
+    const cursor = new ByteCursor(source)
+    const log = new LogReader(context)
+    try {
+      for (let isLast = false; !isLast; ) {
+        isLast = !(await cursor.fill())
+        while (log.readBlock(cursor, isLast)) if (log.isFull) yield log.take()
+        const events = log.take()
+        if (events.length > 0) yield events
+      }
+      for (const _ of log.finish(cursor.offset)) yield log.take()
+    } finally {
+      await cursor.close()
+    }
+  },
+}
+
+/** Reads a log block by block. */
+class LogReader {
+  private events: TraceEvent[] = []
+  /** Issues that come before the input is told. */
+  private early: TraceEvent[] | undefined = []
+  private attributes: Record<string, string> = Object.create(null)
+  private originNs: bigint | undefined
+  private defined = 0
+  private end: RunBlock['end']
+  /** Since when the log is whole, if it is one of the last part only: place of the time. */
+  private ring: Block | undefined
+  private readonly open = { blocks: 0, byte: 0 }
+  private readonly clock = new LogClock()
+  private readonly report: Report = (title, detail, byte) => this.issue(title, detail, byte)
+  private readonly emit = (event: TraceEvent): void => {
+    this.events.push(event)
+  }
+  private readonly blocks = new BlockFinder(this.report)
+  private readonly writers = new Writers(this.report)
+  private readonly waiting = new Waiting()
+  /** Blocks that have waited long enough, the last first. */
+  private ready: Block[] = []
+  private readonly definitions: Definitions
+  private readonly records: EventRecords
+
+  constructor({ names }: ReadContext) {
+    const { emit, report, clock } = this
+    this.definitions = new Definitions(names, emit, report, clock)
+    this.records = new EventRecords(this.definitions, clock, emit, report)
+  }
+
+  /** Should the events be taken before more are made? */
+  get isFull(): boolean {
+    return this.events.length >= BATCH_EVENTS
+  }
+
+  /** The events made since the last call; none before the input is told. */
+  take(): TraceEvent[] {
+    const { events } = this
+    this.events = []
+    return events
+  }
+
+  /** Reads the next block; false where more bytes are needed, or, of the last window, where there are no more. */
+  readBlock(cursor: ByteCursor, isLast: boolean): boolean {
+    const released = this.ready.pop()
+    if (released) {
+      this.records.read(released)
+      return true
+    }
+    const block = this.blocks.next(cursor, isLast)
+    if (!block) return false
+    if (block.state === 'damaged') this.writers.acceptDamaged(block)
+    else this.accept(block)
+    return true
+  }
+
+  /** The input has ended: what was held back is read, in parts. */
+  *finish(byte: number): Generator<void> {
+    if (this.originNs === undefined) {
+      throw new FormatError(ggtrace.name, { byte: 0 }, 'a block that can be read', `none in ${byte} bytes`)
+    }
+    this.begin()
+    const { needs } = this.waiting
+    if (needs > this.defined) {
+      const detail = `expected ${needs} definitions, found ${this.defined}; events are read with what is known`
+      this.issue('missing definitions', detail, byte)
+    }
+    this.release(Infinity)
+    for (let block = this.ready.pop(); block; block = this.ready.pop()) {
+      this.records.read(block)
+      if (this.isFull) yield
+    }
+    this.sayHowItEnded(byte)
+    for (const event of this.records.leftOut.events()) this.emit(event)
+    yield
+  }
+
+  private accept(block: Block): void {
+    if (block.kind === BlockKind.Ring) return this.readRing(block)
+    if (this.originNs === undefined && block.kind !== BlockKind.Run) this.setOrigin(block, baseAt(block))
+    if (block.state === 'sealed' && block.kind === BlockKind.Events) this.clock.goTo(block.view, baseAt(block))
+    if (!this.writers.accept(block)) return
+    if (block.state === 'open') {
+      if (this.open.blocks++ === 0) this.open.byte = block.byte
+    }
+    if (block.kind === BlockKind.Run) this.readRun(block)
+    else if (block.kind === BlockKind.Definitions) this.readDefinitions(block)
+    else if (block.kind === BlockKind.Events) this.readEvents(block)
+    else this.records.leftOut.add(`blocks of kind ${block.kind}`)
+  }
+
+  /** Only what the log has of the time since then is whole. */
+  private readRing(block: Block): void {
+    if (block.end - block.at < HEADER_BYTES + 8) return
+    this.ring = keepBlock(block)
+    this.writers.isRing = true
+  }
+
+  private setOrigin(block: Block, at: number): void {
+    this.originNs ??= this.clock.begin(block.view, at)
+  }
+
+  private readRun(block: Block): void {
+    const run = readRun(block, this.clock, this.report)
+    const isFirst = this.originNs === undefined
+    this.setOrigin(block, run.clockAt ?? baseAt(block))
+    this.end = run.end ?? this.end
+    if (isFirst) {
+      this.attributes = run.facts
+      this.begin()
+    } else this.tellFacts(run)
+    this.records.areEndsInferred = this.attributes['operators.end'] !== undefined
+    for (const readings of run.clocks) this.emit({ kind: 'clocks', readings })
+  }
+
+  private tellFacts({ facts }: RunBlock): void {
+    this.begin()
+    const news: Record<string, string> = Object.create(null)
+    for (const [key, value] of Object.entries(facts)) {
+      const before = this.attributes[key]
+      addFact(this.attributes, key, value)
+      const after = this.attributes[key]
+      if (after !== undefined && after !== before) news[key] = after
+    }
+    if (Object.keys(news).length > 0) this.emit({ kind: 'facts', attributes: news })
+  }
+
+  private readDefinitions(block: Block): void {
+    this.begin()
+    const { defined, definitions } = this
+    if (block.needs > defined) {
+      const detail = `expected definition ${defined}, found ${block.needs}: ${block.needs - defined} are lost`
+      this.issue('lost definitions', detail, block.byte)
+    }
+    this.clock.enter(block)
+    const count = forEachRecord(block, this.report, (type, at, end) => {
+      definitions.read(type, block.view, at, end, block.byte + at - block.at)
+    })
+    this.defined = Math.max(defined, block.needs + count)
+    this.release(this.defined)
+  }
+
+  private readEvents(block: Block): void {
+    this.begin()
+    if (!this.waiting.hold(block, this.defined)) return this.records.read(block)
+    this.release(this.defined)
+    if (!this.waiting.isFull) return
+    const needs = Math.max(this.waiting.needs, this.defined)
+    const detail = `expected ${needs} definitions, found ${this.defined}; events wait for them no longer`
+    this.issue('missing definitions', detail, block.byte)
+    this.defined = needs
+    this.release(Infinity)
+  }
+
+  /** Blocks that need wait no longer are read next. */
+  private release(defined: number): void {
+    const released = this.waiting.release(defined)
+    if (released.length > 0) this.ready = [...released.reverse(), ...this.ready]
+  }
+
+  /** The input is told first; what was wrong before comes next. */
+  private begin(): void {
+    const { early, attributes, originNs } = this
+    if (!early || originNs === undefined) return
+    this.early = undefined
+    const fromNs = this.ring && this.clock.read(this.ring.view, HEADER_BYTES)
+    if (fromNs !== undefined) this.records.fromNs = this.definitions.fromNs = fromNs
+    this.emit({ kind: 'input', format: ggtrace.name, clock: 'MONOTONIC', originNs, attributes: { ...attributes } })
+    for (const issue of early) this.emit(issue)
+  }
+
+  private sayHowItEnded(byte: number): void {
+    const { end, open, records, writers } = this
+    const left = open.blocks === 0 ? '' : `${open.blocks} blocks were still open (the first at byte ${open.byte})`
+    if (!end) {
+      const detail = 'no END record: the process was killed, or the file was cut'
+      this.issue('run did not end', left ? `${detail}; ${left} and are read unchecked` : detail, byte)
+      return
+    }
+    if (left) this.issue('open blocks', `${left}, though the run ended; they are read unchecked`, open.byte)
+    const overwritten = this.ring ? end.written - records.count : 0
+    if (overwritten > 0) this.emit({ kind: 'facts', attributes: { overwritten_records: overwritten } })
+    else if (end.written > records.count) {
+      this.issue('missing records', `expected ${end.written} event records, found ${records.count}`, byte)
+    }
+    if (end.dropped > writers.dropped) {
+      const detail = `${end.dropped} records in all found no space, ${end.dropped - writers.dropped} of them not told before`
+      this.issue('dropped records', detail, byte)
+    }
+  }
+
+  private issue(title: string, detail: string, byte: number): void {
+    const issue: TraceEvent = { kind: 'issue', title, detail, at: { byte }, atNs: this.clock.lastNs }
+    if (!this.early) return this.emit(issue)
+    this.early.push(issue)
+    if (this.early.length <= EARLY_ISSUES_MAX) return
+    throw new FormatError(ggtrace.name, { byte }, 'a block that can be read', `${EARLY_ISSUES_MAX} that cannot`)
+  }
+}

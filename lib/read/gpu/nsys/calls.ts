@@ -1,0 +1,126 @@
+import type { TraceEvent } from '../../../model/events.ts'
+import { Beside, Spans } from '../../common/spans.ts'
+import type { Launches } from './launches.ts'
+import type { Report } from './report.ts'
+
+const BATCH = 4096
+const NO_CORRELATION = 0xffffffff
+/** Both runtime and driver API, in nsys's reports; the others are libraries above. */
+const CUDA_TABLES = ['CUPTI_ACTIVITY_KIND_RUNTIME', 'CUPTI_ACTIVITY_KIND_DRIVER', 'CUDNN_EVENTS', 'CUBLAS_EVENTS']
+const OS_TABLE = 'OSRT_API'
+
+/** Calls by thread: their names and correlation ids are the spans' `a` and `b`. */
+export class Calls {
+  readonly byThread = new Map<number, Spans>()
+  /** Results other than 0, by thread. */
+  private readonly results = new Map<number, Beside>()
+  private readonly bare = new Map<number, number>()
+  /** Whether a call of that name launches a CUDA graph. */
+  private readonly graphLaunches = new Map<number, boolean>()
+
+  constructor(
+    private readonly report: Report,
+    private readonly library: 'cuda' | 'os',
+  ) {}
+
+  /** Reads all tables of calls. */
+  async read(): Promise<void> {
+    for (const table of this.library === 'cuda' ? CUDA_TABLES : [OS_TABLE]) await this.readTable(table)
+  }
+
+  /** Calls of each thread in order, and what they launched. */
+  *events(launches: Launches): Generator<TraceEvent[], void> {
+    const { report, library } = this
+    let hidden = 0
+    for (const [thread, spans] of this.byThread) {
+      const { pid, tid, owner } = report.threads.list[thread]!
+      const results = this.results.get(thread)
+      const work = launches.of(owner)
+      const order = spans.order()
+      let batch: TraceEvent[] = []
+      for (let place = 0; place < order.length; place++) {
+        const id = order.at(place)
+        const [name, correlation] = [spans.a(id), spans.b(id)]
+        const [first, last] = correlation === NO_CORRELATION ? NOTHING : work.find(correlation)
+        if (first === last && this.isGraphLaunch(name)) hidden++
+        batch.push({
+          kind: 'api',
+          library,
+          name,
+          startNs: spans.start(id),
+          endNs: spans.end(id),
+          pid,
+          tid,
+          thread: report.threadNames[thread] ?? 0,
+          correlation: correlation === NO_CORRELATION ? -1 : correlation,
+          launched: last - first,
+          result: (results?.at(id) ?? 0) | 0,
+        })
+        if (batch.length < BATCH) continue
+        yield batch
+        batch = []
+      }
+      yield batch
+    }
+    if (hidden > 0) {
+      const detail = `${hidden} launches of CUDA graphs have no GPU work in the report; ${GRAPH_HINT}`
+      report.issue('kernels hide inside CUDA graphs', detail)
+    }
+  }
+
+  private async readTable(table: string): Promise<void> {
+    const { report, library } = this
+    const columns = ['start', 'end', 'globalTid', 'nameId', 'correlationId', 'returnValue']
+    for await (const row of report.pages(table, columns)) {
+      while (row.next()) {
+        const startNs = report.time(row, 0)
+        const endNs = report.endOf(table, startNs, report.time(row, 1))
+        if (endNs === undefined) continue
+        const thread = report.threads.of(row.high(2), row.low(2))
+        let spans = this.byThread.get(thread)
+        if (!spans) {
+          spans = new Spans()
+          this.byThread.set(thread, spans)
+        }
+        const result = row.number(5, 0)
+        if (result !== 0 && library === 'cuda') this.keepResult(thread, spans.length, result)
+        const correlation = report.correlation(row, 4, startNs)
+        spans.push(startNs, endNs, this.nameOf(row.number(3)), correlation < 0 ? NO_CORRELATION : correlation)
+        report.count(table)
+      }
+    }
+  }
+
+  private keepResult(thread: number, id: number, result: number): void {
+    let results = this.results.get(thread)
+    if (!results) {
+      results = new Beside()
+      this.results.set(thread, results)
+    }
+    results.set(id, result)
+  }
+
+  /** Without the version of CUDA: `cudaLaunchKernel`, not `cudaLaunchKernel_v7000`; but `cublasCreate_v2` is a name. */
+  private nameOf(textId: number): number {
+    const known = this.bare.get(textId)
+    if (known !== undefined) return known
+    const { names } = this.report
+    const name = names.id(names.text(this.report.string(textId)).replace(/_v\d{4,5}(?=_|$)/, '') || 'call')
+    this.bare.set(textId, name)
+    return name
+  }
+
+  private isGraphLaunch(name: number): boolean {
+    let isLaunch = this.graphLaunches.get(name)
+    if (isLaunch === undefined) {
+      isLaunch = this.library === 'cuda' && /^cu(?:da)?GraphLaunch/.test(this.report.names.text(name))
+      this.graphLaunches.set(name, isLaunch)
+    }
+    return isLaunch
+  }
+}
+
+/** What to do about kernels that were not recorded one by one. */
+export const GRAPH_HINT = 'record with nsys profile --cuda-graph-trace=node to see them'
+
+const NOTHING = [0, 0] as const

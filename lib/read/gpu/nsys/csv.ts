@@ -1,0 +1,98 @@
+import { FormatError } from '../../../errors.ts'
+import { CsvRow } from '../../../input/csv-row.ts'
+import { LineCursor } from '../../../input/line-cursor.ts'
+import type { IssueEvent } from '../../../model/events.ts'
+import { isTime } from '../../../model/limits.ts'
+
+const decoder = new TextDecoder()
+/** Lines before the header that are passed over: `nsys stats` says what it does first. */
+const PREAMBLE_LINES_MAX = 50
+/** Nanoseconds of the units that times are told in (`--timeunit`). */
+const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }))
+
+/** Is this the start of a report with these columns? */
+export function hasColumns(head: Uint8Array, columns: readonly string[]): boolean {
+  const lines = decoder.decode(head).split(/\r?\n/, PREAMBLE_LINES_MAX)
+  return lines.some((line) => isHeader(line, columns))
+}
+
+/** Whole names, as what follows a comma, whatever their unit. */
+function isHeader(line: string, columns: readonly string[]): boolean {
+  const names = line
+    .replace(/^\uFEFF/, '')
+    .split(',')
+    .map((cell) => cell.replace(/ \(.*\)$/, ''))
+  return columns.every((column) => names.includes(column))
+}
+
+/** A report of `nsys stats --format csv`: rows one by one, cells by the names of their columns without units. */
+export class CsvReport {
+  issues: IssueEvent[] = []
+  private readonly row = new CsvRow()
+  private readonly lines: LineCursor
+  private columns = new Map<string, number>()
+  private nsPerUnit = 1
+
+  constructor(
+    source: AsyncIterable<Uint8Array>,
+    private readonly format: string,
+    private readonly required: readonly string[],
+  ) {
+    this.lines = new LineCursor(source, format)
+  }
+
+  /** Calls `take` for every row; yields once per chunk. Throws FormatError where there is no header. */
+  async *chunks(take: () => void): AsyncGenerator<void, void> {
+    for (let isMore = true; isMore; ) {
+      isMore = await this.lines.fill()
+      while (this.lines.next()) this.line(take)
+      yield
+    }
+    if (this.columns.size > 0) return
+    const expected = `the columns ${this.required.join(', ')}`
+    throw new FormatError(this.format, { byte: 0, line: 1 }, expected, 'none such', 'nsys stats --format csv')
+  }
+
+  /** A time or a duration in nanoseconds; NaN where the cell has none, or one that cannot be. */
+  ns(column: string): number {
+    const ns = Math.round(this.number(column) * this.nsPerUnit)
+    return isTime(ns) ? ns : NaN
+  }
+
+  /** NaN where the cell is empty or there is none. */
+  number(column: string): number {
+    return this.row.number(this.columns.get(column) ?? -1)
+  }
+
+  text(column: string): string {
+    return this.row.text(this.columns.get(column) ?? -1)
+  }
+
+  /** Tells that the present row cannot be used. */
+  bad(detail: string, atNs: number): void {
+    const at = { byte: this.lines.offset, line: this.lines.line }
+    this.issues.push({ kind: 'issue', title: 'unreadable row', detail, at, atNs })
+  }
+
+  private line(take: () => void): void {
+    const { bytes, start, end } = this.lines
+    if (end === start) return
+    if (this.columns.size === 0) return this.findHeader()
+    this.row.split(bytes, start, end)
+    take()
+  }
+
+  private findHeader(): void {
+    const { text } = this.lines
+    if (!isHeader(text, this.required)) return
+    const cells = text.replace(/^\uFEFF/, '').split(',')
+    this.columns = new Map(cells.map((cell, i) => [cell.replace(/ \(.*\)$/, ''), i]))
+    const unit = /\((.*)\)/.exec(cells.find((cell) => cell.startsWith('Start ')) ?? '')?.[1] ?? 'ns'
+    const nsPerUnit = UNITS.get(unit.replace(/ec$/, ''))
+    if (nsPerUnit === undefined) {
+      const at = { byte: this.lines.offset, line: this.lines.line }
+      throw new FormatError(this.format, at, 'times in ns, us, ms or s', unit)
+    }
+    this.nsPerUnit = nsPerUnit
+  }
+}

@@ -1,0 +1,252 @@
+import type { SqliteRows } from '../../../input/sqlite/rows.ts'
+import type { TraceEvent } from '../../../model/events.ts'
+import type { Facts, GpuEvent, GpuPlace } from '../../../model/gpu-events.ts'
+import type { Launches } from './launches.ts'
+import type { Report } from './report.ts'
+import { pidOf } from './threads.ts'
+import { COPY_KINDS, MEMORY_KINDS, SYNC_KINDS } from './words.ts'
+
+/** Columns that all tables of GPU work begin with here, and their places. */
+const COMMON = ['start', 'end', 'deviceId', 'contextId', 'streamId', 'globalPid', 'correlationId'] as const
+const [START, END, DEVICE, CONTEXT, STREAM, PROCESS, CORRELATION] = [0, 1, 2, 3, 4, 5, 6]
+const NO_STREAM = 0xffffffff
+
+/** A table of GPU work. */
+interface WorkTable {
+  readonly table: string
+  readonly what: GpuEvent['what']
+  /** Beside the common ones; their places begin at `FIRST`. */
+  readonly columns: readonly string[]
+  name(row: SqliteRows, report: Report): number
+  facts(row: SqliteRows): Facts
+}
+
+const FIRST = COMMON.length
+/** demangledName, of kernels. */
+const SIGNATURE = FIRST + 1
+
+const WORK: readonly WorkTable[] = [
+  {
+    table: 'CUPTI_ACTIVITY_KIND_KERNEL',
+    what: 'kernel',
+    columns: [
+      ...['shortName', 'demangledName', 'gridX', 'gridY', 'gridZ', 'blockX', 'blockY', 'blockZ'],
+      ...['registersPerThread', 'staticSharedMemory', 'dynamicSharedMemory', 'graphNodeId'],
+    ],
+    name: (row, report) => report.string(row.number(FIRST)) || report.string(row.number(FIRST + 1)),
+    facts(row) {
+      const facts: Record<string, number | bigint | string> = {
+        grid: dimensions(row, FIRST + 2),
+        block: dimensions(row, FIRST + 5),
+        registers: row.number(FIRST + 8, 0),
+        shared_bytes: row.number(FIRST + 9, 0) + row.number(FIRST + 10, 0),
+      }
+      if (!row.isNull(FIRST + 11)) facts['graph_node'] = row.exact(FIRST + 11)
+      return facts
+    },
+  },
+  {
+    table: 'CUPTI_ACTIVITY_KIND_MEMCPY',
+    what: 'memcpy',
+    columns: ['bytes', 'copyKind', 'srcKind', 'dstKind', 'srcDeviceId', 'dstDeviceId', 'graphNodeId'],
+    name: (row, { names }) => names.id(`[CUDA memcpy ${COPY_KINDS[row.number(FIRST + 1)] ?? 'Unknown'}]`),
+    facts(row) {
+      const facts: Record<string, number | bigint | string> = { bytes: row.exact(FIRST, 0) }
+      const [from, to] = [MEMORY_KINDS[row.number(FIRST + 2)], MEMORY_KINDS[row.number(FIRST + 3)]]
+      if (from !== undefined) facts['from'] = from
+      if (to !== undefined) facts['to'] = to
+      if (!row.isNull(FIRST + 4)) facts['from_device'] = row.number(FIRST + 4)
+      if (!row.isNull(FIRST + 5)) facts['to_device'] = row.number(FIRST + 5)
+      if (!row.isNull(FIRST + 6)) facts['graph_node'] = row.exact(FIRST + 6)
+      return facts
+    },
+  },
+  {
+    table: 'CUPTI_ACTIVITY_KIND_MEMSET',
+    what: 'memset',
+    columns: ['bytes', 'value', 'memKind', 'graphNodeId'],
+    name: (_, { names }) => names.id('[CUDA memset]'),
+    facts(row) {
+      const facts: Record<string, number | bigint | string> = {
+        bytes: row.exact(FIRST, 0),
+        value: row.exact(FIRST + 1, 0),
+      }
+      const memory = MEMORY_KINDS[row.number(FIRST + 2)]
+      if (memory !== undefined) facts['to'] = memory
+      if (!row.isNull(FIRST + 3)) facts['graph_node'] = row.exact(FIRST + 3)
+      return facts
+    },
+  },
+  {
+    table: 'CUPTI_ACTIVITY_KIND_GRAPH_TRACE',
+    what: 'graph',
+    columns: ['graphId', 'graphExecId'],
+    name: (_, { names }) => names.id('CUDA graph'),
+    facts: (row) => ({ graph: row.exact(FIRST, 0), graph_exec: row.exact(FIRST + 1, 0) }),
+  },
+]
+
+/** What is known of streams and contexts beside the rows of their work. */
+export interface Streams {
+  /** Names that the program or the driver gave to them, by process, context and stream. */
+  readonly names: ReadonlyMap<string, number>
+  /** Devices of contexts, by process and context: rows of waits have the device 0, whichever it is. */
+  readonly devices: Map<string, number>
+}
+
+/** What tells a stream from all others; without a stream, a context. */
+function streamKey(pid: number, context: number, stream?: number): string {
+  return `${pid} ${context} ${stream ?? ''}`
+}
+
+/** Reads the names of streams and contexts, and the devices of contexts. */
+export async function readStreams(report: Report): Promise<Streams> {
+  const devices = new Map<string, number>()
+  const names = new Map<string, number>()
+  const nulls = (table: string) =>
+    report.each(table, ['processId', 'contextId', 'nullStreamId', 'streamId'], (row) => {
+      const key = streamKey(row.number(0), row.number(1), row.number(row.isNull(2) ? 3 : 2))
+      names.set(key, report.names.id('default'))
+    })
+  await nulls('TARGET_INFO_CUDA_NULL_STREAM')
+  await nulls('TARGET_INFO_CUDA_CONTEXT_INFO')
+  await report.each('TARGET_INFO_NVTX_CUDA_STREAM', ['processId', 'contextId', 'streamId', 'name'], (row) => {
+    names.set(streamKey(row.number(0), row.number(1), row.number(2)), report.names.id(row.text(3)))
+  })
+  await report.each('TARGET_INFO_NVTX_CUDA_CONTEXT', ['processId', 'contextId', 'name'], (row) => {
+    names.set(streamKey(row.number(0), row.number(1)), report.names.id(row.text(2)))
+  })
+  await report.each('TARGET_INFO_CUDA_CONTEXT_INFO', ['processId', 'contextId', 'deviceId'], (row) => {
+    if (!row.isNull(2)) devices.set(streamKey(row.number(0), row.number(1)), row.number(2))
+  })
+  return { names, devices }
+}
+
+/** Kernels, copies, fills and whole graphs, in the order of the tables. */
+export async function* readGpuWork(
+  report: Report,
+  streams: Streams,
+  launches: Launches,
+): AsyncGenerator<TraceEvent[], void> {
+  let latest = { context: -1, pid: -1 }
+  for (const { table, what, columns, name, facts } of WORK) {
+    for await (const row of report.pages(table, [...COMMON, ...columns])) {
+      const events: TraceEvent[] = []
+      while (row.next()) {
+        const startNs = report.time(row, START)
+        const endNs = report.endOf(table, startNs, report.time(row, END))
+        if (endNs === undefined) continue
+        const correlation = report.correlation(row, CORRELATION, startNs)
+        if (correlation >= 0) {
+          launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
+        }
+        const signature = what === 'kernel' ? report.string(row.number(SIGNATURE)) : 0
+        const { device, context, contextName, stream, streamName, pid } = placeOf(row, streams)
+        if (context !== latest.context || pid !== latest.pid) {
+          latest = { context, pid }
+          streams.devices.set(streamKey(pid, context), device)
+        }
+        events.push({
+          kind: 'gpu',
+          what,
+          name: name(row, report),
+          startNs,
+          endNs,
+          device,
+          context,
+          contextName,
+          stream,
+          streamName,
+          pid,
+          correlation,
+          signature,
+          facts: facts(row),
+        })
+        report.count(table)
+      }
+      yield events
+    }
+  }
+}
+
+/** Waits for streams, events, contexts; and events that were recorded with the time at which they happened. */
+export async function* readSynchronization(report: Report, streams: Streams): AsyncGenerator<TraceEvent[], void> {
+  const table = 'CUPTI_ACTIVITY_KIND_SYNCHRONIZATION'
+  for await (const row of report.pages(table, [...COMMON, 'syncType', 'eventId', 'eventSyncId'])) {
+    const events: TraceEvent[] = []
+    while (row.next()) {
+      const startNs = report.time(row, START)
+      const endNs = report.endOf(table, startNs, report.time(row, END))
+      if (endNs === undefined) continue
+      const name = report.names.id(SYNC_KINDS[row.number(FIRST)] ?? 'synchronize')
+      const correlation = report.correlation(row, CORRELATION, startNs)
+      const facts = eventFacts(row, FIRST + 1)
+      events.push({ kind: 'gpu-sync', name, startNs, endNs, ...placeOfWait(row, streams), correlation, facts })
+      report.count(table)
+    }
+    yield events
+  }
+  yield* readCudaEvents(report, streams)
+}
+
+async function* readCudaEvents(report: Report, streams: Streams): AsyncGenerator<TraceEvent[], void> {
+  const table = 'CUPTI_ACTIVITY_KIND_CUDA_EVENT'
+  const columns = ['timestamp', 'timestamp', ...COMMON.slice(2), 'eventId', 'eventSyncId']
+  let untimed = 0
+  for await (const row of report.pages(table, columns)) {
+    const events: TraceEvent[] = []
+    while (row.next()) {
+      const startNs = row.isNull(START) ? 0 : report.time(row, START)
+      if (startNs === 0)
+        untimed++ // not collected
+      else if (report.endOf(table, startNs, startNs) !== undefined) {
+        const [correlation, facts] = [report.correlation(row, CORRELATION, startNs), eventFacts(row, FIRST)]
+        const name = report.names.id('event')
+        events.push({
+          kind: 'gpu-sync',
+          name,
+          startNs,
+          endNs: startNs,
+          ...placeOfWait(row, streams),
+          correlation,
+          facts,
+        })
+        report.count(table)
+      }
+    }
+    yield events
+  }
+  if (untimed > 0) {
+    const detail = `${untimed} CUDA events have no time: expected nsys profile --cuda-event-trace=true; not drawn`
+    report.issue('CUDA events without a time', detail)
+  }
+}
+
+function placeOf(row: SqliteRows, { names }: Streams): GpuPlace {
+  const pid = pidOf(row.high(PROCESS), row.low(PROCESS))
+  const context = row.number(CONTEXT, -1)
+  const told = row.number(STREAM, -1)
+  const stream = told === NO_STREAM ? -1 : told
+  const streamName = names.get(streamKey(pid, context, stream)) ?? 0
+  const contextName = names.get(streamKey(pid, context)) ?? 0
+  return { device: row.number(DEVICE, -1), context, contextName, stream, streamName, pid }
+}
+
+/** The place of a wait or an event: on the device whose context it is. */
+function placeOfWait(row: SqliteRows, streams: Streams): GpuPlace {
+  const place = placeOf(row, streams)
+  return { ...place, device: streams.devices.get(streamKey(place.pid, place.context)) ?? place.device }
+}
+
+function eventFacts(row: SqliteRows, field: number): Facts {
+  const facts: Record<string, number | bigint> = {}
+  for (const [i, key] of ['event', 'event_sync'].entries()) {
+    const id = row.exact(field + i, NO_STREAM)
+    if (id !== NO_STREAM) facts[key] = id
+  }
+  return facts
+}
+
+function dimensions(row: SqliteRows, field: number): string {
+  return `${row.number(field, 1)}x${row.number(field + 1, 1)}x${row.number(field + 2, 1)}`
+}

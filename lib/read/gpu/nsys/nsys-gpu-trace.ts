@@ -1,0 +1,81 @@
+// `nsys stats --report cuda_gpu_trace --format csv`: kernels, copies and fills, one a row, times since the session began.
+//
+//     Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,…,Bytes (MB),…,SrcMemKd,DstMemKd,Device,Ctx,…,Strm,Name
+//     1949099896,3552,142,,,,,,,,,,0.038,10594.575,Pageable,Device,NVIDIA RTX A4500 (0),1,,7,[CUDA memcpy Host-to-Device]
+
+import type { TraceEvent } from '../../../model/events.ts'
+import type { Facts, GpuEvent } from '../../../model/gpu-events.ts'
+import type { Names } from '../../../model/names.ts'
+import type { Format } from '../../format.ts'
+import { CsvReport, hasColumns } from './csv.ts'
+
+const REQUIRED = ['Start', 'Duration', 'CorrId', 'Strm', 'Name']
+
+export const nsysGpuTrace: Format = {
+  name: 'nsys-gpu-trace',
+  title: 'Nsight Systems: nsys stats --report cuda_gpu_trace --format csv',
+
+  sniff: (head) => hasColumns(head, REQUIRED),
+
+  async *read(source, { names }) {
+    const report = new CsvReport(source, nsysGpuTrace.name, REQUIRED)
+    let events: TraceEvent[] = [
+      {
+        kind: 'input',
+        ...{ format: nsysGpuTrace.name, clock: 'unknown', originNs: 0n, title: 'Nsight Systems', attributes: {} },
+      },
+    ]
+    let rows = 0
+    const take = () => {
+      const event = eventOf(report, names)
+      if (event) rows++
+      if (event) events.push(event)
+    }
+    for await (const _ of report.chunks(take)) {
+      yield [...events, ...report.issues.splice(0)]
+      events = []
+    }
+    yield [{ kind: 'facts', attributes: { holds: `${rows} kernels, copies and sets of memory` } }]
+  },
+}
+
+function eventOf(report: CsvReport, names: Names): GpuEvent | undefined {
+  const [startNs, durationNs] = [report.ns('Start'), report.ns('Duration')]
+  const name = report.text('Name')
+  if (!(startNs >= 0) || !(durationNs >= 0)) {
+    const found = `${report.text('Start')} and ${report.text('Duration')}`.slice(0, 80)
+    report.bad(`expected a start and a duration, found ${found}; left out`, Math.max(0, startNs))
+    return undefined
+  }
+  const what = name.startsWith('[CUDA memcpy') ? 'memcpy' : name.startsWith('[CUDA memset') ? 'memset' : 'kernel'
+  return {
+    kind: 'gpu',
+    ...{ what, name: names.id(name), startNs, endNs: startNs + durationNs, signature: 0 },
+    device: Number(/\((\d+)\)$/.exec(report.text('Device'))?.[1] ?? -1),
+    ...{ context: whole(report, 'Ctx'), stream: whole(report, 'Strm'), streamName: 0, contextName: 0, pid: -1 },
+    correlation: whole(report, 'CorrId'),
+    facts: what === 'kernel' ? kernelFacts(report) : memoryFacts(report),
+  }
+}
+
+function whole(report: CsvReport, column: string): number {
+  const value = report.number(column)
+  return Number.isSafeInteger(value) && value >= 0 ? value : -1
+}
+
+function kernelFacts(report: CsvReport): Facts {
+  const dimensions = (...columns: readonly string[]) => columns.map((column) => report.text(column)).join('x')
+  const grid = dimensions('GrdX', 'GrdY', 'GrdZ')
+  const block = dimensions('BlkX', 'BlkY', 'BlkZ')
+  return { grid, block, registers: whole(report, 'Reg/Trd') }
+}
+
+/** The report rounds sizes to a thousandth of a megabyte. */
+function memoryFacts(report: CsvReport): Facts {
+  const facts: Record<string, number | string> = {}
+  const megabytes = report.number('Bytes')
+  if (Number.isFinite(megabytes)) facts['megabytes'] = megabytes
+  if (report.text('SrcMemKd') !== '') facts['from'] = report.text('SrcMemKd').toLowerCase()
+  if (report.text('DstMemKd') !== '') facts['to'] = report.text('DstMemKd').toLowerCase()
+  return facts
+}

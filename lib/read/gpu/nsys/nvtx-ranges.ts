@@ -1,0 +1,171 @@
+import type { TraceEvent } from '../../../model/events.ts'
+import type { NvtxEvent } from '../../../model/nvtx-events.ts'
+import { Spans } from '../../common/spans.ts'
+import { type PayloadBits, type PayloadKind, Payloads } from './payloads.ts'
+
+const BATCH = 4096
+/** As the end of a range: it was still open at the end, for which there is no time yet. */
+export const OPEN_NS = 2 ** 52
+
+/** What many ranges have in common; numbers mean what the {@link Book} says. */
+export interface Style {
+  readonly what: 'push-pop' | 'start-end' | 'mark'
+  readonly thread: number
+  readonly endThread: number
+  readonly domainId: number
+  readonly categoryId: number
+  readonly color: number
+  /** Of what kind its payload is; absent: it has none. */
+  readonly payload?: PayloadKind | undefined
+}
+
+/** What the numbers of threads, domains and categories stand for. Asked when all is read. */
+export interface Book {
+  tidOf(thread: number): number
+  /** These are names; 0 = none, of a domain the default one. */
+  threadName(thread: number): number
+  domainName(thread: number, domainId: number): number
+  categoryName(thread: number, domainId: number, categoryId: number): number
+  /** The text of a name. */
+  text(name: number): string
+  /** The end of the recording. */
+  readonly lastNs: number
+}
+
+/** NVTX ranges and marks in any order, by thread: the spans' `a` is the name, `b` the number of the style. */
+export class NvtxRanges {
+  readonly byThread = new Map<number, Spans>()
+  /** Ranges that were still open, as far as they were told of. */
+  openRanges = 0
+  private readonly styles: Style[] = []
+  private readonly styleIds = new Map<string, number>()
+  private readonly payloads = new Map<Spans, Payloads>()
+  private started = 0
+
+  constructor(private readonly book: Book) {}
+
+  /** Adds a range, or a mark, which ends as it starts. `payload` is of the style's kind. */
+  add(startNs: number, endNs: number, name: number, style: Style, payload?: PayloadBits): void {
+    const { what, thread, endThread, domainId, categoryId, color } = style
+    let spans = this.byThread.get(thread)
+    if (!spans) {
+      spans = new Spans()
+      this.byThread.set(thread, spans)
+    }
+    if (payload) this.payloadsOf(spans).set(spans.length, payload.high, payload.low)
+    const key = `${what} ${thread} ${endThread} ${domainId} ${categoryId} ${color} ${style.payload}`
+    let id = this.styleIds.get(key)
+    if (id === undefined) {
+      id = this.styles.push(style) - 1
+      this.styleIds.set(key, id)
+    }
+    spans.push(startNs, endNs, name, id)
+  }
+
+  /** Ranges and marks, thread by thread in order of their starts; each pop at its place between the pushes. */
+  *events(): Generator<TraceEvent[], void> {
+    for (const spans of this.byThread.values()) {
+      const order = spans.order()
+      const stacks = new Map<number, number[]>()
+      let batch: TraceEvent[] = []
+      for (let place = 0; place < order.length; place++) {
+        this.tell(spans, order.at(place), stacks, batch)
+        if (batch.length < BATCH) continue
+        yield batch
+        batch = []
+      }
+      for (const stack of stacks.values()) this.pop(spans, stack, Infinity, batch)
+      yield batch
+    }
+  }
+
+  /** Tells of a range or mark, after the pops that come before it. `stacks` holds the pushed ranges, by domain. */
+  private tell(spans: Spans, id: number, stacks: Map<number, number[]>, into: TraceEvent[]): void {
+    const { what, thread, endThread, domainId } = this.styles[spans.b(id)]!
+    const [startNs, endNs] = [spans.start(id), this.endOf(spans, id)]
+    if (spans.end(id) >= OPEN_NS) this.openRanges++
+    let stack = stacks.get(domainId)
+    if (!stack) {
+      stack = []
+      stacks.set(domainId, stack)
+    }
+    this.pop(spans, stack, startNs, into)
+    if (what === 'mark') {
+      into.push(this.event('mark', spans, id, startNs))
+      return
+    }
+    // A pushed range that crosses another cannot be drawn within it.
+    const fits = stack.length === 0 || endNs <= this.endOf(spans, stack.at(-1)!)
+    if (what === 'push-pop' && fits) {
+      into.push(this.event('push', spans, id, startNs))
+      stack.push(id)
+      return
+    }
+    const range = ++this.started
+    into.push({ ...this.event('start', spans, id, startNs), range })
+    into.push({ ...this.bare('end', thread, domainId, endNs, range), tid: this.book.tidOf(endThread) })
+  }
+
+  private pop(spans: Spans, stack: number[], untilNs: number, into: TraceEvent[]): void {
+    for (let id = stack.at(-1); id !== undefined && this.endOf(spans, id) <= untilNs; id = stack.at(-1)) {
+      const { thread, domainId } = this.styles[spans.b(id)]!
+      into.push(this.bare('pop', thread, domainId, this.endOf(spans, id)))
+      stack.pop()
+    }
+  }
+
+  /** Is it a range, not a mark? */
+  isRange(spans: Spans, id: number): boolean {
+    return this.styles[spans.b(id)]!.what !== 'mark'
+  }
+
+  /** Name of a range's domain; 0 is the default one. */
+  domainOf(spans: Spans, id: number): number {
+    const { thread, domainId } = this.styles[spans.b(id)]!
+    return this.book.domainName(thread, domainId)
+  }
+
+  /** Where a range ends, the end of the recording where it was open. */
+  endOf(spans: Spans, id: number): number {
+    return Math.min(spans.end(id), Math.max(spans.start(id), this.book.lastNs))
+  }
+
+  private event(what: NvtxEvent['what'], spans: Spans, id: number, atNs: number): NvtxEvent {
+    const { book } = this
+    const { thread, domainId, categoryId, color, payload: type } = this.styles[spans.b(id)]!
+    const payload = type && this.payloadsOf(spans).at(id, type)
+    return {
+      ...this.bare(what, thread, domainId, atNs),
+      message: spans.a(id),
+      category: book.categoryName(thread, domainId, categoryId),
+      color,
+      payload: type && type !== 'json' ? { type, value: payload } : undefined,
+      json: type === 'json' ? book.text(payload as number) : undefined,
+    }
+  }
+
+  private bare(what: NvtxEvent['what'], thread: number, domainId: number, atNs: number, range = 0): NvtxEvent {
+    const { book } = this
+    return {
+      kind: 'nvtx',
+      what,
+      tid: book.tidOf(thread),
+      atNs,
+      thread: book.threadName(thread),
+      domain: book.domainName(thread, domainId),
+      range,
+      message: 0,
+      category: 0,
+      color: -1,
+    }
+  }
+
+  private payloadsOf(spans: Spans): Payloads {
+    let payloads = this.payloads.get(spans)
+    if (!payloads) {
+      payloads = new Payloads()
+      this.payloads.set(spans, payloads)
+    }
+    return payloads
+  }
+}

@@ -1,0 +1,149 @@
+import type { SqliteRows } from '../../../input/sqlite/rows.ts'
+import type { TraceEvent } from '../../../model/events.ts'
+import { NvtxRanges, OPEN_NS, type Style } from './nvtx-ranges.ts'
+import { type PayloadBits, payloadOf } from './payloads.ts'
+import type { Report } from './report.ts'
+import { NVTX_TYPES, NVTX_WITHOUT_EVENT } from './words.ts'
+
+const TABLE = 'NVTX_EVENTS'
+const COLUMNS = [
+  ...['start', 'end', 'eventType', 'globalTid', 'endGlobalTid', 'text', 'textId', 'domainId', 'category', 'color'],
+  ...['uint64Value', 'int64Value', 'doubleValue', 'uint32Value', 'int32Value', 'floatValue', 'jsonText', 'jsonTextId'],
+  'binaryData',
+] as const
+const [START, END, TYPE, TID, END_TID, TEXT, TEXT_ID, DOMAIN, CATEGORY, COLOR] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+/** The first of the columns of payloads, and the types of all. */
+const PAYLOAD = 10
+const [JSON_TEXT, JSON_TEXT_ID, BINARY] = [16, 17, 18]
+const PAYLOADS = ['u64', 'i64', 'f64', 'u32', 'i32', 'f32'] as const
+
+/** NVTX ranges and marks of a report. */
+export class Nvtx {
+  readonly ranges: NvtxRanges
+  /** Names that the program gave its threads, by {@link Report.threads}. */
+  readonly threadNames = new Map<number, number>()
+  private readonly domains = new Map<string, number>()
+  private readonly categories = new Map<string, number>()
+  private loneEnds = 0
+  private unknown = 0
+  private firstUnknown = 0
+
+  constructor(private readonly report: Report) {
+    this.ranges = new NvtxRanges({
+      tidOf: (thread) => report.threads.list[thread]!.tid,
+      threadName: (thread) => report.threadNames[thread] ?? 0,
+      domainName: (thread, domainId) => this.domainName(thread, domainId),
+      categoryName: (thread, domainId, categoryId) => this.categoryName(thread, domainId, categoryId),
+      text: (name) => report.names.text(name),
+      get lastNs() {
+        return report.lastNs
+      },
+    })
+  }
+
+  async read(): Promise<void> {
+    for await (const row of this.report.pages(TABLE, COLUMNS)) while (row.next()) this.take(row)
+    if (this.loneEnds > 0) {
+      this.report.issue('NVTX end without a start', `${this.loneEnds} ranges ended that began before the recording`)
+    }
+    if (this.unknown > 0) {
+      const detail = `${this.unknown} rows, the first of type ${this.firstUnknown}: not drawn`
+      this.report.issue('NVTX rows of an unknown type', detail)
+    }
+  }
+
+  /** See {@link NvtxRanges.events}. */
+  *events(): Generator<TraceEvent[], void> {
+    yield* this.ranges.events()
+    const { openRanges } = this.ranges
+    if (openRanges === 0) return
+    const detail = `${openRanges} NVTX ranges were open at the end: drawn up to the last event of the report`
+    this.report.issue('range without an end', detail, this.report.lastNs)
+  }
+
+  private take(row: SqliteRows): void {
+    const { report } = this
+    const type = NVTX_TYPES[row.number(TYPE)]
+    if (type === undefined) return this.countUnknown(row.number(TYPE))
+    const thread = report.threads.of(row.high(TID), row.low(TID))
+    const scope = `${this.processOf(thread)} ${row.number(DOMAIN, 0)}`
+    switch (type) {
+      case 'domain':
+        this.domains.set(scope, this.textOf(row))
+        return
+      case 'category':
+        this.categories.set(`${scope} ${row.number(CATEGORY, 0)}`, this.textOf(row))
+        return
+      case 'thread':
+        this.threadNames.set(thread, this.textOf(row))
+        return
+      case 'lone end':
+        this.loneEnds++
+        return
+      case 'mark':
+        return this.add(row, 'mark', thread, report.time(row, START))
+      case 'open push':
+      case 'push-pop':
+        return this.add(row, 'push-pop', thread, row.isNull(END) ? OPEN_NS : report.time(row, END))
+      case 'open start':
+      case 'start-end':
+        return this.add(row, 'start-end', thread, row.isNull(END) ? OPEN_NS : report.time(row, END))
+    }
+  }
+
+  private countUnknown(type: number): void {
+    if (NVTX_WITHOUT_EVENT.has(type)) return this.report.leftOut.add(`NVTX rows of type ${type}`)
+    if (this.unknown++ === 0) this.firstUnknown = type
+  }
+
+  private add(row: SqliteRows, what: Style['what'], thread: number, toldEndNs: number): void {
+    const { report } = this
+    const startNs = report.time(row, START)
+    const isOpen = toldEndNs === OPEN_NS
+    const endNs = report.endOf(TABLE, startNs, isOpen ? startNs : toldEndNs)
+    if (endNs === undefined) return
+    const endThread = row.isNull(END_TID) ? thread : report.threads.of(row.high(END_TID), row.low(END_TID))
+    const [domainId, categoryId] = [row.number(DOMAIN, 0), row.number(CATEGORY, 0)]
+    const color = row.isNull(COLOR) ? -1 : opaque(row.low(COLOR))
+    const payload = payloadOf(row, PAYLOAD, PAYLOADS) ?? this.structureOf(row)
+    const style = { what, thread, endThread, domainId, categoryId, color, payload: payload?.type }
+    this.ranges.add(startNs, isOpen ? OPEN_NS : endNs, this.textOf(row), style, payload)
+    report.count(TABLE)
+  }
+
+  /** A payload of the program's own structure: as JSON where it was exported so, else it is told that there is one. */
+  private structureOf(row: SqliteRows): PayloadBits | undefined {
+    const { names } = this.report
+    const text = row.text(JSON_TEXT)
+    const json = text === '' ? this.report.string(row.number(JSON_TEXT_ID)) : names.id(text)
+    if (json !== 0) return { type: 'json', high: 0, low: json }
+    return row.isNull(BINARY) ? undefined : { type: 'unknown', high: 0, low: 0 }
+  }
+
+  private textOf(row: SqliteRows): number {
+    const { names } = this.report
+    const text = row.text(TEXT)
+    return text === '' ? this.report.string(row.number(TEXT_ID)) : names.id(text)
+  }
+
+  private domainName(thread: number, domainId: number): number {
+    if (domainId === 0) return 0
+    const known = this.domains.get(`${this.processOf(thread)} ${domainId}`)
+    return known ?? this.report.names.id(`domain ${domainId}`)
+  }
+
+  private categoryName(thread: number, domainId: number, categoryId: number): number {
+    if (categoryId === 0 && this.categories.size === 0) return 0
+    const known = this.categories.get(`${this.processOf(thread)} ${domainId} ${categoryId}`)
+    return known ?? (categoryId > 0 ? this.report.names.id(`${categoryId}`) : 0)
+  }
+
+  private processOf(thread: number): number {
+    return this.report.threads.list[thread]!.owner
+  }
+}
+
+/** Colours without alpha are meant to be seen. */
+function opaque(color: number): number {
+  return color >>> 24 === 0 ? color + 0xff000000 : color
+}

@@ -1,0 +1,132 @@
+import type { SqliteRows } from '../../../input/sqlite/rows.ts'
+import type { SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
+import type { IssueEvent } from '../../../model/events.ts'
+import { issueOf } from '../../../model/issues.ts'
+import { LeftOut } from '../../../model/left-out.ts'
+import { CORRELATION_MAX, isTime } from '../../../model/limits.ts'
+import type { Names } from '../../../model/names.ts'
+import { Threads } from './threads.ts'
+
+/** A report's file and what its tables refer to: texts, threads, names of streams. */
+export class Report {
+  readonly threads = new Threads()
+  /** What was wrong and has not been told yet. */
+  issues: IssueEvent[] = []
+  /** Latest time of any event. */
+  lastNs = 0
+  /** Rows by table, as far as they were read. */
+  readonly counts = new Map<string, number>()
+  /** Names of threads, by {@link threads}; 0 or nothing = none. */
+  readonly threadNames: number[] = []
+  /** What is in the report and not drawn. */
+  readonly leftOut = new LeftOut()
+  private readonly refused = new Set<string>()
+  private readonly strings = new Map<number, number>()
+  private start: { readonly high: number; readonly low: number } | undefined
+
+  constructor(
+    readonly file: SqliteFile,
+    readonly names: Names,
+  ) {}
+
+  /** Rows of a table, none of which is read. */
+  async sizeOf(table: string): Promise<number> {
+    let size = 0
+    for await (const rows of this.pages(table, [])) size += rows.size
+    return size
+  }
+
+  /** The pages of a table, with the columns named; none where the report has no such table. */
+  async *pages(table: string, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
+    const found = this.file.tables.get(table)
+    if (!found) this.tellRefusal(table)
+    if (found) yield* this.file.pages(found, columns)
+  }
+
+  private tellRefusal(table: string): void {
+    const why = this.file.refusals.get(table)
+    if (why === undefined || this.refused.has(table)) return
+    this.refused.add(table)
+    this.unread(`table ${table} ${why}`)
+  }
+
+  /** Tells of something that is sound, but not read. */
+  unread(detail: string): void {
+    this.issues.push(issueOf('unread-table', detail, { byte: 0 }, this.lastNs))
+  }
+
+  /** Calls `take` for every row of a table, which should be small. */
+  async each(table: string, columns: readonly string[], take: (row: SqliteRows) => void): Promise<void> {
+    for await (const rows of this.pages(table, columns)) while (rows.next()) take(rows)
+  }
+
+  /** Reads the texts that columns refer to by number. */
+  async readStrings(): Promise<void> {
+    await this.each('StringIds', ['id', 'value'], (row) => {
+      this.strings.set(row.number(0), this.names.id(row.text(1)))
+    })
+  }
+
+  /** Tells when the session began, in nanoseconds since 1970. */
+  startsAt(ns: bigint): void {
+    this.start = { high: Number(ns >> 32n), low: Number(ns & 0xffffffffn) }
+  }
+
+  /**
+   * A time of a row in nanoseconds since the session began, exactly; NaN where there is none. What is too large for that counts
+   * from 1970 (`nsys export --ts-normalize`).
+   */
+  time(row: SqliteRows, field: number): number {
+    const ns = row.number(field)
+    if (!(ns > Number.MAX_SAFE_INTEGER) || !this.start) return ns
+    return (row.high(field) - this.start.high) * 2 ** 32 + (row.low(field) - this.start.low)
+  }
+
+  /** The number of a launch; -1 where the row has none, or one that no launch can have. */
+  correlation(row: SqliteRows, field: number, atNs: number): number {
+    const value = row.number(field, -1)
+    if (value >= -1 && value <= CORRELATION_MAX && Number.isInteger(value)) return value
+    const detail = `expected a correlation id from 0 to ${CORRELATION_MAX}, found ${row.exact(field)}; not used`
+    this.issues.push(issueOf('value-out-of-range', detail, { byte: 0 }, atNs))
+    return -1
+  }
+
+  /** The name behind a number of the table of texts; 0 where there is none. */
+  string(id: number): number {
+    return this.strings.get(id) ?? 0
+  }
+
+  /** Counts a row that was drawn. */
+  count(table: string): void {
+    this.counts.set(table, (this.counts.get(table) ?? 0) + 1)
+  }
+
+  issue(title: string, detail: string, atNs = 0, byte = 0): void {
+    this.issues.push({ kind: 'issue', title, detail, at: { byte }, atNs: Math.max(0, atNs) })
+  }
+
+  /**
+   * The end of a row's stretch of time, or undefined where it has no start, or one before the session began and it is not told
+   * when that was: the issue tells. One that ends before it starts has no length.
+   */
+  endOf(table: string, startNs: number, endNs: number): number | undefined {
+    if (!isTime(startNs)) {
+      this.issue('row without a time', `${table}: expected a start in nanoseconds, found ${startNs}; left out`)
+      return undefined
+    }
+    if (startNs < 0 && !this.start) {
+      this.issue('row before the session', `${table}: expected a start from 0 on, found ${startNs}; left out`)
+      return undefined
+    }
+    if (endNs < startNs || !isTime(endNs)) {
+      this.issue('row without an end', `${table}: expected an end from ${startNs} on, found ${endNs}`, startNs)
+      return startNs
+    }
+    if (endNs > this.lastNs) this.lastNs = endNs
+    return endNs
+  }
+
+  takeIssues(): IssueEvent[] {
+    return this.issues.splice(0)
+  }
+}

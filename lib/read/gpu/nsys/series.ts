@@ -1,0 +1,119 @@
+import type { ThreadState, TraceEvent } from '../../../model/events.ts'
+import { Spans } from '../../common/spans.ts'
+import type { Report } from './report.ts'
+import { pidOf } from './threads.ts'
+import { MEMORY_KINDS, PREEMPTED } from './words.ts'
+
+const BATCH = 4096
+/** Of {@link MEMORY_KINDS}: a device's own. */
+const DEVICE_MEMORY = 2
+
+/** Counters that nsys sampled on the GPUs, in the order of the table. */
+export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent[], void> {
+  const metrics = new Map<string, string>()
+  await report.each('TARGET_INFO_GPU_METRICS', ['typeId', 'metricId', 'metricName'], (row) => {
+    metrics.set(`${row.high(0)} ${row.low(0)} ${row.number(1)}`, row.text(2))
+  })
+  const names = new Map<string, number>()
+  for await (const row of report.pages('GPU_METRICS', ['timestamp', 'typeId', 'metricId', 'value'])) {
+    const events: TraceEvent[] = []
+    while (row.next()) {
+      const [atNs, value] = [report.time(row, 0), row.number(3)]
+      if (report.endOf('GPU_METRICS', atNs, atNs) === undefined) continue
+      if (!Number.isFinite(value)) {
+        report.leftOut.add('GPU_METRICS without a number')
+        continue
+      }
+      const key = `${row.high(1)} ${row.low(1)} ${row.number(2)}`
+      let name = names.get(key)
+      if (name === undefined) {
+        const gpu = row.low(1) & 0xff // the type's lowest byte
+        name = report.names.id(`GPU ${gpu}: ${metrics.get(key) || `metric ${row.number(2)}`}`)
+        names.set(key, name)
+      }
+      events.push({ kind: 'counter', name, unit: 'count', atNs, value })
+      report.count('GPU_METRICS')
+    }
+    yield events
+  }
+}
+
+/** Memory that processes hold on each device, from allocations and frees. */
+export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEvent[], void> {
+  const table = 'CUDA_GPU_MEMORY_USAGE_EVENTS'
+  const columns = ['start', 'globalPid', 'deviceId', 'bytes', 'memoryOperationType', 'memKind']
+  const spans = new Spans() // `a` is the place in `owners`, `b` tells an allocation (0) from a free (1)
+  const sizes: number[] = []
+  const owners: { readonly name: number; bytes: number }[] = []
+  const known = new Map<string, number>()
+  await report.each(table, columns, (row) => {
+    const atNs = report.time(row, 0)
+    if (report.endOf(table, atNs, atNs) === undefined) return
+    const [pid, device] = [pidOf(row.high(1), row.low(1)), row.number(2, 0)]
+    const kind = row.number(5, DEVICE_MEMORY)
+    const of = kind === DEVICE_MEMORY ? '' : `${MEMORY_KINDS[kind] ?? 'other'} `
+    const name = `GPU ${device}: ${of}memory allocated by process ${pid}`
+    let owner = known.get(name)
+    if (owner === undefined) {
+      owner = owners.push({ name: report.names.id(name), bytes: 0 }) - 1
+      known.set(name, owner)
+    }
+    spans.push(atNs, atNs, owner, row.number(4, 0))
+    sizes.push(row.number(3, 0))
+    report.count(table)
+  })
+  const order = spans.order()
+  let batch: TraceEvent[] = []
+  for (let place = 0; place < order.length; place++) {
+    const id = order.at(place)
+    const owner = owners[spans.a(id)]!
+    owner.bytes += spans.b(id) === 0 ? sizes[id]! : -sizes[id]!
+    batch.push({ kind: 'counter', name: owner.name, unit: 'bytes', atNs: spans.start(id), value: owner.bytes })
+    if (batch.length < BATCH) continue
+    yield batch
+    batch = []
+  }
+  yield batch
+}
+
+/** When the traced threads had a CPU, thread by thread in order. */
+export async function* readSchedule(report: Report): AsyncGenerator<TraceEvent[], void> {
+  const table = 'SCHED_EVENTS'
+  const byThread = new Map<number, Spans>() // `a` is the state, `b` the CPU
+  await report.each(table, ['start', 'cpu', 'isSchedIn', 'globalTid', 'threadState', 'threadBlock'], (row) => {
+    const atNs = report.time(row, 0)
+    if (report.endOf(table, atNs, atNs) === undefined) return
+    const thread = report.threads.of(row.high(3), row.low(3))
+    let spans = byThread.get(thread)
+    if (!spans) {
+      spans = new Spans()
+      byThread.set(thread, spans)
+    }
+    const state = row.number(2, 0) !== 0 ? 'running' : stateOf(row.number(4, 0), row.number(5, -1))
+    spans.push(atNs, atNs, STATES.indexOf(state), row.number(1, 0))
+    report.count(table)
+  })
+  for (const [thread, spans] of byThread) {
+    const { tid } = report.threads.list[thread]!
+    const name = report.names.id(`${report.names.text(report.threadNames[thread] ?? 0) || 'thread'} ${tid}`)
+    const order = spans.order()
+    let batch: TraceEvent[] = []
+    for (let place = 0; place < order.length; place++) {
+      const id = order.at(place)
+      const state = STATES[spans.a(id)]!
+      batch.push({ kind: 'state', tid, cpu: spans.b(id), state, atNs: spans.start(id), thread: name })
+      if (batch.length < BATCH) continue
+      yield batch
+      batch = []
+    }
+    yield batch
+  }
+}
+
+const STATES: readonly ThreadState[] = ['running', 'runnable', 'blocked', 'off']
+
+/** What a thread that left its CPU does, where nsys knows why it left. */
+function stateOf(state: number, block: number): ThreadState {
+  if (PREEMPTED.has(block)) return 'runnable'
+  return block > 1 || state === 2 || state === 3 || state === 7 ? 'blocked' : 'off'
+}

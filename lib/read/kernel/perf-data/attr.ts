@@ -1,0 +1,193 @@
+import type { Clock } from '../../../model/events.ts'
+
+/** Bits of `sample_type` (include/uapi/linux/perf_event.h). */
+const Sample = {
+  ip: 1,
+  tid: 1 << 1,
+  time: 1 << 2,
+  addr: 1 << 3,
+  read: 1 << 4,
+  callchain: 1 << 5,
+  id: 1 << 6,
+  cpu: 1 << 7,
+  period: 1 << 8,
+  streamId: 1 << 9,
+  raw: 1 << 10,
+  identifier: 1 << 16,
+} as const
+
+/** Bits of the flags. */
+const Flag = { comm: 1 << 9, task: 1 << 13, sampleIdAll: 1 << 18, useClockId: 1 << 25, switches: 1 << 26 } as const
+/** Bits of `read_format`. */
+const Read = { enabled: 1, running: 2, id: 4, group: 8, lost: 16 } as const
+
+const TRACEPOINT = 2
+/** Linux's clock ids that Perfetto names, too. */
+const CLOCKS: Readonly<Record<number, Clock>> = { 0: 'REALTIME', 1: 'MONOTONIC', 4: 'MONOTONIC_RAW', 7: 'BOOTTIME' }
+
+/** Name of a Linux clock id; undefined for one that nothing is known of. */
+export const clockOf = (clockId: number): Clock | undefined => CLOCKS[clockId]
+
+/** Smallest perf_event_attr that tells all that is needed here: up to its clock id. */
+const CLOCK_ID_END = 96
+
+/** What records of an event hold, and in which order. */
+export interface PerfAttr {
+  /** Id of the tracepoint, as its format text has it; -1 for other events. */
+  readonly tracepoint: number
+  /** What its samples are of. */
+  readonly name: string
+  readonly sampleType: number
+  readonly readFormat: number
+  readonly hasSampleIdAll: boolean
+  readonly tellsNames: boolean
+  readonly tellsTasks: boolean
+  readonly tellsSwitches: boolean
+  /** Undefined: perf's own clock. */
+  readonly clockId: number | undefined
+}
+
+/** Reads a `struct perf_event_attr` of so many bytes. */
+export function parseAttr(view: DataView<ArrayBufferLike>, at: number, bytes: number): PerfAttr {
+  const flags = view.getUint32(at + 40, true)
+  return {
+    tracepoint: view.getUint32(at, true) === TRACEPOINT ? view.getUint32(at + 8, true) : -1,
+    name: nameOf(view.getUint32(at, true), view.getUint32(at + 8, true)),
+    sampleType: view.getUint32(at + 24, true),
+    readFormat: view.getUint32(at + 32, true),
+    hasSampleIdAll: (flags & Flag.sampleIdAll) !== 0,
+    tellsNames: (flags & Flag.comm) !== 0,
+    tellsTasks: (flags & Flag.task) !== 0,
+    tellsSwitches: (flags & Flag.switches) !== 0,
+    clockId: (flags & Flag.useClockId) !== 0 && bytes >= CLOCK_ID_END ? view.getInt32(at + 92, true) : undefined,
+  }
+}
+
+/** PERF_COUNT_HW_* and PERF_COUNT_SW_*, as perf calls them. */
+const EVENTS: Readonly<Record<number, readonly string[]>> = {
+  0: [
+    ...['cycles', 'instructions', 'cache-references', 'cache-misses', 'branches', 'branch-misses', 'bus-cycles'],
+    ...['stalled-cycles-frontend', 'stalled-cycles-backend', 'ref-cycles'],
+  ],
+  1: [
+    ...['cpu-clock', 'task-clock', 'page-faults', 'context-switches', 'cpu-migrations', 'minor-faults', 'major-faults'],
+    ...['alignment-faults', 'emulation-faults', 'dummy', 'bpf-output', 'cgroup-switches'],
+  ],
+}
+
+function nameOf(type: number, config: number): string {
+  return EVENTS[type]?.[config] ?? (type === TRACEPOINT ? 'tracepoints without their data' : `type ${type}, ${config}`)
+}
+
+/** Where a record was taken, and by whom. Reused from record to record; -1 for what is not told. */
+export interface Origin {
+  tid: number
+  pid: number
+  cpu: number
+  /** High and low half of the time in ns; both 0 for records that perf made up at its start. */
+  high: number
+  low: number
+}
+
+/** Finds what a sample holds. */
+export class SampleReader {
+  readonly origin: Origin = { tid: -1, pid: -1, cpu: -1, high: 0, low: 0 }
+  /** Bytes `[rawAt, rawEnd)` hold the tracepoint's record. */
+  rawAt = 0
+  rawEnd = 0
+  /** By ids of events. */
+  private readonly attrs = new Map<number, PerfAttr>()
+  private first: PerfAttr | undefined
+  /** What the last sample was of. */
+  name = ''
+
+  /** Takes in an event and its ids. */
+  define(attr: PerfAttr, ids: readonly number[]): void {
+    this.first ??= attr
+    for (const id of ids) this.attrs.set(id, attr)
+  }
+
+  /** Are there any events? */
+  get isDefined(): boolean {
+    return this.first !== undefined
+  }
+
+  /** Reads the sample in bytes `[at, end)`, which follow the record's head; false where it holds no tracepoint's record. */
+  readSample(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
+    const attr = this.attrAt(view, start, end)
+    this.name = attr?.name ?? 'an unknown event'
+    if (!attr) return false
+    const { sampleType: type } = attr
+    const has = (bit: number) => (type & bit) !== 0
+    let at = start
+    if (has(Sample.identifier)) at += 8
+    if (has(Sample.ip)) at += 8
+    at = this.readOrigin(view, at, end, type, Sample.addr)
+    if (has(Sample.period)) at += 8
+    if (has(Sample.read)) at += readBytes(attr.readFormat, view, at, end)
+    if (has(Sample.callchain)) at += at + 8 <= end ? 8 + view.getUint32(at, true) * 8 : Infinity
+    if (!has(Sample.raw) || at + 4 > end) return false
+    this.rawAt = at + 4
+    this.rawEnd = this.rawAt + view.getUint32(at, true)
+    return this.rawEnd <= end
+  }
+
+  /** Reads what stands at the end of a record that is no sample; false where nothing does. */
+  readTail(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
+    // perf's own events (records it made up, losses) have ids that the file does not name.
+    const attr = this.attrAt(view, end - 8, end) ?? this.first
+    if (!attr?.hasSampleIdAll) return false
+    const { sampleType: type } = attr
+    const fields = [Sample.tid, Sample.time, Sample.id, Sample.streamId, Sample.cpu, Sample.identifier]
+    const bytes = fields.reduce<number>((sum, bit) => sum + ((type & bit) !== 0 ? 8 : 0), 0)
+    if (end - bytes < start) return false
+    this.readOrigin(view, end - bytes, end, type, 0)
+    return true
+  }
+
+  /** What samples and the tails of other records have in the same order; `addr` stands in samples only. */
+  private readOrigin(view: DataView<ArrayBufferLike>, start: number, end: number, type: number, addr: number): number {
+    const { origin } = this
+    origin.tid = origin.pid = origin.cpu = -1
+    origin.high = origin.low = 0
+    let at = start
+    const next = (bit: number) => {
+      if ((type & bit) === 0) return -1
+      at += 8
+      return at <= end ? at - 8 : -1
+    }
+    const tid = next(Sample.tid)
+    if (tid >= 0) {
+      origin.pid = view.getInt32(tid, true)
+      origin.tid = view.getInt32(tid + 4, true)
+    }
+    const time = next(Sample.time)
+    if (time >= 0) {
+      origin.low = view.getUint32(time, true)
+      origin.high = view.getUint32(time + 4, true)
+    }
+    next(addr)
+    next(Sample.id)
+    next(Sample.streamId)
+    const cpu = next(Sample.cpu)
+    if (cpu >= 0) origin.cpu = view.getInt32(cpu, true)
+    return at
+  }
+
+  /** The event whose id stands at a place, where events put their ids first; the only layout there is, else. */
+  private attrAt(view: DataView<ArrayBufferLike>, at: number, end: number): PerfAttr | undefined {
+    const { first } = this
+    if (!first || (first.sampleType & Sample.identifier) === 0) return first
+    if (at < 0 || at + 8 > end) return undefined
+    return view.getUint32(at + 4, true) === 0 ? this.attrs.get(view.getUint32(at, true)) : undefined
+  }
+}
+
+/** Bytes that counters take in a sample. */
+function readBytes(format: number, view: DataView<ArrayBufferLike>, at: number, end: number): number {
+  const count = (...bits: number[]) => bits.filter((bit) => (format & bit) !== 0).length
+  const times = 8 * count(Read.enabled, Read.running)
+  const each = 8 + 8 * count(Read.id, Read.lost)
+  if ((format & Read.group) === 0) return each + times
+  return at + 8 <= end ? 8 + times + view.getUint32(at, true) * each : Infinity
+}

@@ -1,0 +1,301 @@
+import type { IssueEvent, StateEvent, SwitchEvent, ThreadEvent, TraceEvent } from '../../../model/events.ts'
+import { TaskState } from '../../../model/events.ts'
+import { LeftOut } from '../../../model/left-out.ts'
+import type { Names } from '../../../model/names.ts'
+import { TimeGuard } from '../../common/time-guard.ts'
+import { Tracepoints } from '../tracepoints/tracepoints.ts'
+import { clockOf, SampleReader } from './attr.ts'
+import type { PerfFacts } from './head.ts'
+import { Rounds } from './rounds.ts'
+
+/** Types of records (include/uapi/linux/perf_event.h, tools/lib/perf/include/perf/event.h). */
+export const Record = {
+  lost: 2,
+  comm: 3,
+  exit: 4,
+  fork: 7,
+  sample: 9,
+  lostSamples: 13,
+  switch: 14,
+  switchCpuWide: 15,
+  headerAttr: 64,
+  tracingData: 66,
+  finishedRound: 68,
+  auxtrace: 71,
+  headerFeature: 80,
+  compressed: 81,
+  compressed2: 83,
+} as const
+
+/** For samples, above all. */
+const LEFT_OUT_HINT = 'Perfetto reads perf.data itself; with a log, --bundle packs both into one file'
+
+/** Bits of a record's `misc`. */
+const Misc = { switchOut: 1 << 13, preempted: 1 << 14 } as const
+
+const HEAD_BYTES = 8
+/** Events before the first that has a time: names of all threads. More is damage. */
+const EARLY_MAX = 1 << 16
+/** Events that perf makes up of what /proc tells when it starts have no time. */
+const isMadeUp = ({ high, low }: { readonly high: number; readonly low: number }) => high === 0 && low === 0
+
+type PerfEvent = Extract<TraceEvent, { readonly atNs: number }>
+
+/** Makes events of perf's records. */
+export class PerfEvents {
+  private events: TraceEvent[] = []
+  private early: PerfEvent[] | undefined = []
+  private readonly rounds = new Rounds<PerfEvent>()
+  private readonly guard = new TimeGuard()
+  private readonly samples = new SampleReader()
+  private tracepoints: Tracepoints | undefined
+  private tellsTasks = false
+  private tellsNames = false
+  private hasSwitches = false
+  private originHigh = 0
+  private originLow = 0
+  private readonly said = new Set<string>()
+  private readonly leftOut = new LeftOut()
+
+  constructor(
+    private readonly format: string,
+    private readonly names: Names,
+    private readonly facts: PerfFacts,
+  ) {}
+
+  /** The events made since the last call. */
+  take(): TraceEvent[] {
+    const { events } = this
+    this.events = []
+    return events
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.events.length
+  }
+
+  /** Reads the record in bytes `[at, end)`, which is at `byte` of the input. */
+  record(view: DataView<ArrayBufferLike>, at: number, end: number, byte: number): void {
+    const type = view.getUint32(at, true)
+    const misc = view.getUint16(at + 4, true)
+    const start = at + HEAD_BYTES
+    if (type === Record.finishedRound) this.pass(this.rounds.finishRound())
+    else if (type === Record.sample) this.readSample(view, start, end, byte)
+    else if (type === Record.comm) this.readComm(view, start, end, byte)
+    else if (type === Record.fork || type === Record.exit) this.readTask(view, start, end, byte, type === Record.fork)
+    else if (type === Record.switch || type === Record.switchCpuWide) {
+      this.readSwitch(view, start, end, byte, misc, type === Record.switchCpuWide)
+    } else if (type === Record.lost || type === Record.lostSamples) this.readLost(view, start, end, byte, type)
+  }
+
+  /** The input has ended. */
+  finish(): void {
+    this.begin(0, 0)
+    const { attrs } = this.facts
+    if (this.prepare().decoded.length === 0 && !attrs.some(({ attr }) => attr.tellsSwitches)) {
+      const hint = 'record with -e sched:sched_switch,sched:sched_waking, or with --switch-events'
+      this.issue('no scheduler events', `expected some, found none; ${hint}`, 0)
+    }
+    this.pass(this.rounds.finish())
+    this.prepare().leaveOut(this.leftOut, LEFT_OUT_HINT)
+    this.pass(this.leftOut.events())
+  }
+
+  /** Counts something that is not drawn. */
+  leave(what: string): void {
+    this.leftOut.add(what, 1, LEFT_OUT_HINT)
+  }
+
+  /** Tells something that is wrong, where the last event was. */
+  issue(title: string, detail: string, byte: number, atNs = this.guard.lastNs): void {
+    this.add({ kind: 'issue', title, detail, at: { byte }, atNs } satisfies IssueEvent, byte)
+  }
+
+  /** What samples hold, once all events are known: with the first record that is read by it. */
+  private prepare(): Tracepoints {
+    if (this.tracepoints) return this.tracepoints
+    const { attrs, formats, cut } = this.facts
+    if (cut)
+      this.issue('torn file', `expected ${cut.expected}, found ${cut.found}: not all facts are told`, cut.at.byte)
+    for (const { attr, ids } of attrs) this.samples.define(attr, ids)
+    this.tellsTasks = attrs.some(({ attr }) => attr.tellsTasks)
+    this.tellsNames = attrs.some(({ attr }) => attr.tellsNames)
+    const left = new Set<string>()
+    if (this.tellsTasks) for (const name of ['sched_process_fork', 'sched_process_exit', 'task_newtask']) left.add(name)
+    if (this.tellsNames) for (const name of ['sched_process_exec', 'task_rename']) left.add(name)
+    this.tracepoints = new Tracepoints(this.names, left)
+    for (const text of formats) this.tracepoints.define(text)
+    const id = this.tracepoints.idOf('sched_switch')
+    this.hasSwitches = attrs.some(({ attr }) => attr.tracepoint >= 0 && attr.tracepoint === id)
+    if (formats.length === 0 && attrs.some(({ attr }) => attr.tracepoint >= 0)) {
+      this.issue('missing event formats', 'expected the formats of the tracepoints, found none: they cannot be read', 0)
+    }
+    return this.tracepoints
+  }
+
+  private readSample(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number): void {
+    const tracepoints = this.prepare()
+    const { samples } = this
+    if (!samples.readSample(view, start, end)) return this.leave(`samples of ${samples.name}`)
+    const { origin, rawAt, rawEnd } = samples
+    const atNs = this.timeOf(byte)
+    if (atNs === undefined) return
+    const event = tracepoints.decode(view, rawAt, rawEnd, origin.cpu, atNs)
+    if (event === undefined) return
+    if (typeof event === 'number') {
+      this.issue('short event', `expected ${event} bytes, found ${rawEnd - rawAt}`, byte, atNs)
+    } else if ('cpu' in event && event.cpu < 0) {
+      this.sayOnce(
+        'no CPU in samples',
+        'expected the CPU in every sample, found none; record with -a or --sample-cpu',
+        byte,
+      )
+    } else this.add(event as PerfEvent, byte)
+  }
+
+  /** u32 pid, u32 tid, the name. */
+  private readComm(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number): void {
+    this.prepare()
+    const tid = start + 8 <= end ? view.getInt32(start + 4, true) : -1
+    if (tid < 0 || !this.samples.readTail(view, start, end)) return
+    const isKnown = isMadeUp(this.samples.origin)
+    const atNs = isKnown ? 0 : this.timeOf(byte)
+    if (atNs === undefined) return
+    const comm = this.tracepoints!.comms.text(view, start + 8, end)
+    const what: ThreadEvent['what'] = isKnown ? 'known' : 'rename'
+    this.add({ kind: 'thread', what, atNs, tid, tgid: view.getInt32(start, true), comm, parentTid: -1 }, byte)
+  }
+
+  /** u32 pid, parent's pid, tid, parent's tid, u64 time. */
+  private readTask(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number, isFork: boolean): void {
+    this.prepare()
+    if (start + 24 > end || !this.samples.readTail(view, start, end) || isMadeUp(this.samples.origin)) return
+    const atNs = this.timeOf(byte)
+    if (atNs === undefined) return
+    const [tgid, tid] = [view.getInt32(start, true), view.getInt32(start + 8, true)]
+    const parentTid = isFork ? view.getInt32(start + 12, true) : -1
+    this.add({ kind: 'thread', what: isFork ? 'fork' : 'exit', atNs, tid, tgid, comm: 0, parentTid }, byte)
+  }
+
+  /** A context switch by perf's own records: told twice, by who leaves and by who comes. */
+  private readSwitch(
+    view: DataView<ArrayBufferLike>,
+    start: number,
+    end: number,
+    byte: number,
+    misc: number,
+    isCpuWide: boolean,
+  ): void {
+    this.prepare()
+    if (this.hasSwitches || !this.samples.readTail(view, start, end)) return
+    const isOut = (misc & Misc.switchOut) !== 0
+    if (isCpuWide && (!isOut || start + 8 > end)) return
+    const atNs = this.timeOf(byte)
+    if (atNs === undefined) return
+    const { cpu, tid } = this.samples.origin
+    const isPreempted = (misc & Misc.preempted) !== 0
+    if (!isCpuWide) {
+      const state = isOut ? (isPreempted ? 'runnable' : 'blocked') : 'running'
+      this.add({ kind: 'state', tid, cpu, state, atNs } satisfies StateEvent, byte)
+      return
+    }
+    this.add(
+      {
+        kind: 'switch',
+        cpu,
+        atNs,
+        prevTid: tid,
+        prevComm: 0,
+        prevPrio: -1,
+        prevState: isPreempted ? 0 : TaskState.S,
+        nextTid: view.getInt32(start + 4, true),
+        nextComm: 0,
+        nextPrio: -1,
+      } satisfies SwitchEvent,
+      byte,
+    )
+  }
+
+  /** LOST: u64 id, u64 count; LOST_SAMPLES: u64 count, without a time where perf sums up at its end what LOST told. */
+  private readLost(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number, type: number): void {
+    this.prepare()
+    const at = start + (type === Record.lost ? 8 : 0)
+    if (at + 8 > end) return
+    const count = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32
+    const hasTail = this.samples.readTail(view, at + 8, end) && !isMadeUp(this.samples.origin)
+    if (type === Record.lostSamples && !hasTail) return
+    const atNs = hasTail ? this.timeOf(byte) : this.guard.lastNs
+    const where = hasTail && this.samples.origin.cpu >= 0 ? `CPU ${this.samples.origin.cpu}: ` : ''
+    const detail = `${where}${count} records had no room in perf's buffer; record with a larger one (-m)`
+    this.issue('lost events', detail, byte, atNs)
+  }
+
+  /** Time of the record that was read last, from the origin; undefined for none, or one that cannot be. */
+  private timeOf(byte: number): number | undefined {
+    const { high, low } = this.samples.origin
+    if (high === 0 && low === 0) {
+      this.sayOnce('records without a time', 'expected a time in every record, found none; record with -T', byte)
+      return undefined
+    }
+    if (this.early) this.begin(high, low)
+    const atNs = (high - this.originHigh) * 2 ** 32 + (low - this.originLow)
+    const doubt = this.guard.doubt(atNs)
+    if (doubt === undefined) return atNs
+    this.issue('impossible timestamp', doubt, byte)
+    return undefined
+  }
+
+  private sayOnce(title: string, detail: string, byte: number): void {
+    if (this.said.has(title)) return
+    this.said.add(title)
+    this.issue(title, detail, byte)
+  }
+
+  private add(event: PerfEvent, byte: number): void {
+    if (this.early) {
+      this.early.push(event)
+      if (this.early.length >= EARLY_MAX) this.begin(0, 0)
+      return
+    }
+    if (isKnown(event)) {
+      this.events.push(event)
+      return
+    }
+    const isLate = !this.rounds.push(event)
+    if (this.rounds.isFull) this.pass(this.rounds.takeHalf())
+    if (isLate && event.kind !== 'issue') {
+      this.issue('late record', 'expected records in order from round to round, found an earlier one', byte, event.atNs)
+    }
+  }
+
+  /** Now all is known that the first event tells. */
+  private begin(high: number, low: number): void {
+    if (!this.early) return
+    this.prepare()
+    const { attrs, attributes, clocks } = this.facts
+    this.originHigh = high
+    this.originLow = low
+    const clockId = attrs.find(({ attr }) => attr.clockId !== undefined)?.attr.clockId
+    const clock = (clockId === undefined ? undefined : clockOf(clockId)) ?? 'unknown'
+    const facts: Record<string, string | number> = { ...attributes }
+    if (clock === 'unknown') facts['perf_clock'] = clockId === undefined ? "perf's own" : `clock id ${clockId}`
+    if (!this.hasSwitches && attrs.some(({ attr }) => attr.tellsSwitches)) {
+      facts['blocked_states'] = "not told by perf's switch records: S stands for all of them"
+    }
+    const originNs = (BigInt(high) << 32n) + BigInt(low)
+    this.events.push({ kind: 'input', format: this.format, clock, originNs, attributes: facts })
+    if (clock !== 'unknown' && clocks.some((reading) => reading.clock === clock)) {
+      this.events.push({ kind: 'clocks', readings: clocks })
+    }
+    const { early } = this
+    this.early = undefined
+    for (const event of early) this.add(event, 0)
+  }
+
+  private pass(events: readonly TraceEvent[]): void {
+    for (const event of events) this.events.push(event)
+  }
+}
+
+const isKnown = (event: PerfEvent) => event.kind === 'thread' && event.what === 'known'

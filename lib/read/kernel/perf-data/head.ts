@@ -1,0 +1,220 @@
+import { FormatError, isFormatError } from '../../../errors.ts'
+import type { ByteRanges } from '../../../input/byte-ranges.ts'
+import { END_OF_INPUT, FieldReader } from '../../../input/field-reader.ts'
+import type { Clock } from '../../../model/events.ts'
+import {
+  type FormatTables,
+  readFtraceFormats,
+  readHeaderTexts,
+  readSystemFormats,
+} from '../tracepoints/format-tables.ts'
+import { clockOf, type PerfAttr, parseAttr } from './attr.ts'
+
+/** What perf tells of a recording beside its records. */
+export interface PerfFacts {
+  /** Of all events, by what perf was told to record. */
+  readonly attrs: { readonly attr: PerfAttr; readonly ids: readonly number[] }[]
+  readonly formats: string[]
+  readonly attributes: Record<string, string | number>
+  clocks: { readonly clock: Clock; readonly ns: bigint }[]
+  /** Why not all of it was found. */
+  cut: FormatError | undefined
+}
+
+/** Where in the file the records are. */
+export interface PerfData {
+  readonly offset: number
+  readonly bytes: number
+}
+
+const Feature = { tracingData: 1, osRelease: 4, version: 5, cpus: 7, clockData: 29 } as const
+const FEATURES_MAX = 256
+const ATTR_BYTES_MIN = 64
+const ATTRS_MAX = 1 << 16
+
+/** Nothing yet. */
+export const noFacts = (): PerfFacts => ({ attrs: [], formats: [], attributes: {}, clocks: [], cut: undefined })
+
+/**
+ * Reads the head of a perf.data file, and from behind its records what is needed to read them. Throws FormatError where
+ * that cannot be done. A pipe's head tells nothing: undefined.
+ */
+export async function readPerfHead(
+  ranges: ByteRanges,
+  format: string,
+  facts: PerfFacts,
+): Promise<PerfData | undefined> {
+  const from = new FieldReader(ranges, format, 0)
+  try {
+    const magic = await from.text(8, 'the magic')
+    if (magic !== 'PERFILE2') {
+      const hint = 'convert it where it was recorded: `perf script --ns -F comm,pid,tid,cpu,time,event,trace`'
+      from.fail('"PERFILE2"', JSON.stringify(magic), hint)
+    }
+    const headBytes = await from.u64('the size of the head')
+    if (headBytes === PIPE_HEAD_BYTES) return undefined
+    const attrBytes = await from.u64('the size of an event')
+    const attrs = await section(from)
+    const data = await section(from)
+    await section(from)
+    const bits = await from.bytes(FEATURES_MAX / 8, 'the features')
+    await readAttrs(ranges, format, attrs, attrBytes, facts)
+    if (data.bytes === 0) {
+      from.fail(
+        'records',
+        'none',
+        'perf was killed before it had written the file; let it end by Ctrl-C, or use a pipe',
+      )
+    }
+    await readFeatures(ranges, format, data.offset + data.bytes, bits, facts).catch((error) => orCut(error, facts))
+    return data
+  } finally {
+    await from.close()
+  }
+}
+
+/** Magic and its own size: what a pipe begins with. */
+export const PIPE_HEAD_BYTES = 16
+
+async function section(from: FieldReader): Promise<PerfData> {
+  return { offset: await from.u64("a part's place"), bytes: await from.u64("a part's size") }
+}
+
+/** Records of switches can be read without what lies behind them; tracepoints cannot. */
+function orCut(error: unknown, facts: PerfFacts): void {
+  if (!isFormatError(error) || !error.found.startsWith(END_OF_INPUT)) throw error
+  facts.cut = error
+  if (facts.attrs.some(({ attr }) => attr.tellsSwitches)) return
+  const hint =
+    'the file was cut: perf writes the formats of tracepoints behind its records; what goes through a pipe ' +
+    '(`perf record -o -`) can be read as far as it goes'
+  const { at, expected, found } = error
+  throw new FormatError(error.format, at, expected, found, hint)
+}
+
+async function readAttrs(
+  ranges: ByteRanges,
+  format: string,
+  { offset, bytes }: PerfData,
+  each: number,
+  facts: PerfFacts,
+): Promise<void> {
+  const from = new FieldReader(ranges, format, offset)
+  try {
+    const size = each - 16
+    if (size < ATTR_BYTES_MIN || each > 4096) from.fail('events of 80 to 4096 bytes', `${each}`)
+    if (bytes / each > ATTRS_MAX) from.fail(`at most ${ATTRS_MAX} events`, `${bytes / each}`)
+    for (let i = 0; i < Math.floor(bytes / each); i++) {
+      const attr = parseAttr(viewOf(await from.bytes(size, 'an event')), 0, size)
+      const place = await section(from)
+      facts.attrs.push({ attr, ids: await readIds(ranges, format, place) })
+    }
+  } finally {
+    await from.close()
+  }
+}
+
+async function readIds(ranges: ByteRanges, format: string, { offset, bytes }: PerfData): Promise<number[]> {
+  const from = new FieldReader(ranges, format, offset)
+  try {
+    return idsIn(await from.bytes(bytes, 'ids of an event'))
+  } finally {
+    await from.close()
+  }
+}
+
+function idsIn(bytes: Uint8Array): number[] {
+  const view = viewOf(bytes)
+  return Array.from({ length: Math.floor(bytes.length / 8) }, (_, i) => view.getUint32(8 * i, true))
+}
+
+async function readFeatures(
+  ranges: ByteRanges,
+  format: string,
+  offset: number,
+  bits: Uint8Array,
+  facts: PerfFacts,
+): Promise<void> {
+  const table = new FieldReader(ranges, format, offset)
+  try {
+    for (let feature = 0; feature < FEATURES_MAX; feature++) {
+      if ((bits[feature >> 3]! & (1 << (feature & 7))) === 0) continue
+      const place = await section(table)
+      const from = new FieldReader(ranges, format, place.offset)
+      await readFeature(from, feature, place.bytes, facts).finally(() => from.close())
+    }
+  } finally {
+    await table.close()
+  }
+}
+
+/** Reads one feature; those that do not matter here are left out. */
+async function readFeature(from: FieldReader, feature: number, bytes: number, facts: PerfFacts): Promise<void> {
+  if (feature === Feature.tracingData) return readTracingData(from, facts)
+  if (feature === Feature.osRelease) facts.attributes['kernel_release'] = await readString(from)
+  else if (feature === Feature.version) facts.attributes['perf_version'] = await readString(from)
+  else if (feature === Feature.cpus) {
+    await from.u32('the number of CPUs')
+    facts.attributes['cpus'] = await from.u32('the number of CPUs that are online')
+  } else if (feature === Feature.clockData && bytes >= CLOCK_DATA_BYTES) {
+    const view = viewOf(await from.bytes(CLOCK_DATA_BYTES, 'the clocks'))
+    const clock = clockOf(view.getInt32(4, true))
+    if (clock === undefined || clock === 'REALTIME') return
+    facts.clocks = [
+      { clock, ns: view.getBigUint64(16, true) },
+      { clock: 'REALTIME', ns: view.getBigUint64(8, true) },
+    ]
+  }
+}
+
+/** u32 version, u32 clock id, u64 wall clock, u64 that clock. */
+const CLOCK_DATA_BYTES = 24
+
+async function readString(from: FieldReader): Promise<string> {
+  const length = await from.u32('the length of a text')
+  const text = await from.text(Math.min(length, 4096), 'a text')
+  return text.replace(/\0.*$/s, '')
+}
+
+/** What `perf record` copies from tracefs; begins like a trace.dat, but is another version of it. */
+async function readTracingData(from: FieldReader, { formats }: PerfFacts): Promise<void> {
+  await from.skip(TRACING_MAGIC_BYTES)
+  await from.textZ('the version of the event formats', 16)
+  await from.skip(2)
+  await from.u32('the size of a page')
+  const tables: FormatTables = { formats, headerPage: undefined }
+  await readHeaderTexts(from, tables)
+  await readFtraceFormats(from, tables)
+  await readSystemFormats(from, tables)
+}
+
+const TRACING_MAGIC_BYTES = 10
+
+/** Takes in a record of a pipe that tells what a file's head does: an event, a feature, the event formats. */
+export async function readPipeFact(
+  type: 'attr' | 'feature' | 'formats',
+  bytes: Uint8Array,
+  format: string,
+  facts: PerfFacts,
+): Promise<void> {
+  const view = viewOf(bytes)
+  if (type === 'attr') {
+    const size = bytes.length >= 8 ? view.getUint32(4, true) : 0
+    if (size < ATTR_BYTES_MIN || size > bytes.length) return
+    facts.attrs.push({ attr: parseAttr(view, 0, size), ids: idsIn(bytes.subarray(size)) })
+    return
+  }
+  const from = new FieldReader({ read: (start, end) => piece(bytes, start, end) }, format, 0)
+  try {
+    if (type === 'formats') return await readTracingData(from, facts)
+    await readFeature(from, await from.u64('a feature'), bytes.length - 8, facts)
+  } finally {
+    await from.close()
+  }
+}
+
+async function* piece(bytes: Uint8Array, start: number, end: number): AsyncGenerator<Uint8Array> {
+  yield bytes.subarray(start, Math.min(end, bytes.length))
+}
+
+const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -1,0 +1,176 @@
+import { Ascii } from '../../../bytes/ascii.ts'
+import type { Position } from '../../../errors.ts'
+import { failureOf } from '../../../model/calls.ts'
+import { type Batch, Inferred, type TokenEvent, type TraceEvent } from '../../../model/events.ts'
+import { parseTensorName } from '../../../model/tensors.ts'
+import { UNKNOWN } from '../../../model/unknown.ts'
+import { givenOpNames, inferOpNames, type OpNames, type OpUse } from '../../common/op-table.ts'
+import type { ReadContext } from '../../format.ts'
+import type { Scan } from './scan.ts'
+
+/** What the numbers behind `<ns> <cpu>` of a line are: `end` a time of its own. */
+const FIELDS = {
+  token: ['tid', 'end', 'tokens', 'result'],
+  encode: ['tid', 'end', 'tokens', 'result'],
+  graph: ['tid', 'end', 'nodes', 'status'],
+  op: ['tid', 'ith', 'end', 'end', 'op', 'type', 'ne', 'ne', 'ne', 'ne', 'address'],
+  fault: ['tid', 'isMajor', 'address'],
+  io: ['tid', 'end', 'isWrite', 'bytes', 'device', 'sector'],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+/** A type of lines that tells of llama.cpp, or of what the kernel did for it. */
+export type LlamaType = keyof typeof FIELDS
+
+/** Is that such a type? */
+export const isLlamaType = (name: string): name is LlamaType => Object.hasOwn(FIELDS, name)
+
+/** A line, in the order of when it ended: nearly that in which lines are printed. */
+export interface LlamaRecord {
+  readonly kind: 'llama'
+  readonly type: LlamaType
+  readonly atNs: number
+  readonly startNs: number
+  readonly cpu: number
+  /** Where the line is. */
+  readonly at: Position
+  readonly numbers: readonly number[]
+  /** Name of the tensor, or 0. */
+  readonly name: number
+}
+
+/** Uses of op numbers that the op table is chosen by. */
+const USES_MAX = 4096
+
+/** Reads lines on llama.cpp (docs/ebpf-format.md), and makes events of them. */
+export class LlamaLines {
+  private readonly uses = new Map<string, OpUse>()
+  private ops: OpNames | undefined
+  private readonly tensors = new Map<string, number>()
+  private calls = 0
+  private readonly totals = new Map<string, number>()
+
+  constructor(private readonly context: ReadContext) {}
+
+  /** Reads the fields behind `<ns> <cpu> `; undefined where they do not fit. `toNs`: the time that the scan has just read. */
+  read(
+    type: LlamaType,
+    scan: Scan,
+    { atNs: startNs, cpu }: { readonly atNs: number; readonly cpu: number },
+    at: Position,
+    toNs: () => number,
+  ): LlamaRecord | undefined {
+    const numbers: number[] = []
+    let atNs = startNs
+    for (const [i, field] of FIELDS[type].entries()) {
+      if (i > 0 && !scan.eatByte(Ascii.Blank)) return undefined
+      if (field !== 'end') numbers.push(scan.integer())
+      else if (!scan.nanoseconds()) return undefined
+      else {
+        atNs = toNs()
+        numbers.push(atNs)
+      }
+    }
+    if (numbers.some((number) => !Number.isSafeInteger(number))) return undefined
+    const record = { kind: 'llama', type, atNs, startNs, cpu, at, numbers, name: 0 } as const
+    if (type !== 'op') return scan.at === scan.end ? record : undefined
+    if (!scan.eatByte(Ascii.Blank)) return undefined
+    const name = decoder.decode(scan.bytes.subarray(scan.at, scan.end))
+    this.noteUse(numbers[4]!, name)
+    return { ...record, name: this.context.names.id(name) }
+  }
+
+  /** Decides how op numbers are named, once; for the trace's attributes. */
+  begin(): Readonly<Record<string, string>> {
+    if (this.uses.size === 0) return {}
+    const { opTable, names } = this.context
+    const uses = [...this.uses.values()]
+    this.ops = opTable ? givenOpNames(opTable, uses, names) : inferOpNames(uses, names)
+    return { op_numbers: this.ops.about }
+  }
+
+  /** Makes events of a record, in order of time. */
+  events(record: LlamaRecord): TraceEvent[] {
+    const { type, startNs, atNs, numbers } = record
+    const [, , third, fourth] = numbers as [number, number, number, number]
+    if (type === 'op') return this.operator(record)
+    if (type === 'graph') {
+      const graph = { ...UNKNOWN.graph, startNs, endNs: atNs, nodes: Math.max(0, third), status: fourth }
+      return [graph]
+    }
+    if (type === 'token' || type === 'encode') return this.call(record)
+    if (type === 'fault')
+      return [this.count(numbers[1] === 1 ? 'page faults, major' : 'page faults, minor', 'count', atNs, 1)]
+    return [this.count(third === 1 ? 'written to block devices' : 'read from block devices', 'bytes', atNs, fourth)]
+  }
+
+  private call({ type, startNs, atNs: endNs, at, numbers }: LlamaRecord): TraceEvent[] {
+    const [tid, , tokens, result] = numbers as [number, number, number, number]
+    const isEncode = type === 'encode'
+    const phase = isEncode ? 'encode' : tokens > 1 ? 'prefill' : 'decode'
+    const batch: Batch = {
+      function: isEncode ? 'llama_encode' : 'llama_decode',
+      areAllOutput: false,
+      isLeftOut: false,
+      result,
+      spans: [],
+      context: 0,
+    }
+    const call = this.calls++
+    const event: TokenEvent = {
+      kind: 'token',
+      call,
+      phase,
+      tokens,
+      startNs,
+      endNs,
+      tid,
+      inferred: isEncode ? 0 : Inferred.Phase,
+      batch,
+    }
+    const failure = failureOf(event, at)
+    return failure ? [event, failure] : [event]
+  }
+
+  private operator({ startNs, atNs, cpu, numbers, name }: LlamaRecord): TraceEvent[] {
+    const [tid, worker, endNs, , op, type, ...rest] = numbers as [number, number, number, number, number, number]
+    const key = `${name} ${op} ${(rest as number[]).join(' ')}`
+    const known = this.tensors.get(key)
+    const tensor = known ?? this.tensors.size
+    const operator = { ...UNKNOWN.operator, tensor, worker, tid, cpu, startNs, endNs, waitEndNs: atNs } as const
+    if (known !== undefined) return [operator]
+    this.tensors.set(key, tensor)
+    const { names } = this.context
+    const [n0, n1, n2, n3, structAddress] = rest as number[]
+    const ne = [n0!, n1!, n2!, n3!]
+    const { layer } = parseTensorName(names.text(name))
+    this.ops ??= inferOpNames([...this.uses.values()], names)
+    const inferred = this.ops.inferred ? Inferred.OpName : 0
+    const typeName = names.id(`type ${type}`)
+    const opName = this.ops.name(op)
+    const node = {
+      ...UNKNOWN.tensor,
+      id: tensor,
+      name,
+      layer,
+      op: opName,
+      type: typeName,
+      ne,
+      structAddress: structAddress!,
+      inferred,
+    }
+    return [node, operator]
+  }
+
+  private count(name: string, unit: 'bytes' | 'count', atNs: number, more: number): TraceEvent {
+    const value = (this.totals.get(name) ?? 0) + more
+    this.totals.set(name, value)
+    return { kind: 'counter', name: this.context.names.id(name), unit, atNs, value }
+  }
+
+  private noteUse(op: number, result: string): void {
+    const key = `${op} ${result}`
+    if (this.ops || this.uses.size >= USES_MAX || this.uses.has(key)) return
+    this.uses.set(key, { op, result, sources: [] })
+  }
+}
+
+const decoder = new TextDecoder()

@@ -1,0 +1,310 @@
+import { Ascii } from '../../../bytes/ascii.ts'
+import { FormatError } from '../../../errors.ts'
+import { ByteTable } from '../../../input/byte-table.ts'
+import type { Clock, SwitchEvent, TraceEvent } from '../../../model/events.ts'
+import { issueOf } from '../../../model/issues.ts'
+import { LeftOut } from '../../../model/left-out.ts'
+import { LineLog, type Origin } from '../../common/line-log.ts'
+import type { ReadContext } from '../../format.ts'
+import { currentBits, isOldState } from '../tracepoints/states.ts'
+import { Bodies, commOf } from './bodies.ts'
+import type { Columns } from './columns.ts'
+import type { LlamaRecord } from './llama-lines.ts'
+import type { Scan } from './scan.ts'
+import { type About, type SchedEvent, SchedEvents } from './sched-events.ts'
+
+/** Events that may come late: ftrace and perf write theirs nearly sorted. */
+const WINDOW = 8192
+/** Lines without a time ahead of the first one with one: more of them that cannot be read, and there is none. */
+const HEAD_ISSUES_MAX = 1000
+
+/** What is done with the fields of an event. */
+export type Handler =
+  | 'switch'
+  | 'waking'
+  | 'wakeup'
+  | 'fork'
+  | 'exit'
+  | 'exec'
+  | 'rename'
+  | 'known'
+  | 'llama'
+  | 'mark'
+  | 'record'
+
+const HANDLERS: Readonly<Record<string, Handler>> = {
+  sched_switch: 'switch',
+  sched_waking: 'waking',
+  sched_wakeup: 'wakeup',
+  sched_process_fork: 'fork',
+  sched_process_exit: 'exit',
+  sched_process_exec: 'exec',
+  task_rename: 'rename',
+  tracing_mark_write: 'mark',
+  print: 'mark',
+}
+
+/** An event's name, and how often it came though nothing is made of it. */
+interface EventName {
+  readonly name: string
+  readonly handler: Handler | undefined
+  skipped: number
+}
+
+/** The one grammar of scheduler events as lines of text: columns, which differ by tool, and the event's own fields. */
+export abstract class SchedTextLog extends LineLog<SchedEvents> {
+  protected readonly attributes: Record<string, string | number> = Object.create(null)
+  protected clock: Clock | 'unknown' = 'unknown'
+  /** How much later than its times the log is on that clock. */
+  protected shiftNs = 0n
+  /** What the line that is being read is about. */
+  protected readonly context = { atNs: 0, cpu: -1, tid: -1, tgid: -1, isIrq: false }
+  protected readonly comms: ByteTable<number>
+  private readonly bodies: Bodies
+  private readonly eventNames = new Map<string, EventName>()
+  private readonly nameTable = new ByteTable<EventName>((name) => this.eventName(name))
+  /** Processes of threads, as told. */
+  private readonly tgids = new Map<number, number>()
+  private readonly leftOut = new LeftOut()
+  private headIssues = 0
+  private hasNoCpu = false
+  private hasOldStates = false
+
+  /** What draws the events that are not drawn here. */
+  protected readonly leftOutHint: string | undefined = undefined
+
+  constructor(
+    source: AsyncIterable<Uint8Array>,
+    format: string,
+    { names }: ReadContext,
+    protected readonly scan: Scan,
+    protected readonly columns: Columns,
+    window = WINDOW,
+  ) {
+    super(
+      source,
+      format,
+      new SchedEvents(
+        format,
+        window,
+        () => this.about(),
+        (record) => this.expand(record),
+      ),
+    )
+    this.comms = new ByteTable((text) => names.id(commOf(text)))
+    this.bodies = new Bodies(scan, this.comms)
+  }
+
+  /** A line that has none of the columns, and is not empty; false if nothing can be made of it. */
+  protected abstract readOther(text: string): boolean
+
+  /** A line of the marker; `atNs` as in the context. False where it says nothing of clocks. */
+  protected readMark(_text: string, _origin: Origin): boolean {
+    return false
+  }
+
+  /** A record of the tool itself, which is told by its name. */
+  protected readRecord(_name: string, _origin: Origin): boolean {
+    return false
+  }
+
+  /** May the row whose columns have just been read be believed to have a time that counts? */
+  protected hasStamp(): boolean {
+    return true
+  }
+
+  /** What is done with an event of that name. */
+  protected handlerOf(name: string): Handler | undefined {
+    return Object.hasOwn(HANDLERS, name) ? HANDLERS[name] : undefined
+  }
+
+  protected override readHead(): boolean {
+    const { lines } = this
+    for (;;) {
+      const ahead = lines.ahead()
+      const newline = ahead.indexOf(Ascii.LineFeed)
+      if (newline < 0 && !lines.isEnding) return false
+      if (this.stampOf(ahead, 0, newline < 0 ? ahead.length : newline) !== undefined) return true
+      if (!lines.next()) return true
+      if (lines.end > lines.start) this.readHeadLine()
+    }
+  }
+
+  protected override stampOf(bytes: Uint8Array, start: number, end: number): bigint | undefined {
+    const { scan } = this
+    if (!this.readColumns(bytes, start, end) || !this.hasStamp()) return undefined
+    return BigInt(scan.seconds) * 1_000_000_000n + BigInt(scan.nanos)
+  }
+
+  protected override readLine(origin: Origin): void {
+    const { lines, columns, context, scan, guard } = this
+    if (!this.readColumns(lines.bytes, lines.start, lines.end)) return this.readForeign()
+    if (!this.hasStamp()) return this.readUntimed(origin)
+    const atNs = (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
+    // The guard's own check, for what is nearly always true.
+    if (Math.abs(atNs - guard.lastNs) < 1e9) guard.lastNs = atNs
+    else if (!this.believes(atNs)) return
+    context.atNs = atNs
+    context.cpu = columns.cpu
+    context.tid = columns.tid
+    context.tgid = columns.tgid
+    context.isIrq = columns.isIrq
+    if (columns.cpu < 0 && !this.hasNoCpu) this.tellNoCpu()
+    if (columns.tgid >= 0 && this.tgids.get(columns.tid) !== columns.tgid) this.tellThread()
+    const event = this.nameTable.get(scan.bytes, columns.nameStart, columns.nameEnd)
+    if (event.handler === undefined) event.skipped++
+    else this.readEvent(event, event.handler, origin)
+  }
+
+  /** Nothing more comes: what was not drawn is counted. */
+  protected override finish(): void {
+    const { leftOut, leftOutHint } = this
+    const most = [...this.eventNames.values()].sort((a, b) => b.skipped - a.skipped)
+    for (const { name, skipped } of most) leftOut.add(name, skipped, leftOutHint)
+    for (const event of leftOut.events()) this.maker.tell(event)
+  }
+
+  /** What the input is, now that its first window has been seen. */
+  protected about(): About {
+    return { clock: this.clock, shiftNs: this.shiftNs, attributes: { ...this.attributes } }
+  }
+
+  /** The events that a record stands for. */
+  protected expand(_record: LlamaRecord): readonly TraceEvent[] {
+    return []
+  }
+
+  /** The line as text, for what is rare. */
+  protected textFrom(start: number): string {
+    return decoder.decode(this.scan.bytes.subarray(start, this.scan.end))
+  }
+
+  private readColumns(bytes: Uint8Array, start: number, end: number): boolean {
+    const { scan } = this
+    scan.bytes = bytes
+    scan.at = start
+    scan.end = end
+    return this.columns.read()
+  }
+
+  private readEvent(event: EventName, handler: Handler, origin: Origin): void {
+    if (handler === 'mark') {
+      if (!this.readMark(this.textFrom(this.scan.at), origin)) event.skipped++
+      return
+    }
+    if (handler === 'record') {
+      if (!this.readRecord(event.name, origin)) event.skipped++
+      return
+    }
+    const { lines } = this
+    const read = this.withCurrentState(this.readFields(handler, event.name, origin))
+    if (read === undefined)
+      this.reject('unreadable event', `expected the fields of ${event.name}, found "${this.start}"`)
+    else if (handler !== 'wakeup') this.maker.add(read, lines.offset, lines.line)
+    else if (read.kind === 'waking') this.maker.addWakeup(read, lines.offset, lines.line)
+  }
+
+  /** What the fields say; undefined where they do not fit. */
+  protected readFields(handler: Handler, _name: string, _origin: Origin): SchedEvent | LlamaRecord | undefined {
+    const { bodies, context } = this
+    switch (handler) {
+      case 'switch':
+        return bodies.readSwitch(context)
+      case 'waking':
+        this.maker.noteWaking()
+        return bodies.readWaking(context, context.tid)
+      case 'wakeup':
+        return bodies.readWaking(context, -1)
+      case 'fork':
+        return bodies.readFork(context)
+      case 'exit':
+        return bodies.readExit(context)
+      case 'exec':
+        return bodies.readExec(context)
+      case 'rename':
+        return bodies.readRename(context)
+      default:
+        return undefined
+    }
+  }
+
+  /** A state that is printed as a number has the bits of the kernel that ran, which a text does not name. */
+  private withCurrentState<T extends SchedEvent | LlamaRecord>(read: T | undefined): T | SwitchEvent | undefined {
+    if (read?.kind !== 'switch' || !isOldState(read.prevState)) return read
+    if (!this.hasOldStates) {
+      this.hasOldStates = true
+      const { offset, line } = this.lines
+      const detail = `expected at most 0x1ff, found 0x${read.prevState.toString(16)}`
+      this.maker.tell(issueOf('old-thread-states', detail, { byte: offset, line }, read.atNs))
+    }
+    return { ...read, prevState: currentBits(read.prevState) }
+  }
+
+  private readHeadLine(): void {
+    const { lines } = this
+    const origin = { high: 0, low: 0 }
+    if (this.readColumns(lines.bytes, lines.start, lines.end)) return this.readUntimed(origin)
+    this.readForeign()
+    if (this.headIssues <= HEAD_ISSUES_MAX) return
+    const found = `${HEAD_ISSUES_MAX} lines that are something else`
+    throw new FormatError(this.format, { byte: lines.offset, line: lines.line }, 'a line with an event', found)
+  }
+
+  /** A row whose time means nothing. */
+  protected readUntimed(origin: Origin): void {
+    const { columns, context, scan } = this
+    context.atNs = 0
+    context.cpu = columns.cpu
+    context.tid = columns.tid
+    context.tgid = columns.tgid
+    const event = this.nameTable.get(scan.bytes, columns.nameStart, columns.nameEnd)
+    if (event.handler !== 'record' || !this.readRecord(event.name, origin)) event.skipped++
+  }
+
+  /** A line that is no row. */
+  private readForeign(): void {
+    const { lines } = this
+    const first = lines.bytes[lines.start]
+    if (first === Ascii.Tab) return this.leftOut.add('frames of call stacks', 1, this.leftOutHint)
+    const text = lines.text
+    if (this.readOther(text) || first === Ascii.Hash || text.trim() === '') return
+    this.headIssues++
+    this.reject('unreadable line', `expected a line with an event, found "${this.start}"`)
+  }
+
+  /** The start of the line, for a message. */
+  private get start(): string {
+    return this.lines.text.slice(0, 80).replace(/[^\x20-\x7e]/g, '.')
+  }
+
+  /** The line tells of which process its thread is. */
+  private tellThread(): void {
+    const { columns, context, scan, lines } = this
+    const { tid, tgid, commStart, commEnd } = columns
+    if (tid <= 0) return
+    this.tgids.set(tid, tgid)
+    const isTold = scan.bytes[commStart] !== 0x3c || scan.bytes[commEnd - 1] !== 0x3e // <...>
+    const comm = isTold ? this.comms.get(scan.bytes, commStart, commEnd) : 0
+    const { atNs } = context
+    const event = { kind: 'thread', what: 'known', atNs, tid, tgid, comm, parentTid: -1 } as const
+    this.maker.add(event, lines.offset, lines.line)
+  }
+
+  private tellNoCpu(): void {
+    this.hasNoCpu = true
+    this.issue(
+      'no CPU told',
+      'expected the CPU on each line (perf script -F comm,pid,tid,cpu,time,event,trace), found none',
+    )
+  }
+
+  private eventName(name: string): EventName {
+    const known = this.eventNames.get(name)
+    if (known) return known
+    const event = { name, handler: this.handlerOf(name), skipped: 0 }
+    this.eventNames.set(name, event)
+    return event
+  }
+}
+
+const decoder = new TextDecoder()

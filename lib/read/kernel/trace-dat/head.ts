@@ -1,0 +1,237 @@
+import type { ByteRanges } from '../../../input/byte-ranges.ts'
+import { FieldReader } from '../../../input/field-reader.ts'
+import { type Inflate, inflateZlib, inflateZstd } from '../../../input/inflate.ts'
+import {
+  type FormatTables,
+  readFtraceFormats,
+  readHeaderTexts,
+  readSystemFormats,
+} from '../tracepoints/format-tables.ts'
+import { type CpuPages, type Facts, readOption, type TraceBuffer, TraceOptions } from './options.ts'
+
+/** All of a trace.dat but its pages. */
+export interface TraceDat extends FormatTables {
+  readonly version: number
+  /** Undecompressed pages follow each other; others come in chunks. */
+  readonly inflate: Inflate | undefined
+  readonly facts: Facts
+  /** In the order in which they lie in the file. */
+  readonly buffers: AsyncIterable<TraceBuffer>
+}
+
+/** CPUs that a kernel can have (its CONFIG_NR_CPUS goes up to 8192). */
+const CPUS_MAX = 8192
+const PAGE_BYTES_MAX = 16 << 20
+const OPTIONS_MAX = 1 << 16
+
+const COMPRESSIONS: Readonly<Record<string, Inflate | undefined>> = {
+  none: undefined,
+  zlib: inflateZlib,
+  zstd: inflateZstd,
+}
+
+const Section = { headers: 16, ftrace: 17, events: 18 } as const
+
+/** Reads what is ahead of the pages. Throws FormatError where that cannot be read. */
+export async function readHead(ranges: ByteRanges, format: string): Promise<TraceDat> {
+  const from = new FieldReader(ranges, format, 0)
+  try {
+    await from.skip(MAGIC_BYTES)
+    const version = await from.textZ('the version of the file', 16)
+    if (version !== '6' && version !== '7') {
+      from.fail('version 6 or 7', `"${version}"`, 'record with trace-cmd 2 or 3')
+    }
+    if ((await from.u8('the byte order')) !== 0) {
+      from.fail('a little-endian file', 'a big-endian one', 'give the text of `trace-cmd report -t` instead')
+    }
+    await from.u8('the size of a long')
+    const pageBytes = pageSize(from, await from.u32('the size of a page'))
+    return version === '6' ? await readHead6(ranges, format, from, pageBytes) : await readHead7(ranges, format, from)
+  } finally {
+    await from.close()
+  }
+}
+
+/** 17 08 44 "tracing". */
+const MAGIC_BYTES = 10
+
+function pageSize(from: FieldReader, bytes: number): number {
+  if (bytes < 64 || bytes > PAGE_BYTES_MAX) from.fail(`pages of 64 bytes to ${PAGE_BYTES_MAX}`, `${bytes}`)
+  return bytes
+}
+
+/** Version 6 is one part after the other; it can be read from a stream. */
+async function readHead6(ranges: ByteRanges, format: string, from: FieldReader, pageBytes: number): Promise<TraceDat> {
+  const tables: FormatTables = { formats: [], headerPage: undefined }
+  await readHeaderTexts(from, tables)
+  await readFtraceFormats(from, tables)
+  await readSystemFormats(from, tables)
+  ranges.release(from.offset)
+  await from.skip(await from.u32('the size of the kernel symbols'))
+  await from.skip(await from.u32('the size of the printk formats'))
+  await from.skip(await from.u64('the size of the thread names'))
+  ranges.release(from.offset)
+  const cpus = cpuCount(from, await from.u32('the number of CPUs'))
+  const options = new TraceOptions()
+  options.cpus = cpus
+  let tag = await from.text(10, 'a tag')
+  if (tag === 'options  \0') {
+    await readOptions6(from, options)
+    tag = await from.text(10, 'a tag')
+  }
+  if (tag !== 'flyrecord\0') {
+    const hint = 'record with `trace-cmd record`: latency traces are texts'
+    from.fail('"flyrecord"', JSON.stringify(tag.replace(/[^\x20-\x7e]/g, '')), hint)
+  }
+  const top = await readTable6(from, '', cpus, pageBytes)
+  const facts = options.facts(top.clock)
+  return { ...tables, version: 6, inflate: undefined, facts, buffers: buffers6(ranges, format, top, options, cpus) }
+}
+
+async function readOptions6(from: FieldReader, options: TraceOptions): Promise<void> {
+  for (let i = 0; i < OPTIONS_MAX; i++) {
+    const id = await from.u16('an option')
+    if (id === 0) return
+    readOption(options, id, await from.bytes(await from.u32('the size of an option'), 'an option'))
+  }
+  from.fail(`at most ${OPTIONS_MAX} options`, 'more')
+}
+
+function cpuCount(from: FieldReader, cpus: number): number {
+  if (cpus > CPUS_MAX) from.fail(`at most ${CPUS_MAX} CPUs`, `${cpus}`)
+  return cpus
+}
+
+async function readTable6(from: FieldReader, name: string, count: number, pageBytes: number): Promise<TraceBuffer> {
+  const cpus: CpuPages[] = []
+  for (let cpu = 0; cpu < count; cpu++) {
+    cpus.push({ cpu, offset: await from.u64("a CPU's place"), bytes: await from.u64("the size of a CPU's pages") })
+  }
+  const length = await from.u64("the size of the clock's name")
+  const clock = bare(await from.text(length, "the clock's name"))
+  return { name, clock, pageBytes, cpus: inOrder(cpus) }
+}
+
+async function* buffers6(
+  ranges: ByteRanges,
+  format: string,
+  top: TraceBuffer,
+  options: TraceOptions,
+  count: number,
+): AsyncGenerator<TraceBuffer> {
+  yield top
+  for (const { name, offset, cpus } of options.buffers6(count)) {
+    const from = new FieldReader(ranges, format, offset)
+    try {
+      const tag = await from.text(10, 'a tag')
+      if (tag !== 'flyrecord\0') from.fail('"flyrecord"', 'something else')
+      yield await readTable6(from, name, cpuCount(from, cpus), top.pageBytes)
+    } finally {
+      await from.close()
+    }
+  }
+}
+
+/** Version 7 is made of sections; tables that tell where the others are lie at its end. */
+async function readHead7(ranges: ByteRanges, format: string, from: FieldReader): Promise<TraceDat> {
+  const compression = await from.textZ('the compression', 64)
+  await from.textZ("the compression's version", 64)
+  if (!Object.hasOwn(COMPRESSIONS, compression)) {
+    const known = Object.keys(COMPRESSIONS).join(', ')
+    from.fail(`one of the compressions ${known}`, JSON.stringify(compression), 'record with `--compression none`')
+  }
+  const inflate = COMPRESSIONS[compression]
+  const options = new TraceOptions()
+  const sections = new Sections(ranges, format, inflate)
+  await sections.readOptions(await from.u64('the place of the options'), options)
+  const tables: FormatTables = { formats: [], headerPage: undefined }
+  const read = {
+    [Section.headers]: readHeaderTexts,
+    [Section.ftrace]: readFtraceFormats,
+    [Section.events]: readSystemFormats,
+  }
+  for (const [id, readTable] of Object.entries(read)) {
+    const offset = options.sections.get(Number(id))
+    if (offset !== undefined) await sections.open(offset, Number(id), (part) => readTable(part, tables))
+  }
+  const buffers = options.buffers7.map(({ name, clock, pageBytes, cpus }) => {
+    return { name, clock: bare(clock), pageBytes: pageSize(from, pageBytes), cpus: inOrder(cpus) }
+  })
+  const facts = options.facts(buffers[0]?.clock)
+  return { ...tables, version: 7, inflate, facts, buffers: each(buffers) }
+}
+
+async function* each<T>(all: readonly T[]): AsyncGenerator<T> {
+  yield* all
+}
+
+/** The sections of version 7: u16 id, u16 flags (1: compressed), u32 name, u64 size, then the bytes. */
+class Sections {
+  constructor(
+    private readonly ranges: ByteRanges,
+    private readonly format: string,
+    private readonly inflate: Inflate | undefined,
+  ) {}
+
+  /** Calls `read` with what is in the section at a place. */
+  async open(offset: number, id: number, read: (part: FieldReader, size: number) => Promise<void>): Promise<void> {
+    const from = new FieldReader(this.ranges, this.format, offset)
+    try {
+      const found = await from.u16('the id of a section')
+      if (found !== id) from.fail(`section ${id}`, `section ${found}`)
+      const flags = await from.u16("a section's flags")
+      await from.u32("a section's name")
+      const size = await from.u64("a section's size")
+      if ((flags & 1) === 0) return await read(from, size)
+      const packed = await from.u32('the compressed size')
+      const plain = await from.u32('the decompressed size')
+      if (plain > SECTION_BYTES_MAX) from.fail(`at most ${SECTION_BYTES_MAX} bytes in a section`, `${plain}`)
+      const bytes = await from.bytes(packed, 'a section')
+      const part = await inflated(this.inflate, bytes, plain).catch((error: Error) => {
+        return from.fail('a section that can be decompressed', `damage (${error.message})`)
+      })
+      await read(fieldsOf(part, this.format), plain)
+    } finally {
+      await from.close()
+    }
+  }
+
+  /** The options, which go on in further sections. */
+  async readOptions(first: number, options: TraceOptions): Promise<void> {
+    const seen = new Set<number>()
+    for (let next = first; next !== 0 && !seen.has(next) && seen.size < OPTIONS_MAX; ) {
+      seen.add(next)
+      let following = 0
+      await this.open(next, 0, async (part, size) => {
+        for (const end = part.offset + size; part.offset + 6 <= end; ) {
+          const id = await part.u16('an option')
+          const bytes = await part.bytes(await part.u32('the size of an option'), 'an option')
+          if (id === 0 && bytes.length === 8) following = Number(viewOf(bytes).getBigUint64(0, true))
+          if (id === 0) break
+          readOption(options, id, bytes)
+        }
+      })
+      next = following
+    }
+  }
+}
+
+/** Texts of formats are some hundred kilobytes. */
+const SECTION_BYTES_MAX = 64 << 20
+
+async function inflated(inflate: Inflate | undefined, bytes: Uint8Array, plain: number): Promise<Uint8Array> {
+  if (!inflate) throw new RangeError('the file names no compression')
+  return inflate(bytes, plain)
+}
+
+function fieldsOf(bytes: Uint8Array, format: string): FieldReader {
+  const range = async function* (start: number, end: number) {
+    yield bytes.subarray(start, Math.min(end, bytes.length))
+  }
+  return new FieldReader({ read: range }, format, 0)
+}
+
+const inOrder = (cpus: readonly CpuPages[]) => cpus.filter(({ bytes }) => bytes > 0).sort((a, b) => a.offset - b.offset)
+const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+/** The file of tracefs has brackets around the clock that is in use. */
+const bare = (clock: string) => (/\[([^\]]*)\]/.exec(clock)?.[1] ?? clock.replace(/\0.*$/s, '')).trim()

@@ -1,0 +1,273 @@
+import type { ThreadEvent, TraceEvent } from '../../../model/events.ts'
+import type { LeftOut } from '../../../model/left-out.ts'
+import type { Names } from '../../../model/names.ts'
+import { Comms } from './comms.ts'
+import { type EventFormat, type Field, parseEventFormat } from './event-formats.ts'
+import { currentBits } from './states.ts'
+import { stateDecoderOf } from './switch-states.ts'
+
+/** `common_flags`: in a hardware or software interrupt. */
+const IRQ_FLAGS = 0x18
+/** `clone_flags`: a thread of the same process. */
+const CLONE_THREAD = 0x10000
+
+/** Makes an event of a record's bytes; undefined where the record tells nothing new. */
+type Decode = (
+  view: DataView<ArrayBufferLike>,
+  at: number,
+  end: number,
+  cpu: number,
+  atNs: number,
+) => TraceEvent | undefined
+
+interface Decoder {
+  /** Bytes up to the end of its last field. */
+  readonly bytes: number
+  readonly decode: Decode
+}
+
+/** Which events a format's text has to describe for a decoder, and which others make it needless. */
+interface Known {
+  readonly make: (events: Tracepoints, format: EventFormat) => Decode
+  readonly needless?: readonly string[]
+}
+
+/**
+ * What a record of the kernel's trace says, whichever way it was recorded: in a page of the ring buffer or in a sample of
+ * perf. Fields are found by the format texts that the recording carries.
+ */
+export class Tracepoints {
+  readonly comms: Comms
+  private readonly formats = new Map<string, EventFormat>()
+  private decoders: (Decoder | undefined)[] | undefined
+  /** Records that were not decoded, by type. */
+  private readonly skipped: number[] = []
+  private typeField: Field = { offset: 0, size: 2, isSigned: false, isText: false }
+
+  /** Events named in `left` are left out: the recording tells the same in another way. */
+  constructor(
+    readonly names: Names,
+    private readonly left: ReadonlySet<string> = new Set(),
+  ) {
+    this.comms = new Comms(names)
+  }
+
+  /** Takes in an event's format text. */
+  define(text: string): void {
+    const format = parseEventFormat(text)
+    if (!format) return
+    this.typeField = format.fields.get('common_type') ?? this.typeField
+    this.formats.set(format.name, format)
+    this.decoders = undefined
+  }
+
+  /** Is the event in the recording? */
+  has(name: string): boolean {
+    return this.formats.has(name)
+  }
+
+  /** What `common_type` is in records of an event; -1 for one that is not described. */
+  idOf(name: string): number {
+    return this.formats.get(name)?.id ?? -1
+  }
+
+  /** Names of the scheduler's events that are decoded. */
+  get decoded(): string[] {
+    return Object.keys(KNOWN).filter((name) => this.isDecoded(name))
+  }
+
+  /**
+   * The event of the record in bytes `[at, end)`; undefined for one that is none of the scheduler's, or tells nothing
+   * new; the number of bytes that it should have for one that is too short.
+   */
+  decode(
+    view: DataView<ArrayBufferLike>,
+    at: number,
+    end: number,
+    cpu: number,
+    atNs: number,
+  ): TraceEvent | number | undefined {
+    const { offset } = this.typeField
+    if (at + offset + 2 > end) return offset + 2
+    const type = view.getUint16(at + offset, true)
+    const decoder = this.compiled()[type]
+    if (!decoder) {
+      this.skipped[type] = (this.skipped[type] ?? 0) + 1
+      return undefined
+    }
+    return at + decoder.bytes > end ? decoder.bytes : decoder.decode(view, at, end, cpu, atNs)
+  }
+
+  /** Counts what was not decoded. Of known events, another one says the same. */
+  leaveOut(leftOut: LeftOut, hint: string): void {
+    const names = new Map([...this.formats.values()].map(({ id, name }) => [id, name]))
+    this.skipped.forEach((count, type) => {
+      const name = names.get(type) ?? `events of type ${type}`
+      if (!Object.hasOwn(KNOWN, name)) leftOut.add(name, count, hint)
+    })
+  }
+
+  private isDecoded(name: string): boolean {
+    const needless = KNOWN[name]!.needless ?? []
+    return this.has(name) && !this.left.has(name) && !needless.some((other) => this.has(other))
+  }
+
+  private compiled(): readonly (Decoder | undefined)[] {
+    if (this.decoders) return this.decoders
+    const decoders: (Decoder | undefined)[] = []
+    for (const name of this.decoded) {
+      const format = this.formats.get(name)!
+      const ends = [...format.fields.values()].map(({ offset, size }) => offset + size)
+      decoders[format.id] = { bytes: Math.max(...ends, 0), decode: KNOWN[name]!.make(this, format) }
+    }
+    this.decoders = decoders
+    return decoders
+  }
+}
+
+type Int = (view: DataView<ArrayBufferLike>, at: number) => number
+
+/** Reads a number; one that the kernel does not record reads as -1. */
+function int(format: EventFormat, name: string): Int {
+  const field = format.fields.get(name)
+  if (!field) return () => -1
+  const { offset, size, isSigned } = field
+  switch (size) {
+    case 1:
+      return isSigned ? (view, at) => view.getInt8(at + offset) : (view, at) => view.getUint8(at + offset)
+    case 2:
+      return isSigned ? (view, at) => view.getInt16(at + offset, true) : (view, at) => view.getUint16(at + offset, true)
+    case 8:
+      return (view, at) => view.getInt32(at + offset + 4, true) * 2 ** 32 + view.getUint32(at + offset, true)
+    default:
+      return isSigned ? (view, at) => view.getInt32(at + offset, true) : (view, at) => view.getUint32(at + offset, true)
+  }
+}
+
+type Text = (view: DataView<ArrayBufferLike>, at: number, end: number, tid: number) => number
+
+/** Interns a thread's name. */
+function comm({ comms }: Tracepoints, format: EventFormat, name: string): Text {
+  const field = format.fields.get(name)
+  if (!field) return () => 0
+  const { offset, size, isText } = field
+  if (!isText) return (view, at, _end, tid) => comms.id(view, at + offset, at + offset + size, tid)
+  return (view, at, end, tid) => {
+    const start = at + view.getUint16(at + offset, true)
+    return comms.id(view, Math.min(start, end), Math.min(start + view.getUint16(at + offset + 2, true), end), tid)
+  }
+}
+
+function switches(events: Tracepoints, format: EventFormat): Decode {
+  const [prevTid, prevPrio, prevState] = ['prev_pid', 'prev_prio', 'prev_state'].map((name) => int(format, name)) as [
+    Int,
+    Int,
+    Int,
+  ]
+  const [nextTid, nextPrio] = ['next_pid', 'next_prio'].map((name) => int(format, name)) as [Int, Int]
+  const prevComm = comm(events, format, 'prev_comm')
+  const nextComm = comm(events, format, 'next_comm')
+  const decodeState = stateDecoderOf(format.print) ?? currentBits
+  return (view, at, end, cpu, atNs) => {
+    const prev = prevTid(view, at)
+    const next = nextTid(view, at)
+    return {
+      kind: 'switch',
+      cpu,
+      atNs,
+      prevTid: prev,
+      prevComm: prevComm(view, at, end, prev),
+      prevPrio: prevPrio(view, at),
+      prevState: decodeState(prevState(view, at)),
+      nextTid: next,
+      nextComm: nextComm(view, at, end, next),
+      nextPrio: nextPrio(view, at),
+    }
+  }
+}
+
+function wakings(events: Tracepoints, format: EventFormat): Decode {
+  const flags = int(format, 'common_flags')
+  const waker = int(format, 'common_pid')
+  const [pid, prio, target] = ['pid', 'prio', 'target_cpu'].map((name) => int(format, name)) as [Int, Int, Int]
+  const name = comm(events, format, 'comm')
+  return (view, at, end, cpu, atNs) => {
+    const tid = pid(view, at)
+    return {
+      kind: 'waking',
+      cpu,
+      atNs,
+      wakerTid: waker(view, at),
+      tid,
+      comm: name(view, at, end, tid),
+      prio: prio(view, at),
+      targetCpu: target(view, at),
+      isIrq: (flags(view, at) & IRQ_FLAGS) !== 0,
+    }
+  }
+}
+
+const thread = (what: ThreadEvent['what'], atNs: number, tid: number, comm: number): ThreadEvent => {
+  return { kind: 'thread', what, atNs, tid, tgid: -1, comm, parentTid: -1 }
+}
+
+function forks(events: Tracepoints, format: EventFormat): Decode {
+  const child = int(format, 'child_pid')
+  const parent = int(format, 'parent_pid')
+  const name = comm(events, format, 'child_comm')
+  return (view, at, end, _cpu, atNs) => {
+    const tid = child(view, at)
+    return { ...thread('fork', atNs, tid, name(view, at, end, tid)), parentTid: parent(view, at) }
+  }
+}
+
+function newTasks(events: Tracepoints, format: EventFormat): Decode {
+  const pid = int(format, 'pid')
+  const parent = int(format, 'common_pid')
+  const flags = int(format, 'clone_flags')
+  const name = comm(events, format, 'comm')
+  return (view, at, end, _cpu, atNs) => {
+    const tid = pid(view, at)
+    const isThread = (flags(view, at) & CLONE_THREAD) !== 0
+    const fork = thread('fork', atNs, tid, name(view, at, end, tid))
+    return { ...fork, tgid: isThread ? -1 : tid, parentTid: parent(view, at) }
+  }
+}
+
+const named =
+  (what: 'rename' | 'exit', field: string) =>
+  (events: Tracepoints, format: EventFormat): Decode => {
+    // Without a pid it is the thread that the record is of.
+    const pid = int(format, format.fields.has('pid') ? 'pid' : 'common_pid')
+    const name = comm(events, format, field)
+    return (view, at, end, _cpu, atNs) => {
+      const tid = pid(view, at)
+      return thread(what, atNs, tid, name(view, at, end, tid))
+    }
+  }
+
+/** By the file that it executes the kernel names a thread (fs/exec.c). */
+function execs({ comms }: Tracepoints, format: EventFormat): Decode {
+  const pid = int(format, 'pid')
+  const field = format.fields.get('filename')
+  if (!field?.isText) return () => undefined
+  const { offset } = field
+  return (view, at, end, _cpu, atNs) => {
+    const start = Math.min(at + view.getUint16(at + offset, true), end)
+    const stop = Math.min(start + view.getUint16(at + offset + 2, true), end)
+    return thread('rename', atNs, pid(view, at), comms.ofFile(view, start, stop))
+  }
+}
+
+const KNOWN: Readonly<Record<string, Known>> = {
+  sched_switch: { make: switches },
+  sched_waking: { make: wakings },
+  // Often told by the woken thread's CPU, not by the waker: for recordings that have nothing better.
+  sched_wakeup: { make: wakings, needless: ['sched_waking'] },
+  sched_wakeup_new: { make: wakings },
+  sched_process_fork: { make: forks },
+  task_newtask: { make: newTasks, needless: ['sched_process_fork'] },
+  task_rename: { make: named('rename', 'newcomm') },
+  sched_process_exec: { make: execs, needless: ['task_rename'] },
+  sched_process_exit: { make: named('exit', 'comm') },
+}

@@ -1,0 +1,183 @@
+import type { Position } from '../../errors.ts'
+import type { StateEvent, ThreadState } from '../../model/events.ts'
+import { LeftOut } from '../../model/left-out.ts'
+import { LookAhead, type Preview } from '../common/look-ahead.ts'
+import type { ReadContext } from '../format.ts'
+
+/** A sched_switch, or a sched_wakeup. */
+export interface SchedRow {
+  readonly atNs: number
+  readonly at: Position
+  readonly cpu: number
+  /** Thread that was woken; -1 = a switch. */
+  readonly woken: number
+  /** What the brackets of a switch hold. */
+  readonly prev: string
+  readonly next: string
+}
+
+interface Switch {
+  readonly prevTid: number
+  readonly prevComm: string
+  readonly prevState: number
+  readonly nextTid: number
+  readonly nextComm: string
+}
+
+interface Thread {
+  readonly name: number
+  state: ThreadState | undefined
+  cpu: number
+}
+
+/** Rows that are looked at before the first event is made, and by how many a row may come late. */
+const WINDOW = 32_768
+
+/** What a switch's brackets hold. A command name may hold blanks and end in a number: the form is told by the whole log. */
+const FORMS = {
+  plain: { prev: /^(.*) (\d+) \d+ (\d+)$/, next: /^(.*) (\d+) \d+$/ },
+  parents: { prev: /^(.*) (\d+) \d+ \d+ (\d+)$/, next: /^(.*) (\d+) \d+ \d+$/ },
+} as const
+type Form = keyof typeof FORMS
+
+/** Bits of a state that say what a thread waits for; none of them: it could go on (linux/sched.h). */
+const WAITS = 0xff
+/** Dead, zombie; as task state and as trace state. */
+const ENDED = 0x10 | 0x20 | 0x80
+
+/** States of the traced threads, from switches and wakeups of these alone. */
+export class SchedStates extends LookAhead<SchedRow> {
+  private readonly threads = new Map<number, Thread>()
+  private readonly commands = new Map<number, string>()
+  private traced: Set<number> | undefined
+  private form: Form = 'plain'
+  private lastNs = -Infinity
+  private readonly leftOut = new LeftOut()
+
+  constructor(format: string, context: ReadContext) {
+    super(format, context, WINDOW)
+  }
+
+  /** The log's own list of the traced threads. */
+  trace(tids: readonly number[]): void {
+    this.traced = new Set([...(this.traced ?? []), ...tids])
+  }
+
+  protected override preview(rows: readonly SchedRow[]): Preview {
+    const isTold = this.traced !== undefined
+    this.traced ??= new Set(rows.flatMap(({ woken }) => (woken >= 0 ? [woken] : [])))
+    const switches = rows.filter(({ woken }) => woken < 0)
+    const count = (form: Form) => switches.filter((row) => this.concerns(parse(row, form))).length
+    const [plain, parents] = [count('plain'), count('parents')]
+    this.form = parents > plain ? 'parents' : 'plain'
+    for (const row of switches) this.learnCommands(row)
+    const { form } = this
+    const inWords = form === 'plain' ? 'without' : 'with'
+    const how = isTold ? 'as the log lists them' : 'inferred: the log lists none; these were woken'
+    return {
+      attributes: {
+        traced_threads: `${[...this.traced].join(', ') || 'none'} (${how})`,
+        switches: `${inWords} parents' ids, inferred: read so, ${Math.max(plain, parents)} of ${switches.length} concern a traced thread`,
+      },
+    }
+  }
+
+  protected override release(row: SchedRow): void {
+    const { atNs, at, woken, cpu } = row
+    if (atNs < this.lastNs) {
+      const detail = `expected at most ${this.size} rows out of order, found one ${this.lastNs - atNs} ns late; left out`
+      this.issue(at, 'row out of order', detail, atNs)
+      return
+    }
+    this.lastNs = atNs
+    if (woken >= 0) return this.wake(woken, atNs)
+    const told = parse(row, this.form)
+    if (!told) {
+      const form = this.form === 'plain' ? '' : ' parent'
+      const expected = `expected [comm tid${form} priority state] => [comm tid${form} priority]`
+      this.issue(at, 'unreadable row', `${expected}, found something else`, atNs)
+      return
+    }
+    const { prevTid, nextTid } = told
+    if (!this.concerns(told)) this.leftOut.add('switches between threads that were not traced')
+    if (this.traced!.has(prevTid)) this.takeOff(told, cpu, atNs, at)
+    if (this.traced!.has(nextTid)) this.putOn(told, cpu, atNs, at)
+  }
+
+  protected override close(): void {
+    for (const event of this.leftOut.events()) this.emit(event)
+  }
+
+  /** A wakeup of a thread that has not left its CPU yet, or waits for one, changes nothing. */
+  private wake(tid: number, atNs: number): void {
+    if (!this.traced!.has(tid)) return this.leftOut.add('wakeups of threads that were not traced')
+    const thread = this.thread(tid)
+    if (thread.state === 'blocked' || thread.state === undefined) this.change(tid, thread, 'woken', thread.cpu, atNs)
+  }
+
+  private takeOff(told: Switch, cpu: number, atNs: number, at: Position): void {
+    const { prevTid, prevComm, prevState, nextTid, nextComm } = told
+    const thread = this.thread(prevTid, prevComm)
+    if (thread.state !== undefined && (thread.state !== 'running' || thread.cpu !== cpu)) {
+      const was = thread.state === 'running' ? `it was put on CPU ${thread.cpu}` : `it was ${thread.state}`
+      this.issue(at, 'lost rows', `thread ${prevTid} leaves CPU ${cpu}, but ${was}: a switch is missing`, atNs)
+    }
+    const isPreempted = (prevState & WAITS) === 0
+    const state = isPreempted ? 'runnable' : (prevState & ENDED) === 0 ? 'blocked' : 'ended'
+    const takenBy = isPreempted && nextTid !== 0 ? this.names.id(`${nextComm} ${nextTid}`) : undefined
+    this.change(prevTid, thread, state, cpu, atNs, takenBy)
+    if (state === 'ended') this.threads.delete(prevTid)
+  }
+
+  private putOn({ nextTid, nextComm }: Switch, cpu: number, atNs: number, at: Position): void {
+    const thread = this.thread(nextTid, nextComm)
+    if (thread.state === 'running') {
+      const detail = `thread ${nextTid} is put on CPU ${cpu}, but it has CPU ${thread.cpu}: a switch is missing`
+      this.issue(at, 'lost rows', detail, atNs)
+    }
+    this.change(nextTid, thread, 'running', cpu, atNs)
+  }
+
+  private change(tid: number, thread: Thread, state: ThreadState, cpu: number, atNs: number, takenBy?: number): void {
+    thread.state = state
+    thread.cpu = cpu
+    const event: StateEvent = { kind: 'state', tid, cpu, state, atNs, thread: thread.name }
+    this.emit(takenBy === undefined ? event : { ...event, takenBy })
+  }
+
+  private thread(tid: number, command = 'thread'): Thread {
+    const known = this.threads.get(tid)
+    if (known) return known
+    const name = this.names.id(`${this.commands.get(tid) ?? command} ${tid}`)
+    const thread = { name, state: undefined, cpu: -1 }
+    this.threads.set(tid, thread)
+    return thread
+  }
+
+  private concerns(told: Switch | undefined): boolean {
+    return told !== undefined && (this.traced!.has(told.prevTid) || this.traced!.has(told.nextTid))
+  }
+
+  private learnCommands(row: SchedRow): void {
+    const told = parse(row, this.form)
+    if (!told) return
+    for (const [tid, command] of [
+      [told.prevTid, told.prevComm],
+      [told.nextTid, told.nextComm],
+    ] as const) {
+      if (this.traced!.has(tid) && !this.commands.has(tid)) this.commands.set(tid, command)
+    }
+  }
+}
+
+function parse({ prev, next }: SchedRow, form: Form): Switch | undefined {
+  const [before, after] = [FORMS[form].prev.exec(prev), FORMS[form].next.exec(next)]
+  if (!before || !after) return undefined
+  return {
+    prevTid: Number(before[2]),
+    prevComm: before[1]!,
+    prevState: Number(before[3]) >>> 0,
+    nextTid: Number(after[2]),
+    nextComm: after[1]!,
+  }
+}

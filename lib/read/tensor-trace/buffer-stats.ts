@@ -1,0 +1,112 @@
+// buffer_stats.jsonl of the TensorTrace logger: a JSON object per line, on the clock of the records but in ms.
+//
+//     {"timestamp_ms":600604855.454,"event":"alloc","buffer_id":98645139604320,"buffer_ptr":…,"size":3221225472,
+//      "name":"KVCache_CPU","backend":"CPU","usage":2,"layer":65535}
+//     {"timestamp_ms":600605498.424,"event":"dealloc","buffer_id":98645139604320}
+//
+// usage is ggml's: 0 any, 1 weights, 2 compute. Names are not escaped.
+
+import { FormatError, isFormatError } from '../../errors.ts'
+import { parseJson, textOf } from '../../input/json.ts'
+import { LineCursor } from '../../input/line-cursor.ts'
+import type { TraceEvent } from '../../model/events.ts'
+import type { Format, ReadContext } from '../format.ts'
+import { BufferLog, stampOf } from './buffers.ts'
+
+/** A text without any sound line is not read further. */
+const EARLY_ISSUES_MAX = 1000
+
+export const bufferStats: Format = {
+  name: 'buffer-stats',
+  title: 'buffer_stats.jsonl of the TensorTrace logger: backend buffers allocated and freed',
+  isCompanion: true,
+
+  sniff(head) {
+    const [line = ''] = decoder.decode(head).trimStart().split('\n')
+    return line.startsWith('{') && /"event"\s*:\s*"(?:de)?alloc"/.test(line) && !/"(?:buffers|timeline)"/.test(line)
+  },
+
+  async *read(source, context) {
+    const lines = new LineCursor(source, bufferStats.name)
+    const reader = new LineReader(context)
+    try {
+      let isOpen = true
+      while (isOpen) {
+        isOpen = await lines.fill()
+        while (lines.next()) reader.read(lines)
+        const events = isOpen ? reader.take() : reader.finish()
+        if (events.length > 0) yield events
+      }
+    } finally {
+      await lines.close()
+    }
+  },
+}
+
+const decoder = new TextDecoder()
+
+/** Makes events of lines; what is wrong before the first sound one is held back, as the input comes first. */
+class LineReader {
+  private readonly buffers: BufferLog
+  private events: TraceEvent[] = []
+  private originNs: bigint | undefined
+  private lastNs = 0
+
+  constructor(context: ReadContext) {
+    this.buffers = new BufferLog(context.names)
+  }
+
+  read({ bytes, start, end, offset: byte, line }: LineCursor): void {
+    const at = { byte, line }
+    const text = decoder.decode(bytes.subarray(start, end))
+    if (text.trim() === '') return
+    const events = this.parse(text, at)
+    if (typeof events !== 'string') this.events.push(...events)
+    else this.events.push({ kind: 'issue', title: 'bad line', detail: events, at, atNs: this.lastNs })
+    if (this.originNs === undefined && this.events.length > EARLY_ISSUES_MAX) {
+      throw new FormatError(bufferStats.name, at, 'a line that tells of a buffer', `none in ${line} lines`)
+    }
+  }
+
+  take(): TraceEvent[] {
+    if (this.originNs === undefined) return []
+    const { events } = this
+    this.events = []
+    return events
+  }
+
+  finish(): TraceEvent[] {
+    if (this.originNs === undefined) this.begin(0n)
+    return [...this.take(), { kind: 'facts', attributes: { holds: this.buffers.about } }]
+  }
+
+  private parse(text: string, at: { readonly byte: number; readonly line: number }): TraceEvent[] | string {
+    try {
+      const object = parseJson(escapeNames(text), bufferStats.name, at)
+      const stamp = stampOf(object['timestamp_ms'])
+      if (stamp === undefined) return 'expected timestamp_ms'
+      if (this.originNs === undefined) this.begin(stamp)
+      this.lastNs = Number(stamp - this.originNs!)
+      const event = textOf(object, 'event')
+      if (event === 'alloc') return this.buffers.allocate(object, 'buffer_id', this.lastNs)
+      if (event === 'dealloc') return this.buffers.free(object, 'buffer_id', this.lastNs)
+      return `expected the event "alloc" or "dealloc", found ${JSON.stringify(event.slice(0, 20))}`
+    } catch (error) {
+      if (!isFormatError(error)) throw error
+      return `byte ${error.at.byte}: expected ${error.expected}, found ${error.found}`
+    }
+  }
+
+  private begin(originNs: bigint): void {
+    this.originNs = originNs
+    const input = { kind: 'input', format: bufferStats.name, clock: 'MONOTONIC', originNs, attributes: {} } as const
+    this.events.unshift(input)
+  }
+}
+
+/** Quotes and backslashes of a name, as the logger writes it between fields that it always writes. */
+function escapeNames(line: string): string {
+  const parts = /^(.*"name":")(.*)(","backend":.*)$/.exec(line)
+  if (!parts || !/["\\]/.test(parts[2]!)) return line
+  return `${parts[1]}${parts[2]!.replace(/["\\]/g, '\\$&')}${parts[3]}`
+}

@@ -1,0 +1,51 @@
+// buffer-timeline.json: what the TensorTrace tools make of buffer_stats.jsonl.
+//
+//     {"metadata": {…}, "timeline": [{…}], "buffers": [{"id": 98645139604320, "name": "KVCache_CPU", "size": 3221225472,
+//       "backend": "CPU", "usage": 2, "alloc_time_ms": 600604855.454, "dealloc_time_ms": null}]}
+//
+// The list of buffers tells it all: the timeline beside it repeats it.
+
+import { listOf, readJson } from '../../input/json.ts'
+import type { TraceEvent } from '../../model/events.ts'
+import type { Format } from '../format.ts'
+import { BufferLog, stampOf } from './buffers.ts'
+
+export const bufferTimeline: Format = {
+  name: 'buffer-timeline',
+  title: 'buffer-timeline.json of the TensorTrace tools: the same, put together',
+  isCompanion: true,
+
+  sniff(head) {
+    const text = new TextDecoder().decode(head).trimStart()
+    if (!text.startsWith('{')) return false
+    return /"peak_occupancy_bytes"\s*:/.test(text) || (/"buffers"\s*:\s*\[/.test(text) && /"alloc_time_ms"/.test(text))
+  },
+
+  async *read(source, { names }) {
+    const list = listOf(await readJson(source, bufferTimeline.name), 'buffers', bufferTimeline.name)
+    const buffers = new BufferLog(names)
+    const edges = list.flatMap((object, index) => [
+      { object, index, stamp: stampOf(object['alloc_time_ms']), isFree: false },
+      ...(object['dealloc_time_ms'] == null
+        ? []
+        : [{ object, index, stamp: stampOf(object['dealloc_time_ms']), isFree: true }]),
+    ])
+    // Of one time, what is freed comes first: its address may be in use again at once.
+    edges.sort((a, b) => Number((a.stamp ?? 0n) - (b.stamp ?? 0n)) || Number(b.isFree) - Number(a.isFree))
+    const originNs = edges.find(({ stamp }) => stamp !== undefined)?.stamp ?? 0n
+    const events: TraceEvent[] = [
+      { kind: 'input', format: bufferTimeline.name, clock: 'MONOTONIC', originNs, attributes: {} },
+    ]
+    for (const { object, index, stamp, isFree } of edges) {
+      const atNs = stamp === undefined ? 0 : Number(stamp - originNs)
+      const told =
+        stamp === undefined ? 'expected a time in ms' : buffers[isFree ? 'free' : 'allocate'](object, 'id', atNs)
+      if (typeof told !== 'string') events.push(...told)
+      else {
+        const detail = `buffer ${index}: ${told}`
+        events.push({ kind: 'issue', title: 'bad buffer', detail, at: { byte: 0 }, atNs })
+      }
+    }
+    yield [...events, { kind: 'facts', attributes: { holds: buffers.about } }]
+  },
+}

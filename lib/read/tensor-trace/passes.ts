@@ -1,0 +1,227 @@
+import { Inferred, type Phase } from '../../model/events.ts'
+import { parseTensorName } from '../../model/tensors.ts'
+import { LookAhead, type Preview } from '../common/look-ahead.ts'
+import type { ReadContext } from '../format.ts'
+import { Places, type Source } from './places.ts'
+
+/**
+ * Makes operators, graphs and calls out of a log that has operator starts of worker 0 only: each operator lasts until
+ * the next one starts, and a call begins where the graph starts over. The last operator of a call has no end.
+ */
+
+/** A distinct node: the same result from the same sources. */
+export interface Node {
+  /** Of the result; empty where only sources are logged. */
+  readonly name: string
+  /** The logger may have left out the name's end. */
+  readonly isCut: boolean
+  readonly op: number
+  readonly layer: number
+  readonly sources: readonly Source[]
+  /** What is wrong with its records, or empty. */
+  readonly problem: string
+  /** Tensor id; -1 until it was first told. */
+  id: number
+}
+
+/** One operator start. */
+export interface Sample {
+  readonly atNs: number
+  readonly byte: number
+  readonly node: Node
+  readonly thread: number
+  readonly phase: Phase
+  readonly experts: number[] | undefined
+}
+
+interface Pass {
+  readonly startNs: number
+  readonly phase: Phase
+  readonly call: number
+  readonly tokens: number
+  nodes: number
+}
+
+/** Records that are looked at before the first event is made, and by how many a record may come late. */
+const WINDOW = 2048
+/** llama.cpp warms up with two tokens (BOS and EOS; common/common.cpp). */
+const WARM_UP_TOKENS = 2
+/** The most expert ids a record can hold: warm-up runs all experts. */
+const EXPERTS_MAX = 16
+
+/** Operators, graphs and calls from operator starts. */
+export class Passes extends LookAhead<Sample> {
+  private places = new Places([], undefined)
+  private startsAtEmbedding = false
+  private firstNode: Node | undefined
+  private warmUp = false
+  private pass: Pass | undefined
+  private pending: Sample | undefined
+  private calls = 0
+  private tensors = 0
+
+  /** `facts` on the log are for the trace's attributes. */
+  constructor(
+    format: string,
+    context: ReadContext,
+    private readonly facts: Readonly<Record<string, string | number>>,
+  ) {
+    super(format, context, WINDOW)
+  }
+
+  /** What pointers mean, where calls begin, whether the first is a warm-up. */
+  protected override preview(samples: readonly Sample[]): Preview {
+    const nodes = [...new Set(samples.map((sample) => sample.node))]
+    this.places = new Places(
+      nodes.flatMap((node) => node.sources),
+      this.definitions,
+    )
+    this.startsAtEmbedding = nodes.some(isEmbedding)
+    this.firstNode = samples[0]?.node
+    this.warmUp = this.isWarmUp(samples)
+    return {
+      uses: nodes.map(({ op, name, sources }) => ({ op, result: name, sources: sources.map((source) => source.name) })),
+      attributes: {
+        ...this.facts,
+        pointers: this.places.about,
+        operator_ends: 'inferred: the start of the next record; the last operator of a call has none',
+        calls: 'inferred: from repeating graphs',
+      },
+    }
+  }
+
+  /** Two prompt tokens first of all, then another prompt (or all experts at work): that is llama.cpp's warm-up. */
+  private isWarmUp(samples: readonly Sample[]): boolean {
+    const first = samples[0]
+    if (first?.phase !== 'prefill' || tokensOf(first.node) !== WARM_UP_TOKENS) return false
+    const second = samples.findIndex((sample, i) => i > 0 && this.beginsPass(sample, first.phase))
+    const pass = second < 0 ? samples : samples.slice(0, second)
+    return samples[second]?.phase === 'prefill' || pass.some((sample) => sample.experts?.length === EXPERTS_MAX)
+  }
+
+  private beginsPass(sample: Sample, phase: Phase): boolean {
+    if (this.startsAtEmbedding) return isEmbedding(sample.node)
+    return sample.phase !== phase || isSameStep(sample.node, this.firstNode!)
+  }
+
+  protected override release(sample: Sample): void {
+    const last = this.pending
+    if (last && sample.atNs < last.atNs) {
+      const detail = `expected at most ${this.size} records out of order, found one ${last.atNs - sample.atNs} ns late`
+      this.issue({ byte: sample.byte }, 'record out of order', detail, sample.atNs)
+      this.tell(sample, sample.atNs, Inferred.NoEnd)
+      return
+    }
+    if (!this.pass || this.beginsPass(sample, this.pass.phase)) this.beginPass(sample)
+    else if (last) this.tell(last, sample.atNs, Inferred.End)
+    this.pending = sample
+  }
+
+  private beginPass(sample: Sample): void {
+    this.endPass()
+    const isWarmUp = this.warmUp
+    this.warmUp = false
+    this.pass = {
+      startNs: sample.atNs,
+      phase: isWarmUp ? 'warm-up' : sample.phase,
+      call: isWarmUp ? -1 : this.calls++,
+      tokens: tokensOf(sample.node),
+      nodes: 0,
+    }
+  }
+
+  protected override close(): void {
+    this.endPass()
+  }
+
+  private endPass(): void {
+    const { pass, pending } = this
+    if (!pass || !pending) return
+    this.tell(pending, pending.atNs, Inferred.NoEnd)
+    const { startNs, phase, call, tokens, nodes } = pass
+    const endNs = pending.atNs
+    const backend = this.names.id('CPU')
+    const inferred = Inferred.Call | Inferred.NoEnd
+    this.emit({ kind: 'graph', startNs, endNs, backend, nodes, call, inferred })
+    const counted = tokens < 0 ? 0 : Inferred.TokenCount
+    const guessed = phase === 'warm-up' ? Inferred.Phase : 0
+    const tid = pending.thread
+    this.emit({ kind: 'token', call, phase, tokens, startNs, endNs, tid, inferred: inferred | counted | guessed })
+    this.pending = undefined
+    this.pass = undefined
+  }
+
+  private tell(sample: Sample, endNs: number, inferred: number): void {
+    const { atNs, node, thread, experts } = sample
+    if (node.id < 0) this.define(node, sample)
+    if (this.pass) this.pass.nodes++
+    this.emit({
+      kind: 'operator',
+      tensor: node.id,
+      worker: 0,
+      tid: thread,
+      cpu: -1,
+      call: this.pass?.call ?? -1,
+      startNs: atNs,
+      endNs,
+      waitEndNs: endNs,
+      experts,
+      inferred,
+    })
+  }
+
+  private define(node: Node, sample: Sample): void {
+    const { names, ops } = this
+    if (!ops.knows(node.op) && !ops.problem) {
+      this.issue({ byte: sample.byte + 16 }, 'unknown op', `op number ${node.op} is not in ${ops.about}`, sample.atNs)
+    }
+    const sources = node.sources.map((source) => {
+      if (source.doubt) this.issue({ byte: sample.byte }, 'other weight in the memory map', source.doubt, sample.atNs)
+      const placed = this.places.tensor(source, names, this.tensors)
+      if (placed.isNew) this.tensors++
+      for (const event of placed.events) this.emit(event)
+      return placed.id
+    })
+    node.id = this.tensors++
+    this.emit({
+      kind: 'tensor',
+      id: node.id,
+      name: names.id(node.name),
+      layer: this.layerOf(node),
+      op: ops.name(node.op),
+      type: 0,
+      ne: undefined,
+      sources,
+      sizeBytes: -1,
+      buffer: -1,
+      offset: undefined,
+      address: 0,
+      structAddress: 0,
+      inferred: ops.inferred ? Inferred.OpName : 0,
+    })
+  }
+
+  /** As recorded, else as the name says (of a name that was cut, digits may be missing), else as a companion does. */
+  private layerOf({ layer, name, isCut }: Node): number {
+    if (layer >= 0) return layer
+    const said = isCut && /\d$/.test(name) ? -1 : parseTensorName(name).layer
+    return said >= 0 ? said : (this.definitions?.layerOf(name) ?? -1)
+  }
+}
+
+/** The lookup of the batch's tokens: the first node of every llama graph that is fed tokens. */
+function isEmbedding(node: Node): boolean {
+  return node.sources[0]?.name === 'token_embd.weight' && /^(inp_)?embd$/.test(node.name)
+}
+
+/** The lookup's second source holds one i32 a token. (A logger was seen that says 1 byte for one token.) */
+function tokensOf(node: Node): number {
+  const ids = isEmbedding(node) ? node.sources[1] : undefined
+  return ids ? Math.max(1, Math.floor(ids.sizeBytes / 4)) : -1
+}
+
+/** The same step of the graph, though sizes and addresses may differ. */
+function isSameStep(a: Node, b: Node): boolean {
+  const [aFirst, bFirst] = [a.sources[0]?.name, b.sources[0]?.name]
+  return a === b || ((a.name || aFirst) !== '' && a.name === b.name && a.op === b.op && aFirst === bFirst)
+}

@@ -1,0 +1,163 @@
+// TensorTrace: fixed records, little-endian, one per operator start on worker 0 (or per source of it), without any file
+// header. The logger reserves a file of up to 2 GB that is empty beyond its records (ErsjanKeri/llama.cpp,
+// ggml/include/tensor_trace.h). The records of its versions have 1 024, 256, 128 or 64 bytes: see tensor-trace/layouts.ts.
+
+import { ByteCursor } from '../../input/byte-cursor.ts'
+import type { TraceEvent } from '../../model/events.ts'
+import { pickOrigin, TimeGuard } from '../common/time-guard.ts'
+import { type Format, HEAD_BYTES, type ReadContext } from '../format.ts'
+import { DEFAULT_LAYOUT, detectLayout, type Layout } from './layouts.ts'
+import { NodeTable } from './nodes.ts'
+import { Passes, type Sample } from './passes.ts'
+
+/**
+ * So many empty records in a row are the end, and what may follow is not read. Fewer may be a hole: threads flush their
+ * batches, of up to 1 024 records, without a lock.
+ */
+const EMPTY_RECORDS_MAX = 4096
+const NO_EXPERT = 0xff
+
+export const tensorTrace: Format = {
+  name: 'tensor-trace',
+  title: 'TensorTrace records of 1 024, 256, 128 or 64 bytes',
+
+  sniff: (head) => detectLayout(head) !== undefined,
+
+  async *read(source, context) {
+    const cursor = new ByteCursor(source)
+    try {
+      let isOpen = true
+      while (isOpen && cursor.available < HEAD_BYTES) isOpen = await cursor.fill()
+      const head = cursor.bytes.subarray(cursor.start, cursor.start + Math.min(cursor.available, HEAD_BYTES))
+      const reader = new RecordReader(detectLayout(head, true) ?? DEFAULT_LAYOUT, context)
+      while (isOpen) {
+        const events = reader.readWhole(cursor)
+        if (events.length > 0) yield events
+        isOpen = !reader.isAtEnd && (await cursor.fill())
+      }
+      yield reader.finish(cursor)
+    } finally {
+      await cursor.close()
+    }
+  },
+}
+
+/** Decodes records, finds their nodes again, and hands both to {@link Passes}. */
+class RecordReader {
+  private readonly passes: Passes
+  private readonly nodes: NodeTable
+  private started = false
+  private originHigh = 0
+  private originLow = 0
+  private readonly guard = new TimeGuard()
+  private emptyRecords = 0
+  private view: DataView<ArrayBufferLike> = new DataView(new ArrayBuffer(0))
+
+  constructor(
+    private readonly layout: Layout,
+    context: ReadContext,
+  ) {
+    const facts = { record_bytes: layout.recordBytes }
+    this.passes = new Passes(tensorTrace.name, { ...context, opTable: layout.ops ?? context.opTable }, facts)
+    this.nodes = new NodeTable(layout, context.definitions)
+  }
+
+  /** Were there so many empty records that no more will come? */
+  get isAtEnd(): boolean {
+    return this.emptyRecords > EMPTY_RECORDS_MAX
+  }
+
+  /** Takes every whole record out of the cursor's window. */
+  readWhole(cursor: ByteCursor): TraceEvent[] {
+    const { recordBytes } = this.layout
+    // The origin is picked from three records, so that one damaged timestamp cannot move everything.
+    if (!this.started && cursor.available < 3 * recordBytes) return []
+    while (cursor.available >= recordBytes && !this.isAtEnd) this.readRecord(cursor)
+    return this.passes.take()
+  }
+
+  finish(cursor: ByteCursor): TraceEvent[] {
+    const { recordBytes } = this.layout
+    while (cursor.available >= recordBytes && !this.isAtEnd) this.readRecord(cursor)
+    if (cursor.available > 0 && !this.isAtEnd) {
+      this.issue(cursor.offset, 'torn record', `expected ${recordBytes} bytes, found the first ${cursor.available}`)
+    }
+    this.passes.finish()
+    return this.passes.take()
+  }
+
+  private readRecord(cursor: ByteCursor): void {
+    const { bytes, start, offset } = cursor
+    if (this.view.buffer !== bytes.buffer) this.view = new DataView(bytes.buffer)
+    const at = bytes.byteOffset + start
+    if (!this.started) this.start(at, cursor.available)
+    const low = this.view.getUint32(at, true)
+    const high = this.view.getUint32(at + 4, true)
+    if (low === 0 && high === 0) this.emptyRecords++
+    else {
+      if (this.emptyRecords > 0) {
+        this.issue(offset, 'hole in the log', `expected records, found ${this.emptyRecords} empty ones`)
+        this.emptyRecords = 0
+      }
+      const atNs = (high - this.originHigh) * 2 ** 32 + (low - this.originLow)
+      const doubt = this.guard.doubt(atNs)
+      if (doubt === undefined) this.passes.add(this.decode(bytes, start, at, offset, atNs))
+      else this.issue(offset, 'impossible timestamp', doubt)
+    }
+    cursor.skip(this.layout.recordBytes)
+  }
+
+  private start(at: number, available: number): void {
+    this.started = true
+    const { recordBytes } = this.layout
+    const stamps: bigint[] = []
+    for (let i = 0; i < 3 && (i + 1) * recordBytes <= available; i++) {
+      stamps.push(this.view.getBigUint64(at + i * recordBytes, true))
+    }
+    const origin = pickOrigin(stamps)
+    this.originHigh = Number(origin >> 32n)
+    this.originLow = Number(origin & 0xffffffffn)
+    this.passes.start(origin)
+  }
+
+  private decode(bytes: Uint8Array, start: number, at: number, offset: number, atNs: number): Sample {
+    const view = this.view
+    let phase = bytes[start + 17]!
+    if (phase > 1) {
+      this.issue(offset + 17, 'unknown phase', `expected 0 (PROMPT) or 1 (GENERATE), found ${phase}; taken as GENERATE`)
+      phase = 1
+    }
+    const node = this.nodes.find(bytes, start, view, at)
+    if (node.problem) this.issue(offset, 'damaged record', node.problem)
+    return {
+      atNs,
+      byte: offset,
+      node,
+      thread: view.getUint16(at + 14, true),
+      phase: phase === 0 ? 'prefill' : 'decode',
+      experts: this.readExperts(at, offset),
+    }
+  }
+
+  private readExperts(at: number, offset: number): number[] | undefined {
+    const { expert, experts } = this.layout
+    if (expert !== undefined) {
+      const id = this.view.getUint8(at + expert)
+      return id === NO_EXPERT ? undefined : [id]
+    }
+    const count = experts ? this.view.getUint8(at + experts.count) : 0
+    if (!experts || count === 0) return undefined
+    if (count > experts.most) {
+      const detail = `expected at most ${experts.most}, found ${count}; none taken`
+      this.issue(offset + experts.count, 'too many experts', detail)
+      return undefined
+    }
+    const ids: number[] = []
+    for (let i = 0; i < count; i++) ids.push(this.view.getInt32(at + experts.ids + 4 * i, true))
+    return ids
+  }
+
+  private issue(byte: number, title: string, detail: string): void {
+    this.passes.issue({ byte }, title, detail, this.guard.lastNs)
+  }
+}

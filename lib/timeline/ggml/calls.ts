@@ -1,0 +1,264 @@
+import { CallOrder } from '../../model/call-order.ts'
+import { hasRate, isFailed, meaningOf, statusWord } from '../../model/calls.ts'
+import {
+  type Batch,
+  type EngineStep,
+  type GraphEvent,
+  Inferred,
+  type SequenceSpan,
+  type TokenEvent,
+} from '../../model/events.ts'
+import { type Role, Roles } from '../../model/roles.ts'
+import type { ExtraArg } from '../../sink/args.ts'
+import type { ArgMaker, Detail } from '../labels.ts'
+import { Lanes, rowName, type TrackTree } from '../tracks.ts'
+
+/** A pause between calls from which on the run counts as idle, in ns. */
+const IDLE_NS_MIN = 100e6
+
+/** Sequences of a batch that are listed. */
+const SPANS_SHOWN = 16
+
+const CALLS = 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.'
+const GRAPHS = 'One slice per graph that a scheduler computed: calls of llama.cpp were not seen.'
+const STEPS = 'One slice per engine step (vLLM, SGLang), from its launch to the end of the GPU work that it launched.'
+
+/** What the contexts of speculative decoding do, as is worked out from which calls follow which. */
+const ROLES: Readonly<Record<Role, string>> = {
+  target:
+    'Its llama_context verifies tokens that another one drafts (inferred: it takes several tokens with an output each).',
+  draft:
+    'Its llama_context drafts tokens for another one (inferred: the other one verifies some right after its calls).',
+}
+
+/** Contexts with rows of their own; the rest share the last one's. */
+const CONTEXTS_MAX = 16
+
+/** What successive calls that failed are called. */
+const FAILED = 'failed'
+
+interface PhaseSpan {
+  /** A phase, or `failed`. */
+  readonly what: string
+  startNs: number
+  endNs: number
+  calls: number
+  tokens: number
+  inferred: number
+}
+
+/** The calls of a llama_context, or all those that only a scheduler was seen of. */
+interface Row {
+  /** 0: not known so far. */
+  context: number
+  readonly lanes: Lanes
+  /** Tracks of the lanes. */
+  readonly tracks: number[]
+  readonly nameOf: (lane: number, role?: Role) => string
+  readonly describe: () => string
+  readonly rankOf: (lane: number) => number
+  /** Successful decode calls so far. */
+  decodes: number
+}
+
+/** Phase, Tokens and Graphs: what the run was doing, call by call. `onCall` hears of the calls that are drawn, in order. */
+export class Calls {
+  private readonly phases: Lanes
+  private readonly rows = new Map<number, Row>()
+  private readonly graphs: Lanes
+  private readonly roles = new Roles()
+  private readonly order = new CallOrder((event) => this.place(event))
+  private readonly hidden = new Set<TokenEvent>()
+  private span: PhaseSpan | undefined
+
+  constructor(
+    private readonly tree: TrackTree,
+    private readonly root: number,
+    private readonly make: ArgMaker,
+    private readonly detail: Detail,
+    private readonly onCall: (event: TokenEvent) => void,
+  ) {
+    const row = (name: string, rank: number, describe: () => string) =>
+      new Lanes(
+        tree.writer,
+        (n) => tree.add(root, { name: rowName(name, n), description: describe(), rank: rank * 16 + Math.min(n, 15) }),
+        true,
+      )
+    this.phases = row(
+      'Phase',
+      0,
+      () => `Successive calls of one kind: prefill, decode, failed; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
+    )
+    this.graphs = row('Graphs', 2, () => 'One slice per graph compute of a backend (a split of the scheduler).')
+  }
+
+  /** Calls may come out of order. Those outside of what is `drawn` are only counted. */
+  token(event: TokenEvent, isDrawn: boolean): void {
+    if (!isDrawn) this.hidden.add(event)
+    this.order.add(event)
+  }
+
+  private place(event: TokenEvent): void {
+    const row = this.rowOf(event)
+    const name = nameOf(event, row)
+    this.roles.add(event)
+    if (this.hidden.delete(event)) return
+    const { startNs, endNs, phase, call, tokens } = event
+    const { make } = this
+    const extra = [make.word('phase', phase)]
+    if (call >= 0) extra.push(make.int('token', call))
+    if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
+    if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
+    if (event.batch) extra.push(...this.batchArgs(event.batch))
+    if (event.step) extra.push(...this.stepArgs(event.step))
+    if (this.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
+    extra.push(...make.inferred(event.inferred))
+    row.lanes.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
+    this.addToSpan(event)
+    this.onCall(event)
+  }
+
+  private rowOf({ batch, step }: TokenEvent): Row {
+    const isGraph = batch?.function === 'ggml_backend_sched_graph_compute'
+    const context = isGraph ? 0 : (batch?.context ?? 0)
+    const known = this.rowFor(context)
+    if (known) return known
+    const { tree, root } = this
+    const number = this.rows.size
+    const tracks: number[] = []
+    const describe = () => (step ? STEPS : isGraph ? GRAPHS : CALLS)
+    const rankOf = (lane: number) => 16 + Math.min(number + lane, 15)
+    const nameOf = (lane: number, role?: Role) =>
+      rowName(role ? `Tokens: ${role}` : number > 0 ? `Tokens: context ${number + 1}` : 'Tokens', lane)
+    const lanes = new Lanes(
+      tree.writer,
+      (lane) => (tracks[lane] = tree.add(root, { name: nameOf(lane), description: describe(), rank: rankOf(lane) })),
+      true,
+    )
+    const row: Row = { context, lanes, tracks, nameOf, describe, rankOf, decodes: 0 }
+    this.rows.set(context, row)
+    return row
+  }
+
+  /** Calls of contexts that are not known share the first row with the first one that is. */
+  private rowFor(context: number): Row | undefined {
+    const { rows } = this
+    const [first] = rows.values()
+    if (context === 0 || !first) return first
+    if (first.context === 0) {
+      first.context = context
+      rows.delete(0)
+      rows.set(context, first)
+    }
+    return rows.get(context) ?? (rows.size < CONTEXTS_MAX ? undefined : [...rows.values()].at(-1))
+  }
+
+  /** What a context does is known in the end. */
+  private nameRows(): void {
+    for (const { context, tracks, nameOf, describe, rankOf } of this.rows.values()) {
+      const role = this.roles.of(context)
+      if (!role) continue
+      tracks.forEach((track, lane) => {
+        const description = `${describe()} ${ROLES[role]}`
+        this.tree.rename(track, this.root, { name: nameOf(lane, role), description, rank: rankOf(lane) })
+      })
+    }
+  }
+
+  graph(event: GraphEvent): void {
+    const { make } = this
+    const backend = make.names.text(event.backend)
+    const extra = [make.int('operators', event.nodes)]
+    if (backend) extra.push(make.arg('backend', { name: event.backend }))
+    if (event.call >= 0) extra.push(make.int('token', event.call))
+    if (event.split !== undefined && event.split >= 0) extra.push(make.int('split', event.split))
+    if (event.status) extra.push(make.int('status', event.status))
+    extra.push(...make.inferred(event.inferred))
+    const failed = event.status ? ` failed (${event.status}: ${statusWord(event.status)})` : ''
+    const name = make.names.id(`${backend ? `${backend} ` : ''}graph${failed}`)
+    this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
+  }
+
+  private batchArgs(batch: Batch): ExtraArg[] {
+    const { make } = this
+    const { isLeftOut, result, spans, context } = batch
+    const extra: ExtraArg[] = []
+    const first = spans[0]
+    if (first && first.position >= 0) extra.push(make.int('position', first.position))
+    if (first) extra.push(make.int('sequence', first.sequence))
+    if (spans.length > 1) extra.push(make.word('sequences', describeSpans(spans)))
+    if (isLeftOut) extra.push(make.word('recorded', 'the call only'))
+    if (batch.function !== 'llama_decode') extra.push(make.word('function', batch.function))
+    if (batch.areAllOutput) extra.push(make.word('outputs', 'all tokens'))
+    if (result !== 0) extra.push(make.int('result', result), make.word('result_meaning', meaningOf(batch).full))
+    if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
+    return extra
+  }
+
+  private stepArgs({ requests, launchNs, gpuWork, endOf, launchesWithoutWork: unknown }: EngineStep): ExtraArg[] {
+    const { make } = this
+    const extra = [make.int('launch_ns', launchNs), make.int('gpu_work', gpuWork), make.word('end_of', endOf)]
+    if (requests >= 0) extra.push(make.int('requests', requests))
+    if (unknown > 0) extra.push(make.int('launches_without_work', unknown))
+    return extra
+  }
+
+  finish(): void {
+    this.order.finish()
+    this.endSpan()
+    this.nameRows()
+  }
+
+  private endSpan(): void {
+    const { span, make } = this
+    if (!span) return
+    const extra = [make.int('calls', span.calls)]
+    if (span.what !== FAILED) extra.push(make.int('n_tokens', span.tokens))
+    extra.push(...make.inferred(span.inferred))
+    const name = make.names.id(span.what)
+    this.phases.place(span.startNs, span.endNs, { name, category: 'phase', extra: this.shown(extra) })
+    this.span = undefined
+  }
+
+  private addToSpan(event: TokenEvent): void {
+    const { startNs, endNs, tokens, inferred } = event
+    const what = isFailed(event) ? FAILED : event.phase
+    const before = this.span
+    const pauseNs = before ? startNs - before.endNs : 0
+    if (before?.what === what && pauseNs < IDLE_NS_MIN) {
+      before.startNs = Math.min(before.startNs, startNs)
+      before.endNs = Math.max(before.endNs, endNs)
+      before.calls++
+      before.inferred |= inferred
+      before.tokens += Math.max(tokens, 0)
+      return
+    }
+    this.endSpan()
+    if (before && pauseNs >= IDLE_NS_MIN) {
+      const extra = this.make.inferred(before.inferred & Inferred.NoEnd) // idle may begin too early
+      const name = this.make.names.id('idle')
+      this.phases.place(before.endNs, startNs, { name, category: 'phase', extra: this.shown(extra) })
+    }
+    this.span = { what, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
+  }
+
+  private shown(extra: ExtraArg[]): ExtraArg[] | undefined {
+    return this.detail === 'names' || extra.length === 0 ? undefined : extra
+  }
+}
+
+/** Successful decode calls are numbered, whether they are drawn or not. */
+function nameOf({ phase, tokens, batch }: TokenEvent, row: Row): string {
+  if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
+  const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
+  return phase === 'decode' ? `decode ${++row.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
+}
+
+/** As `0@17 1@5-8`: sequence 0 at position 17, sequence 1 at 5 to 8. */
+function describeSpans(spans: readonly SequenceSpan[]): string {
+  const texts = spans.slice(0, SPANS_SHOWN).map(({ sequence, position, tokens }) => {
+    if (position < 0) return `${sequence} (${tokens} tokens)`
+    return `${sequence}@${position}${tokens > 1 ? `-${position + tokens - 1}` : ''}`
+  })
+  return texts.join(' ') + (spans.length > SPANS_SHOWN ? ' …' : '')
+}

@@ -1,0 +1,147 @@
+import type { ExpertsEvent, OperatorEvent, TensorEvent } from '../../model/events.ts'
+import type { ArgMaker, Detail } from '../labels.ts'
+import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
+
+interface Choice {
+  readonly call: number
+  /** Tensor that holds the choice; -1 where operators carry it themselves. */
+  readonly tensor: number
+  /** Expert ids, token by token. */
+  readonly ids: ArrayLike<number>
+  /** Ids of each token. */
+  readonly k: number
+  readonly startNs: number
+  endNs: number
+  operators: number
+}
+
+/** The Experts group: one row per layer, one slice per choice of the router, over the operators that used it. */
+export class Experts {
+  private readonly group: LazyGroup
+  private readonly layers = new Map<number, { readonly lanes: Lanes; choice: Choice | undefined }>()
+  /** By the tensor that holds it: the choice that operators of worker 0 may come to use; null where there was one. */
+  private readonly open: (Choice | null | undefined)[] = []
+  /** Tensors that hold choices: most do not. */
+  private holders = 0
+  /** By tensor: its sources did not, when so many tensors had been. */
+  private readonly without: number[] = []
+
+  constructor(
+    private readonly tree: TrackTree,
+    root: number,
+    private readonly tensors: readonly TensorEvent[],
+    private readonly make: ArgMaker,
+    private readonly detail: Detail,
+  ) {
+    const description =
+      'Which experts the router of each layer chose (as far as logged: some logs have the first token of a batch ' +
+      'only). A slice spans the operators that used the choice.'
+    this.group = new LazyGroup(tree, root, { name: 'Experts', description, rank: 5 * 16 })
+  }
+
+  /** Takes note of an operator: of the choice that it carries, or that a source of it holds. */
+  place(operator: OperatorEvent): void {
+    if (operator.experts) this.add(operator, operator.experts)
+    else if (operator.worker === 0 && this.holders > 0) this.use(operator)
+  }
+
+  /** Takes note of a choice that was recorded by itself. */
+  choose({ tensor, call, atNs, k, ids }: ExpertsEvent): void {
+    const layer = this.layer(tensor)
+    const before = layer.choice
+    if (before?.tensor === tensor && before.startNs === atNs) {
+      // The batch was too large for one record.
+      layer.choice = { ...before, ids: [...Array.from(before.ids), ...ids] }
+    } else {
+      if (before) this.write(layer.lanes, before)
+      layer.choice = { call, tensor, ids, k, startNs: atNs, endNs: atNs, operators: 0 }
+    }
+    if (this.open[tensor] === undefined) this.holders++
+    while (this.open.length < tensor) this.open.push(undefined)
+    this.open[tensor] = layer.choice
+  }
+
+  finish(): void {
+    for (const { lanes, choice } of this.layers.values()) if (choice) this.write(lanes, choice)
+    this.layers.clear()
+  }
+
+  private use({ tensor, call, startNs, endNs }: OperatorEvent): void {
+    if (this.without[tensor] === this.holders) return
+    let uses = false
+    for (const source of this.tensors[tensor]!.sources) {
+      const choice = this.open[source]
+      if (choice === undefined) continue
+      uses = true
+      if (choice?.call !== call || startNs < choice.startNs) continue
+      choice.endNs = Math.max(choice.endNs, endNs)
+      choice.operators++
+    }
+    if (uses) return
+    while (this.without.length < tensor) this.without.push(-1)
+    this.without[tensor] = this.holders
+  }
+
+  private add({ tensor, call, startNs, endNs }: OperatorEvent, experts: readonly number[]): void {
+    const layer = this.layer(tensor)
+    const { choice } = layer
+    if (choice?.tensor === -1 && choice.call === call && startNs >= choice.startNs && sameIds(choice.ids, experts)) {
+      choice.endNs = Math.max(choice.endNs, endNs)
+      choice.operators++
+      return
+    }
+    if (choice) this.write(layer.lanes, choice)
+    layer.choice = { call, tensor: -1, ids: experts, k: experts.length, startNs, endNs, operators: 1 }
+  }
+
+  private layer(tensor: number) {
+    const number = this.tensors[tensor]!.layer
+    let layer = this.layers.get(number)
+    if (!layer) {
+      layer = { lanes: this.addLayer(number), choice: undefined }
+      this.layers.set(number, layer)
+    }
+    return layer
+  }
+
+  private write(lanes: Lanes, { call, tensor, ids, k, startNs, endNs, operators }: Choice): void {
+    const { make } = this
+    if (tensor >= 0) this.open[tensor] = null
+    const tokens = k > 0 ? ids.length / k : 1
+    const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
+    if (this.detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert' })
+    const extra = [make.text('experts', joined(ids, ',', k)), make.int('operators', operators)]
+    if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct(ids)))
+    if (call >= 0) extra.push(make.int('token', call))
+    lanes.place(startNs, endNs, { name, category: 'expert', extra })
+  }
+
+  private addLayer(layer: number): Lanes {
+    const name = layer < 0 ? 'no layer' : `layer ${layer}`
+    const description = `Experts chosen in ${name === 'no layer' ? 'an unknown layer' : name}.`
+    const add = (row: number) =>
+      this.group.add({ name: rowName(name, row), description, rank: (layer + 1) * 16 + Math.min(row, 15) })
+    return new Lanes(this.tree.writer, add, true)
+  }
+}
+
+function sameIds(a: ArrayLike<number>, b: readonly number[]): boolean {
+  return a.length === b.length && b.every((id, i) => id === a[i])
+}
+
+/** The ids as text, a semicolon between tokens. */
+function joined(ids: ArrayLike<number>, separator: string, k: number): string {
+  let text = ''
+  for (let i = 0; i < ids.length; i++) {
+    if (i > 0) text += i % k === 0 ? ';' : separator
+    text += ids[i]
+  }
+  return text
+}
+
+/** How many different ones there are. */
+function countDistinct(ids: ArrayLike<number>): number {
+  const seen = new Set<number>()
+  for (let i = 0; i < ids.length; i++) seen.add(ids[i]!)
+  return seen.size
+}

@@ -1,0 +1,82 @@
+import { nodesOf, readsOf } from '../../analyze/graph/plan.ts'
+import type { Views } from '../../analyze/graph/views.ts'
+import type { OperatorEvent, TensorEvent, TokenEvent } from '../../model/events.ts'
+import type { Operators } from './operators.ts'
+
+/** Operators that are held back at most, for the end of a call that does not come. */
+const HELD_MAX = 1 << 20
+/** Ids of arrows, apart from those that logs bring along, and apart for each input. */
+const IDS_START = 2 ** 48
+const IDS_PER_INPUT = 2 ** 32
+
+/**
+ * Data flow of one call as arrows between the slices of worker 0: from the operator that wrote a tensor to each one that
+ * reads it or a view of it. Operators of worker 0 are held back from the call's first one to its end, as an arrow's
+ * begin must know of its ends.
+ */
+export class Flows {
+  private held: OperatorEvent[] = []
+  private isDone: boolean
+  private nextId: number
+
+  constructor(
+    private readonly operators: Operators,
+    private readonly tensors: readonly TensorEvent[],
+    private readonly views: Views,
+    private readonly call: number | undefined,
+    input: number,
+  ) {
+    this.isDone = call === undefined
+    this.nextId = IDS_START + input * IDS_PER_INPUT
+  }
+
+  place(event: OperatorEvent): void {
+    if (this.isDone || event.worker !== 0 || (this.held.length === 0 && event.call !== this.call)) {
+      this.operators.place(event)
+      return
+    }
+    this.held.push(event)
+    if (this.held.length >= HELD_MAX) this.release()
+  }
+
+  token({ call }: TokenEvent): void {
+    if (call === this.call) this.release()
+  }
+
+  finish(): void {
+    this.release()
+  }
+
+  private release(): void {
+    const { held } = this
+    if (held.length === 0) return
+    this.held = []
+    this.isDone = true
+    const own = held.filter((event) => event.call === this.call).sort((a, b) => a.startNs - b.startNs)
+    const arrows = this.arrows(own)
+    for (const event of held) this.operators.place(event, arrows.get(event))
+  }
+
+  /** The arrows that begin or end at each operator: one id for each pair of a writer and a reader. */
+  private arrows(events: readonly OperatorEvent[]): Map<OperatorEvent, number[]> {
+    const { tensors, views } = this
+    const arrows = new Map<OperatorEvent, number[]>(events.map((event) => [event, []]))
+    /** Of each tensor: who wrote it, and who wrote to parts of it since. */
+    const writers = new Map<number, OperatorEvent[]>()
+    for (const event of events) {
+      const nodes = nodesOf(tensors, event.tensor, event.fusedTo ?? event.tensor)
+      const from = new Set(readsOf(tensors, nodes).flatMap((id) => writers.get(views.root(id)) ?? []))
+      for (const writer of from) {
+        const id = this.nextId++
+        arrows.get(writer)!.push(id)
+        arrows.get(event)!.push(id)
+      }
+      for (const node of nodes) {
+        const root = views.root(node)
+        if (root === node) writers.set(root, [event])
+        else writers.set(root, [...(writers.get(root) ?? []), event])
+      }
+    }
+    return arrows
+  }
+}

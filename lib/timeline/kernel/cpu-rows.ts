@@ -1,0 +1,42 @@
+import type { SwitchEvent } from '../../model/events.ts'
+import type { ArgMaker } from '../labels.ts'
+import { LazyGroup, type TrackTree } from '../tracks.ts'
+
+/** Behind the groups of all inputs. */
+const RANK = 127
+
+/** Who ran on each CPU, as rows of slices: for formats that know no scheduler. */
+export class CpuRows {
+  private readonly group: LazyGroup
+  private readonly cpus = new Map<number, { readonly track: number; isBusy: boolean }>()
+  private lastNs = 0
+
+  constructor(
+    private readonly tree: TrackTree,
+    private readonly make: ArgMaker,
+  ) {
+    const description = 'Which thread ran on each CPU, from the first switch seen there on.'
+    this.group = new LazyGroup(tree, 0, { name: 'CPUs', description, rank: RANK })
+  }
+
+  place({ cpu, atNs, nextTid, nextComm }: SwitchEvent): void {
+    let row = this.cpus.get(cpu)
+    if (!row) {
+      const track = this.group.add({ name: `CPU ${cpu}`, description: `Threads that ran on CPU ${cpu}.`, rank: cpu })
+      row = { track, isBusy: false }
+      this.cpus.set(cpu, row)
+    }
+    this.lastNs = Math.max(this.lastNs, atNs)
+    if (row.isBusy) this.tree.writer.end(row.track, atNs)
+    row.isBusy = nextTid !== 0 // 0 is the idle task
+    if (!row.isBusy) return
+    const extra = [this.make.int('tid', nextTid)]
+    this.tree.writer.begin(row.track, atNs, { name: nextComm, category: 'state', extra })
+  }
+
+  /** Ends what still runs, at the last switch of any CPU. */
+  finish(): void {
+    for (const row of this.cpus.values()) if (row.isBusy) this.tree.writer.end(row.track, this.lastNs)
+    this.cpus.clear()
+  }
+}

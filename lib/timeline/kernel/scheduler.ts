@@ -1,0 +1,236 @@
+import { type SwitchEvent, TaskState, type ThreadEvent, type WakingEvent } from '../../model/events.ts'
+import { INT32_MAX } from '../../model/limits.ts'
+import type { ArgMaker } from '../labels.ts'
+import type { TrackTree } from '../tracks.ts'
+import { CpuRows } from './cpu-rows.ts'
+import type { States } from './states.ts'
+import { type LeftOut, SwitchSources } from './switch-sources.ts'
+import { WaitedCpus } from './takers.ts'
+import { type Change, ThreadChanges } from './thread-changes.ts'
+import { ThreadLinks } from './thread-links.ts'
+
+/** The first release whose bits of a thread's state are those of {@link TaskState}: trace_processor decodes by it. */
+const RELEASE_MIN = [4, 14] as const
+
+/** What is known of a CPU while its switches are followed. */
+interface Cpu {
+  /** Who has it; -1 = not known. */
+  tid: number
+  comm: number
+  /** Is what happens on it drawn? */
+  isShown: boolean
+  /** Who is to be told as having it, should it be shown from now on. */
+  held: SwitchEvent | undefined
+}
+
+/**
+ * What the kernel's scheduler did, for all inputs of a trace together: logs tell which process is traced, another input tells
+ * of the switches. Drawn is what concerns the traced process: its threads, and the CPUs that they used, from the thread that
+ * ran there when the first of them came (or was woken to come) until the process ended; `allThreads`, or where no input tells
+ * of a process, everything.
+ */
+export class Scheduler {
+  private readonly cpus = new Map<number, Cpu>()
+  private readonly lanes: States[] = []
+  private readonly sources = new SwitchSources()
+  private readonly waited = new WaitedCpus()
+  private readonly changes: ThreadChanges
+  private readonly links: ThreadLinks
+  private readonly rows: CpuRows | undefined
+  private readonly labels = new Map<number, { readonly comm: number; readonly label: number }>()
+  private release: string | undefined
+  private hasBegun = false
+  private isExpected = false
+  private endNs = Infinity
+
+  constructor(
+    private readonly tree: TrackTree,
+    private readonly make: ArgMaker,
+    private readonly allThreads = false,
+  ) {
+    this.changes = new ThreadChanges(this.lanes, (untilNs) => this.waited.release(untilNs))
+    this.links = new ThreadLinks(tree, make.names)
+    this.rows = tree.writer.scheduler ? undefined : new CpuRows(tree, make)
+  }
+
+  /** Another input will tell of switches: what logs tell of states themselves is left out. */
+  expect(): void {
+    this.isExpected = true
+    for (const lane of this.lanes) lane.supersede()
+  }
+
+  /** An input begins; those that tell of the scheduler come best first. */
+  beginInput(): void {
+    this.sources.begin()
+  }
+
+  /** What this input tells as another has done already: it is not drawn. */
+  get leftOut(): LeftOut | undefined {
+    return this.sources.leftOut
+  }
+
+  /** Takes part in showing the states of threads. */
+  join(lane: States): void {
+    this.lanes.push(lane)
+    if (this.isExpected) lane.supersede()
+  }
+
+  /** What an input tells of itself. */
+  describe(attributes: Readonly<Record<string, string | number>>): void {
+    const { kernel, pid, command } = attributes
+    if (kernel !== undefined) this.release ??= String(kernel)
+    const number = Number(pid)
+    if (pid !== undefined && Number.isInteger(number) && number > 0 && number <= INT32_MAX)
+      this.links.traceProcess(number, `${command ?? ''}`)
+  }
+
+  /** A thread of the traced process. */
+  trace(tid: number): void {
+    if (tid > 0) this.links.trace(tid)
+  }
+
+  /** The traced process was seen until then. */
+  lived(endNs: number): void {
+    this.endNs = this.endNs === Infinity ? endNs : Math.max(this.endNs, endNs)
+  }
+
+  thread(event: ThreadEvent): void {
+    this.links.learn(event)
+    if (event.what === 'exit' && this.links.isTraced(event.tid))
+      this.change({ tid: event.tid, atNs: event.atNs, state: 'ended' })
+  }
+
+  switched(event: SwitchEvent): void {
+    if (!this.hasBegun) this.begin()
+    if (!this.sources.takes('switch', event.cpu, event.atNs)) return
+    if (event.cpu < 0) return this.tellStates(event) // some texts do not tell the CPU: there is no track to draw it on
+    const cpu = this.cpu(event.cpu)
+    this.tellStates(event)
+    const before = cpu.tid
+    cpu.tid = event.nextTid
+    cpu.comm = event.nextComm
+    const concerns = this.isAll || this.links.isTraced(event.prevTid) || this.links.isTraced(event.nextTid)
+    if (!cpu.isShown && concerns) this.show(cpu)
+    if (!cpu.isShown) {
+      cpu.held = event
+      return
+    }
+    if (before >= 0 && event.prevTid >= 0 && before !== event.prevTid) this.write(bridge(event, before))
+    if (concerns || event.atNs <= this.endNs) return this.write(event)
+    this.write({ ...event, nextTid: 0, nextComm: 0, nextPrio: -1 }) // whoever follows is no concern of the process
+    cpu.isShown = false
+    cpu.held = event
+  }
+
+  waking(event: WakingEvent): void {
+    if (!this.hasBegun) this.begin()
+    if (!this.sources.takes('waking', event.cpu, event.atNs)) return
+    const { tid, wakerTid, atNs, targetCpu } = event
+    const waker = this.cpus.get(event.cpu)
+    const isTraced = this.links.isTraced(tid)
+    if (isTraced) {
+      const by = this.label(wakerTid, wakerTid === waker?.tid ? waker.comm : 0)
+      this.change({ tid, atNs, state: 'woken', cpu: targetCpu, by })
+    }
+    if (event.cpu < 0 || targetCpu < 0) return
+    const target = this.cpu(targetCpu)
+    if (isTraced && !target.isShown) this.show(target)
+    if (!this.isAll && !isTraced && !this.links.isTraced(wakerTid) && !target.isShown) return
+    this.links.show(tid)
+    this.links.show(wakerTid)
+    this.tree.writer.scheduler?.waking(event)
+  }
+
+  /** Comes last. Returns how many changes of threads' states came too late to be drawn. */
+  finish(): number {
+    const late = this.changes.finish()
+    if (this.hasBegun) for (const lane of this.lanes) lane.finish()
+    this.rows?.finish()
+    return late
+  }
+
+  private get isAll(): boolean {
+    return this.allThreads || this.links.isEmpty
+  }
+
+  private begin(): void {
+    this.hasBegun = true
+    this.expect()
+    this.tree.writer.scheduler?.system(releaseFor(this.release))
+  }
+
+  private cpu(number: number): Cpu {
+    const known = this.cpus.get(number)
+    if (known) return known
+    const cpu = { tid: -1, comm: 0, isShown: false, held: undefined }
+    this.cpus.set(number, cpu)
+    return cpu
+  }
+
+  private show(cpu: Cpu): void {
+    cpu.isShown = true
+    if (cpu.held) this.write(cpu.held)
+    cpu.held = undefined
+  }
+
+  private write(event: SwitchEvent): void {
+    this.links.show(event.prevTid)
+    this.links.show(event.nextTid)
+    const { scheduler } = this.tree.writer
+    if (scheduler) scheduler.switched(event)
+    else this.rows?.place(event)
+  }
+
+  /** What a switch says of the threads of the traced process. */
+  private tellStates({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {
+    const { waited } = this
+    if (waited.isFull) this.changes.makeRoom()
+    if (waited.has(cpu)) waited.take(cpu, atNs, nextTid, this.label(nextTid, nextComm))
+    if (this.links.isTraced(prevTid)) {
+      const change = { tid: prevTid, atNs, cpu }
+      if (prevState & (TaskState.X | TaskState.Z)) this.change({ ...change, state: 'ended' })
+      else if (prevState === 0 || prevState & TaskState['+']) {
+        const by = this.label(nextTid, nextComm)
+        const isFollowed = cpu >= 0 && this.lanes.length > 0
+        const takers = isFollowed ? waited.wait(cpu, atNs, prevTid, nextTid, by) : undefined
+        this.change({ ...change, state: 'runnable', by, takers })
+      } else this.change({ ...change, state: 'blocked', wait: this.letter(prevState) })
+    }
+    if (!this.links.isTraced(nextTid)) return
+    waited.runs(cpu, atNs, nextTid)
+    this.change({ tid: nextTid, atNs, cpu, state: 'running' })
+  }
+
+  private change(change: Partial<Change> & Pick<Change, 'tid' | 'atNs' | 'state'>): void {
+    if (this.lanes.length > 0) this.changes.add({ cpu: -1, by: 0, wait: 0, takers: undefined, ...change })
+  }
+
+  private letter(bits: number): number {
+    const found = Object.entries(TaskState).find(([, bit]) => (bits & bit) !== 0)
+    return this.make.names.id(found ? found[0] : '?')
+  }
+
+  /** `hog 42`: what a thread is called where it is told in one text. */
+  private label(tid: number, comm: number): number {
+    if (tid < 0) return 0
+    const known = this.labels.get(tid)
+    if (known?.comm === comm) return known.label
+    const { names } = this.make
+    const label = names.id(tid === 0 ? 'idle' : `${names.text(comm)} ${tid}`.trim())
+    this.labels.set(tid, { comm, label })
+    return label
+  }
+}
+
+/** Where switches are missing: the thread that had the CPU leaves, and the one that is told to leave has it for no time. */
+function bridge(event: SwitchEvent, tid: number): SwitchEvent {
+  const { prevTid, prevComm, prevPrio } = event
+  return { ...event, prevTid: tid, prevState: 0, nextTid: prevTid, nextComm: prevComm, nextPrio: prevPrio }
+}
+
+/** Switches carry today's bits of a thread's state, whatever kernel they are from: an older one must not decode them. */
+function releaseFor(release: string | undefined): string {
+  const [major = 0, minor = 0] = (release ?? '').split('.').map((part) => Number.parseInt(part, 10))
+  const isNew = major > RELEASE_MIN[0] || (major === RELEASE_MIN[0] && minor >= RELEASE_MIN[1])
+  return release !== undefined && isNew ? release : `${RELEASE_MIN.join('.')}.0`
+}

@@ -1,0 +1,303 @@
+import { Ascii } from '../../bytes/ascii.ts'
+import { UsageError } from '../../errors.ts'
+import type { Clock } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { ArgSet, ExtraArg } from '../../sink/args.ts'
+import type { Label, Track, Writer } from '../../sink/writer.ts'
+import { JsonWriter } from './json-writer.ts'
+
+/**
+ * The first input's origin is so late on the timeline of the file, one day. trace_processor drops what comes before 0,
+ * and records may: buffers were allocated before a recording began, rows of a log come unsorted, a second input started
+ * earlier. Times are exact to the nanosecond below 2^43 µs, which leaves a hundred days.
+ */
+const LEAD_NS = 86_400e9
+
+/** Ranks that siblings can be told by in sort indexes, per depth of the tree; what lies deeper sorts with its parent. */
+const RANKS = [128, 1024, 8192]
+
+/** A group, which is drawn as a process: threads are all that processes have below them. */
+interface Group {
+  readonly pid: number
+  /** Names from the group up to the top: the viewers cut at the right. */
+  readonly path: readonly string[]
+  readonly sortIndex: number
+  /** Is it defined in the file? That waits for its first row: a group of groups would be an empty process. */
+  isTold: boolean
+}
+
+/** The parts of a row's events that never change. */
+interface Row {
+  readonly begin: Uint8Array
+  readonly end: Uint8Array
+  readonly instant: Uint8Array
+  readonly flowStart: Uint8Array
+  readonly flowStep: Uint8Array
+  readonly counter: Uint8Array
+  readonly counterName: Uint8Array
+}
+
+/**
+ * Writes Chrome's JSON (Trace Event Format), which chrome://tracing, ui.perfetto.dev, Speedscope and others read. Groups
+ * become processes, rows become threads.
+ *
+ * Slices are pairs of B and E. One X in a file and trace_processor sorts events of the same time by their durations, which
+ * breaks what nests or has no length; without any it keeps the order in which they are written.
+ */
+export class ChromeJsonWriter implements Writer {
+  readonly scheduler = undefined
+  private readonly out = new JsonWriter()
+  private readonly scratch = new JsonWriter()
+  private readonly setScratch = new JsonWriter()
+  private readonly groups = new Map<number, Group>()
+  private readonly rows: (Row | undefined)[] = []
+  private readonly counterNames = new Set<string>()
+  private readonly quoted: (Uint8Array | undefined)[] = []
+  private readonly categories = new Map<string, Uint8Array>()
+  private readonly encodedArgs: (Uint8Array | undefined)[] = []
+  private readonly flows = new Set<number>()
+  /** What rows are, by process; the groups' own under the empty name. Nothing in the format has room for it. */
+  private readonly descriptions = new Map<string, Map<string, string>>()
+  private readonly clockFacts: Record<string, unknown> = {}
+  private facts: Readonly<Record<string, string | number>> = {}
+  private zeroNs: bigint | undefined
+  private isFirst = true
+
+  constructor(private readonly names: Names) {
+    this.out.raw(HEAD)
+  }
+
+  get size(): number {
+    return this.out.size
+  }
+
+  take(): Uint8Array {
+    return this.out.take()
+  }
+
+  /** Throws UsageError for an input that began more than a day before the first one. */
+  origin(clock: Clock | 'unknown', originNs: bigint): void {
+    if (this.zeroNs === undefined) {
+      this.zeroNs = originNs - BigInt(LEAD_NS)
+      this.clockFacts['clock'] = clock === 'unknown' ? clock : `CLOCK_${clock}`
+      this.clockFacts['origin_ns'] = `${originNs}`
+      this.clockFacts['origin_ts'] = LEAD_NS / 1e3
+    }
+    if (originNs < this.zeroNs) {
+      const lateNs = this.zeroNs + BigInt(LEAD_NS) - originNs
+      throw new UsageError(
+        `json: this input began ${lateNs / 1_000_000_000n} s before the first one, expected at most a day\n` +
+          'hint: name the earliest input first',
+      )
+    }
+  }
+
+  clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
+    const snapshot = Object.fromEntries(readings.map(({ clock, ns }) => [`CLOCK_${clock}`, `${ns}`]))
+    this.clockFacts['clock_snapshot' in this.clockFacts ? 'clock_snapshot_last' : 'clock_snapshot'] = snapshot
+  }
+
+  track(track: Track): void {
+    const { uuid, name, kind, rank } = track
+    const parent = this.groups.get(track.parent)
+    const group = kind === 'group' || !parent ? this.group(track, parent) : parent
+    const isTold = this.groups.get(uuid)?.isTold === true
+    this.groups.set(uuid, group) // rows may have rows below them: those stand beside them
+    this.describe(title(group), kind === 'group' ? '' : name, track.description)
+    if (kind !== 'group' || isTold) this.tell(group)
+    if (kind === 'group') return
+    if (kind !== 'counter') {
+      this.define(group.pid, 'thread_name', { name }, uuid)
+      this.define(group.pid, 'thread_sort_index', { sort_index: rank }, uuid)
+    }
+    this.rows[uuid] = rowOf(group.pid, uuid, kind === 'counter' ? this.counterName(group.pid, track) : name, track.unit)
+  }
+
+  begin(track: number, atNs: number, label: Label): void {
+    const row = this.rows[track]!
+    this.event(row.begin, atNs)
+    this.label(row, atNs, label)
+  }
+
+  end(track: number, atNs: number): void {
+    this.event(this.rows[track]!.end, atNs)
+    this.out.sign(Ascii.CloseCurly)
+  }
+
+  instant(track: number, atNs: number, label: Label): void {
+    const row = this.rows[track]!
+    this.event(row.instant, atNs)
+    this.label(row, atNs, label)
+  }
+
+  counter(track: number, atNs: number, value: number): void {
+    const row = this.rows[track]!
+    this.event(row.counter, atNs)
+    this.out.raw(row.counterName)
+    this.out.number(value)
+    this.out.raw(CLOSE_TWO)
+  }
+
+  attributes(attributes: Readonly<Record<string, string | number>>): void {
+    this.facts = attributes
+  }
+
+  finish(): void {
+    const tracks = Object.fromEntries([...this.descriptions].map(([group, rows]) => [group, Object.fromEntries(rows)]))
+    const metadata = { ...this.facts, ...this.clockFacts, tracks }
+    this.out.raw(encode(`\n],"metadata":${json(metadata)}}\n`))
+  }
+
+  private group({ uuid, name, rank }: Track, parent: Group | undefined): Group {
+    const depth = parent?.path.length ?? 0
+    const width = RANKS.slice(depth + 1).reduce((product, ranks) => product * ranks, 1)
+    const place = depth < RANKS.length ? Math.min(rank + (parent ? 1 : 0), RANKS[depth]! - 1) : 0
+    const sortIndex = (parent?.sortIndex ?? 0) + place * width
+    return { pid: uuid, path: [name, ...(parent?.path ?? [])], sortIndex, isTold: false }
+  }
+
+  private describe(group: string, row: string, description: string): void {
+    const rows = this.descriptions.get(group)
+    if (rows) rows.set(row, description)
+    else this.descriptions.set(group, new Map([[row, description]]))
+  }
+
+  private tell(group: Group): void {
+    if (group.isTold) return
+    group.isTold = true
+    this.define(group.pid, 'process_name', { name: title(group) })
+    this.define(group.pid, 'process_sort_index', { sort_index: group.sortIndex })
+  }
+
+  private define(pid: number, name: string, args: object, tid?: number): void {
+    this.separate()
+    this.out.raw(encode(json({ ph: 'M', pid, tid, name, args })))
+  }
+
+  /** The viewers take counters of one process and name for one. */
+  private counterName(pid: number, { name, unit }: Track): string {
+    const keyOf = (unique: string) => `${pid} ${unit} ${unique}`
+    let unique = name
+    for (let nth = 2; this.counterNames.has(keyOf(unique)); nth++) unique = `${name} (${nth})`
+    this.counterNames.add(keyOf(unique))
+    return unique
+  }
+
+  private event(start: Uint8Array, atNs: number): void {
+    this.separate()
+    this.out.raw(start)
+    this.out.micros(atNs + LEAD_NS)
+  }
+
+  private separate(): void {
+    if (!this.isFirst) this.out.sign(Ascii.Comma)
+    this.isFirst = false
+    this.out.sign(Ascii.LineFeed)
+  }
+
+  /** Ends an event with what it says; the arrows are events of their own. */
+  private label(row: Row, atNs: number, { name, category, args, extra, flows, flowEnds }: Label): void {
+    const { out } = this
+    out.raw(this.category(category))
+    if (typeof name === 'number') out.raw(this.quote(name))
+    else out.text(name)
+    if (args || extra) {
+      out.raw(ARGS)
+      if (args) out.raw(this.encoded(args))
+      if (extra) this.args(out, extra, args === undefined || args.args.length === 0)
+      out.sign(Ascii.CloseCurly)
+    }
+    out.sign(Ascii.CloseCurly)
+    if (flows) this.flow(row, atNs, flows)
+    if (!flowEnds) return
+    this.flow(row, atNs, flowEnds)
+    for (const flow of flowEnds) this.flows.delete(flow)
+  }
+
+  /** Arrows, to the slice or instant right before: the first of an id starts one. */
+  private flow(row: Row, atNs: number, flows: readonly number[]): void {
+    for (const flow of flows) {
+      this.event(this.flows.has(flow) ? row.flowStep : row.flowStart, atNs)
+      this.flows.add(flow)
+      this.out.raw(FLOW)
+      this.out.number(flow)
+      this.out.sign(Ascii.CloseCurly)
+    }
+  }
+
+  private category(category: string): Uint8Array {
+    let encoded = this.categories.get(category)
+    if (!encoded) {
+      encoded = encode(`,"cat":${json(category)},"name":`)
+      this.categories.set(category, encoded)
+    }
+    return encoded
+  }
+
+  private quote(name: number): Uint8Array {
+    let encoded = this.quoted[name]
+    if (!encoded) {
+      this.scratch.text(this.names.text(name))
+      encoded = this.scratch.take()
+      this.quoted[name] = encoded
+    }
+    return encoded
+  }
+
+  private encoded(set: ArgSet): Uint8Array {
+    let encoded = this.encodedArgs[set.id]
+    if (!encoded) {
+      this.args(this.setScratch, set.args, true)
+      encoded = this.setScratch.take()
+      this.encodedArgs[set.id] = encoded
+    }
+    return encoded
+  }
+
+  private args(out: JsonWriter, args: readonly ExtraArg[], isFirst: boolean): void {
+    for (let i = 0; i < args.length; i++) {
+      const arg = args[i]!
+      if (i > 0 || !isFirst) out.sign(Ascii.Comma)
+      out.raw(this.quote(arg.key))
+      out.sign(Ascii.Colon)
+      if ('name' in arg) out.raw(this.quote(arg.name))
+      else if ('int' in arg) out.number(arg.int)
+      else if ('big' in arg) out.integer(arg.big)
+      else if ('text' in arg) out.text(arg.text)
+      else if ('pointer' in arg) out.text(`0x${arg.pointer.toString(16)}`)
+      else out.double(arg.double)
+    }
+  }
+}
+
+/** `Workers (LLM run)`. */
+function title({ path: [name, ...above] }: Group): string {
+  return above.length > 0 ? `${name} (${above.join(', ')})` : `${name}`
+}
+
+function rowOf(pid: number, tid: number, name: string, unit: Track['unit'] = 'count'): Row {
+  const start = (ph: string) => encode(`{"ph":"${ph}","pid":${pid},"tid":${tid},"ts":`)
+  return {
+    begin: start('B'),
+    end: start('E'),
+    instant: encode(`{"ph":"i","s":"t","pid":${pid},"tid":${tid},"ts":`),
+    flowStart: start('s'),
+    flowStep: start('t'),
+    counter: encode(`{"ph":"C","pid":${pid},"ts":`),
+    counterName: encode(`,"name":${json(name)},"args":{"${unit}":`),
+  }
+}
+
+/** JSON of definitions, which are few. */
+function json(value: unknown): string {
+  return JSON.stringify(value, (_, part) =>
+    typeof part === 'string' ? part.replace(/\p{Surrogate}/gu, '\ufffd') : part,
+  )
+}
+
+const encoder = new TextEncoder()
+const encode = (text: string) => encoder.encode(text)
+const HEAD = encode('{"displayTimeUnit":"ns","traceEvents":[')
+const ARGS = encode(',"args":{')
+const CLOSE_TWO = encode('}}')
+const FLOW = encode(',"bp":"e","cat":"flow","name":"flow","id":')

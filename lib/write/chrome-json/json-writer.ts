@@ -1,0 +1,99 @@
+import { Ascii } from '../../bytes/ascii.ts'
+import { ByteWriter } from '../byte-writer.ts'
+
+/** Appends pieces of JSON to one growing buffer of UTF-8. Knows the notation and nothing about traces. */
+export class JsonWriter extends ByteWriter {
+  /** One ASCII character of the notation. */
+  sign(code: number): void {
+    this.reserve(1)
+    this.bytes[this.position++] = code
+  }
+
+  /** A text in quotes. Halves of surrogate pairs become U+FFFD, as everywhere where text is made UTF-8. */
+  text(text: string): void {
+    this.reserve(text.length + 2)
+    if (this.putPlain(text)) return
+    const quoted = JSON.stringify(text.replace(/\p{Surrogate}/gu, '\ufffd'))
+    this.reserve(quoted.length * 3)
+    this.position += encoder.encodeInto(quoted, this.bytes.subarray(this.position)).written
+  }
+
+  /** Any number. JSON has no infinities and no NaN: those are written as texts, which trace_processor takes for them. */
+  number(value: number): void {
+    if (value >>> 0 === value) {
+      this.reserve(10)
+      this.putUint32(value)
+    } else if (Number.isFinite(value)) this.putAscii(String(value))
+    else this.putAscii(`"${value}"`)
+  }
+
+  /** An integer of any size, digit by digit. */
+  integer(value: bigint): void {
+    this.putAscii(String(value))
+  }
+
+  /** A number that is told from an integer by its point. */
+  double(value: number): void {
+    const text = String(value)
+    if (!Number.isFinite(value)) this.putAscii(`"${text}"`)
+    else this.putAscii(/^-?\d+$/.test(text) ? `${text}.0` : text)
+  }
+
+  /** Whole nanoseconds as microseconds with three decimals: made of integers, so that each survives. */
+  micros(ns: number): void {
+    this.reserve(24)
+    if (ns < 0) this.bytes[this.position++] = Ascii.Minus
+    const absolute = Math.abs(ns)
+    const seconds = Math.floor(absolute / 1e9)
+    const rest = absolute - seconds * 1e9
+    const micros = Math.floor(rest / 1e3)
+    if (seconds === 0) this.putUint32(micros)
+    else {
+      this.putUint32(seconds)
+      this.putPadded(micros, 6)
+    }
+    this.bytes[this.position++] = Ascii.Point
+    this.putPadded(rest - micros * 1e3, 3)
+  }
+
+  /** A text without anything to escape; false, and nothing written, where there is. */
+  private putPlain(text: string): boolean {
+    const bytes = this.bytes
+    let position = this.position
+    bytes[position++] = Ascii.Quote
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i)
+      if (code < 0x20 || code > 0x7e || code === Ascii.Quote || code === Ascii.Backslash) return false
+      bytes[position++] = code
+    }
+    bytes[position++] = Ascii.Quote
+    this.position = position
+    return true
+  }
+
+  private putAscii(text: string): void {
+    this.reserve(text.length)
+    const bytes = this.bytes
+    for (let i = 0; i < text.length; i++) bytes[this.position++] = text.charCodeAt(i)
+  }
+
+  private putUint32(value: number): void {
+    let digits = 1
+    for (let above = 10; above <= value; above *= 10) digits++
+    this.putPadded(value, digits)
+  }
+
+  private putPadded(value: number, digits: number): void {
+    const bytes = this.bytes
+    const end = this.position + digits
+    let rest = value
+    for (let at = end - 1; at >= this.position; at--) {
+      const tenth = (rest / 10) >>> 0
+      bytes[at] = Ascii.Zero + rest - tenth * 10
+      rest = tenth
+    }
+    this.position = end
+  }
+}
+
+const encoder = new TextEncoder()

@@ -1,0 +1,283 @@
+import {
+  CompactSched,
+  FtraceEvent,
+  FtraceEventBundle,
+  ProcessDescriptor,
+  SchedSwitchFtraceEvent,
+  SchedWakingFtraceEvent,
+  SystemInfo,
+  ThreadDescriptor,
+  Trace,
+  TracePacket,
+  TrackDescriptor,
+  Utsname,
+} from '../../generated/perfetto.ts'
+import type { SwitchEvent, WakingEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { SchedulerWriter } from '../../sink/writer.ts'
+import type { ProtoWriter } from './proto-writer.ts'
+
+/** Switches, or wakings, of a bundle: some 8 KiB. */
+const BUNDLE_MAX = 1024
+/** The kernel's TRACE_FLAG_HARDIRQ: on the waker's time, and not its doing. */
+const IRQ_FLAG = 0x08
+
+/** Columns of events of one kind. Times count from the first one's, which stands by itself. */
+class Times {
+  firstNs = 0
+  lastNs = 0
+  readonly deltas: number[] = []
+  count = 0
+
+  add(atNs: number): void {
+    if (this.count++ === 0) this.firstNs = atNs
+    else this.deltas.push(atNs - this.lastNs)
+    this.lastNs = atNs
+  }
+}
+
+/** What is not yet written of one CPU. */
+class Bundle {
+  readonly comms = new Map<number, number>()
+  readonly switches = new Times()
+  readonly prevStates: number[] = []
+  readonly nextTids: number[] = []
+  readonly nextPrios: number[] = []
+  readonly nextComms: number[] = []
+  readonly wakings = new Times()
+  readonly wokenTids: number[] = []
+  readonly targetCpus: number[] = []
+  readonly wokenPrios: number[] = []
+  readonly wokenComms: number[] = []
+  readonly flags: number[] = []
+
+  /** Index of a name in the bundle's own table. */
+  comm(name: number): number {
+    const known = this.comms.get(name)
+    if (known !== undefined) return known
+    this.comms.set(name, this.comms.size)
+    return this.comms.size - 1
+  }
+}
+
+interface Cpu {
+  bundle: Bundle
+  /** The thread that runs there, as far as it was written; -1 before the first switch. */
+  tid: number
+}
+
+/**
+ * Writes scheduler events as Perfetto's own ftrace packets, which are what its CPU tracks, thread states and wakeup arrows
+ * are made of: a bundle per CPU at a time, in the compact encoding (about 8 bytes a switch). Compact switches do not say who
+ * leaves, so that the first one of a CPU tells nothing: that one is written in full, and so is a waking whose waker is not who
+ * runs on its CPU.
+ */
+export class PerfettoScheduler implements SchedulerWriter {
+  private readonly cpus = new Map<number, Cpu>()
+  /** The events of one time that came last: their time, what the last one was, and by how much it was moved. */
+  private readonly tie = { atNs: -Infinity, cpu: 0, kind: '', laterNs: 0 }
+
+  /** `timestamp` gives the absolute time of an event in BOOTTIME, which bundles are in. */
+  constructor(
+    private readonly out: ProtoWriter,
+    private readonly names: Names,
+    private readonly timestamp: (atNs: number) => bigint,
+  ) {}
+
+  system(release: string): void {
+    const { out } = this
+    this.timestamp(0) // BOOTTIME may have to be declared, between packets
+    const packet = out.begin(Trace.packet)
+    const info = out.begin(TracePacket.system_info)
+    const utsname = out.begin(SystemInfo.utsname)
+    out.string(Utsname.sysname, 'Linux')
+    out.string(Utsname.release, release)
+    out.end(utsname)
+    out.end(info)
+    out.end(packet)
+  }
+
+  linkThread(uuid: number, tid: number, pid: number): void {
+    const { out } = this
+    this.descriptor(uuid, () => {
+      const thread = out.begin(TrackDescriptor.thread)
+      out.varint(ThreadDescriptor.pid, pid)
+      out.varint(ThreadDescriptor.tid, tid)
+      out.end(thread)
+    })
+  }
+
+  nameProcess(uuid: number, pid: number, name: string): void {
+    const { out } = this
+    this.descriptor(uuid, () => {
+      const message = out.begin(TrackDescriptor.process)
+      out.varint(ProcessDescriptor.pid, pid)
+      out.string(ProcessDescriptor.process_name, name)
+      out.end(message)
+    })
+  }
+
+  private descriptor(uuid: number, write: () => void): void {
+    const { out } = this
+    const packet = out.begin(Trace.packet)
+    const descriptor = out.begin(TracePacket.track_descriptor)
+    out.varint(TrackDescriptor.uuid, uuid)
+    write()
+    out.end(descriptor)
+    out.end(packet)
+  }
+
+  switched(told: SwitchEvent): void {
+    const event = this.inOrder(told)
+    const cpu = this.cpu(event.cpu)
+    if (cpu.tid < 0) this.fullSwitch(event)
+    else {
+      const { switches } = cpu.bundle
+      if (switches.count === BUNDLE_MAX || event.atNs < switches.lastNs) this.flush(event.cpu, cpu)
+      this.compactSwitch(cpu.bundle, event)
+    }
+    cpu.tid = event.nextTid
+  }
+
+  waking(told: WakingEvent): void {
+    const event = this.inOrder(told)
+    const cpu = this.cpu(event.cpu)
+    const isTold = event.wakerTid < 0 || event.wakerTid === cpu.tid
+    if (cpu.tid >= 0 && isTold) {
+      const { wakings } = cpu.bundle
+      if (wakings.count === BUNDLE_MAX || event.atNs < wakings.lastNs) this.flush(event.cpu, cpu)
+      this.compactWaking(cpu.bundle, event)
+    } else if (event.wakerTid >= 0) {
+      this.flush(event.cpu, cpu)
+      this.fullWaking(event)
+    }
+  }
+
+  /**
+   * Of events of one time (texts round to the microsecond), trace_processor takes those of several CPUs in any order, and so
+   * switches and wakings of one: a thread could be woken before it goes to sleep. What is not of the CPU and the kind of the
+   * event before it is written a nanosecond later.
+   */
+  private inOrder<T extends SwitchEvent | WakingEvent>(event: T): T {
+    const { tie } = this
+    const { atNs, cpu, kind } = event
+    if (atNs !== tie.atNs) {
+      tie.atNs = atNs
+      tie.laterNs = 0
+    } else if (cpu !== tie.cpu || kind !== tie.kind) tie.laterNs++
+    tie.cpu = cpu
+    tie.kind = kind
+    return tie.laterNs === 0 ? event : { ...event, atNs: atNs + tie.laterNs }
+  }
+
+  /** Writes what is left. */
+  finish(): void {
+    for (const number of [...this.cpus.keys()].sort((a, b) => a - b)) this.flush(number, this.cpus.get(number)!)
+  }
+
+  private cpu(number: number): Cpu {
+    const known = this.cpus.get(number)
+    if (known) return known
+    const cpu = { bundle: new Bundle(), tid: -1 }
+    this.cpus.set(number, cpu)
+    return cpu
+  }
+
+  private compactSwitch(bundle: Bundle, event: SwitchEvent): void {
+    bundle.switches.add(event.atNs)
+    bundle.prevStates.push(event.prevState)
+    bundle.nextTids.push(event.nextTid)
+    bundle.nextPrios.push(event.nextPrio)
+    bundle.nextComms.push(bundle.comm(event.nextComm))
+  }
+
+  private compactWaking(bundle: Bundle, event: WakingEvent): void {
+    bundle.wakings.add(event.atNs)
+    bundle.wokenTids.push(event.tid)
+    bundle.targetCpus.push(event.targetCpu)
+    bundle.wokenPrios.push(event.prio)
+    bundle.wokenComms.push(bundle.comm(event.comm))
+    bundle.flags.push(event.isIrq ? IRQ_FLAG : 0)
+  }
+
+  private flush(number: number, cpu: Cpu): void {
+    const {
+      bundle,
+      bundle: { switches, wakings },
+    } = cpu
+    if (switches.count + wakings.count === 0) return
+    cpu.bundle = new Bundle()
+    const { out } = this
+    this.packet(number, () => {
+      const sched = out.begin(FtraceEventBundle.compact_sched)
+      for (const name of bundle.comms.keys()) out.string(CompactSched.intern_table, this.names.text(name))
+      if (switches.count > 0) {
+        out.packed(CompactSched.switch_timestamp, switches.deltas, this.timestamp(switches.firstNs))
+        out.packed(CompactSched.switch_prev_state, bundle.prevStates)
+        out.packed(CompactSched.switch_next_pid, bundle.nextTids)
+        out.packed(CompactSched.switch_next_prio, bundle.nextPrios)
+        out.packed(CompactSched.switch_next_comm_index, bundle.nextComms)
+      }
+      if (wakings.count > 0) {
+        out.packed(CompactSched.waking_timestamp, wakings.deltas, this.timestamp(wakings.firstNs))
+        out.packed(CompactSched.waking_pid, bundle.wokenTids)
+        out.packed(CompactSched.waking_target_cpu, bundle.targetCpus)
+        out.packed(CompactSched.waking_prio, bundle.wokenPrios)
+        out.packed(CompactSched.waking_comm_index, bundle.wokenComms)
+        out.packed(CompactSched.waking_common_flags, bundle.flags)
+      }
+      out.end(sched)
+    })
+  }
+
+  private fullSwitch(event: SwitchEvent): void {
+    const { out, names } = this
+    const prevTid = Math.max(0, event.prevTid) // not told: the idle task, which no one looks for
+    this.full(event, prevTid, false, () => {
+      const message = out.begin(FtraceEvent.sched_switch)
+      out.string(SchedSwitchFtraceEvent.prev_comm, names.text(event.prevComm))
+      out.int64(SchedSwitchFtraceEvent.prev_pid, prevTid)
+      out.int64(SchedSwitchFtraceEvent.prev_prio, event.prevPrio)
+      out.int64(SchedSwitchFtraceEvent.prev_state, event.prevState)
+      out.string(SchedSwitchFtraceEvent.next_comm, names.text(event.nextComm))
+      out.int64(SchedSwitchFtraceEvent.next_pid, event.nextTid)
+      out.int64(SchedSwitchFtraceEvent.next_prio, event.nextPrio)
+      out.end(message)
+    })
+  }
+
+  private fullWaking(event: WakingEvent): void {
+    const { out, names } = this
+    this.full(event, event.wakerTid, event.isIrq, () => {
+      const message = out.begin(FtraceEvent.sched_waking)
+      out.string(SchedWakingFtraceEvent.comm, names.text(event.comm))
+      out.int64(SchedWakingFtraceEvent.pid, event.tid)
+      out.int64(SchedWakingFtraceEvent.prio, event.prio)
+      out.int64(SchedWakingFtraceEvent.target_cpu, event.targetCpu)
+      out.end(message)
+    })
+  }
+
+  /** An event that says all by itself; `tid` is whose time it was on. */
+  private full({ cpu, atNs }: SwitchEvent | WakingEvent, tid: number, isIrq: boolean, write: () => void): void {
+    const { out } = this
+    this.packet(cpu, () => {
+      const message = out.begin(FtraceEventBundle.event)
+      out.bigVarint(FtraceEvent.timestamp, this.timestamp(atNs))
+      out.varint(FtraceEvent.pid, tid)
+      if (isIrq) out.varint(FtraceEvent.common_flags, IRQ_FLAG)
+      write()
+      out.end(message)
+    })
+  }
+
+  private packet(cpu: number, write: () => void): void {
+    const { out } = this
+    const packet = out.begin(Trace.packet)
+    const bundle = out.begin(TracePacket.ftrace_events)
+    out.varint(FtraceEventBundle.cpu, cpu)
+    write()
+    out.end(bundle)
+    out.end(packet)
+  }
+}

@@ -1,0 +1,171 @@
+import {
+  ExtraData,
+  GpuCorrelation,
+  GpuRenderStageEvent,
+  InternedData,
+  InternedGpuRenderStageSpecification,
+  InternedGraphicsContext,
+  InternedGraphicsContextApi,
+  InternedGpuRenderStageSpecificationRenderStageCategory as StageCategory,
+  TracePacket,
+  TrackEvent,
+} from '../../generated/perfetto.ts'
+import type { Names } from '../../model/names.ts'
+import type { ExtraArg } from '../../sink/args.ts'
+import type { GpuQueue, GpuWork } from '../../sink/writer.ts'
+import { Piece } from '../byte-writer.ts'
+import { IidSet } from './iids.ts'
+import { ProtoWriter } from './proto-writer.ts'
+
+const STAGES: Readonly<Record<string, string>> = {
+  kernel: 'A CUDA kernel.',
+  memcpy: 'A copy of memory, from or to a device.',
+  memset: 'Memory that is set to a value.',
+  graph: 'A CUDA graph as a whole.',
+}
+/** Interned ids of stages come behind those of queues. */
+const STAGE_IIDS = Object.keys(STAGES).map((name, i) => [name, i + 1] as const)
+const QUEUES_FROM = STAGE_IIDS.length
+
+/** Texts of the shared `Names` as a field, each encoded once. */
+class EncodedNames {
+  private readonly encoded: (Uint8Array | undefined)[] = []
+  private readonly scratch = new ProtoWriter()
+
+  constructor(
+    private readonly names: Names,
+    private readonly field: number,
+  ) {}
+
+  of(name: number): Uint8Array {
+    return this.encoded[name] ?? this.encode(name)
+  }
+
+  private encode(name: number): Uint8Array {
+    this.scratch.string(this.field, this.names.text(name))
+    const encoded = this.scratch.take()
+    this.encoded[name] = encoded
+    return encoded
+  }
+}
+
+/** Values of one argument that are remembered as bytes. */
+const VALUES_MAX = 1 << 10
+const MEMORABLE_MAX = 1 << 16
+
+/** Arguments of work, whose values are texts here: those that come again and again are encoded once. */
+class EncodedArgs {
+  /** By key, and by number or by the id of a name. */
+  private readonly numbers: (Map<number, Piece> | undefined)[] = []
+  private readonly texts: (Map<number, Piece> | undefined)[] = []
+  private readonly scratch = new ProtoWriter()
+
+  constructor(private readonly names: Names) {}
+
+  write(out: ProtoWriter, arg: ExtraArg): void {
+    if ('name' in arg) return this.known(out, this.texts, arg, arg.name)
+    const number = 'int' in arg ? arg.int : 'double' in arg ? arg.double : NaN
+    if (Math.abs(number) < MEMORABLE_MAX) return this.known(out, this.numbers, arg, number)
+    this.encode(out, arg)
+  }
+
+  private known(out: ProtoWriter, tables: (Map<number, Piece> | undefined)[], arg: ExtraArg, value: number): void {
+    let table = tables[arg.key]
+    if (!table) {
+      table = new Map()
+      tables[arg.key] = table
+    }
+    const known = table.get(value)
+    if (known) return out.piece(known)
+    if (table.size === VALUES_MAX) return this.encode(out, arg)
+    this.encode(this.scratch, arg)
+    const encoded = new Piece(this.scratch.take())
+    table.set(value, encoded)
+    out.piece(encoded)
+  }
+
+  private encode(out: ProtoWriter, arg: ExtraArg): void {
+    const data = out.begin(GpuRenderStageEvent.extra_data)
+    out.string(ExtraData.name, this.names.text(arg.key))
+    out.string(ExtraData.value, this.textOf(arg))
+    out.end(data)
+  }
+
+  private textOf(arg: ExtraArg): string {
+    if ('name' in arg) return this.names.text(arg.name)
+    if ('text' in arg) return arg.text
+    if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
+    return `${'int' in arg ? arg.int : 'double' in arg ? arg.double : arg.big}`
+  }
+}
+
+/** Writes GPU work as what Perfetto calls render stages, into packets of one sequence. */
+export class GpuStages {
+  private readonly stages = new Map(STAGE_IIDS)
+  private readonly told = new IidSet()
+  private readonly contexts = new Map<number, number>()
+
+  private readonly workNames: EncodedNames
+  private readonly args: EncodedArgs
+
+  constructor(
+    private readonly out: ProtoWriter,
+    names: Names,
+  ) {
+    this.workNames = new EncodedNames(names, GpuRenderStageEvent.name)
+    this.args = new EncodedArgs(names)
+  }
+
+  /** Writes the fields of a packet. */
+  write({ queue, stage, startNs, endNs, name, id, submission, extra }: GpuWork): void {
+    const { out } = this
+    const queueIid = QUEUES_FROM + queue.id
+    const stageIid = this.stages.get(stage)!
+    const context = this.contexts.get(queue.pid) ?? 0
+    if (!this.told.has(queueIid) || !this.told.has(stageIid)) this.intern(queue, queueIid, stage, stageIid)
+    const event = out.begin(TracePacket.gpu_render_stage_event)
+    out.varint(GpuRenderStageEvent.event_id, id) // without one, trace_processor leaves the event out
+    out.varint(GpuRenderStageEvent.duration, endNs - startNs)
+    out.varint(GpuRenderStageEvent.context, context || this.contexts.get(queue.pid)!)
+    if (extra) for (const arg of extra) this.args.write(out, arg)
+    if (submission >= 0) out.varint(GpuRenderStageEvent.submission_id, submission)
+    out.varint(GpuRenderStageEvent.gpu_id, queue.gpu)
+    out.varint(GpuRenderStageEvent.hw_queue_iid, queueIid)
+    out.varint(GpuRenderStageEvent.stage_iid, stageIid)
+    out.raw(this.workNames.of(name))
+    out.end(event)
+  }
+
+  private intern({ pid, name, description }: GpuQueue, queueIid: number, stage: string, stageIid: number): void {
+    const { out } = this
+    const interned = out.begin(TracePacket.interned_data)
+    if (!this.contexts.has(pid)) {
+      this.contexts.set(pid, this.contexts.size + 1)
+      const context = out.begin(InternedData.graphics_contexts)
+      out.varint(InternedGraphicsContext.iid, this.contexts.size)
+      if (pid > 0) out.varint(InternedGraphicsContext.pid, pid)
+      out.varint(InternedGraphicsContext.api, InternedGraphicsContextApi.CUDA)
+      out.end(context)
+    }
+    if (this.told.add(queueIid)) this.specify(queueIid, name, description, StageCategory.OTHER)
+    if (this.told.add(stageIid)) this.specify(stageIid, stage, STAGES[stage]!, StageCategory.COMPUTE)
+    out.end(interned)
+  }
+
+  private specify(iid: number, name: string, description: string, category: number): void {
+    const { out } = this
+    const specification = out.begin(InternedData.gpu_specifications)
+    out.varint(InternedGpuRenderStageSpecification.iid, iid)
+    out.string(InternedGpuRenderStageSpecification.name, name)
+    out.string(InternedGpuRenderStageSpecification.description, description)
+    out.varint(InternedGpuRenderStageSpecification.category, category)
+    out.end(specification)
+  }
+}
+
+/** Writes into a slice's event which GPU work it launched. */
+export function writeLaunch(out: ProtoWriter, work: number): void {
+  const correlation = out.begin(TrackEvent.gpu_correlation)
+  out.varint(GpuCorrelation.render_stage_submission_event_ids, work)
+  out.end(correlation)
+}

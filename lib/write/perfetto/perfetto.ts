@@ -1,0 +1,362 @@
+import {
+  DebugAnnotation,
+  EventName,
+  InternedData,
+  SequenceFlags,
+  Trace,
+  TraceAttribute,
+  TraceAttributes,
+  TracePacket,
+  TracePacketDefaults,
+  TrackEvent,
+  TrackEventDefaults,
+  TrackEventType,
+} from '../../generated/perfetto.ts'
+import type { Clock } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { ArgSet, ExtraArg } from '../../sink/args.ts'
+import type { GpuWork, Label, Track, Writer } from '../../sink/writer.ts'
+import { Piece } from '../byte-writer.ts'
+import { END, ScratchEvents } from './event-pieces.ts'
+import { PerfettoScheduler } from './ftrace.ts'
+import { GpuStages, writeLaunch } from './gpu-stages.ts'
+import { IidSet, Iids } from './iids.ts'
+import { ProtoWriter } from './proto-writer.ts'
+import { TraceClock } from './trace-clock.ts'
+import { writeTrack } from './track-descriptor.ts'
+
+/** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
+const DELTA_CLOCK = 64
+
+const NONE: readonly ExtraArg[] = []
+
+/** The packet sequence of one track: what the reader of the trace has been told on it so far. */
+class Sequence {
+  readonly names = new IidSet()
+  readonly categories = new IidSet()
+  readonly argNames = new IidSet()
+  readonly argTexts = new IidSet()
+  readonly argSets = new IidSet()
+  readonly labels = new IidSet()
+
+  /** `piece` names the sequence in its packets. */
+  constructor(
+    readonly piece: Piece,
+    public lastNs: number,
+  ) {}
+}
+
+/**
+ * Writes Perfetto's protobuf (TrackEvent): one packet sequence per track with a default track, a delta clock and
+ * interned names, which is the smallest encoding there is (about 25 bytes a slice).
+ */
+export class PerfettoWriter implements Writer {
+  readonly scheduler: PerfettoScheduler
+  private readonly out = new ProtoWriter()
+  private readonly scratch = new ProtoWriter()
+  private readonly setScratch = new ProtoWriter()
+  private readonly sequences: (Sequence | undefined)[] = []
+  private readonly encodedArgs: (Uint8Array | undefined)[] = []
+  /** Of labels that have a number: the fields that they are, and the whole event that begins a slice. */
+  private readonly labelFields: (Uint8Array | undefined)[] = []
+  private readonly bodies: (Piece | undefined)[] = []
+  private readonly scratchEvents = new ScratchEvents()
+  private readonly nameIids = new Iids()
+  private readonly categoryIids = new Map<string, number>()
+  private readonly argNameIids = new Iids()
+  private readonly argTextIids = new Iids()
+  private gpu: { readonly stages: GpuStages; readonly sequence: Sequence } | undefined
+  private sequenceCount = 0
+  private readonly clock = new TraceClock(this.out)
+
+  constructor(private readonly names: Names) {
+    this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.clock.boottime(atNs))
+  }
+
+  get size(): number {
+    return this.out.size
+  }
+
+  take(): Uint8Array {
+    return this.out.take()
+  }
+
+  origin(clock: Clock | 'unknown', originNs: bigint): void {
+    this.clock.begin(clock, originNs)
+  }
+
+  clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
+    this.clock.tell(readings)
+  }
+
+  track(track: Track): void {
+    const { out } = this
+    const packet = out.begin(Trace.packet)
+    writeTrack(out, track)
+    out.end(packet)
+  }
+
+  begin(track: number, atNs: number, label: Label): void {
+    this.named(track, atNs, TrackEventType.TYPE_SLICE_BEGIN, label)
+  }
+
+  end(track: number, atNs: number): void {
+    this.event(this.sequence(track, atNs), atNs, END)
+  }
+
+  instant(track: number, atNs: number, label: Label): void {
+    this.named(track, atNs, TrackEventType.TYPE_INSTANT, label)
+  }
+
+  counter(track: number, atNs: number, value: number): void {
+    const sequence = this.sequence(track, atNs)
+    if (Number.isSafeInteger(value) && value >= 0) {
+      return this.event(sequence, atNs, this.scratchEvents.sample(value))
+    }
+    const { out } = this
+    const packet = this.packet(sequence, atNs)
+    const event = out.begin(TracePacket.track_event)
+    out.varint(TrackEvent.type, TrackEventType.TYPE_COUNTER)
+    if (Number.isSafeInteger(value)) out.int64(TrackEvent.counter_value, value)
+    else out.double(TrackEvent.double_counter_value, value)
+    out.end(event)
+    out.end(packet)
+  }
+
+  gpuWork(work: GpuWork): void {
+    this.gpu ??= { stages: new GpuStages(this.out, this.names), sequence: this.begun(undefined, work.startNs) }
+    const packet = this.packet(this.gpu.sequence, work.startNs)
+    this.gpu.stages.write(work)
+    this.out.end(packet)
+  }
+
+  attributes(attributes: Readonly<Record<string, string | number>>): void {
+    const { out } = this
+    const packet = out.begin(Trace.packet)
+    const message = out.begin(TracePacket.trace_attributes)
+    for (const [key, value] of Object.entries(attributes)) {
+      const attribute = out.begin(TraceAttributes.attribute)
+      out.string(TraceAttribute.key, key)
+      if (typeof value === 'number' && Number.isSafeInteger(value)) out.int64(TraceAttribute.long_value, value)
+      else out.string(TraceAttribute.string_value, String(value))
+      out.end(attribute)
+    }
+    out.end(message)
+    out.end(packet)
+  }
+
+  finish(): void {
+    this.scheduler.finish()
+  }
+
+  private named(track: number, atNs: number, type: number, label: Label): void {
+    const { out } = this
+    const { id, extra, flows, flowEnds } = label
+    const sequence = this.sequence(track, atNs)
+    if (
+      id !== undefined &&
+      !flows &&
+      !flowEnds &&
+      type === TrackEventType.TYPE_SLICE_BEGIN &&
+      sequence.labels.has(id)
+    ) {
+      const body = this.bodies[id]!
+      const event = extra || label.launched !== undefined ? this.extended(sequence, body, label) : body
+      if (event) return this.event(sequence, atNs, event)
+    }
+    const packet = this.packet(sequence, atNs)
+    const isNew = id === undefined || sequence.labels.add(id)
+    if (isNew || (extra && !this.knows(sequence, extra))) this.intern(sequence, label)
+    const event = out.begin(TracePacket.track_event)
+    out.varint(TrackEvent.type, type)
+    if (id === undefined) this.fields(out, label)
+    else out.raw(this.body(id, label))
+    if (extra) for (const arg of extra) this.arg(out, arg)
+    if (flows) for (const flow of flows) out.fixed64(TrackEvent.flow_ids, flow)
+    if (flowEnds) for (const flow of flowEnds) out.fixed64(TrackEvent.terminating_flow_ids, flow)
+    if (label.launched !== undefined) writeLaunch(out, label.launched)
+    out.end(event)
+    out.end(packet)
+  }
+
+  /** A slice's begin with arguments that are integers or names, if all names were told and it is short. */
+  private extended(sequence: Sequence, body: Piece, { extra = NONE, launched }: Label): Piece | undefined {
+    const { scratchEvents } = this
+    const event = scratchEvents.extend(body)
+    for (let i = 0; event && i < extra.length; i++) {
+      const arg = extra[i]!
+      const key = this.argNameIids.of(arg.key)
+      if (!sequence.argNames.has(key)) return undefined
+      if ('name' in arg) {
+        const text = this.argTextIids.of(arg.name)
+        if (!sequence.argTexts.has(text) || !scratchEvents.addText(key, text)) return undefined
+      } else if (!('int' in arg) || !Number.isSafeInteger(arg.int) || arg.int < 0) return undefined
+      else if (!scratchEvents.addInt(key, arg.int)) return undefined
+    }
+    return event && launched !== undefined && !scratchEvents.addLaunch(launched) ? undefined : event
+  }
+
+  /** Writes a packet whose event is there as bytes. */
+  private event(sequence: Sequence, atNs: number, event: Piece): void {
+    const delta = atNs - sequence.lastNs
+    if (delta >= 0) {
+      sequence.lastNs = atNs
+      return this.out.message(Trace.packet, TracePacket.timestamp, delta, sequence.piece, event)
+    }
+    const packet = this.packet(sequence, atNs)
+    this.out.piece(event)
+    this.out.end(packet)
+  }
+
+  /** What labels of this number say, as bytes: the fields of an event, and with its type a slice's whole begin. */
+  private body(id: number, label: Label): Uint8Array {
+    let fields = this.labelFields[id]
+    if (fields) return fields
+    this.fields(this.scratch, label)
+    fields = this.scratch.take()
+    this.labelFields[id] = fields
+    const event = this.scratch.begin(TracePacket.track_event)
+    this.scratch.varint(TrackEvent.type, TrackEventType.TYPE_SLICE_BEGIN)
+    this.scratch.raw(fields)
+    this.scratch.end(event)
+    this.bodies[id] = new Piece(this.scratch.take())
+    return fields
+  }
+
+  private fields(out: ProtoWriter, { name, category, args }: Label): void {
+    out.varint(TrackEvent.category_iids, this.categoryIid(category))
+    if (typeof name === 'number') out.varint(TrackEvent.name_iid, this.nameIids.of(name))
+    else out.string(TrackEvent.name, name)
+    if (args) out.raw(this.encoded(args))
+  }
+
+  /** Begins a packet: its sequence and its time. A time before the last one is written absolute. */
+  private packet(sequence: Sequence, atNs: number): number {
+    const { out } = this
+    const packet = out.begin(Trace.packet)
+    const delta = atNs - sequence.lastNs
+    if (delta >= 0 && delta <= Number.MAX_SAFE_INTEGER) {
+      out.varint(TracePacket.timestamp, delta)
+      sequence.lastNs = atNs
+    } else {
+      out.bigVarint(TracePacket.timestamp, this.clock.absolute(atNs))
+      out.varint(TracePacket.timestamp_clock_id, this.clock.id)
+    }
+    out.piece(sequence.piece)
+    return packet
+  }
+
+  /** The sequence of a track; begins it at the track's first event. */
+  private sequence(track: number, atNs: number): Sequence {
+    const known = this.sequences[track]
+    if (known) return known
+    const sequence = this.begun(track, atNs)
+    this.sequences[track] = sequence
+    return sequence
+  }
+
+  private begun(track: number | undefined, atNs: number): Sequence {
+    this.scratch.varint(TracePacket.trusted_packet_sequence_id, ++this.sequenceCount)
+    const sequence = new Sequence(new Piece(this.scratch.take()), atNs)
+    const { out } = this
+    const packet = out.begin(Trace.packet)
+    out.piece(sequence.piece)
+    out.varint(TracePacket.sequence_flags, SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED)
+    const defaults = out.begin(TracePacket.trace_packet_defaults)
+    out.varint(TracePacketDefaults.timestamp_clock_id, DELTA_CLOCK)
+    if (track !== undefined) {
+      const eventDefaults = out.begin(TracePacketDefaults.track_event_defaults)
+      out.varint(TrackEventDefaults.track_uuid, track)
+      out.end(eventDefaults)
+    }
+    out.end(defaults)
+    const snapshot = out.begin(TracePacket.clock_snapshot)
+    this.clock.reading(DELTA_CLOCK, this.clock.absolute(atNs), true)
+    this.clock.reading(this.clock.id, this.clock.absolute(atNs), false)
+    out.end(snapshot)
+    out.end(packet)
+    return sequence
+  }
+
+  /** Tells, within the packet that first needs them, the names that this sequence has not told yet. */
+  private intern(sequence: Sequence, { name, category, args, extra }: Label): void {
+    const { out } = this
+    const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
+    const categoryIid = this.categoryIid(category)
+    const isKnown = (nameIid === 0 || sequence.names.has(nameIid)) && sequence.categories.has(categoryIid)
+    const knowsArgs = (!args || sequence.argSets.has(args.id)) && (!extra || this.knows(sequence, extra))
+    if (isKnown && knowsArgs) return
+    const interned = out.begin(TracePacket.interned_data)
+    if (nameIid !== 0 && sequence.names.add(nameIid)) {
+      this.entry(InternedData.event_names, nameIid, this.names.text(name as number))
+    }
+    if (sequence.categories.add(categoryIid)) this.entry(InternedData.event_categories, categoryIid, category)
+    if (args && sequence.argSets.add(args.id)) for (const arg of args.args) this.internArg(sequence, arg)
+    if (extra) for (const arg of extra) this.internArg(sequence, arg)
+    out.end(interned)
+  }
+
+  private knows(sequence: Sequence, extra: readonly ExtraArg[]): boolean {
+    for (const arg of extra) {
+      if (!sequence.argNames.has(this.argNameIids.of(arg.key))) return false
+      if ('name' in arg && !sequence.argTexts.has(this.argTextIids.of(arg.name))) return false
+    }
+    return true
+  }
+
+  private internArg(sequence: Sequence, arg: ExtraArg): void {
+    const key = this.argNameIids.of(arg.key)
+    if (sequence.argNames.add(key)) this.entry(InternedData.debug_annotation_names, key, this.names.text(arg.key))
+    if (!('name' in arg)) return
+    const text = this.argTextIids.of(arg.name)
+    if (sequence.argTexts.add(text)) {
+      this.entry(InternedData.debug_annotation_string_values, text, this.names.text(arg.name))
+    }
+  }
+
+  /** An interned text. All entry messages have the same two fields (EventName, EventCategory, InternedString, …). */
+  private entry(field: number, iid: number, text: string): void {
+    const { out } = this
+    const entry = out.begin(field)
+    out.varint(EventName.iid, iid)
+    out.string(EventName.name, text)
+    out.end(entry)
+  }
+
+  private categoryIid(category: string): number {
+    let iid = this.categoryIids.get(category)
+    if (iid === undefined) {
+      iid = this.categoryIids.size + 1
+      this.categoryIids.set(category, iid)
+    }
+    return iid
+  }
+
+  private encoded(set: ArgSet): Uint8Array {
+    let encoded = this.encodedArgs[set.id]
+    if (!encoded) {
+      for (const arg of set.args) this.arg(this.setScratch, arg)
+      encoded = this.setScratch.take()
+      this.encodedArgs[set.id] = encoded
+    }
+    return encoded
+  }
+
+  private arg(out: ProtoWriter, arg: ExtraArg): void {
+    const annotation = out.begin(TrackEvent.debug_annotations)
+    out.varint(DebugAnnotation.name_iid, this.argNameIids.of(arg.key))
+    if ('name' in arg) out.varint(DebugAnnotation.string_value_iid, this.argTextIids.of(arg.name))
+    else if ('big' in arg) out.bigVarint(DebugAnnotation.int_value, arg.big)
+    else if ('text' in arg) out.string(DebugAnnotation.string_value, arg.text)
+    else if ('int' in arg) this.integer(out, DebugAnnotation.int_value, arg.int)
+    else if ('pointer' in arg) this.integer(out, DebugAnnotation.pointer_value, arg.pointer)
+    else out.double(DebugAnnotation.double_value, arg.double)
+    out.end(annotation)
+  }
+
+  /** An integer; what a number does not hold exactly is written as a double. */
+  private integer(out: ProtoWriter, field: number, value: number): void {
+    if (Number.isSafeInteger(value)) out.int64(field, value)
+    else out.double(DebugAnnotation.double_value, value)
+  }
+}

@@ -1,0 +1,90 @@
+import { BuiltinClock, Clock as ClockMessage, ClockSnapshot, Trace, TracePacket } from '../../generated/perfetto.ts'
+import type { Clock } from '../../model/events.ts'
+import type { ProtoWriter } from './proto-writer.ts'
+
+interface Reading {
+  readonly clock: Clock
+  readonly ns: bigint
+}
+
+const CLOCK_IDS: Readonly<Record<Clock, number>> = {
+  MONOTONIC: BuiltinClock.BUILTIN_CLOCK_MONOTONIC,
+  MONOTONIC_RAW: BuiltinClock.BUILTIN_CLOCK_MONOTONIC_RAW,
+  BOOTTIME: BuiltinClock.BUILTIN_CLOCK_BOOTTIME,
+  REALTIME: BuiltinClock.BUILTIN_CLOCK_REALTIME,
+  PERF: BuiltinClock.BUILTIN_CLOCK_PERF,
+}
+
+/** The clock of a Perfetto trace, and its snapshots. */
+export class TraceClock {
+  /** Perfetto's number of it. */
+  id: number = BuiltinClock.BUILTIN_CLOCK_MONOTONIC
+  private originNs = 0n
+  private hasOrigin = false
+  /** From the trace's clock to BOOTTIME, which scheduler events are in. */
+  private toBoottimeNs: bigint | undefined
+
+  constructor(private readonly out: ProtoWriter) {}
+
+  /** Once. A clock that is not known is called BOOTTIME, which is what Perfetto takes it for. */
+  begin(told: Clock | 'unknown', originNs: bigint): void {
+    if (this.hasOrigin) return
+    const clock = told === 'unknown' ? 'BOOTTIME' : told
+    this.originNs = originNs
+    this.id = CLOCK_IDS[clock]
+    this.tell([{ clock, ns: originNs }])
+  }
+
+  /** Only the first relation to BOOTTIME is told: with one alone, times come back from there as they were. */
+  tell(readings: readonly Reading[]): void {
+    const isTold = this.toBoottimeNs !== undefined && this.id !== CLOCK_IDS.BOOTTIME
+    const told = isTold ? readings.filter(({ clock }) => clock !== 'BOOTTIME') : readings
+    this.toBoottimeNs ??= this.boottimeIn(readings)
+    this.snapshot(() => {
+      for (const { clock, ns } of told) this.reading(CLOCK_IDS[clock], ns, false)
+      if (!this.hasOrigin) this.out.varint(ClockSnapshot.primary_trace_clock, this.id)
+      this.hasOrigin = true
+    })
+  }
+
+  /** A reading, within a snapshot. */
+  reading(id: number, ns: bigint, isIncremental: boolean): void {
+    const { out } = this
+    const clock = out.begin(ClockSnapshot.clocks)
+    out.varint(ClockMessage.clock_id, id)
+    out.bigVarint(ClockMessage.timestamp, ns)
+    if (isIncremental) out.varint(ClockMessage.is_incremental, 1)
+    out.end(clock)
+  }
+
+  absolute(atNs: number): bigint {
+    return this.originNs + BigInt(atNs)
+  }
+
+  /** An absolute time of BOOTTIME. Where no one told its relation to the trace's clock, they are declared to be equal. */
+  boottime(atNs: number): bigint {
+    if (this.toBoottimeNs === undefined) {
+      this.toBoottimeNs = 0n
+      this.snapshot(() => {
+        this.reading(this.id, this.originNs, false)
+        this.reading(CLOCK_IDS.BOOTTIME, this.originNs, false)
+      })
+    }
+    return this.absolute(atNs) + this.toBoottimeNs
+  }
+
+  private boottimeIn(readings: readonly Reading[]): bigint | undefined {
+    const own = readings.find(({ clock }) => CLOCK_IDS[clock] === this.id)
+    const boottime = readings.find(({ clock }) => clock === 'BOOTTIME')
+    return own && boottime && boottime.ns - own.ns
+  }
+
+  private snapshot(write: () => void): void {
+    const { out } = this
+    const packet = out.begin(Trace.packet)
+    const snapshot = out.begin(TracePacket.clock_snapshot)
+    write()
+    out.end(snapshot)
+    out.end(packet)
+  }
+}

@@ -1,0 +1,38 @@
+import {
+  CounterDescriptor,
+  CounterDescriptorUnit,
+  TracePacket,
+  TrackDescriptor,
+  TrackDescriptorChildTracksOrdering,
+  TrackDescriptorSiblingMergeBehavior,
+} from '../../generated/perfetto.ts'
+import type { Track } from '../../sink/writer.ts'
+import type { ProtoWriter } from './proto-writer.ts'
+
+const UNITS = {
+  bytes: CounterDescriptorUnit.UNIT_SIZE_BYTES,
+  count: CounterDescriptorUnit.UNIT_COUNT,
+  ns: CounterDescriptorUnit.UNIT_TIME_NS,
+} as const
+
+/** Writes what defines a track into a packet. */
+export function writeTrack(out: ProtoWriter, track: Track): void {
+  const descriptor = out.begin(TracePacket.track_descriptor)
+  out.varint(TrackDescriptor.uuid, track.uuid)
+  if (track.parent !== 0) out.varint(TrackDescriptor.parent_uuid, track.parent)
+  out.string(TrackDescriptor.name, track.name)
+  out.string(TrackDescriptor.description, track.description)
+  if (track.kind === 'group') out.varint(TrackDescriptor.child_ordering, TrackDescriptorChildTracksOrdering.EXPLICIT)
+  out.varint(TrackDescriptor.sibling_order_rank, track.rank)
+  const merge = TrackDescriptorSiblingMergeBehavior.SIBLING_MERGE_BEHAVIOR_NONE
+  out.varint(TrackDescriptor.sibling_merge_behavior, merge)
+  if (track.kind === 'counter') {
+    const counter = out.begin(TrackDescriptor.counter)
+    const unit = track.unit ?? 'count'
+    if (unit in UNITS) out.varint(CounterDescriptor.unit, UNITS[unit as keyof typeof UNITS])
+    else out.string(CounterDescriptor.unit_name, unit)
+    if (track.axis) out.string(CounterDescriptor.y_axis_share_key, track.axis)
+    out.end(counter)
+  }
+  out.end(descriptor)
+}

@@ -4,6 +4,9 @@
  * Without hashes.json it is written; with it, each output is compared. Inputs are all fixtures, the example logs and the
  * folders' files: each alone with several sets of options, all of a folder together, and recordings of the scheduler beside
  * a log. What is refused is compared by its message. HASH_DUMP=folder writes the outputs that are compared, as files.
+ *
+ * For a change of texts: TEXTS=scripts/texts compares all as JSON, after the folder's tables (`{"old text": "new text"}`) are
+ * applied to it, without the codes and hints of issues. Write hashes.json with the dist of before, and TEXTS as well.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -15,6 +18,17 @@ const [kept, dist = join(ROOT, 'dist/index.js'), ...folders] = process.argv.slic
 if (!kept) throw new Error('usage: node scripts/same-output.mjs hashes.json [dist/index.js] [folder ...]')
 const { convert, summarize } = await import(pathToFileURL(dist))
 const dump = process.env.HASH_DUMP
+
+/** Old texts and new ones, the longest first; null where outputs are compared byte for byte. */
+const texts =
+  process.env.TEXTS &&
+  readdirSync(process.env.TEXTS)
+    .flatMap((name) => Object.entries(JSON.parse(readFileSync(join(process.env.TEXTS, name), 'utf8'))))
+    .map((pair) => pair.map((text) => JSON.stringify(text).slice(1, -1)))
+    .sort(([a], [b]) => b.length - a.length)
+const newTexts = texts && new Map(texts)
+const anyOld =
+  texts && new RegExp(texts.map(([old]) => old.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|') || '(?!)', 'g')
 
 const OPTIONS = {
   plain: {},
@@ -39,7 +53,7 @@ const input = ({ path, name }) => ({ name, source: readFileSync(path) })
 async function outputOf(inputs, options) {
   const pieces = []
   try {
-    const trace = convert(inputs, options)
+    const trace = convert(inputs, texts && !options.bundle ? { ...options, to: 'json' } : options)
     for (let piece = await trace.next(); ; piece = await trace.next()) {
       if (piece.done) return Buffer.concat([...pieces, textOf(piece.value)])
       pieces.push(piece.value)
@@ -52,8 +66,21 @@ async function outputOf(inputs, options) {
 const textOf = (value) =>
   Buffer.from(JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}` : each), 1))
 
+/** Codes and hints of issues are new texts as well. */
+const withoutHints = (text) =>
+  text
+    .replace(
+      /("args":\{"detail":"(?:[^"\\]|\\.)*"(?:,"(?:byte|line)":\d+)*),"code":"[^"]*","hint":"(?:[^"\\]|\\.)*"/g,
+      '$1',
+    )
+    .replace(/,\n *"(?:hint|code)": "(?:[^"\\]|\\.)*"/g, '')
+
+const renewed = (bytes) => withoutHints(bytes.toString('utf8')).replace(anyOld, (old) => newTexts.get(old))
+
 const outputs = new Map()
-const keep = (key, bytes) => {
+const keep = (key, output) => {
+  if (texts && / bundle /.test(key)) return
+  const bytes = texts ? Buffer.from(renewed(output)) : output
   outputs.set(key, createHash('sha256').update(bytes).digest('hex').slice(0, 24))
   if (!dump) return
   mkdirSync(dump, { recursive: true })

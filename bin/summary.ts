@@ -11,14 +11,14 @@ export function issueCount(summary: Summary): number {
 
 /** What a log held, in a few lines. */
 export function describeLog(name: string, summary: Summary): string[] {
-  const holds = holdingsOf(summary)
+  const { contents } = summary
   const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
   const scheduler = describeScheduler(summary)
-  if (holds !== undefined)
+  if (contents !== undefined)
     lines.splice(
       0,
       3,
-      `${name}: ${holds}`,
+      `${name}: ${contents}`,
       ...(hasCalls(summary) ? [`  ${describeCalls(summary)}`, `  ${describeTimes(summary)}`] : []),
     )
   else if (scheduler && summary.operators === 0)
@@ -27,7 +27,7 @@ export function describeLog(name: string, summary: Summary): string[] {
   lines.push(...describeContexts(summary).map((line) => `  ${line}`))
   if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
   const leftOut = describeLeftOut(summary)
-  const isBrief = holds !== undefined || (scheduler !== undefined && summary.operators === 0)
+  const isBrief = contents !== undefined || (scheduler !== undefined && summary.operators === 0)
   if (leftOut !== undefined && isBrief) lines.push(`  ${leftOut}`)
   if (summary.relation) lines.push(`  clock: ${describeRelation(summary.relation)}`)
   return [
@@ -78,12 +78,6 @@ export function describeScheduler({ scheduler }: Summary): string | undefined {
 /** Where a relation of clocks is from, and how well it is known. */
 export function describeRelation({ how, boundNs }: NonNullable<Summary['relation']>): string {
   return boundNs ? `${how}; right to ±${duration(boundNs)}` : how
-}
-
-/** What a companion of a log holds; undefined for logs. */
-export function holdingsOf({ attributes }: Summary): string | undefined {
-  const holds = attributes['holds']
-  return holds === undefined ? undefined : String(holds)
 }
 
 /** Told where a log does not record when the last operator of a call ended. */
@@ -204,7 +198,7 @@ export function refuseEmpty(names: readonly string[], summaries: readonly Summar
   if (empty.length === 0) return
   const lines = empty.flatMap((summary) => {
     const { format, leftOut } = summary
-    const contents = leftOut.length > 0 ? listOf(leftOut) : (holdingsOf(summary) ?? 'no events')
+    const contents = leftOut.length > 0 ? listOf(leftOut) : (summary.contents ?? 'no events')
     const name = names[summaries.indexOf(summary)]
     return [
       `${name}: nothing in it can be drawn: as ${format} it contains ${contents}`,

@@ -19,7 +19,7 @@ export type * from './model/own-events.ts'
 export { formatShape, parseTensorName, type TensorName } from './model/tensors.ts'
 export { UNKNOWN } from './model/unknown.ts'
 export { type Work, workOf } from './model/work.ts'
-export { type ConvertOptions, convert, summarize } from './pipeline/convert.ts'
+export { convert, summarize } from './pipeline/convert.ts'
 export {
   type EventInput,
   eventsOf,
@@ -28,6 +28,7 @@ export {
   type LogInput,
   type ReadingOptions,
 } from './pipeline/inputs.ts'
+export type { ConvertOptions } from './pipeline/options.ts'
 export { type Format, HEAD_BYTES, type ReadContext } from './read/format.ts'
 export { FORMATS, sniffFormat } from './read/index.ts'
 export type { OpNaming } from './timeline/ggml/operators.ts'

@@ -63,8 +63,13 @@ async function outputOf(inputs, options) {
   }
 }
 
+/** Fields of summaries that were added since. */
+const ADDED = new Set(['contents'])
+
 const textOf = (value) =>
-  Buffer.from(JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}` : each), 1))
+  Buffer.from(
+    JSON.stringify(value, (key, each) => (ADDED.has(key) ? undefined : typeof each === 'bigint' ? `${each}` : each), 1),
+  )
 
 /** Codes and hints of issues are new texts as well. */
 const withoutHints = (text) =>

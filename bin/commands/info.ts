@@ -9,7 +9,6 @@ import {
   describeRelation,
   describeScheduler,
   hasCalls,
-  holdingsOf,
   leftOutHints,
   OPEN_ENDS,
 } from '../summary.ts'
@@ -109,14 +108,14 @@ function factsOf(summary: Summary): [string, string][] {
   const { format, clock, startNs, durationNs, withExperts, threads } = summary
   const title = FORMATS.find(({ name }) => name === format)?.title
   const facts: [string, string][] = [['format', title === undefined ? format : `${format} (${title})`]]
-  const holds = holdingsOf(summary)
-  if (holds !== undefined && durationNs === 0 && !summary.relation) return [...facts, ['holds', holds]]
+  const { contents } = summary
+  if (contents !== undefined && durationNs === 0 && !summary.relation) return [...facts, ['holds', contents]]
   facts.push(
     ['clock', `${clock === 'unknown' ? 'not told' : `CLOCK_${clock}`}, from ${startNs} ns`],
     ['duration', duration(durationNs)],
   )
   if (summary.relation) facts.splice(2, 0, ...relationFacts(summary.relation))
-  if (holds !== undefined) return [...facts, ['holds', holds], ...(hasCalls(summary) ? callFacts(summary) : [])]
+  if (contents !== undefined) return [...facts, ['holds', contents], ...(hasCalls(summary) ? callFacts(summary) : [])]
   const scheduler = describeScheduler(summary)
   if (scheduler) facts.push(['scheduler', scheduler])
   if (scheduler && summary.operators === 0) return facts

@@ -14,6 +14,7 @@ import {
 import { ISSUES } from '../model/issues.ts'
 import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
+import type { EventPass } from '../model/pass.ts'
 import { CallTimes, type ContextTimes, type Decoding } from './call-times.ts'
 
 /** Issues of one kind. */
@@ -57,6 +58,8 @@ export type CountedPhase = 'warmUp' | Exclude<Phase, 'warm-up'>
 /** What is in a log. Durations in ns. */
 export interface Summary {
   readonly format: string
+  /** Of an input that is described by its contents, and not by calls and operators: these, in a few words. */
+  readonly contents?: string | undefined
   readonly clock: string
   /** Time of the first event on that clock, in ns. */
   readonly startNs: bigint
@@ -117,8 +120,8 @@ interface OpTotals {
   timeNs: number
 }
 
-/** Collects a {@link Summary} from the events that pass. */
-export class Summarizer {
+/** Collects the {@link Summary} of an input. */
+export class SummaryPass implements EventPass<Summary> {
   private readonly tensors: TensorEvent[] = []
   private readonly workers = new Set<number>()
   private readonly threads = new Set<number>()
@@ -143,8 +146,9 @@ export class Summarizer {
   /** By result and meaning. */
   private readonly failures = new Map<string, { result: number; meaning: string; calls: number }>()
   private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
-  private firstNs = Infinity
-  private lastNs = -Infinity
+  private contents: string | undefined
+  private beginNs = Infinity
+  private endNs = -Infinity
   private readonly times = new CallTimes()
   private callsByGraph = 0
   private operators = 0
@@ -161,29 +165,31 @@ export class Summarizer {
 
   constructor(private readonly names: Names) {}
 
-  add(batch: readonly TraceEvent[]): void {
+  take(batch: readonly TraceEvent[]): void {
     for (const event of batch) this.count(event)
   }
 
-  /** Adds batches as they are passed on. */
-  async *pass(batches: AsyncIterable<TraceEvent[]>): AsyncGenerator<TraceEvent[], void> {
-    for await (const batch of batches) {
-      this.add(batch)
-      yield batch
-    }
+  /** Time of the first event so far, in ns since the input's origin; 0 where none has a time. */
+  get firstNs(): number {
+    return Number.isFinite(this.beginNs) ? this.beginNs : 0
   }
 
-  result(): Summary {
-    const { input, calls, lastNs, operators, graphs, withExperts, endsAreOpen } = this
-    const firstNs = Number.isFinite(this.firstNs) ? this.firstNs : 0
+  /** Time of the last event so far. */
+  get lastNs(): number {
+    return Math.max(this.firstNs, this.endNs)
+  }
+
+  finish(): Summary {
+    const { input, calls, firstNs, lastNs, operators, graphs, withExperts, endsAreOpen } = this
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
     this.times.finish()
     const { ttftNs, decoding, contexts } = this.times
     return {
       format: input.format,
+      contents: this.contents,
       clock: input.clock,
       startNs: input.originNs + BigInt(firstNs),
-      durationNs: Math.max(0, lastNs - firstNs),
+      durationNs: lastNs - firstNs,
       calls: { ...calls, failed: { ...calls.failed, results: this.failedResults() } },
       callsByGraph: this.callsByGraph,
       ttftNs,
@@ -265,9 +271,11 @@ export class Summarizer {
         return this.extend(event.atNs, event.atNs)
       case 'facts':
         this.input = { ...this.input, attributes: { ...this.input.attributes, ...event.attributes } }
+        this.contents = event.contents ?? this.contents
         return
       case 'input':
         this.input = event
+        this.contents = event.contents
         return
       case 'copy':
       case 'allocation':
@@ -340,8 +348,8 @@ export class Summarizer {
   }
 
   private extend(startNs: number, endNs: number): void {
-    if (startNs < this.firstNs) this.firstNs = startNs
-    if (endNs > this.lastNs) this.lastNs = endNs
+    if (startNs < this.beginNs) this.beginNs = startNs
+    if (endNs > this.endNs) this.endNs = endNs
   }
 }
 

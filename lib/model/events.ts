@@ -75,13 +75,30 @@ export interface InputEvent {
   readonly originNs: bigint
   /** Facts on the run and on how it was read, for the trace's attributes. */
   readonly attributes: Readonly<Record<string, string | number>>
+  /** Of an input that is described by its contents, and not by calls and operators: these, in a few words. */
+  readonly contents?: string | undefined
+  /** What the input can contribute, as far as the reader knows it from the start of the input. */
+  readonly capabilities?: Capabilities | undefined
+  /** Where `clock` is `unknown`: which clock the input names, as its format identifies clocks. */
+  readonly clockSource?: ClockSource | undefined
   /** What the input's group of tracks is called; by default `LLM` and the attribute `command`. */
   readonly title?: string | undefined
 }
 
-/** Facts on the run that were learnt later on, for the trace's attributes. */
+/** What an input can contribute to a trace. */
+export interface Capabilities {
+  /** `false`: its switches do not record in which state the thread waits that leaves the CPU. */
+  readonly waitStates?: boolean
+}
+
+/** perf's own clock (which Perfetto knows), or a number of clock_gettime(2) that has no name here. */
+export type ClockSource = 'perf' | number
+
+/** Facts on the run that the reader found later on, for the trace's attributes. */
 export interface FactsEvent {
   readonly kind: 'facts'
+  /** See {@link InputEvent.contents}. */
+  readonly contents?: string | undefined
   readonly attributes: Readonly<Record<string, string | number>>
 }
 

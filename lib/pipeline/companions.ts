@@ -1,39 +1,58 @@
+import { type Summary, SummaryPass } from '../analyze/summary.ts'
 import { UsageError } from '../errors.ts'
 import { Definitions } from '../model/definitions.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import { TIME_NS_MAX } from '../model/limits.ts'
 import type { Names } from '../model/names.ts'
+import type { OpenInput } from './inputs.ts'
 
-/** A companion's events that are drawn with the log. */
-interface Told {
+/** Events of a companion that are drawn with the log. */
+interface Part {
   readonly name: string
   readonly input: InputEvent
   readonly events: readonly TraceEvent[]
 }
 
 /**
- * Inputs that go with a log (its buffers, its model's tensors, its graph): what they define is for the log's reader, and
- * what they tell of (allocations, issues) is drawn in its timeline. They hold so much as there are distinct tensors and
- * buffers.
+ * Inputs that go with a log (its buffers, its model's tensors, its graph): what they define is for the log's reader, their
+ * allocations and issues are drawn in its timeline. Memory grows with the number of distinct tensors and buffers.
  */
 export class Companions {
   readonly definitions: Definitions
-  private readonly told: Told[] = []
+  /** The inputs that are no companions; all of them, where there is no log that companions could go with. */
+  readonly logs: readonly OpenInput[]
+  readonly summaries = new Map<OpenInput, Summary>()
+  private readonly parts: Part[] = []
   private allocating: string | undefined
 
-  constructor(names: Names) {
+  private constructor(
+    inputs: readonly OpenInput[],
+    private readonly names: Names,
+  ) {
+    const logs = inputs.filter(({ isCompanion }) => !isCompanion)
+    this.logs = logs.length > 0 ? logs : inputs
     this.definitions = new Definitions(names)
   }
 
-  /** Takes in a whole companion. Throws UsageError if another told of the same. */
-  async add(name: string, batches: AsyncIterable<readonly TraceEvent[]>): Promise<void> {
+  /** Reads the companions among inputs as a whole. Throws UsageError if two define the same. */
+  static async read(inputs: readonly OpenInput[], names: Names): Promise<Companions> {
+    const companions = new Companions(inputs, names)
+    for (const input of inputs) if (!companions.logs.includes(input)) await companions.add(input)
+    return companions
+  }
+
+  private async add(companion: OpenInput): Promise<void> {
+    const { name } = companion
     const events: TraceEvent[] = []
+    const summary = new SummaryPass(this.names)
     let input: InputEvent | undefined
-    for await (const batch of batches) {
+    for await (const batch of companion.read()) {
       if (batch[0]?.kind === 'input') input = batch[0]
+      summary.take(batch)
       this.definitions.add(batch)
       for (const event of batch) if (event.kind === 'allocation' || event.kind === 'issue') events.push(event)
     }
+    this.summaries.set(companion, summary.finish())
     if (!input) return
     if (events.some(({ kind }) => kind === 'allocation')) {
       if (this.allocating !== undefined) {
@@ -41,12 +60,12 @@ export class Companions {
       }
       this.allocating = name
     }
-    this.told.push({ name, input, events })
+    this.parts.push({ name, input, events })
   }
 
-  /** What was told and not yet drawn, on the clock of a log. Throws UsageError if that runs on another clock. */
+  /** The events that are not drawn yet, on the clock of a log. Throws UsageError if that runs on another clock. */
   take(log: InputEvent): TraceEvent[] {
-    return this.told.splice(0).flatMap(({ name, input, events }) => {
+    return this.parts.splice(0).flatMap(({ name, input, events }) => {
       if (input.clock !== 'none' && input.clock !== log.clock) {
         throw new UsageError(`${name}: runs on CLOCK_${input.clock}, the log on CLOCK_${log.clock}: no known relation`)
       }

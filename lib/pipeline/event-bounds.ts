@@ -19,7 +19,7 @@ import {
   TIME_NS_MAX,
   WORKER_MAX,
 } from '../model/limits.ts'
-import { placeSwitch, SwitchOrder } from './switch-order.ts'
+import { placeSwitch, SwitchOrder } from './order.ts'
 
 /** A field of an event that is out of its range. */
 interface Wrong {

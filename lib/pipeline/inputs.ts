@@ -52,7 +52,7 @@ export interface OpenInput {
   readonly isCompanion: boolean
   /** Its events; `definitions` are those of its companions. */
   read(definitions?: Definitions): AsyncIterable<TraceEvent[]>
-  /** Lets go of an input that is not read. */
+  /** Closes an input that is not read. */
   close(): Promise<void>
 }
 
@@ -60,21 +60,36 @@ export interface OpenInput {
 export interface BegunInput {
   readonly name: string
   readonly first: InputEvent
-  /** Is it of the scheduler, before it is of anything else? */
+  /** Is it a recording of the scheduler, by the first of its events that is not about the input itself? */
   readonly isOfScheduler: boolean
-  /** Who has which CPU: of an input of the scheduler, that is what it tells, or only the states of threads. */
-  readonly tellsSwitches: boolean
+  /** Does it contain who has which CPU? A recording of the scheduler may contain only the states of threads. */
+  readonly hasSwitches: boolean
   /** All of its events, from the first on; to be read once. */
   readonly batches: AsyncGenerator<TraceEvent[], void>
 }
 
-/** Kinds that leave open what an input is of. */
-const UNTELLING: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
+/** A log that the trace is made of. */
+export type Log = BegunInput & { readonly input: OpenInput }
+
+/**
+ * Begins logs, and sorts them: first those that name the traced process, then recordings of the scheduler, those with the states
+ * that threads wait in before those without: a CPU is drawn from the first recording of it.
+ */
+export async function beginLogs(inputs: readonly OpenInput[], definitions: Definitions): Promise<Log[]> {
+  const logs: Log[] = []
+  for (const input of inputs) logs.push({ input, ...(await begin(input.name, input.read(definitions))) })
+  const rank = ({ isOfScheduler, first }: Log) =>
+    !isOfScheduler ? 0 : first.capabilities?.waitStates === false ? 2 : 1
+  return logs.sort((a, b) => rank(a) - rank(b))
+}
+
+/** Kinds that every input may have. */
+const COMMON: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
 const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread'])
-/** Batches that are looked at to know what an input is of. */
+/** Batches that are read to know what an input is of. */
 const BEGINNING_MAX = 16
 
-/** Reads an input so far that one knows what it is of. */
+/** Reads an input until its first events show what it is of. */
 export async function begin(name: string, batches: AsyncIterable<TraceEvent[]>): Promise<BegunInput> {
   const rest = batches[Symbol.asyncIterator]()
   const held: TraceEvent[][] = []
@@ -83,12 +98,12 @@ export async function begin(name: string, batches: AsyncIterable<TraceEvent[]>):
     const next = await rest.next()
     if (next.done) break
     held.push(next.value)
-    for (const { kind } of next.value) if (!UNTELLING.has(kind)) kinds.add(kind)
+    for (const { kind } of next.value) if (!COMMON.has(kind)) kinds.add(kind)
   }
   const [first] = kinds
   const isOfScheduler = first !== undefined && OF_SCHEDULER.has(first)
-  const tellsSwitches = isOfScheduler && !kinds.has('state')
-  return { name, first: held[0]![0] as InputEvent, isOfScheduler, tellsSwitches, batches: again(held, rest) }
+  const hasSwitches = isOfScheduler && !kinds.has('state')
+  return { name, first: held[0]![0] as InputEvent, isOfScheduler, hasSwitches, batches: again(held, rest) }
 }
 
 async function* again(held: TraceEvent[][], rest: AsyncIterator<TraceEvent[]>): AsyncGenerator<TraceEvent[], void> {
@@ -170,10 +185,10 @@ async function* checked(
   try {
     let format: string | undefined
     const bounds = new EventBounds()
-    for await (const told of batches) {
-      if (told.length === 0) continue
-      format ??= formatOf(told[0]!, name)
-      const batch = bounds.check(told)
+    for await (const unchecked of batches) {
+      if (unchecked.length === 0) continue
+      format ??= formatOf(unchecked[0]!, name)
+      const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
       yield batch
     }

@@ -1,6 +1,6 @@
 import type { ByteRange, SizeBeside } from '../input/byte-source.ts'
 import type { Definitions } from '../model/definitions.ts'
-import type { TraceEvent } from '../model/events.ts'
+import type { Clock, InputEvent, TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { OpTable } from '../model/op-tables.ts'
 
@@ -37,6 +37,8 @@ export interface Format {
    * Such files go with a log: what they define is handed to the reader of the log, and what they tell is drawn with it.
    */
   readonly isCompanion?: boolean
+  /** How Perfetto itself reads such files, where it does, and on a clock of the kernel. */
+  readonly perfetto?: PerfettoReading
   /** Is `head` (at most {@link HEAD_BYTES}, less for a shorter input) the start of such a file? Pure; never throws. */
   sniff(head: Uint8Array): boolean
   /**
@@ -44,6 +46,16 @@ export interface Format {
    * cut into chunks changes nothing but the batches. Throws FormatError where it cannot go on.
    */
   read(source: AsyncIterable<Uint8Array>, context: ReadContext): AsyncGenerator<TraceEvent[]>
+}
+
+/** How Perfetto reads files of a format. */
+export interface PerfettoReading {
+  /** Why it cannot read this file, from the file's first MiB; undefined where it can. */
+  refusal(head: Uint8Array): string | undefined
+  /** Does it show the scheduler's switches from it? */
+  readonly showsSwitches: boolean
+  /** The clock that it takes the times to be on; undefined where it does not know the file's clock. */
+  clockOf(input: InputEvent): Clock | undefined
 }
 
 /** How much of the start of an input detection sees, in bytes. */

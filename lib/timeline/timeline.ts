@@ -4,6 +4,7 @@ import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { GpuActivityEvent } from '../model/gpu-events.ts'
 import type { NvtxEvent, NvtxNameEvent } from '../model/nvtx-events.ts'
 import type { OwnEvent } from '../model/own-events.ts'
+import type { EventPass } from '../model/pass.ts'
 import { Calls } from './ggml/calls.ts'
 import { Copies } from './ggml/copies.ts'
 import { CounterLines } from './ggml/counter-lines.ts'
@@ -13,7 +14,7 @@ import { GraphRows } from './ggml/graph-rows.ts'
 import { Operators, type OpNaming, workersGroup } from './ggml/operators.ts'
 import { ratesGroup } from './ggml/rates.ts'
 import { Gpu } from './gpu/gpu.ts'
-import { Scheduler } from './kernel/scheduler.ts'
+import type { Scheduler } from './kernel/scheduler.ts'
 import { States } from './kernel/states.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { Buffers } from './memory/buffers.ts'
@@ -61,7 +62,7 @@ interface Rows {
 }
 
 /** Puts the events of one input on tracks, in the order in which they come. */
-export class Timeline {
+export class Timeline implements EventPass<void> {
   private readonly tensors: TensorEvent[] = []
   private readonly counterSet = new CounterSet()
   private rows!: Rows
@@ -71,12 +72,11 @@ export class Timeline {
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
     private readonly options: TimelineOptions,
-    private readonly input = 0,
-    private readonly scheduler = new Scheduler(tree, make),
+    private readonly input: number,
+    private readonly scheduler: Scheduler,
   ) {}
 
-  /** Places a batch. The very first event is the input's. */
-  add(batch: readonly TraceEvent[]): void {
+  take(batch: readonly TraceEvent[]): void {
     for (const event of batch) this.place(event)
   }
 
@@ -194,7 +194,6 @@ export class Timeline {
     const root = tree.add(0, { name, description, rank: this.input, kind: 'group' })
     const workers = workersGroup(tree, root)
     const states = new States(tree, root, workers, make, detail, (tid) => this.scheduler.trace(tid))
-    this.scheduler.beginInput()
     this.scheduler.describe(attributes)
     this.scheduler.join(states)
     const faults = new Faults(tree, root, tensors, make, detail, counterSet)

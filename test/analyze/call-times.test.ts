@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { Summarizer } from '../../lib/analyze/summary.ts'
+import { SummaryPass } from '../../lib/analyze/summary.ts'
 import { type GgtraceToken, GgtraceWriter, Names, type Summary, summarize } from '../../lib/index.ts'
 import { type Batch, Inferred, type TokenEvent } from '../../lib/model/events.ts'
 
@@ -316,7 +316,7 @@ test('calls of changing threads, whose blocks come in any order, are timed as th
 const plain = { kind: 'token', tid: 1, inferred: 0 } as const
 
 function timesOf(events: readonly TokenEvent[]): Summary['decoding'] {
-  const summarizer = new Summarizer(new Names())
-  summarizer.add(events)
-  return summarizer.result().decoding
+  const summary = new SummaryPass(new Names())
+  summary.take(events)
+  return summary.finish().decoding
 }

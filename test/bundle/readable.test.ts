@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from '@jest/globals'
 import { openTrace } from '../../lib/index.ts'
-import { checkReadable, READABLE_BYTES } from '../../lib/pipeline/bundle/readable.ts'
+import { perfettoReading } from '../../lib/pipeline/bundle/bundle.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
 
@@ -28,7 +28,7 @@ async function eventsIn(bytes: Uint8Array): Promise<number> {
 test.each(files)('%s is taken if, and only if, trace_processor shows what is in it', async (path) => {
   const stored = readFileSync(FIXTURES + path)
   const bytes = path.endsWith('.gz') ? gunzipSync(stored) : stored
-  const check = () => checkReadable(path, bytes.subarray(0, READABLE_BYTES))
+  const check = () => perfettoReading(path, bytes.subarray(0, 1 << 20))
   // Switches of perf itself are no samples: the file is read all the same, only not these.
   const isRead = (await eventsIn(bytes)) > 0 || /perf-data\/(own-)?switches/.test(path)
   if (isRead) expect(check).not.toThrow()
@@ -40,5 +40,5 @@ test.each([
   ['mono.data.gz', 12, /`perf record -o -` writes\nhint: /],
 ])('%s cut to %i bytes is refused', (name, length, message) => {
   const bytes = gunzipSync(readFileSync(`${FIXTURES}perf-data/${name}`)).subarray(0, length)
-  expect(() => checkReadable(name, bytes)).toThrow(message)
+  expect(() => perfettoReading(name, bytes)).toThrow(message)
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { convert, inputOf, type OpenTrace, openTrace, UNKNOWN } from '../../lib/index.ts'
 import type { OperatorEvent, TensorEvent, TraceEvent } from '../../lib/model/events.ts'
 import { Names } from '../../lib/model/names.ts'
+import { Scheduler } from '../../lib/timeline/kernel/scheduler.ts'
 import { ArgMaker } from '../../lib/timeline/labels.ts'
 import { Timeline } from '../../lib/timeline/timeline.ts'
 import { TrackTree } from '../../lib/timeline/tracks.ts'
@@ -22,9 +23,10 @@ async function draw(names: Names, ...inputs: TraceEvent[][]): Promise<OpenTrace>
   const writer = new PerfettoWriter(names)
   const tree = new TrackTree(writer)
   const make = new ArgMaker(names)
+  const scheduler = new Scheduler(tree, make, {})
   inputs.forEach((events, i) => {
-    const timeline = new Timeline(tree, make, { detail: 'full', opNaming: 'role', memory: 'counters' }, i)
-    timeline.add([input, ...events])
+    const timeline = new Timeline(tree, make, { detail: 'full', opNaming: 'role', memory: 'counters' }, i, scheduler)
+    timeline.take([input, ...events])
     timeline.finish()
   })
   const trace = await openTrace(writer.take())

@@ -1,68 +1,87 @@
-import { Summarizer, type Summary } from '../../analyze/summary.ts'
+import { type Summary, SummaryPass } from '../../analyze/summary.ts'
 import { UsageError } from '../../errors.ts'
 import { type ByteSource, chunksOf } from '../../input/byte-source.ts'
-import { peek } from '../../input/gunzip.ts'
+import { isGzip, peek } from '../../input/gunzip.ts'
 import type { Clock, ClocksEvent, InputEvent, TraceEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'
+import { HEAD_BYTES, type PerfettoReading } from '../../read/format.ts'
+import { sniffFormat } from '../../read/index.ts'
 import type { Clocks, Joined } from '../clocks/clocks.ts'
 import { chained, inverse, type Relation, timeOf } from '../clocks/relation.ts'
 import { type BegunInput, begin, type LogInput, type OpenInput, openInputs } from '../inputs.ts'
-import { checkReadable, READABLE_BYTES } from './readable.ts'
 
 /** Clocks that a `perfetto_manifest` has names for. */
 const MANIFEST_CLOCKS: readonly string[] = ['MONOTONIC', 'MONOTONIC_RAW', 'BOOTTIME', 'REALTIME']
+/** As much of a file as is read to know whether Perfetto can read it. */
+const READABLE_BYTES = 1 << 20
 
 /**
- * A file that Perfetto reads itself and that lies, as it is, beside our trace in one archive. trace_processor shows such a file
- * on the clock that it takes it to be on, so that our trace goes on the file's clock, too, and calls it as trace_processor does.
+ * A file that Perfetto reads itself, in one archive with our trace. trace_processor shows it on the clock that it takes the file
+ * to be on: our trace goes on that clock, under the same name.
  */
 export class Bundle {
   /** What the file is called in the archive. */
   readonly path: string
-  private readonly summarizer = new Summarizer(new Names())
+  private readonly pass = new SummaryPass(new Names())
   private how = ''
   /** From the first input to the file; undefined where the one is on the other's clock as it is. */
   private back: Relation | undefined
   /** The first input's origin on the file's clock. */
   private originNs = 0n
-
-  /** What trace_processor takes the file's clock for. */
+  /** The clock that trace_processor takes the file to be on. */
   private readonly clock: Clock
+  private readonly input: OpenInput
+  private readonly begun: BegunInput
+  private readonly reading: PerfettoReading
+  /** What our trace is called in the archive. */
+  private readonly trace: string
+  /** What the file is called by the user. */
+  readonly name: string
+  private readonly source: ByteSource
 
   private constructor(
-    readonly name: string,
-    private readonly source: ByteSource,
-    private readonly input: OpenInput,
-    private readonly begun: BegunInput,
-    private readonly trace: string,
+    { name, source }: LogInput,
+    trace: string,
+    reading: PerfettoReading,
+    input: OpenInput,
+    begun: BegunInput,
   ) {
+    this.name = name
+    this.source = source
+    this.trace = trace
+    this.reading = reading
+    this.input = input
+    this.begun = begun
     this.path = memberName(name) === trace ? `bundled-${trace}` : memberName(name)
-    this.clock = takenFor(name, begun.first)
+    const clock = reading.clockOf(begun.first)
+    if (clock === undefined) throw unknownClock(name, begun.first)
+    this.clock = clock
   }
 
   /**
    * Begins to read a file, for its clock; `trace` is what ours is called in the archive. Throws UsageError for a file that
    * Perfetto cannot read, or that can be read only once.
    */
-  static async open({ name, source }: LogInput, trace: string): Promise<Bundle> {
+  static async open(file: LogInput, trace: string): Promise<Bundle> {
+    const { name, source } = file
     const { head, rest } = await peek(chunksOf(source, name), READABLE_BYTES)
     await rest.return(undefined)
-    checkReadable(name, head)
-    const [input] = await openInputs([{ name, source }], new Names(), {}).catch((error) => {
+    const reading = perfettoReading(name, head)
+    const [input] = await openInputs([file], new Names(), {}).catch((error) => {
       throw isStream(source) ? onceOnly(name) : error
     })
     try {
-      return new Bundle(name, source, input!, await begin(name, input!.read()), trace)
+      return new Bundle(file, trace, reading, input!, await begin(name, input!.read()))
     } catch (error) {
       await input!.close()
       throw error
     }
   }
 
-  /** Throws UsageError where both this file and an input would tell Perfetto what the scheduler did. */
+  /** Throws UsageError where Perfetto would show the scheduler's switches from both this file and an input. */
   checkBeside(inputs: readonly BegunInput[]): void {
     const other = inputs.find(({ isOfScheduler }) => isOfScheduler)
-    if (!other || this.begun.first.format !== 'ftrace') return
+    if (!other || !this.reading.showsSwitches) return
     throw new UsageError(
       `${this.name}: cannot be bundled: it shows what the scheduler did, and so does ${other.name}: each switch would be there ` +
         'twice\nhint: leave one of them out',
@@ -76,7 +95,7 @@ export class Bundle {
   async meet(clocks: Clocks, first: Joined): Promise<Joined> {
     const joined = await clocks.joinAhead(this.begun, first)
     const { relation, batches } = joined.other
-    for await (const batch of batches) this.summarizer.add(batch)
+    for await (const batch of batches) this.pass.take(batch)
     const { clock, originNs } = clocks.reference
     const offsetNs = originNs + BigInt(relation.shiftNs) - this.begun.first.originNs
     this.how = relation.how
@@ -94,18 +113,18 @@ export class Bundle {
     return this.back ? { ...first, clock: this.clock, originNs: this.originNs } : first
   }
 
-  /** Events with readings of clocks as the trace may tell them: with its own, by whatever name the input has that one. */
-  told(batch: TraceEvent[], input: InputEvent): TraceEvent[] {
+  /** Events with readings of clocks as the trace may contain them: with its own clock, by whatever name the input has that one. */
+  withOwnReadings(batch: TraceEvent[], input: InputEvent): TraceEvent[] {
     if (!this.back || !batch.some(({ kind }) => kind === 'clocks')) return batch
-    return batch.flatMap((event): TraceEvent[] => (event.kind === 'clocks' ? this.toldReadings(event, input) : [event]))
+    return batch.flatMap((event): TraceEvent[] => (event.kind === 'clocks' ? this.readingsOf(event, input) : [event]))
   }
 
   /** What is in the file. */
   get summary(): Summary {
-    return this.summarizer.result()
+    return this.pass.finish()
   }
 
-  /** Lets go of the file. */
+  /** Closes the file. */
   close(): Promise<void> {
     return this.input.close()
   }
@@ -139,7 +158,7 @@ export class Bundle {
     this.originNs = this.begun.first.originNs + BigInt(zeroNs)
   }
 
-  private toldReadings({ kind, readings }: ClocksEvent, input: InputEvent): ClocksEvent[] {
+  private readingsOf({ kind, readings }: ClocksEvent, input: InputEvent): ClocksEvent[] {
     const own = readings.find(({ clock }) => clock === input.clock)
     if (!own) return []
     const atNs = BigInt(timeOf(this.back!, Number(own.ns - input.originNs)))
@@ -148,13 +167,30 @@ export class Bundle {
   }
 }
 
-/** It believes what perf.data tells, and knows perf's own clock; a text is on MONOTONIC, whatever it was recorded on. */
-function takenFor(name: string, { format, clock, attributes }: InputEvent): Clock {
-  if (format !== 'perf-data') return 'MONOTONIC'
-  if (clock !== 'unknown' && clock !== 'none') return clock
-  const { perf_clock: own } = attributes
-  if (own === undefined || own === "perf's own") return 'PERF'
-  throw new UsageError(
+/** How Perfetto reads a file that begins like this. Throws UsageError where it cannot. */
+export function perfettoReading(name: string, head: Uint8Array): PerfettoReading {
+  const refuse = (why: string) => new UsageError(`${name}: cannot be bundled: ${why}`)
+  if (isGzip(head)) throw refuse(`it is compressed by gzip\nhint: gunzip ${name}`)
+  const format = sniffFormat(head.subarray(0, HEAD_BYTES))
+  if (!format) throw refuse(NEITHER)
+  if (!format.perfetto) {
+    throw refuse(
+      `Perfetto does not read ${format.name} files\nhint: to draw it, give it as an input: ggml2perfetto <log> ${name}`,
+    )
+  }
+  const refusal = format.perfetto.refusal(head.subarray(0, READABLE_BYTES))
+  if (refusal !== undefined) throw refuse(refusal)
+  return format.perfetto
+}
+
+/** v55 of Perfetto cannot relate its own traces and Chrome's JSON to others. */
+const NEITHER =
+  "it is neither perf.data nor ftrace's text\nhint: only these does Perfetto read on a clock that can be related to ours; its " +
+  "own traces and Chrome's JSON have timelines of their own"
+
+function unknownClock(name: string, { clockSource }: InputEvent): UsageError {
+  const own = `clock id ${clockSource}`
+  return new UsageError(
     `${name}: cannot be bundled: Perfetto does not know its ${own}\nhint: perf record -k CLOCK_MONOTONIC`,
   )
 }

@@ -6,7 +6,7 @@ import type { IssueEvent, TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
-import { holdingsOf } from '../common/holdings.ts'
+import { containing, contentsOf } from '../common/holdings.ts'
 import { TimeGuard } from '../common/time-guard.ts'
 import { ArgReader } from './args.ts'
 import { type ArrowEnd, Runs } from './arrows.ts'
@@ -142,7 +142,7 @@ export class Recording {
     yield* this.steps.calls()
     yield* this.gpu.calls()
     const { kernel, memcpy, memset, call } = this.gpu.counts
-    const holds = holdingsOf([
+    const contents = contentsOf([
       [kernel, 'kernel'],
       [memcpy, 'memory copy'],
       [memset, 'memory set'],
@@ -152,8 +152,8 @@ export class Recording {
     this.flows.leaveOut(this.leftOut)
     yield this.leftOut.events()
     const { byKeyOnly } = this.runs
-    const byId = byKeyOnly > 0 ? { arrows_by_id_only: byKeyOnly } : {}
-    yield [{ kind: 'facts', attributes: { holds: holds || 'no slices', ...byId } }]
+    yield [{ kind: 'facts', ...containing(contents || 'no slices') }]
+    if (byKeyOnly > 0) yield [{ kind: 'facts', attributes: { arrows_by_id_only: byKeyOnly } }]
   }
 
   private complete(event: EventScanner): void {

@@ -1,5 +1,10 @@
-/** What an input holds, in words: `3689 kernels, 1 memory copy`; nothing of what it has none of. Nouns are in the singular. */
-export function holdingsOf(counts: readonly (readonly [count: number, noun: string])[]): string {
+/** An input's contents as a fact: see {@link InputEvent.contents}; the attribute is shown in the trace. */
+export function containing(contents: string) {
+  return { contents, attributes: { holds: contents } }
+}
+
+/** An input's contents in words: `3689 kernels, 1 memory copy`, without kinds of which there are none. Nouns are in the singular. */
+export function contentsOf(counts: readonly (readonly [count: number, noun: string])[]): string {
   return counts
     .filter(([count]) => count > 0)
     .map(([count, noun]) => `${count} ${count === 1 ? noun : pluralOf(noun)}`)

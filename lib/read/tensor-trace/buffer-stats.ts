@@ -10,6 +10,7 @@ import { FormatError, isFormatError } from '../../errors.ts'
 import { parseJson, textOf } from '../../input/json.ts'
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { containing } from '../common/holdings.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { BufferLog, stampOf } from './buffers.ts'
 
@@ -77,7 +78,7 @@ class LineReader {
 
   finish(): TraceEvent[] {
     if (this.originNs === undefined) this.begin(0n)
-    return [...this.take(), { kind: 'facts', attributes: { holds: this.buffers.about } }]
+    return [...this.take(), { kind: 'facts', ...containing(this.buffers.about) }]
   }
 
   private parse(text: string, at: { readonly byte: number; readonly line: number }): TraceEvent[] | string {

@@ -7,6 +7,7 @@
 
 import { listOf, readJson } from '../../input/json.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 import { BufferLog, stampOf } from './buffers.ts'
 
@@ -46,6 +47,6 @@ export const bufferTimeline: Format = {
         events.push({ kind: 'issue', title: 'bad buffer', detail, at: { byte: 0 }, atNs })
       }
     }
-    yield [...events, { kind: 'facts', attributes: { holds: buffers.about } }]
+    yield [...events, { kind: 'facts', ...containing(buffers.about) }]
   },
 }

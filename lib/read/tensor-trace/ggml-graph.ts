@@ -9,6 +9,7 @@
 import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 
 /** ggml_op_symbol of the ops whose symbol is no name. */
@@ -45,9 +46,9 @@ export const ggmlGraph: Format = {
     const document = await readJson(source, ggmlGraph.name)
     const nodes = listOf(document, 'nodes', ggmlGraph.name)
     const edges = listOf(document, 'edges', ggmlGraph.name)
-    const attributes = { holds: `a graph of ${nodes.length} nodes` }
+    const contents = containing(`a graph of ${nodes.length} nodes`)
     yield [
-      { kind: 'input', format: ggmlGraph.name, clock: 'none', originNs: 0n, attributes },
+      { kind: 'input', format: ggmlGraph.name, clock: 'none', originNs: 0n, ...contents },
       ...tensorsOf(nodes, edges, names),
     ]
   },

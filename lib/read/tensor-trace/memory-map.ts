@@ -8,6 +8,7 @@
 import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
 import type { TensorEvent, TraceEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
+import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 
 /** A tensor of the file. */
@@ -47,9 +48,9 @@ export const memoryMap: Format = {
       }
     }
     const model = textOf(document, 'model_name')
-    const about = { holds: `${extents.size} weight${extents.size === 1 ? '' : 's'}${model ? ` of ${model}` : ''}` }
+    const contents = containing(`${extents.size} weight${extents.size === 1 ? '' : 's'}${model ? ` of ${model}` : ''}`)
     yield [
-      { kind: 'input', format: memoryMap.name, clock: 'none', originNs: 0n, attributes: about },
+      { kind: 'input', format: memoryMap.name, clock: 'none', originNs: 0n, ...contents },
       { kind: 'buffer', id: 0, usage: 'weights', label: 'model file', offsetsFrom: 'the start of the GGUF file' },
       ...[...extents.values()].map((extent, id) => tensorOf(extent, id, names.id(extent.name))),
       ...events,

@@ -4,7 +4,6 @@ import type { ArgMaker } from '../labels.ts'
 import type { TrackTree } from '../tracks.ts'
 import { CpuRows } from './cpu-rows.ts'
 import type { States } from './states.ts'
-import { type LeftOut, SwitchSources } from './switch-sources.ts'
 import { WaitedCpus } from './takers.ts'
 import { type Change, ThreadChanges } from './thread-changes.ts'
 import { ThreadLinks } from './thread-links.ts'
@@ -19,20 +18,27 @@ interface Cpu {
   comm: number
   /** Is what happens on it drawn? */
   isShown: boolean
-  /** Who is to be told as having it, should it be shown from now on. */
+  /** The last switch that was not written; written when the CPU becomes visible. */
   held: SwitchEvent | undefined
 }
 
+/** What of the scheduler's events is drawn. */
+export interface SchedulerOptions {
+  /** Everything; by default what concerns the traced process. */
+  readonly allThreads?: boolean | undefined
+  /** Does an input record switches? States of threads that logs record themselves are not drawn then. */
+  readonly isExpected?: boolean | undefined
+}
+
 /**
- * What the kernel's scheduler did, for all inputs of a trace together: logs tell which process is traced, another input tells
- * of the switches. Drawn is what concerns the traced process: its threads, and the CPUs that they used, from the thread that
- * ran there when the first of them came (or was woken to come) until the process ended; `allThreads`, or where no input tells
- * of a process, everything.
+ * The kernel's part of a trace, one for all inputs: logs name the traced process and its threads, other inputs record the
+ * switches. They come in this order. Drawn is what concerns the traced process: its threads, and the CPUs that they used,
+ * from the thread that ran there when the first of them came (or was woken to come) until the process ended; with
+ * `allThreads`, or where no input names a process, everything.
  */
 export class Scheduler {
   private readonly cpus = new Map<number, Cpu>()
   private readonly lanes: States[] = []
-  private readonly sources = new SwitchSources()
   private readonly waited = new WaitedCpus()
   private readonly changes: ThreadChanges
   private readonly links: ThreadLinks
@@ -40,42 +46,29 @@ export class Scheduler {
   private readonly labels = new Map<number, { readonly comm: number; readonly label: number }>()
   private release: string | undefined
   private hasBegun = false
-  private isExpected = false
+  private readonly allThreads: boolean
+  private isExpected: boolean
   private endNs = Infinity
 
   constructor(
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
-    private readonly allThreads = false,
+    { allThreads = false, isExpected = false }: SchedulerOptions,
   ) {
+    this.allThreads = allThreads
+    this.isExpected = isExpected
     this.changes = new ThreadChanges(this.lanes, (untilNs) => this.waited.release(untilNs))
     this.links = new ThreadLinks(tree, make.names)
     this.rows = tree.writer.scheduler ? undefined : new CpuRows(tree, make)
   }
 
-  /** Another input will tell of switches: what logs tell of states themselves is left out. */
-  expect(): void {
-    this.isExpected = true
-    for (const lane of this.lanes) lane.supersede()
-  }
-
-  /** An input begins; those that tell of the scheduler come best first. */
-  beginInput(): void {
-    this.sources.begin()
-  }
-
-  /** What this input tells as another has done already: it is not drawn. */
-  get leftOut(): LeftOut | undefined {
-    return this.sources.leftOut
-  }
-
-  /** Takes part in showing the states of threads. */
+  /** An input begins. `lane` draws the states of its threads. */
   join(lane: States): void {
     this.lanes.push(lane)
     if (this.isExpected) lane.supersede()
   }
 
-  /** What an input tells of itself. */
+  /** The facts that an input records about itself, at its start and later. */
   describe(attributes: Readonly<Record<string, string | number>>): void {
     const { kernel, pid, command } = attributes
     if (kernel !== undefined) this.release ??= String(kernel)
@@ -102,7 +95,6 @@ export class Scheduler {
 
   switched(event: SwitchEvent): void {
     if (!this.hasBegun) this.begin()
-    if (!this.sources.takes('switch', event.cpu, event.atNs)) return
     if (event.cpu < 0) return this.tellStates(event) // some texts do not tell the CPU: there is no track to draw it on
     const cpu = this.cpu(event.cpu)
     this.tellStates(event)
@@ -124,7 +116,6 @@ export class Scheduler {
 
   waking(event: WakingEvent): void {
     if (!this.hasBegun) this.begin()
-    if (!this.sources.takes('waking', event.cpu, event.atNs)) return
     const { tid, wakerTid, atNs, targetCpu } = event
     const waker = this.cpus.get(event.cpu)
     const isTraced = this.links.isTraced(tid)
@@ -155,7 +146,8 @@ export class Scheduler {
 
   private begin(): void {
     this.hasBegun = true
-    this.expect()
+    this.isExpected = true
+    for (const lane of this.lanes) lane.supersede()
     this.tree.writer.scheduler?.system(releaseFor(this.release))
   }
 

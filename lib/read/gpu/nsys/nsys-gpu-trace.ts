@@ -6,6 +6,7 @@
 import type { TraceEvent } from '../../../model/events.ts'
 import type { Facts, GpuEvent } from '../../../model/gpu-events.ts'
 import type { Names } from '../../../model/names.ts'
+import { containing } from '../../common/holdings.ts'
 import type { Format } from '../../format.ts'
 import { CsvReport, hasColumns } from './csv.ts'
 
@@ -35,7 +36,7 @@ export const nsysGpuTrace: Format = {
       yield [...events, ...report.issues.splice(0)]
       events = []
     }
-    yield [{ kind: 'facts', attributes: { holds: `${rows} kernels, copies and sets of memory` } }]
+    yield [{ kind: 'facts', ...containing(`${rows} kernels, copies and sets of memory`) }]
   },
 }
 

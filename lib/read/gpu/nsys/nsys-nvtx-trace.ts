@@ -4,6 +4,7 @@
 //     26940649047,26940822025,172978,0,172978,"TSL:XlaDumpHloModule:#module=…#",215733,215733,0,0,25204,,:25204,"TSL:…"
 
 import type { Names } from '../../../model/names.ts'
+import { containing } from '../../common/holdings.ts'
 import type { Format } from '../../format.ts'
 import { CsvReport, hasColumns } from './csv.ts'
 import { NvtxRanges } from './nvtx-ranges.ts'
@@ -36,7 +37,7 @@ export const nsysNvtxTrace: Format = {
     yield [{ kind: 'input', format, clock: 'unknown', originNs: 0n, title, attributes }]
     for await (const _ of report.chunks(take)) yield report.issues.splice(0)
     yield* ranges.events()
-    yield [{ kind: 'facts', attributes: { holds: `${rows} NVTX ranges` } }]
+    yield [{ kind: 'facts', ...containing(`${rows} NVTX ranges`) }]
   },
 }
 

@@ -12,7 +12,7 @@ import { collected, type RandomAccess, rangeAccess } from '../../../input/random
 import type { OnDamage } from '../../../input/sqlite/rows.ts'
 import { isSqlite, SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
 import type { TraceEvent } from '../../../model/events.ts'
-import { holdingsOf } from '../../common/holdings.ts'
+import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format, ReadContext } from '../../format.ts'
 import { leaveTables, readAbout, readDiagnostics, readProcessNames, readSessionStart } from './about.ts'
 import { Calls, GRAPH_HINT } from './calls.ts'
@@ -61,8 +61,7 @@ async function* read(access: RandomAccess, context: ReadContext): AsyncGenerator
     if (batch.length > 0) yield batch
   }
   await leaveTables(report, osRuntime)
-  const holds = holdings(report)
-  yield [...report.takeIssues(), ...report.leftOut.events(), { kind: 'facts', attributes: { holds } }]
+  yield [...report.takeIssues(), ...report.leftOut.events(), { kind: 'facts', ...containing(contents(report)) }]
 }
 
 async function* events(report: Report, osRuntime: boolean): AsyncGenerator<TraceEvent[], void> {
@@ -144,6 +143,6 @@ const NOUNS: Readonly<Record<string, string>> = {
   NVTX_EVENTS: 'NVTX event',
 }
 
-function holdings({ counts }: Report): string {
-  return holdingsOf(Object.entries(NOUNS).map(([table, noun]) => [counts.get(table) ?? 0, noun])) || 'no GPU activity'
+function contents({ counts }: Report): string {
+  return contentsOf(Object.entries(NOUNS).map(([table, noun]) => [counts.get(table) ?? 0, noun])) || 'no GPU activity'
 }

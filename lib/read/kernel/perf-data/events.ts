@@ -280,11 +280,14 @@ export class PerfEvents {
     const clock = (clockId === undefined ? undefined : clockOf(clockId)) ?? 'unknown'
     const facts: Record<string, string | number> = { ...attributes }
     if (clock === 'unknown') facts['perf_clock'] = clockId === undefined ? "perf's own" : `clock id ${clockId}`
-    if (!this.hasSwitches && attrs.some(({ attr }) => attr.tellsSwitches)) {
+    const waitStates = this.hasSwitches || !attrs.some(({ attr }) => attr.tellsSwitches)
+    if (!waitStates) {
       facts['blocked_states'] = "not told by perf's switch records: S stands for all of them"
     }
     const originNs = (BigInt(high) << 32n) + BigInt(low)
-    this.events.push({ kind: 'input', format: this.format, clock, originNs, attributes: facts })
+    const clockSource = clock === 'unknown' ? (clockId ?? ('perf' as const)) : undefined
+    const known = { clockSource, capabilities: { waitStates } }
+    this.events.push({ kind: 'input', format: this.format, clock, originNs, attributes: facts, ...known })
     if (clock !== 'unknown' && clocks.some((reading) => reading.clock === clock)) {
       this.events.push({ kind: 'clocks', readings: clocks })
     }

@@ -14,6 +14,7 @@ import { ByteRanges } from '../../../input/byte-ranges.ts'
 import type { Format } from '../../format.ts'
 import { PerfEvents } from './events.ts'
 import { noFacts, PIPE_HEAD_BYTES, readPerfHead } from './head.ts'
+import { perfettoOfPerfData } from './perfetto.ts'
 import { PerfRecords } from './records.ts'
 
 /** Of the two byte orders. */
@@ -23,6 +24,7 @@ export const perfData: Format = {
   name: 'perf-data',
   title: "perf record's perf.data, or its pipe: scheduler tracepoints, context switches, threads",
 
+  perfetto: perfettoOfPerfData,
   sniff: (head) => MAGICS.some((magic) => magic.every((byte, i) => head[i] === byte)),
 
   async *read(source, { names, range }) {

@@ -13,6 +13,7 @@
 
 import type { Format } from '../../format.ts'
 import { FtraceLog } from './ftrace-log.ts'
+import { perfettoOfFtrace } from './perfetto.ts'
 
 const HEAD =
   /^(?:# tracer: \w+|cpus=\d+|.{1,80}-\d+ +(?:\( *[\d-]+\) +)?(?:\[\d{3,}\] +(?:[A-Za-z.0-9#]{4,6} +)?|\d+[A-Za-z.0-9#]{4,6} +)\d+(?:\.\d+|us.?)?: +(?:\(\+\d+\) +)?(?!PERF_RECORD_)\w+:(?!\w))/m
@@ -20,6 +21,7 @@ const HEAD =
 export const ftrace: Format = {
   name: 'ftrace',
   title: "ftrace's text (trace, trace_pipe) and trace-cmd report",
+  perfetto: perfettoOfFtrace,
   sniff: (head) => HEAD.test(new TextDecoder().decode(head)),
   read: (source, context) => new FtraceLog(source, ftrace.name, context).read(),
 }

@@ -1,0 +1,62 @@
+import { UsageError } from '../errors.ts'
+import { OP_NAMINGS, type OpNaming } from '../timeline/ggml/operators.ts'
+import { DETAILS, type Detail } from '../timeline/labels.ts'
+import { MEMORY_ROWS, type MemoryRows } from '../timeline/memory/memory.ts'
+import { TRACE_KINDS, type TraceKind } from '../write/index.ts'
+import type { InputOptions, LogInput } from './inputs.ts'
+
+/** How a trace is written. */
+export interface ConvertOptions extends InputOptions {
+  /** What the trace is written as: `perfetto` (default, protobuf) or `json` (Chrome's Trace Event Format). */
+  readonly to?: TraceKind | undefined
+  /** Arguments on slices: `names` none, `shapes` (default) what was computed on what, `full` all that was recorded. */
+  readonly detail?: Detail | undefined
+  /** Operator slices are called `<role> <OP>` (default), by op alone, or by the tensor's full name. */
+  readonly opName?: OpNaming | undefined
+  /** Calls to convert, from … to inclusive; the prefill is 0. By default all, warm-up included. */
+  readonly tokens?: readonly [number, number] | undefined
+  /**
+   * Of compute buffers `counters` only (default), such as the live bytes; or `lifetimes`: each tensor's life, from first
+   * write to last read, as a slice of its own.
+   */
+  readonly memory?: MemoryRows | undefined
+  /** Draw the data flow of one call (the prefill is 0) as arrows, from each operator to those that read its result. */
+  readonly flows?: { readonly token: number } | undefined
+  /**
+   * Clocks of inputs, by name or file name: a clock (`mono`, `boot`, `mono_raw`, `real`) for an input that records none, what
+   * to add to its times to have the first input's (`+1.2ms`), or when it begins there (`@1444.4s`).
+   */
+  readonly clocks?: Readonly<Record<string, string>> | undefined
+  /** Draw everything that the scheduler did; by default what concerns the traced process, and who ran on its CPUs. */
+  readonly allThreads?: boolean | undefined
+  /**
+   * A file that Perfetto reads itself, such as a perf.data with call stacks: the output is then a ZIP archive of the trace, this
+   * file as it is, and a `perfetto_manifest`, all on one clock. It must be readable twice: bytes, a Blob, a file; no stream.
+   */
+  readonly bundle?: LogInput | undefined
+  /** Stop at the first issue: throws FormatError. */
+  readonly strict?: boolean | undefined
+}
+
+/** Throws UsageError for an option that has no such value, and where there is no input. */
+export function checkOptions(
+  inputs: readonly unknown[],
+  { to, detail, opName, tokens, memory, flows, bundle }: ConvertOptions,
+): void {
+  const oneOf = (option: string, value: string | undefined, allowed: readonly string[]) => {
+    if (value === undefined || allowed.includes(value)) return
+    throw new UsageError(`${option}: expected one of ${allowed.join(', ')}, found "${value}"`)
+  }
+  oneOf('to', to, TRACE_KINDS)
+  oneOf('detail', detail, DETAILS)
+  oneOf('opName', opName, OP_NAMINGS)
+  oneOf('memory', memory, MEMORY_ROWS)
+  if (bundle && to === 'json') throw new UsageError("bundle: goes with Perfetto's own kind of trace, not with json")
+  if (flows && !(Number.isInteger(flows.token) && flows.token >= 0)) {
+    throw new UsageError(`flows: expected the number of a call, 0 or more, found ${flows.token}`)
+  }
+  if (tokens && !(tokens[0] >= 0 && tokens[0] <= tokens[1])) {
+    throw new UsageError(`tokens: expected [first, last], 0 or more, found [${tokens.join(', ')}]`)
+  }
+  if (inputs.length === 0) throw new UsageError('no input: there is nothing to convert')
+}

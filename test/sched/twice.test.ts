@@ -80,7 +80,7 @@ describe('of two inputs that tell of the same CPU', () => {
     const records = input(
       'perf.data',
       (names) => turns(names, 0, 5, [[10 * MS, 12 * MS]]),
-      inputEvent({ attributes: { blocked_states: 'not told' } }),
+      inputEvent({ capabilities: { waitStates: false } }),
     )
     for (const inputs of [
       [records, first],

@@ -49,7 +49,7 @@ export function toWebStream(pieces: AsyncIterable<Uint8Array>): ReadableStream<U
  * thrown.
  */
 export async function* through<R>(
-  pieces: AsyncGenerator<Uint8Array, R>,
+  pieces: AsyncIterableIterator<Uint8Array, R>,
   transform: CompressionStream | DecompressionStream,
   onBroken?: (error: unknown) => void,
 ): AsyncGenerator<Uint8Array, R> {
@@ -71,7 +71,7 @@ export async function* through<R>(
     if (!onBroken) throw error
     onBroken(error)
   } finally {
-    await pieces.return(undefined as R)
+    await pieces.return?.(undefined as R)
   }
   return result as R
 }

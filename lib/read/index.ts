@@ -84,9 +84,7 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
   })
   const { head, rest } = await peek(plain, HEAD_BYTES)
   const close = async () => {
-    await rest.return(undefined)
-    await plain.return(undefined) // of what was not begun, the rest does not know
-    await stored.rest.return(undefined)
+    await rest.return()
   }
   try {
     const format = formatOf(head, options)

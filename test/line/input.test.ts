@@ -5,6 +5,7 @@ import { CsvRow } from '../../lib/input/csv-row.ts'
 import { gunzip, peek } from '../../lib/input/gunzip.ts'
 import { LineCursor } from '../../lib/input/line-cursor.ts'
 import { ReorderWindow } from '../../lib/input/reorder-window.ts'
+import { Replay } from '../../lib/input/replay.ts'
 
 /** The stitching of chunks against models that hold everything. */
 
@@ -215,6 +216,51 @@ describe('ReorderWindow', () => {
         expect(out.toSorted((a, b) => a - b)).toEqual(times.toSorted((a, b) => a - b))
       }),
     )
+  })
+})
+
+describe('Replay', () => {
+  const chunks = (closed: string[]) => {
+    const source = from(['a', 'b', 'c'])
+    const replay = new Replay<string>({
+      [Symbol.asyncIterator]: () => ({
+        next: () => source.next(),
+        return: async () => {
+          closed.push('source')
+          return { done: true as const, value: undefined }
+        },
+      }),
+    })
+    const look = async (count: number) => {
+      const seen: string[] = []
+      await replay.look((chunk) => seen.push(chunk) === count)
+      return seen.join('')
+    }
+    return { replay, look }
+  }
+
+  test('a look starts from what is not read yet, and takes nothing away', async () => {
+    const { replay, look } = chunks([])
+    expect(await look(1)).toBe('a')
+    expect(await look(2)).toBe('ab')
+    expect((await replay.next()).value).toBe('a')
+    expect(await look(9)).toBe('bc')
+    expect(await look(1)).toBe('b')
+    const rest: string[] = []
+    for await (const chunk of replay) rest.push(chunk)
+    expect(rest).toEqual(['b', 'c'])
+    expect(await look(1)).toBe('')
+  })
+
+  test('closes its source, be it read or not', async () => {
+    const closed: string[] = []
+    const { replay, look } = chunks(closed)
+    await look(2)
+    await replay.return()
+    expect(closed).toEqual(['source'])
+    const begun = chunks(closed)
+    for await (const _ of begun.replay) break
+    expect(closed).toEqual(['source', 'source'])
   })
 })
 

@@ -65,7 +65,7 @@ export class Bundle {
   static async open(file: LogInput, trace: string): Promise<Bundle> {
     const { name, source } = file
     const { head, rest } = await peek(chunksOf(source, name), READABLE_BYTES)
-    await rest.return(undefined)
+    await rest.return()
     const reading = perfettoReading(name, head)
     const [input] = await openInputs([file], new Names(), {}).catch((error) => {
       throw isStream(source) ? onceOnly(name) : error

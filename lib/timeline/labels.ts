@@ -1,8 +1,8 @@
+import type { Arg, ArgValue } from '../model/args.ts'
 import type { CounterSet } from '../model/counters.ts'
 import { Inferred } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
-import type { ArgSet, ArgValue, ExtraArg } from '../sink/args.ts'
-import type { Label } from '../sink/writer.ts'
+import type { ArgSet, Label } from '../sink/label.ts'
 
 /** How much a slice says: its name only, what was computed on what, or everything recorded. */
 export type Detail = (typeof DETAILS)[number]
@@ -44,27 +44,27 @@ export class ArgMaker {
 
   constructor(readonly names: Names) {}
 
-  arg(key: string, value: ArgValue): ExtraArg {
+  arg(key: string, value: ArgValue): Arg {
     return { key: this.names.id(key), ...value }
   }
 
   /** An integer; one that a number does not hold exactly is written as a double. */
-  int(key: string, value: number): ExtraArg {
+  int(key: string, value: number): Arg {
     const id = this.names.id(key)
     return Number.isSafeInteger(value) ? { key: id, int: value } : { key: id, double: value }
   }
 
   /** A text that is written as it is. */
-  text(key: string, text: string): ExtraArg {
+  text(key: string, text: string): Arg {
     return { key: this.names.id(key), text }
   }
 
   /** A text that many slices carry. */
-  word(key: string, text: string): ExtraArg {
+  word(key: string, text: string): Arg {
     return { key: this.names.id(key), name: this.names.id(text) }
   }
 
-  set(args: readonly ExtraArg[]): ArgSet | undefined {
+  set(args: readonly Arg[]): ArgSet | undefined {
     return args.length > 0 ? { id: this.sets++, args } : undefined
   }
 
@@ -91,7 +91,7 @@ export class ArgMaker {
   }
 
   /** The argument that says what was not recorded but worked out; none where everything was. */
-  inferred(bits: number): ExtraArg[] {
+  inferred(bits: number): Arg[] {
     if (bits === 0) return []
     const words = INFERRED_WORDS.filter(([bit]) => (bits & bit) !== 0).map(([, word]) => word)
     return [this.word('inferred', words.join('; '))]
@@ -99,7 +99,7 @@ export class ArgMaker {
 }
 
 /** What was counted, as arguments: `page_faults`, `task_clock_ns`; without zeros. */
-export function countArgs(make: ArgMaker, set: CounterSet, counts: readonly number[]): ExtraArg[] {
+export function countArgs(make: ArgMaker, set: CounterSet, counts: readonly number[]): Arg[] {
   return counts.flatMap((count, index) => {
     const counter = set.counters[index]
     return counter && count !== 0 ? [make.int(counter.key, count)] : []

@@ -1,4 +1,5 @@
-import type { Label, Writer } from '../sink/writer.ts'
+import type { Label } from '../sink/label.ts'
+import type { Writer } from '../sink/writer.ts'
 
 interface Row {
   readonly track: number

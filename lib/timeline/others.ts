@@ -1,6 +1,6 @@
 import type { CounterEvent, IssueEvent, RangeEvent } from '../model/events.ts'
 import { ISSUES } from '../model/issues.ts'
-import type { Label } from '../sink/writer.ts'
+import type { Label } from '../sink/label.ts'
 import type { ArgMaker } from './labels.ts'
 import { LazyGroup, type TrackTree } from './tracks.ts'
 

@@ -1,4 +1,6 @@
-import type { Label, Track, Writer } from '../sink/writer.ts'
+import type { Label } from '../sink/label.ts'
+import type { Track } from '../sink/track.ts'
+import type { Writer } from '../sink/writer.ts'
 import { Gaps } from './gaps.ts'
 
 /** What a track needs beside its place in the tree. */

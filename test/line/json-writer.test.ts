@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { openTrace } from '../../lib/index.ts'
+import type { Arg } from '../../lib/model/args.ts'
 import { Names } from '../../lib/model/names.ts'
-import type { ExtraArg } from '../../lib/sink/args.ts'
-import type { Label, Track, Writer } from '../../lib/sink/writer.ts'
+import type { Label } from '../../lib/sink/label.ts'
+import type { Track } from '../../lib/sink/track.ts'
+import type { Writer } from '../../lib/sink/writer.ts'
 import { JsonWriter } from '../../lib/write/chrome-json/json-writer.ts'
 import { createWriter, TRACE_KINDS, traceKindOf } from '../../lib/write/index.ts'
 import { type Content, jsonContent, perfettoContent } from './same.ts'
@@ -134,7 +136,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 )
 
 function labelOf(names: Names, { name, isInterned, args, flows }: Say, id: number): Label {
-  const extra = args.map(({ key, value, isPointer }): ExtraArg => {
+  const extra = args.map(({ key, value, isPointer }): Arg => {
     const common = { key: names.id(key) }
     if (typeof value === 'string') return isInterned ? { ...common, name: names.id(value) } : { ...common, text: value }
     if (!Number.isInteger(value)) return { ...common, double: value }

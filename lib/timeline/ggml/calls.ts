@@ -1,3 +1,4 @@
+import type { Arg } from '../../model/args.ts'
 import { CallOrder } from '../../model/call-order.ts'
 import { hasRate, isFailed, meaningOf, statusWord } from '../../model/calls.ts'
 import {
@@ -9,7 +10,6 @@ import {
   type TokenEvent,
 } from '../../model/events.ts'
 import { type Role, Roles } from '../../model/roles.ts'
-import type { ExtraArg } from '../../sink/args.ts'
 import type { ArgMaker, Detail } from '../labels.ts'
 import { Lanes, rowName, type TrackTree } from '../tracks.ts'
 
@@ -179,10 +179,10 @@ export class Calls {
     this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
   }
 
-  private batchArgs(batch: Batch): ExtraArg[] {
+  private batchArgs(batch: Batch): Arg[] {
     const { make } = this
     const { isLeftOut, result, spans, context } = batch
-    const extra: ExtraArg[] = []
+    const extra: Arg[] = []
     const first = spans[0]
     if (first && first.position >= 0) extra.push(make.int('position', first.position))
     if (first) extra.push(make.int('sequence', first.sequence))
@@ -195,7 +195,7 @@ export class Calls {
     return extra
   }
 
-  private stepArgs({ requests, launchNs, gpuWork, endOf, launchesWithoutWork: unknown }: EngineStep): ExtraArg[] {
+  private stepArgs({ requests, launchNs, gpuWork, endOf, launchesWithoutWork: unknown }: EngineStep): Arg[] {
     const { make } = this
     const extra = [make.int('launch_ns', launchNs), make.int('gpu_work', gpuWork), make.word('end_of', endOf)]
     if (requests >= 0) extra.push(make.int('requests', requests))
@@ -242,7 +242,7 @@ export class Calls {
     this.span = { what, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
   }
 
-  private shown(extra: ExtraArg[]): ExtraArg[] | undefined {
+  private shown(extra: Arg[]): Arg[] | undefined {
     return this.detail === 'names' || extra.length === 0 ? undefined : extra
   }
 }

@@ -1,9 +1,9 @@
+import type { Arg } from '../../model/args.ts'
 import type { CounterSet } from '../../model/counters.ts'
 import { Inferred, type OperatorEvent, type TensorEvent } from '../../model/events.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import { type Work, workOf } from '../../model/work.ts'
-import type { ArgSet, ExtraArg } from '../../sink/args.ts'
-import type { Label } from '../../sink/writer.ts'
+import type { ArgSet, Label } from '../../sink/label.ts'
 import { type ArgMaker, countArgs, type Detail } from '../labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
 
@@ -119,7 +119,7 @@ export class Operators {
   private args(event: OperatorEvent): ArgSet | undefined {
     const { make, tensors } = this
     const tensor = tensors[event.tensor]!
-    const args: ExtraArg[] = []
+    const args: Arg[] = []
     if (tensor.name !== 0) args.push(make.arg('tensor', { name: tensor.name }))
     if (tensor.op !== 0) args.push(make.arg('op', { name: tensor.op }))
     if (tensor.layer >= 0) args.push(make.int('layer', tensor.layer))
@@ -133,10 +133,10 @@ export class Operators {
   }
 
   /** What the whole operator, of all workers, has to do. */
-  private workArgs(id: number): ExtraArg[] {
+  private workArgs(id: number): Arg[] {
     const { make } = this
     const { flop, bytesRead, bytesWritten, isUpperBound } = this.work(id)
-    const args: ExtraArg[] = []
+    const args: Arg[] = []
     if (flop > 0) args.push(make.int('flop', flop))
     if (bytesRead >= 0 && bytesWritten >= 0) {
       args.push(make.int(isUpperBound ? 'bytes_moved_max' : 'bytes_moved', Math.round(bytesRead + bytesWritten)))
@@ -155,7 +155,7 @@ export class Operators {
     return work
   }
 
-  private sourceArgs(key: string, source: TensorEvent): ExtraArg[] {
+  private sourceArgs(key: string, source: TensorEvent): Arg[] {
     const { make } = this
     const shape = source.ne ? formatShape(source.ne) : ''
     const name = make.names.text(source.name)
@@ -164,9 +164,9 @@ export class Operators {
     return args
   }
 
-  private placeArgs(prefix: string, tensor: TensorEvent): ExtraArg[] {
+  private placeArgs(prefix: string, tensor: TensorEvent): Arg[] {
     const { make } = this
-    const args: ExtraArg[] = []
+    const args: Arg[] = []
     if (tensor.sizeBytes >= 0) args.push(make.int(`${prefix}bytes`, tensor.sizeBytes))
     if (tensor.offset !== undefined) args.push(make.int(`${prefix}offset`, tensor.offset))
     if (tensor.address > 0) args.push(make.arg(`${prefix}address`, { pointer: tensor.address }))
@@ -175,16 +175,16 @@ export class Operators {
   }
 
   /** What differs from run to run. */
-  private extra(event: OperatorEvent): readonly ExtraArg[] | undefined {
+  private extra(event: OperatorEvent): readonly Arg[] | undefined {
     const { innerWaitNs } = event
     const waited = innerWaitNs ? [{ key: this.innerWait, int: innerWaitNs }] : undefined
     const hasMore = event.experts || event.counts || event.fusedTo !== undefined || this.detail === 'full'
     return hasMore ? this.allExtra(event, waited) : waited
   }
 
-  private allExtra(event: OperatorEvent, waited: readonly ExtraArg[] = []): readonly ExtraArg[] | undefined {
+  private allExtra(event: OperatorEvent, waited: readonly Arg[] = []): readonly Arg[] | undefined {
     const { make } = this
-    const extra: ExtraArg[] = []
+    const extra: Arg[] = []
     if (event.experts) extra.push(make.text('experts', event.experts.join(',')))
     extra.push(...waited)
     if (event.counts) extra.push(...this.counts(event.counts, event.endNs - event.startNs))
@@ -198,16 +198,16 @@ export class Operators {
     return extra.length > 0 ? extra : undefined
   }
 
-  private counts(counts: readonly number[], durationNs: number): ExtraArg[] {
+  private counts(counts: readonly number[], durationNs: number): Arg[] {
     const { make, counters } = this
     const rates = counters.rates(counts, durationNs).map(({ key, value }) => make.arg(key, { double: value }))
     return [...countArgs(make, counters, counts), ...rates]
   }
 
   /** How fast all workers together were, by this one's time. */
-  private rateArgs({ tensor, startNs, endNs }: OperatorEvent): ExtraArg[] {
+  private rateArgs({ tensor, startNs, endNs }: OperatorEvent): Arg[] {
     const { flop, bytesRead, bytesWritten, isUpperBound } = this.work(tensor)
-    const args: ExtraArg[] = []
+    const args: Arg[] = []
     if (flop > 0) args.push(this.make.arg('gflop_per_s', { double: flop / (endNs - startNs) }))
     if (bytesRead >= 0 && bytesWritten >= 0 && !isUpperBound) {
       args.push(this.make.arg('gb_per_s', { double: (bytesRead + bytesWritten) / (endNs - startNs) }))

@@ -3,7 +3,7 @@ import type { GraphRun } from '../../analyze/graph/runs.ts'
 import { hasRate } from '../../model/calls.ts'
 import type { ExpertsEvent, TensorEvent, TokenEvent } from '../../model/events.ts'
 import { workOf } from '../../model/work.ts'
-import type { Rate } from '../../sink/writer.ts'
+import type { Rate } from '../../sink/track.ts'
 import { LazyGroup, rowName, type TrackTree } from '../tracks.ts'
 
 const RANK = 5 * 16 + 8

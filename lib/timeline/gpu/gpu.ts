@@ -1,6 +1,7 @@
+import type { Arg } from '../../model/args.ts'
 import type { ApiEvent, Facts, GpuEvent, GpuPlace, GpuSyncEvent } from '../../model/gpu-events.ts'
-import type { ExtraArg } from '../../sink/args.ts'
-import type { GpuQueue, Label } from '../../sink/writer.ts'
+import type { Label } from '../../sink/label.ts'
+import type { GpuQueue } from '../../sink/writer.ts'
 import { arrowIds } from '../arrow-ids.ts'
 import type { ArgMaker, Detail } from '../labels.ts'
 import { NestedRows } from '../nested.ts'
@@ -40,7 +41,7 @@ export class Gpu {
   private readonly processes = new Map<number, number>()
   private readonly groups: Readonly<Record<ApiEvent['library'] | 'waits' | 'work', LazyGroup>>
   /** Arguments that most have, and their keys: looked up once. */
-  private readonly kinds: Readonly<Record<GpuEvent['what'], ExtraArg>>
+  private readonly kinds: Readonly<Record<GpuEvent['what'], Arg>>
   private readonly keys: { readonly correlation: number; readonly work: number }
   private readonly arrowIds: ReturnType<typeof arrowIds>
 
@@ -69,16 +70,16 @@ export class Gpu {
   work(event: GpuEvent): void {
     const { what, name, startNs, endNs, pid, correlation, facts, signature } = event
     const { queue, work } = this.stream(event)
-    const extra: ExtraArg[] = [this.kinds[what]]
+    const extra: Arg[] = [this.kinds[what]]
     if (this.detail !== 'names') {
       if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
       for (const arg of this.factArgs(facts)) extra.push(arg)
       if (signature !== 0 && this.detail === 'full') extra.push(this.make.arg('signature', { name: signature }))
     }
     const { writer } = this.tree
-    if (writer.gpuWork) {
+    if (writer.gpu) {
       const id = correlation < 0 ? this.tree.addLooseWork() : this.workId(pid, correlation)
-      writer.gpuWork({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra })
+      writer.gpu.work({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra })
     } else {
       work.place(startNs, endNs, { name, category: 'gpu', extra })
     }
@@ -174,14 +175,14 @@ export class Gpu {
     return owner * CORRELATIONS + correlation
   }
 
-  private correlationArg(correlation: number): ExtraArg[] {
+  private correlationArg(correlation: number): Arg[] {
     return correlation < 0 ? [] : [{ key: this.keys.correlation, int: correlation }]
   }
 
-  private factArgs(facts: Facts): readonly ExtraArg[] {
+  private factArgs(facts: Facts): readonly Arg[] {
     if (isReady(facts)) return facts
     const { make } = this
-    const args: ExtraArg[] = []
+    const args: Arg[] = []
     for (const key in facts) {
       const value = facts[key]!
       if (typeof value === 'bigint') args.push(make.arg(key, { big: value }))
@@ -190,12 +191,12 @@ export class Gpu {
     return args
   }
 
-  private shown(extra: readonly ExtraArg[]): readonly ExtraArg[] | undefined {
+  private shown(extra: readonly Arg[]): readonly Arg[] | undefined {
     return this.detail === 'names' || extra.length === 0 ? undefined : extra
   }
 }
 
-function isReady(facts: Facts): facts is readonly ExtraArg[] {
+function isReady(facts: Facts): facts is readonly Arg[] {
   return Array.isArray(facts)
 }
 

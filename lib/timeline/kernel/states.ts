@@ -1,5 +1,5 @@
+import type { Arg } from '../../model/args.ts'
 import { Inferred, type StateEvent, type ThreadState } from '../../model/events.ts'
-import type { ExtraArg } from '../../sink/args.ts'
 import type { ArgMaker, Detail } from '../labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
 import type { Takers } from './takers.ts'
@@ -186,7 +186,7 @@ export class States {
 const NAMED_MAX = 5
 
 /** Who had the CPU that a thread waited for: the one that had it longest, and, where there were several, all of them. */
-function takenBy(make: ArgMaker, takers: Takers, endNs: number): ExtraArg[] {
+function takenBy(make: ArgMaker, takers: Takers, endNs: number): Arg[] {
   const { known, unknownNs } = takers.sharesUntil(endNs)
   const [longest] = known
   if (!longest) return []

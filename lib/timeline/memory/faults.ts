@@ -1,6 +1,6 @@
+import type { Arg } from '../../model/args.ts'
 import type { CounterSet } from '../../model/counters.ts'
 import type { BufferEvent, OperatorEvent, TensorEvent } from '../../model/events.ts'
-import type { ExtraArg } from '../../sink/args.ts'
 import { type ArgMaker, countArgs, type Detail } from '../labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
 
@@ -44,7 +44,7 @@ export class Faults {
     lanes.place(startNs, endNs, { name: make.names.id(name), category: 'fault', extra })
   }
 
-  private args({ tensor, call, counts = [] }: OperatorEvent, weights: readonly TensorEvent[]): ExtraArg[] {
+  private args({ tensor, call, counts = [] }: OperatorEvent, weights: readonly TensorEvent[]): Arg[] {
     const { make, tensors, set } = this
     const { name, op } = tensors[tensor]!
     const args = [make.arg('operator', { name }), make.arg('op', { name: op })]

@@ -1,9 +1,9 @@
 import type { Life, Plan } from '../../analyze/graph/plan.ts'
 import type { GraphRun } from '../../analyze/graph/runs.ts'
+import type { Arg } from '../../model/args.ts'
 import type { TensorEvent, TokenEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
-import type { ArgSet, ExtraArg } from '../../sink/args.ts'
-import type { Label } from '../../sink/writer.ts'
+import type { ArgSet, Label } from '../../sink/label.ts'
 import type { ArgMaker, Detail } from '../labels.ts'
 import { Lanes, rowName, type TrackTree } from '../tracks.ts'
 import type { Buffers } from './buffers.ts'
@@ -276,7 +276,7 @@ export class Lifetimes {
     if (this.detail === 'names') return undefined
     const { make } = this
     const { name, op, layer, address } = this.tensors[life.tensor]!
-    const args: ExtraArg[] = [make.arg('tensor', { name })]
+    const args: Arg[] = [make.arg('tensor', { name })]
     if (op !== 0) args.push(make.arg('op', { name: op }))
     if (layer >= 0) args.push(make.int('layer', layer))
     args.push(make.int('bytes', life.bytes), make.int('offset', life.offset))

@@ -1,7 +1,7 @@
+import type { Arg } from '../../model/args.ts'
 import { Inferred, type IssueEvent } from '../../model/events.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
-import type { ExtraArg } from '../../sink/args.ts'
-import type { Label } from '../../sink/writer.ts'
+import type { Label } from '../../sink/label.ts'
 import type { ArgMaker, Detail } from '../labels.ts'
 import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
 
@@ -115,14 +115,11 @@ export class Nvtx {
     this.domain(start.domain).lanes.place(start.atNs, endNs, this.label(start, more))
   }
 
-  private label(
-    { message, domain, category, color, payload, json, tid }: NvtxEvent,
-    more?: readonly ExtraArg[],
-  ): Label {
+  private label({ message, domain, category, color, payload, json, tid }: NvtxEvent, more?: readonly Arg[]): Label {
     const { make, detail } = this
     const name = message === 0 ? make.names.id('(no message)') : message
     if (detail === 'names') return { name, category: 'nvtx' }
-    const extra: ExtraArg[] = domain === 0 ? [] : [make.arg('domain', { name: domain })]
+    const extra: Arg[] = domain === 0 ? [] : [make.arg('domain', { name: domain })]
     if (category !== 0) extra.push(make.arg('category', { name: category }))
     if (color >= 0) extra.push(make.word('color', `#${(color & 0xffffff).toString(16).padStart(6, '0')}`))
     if (payload) extra.push(...this.payload(payload))
@@ -132,7 +129,7 @@ export class Nvtx {
     return { name, category: 'nvtx', extra }
   }
 
-  private payload({ type, value }: NvtxPayload): ExtraArg[] {
+  private payload({ type, value }: NvtxPayload): Arg[] {
     const { make } = this
     const typed = make.word('payload_type', type)
     if (value === undefined) return [typed]

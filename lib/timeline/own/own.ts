@@ -9,7 +9,7 @@ import type {
   OwnSliceEvent,
   OwnTrackEvent,
 } from '../../model/own-events.ts'
-import type { Label } from '../../sink/writer.ts'
+import type { Label } from '../../sink/label.ts'
 import { arrowIds } from '../arrow-ids.ts'
 import type { ArgMaker, Detail } from '../labels.ts'
 import { NestedRows } from '../nested.ts'

@@ -1,9 +1,11 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { UsageError } from '../../errors.ts'
+import type { Arg } from '../../model/args.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { ArgSet, ExtraArg } from '../../sink/args.ts'
-import type { Label, Track, Writer } from '../../sink/writer.ts'
+import type { ArgSet, Label } from '../../sink/label.ts'
+import type { Track } from '../../sink/track.ts'
+import type { Writer } from '../../sink/writer.ts'
 import { JsonWriter } from './json-writer.ts'
 
 /**
@@ -45,7 +47,6 @@ interface Row {
  * breaks what nests or has no length; without any it keeps the order in which they are written.
  */
 export class ChromeJsonWriter implements Writer {
-  readonly scheduler = undefined
   private readonly out = new JsonWriter()
   private readonly scratch = new JsonWriter()
   private readonly setScratch = new JsonWriter()
@@ -254,7 +255,7 @@ export class ChromeJsonWriter implements Writer {
     return encoded
   }
 
-  private args(out: JsonWriter, args: readonly ExtraArg[], isFirst: boolean): void {
+  private args(out: JsonWriter, args: readonly Arg[], isFirst: boolean): void {
     for (let i = 0; i < args.length; i++) {
       const arg = args[i]!
       if (i > 0 || !isFirst) out.sign(Ascii.Comma)

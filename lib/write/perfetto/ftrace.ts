@@ -14,7 +14,7 @@ import {
 } from '../../generated/perfetto.ts'
 import type { SwitchEvent, WakingEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { SchedulerWriter } from '../../sink/writer.ts'
+import type { SchedulerSink } from '../../sink/writer.ts'
 import type { ProtoWriter } from './proto-writer.ts'
 
 /** Switches, or wakings, of a bundle: some 8 KiB. */
@@ -72,7 +72,7 @@ interface Cpu {
  * leaves, so that the first one of a CPU tells nothing: that one is written in full, and so is a waking whose waker is not who
  * runs on its CPU.
  */
-export class PerfettoScheduler implements SchedulerWriter {
+export class PerfettoScheduler implements SchedulerSink {
   private readonly cpus = new Map<number, Cpu>()
   /** The events of one time that came last: their time, what the last one was, and by how much it was moved. */
   private readonly tie = { atNs: -Infinity, cpu: 0, kind: '', laterNs: 0 }

@@ -10,9 +10,9 @@ import {
   TracePacket,
   TrackEvent,
 } from '../../generated/perfetto.ts'
+import type { Arg } from '../../model/args.ts'
 import type { Names } from '../../model/names.ts'
-import type { ExtraArg } from '../../sink/args.ts'
-import type { GpuQueue, GpuWork } from '../../sink/writer.ts'
+import type { GpuQueue, GpuSink, GpuWork } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
 import { IidSet } from './iids.ts'
 import { ProtoWriter } from './proto-writer.ts'
@@ -62,14 +62,14 @@ class EncodedArgs {
 
   constructor(private readonly names: Names) {}
 
-  write(out: ProtoWriter, arg: ExtraArg): void {
+  write(out: ProtoWriter, arg: Arg): void {
     if ('name' in arg) return this.known(out, this.texts, arg, arg.name)
     const number = 'int' in arg ? arg.int : 'double' in arg ? arg.double : NaN
     if (Math.abs(number) < MEMORABLE_MAX) return this.known(out, this.numbers, arg, number)
     this.encode(out, arg)
   }
 
-  private known(out: ProtoWriter, tables: (Map<number, Piece> | undefined)[], arg: ExtraArg, value: number): void {
+  private known(out: ProtoWriter, tables: (Map<number, Piece> | undefined)[], arg: Arg, value: number): void {
     let table = tables[arg.key]
     if (!table) {
       table = new Map()
@@ -84,14 +84,14 @@ class EncodedArgs {
     out.piece(encoded)
   }
 
-  private encode(out: ProtoWriter, arg: ExtraArg): void {
+  private encode(out: ProtoWriter, arg: Arg): void {
     const data = out.begin(GpuRenderStageEvent.extra_data)
     out.string(ExtraData.name, this.names.text(arg.key))
     out.string(ExtraData.value, this.textOf(arg))
     out.end(data)
   }
 
-  private textOf(arg: ExtraArg): string {
+  private textOf(arg: Arg): string {
     if ('name' in arg) return this.names.text(arg.name)
     if ('text' in arg) return arg.text
     if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
@@ -99,30 +99,31 @@ class EncodedArgs {
   }
 }
 
-/** Writes GPU work as what Perfetto calls render stages, into packets of one sequence. */
-export class GpuStages {
+/** Writes GPU work as what Perfetto calls render stages, in packets of one sequence. */
+export class PerfettoGpu implements GpuSink {
   private readonly stages = new Map(STAGE_IIDS)
-  private readonly told = new IidSet()
+  private readonly interned = new IidSet()
   private readonly contexts = new Map<number, number>()
-
   private readonly workNames: EncodedNames
   private readonly args: EncodedArgs
 
+  /** `packet` begins a packet of the sequence, at a time; it is ended here. */
   constructor(
     private readonly out: ProtoWriter,
     names: Names,
+    private readonly packet: (atNs: number) => number,
   ) {
     this.workNames = new EncodedNames(names, GpuRenderStageEvent.name)
     this.args = new EncodedArgs(names)
   }
 
-  /** Writes the fields of a packet. */
-  write({ queue, stage, startNs, endNs, name, id, submission, extra }: GpuWork): void {
+  work({ queue, stage, startNs, endNs, name, id, submission, extra }: GpuWork): void {
     const { out } = this
+    const packet = this.packet(startNs)
     const queueIid = QUEUES_FROM + queue.id
     const stageIid = this.stages.get(stage)!
     const context = this.contexts.get(queue.pid) ?? 0
-    if (!this.told.has(queueIid) || !this.told.has(stageIid)) this.intern(queue, queueIid, stage, stageIid)
+    if (!this.interned.has(queueIid) || !this.interned.has(stageIid)) this.intern(queue, queueIid, stage, stageIid)
     const event = out.begin(TracePacket.gpu_render_stage_event)
     out.varint(GpuRenderStageEvent.event_id, id) // without one, trace_processor leaves the event out
     out.varint(GpuRenderStageEvent.duration, endNs - startNs)
@@ -134,6 +135,7 @@ export class GpuStages {
     out.varint(GpuRenderStageEvent.stage_iid, stageIid)
     out.raw(this.workNames.of(name))
     out.end(event)
+    out.end(packet)
   }
 
   private intern({ pid, name, description }: GpuQueue, queueIid: number, stage: string, stageIid: number): void {
@@ -147,8 +149,8 @@ export class GpuStages {
       out.varint(InternedGraphicsContext.api, InternedGraphicsContextApi.CUDA)
       out.end(context)
     }
-    if (this.told.add(queueIid)) this.specify(queueIid, name, description, StageCategory.OTHER)
-    if (this.told.add(stageIid)) this.specify(stageIid, stage, STAGES[stage]!, StageCategory.COMPUTE)
+    if (this.interned.add(queueIid)) this.specify(queueIid, name, description, StageCategory.OTHER)
+    if (this.interned.add(stageIid)) this.specify(stageIid, stage, STAGES[stage]!, StageCategory.COMPUTE)
     out.end(interned)
   }
 
@@ -163,7 +165,7 @@ export class GpuStages {
   }
 }
 
-/** Writes into a slice's event which GPU work it launched. */
+/** Writes the GPU work that a slice launched into its event. */
 export function writeLaunch(out: ProtoWriter, work: number): void {
   const correlation = out.begin(TrackEvent.gpu_correlation)
   out.varint(GpuCorrelation.render_stage_submission_event_ids, work)

@@ -12,14 +12,16 @@ import {
   TrackEventDefaults,
   TrackEventType,
 } from '../../generated/perfetto.ts'
+import type { Arg } from '../../model/args.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { ArgSet, ExtraArg } from '../../sink/args.ts'
-import type { GpuWork, Label, Track, Writer } from '../../sink/writer.ts'
+import type { ArgSet, Label } from '../../sink/label.ts'
+import type { Track } from '../../sink/track.ts'
+import type { Writer } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
 import { END, ScratchEvents } from './event-pieces.ts'
 import { PerfettoScheduler } from './ftrace.ts'
-import { GpuStages, writeLaunch } from './gpu-stages.ts'
+import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
 import { ProtoWriter } from './proto-writer.ts'
 import { TraceClock } from './trace-clock.ts'
@@ -28,9 +30,9 @@ import { writeTrack } from './track-descriptor.ts'
 /** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
 const DELTA_CLOCK = 64
 
-const NONE: readonly ExtraArg[] = []
+const NONE: readonly Arg[] = []
 
-/** The packet sequence of one track: what the reader of the trace has been told on it so far. */
+/** The packet sequence of one track, and what is interned in it so far. */
 class Sequence {
   readonly names = new IidSet()
   readonly categories = new IidSet()
@@ -52,6 +54,7 @@ class Sequence {
  */
 export class PerfettoWriter implements Writer {
   readonly scheduler: PerfettoScheduler
+  readonly gpu: PerfettoGpu
   private readonly out = new ProtoWriter()
   private readonly scratch = new ProtoWriter()
   private readonly setScratch = new ProtoWriter()
@@ -65,12 +68,16 @@ export class PerfettoWriter implements Writer {
   private readonly categoryIids = new Map<string, number>()
   private readonly argNameIids = new Iids()
   private readonly argTextIids = new Iids()
-  private gpu: { readonly stages: GpuStages; readonly sequence: Sequence } | undefined
+  private gpuSequence: Sequence | undefined
   private sequenceCount = 0
   private readonly clock = new TraceClock(this.out)
 
   constructor(private readonly names: Names) {
     this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.clock.boottime(atNs))
+    this.gpu = new PerfettoGpu(this.out, names, (atNs) => {
+      this.gpuSequence ??= this.begun(undefined, atNs)
+      return this.packet(this.gpuSequence, atNs)
+    })
   }
 
   get size(): number {
@@ -123,13 +130,6 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  gpuWork(work: GpuWork): void {
-    this.gpu ??= { stages: new GpuStages(this.out, this.names), sequence: this.begun(undefined, work.startNs) }
-    const packet = this.packet(this.gpu.sequence, work.startNs)
-    this.gpu.stages.write(work)
-    this.out.end(packet)
-  }
-
   attributes(attributes: Readonly<Record<string, string | number>>): void {
     const { out } = this
     const packet = out.begin(Trace.packet)
@@ -153,15 +153,11 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const { id, extra, flows, flowEnds } = label
     const sequence = this.sequence(track, atNs)
-    if (
-      id !== undefined &&
-      !flows &&
-      !flowEnds &&
-      type === TrackEventType.TYPE_SLICE_BEGIN &&
-      sequence.labels.has(id)
-    ) {
+    // The fast path: most slices repeat a label of this sequence, so that the bytes of their event are there already.
+    const isPlain = !flows && !flowEnds && type === TrackEventType.TYPE_SLICE_BEGIN
+    if (isPlain && id !== undefined && sequence.labels.has(id)) {
       const body = this.bodies[id]!
-      const event = extra || label.launched !== undefined ? this.extended(sequence, body, label) : body
+      const event = extra || label.launched !== undefined ? this.withPerRunArgs(sequence, body, label) : body
       if (event) return this.event(sequence, atNs, event)
     }
     const packet = this.packet(sequence, atNs)
@@ -179,8 +175,8 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  /** A slice's begin with arguments that are integers or names, if all names were told and it is short. */
-  private extended(sequence: Sequence, body: Piece, { extra = NONE, launched }: Label): Piece | undefined {
+  /** A slice's begin with arguments that are integers or names; undefined where a name is not interned yet, or it is long. */
+  private withPerRunArgs(sequence: Sequence, body: Piece, { extra = NONE, launched }: Label): Piece | undefined {
     const { scratchEvents } = this
     const event = scratchEvents.extend(body)
     for (let i = 0; event && i < extra.length; i++) {
@@ -278,7 +274,7 @@ export class PerfettoWriter implements Writer {
     return sequence
   }
 
-  /** Tells, within the packet that first needs them, the names that this sequence has not told yet. */
+  /** Writes the names that are not interned in this sequence yet, within the packet that first needs them. */
   private intern(sequence: Sequence, { name, category, args, extra }: Label): void {
     const { out } = this
     const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
@@ -296,7 +292,7 @@ export class PerfettoWriter implements Writer {
     out.end(interned)
   }
 
-  private knows(sequence: Sequence, extra: readonly ExtraArg[]): boolean {
+  private knows(sequence: Sequence, extra: readonly Arg[]): boolean {
     for (const arg of extra) {
       if (!sequence.argNames.has(this.argNameIids.of(arg.key))) return false
       if ('name' in arg && !sequence.argTexts.has(this.argTextIids.of(arg.name))) return false
@@ -304,7 +300,7 @@ export class PerfettoWriter implements Writer {
     return true
   }
 
-  private internArg(sequence: Sequence, arg: ExtraArg): void {
+  private internArg(sequence: Sequence, arg: Arg): void {
     const key = this.argNameIids.of(arg.key)
     if (sequence.argNames.add(key)) this.entry(InternedData.debug_annotation_names, key, this.names.text(arg.key))
     if (!('name' in arg)) return
@@ -342,7 +338,7 @@ export class PerfettoWriter implements Writer {
     return encoded
   }
 
-  private arg(out: ProtoWriter, arg: ExtraArg): void {
+  private arg(out: ProtoWriter, arg: Arg): void {
     const annotation = out.begin(TrackEvent.debug_annotations)
     out.varint(DebugAnnotation.name_iid, this.argNameIids.of(arg.key))
     if ('name' in arg) out.varint(DebugAnnotation.string_value_iid, this.argTextIids.of(arg.name))

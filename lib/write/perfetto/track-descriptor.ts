@@ -6,7 +6,7 @@ import {
   TrackDescriptorChildTracksOrdering,
   TrackDescriptorSiblingMergeBehavior,
 } from '../../generated/perfetto.ts'
-import type { Track } from '../../sink/writer.ts'
+import type { Track } from '../../sink/track.ts'
 import type { ProtoWriter } from './proto-writer.ts'
 
 const UNITS = {

@@ -1,0 +1,24 @@
+/** Units of counters. */
+export type Unit = 'bytes' | 'count' | 'ns' | Rate
+
+/** Units that are written as they are called here. */
+export type Rate = 'tok/s' | 'GB/s' | 'GFLOP/s'
+
+/** A row of the viewer, or a group of rows. It is defined before its first event. */
+export interface Track {
+  /** Unique in the trace, from 1; small numbers make small files. */
+  readonly uuid: number
+  /** 0 = at the top. */
+  readonly parent: number
+  readonly name: string
+  /** What the track shows, and how that was measured. */
+  readonly description: string
+  /** Place among its siblings, from 0. */
+  readonly rank: number
+  /** A group has tracks below it and no events of its own; a counter is drawn as a graph. */
+  readonly kind: 'group' | 'slices' | 'counter'
+  /** Of a counter's values. */
+  readonly unit?: Unit | undefined
+  /** Counters of one group with the same key share their y axis. */
+  readonly axis?: string | undefined
+}

@@ -1,4 +1,5 @@
 import type { IssueEvent, SwitchEvent, TraceEvent, WakingEvent } from '../model/events.ts'
+import { issueOf } from '../model/issues.ts'
 
 /*
  * The order of the scheduler's events, from file to track:
@@ -34,27 +35,25 @@ export class SwitchOrder {
       return undefined
     }
     if (atNs < cpu.lastNs) {
-      return issue(LATE, `CPU ${number}: expected a time from ${cpu.lastNs} ns on, found ${atNs}; left out`, atNs)
+      const detail = `CPU ${number}: expected a time from ${cpu.lastNs} ns on, found ${atNs}; left out`
+      return issueOf('late-switch', detail, NOWHERE, atNs)
     }
     const before = cpu.tid
     cpu.lastNs = atNs
     cpu.tid = nextTid
     if (before === prevTid || prevTid < 0) return undefined
     const detail = `CPU ${number}: expected a switch from thread ${before}, found one from ${prevTid}: others are missing`
-    return issue('lost switches', detail, atNs)
+    return issueOf('lost-switches', detail, NOWHERE, atNs)
   }
 }
 
-const LATE = 'late switch'
+/** Events of a batch have no position. */
+const NOWHERE = { byte: 0 }
 
 /** Adds a switch that {@link SwitchOrder.follow} has seen, and its issue: a late one is left out. */
 export function placeSwitch(event: SwitchEvent, issue: IssueEvent | undefined, into: TraceEvent[]): void {
   if (issue) into.push(issue)
-  if (issue?.title !== LATE) into.push(event)
-}
-
-function issue(title: string, detail: string, atNs: number): IssueEvent {
-  return { kind: 'issue', title, detail, at: { byte: 0 }, atNs }
+  if (issue?.code !== 'late-switch') into.push(event)
 }
 
 /**
@@ -111,8 +110,8 @@ export class CpuOwners {
     const { switches, wakings, atNs } = this
     if (switches + wakings === 0) return []
     const cpus = [...this.cpus].sort((a, b) => a - b).map((cpu) => (cpu < 0 ? 'unknown' : cpu))
-    const detail = `${switches} switches and ${wakings} wakings (CPU ${cpus.join(', ')}): another input tells of the same`
-    return [{ kind: 'issue', title: 'left out, told twice', detail, at: { byte: 0 }, atNs }]
+    const detail = `${switches} switches and ${wakings} wakings (CPU ${cpus.join(', ')}): another input records the same`
+    return [issueOf('recorded-twice', detail, NOWHERE, atNs)]
   }
 
   private owns(event: SwitchEvent | WakingEvent): boolean {

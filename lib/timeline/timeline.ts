@@ -2,6 +2,7 @@ import { Views } from '../analyze/graph/views.ts'
 import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { GpuActivityEvent } from '../model/gpu-events.ts'
+import { issueOf } from '../model/issues.ts'
 import type { NvtxEvent, NvtxNameEvent } from '../model/nvtx-events.ts'
 import type { OwnEvent } from '../model/own-events.ts'
 import type { EventPass } from '../model/pass.ts'
@@ -225,7 +226,7 @@ export class Timeline implements EventPass<void> {
 
   private strayEnd(tid: number, atNs: number): void {
     const detail = `a range of thread ${tid} ends that never began`
-    this.rows.issues.place({ kind: 'issue', title: 'end without a start', detail, at: { byte: 0 }, atNs })
+    this.rows.issues.place(issueOf('end-without-start', detail, { byte: 0 }, atNs))
   }
 }
 

@@ -99,7 +99,7 @@ describe('tensor-trace', () => {
         const bytes = damaged((view) => view.setBigUint64(field(record, 0), value, true))
         const found = titles(await attempt(bytes, `timestamp ${value} in record ${record}`))
         if (found[0] === 'refused') expect(record).toBe(0)
-        else expect(found).toContain('impossible timestamp')
+        else expect(found).toContain('impossible time')
       }
       const zero = damaged((view) => view.setBigUint64(field(record, 0), 0n, true))
       const found = titles(await attempt(zero, `no timestamp in record ${record}`))
@@ -131,7 +131,7 @@ describe('tensor-trace', () => {
         for (const record of [3, 4, 5]) view.setBigUint64(field(record, 0), value + BigInt(record), true)
       })
       const outcome = await attempt(bytes, `three timestamps of about ${value}`)
-      expect(titles(outcome)).toEqual(['impossible timestamp'])
+      expect(titles(outcome)).toEqual(['impossible time'])
     }
   })
 

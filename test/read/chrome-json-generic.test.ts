@@ -201,7 +201,7 @@ describe('events', () => {
       '1 × event without a time',
       '1 × event without an end',
       '1 × event without a phase',
-      '1 × impossible timestamp',
+      '1 × impossible time',
       '1 × end without a start',
       '1 × range without an end',
     ])
@@ -214,8 +214,8 @@ describe('events', () => {
   })
 
   test.each([
-    ['slices', 'B', {}, 'too many slices at once'],
-    ['operations', 'b', { id: 7, cat: 'c' }, 'too many operations at once'],
+    ['slices', 'B', {}, 'too many slices open at once'],
+    ['operations', 'b', { id: 7, cat: 'c' }, 'too many slices open at once'],
   ])('%s that never end do not fill the memory', async (_, ph, more, title) => {
     const bytes = list(...Array.from({ length: 5000 }, (_, i) => ({ ph, pid: 1, tid: 2, name: 's', ts: i, ...more })))
     expect(await titles(bytes)).toEqual([`${5000 - 4096} × ${title}`, '1 × range without an end'])
@@ -245,7 +245,7 @@ describe('documents', () => {
 
   test('an object that is cut is told of, and damage costs one event', async () => {
     expect(await titles(encode(`{"traceEvents":[${events}`))).toEqual(['1 × document without an end'])
-    expect(await titles(encode(`{"traceEvents":[${events.slice(0, -5)}`))).toEqual(['1 × torn event'])
+    expect(await titles(encode(`{"traceEvents":[${events.slice(0, -5)}`))).toEqual(['1 × torn record'])
     const damaged = `[${JSON.stringify(X('lost', 0, 1)).replace('"ts":0', '"ts":@')},${events}]`
     const { issues } = await summarize({ name: 'trace', source: encode(damaged) })
     expect(issues.map(({ title, first }) => [title, first.at.byte, first.detail])).toEqual([

@@ -116,7 +116,7 @@ describe('memory-map', () => {
     ]
     const { issues, attributes } = await summarize(input('map', json({ total_size_bytes: 1, tensors })))
     expect(issues.map(({ title, count, first }) => [title, count, first.detail])).toEqual([
-      ['bad tensor', 3, 'tensor 0: expected name, offset_start and offset_end'],
+      ['unusable entry of a companion', 3, 'tensor 0: expected name, offset_start and offset_end'],
     ])
     expect(attributes).toEqual({ holds: '1 weight' })
   })
@@ -190,10 +190,14 @@ describe('buffer-stats', () => {
       event.kind === 'issue' ? [[event.title, event.at.line, event.detail]] : [],
     )
     expect(issues).toEqual([
-      ['bad line', 2, `byte ${first.length + 20}: expected a key, found the end`],
-      ['bad line', 4, 'no buffer 0x9 was allocated before'],
-      ['bad line', 5, 'expected the event "alloc" or "dealloc", found "grow"'],
-      ['bad line', 7, `byte ${text.length}: expected a comma or the end of an object or list, found the end`],
+      ['unusable entry of a companion', 2, `byte ${first.length + 20}: expected a key, found the end`],
+      ['unusable entry of a companion', 4, 'no buffer 0x9 was allocated before'],
+      ['unusable entry of a companion', 5, 'expected the event "alloc" or "dealloc", found "grow"'],
+      [
+        'unusable entry of a companion',
+        7,
+        `byte ${text.length}: expected a comma or the end of an object or list, found the end`,
+      ],
     ])
   })
 
@@ -311,6 +315,6 @@ describe('buffer-timeline and ggml-graph', () => {
       { source: 'n9', target: 'n1', label: 'src 2' },
     ]
     const { issues } = await summarize(input('graph', json({ ...GRAPH, edges })))
-    expect(issues.map(({ title, count }) => `${count} × ${title}`)).toEqual(['2 × bad edge'])
+    expect(issues.map(({ title, count }) => `${count} × ${title}`)).toEqual(['2 × edge from outside the graph'])
   })
 })

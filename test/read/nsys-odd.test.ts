@@ -82,7 +82,7 @@ describe('times', () => {
     const issues = await issuesOf(reportOf({ CUPTI_ACTIVITY_KIND_CUDA_EVENT: events }))
     expect(issues.map(({ title, count }) => [title, count])).toEqual(
       expect.arrayContaining([
-        ['row without a time', 1],
+        ['event without a time', 1],
         ['CUDA events without a time', 1],
       ]),
     )

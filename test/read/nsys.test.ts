@@ -262,7 +262,9 @@ describe('what may be otherwise', () => {
       CUPTI_ACTIVITY_KIND_KERNEL: kernels,
       CUPTI_ACTIVITY_KIND_RUNTIME: [...WHOLE['CUPTI_ACTIVITY_KIND_RUNTIME']!, backwards],
     })
-    expect(await titles(damaged)).toEqual(expect.arrayContaining(['1 × row without a time', '1 × row without an end']))
+    expect(await titles(damaged)).toEqual(
+      expect.arrayContaining(['1 × event without a time', '1 × event without an end']),
+    )
   })
 
   test('a report that was not exported is refused, and it is said how to export it', async () => {

@@ -70,10 +70,10 @@ describe('of two inputs that tell of the same CPU', () => {
       [30 * MS, 1 * MS, 0, 5],
     ])
     expect(overlaps).toBe(0)
-    const detail = '4 switches and 1 wakings (CPU 0): another input tells of the same'
-    expect(issues).toEqual([['left out, told twice', detail]])
+    const detail = '4 switches and 1 wakings (CPU 0): another input records the same'
+    expect(issues).toEqual([['left out, recorded twice', detail]])
     expect(summaries[0]!.issues).toEqual([])
-    expect(summaries[1]!.issues).toMatchObject([{ title: 'left out, told twice', count: 1, first: { detail } }])
+    expect(summaries[1]!.issues).toMatchObject([{ title: 'left out, recorded twice', count: 1, first: { detail } }])
   })
 
   test('switch records, which tell less, come after tracepoints, in whatever order they are given', async () => {
@@ -102,8 +102,8 @@ describe('of two inputs that tell of the same CPU', () => {
       [0, 5],
     ])
     expect(issues.map(([, detail]) => detail)).toEqual([
-      '2 switches and 0 wakings (CPU unknown): another input tells of the same',
-      '2 switches and 0 wakings (CPU unknown): another input tells of the same',
+      '2 switches and 0 wakings (CPU unknown): another input records the same',
+      '2 switches and 0 wakings (CPU unknown): another input records the same',
     ])
   })
 })
@@ -119,7 +119,10 @@ test('a recording of trace-cmd beside itself is drawn once', async () => {
   expect(twice.overlaps).toBe(0)
   const { switches, wakings } = alone.summaries[0]!.scheduler!
   expect(twice.issues).toEqual([
-    ['left out, told twice', `${switches} switches and ${wakings} wakings (CPU 0, 1): another input tells of the same`],
+    [
+      'left out, recorded twice',
+      `${switches} switches and ${wakings} wakings (CPU 0, 1): another input records the same`,
+    ],
   ])
 })
 

@@ -40,7 +40,7 @@ export const chromeJson: Format = {
       if (about.baseNs === undefined && firstNs < SINCE_1970) await lookBehind(about, context)
       yield [inputOf(about, firstNs)]
       if (about.isKineto && about.baseNs === undefined && firstNs < SINCE_1970) {
-        recording.issue('no base time', 'expected "baseTimeNanoseconds", found none: when it was is not known', 0)
+        recording.issue('json-no-base-time', 'expected "baseTimeNanoseconds", found none: when it was is not known', 0)
       }
       for (let isMore = true; isMore; ) {
         isMore = await document.read()

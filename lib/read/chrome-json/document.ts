@@ -39,8 +39,7 @@ const latin1 = new TextDecoder('latin1')
 /** Gets the events of a document, and what was wrong with it. */
 export interface Taker {
   event(event: EventScanner, byte: number): void
-  issue(title: string, detail: string, byte: number): void
-  knownIssue(code: IssueCode, detail: string, byte: number): void
+  issue(code: IssueCode, detail: string, byte: number): void
 }
 
 /**
@@ -234,7 +233,7 @@ export class Document {
     const { cursor, taker } = this
     this.countEarly()
     const detail = `expected an event of at most ${EVENT_BYTES_MAX} bytes, found a larger one: left out`
-    taker.knownIssue('json-large-event', detail, cursor.offset)
+    taker.issue('json-large-event', detail, cursor.offset)
     return this.beginPassing(undefined, at)
   }
 
@@ -271,7 +270,7 @@ export class Document {
     if (cursor.available === 0) return false
     const found = describe(cursor.bytes[cursor.start]!)
     const detail = `expected the end of the file behind the end of the document, found ${found}: not read`
-    this.taker.knownIssue('json-behind-end', detail, cursor.offset)
+    this.taker.issue('json-behind-end', detail, cursor.offset)
     this.state = 'end'
     return false
   }
@@ -281,7 +280,7 @@ export class Document {
     const { cursor } = this
     const byte = cursor.offset + at - cursor.start
     this.countEarly()
-    this.taker.issue('damaged document', `${expected}, found ${found}; read on from the next event`, byte)
+    this.taker.issue('json-damaged', `${expected}, found ${found}; read on from the next event`, byte)
     cursor.skip(Math.max(0, at - LOOK_BACK - cursor.start))
     this.state = 'lost'
     this.lostAt = byte
@@ -312,9 +311,9 @@ export class Document {
     const byte = cursor.offset + cursor.available
     if (!this.hasList) throw this.withoutList('the end')
     if (this.state === 'events' && cursor.available > 0) {
-      taker.issue('torn event', `expected the rest of an event, found the end after ${cursor.available} bytes`, byte)
+      taker.issue('torn-record', `expected the rest of an event, found the end after ${cursor.available} bytes`, byte)
     } else if (this.isObject && this.state !== 'lost') {
-      taker.issue('document without an end', 'expected the end of the list of events, found the end of the file', byte)
+      taker.issue('json-without-end', 'expected the end of the list of events, found the end of the file', byte)
     }
   }
 

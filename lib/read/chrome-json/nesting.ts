@@ -183,12 +183,12 @@ export class Nesting {
     const { taker } = this
     for (const edge of row.edges.take(untilNs)) {
       if (edge.what === 'begin') {
-        if (!row.open.begin(edge)) taker.issue('too many slices at once', 'one is left out', edge)
+        if (!row.open.begin(edge)) taker.issue('too-many-open', 'one is left out', edge)
         continue
       }
       const begin = row.open.end(edge)
       if (begin) row.add(sliceOf(row.track, begin, edge.atNs, edge.args))
-      else taker.issue('end without a start', 'a slice ends that never began', edge)
+      else taker.issue('end-without-start', 'a slice ends that never began', edge)
     }
   }
 

@@ -63,14 +63,14 @@ export class Operations {
       this.open.set(edge.id, operation)
     }
     if (operation?.ranges.begin(edge)) return
-    this.taker.issue('too many operations at once', `${this.nameOf(edge)} is left out`, edge)
+    this.taker.issue('too-many-open', `${this.nameOf(edge)} is left out`, edge)
   }
 
   private end(edge: Edge): void {
     const operation = this.open.get(edge.id)
     const begin = operation?.ranges.end(edge)
     if (!operation || !begin) {
-      return this.taker.issue('end without a start', `${this.nameOf(edge)} ends and never began`, edge)
+      return this.taker.issue('end-without-start', `${this.nameOf(edge)} ends and never began`, edge)
     }
     if (operation.ranges.isEmpty) {
       this.open.delete(edge.id)

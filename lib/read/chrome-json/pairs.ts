@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import type { IssueCode } from '../../model/issues.ts'
 import { Order } from '../common/spans.ts'
 import type { ArrowEnd } from './arrows.ts'
 
@@ -27,7 +28,7 @@ export interface Edge {
 export interface EdgeTaker {
   range(track: number, begin: Edge, endNs: number, endArgs: Edge['args']): void
   mark(track: number, mark: Edge): void
-  issue(title: string, detail: string, edge: Edge): void
+  issue(code: IssueCode, detail: string, edge: Edge): void
   /** The edge is earlier than edges that were paired before it was read. */
   late(edge: Edge): void
 }

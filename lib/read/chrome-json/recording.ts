@@ -2,7 +2,7 @@ import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
 import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
-import type { IssueEvent, TraceEvent } from '../../model/events.ts'
+import type { TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
@@ -87,12 +87,7 @@ export class Recording {
     return out
   }
 
-  issue(title: string, detail: string, byte: number): void {
-    const issue: IssueEvent = { kind: 'issue', title, detail, at: { byte }, atNs: Math.max(0, this.guard.lastNs) }
-    this.out.push(issue)
-  }
-
-  knownIssue(code: IssueCode, detail: string, byte: number): void {
+  issue(code: IssueCode, detail: string, byte: number): void {
     this.out.push(issueOf(code, detail, { byte }, Math.max(0, this.guard.lastNs)))
   }
 
@@ -127,7 +122,7 @@ export class Recording {
       case 'p':
         return this.operation(event, ASYNC[phase])
       case '\0':
-        return this.issue('event without a phase', 'expected a "ph", found none', byte)
+        return this.issue('json-no-phase', 'expected a "ph", found none', byte)
       default:
         leaveEvent(this.leftOut, phase)
     }
@@ -205,7 +200,7 @@ export class Recording {
     return {
       range: (track, begin, endNs, more) => this.nesting.add(sliceOf(track, begin, endNs, more)),
       mark: (track, edge) => this.mark(track, edge),
-      issue: (title, detail, { byte, atNs }) => this.out.push({ kind: 'issue', title, detail, at: { byte }, atNs }),
+      issue: (code, detail, { byte, atNs }) => this.out.push(issueOf(code, detail, { byte }, atNs)),
       late: ({ byte, atNs }) => {
         if (this.late.count++ === 0) this.late = { count: 1, firstByte: byte, firstNs: atNs }
       },
@@ -338,7 +333,7 @@ export class Recording {
     const start = event.starts[Field.ts]!
     if (start < 0 || !micros.read(event.bytes, start, event.ends[Field.ts]!)) {
       const found = start < 0 ? 'none' : this.textOf(event, Field.ts).slice(0, 40)
-      this.issue('event without a time', `expected microseconds in "ts", found ${found}`, this.byte)
+      this.issue('event-without-time', `expected microseconds in "ts", found ${found}`, this.byte)
       return undefined
     }
     const ns = micros.since(origin.whole, origin.nanos)
@@ -347,7 +342,7 @@ export class Recording {
       if (ns > this.lastNs) this.lastNs = ns
       return ns
     }
-    this.issue('impossible timestamp', doubt, this.byte)
+    this.issue('impossible-time', doubt, this.byte)
     return undefined
   }
 
@@ -358,7 +353,7 @@ export class Recording {
     const ns = isNumber ? micros.since(0, 0) : NaN
     if (ns >= 0 && Number.isSafeInteger(startNs + ns)) return ns
     const found = start < 0 ? 'none' : this.textOf(event, Field.dur).slice(0, 40)
-    this.issue('event without an end', `expected a duration from 0 on in "dur", found ${found}`, this.byte)
+    this.issue('event-without-end', `expected a duration from 0 on in "dur", found ${found}`, this.byte)
     return 0
   }
 
@@ -381,7 +376,7 @@ export class Recording {
       this.taker.range(row, begin, this.lastNs, [inferred])
     }
     if (open === 0) return
-    this.issue('range without an end', `${open} slices never end: drawn up to the last event of the file`, this.byte)
+    this.issue('range-without-end', `${open} slices never end: drawn up to the last event of the file`, this.byte)
   }
 
   private tellLate(): void {

@@ -1,6 +1,6 @@
 import type { Position } from '../../errors.ts'
 import { ReorderWindow, type Timed } from '../../input/reorder-window.ts'
-import type { TraceEvent } from '../../model/events.ts'
+import type { IssueEvent, TraceEvent } from '../../model/events.ts'
 import type { ReadContext } from '../format.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from './op-table.ts'
 
@@ -55,7 +55,11 @@ export abstract class LookAhead<T extends Timed> {
 
   /** Something in the input was wrong; `atNs` is about when. */
   issue(at: Position, title: string, detail: string, atNs: number): void {
-    const event: TraceEvent = { kind: 'issue', title, detail, at, atNs }
+    this.report({ kind: 'issue', title, detail, at, atNs })
+  }
+
+  /** Adds an issue. */
+  report(event: IssueEvent): void {
     if (!this.early) {
       this.events.push(event)
       return

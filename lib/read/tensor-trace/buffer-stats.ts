@@ -10,6 +10,7 @@ import { FormatError, isFormatError } from '../../errors.ts'
 import { parseJson, textOf } from '../../input/json.ts'
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { BufferLog, stampOf } from './buffers.ts'
@@ -63,7 +64,7 @@ class LineReader {
     if (text.trim() === '') return
     const events = this.parse(text, at)
     if (typeof events !== 'string') this.events.push(...events)
-    else this.events.push({ kind: 'issue', title: 'bad line', detail: events, at, atNs: this.lastNs })
+    else this.events.push(issueOf('companion-entry', events, at, this.lastNs))
     if (this.originNs === undefined && this.events.length > EARLY_ISSUES_MAX) {
       throw new FormatError(bufferStats.name, at, 'a line that tells of a buffer', `none in ${line} lines`)
     }

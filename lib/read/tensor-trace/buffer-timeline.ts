@@ -7,6 +7,7 @@
 
 import { listOf, readJson } from '../../input/json.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 import { BufferLog, stampOf } from './buffers.ts'
@@ -42,10 +43,7 @@ export const bufferTimeline: Format = {
       const told =
         stamp === undefined ? 'expected a time in ms' : buffers[isFree ? 'free' : 'allocate'](object, 'id', atNs)
       if (typeof told !== 'string') events.push(...told)
-      else {
-        const detail = `buffer ${index}: ${told}`
-        events.push({ kind: 'issue', title: 'bad buffer', detail, at: { byte: 0 }, atNs })
-      }
+      else events.push(issueOf('companion-entry', `buffer ${index}: ${told}`, { byte: 0 }, atNs))
     }
     yield [...events, { kind: 'facts', ...containing(buffers.about) }]
   },

@@ -8,6 +8,7 @@
 
 import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
@@ -68,7 +69,7 @@ function* tensorsOf(
     const sources = wanted.flatMap((source) => ids.get(source) ?? [])
     if (sources.length < wanted.length) {
       const detail = `a source of "${key.slice(0, 50)}" is not in the graph, or comes out of what that computes`
-      yield { kind: 'issue', title: 'bad edge', detail, at: { byte: 0 }, atNs: 0 }
+      yield issueOf('graph-edge', detail, { byte: 0 }, 0)
     }
     const node = byKey.get(key)
     if (!node) continue

@@ -7,6 +7,7 @@
 
 import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
 import type { TensorEvent, TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
@@ -44,7 +45,7 @@ export const memoryMap: Format = {
       if (extent) join(extents, extent)
       else {
         const detail = `tensor ${i}: expected name, offset_start and offset_end`
-        events.push({ kind: 'issue', title: 'bad tensor', detail, at: { byte: 0 }, atNs: 0 })
+        events.push(issueOf('companion-entry', detail, { byte: 0 }, 0))
       }
     }
     const model = textOf(document, 'model_name')

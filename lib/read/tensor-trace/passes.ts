@@ -1,4 +1,5 @@
 import { Inferred, type Phase } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { LookAhead, type Preview } from '../common/look-ahead.ts'
 import type { ReadContext } from '../format.ts'
@@ -108,7 +109,7 @@ export class Passes extends LookAhead<Sample> {
     const last = this.pending
     if (last && sample.atNs < last.atNs) {
       const detail = `expected at most ${this.size} records out of order, found one ${last.atNs - sample.atNs} ns late`
-      this.issue({ byte: sample.byte }, 'record out of order', detail, sample.atNs)
+      this.report(issueOf('record-out-of-order', detail, { byte: sample.byte }, sample.atNs))
       this.tell(sample, sample.atNs, Inferred.NoEnd)
       return
     }
@@ -173,10 +174,11 @@ export class Passes extends LookAhead<Sample> {
   private define(node: Node, sample: Sample): void {
     const { names, ops } = this
     if (!ops.knows(node.op) && !ops.problem) {
-      this.issue({ byte: sample.byte + 16 }, 'unknown op', `op number ${node.op} is not in ${ops.about}`, sample.atNs)
+      const detail = `op number ${node.op} is not in ${ops.about}`
+      this.report(issueOf('unknown-op', detail, { byte: sample.byte + 16 }, sample.atNs))
     }
     const sources = node.sources.map((source) => {
-      if (source.doubt) this.issue({ byte: sample.byte }, 'other weight in the memory map', source.doubt, sample.atNs)
+      if (source.doubt) this.report(issueOf('other-weight', source.doubt, { byte: sample.byte }, sample.atNs))
       const placed = this.places.tensor(source, names, this.tensors)
       if (placed.isNew) this.tensors++
       for (const event of placed.events) this.emit(event)

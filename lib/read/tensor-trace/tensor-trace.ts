@@ -4,6 +4,7 @@
 
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { pickOrigin, TimeGuard } from '../common/time-guard.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from '../format.ts'
 import { DEFAULT_LAYOUT, detectLayout, type Layout } from './layouts.ts'
@@ -80,7 +81,7 @@ class RecordReader {
     const { recordBytes } = this.layout
     while (cursor.available >= recordBytes && !this.isAtEnd) this.readRecord(cursor)
     if (cursor.available > 0 && !this.isAtEnd) {
-      this.issue(cursor.offset, 'torn record', `expected ${recordBytes} bytes, found the first ${cursor.available}`)
+      this.issue(cursor.offset, 'torn-record', `expected ${recordBytes} bytes, found the first ${cursor.available}`)
     }
     this.passes.finish()
     return this.passes.take()
@@ -96,13 +97,13 @@ class RecordReader {
     if (low === 0 && high === 0) this.emptyRecords++
     else {
       if (this.emptyRecords > 0) {
-        this.issue(offset, 'hole in the log', `expected records, found ${this.emptyRecords} empty ones`)
+        this.issue(offset, 'log-hole', `expected records, found ${this.emptyRecords} empty ones`)
         this.emptyRecords = 0
       }
       const atNs = (high - this.originHigh) * 2 ** 32 + (low - this.originLow)
       const doubt = this.guard.doubt(atNs)
       if (doubt === undefined) this.passes.add(this.decode(bytes, start, at, offset, atNs))
-      else this.issue(offset, 'impossible timestamp', doubt)
+      else this.issue(offset, 'impossible-time', doubt)
     }
     cursor.skip(this.layout.recordBytes)
   }
@@ -124,11 +125,11 @@ class RecordReader {
     const view = this.view
     let phase = bytes[start + 17]!
     if (phase > 1) {
-      this.issue(offset + 17, 'unknown phase', `expected 0 (PROMPT) or 1 (GENERATE), found ${phase}; taken as GENERATE`)
+      this.issue(offset + 17, 'unknown-phase', `expected 0 (PROMPT) or 1 (GENERATE), found ${phase}; taken as GENERATE`)
       phase = 1
     }
     const node = this.nodes.find(bytes, start, view, at)
-    if (node.problem) this.issue(offset, 'damaged record', node.problem)
+    if (node.problem) this.issue(offset, 'damaged-record', node.problem)
     return {
       atNs,
       byte: offset,
@@ -149,7 +150,7 @@ class RecordReader {
     if (!experts || count === 0) return undefined
     if (count > experts.most) {
       const detail = `expected at most ${experts.most}, found ${count}; none taken`
-      this.issue(offset + experts.count, 'too many experts', detail)
+      this.issue(offset + experts.count, 'too-many-experts', detail)
       return undefined
     }
     const ids: number[] = []
@@ -157,7 +158,7 @@ class RecordReader {
     return ids
   }
 
-  private issue(byte: number, title: string, detail: string): void {
-    this.passes.issue({ byte }, title, detail, this.guard.lastNs)
+  private issue(byte: number, code: IssueCode, detail: string): void {
+    this.passes.report(issueOf(code, detail, { byte }, this.guard.lastNs))
   }
 }

@@ -1,5 +1,6 @@
 import type { Arg } from '../../model/args.ts'
 import { Inferred, type IssueEvent } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { ArgMaker, Detail } from '../labels.ts'
@@ -57,7 +58,7 @@ export class Nvtx {
       case 'pop': {
         const row = this.thread(event)
         if (row.depth === 0) {
-          return this.issue('end without a start', `thread ${tid} pops an NVTX range that it never pushed`, atNs)
+          return this.issue('end-without-start', `thread ${tid} pops an NVTX range that it never pushed`, atNs)
         }
         row.depth--
         return tree.writer.end(row.track, atNs)
@@ -93,13 +94,13 @@ export class Nvtx {
         if (row.depth === 0) continue
         const ranges = row.depth === 1 ? '1 range is' : `${row.depth} ranges are`
         const detail = `${ranges} never popped by thread ${tid} (${name}): drawn up to the last NVTX event`
-        this.issue('range without an end', detail, this.lastNs)
+        this.issue('range-without-end', detail, this.lastNs)
         for (; row.depth > 0; row.depth--) this.tree.writer.end(row.track, this.lastNs)
       }
     }
     for (const start of this.started.values()) this.span(start, undefined)
     for (const { range, atNs } of this.ended.values()) {
-      this.issue('end without a start', `NVTX range ${range} ends that never started`, atNs)
+      this.issue('end-without-start', `NVTX range ${range} ends that never started`, atNs)
     }
     this.started.clear()
     this.ended.clear()
@@ -169,7 +170,7 @@ export class Nvtx {
     return domain
   }
 
-  private issue(title: string, detail: string, atNs: number): void {
-    this.report({ kind: 'issue', title, detail, at: { byte: 0 }, atNs })
+  private issue(code: IssueCode, detail: string, atNs: number): void {
+    this.report(issueOf(code, detail, { byte: 0 }, atNs))
   }
 }

@@ -1,3 +1,4 @@
+import type { IssueCode } from '../../../model/issues.ts'
 import type { Report } from './report.ts'
 
 /** When a session began: `undefined` where the report does not tell. */
@@ -69,12 +70,12 @@ export async function readProcessNames(report: Report): Promise<Map<number, stri
 /** What the profiler warned of, as issues. Paths in the texts are left out. */
 export async function readDiagnostics(report: Report): Promise<void> {
   await report.each('DIAGNOSTIC_EVENT', ['timestamp', 'severity', 'text'], (row) => {
-    const title = SEVERITIES[row.number(1)]
-    if (title !== undefined) report.issue(title, withoutPaths(row.text(2)), report.time(row, 0) || 0)
+    const code = SEVERITIES[row.number(1)]
+    if (code !== undefined) report.issue(code, withoutPaths(row.text(2)), report.time(row, 0) || 0)
   })
 }
 
-const SEVERITIES: Readonly<Record<number, string>> = { 2: 'the profiler warned', 3: 'the profiler had an error' }
+const SEVERITIES: Readonly<Record<number, IssueCode>> = { 2: 'profiler-warning', 3: 'profiler-error' }
 
 /** Whole texts in quotes where they hold a path, as only there a path may have spaces. */
 function withoutPaths(text: string): string {

@@ -63,8 +63,7 @@ export class Calls {
       yield batch
     }
     if (hidden > 0) {
-      const detail = `${hidden} launches of CUDA graphs have no GPU work in the report; ${GRAPH_HINT}`
-      report.issue('kernels hide inside CUDA graphs', detail)
+      report.issue('graph-kernels-hidden', `${hidden} launches of CUDA graphs have no GPU work in the report`)
     }
   }
 
@@ -119,8 +118,5 @@ export class Calls {
     return isLaunch
   }
 }
-
-/** What to do about kernels that were not recorded one by one. */
-export const GRAPH_HINT = 'record with nsys profile --cuda-graph-trace=node to see them'
 
 const NOTHING = [0, 0] as const

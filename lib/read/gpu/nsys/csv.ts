@@ -2,6 +2,7 @@ import { FormatError } from '../../../errors.ts'
 import { CsvRow } from '../../../input/csv-row.ts'
 import { LineCursor } from '../../../input/line-cursor.ts'
 import type { IssueEvent } from '../../../model/events.ts'
+import { issueOf } from '../../../model/issues.ts'
 import { isTime } from '../../../model/limits.ts'
 
 const decoder = new TextDecoder()
@@ -71,7 +72,7 @@ export class CsvReport {
   /** Tells that the present row cannot be used. */
   bad(detail: string, atNs: number): void {
     const at = { byte: this.lines.offset, line: this.lines.line }
-    this.issues.push({ kind: 'issue', title: 'unreadable row', detail, at, atNs })
+    this.issues.push(issueOf('unreadable-row', detail, at, atNs))
   }
 
   private line(take: () => void): void {

@@ -218,7 +218,7 @@ async function* readCudaEvents(report: Report, streams: Streams): AsyncGenerator
   }
   if (untimed > 0) {
     const detail = `${untimed} CUDA events have no time: expected nsys profile --cuda-event-trace=true; not drawn`
-    report.issue('CUDA events without a time', detail)
+    report.issue('cuda-events-without-time', detail)
   }
 }
 

@@ -15,7 +15,7 @@ import type { TraceEvent } from '../../../model/events.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format, ReadContext } from '../../format.ts'
 import { leaveTables, readAbout, readDiagnostics, readProcessNames, readSessionStart } from './about.ts'
-import { Calls, GRAPH_HINT } from './calls.ts'
+import { Calls } from './calls.ts'
 import { readGpuWork, readStreams, readSynchronization } from './gpu-tables.ts'
 import { Launches } from './launches.ts'
 import { Nvtx } from './nvtx.ts'
@@ -96,7 +96,7 @@ async function openReport(access: RandomAccess, { names, beside }: ReadContext):
     if (told++ >= DAMAGE_TOLD_MAX) return
     if (!report) early.push([detail, byte, isUnread])
     else if (isUnread) report.unread(detail)
-    else report.issue('damaged file', detail, report.lastNs, byte)
+    else report.issue('database-damaged', detail, report.lastNs, byte)
   }
   const file = await SqliteFile.open(access, nsys.name, onDamage)
   if (!file.tables.has('StringIds')) {
@@ -130,8 +130,7 @@ async function nameThreads(report: Report, nvtx: Nvtx): Promise<void> {
 function warnOfGraphs(report: Report): void {
   const graphs = report.counts.get('CUPTI_ACTIVITY_KIND_GRAPH_TRACE') ?? 0
   if (graphs === 0) return
-  const detail = `${graphs} launches of CUDA graphs were recorded as a whole; ${GRAPH_HINT}`
-  report.issue('kernels hide inside CUDA graphs', detail)
+  report.issue('graph-kernels-hidden', `${graphs} launches of CUDA graphs were recorded as a whole`)
 }
 
 const NOUNS: Readonly<Record<string, string>> = {

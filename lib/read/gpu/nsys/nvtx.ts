@@ -44,11 +44,11 @@ export class Nvtx {
   async read(): Promise<void> {
     for await (const row of this.report.pages(TABLE, COLUMNS)) while (row.next()) this.take(row)
     if (this.loneEnds > 0) {
-      this.report.issue('NVTX end without a start', `${this.loneEnds} ranges ended that began before the recording`)
+      this.report.issue('end-without-start', `${this.loneEnds} ranges ended that began before the recording`)
     }
     if (this.unknown > 0) {
       const detail = `${this.unknown} rows, the first of type ${this.firstUnknown}: not drawn`
-      this.report.issue('NVTX rows of an unknown type', detail)
+      this.report.issue('nvtx-type-unknown', detail)
     }
   }
 
@@ -58,7 +58,7 @@ export class Nvtx {
     const { openRanges } = this.ranges
     if (openRanges === 0) return
     const detail = `${openRanges} NVTX ranges were open at the end: drawn up to the last event of the report`
-    this.report.issue('range without an end', detail, this.report.lastNs)
+    this.report.issue('range-without-end', detail, this.report.lastNs)
   }
 
   private take(row: SqliteRows): void {

@@ -1,7 +1,7 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
 import type { IssueEvent } from '../../../model/events.ts'
-import { issueOf } from '../../../model/issues.ts'
+import { type IssueCode, issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import { CORRELATION_MAX, isTime } from '../../../model/limits.ts'
 import type { Names } from '../../../model/names.ts'
@@ -101,8 +101,8 @@ export class Report {
     this.counts.set(table, (this.counts.get(table) ?? 0) + 1)
   }
 
-  issue(title: string, detail: string, atNs = 0, byte = 0): void {
-    this.issues.push({ kind: 'issue', title, detail, at: { byte }, atNs: Math.max(0, atNs) })
+  issue(code: IssueCode, detail: string, atNs = 0, byte = 0): void {
+    this.issues.push(issueOf(code, detail, { byte }, Math.max(0, atNs)))
   }
 
   /**
@@ -111,15 +111,15 @@ export class Report {
    */
   endOf(table: string, startNs: number, endNs: number): number | undefined {
     if (!isTime(startNs)) {
-      this.issue('row without a time', `${table}: expected a start in nanoseconds, found ${startNs}; left out`)
+      this.issue('event-without-time', `${table}: expected a start in nanoseconds, found ${startNs}; left out`)
       return undefined
     }
     if (startNs < 0 && !this.start) {
-      this.issue('row before the session', `${table}: expected a start from 0 on, found ${startNs}; left out`)
+      this.issue('row-before-session', `${table}: expected a start from 0 on, found ${startNs}; left out`)
       return undefined
     }
     if (endNs < startNs || !isTime(endNs)) {
-      this.issue('row without an end', `${table}: expected an end from ${startNs} on, found ${endNs}`, startNs)
+      this.issue('event-without-end', `${table}: expected an end from ${startNs} on, found ${endNs}`, startNs)
       return startNs
     }
     if (endNs > this.lastNs) this.lastNs = endNs

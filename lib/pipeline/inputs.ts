@@ -1,5 +1,6 @@
 import { FormatError, isFormatError, UsageError } from '../errors.ts'
 import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-source.ts'
+import { Replay } from '../input/replay.ts'
 import type { Definitions } from '../model/definitions.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
@@ -65,7 +66,7 @@ export interface BegunInput {
   /** Does it contain who has which CPU? A recording of the scheduler may contain only the states of threads. */
   readonly hasSwitches: boolean
   /** All of its events, from the first on; to be read once. */
-  readonly batches: AsyncGenerator<TraceEvent[], void>
+  readonly batches: Replay<TraceEvent[]>
 }
 
 /** A log that the trace is made of. */
@@ -90,29 +91,20 @@ const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread']
 const BEGINNING_MAX = 16
 
 /** Reads an input until its first events show what it is of. */
-export async function begin(name: string, batches: AsyncIterable<TraceEvent[]>): Promise<BegunInput> {
-  const rest = batches[Symbol.asyncIterator]()
-  const held: TraceEvent[][] = []
+export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): Promise<BegunInput> {
+  const batches = new Replay(events)
   const kinds = new Set<TraceEvent['kind']>()
-  while (held.length < BEGINNING_MAX && ![...kinds].some((kind) => kind !== 'thread')) {
-    const next = await rest.next()
-    if (next.done) break
-    held.push(next.value)
-    for (const { kind } of next.value) if (!COMMON.has(kind)) kinds.add(kind)
-  }
-  const [first] = kinds
-  const isOfScheduler = first !== undefined && OF_SCHEDULER.has(first)
+  let first: InputEvent | undefined
+  let seen = 0
+  await batches.look((batch) => {
+    first ??= batch[0] as InputEvent
+    for (const { kind } of batch) if (!COMMON.has(kind)) kinds.add(kind)
+    return ++seen === BEGINNING_MAX || [...kinds].some((kind) => kind !== 'thread')
+  })
+  const [kind] = kinds
+  const isOfScheduler = kind !== undefined && OF_SCHEDULER.has(kind)
   const hasSwitches = isOfScheduler && !kinds.has('state')
-  return { name, first: held[0]![0] as InputEvent, isOfScheduler, hasSwitches, batches: again(held, rest) }
-}
-
-async function* again(held: TraceEvent[][], rest: AsyncIterator<TraceEvent[]>): AsyncGenerator<TraceEvent[], void> {
-  try {
-    for (let batch = held.shift(); batch; batch = held.shift()) yield batch
-    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
-  } finally {
-    await rest.return?.()
-  }
+  return { name, first: first!, isOfScheduler, hasSwitches, batches }
 }
 
 /** Opens inputs: their formats are known then. Throws UsageError for an unknown one. */

@@ -89,18 +89,15 @@ export class Bundle {
   }
 
   /**
-   * Finds out how the first input's clock relates to the file's. Returns that input. Throws UsageError where no relation is
-   * known.
+   * Finds the relation of the first input's clock to the file's. Throws UsageError where none is known.
    */
-  async meet(clocks: Clocks, first: Joined): Promise<Joined> {
-    const joined = await clocks.joinAhead(this.begun, first)
-    const { relation, batches } = joined.other
+  async meet(clocks: Clocks, first: Joined): Promise<void> {
+    const { relation, batches } = await clocks.joinAhead(this.begun, first)
     for await (const batch of batches) this.pass.take(batch)
     const { clock, originNs } = clocks.reference
     const offsetNs = originNs + BigInt(relation.shiftNs) - this.begun.first.originNs
     this.how = relation.how
     if (clock !== this.clock || offsetNs !== 0n || relation.drift !== 0) this.turn(relation)
-    return joined.first
   }
 
   /** How an input becomes part of the trace, given its relation to the first one. */

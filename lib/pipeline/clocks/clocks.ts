@@ -1,4 +1,5 @@
 import { UsageError } from '../../errors.ts'
+import type { Replay } from '../../input/replay.ts'
 import type { Clock, InputEvent, TraceEvent } from '../../model/events.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
 import { Boot } from './boot.ts'
@@ -14,11 +15,13 @@ const LOOK_AHEAD_EVENTS = 200_000
 const BOUND_NS_MAX = 1e6
 const NAMED = 'the clock is as given'
 
+type Batches = Replay<TraceEvent[]>
+
 /** An input, whose first event is known. */
 interface Begun {
   readonly name: string
   readonly first: InputEvent
-  readonly batches: AsyncGenerator<TraceEvent[], void>
+  readonly batches: Batches
 }
 
 /** An input that can go on the trace's clock. */
@@ -26,7 +29,7 @@ export interface Joined {
   readonly relation: Relation
   /** How sure it is: the user has given the relation, it was checked that the boot is the same, or nothing allows to check it. */
   readonly trust: 'given' | 'checked' | 'unchecked'
-  readonly batches: AsyncGenerator<TraceEvent[], void>
+  readonly batches: Batches
 }
 
 /**
@@ -57,25 +60,25 @@ export class Clocks {
   }
 
   /**
-   * Finds the relation of `other` to the first input before that one is passed on: by what its beginning tells, where it takes
-   * more than the names of their clocks. Throws UsageError where there is none.
+   * Finds the relation of `other` to the first input before that one is passed on: by the events at its beginning, where the
+   * names of their clocks are not enough. Throws UsageError where there is none.
    */
-  async joinAhead(other: Begun, first: Joined): Promise<{ first: Joined; other: Joined }> {
-    if (this.known(other.name, this.declared(other.name, other.first))) return { first, other: await this.join(other) }
-    const batches = await this.held(first.batches, (batch) => this.note(batch, batch))
+  async joinAhead(other: Begun, first: Joined): Promise<Joined> {
+    if (this.known(other.name, this.declared(other.name, other.first))) return this.join(other)
+    await lookAt(first.batches, LOOK_AHEAD_EVENTS, (batch) => this.note(batch, batch))
     const joined = await this.join(other)
     this.sights = new Sights() // the first input is noted when it is passed on
-    return { first: { ...first, batches }, other: joined }
+    return joined
   }
 
   /** Finds the relation of an input. Throws UsageError where there is none, or where it is of another boot. */
-  async join({ name, first, batches: unread }: Begun): Promise<Joined> {
+  async join({ name, first, batches }: Begun): Promise<Joined> {
     const input = this.declared(name, first)
     if (input.clock === 'none') {
       throw new UsageError(`${name}: has nothing to draw, ${first.format} goes with a log\nhint: give the log, too`)
     }
     const boot = new Boot(name, first)
-    const batches = await this.held(unread, (batch) => boot.see(batch), 1)
+    await lookAt(batches, 1, (batch) => boot.see(batch))
     if (!this.first) {
       this.begin(name, input)
       this.boots.push(boot)
@@ -86,7 +89,7 @@ export class Clocks {
     const known = this.known(name, input)
     if (known && this.isMoved(name)) return { relation: this.checked(name, known), trust: 'given', batches }
     const { trust, why } = this.compared(boot, input)
-    if (!known) return { trust, ...(await this.lookAhead(name, input, batches)) }
+    if (!known) return { trust, relation: await this.lookAhead(name, input, batches), batches }
     const how = known.how !== SAME.how ? known.how : input !== first ? NAMED : `${SAME.how}, ${why}`
     return { relation: this.checked(name, { ...known, how }), trust, batches }
   }
@@ -157,37 +160,16 @@ export class Clocks {
     }
   }
 
-  /** Reads on, up to a limit, for what may tell the relation. */
-  private async lookAhead(
-    name: string,
-    input: InputEvent,
-    batches: Joined['batches'],
-  ): Promise<Pick<Joined, 'relation' | 'batches'>> {
+  /** Looks further into an input, up to a limit, for what relates its clock to the trace's. */
+  private async lookAhead(name: string, input: InputEvent, batches: Batches): Promise<Relation> {
     const here = new Sights()
-    const rest = await this.held(batches, (batch) => {
+    await lookAt(batches, LOOK_AHEAD_EVENTS, (batch) => {
       for (const event of batch) {
         if (event.kind === 'clocks') this.snapshots.add(event.readings)
         here.see(event)
       }
     })
-    const found = this.known(name, input) ?? this.estimated(name, input, here)
-    return { relation: this.checked(name, found), batches: rest }
-  }
-
-  /** Shows the beginning of an input, and returns all of it. */
-  private async held(
-    batches: Joined['batches'],
-    see: (batch: TraceEvent[]) => void,
-    eventsMax = LOOK_AHEAD_EVENTS,
-  ): Promise<Joined['batches']> {
-    const held: TraceEvent[][] = []
-    for (let events = 0; events < eventsMax; events += held.at(-1)!.length) {
-      const next = await batches.next()
-      if (next.done) break
-      held.push(next.value)
-      see(next.value)
-    }
-    return replayed(held, batches)
+    return this.checked(name, this.known(name, input) ?? this.estimated(name, input, here))
   }
 
   private estimated(name: string, input: InputEvent, here: Sights): Relation {
@@ -224,6 +206,16 @@ export class Clocks {
   }
 }
 
+/** Looks at the first events of an input, which are passed on all the same: whole batches, until there are `eventsMax`. */
+function lookAt(batches: Batches, eventsMax: number, see: (batch: readonly TraceEvent[]) => void): Promise<void> {
+  let events = 0
+  return batches.look((batch) => {
+    see(batch)
+    events += batch.length
+    return events >= eventsMax
+  })
+}
+
 function refusal(what: string, hints: readonly string[]): UsageError {
   const lines = [...hints, 'or convert them one by one']
   return new UsageError(`${what}\n${lines.map((line) => `hint: ${line}`).join('\n')}`)
@@ -236,13 +228,4 @@ function otherBoot(name: string, why: string): UsageError {
 
 function shifted(how: string, shiftNs: bigint): Relation {
   return { how, shiftNs: Number(shiftNs), drift: 0, driftFromNs: 0, boundNs: undefined }
-}
-
-async function* replayed(held: TraceEvent[][], rest: Joined['batches']): Joined['batches'] {
-  try {
-    for (let batch = held.shift(); batch; batch = held.shift()) yield batch
-    yield* rest
-  } finally {
-    await rest.return()
-  }
 }

@@ -32,7 +32,7 @@ export class Placing {
     const { clocks, bundle, spans } = this
     const isFirst = this.count++ === 0
     const joined = await clocks.join(log)
-    const batches = isFirst && bundle ? (await bundle.meet(clocks, joined)).batches : joined.batches
+    if (isFirst) await bundle?.meet(clocks, joined)
     const relation = bundle?.relation(joined.relation) ?? joined.relation
     const reference = bundle?.reference(clocks.reference) ?? clocks.reference
     const isNoted = this.inputs.length > 1
@@ -41,7 +41,7 @@ export class Placing {
       if (isNoted) clocks.note(batch, onFirst)
       return bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst
     }
-    return new Placed(log, { ...joined, batches }, { relation, reference, isFirst, spans, take })
+    return new Placed(log, joined, { relation, reference, isFirst, spans, take })
   }
 }
 

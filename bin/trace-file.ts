@@ -20,7 +20,7 @@ export async function traceInFile(name: string, path: string): Promise<ServedTra
  */
 export async function keptTrace<R>(
   name: string,
-  pieces: AsyncGenerator<Uint8Array, R>,
+  pieces: AsyncIterator<Uint8Array, R, void>,
 ): Promise<{ trace: ServedTrace; result: R }> {
   const file = await writing(namelessFile())
   let bytes = 0

@@ -31,6 +31,7 @@ export {
 export type { ConvertOptions } from './pipeline/options.ts'
 export { type Format, HEAD_BYTES, type ReadContext } from './read/format.ts'
 export { FORMATS, sniffFormat } from './read/index.ts'
+export { type Inspected, inspect } from './read/inspect.ts'
 export type { OpNaming } from './timeline/ggml/operators.ts'
 export type { Detail } from './timeline/labels.ts'
 export type { MemoryRows } from './timeline/memory/memory.ts'

@@ -27,7 +27,7 @@ export const checkCommand: CommandModule<object, Arguments> = {
 async function handler({ trace }: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { name, kind, isTrace, source } = await openInput(trace)
   const bytes = trace === '-' ? await readWhole(source) : undefined
-  await source.return(undefined)
+  await source.return()
   if (kind === 'log' && !isTrace) {
     throw new UsageError(`${name}: is a log, not a trace\nhint: convert it first: ggml2perfetto ${name}`)
   }

@@ -158,7 +158,7 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
     }
     yield* source
   } finally {
-    await source.return(undefined)
+    await source.return()
   }
 }
 

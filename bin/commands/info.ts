@@ -69,7 +69,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 async function logOf(input: string): Promise<LogInput> {
   const { name, kind, source } = await openInput(input)
   if (kind !== 'trace') return { name, source }
-  await source.return(undefined)
+  await source.return()
   throw new UsageError(
     `${name}: is a trace, not a log\n` + `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
   )

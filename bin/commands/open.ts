@@ -108,7 +108,7 @@ async function traceFrom(opened: Opened, args: Args, progress: Progress): Promis
   refuseOptions(args, name)
   const isFile = args.input !== '-' && (await fileSize(args.input)) !== undefined
   if (!isFile) return (await keptTrace(name, source)).trace
-  await source.return(undefined)
+  await source.return()
   return traceInFile(basename(args.input), args.input)
 }
 

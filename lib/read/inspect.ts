@@ -1,0 +1,55 @@
+import { gunzip, isGzip, peek } from '../input/gunzip.ts'
+import type { Replay } from '../input/replay.ts'
+import { HEAD_BYTES } from './format.ts'
+import { sniffFormat } from './index.ts'
+
+/** An input whose first bytes are known. */
+export interface Inspected {
+  /** `log`: of a known format; `trace`: Perfetto's packets or Chrome's JSON; `unknown`: neither. */
+  readonly kind: 'log' | 'trace' | 'unknown'
+  /** Chrome's JSON is both: a log that can be converted, and a trace. */
+  readonly isTrace: boolean
+  /** Is it compressed by gzip? */
+  readonly isZipped: boolean
+  /** The first bytes, as they are stored: at most {@link HEAD_BYTES}. */
+  readonly head: Uint8Array
+  /** The whole input; to be read once. */
+  readonly source: Replay<Uint8Array>
+}
+
+/** Recognises an input, gzip'ed or not, by its first bytes. */
+export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspected> {
+  const { head, rest: source } = await peek(chunks, HEAD_BYTES)
+  // The head is the start of a longer stream: what it decompresses to before it breaks off is enough.
+  const { head: plain } = await peek(
+    gunzip(only(head), () => {}),
+    HEAD_BYTES,
+  )
+  const format = sniffFormat(plain)?.name
+  const isTrace = format === 'chrome-json' || looksLikeTrace(plain) || looksLikeJsonTrace(plain)
+  return {
+    kind: format !== undefined ? 'log' : isTrace ? 'trace' : 'unknown',
+    isTrace,
+    isZipped: isGzip(head),
+    head,
+    source,
+  }
+}
+
+/** A packet's tag, its length, and the tag of a field in it: what every Perfetto trace starts with. */
+function looksLikeTrace(head: Uint8Array): boolean {
+  if (head[0] !== 0x0a) return false
+  const end = head.findIndex((byte, i) => i > 0 && byte < 0x80)
+  const field = head[end + 1]
+  return end > 0 && end <= 5 && (head.length === end + 1 || (field !== undefined && field >= 8 && (field & 7) <= 5))
+}
+
+/** Chrome's JSON: an object with `traceEvents`, or an array of events, each of which has a phase. */
+function looksLikeJsonTrace(head: Uint8Array): boolean {
+  const text = new TextDecoder('latin1').decode(head).trimStart()
+  return /^(\{\s*"|\[\s*\{)/.test(text) && /"(traceEvents|ph)"\s*:/.test(text)
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}

@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #define CORRECT_EVERY_NS 10000000u
-#define BASELINE_MIN_NS 20000000u /* a reading is some 30 ns off: 1.5 ppm over this, and less with time */
+#define BASELINE_MIN_NS 20000000u /* the error of a reading is about 30 ns: 1.5 ppm of this interval, and less of a longer one */
 #define BASELINE_NS 200000000u
 #define BASELINE_RENEW_NS 2000000000u
 #define BEND_OVER_NS 1000000000u
-/* What no drift explains: the counter stood still (suspend) or ran away. */
+/* A larger error is not drift: the counter stopped (suspend) or jumped. */
 #define ERROR_MAX_NS 50000
-#define ERROR_ODD_NS 1000 /* the slope is measured anew from there */
-#define ERROR_MAX_PART 10000 /* and 1/10000 of the time since the last correction */
+#define ERROR_ODD_NS 1000 /* after a larger error, the slope is measured again */
+#define ERROR_MAX_PART 10000 /* plus 1/10000 of the time since the last correction */
 
 __extension__ typedef __int128 signed_product;
 
@@ -26,14 +26,14 @@ struct reading {
 
 struct clock_line clock_line;
 
-/* `base` is what the slope is measured from, `younger` what will be it next. */
+/* `base` is the start of the interval that measures the slope; `younger` becomes the next base. */
 static struct reading base, younger;
 static atomic_bool usable;
 static atomic_flag correcting = ATOMIC_FLAG_INIT;
-static uint64_t steady; /* the slope as measured; 0: not yet */
+static uint64_t steady; /* the measured slope; 0: not measured yet */
 static uint64_t largest_error;
 
-/* Both clocks at once: the closest of three tries. */
+/* Reads both clocks: the closest pair of three attempts. */
 static struct reading read_both(void) {
     struct reading best = {0, 0};
     uint64_t closest = UINT64_MAX;
@@ -55,7 +55,7 @@ static void set_line(struct reading at, uint64_t slope) {
     __atomic_store_n(&clock_line.version, version + 2, __ATOMIC_RELEASE);
 }
 
-/* Measures the slope, where the time since `base` is long enough for it. */
+/* Measures the slope if the interval since `base` is long enough. */
 static void measure(struct reading now) {
     const uint64_t ticks = now.ticks - base.ticks;
     if (now.ns - base.ns < (steady ? BASELINE_NS : BASELINE_MIN_NS) || !ticks) return;
@@ -65,7 +65,7 @@ static void measure(struct reading now) {
     younger = now;
 }
 
-/* As the kernel does: it uses this counter only where it counts steadily and alike on all CPUs. */
+/* The kernel uses this counter as its clock source only if it runs at a constant rate, equal on all CPUs. */
 static bool kernel_trusts_counter(void) {
     char name[32];
     const int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
@@ -86,9 +86,9 @@ void clock_start(void) {
 }
 
 /*
- * The line goes on where it is, without a step, and bends so that it meets CLOCK_MONOTONIC in a second, or after as much
- * time as went by since the last correction. A step is made forward only, where the counter stood still; a counter that
- * ran ahead is not used any more.
+ * The clock continues from its current value, without a step, at a slope that reaches CLOCK_MONOTONIC within a second, or
+ * within the time since the last correction if that is longer. If the counter stopped, the clock steps forward. If the
+ * counter ran ahead, it is not used any more.
  */
 static void correct(void) {
     const struct reading now = read_both();
@@ -119,7 +119,7 @@ static void correct(void) {
 
 void clock_correct(void) {
     if (!atomic_load_explicit(&usable, memory_order_relaxed)) return;
-    /* In ticks: a counter that was set back (a machine that was moved) is corrected at once. */
+    /* Compared in ticks, so that a counter that was set back (live migration of a virtual machine) is corrected at once. */
     const uint64_t since = clock_ticks() - __atomic_load_n(&clock_line.ticks, __ATOMIC_RELAXED);
     const uint64_t slope = __atomic_load_n(&clock_line.slope, __ATOMIC_RELAXED);
     if (slope && (clock_product) since * slope >> 32 < CORRECT_EVERY_NS) return;

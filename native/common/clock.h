@@ -1,6 +1,6 @@
 /*
- * CLOCK_MONOTONIC in nanoseconds, computed from the processor's own counter where the kernel itself takes its time from
- * it: a third of the cost of clock_gettime. Workers read the clock some hundred times a token.
+ * CLOCK_MONOTONIC in nanoseconds, computed from the CPU's own counter if the kernel uses that counter as its clock source.
+ * This costs a third of clock_gettime. A worker reads the clock hundreds of times per llama_decode.
  */
 #ifndef GGML2PERFETTO_CLOCK_H
 #define GGML2PERFETTO_CLOCK_H
@@ -33,12 +33,12 @@ static inline uint64_t clock_ticks(void) {
 
 __extension__ typedef unsigned __int128 clock_product;
 
-/* Time as a function of ticks, in force from `ticks` on. `version` is odd while the rest is being changed. */
+/* Time as a function of ticks, valid from `ticks` on. `version` is odd while the other fields change. */
 struct clock_line {
     uint32_t version;
     uint64_t ticks;
     uint64_t ns;
-    uint64_t slope; /* ns a tick, times 2^32; 0: the counter is not used */
+    uint64_t slope; /* ns per tick, times 2^32; 0: the counter is not used */
 } __attribute__((aligned(64)));
 
 extern struct clock_line clock_line;
@@ -49,7 +49,7 @@ static inline uint64_t clock_on_line(const struct clock_line * line, uint64_t ti
     return line->ns + (uint64_t) ((clock_product) since * line->slope >> 32);
 }
 
-/* Never waits: who meets a line that is being changed asks the kernel. */
+/* Never waits: while another thread changes the line, it calls clock_gettime. */
 static inline uint64_t clock_now(void) {
     const uint32_t version = __atomic_load_n(&clock_line.version, __ATOMIC_ACQUIRE);
     const struct clock_line line = {
@@ -61,16 +61,16 @@ static inline uint64_t clock_now(void) {
     return __builtin_expect(whole && line.slope, 1) ? clock_on_line(&line, clock_ticks()) : ggtrace_now();
 }
 
-/* The first look at both clocks; the longer ago it is when clock_start is called, the better. */
+/* Reads both clocks for the first time. The longer this is before clock_start, the more exact the slope. */
 void clock_prepare(void);
 
-/* Uses the counter from soon on, if it can be trusted. */
+/* Starts to use the counter, if it can be trusted. */
 void clock_start(void);
 
-/* Brings the clock back to CLOCK_MONOTONIC, if it is time to: before every graph, by whichever thread. Cheap. */
+/* Corrects the clock to CLOCK_MONOTONIC if a correction is due. Any thread calls it before each graph run. Cheap. */
 void clock_correct(void);
 
-/* The largest distance from CLOCK_MONOTONIC that was met and corrected, in ns; UINT64_MAX: the counter was not used. */
+/* The largest corrected error in ns; UINT64_MAX: the counter was not used. */
 uint64_t clock_largest_error(void);
 
 #endif

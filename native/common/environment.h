@@ -1,6 +1,6 @@
 /*
- * The environment variables that `ggml2perfetto record` sets and the recorder reads: the one table of them in C.
- * lib/node/record/environment.ts is the one in TypeScript; test/house.test.ts compares the two.
+ * The environment variables that `ggml2perfetto record` sets and the recorder reads: the only list of them in C.
+ * lib/node/record/environment.ts is the list in TypeScript; test/house.test.ts compares the two.
  */
 #ifndef GGML2PERFETTO_ENVIRONMENT_H
 #define GGML2PERFETTO_ENVIRONMENT_H
@@ -12,23 +12,23 @@
 #define ENV_OLD "GGML2PERFETTO_OLD"               /* inode of that older file */
 #define ENV_LEVEL "GGML2PERFETTO_LEVEL"           /* token, graph, op */
 #define ENV_STATES "GGML2PERFETTO_STATES"         /* 0: no thread states */
-#define ENV_COUNTERS "GGML2PERFETTO_COUNTERS"     /* names with commas between them */
-#define ENV_SYNC "GGML2PERFETTO_SYNC"             /* set: nodes of backends without an operator hook are computed one by one */
-#define ENV_NVTX "GGML2PERFETTO_NVTX"             /* set: NVTX_INJECTION64_PATH is ours */
+#define ENV_COUNTERS "GGML2PERFETTO_COUNTERS"     /* names, separated by commas */
+#define ENV_SYNC "GGML2PERFETTO_SYNC"             /* set: compute nodes of backends without an operator hook one by one */
+#define ENV_NVTX "GGML2PERFETTO_NVTX"             /* set: NVTX_INJECTION64_PATH names our library */
 #define ENV_NVTX_EMIT "GGML2PERFETTO_NVTX_EMIT"   /* phases, tokens, graphs, operators */
-#define ENV_CHILDREN "GGML2PERFETTO_CHILDREN"     /* set: child processes are recorded, too */
-#define ENV_PID "GGML2PERFETTO_PID"               /* the process that is recorded; set by the recorder itself */
-#define ENV_PRELOAD_BEFORE "GGML2PERFETTO_PRELOAD_BEFORE" /* LD_PRELOAD without us, for children */
-#define ENV_TOKENS "GGML2PERFETTO_TOKENS"         /* calls that are recorded: first..last */
+#define ENV_CHILDREN "GGML2PERFETTO_CHILDREN"     /* set: record child processes too */
+#define ENV_PID "GGML2PERFETTO_PID"               /* the recorded process; set by the recorder itself */
+#define ENV_PRELOAD_BEFORE "GGML2PERFETTO_PRELOAD_BEFORE" /* LD_PRELOAD without the recorder, for children */
+#define ENV_TOKENS "GGML2PERFETTO_TOKENS"         /* recorded calls: first..last */
 #define ENV_EVERY "GGML2PERFETTO_EVERY"           /* every n-th of them */
-#define ENV_OPS "GGML2PERFETTO_OPS"               /* ops that are recorded, with commas between them */
-#define ENV_PAUSED "GGML2PERFETTO_PAUSED"         /* set: nothing is recorded before the first resume */
+#define ENV_OPS "GGML2PERFETTO_OPS"               /* recorded ops, separated by commas */
+#define ENV_PAUSED "GGML2PERFETTO_PAUSED"         /* set: record nothing before the first resume */
 #define ENV_TOGGLE "GGML2PERFETTO_TOGGLE"         /* number of the signal that pauses and resumes */
 #define ENV_MAX_BYTES "GGML2PERFETTO_MAX_BYTES"   /* largest size of the log */
-#define ENV_RING "GGML2PERFETTO_RING"             /* set: the last part of the run is kept, not the first */
-#define ENV_GUARD "GGML2PERFETTO_GUARD"           /* percent that recorded calls may take longer */
+#define ENV_RING "GGML2PERFETTO_RING"             /* set: keep the last part of the run, not the first */
+#define ENV_GUARD "GGML2PERFETTO_GUARD"           /* how much longer recorded calls may take, in percent */
 
-/* The value of a variable; NULL where it is not set, or empty. */
+/* The value of a variable; NULL if it is not set or empty. */
 static inline const char * environment(const char * name) {
     const char * value = getenv(name);
     return value && *value ? value : NULL;

@@ -31,7 +31,7 @@ static ssize_t read_file(const char * path, char * text, size_t size) {
     return length;
 }
 
-/* The command line, with blanks between its arguments, and without what looks like a secret. */
+/* Writes the command line, its arguments separated by spaces, without anything that looks like a secret. */
 static void command_facts(void (*fact)(const char * key, const char * value)) {
     char words[TEXT_BYTES], text[TEXT_BYTES];
     const ssize_t length = read_file("/proc/self/cmdline", words, sizeof(words));
@@ -48,7 +48,7 @@ static char * value_of(char * text, const char * key) {
     return value ? value + 2 : NULL;
 }
 
-/* The kernel knows no names of arm64's processors, but numbers that stand for them. */
+/* On arm64 /proc/cpuinfo contains no CPU names, only the numbers of implementer and part. */
 static const char * read_cpu(char text[TEXT_BYTES]) {
     if (read_file("/proc/cpuinfo", text, TEXT_BYTES) <= 0) return "";
     char * name = value_of(text, "model name");
@@ -63,7 +63,7 @@ static const char * read_cpu(char text[TEXT_BYTES]) {
     return strcpy(text, words);
 }
 
-/* Random, made anew with each start of the kernel: the clocks of two logs have the same zero where theirs is the same. */
+/* The kernel makes this random id at each boot. Two logs with the same id have the same clock origin. */
 static const char * read_boot_id(char text[TEXT_BYTES]) {
     if (read_file("/proc/sys/kernel/random/boot_id", text, TEXT_BYTES) <= 0) return "";
     text[strcspn(text, "\n")] = 0;
@@ -84,7 +84,7 @@ void process_facts(void (*fact)(const char * key, const char * value)) {
     fact("cpus", text);
 }
 
-/* Under sudo a log belongs to the user who called it. */
+/* Under sudo, the log belongs to the user who called sudo. */
 static void set_owner(struct ggtrace_options * options) {
     const char * user = getenv("SUDO_UID"), * group = getenv("SUDO_GID");
     if (geteuid() != 0 || !user || !*user || !group || !*group) return;
@@ -94,8 +94,8 @@ static void set_owner(struct ggtrace_options * options) {
 }
 
 /*
- * Where the first log of a run goes: to its path, or, where an older file has that name, to another name that takes its
- * place. The older file is known by its inode: what has another one is a log of this run.
+ * The path of the first log of a run: the requested path, or, if an older file has that name, a temporary name that later
+ * replaces it. The inode identifies the older file: a file with another inode is a log of this run.
  */
 static const char * first_path(const char * path, struct ggtrace_options * options) {
     const char * new = environment(ENV_NEW), * old = environment(ENV_OLD);

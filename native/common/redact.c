@@ -40,7 +40,7 @@ static void put(struct scan * scan, const char * bytes, size_t count) {
     }
 }
 
-/* Copies what comes next. */
+/* Copies the next bytes. */
 static void copy(struct scan * scan, size_t count) {
     put(scan, scan->text + scan->at, count);
     scan->at += count;
@@ -54,14 +54,14 @@ static void redact(struct scan * scan, size_t count) {
     if (!is_done) scan->count++;
 }
 
-/* Does a name in lower case, with - for _, end in this word? */
+/* Does a name, in lower case and with - for _, end in this word? */
 static bool ends_with(const char * name, const char * word) {
     const size_t length = strlen(name), count = strlen(word);
     if (length < count || strcmp(name + length - count, word) != 0) return false;
     return length == count || name[length - count - 1] == '-';
 }
 
-/* Tokens of a vocabulary, and numbers of tokens. */
+/* Options about tokens of a vocabulary or numbers of tokens. */
 static bool is_token_of_text(const char * name) {
     static const char * const kinds[] = {"bos", "eos", "eot", "eog", "pad", "unk", "sep", "cls", "mask", "stop",
                                          "start", "end", "max", "min", "num", "n", "per", "special", "image"};
@@ -72,7 +72,7 @@ static bool is_token_of_text(const char * name) {
     return false;
 }
 
-/* Is the value of an option or variable of this name a secret? `text` is the name as it was written. */
+/* Is the value of the option or variable with this name a secret? `text` is the name as written. */
 static bool is_secret_name(const char * text, size_t count) {
     static const char * const parts[] = {"password", "passwd", "passphrase", "secret", "api-key", "apikey",
                                          "access-key", "private-key", "credential"};
@@ -92,7 +92,7 @@ static bool is_secret_name(const char * text, size_t count) {
     return ends_with(name, "authorization") || strcmp(name, "hft") == 0;
 }
 
-/* Up to where a value reaches: to the end of its word, if it is all of it, or of a part of it. */
+/* Length of the value: up to the end of its word if it fills the word, or up to the end of its part of a word. */
 static size_t value_bytes(const struct scan * scan, bool is_whole) {
     size_t end = scan->at;
     while (end < scan->length && scan->text[end] && (is_whole || !is_one_of(scan->text[end], BLANKS "\"'&;"))) end++;
@@ -112,7 +112,7 @@ static size_t scheme_bytes(const struct scan * scan, size_t at) {
     return 0;
 }
 
-/* An option or variable whose name says that its value is a secret. */
+/* An option or variable whose name marks its value as a secret. */
 static bool redact_named(struct scan * scan, size_t name_bytes) {
     const size_t begin = scan->at;
     const char * name = scan->text + begin;
@@ -123,9 +123,9 @@ static bool redact_named(struct scan * scan, size_t name_bytes) {
     if (!is_query_key && !is_secret_name(name, name_bytes)) return false;
     if (is_one_of(separator, "=:\"'")) {
         const bool is_whole = separator == '=' && is_word;
-        bool is_told = false;
-        for (; is_one_of(byte_at(scan, end), is_whole ? "=" : "=:\"' "); end++) is_told |= is_one_of(scan->text[end], "=:");
-        if (!is_told) return false; /* a word in quotes */
+        bool is_assigned = false;
+        for (; is_one_of(byte_at(scan, end), is_whole ? "=" : "=:\"' "); end++) is_assigned |= is_one_of(scan->text[end], "=:");
+        if (!is_assigned) return false; /* a word in quotes */
         if (!is_whole) end += scheme_bytes(scan, end);
         copy(scan, end - begin);
         redact(scan, value_bytes(scan, is_whole));
@@ -140,7 +140,7 @@ static bool redact_named(struct scan * scan, size_t name_bytes) {
     return true;
 }
 
-/* What secrets look like: how they begin, the bytes behind that, and how many there are at least. */
+/* The shapes of known secrets: their prefix, the bytes after it, and the minimum number of those. */
 static const struct shape {
     const char * prefix, * more;
     size_t least;
@@ -154,7 +154,7 @@ static const struct shape {
 
 static size_t secret_bytes(const struct scan * scan) {
     const char * text = scan->text + scan->at;
-    if (scan->at > 0 && is_one_of(text[-1], "/.")) return 0; /* a part of a path */
+    if (scan->at > 0 && is_one_of(text[-1], "/.")) return 0; /* part of a path */
     for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
         const size_t begin = strlen(shapes[i].prefix);
         if (strncmp(text, shapes[i].prefix, begin) != 0) continue;
@@ -169,7 +169,7 @@ static size_t secret_bytes(const struct scan * scan) {
     return 0;
 }
 
-/* At `://`: what stands before the @, but for a user's name that has a password. */
+/* At `://`: redacts the user information before the @, except a user name followed by a password. */
 static bool redact_user(struct scan * scan) {
     if (strncmp(scan->text + scan->at, "://", 3) != 0) return false;
     const char * before = scan->text + scan->at;

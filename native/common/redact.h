@@ -1,4 +1,4 @@
-/* Takes secrets out of a command line before it is recorded. lib/read/ggtrace/redact.ts does the same for logs without it. */
+/* Removes secrets from a command line before it is recorded. lib/read/ggtrace/redact.ts does the same for logs that still have them. */
 #ifndef GGML2PERFETTO_REDACT_H
 #define GGML2PERFETTO_REDACT_H
 
@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Writes the words of a command, each of which ends in a 0, with blanks between them. Values that look like secrets are
- * replaced by [redacted]. Returns how many there were. What has no room in `out` is left out.
+ * Writes the words of a command, each of which ends in a 0, separated by spaces. Values that look like secrets are
+ * replaced by [redacted]. Returns their number. Text that does not fit into `out` is left out.
  */
 uint32_t redact_command(const char * words, size_t length, char * out, size_t size);
 

@@ -1,11 +1,11 @@
-/* A table that threads read without a lock, and that is never given back: from 64-bit keys, mixed well, to 64-bit values. */
+/* A hash table from well mixed 64-bit keys to 64-bit values. Threads read it without a lock; its memory is never freed. */
 #ifndef GGML2PERFETTO_SHARED_TABLE_H
 #define GGML2PERFETTO_SHARED_TABLE_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* A power of two. A key that finds no room in PROBES_MAX places is not kept: its maker makes it again each time. */
+/* A power of two. A key without a free place after PROBES_MAX probes is not stored; its value is made again each time. */
 enum { SHARED_TABLE_PLACES = 1 << 16, SHARED_TABLE_PROBES_MAX = 32 };
 
 struct shared_entry {
@@ -17,7 +17,7 @@ struct shared_table {
     struct shared_entry entries[SHARED_TABLE_PLACES];
 };
 
-/* The value of a key that is not 0; 0 where it is not in the table. */
+/* The value of a key, which is not 0; 0 if the table does not contain it. */
 static inline uint64_t shared_table_get(struct shared_table * table, uint64_t key) {
     for (uint32_t i = 0; i < SHARED_TABLE_PROBES_MAX; i++) {
         struct shared_entry * entry = &table->entries[(key + i) % SHARED_TABLE_PLACES];
@@ -28,7 +28,7 @@ static inline uint64_t shared_table_get(struct shared_table * table, uint64_t ke
     return 0;
 }
 
-/* Keeps a value, if there is room. By one thread at a time, for a key that is not there. */
+/* Stores a value, if there is room. For one thread at a time, and a key that the table does not contain. */
 static inline void shared_table_put(struct shared_table * table, uint64_t key, uint64_t value) {
     for (uint32_t i = 0; i < SHARED_TABLE_PROBES_MAX; i++) {
         struct shared_entry * entry = &table->entries[(key + i) % SHARED_TABLE_PLACES];

@@ -1,11 +1,11 @@
-/* Memory that is never given back, hashes, and an append-only hash table: all without malloc, which may be the host's. */
+/* Memory that is never freed, hashes, and an append-only hash table. No malloc, because the host program may replace it. */
 #ifndef GGML2PERFETTO_TABLE_H
 #define GGML2PERFETTO_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* From a 64-bit key to an id. Keys are mixed well by their makers. */
+/* Maps a 64-bit key to an id. Callers mix their keys well. */
 struct entry {
     uint64_t key;
     uint32_t id;
@@ -18,10 +18,10 @@ struct table {
     uint32_t count;
 };
 
-/* Zeroed memory for good; NULL when there is none. Not for several threads at once, like all here. */
+/* Zeroed memory that is never freed; NULL if there is none. Not thread-safe, like all functions here. */
 void * reserve(size_t bytes);
 
-/* The entry of a key, made with id 0 if it is new; NULL when memory is out. Valid until the next call. */
+/* The entry of a key, created with id 0 if it is new; NULL if memory is short. Valid until the next call. */
 struct entry * table_at(struct table * table, uint64_t key);
 
 static inline uint64_t mix(uint64_t hash, uint64_t word) {

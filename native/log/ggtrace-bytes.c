@@ -1,4 +1,4 @@
-/* Bytes of the file: where they are written, and the sum that checks a block of them. */
+/* Writes bytes at an offset of the file, and computes the checksum of a block. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "ggtrace.h"
 
 static ssize_t seek_and_write(int file, const void * bytes, size_t count, off_t offset) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file's position */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the file position */
     pthread_mutex_lock(&lock);
     const ssize_t written = lseek(file, offset, SEEK_SET) == offset ? write(file, bytes, count) : -1;
     pthread_mutex_unlock(&lock);
@@ -36,7 +36,7 @@ uint32_t ggtrace_checksum(const struct ggtrace_block * block, uint32_t size) {
     uint32_t lanes[8], sum = 0, i = 0;
     for (uint32_t lane = 0; lane < 8; lane++) lanes[lane] = 0x811c9dc5u + lane;
     for (; i + 8 <= count; i += 8) {
-#pragma GCC unroll 8 /* or gcc -O2 keeps the lanes in memory: three times as slow */
+#pragma GCC unroll 8 /* without this, gcc -O2 keeps the lanes in memory: three times slower */
         for (uint32_t lane = 0; lane < 8; lane++) lanes[lane] = (lanes[lane] ^ words[i + lane]) * 0x01000193u;
     }
     for (uint32_t lane = 0; i < count; i++, lane++) lanes[lane] = (lanes[lane] ^ words[i]) * 0x01000193u;

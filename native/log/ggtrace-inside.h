@@ -1,4 +1,4 @@
-/* What the files of the log's writer share. Nobody else includes this. */
+/* Declarations that the files of the log writer share. No other file includes this one. */
 #ifndef GGTRACE_INSIDE_H
 #define GGTRACE_INSIDE_H
 
@@ -9,14 +9,14 @@
 #include "ggtrace.h"
 
 enum {
-    CONTROL = 0, /* the writer of run and definitions blocks, under the lock */
-    NOT_ONE = GGTRACE_WRITERS_MAX - 1, /* the writer of threads that there is no writer for: it drops and counts */
-    SEGMENT_FIRST_BYTES = 16 * 1024, /* then larger by this factor each time, up to the log's segment_bytes */
+    CONTROL = 0, /* the writer of run blocks and definitions blocks, used under the lock */
+    NOT_ONE = GGTRACE_WRITERS_MAX - 1, /* for threads beyond GGTRACE_WRITERS_MAX: it drops and counts records */
+    SEGMENT_FIRST_BYTES = 16 * 1024, /* of a writer; the next ones grow up to the log's segment_bytes */
     SEGMENT_GROWTH = 2,
-    RING_SEGMENTS_MIN = 64, /* that a ring is cut into, if they are not smaller than the first */
+    RING_SEGMENTS_MIN = 64, /* number of segments in a ring, unless they would be smaller than the first */
     BLOCK_BYTES_MIN = 4096,
     BLOCK_BYTES_MAX = 1 << 20,
-    END_BYTES = 128, /* kept in each segment of CONTROL, so that a log on a full disk still ends as it should */
+    END_BYTES = 128, /* reserved in each segment of CONTROL, so that a log on a full disk still gets its END */
     BLOCK_OVERHEAD = sizeof(struct ggtrace_block) + sizeof(struct ggtrace_loss_record) + END_BYTES,
 };
 
@@ -27,34 +27,34 @@ _Static_assert(4 + sizeof(struct ggtrace_tensor) + 4 * GGTRACE_SOURCES_MAX + BLO
                "a TENSOR fits");
 _Static_assert(BLOCK_BYTES_MAX <= UINT32_MAX / 2, "sizes of blocks are added as u32");
 
-/* A segment of a log that keeps its last part. */
+/* A segment of a ring log. */
 struct piece {
-    uint64_t offset, until; /* in the file; no record in it has a later start */
+    uint64_t offset, until; /* offset: in the file; until: no record in the piece starts later */
     uint32_t bytes;
-    uint32_t before, next; /* in the file */
-    uint32_t next_left;    /* the one that was left after it; of one that is gone: another such */
+    uint32_t before, next; /* neighbours in file order */
+    uint32_t next_released; /* the piece released after it; for a removed piece: the next free number */
 };
 
-/* What there is of such a log, in the order of the file, and of that what threads have left. Under its own lock. */
+/* The pieces of a ring log: in file order, and among them the released ones, oldest first. Has its own lock. */
 struct ring {
     pthread_mutex_t lock;
     struct piece * pieces;
     uint32_t most, count, unused;
-    uint32_t first, last, first_left, last_left;
-    uint64_t kept, held; /* bytes of pieces that are kept, and of the others */
-    uint64_t * from;     /* in the file: since when the log is whole */
+    uint32_t first, last, first_released, last_released;
+    uint64_t permanent, removable; /* bytes of pieces that are never removed, and of the others */
+    uint64_t * from; /* mapped from the file: the time from which the log is complete */
     uint32_t current[GGTRACE_WRITERS_MAX];
 };
 
-/* What threads change. A forked child finds zeros here: no log. */
+/* State that threads change. A forked child finds zeros here: no log. */
 struct shared {
-    pthread_mutex_t lock;  /* writers given and taken back, CONTROL, closing */
-    uint32_t alive;        /* 0 in a forked child, and after close */
-    uint32_t closing;      /* no more events */
-    uint32_t definitions;  /* serials given so far */
-    uint32_t writer_count; /* ever made, CONTROL included */
+    pthread_mutex_t lock;  /* protects the list of writers, CONTROL, closing */
+    uint32_t alive;        /* 0 in a forked child and after close */
+    uint32_t closing;      /* no more events are accepted */
+    uint32_t definitions;  /* number of definition serials so far */
+    uint32_t writer_count; /* all writers ever made, CONTROL included */
     uint16_t free_writer;  /* 0: none; a list through next_free */
-    uint64_t file_end;     /* where the next segment goes */
+    uint64_t file_end;     /* offset of the next segment */
     uint64_t retry_at, retry_after;
     struct ring ring;
     struct ggtrace_writer writers[GGTRACE_WRITERS_MAX];
@@ -74,41 +74,41 @@ struct ggtrace {
 #define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
 #define ADD(field, value) __atomic_fetch_add(&(field), (value), __ATOMIC_ACQ_REL)
 
-/* Whether the log's file still is the one that it opened. */
+/* Is the file descriptor still the log file that was opened? */
 bool ggtrace_is_ours(const struct ggtrace * log);
 
-/* Writes all bytes at that place of the file, also where a sandbox denies pwrite; false and errno where it cannot. */
+/* Writes all bytes at an offset of the file, also in a sandbox that denies pwrite; false and errno on failure. */
 bool ggtrace_write_at(const struct ggtrace * log, const void * bytes, size_t count, uint64_t offset);
 
-/* What a sandbox answers to a system call that it denies, or a kernel that has none of it. */
+/* Is this the errno of a system call that a sandbox denies or the kernel does not have? */
 static inline bool ggtrace_is_denied(int error) {
     return error == ENOSYS || error == EPERM || error == EACCES;
 }
 
-/* The next piece of the file for this writer, of at least that size; false and errno where there is none to be had. */
+/* Gives the writer a new segment of at least that size; false and errno on failure. */
 bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed);
 
 static inline uint32_t ggtrace_segment_bytes(const struct ggtrace_writer * writer) {
     return (uint32_t) (writer->segment_end - writer->segment);
 }
 
-/* The checksum of a block of that size. */
+/* The checksum of a block with that size. */
 uint32_t ggtrace_checksum(const struct ggtrace_block * block, uint32_t size);
 
-/* Makes a log one that keeps its last part, before anything is written to it. false: this file system cannot. */
+/* Turns a log into a ring log, before anything is written to it. false: this file system does not support it. */
 bool ggtrace_ring_start(struct ggtrace * log, struct ggtrace_writer * control);
 
-/* Place for a segment, older ones having been given back, and its number; then whether it is in use from now on. */
+/* Returns the offset of a new segment, and its number; removes older pieces if needed. The second marks it as in use. */
 uint64_t ggtrace_ring_take(struct ggtrace_writer * writer, uint32_t bytes, uint32_t * number);
-void ggtrace_ring_use(struct ggtrace_writer * writer, uint32_t number, bool has_got_it);
+void ggtrace_ring_use(struct ggtrace_writer * writer, uint32_t number, bool is_used);
 
-/* When nobody writes any more: moves together what is left of a file that was used so far. Returns its new end. */
+/* After the last write: moves the remaining pieces together. `used` is the end of the file so far; returns the new end. */
 uint64_t ggtrace_ring_settle(struct ggtrace * log, uint64_t used);
 
-/* By who may write to it: the thread that has it, under `busy`; CONTROL under the lock; ggtrace_close. */
+/* Callers: the writer's thread, under `busy`; for CONTROL, under the lock; ggtrace_close. */
 void ggtrace_seal(struct ggtrace_writer * writer);
 
-/* A record of run or definitions blocks, as its parts: each is padded to a multiple of 4. Under the lock. */
+/* One part of a record in a run or definitions block, padded to a multiple of 4. Under the lock. */
 struct part {
     const void * bytes;
     size_t count;

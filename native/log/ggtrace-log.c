@@ -1,9 +1,9 @@
 /*
- * Opens and closes a log, and gives writers to threads.
+ * Opens and closes a log, and assigns writers to threads.
  *
- * A log is two mappings. What threads change lies in `shared`, which the kernel hands to a forked child as zeros: no
- * log is in it then, so that a child writes nothing into its parent's file even if nobody tells it that it is one.
- * Neither mapping is ever given back: threads may hold writers, and call with them, after the log was closed.
+ * A log consists of two mappings. `shared` contains what threads change. The kernel fills it with zeros in a forked child,
+ * which then has no log: the child does not write to its parent's file, even if it does not know that it is a child.
+ * Neither mapping is ever unmapped: threads may hold writers and call functions with them after the log was closed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define FORMAT_VERSION "0"
 #define CLOSE_WAIT_NS 1000000000ull
 
-static struct ggtrace_writer no_writer = {.worker = GGTRACE_NO_WORKER}; /* of no log: drops, and counts nothing */
+static struct ggtrace_writer no_writer = {.worker = GGTRACE_NO_WORKER}; /* belongs to no log: drops records without counting them */
 
 void ggtrace_flush(struct ggtrace * log) {
     if (!is_alive(log)) return;
@@ -43,7 +43,7 @@ static bool is_owned(const struct ggtrace_writer * writer) {
     return writer->log && writer->id != NOT_ONE;
 }
 
-/* By the thread that has it, while another may be closing the log: see stop(). */
+/* Called by the writer's thread while another thread may be closing the log: see stop(). */
 void ggtrace_writer_flush(struct ggtrace_writer * writer) {
     if (!is_owned(writer)) return;
     __atomic_store_n(&writer->busy, 1, __ATOMIC_RELAXED);
@@ -73,7 +73,7 @@ static struct ggtrace_writer * make_writer(struct ggtrace * log) {
     return writer;
 }
 
-/* One that this thread and worker had before, its block still open; or the last that was released; or a new one. */
+/* The released writer that this thread and worker had before, with its open block; else the last one released; else a new one. */
 static struct ggtrace_writer * take_writer(struct ggtrace * log, uint32_t tid, uint32_t worker) {
     struct shared * shared = log->shared;
     uint16_t * best = &shared->free_writer;
@@ -136,7 +136,7 @@ struct ggtrace_writer * ggtrace_thread_writer_change(struct ggtrace * log, uint3
     writer = ggtrace_writer_acquire(log, worker);
     *own = is_owned(writer) ? writer : NULL;
     pthread_once(&thread_once, make_thread_key);
-    /* For the destructor only. libc allocates in here if the process has made more than 32 keys before. */
+    /* Only for the destructor. libc allocates memory here if the process has more than 32 keys. */
     if (*own && has_thread_key) pthread_setspecific(thread_key, own);
     return writer;
 }
@@ -151,7 +151,7 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     segment = (segment + page - 1) / page * page;
     log->bytes_max = options ? options->bytes_max : 0;
     log->is_ring = options && options->ring && log->bytes_max;
-    /* Segments that are in use are not given back: small ones for a small ring. */
+    /* Segments in use cannot be removed from the file, so a small ring has small segments. */
     const uint32_t least = SEGMENT_FIRST_BYTES < page ? page : SEGMENT_FIRST_BYTES;
     while (log->is_ring && segment > least && segment > log->bytes_max / RING_SEGMENTS_MIN) segment /= 2;
     log->segment_bytes = segment;
@@ -163,20 +163,20 @@ static bool set_sizes(struct ggtrace * log, const struct ggtrace_options * optio
     return true;
 }
 
-/* O_EXCL: a file that is there may be mapped by another recorder, and to cut it would be that one's SIGBUS. */
+/* O_EXCL: another recorder may have mapped an existing file, and would get SIGBUS if we truncated it. */
 static bool create_file(struct ggtrace * log, const char * path, const struct ggtrace_options * options) {
     struct stat file;
     mode_t mode = options && options->mode ? options->mode : 0666;
     if (options && options->replace && lstat(path, &file) == 0 && S_ISREG(file.st_mode)) {
-        mode &= file.st_mode; /* who could not read the older one cannot read this one */
+        mode &= file.st_mode; /* the new file has no more permissions than the old one */
         unlink(path);
     }
     log->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (log->file < 0 || fstat(log->file, &file) != 0) return false;
-    if (options && options->has_owner && fchown(log->file, options->user, options->group) != 0) { /* it stays ours */ }
+    if (options && options->has_owner && fchown(log->file, options->user, options->group) != 0) { /* the owner stays the current user */ }
     log->device = file.st_dev;
     log->inode = file.st_ino;
-    /* Now, so that who is killed before the first block leaves a log, too. */
+    /* Written now, so that a process killed before the first block leaves a valid log. */
     const struct ggtrace_block first = {.magic = GGTRACE_MAGIC};
     if (ggtrace_write_at(log, &first, sizeof(first), 0)) return true;
     const int why = errno;
@@ -211,7 +211,7 @@ static bool start(struct ggtrace * log) {
     shared->writers[NOT_ONE] = *control;
     shared->writers[NOT_ONE].id = NOT_ONE;
     const bool is_ring = log->is_ring;
-    log->is_ring = false; /* for what its first block lies in */
+    log->is_ring = false; /* the first segment is not part of the ring */
     if (!ggtrace_take_segment(control, BLOCK_BYTES_MIN)) return false;
     log->is_ring = is_ring && ggtrace_ring_start(log, control);
     STORE(shared->alive, 1);
@@ -266,10 +266,10 @@ struct ggtrace_totals ggtrace_totals(const struct ggtrace * log) {
 }
 
 /*
- * Makes another thread's writer stand still: sets its end to 0, then waits until it is not busy. The thread goes the
- * other way: it is busy, then looks at the end. So one of the two sees the other, if stores and loads do not pass
- * each other. The thread has no fence for that, as it comes by often; membarrier gives it one from here. The thread
- * may just be opening a block, and set an end again; but not another time, as the log is closing.
+ * Stops another thread's writer: sets its end to 0, then waits until it is not busy. The thread works in the opposite
+ * order: it sets busy, then reads the end. So one of them sees the other's store, provided that stores and loads are not
+ * reordered. The thread has no fence, because its path is hot; membarrier(2) executes one on its behalf. If the thread is
+ * opening a block at that moment, it sets the end once more, but not again, because the log is closing.
  */
 static bool stop(const struct ggtrace * log, struct ggtrace_writer * writer) {
     const bool is_mine = !writer->holder || writer->holder == this_tid();
@@ -284,7 +284,7 @@ static bool stop(const struct ggtrace * log, struct ggtrace_writer * writer) {
     return false;
 }
 
-/* Under the lock. false: some thread could not be stopped; it may still take a segment, and write to it. */
+/* Under the lock. false: a thread could not be stopped; it may still take a segment and write to it. */
 static bool close_writers(struct ggtrace * log, uint64_t * used) {
     struct shared * shared = log->shared;
     bool all = true;
@@ -321,9 +321,9 @@ static void close_locked(struct ggtrace * log) {
     STORE(shared->alive, 0);
     const struct ggtrace_writer * control = &shared->writers[CONTROL];
     if (control->segment) munmap(control->segment, ggtrace_segment_bytes(control));
-    if (!all_stopped || !ggtrace_is_ours(log)) return; /* to cut or close it now might be that thread's SIGBUS */
+    if (!all_stopped || !ggtrace_is_ours(log)) return; /* truncating or closing the file now could give that thread SIGBUS */
     if (log->is_ring) used = ggtrace_ring_settle(log, used);
-    if (ftruncate(log->file, (off_t) used) != 0) { /* then it ends in zeros, which are allowed */ }
+    if (ftruncate(log->file, (off_t) used) != 0) { /* then the file ends in zeros, which the format allows */ }
     close(log->file);
 }
 
@@ -343,7 +343,7 @@ void ggtrace_abandon(struct ggtrace * log) {
     STORE(shared->alive, 0);
     if (ggtrace_is_ours(log)) close(log->file);
     log->file = -1;
-    for (uint32_t i = 0; i < shared->writer_count; i++) { /* where the kernel does not wipe; no other thread is here */
+    for (uint32_t i = 0; i < shared->writer_count; i++) { /* if the kernel does not wipe; a child has no other thread */
         struct ggtrace_writer * writer = &shared->writers[i];
         if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer));
         memset(writer, 0, sizeof(*writer));

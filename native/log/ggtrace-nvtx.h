@@ -1,10 +1,10 @@
-/* The records of NVTX (docs/ggtrace-format.md), and functions that write them: as those in ggtrace.h. */
+/* NVTX records (docs/ggtrace-format.md) and the functions that write them, as in ggtrace.h. */
 #ifndef GGTRACE_NVTX_H
 #define GGTRACE_NVTX_H
 
 #include "ggtrace.h"
 
-/* A push, a start or a mark: all of it, `range` only where one starts. Numbers of types are those of NVTX. */
+/* All of a push or a mark; a start also has `range`. Type numbers are those of NVTX. */
 struct ggtrace_nvtx_record {
     uint32_t head;
     uint64_t time;
@@ -16,7 +16,7 @@ struct ggtrace_nvtx_pop_record { uint32_t head; uint64_t time; uint32_t domain; 
 struct ggtrace_nvtx_end_record { uint32_t head; uint64_t time, range; } GGTRACE_RECORD;
 struct ggtrace_nvtx_named_record { uint32_t head; uint64_t time, handle; uint32_t what, name; } GGTRACE_RECORD;
 
-/* What a program gives names to. */
+/* Objects that a program gives names to. */
 enum ggtrace_named {
     GGTRACE_CU_DEVICE, GGTRACE_CU_CONTEXT, GGTRACE_CU_STREAM, GGTRACE_CU_EVENT,
     GGTRACE_CUDA_DEVICE, GGTRACE_CUDA_STREAM, GGTRACE_CUDA_EVENT, GGTRACE_RESOURCE,
@@ -29,7 +29,7 @@ GGTRACE_SIZE(ggtrace_nvtx_pop_record, 16);
 GGTRACE_SIZE(ggtrace_nvtx_end_record, 20);
 GGTRACE_SIZE(ggtrace_nvtx_named_record, 28);
 
-/* Definitions that are but numbers: NVTX_DOMAIN (id, name), NVTX_CATEGORY (domain, number, name), THREAD (tid, name). */
+/* Definitions that consist of numbers only: NVTX_DOMAIN (id, name), NVTX_CATEGORY (domain, number, name), THREAD (tid, name). */
 bool ggtrace_define_numbers(struct ggtrace * log, enum ggtrace_type type, const uint32_t * numbers, uint32_t count);
 
 /* type: GGTRACE_NVTX_PUSH, GGTRACE_NVTX_START or GGTRACE_NVTX_MARK. */

@@ -1,4 +1,4 @@
-/* The .ggtrace format in C: numbers and layouts, as docs/ggtrace-format.md gives them. Included by ggtrace.h. */
+/* The .ggtrace format in C: numbers and layouts of docs/ggtrace-format.md. Included by ggtrace.h. */
 #ifndef GGTRACE_RECORDS_H
 #define GGTRACE_RECORDS_H
 
@@ -57,11 +57,11 @@ enum ggtrace_type {
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
 enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_UP = 2, GGTRACE_COMPUTE = 3 };
 #define GGTRACE_KIND 0xffu
-/* Flags of a kind: */
-#define GGTRACE_LEFT_OUT 0x100u   /* what happened in the call was not to be recorded */
-#define GGTRACE_ALL_OUTPUT 0x200u /* each of several tokens has an output, as where drafts are verified */
-#define GGTRACE_EMBEDS 0x400u     /* llama_decode was called, for embeddings: there is nothing to decode */
-#define GGTRACE_BY_GRAPH 0x800u   /* no function was seen: kind and tokens are those of a scheduled graph's inputs */
+/* Flags of `kind`: */
+#define GGTRACE_LEFT_OUT 0x100u   /* the events inside the call were not recorded */
+#define GGTRACE_ALL_OUTPUT 0x200u /* each of several tokens has an output, as in the verification of drafts */
+#define GGTRACE_EMBEDS 0x400u     /* llama_decode was called to compute embeddings, not to decode */
+#define GGTRACE_BY_GRAPH 0x800u   /* no call was observed: kind and tokens come from the inputs of a scheduled graph */
 enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
 enum ggtrace_unit { GGTRACE_COUNT = 0, GGTRACE_NANOSECONDS = 1, GGTRACE_BYTES = 2 };
@@ -75,7 +75,7 @@ struct ggtrace_block {
     uint32_t needs, dropped, worker, call;
 };
 
-/* Records lie at multiples of 4 and hold 8-byte fields: packed, so that the compiler assumes no more than that. */
+/* Records are aligned to 4 bytes and contain 8-byte fields: packed, so that the compiler assumes no larger alignment. */
 #define GGTRACE_RECORD __attribute__((packed, aligned(4), may_alias))
 
 struct ggtrace_operator_record { uint32_t head, tensor, start, compute, wait; } GGTRACE_RECORD;
@@ -104,7 +104,7 @@ struct ggtrace_level_record { uint32_t head; uint64_t time; uint32_t level, perc
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
 struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; } GGTRACE_RECORD;
 
-/* What callers fill in, and what follows the first word of its record: field by field at the same places. */
+/* Parameters of the writing functions. Their fields have the same places as in the record, after its first word. */
 
 struct ggtrace_token {
     uint64_t start, end;
@@ -113,9 +113,9 @@ struct ggtrace_token {
     uint64_t context;
 };
 
-/* Tokens of a batch that follow each other, and are of one sequence at successive positions. */
+/* Consecutive tokens of a batch that belong to one sequence, at consecutive positions. */
 struct ggtrace_span {
-    uint32_t sequence, position, tokens; /* position: of the first; GGTRACE_NO_POSITION: llama.cpp keeps track of it */
+    uint32_t sequence, position, tokens; /* position: of the first token; GGTRACE_NO_POSITION: llama.cpp assigns positions */
 };
 
 struct ggtrace_copy {
@@ -125,15 +125,15 @@ struct ggtrace_copy {
 
 struct ggtrace_buffer {
     uint32_t id, name, backend, usage; /* usage: enum ggtrace_usage */
-    uint64_t base, size, time; /* time: of its allocation; 0: not known */
+    uint64_t base, size, time; /* time: of its allocation; 0: unknown */
 };
 
 struct ggtrace_mapping {
-    uint32_t file, buffer; /* buffer: only what lies in it; 0: all */
+    uint32_t file, buffer; /* buffer: the mapping applies to this buffer only; 0: to all */
     uint64_t address, size, offset;
 };
 
-/* What value number `index` of the COUNTS records is. */
+/* Defines the value with this index in COUNTS records. */
 struct ggtrace_counted {
     uint32_t index, name, unit; /* unit: enum ggtrace_unit */
 };

@@ -1,10 +1,9 @@
 /*
- * A log that keeps its last part. When it would grow beyond its size, the pieces of events that were left first are given back to the
- * file system: holes, which read as the zeros that may lie between blocks. So the log stays in order, and is one at any
- * moment; at the end what is left is moved together. Run and definitions blocks are kept.
+ * A ring log keeps the last part of a recording. When the file would grow beyond its size limit, the event segments ("pieces") that
+ * were released first become holes, which read as zeros; the format allows zeros between blocks. So the log stays in order and valid
+ * at any moment. At the end, the remaining pieces are moved together. Run blocks and definitions blocks are never removed.
  *
- * So the log is whole only from the time on that the last record of a piece that is gone may have. Its first block says
- * when that was.
+ * The log is complete only from the end time of the latest removed piece on. Its first block contains that time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,14 +18,14 @@
 
 enum { NO_PIECE = 0, PAGE_BYTES_MIN = 4096, COPY_BYTES = 64 * 1024 };
 
-static bool can_give_back(const struct ggtrace * log) {
+static bool can_punch_holes(const struct ggtrace * log) {
     return fallocate(log->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1 << 20, PAGE_BYTES_MIN) == 0;
 }
 
-/* The pieces' number is bounded by their size, so there is always one; NO_PIECE is not tracked, and stays. */
+/* The size of pieces limits their number, so there is always a free one. NO_PIECE is not tracked and is never removed. */
 static uint32_t new_piece(struct ring * ring) {
     uint32_t number = ring->unused;
-    if (number) ring->unused = ring->pieces[number].next_left;
+    if (number) ring->unused = ring->pieces[number].next_released;
     else if (ring->count < ring->most) number = ring->count++;
     return number;
 }
@@ -39,7 +38,7 @@ static void append(struct ring * ring, uint32_t number, const struct piece * pie
     ring->last = number;
 }
 
-/* The block that says since when the log is whole. What follows its header changes, and is not under its checksum. */
+/* Writes the block with the time from which the log is complete. The bytes after its header change, and its checksum does not cover them. */
 static bool write_ring_block(struct ggtrace * log, struct ggtrace_writer * control) {
     struct ring * ring = &log->shared->ring;
     const size_t page = (size_t) sysconf(_SC_PAGESIZE);
@@ -60,23 +59,23 @@ static bool write_ring_block(struct ggtrace * log, struct ggtrace_writer * contr
 bool ggtrace_ring_start(struct ggtrace * log, struct ggtrace_writer * control) {
     struct ring * ring = &log->shared->ring;
     const uint64_t most = log->bytes_max / PAGE_BYTES_MIN + 2 * GGTRACE_WRITERS_MAX;
-    if (most > UINT32_MAX || !can_give_back(log)) return false;
+    if (most > UINT32_MAX || !can_punch_holes(log)) return false;
     void * memory = mmap(NULL, most * sizeof(struct piece), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
     ring->pieces = memory;
     ring->most = (uint32_t) most;
-    ring->count = 1; /* number 0 is none */
+    ring->count = 1; /* number 0 means none */
     pthread_mutex_init(&ring->lock, NULL);
     if (!write_ring_block(log, control)) return false;
-    /* What CONTROL has had so far is kept. */
-    ring->kept = LOAD(log->shared->file_end);
-    append(ring, new_piece(ring), &(struct piece){.bytes = (uint32_t) ring->kept});
+    /* The bytes that CONTROL has written so far are never removed. */
+    ring->permanent = LOAD(log->shared->file_end);
+    append(ring, new_piece(ring), &(struct piece){.bytes = (uint32_t) ring->permanent});
     return true;
 }
 
-static void give_back(const struct ggtrace * log, struct ring * ring, const struct piece * piece) {
-    ring->held -= piece->bytes;
+static void punch_hole(const struct ggtrace * log, struct ring * ring, const struct piece * piece) {
+    ring->removable -= piece->bytes;
     if (piece->until > *ring->from) STORE(*ring->from, piece->until);
     fallocate(log->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) piece->offset, piece->bytes);
 }
@@ -87,31 +86,31 @@ static void unlink_piece(struct ring * ring, uint32_t number) {
     else ring->first = piece->next;
     if (piece->next) ring->pieces[piece->next].before = piece->before;
     else ring->last = piece->before;
-    ring->pieces[number] = (struct piece){.next_left = ring->unused};
+    ring->pieces[number] = (struct piece){.next_released = ring->unused};
     ring->unused = number;
 }
 
-/* Nobody writes to the piece any more. */
-static void leave(struct ring * ring, uint32_t number, uint64_t time) {
+/* Releases a piece: no thread writes to it any more. */
+static void release(struct ring * ring, uint32_t number, uint64_t time) {
     ring->pieces[number].until = time;
-    if (ring->last_left) ring->pieces[ring->last_left].next_left = number;
-    else ring->first_left = number;
-    ring->last_left = number;
+    if (ring->last_released) ring->pieces[ring->last_released].next_released = number;
+    else ring->first_released = number;
+    ring->last_released = number;
 }
 
 /*
- * Gives pieces back, those that were left first, until there are `bytes` more to be had. Not the oldest of the file: one
- * that a thread wrote to now and then reaches up to when it was left, and what lies before that is whole no longer.
+ * Removes pieces, those that were released first, until `bytes` more bytes fit. The order in the file would be wrong: if a thread wrote
+ * to a piece only now and then, the piece covers a long time, and all of that time would be incomplete.
  */
 static void make_room(const struct ggtrace * log, struct ring * ring, uint64_t bytes) {
-    const uint64_t half = log->bytes_max / 2; /* definitions take what they need, up to here */
-    const uint64_t most = ring->kept < half ? log->bytes_max - ring->kept : half;
-    while (ring->first_left && ring->held + bytes > most) {
-        const uint32_t number = ring->first_left;
+    const uint64_t half = log->bytes_max / 2; /* definitions take the space they need, up to this much */
+    const uint64_t most = ring->permanent < half ? log->bytes_max - ring->permanent : half;
+    while (ring->first_released && ring->removable + bytes > most) {
+        const uint32_t number = ring->first_released;
         const struct piece * piece = &ring->pieces[number];
-        ring->first_left = piece->next_left;
-        if (!ring->first_left) ring->last_left = NO_PIECE;
-        give_back(log, ring, piece);
+        ring->first_released = piece->next_released;
+        if (!ring->first_released) ring->last_released = NO_PIECE;
+        punch_hole(log, ring, piece);
         unlink_piece(ring, number);
     }
 }
@@ -119,11 +118,11 @@ static void make_room(const struct ggtrace * log, struct ring * ring, uint64_t b
 uint64_t ggtrace_ring_take(struct ggtrace_writer * writer, uint32_t bytes, uint32_t * number) {
     const struct ggtrace * log = writer->log;
     struct ring * ring = &log->shared->ring;
-    const bool is_kept = writer->id == CONTROL;
+    const bool is_permanent = writer->id == CONTROL;
     pthread_mutex_lock(&ring->lock);
-    if (is_kept) ring->kept += bytes;
-    make_room(log, ring, is_kept ? 0 : bytes);
-    if (!is_kept) ring->held += bytes;
+    if (is_permanent) ring->permanent += bytes;
+    make_room(log, ring, is_permanent ? 0 : bytes);
+    if (!is_permanent) ring->removable += bytes;
     const uint64_t offset = ADD(log->shared->file_end, bytes);
     *number = new_piece(ring);
     if (*number) append(ring, *number, &(struct piece){.offset = offset, .bytes = bytes});
@@ -131,14 +130,14 @@ uint64_t ggtrace_ring_take(struct ggtrace_writer * writer, uint32_t bytes, uint3
     return offset;
 }
 
-void ggtrace_ring_use(struct ggtrace_writer * writer, uint32_t number, bool has_got_it) {
+void ggtrace_ring_use(struct ggtrace_writer * writer, uint32_t number, bool is_used) {
     struct ring * ring = &writer->log->shared->ring;
     pthread_mutex_lock(&ring->lock);
-    if (!has_got_it) {
-        leave(ring, number, 0);
+    if (!is_used) {
+        release(ring, number, 0);
     } else if (writer->id != CONTROL) {
         uint32_t * own = &ring->current[writer->id];
-        if (*own) leave(ring, *own, ggtrace_now());
+        if (*own) release(ring, *own, ggtrace_now());
         *own = number;
     }
     pthread_mutex_unlock(&ring->lock);

@@ -1,7 +1,6 @@
 /*
- * The slow half of the log's writer, for the thread that has it: segments of the file, blocks, events that are not
- * plain; and what is written under the lock, run and definitions blocks. The fast half, and the rules, are in
- * ggtrace.h.
+ * The slow half of the log writer. Segments of the file, blocks, and rare forms of events: called by the thread that owns
+ * the writer. Run and definitions blocks: written under the lock. ggtrace.h contains the fast half and the rules.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,27 +21,27 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-#define RETRY_FIRST_NS 10000000ull /* after the disk was found full; doubles up to the next */
+#define RETRY_FIRST_NS 10000000ull /* first retry after a full disk; the interval doubles up to the maximum */
 #define RETRY_LAST_NS 10000000000ull
 
 enum { EINTR_MAX = 100 };
 
 /* ---- Segments ---- */
 
-/* Hosts that close all files may have got our number for a file of their own. */
+/* A host that closes all file descriptors may have reused ours for its own file. */
 bool ggtrace_is_ours(const struct ggtrace * log) {
     struct stat file;
     return fstat(log->file, &file) == 0 && file.st_dev == log->device && file.st_ino == log->inode;
 }
 
 /*
- * Brings the pages of a segment into the page cache. Faults would do it, too, but page by page, each after asking the
- * disk about it: on ext4 an operator record costs 24 ns then, and 8 ns so. Allocates, where fallocate is not to be
- * had.
+ * Brings the pages of a segment into the page cache. Page faults would do the same one page at a time, each with a query
+ * to the file system: on ext4 an operator record would cost 24 ns instead of 8 ns. Also allocates the space if fallocate
+ * is not supported.
  */
 static bool write_zeros(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     static uint8_t zeros[64 * 1024];
-    for (uint32_t at = offset == 0 ? sizeof(ggtrace_word) : 0; at < bytes;) { /* not over the magic number */
+    for (uint32_t at = offset == 0 ? sizeof(ggtrace_word) : 0; at < bytes;) { /* does not overwrite the magic number */
         const size_t left = bytes - at, count = left < sizeof(zeros) ? left : sizeof(zeros);
         if (!ggtrace_write_at(log, zeros, count, offset + at)) return false;
         at += (uint32_t) count;
@@ -60,10 +59,10 @@ static bool size_limit(rlim_t * most) {
     return is_known;
 }
 
-/* Disk space comes before the mapping: to store into a mapped hole of a full disk is a SIGBUS, and the host's end. */
+/* Allocates disk space before the mapping: a store into a mapped hole on a full disk gives SIGBUS and kills the host. */
 static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     rlim_t most;
-    /* To grow a file beyond this limit is a SIGXFSZ, which kills as well: ask before. */
+    /* Growing a file beyond this limit gives SIGXFSZ, which also kills the host: check first. */
     if (!size_limit(&most)) return false;
     const bool is_limited = log->bytes_max && !log->is_ring && log->bytes_max < most;
     if (offset + bytes > (is_limited ? log->bytes_max : most)) return errno = EFBIG, false;
@@ -76,19 +75,19 @@ static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes
     return false;
 }
 
-/* All pages are made writable now, not by a fault each in the middle of an operator. */
+/* Makes all pages writable now, instead of with one page fault each in the middle of an operator. */
 static void * map(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
     void * segment = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, log->file, (off_t) offset);
     if (segment == MAP_FAILED) return NULL;
     const bool usable = madvise(segment, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL || ggtrace_is_denied(errno);
-    /* Without the wiped `shared` a child would still write to where the segment was: then it had better be there. */
-    if (usable && log->wiped_on_fork) madvise(segment, bytes, MADV_DONTFORK); /* a child that has it writes nothing to it */
+    /* Without the wiped `shared`, a child would write to the segment's address, so the segment must stay mapped in it. */
+    if (usable && log->wiped_on_fork) madvise(segment, bytes, MADV_DONTFORK); /* not mapped in a child */
     if (usable) return segment;
     munmap(segment, bytes);
     return NULL;
 }
 
-/* Small for a start: most threads write little, and what they leave unused is zeros in the log. */
+/* Starts small: most threads write little, and the unused part of a segment is zeros in the log. */
 static uint32_t next_segment_bytes(const struct ggtrace_writer * writer, uint32_t needed) {
     const uint32_t page = (uint32_t) sysconf(_SC_PAGESIZE), most = writer->log->segment_bytes;
     uint32_t bytes = writer->segment ? ggtrace_segment_bytes(writer) * SEGMENT_GROWTH : SEGMENT_FIRST_BYTES;
@@ -107,7 +106,7 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
     uint8_t * segment = allocate(log, offset, bytes) ? map(log, offset, bytes) : NULL;
     if (piece) ggtrace_ring_use(writer, piece, segment);
     if (!segment) {
-        uint64_t end = offset + bytes; /* if no other writer has taken the next one, this one is taken back */
+        uint64_t end = offset + bytes; /* undo the reservation, unless another writer has taken the next segment */
         __atomic_compare_exchange_n(&shared->file_end, &end, offset, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
         const uint64_t after = LOAD(shared->retry_after);
         STORE(shared->retry_at, ggtrace_now() + (after ? after : RETRY_FIRST_NS));
@@ -116,7 +115,7 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
     }
     STORE(shared->retry_at, 0);
     STORE(shared->retry_after, 0);
-    if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer)); /* not before: it has room for the END */
+    if (writer->segment) munmap(writer->segment, ggtrace_segment_bytes(writer)); /* only now: the old segment has room for the END */
     writer->segment = segment;
     __atomic_store_n(&writer->at, segment, __ATOMIC_RELAXED);
     writer->segment_end = segment + bytes;
@@ -129,7 +128,7 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
 void ggtrace_seal(struct ggtrace_writer * writer) {
     struct ggtrace_block * block = (struct ggtrace_block *) (void *) writer->block;
     if (!block) return;
-    const uint32_t size = ((uint32_t) (writer->at - writer->block) + 7) & ~7u; /* pads with what is zero already */
+    const uint32_t size = ((uint32_t) (writer->at - writer->block) + 7) & ~7u; /* the padding is zero already */
     if (writer->kind == GGTRACE_EVENTS) block->needs = LOAD(writer->log->shared->definitions);
     block->dropped = LOAD(writer->dropped);
     block->checksum = ggtrace_checksum(block, size);
@@ -142,7 +141,7 @@ void ggtrace_seal(struct ggtrace_writer * writer) {
     STORE(writer->records_sealed, writer->records);
 }
 
-/* The end of what the writer may use of its segment. */
+/* The end of the space in the segment that the writer may use. */
 static uint8_t * room_end(const struct ggtrace_writer * writer) {
     const bool keep = writer->id == CONTROL && writer->segment && !LOAD(writer->log->shared->closing);
     return keep ? writer->segment_end - END_BYTES : writer->segment_end;
@@ -162,22 +161,22 @@ static void open_block(struct ggtrace_writer * writer, uint64_t time) {
     block->dropped = LOAD(writer->dropped);
     block->worker = writer->worker;
     block->call = writer->call;
-    STORE(block->magic, GGTRACE_MAGIC); /* last: a killed writer leaves no half of a header with it */
+    STORE(block->magic, GGTRACE_MAGIC); /* stored last, so that a killed writer leaves no partial header with a magic number */
     writer->block = writer->at;
     writer->at += sizeof(*block);
     writer->cursor = time;
     __atomic_store_n(&writer->end, (uintptr_t) end, __ATOMIC_RELAXED);
 }
 
-/* What was dropped since the last block, as a record. Stays under the `busy` of the record that it comes before. */
-static void tell_loss(struct ggtrace_writer * writer, uint64_t time) {
+/* Writes a LOSS record with the number of records dropped since the last block. Runs under `busy` of the next record. */
+static void write_loss(struct ggtrace_writer * writer, uint64_t time) {
     struct ggtrace_loss_record * loss = (struct ggtrace_loss_record *) (void *) writer->at;
     loss->time = time;
-    loss->records = writer->dropped_untold;
+    loss->records = writer->dropped_unreported;
     __atomic_store_n((ggtrace_word *) (void *) loss, GGTRACE_LOSS | (uint32_t) sizeof(*loss) << 16, __ATOMIC_RELEASE);
     writer->at += sizeof(*loss);
     __atomic_store_n(&writer->records, writer->records + 1, __ATOMIC_RELAXED);
-    writer->dropped_untold = 0;
+    writer->dropped_unreported = 0;
 }
 
 static bool next_block(struct ggtrace_writer * writer, uint32_t size, uint64_t time) {
@@ -188,7 +187,7 @@ static bool next_block(struct ggtrace_writer * writer, uint32_t size, uint64_t t
     const bool has_room = writer->segment && room_end(writer) - writer->at >= (ptrdiff_t) needed;
     if (!has_room && !ggtrace_take_segment(writer, needed + END_BYTES)) return false;
     open_block(writer, time);
-    if (writer->dropped_untold && writer->kind == GGTRACE_EVENTS) tell_loss(writer, time);
+    if (writer->dropped_unreported && writer->kind == GGTRACE_EVENTS) write_loss(writer, time);
     return true;
 }
 
@@ -197,14 +196,14 @@ void * ggtrace_begin_in_next_block(struct ggtrace_writer * writer, uint32_t size
     const bool has_block = writer->log && next_block(writer, size, time);
     if (!has_block && writer->log) {
         ADD(writer->dropped, 1);
-        ADD(writer->dropped_untold, 1);
+        ADD(writer->dropped_unreported, 1);
     }
     if (!has_block) STORE(writer->busy, 0);
     errno = kept;
     return has_block ? writer->at : NULL;
 }
 
-/* ---- Events that are not plain ---- */
+/* ---- Rare forms of events ---- */
 
 static void set_cursor(struct ggtrace_writer * writer, uint64_t time) {
     struct ggtrace_cursor_record * record = ggtrace_begin(writer, sizeof(*record), time);
@@ -218,7 +217,7 @@ static void set_cursor(struct ggtrace_writer * writer, uint64_t time) {
 void ggtrace_call(struct ggtrace_writer * writer, uint64_t time, uint32_t call) {
     if (!writer->log || writer->id == NOT_ONE || writer->call == call) return;
     writer->call = call;
-    if (__atomic_load_n(&writer->end, __ATOMIC_RELAXED)) set_cursor(writer, time); /* else the next header says it */
+    if (__atomic_load_n(&writer->end, __ATOMIC_RELAXED)) set_cursor(writer, time); /* otherwise the next block header contains the time */
 }
 
 void ggtrace_operator_unusual(struct ggtrace_writer * writer, uint32_t tensor, uint64_t start, uint64_t compute_end,
@@ -249,7 +248,7 @@ void ggtrace_experts(struct ggtrace_writer * writer, uint64_t time, uint32_t ten
     if (!writer->log || k == 0) return;
     const uint32_t head = sizeof(struct ggtrace_experts_record);
     const uint32_t at_once = (writer->log->record_max - head) / 4 / k;
-    if (at_once == 0) { /* thousands of experts for one token: no such model */
+    if (at_once == 0) { /* one token has thousands of experts: no such model exists */
         ggtrace_loss(writer, time, 1, 0);
         return;
     }
@@ -283,7 +282,7 @@ bool ggtrace_put_locked(struct ggtrace * log, enum ggtrace_kind kind, enum ggtra
         }
         ggtrace_commit(writer, record, type, size);
     }
-    if (kind == GGTRACE_DEFINITIONS) ADD(log->shared->definitions, 1); /* one that was lost has a serial, too */
+    if (kind == GGTRACE_DEFINITIONS) ADD(log->shared->definitions, 1); /* a lost definition has a serial too */
     return record;
 }
 
@@ -299,7 +298,7 @@ static bool put(struct ggtrace * log, enum ggtrace_kind kind, enum ggtrace_type 
 #define PARTS(...) (const struct part[]){__VA_ARGS__}, sizeof((const struct part[]){__VA_ARGS__}) / sizeof(struct part)
 #define PUT(log, kind, type, ...) put(log, kind, type, PARTS(__VA_ARGS__))
 
-/* The bytes of a text that are kept: at most `most`, and no part of a character. */
+/* How many bytes of a text are kept: at most `most`, without a partial character. */
 static uint32_t text_bytes(const char * text, size_t bytes, size_t most) {
     if (bytes <= most) return (uint32_t) bytes;
     while (most > 0 && ((uint8_t) text[most] & 0xc0) == 0x80) most--;

@@ -2,7 +2,7 @@
  * Writes a .ggtrace log (docs/ggtrace-format.md) from inside a running program. Linux, libc only, C11 with GNU
  * builtins.
  *
- *     struct ggtrace * log = ggtrace_open("run.ggtrace", NULL);        // NULL and errno: run on without a log
+ *     struct ggtrace * log = ggtrace_open("run.ggtrace", NULL);        // NULL and errno: continue without a log
  *     ggtrace_fact(log, "command", "llama-cli -m …");
  *     ggtrace_define_name(log, 1, "ffn_out-0", 9);
  *     …
@@ -13,14 +13,14 @@
  *     ggtrace_close(log);
  *
  * Rules of this file, because it runs inside other people's programs:
- *   - an event function makes no system call, takes no lock, allocates nothing, and reads no clock: a bounds check,
- *     stores, and the record's first word last, so that what a killed program leaves behind holds whole records only;
- *   - every function may be called at any time and with what any other returned: on a log that was closed, in the child
- *     of a fork, on a full disk it drops records and counts them. Only ggtrace_open can fail, and NULL is a valid log;
- *   - a writer is used by one thread at a time, and not from a signal handler that may interrupt its own thread;
- *   - errno is left as it was (except by ggtrace_open).
- * A file that calls it may define GGTRACE_POISON before the include (after all other includes) to be kept from malloc
- * and stdio itself.
+ *   - An event function makes no system call, takes no lock, allocates nothing, and reads no clock. It checks bounds and
+ *     stores. It stores the record's first word last, so that a killed program leaves complete records only.
+ *   - Every function may be called at any time, with whatever another function returned. With a closed log, in the child
+ *     of a fork, or on a full disk, it drops records and counts them. Only ggtrace_open can fail, and NULL is a valid log.
+ *   - One thread at a time uses a writer, and not from a signal handler that may interrupt the same thread.
+ *   - No function except ggtrace_open changes errno.
+ * A source file can define GGTRACE_POISON before this include, after all its other includes, to forbid malloc and stdio in
+ * itself.
  */
 #ifndef GGTRACE_H
 #define GGTRACE_H
@@ -34,22 +34,22 @@
 #include "ggtrace-records.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the log is little-endian, and records are stored as they lie in memory"
+#error "the log is little-endian, and records are stored in memory layout"
 #endif
 
 /* ---- Sizes ---- */
 
-#define GGTRACE_SEGMENT_BYTES (256u * 1024) /* of the file, taken by a writer at a time; its first ones are smaller */
-#define GGTRACE_BLOCK_BYTES (64u * 1024)    /* a block at most; 4096 … 1 MiB, a multiple of 8, not above the segment */
+#define GGTRACE_SEGMENT_BYTES (256u * 1024) /* the unit in which a writer takes space of the file; its first segments are smaller */
+#define GGTRACE_BLOCK_BYTES (64u * 1024)    /* largest block; 4096 … 1 MiB, a multiple of 8, not larger than the segment */
 #define GGTRACE_CACHE_LINE 64
 #define GGTRACE_RECORD_BYTES_MAX 65532u     /* the largest u16 that is a multiple of 4; small blocks allow less */
 #define GGTRACE_TEXT_BYTES_MAX 3072u        /* longer texts are cut, between characters; fits the smallest block */
 #define GGTRACE_KEY_BYTES_MAX 256u
-#define GGTRACE_NODES_MAX 16000u            /* of a graph, in one record; larger ones are cut */
+#define GGTRACE_NODES_MAX 16000u            /* of a graph in one record; larger graphs take several records */
 #define GGTRACE_SPANS_MAX 256u              /* of a batch */
 #define GGTRACE_SOURCES_MAX 256u            /* of a tensor; ggml's own limit is 10 */
 #define GGTRACE_COUNTS_MAX 16u              /* of an operator */
-#define GGTRACE_WRITERS_MAX 4096u           /* at the same time; the threads above get one that drops and counts */
+#define GGTRACE_WRITERS_MAX 4096u           /* at the same time; further threads share a writer that drops and counts */
 
 /* ---- The log ---- */
 
@@ -57,64 +57,64 @@ struct ggtrace;
 struct ggtrace_writer;
 
 struct ggtrace_options {
-    uint32_t segment_bytes; /* 0: as above */
+    uint32_t segment_bytes; /* 0: the default above */
     uint32_t block_bytes;
-    uint64_t bytes_max; /* of the file; 0: any. Records that would go beyond are dropped */
-    bool ring; /* the oldest ones are, where the file system can give back space: see ggtrace_is_ring */
-    bool replace; /* remove a file of that name first; otherwise it is left alone, and open fails with EEXIST */
-    uint32_t mode; /* rights of the file, less the umask; 0: 0666, or those of a file that is replaced */
-    bool has_owner; /* the file belongs to this user and group, if we may say so */
+    uint64_t bytes_max; /* size limit of the file; 0: none. Records beyond it are dropped */
+    bool ring; /* drop the oldest records instead, if the file system can punch holes: see ggtrace_is_ring */
+    bool replace; /* remove an existing file first; otherwise open fails with EEXIST */
+    uint32_t mode; /* permissions of the file, less the umask; 0: 0666, or those of the replaced file */
+    bool has_owner; /* change the owner of the file to this user and group, if permitted */
     uint32_t user, group;
 };
 
 struct ggtrace_totals {
-    uint64_t written; /* event records; exact when nobody is writing */
-    uint64_t dropped; /* event records that found no room */
+    uint64_t written; /* event records; exact while no thread is writing */
+    uint64_t dropped; /* event records without room in the file */
 };
 
 /*
- * Creates the file; writes the facts `format.version` and `pid` and a first reading of the clocks. NULL and errno
- * where the file cannot be made or its first segment not be had. The file is never one that another process may have
- * mapped.
+ * Creates the file; writes the facts `format.version` and `pid` and a first reading of the clocks. Returns NULL and sets
+ * errno if the file or its first segment cannot be created. It never opens an existing file, which another process may
+ * have mapped.
  */
 struct ggtrace * ggtrace_open(const char * path, const struct ggtrace_options * options);
 
-/* Optional, while the process has one thread: ggtrace_open takes some 5 to 15 ms less then (the kernel's membarrier(2) waits). */
+/* Optional, while the process has one thread: saves 5 to 15 ms in ggtrace_open, which membarrier(2) takes with more threads. */
 void ggtrace_prepare(void);
 
 /*
- * Seals what all writers hold, writes the totals, cuts the file to what was used. Writers stay valid and drop. A
- * thread that is in the middle of a record gets a second to finish it; else its block stays open, which readers can
- * read, and the file is not cut. So it is, with threads that still hold writers, where there is no membarrier(2).
+ * Seals all open blocks, writes the totals, and cuts the file to the used length. Writers stay valid and drop records. A
+ * thread in the middle of a record has a second to finish it; after that its block stays open, which readers can read,
+ * and the file is not cut. The same applies to threads that hold writers if there is no membarrier(2).
  */
 void ggtrace_close(struct ggtrace * log);
 
 /*
- * In the child of a fork: closes the file without writing to it; the parent's log is not touched. Where the kernel
- * can wipe memory on fork (Linux 4.14) a child that does not call it is safe too; otherwise call it before anything
- * is recorded.
+ * In the child of a fork: closes the file without writing to it; the parent's log does not change. If the kernel can wipe
+ * memory on fork (Linux 4.14), a child that does not call this is safe too; otherwise it must call this before it records
+ * anything.
  */
 void ggtrace_abandon(struct ggtrace * log);
 
-/* Seals the open run or definitions block, so that its checksum covers it. Events: ggtrace_writer_flush. */
+/* Seals the open run block or definitions block, so that it gets its checksum. For events: ggtrace_writer_flush. */
 void ggtrace_flush(struct ggtrace * log);
 
 struct ggtrace_totals ggtrace_totals(const struct ggtrace * log);
 
 /*
- * Does the log keep its last part? Its size may be above bytes_max by what threads are writing just now, 16 to 256 KiB
- * each, and by definitions where they need more than half of it. Until ggtrace_close the file has holes.
+ * Does the log keep its last part? The file may exceed bytes_max by the segments that threads are writing, 16 to 256 KiB
+ * each, and by definitions that need more than half of it. The file has holes until ggtrace_close.
  */
 bool ggtrace_is_ring(const struct ggtrace * log);
 
-/* Run blocks. Any time, any thread. Texts end at their NUL. */
+/* Run blocks: at any time, from any thread. Texts end at their NUL. */
 bool ggtrace_fact(struct ggtrace * log, const char * key, const char * value);
 bool ggtrace_clocks(struct ggtrace * log); /* reads the three clocks itself */
 
 /*
- * Definitions: any thread, one lock. The caller chooses ids and sees to it that each is defined once, and before an
- * event that uses it is written. false: there was no room, the definition is lost (and counted); it may be made again
- * later.
+ * Definitions: from any thread, under one lock. The caller chooses ids, defines each of them once, and does so before it
+ * writes an event with that id. false: there was no room, and the definition is lost (and counted). The caller may repeat
+ * it later.
  */
 bool ggtrace_define_name(struct ggtrace * log, uint32_t id, const char * text, size_t bytes);
 bool ggtrace_define_op(struct ggtrace * log, uint32_t number, uint32_t name);
@@ -128,23 +128,23 @@ bool ggtrace_define_graph(struct ggtrace * log, uint32_t id, uint32_t backend, c
 /* ---- Writers ---- */
 
 /*
- * First the fields that every record touches. Whole cache lines, two of them (processors fetch pairs), so that
- * threads do not slow each other down.
+ * The fields that every record touches come first. The size is two cache lines, because CPUs prefetch pairs of lines:
+ * so threads do not slow each other down.
  */
 struct ggtrace_writer {
-    uint8_t * at;     /* where the next record goes. Atomic, as the next, for ggtrace_close */
+    uint8_t * at;     /* address of the next record. Atomic, as is `end`, for ggtrace_close */
     uintptr_t end;    /* of the open block; 0: none */
-    uint64_t cursor;  /* what the reader's cursor will be */
+    uint64_t cursor;  /* the value of the reader's time cursor at this record */
     uint64_t records; /* event records written */
     uint32_t busy;    /* atomic; 1 while a record is being written, so that ggtrace_close can wait for it */
     uint32_t worker;
-    struct ggtrace * log; /* NULL: drops everything (no log, or the child of a fork, where this memory is wiped) */
+    struct ggtrace * log; /* NULL: drop everything (no log, or the child of a fork, where this memory is wiped) */
     uint8_t * block, * segment, * segment_end;
     uint64_t segment_offset, used_end; /* in the file */
     uint64_t records_sealed;           /* event records in sealed blocks */
-    uint32_t sequence, tid, dropped, dropped_untold;
-    uint32_t call;   /* of llama_decode, that operators belong to */
-    uint32_t holder; /* thread id; 0: nobody. Under the lock */
+    uint32_t sequence, tid, dropped, dropped_unreported;
+    uint32_t call;   /* the llama_decode call that operators belong to */
+    uint32_t holder; /* thread id; 0: none. Under the lock */
     uint16_t kind, id, next_free;
 } __attribute__((aligned(128)));
 
@@ -152,20 +152,20 @@ GGTRACE_SIZE(ggtrace_writer, 128);
 
 /*
  * A writer for the calling thread until it is released; never NULL. `worker` is ggml's ith or GGTRACE_NO_WORKER.
- * Takes a short lock. A released writer keeps its block open, and goes on with it if the same thread and worker come
- * back.
+ * Takes a short lock. A released writer keeps its block open, and continues it if it is acquired again for the same thread
+ * and worker.
  */
 struct ggtrace_writer * ggtrace_writer_acquire(struct ggtrace * log, uint32_t worker);
 void ggtrace_writer_release(struct ggtrace_writer * writer);
 
-/* Seals the open block. Only by the thread that holds the writer. */
+/* Seals the open block. Only for the thread that holds the writer. */
 void ggtrace_writer_flush(struct ggtrace_writer * writer);
 
 /* ---- For the inline functions only ---- */
 
 /*
- * initial-exec: one load instead of a call to __tls_get_addr, which may allocate. Such a library has to be there when
- * the program starts (LD_PRELOAD), or find 16 bytes in the surplus that libc keeps for dlopen.
+ * initial-exec: one load instead of a call to __tls_get_addr, which may allocate memory. Such a library must be loaded when
+ * the program starts (LD_PRELOAD), or it needs 16 bytes of the static TLS that libc reserves for dlopen.
  */
 extern __thread struct ggtrace_writer * ggtrace_thread_writers[2]
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -181,8 +181,8 @@ typedef uint32_t ggtrace_word __attribute__((may_alias));
 #define GGTRACE_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * Room for a record; NULL: dropped. The fence is for the compiler only: the processor's part of it is paid by
- * ggtrace_close, with membarrier(2).
+ * Reserves room for a record; NULL: dropped. This fence stops only the compiler from reordering; ggtrace_close makes the
+ * CPU's part of it happen, with membarrier(2).
  */
 GGTRACE_INLINE void * ggtrace_begin(struct ggtrace_writer * writer, uint32_t size, uint64_t time) {
     __atomic_store_n(&writer->busy, 1, __ATOMIC_RELAXED);
@@ -193,7 +193,7 @@ GGTRACE_INLINE void * ggtrace_begin(struct ggtrace_writer * writer, uint32_t siz
     return at;
 }
 
-/* The first word last: it is what makes the record exist. */
+/* Stores the first word last: with it, the record becomes valid. */
 GGTRACE_INLINE void ggtrace_commit(struct ggtrace_writer * writer, void * record, enum ggtrace_type type,
                                    uint32_t size) {
     __atomic_store_n((ggtrace_word *) record, (uint32_t) type | size << 16, __ATOMIC_RELEASE);
@@ -211,8 +211,8 @@ GGTRACE_INLINE uint64_t ggtrace_now(void) {
 }
 
 /*
- * The calling thread's own writer, released when the thread ends. It has two of them: a thread that calls
- * llama_decode is worker 0 as well, and shall not have to begin another block each time it changes its hat.
+ * The writer of the calling thread, released when the thread ends. A thread has two of them: the thread that calls
+ * llama_decode is worker 0 too, and must not begin a new block at each change between the two.
  */
 GGTRACE_INLINE struct ggtrace_writer * ggtrace_writer_of_thread(struct ggtrace * log, uint32_t worker) {
     struct ggtrace_writer * writer = ggtrace_thread_writers[worker != GGTRACE_NO_WORKER];
@@ -220,7 +220,7 @@ GGTRACE_INLINE struct ggtrace_writer * ggtrace_writer_of_thread(struct ggtrace *
     return fits ? writer : ggtrace_thread_writer_change(log, worker);
 }
 
-/* All three kinds of OPERATOR. Their u32 times hold 4.29 s; what does not fit them goes another way. */
+/* All three kinds of OPERATOR. Their u32 times hold up to 4.29 s; ggtrace_operator_unusual writes the rest. */
 GGTRACE_INLINE void ggtrace_operator_any(struct ggtrace_writer * writer, enum ggtrace_type type, uint32_t tensor,
                                          uint64_t start, uint64_t compute_end, uint64_t end, uint64_t inner,
                                          uint32_t last) {
@@ -241,13 +241,13 @@ GGTRACE_INLINE void ggtrace_operator_any(struct ggtrace_writer * writer, enum gg
     if (type == GGTRACE_OPERATOR_FUSED) record->extra = last;
     writer->cursor = end;
     ggtrace_commit(writer, record, type, size);
-    /* For the next one: a barrier waits until all that was stored before it has reached the cache. */
+    /* For the next record: a barrier waits until all earlier stores have reached the cache. */
     __builtin_prefetch((const uint8_t *) record + size + GGTRACE_CACHE_LINE, 1);
 }
 
 /*
- * Computed from start to compute_end, then waited at the barrier until end (compute_end again: did not wait).
- * inner_wait: nanoseconds of [start, compute_end) spent in barriers inside the op; such a record is 4 bytes longer.
+ * An operator that computed from start to compute_end, then waited at the barrier until end (equal to compute_end: did not
+ * wait). inner_wait: nanoseconds of [start, compute_end) spent in barriers inside the op; the record is then 4 bytes longer.
  */
 GGTRACE_INLINE void ggtrace_operator(struct ggtrace_writer * writer, uint32_t tensor, uint64_t start,
                                      uint64_t compute_end, uint64_t end, uint64_t inner_wait) {
@@ -258,19 +258,19 @@ GGTRACE_INLINE void ggtrace_operator(struct ggtrace_writer * writer, uint32_t te
     }
 }
 
-/* Nodes that were computed in one go; first and last are one where the hook missed a node without fusion. */
+/* Nodes computed in one step. first and last are equal if the hook missed a node that was not fused. */
 GGTRACE_INLINE void ggtrace_operator_fused(struct ggtrace_writer * writer, uint32_t first, uint64_t start,
                                            uint64_t compute_end, uint64_t end, uint32_t last) {
     ggtrace_operator_any(writer, GGTRACE_OPERATOR_FUSED, first, start, compute_end, end, 0, last);
 }
 
 /*
- * Operators of this writer belong to this call from now on (GGTRACE_NO_CALL: to none). Costs a record only where the
- * call is another than before.
+ * Sets the call that the next operators of this writer belong to (GGTRACE_NO_CALL: none). Writes a record only if the
+ * call changes.
  */
 void ggtrace_call(struct ggtrace_writer * writer, uint64_t time, uint32_t call);
 
-/* The spans of the batch, in its order; those above GGTRACE_SPANS_MAX are left out. */
+/* A call, and the spans of its batch in their order; spans beyond GGTRACE_SPANS_MAX are left out. */
 GGTRACE_INLINE void ggtrace_token(struct ggtrace_writer * writer, const struct ggtrace_token * token,
                                   const struct ggtrace_span * spans, uint32_t count) {
     if (count > GGTRACE_SPANS_MAX) count = GGTRACE_SPANS_MAX;
@@ -289,7 +289,7 @@ GGTRACE_INLINE void ggtrace_copy(struct ggtrace_writer * writer, const struct gg
     ggtrace_commit(writer, record, GGTRACE_COPY, 4 + sizeof(*copy));
 }
 
-/* A record of fixed size; the rest of the arguments are its fields. Its first word stays 0, as it was, to the end. */
+/* Writes a record of fixed size; the remaining arguments are its fields. Its first word stays 0 until the commit. */
 #define GGTRACE_WRITE(writer, at_time, type, structure, ...)                                      \
     do {                                                                                          \
         struct structure * room_ = ggtrace_begin((writer), sizeof(*room_), (at_time));            \
@@ -299,8 +299,8 @@ GGTRACE_INLINE void ggtrace_copy(struct ggtrace_writer * writer, const struct gg
     } while (0)
 
 /*
- * One graph compute, on one backend. graph is the id of a definition, call that of the token; split counts the graph
- * computes of one run of a scheduler, or is GGTRACE_NO_SPLIT.
+ * One graph run on one backend. graph: id of a definition; call: id of the call; split: number of the graph run within one
+ * run of a scheduler, or GGTRACE_NO_SPLIT.
  */
 GGTRACE_INLINE void ggtrace_graph(struct ggtrace_writer * writer, uint64_t start, uint64_t end, uint32_t graph,
                                   uint32_t call, int32_t status, uint32_t backend, uint32_t split) {
@@ -324,7 +324,7 @@ GGTRACE_INLINE void ggtrace_range_end(struct ggtrace_writer * writer, uint64_t t
     GGTRACE_WRITE(writer, time, GGTRACE_RANGE_END, ggtrace_range_end_record, .time = time);
 }
 
-/* What a thread is doing from now on; cpu: where it runs, or ran last. */
+/* The new state of a thread; cpu: where it runs, or ran last. */
 GGTRACE_INLINE void ggtrace_state(struct ggtrace_writer * writer, uint64_t time, uint32_t tid, uint32_t cpu,
                                   enum ggtrace_state state) {
     GGTRACE_WRITE(writer, time, GGTRACE_STATE, ggtrace_state_record, .time = time, .tid = tid, .cpu = cpu,
@@ -332,8 +332,8 @@ GGTRACE_INLINE void ggtrace_state(struct ggtrace_writer * writer, uint64_t time,
 }
 
 /*
- * What was counted of the operator that is written next: values[i] is of the counter defined with index i; zeros take no
- * room. is_scaled: the processor counted some of it for a part of the time only, and the values were extrapolated.
+ * The counts of the operator that is written next: values[i] belongs to the counter defined with index i; zeros take no
+ * room. is_scaled: an event was counted only part of the time, and its value was extrapolated.
  */
 GGTRACE_INLINE void ggtrace_counts(struct ggtrace_writer * writer, uint64_t time, const uint64_t * values, uint32_t count,
                                    bool is_scaled) {
@@ -345,7 +345,7 @@ GGTRACE_INLINE void ggtrace_counts(struct ggtrace_writer * writer, uint64_t time
         size += values[i] >> 32 ? 8 : 4;
     }
     if (!present && !is_scaled) return;
-    /* The operator goes into the same block. */
+    /* The operator must follow in the same block. */
     const uint32_t room = size + sizeof(struct ggtrace_cursor_record) + sizeof(struct ggtrace_operator_long_record);
     uint8_t * record = ggtrace_begin(writer, room, time);
     if (GGTRACE_UNLIKELY(!record)) return;
@@ -360,8 +360,8 @@ GGTRACE_INLINE void ggtrace_counts(struct ggtrace_writer * writer, uint64_t time
 }
 
 /*
- * From now on less is recorded, as decode took that long (ns a call) when recorded and when not: over the guard's per
- * cent. level: 1 calls, 2 graphs.
+ * Less is recorded from now on, because recorded decode calls took too much longer than others, both in ns per call:
+ * longer than the guard's percentage allows. level: 1 calls, 2 graphs.
  */
 GGTRACE_INLINE void ggtrace_level(struct ggtrace_writer * writer, uint64_t time, uint32_t level, uint32_t percent,
                                   uint64_t with, uint64_t without) {
@@ -369,13 +369,13 @@ GGTRACE_INLINE void ggtrace_level(struct ggtrace_writer * writer, uint64_t time,
                   .with = with, .without = without);
 }
 
-/* Records that the caller could not make. What found no room in the file is told without this, with why 0. */
+/* Records that the caller could not make. Records without room in the file are counted automatically, with why 0. */
 GGTRACE_INLINE void ggtrace_loss(struct ggtrace_writer * writer, uint64_t time, uint32_t records, uint32_t why) {
     GGTRACE_WRITE(writer, time, GGTRACE_LOSS, ggtrace_loss_record, .time = time, .records = records, .why = why);
 }
 
 /*
- * ids: tokens × k of them, token by token. More than fit one record are cut into several, between tokens. Not inline:
+ * ids: tokens × k of them, token by token. If they do not fit into one record, they are split between tokens. Not inline:
  * it copies kilobytes.
  */
 void ggtrace_experts(struct ggtrace_writer * writer, uint64_t time, uint32_t tensor, uint32_t tokens, uint32_t k,
@@ -383,7 +383,7 @@ void ggtrace_experts(struct ggtrace_writer * writer, uint64_t time, uint32_t ten
 
 #endif
 
-/* Outside the guard, so that a file can have the header early and the poison after its last include. */
+/* Outside the include guard, so that a file can include the header early and poison after its last include. */
 #if defined(GGTRACE_POISON) && !defined(GGTRACE_POISONED)
 #define GGTRACE_POISONED
 #pragma GCC poison malloc calloc realloc reallocarray free strdup strndup aligned_alloc posix_memalign memalign

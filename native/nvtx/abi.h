@@ -1,8 +1,8 @@
 /*
- * The binary interface between a program that uses NVTX version 3 and a tool that listens to it, in our own words: what
- * each side hands to the other, 64-bit. A program's NVTX code (each module of it has its own) calls the tool's
- * InitializeInjectionNvtx2 with a function that hands out tables by number; through one of them the tool reaches, for each
- * module number, an array of places into which it puts its functions. Anything may be missing or shorter than here.
+ * The binary interface between a program that uses NVTX version 3 and a tool that listens to it, described independently:
+ * what each side passes to the other, 64-bit. Each module of a program contains its own copy of NVTX. The copy calls the
+ * tool's InitializeInjectionNvtx2 with a function that returns tables by number. Through one of these tables, the tool gets
+ * an array of function pointers per NVTX module, and sets them to its own functions. Anything may be missing or shorter than here.
  */
 #ifndef GGML2PERFETTO_NVTX_ABI_H
 #define GGML2PERFETTO_NVTX_ABI_H
@@ -13,7 +13,7 @@
 enum nvtx_table { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
 enum nvtx_module { NVTX_CORE = 1, NVTX_CUDA = 2, NVTX_OPENCL = 3, NVTX_CUDART = 4, NVTX_CORE2 = 5, NVTX_SYNC = 6 };
 
-/* Places in the arrays, by module. Place 0 is never used. */
+/* Indices into the arrays, by module. Index 0 is never used. */
 enum nvtx_core {
     CORE_MARK_EX = 1, CORE_MARK_A, CORE_MARK_W,
     CORE_START_EX, CORE_START_A, CORE_START_W, CORE_END,
@@ -39,7 +39,7 @@ enum nvtx_cudart {
     CUDART_PLACES,
 };
 
-/* Any function; the caller knows which. A module's array holds where the program's pointers to such functions lie. */
+/* Any function; the caller casts it. A module's array contains the addresses of the program's function pointers. */
 typedef void (*nvtx_function)(void);
 
 struct nvtx_callbacks {
@@ -56,20 +56,20 @@ struct nvtx_version_info {
 typedef const void * (*nvtx_get_table)(uint32_t table);
 typedef int (*nvtx_initialize)(nvtx_get_table get);
 
-/* Handles are whatever the tool makes of them; NULL is the default domain, or no string. */
+/* The tool chooses the values of handles; NULL is the default domain, or no string. */
 typedef const void * nvtx_handle;
 
 enum nvtx_message_type { NVTX_TEXT = 1, NVTX_WIDE_TEXT = 2, NVTX_REGISTERED = 3 };
 enum nvtx_color_type { NVTX_NO_COLOR = 0, NVTX_ARGB = 1 };
 enum nvtx_payload_type {
     NVTX_NO_PAYLOAD = 0, NVTX_U64, NVTX_I64, NVTX_F64, NVTX_U32, NVTX_I32, NVTX_F32,
-    NVTX_PAYLOADS, /* how many there are; an extension uses numbers far above */
+    NVTX_PAYLOADS, /* the number of kinds; an extension uses much larger numbers */
 };
-enum { NVTX_VERSION = 3, NVTX_NO_TRACKING = -2 }; /* -2: what push and pop return where nobody counts */
+enum { NVTX_VERSION = 3, NVTX_NO_TRACKING = -2 }; /* -2: push and pop return this if the tool does not count levels */
 
 /*
- * Of a mark or a range. `size` is what the program's struct has: an older program's is shorter. A version 1 has no 32-bit
- * payloads, and is else the same.
+ * The attributes of a mark or a range. `size` is the size of the program's struct, which may be older and shorter. Version 1
+ * has no 32-bit payloads, and is otherwise the same.
  */
 struct nvtx_attributes {
     uint16_t version, size;
@@ -77,7 +77,7 @@ struct nvtx_attributes {
     int32_t color_type;
     uint32_t color;
     int32_t payload_type, reserved;
-    uint64_t payload; /* its first bytes, of a 32-bit one */
+    uint64_t payload; /* a 32-bit payload uses its first bytes */
     int32_t message_type, padding;
     const void * message;
 };

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 /*
- * libggml2perfetto-nvtx.so: the NVTX listener for a process without the recorder, which is too large to be loaded into one
- * that runs (its thread-local variables take more than libc has left for that). The process needs only the variable
- * NVTX_INJECTION64_PATH. Its log is $GGML2PERFETTO_OUT, or <program>-<pid>.ggtrace in the folder that it runs in.
+ * libggml2perfetto-nvtx.so: the NVTX listener for a process without the recorder. The recorder cannot be loaded into a running
+ * process, because its thread-local variables need more static TLS than libc reserves. The process needs only the variable
+ * NVTX_INJECTION64_PATH. The log is $GGML2PERFETTO_OUT, or <program>-<pid>.ggtrace in the working directory.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,12 +41,12 @@ static void default_path(char path[PATH_BYTES]) {
     strcat(path, ".ggtrace");
 }
 
-/* There is nobody else to tell it. */
+/* Prints to stderr: a process without the recorder has no other place for messages. */
 static void complain(const char * path) {
     const char * const parts[] = {"ggml2perfetto: ", path, ": cannot write: ", strerror(errno), "\n"};
     char text[PATH_BYTES + 256] = "";
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) strncat(text, parts[i], sizeof(text) - strlen(text) - 1);
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) { /* then nobody is told */ }
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) { /* nothing else can be done */ }
 }
 
 static void open_own(void) {
@@ -85,14 +85,14 @@ uint32_t nvtx_new_name(const char * text, size_t bytes) {
 int InitializeInjectionNvtx2(nvtx_get_table get);
 int InitializeInjectionNvtx(nvtx_get_table get);
 
-/* Where the recorder is in the process, the log is its own. */
+/* If the process contains the recorder, the log is the recorder's. */
 EXPORTED int InitializeInjectionNvtx2(nvtx_get_table get) {
     nvtx_initialize recorder;
     *(void **) &recorder = dlsym(RTLD_DEFAULT, "ggml2perfetto_nvtx_listen");
     return recorder ? recorder(get) : nvtx_listen(get);
 }
 
-/* What the NVTX library of before version 3 looks for. */
+/* The function that NVTX before version 3 looks for. */
 EXPORTED int InitializeInjectionNvtx(nvtx_get_table get) {
     return InitializeInjectionNvtx2(get);
 }

@@ -18,7 +18,7 @@ _Atomic uint32_t nvtx_emits_now = EMIT_AHEAD;
 static const char * const words[] = {"phases", "tokens", "graphs", "operators"};
 enum { WORDS = sizeof(words) / sizeof(*words), NAME_BYTES = 160, OWN_PLACES = 17 };
 
-/* What a program's NVTX has: places that a tool fills. All that a module has, as a tool may want to see them all. */
+/* The NVTX function pointers of a program, which a tool sets. All of a module, because a tool may expect all of them. */
 static nvtx_function core[OWN_PLACES], core2[OWN_PLACES], cuda[OWN_PLACES], opencl[OWN_PLACES], cudart[OWN_PLACES], sync_[OWN_PLACES];
 static nvtx_function * places[7][OWN_PLACES];
 
@@ -82,7 +82,7 @@ void nvtx_emit_operator(const char * tensor, const char * op, uint64_t index) {
     size_t length = strnlen(tensor, NAME_BYTES / 2);
     memcpy(name, tensor, length);
     while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') length--;
-    if (length > 1 && name[length - 1] == '-' && tensor[length]) length--; /* ffn_up-3; but not node_12 */
+    if (length > 1 && name[length - 1] == '-' && tensor[length]) length--; /* ffn_up-3; unlike node_12 */
     else length = strnlen(tensor, NAME_BYTES / 2);
     if (length) name[length++] = ' ';
     const size_t op_length = strnlen(op, NAME_BYTES / 2 - 2);
@@ -91,7 +91,7 @@ void nvtx_emit_operator(const char * tensor, const char * op, uint64_t index) {
     nvtx_emit_push(EMIT_OPERATORS, name, index);
 }
 
-/* ---- Phases: of the process, as calls may come from any thread ---- */
+/* ---- Phases: one per process, because calls may come from any thread ---- */
 
 static pthread_mutex_t phase_lock = PTHREAD_MUTEX_INITIALIZER;
 static const char * phase;
@@ -148,7 +148,7 @@ static uint32_t wanted(void) {
     return wants;
 }
 
-/* Loads the tool as a program's own NVTX does. NULL, or why there is none. */
+/* Loads the tool as a program's own NVTX does. NULL, or the reason why there is no tool. */
 static const char * join_tool(void) {
     const char * path = getenv("NVTX_INJECTION64_PATH");
     if (!path || !*path) return "NVTX_INJECTION64_PATH names no tool";

@@ -1,6 +1,6 @@
 /*
- * What the NVTX listener needs of the process that it is in: the recorder's log where there is a recorder
- * (recorder/nvtx-host.c), or else one of its own (nvtx/alone.c).
+ * What the NVTX listener needs from the process that contains it: the log of the recorder (recorder/nvtx-host.c), or its own
+ * log (nvtx/alone.c).
  */
 #ifndef GGML2PERFETTO_NVTX_HOST_H
 #define GGML2PERFETTO_NVTX_HOST_H
@@ -10,7 +10,7 @@
 
 struct ggtrace;
 
-/* The log, opened if need be; NULL: nothing is to be recorded, or it cannot be. */
+/* The log, opened if necessary; NULL: recording is not requested or not possible. */
 struct ggtrace * nvtx_log(void);
 
 /* Defines a text in the log, and returns its new id. */

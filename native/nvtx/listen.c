@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 /*
- * Listens to a program's NVTX calls, as an injection library: writes them to the log as they come. The functions below
- * are called on the program's threads, at any time, by as many copies of NVTX as there are in the process. Handles that
- * we hand out are ids, not addresses: whatever comes back as one is looked at and not followed.
+ * An injection library for NVTX: receives the NVTX calls of a program and writes them to the log. The functions below are
+ * called on the program's threads, at any time, by each copy of NVTX in the process. Handles that they return are ids, not
+ * addresses: a handle that comes back is validated, never dereferenced.
  */
 #include "nvtx/listen.h"
 
@@ -19,11 +19,11 @@
 #define GGTRACE_POISON
 #include "log/ggtrace.h"
 
-/* Domains whose pushed ranges are counted, so that push and pop return their level; of others they say that nobody counts. */
+/* In this many domains, push and pop count levels and return them; in others they return NVTX_NO_TRACKING. */
 enum { COUNTED_DOMAINS = 32 };
 
 struct thread {
-    bool is_inside; /* a function of ours: what a signal handler does meanwhile is left out */
+    bool is_inside; /* in a function of the listener: calls from signal handlers are ignored */
     uint16_t depths[COUNTED_DOMAINS];
 };
 
@@ -31,12 +31,12 @@ static __thread struct thread thread __attribute__((tls_model("initial-exec")));
 static struct ggtrace * _Atomic listened;
 static _Atomic uint64_t range_count, resource_count;
 
-/* NULL: nothing can be written now. Otherwise leave() follows. */
+/* NULL: nothing can be written now. Otherwise the caller must call leave(). */
 static struct ggtrace_writer * enter(void) {
     struct ggtrace * log = atomic_load_explicit(&listened, memory_order_relaxed);
     if (!log || thread.is_inside) return NULL;
     struct ggtrace_writer * writer = ggtrace_thread_writers[0];
-    if (writer && __atomic_load_n(&writer->busy, __ATOMIC_RELAXED)) return NULL; /* a signal interrupted the recorder */
+    if (writer && __atomic_load_n(&writer->busy, __ATOMIC_RELAXED)) return NULL; /* in a signal handler that interrupted the recorder */
     thread.is_inside = true;
     clock_correct();
     return ggtrace_writer_of_thread(log, GGTRACE_NO_WORKER);
@@ -50,7 +50,7 @@ static uint32_t domain_of(nvtx_handle domain) {
     return nvtx_known_domain((uint64_t) (uintptr_t) domain);
 }
 
-/* ---- What an event says ---- */
+/* ---- Attributes of an event ---- */
 
 static uint32_t message_of(int32_t type, const void * message) {
     switch (type) {
@@ -65,7 +65,7 @@ static uint32_t message_of(int32_t type, const void * message) {
     }
 }
 
-/* What the program's struct does not have is zeros. */
+/* Fields that the program's struct does not have are 0. */
 static void copy_struct(void * to, const void * from, size_t bytes) {
     uint16_t size = 0;
     if (from) memcpy(&size, (const char *) from + offsetof(struct nvtx_attributes, size), sizeof(size));
@@ -83,7 +83,7 @@ static void write_event(struct ggtrace_writer * writer, enum ggtrace_type type, 
                         nvtx_handle domain, const struct nvtx_attributes * given) {
     struct nvtx_attributes attributes;
     copy_struct(&attributes, given, sizeof(attributes));
-    const uint16_t size = attributes.size; /* a field that does not lie in it whole is none */
+    const uint16_t size = attributes.size; /* a field that is not completely inside counts as missing */
     const bool has_color = size >= offsetof(struct nvtx_attributes, payload_type) && attributes.color_type == NVTX_ARGB;
     const bool has_message = size >= sizeof(attributes);
     if (size < offsetof(struct nvtx_attributes, message_type)) attributes.payload_type = NVTX_NO_PAYLOAD;
@@ -125,7 +125,7 @@ static uint64_t domain_start(nvtx_handle domain, const struct nvtx_attributes * 
 }
 
 static void domain_end(nvtx_handle domain, uint64_t range) {
-    (void) domain; /* the range's number is enough */
+    (void) domain; /* the range's number is sufficient */
     struct ggtrace_writer * writer = enter();
     if (!writer) return;
     ggtrace_nvtx_end(writer, clock_now(), range);
@@ -173,7 +173,7 @@ static int pop(void) {
     return domain_pop(NULL);
 }
 
-/* The forms that take nothing but a text. */
+/* The variants that take only a text. */
 #define OF_TEXT(result, name, function)                                              \
     static result name##_a(const char * message) {                                   \
         const struct nvtx_attributes attributes = only(NVTX_TEXT, message);          \
@@ -269,7 +269,7 @@ static nvtx_handle create_domain_w(const wchar_t * name) {
     return create_domain(NVTX_WIDE_TEXT, name);
 }
 
-/* Of a domain, or a resource: what it was called stays. */
+/* Destroying a domain or a resource: its recorded name stays valid. */
 static void ignore(nvtx_handle handle) {
     (void) handle;
 }
@@ -285,7 +285,7 @@ static nvtx_handle create_resource(nvtx_handle domain, const struct nvtx_resourc
     return (nvtx_handle) (uintptr_t) (atomic_fetch_add_explicit(&resource_count, 1, memory_order_relaxed) + 1);
 }
 
-/* Devices are numbers, the rest addresses. */
+/* Devices are numbers, all other objects are addresses. */
 #define NAMES_OBJECT(function, type, what)                                            \
     static void function##_a(type object, const char * name) {                        \
         name_object(what, (uint64_t) object, name_of(NVTX_TEXT, name));               \
@@ -356,7 +356,7 @@ static unsigned subscribe(const struct nvtx_callbacks * callbacks, bool sets) {
     return subscribed;
 }
 
-/* The log is opened only for a program that has something to tell. */
+/* Opens the log only for a program that uses NVTX. */
 int nvtx_listen(nvtx_get_table get) {
     const struct nvtx_callbacks * callbacks = get ? get(NVTX_TABLE_CALLBACKS) : NULL;
     if (!callbacks || callbacks->size < sizeof(*callbacks) || !callbacks->module_places) return 0;

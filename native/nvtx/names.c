@@ -21,7 +21,7 @@ static uint64_t key_of(uint64_t hash) {
     return hash ? hash : 1;
 }
 
-/* Also where another thread just did it. */
+/* Looks again under the lock: another thread may have just defined the name. */
 static uint32_t define_name(uint64_t key, const char * text, size_t bytes) {
     pthread_mutex_lock(&lock);
     uint64_t id = shared_table_get(&known, key);
@@ -42,7 +42,7 @@ static uint32_t name_of(const char * text, size_t bytes) {
 }
 
 uint32_t nvtx_name(const char * text) {
-    /* One more, so that the log finds the end of the last character. */
+    /* One byte more, so that the log finds the end of the last character. */
     return text ? name_of(text, strnlen(text, GGTRACE_TEXT_BYTES_MAX + 1)) : 0;
 }
 
@@ -92,7 +92,7 @@ void nvtx_define(enum ggtrace_type type, uint32_t of, uint32_t number, uint32_t 
         const uint32_t numbers[] = {of, number, name};
         const bool is_thread = type == GGTRACE_THREAD;
         ggtrace_define_numbers(nvtx_log(), type, numbers + is_thread, 3 - is_thread);
-        if (!before) shared_table_put(&known, key, name + 1ull); /* else it changes: that is written each time */
+        if (!before) shared_table_put(&known, key, name + 1ull); /* otherwise the name has changed, which is written each time */
     }
     pthread_mutex_unlock(&lock);
 }

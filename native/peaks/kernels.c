@@ -1,7 +1,7 @@
 /*
- * The loops are written in assembly: what they measure is the processor, not the compiler, which would leave out loads
- * and sums that nobody uses. Each has so many independent chains that a unit never waits for the result before (on x86,
- * two units with a latency of 4 or 5 want 10; on arm64, four units with a latency of 4 want 16).
+ * The loops are written in assembly, because they measure the CPU and not the compiler, which would remove loads and sums that
+ * are not used. Each loop has enough independent chains that no unit waits for an earlier result (on x86, two units with a
+ * latency of 4 or 5 need 10; on arm64, four units with a latency of 4 need 16).
  */
 #include "peaks/peaks.h"
 
@@ -18,7 +18,7 @@ static bool always(void) {
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
-/* As bytes and as floats something ordinary: zeros would draw less power than a model does, denormals take longer. */
+/* Ordinary values, as bytes and as floats: zeros would draw less power than a model does, denormals take longer. */
 static const float numbers[16] __attribute__((aligned(64))) = {
     1.13f, -0.87f, 0.59f, -1.41f, 0.73f, -1.27f, 1.61f, -0.67f,
     1.19f, -0.53f, 0.91f, -1.73f, 0.61f, -1.09f, 1.37f, -0.79f,
@@ -39,7 +39,7 @@ enum { CHAIN_COUNT = 12 };
                            "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");                              \
     }
 
-/* 14 and 15: factors; 13: a product; 0 to 11: the sums. */
+/* 14 and 15: factors; 13: a product; 0 to 11: sums. */
 #define BEGIN_512 "vzeroall\nvmovups (%2), %%zmm14\nvmovups (%2), %%zmm15\n"
 #define BEGIN_256 "vzeroall\nvmovups (%2), %%ymm14\nvmovups 32(%2), %%ymm15\n"
 #define ZERO_128(I) "xorps %%xmm" #I ", %%xmm" #I "\n"
@@ -65,7 +65,7 @@ KERNEL(fp32_256, BEGIN_256, CHAINS(MUL_ADD_256), END_AVX)
 KERNEL(fp32_128, BEGIN_128, CHAINS(MUL_ADD_128), "")
 
 #define DOT_512(I) "vpdpbusd %%zmm14, %%zmm15, %%zmm" #I "\n"
-/* {vex} vpdpbusd %ymm14, %ymm15, %ymm<I>: in bytes, since assemblers before 2021 do not know it. */
+/* {vex} vpdpbusd %ymm14, %ymm15, %ymm<I>: as bytes, because assemblers before 2021 do not support it. */
 #define DOT_256(I) ".byte 0xc4, 0xc2 - (" #I "/8)*128, 0x05, 0x50, 0xc6 + (" #I "&7)*8\n"
 #define MADD_512(I)                                                                                                    \
     "vpmaddubsw %%zmm14, %%zmm15, %%zmm13\nvpmaddwd %%zmm14, %%zmm13, %%zmm13\nvpaddd %%zmm13, %%zmm" #I ", %%zmm" #I "\n"
@@ -91,7 +91,7 @@ HAS(has_fma, "fma")
 HAS(has_avx, "avx")
 HAS(has_ssse3, "ssse3")
 
-/* Older compilers do not know this feature's name. */
+/* Older compilers do not know the name of this feature. */
 static bool has_avxvnni(void) {
     unsigned eax, ebx, ecx, edx;
     return has_avx2() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & 1u << 4);
@@ -125,7 +125,7 @@ enum { CHAIN_COUNT = 24 };
                            "v30", "v31");                                                                              \
     }
 
-/* 30 and 31: factors; 29: a product; 0 to 23: the sums. */
+/* 30 and 31: factors; 29: a product; 0 to 23: sums. */
 #define ZERO(I) "movi v" #I ".16b, #0\n"
 #define BEGIN CHAINS(ZERO) "ldp q30, q31, [%2]\n"
 
@@ -137,13 +137,13 @@ KERNEL(read_neon, "",
 #define FMLA(I) "fmla v" #I ".4s, v30.4s, v31.4s\n"
 KERNEL(fp32_neon, BEGIN, CHAINS(FMLA))
 
-/* sdot v<I>.4s, v30.16b, v31.16b: as a number, since assemblers want to be told that it is allowed, each in its way. */
+/* sdot v<I>.4s, v30.16b, v31.16b: as a number, because each assembler has its own option that permits the instruction. */
 #define SDOT(I) ".inst 0x4e9f97c0 + " #I "\n"
 #define MULL(I) "smull v29.8h, v30.8b, v31.8b\nsmlal2 v29.8h, v30.16b, v31.16b\nsadalp v" #I ".4s, v29.8h\n"
 KERNEL(int8_sdot, BEGIN, CHAINS(SDOT))
 KERNEL(int8_neon, BEGIN, CHAINS(MULL))
 
-#define ASIMDDP (1ul << 20) /* HWCAP_ASIMDDP, which older headers lack */
+#define ASIMDDP (1ul << 20) /* HWCAP_ASIMDDP, missing in older headers */
 static bool has_dotprod(void) {
     return getauxval(AT_HWCAP) & ASIMDDP;
 }
@@ -159,7 +159,7 @@ static bool has_dotprod(void) {
 #define INT8_KERNELS
 #endif
 
-/* What the compiler makes of it, for other processors. */
+/* Plain C, for other processors. */
 
 enum { PLAIN_BYTES = 64, PLAIN_CHAINS = 8, PLAIN_PRODUCTS = 256 };
 
@@ -177,7 +177,7 @@ static void fp32_plain(const void * at, uint64_t rounds) {
     const plain_vector factor = {0.9f, 0.8f, 0.7f, 0.6f}, summand = {0.1f, 0.2f, 0.3f, 0.4f};
     plain_vector a = factor, b = a + a, c = b + a, d = c + a, e = d + a, f = e + a, g = f + a, h = g + a;
     for (; rounds; rounds--) {
-        /* Dependent on the round before, so that no product can be taken out of the loop. */
+        /* Depends on the round before, so that the compiler cannot move a product out of the loop. */
         a = a * factor + summand, b = b * factor + summand, c = c * factor + summand, d = d * factor + summand;
         e = e * factor + summand, f = f * factor + summand, g = g * factor + summand, h = h * factor + summand;
     }
@@ -191,7 +191,7 @@ static void int8_plain(const void * at, uint64_t rounds) {
     for (int i = 0; i < PLAIN_PRODUCTS; i++) left[i] = (int8_t) i, right[i] = (int8_t) (3 * i);
     uint32_t sum = 0;
     for (; rounds; rounds--) {
-        /* They may have changed, for all that the compiler knows. */
+        /* The compiler must assume that the values have changed. */
         __asm__ volatile("" : : "r"(left), "r"(right) : "memory");
         for (int i = 0; i < PLAIN_PRODUCTS; i++) sum += (uint32_t) (left[i] * right[i]);
     }

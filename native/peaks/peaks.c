@@ -1,9 +1,9 @@
 /*
- * peaks: what this machine can do at most, as JSON: bytes read from memory, FP32 and INT8 operations a second, by one
- * thread and by one on each CPU that we may use. Takes some two seconds.
+ * peaks: measures the peak rates of this machine and prints them as JSON: bytes read from memory, FP32 and INT8 operations
+ * per second, with one thread and with one thread on each usable CPU. Takes about two seconds.
  *
- * All threads begin at one time and work for the same time, in small pieces; what they did in it is added up. So a slow
- * core does not hold up fast ones, and one that was interrupted is not waited for. Of many such windows the best counts.
+ * All threads start at the same time and work for the same time, in small pieces; the pieces completed in that window are
+ * added up. So a slow core does not hold up fast ones, and an interrupted thread delays nobody. The best of many windows counts.
  */
 #define _GNU_SOURCE
 #include "peaks/peaks.h"
@@ -21,21 +21,21 @@
 #include <unistd.h>
 
 #define MIB ((size_t) 1 << 20)
-/* Short and many: where others compute, too, some fall between their turns. */
+/* Short and many: if other programs compute too, some windows fall between their turns. */
 #define WINDOW_NS 3000000
-/* All have woken up by then: the threads' number counts. */
+/* By then, all threads have woken up. */
 #define START_AFTER_NS 200000
 #define START_AFTER_EACH_NS 5000
 #define CPUS_MAX 65536
 
 enum { WINDOWS = 80, LONG_BITS = 8 * sizeof(long) };
 
-/* Memory beyond the reach of the last caches: by so many times. */
+/* Size of the buffers, as a multiple of the last-level caches. */
 #define CACHES 8
-#define CACHES_MIN 2 /* with less, it would be the caches that are measured */
+#define CACHES_MIN 2 /* with less, the caches would be measured */
 #define BUFFERS_MIN (64 * MIB)
 #define BUFFERS_MAX (8192 * MIB)
-#define AVAILABLE_PART 4 /* take no more than a quarter of what is free */
+#define AVAILABLE_PART 4 /* use no more than a quarter of the free memory */
 #define CACHE_UNKNOWN (32 * MIB)
 #define HUGE_PAGE (2 * MIB)
 #define READ_PIECE MIB
@@ -43,9 +43,9 @@ enum { WINDOWS = 80, LONG_BITS = 8 * sizeof(long) };
 
 struct cpu {
     int number;
-    int cache; /* the first CPU that its last cache belongs to */
+    int cache; /* the first CPU that shares its last-level cache */
     size_t cache_bytes;
-    long capacity; /* relative to others: cores of a processor may differ */
+    long capacity; /* relative speed: cores of one processor may differ */
 };
 
 struct team;
@@ -55,12 +55,12 @@ struct member {
     int cpu;
     char * buffer;
     size_t position;
-    double rate; /* work a second, in the last window */
+    double rate; /* work per second in the last window */
 };
 
 struct team {
     const struct peaks_kernel * kernel;
-    size_t buffer_bytes; /* each member's; 0: nothing is read */
+    size_t buffer_bytes; /* of each member; 0: no buffers */
     size_t count;
     struct member * members;
     pthread_barrier_t barrier;
@@ -80,7 +80,7 @@ static uint64_t now(void) {
     return (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_nsec;
 }
 
-/* ---- what there is ---- */
+/* ---- The machine ---- */
 
 /* The first line of a file, without its end. */
 static bool read_line(const char * path, char * line, int size) {
@@ -92,7 +92,7 @@ static bool read_line(const char * path, char * line, int size) {
     return is_read;
 }
 
-/* A number in a file, such as `32768K`; -1: there is none. */
+/* The number in a file, such as `32768K`; -1 if there is none. */
 static long long read_number(const char * path) {
     char line[64], * end;
     if (!read_line(path, line, sizeof line)) return -1;
@@ -130,7 +130,7 @@ static void describe_cpu(struct cpu * cpu) {
     cpu->cache_bytes = bytes > 0 ? (size_t) bytes : CACHE_UNKNOWN;
 }
 
-/* The CPUs that we may use, the fastest kind first. */
+/* The CPUs that this process may use, the fastest kind first. */
 static size_t find_cpus(struct cpu ** cpus) {
     const size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
     cpu_set_t * set = CPU_ALLOC(CPUS_MAX);
@@ -152,7 +152,7 @@ static size_t find_cpus(struct cpu ** cpus) {
     return count;
 }
 
-/* What the last caches of these CPUs hold, each cache counted once. */
+/* The total size of the last-level caches of these CPUs, each cache counted once. */
 static size_t cache_bytes(const struct cpu * cpus, size_t count) {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
@@ -163,7 +163,7 @@ static size_t cache_bytes(const struct cpu * cpus, size_t count) {
     return bytes;
 }
 
-/* What our control group may still take; LLONG_MAX: it has no limit. */
+/* Memory that the control group may still use; LLONG_MAX: no limit. */
 static long long left_in_group(void) {
     char path[PATH_MAX + 64], line[PATH_MAX] = "";
     FILE * file = fopen("/proc/self/cgroup", "re");
@@ -183,7 +183,7 @@ static long long left_in_group(void) {
     return limit < 0 || used < 0 ? LLONG_MAX : limit > used ? limit - used : 0;
 }
 
-/* Memory that can be taken without swapping or being killed. */
+/* Memory that can be allocated without swapping and without the OOM killer. */
 static size_t available_bytes(void) {
     long long available = -1, value;
     char line[128];
@@ -197,7 +197,7 @@ static size_t available_bytes(void) {
     return (size_t) (left < available ? left : available);
 }
 
-/* A member's share of what is to be read. */
+/* The size of each member's buffer. */
 static size_t buffer_bytes(const struct cpu * cpus, size_t count) {
     size_t total = CACHES * cache_bytes(cpus, count);
     const size_t most = available_bytes() / AVAILABLE_PART;
@@ -208,16 +208,16 @@ static size_t buffer_bytes(const struct cpu * cpus, size_t count) {
     return share ? share : HUGE_PAGE;
 }
 
-/* ---- measuring ---- */
+/* ---- Measuring ---- */
 
 static int pin(int number) {
-    /* On the stack: a thread's first malloc reserves address space, which may be limited. */
+    /* On the stack: the first malloc of a thread reserves address space, which may be limited. */
     unsigned long bits[CPUS_MAX / LONG_BITS] = {0};
     bits[number / LONG_BITS] = 1ul << number % LONG_BITS;
     return sched_setaffinity(0, sizeof bits, (const cpu_set_t *) bits) ? errno : 0;
 }
 
-/* First touched by its reader, so that it lies in the memory next to its CPU. */
+/* The reader touches its buffer first, so that the memory is local to its CPU. */
 static int take_buffer(struct member * member) {
     const size_t size = member->team->buffer_bytes;
     if (!size) return 0;
@@ -237,7 +237,7 @@ static void work_in_window(struct member * member) {
     while ((time = now()) < team->start) {}
     while (time < team->start + WINDOW_NS) {
         kernel->run(member->buffer ? member->buffer + member->position : NULL, rounds);
-        /* Goes on where it was in the next window: what was read last may be in a cache. */
+        /* The next window continues from here: what was read last may be in a cache. */
         member->position += READ_PIECE;
         if (member->position >= team->buffer_bytes) member->position = 0;
         pieces++;
@@ -269,7 +269,7 @@ static void * work(void * argument) {
     return NULL;
 }
 
-/* The best rate of all CPUs together; each reads a buffer of its own. */
+/* The best rate of all CPUs together; each reads its own buffer. */
 static double measure(const struct peaks_kernel * kernel, const struct cpu * cpus, size_t count, size_t buffer) {
     if (buffer && buffer * count < CACHES_MIN * cache_bytes(cpus, count)) {
         fail("reading memory, and not caches, needs more free memory", ENOMEM);

@@ -1,6 +1,6 @@
 /*
- * What a processor can do at most, measured: loops that read memory, multiply and add. Used by the program `peaks` only;
- * nothing of it is in the recorder.
+ * Measures the peak rates of a processor: loops that read memory, multiply and add. Only the program `peaks` uses them;
+ * the recorder does not contain them.
  */
 #ifndef GGML2PERFETTO_PEAKS_H
 #define GGML2PERFETTO_PEAKS_H
@@ -10,11 +10,11 @@
 
 /* A loop for one instruction set. */
 struct peaks_kernel {
-    const char * name; /* of the instruction set, for people; NULL ends a list */
-    bool (*usable)(void); /* here and now: the processor has it, and the system lets us use it */
-    /* `at`: what is read, aligned to 64 bytes; rounds > 0. */
+    const char * name; /* of the instruction set, for display; NULL ends a list */
+    bool (*usable)(void); /* the processor has it, and the system permits it */
+    /* `at`: the data to read, aligned to 64 bytes; rounds > 0. */
     void (*run)(const void * at, uint64_t rounds);
-    uint32_t work; /* a round's: bytes read, or floating-point or integer operations; a power of 2 for reading */
+    uint32_t work; /* per round: bytes read, or floating-point or integer operations; a power of 2 for reading */
 };
 
 /* The best first; the last one runs anywhere. */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The first fields have stood in this order since llama_batch exists. */
+/* The first fields of llama_batch have been in this order in all versions. */
 struct batch_head {
     int32_t tokens;
     const int32_t * token;
@@ -26,12 +26,12 @@ static void add(struct batch * batch, uint32_t sequence, uint32_t position) {
     }
 }
 
-/* llama.h says what a missing list stands for. */
+/* llama.h documents the meaning of each missing list. */
 void batch_read(struct batch * batch, const struct any_batch * any) {
     struct batch_head head;
     memcpy(&head, any, sizeof(head));
     batch->tokens = batch->span_count = 0;
-    batch->outputs = head.tokens > 0 && !head.logits; /* of the last one */
+    batch->outputs = head.tokens > 0 && !head.logits; /* the last token has an output */
     for (int32_t i = 0; i < head.tokens; i++) {
         const bool has_sequence = head.seq_id && head.seq_id[i] && head.n_seq_id && head.n_seq_id[i] > 0;
         if (head.logits && head.logits[i]) batch->outputs++;
@@ -47,8 +47,8 @@ bool batch_decodes(const struct batch * batch) {
 /* ---- llama_batch_ext ---- */
 
 /*
- * What is in the batches that were used last. Not every end of a batch is seen (programs that use dlsym), so the one that was not
- * touched for longest makes room. The position of the latest entry is set after it was added.
+ * The contents of the batches used last. The hooks miss the end of some batches (programs that use dlsym), so a new batch replaces
+ * the least recently used one. The position of the latest entry is set after the entry was added.
  */
 enum { EXTS = 64 };
 struct ext {

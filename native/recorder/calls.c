@@ -20,9 +20,9 @@ static _Atomic uint32_t call_count;
 static _Atomic bool is_warming_up;
 static __thread uint32_t current __attribute__((tls_model("initial-exec"))) = GGTRACE_NO_CALL;
 static __thread bool is_inside __attribute__((tls_model("initial-exec")));
-/* A call of llama_decode became one of llama_context::encode: the context has no memory. */
+/* A call of llama_decode became one of llama_context::encode, because the context has no memory. */
 static __thread bool has_encoded __attribute__((tls_model("initial-exec")));
-/* Of the call: what happens in it is not recorded, only that it was made. */
+/* Of this thread's call: its events are not recorded, only the call itself. */
 static __thread bool is_left_out __attribute__((tls_model("initial-exec")));
 
 void calls_set_warm_up(bool warm_up) {
@@ -49,7 +49,7 @@ static const char * phase_of(const struct call * call) {
     }
 }
 
-/* Announces a call; true where its range has to be ended. */
+/* Announces a call; true: the caller must end its range. */
 static bool announce(const struct call * call) {
     if (!nvtx_emits(EMIT_PHASES | EMIT_TOKENS)) return false;
     const bool is_warm_up = call->kind == GGTRACE_WARM_UP || call->may_warm_up;
@@ -60,11 +60,11 @@ static bool announce(const struct call * call) {
     return true;
 }
 
-/* ---- Warm-ups that nobody announces ---- */
+/* ---- Warm-up calls without llama_set_warmup ---- */
 
 enum { WARM_UP_TOKENS_MAX = 2 };
 
-/* The call that is a warm-up if its context is reset before another call is made. */
+/* The latest call. It is a warm-up if its context is reset before the next call. */
 static struct {
     bool is_held;
     struct call call;
@@ -73,7 +73,7 @@ static struct {
     uint32_t flags;
 } held;
 static struct table contexts;
-enum { HAS_CALLS = 1 }; /* of a context: calls that were no warm-ups */
+enum { HAS_CALLS = 1 }; /* of a context: it has had calls that were not warm-ups */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void write_call(const struct call * call, uint64_t end, int result, uint32_t number, uint32_t kind) {
@@ -135,7 +135,7 @@ void calls_finish(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Only llama.cpp's own tools are known to do so; a program's first call may well be of one token. */
+/* Only llama.cpp's own tools make such warm-ups; the first call of another program may well have one token. */
 static bool is_tool(const void * caller) {
     Dl_info info;
     if (!dladdr(caller, &info) || !info.dli_fname) return false;
@@ -143,7 +143,7 @@ static bool is_tool(const void * caller) {
     return strncmp(name, "libllama-", 9) == 0 || strncmp(name, "llama-", 6) == 0;
 }
 
-/* Whatever is held is an ordinary call when another one begins. */
+/* When another call begins, the held call is an ordinary call. */
 static bool may_warm_up(const struct call * call, const void * caller) {
     pthread_mutex_lock(&lock);
     write_held(false);
@@ -156,7 +156,7 @@ static bool may_warm_up(const struct call * call, const void * caller) {
 
 /* ---- Calls ---- */
 
-/* Does the context pool what it computes (mean, last, rank …)? Then its results are embeddings, or scores. */
+/* Does the context pool its results (mean, last, rank …)? Then they are embeddings or scores. */
 static bool pools(const void * context, const void * caller) {
     static _Atomic(void *) function;
     static _Atomic bool was_sought;
@@ -169,7 +169,7 @@ static bool pools(const void * context, const void * caller) {
     return pooling_type && pooling_type(context) > 0;
 }
 
-/* whisper.cpp's encoder is three graphs, one behind the other. The last one's inputs have no names of their own. */
+/* whisper.cpp's encoder computes three graphs in sequence. The inputs of the last one have no names of their own. */
 static __thread bool has_encoded_audio __attribute__((tls_model("initial-exec")));
 
 uint32_t calls_read_graph(struct call * call, void * cgraph) {
@@ -182,7 +182,7 @@ uint32_t calls_read_graph(struct call * call, void * cgraph) {
     const void * tokens = api->graph_get_tensor(cgraph, "inp_tokens"); /* llama.cpp */
     if (!tokens && api->graph_get_tensor(cgraph, "position")) {
         tokens = api->graph_get_tensor(cgraph, "embd");
-        /* Other programs of ggml's own call these two alike, and have no mask. */
+        /* Other ggml programs use the same two names, but have no mask. */
         if (tokens && api->graph_get_tensor(cgraph, "KQ_mask")) call->part = "whisper: decoder";
     }
     if (tokens) {

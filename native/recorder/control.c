@@ -10,7 +10,7 @@
 #include "log/ggtrace.h"
 #include "recorder/guard.h"
 
-/* For the traced program itself, which finds them with dlsym. */
+/* For the recorded program itself, which finds them with dlsym. */
 __attribute__((visibility("default"))) void ggml2perfetto_pause(void);
 __attribute__((visibility("default"))) void ggml2perfetto_resume(void);
 
@@ -32,16 +32,16 @@ static void toggle(int signal) {
     while (!atomic_compare_exchange_weak(&is_paused, &was, !was)) {}
 }
 
-/* A number at the start of a text, and where it ends. */
+/* The number at the start of a text; advances the pointer to its end. */
 static uint64_t number_at(const char ** at) {
     uint64_t number = 0;
     for (; **at >= '0' && **at <= '9'; (*at)++) number = number * 10 + (uint64_t) (**at - '0');
     return number;
 }
 
-static const char * wanted(const char * name, const char * key, void (*tell)(const char *, const char *)) {
+static const char * wanted(const char * name, const char * key, void (*fact)(const char *, const char *)) {
     const char * value = environment(name);
-    if (value && key) tell(key, value);
+    if (value && key) fact(key, value);
     return value;
 }
 
@@ -53,17 +53,17 @@ static void read_calls(const char * text) {
     last_call = *text ? (uint32_t) number_at(&text) : GGTRACE_NO_CALL;
 }
 
-void control_read(void (*tell)(const char * key, const char * value)) {
-    const char * calls = wanted(ENV_TOKENS, "recorded.tokens", tell);
+void control_read(void (*fact)(const char * key, const char * value)) {
+    const char * calls = wanted(ENV_TOKENS, "recorded.tokens", fact);
     if (calls) read_calls(calls);
-    const char * distance = wanted(ENV_EVERY, "recorded.every", tell);
+    const char * distance = wanted(ENV_EVERY, "recorded.every", fact);
     if (distance) every = (uint32_t) number_at(&distance);
     if (every == 0) every = 1;
-    const char * guard = wanted(ENV_GUARD, "recorded.guard", tell);
+    const char * guard = wanted(ENV_GUARD, "recorded.guard", fact);
     if (guard) guard_set((uint32_t) number_at(&guard));
-    ops = wanted(ENV_OPS, "recorded.ops", tell);
-    if (wanted(ENV_PAUSED, "recorded.from", tell)) ggml2perfetto_pause();
-    const char * number = wanted(ENV_TOGGLE, NULL, tell);
+    ops = wanted(ENV_OPS, "recorded.ops", fact);
+    if (wanted(ENV_PAUSED, "recorded.from", fact)) ggml2perfetto_pause();
+    const char * number = wanted(ENV_TOGGLE, NULL, fact);
     if (!number) return;
     struct sigaction action = {.sa_handler = toggle, .sa_flags = SA_RESTART};
     sigaction((int) number_at(&number), &action, NULL);

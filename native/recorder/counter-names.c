@@ -10,7 +10,7 @@
 #define HARDWARE(name, number) {name, COUNTER_EVENT, GGTRACE_COUNT, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##number, false}
 #define SOFTWARE(name, number) {name, COUNTER_EVENT, GGTRACE_COUNT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##number, true}
 
-/* lib/node/record/counters.ts lists the same names for people. */
+/* lib/node/record/counters.ts contains the same names, for help texts. */
 static const struct counter known[] = {
     HARDWARE("cycles", CPU_CYCLES),
     HARDWARE("instructions", INSTRUCTIONS),
@@ -31,15 +31,15 @@ static const struct counter known[] = {
     {.name = "bytes-read", .source = COUNTER_BYTES_READ, .unit = GGTRACE_BYTES},
 };
 
-/* A whole text as a number; false for anything else. */
+/* Parses a text that consists of one number; false for anything else. */
 static bool number_of(const char * text, int base, uint64_t * number) {
     char * end = NULL;
-    if (strchr("+- ", *text)) return false; /* the end of a text, too */
+    if (strchr("+- ", *text)) return false; /* also true at the end of the text */
     *number = strtoull(text, &end, base);
     return *end == 0;
 }
 
-/* The number by which the kernel knows a counting unit (PMU), such as `cpu`, or the big cores' own on arm64. */
+/* The kernel's number of a PMU, such as `cpu`, or on arm64 that of the big cores. */
 static bool unit_type(const char * name, uint32_t * type) {
     char path[160] = "/sys/bus/event_source/devices/", text[16];
     if (strchr(name, '.')) return false;

@@ -1,4 +1,4 @@
-/* What can be counted, by the names that perf(1) has for it. */
+/* The counters that can be requested, with the names that perf(1) uses. */
 #ifndef GGML2PERFETTO_COUNTER_NAMES_H
 #define GGML2PERFETTO_COUNTER_NAMES_H
 
@@ -13,7 +13,7 @@ enum { COUNTER_NAME_BYTES = 64 };
 enum counter_source {
     COUNTER_EVENT, /* perf_event_open */
     COUNTER_CPU_TIME, /* CLOCK_THREAD_CPUTIME_ID */
-    /* getrusage, which needs no permission, and tells what perf tells: */
+    /* getrusage, which needs no permission and returns the same counts as perf: */
     COUNTER_MINOR_FAULTS,
     COUNTER_MAJOR_FAULTS,
     COUNTER_PAGE_FAULTS,
@@ -25,13 +25,13 @@ struct counter {
     char name[COUNTER_NAME_BYTES];
     enum counter_source source;
     enum ggtrace_unit unit;
-    /* Of an event: */
+    /* For an event: */
     uint32_t type;
     uint64_t config;
-    bool is_kernels; /* it happens in the kernel only */
+    bool is_kernels; /* the event happens in the kernel only */
 };
 
-/* Finds what a name stands for; NULL, or why there is no such counter, in words. */
+/* Finds a counter by its name. Returns NULL, or the reason why there is no such counter, in words. */
 const char * counter_find(struct counter * counter, const char * name, size_t length);
 
 #endif

@@ -17,20 +17,20 @@
 #include "recorder/registry.h"
 #include "recorder/user-page.h"
 
-/* Above the numbers that a program has for its own files, most of the time. */
+/* Usually above the file descriptors of the program itself. */
 enum { FILE_LEAST = 200 };
 enum { BLOCK_BYTES = 512, TEXT_BYTES = 2048, MISSING_MAX = 32 };
 
 #define EVERYWHERE "task-clock, page-faults, minor-faults, major-faults, context-switches, bytes-read"
 static const char NO_HARDWARE[] = "this machine (a virtual machine?) has no hardware counters";
-static const char ONLY_ROOT[] = "the kernel tells only root of it (or at perf_event_paranoid 1)";
+static const char ONLY_ROOT[] = "the kernel permits it to root only (or at perf_event_paranoid 1)";
 
 __extension__ typedef unsigned __int128 product;
 
-/* The thread's events: one group, so that all are in registers at the same time or none is. */
+/* The thread's events form one group, so that either all or none of them are in hardware counters at a time. */
 struct group {
-    int count; /* of events; -1: they cannot be had */
-    int files[GGTRACE_COUNTS_MAX]; /* the first one's reads all; -1: its page keeps the event alive */
+    int count; /* number of events; -1: not available */
+    int files[GGTRACE_COUNTS_MAX]; /* reading the first returns all; -1: closed, the mapped page keeps the event alive */
     struct perf_event_mmap_page * pages[GGTRACE_COUNTS_MAX];
 };
 
@@ -38,14 +38,14 @@ static __thread struct group group __attribute__((tls_model("initial-exec")));
 
 uint32_t counters_count;
 static struct counter counters[GGTRACE_COUNTS_MAX];
-/* Those of them that are events, in the group's order. */
+/* The indices of those counters that are events, in the order of the group. */
 static uint32_t events[GGTRACE_COUNTS_MAX];
 static int event_count;
 static bool reads_usage;
-/* Events are counted in user mode only: the kernel tells no more. */
+/* Events are counted in user mode only, because the kernel permits no more. */
 static bool excludes_kernel;
 static struct ggtrace * counters_log;
-/* There are CPUs of several kinds: a thread that moves in the wrong moment would ask for a register that is not there. */
+/* The CPUs are of several kinds: a thread that migrates at the wrong moment would read a counter that does not exist. */
 static bool is_hybrid;
 
 /* ---- A thread's group ---- */
@@ -60,7 +60,7 @@ static int open_event(const struct counter * counter, int leader) {
         .exclude_hv = excludes_kernel,
     };
 #if defined(__aarch64__)
-    event.config1 = 2; /* asks for a register that user space may read */
+    event.config1 = 2; /* requests a counter that user space can read */
     const int file = perf_event_open(&event, 0, -1, leader);
     if (file >= 0) return file;
     event.config1 = 0;
@@ -76,7 +76,7 @@ static void * map_page(int file) {
     return page;
 }
 
-/* Adds an event to the calling thread's group; false and errno where it cannot be. */
+/* Adds an event to the calling thread's group; false and errno on failure. */
 static bool add_event(const struct counter * counter) {
     int file = open_event(counter, group.count ? group.files[0] : -1);
     if (file < 0) return false;
@@ -127,14 +127,14 @@ static bool read_registers(struct counts * to) {
 
 static void read_events(struct counts * to) {
     if (group.count <= 0 || read_registers(to)) return;
-    uint64_t told[3 + GGTRACE_COUNTS_MAX]; /* how many, enabled, running, counts */
+    uint64_t data[3 + GGTRACE_COUNTS_MAX]; /* how many, enabled, running, counts */
     const int kept = errno;
-    const bool is_told = read(group.files[0], told, sizeof(told)) == (3 + group.count) * 8;
+    const bool has_read = read(group.files[0], data, sizeof(data)) == (3 + group.count) * 8;
     errno = kept;
-    if (!is_told) return;
-    to->enabled = told[1];
-    to->running = told[2];
-    for (int i = 0; i < group.count; i++) to->values[events[i]] = told[3 + i];
+    if (!has_read) return;
+    to->enabled = data[1];
+    to->running = data[2];
+    for (int i = 0; i < group.count; i++) to->values[events[i]] = data[3 + i];
 }
 
 static uint64_t of_usage(const struct rusage * usage, enum counter_source source) {
@@ -165,7 +165,7 @@ void counters_read(struct counts * counts) {
     read_events(counts);
 }
 
-/* What would have been counted, had the event been in a register all the time. */
+/* The estimated count if the event had been in a hardware counter all the time. */
 static uint64_t extrapolated(uint64_t value, uint64_t enabled, uint64_t running) {
     return running ? (uint64_t) ((product) value * enabled / running) : 0;
 }
@@ -181,9 +181,9 @@ void counters_write(struct ggtrace_writer * writer, uint64_t time, const struct 
     ggtrace_counts(writer, time, values, counters_count, is_scaled);
 }
 
-/* ---- What can be counted here ---- */
+/* ---- Which counters this machine has ---- */
 
-/* Units of a processor say which CPUs they are for where they are not for all. */
+/* A PMU lists its CPUs if it does not cover all of them. */
 static bool has_several_kinds(void) {
     int kinds = 0;
     DIR * units = opendir("/sys/bus/event_source/devices");
@@ -195,7 +195,7 @@ static bool has_several_kinds(void) {
     return kinds > 1;
 }
 
-/* What was asked for and cannot be had, and why. */
+/* Requested counters that are not available, with the reasons. */
 struct missing {
     struct counter counters[MISSING_MAX];
     const char * reasons[MISSING_MAX];
@@ -222,13 +222,13 @@ static const char * why_not(const struct counter * counter, int error) {
             return has_alone(&cycles) ? "this processor does not count that" : NO_HARDWARE;
         case EINVAL: case ENOSPC:
             if (group.count == 0 || !has_alone(counter)) return "the kernel does not take it";
-            return "it does not fit beside the others: the processor has too few counters";
+            return "it does not fit with the others: the processor has too few counters";
         default:
             return perf_event_why(error);
     }
 }
 
-/* Adds an event to the calling thread's group; NULL, or why it cannot be. */
+/* Adds an event to the calling thread's group; returns NULL, or the reason for the failure. */
 static const char * try_event(const struct counter * counter) {
     if (excludes_kernel && counter->is_kernels) return ONLY_ROOT;
     if (add_event(counter)) return NULL;
@@ -265,7 +265,7 @@ static void add_all(const char * names, struct missing * missing) {
     }
 }
 
-static void tell_counted(void (*tell)(const char *, const char *)) {
+static void report_counted(void (*fact)(const char *, const char *)) {
     char text[TEXT_BYTES] = "";
     for (uint32_t i = 0; i < counters_count; i++) {
         append(append(text, i ? ", " : ""), counters[i].name);
@@ -273,25 +273,25 @@ static void tell_counted(void (*tell)(const char *, const char *)) {
     struct counts now;
     if (event_count) append(text, read_registers(&now) ? "; events read in user space" : "; events read by the kernel");
     if (event_count && excludes_kernel) append(text, ", counted in user mode only (perf_event_paranoid)");
-    tell("counters", counters_count ? text : "none");
+    fact("counters", counters_count ? text : "none");
 }
 
-/* `a, b: why; c: why else` */
-static void tell_missing(const struct missing * missing, void (*tell)(const char *, const char *)) {
+/* `a, b: reason; c: other reason` */
+static void report_missing(const struct missing * missing, void (*fact)(const char *, const char *)) {
     char text[TEXT_BYTES] = "";
     bool lacks_hardware = false;
     for (int i = 0; i < missing->count; i++) {
         append(text, missing->counters[i].name);
-        const bool goes_on = i + 1 < missing->count && missing->reasons[i + 1] == missing->reasons[i];
-        if (!goes_on) append(append(text, ": "), missing->reasons[i]);
-        if (i + 1 < missing->count) append(text, goes_on ? ", " : "; ");
+        const bool has_same_reason = i + 1 < missing->count && missing->reasons[i + 1] == missing->reasons[i];
+        if (!has_same_reason) append(append(text, ": "), missing->reasons[i]);
+        if (i + 1 < missing->count) append(text, has_same_reason ? ", " : "; ");
         lacks_hardware |= missing->reasons[i] == NO_HARDWARE;
     }
     if (lacks_hardware) append(text, "; software ones work: " EVERYWHERE);
-    if (missing->count) tell("counters.missing", text);
+    if (missing->count) fact("counters.missing", text);
 }
 
-void counters_start(struct ggtrace * log, void (*tell)(const char * key, const char * value)) {
+void counters_start(struct ggtrace * log, void (*fact)(const char * key, const char * value)) {
     static struct missing missing;
     const char * names = environment(ENV_COUNTERS);
     if (!names || !*names) return;
@@ -299,8 +299,8 @@ void counters_start(struct ggtrace * log, void (*tell)(const char * key, const c
     counters_log = log;
     is_hybrid = has_several_kinds();
     add_all(names, &missing);
-    tell_counted(tell);
-    tell_missing(&missing, tell);
+    report_counted(fact);
+    report_missing(&missing, fact);
     for (uint32_t i = 0; i < counters_count; i++) {
         const struct ggtrace_counted counted = {i, registry_name(counters[i].name), counters[i].unit};
         ggtrace_define_counted(log, &counted);

@@ -1,6 +1,6 @@
 /*
- * What each worker's thread counts, operator by operator: events of the processor and of the kernel, as
- * GGML2PERFETTO_COUNTERS lists them.
+ * Counts events of the CPU and of the kernel, per operator, on each worker's thread. GGML2PERFETTO_COUNTERS lists the
+ * events.
  */
 #ifndef GGML2PERFETTO_COUNTERS_H
 #define GGML2PERFETTO_COUNTERS_H
@@ -10,36 +10,36 @@
 
 #include "log/ggtrace.h"
 
-/* What was counted on a thread up to some time, in the order of the definitions. */
+/* The counts of a thread at some time, in the order of the definitions. */
 struct counts {
     uint64_t values[GGTRACE_COUNTS_MAX];
-    /* ns for which the events were asked for, and were in registers of the processor. */
+    /* How long the events were enabled, and how long they were in hardware counters, in ns. */
     uint64_t enabled, running;
 };
 
 extern uint32_t counters_count;
 
-/* Is anything counted? */
+/* Are any counters requested and available? */
 static inline bool counters_on(void) {
     return __builtin_expect(counters_count != 0, 0);
 }
 
 /*
- * Reads the environment, and finds out what can be counted here. `tell` is called with the facts `counters` (what is counted,
- * and how) and `counters.missing` (what is not, and why), where something was asked for.
+ * Reads the environment, and finds out which counters are available. If counters are requested, calls `fact` with `counters` (the
+ * counters, and how they are read) and `counters.missing` (the unavailable ones, with the reasons).
  */
-void counters_start(struct ggtrace * log, void (*tell)(const char * key, const char * value));
+void counters_start(struct ggtrace * log, void (*fact)(const char * key, const char * value));
 
-/* The calling thread counts from now on, if it does not yet: some 50 µs for each event, once in its life. */
+/* Starts counting on the calling thread, if it is not counting yet: about 50 µs per event, once per thread. */
 void counters_join(void);
 
-/* What the calling thread has counted so far. No system call where all are registers that it may read. */
+/* The counts of the calling thread so far. Without a system call if all events are in counters that user space can read. */
 void counters_read(struct counts * counts);
 
-/* What the operator that `writer` gets next has counted. */
+/* Writes the counts of the operator that `writer` writes next. */
 void counters_write(struct ggtrace_writer * writer, uint64_t time, const struct counts * from, const struct counts * to);
 
-/* The calling thread ends. */
+/* Ends counting on the calling thread, when it exits. */
 void counters_leave(void);
 
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-/* How a recording ends: with the program; and in the child of a fork, which is not recorded. */
+/* Ends the recording: when the program ends, and in the child of a fork, which is not recorded. */
 #include <pthread.h>
 #include <stdatomic.h>
 

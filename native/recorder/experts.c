@@ -8,7 +8,7 @@
 #include "recorder/recording.h"
 #include "recorder/graphs.h"
 
-/* Ids are copied to the stack first: the tensor is a view, its rows need not be contiguous. */
+/* Copies ids to the stack first: the tensor is a view, and its rows need not be contiguous. */
 enum { IDS_MAX = 4096 };
 
 void experts_record(const struct graph * graph, int index, uint64_t now) {

@@ -1,4 +1,4 @@
-/* Which experts the router chose. */
+/* Records which experts the router chose. */
 #ifndef GGML2PERFETTO_EXPERTS_H
 #define GGML2PERFETTO_EXPERTS_H
 
@@ -6,7 +6,7 @@
 
 struct graph;
 
-/* Records the expert ids that node `index`, a MUL_MAT_ID about to run, is given: every token of the batch, any k. */
+/* Records the expert ids for node `index`, a MUL_MAT_ID about to run: for every token of the batch, with any k. */
 void experts_record(const struct graph * graph, int index, uint64_t now);
 
 #endif

@@ -10,7 +10,7 @@
 #include "recorder/registry-inside.h"
 #include "common/table.h"
 
-/* Where a node stands: written by the thread that starts a graph, read by its workers. */
+/* The graph and index of a node: written by the thread that starts a graph, read by its workers. */
 struct place {
     _Atomic(const void *) tensor;
     _Atomic(struct graph *) graph;
@@ -30,7 +30,7 @@ void graphs_init(void) {
     places = memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Tensors of a graph lie close to each other: so do the places of 8 KiB of them, which touches fewer pages of memory. */
+/* Tensors of a graph are close together in memory. So the places for 8 KiB of tensors are close together too, on fewer pages. */
 static struct place * place_of(const void * tensor) {
     const uint64_t address = (uint64_t) (uintptr_t) tensor;
     uint32_t slot = ((uint32_t) mix(5, address >> 13) << 6 | (uint32_t) (address >> 7 & 63)) & (PLACES - 1);
@@ -48,7 +48,7 @@ struct graph * graphs_find_node(const void * tensor, int * index) {
     return atomic_load_explicit(&place->graph, memory_order_acquire);
 }
 
-/* Makes this graph the one that its nodes are in: for fingerprints, and for workers. */
+/* Publishes this graph as the one that its nodes belong to: for fingerprints and for workers. */
 static void publish(struct graph * graph) {
     for (int i = 0; i < graph->node_count; i++) registry_set_fingerprint(graph->nodes[i].tensor, graph->fingerprints[i]);
     if (!places) return;
@@ -71,7 +71,7 @@ static const void * source_of(const void * node, int i) {
     return layout_pointer(node, registry.layout->sources + 8 * i);
 }
 
-/* Links the nodes that are computed, and marks what workers look for. */
+/* Links the nodes that are computed, and marks those that workers look for. */
 static void link_nodes(struct graph * graph) {
     const int count = graph->node_count;
     const void * choice = NULL;
@@ -101,7 +101,7 @@ static bool is_wanted(const void * node) {
     return control_takes_op(registry_op_name(node)) || control_takes_op(registry.api->op_name(layout_i32(node, registry.layout->op)));
 }
 
-/* Forgets the ids of nodes whose operators are not to be recorded; those of fused ones only together. */
+/* Clears the ids of nodes whose operators are not recorded; fused nodes only together. */
 static void leave_out(const struct graph * graph) {
     const int count = graph->node_count;
     for (int i = graph->first; i < count; i = graph->nodes[i].next) {
@@ -116,7 +116,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     if (!graph) return NULL;
     graph->nodes = reserve(((size_t) count + 1) * sizeof(*graph->nodes));
     uint32_t * ids = reserve((size_t) count * sizeof(*ids));
-    graph->snapshot = reserve((size_t) count * registry_told_bytes());
+    graph->snapshot = reserve((size_t) count * registry_compared_bytes());
     graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));
     if (!graph->nodes || !ids || !graph->snapshot || !graph->fingerprints) return NULL;
     graph->node_count = count;
@@ -124,7 +124,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
         graph->nodes[i].tensor = registry.api->graph_node(cgraph, i);
         graph->nodes[i].id = ids[i] = registry_tensor_locked(graph->nodes[i].tensor);
         graph->fingerprints[i] = registry_get_fingerprint(graph->nodes[i].tensor);
-        memcpy(graph->snapshot + (size_t) i * registry_told_bytes(), graph->nodes[i].tensor, registry_told_bytes());
+        memcpy(graph->snapshot + (size_t) i * registry_compared_bytes(), graph->nodes[i].tensor, registry_compared_bytes());
     }
     link_nodes(graph);
     graph->id = ++graph_count;
@@ -138,9 +138,9 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     return graph;
 }
 
-/* Is it one of the latest graphs again, unchanged? Comparing costs a tenth of hashing. */
+/* Returns one of the latest graphs if this is the same one, unchanged. Comparing costs a tenth of hashing. */
 static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
-    const size_t bytes = registry_told_bytes();
+    const size_t bytes = registry_compared_bytes();
     for (int k = 0; k < LATEST && latest[k]; k++) {
         struct graph * graph = latest[k];
         if (graph->node_count != count || graph->backend != backend || graph->freed != registry.freed) continue;
@@ -160,7 +160,7 @@ void graphs_may_change(void) {
     atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
 }
 
-/* A scheduled graph of this generation that we have seen; a view of one may lie where another view lay. */
+/* A known scheduled graph of this generation. Nodes are compared because a view may have the address of an earlier view. */
 static struct graph * scheduled_again(void * cgraph, int count, uint32_t backend) {
     const uint32_t now = atomic_load_explicit(&generation, memory_order_relaxed);
     for (int k = 0; k < LATEST && latest[k]; k++) {

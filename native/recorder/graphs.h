@@ -1,6 +1,6 @@
 /*
- * The graphs that ggml computes: each is defined in the log once, and recognised when it comes again. All but
- * graphs_find_node is called by the thread that starts a graph, before the graph's workers run.
+ * The graphs that ggml computes. Each is defined in the log once, and recognised when it is computed again. The thread that
+ * starts a graph calls all functions except graphs_find_node, before the graph's workers run.
  */
 #ifndef GGML2PERFETTO_GRAPHS_H
 #define GGML2PERFETTO_GRAPHS_H
@@ -11,64 +11,64 @@
 
 struct fingerprint;
 
-/* Once the registry knows what tensors look like. */
+/* Call it when the registry knows the layout of tensors. */
 void graphs_init(void);
 
-/* What a worker looks at when it meets a node: side by side, as memory is slow and a worker comes by once a token. */
+/* What a worker needs of a node. In one struct, because a worker reads it once per call, when it is no longer in a cache. */
 struct graph_node {
     const void * tensor;
-    /* 0: operators of this kind are not recorded. */
+    /* 0: operators of this op are not recorded. */
     uint32_t id;
     /* Index of the next node that is computed; node_count = none. */
     int next;
-    /* Id of the tensor that holds the expert ids of a MUL_MAT_ID, where it is the first to use them; else 0. */
+    /* Id of the tensor with the expert ids, if the node is the first MUL_MAT_ID that uses them; else 0. */
     uint32_t experts;
-    /* Is the node computed in one go with the next one (RMS_NORM with the MUL behind it) where ggml can? */
+    /* Does ggml compute the node in one step with the next one (RMS_NORM with the MUL after it) if it can? */
     bool fuses_with_next;
 };
 
-/* A graph as it was met. */
+/* A graph as it was when it was recorded. */
 struct graph {
     uint32_t id;
-    uint32_t backend; /* name */
+    uint32_t backend; /* id of its name */
     int node_count;
     uint64_t fingerprint;
-    uint64_t freed; /* buffers, before it was met */
-    struct graph_node * nodes; /* and one behind them, of no tensor */
-    /* Index of the first node that is computed. node_count = none. */
+    uint64_t freed; /* number of buffers freed before it was recorded */
+    struct graph_node * nodes; /* followed by one entry without a tensor */
+    /* Index of the first node that is computed; node_count = none. */
     int first;
-    /* The nodes as they were, one behind the other: a graph that comes again is recognised by comparing. */
+    /* A copy of the nodes, to recognise the graph when it is computed again. */
     char * snapshot;
-    struct fingerprint * fingerprints; /* of the nodes */
-    /* Where ggml last had it, and in which generation of scheduled graphs. */
+    struct fingerprint * fingerprints; /* one per node */
+    /* Its last address in ggml, and the generation of scheduled graphs at that time. */
     const void * cgraph;
     uint32_t generation;
-    /* The call that the graph is computed for now. */
+    /* The call for which the graph is computed now. */
     _Atomic uint32_t call;
-    /* Odd while the graph is computed: counts where that began and where it ended. */
+    /* Odd while the graph is computed: counts the begin and the end of each graph run. */
     _Atomic uint32_t edges;
     _Atomic uint64_t begun, ended;
-    /* Barriers that its caller saw since it started its last operator; all workers see as many. */
+    /* Number of barriers that the calling thread passed since its last operator started; equal on all workers. */
     _Atomic uint32_t last_barriers;
     struct graph * next_known;
 };
 
 /*
- * The graph that is about to be computed: met before, or defined now. NULL when it cannot be told. Is it `scheduled`, its
- * nodes are as they were until a scheduler says that graphs may change; other graphs may change at any time.
+ * The graph that is about to be computed: a known one, or a new one, defined now. NULL if it cannot be read. The nodes of a `scheduled`
+ * graph do not change until a scheduler reports that graphs may change; other graphs may change at any time.
  */
 struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled);
 void graphs_may_change(void);
 
 bool graphs_has_nodes(void * cgraph);
 
-/* The id of the node of a graph that has but one; else 0. */
+/* The id of the node of a graph with a single node; else 0. */
 uint32_t graphs_only_node(void * cgraph);
 
-/* The id of a node that is computed and to be recorded; else 0. */
+/* The id of a node that is computed and recorded; else 0. */
 uint32_t graphs_node(const void * node);
 
-/* The latest graph that `tensor` is a node of, and its index; NULL if there is none. No lock: for workers. */
+/* The latest graph with node `tensor`, and the node's index; NULL if there is none. No lock: called by workers. */
 struct graph * graphs_find_node(const void * tensor, int * index);
 
 #endif

@@ -7,10 +7,10 @@
 
 enum { SPARE_EVERY = 8, WINDOW_CALLS = 64, OTHERS_MAX = 16, STANDARD_ERRORS = 3 };
 
-/* What older calls count at the next decision. */
+/* The weight that older calls keep at each decision. */
 #define DECAY (15. / 16)
 
-/* Calls of one kind, and their times. */
+/* The calls of one kind, and their times. */
 struct sum {
     double calls, ns, squares;
 };
@@ -19,7 +19,7 @@ static uint32_t percent_most;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t tokens_compared = 1, calls, others;
 static struct sum recorded, spared;
-/* Of this thread's call. */
+/* Of this thread's call: it is one of those that are compared. */
 static __thread bool is_compared __attribute__((tls_model("initial-exec")));
 static __thread bool is_spared __attribute__((tls_model("initial-exec")));
 
@@ -32,19 +32,19 @@ static void restart(void) {
     calls = others = 0;
 }
 
-static bool has_less(void) {
+static bool can_record_less(void) {
     return recording_level() > LEVEL_TOKEN;
 }
 
 bool guard_begin(uint32_t tokens) {
     is_spared = false;
-    if (!percent_most || !has_less()) return false;
+    if (!percent_most || !can_record_less()) return false;
     pthread_mutex_lock(&lock);
     if (tokens == tokens_compared) {
         is_compared = true;
         is_spared = calls++ % SPARE_EVERY == SPARE_EVERY - 1;
         others = 0;
-    } else if (++others == OTHERS_MAX) { /* prompts come and go; this is how it decodes now */
+    } else if (++others == OTHERS_MAX) { /* not a single prompt: calls now have this number of tokens */
         restart();
         tokens_compared = tokens;
     }
@@ -62,7 +62,7 @@ static void decay(struct sum * sum) {
     *sum = (struct sum){sum->calls * DECAY, sum->ns * DECAY, sum->squares * DECAY};
 }
 
-/* Is the difference more than chance? Few calls that were preempted, or had to wait for the disk, can make it large. */
+/* Is the difference larger than chance? A few calls that were preempted or waited for the disk can make it large. */
 static bool is_certain(double difference) {
     const double calls_all = recorded.calls + spared.calls, mean = (recorded.ns + spared.ns) / calls_all;
     const double variance = (recorded.squares + spared.squares) / calls_all - mean * mean;
@@ -70,10 +70,10 @@ static bool is_certain(double difference) {
     return difference * difference > STANDARD_ERRORS * STANDARD_ERRORS * error_squared;
 }
 
-/* Under the lock, with calls of both kinds. */
+/* Under the lock, when there are calls of both kinds. */
 static void decide(uint64_t now) {
     const double with = recorded.ns / recorded.calls, without = spared.ns / spared.calls;
-    if (!has_less() || with <= without * (1 + percent_most / 100.) || !is_certain(with - without)) {
+    if (!can_record_less() || with <= without * (1 + percent_most / 100.) || !is_certain(with - without)) {
         decay(&recorded);
         decay(&spared);
         return;

@@ -1,6 +1,6 @@
 /*
- * Keeps what recording costs below a set per cent: of every eight decode calls one is not recorded, and when those that
- * are take too much longer, less is recorded from then on.
+ * Keeps the cost of recording below a given percentage: one of every eight decode calls is not recorded, and if the recorded
+ * calls take too much longer, less is recorded from then on.
  */
 #ifndef GGML2PERFETTO_GUARD_H
 #define GGML2PERFETTO_GUARD_H
@@ -11,10 +11,10 @@
 /* 0: no guard. */
 void guard_set(uint32_t percent);
 
-/* A call of llama_decode begins, of that many tokens; true: it is not to be recorded, for comparison. */
+/* A call of llama_decode with that many tokens begins. true: it is not recorded, for comparison. */
 bool guard_begin(uint32_t tokens);
 
-/* The same thread's call has ended. */
+/* The call of this thread has ended. */
 void guard_end(uint64_t start, uint64_t end);
 
 #endif

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 /*
- * The functions of llama.cpp and ggml that the recorder stands in front of, by LD_PRELOAD: exported names that are
- * called through the dynamic linker. Each hook resolves the real function once, calls it with the arguments as they
- * are, and returns its result; with nothing to record it does nothing else. What is recorded is decided elsewhere.
+ * The functions of llama.cpp and ggml that the recorder interposes by LD_PRELOAD: exported names that are called through the
+ * dynamic linker. Each hook resolves the real function once, calls it with the same arguments, and returns its result. If
+ * nothing is recorded, it does nothing else. Other files decide what is recorded.
  */
 #include <stddef.h>
 
@@ -21,7 +21,7 @@
     __attribute__((visibility("default"))) result name(__VA_ARGS__)
 #define CALLER __builtin_return_address(0)
 
-/* `real`, of this type: the real function of a hook, looked up at its first call; threads that race find the same. */
+/* `real`, with this type: the real function of a hook, looked up at the first call; threads that race find the same one. */
 #define REAL(name, result, ...)                                                                 \
     static _Atomic(void *) name##_real;                                                         \
     void * name##_found = atomic_load_explicit(&name##_real, memory_order_relaxed);             \
@@ -35,8 +35,8 @@
 /* ---- Calls ---- */
 
 /*
- * A call goes through several of these, one inside the other: the outermost is the call. Programs that find llama_decode by dlsym
- * (ctypes, llama-cpp-python) pass only the ones of C++, which libllama itself calls through its PLT: `context` is `this` there.
+ * A call passes several of these hooks, nested: the outermost is the call. Programs that find llama_decode by dlsym (ctypes,
+ * llama-cpp-python) pass only the C++ methods, which libllama itself calls through its PLT: there, `context` is `this`.
  */
 #define CALL(name, read, kind, ...)                                                             \
     if (calls_inside()) calls_pass(kind);                                                       \
@@ -49,7 +49,7 @@
     calls_end(&call, result);                                                                   \
     return result
 
-/* By value up to 0.7.0, and there still for programs that use it. */
+/* These take the batch by value, until 0.7.0, which still exports them. */
 #define CALL_BY_VALUE(name, kind)                                                               \
     HOOK(int, name, void * context, struct any_batch batch) {                                   \
         REAL(name, int, void *, struct any_batch);                                              \
@@ -83,8 +83,8 @@ HOOK(int32_t, llama_process, void * context, int type, void * batch) {
 }
 
 /*
- * What fills a llama_batch_ext. llama_batch_ext_add_token and the like call these, as methods and through the PLT; inside a call,
- * llama.cpp makes batches of its own.
+ * The functions that fill a llama_batch_ext. llama_batch_ext_add_token and similar functions call these methods through the PLT.
+ * Inside a call, llama.cpp makes batches for its own use.
  */
 HOOK(int, _ZN15llama_batch_ext9add_tokenEi, void * batch, int sequence) {
     REAL(_ZN15llama_batch_ext9add_tokenEi, int, void *, int);
@@ -106,7 +106,7 @@ HOOK(void, _ZN15llama_batch_ext5clearEv, void * batch) {
     if (!calls_inside()) batch_ext_cleared(batch);
 }
 
-/* A new batch may lie where an older one lay. */
+/* A new batch may have the address of an older one. */
 HOOK(void, _ZN15llama_batch_extC1EP13llama_context, void * batch, void * context) {
     REAL(_ZN15llama_batch_extC1EP13llama_context, void, void *, void *);
     real(batch, context);
@@ -131,7 +131,7 @@ HOOK(void, llama_perf_context_reset, void * context) {
     real(context);
 }
 
-/* The context whose first call is held is asked for its memory: only then is there anything to know. */
+/* Is this the memory of the context with the held call? Asks that context only: otherwise nothing depends on it. */
 static bool is_memory_of(const void * context, const void * memory, const void * caller) {
     static _Atomic(void *) known;
     void * found = atomic_load_explicit(&known, memory_order_relaxed);
@@ -162,7 +162,7 @@ HOOK(void, llama_set_warmup, void * context, bool warmup) {
 
 /* ---- Graphs ---- */
 
-/* Outside of a call: whisper.cpp, programs that use ggml alone, libraries that keep llama_decode to themselves. */
+/* Outside of a call: whisper.cpp, programs that use ggml directly, libraries that bind llama_decode inside. */
 HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_graph_compute_async, int, void *, void *);
     struct call call;
@@ -220,7 +220,7 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
     return status;
 }
 
-/* ggml without a backend. Where the CPU backend calls it, the run is known. */
+/* ggml without a backend. If the CPU backend calls this, the graph run has begun already. */
 HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
     REAL(ggml_graph_compute, int, void *, void *);
     if (runs_inside()) return real(cgraph, plan);
@@ -234,7 +234,7 @@ HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
 
 /* ---- Operators ---- */
 
-/* ggml-cpu asks at the start of every node that is not fused, on every worker, whether special hardware takes it. */
+/* ggml-cpu calls this on every worker at the start of every node that is not fused, to ask whether special hardware computes it. */
 HOOK(bool, ggml_cpu_extra_compute_forward, void * params, void * tensor) {
     REAL(ggml_cpu_extra_compute_forward, bool, void *, void *);
     if (recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor);

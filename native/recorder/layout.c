@@ -4,14 +4,14 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* ggml_init_params has had these three fields since 2023; passed by value, so it is spelled out. */
+/* ggml_init_params has had these three fields since 2023; it is passed by value, so it is declared here. */
 struct init_params {
     size_t mem_size;
     void * mem_buffer;
     bool no_alloc;
 };
 
-/* What only the search needs. */
+/* Functions that only the search needs. */
 struct probe_api {
     void * (*init)(struct init_params params);
     void (*free)(void * context);
@@ -84,7 +84,7 @@ static int find_pointer(const void * tensor, int end, int start, const void * po
     return find_bytes(tensor, end, start, (int) sizeof(void *), &pointer, sizeof(pointer));
 }
 
-/* Offset of an int32 that holds `x` in `a` and `y` in `b`. */
+/* Offset of an int32 that is `x` in `a` and `y` in `b`. */
 static int find_i32_pair(const void * a, int32_t x, const void * b, int32_t y, int end) {
     for (int at = 0; at + 4 <= end; at += 4) {
         if (layout_i32(a, at) == x && layout_i32(b, at) == y) return at;
@@ -92,7 +92,7 @@ static int find_i32_pair(const void * a, int32_t x, const void * b, int32_t y, i
     return -1;
 }
 
-/* The op's field holds a number that ggml calls MUL in one tensor and ADD in another. */
+/* The field of the op: a number that ggml names MUL in one tensor and ADD in the other. */
 static int find_op(const void * mul, const void * add, int end, const struct ggml_api * api) {
     for (int at = 0; at + 4 <= end; at += 4) {
         int32_t a = layout_i32(mul, at);
@@ -132,7 +132,7 @@ static void find_buffer(struct tensor_layout * layout, const struct probe_api * 
     api->free(context);
 }
 
-/* Finds what two probes, their product, their sum and a view tell. */
+/* Finds the fields that follow from two probes, their product, their sum and a view. */
 static void find_fields(struct tensor_layout * layout, const struct ggml_api * api, const struct probe_api * probe,
                         void * context) {
     void * a = probe->new_tensor_4d(context, F32, PROBE_NE0, PROBE_NE1, PROBE_NE2, PROBE_NE3);
@@ -153,7 +153,7 @@ static void find_fields(struct tensor_layout * layout, const struct ggml_api * a
     layout->op = find_op(product, sum, end, api);
     layout->sources = find_pointer(product, end, 0, a);
     if (layout->sources >= 0 && layout_pointer(product, layout->sources + 8) != b) layout->sources = -1;
-    /* A view's source stands in the sources and again behind them: that ends the array. */
+    /* The source of a view is both in `src` and in `view_src`, which follows the array. */
     if (layout->sources >= 0) layout->view_source = find_pointer(view, end, layout->sources + 8, a);
     if (layout->view_source >= 0) {
         const int count = (layout->view_source - layout->sources) / 8;
@@ -164,7 +164,7 @@ static void find_fields(struct tensor_layout * layout, const struct ggml_api * a
     if (layout->op >= 0 && layout->sources > layout->op) find_flags(layout, probe, context, product);
 }
 
-/* The data's field follows when ggml_get_data(t) is where a pointer that we put in shows up. */
+/* Finds the field of the data: the one where a stored pointer makes ggml_get_data(t) return that pointer. */
 static void find_data(struct tensor_layout * layout, const struct ggml_api * api, const struct probe_api * probe,
                       void * context) {
     if (!api->get_data || layout->view_offset < 0) return;
@@ -185,7 +185,7 @@ static void find_data(struct tensor_layout * layout, const struct ggml_api * api
 }
 
 const char * tensor_layout_find(struct tensor_layout * layout, const struct ggml_api * api, void * library) {
-    memset(layout, 0xff, sizeof(*layout)); /* every offset -1 */
+    memset(layout, 0xff, sizeof(*layout)); /* sets every offset to -1 */
     layout->compute_flag = 0;
     struct probe_api probe = {0};
     if (!api->op_name || !api->get_name || !probe_api_load(&probe, library)) return "functions of libggml are missing";
@@ -194,7 +194,7 @@ const char * tensor_layout_find(struct tensor_layout * layout, const struct ggml
                                  .no_alloc = true};
     void * context = probe.init(params);
     if (!context) return "ggml_init failed";
-    /* Tensors of a no_alloc context lie one behind the other: their distance is their size (and a header's). */
+    /* Tensors of a no_alloc context are adjacent: the distance between two is the size of one and of a header. */
     const size_t overhead = probe.tensor_overhead();
     layout->size = overhead < TENSOR_BYTES_MAX ? (int) overhead & ~7 : TENSOR_BYTES_MAX;
     layout->size -= 32; /* ggml_object, the header (ggml.c): 32 bytes since 2023 */

@@ -1,7 +1,7 @@
 /*
- * Where the fields of struct ggml_tensor lie, found out from the running ggml itself: its layout differs from version to
- * version, and we are compiled against none. Probe tensors are built through ggml's own API, and fields are recognised
- * by the values that must be in them.
+ * Finds the offsets of the fields of struct ggml_tensor in the running ggml. The layout differs between versions, and the
+ * recorder is not compiled against any of them. It builds probe tensors with ggml's own API, and recognises fields by the
+ * values that they must contain.
  */
 #ifndef GGML2PERFETTO_LAYOUT_H
 #define GGML2PERFETTO_LAYOUT_H
@@ -27,11 +27,11 @@ struct tensor_layout {
     int view_offset;
     int data;
     int name;
-    /* The bit of flags that says "to be computed"; 0 where this ggml has none. */
+    /* The bit of `flags` that means "to be computed"; 0 if this ggml has none. */
     int32_t compute_flag;
 };
 
-/* Exported functions of libggml that the recorder calls. Any may be NULL: they came and went. */
+/* Exported functions of libggml that the recorder calls. Any of them may be NULL: they differ between versions. */
 struct ggml_api {
     const char * (*op_name)(int op);
     const char * (*op_desc)(const void * tensor);
@@ -55,8 +55,8 @@ struct ggml_api {
 void ggml_api_load(struct ggml_api * api, void * library);
 
 /*
- * Finds the layout. Returns NULL on success, else what was not found, in words; what could be found is filled in.
- * Takes some tens of microseconds and calls ggml_init, so never from a constructor.
+ * Finds the layout. Returns NULL on success, else a description of what was not found; the fields that were found are set.
+ * Takes tens of microseconds and calls ggml_init, so it must not be called from a constructor.
  */
 const char * tensor_layout_find(struct tensor_layout * layout, const struct ggml_api * api, void * library);
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The library of the latest real function that was found. */
+/* The library in which the latest real function was found. */
 static _Atomic(void *) latest;
 
 void * library_of(const void * address, const char ** path) {
@@ -18,7 +18,7 @@ void * library_of(const void * address, const char ** path) {
     return library ? library : dlopen(NULL, RTLD_LAZY);
 }
 
-/* Is this our own library's? */
+/* Is the address inside the recorder? */
 static bool is_own(const void * address) {
     Dl_info own, other;
     return dladdr(&latest, &own) && dladdr(address, &other) && own.dli_fbase == other.dli_fbase;
@@ -45,7 +45,7 @@ static int note_path(struct dl_phdr_info * object, size_t size, void * data) {
     return libraries->count == LIBRARIES_MAX;
 }
 
-/* Asks every library of the process. Only their paths are gathered under the loader's lock, which dlopen takes, too. */
+/* Looks in every library of the process. Under the loader's lock, which dlopen takes too, it only collects their paths. */
 static void * find_anywhere(const char * name) {
     struct libraries libraries = {.count = 0};
     dl_iterate_phdr(note_path, &libraries);
@@ -60,8 +60,9 @@ static void * find_anywhere(const char * name) {
 }
 
 /*
- * A function may have been jumped to (a tail call): then what seems to call it is the caller of what jumped, be it a hook of ours
- * or a program that found that one by dlsym. So where the caller does not know it, the latest library is asked, then all.
+ * A function may have been reached by a jump (a tail call). Then the apparent caller is the caller of the function that jumped: a hook,
+ * or a program that found that function by dlsym. So if the caller's library does not know the function, the latest library is asked,
+ * then all libraries.
  */
 void * library_resolve(const char * name, const void * caller) {
     void * real = dlsym(RTLD_NEXT, name);

@@ -14,9 +14,9 @@ struct list {
     struct mapped at[MAPPED_MAX];
 };
 
-/* What was there at the last look, and when `tell` was last called. */
-static struct list present, told;
-/* Addresses in no mapping since the last one that was. */
+/* The mappings at the last look, and those at the last call of mapped_look. */
+static struct list present, reported;
+/* Number of addresses outside of all mappings since the last one inside. */
 static unsigned misses;
 
 static const char * keep_path(const char * path) {
@@ -37,14 +37,14 @@ static uint64_t parse_hex(const char ** at) {
     }
 }
 
-/* One line of /proc/self/maps: `begin-end perms offset dev inode path`. False for what is no .gguf. */
+/* Parses one line of /proc/self/maps: `begin-end perms offset dev inode path`. False if the file is not a .gguf. */
 static bool parse(const char * line, const char * end, struct mapped * mapping) {
     if (end - line < 6 || strcmp(end - 5, ".gguf") != 0) return false;
     const char * at = line;
     mapping->begin = parse_hex(&at);
     at++;
     mapping->end = parse_hex(&at);
-    at = strchr(at + 1, ' '); /* past the permissions */
+    at = strchr(at + 1, ' '); /* after the permissions */
     if (!at) return false;
     at++;
     mapping->offset = parse_hex(&at);
@@ -80,12 +80,12 @@ static bool holds(const struct list * list, const struct mapped * mapping) {
     return false;
 }
 
-void mapped_look(void (*tell)(const struct mapped * mapping)) {
+void mapped_look(void (*report)(const struct mapped * mapping)) {
     look();
     for (int i = 0; i < present.count; i++) {
-        if (!holds(&told, &present.at[i])) tell(&present.at[i]);
+        if (!holds(&reported, &present.at[i])) report(&present.at[i]);
     }
-    told = present;
+    reported = present;
 }
 
 static const struct mapped * find(uint64_t address) {
@@ -97,7 +97,7 @@ static const struct mapped * find(uint64_t address) {
 
 const struct mapped * mapped_at(const void * address) {
     const struct mapped * mapping = find((uint64_t) (uintptr_t) address);
-    /* Whole models are loaded from elsewhere, tensor by tensor: then only now and again. */
+    /* A model may be loaded without mmap, tensor by tensor: then this looks only now and then. */
     if (!mapping && (misses < LOOK_EVERY || misses % LOOK_EVERY == 0)) {
         look();
         mapping = find((uint64_t) (uintptr_t) address);

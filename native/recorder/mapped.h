@@ -1,4 +1,4 @@
-/* Which files are mapped where: model files, as the kernel lists them. Not for several threads at once. */
+/* The mapped model files, from /proc/self/maps. Not thread-safe. */
 #ifndef GGML2PERFETTO_MAPPED_H
 #define GGML2PERFETTO_MAPPED_H
 
@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 struct mapped {
-    uint64_t begin, end; /* addresses */
-    uint64_t offset;     /* in the file, of the first */
-    const char * path;   /* for good */
+    uint64_t begin, end; /* addresses of the mapping */
+    uint64_t offset;     /* of its first byte in the file */
+    const char * path;   /* never freed */
 };
 
-/* Looks anew, and calls `tell` for each mapped .gguf that was not there when it was last told of one. */
-void mapped_look(void (*tell)(const struct mapped * mapping));
+/* Looks again, and calls `report` for each mapped .gguf that was not there at the previous call. */
+void mapped_look(void (*report)(const struct mapped * mapping));
 
-/* The mapped .gguf that an address lies in; NULL if none. Looks anew where it seems worth it. */
+/* The mapped .gguf that contains an address; NULL if none. Looks again if that may find more. */
 const struct mapped * mapped_at(const void * address);
 
 #endif

@@ -1,4 +1,4 @@
-/* NVTX calls of a program under the recorder go into its log. */
+/* With the recorder in the process, NVTX calls go into the recorder's log. */
 #include "nvtx/host.h"
 #include "recorder/recorder.h"
 #include "recorder/registry.h"

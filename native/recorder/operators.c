@@ -16,8 +16,8 @@
 
 enum { EXPECTED_AHEAD = 4, FINISH_WITHIN_NS = 1000000000 };
 
-/* Nodes that this thread started to compute of no graph that we know. */
-static __thread uint32_t strangers __attribute__((tls_model("initial-exec")));
+/* Number of nodes that this thread started to compute in unknown graphs. */
+static __thread uint32_t starts_outside_graphs __attribute__((tls_model("initial-exec")));
 /* All threads that were workers and have not ended. */
 static struct worker * workers;
 static pthread_mutex_t workers_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,7 +43,7 @@ static void make_exit_key(void) {
     pthread_key_create(&exit_key, on_thread_exit);
 }
 
-/* A thread meets its first node of a graph's run. */
+/* This thread starts the first node of a graph run. */
 static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     if (this_worker.ith == NO_WORKER) {
         pthread_once(&exit_once, make_exit_key);
@@ -59,7 +59,7 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     this_worker.edges = atomic_load_explicit(&graph->edges, memory_order_relaxed);
     const uint64_t begun = atomic_load_explicit(&graph->begun, memory_order_relaxed);
     this_worker.start = begun > this_worker.left ? begun : this_worker.left;
-    /* Where its first nodes are fused, it counts from the next barrier on: it may have waited long for the graph. */
+    /* If the first nodes are fused, counting starts at the next barrier: the thread may have waited long for the graph. */
     this_worker.has_start = false;
     this_worker.reads_leave = counters_on();
     struct ggtrace_writer * writer = this_worker.writer = recording_writer((uint32_t) ith);
@@ -77,7 +77,7 @@ static int expected_node(const void * tensor) {
     return -1;
 }
 
-/* What was done here until now is not the operator's. A fused node behind it has no hook that could look where it starts. */
+/* Excludes the recorder's own work so far from the operator's counts. A fused node after it has no hook to mark its start. */
 static void start_counting(const struct graph * graph) {
     const int next = graph->nodes[this_worker.node].next;
     this_worker.reads_leave = next < graph->node_count && graph->nodes[next].fuses_with_next;
@@ -86,7 +86,7 @@ static void start_counting(const struct graph * graph) {
     counters_read(&this_worker.at_start);
 }
 
-/* Weights have driven the next node out of the caches since the last token. */
+/* Prefetches the next node: the weights have evicted it from the caches since the last call. */
 static void look_ahead(const struct graph * graph, int index) {
     __builtin_prefetch(&graph->nodes[graph->nodes[index].next]);
 }
@@ -97,16 +97,16 @@ static __attribute__((noinline)) void start_any(const int * params, const void *
     uint64_t now;
     const bool is_open = atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed);
     if (index >= 0 && this_worker.barrier_count > 0 && !is_open) {
-        now = kept(this_worker.barrier_count - 1)->leave; /* nothing lies between: a clock read is saved */
+        now = kept(this_worker.barrier_count - 1)->leave; /* nothing happened since then: saves a clock read */
     } else {
         if (counters_on()) counters_join();
         now = clock_now();
         if (index < 0) {
             graph = graphs_find_node(tensor, &index);
-            /* Not of a graph that we saw begin: it is left out, or unknown. */
+            /* The node's graph did not pass a hook at its start: it is left out or unknown. */
             if (!graph || !(atomic_load_explicit(&graph->edges, memory_order_relaxed) & 1)) {
                 worker_leave_graph(is_open || this_worker.barrier_count ? worker_left_at() : now);
-                strangers++;
+                starts_outside_graphs++;
                 return;
             }
             if (graph != this_worker.graph || index <= this_worker.node) enter_graph(graph, params[0], now);
@@ -126,13 +126,13 @@ static __attribute__((noinline)) void start_any(const int * params, const void *
     look_ahead(graph, index);
 }
 
-/* Counters are read, ranges announced, or ends not seen. */
+/* Does this thread read counters, announce ranges, or see no barriers? */
 static bool is_special(void) {
     const uint32_t emits = atomic_load_explicit(&nvtx_emits_now, memory_order_relaxed) & (EMIT_AHEAD | EMIT_OPERATORS);
     return emits | (uint32_t) counters_count | (uint32_t) atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed);
 }
 
-/* Most starts: of the node behind the one before, which waited at a barrier. The rest are start_any's. */
+/* The common case: a node that follows the one before it, which waited at a barrier. start_any handles the rest. */
 void operators_start(const int * params, const void * tensor) {
     struct graph * graph = this_worker.graph;
     const uint32_t barriers = this_worker.barrier_count;
@@ -151,7 +151,7 @@ void operators_start(const int * params, const void * tensor) {
     if (done->id) ggtrace_operator(writer, done->id, this_worker.start, end.enter, end.leave, this_worker.waits - (end.leave - end.enter));
     this_worker.seen++;
     this_worker.node = index;
-    this_worker.start = end.leave; /* nothing lies between: a clock read is saved */
+    this_worker.start = end.leave; /* nothing happened since then: saves a clock read */
     this_worker.barrier_count = 0;
     this_worker.waits = 0;
     if (this_worker.ith == 0 && graph->nodes[index].experts) experts_record(graph, index, end.leave);
@@ -162,7 +162,7 @@ uint32_t operators_seen(void) {
     return this_worker.seen;
 }
 
-/* What else is done where a barrier opened. */
+/* Additional work after a barrier opens. */
 static void look_behind_barrier(uint32_t slot) {
     const bool reads = this_worker.reads_leave && this_worker.graph;
     this_worker.leaves = (this_worker.leaves & ~(1u << slot)) | (uint32_t) reads << slot;
@@ -171,7 +171,7 @@ static void look_behind_barrier(uint32_t slot) {
 }
 
 void operators_barrier(void (*wait)(void *), void * threadpool) {
-    /* A graph's caller cannot see its end before all workers are at its last barrier: this barrier is another graph's. */
+    /* The caller of a graph cannot see its end before all workers reach its last barrier: this barrier belongs to another graph. */
     if (this_worker.graph && atomic_load_explicit(&this_worker.graph->edges, memory_order_relaxed) != this_worker.edges) {
         worker_leave_graph(worker_left_at());
     }
@@ -181,20 +181,20 @@ void operators_barrier(void (*wait)(void *), void * threadpool) {
     const uint32_t count = this_worker.barrier_count, slot = count % BARRIERS_KEPT;
     struct barrier * here = &this_worker.barriers[slot];
     here->enter = enter;
-    here->leave = this_worker.nth == 1 ? enter : clock_now(); /* the only worker does not wait */
+    here->leave = this_worker.nth == 1 ? enter : clock_now(); /* a single worker does not wait */
     this_worker.waits += here->leave - enter;
     if (__builtin_expect(counters_on() || this_worker.is_announced, 0)) look_behind_barrier(slot);
     __atomic_store_n(&this_worker.barrier_count, count + 1, __ATOMIC_RELEASE);
 }
 
-void operators_forget_strangers(void) {
+void operators_reset_outside_graphs(void) {
     worker_leave_graph(worker_left_at());
     this_worker.barrier_count = 0;
-    strangers = 0;
+    starts_outside_graphs = 0;
 }
 
-void operators_strangers(uint32_t * starts, uint32_t * barriers) {
-    *starts = strangers;
+void operators_outside_graphs(uint32_t * starts, uint32_t * barriers) {
+    *starts = starts_outside_graphs;
     *barriers = this_worker.barrier_count;
 }
 
@@ -228,7 +228,7 @@ static bool has_ended(const struct worker * other) {
     return other->graph && atomic_load_explicit(&other->graph->edges, memory_order_acquire) != other->edges;
 }
 
-/* Has that thread taken down when it ended? On a busy machine it may have to wait for a CPU first. */
+/* Has that thread recorded its end? On a busy machine it may have to wait for a CPU first. */
 static bool is_through(const struct worker * other, uint64_t deadline) {
     const struct graph * graph = other->graph;
     if (atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed)) return true;
@@ -243,7 +243,7 @@ static bool is_through(const struct worker * other, uint64_t deadline) {
 
 void operators_forked(void) {
     workers = NULL;
-    pthread_mutex_init(&workers_lock, NULL); /* a thread that is not here may have held it */
+    pthread_mutex_init(&workers_lock, NULL); /* a thread that does not exist in the child may have held it */
 }
 
 void operators_finish(void) {

@@ -1,4 +1,4 @@
-/* Operators per worker, put together from two hooks: the start of a node, and barriers. */
+/* Operators per worker, reconstructed from two hooks: the start of a node, and barriers. */
 #ifndef GGML2PERFETTO_OPERATORS_H
 #define GGML2PERFETTO_OPERATORS_H
 
@@ -7,30 +7,30 @@
 
 struct graph;
 
-/* A worker starts to compute a node; `params` begins with `int ith, nth`. */
+/* A worker starts to compute a node; the first fields of `params` are `int ith, nth`. */
 void operators_start(const int * params, const void * tensor);
 
-/* A worker is at a barrier, and waits there by `wait`. */
+/* A worker reaches a barrier, where `wait` waits. */
 void operators_barrier(void (*wait)(void *), void * threadpool);
 
 /* How many operators this thread has started. */
 uint32_t operators_seen(void);
 
-/* What this thread's hooks saw outside of graphs that are known: nodes that were started, barriers; and forgets that. */
-void operators_strangers(uint32_t * starts, uint32_t * barriers);
-void operators_forget_strangers(void);
+/* Returns and resets the number of nodes and of barriers that this thread's hooks saw outside of known graphs. */
+void operators_outside_graphs(uint32_t * starts, uint32_t * barriers);
+void operators_reset_outside_graphs(void);
 
-/* Barriers are not seen: from now on, an operator ends where its thread's next one starts. */
+/* Barriers are not seen: from now on, an operator ends when the next one of its thread starts. */
 void operators_infer_ends(void);
 
-/* The thread that runs a graph says when it began and that it is over. */
+/* The thread that runs a graph reports its start and its end. */
 void operators_graph_begin(struct graph * graph, uint64_t now);
 void operators_graph_end(struct graph * graph, uint64_t now);
 
-/* This is the child of a fork: no other worker is here. */
+/* For the child of a fork, which has no other worker. */
 void operators_forked(void);
 
-/* The program ends: what its workers hold back is written. */
+/* When the program ends: writes what its workers hold back. */
 void operators_finish(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* From where in a mapped file a tensor's data were copied. Not for several threads at once. */
+/* The place in a mapped file from which a tensor's data was copied. Not thread-safe. */
 #ifndef GGML2PERFETTO_ORIGINS_H
 #define GGML2PERFETTO_ORIGINS_H
 
@@ -10,10 +10,10 @@ struct origin {
     uint64_t bytes;
 };
 
-/* `data` are being copied into the whole of `tensor`; forgets what was in it before. */
+/* `data` is being copied into the whole of `tensor`; replaces its earlier origin. */
 void origin_note(const void * tensor, const void * data, uint64_t bytes);
 
-/* NULL: not known. Whether the tensor is still the one that was noted is the caller's to see. */
+/* NULL: unknown. The caller must check that the tensor is still the same. */
 const struct origin * origin_of(const void * tensor);
 
 #endif

@@ -12,7 +12,7 @@
 #include "recorder/operators.h"
 #include "recorder/recording.h"
 
-/* ggml_init_params has had these three fields since 2023; passed by value, so it is spelled out. */
+/* ggml_init_params has had these three fields since 2023; it is passed by value, so it is declared here. */
 struct init_params {
     size_t mem_size;
     void * mem_buffer;
@@ -26,7 +26,7 @@ static void * find(void * library, const char * name) {
     return found ? found : library_resolve(name, NULL);
 }
 
-/* Computes 0 + 0 + 0 by ggml-cpu. Returns its library; NULL: none is loaded, or it cannot be tried. */
+/* Computes 0 + 0 + 0 with ggml-cpu. Returns its library; NULL: it is not loaded, or the test is not possible. */
 static void * compute_two_nodes(const char ** path) {
     int (*compute)(void *, void *, int);
     *(void **) &compute = library_resolve("ggml_graph_compute_with_ctx", NULL);
@@ -59,13 +59,13 @@ static void fact(const char * key, const char * value) {
     ggtrace_fact(recording.log, key, value);
 }
 
-/* Returns false where there was nothing to find out. */
+/* Returns false if there was no library to test. */
 static bool find_out(void) {
     uint32_t starts, barriers;
     const char * path = NULL;
-    operators_forget_strangers();
+    operators_reset_outside_graphs();
     void * library = compute_two_nodes(&path);
-    operators_strangers(&starts, &barriers);
+    operators_outside_graphs(&starts, &barriers);
     if (!library) return false;
     if (starts == 0) {
         fact("operators.missing", dlsym(library, "ggml_cpu_extra_compute_forward") ?

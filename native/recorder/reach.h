@@ -1,13 +1,13 @@
 /*
- * Which of our hooks the CPU backend's code passes. A library that was linked with -Bsymbolic, or built by clang or with
- * -fno-semantic-interposition, calls its own functions past the dynamic linker, or has them inlined, all or some of them.
+ * Tests which hooks the CPU backend passes. If a library was linked with -Bsymbolic, or built by clang or with
+ * -fno-semantic-interposition, some or all calls of its own functions bypass the dynamic linker, or are inlined.
  */
 #ifndef GGML2PERFETTO_REACH_H
 #define GGML2PERFETTO_REACH_H
 
 /*
- * Before a graph: the first time, ggml-cpu is let compute one of two nodes, on this thread alone. The log says what was not seen, and
- * operators are recorded accordingly. Backends may be loaded later: it is tried again then.
+ * Called before a graph: the first time, ggml-cpu computes a test graph of two nodes on this thread. The log contains which hooks were
+ * not passed, and operators are recorded accordingly. If no backend is loaded yet, the test is repeated later.
  */
 void reach_find(void);
 

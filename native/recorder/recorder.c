@@ -19,7 +19,7 @@
 #include "recorder/states.h"
 
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool is_over; /* no log is opened any more */
+static bool is_over; /* no log is opened after this */
 
 static int wanted_level(void) {
     const char * text = environment(ENV_LEVEL);
@@ -39,7 +39,7 @@ static void fact_number(const char * key, uint64_t number) {
     fact(key, text);
 }
 
-/* What is known only once ggml is: the rest was told when the log was opened. */
+/* Facts that are available only when ggml is loaded; the others were written when the log was opened. */
 static void record_ggml(int level, const char * library) {
     static const char * const level_names[] = {"off", "token", "graph", "op"};
     fact("level", level_names[level]);
@@ -48,8 +48,8 @@ static void record_ggml(int level, const char * library) {
     if (recording.api.version) fact("ggml.version", recording.api.version());
 }
 
-/* Learns how the running ggml lays out its tensors; less is recorded where that cannot be told. */
-static int learn(int level, const void * caller, const char ** library) {
+/* Finds the layout of ggml's tensors. If this fails, less is recorded: returns the level. */
+static int find_layout(int level, const void * caller, const char ** library) {
     void * handle = library_of(caller, library);
     Dl_info ggml;
     ggml_api_load(&recording.api, handle);
@@ -65,7 +65,7 @@ static int learn(int level, const void * caller, const char ** library) {
     return LEVEL_GRAPH;
 }
 
-/* Another process than the one that is traced: its child, by fork or by fork and exec. */
+/* Is this a child of the recorded process, by fork or by fork and exec? */
 static bool is_child(void) {
     char own[NUMBER_BYTES];
     number_text(own, (uint64_t) getpid());
@@ -75,21 +75,21 @@ static bool is_child(void) {
 
 static void start_states(void) {
     const char * problem = states_start(recording.log);
-    fact("states", problem ? problem : "by perf_event_open, without root: who took a CPU is not told");
+    fact("states", problem ? problem : "by perf_event_open, without root: it does not show who took a CPU");
 }
 
-/* Is the log one of the last part only? Where that was wanted and cannot be had, it ends at its size. */
+/* Records whether the log keeps its last part. If that was requested and is not possible, the log ends at its size limit. */
 static void record_ring(void) {
     if (!control_keeps_last()) return;
     if (ggtrace_is_ring(recording.log)) fact_number("recorded.last_bytes", control_bytes_max());
     else fact("note", "not the last part but the first was kept: space cannot be given back to this file system (FALLOC_FL_PUNCH_HOLE)");
 }
 
-/* Opens the log, under the lock, unless that was done, or is not to be done. */
+/* Under the lock: opens the log, unless it is open already or must not be opened. */
 static void open_recording(void) {
     static bool is_tried;
     const char * path = environment(ENV_OUT);
-    if (is_tried || !path || is_child()) return; /* a fork runs no constructor */
+    if (is_tried || !path || is_child()) return; /* checked here too, because a fork runs no constructor */
     is_tried = true;
     recording.log = process_open_log(path, &(struct ggtrace_options){.bytes_max = control_bytes_max(), .ring = control_keeps_last()});
     if (!recording.log) return;
@@ -116,7 +116,7 @@ int recorder_begin(const void * caller) {
         open_recording();
         if (recording.log) {
             const char * library = NULL;
-            level = learn(wanted_level(), caller, &library);
+            level = find_layout(wanted_level(), caller, &library);
             recording.synchronises = level >= LEVEL_GRAPH && environment(ENV_SYNC);
             record_ggml(level, library);
             control_read(fact);
@@ -131,8 +131,8 @@ int recorder_begin(const void * caller) {
 }
 
 /*
- * Only the process that was started is traced, and what it becomes by exec (a script's `exec llama-cli`); its children are
- * not, unless asked for: in them we do nothing, and the environment they pass on is as it was before us.
+ * Only the started process is recorded, also after exec (a script's `exec llama-cli`). Its children are not recorded unless
+ * requested: in them the recorder does nothing, and restores the environment that they pass on.
  */
 __attribute__((constructor)) static void keep_to_one_process(void) {
     char own[NUMBER_BYTES];

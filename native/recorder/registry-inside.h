@@ -1,4 +1,4 @@
-/* What registry.c and graphs.c share. Functions here want the lock to be held. */
+/* What registry.c and graphs.c share. Callers hold the lock. */
 #ifndef GGML2PERFETTO_REGISTRY_INSIDE_H
 #define GGML2PERFETTO_REGISTRY_INSIDE_H
 
@@ -13,28 +13,28 @@ struct registry {
     const struct ggml_api * api;
     const struct tensor_layout * layout;
     bool gave_up;
-    /* Buffers freed so far: what is met after that is new, though it may lie where something lay and look the same. */
+    /* Number of buffers freed so far: objects met after a free are new, even with the address and contents of an old one. */
     uint64_t freed;
 };
 
 extern struct registry registry;
 
-/* The id of a tensor, defined now if need be. */
+/* The id of a tensor, defined now if necessary. */
 uint32_t registry_tensor_locked(const void * tensor);
 
-/* How much of a tensor's struct makes it what it is: all up to its name, and that. */
-size_t registry_told_bytes(void);
+/* The number of bytes of a tensor's struct that identify it: everything up to the end of its name. */
+size_t registry_compared_bytes(void);
 
-/* A tensor's struct as a key, and that together with its sources' as they were when its graph was met. */
+/* `own`: hash of a tensor's struct; `whole`: that and its sources, when its graph was recorded. */
 struct fingerprint {
     uint64_t own, whole;
 };
 
-/* All of that, and of its sources, as a key: whatever differs makes another tensor. Of nodes, once they were met so. */
+/* The key of a tensor and its sources: a change of any of them makes another tensor. For nodes, after they were recorded. */
 uint64_t registry_fingerprint(const void * tensor);
 uint64_t registry_fingerprint_node(const void * node);
 
-/* What a node was met as; a graph that is computed again sets it, because another graph may have used the same memory. */
+/* The recorded fingerprint of a node. Set again when a graph is computed again, because another graph may have used the same memory. */
 struct fingerprint registry_get_fingerprint(const void * node);
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint);
 

@@ -68,7 +68,7 @@ static void define_mapping(const struct mapped * mapping) {
 
 enum { ALLOCATIONS_MAX = 1 << 16 };
 
-/* When buffers were allocated; most are not met before they are first used. */
+/* Allocation times of buffers; most buffers are unknown until they are first used. */
 static struct table allocations;
 static uint64_t * allocation_times;
 static uint32_t allocation_count;
@@ -82,7 +82,7 @@ void registry_note_allocation(const void * buffer, uint64_t time) {
     pthread_mutex_unlock(&registry.lock);
 }
 
-/* When a buffer was allocated; 0 where that was not seen. */
+/* The allocation time of a buffer; 0 if the recorder did not see it. */
 static uint64_t allocation_time(const void * buffer) {
     const struct entry * entry = table_at(&allocations, mix(8, (uint64_t) (uintptr_t) buffer));
     return entry && entry->id && allocation_times ? allocation_times[entry->id] : 0;
@@ -125,14 +125,14 @@ uint32_t registry_buffer_forget(void * buffer) {
     struct entry * entry = buffer ? table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer)) : NULL;
     const uint32_t id = entry ? entry->id : 0;
     if (id) {
-        entry->id = 0; /* another buffer may get this address */
+        entry->id = 0; /* another buffer may reuse this address */
         registry.freed++;
     }
     pthread_mutex_unlock(&registry.lock);
     return id;
 }
 
-size_t registry_told_bytes(void) {
+size_t registry_compared_bytes(void) {
     return (size_t) registry.layout->name + 64;
 }
 
@@ -149,7 +149,7 @@ static struct fingerprint * fingerprint_of(const void * tensor) {
 }
 
 static uint64_t own_fingerprint(const void * tensor) {
-    return hash_bytes(mix(mix(4, registry.freed), (uint64_t) (uintptr_t) tensor), tensor, registry_told_bytes());
+    return hash_bytes(mix(mix(4, registry.freed), (uint64_t) (uintptr_t) tensor), tensor, registry_compared_bytes());
 }
 
 uint64_t registry_fingerprint(const void * tensor) {
@@ -158,15 +158,15 @@ uint64_t registry_fingerprint(const void * tensor) {
     return known && known->own == own ? known->whole : own;
 }
 
-/* NULL for none, and where ggml_cast made the node its own source, for backends that treat it as ggml_cpy. */
+/* NULL if there is none, or if ggml_cast made the node its own source (for backends that treat it as ggml_cpy). */
 static const void * source_at(const void * node, int i) {
     const void * source = layout_pointer(node, registry.layout->sources + 8 * i);
     return source == node ? NULL : source;
 }
 
 /*
- * A struct may be the same while a source of it is another: what is written into the cache is as large as the cache,
- * whatever the batch. So sources belong to the key; they come before the node in its graph.
+ * Two nodes may have equal structs but different sources: a write into the KV cache has the size of the cache, whatever the
+ * batch. So the key includes the sources, which precede the node in its graph.
  */
 uint64_t registry_fingerprint_node(const void * node) {
     const struct tensor_layout * layout = registry.layout;
@@ -200,7 +200,7 @@ bool registry_is_computed(const void * node) {
     return true;
 }
 
-/* Ops that share a number: UNARY and GLU are named by what they compute. They get numbers that no ggml has. */
+/* UNARY and GLU are many ops with one number. They are named by what they compute, and get numbers that no ggml uses. */
 enum { OWN_OPS_FROM = 1024, OWN_OPS_MAX = 256 };
 
 static uint16_t own_op_number(int32_t op, const char * name) {
@@ -215,7 +215,7 @@ static uint16_t own_op_number(int32_t op, const char * name) {
     return (uint16_t) op;
 }
 
-/* Ops and types are named in the log as this very ggml names them, when a tensor first has them. */
+/* The log contains the names of ops and types from the running ggml, defined when a tensor first uses them. */
 static uint16_t op_number(const void * tensor) {
     static bool is_defined[256];
     const int32_t op = layout_i32(tensor, registry.layout->op);
@@ -237,7 +237,7 @@ static uint16_t type_number(int32_t type) {
     return (uint16_t) type;
 }
 
-/* Weights that were copied from a mapped file (for another backend, or to be repacked) still have their place in it. */
+/* Weights that were copied from a mapped file (to another backend, or repacked) keep their place in the file. */
 static void define_origin(const void * tensor, const struct ggtrace_tensor * definition) {
     const struct origin * origin = origin_of(tensor);
     if (!origin || origin->bytes != definition->bytes) return;
@@ -285,14 +285,14 @@ static void define_tensor(uint32_t id, const void * tensor, int depth) {
     ggtrace_define_tensor(registry.log, &definition, sources);
 }
 
-/* 0 for none, and where memory is short. Sources are known from their graph, so this goes deep only where it was not recorded. */
+/* 0 if there is none or memory is short. Recursion is deep only if the sources' graph was not recorded. */
 static uint32_t tensor_id(const void * tensor, int depth) {
     if (!tensor || depth > DEPTH_MAX) return 0;
     struct entry * entry = table_at(&tensors, registry_fingerprint(tensor));
     if (!entry) return 0;
     if (entry->id != 0) return entry->id;
     const uint32_t id = ++tensor_count;
-    entry->id = id; /* before the sources: the table may grow and move */
+    entry->id = id; /* set before the sources, because the table may grow and move */
     define_tensor(id, tensor, depth);
     return id;
 }

@@ -13,10 +13,10 @@
 #include "recorder/registry.h"
 
 enum { NO_SCHEDULER = -1 };
-/* Graphs computed since the scheduler began. */
+/* Number of graphs computed since the scheduler began. */
 static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHEDULER;
 
-/* What there was when a scheduler asked about a node, see runs_want_every_node. */
+/* The state when a scheduler last asked about a node, see runs_want_every_node. */
 static __thread struct { uint64_t at; int splits; uint32_t operators; } asked __attribute__((tls_model("initial-exec")));
 
 static __thread bool is_inside __attribute__((tls_model("initial-exec")));
@@ -25,7 +25,7 @@ bool runs_inside(void) {
     return is_inside;
 }
 
-/* Schedulers call ggml_backend_graph_compute_async past us: what they compute is recorded as one graph. */
+/* Schedulers call ggml_backend_graph_compute_async without passing its hook: their work is recorded as one graph. */
 static _Atomic bool is_bound;
 
 static void note_bound(void) {
@@ -95,7 +95,7 @@ void runs_end(const struct run * run, int status) {
     ggtrace_graph(writer, run->start, end, run->graph ? run->graph->id : 0, calls_current(), status, run->backend, run->split);
 }
 
-/* The scheduler asks, computes the node, waits for its backend, and tells: the time of a node whose run passes by us. */
+/* The scheduler asks, computes the node, waits for its backend, and calls again: this gives the time of a node that passes no hook. */
 bool runs_want_every_node(void * tensor, bool ask, void * user) {
     (void) user;
     const uint64_t now = clock_now();

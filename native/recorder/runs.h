@@ -1,4 +1,4 @@
-/* Runs of graphs: one for each backend's split of a scheduled graph, or one for a graph that is computed on its own. */
+/* Graph runs: one for each backend's split of a scheduled graph, or one for a graph that is computed by itself. */
 #ifndef GGML2PERFETTO_RUNS_H
 #define GGML2PERFETTO_RUNS_H
 
@@ -7,29 +7,29 @@
 
 struct graph;
 
-/* A run that was begun, for runs_end; not recorded where `is_recorded` is false. */
+/* A graph run that has begun, for runs_end; `is_recorded` false: it is not recorded. */
 struct run {
     bool is_recorded, is_announced, has_operators;
     struct graph * graph;
-    uint32_t backend; /* name */
+    uint32_t backend; /* id of its name */
     uint32_t split;
     uint32_t operators_before;
     uint64_t start;
 };
 
-/* `backend` is NULL where ggml is called without one: its CPU code computes the graph. */
+/* `backend` is NULL if ggml is called without one: its CPU code computes the graph. */
 void runs_begin(struct run * run, void * backend, void * cgraph, int level);
 
-/* A scheduler begins to compute the splits of a graph, and is done with them. */
+/* A scheduler begins and ends computing the splits of a graph. */
 void runs_schedule(struct run * run, void * cgraph, int level);
 void runs_scheduled(const struct run * run, void * cgraph, int level, int status);
 
-/* Is this thread inside a run? */
+/* Is this thread inside a graph run? */
 bool runs_inside(void);
 
 /*
- * Where a backend has no operator hook, and only if asked for: the scheduler is made to compute node by node, and each node is timed
- * until its backend is done, which `synchronize` waits for. Such a run is slower than one without us; the log says so.
+ * For backends without an operator hook, and only if requested: makes the scheduler compute node by node, and times each node until
+ * `synchronize` returns. Such a run is slower than one without the recorder; the log contains a note about it.
  */
 bool runs_synchronise(const struct run * run);
 void runs_synchronised(const struct run * run, void * cgraph);

@@ -21,26 +21,26 @@
 
 /* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
 enum { RING_PAGES_MOST = 128, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 100000000 };
-/* What other CPUs may still be about to write: records come in order only up to here. */
+/* Other CPUs may still be writing newer records: up to this age, records are in order. */
 enum { SETTLE_NS = 1000000 };
 
-/* What sample_type asks for, at the end of every record. */
+/* The fields that sample_type requests, at the end of every record. */
 struct place {
     uint32_t pid, tid;
     uint64_t time;
     uint32_t cpu, reserved;
 };
 
-/* A record, as far as all kinds that we take are alike. */
+/* The fields that all record types we use have in common. */
 struct record {
     struct perf_event_header header;
     uint8_t rest[64];
 };
 
 struct ring {
-    struct perf_event_mmap_page * page; /* NULL: none */
+    struct perf_event_mmap_page * page; /* NULL: no ring */
     uint64_t tail;
-    /* The record at `tail`, if `has` one. */
+    /* The record at `tail`, if `has`. */
     bool has;
     struct record record;
     struct place place;
@@ -52,9 +52,9 @@ static const char * problem = "not asked for";
 static struct ggtrace * states_log;
 static pthread_t drainer;
 static uint32_t drainer_tid;
-static pid_t owner; /* the process that the kernel tells of */
+static pid_t owner; /* the process that the kernel reports on */
 static bool is_draining, ends;
-/* Of the thread that started the drainer: it runs, then. */
+/* State of the thread that started the drainer: running. */
 static struct {
     uint64_t time;
     uint32_t tid, cpu;
@@ -70,7 +70,7 @@ static int open_event(int cpu) {
         .config = PERF_COUNT_SW_DUMMY,
         .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
         .inherit = 1,
-        .inherit_thread = 1, /* Linux 5.13; else children would come, too */
+        .inherit_thread = 1, /* Linux 5.13; otherwise child processes would be included */
         .exclude_kernel = 1,
         .exclude_hv = 1,
         .context_switch = 1,
@@ -82,7 +82,7 @@ static int open_event(int cpu) {
     return perf_event_open(&event, 0, cpu, -1);
 }
 
-/* The mapping keeps the event alive, so that no file descriptor of the program's is taken. */
+/* The mapping keeps the event alive after the file is closed, so that the program's file descriptors do not change. */
 static struct perf_event_mmap_page * map_ring(int file, int pages) {
     const size_t page = (size_t) sysconf(_SC_PAGESIZE);
     for (; pages >= RING_PAGES_LEAST; pages /= 2) {
@@ -94,7 +94,7 @@ static struct perf_event_mmap_page * map_ring(int file, int pages) {
 }
 
 static const char * explain(int error) {
-    return error == EINVAL ? "this kernel cannot tell of the threads' states (it takes Linux 5.13)" : perf_event_why(error);
+    return error == EINVAL ? "this kernel cannot report the states of threads (this needs Linux 5.13)" : perf_event_why(error);
 }
 
 static void give_back(void) {
@@ -110,7 +110,7 @@ void states_prepare(void) {
     owner = getpid();
     for (int cpu = 0; cpu < cpus && cpu < CPUS_MAX && !problem; cpu++) {
         const int file = open_event(cpu);
-        if (file < 0 && errno == ENODEV) continue; /* a CPU that is off */
+        if (file < 0 && errno == ENODEV) continue; /* the CPU is offline */
         if (file < 0) {
             problem = explain(errno);
             break;
@@ -132,14 +132,14 @@ static void copy_out(const struct ring * ring, uint64_t from, void * to, size_t 
     for (size_t i = 0; i < bytes; i++) ((uint8_t *) to)[i] = data[(from + i) & mask];
 }
 
-/* Takes the record at the tail out, if there is one. */
+/* Copies the record at the tail, if there is one. */
 static bool peek(struct ring * ring, uint64_t head) {
     if (ring->has) return true;
     if (ring->tail >= head) return false;
     copy_out(ring, ring->tail, &ring->record.header, sizeof(ring->record.header));
     const uint16_t size = ring->record.header.size;
     if (size < sizeof(struct perf_event_header) + sizeof(struct place)) {
-        ring->tail = head; /* not the ring that we know */
+        ring->tail = head; /* unknown layout: skip everything */
         return false;
     }
     const size_t rest = size - sizeof(struct perf_event_header), kept = sizeof(ring->record.rest);
@@ -184,7 +184,7 @@ static void write_record(struct ggtrace_writer * writer, const struct ring * rin
     }
 }
 
-/* Writes all records up to a time, in the order of time. */
+/* Writes all records up to a time, in order of time. */
 static void drain(uint64_t until) {
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(states_log, GGTRACE_NO_WORKER);
     uint64_t heads[CPUS_MAX];
@@ -201,7 +201,7 @@ static void drain(uint64_t until) {
     }
 }
 
-/* From Linux 6.12 on, a short time slice means an early turn: the rings must not overflow while others compute. */
+/* From Linux 6.12 on, a thread with a short time slice runs early: the rings must not overflow while others compute. */
 static void ask_for_early_turns(void) {
     struct {
         uint32_t size, policy;
@@ -216,8 +216,8 @@ static void ask_for_early_turns(void) {
 enum company { WITH_OTHERS, ALONE, UNKNOWN };
 
 /*
- * Who else is in the process. A main thread that called pthread_exit remains as a zombie until the process ends: it counts
- * as a thread, but has no executable any more. No file is opened: the program may close all descriptors at any moment.
+ * Which other threads the process has. A main thread that called pthread_exit stays a zombie until the process ends: it counts as a
+ * thread, but has no executable. This opens no file, because the program may close all descriptors at any moment.
  */
 static enum company company(void) {
     enum { LINKS_OF_FOLDER = 2, MAIN = 1, DRAINER = 1 };
@@ -229,7 +229,7 @@ static enum company company(void) {
     return errno == ENOENT ? ALONE : UNKNOWN;
 }
 
-/* The status that the main thread ended with, of its zombie: not 0 where it made the system call itself. */
+/* The exit status of the main thread, from its zombie: not 0 if it made the system call itself. */
 static int status_of_main(void) {
     char text[1024];
     const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -241,15 +241,15 @@ static int status_of_main(void) {
 }
 
 /*
- * This thread must not keep the process alive: it ends when it is the last one. libc calls exit(0) then, on this thread, as it
- * would have done on the program's last thread. It ends, too, where it cannot know (no /proc after chroot).
+ * This thread must not keep the process alive: it ends when it is the last one. libc then calls exit(0) on this thread, as it would
+ * have done on the program's last thread. It also ends if it cannot find out (no /proc after chroot).
  */
 static void * drain_often(void * unused) {
     (void) unused;
     ask_for_early_turns();
     pthread_mutex_lock(&lock);
     drainer_tid = (uint32_t) syscall(SYS_gettid);
-    /* By this thread's writer, as all that follow: what two threads write is read in no order. */
+    /* One writer for all states: records of two writers have no order. */
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(states_log, GGTRACE_NO_WORKER);
     ggtrace_state(writer, starter.time, starter.tid, starter.cpu, GGTRACE_RUNNING);
     enum company others = WITH_OTHERS;
@@ -265,13 +265,13 @@ static void * drain_often(void * unused) {
     pthread_mutex_unlock(&lock);
     if (others == UNKNOWN) ggtrace_fact(states_log, "states.end", "the rest may be missing: /proc/self cannot be read any more");
     if (others != ALONE) return NULL;
-    const int status = status_of_main(); /* Linux takes the last thread's (from 5.17 on), and libc knows of no end of this kind */
+    const int status = status_of_main(); /* Linux uses that of the last thread (from 5.17 on), and libc does not handle this case */
     if (status != 0) syscall(SYS_exit, status);
     pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL); /* for the program's exit handlers, which run on this thread */
     return NULL;
 }
 
-/* What was told before the log began is of no use to it. */
+/* Skips records from before the start of the log. */
 static void skip_old(void) {
     for (int i = 0; i < ring_count; i++) {
         rings[i].tail = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
@@ -281,10 +281,10 @@ static void skip_old(void) {
 
 const char * states_start(struct ggtrace * log) {
     if (problem) return problem;
-    if (owner != getpid()) return "the kernel tells only of the process that was started";
+    if (owner != getpid()) return "the kernel reports only on the process that was started";
     states_log = log;
     if (company() == UNKNOWN) return "/proc/self cannot be read, which the thread that reads the kernel's records needs";
-    /* Who calls runs; the others tell with their next change. Ahead of all that is not skipped. */
+    /* The calling thread is running; the states of the others follow with their next change. Comes before all other records. */
     starter.time = ggtrace_now();
     starter.tid = (uint32_t) syscall(SYS_gettid);
     starter.cpu = (uint32_t) sched_getcpu();
@@ -295,7 +295,7 @@ const char * states_start(struct ggtrace * log) {
     pthread_cond_init(&wake, &attributes);
     pthread_condattr_destroy(&attributes);
     sigset_t all;
-    sigfillset(&all); /* the program's signals are for its own threads */
+    sigfillset(&all); /* the program's own threads handle its signals */
     pthread_sigmask(SIG_SETMASK, &all, &mask_of_program);
     is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
@@ -303,14 +303,14 @@ const char * states_start(struct ggtrace * log) {
 }
 
 void states_stop(void) {
-    /* A child that libc does not know to be one has no drainer, either. */
+    /* A child that libc does not know about has no drainer either. */
     if (!is_draining || owner != getpid()) return;
     is_draining = false;
     pthread_mutex_lock(&lock);
     ends = true;
     pthread_cond_signal(&wake);
     pthread_mutex_unlock(&lock);
-    /* States of a thread are in order only where one thread writes them all: exit handlers may run on the one that did. */
+    /* A thread's states are in order only if one thread writes all of them: exit handlers may run on the drainer. */
     if (pthread_equal(drainer, pthread_self())) drain(UINT64_MAX);
     else pthread_join(drainer, NULL);
 }

@@ -1,22 +1,22 @@
 /*
- * When the program's threads ran, waited for a CPU and were blocked: the kernel tells, by one software event per CPU
- * that an ordinary user may open.
+ * The states of the program's threads: running, waiting for a CPU, blocked. The kernel reports them through one software
+ * event per CPU, which an ordinary user may open.
  */
 #ifndef GGML2PERFETTO_STATES_H
 #define GGML2PERFETTO_STATES_H
 
 #include "log/ggtrace.h"
 
-/* Asks the kernel to tell. Before the program has threads: theirs are told only if they come later. */
+/* Opens the events. Must run before the program creates threads: only threads created later are included. */
 void states_prepare(void);
 
-/* Writes them to the log from now on. Returns NULL, or why it cannot be, in words. */
+/* Writes states to the log from now on. Returns NULL, or the reason why it is not possible, in words. */
 const char * states_start(struct ggtrace * log);
 
-/* Writes what came until now, and ends. */
+/* Writes the remaining states, and ends. */
 void states_stop(void);
 
-/* In the child of a fork, which is not told of. */
+/* For the child of a fork, whose states are not recorded. */
 void states_forked(void);
 
 #endif

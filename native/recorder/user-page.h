@@ -1,6 +1,6 @@
 /*
- * A hardware counter read without the kernel: from the processor's own register, by what the page says that the kernel
- * shares of each event (struct perf_event_mmap_page, perf_event_open(2)).
+ * Reads a hardware counter without a system call: from the CPU's register, with the help of the page that the kernel shares
+ * per event (struct perf_event_mmap_page, perf_event_open(2)).
  */
 #ifndef GGML2PERFETTO_USER_PAGE_H
 #define GGML2PERFETTO_USER_PAGE_H
@@ -18,7 +18,7 @@ static inline uint64_t user_page_register(uint32_t number) {
     return (uint64_t) high << 32 | low;
 }
 #elif defined(__aarch64__)
-/* The kernel lends registers 0 to 30, and 31 for the counter of cycles. An instruction names its register itself. */
+/* Registers 0 to 30 are general counters, 31 is the cycle counter. The register number is part of the instruction. */
 #define USER_PAGE_CASE(n) \
     case n: __asm__ volatile("mrs %0, pmevcntr" #n "_el0" : "=r"(value)); break;
 static inline uint64_t user_page_register(uint32_t number) {
@@ -41,19 +41,19 @@ static inline uint64_t user_page_register(uint32_t number) {
 }
 #endif
 
-/* Processors whose registers the function above reads. */
+/* Architectures that the function above supports. */
 #if defined(USER_PAGE_TEST) || defined(__x86_64__) || defined(__aarch64__)
 enum { USER_PAGE_CAN_READ = 1 };
 #else
 enum { USER_PAGE_CAN_READ = 0 };
 #endif
 
-/* The kernel changes a page while its thread is not running, or in an interrupt: once is enough, nearly always. */
+/* The kernel changes a page only while its thread is not running, or in an interrupt: one attempt is nearly always enough. */
 enum { USER_PAGE_TRIES = 16 };
 
 /*
- * The count of the page's event, and for how long it was on (ns, when the kernel last looked). False where only the kernel
- * can tell: the event is not in a register now, or shared it with others before, so that it is to be scaled.
+ * The count of the page's event, and how long it was enabled (ns, at the kernel's last update). False if only a system call can
+ * return it: the event is not in a register now, or has shared one, so that its count must be scaled.
  */
 static inline bool user_page_count(const volatile struct perf_event_mmap_page * page, uint64_t * count, uint64_t * on) {
     for (int tries = 0; tries < USER_PAGE_TRIES && USER_PAGE_CAN_READ; tries++) {
@@ -62,11 +62,11 @@ static inline bool user_page_count(const volatile struct perf_event_mmap_page * 
         if (!page->cap_user_rdpmc || index == 0 || width == 0 || width > 64) return false;
         const uint64_t enabled = page->time_enabled;
         if (enabled != page->time_running) return false;
-        const uint64_t lost = 64 - width; /* bits that the register does not have */
+        const uint64_t lost = 64 - width; /* number of bits that the register does not have */
         const int64_t since = (int64_t) (user_page_register(index - 1) << lost) >> lost;
         *count = (uint64_t) page->offset + (uint64_t) since;
         *on = enabled;
-        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* who changes the page does so on this CPU */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* the kernel changes the page on this CPU */
         if (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) == version) return true;
     }
     return false;

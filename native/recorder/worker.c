@@ -9,7 +9,7 @@
 __thread struct worker this_worker __attribute__((tls_model("initial-exec"))) = {.ith = NO_WORKER, .node = -1};
 _Atomic bool worker_ends_are_open;
 
-/* Steps between two computed nodes: each of them passed no hook. A RMS_NORM and what multiplies it are one step. */
+/* Number of steps between two computed nodes, none of which passed a hook. An RMS_NORM and the MUL after it are one step. */
 static int count_steps(const struct graph * graph, int from, int to) {
     int steps = 0;
     for (int i = from; i < to; i = graph->nodes[i].next) {
@@ -19,7 +19,7 @@ static int count_steps(const struct graph * graph, int from, int to) {
     return steps;
 }
 
-/* What was waited at the barriers before this one, of those that are kept. */
+/* The time waited at the kept barriers before this one. */
 static uint64_t inner_wait(uint32_t end_barrier) {
     uint64_t sum = this_worker.waits;
     const uint32_t oldest = this_worker.barrier_count > BARRIERS_KEPT ? this_worker.barrier_count - BARRIERS_KEPT : 0;
@@ -27,13 +27,13 @@ static uint64_t inner_wait(uint32_t end_barrier) {
     return sum;
 }
 
-/* What was counted when a barrier opened; NULL where nobody looked. */
+/* The counts when a barrier opened; NULL if they were not read. */
 static const struct counts * counts_behind(uint32_t barrier) {
     const uint32_t slot = barrier % BARRIERS_KEPT;
     return this_worker.leaves >> slot & 1 ? &this_worker.at_leave[slot] : NULL;
 }
 
-/* Before its operator. `to`: NULL where that ends now, on this thread. */
+/* Writes counts before their operator. `to` NULL: the operator ends now, on this thread. */
 static void write_counts(struct ggtrace_writer * writer, uint64_t start, const struct counts * from, const struct counts * to) {
     struct counts now;
     if (!counters_on() || !from || (!to && this_worker.is_borrowed)) return;
@@ -41,7 +41,7 @@ static void write_counts(struct ggtrace_writer * writer, uint64_t start, const s
     counters_write(writer, start, from, to ? to : &now);
 }
 
-/* Where nobody saw an end: the operator that is under way, and the fused steps up to node `next`, in one. */
+/* Without known ends: writes the current operator and the fused steps up to node `next` as one. */
 static void finish_open(struct ggtrace_writer * writer, int first_fused, int next, uint64_t end) {
     const struct graph * graph = this_worker.graph;
     int first = this_worker.node, last = -1;
@@ -76,7 +76,7 @@ void worker_finish(int next, uint64_t now) {
     }
     const uint32_t count = this_worker.barrier_count;
     const int steps = first_fused < next ? count_steps(graph, first_fused, next) : 0;
-    /* Each fused step ends at one of the last barriers; fewer barriers than steps: one worker alone, or a cut graph. */
+    /* Each fused step ends at one of the last barriers; with fewer barriers than steps: a single worker, or an aborted graph. */
     const uint32_t oldest = count > BARRIERS_KEPT ? count - BARRIERS_KEPT : 0;
     uint32_t at = count > (uint32_t) steps ? count - (uint32_t) steps : 0;
     if (at < oldest) at = oldest;
@@ -109,7 +109,7 @@ void worker_end_announced(void) {
     nvtx_emit_pop();
 }
 
-/* Nobody tells when an operator ends: its range lasts until the next one's, or to the last barrier that the graph had before. */
+/* The end of an operator is unknown: its range lasts until the next one starts, or until the last barrier of the graph's previous run. */
 void worker_announce(const struct graph * graph, int index, const void * tensor) {
     worker_end_announced();
     if (!graph->nodes[index].id) return;
@@ -119,7 +119,7 @@ void worker_announce(const struct graph * graph, int index, const void * tensor)
     this_worker.barriers_left = is_last ? atomic_load_explicit(&graph->last_barriers, memory_order_relaxed) : 0;
 }
 
-/* Without a graph, barriers that were seen are kept: they belong to the next one, whose first nodes may be fused. */
+/* Without a graph, barriers are kept: they belong to the next graph, whose first nodes may be fused. */
 void worker_leave_graph(uint64_t now) {
     if (!this_worker.is_borrowed) worker_end_announced();
     if (!this_worker.graph) return;

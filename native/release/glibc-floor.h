@@ -1,7 +1,7 @@
 /*
- * What is built to be given away runs with an older glibc than that of the machine that built it: functions that moved from libdl and
- * libpthread to libc (2.34) are asked for by the versions that they had before, which newer ones have as well. Compiled in before
- * every file (`make release`), so it includes nothing: a file's own _GNU_SOURCE has to come first. stat.c and start.c are the rest.
+ * Release builds run with an older glibc than that of the build machine. Functions that moved from libdl and libpthread to libc (2.34)
+ * are linked by their earlier versions, which newer versions of glibc provide too. `make release` includes this before every source
+ * file, so it includes nothing itself: a file's _GNU_SOURCE must come first. stat.c and start.c do the rest.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ GLIBC_OLD(pthread_setspecific);
 GLIBC_OLD(pthread_sigmask);
 GLIBC_AS("pthread_condattr_setclock", "pthread_condattr_setclock", GLIBC_CONDATTR);
 
-/* Names that headers since 2.38 have for functions that read numbers of C23, such as 0b101. */
+/* Headers since glibc 2.38 use these names for functions that accept C23 numbers, such as 0b101. */
 GLIBC_AS("__isoc23_strtol", "strtol", GLIBC_OLDEST);
 GLIBC_AS("__isoc23_strtoul", "strtoul", GLIBC_OLDEST);
 GLIBC_AS("__isoc23_strtoll", "strtoll", GLIBC_OLDEST);

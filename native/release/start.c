@@ -1,6 +1,6 @@
 /*
- * The beginning of a program (crt1.o) asks for the __libc_start_main of the glibc that it comes with, 2.34 or newer: it is linked
- * with --wrap to get here. Older ones take `init` and `fini`, too, and do without where they are NULL.
+ * crt1.o refers to the __libc_start_main of its own glibc, 2.34 or newer. The linker's --wrap redirects that call to this function,
+ * which calls the first version. That version also takes `init` and `fini`, which may be NULL.
  */
 typedef int any_main(int argc, char ** argv, char ** environment);
 

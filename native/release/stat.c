@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 /*
- * glibc has functions of these names since 2.33; before, its headers called others. The kernel's struct stat is glibc's on x86-64 and
- * arm64. Hidden: what else runs in the process has its own.
+ * glibc has functions with these names since 2.33; before, its headers called others. On x86-64 and arm64 the kernel's struct stat is
+ * the same as glibc's. Hidden: the rest of the process uses its own.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

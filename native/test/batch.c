@@ -1,4 +1,4 @@
-/* What is known of llama_batch_ext: many of them, one after the other, at addresses that come again. */
+/* Tests the contents of llama_batch_ext: many batches, one after the other, at addresses that are reused. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ int main(void) {
     enum { BATCHES = 5000 };
     static char places[BATCHES];
     struct batch batch;
-    for (int n = 0; n < BATCHES; n++) { /* never freed, as far as can be seen */
+    for (int n = 0; n < BATCHES; n++) { /* never freed, as far as the hooks can see */
         for (int i = 0; i < 3; i++) {
             batch_ext_added(&places[n], i, 7);
             batch_ext_placed(&places[n], i, 10 + i);
@@ -22,7 +22,7 @@ int main(void) {
         CHECK(batch.tokens == 3 && batch.span_count == 1);
         CHECK(batch.spans[0].sequence == 7 && batch.spans[0].position == 10 && batch.spans[0].tokens == 3);
     }
-    batch_ext_cleared(&places[BATCHES - 1]); /* made anew at the same place */
+    batch_ext_cleared(&places[BATCHES - 1]); /* a new batch at the same address */
     batch_ext_added(&places[BATCHES - 1], 0, 1);
     batch_ext_added(&places[BATCHES - 1], -1, 1); /* refused */
     batch_ext_added(&places[BATCHES - 1], 1, 2);

@@ -1,5 +1,5 @@
 /*
- * What a record costs: nanoseconds, without clock reads and with two of them, and bytes. `bench [FILE]`; the file is
+ * Measures the cost of a record: nanoseconds, without and with two clock reads, and bytes. `bench [FILE]`; the file is
  * removed.
  */
 #include "log/ggtrace.h"
@@ -54,7 +54,7 @@ static void counters(struct ggtrace * log, uint32_t round) {
 }
 
 extern uint64_t last_read;
-uint64_t last_read; /* seen from outside: the reads are not optimized away */
+uint64_t last_read; /* external, so that the reads are not optimized away */
 
 static void clocks_alone(struct ggtrace * log, uint32_t round) {
     for (uint32_t i = 0; i < 2 * GRAPHS * NODES; i++) last_read = ggtrace_now();

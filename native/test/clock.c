@@ -1,7 +1,7 @@
 /*
- * The recorder's clock against CLOCK_MONOTONIC: with a counter that drifts, that stands still and that runs away, and on
- * two threads at once. Prints nothing and returns 0 if it holds. Time passes here only as the test says: how busy the
- * machine is makes no difference.
+ * Tests the recorder's clock against CLOCK_MONOTONIC: with a counter that drifts, stops or jumps, and on two threads at once.
+ * Prints nothing and returns 0 on success. The test itself advances the time, so the load of the machine makes no
+ * difference.
  */
 #define CLOCK_TEST
 #include "log/ggtrace.h"
@@ -15,7 +15,7 @@ uint64_t simulated_now(void);
 
 enum { TOLERANCE_NS = 2000 };
 
-/* The counter under test: `rate` ticks a nanosecond, and what it lost or gained. */
+/* The counter under test: `rate` ticks per nanosecond, and the ticks it has lost or gained. */
 static _Atomic int64_t gained;
 static const double rate = 2.5;
 
@@ -38,7 +38,7 @@ static void expect(bool holds, const char * what) {
 
 static int64_t distance(void) {
     int64_t best = INT64_MAX;
-    for (int i = 0; i < 20; i++) { /* the reading that was least disturbed */
+    for (int i = 0; i < 20; i++) { /* use the reading that was disturbed least */
         const uint64_t before = ggtrace_now(), now = clock_now(), after = ggtrace_now();
         const int64_t off = now < before ? (int64_t) (now - before) : now > after ? (int64_t) (now - after) : 0;
         if (llabs(off) < llabs(best)) best = off;
@@ -76,7 +76,7 @@ int main(void) {
     clock_correct();
     expect(clock_line.slope != 0, "not used after 40 ms");
     expect(llabs(distance()) < TOLERANCE_NS, "is off");
-    atomic_fetch_add(&gained, 40000); /* 16 us ahead: bends back in a second */
+    atomic_fetch_add(&gained, 40000); /* 16 us ahead: corrected within a second */
     correct_for(33);
     expect(llabs(distance()) > 5000, "stepped where it had to bend");
     correct_for(2500);
@@ -86,11 +86,11 @@ int main(void) {
     for (int i = 0; i < 2; i++) expect(pthread_create(&threads[i], NULL, read_often, NULL) == 0, "no thread");
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
 
-    atomic_fetch_sub(&gained, (int64_t) (1e9 * rate)); /* stood still for a second */
+    atomic_fetch_sub(&gained, (int64_t) (1e9 * rate)); /* stopped for a second */
     correct_for(22);
     expect(clock_line.slope != 0 && llabs(distance()) < TOLERANCE_NS, "did not step forward");
     atomic_fetch_add(&gained, (int64_t) (1e9 * rate));
     correct_for(22);
-    expect(clock_line.slope == 0 && distance() == 0, "goes on with a counter that ran away");
+    expect(clock_line.slope == 0 && distance() == 0, "still uses a counter that jumped");
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Counters: what a page of the kernel's says with a register that is ours, what is extrapolated, which names there are, and
- * what this machine counts. Prints nothing and returns 0 if it holds.
+ * Tests counters: reading a kernel page with a simulated register, extrapolation, names, and what this machine counts.
+ * Prints nothing and returns 0 on success.
  */
 #define USER_PAGE_TEST
 #include "recorder/counter-names.c"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 static struct perf_event_mmap_page page;
-static uint64_t counted; /* in the register */
+static uint64_t counted; /* value of the simulated register */
 static int changes_left; /* how often the kernel changes the page while it is read */
 
 uint64_t user_page_register(uint32_t number) {
@@ -98,21 +98,21 @@ static void test_names(void) {
     expect(counter_find(&counter, longest, sizeof(longest)) != NULL, "a long name");
 }
 
-static char told[2][TEXT_BYTES];
+static char facts[2][TEXT_BYTES];
 
-static void tell(const char * key, const char * value) {
-    strcpy(told[strcmp(key, "counters") != 0], value);
+static void fact(const char * key, const char * value) {
+    strcpy(facts[strcmp(key, "counters") != 0], value);
 }
 
-/* As much as this machine counts for everybody. */
+/* Counters that every machine has. */
 static void test_machine(const char * path) {
     enum { PAGES = 50 };
     struct ggtrace * log = ggtrace_open(path, &(struct ggtrace_options){.replace = true});
     expect(log, "no log");
     setenv("GGML2PERFETTO_COUNTERS", "page-faults,,task-clock,nonsense,page-faults,minor-faults,bytes-read", 1);
-    counters_start(log, tell);
-    expect(strcmp(told[0], "page-faults, task-clock, minor-faults, bytes-read") == 0, told[0]);
-    expect(strcmp(told[1], "nonsense: there is no counter of that name") == 0, told[1]);
+    counters_start(log, fact);
+    expect(strcmp(facts[0], "page-faults, task-clock, minor-faults, bytes-read") == 0, facts[0]);
+    expect(strcmp(facts[1], "nonsense: there is no counter of that name") == 0, facts[1]);
     const size_t size = (size_t) sysconf(_SC_PAGESIZE);
     volatile char * memory = mmap(NULL, PAGES * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     madvise((void *) memory, PAGES * size, MADV_NOHUGEPAGE);
@@ -123,9 +123,9 @@ static void test_machine(const char * path) {
     for (size_t i = 0; i < PAGES; i++) memory[i * size] = 1;
     counters_read(&after);
     const uint64_t faults = after.values[0] - before.values[0];
-    expect(faults >= PAGES, "page faults"); /* sanitizers have some of their own */
+    expect(faults >= PAGES, "page faults"); /* sanitizers cause additional ones */
     expect(after.values[2] - before.values[2] == faults, "minor faults");
-    expect(after.values[1] > before.values[1], "the task's clock stands still");
+    expect(after.values[1] > before.values[1], "the task's clock does not advance");
     expect(after.values[3] == before.values[3], "something was read");
     counters_write(ggtrace_writer_of_thread(log, 0), ggtrace_now(), &before, &after);
     expect(ggtrace_totals(log).written == 1, "writes no record");

@@ -1,4 +1,4 @@
-/* What reading counters costs, in ns, on this machine: `counters_bench [NAMES …]`; and what a thread pays to begin. */
+/* Measures the cost of reading counters, in ns, on this machine: `counters_bench [NAMES …]`; and the cost per thread to begin. */
 #include "recorder/counter-names.c"
 #include "recorder/perf-event.c"
 #undef _GNU_SOURCE
@@ -13,7 +13,7 @@ uint32_t registry_name(const char * text) {
     return 1;
 }
 
-static void tell(const char * key, const char * value) {
+static void fact(const char * key, const char * value) {
     if (strcmp(key, "counters") != 0) printf("    not %s\n", value);
 }
 
@@ -25,7 +25,7 @@ static void measure(const char * names) {
     event_count = 0;
     reads_usage = excludes_kernel = false;
     setenv("GGML2PERFETTO_COUNTERS", names, 1);
-    counters_start(NULL, tell);
+    counters_start(NULL, fact);
     counters_leave();
     const uint64_t before = ggtrace_now();
     counters_join();

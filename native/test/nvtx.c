@@ -1,7 +1,7 @@
 /*
- * The NVTX listener against programs that do not keep to anything: tables that are missing, short, long, or full of holes,
- * attributes of every size and version, handles that nobody gave out, many copies of NVTX on many threads, calls from
- * signal handlers, in the child of a fork, and after the log's end. nvtx FILE: the log, which the caller looks at.
+ * Tests the NVTX listener against programs that break every rule: tables that are missing, short, long, or full of holes,
+ * attributes of every size and version, handles that the listener never returned, many copies of NVTX on many threads, calls
+ * from signal handlers, in the child of a fork, and after the end of the log. nvtx FILE: the log, which the caller checks.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ enum { PLACES = 40, THREADS = 8, ROUNDS = 500 };
 #define CHECK(condition) \
     if (!(condition)) fprintf(stderr, "nvtx.c:%d: not so: %s\n", __LINE__, #condition), exit(1)
 
-/* A copy of NVTX: what it hands out, and whether at all. */
+/* A copy of NVTX: which tables it returns, if any. */
 struct copy {
     nvtx_function functions[7][PLACES];
     nvtx_function * places[7][PLACES];
@@ -31,7 +31,7 @@ struct copy {
 };
 
 static __thread struct copy * current;
-static _Atomic uint32_t told_version;
+static _Atomic uint32_t subscribed_version;
 
 static int module_places(int module, nvtx_function *** places, unsigned * count) {
     if (current->says_no || module < 1 || module > 6) return 0;
@@ -41,7 +41,7 @@ static int module_places(int module, nvtx_function *** places, unsigned * count)
 }
 
 static void set_version(uint32_t version) {
-    told_version = version;
+    subscribed_version = version;
 }
 
 static struct nvtx_callbacks callbacks = {sizeof(callbacks), module_places};
@@ -110,14 +110,14 @@ static void tables(void) {
     copy = copy_of(PLACES);
     for (unsigned i = 0; i < PLACES; i += 2) copy->places[NVTX_CORE][i] = NULL;
     version_info.size = 12;
-    CHECK(nvtx_listen(all_tables) == 1 && told_version == 0);
+    CHECK(nvtx_listen(all_tables) == 1 && subscribed_version == 0);
     version_info.size = 1000;
-    CHECK(nvtx_listen(all_tables) == 1 && told_version == NVTX_VERSION);
+    CHECK(nvtx_listen(all_tables) == 1 && subscribed_version == NVTX_VERSION);
     CHECK(copy->functions[NVTX_CORE][1] && !copy->functions[NVTX_CORE][2]);
     free(copy);
 }
 
-/* A struct at the end of a page behind which nothing may be read. */
+/* A struct at the end of a page; the next page cannot be read. */
 static void * at_the_end(size_t size) {
     static char * pages;
     const size_t page = (size_t) sysconf(_SC_PAGESIZE);
@@ -151,7 +151,7 @@ static void attributes(struct copy * copy) {
     odd.message_type = NVTX_REGISTERED;
     odd.message = NULL;
     MARK(copy)((nvtx_handle) 0xdeadbeefdeadbeef, &odd);
-    odd.message = (const void *) 0xdeadbeefdeadbeef; /* nobody registered it */
+    odd.message = (const void *) 0xdeadbeefdeadbeef; /* never registered */
     MARK(copy)(NULL, &odd);
     odd.message = (const void *) 0x100000001;
     MARK(copy)(NULL, &odd);
@@ -239,7 +239,7 @@ static void forked(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
-/* Behind the listener's own destructor. */
+/* Runs after the listener's own destructor. */
 __attribute__((destructor(101))) static void after_the_end(void) {
     if (!shared_copy) return;
     CALL(shared_copy, NVTX_CORE, CORE_MARK_A, void, const char *)("after the end");

@@ -1,4 +1,4 @@
-/* What a range costs that is announced (nvtx/emit.c) to our own listener: nvtx_bench LISTENER.so FILE. */
+/* Measures the cost of a range that is announced (nvtx/emit.c) to our own listener: nvtx_bench LISTENER.so FILE. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

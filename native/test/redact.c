@@ -1,4 +1,4 @@
-/* Prints its arguments as the recorder writes a command line, and how many secrets were taken out of it. */
+/* Prints its arguments as the recorder writes a command line, and the number of secrets removed from it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the writer's test programs of one build folder: run.sh FOLDER. RUN is put before each command, THREADS goes to hammer.
+# Runs the test programs of one build folder: run.sh FOLDER. RUN is put before each command; THREADS is passed to hammer.
 set -eu
 folder=$1
 out=$(mktemp -d)
@@ -10,10 +10,10 @@ for test in hammer edges fork close limit ring; do
 done
 ${RUN:-} "$folder/write_all" "$out/all.ggtrace"
 echo "ok $folder write_all ${RUN:-}"
-[ -n "${RUN:-}" ] || "$folder/clock" # not slowed down: its clocks would seem far apart
+[ -n "${RUN:-}" ] || "$folder/clock" # not when slowed down: its clocks would seem far apart
 echo "ok $folder clock"
 ${RUN:-} "$folder/counters" "$out/counters.ggtrace"
 echo "ok $folder counters ${RUN:-}"
-# Its timer of signals starves under valgrind; the sanitizers see the same code.
+# Its signal timer starves under valgrind; the sanitizers test the same code.
 if [ -z "${RUN:-}" ]; then "$folder/nvtx" "$out/nvtx.ggtrace"; fi
 echo "ok $folder nvtx"

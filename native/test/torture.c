@@ -1,15 +1,15 @@
 /*
- * What may happen to a log while it is written: torture TEST OUT [MORE]. Each test ends with 0, or says what was wrong.
- * The logs are read by test/native/writer.test.ts: operators of a writer count up in `tensor`, so that a hole shows.
+ * Tests what can happen to a log while it is written: torture TEST OUT [MORE]. Each test exits with 0, or prints what was wrong.
+ * test/native/writer.test.ts reads the logs: the operators of a writer count up in `tensor`, so that missing ones show.
  *
  *   hammer OUT [THREADS]   many threads, many more segments, all of them at their smallest
- *   endless OUT            threads that write until they are killed, and tell how much they have sealed
- *   full OUT [FILLER]      writes 8 MB to a disk that has less room; then removes FILLER, and goes on
- *   limit OUT              the same, with RLIMIT_FSIZE for the disk
+ *   endless OUT            threads that write until they are killed, and print how much they have sealed
+ *   full OUT [FILLER]      writes 8 MB to a disk with less room; then removes FILLER, and continues
+ *   limit OUT              the same, with RLIMIT_FSIZE instead of the disk
  *   fork OUT               children that write, with and without ggtrace_abandon
- *   close OUT              closes while threads write, and lets them go on
+ *   close OUT              closes while threads write, and lets them continue
  *   ring OUT               the same as hammer, in a log that keeps the last MiB
- *   edges OUT              odd times, odd sizes, no log, a closed log, paths that cannot be had
+ *   edges OUT              odd times, odd sizes, no log, a closed log, paths that cannot be opened
  */
 #define _GNU_SOURCE
 #include "log/ggtrace.h"
@@ -86,7 +86,7 @@ static void hammer(const char * path) {
 enum { RING_THREADS = 8 };
 static pthread_barrier_t ring_end;
 
-/* Some write much and some little, and some make definitions: that is what may get in each other's way. */
+/* Some write much and some little, and some make definitions: these are the conflicting uses. */
 static void * ring_thread(void * argument) {
     const uint32_t ith = (uint32_t) (uintptr_t) argument;
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(log_file, ith);
@@ -95,7 +95,7 @@ static void * ring_thread(void * argument) {
         write_some(writer, round * count, count);
         if (round % 20 == 0) CHECK(ggtrace_define_name(log_file, 1 + ith * 100 + round / 20, "a name", 6));
     }
-    pthread_barrier_wait(&ring_end); /* a thread that begins when another has ended has its writer, and its place */
+    pthread_barrier_wait(&ring_end); /* a thread that begins after another has ended reuses its writer and its place */
     return NULL;
 }
 
@@ -150,10 +150,10 @@ static void fill(const char * path, const char * filler) {
     CHECK(totals.written > 1000 && totals.dropped > 1000 && totals.written + totals.dropped == RECORDS);
     if (filler) {
         CHECK(unlink(filler) == 0);
-        usleep(30000 + (useconds_t) (took / 1000)); /* waits before it is tried again double: the next is no longer than all so far */
+        usleep(30000 + (useconds_t) (took / 1000)); /* the retry interval doubles, so the next one is not longer than all before */
         write_some(writer, RECORDS + 1, 1000);
         const struct ggtrace_totals later = ggtrace_totals(log_file);
-        CHECK(later.written == totals.written + 1001 && later.dropped == totals.dropped); /* and the LOSS */
+        CHECK(later.written == totals.written + 1001 && later.dropped == totals.dropped); /* plus the LOSS */
     } else {
         uint32_t lost = 0;
         for (uint32_t id = 1; id < 100000; id++) lost += !ggtrace_define_name(log_file, id, "a name", 6);
@@ -221,7 +221,7 @@ static void close_test(const char * path) {
         start(close_thread, threads, 8);
         while (ggtrace_totals(log_file).written < 5000) usleep(100);
         ggtrace_close(log_file);
-        usleep(1000); /* they write on, and nothing comes of it */
+        usleep(1000); /* they continue to write, without effect */
         __atomic_store_n(&stop_writing, 1, __ATOMIC_RELAXED);
         finish(threads, 8);
     }
@@ -275,14 +275,14 @@ static void odd_records(void) {
     ggtrace_operator(writer, 1, 10 * second, 10 * second + 5, 10 * second + 9, 0);
     ggtrace_operator(writer, 2, 9 * second, 9 * second + 5, 9 * second + 9, 0);             /* earlier: CURSOR */
     ggtrace_operator_fused(writer, 3, 20 * second, 20 * second + 5, 20 * second + 9, 4);    /* a long pause: CURSOR */
-    ggtrace_operator(writer, 4, 20 * second + 9, 30 * second, 31 * second, 8 * second);     /* LONG, as is inner */
+    ggtrace_operator(writer, 4, 20 * second + 9, 30 * second, 31 * second, 8 * second);     /* LONG, and so is inner */
     ggtrace_operator(writer, 5, 31 * second, 31 * second + 0xffffffff, 31 * second + 0x1fffffffeull, 0); /* just fits */
     ggtrace_operator(writer, 6, 50 * second, 49 * second, 48 * second, 0);                  /* backwards: 0 long */
     ggtrace_call(writer, 51 * second, 1);
     ggtrace_call(writer, 52 * second, 1); /* no record */
     static int32_t ids[100000];
     for (int i = 0; i < 100000; i++) ids[i] = i;
-    ggtrace_experts(writer, 52 * second, 1, 1000, 100, 1, ids); /* in pieces */
+    ggtrace_experts(writer, 52 * second, 1, 1000, 100, 1, ids); /* split into several records */
     ggtrace_experts(writer, 52 * second, 1, 1, 100000, 1, ids); /* does not fit at all: LOSS */
     ggtrace_writer_release(writer);
 }

@@ -1,6 +1,6 @@
 /*
- * write_all OUT: every kind of record, from several threads, and always the same ones: only thread ids, process id and
- * clocks differ from run to run. A small MoE model of two layers decodes a prompt and three tokens on two workers.
+ * write_all OUT: every kind of record, from several threads, always the same ones: only thread ids, process id and clocks
+ * differ between runs. A small MoE model of two layers decodes a prompt and three tokens on two workers.
  */
 #include "log/ggtrace-nvtx.h"
 
@@ -14,7 +14,7 @@ enum { T0 = 1000000000 };
 #define LONG 6000000000ull
 enum name { CPU = 1, FILE_NAME, OP_MUL_MAT, OP_MUL_MAT_ID, OP_NONE, TYPE_F32, TYPE_Q4_0, TYPE_I32, BUFFER_NAME, RSS,
             TEXT, WHY, TENSOR_NAMES };
-enum tensor { WEIGHT = 1, INPUT, IDS, OUT_FIRST }; /* then, per layer, two nodes */
+enum tensor { WEIGHT = 1, INPUT, IDS, OUT_FIRST }; /* then two nodes per layer */
 
 static struct ggtrace * log_file;
 static pthread_barrier_t step;
@@ -65,7 +65,7 @@ static void define(void) {
                          2 * LAYERS);
 }
 
-/* When a call begins: after the second comes a pause that no u32 of nanoseconds holds, in the last such an operator. */
+/* Start time of a call. After the second call there is a pause longer than a u32 of nanoseconds; in the last call there is such an operator. */
 static uint64_t call_start(uint32_t call) {
     return T0 + call * 1000000ull + (call > 1 ? 5000000000ull : 0) + (call >= CALLS ? LONG : 0);
 }
@@ -90,7 +90,7 @@ static void work(uint32_t ith) {
     }
 }
 
-/* One after the other, so that the file is the same each time; and each stays, or they would share a writer. */
+/* Threads run one after the other, so that the file is the same each time; none ends early, or two would share a writer. */
 static void * thread(void * argument) {
     for (uint32_t turn = 0; turn < WORKERS; turn++) {
         if (turn == (uint32_t) (uintptr_t) argument) work(turn);

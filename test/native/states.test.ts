@@ -78,7 +78,7 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     ])
     const { of } = recording
     const [input] = of('input')
-    expect(input!.attributes['states']).toBe('by perf_event_open, without root: who took a CPU is not told')
+    expect(input!.attributes['states']).toBe('by perf_event_open, without root: it does not show who took a CPU')
     const [first, second] = timesOf(result).map((times) => ({ ...times, at: times.at - Number(input!.originNs) }))
     // Blocks of two writers are read in no order, and a thread's states must be in order.
     const told = readBlocks(readFileSync(log)).blocks.filter(({ records }) =>

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 
-/** Programs that hand a URL to the user's browser; the first one that there is takes it. None goes through a shell. */
+/** Programs that open a URL in the user's browser; the first one that exists is used. None of them runs a shell. */
 const OPENERS: Readonly<Record<string, readonly (readonly [string, ...string[]])[]>> = {
   darwin: [['open']],
   win32: [['rundll32', 'url.dll,FileProtocolHandler']],
   linux: [['xdg-open'], ['wslview']],
 }
 
-/** Opens a URL in the user's browser. Returns why it could not be, or undefined. */
+/** Opens a URL in the user's browser. Returns the reason if that failed, else undefined. */
 export async function openBrowser(url: string): Promise<string | undefined> {
   const { DISPLAY, WAYLAND_DISPLAY, BROWSER, WSL_DISTRO_NAME } = process.env
   if (process.platform === 'linux' && !(DISPLAY || WAYLAND_DISPLAY || BROWSER || WSL_DISTRO_NAME)) {
@@ -21,7 +21,7 @@ export async function openBrowser(url: string): Promise<string | undefined> {
   return `there is no ${openers.map(([program]) => program).join(' or ')}`
 }
 
-/** It may end at once, having told a running browser, or run as long as the browser does. */
+/** The program may exit at once, after it has notified a running browser, or run as long as the browser does. */
 const PATIENCE_MS = 2000
 
 function run(program: string, args: readonly string[]): Promise<string | undefined> {

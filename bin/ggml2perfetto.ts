@@ -14,8 +14,8 @@ import { queryCommand } from './commands/query.ts'
 import { markProgram, recordCommand } from './commands/record.ts'
 import { note, print, systemReason } from './terminal.ts'
 
-// trace_processor is 13 MB of WASM. V8's optimizing compiler takes longer over it than a small trace takes to load (1.3 s
-// of 1.7 s), and a large one loads hardly faster for it (6.0 s against 6.4 s for 40 MB).
+// trace_processor is 13 MB of WASM. V8's optimizing compiler takes longer for it than a small trace takes to load (1.3 s
+// of 1.7 s), and a large trace hardly loads faster with it (6.0 s instead of 6.4 s for 40 MB).
 setFlagsFromString('--liftoff-only')
 
 const { version, bugs } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
@@ -33,7 +33,7 @@ Exit code 0: done (a damaged log is read as far as it goes, and its issues are t
 nothing can be drawn.
 record ends as the program did; 127, 126: there is no such program, or it cannot be run.`
 
-/** Put before arguments that yargs would take for options, or lose: `-`, SQL that starts with a comment, all after `--`. */
+/** A prefix for arguments that yargs would parse as options, or lose: `-`, SQL that starts with a comment, all after `--`. */
 const PLAIN = '\0'
 
 function protect(args: readonly string[]): string[] {
@@ -71,7 +71,7 @@ function parser() {
       .version(version)
       .epilogue(EPILOGUE)
       .wrap(Math.min(110, process.stdout.columns ?? 110))
-      // Only yargs' own words would be translated, into a mixture of languages.
+      // Only yargs' own messages would be translated, so that languages would mix.
       .locale('en')
       .exitProcess(false)
       .showHelpOnFail(false)
@@ -83,7 +83,7 @@ function parser() {
 
 function explainUsage(message: string): string {
   const what = message.startsWith('Not enough non-option') ? 'an argument is missing' : message
-  // What begins with an option's name is ours, and says already what would do.
+  // An error that starts with an option's name is ours, and contains its own advice.
   return what.startsWith('--') ? what : `${what}\nhint: ggml2perfetto --help, or --help after a command`
 }
 
@@ -93,7 +93,7 @@ async function main(args: readonly string[]): Promise<void> {
     process.exitCode = 1
     return
   }
-  // What yargs has to say (help, version) it hands over only to a callback; else it prints, deaf to errors.
+  // yargs passes its output (help, version) to a callback; without one, it prints it and ignores errors.
   let said = ''
   await parser().parseAsync(protect(markProgram(args)), {}, (_error, _args, output) => {
     said = output
@@ -101,10 +101,10 @@ async function main(args: readonly string[]): Promise<void> {
   if (said !== '') await print(said)
 }
 
-/** Says what went wrong, in words for a person, and sets the exit code. */
+/** Prints an error as a message for users, and sets the exit code. */
 async function report(error: unknown): Promise<void> {
   const { code, path, message, stack } = error as NodeJS.ErrnoException
-  // Who read our output has seen enough (`| head`): nothing went wrong.
+  // The reader of our output has closed it (`| head`): not an error.
   if (code === 'EPIPE') return
   process.exitCode = (error as { exitCode?: number }).exitCode ?? 1
   const reason = systemReason(error)
@@ -117,15 +117,15 @@ async function report(error: unknown): Promise<void> {
   if (process.env['GGML2PERFETTO_DEBUG'] === '1') await note(String(stack))
 }
 
-// Writes reject on their own; without a listener the same error would end the process a second way.
+// Failed writes reject their promise; without a listener, the same error would also end the process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
-// Not waited for, so not in the `catch` below: nothing of ours should get here, but if it does, no file stays behind.
+// Listeners are not awaited, so the `catch` below does not cover them. No error should get here; if one does, no incomplete file remains.
 process.on('uncaughtException', (error) => {
   removeUnfinished()
   void report(error).then(() => process.exit())
 })
 
 await main(hideBin(process.argv)).catch(report)
-// An input that was not read to its end (a pipe that stays open) must not keep us.
+// An input that was not read to its end (a pipe that stays open) must not keep the process alive.
 process.exit()

@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { FORMATS, OP_TABLES, UsageError } from '../lib/index.ts'
 import { systemReason } from './terminal.ts'
 
-/** A log that is smaller holds hardly more than its definitions. */
+/** A smaller log would contain hardly more than its definitions. */
 const LOG_BYTES_MIN = 64 * 1024
 const formats = FORMATS.map(({ name }) => name).join(' | ')
 const tables = OP_TABLES.map(({ name }) => name).join(' | ')
 
-/** Options of every command that reads logs. */
+/** Options of all commands that read logs. */
 export const READING = {
   from: {
     type: 'string',
@@ -22,31 +22,31 @@ export const READING = {
     coerce: once('--op-table'),
     defaultDescription: 'inferred from the log',
     describe:
-      `What ggml's op numbers mean, for logs that carry numbers: ${tables}, or a file (JSON array of op names, or ` +
+      `Names of ggml's op numbers, for logs that contain numbers: ${tables}, or a file (JSON array of op names, or ` +
       'one name per line)',
   },
   osrt: {
     type: 'boolean',
     default: false,
-    describe: 'Reports of Nsight Systems: calls of the OS runtime, too (often more than all other events)',
+    describe: 'Nsight Systems reports: also draw calls of the OS runtime (often more than all other events)',
   },
 } as const
 
-/** Options of every command that draws a trace from a log. */
+/** Options of all commands that draw a trace from a log. */
 export const DRAWING = {
   detail: {
     type: 'string',
     requiresArg: true,
     defaultDescription: 'shapes',
     coerce: oneOf('--detail', ['names', 'shapes', 'full']),
-    describe: 'Arguments on ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
+    describe: 'Arguments of ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
   },
   'op-name': {
     type: 'string',
     requiresArg: true,
     defaultDescription: 'role',
     coerce: oneOf('--op-name', ['role', 'op', 'tensor']),
-    describe: 'Ops are called: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
+    describe: 'Names of ops: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
   },
   tokens: {
     type: 'string',
@@ -73,16 +73,16 @@ export const DRAWING = {
       return text === undefined ? undefined : parseFlows(text)
     },
     defaultDescription: 'none',
-    describe: 'Arrows from each operator to those that read its result, for one llama_decode call: token=3',
+    describe: 'Arrows from each operator to the operators that read its result, for one llama_decode call: token=3',
   },
   'all-threads': {
     type: 'boolean',
     default: false,
-    describe: 'Of scheduler events, draw all; by default what concerns the traced process, and who ran on its CPUs',
+    describe: 'Draw all scheduler events; by default those of the traced process, and what else ran on its CPUs',
   },
 } as const
 
-/** Says on which clocks inputs are. */
+/** The option for the clocks of inputs. */
 export const CLOCKS = {
   clock: {
     type: 'string',
@@ -91,7 +91,7 @@ export const CLOCKS = {
     nargs: 1,
     coerce: (values: string[] | undefined) => values && Object.fromEntries(values.map(parseClockOf)),
     describe:
-      '<input>=<clock>: an input that does not tell its clock is on mono, boot, mono_raw or real; or what to add to its times ' +
+      '<input>=<clock>: an input with an unknown clock is on mono, boot, mono_raw or real; or what to add to its times ' +
       "to have the first input's (+1.2ms), or when it begins there (@1444.4s). Else relations are found or refused",
   },
 } as const
@@ -104,7 +104,7 @@ function parseClockOf(text: string): [string, string] {
   )
 }
 
-/** For yargs' `coerce`: an option's text. Throws UsageError where the option is given twice, for only one would count. */
+/** For yargs' `coerce`: the text of an option. Throws UsageError if the option is given twice, because only one would count. */
 export function once(option: string): (value: string | undefined) => string | undefined {
   return (value) => {
     if (Array.isArray(value)) throw new UsageError(`${option} is given ${value.length} times; expected once`)
@@ -112,7 +112,7 @@ export function once(option: string): (value: string | undefined) => string | un
   }
 }
 
-/** For yargs' `coerce`: one of `choices`, or an error that lists them. */
+/** For yargs' `coerce`: one of `choices`. Throws UsageError, with the choices, for anything else. */
 export function oneOf<const T extends string>(option: string, choices: readonly T[]): (value: string) => T {
   return (value) => {
     const choice = once(option)(value) as T
@@ -121,7 +121,7 @@ export function oneOf<const T extends string>(option: string, choices: readonly 
   }
 }
 
-/** For yargs' `coerce`: one or more of `choices`, with commas between them. */
+/** For yargs' `coerce`: one or more of `choices`, separated by commas. */
 export function oneOrMore<const T extends string>(
   option: string,
   choices: readonly T[],
@@ -133,7 +133,7 @@ export function oneOrMore<const T extends string>(
       .map((word) => one(word.trim()))
 }
 
-/** `3..5`, `7` or `2..` as first and last call, both included. */
+/** Parses `3..5`, `7` or `2..`: the first and the last call, both included. */
 export function parseTokens(text: string): readonly [number, number] {
   const match = /^(\d+)(?:(\.\.)(\d+)?)?$/.exec(text.trim())
   const first = Number(match?.[1])
@@ -145,7 +145,7 @@ export function parseTokens(text: string): readonly [number, number] {
   )
 }
 
-/** `token=3` as the call whose data flow is drawn. */
+/** Parses `token=3`: the call whose data flow is drawn. */
 export function parseFlows(text: string): { readonly token: number } {
   const match = /^token=(\d{1,9})$/.exec(text.trim())
   if (match) return { token: Number(match[1]) }
@@ -166,7 +166,7 @@ export function whole(option: string): (value: string) => number | undefined {
 
 const SIZE_UNITS = ['', 'K', 'M', 'G', 'T']
 
-/** For yargs' `coerce`: a size in bytes, `500M` being 500 MiB. */
+/** For yargs' `coerce`: a size in bytes; `500M` is 500 MiB. */
 export function bytes(option: string): (value: string) => number | undefined {
   return (value) => {
     const text = once(option)(value)

@@ -4,10 +4,10 @@ import { basename, join } from 'node:path'
 import { gzip, removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/index.ts'
 import { send } from './terminal.ts'
 
-/** Signals that end a program, and the exit codes that shells expect then. */
+/** Signals that end this process, and the corresponding exit codes in shells. */
 const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
-/** Throws UsageError for an output that must not be written: a terminal (but JSON may), a folder, one of the inputs. */
+/** Throws UsageError for an output that must not be written: a terminal (except JSON), a folder, or one of the inputs. */
 export async function checkOutput(output: string, inputs: readonly string[], kind: TraceKind): Promise<void> {
   if (output === '-') {
     if (!process.stdout.isTTY || kind === 'json') return
@@ -20,7 +20,7 @@ export async function checkOutput(output: string, inputs: readonly string[], kin
   }
   if (!there?.isFile()) return
   for (const input of inputs) {
-    const stats = input === '-' ? fstatSync(0) : await stat(input).catch(() => undefined) // told of when it is opened
+    const stats = input === '-' ? fstatSync(0) : await stat(input).catch(() => undefined) // an error is reported when it is opened
     if (stats?.ino !== there.ino || stats.dev !== there.dev) continue
     throw new UsageError(`${output}: is the input itself, which would be lost\nhint: name another file with -o`)
   }
@@ -59,7 +59,7 @@ async function writeStandardOutput<R>(pieces: AsyncGenerator<Uint8Array, R>): Pr
   }
 }
 
-/** On a signal that ends a program: calls `act`, says `message`, and ends. Returns what undoes that. */
+/** On a signal that ends this process: calls `act`, prints `message`, and ends. Returns a function that undoes this. */
 export function onSignals(message: string, act: () => void): () => void {
   const handlers = Object.entries(SIGNALS).map(([signal, code]) => {
     const handler = () => {

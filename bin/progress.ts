@@ -2,21 +2,21 @@ import { Presets, SingleBar } from 'cli-progress'
 import { fileSize } from '../lib/index.ts'
 import { size } from './units.ts'
 
-/** Shorter conversions show no bar: it would only flash. */
+/** Shorter conversions have no progress bar, which would only flash. */
 const PATIENCE_MS = 250
 
-/** How far the inputs are read, shown on standard error. */
+/** How much of the inputs has been read, shown on standard error. */
 export interface Progress {
-  /** For the input of that index: how many of its bytes were read so far. */
+  /** Returns a function that takes the number of bytes read so far of the input with that index. */
   onRead(input: number): (bytes: number) => void
-  /** Takes the bar off the screen. */
+  /** Removes the bar from the screen. */
   stop(): void
 }
 
-/** No progress is shown. */
+/** Shows no progress. */
 export const SILENT: Progress = { onRead: () => () => undefined, stop: () => undefined }
 
-/** Bytes of all inputs together, or undefined if one of them is a pipe. Throws UsageError for unreadable files. */
+/** The size of all inputs together, or undefined if one of them is a pipe. Throws UsageError for unreadable files. */
 export async function totalSize(paths: readonly string[]): Promise<number | undefined> {
   const sizes = await Promise.all(paths.map((path) => (path === '-' ? undefined : fileSize(path))))
   return sizes.reduce<number | undefined>(
@@ -25,7 +25,7 @@ export async function totalSize(paths: readonly string[]): Promise<number | unde
   )
 }
 
-/** A bar for reading `total` bytes; without a total only what was read and how fast. */
+/** A bar for reading `total` bytes; without a total, only the bytes read and the rate. */
 export function progressBar(total: number | undefined): Progress {
   const bar = new SingleBar(
     {
@@ -37,7 +37,7 @@ export function progressBar(total: number | undefined): Progress {
       barsize: 24,
       clearOnComplete: true,
       hideCursor: true,
-      // Signals have one handler, ours: it also removes half-written files.
+      // Our own handler of signals also removes incomplete files.
       gracefulExit: false,
     },
     Presets.shades_classic,

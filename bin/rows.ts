@@ -1,7 +1,7 @@
 import type { Cell, QueryResult } from '../lib/index.ts'
 import { oneLine, printableJson } from './terminal.ts'
 
-/** How a query's result is printed. */
+/** The formats of a query's result. */
 export const ROW_FORMATS = ['table', 'csv', 'json'] as const
 
 /** One of {@link ROW_FORMATS}. */
@@ -10,9 +10,9 @@ export type RowFormat = (typeof ROW_FORMATS)[number]
 /** How rows are printed. */
 export interface RowOptions {
   readonly format: RowFormat
-  /** Texts of a CSV that a spreadsheet takes for formulas get a `'` before them. */
+  /** In CSV, put a `'` before texts that a spreadsheet would take for formulas. */
   readonly csvSafe?: boolean | undefined
-  /** Control characters are shown as escapes: a file has texts as they are. */
+  /** Show control characters as escapes; files contain texts unchanged. */
   readonly isTerminal?: boolean | undefined
 }
 
@@ -28,7 +28,7 @@ function* mapped(lines: Iterable<string>, change: (line: string) => string): Gen
   for (const line of lines) yield change(line)
 }
 
-/** A table for people: numbers to the right, floats to nine digits. */
+/** A table for display: numbers aligned right, floats to nine digits. */
 function* tableLines({ columns, rows }: QueryResult): Generator<string> {
   if (columns.length === 0) return yield 'no result: the last statement gives no rows'
   const texts = rows.map((row) => row.map(tableCell))
@@ -74,7 +74,7 @@ function* csvLines({ columns, rows }: QueryResult, options: RowOptions): Generat
   for (const row of rows) yield line(row)
 }
 
-/** What spreadsheets take for the start of a formula, or pass over before one. */
+/** Characters that start a formula in spreadsheets, or that they skip before one. */
 const FORMULA = /^[=+\-@\t\r\n]/
 
 function csvCell(cell: Cell, { csvSafe, isTerminal }: RowOptions): string {
@@ -98,12 +98,12 @@ function* jsonLines({ columns, rows }: QueryResult): Generator<string> {
 function jsonCell(cell: Cell): string {
   if (cell === null) return 'null'
   if (typeof cell === 'bigint') return String(cell)
-  // JSON has no word for infinity; a number too large for a double is read as one.
+  // JSON has no infinity; but a number too large for a double is read as one.
   if (typeof cell === 'number') return Number.isFinite(cell) ? String(cell) : `${cell < 0 ? '-' : ''}1e999`
   return JSON.stringify(cell instanceof Uint8Array ? hex(cell) : cell)
 }
 
-/** Columns of the same name get numbers: as keys of an object they would hide each other. */
+/** Numbers columns of the same name: as keys of one object they would overwrite each other. */
 function distinct(columns: readonly string[]): string[] {
   const taken = new Set<string>()
   return columns.map((column) => {

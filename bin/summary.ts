@@ -4,12 +4,12 @@ import { count, duration, plural, threeDigits } from './units.ts'
 /** Results of failed calls that are listed. */
 const RESULTS_SHOWN = 3
 
-/** Issues of all kinds. */
+/** The number of issues of all kinds. */
 export function issueCount(summary: Summary): number {
   return summary.issues.reduce((sum, { count }) => sum + count, 0)
 }
 
-/** What a log held, in a few lines. */
+/** The content of a log, in a few lines. */
 export function describeLog(name: string, summary: Summary): string[] {
   const { contents } = summary
   const lines = [`${name}: ${describeCalls(summary)}`, `  ${describeTimes(summary)}`, `  ${describeSize(summary)}`]
@@ -37,7 +37,7 @@ export function describeLog(name: string, summary: Summary): string[] {
   ]
 }
 
-/** Why something that a recording usually has is not in it, and what to do; one line each. */
+/** Why something that recordings usually contain is missing, and what to do; one line each. */
 export function missingParts(summary: Summary): string[] {
   const { format, graphs, operators, attributes, callsByGraph } = summary
   if (format !== 'ggtrace' || graphs === 0) return []
@@ -68,20 +68,20 @@ export function missingParts(summary: Summary): string[] {
   return lines
 }
 
-/** `2 345 switches on 2 CPUs · 1 200 wakings`, or undefined where the scheduler told nothing. */
+/** `2 345 switches on 2 CPUs · 1 200 wakings`, or undefined without scheduler events. */
 export function describeScheduler({ scheduler }: Summary): string | undefined {
   if (!scheduler) return undefined
   const { switches, wakings, cpus } = scheduler
   return `${count(switches)} ${switches === 1 ? 'switch' : 'switches'} on ${plural(cpus, 'CPU')} · ${plural(wakings, 'waking')}`
 }
 
-/** Where a relation of clocks is from, and how well it is known. */
+/** How a relation of clocks was found, and how exact it is. */
 export function describeRelation({ how, boundNs }: NonNullable<Summary['relation']>): string {
   return boundNs ? `${how}; right to ±${duration(boundNs)}` : how
 }
 
-/** Told where a log does not record when the last operator of a call ended. */
-export const OPEN_ENDS = 'times end at the start of the last operator: this log does not tell when that one ended'
+/** Printed for logs that do not contain when the last operator of a call ended. */
+export const OPEN_ENDS = 'times end at the start of the last operator: this log does not contain its end'
 
 /** `9 calls: prefill 16 tokens, decode 8 tokens · 2 calls failed (result 1: no slot in the KV cache)` */
 export function describeCalls({ calls }: Summary): string {
@@ -96,7 +96,7 @@ export function describeCalls({ calls }: Summary): string {
   return described.length > 0 ? described.join(' · ') : 'no llama_decode calls'
 }
 
-/** `2 calls failed (result 1: no slot in the KV cache)`; of several results, how often each was returned. */
+/** `2 calls failed (result 1: no slot in the KV cache)`; for several results, how often each was returned. */
 function describeFailed({ calls, results }: Summary['calls']['failed']): string {
   const of = (times: number) => (results.length > 1 ? `${count(times)} × ` : '')
   const each = results.slice(0, RESULTS_SHOWN).map((kind) => `${of(kind.calls)}result ${kind.result}: ${kind.meaning}`)
@@ -111,7 +111,7 @@ export function computedCalls({ calls }: Pick<Summary, 'calls'>): number {
   )
 }
 
-/** Is a call of the model in the log? */
+/** Does the log contain a call of the model? */
 export function hasCalls({ calls }: Summary): boolean {
   return Object.values(calls).some(({ calls }) => calls > 0)
 }
@@ -136,7 +136,7 @@ function describeTokenTimes(times: Pick<Summary, 'ttftNs' | 'decoding'>): string
   return parts
 }
 
-/** Contexts that have a line each. */
+/** Number of contexts that get a line each. */
 const CONTEXTS_SHOWN = 4
 
 /** `target: 12 calls · TTFT 30 ms · …`, a line for each of several contexts. */
@@ -148,7 +148,7 @@ function describeContexts({ contexts }: Summary): string[] {
   return contexts.length > CONTEXTS_SHOWN ? [...lines, `${plural(contexts.length, 'context')} in all`] : lines
 }
 
-/** `637 tok/s decode`, or `9.64 tok/s decode (4 sequences)`; undefined where nothing was decoded. */
+/** `637 tok/s decode`, or `9.64 tok/s decode (4 sequences)`; undefined if nothing was decoded. */
 export function describeRate({ decoding }: Pick<Summary, 'decoding'>): string | undefined {
   if (!decoding) return undefined
   const { tokensPerSecond, sequences, isAssumed } = decoding
@@ -171,10 +171,10 @@ function describeSize(summary: Summary): string {
   ].join(' · ')
 }
 
-/** Kinds of events that a line names. */
+/** Number of kinds of events listed in a line. */
 const KINDS_MAX = 4
 
-/** `not drawn: 1 203 tracing_mark_write, 96 cpu_frequency`, or undefined where all is drawn. */
+/** `not drawn: 1 203 tracing_mark_write, 96 cpu_frequency`, or undefined if all events are drawn. */
 export function describeLeftOut({ leftOut }: Summary): string | undefined {
   return leftOut.length === 0 ? undefined : `not drawn: ${listOf(leftOut)}`
 }
@@ -185,7 +185,7 @@ function listOf(leftOut: Summary['leftOut']): string {
   return [...named, ...(rest > 0 ? [`and ${plural(rest, 'more kind')}`] : [])].join(', ')
 }
 
-/** What draws that which is not drawn here, in a line each. */
+/** Which program draws the events that are not drawn here, one line each. */
 export function leftOutHints({ leftOut }: Summary): string[] {
   return [...new Set(leftOut.flatMap(({ hint }) => hint ?? []))].map((hint) => `hint: ${hint}`)
 }
@@ -209,7 +209,7 @@ export function refuseEmpty(names: readonly string[], summaries: readonly Summar
   throw new UsageError(lines.join('\n'))
 }
 
-/** How often each kind of issue happened, the first of each kind with its place, and what can be done about it. */
+/** How often each kind of issue occurred, the first of each kind with its position, and advice. */
 export function describeIssues({ issues }: Summary): string[] {
   return issues.flatMap(({ title, count: times, first, hint }) => {
     const which = times === 1 ? '' : `${count(times)} × `

@@ -15,8 +15,8 @@ export async function traceInFile(name: string, path: string): Promise<ServedTra
 }
 
 /**
- * Keeps a trace in a temporary file without a name: the system removes it when we end, however that happens. Returns
- * what `pieces` returns, too.
+ * Stores a trace in a temporary file without a name: the system removes it when this process ends, for any reason. Also
+ * returns what `pieces` returns.
  */
 export async function keptTrace<R>(
   name: string,

@@ -1,4 +1,4 @@
-/** `2 664`: thousands set apart, for people to read. */
+/** `2 664`: with thousands separated, for display. */
 export function count(value: number): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ')
 }
@@ -16,7 +16,7 @@ const DURATIONS: readonly [number, string][] = [
   [1e3, 'µs'],
 ]
 
-/** Nanoseconds in the unit that suits them, to three digits: `26.1 ms`. */
+/** Nanoseconds in a suitable unit, to three digits: `26.1 ms`. */
 export function duration(ns: number): string {
   const [scale, unit] = DURATIONS.find(([scale]) => Math.abs(ns) >= scale) ?? [1, 'ns']
   return `${threeDigits(ns / scale)} ${unit}`

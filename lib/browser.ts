@@ -1,4 +1,4 @@
-/** All of the library that needs no Node: browsers, workers, edge runtimes. */
+/** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
 export type { CallCount, ClockRelation, FailedCalls, IssueCount, Summary } from './analyze/summary.ts'
 export { toWebStream, type WebStream } from './bytes/web-stream.ts'

@@ -29,7 +29,7 @@ const OPTIONS = {
     requiresArg: true,
     coerce: once('--output'),
     defaultDescription: '<first input>.pftrace in this folder; .zip with --bundle',
-    describe: "Trace to write, gzip'ed if its name ends in .gz; - for stdout; an older one is replaced",
+    describe: "Trace to write, gzip'ed if its name ends in .gz; - for stdout; an older file is replaced",
   },
   to: {
     type: 'string',
@@ -55,7 +55,7 @@ const OPTIONS = {
     alias: 'q',
     type: 'boolean',
     default: false,
-    describe: 'No progress bar, no summary; issues are still told',
+    describe: 'No progress bar, no summary; issues are still reported',
   },
 } as const
 
@@ -73,7 +73,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
         type: 'string',
         array: true,
         demandOption: true,
-        describe: "Logs of one run, gzip'ed or not, scheduler events of it, and their companions; - for stdin",
+        describe: "Logs of one run, its scheduler events, and companion files, gzip'ed or not; - for stdin",
       })
       .options(OPTIONS)
       .example('$0 run.csv', 'writes run.csv.pftrace; then: ggml2perfetto open run.csv.pftrace')
@@ -127,7 +127,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
 }
 
-/** The file that goes with the trace as it is. Throws UsageError where there cannot be one. */
+/** The file to bundle with the trace. Throws UsageError if the options do not permit one. */
 function bundleOf({ bundle, inputs }: Arguments, output: string, to: TraceKind): LogInput | undefined {
   if (bundle === undefined) return undefined
   if (bundle === '-')
@@ -140,7 +140,7 @@ function bundleOf({ bundle, inputs }: Arguments, output: string, to: TraceKind):
   return inputOf(bundle)
 }
 
-/** Of files, parts can be had at any time: some formats tell at the end what must be known before. */
+/** A log as an input. Files permit access to any part: some formats contain at their end what must be known before. */
 function logOf(path: string, onRead: ReturnType<Progress['onRead']>): Input {
   const range = path === '-' ? undefined : fileRange(path, onRead)
   const source = readLog(path, onRead)
@@ -163,8 +163,8 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
 }
 
 /**
- * Passes a trace on. Throws UsageError at its end if nothing of a log (called by `names`) is drawn, or no call of the logs lies
- * within `tokens`, or is that of `flows`.
+ * Passes a trace on. At its end, throws UsageError if nothing of a log (its name is in `names`) is drawn, if no call of the logs
+ * is within `tokens`, or if `flows` matches no call.
  */
 export async function* within(
   { tokens, flows }: Pick<ConvertOptions, 'tokens' | 'flows'>,
@@ -189,7 +189,7 @@ function rangeText([first, last]: readonly [number, number]): string {
   return first === last ? `${first}` : `${first}..${Number.isFinite(last) ? last : ''}`
 }
 
-/** The summary: beside the trace on stdout there is only stderr to print it to. */
+/** Prints the summary, to stderr, because stdout may contain the trace. */
 async function tell(
   args: Arguments & { to: TraceKind },
   output: string,
@@ -218,10 +218,10 @@ async function tell(
 }
 
 function clockOf({ clock, format }: Summary): string {
-  return clock === 'unknown' ? `${format} which does not tell its clock` : `on CLOCK_${clock}`
+  return clock === 'unknown' ? `${format} with an unknown clock` : `on CLOCK_${clock}`
 }
 
-/** A question that most of what was converted has an answer to. */
+/** Suggests a query that most of the converted logs have an answer to. */
 function nextCommand(trace: string, summaries: readonly Summary[], to: TraceKind): string {
   return `ggml2perfetto query ${trace} "${nextQuery(summaries, to)}"`
 }
@@ -239,7 +239,7 @@ function nextQuery(summaries: readonly Summary[], to: TraceKind): string {
   return 'select category, name, sum(dur)/1e6 as ms from slice group by 1, 2 order by 3 desc limit 10'
 }
 
-/** A path as a shell takes it. */
+/** A path, quoted for a shell if necessary. */
 export function quoted(path: string): string {
   if (path.startsWith('-')) return quoted(`./${path}`)
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`

@@ -40,7 +40,7 @@ export const infoCommand: CommandModule<object, Arguments> = {
         type: 'string',
         array: true,
         demandOption: true,
-        describe: "Log, gzip'ed or not; - for stdin. Several are of one run, as in convert",
+        describe: "Log, gzip'ed or not; - for stdin. Several logs must be of one run, as in convert",
       })
       .options(OPTIONS)
       .example('$0 info run.csv', 'for people')
@@ -75,14 +75,14 @@ async function logOf(input: string): Promise<LogInput> {
   )
 }
 
-/** How inputs relate is known when they have become one trace, of which nothing is kept. */
+/** The relation of inputs is known only after a conversion to one trace, which is discarded. */
 async function summarizeAll(trace: AsyncGenerator<Uint8Array, Summary[]>): Promise<Summary[]> {
   let next = await trace.next()
   while (!next.done) next = await trace.next()
   return next.value
 }
 
-/** BigInts become texts of decimal digits. */
+/** JSON, with BigInts as strings of decimal digits. */
 function toJson(summaries: Summary | readonly Summary[]): string {
   return JSON.stringify(summaries, (_, value) => (typeof value === 'bigint' ? String(value) : value), 2)
 }
@@ -111,7 +111,7 @@ function factsOf(summary: Summary): [string, string][] {
   const { contents } = summary
   if (contents !== undefined && durationNs === 0 && !summary.relation) return [...facts, ['holds', contents]]
   facts.push(
-    ['clock', `${clock === 'unknown' ? 'not told' : `CLOCK_${clock}`}, from ${startNs} ns`],
+    ['clock', `${clock === 'unknown' ? 'unknown' : `CLOCK_${clock}`}, from ${startNs} ns`],
     ['duration', duration(durationNs)],
   )
   if (summary.relation) facts.splice(2, 0, ...relationFacts(summary.relation))
@@ -130,7 +130,7 @@ function factsOf(summary: Summary): [string, string][] {
   return facts
 }
 
-/** Calls of the model, and how long their tokens took. */
+/** The number of calls, and the time per token. */
 function callFacts(summary: Summary): [string, string][] {
   const { ttftNs, tpotNs } = summary
   const facts: [string, string][] = [['calls', describeCalls(summary)]]
@@ -140,7 +140,7 @@ function callFacts(summary: Summary): [string, string][] {
   return facts
 }
 
-/** How an input came on the clock of the first one. */
+/** How an input was put on the clock of the first one. */
 function relationFacts(relation: NonNullable<Summary['relation']>): [string, string][] {
   const { to, offsetNs } = relation
   if (offsetNs === 0n) return [['put on', `CLOCK_${to}: ${describeRelation(relation)}`]]
@@ -152,13 +152,13 @@ function relationFacts(relation: NonNullable<Summary['relation']>): [string, str
   ]
 }
 
-/** What was counted in all operators together. */
+/** The total of a counter over all operators. */
 function describeTotal({ unit, total }: Summary['counters'][number]): string {
   const text = unit === 'ns' ? duration(total) : unit === 'bytes' ? size(total) : count(total)
   return `${text}, in operators of all workers`
 }
 
-/** Ops with the most compute time; the rest in one row. */
+/** The ops with the most compute time; all others in one row. */
 function opLines({ ops, operators }: Summary): string[] {
   const shown = ops.length > 13 ? ops.slice(0, 12) : ops
   const rest = ops.slice(shown.length)

@@ -32,7 +32,7 @@ const OPTIONS = {
     alias: 'q',
     type: 'boolean',
     default: false,
-    describe: 'Only the URL: no progress bar, no summary, no advice; problems are still told',
+    describe: 'Only the URL: no progress bar, no summary, no advice; problems are still reported',
   },
 } as const
 
@@ -42,9 +42,9 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 
 type Args = ArgumentsCamelCase<Arguments>
 
-/** What the UI is likely to hold: it needs 2 to 4 times a trace's size, and a browser's WASM typically gets 2 GB. */
+/** The largest trace that the UI is likely to load: it needs 2 to 4 times a trace's size, and a browser's WASM typically gets 2 GB. */
 const BROWSER_BYTES = 2 ** 30 // source: Perfetto, docs/visualization/large-traces.md
-/** Traces shrink so much by gzip; they are held decompressed. */
+/** The compression ratio of traces with gzip; the UI holds them decompressed. */
 const GZIP_RATIO = 3
 
 /** `ggml2perfetto open <trace or log>` */
@@ -57,8 +57,8 @@ export const openCommand: CommandModule<object, Arguments> = {
         `$0 open <trace or log>\n\nShows a trace, or a log converted to one, in ${VIEWER}: serves it once, on this ` +
           'machine (127.0.0.1:9001) and to pages of that site only, opens the browser, and ends when the trace was ' +
           'fetched. The first decode calls are in view; calls and workers are pinned to the top; slow operators get ' +
-          'a track. The browser may ask whether the site may access this machine: the trace comes from here, and ' +
-          'stays here.',
+          'a track. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
+          'leave this machine.',
       )
       .positional('input', {
         type: 'string',
@@ -66,9 +66,9 @@ export const openCommand: CommandModule<object, Arguments> = {
         describe: "Trace (Perfetto's, …) or log, gzip'ed or not; - for stdin",
       })
       .options(OPTIONS)
-      .example('$0 open run.ggtrace', 'nothing is left behind')
+      .example('$0 open run.ggtrace', 'no file remains')
       .example('$0 open run.bin --tokens 3..5 --detail full', 'three decode steps, with all arguments')
-      .example('$0 open run.pftrace --no-browser', 'prints the URL, to be opened in the browser of your choice'),
+      .example('$0 open run.pftrace --no-browser', 'prints the URL, to open in a browser of your choice'),
   handler,
 }
 
@@ -92,7 +92,7 @@ async function handler(args: Args): Promise<void> {
   }
 }
 
-/** The trace that the input is, or is converted to, where it can be read more than once. */
+/** The input if it is a trace, else the trace converted from it, in a form that can be read more than once. */
 async function traceFrom(opened: Opened, args: Args, progress: Progress): Promise<ServedTrace> {
   const { name, source } = opened
   const opTable = await readOpTable(args.opTable)
@@ -120,13 +120,13 @@ async function viewOf(trace: ServedTrace, { name, head }: Opened): Promise<View>
   try {
     return await findView(trace.read())
   } catch (error) {
-    // Neither of us knows it: the library's own error lists the formats and shows the first bytes.
+    // An unknown format: the library's error lists the formats and shows the first bytes.
     await summarize({ name, source: head })
     throw error
   }
 }
 
-/** A trace is shown as it is. Throws UsageError for what could only be done to a log. */
+/** A trace is shown unchanged. Throws UsageError for options that apply only to logs. */
 function refuseOptions(args: Args, name: string): void {
   const given = (['tokens', 'detail', 'opName', 'memory', 'flows', 'opTable'] as const).find(
     (option) => args[option] !== undefined,
@@ -144,7 +144,7 @@ async function tellLog(name: string, summary: Summary, quiet: boolean): Promise<
   } else if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}, on the Issues track`)
 }
 
-/** Warns of a trace that the browser will hardly hold, and tells what to do instead. */
+/** Warns about a trace that is probably too large for the browser, and suggests alternatives. */
 async function tellSize(bytes: number, opened: Opened, args: Args): Promise<void> {
   const asLog = isLog(opened, args)
   const held = bytes * (opened.isZipped && !asLog ? GZIP_RATIO : 1)

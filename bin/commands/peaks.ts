@@ -4,8 +4,8 @@ import { note, print, printJson } from '../terminal.ts'
 import { plural, threeDigits } from '../units.ts'
 
 const OPTIONS = {
-  json: { type: 'boolean', default: false, describe: 'Print them as JSON: bytes, operations, all per second' },
-  fresh: { type: 'boolean', default: false, describe: 'Measure now, even if there are peaks from an earlier time' },
+  json: { type: 'boolean', default: false, describe: 'Print JSON: bytes and operations per second' },
+  fresh: { type: 'boolean', default: false, describe: 'Measure now, even if an earlier result is stored' },
 } as const
 
 type Arguments = InferredOptionTypes<typeof OPTIONS>
@@ -13,7 +13,7 @@ type Arguments = InferredOptionTypes<typeof OPTIONS>
 /** `ggml2perfetto peaks` */
 export const peaksCommand: CommandModule<object, Arguments> = {
   command: 'peaks',
-  describe: 'Measure what this machine can do at most: memory bandwidth, FP32, INT8 (Linux)',
+  describe: 'Measure the peak rates of this machine: memory bandwidth, FP32, INT8 (Linux)',
   builder: (yargs) =>
     yargs
       .usage(
@@ -63,7 +63,7 @@ function describe(peaks: Peaks): string[] {
   ]
 }
 
-/** Lines of cells below each other; numbers, in the middle, to the right. */
+/** Rows with aligned columns; the middle ones, numbers, aligned right. */
 function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)))
   const isText = (i: number) => i === 0 || i === widths.length - 1

@@ -26,7 +26,7 @@ const OPTIONS = {
   'csv-safe': {
     type: 'boolean',
     default: false,
-    describe: "With --format csv: put a ' before texts that a spreadsheet takes for formulas (= + - @)",
+    describe: "With --format csv: put a ' before texts that a spreadsheet would take for formulas (= + - @)",
   },
   file: {
     alias: 'f',
@@ -46,7 +46,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 /** `ggml2perfetto query <trace or log> "<SQL>"` */
 export const queryCommand: CommandModule<object, Arguments> = {
   command: 'query <input> [sql]',
-  describe: 'Ask a trace or a log in SQL (PerfettoSQL); a log is converted in memory, with --detail full',
+  describe: 'Query a trace or a log in SQL (PerfettoSQL); a log is converted in memory, with --detail full',
   builder: (yargs) =>
     yargs
       .positional('input', { type: 'string', demandOption: true, describe: 'Trace or log; - for stdin' })
@@ -88,7 +88,7 @@ async function readSql({ input, sql, file }: Arguments): Promise<string> {
   return Buffer.from(await readWhole(readInput(path))).toString('utf8')
 }
 
-/** A trace as it is; a log converted on the way into trace_processor. What we do not know, it may know. */
+/** Opens a trace as it is, or a log, converted while trace_processor reads it. A format we do not know is left to trace_processor. */
 async function open({ name, kind, source }: Opened, options: InputOptions): Promise<OpenTrace> {
   if (kind === 'log' || options.from !== undefined) {
     return openTrace(noteIssues(name, convert({ name, source }, { ...options, detail: 'full' })))
@@ -98,7 +98,7 @@ async function open({ name, kind, source }: Opened, options: InputOptions): Prom
   try {
     return await openTrace(copyFirst(source, head))
   } catch (error) {
-    // Neither of us knows it: the library's own error lists the formats and shows the first bytes.
+    // An unknown format: the library's error lists the formats and shows the first bytes.
     await summarize({ name, source: head })
     throw error
   }
@@ -117,7 +117,7 @@ async function* noteIssues(name: string, trace: AsyncGenerator<Uint8Array, Summa
   if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}; they are slices of category 'issue'`)
 }
 
-/** A write per line would cost more than the query. */
+/** Lines are collected: one write per line would cost more than the query. */
 const BATCH_CHARACTERS = 1 << 16
 
 async function sendLines(lines: Iterable<string>): Promise<void> {

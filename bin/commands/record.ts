@@ -23,7 +23,7 @@ const OPTIONS = {
     requiresArg: true,
     coerce: once('--output'),
     defaultDescription: '<program>-<time>.ggtrace in this folder',
-    describe: 'Log to write; an older one is replaced',
+    describe: 'Log to write; an older file is replaced',
   },
   level: {
     type: 'string',
@@ -35,33 +35,33 @@ const OPTIONS = {
   children: {
     type: 'boolean',
     default: false,
-    describe: 'Record what the program starts, too; further processes write <output>.<pid>',
+    describe: 'Also record what the program starts; further processes write <output>.<pid>',
   },
   sync: {
     type: 'boolean',
     default: false,
-    describe: 'Compute node by node, to time the operators of backends such as GPUs, too; slower than a run without',
+    describe: 'Compute node by node, to also time operators of backends such as GPUs; slower than a run without',
   },
   states: {
     type: 'boolean',
     default: true,
-    describe: 'When threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without',
+    describe: 'Record when threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without',
   },
   sched: {
     type: 'boolean',
     default: false,
     describe:
-      "The scheduler's events of the whole machine, too, to <output>.sched.dat: who took the CPU. Needs root; where that is " +
-      'not possible, record says why, and has thread states only',
+      "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
+      'not possible, record prints why, and records thread states only',
   },
   tokens: {
     type: 'string',
     requiresArg: true,
     coerce: (value: string) => parseTokens(once('--tokens')(value) ?? ''),
     defaultDescription: 'all',
-    describe: 'Calls to record graphs and operators of: 3..5, 7 or 2..; 0 is the first. Others are only told of',
+    describe: 'Record graphs and operators of these calls: 3..5, 7 or 2..; 0 is the first. Of others, only the call',
   },
-  every: { type: 'string', requiresArg: true, coerce: whole('--every'), describe: 'Of these calls, every n-th only' },
+  every: { type: 'string', requiresArg: true, coerce: whole('--every'), describe: 'Only every n-th of these calls' },
   ops: {
     type: 'string',
     requiresArg: true,
@@ -71,7 +71,7 @@ const OPTIONS = {
         .split(/[\s,]+/)
         .filter(Boolean),
     defaultDescription: 'all',
-    describe: "Kinds of operators to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
+    describe: "Ops to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
   },
   counters: {
     type: 'string',
@@ -81,7 +81,7 @@ const OPTIONS = {
         ?.split(/[\s,]+/)
         .filter(Boolean),
     defaultDescription: 'none',
-    describe: 'What to count in each operator on each worker, as perf calls it: cycles,instructions,page-faults …',
+    describe: 'What to count in each operator on each worker, by names of perf: cycles,instructions,page-faults …',
   },
   faults: { type: 'boolean', default: false, describe: `Short for --counters ${FAULT_COUNTERS.join(',')}` },
   paused: { type: 'boolean', default: false, describe: 'Record calls only, until --toggle or the program resumes' },
@@ -95,14 +95,15 @@ const OPTIONS = {
     type: 'string',
     requiresArg: true,
     coerce: bytes('--max-size'),
-    describe: 'Size of the log at most, such as 500M; what does not fit is dropped, and counted',
+    describe: 'Size limit of the log, such as 500M; records that do not fit are dropped and counted',
   },
   ring: { type: 'boolean', default: false, describe: 'With --max-size: keep the last part of the log, not the first' },
   guard: {
     type: 'string',
     requiresArg: true,
     coerce: whole('--guard'),
-    describe: 'Record less once decode takes this many % longer than without; every eighth call is spared to compare',
+    describe:
+      'Record less if decode takes this many % longer than without; every eighth call is not recorded, to compare',
   },
   'nvtx-emit': {
     type: 'string',
@@ -110,16 +111,16 @@ const OPTIONS = {
     coerce: oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
     describe: 'Announce what llama.cpp does as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
   },
-  quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still told' },
+  quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still reported' },
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
   command: string[] | undefined
 }
 
-/** Signals that are sent to us and meant for the program. */
+/** Signals that this process passes on to the program. */
 const SIGNALS = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGINT', 'SIGQUIT'] as const
-/** Signals to end by as the program did. Others leave core dumps, and ours could replace the program's. */
+/** Signals by which this process ends if the program did. Other signals cause core dumps, and ours could replace the program's. */
 const REPEATED: readonly string[] = [
   'SIGINT',
   'SIGTERM',
@@ -152,7 +153,7 @@ export const recordCommand: CommandModule<object, Arguments> = {
     yargs
       .usage(
         '$0 record [options] -- <program> [arguments]\n\nRuns a program that uses llama.cpp, and writes a log of what ' +
-          'ggml does in it. The program keeps its input,\noutput and exit code; what we have to say goes to stderr.',
+          'ggml does in it. The program keeps its input,\noutput and exit code; messages of ggml2perfetto go to stderr.',
       )
       .positional('command', { type: 'string', array: true, describe: 'Program to run, and its arguments' })
       .options(OPTIONS)
@@ -166,7 +167,7 @@ export const recordCommand: CommandModule<object, Arguments> = {
   handler,
 }
 
-/** Puts `--` before the program of a `record` command line without it: options behind that are the program's own. */
+/** Inserts `--` before the program of a `record` command line without it: all options after the program belong to it. */
 export function markProgram(args: readonly string[]): readonly string[] {
   if (args[0] !== 'record') return args
   for (let i = 1; i < args.length; i++) {
@@ -178,7 +179,7 @@ export function markProgram(args: readonly string[]): readonly string[] {
   return args
 }
 
-/** The options that say what is recorded. */
+/** The options that select what is recorded. */
 function chosen(args: ArgumentsCamelCase<Arguments>) {
   const { maxSize, ring } = args
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
@@ -187,7 +188,7 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
   return { output, level, children, sync, states, sched, counters: counted(args), ...only }
 }
 
-/** What is to be counted: undefined if nothing is. */
+/** What is counted; undefined for nothing. */
 function counted({ counters = [], faults }: Arguments): string[] | undefined {
   const all = [...new Set([...counters, ...(faults ? FAULT_COUNTERS : [])])]
   return all.length > 0 ? all : undefined
@@ -230,7 +231,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
 }
 
-/** Lives on until the program ends, and passes on to it what was sent to us alone. Returns what undoes that. */
+/** Continues until the program ends, and passes on signals that were sent only to this process. Returns a function that ends this. */
 function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
   const witness = signalWitness(process.env)
   const handler = async (signal: NodeJS.Signals) => {
@@ -243,7 +244,7 @@ function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
   }
 }
 
-/** What happened, and what comes next. Nothing that goes wrong here may change the program's exit code. */
+/** Prints what was recorded, and the next command. An error here must not change the program's exit code. */
 async function tell(program: string, result: RecordResult, args: Arguments): Promise<void> {
   const { logs, problem, signal, sched } = result
   const { quiet } = args
@@ -263,7 +264,7 @@ async function tell(program: string, result: RecordResult, args: Arguments): Pro
   if (logs.length > 0 && !quiet) await note(`next: ggml2perfetto ${inputs.map(quoted).join(' ')}`)
 }
 
-/** Why there are no scheduler's events, and what there is instead: the hint comes last. */
+/** Why there are no scheduler events, and what there is instead; the hint comes last. */
 function withoutSched(problem: string, { states }: Arguments): string {
   const [why, ...hints] = problem.split('\n')
   const instead = states ? "only the program's own thread states are recorded" : 'no thread states are recorded'
@@ -291,18 +292,18 @@ async function describe(log: string, args: Arguments): Promise<string[]> {
   return [...lines, ...missing(summary, level), ...problems, `wrote ${log} (${size(bytes)})`]
 }
 
-/** What was asked for and is not there. */
+/** What was requested but is missing. */
 function missing(summary: Summary, level: string): string[] {
   const { note: why } = summary.attributes
   if (why !== undefined) return [`  note: ${why}`]
   const computed = computedCalls(summary) + summary.calls.warmUp.calls + summary.graphs
   if (level !== 'op' || summary.operators > 0 || computed === 0) return []
   return [
-    '  note: no operators: this ggml does not export the functions that tell of them, or it computes on a GPU only (--sync)',
+    '  note: no operators: this ggml does not export the functions that show them, or it computes on a GPU only (--sync)',
   ]
 }
 
-/** Ends by the signal that ended the program, so that who waits for us (a script at Ctrl-C) sees it. */
+/** Ends by the signal that ended the program, so that a parent that waits (a script at Ctrl-C) sees it. */
 function endAs({ signal }: RecordResult): void {
   if (signal !== undefined && REPEATED.includes(signal)) process.kill(process.pid, signal)
 }

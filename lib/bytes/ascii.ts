@@ -1,4 +1,4 @@
-/** Characters as the bytes that they are, in ASCII and so in UTF-8; by their Unicode names. */
+/** Byte values of characters in ASCII, and so in UTF-8, by their Unicode names. */
 export enum Ascii {
   Tab = 0x09,
   LineFeed = 0x0a,

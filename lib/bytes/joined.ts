@@ -1,4 +1,4 @@
-/** Bytes that came in parts, as a whole; what is whole already is not copied. */
+/** Concatenates parts; a single part is not copied. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   if (parts.length === 1) return parts[0]!
   const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))

@@ -1,4 +1,4 @@
-/** A web ReadableStream, by its shape: Safari's cannot be iterated, a polyfill's or another realm's is of another class. */
+/** A web ReadableStream, described by its shape: Safari's is not iterable, and polyfills and other realms have other classes. */
 export interface WebStream {
   getReader(): {
     read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
@@ -6,7 +6,7 @@ export interface WebStream {
   }
 }
 
-/** The chunks of a web stream, which is cancelled where reading ends early. Throws what the stream fails with. */
+/** The chunks of a web stream, which is cancelled if reading ends early. Throws what the stream fails with. */
 export async function* readWebStream(stream: WebStream): AsyncGenerator<Uint8Array, void> {
   const reader = stream.getReader()
   try {
@@ -21,8 +21,8 @@ export async function* readWebStream(stream: WebStream): AsyncGenerator<Uint8Arr
 }
 
 /**
- * Pieces as a web ReadableStream, made as they are asked for: for `new Response(…)`, `pipeTo` and `pipeThrough`. (What
- * `ReadableStream.from` does where there is one.) The stream fails with what `pieces` throws; when it is cancelled,
+ * Pieces as a web ReadableStream, produced on demand: for `new Response(…)`, `pipeTo` and `pipeThrough`. (Same as
+ * `ReadableStream.from`, which not all platforms have.) The stream fails with what `pieces` throws; when it is cancelled,
  * `pieces` ends.
  */
 export function toWebStream(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
@@ -44,9 +44,8 @@ export function toWebStream(pieces: AsyncIterable<Uint8Array>): ReadableStream<U
 }
 
 /**
- * Passes pieces through one of the platform's transforms and returns what `pieces` returns. What `pieces` throws is
- * thrown as it is. Should the transform itself fail, `onBroken` is told and the pieces end there; without it, that is
- * thrown.
+ * Passes pieces through one of the platform's transforms and returns what `pieces` returns. Throws what `pieces` throws. If
+ * the transform itself fails, calls `onBroken` and ends the pieces there; without `onBroken`, throws the error.
  */
 export async function* through<R>(
   pieces: AsyncIterableIterator<Uint8Array, R>,

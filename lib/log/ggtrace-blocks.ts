@@ -2,7 +2,7 @@ import { checksum, HEADER_BYTES, Header, MAGIC, NONE, RECORD_BYTES_MAX } from '.
 
 const encoder = new TextEncoder()
 
-/** Whose blocks these are. */
+/** The writer that blocks belong to. */
 export interface BlockOwner {
   readonly kind: number
   /** Number of the writer, from 0. */
@@ -11,7 +11,7 @@ export interface BlockOwner {
   readonly worker: number
 }
 
-/** A block that is being filled with records, one field after the other. */
+/** A block that is being filled with records, field by field. */
 export class OpenBlock {
   private readonly bytes: Uint8Array
   private readonly view: DataView
@@ -89,12 +89,12 @@ export class OpenBlock {
     return this
   }
 
-  /** Says how many records its writer has dropped so far. */
-  tellDropped(records: number): void {
+  /** Sets the number of records that its writer has dropped so far. */
+  setDropped(records: number): void {
     this.view.setUint32(Header.dropped, records, true)
   }
 
-  /** The block as a killed process leaves it. */
+  /** The block as a killed process would leave it. */
   unsealed(): Uint8Array {
     return this.bytes
   }
@@ -110,9 +110,9 @@ export class OpenBlock {
   }
 }
 
-/** One writer's blocks, one after the other. */
+/** The blocks of one writer. */
 export class BlockWriter {
-  /** Records that could not be written; told in the headers of blocks. */
+  /** Records that could not be written; block headers contain this number. */
   dropped = 0
   private block: OpenBlock | undefined
   private sequence = 0
@@ -121,11 +121,11 @@ export class BlockWriter {
     private readonly owner: BlockOwner,
     private readonly blockBytes: number,
     private readonly originNs: bigint,
-    /** Called with a full block, which is to be sealed now. */
+    /** Called with a full block, to seal it. */
     private readonly seal: (block: OpenBlock) => void,
   ) {}
 
-  /** Makes room for `size` bytes; true if that took a new block, which starts at `atNs` and with `call`. */
+  /** Makes room for `size` bytes; true if this needed a new block, which starts at `atNs` and with `call`. */
   reserve(size: number, atNs = 0, call = -1, needs = 0): boolean {
     if (size > RECORD_BYTES_MAX) throw new RangeError(`a record has ${RECORD_BYTES_MAX} bytes at most, not ${size}`)
     if (this.block?.fits(size)) return false
@@ -136,32 +136,32 @@ export class BlockWriter {
     return true
   }
 
-  /** Starts a record that there is room for. */
+  /** Starts a record, for which there must be room. */
   record(type: number, size: number): OpenBlock {
     return this.block!.begin(type, size)
   }
 
-  /** Hands on the block that is being filled. */
+  /** Passes the current block to `seal`. */
   finish(): void {
     const { block } = this
     this.block = undefined
     if (!block) return
-    block.tellDropped(this.dropped)
+    block.setDropped(this.dropped)
     this.seal(block)
   }
 
-  /** The block that is being filled, as it is. */
+  /** The current block, as a killed process would leave it. */
   unsealed(): Uint8Array[] {
     return this.block ? [this.block.unsealed()] : []
   }
 }
 
-/** A text as its bytes. */
+/** A text as UTF-8 bytes. */
 export function encodeText(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** Bytes that a text takes in a record. */
+/** Number of bytes of a text in a record. */
 export function textBytes(text: Uint8Array): number {
   return 4 + Math.ceil(text.length / 4) * 4
 }

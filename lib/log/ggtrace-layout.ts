@@ -1,27 +1,27 @@
-/** The numbers of docs/ggtrace-format.md, which the reader and the writer share. */
+/** The numbers of docs/ggtrace-format.md, shared by the reader and the writer. */
 
 /** Starts every block: the bytes `GGT0`. */
 export const MAGIC = 0x30544747
 
-/** Blocks start at multiples of this, in the file. */
+/** Blocks start at multiples of this offset in the file. */
 export const BLOCK_ALIGNMENT = 8
 
-/** Bytes of a block's header. */
+/** Size of a block's header. */
 export const HEADER_BYTES = 48
 
-/** Bytes that a block has at most, header included. */
+/** Largest size of a block, header included. */
 export const BLOCK_BYTES_MAX = 1 << 20
 
-/** Bytes that a record has at most. */
+/** Largest size of a record. */
 export const RECORD_BYTES_MAX = 65_532
 
-/** Nodes that one GRAPH record holds at most; a graph of more has several. */
+/** Most nodes in one GRAPH record; a larger graph has several records. */
 export const GRAPH_NODES_MAX = 16_000
 
 /** `worker` or `call` of a block that has none. */
 export const NONE = 0xffffffff
 
-/** Where the fields of a block's header lie. */
+/** Offsets of the fields of a block's header. */
 export enum Header {
   magic = 0,
   size = 4,
@@ -37,7 +37,7 @@ export enum Header {
   call = 44,
 }
 
-/** What a block holds. */
+/** Kinds of blocks. */
 export enum BlockKind {
   Run = 1,
   Definitions = 2,
@@ -45,7 +45,7 @@ export enum BlockKind {
   Ring = 4,
 }
 
-/** What a record is. */
+/** Types of records. */
 export enum RecordType {
   Fact = 1,
   Clocks = 2,
@@ -87,7 +87,7 @@ export enum RecordType {
   NvtxNamed = 57,
 }
 
-/** Bytes of the records that have a fixed size, or of the part before what repeats. */
+/** Size of records with a fixed size, or of the part before the repeated fields. */
 export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Fact]: 12,
   [RecordType.Clocks]: 28,
@@ -129,7 +129,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.NvtxNamed]: 28,
 }
 
-/** Bytes of a TOKEN record's span. */
+/** Size of a span in a TOKEN record. */
 export const SPAN_BYTES = 12
 
 /** `usage` of a BUFFER record, by number. */
@@ -138,7 +138,7 @@ export const BUFFER_USAGES = ['any', 'weights', 'compute'] as const
 /** `kind` of a TOKEN record, by number. */
 export const TOKEN_KINDS = ['decode', 'encode', 'warm-up', 'compute'] as const
 
-/** Bits of a TOKEN record's kind: the kind itself, and flags (ggtrace-records.h says what they mean). */
+/** Bits of a TOKEN record's kind: the kind itself, and flags (ggtrace-records.h documents them). */
 export const TokenBits = { kind: 0xff, leftOut: 0x100, allOutput: 0x200, embeds: 0x400, byGraph: 0x800 } as const
 
 /** `kind` of a COPY record, by number. */
@@ -168,18 +168,18 @@ export const NVTX_OBJECTS = [
 /** `unit` of a COUNTED record, by number. */
 export const COUNTER_UNITS = ['count', 'ns', 'bytes'] as const
 
-/** Counters that a log has at most. */
+/** Most counters of a log. */
 export const COUNTERS_MAX = 16
 
-/** A tensor's flag: it is in the graph, but not computed, as views are. */
+/** Flag of a tensor: it is in the graph, but not computed; for example views. */
 export const TENSOR_NOT_COMPUTED = 1
 
 const SEED = 0x811c9dc5
 const PRIME = 0x01000193
-/** By itself: in a context of node:vm, where jest and others run modules, every look at a global is slow. */
+/** A local copy, because access to globals is slow inside a node:vm context, which jest and others use. */
 const { imul } = Math
 
-/** The checksum of a block that starts at `at` of `view` and has `size` bytes: over everything from its kind on. */
+/** The checksum of a block at offset `at` of `view` with `size` bytes: of all bytes from its kind on. */
 export function checksum(view: DataView, at: number, size: number): number {
   let [a, b, c, d, e, f, g, h] = [SEED, SEED + 1, SEED + 2, SEED + 3, SEED + 4, SEED + 5, SEED + 6, SEED + 7]
   const end = at + size

@@ -21,14 +21,14 @@ export interface GgtraceOperator {
   readonly startNs: number
   /** End of computing. */
   readonly endNs: number
-  /** End of the barrier wait; by default there is none. */
+  /** End of the barrier wait; by default the worker did not wait. */
   readonly waitEndNs?: number
   readonly innerWaitNs?: number
-  /** The last of the nodes that were computed in one go. */
+  /** The last of the nodes that were computed in one step. */
   readonly fusedTo?: number
-  /** What was counted in it, by index of the counter ({@link GgtraceWriter.counted}). */
+  /** Counts of the operator, by index of the counter ({@link GgtraceWriter.counted}). */
   readonly counts?: readonly number[]
-  /** Events were counted for a part of the time only, and extrapolated. */
+  /** Events were counted only part of the time, and extrapolated. */
   readonly isScaled?: boolean
 }
 
@@ -43,25 +43,25 @@ export interface GgtraceToken {
   readonly result?: number
   readonly context?: number
   readonly spans?: readonly GgtraceSpan[]
-  /** What happened in it was not to be recorded. */
+  /** Events inside the call were not recorded. */
   readonly isLeftOut?: boolean
   /** Several tokens, each of which has an output. */
   readonly areAllOutput?: boolean
-  /** A decode for embeddings. */
+  /** A decode call that computes embeddings. */
   readonly isForEmbeddings?: boolean
-  /** No function was seen: kind and tokens are from the inputs of a graph. */
+  /** No call was observed: kind and tokens come from the inputs of a graph. */
   readonly isByGraph?: boolean
 }
 
-/** Tokens of a batch that follow each other, and are of one sequence at successive positions. */
+/** Consecutive tokens of a batch that belong to one sequence, at consecutive positions. */
 export interface GgtraceSpan {
   readonly sequence: number
-  /** Of the first; -1 where llama.cpp keeps track of it. */
+  /** Of the first token; -1 if llama.cpp assigns positions. */
   readonly position: number
   readonly tokens: number
 }
 
-/** One graph compute on one backend. */
+/** One graph run on one backend. */
 export interface GgtraceGraphRun {
   readonly startNs: number
   readonly endNs: number
@@ -70,11 +70,11 @@ export interface GgtraceGraphRun {
   readonly status?: number
   /** Id of the backend's name. */
   readonly backend?: number
-  /** Counts the graph computes of one run of a scheduler; -1 where there is none. */
+  /** Number of the graph run within one run of a scheduler; -1 outside of a scheduler. */
   readonly split?: number
 }
 
-/** A router's choice: `ids` holds `k` experts for each token. */
+/** A router's choice: `ids` contains `k` experts for each token. */
 export interface GgtraceExperts {
   readonly atNs: number
   readonly tensor: number
@@ -83,7 +83,7 @@ export interface GgtraceExperts {
   readonly ids: ArrayLike<number>
 }
 
-/** A transfer of data; buffers are ids, 0 is memory of the program's own. */
+/** A transfer of data; buffers are ids, 0 is memory outside of backend buffers. */
 export interface GgtraceCopy {
   readonly startNs: number
   readonly endNs: number
@@ -94,7 +94,7 @@ export interface GgtraceCopy {
   readonly what: (typeof COPY_KINDS)[number]
 }
 
-/** What a mark, or the begin of a range, says through NVTX: `domain` and `message` are ids, the rest as in NVTX. */
+/** A mark, or the begin of a range, in NVTX: `domain` and `message` are ids, the other fields as in NVTX. */
 export interface GgtraceNvtx {
   readonly atNs: number
   readonly domain?: number
@@ -112,11 +112,11 @@ const LONG_BYTES = RECORD_BYTES[RecordType.OperatorLong]!
 const TOKEN_BYTES = RECORD_BYTES[RecordType.Token]!
 const EXPERTS_BYTES = RECORD_BYTES[RecordType.Experts]!
 
-/** What one thread writes: made by {@link GgtraceWriter.thread}. */
+/** What one thread writes; created by {@link GgtraceWriter.thread}. */
 export class GgtraceThread {
   /** Records written so far. */
   records = 0
-  /** The call that operators belong to from now on; -1 is none. */
+  /** The call that the next operators belong to; -1: none. */
   call = -1
   private cursorNs = 0
   private writtenCall = -1
@@ -184,7 +184,7 @@ export class GgtraceThread {
       .u32(split < 0 ? NONE : split)
   }
 
-  /** Writes a choice, in several records where one does not hold it. */
+  /** Writes a choice, in several records if it does not fit into one. */
   experts({ atNs, tensor, call, k, ids }: GgtraceExperts): void {
     const most = Math.max(1, Math.floor((RECORD_BYTES_MAX - EXPERTS_BYTES) / 4 / Math.max(k, 1)))
     const all = k > 0 ? Math.floor(ids.length / k) : 0
@@ -214,7 +214,7 @@ export class GgtraceThread {
     this.instant(RecordType.Counter, atNs).f64(value).u32(name)
   }
 
-  /** What a thread is doing from then on. */
+  /** The new state of a thread. */
   state(atNs: number, tid: number, cpu: number, state: (typeof THREAD_STATES)[number]): void {
     this.instant(RecordType.State, atNs).u32(tid).u32(cpu).u32(THREAD_STATES.indexOf(state))
   }
@@ -227,7 +227,7 @@ export class GgtraceThread {
     this.instant(RecordType.RangeEnd, atNs)
   }
 
-  /** A range of this thread in an NVTX domain, up to {@link nvtxPop}. */
+  /** Begins a range of this thread in an NVTX domain; {@link nvtxPop} ends it. */
   nvtxPush(event: GgtraceNvtx): void {
     this.nvtx(RecordType.NvtxPush, event)
   }
@@ -240,7 +240,7 @@ export class GgtraceThread {
     this.nvtx(RecordType.NvtxMark, event)
   }
 
-  /** A range of the process; `range` is its number, for the end of it. */
+  /** Begins a range of the process; `range` is its number, which ends it. */
   nvtxStart(range: number, event: GgtraceNvtx): void {
     this.nvtx(RecordType.NvtxStart, event).u64(range)
   }
@@ -249,28 +249,28 @@ export class GgtraceThread {
     this.instant(RecordType.NvtxEnd, atNs).u64(range)
   }
 
-  /** The program names an object of CUDA's, or another resource; `name` is an id. */
+  /** The program names an object of CUDA or another resource; `name` is an id. */
   nvtxNamed(atNs: number, what: (typeof NVTX_OBJECTS)[number], handle: number | bigint, name: number): void {
     this.instant(RecordType.NvtxNamed, atNs).u64(handle).u32(NVTX_OBJECTS.indexOf(what)).u32(name)
   }
 
-  /** Says that something is missing, and why (the id of a name). */
+  /** Records that something is missing, and why (the id of a name). */
   loss(atNs: number, records: number, why = 0): void {
     this.instant(RecordType.Loss, atNs).u32(records).u32(why)
   }
 
-  /** Says that from then on less is recorded, as calls took that long when recorded and when not: above `percent` more. */
+  /** Less is recorded from then on, because calls took more than `percent` longer when recorded: the times with and without. */
   level(atNs: number, level: (typeof LEVELS)[number], percent: number, withNs: number, withoutNs: number): void {
     const record = this.instant(RecordType.Level, atNs).u32(LEVELS.indexOf(level)).u32(percent)
     record.u64(withNs).u64(withoutNs)
   }
 
-  /** Counts records that could not be written; the headers of blocks tell of them. */
+  /** Counts records that could not be written; block headers contain the number. */
   drop(records: number): void {
     this.blocks.dropped += records
   }
 
-  /** Seals the block that is being filled. */
+  /** Seals the current block. */
   seal(): void {
     this.blocks.finish()
   }

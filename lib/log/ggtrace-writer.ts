@@ -10,11 +10,11 @@ import {
 } from './ggtrace-layout.ts'
 import { GgtraceThread } from './ggtrace-thread.ts'
 
-/** How a log is written. */
+/** Options of a log. */
 export interface GgtraceOptions {
-  /** All times that are handed in count from here, in nanoseconds of CLOCK_MONOTONIC. */
+  /** Origin of all times passed to the writer, in nanoseconds of CLOCK_MONOTONIC. */
   readonly originNs: bigint
-  /** Bytes of a block; 64 KiB by default, 1 MiB at most. */
+  /** Size of a block; 64 KiB by default, at most 1 MiB. */
   readonly blockBytes?: number
 }
 
@@ -65,8 +65,8 @@ export interface GgtraceClocks {
 const BLOCK_BYTES = 1 << 16
 
 /**
- * Writes a `.ggtrace` log (docs/ggtrace-format.md) from JavaScript: for instrumented programs, tools and tests. One
- * `GgtraceWriter` per log; one {@link GgtraceThread} per thread. Bytes pile up until {@link take} is called.
+ * Writes a `.ggtrace` log (docs/ggtrace-format.md) from JavaScript: for instrumented programs, tools and tests. Use one
+ * `GgtraceWriter` per log, and one {@link GgtraceThread} per thread. Bytes accumulate until {@link take} is called.
  */
 export class GgtraceWriter {
   private readonly pieces: Uint8Array[] = []
@@ -91,7 +91,7 @@ export class GgtraceWriter {
     this.definitions = this.blocks(BlockKind.Definitions, 0, -1)
   }
 
-  /** Writes a run block: facts, and the clocks at one instant, in nanoseconds. */
+  /** Writes a run block: facts, and optionally the clocks at one instant, in nanoseconds. */
   run(facts: Readonly<Record<string, string>>, clocks?: GgtraceClocks): void {
     for (const [key, value] of Object.entries(facts)) {
       const [keyBytes, valueBytes] = [encodeText(key), encodeText(value)]
@@ -107,7 +107,7 @@ export class GgtraceWriter {
     this.runs.finish()
   }
 
-  /** Ends the log: seals every block and writes the last one. */
+  /** Ends the log: seals all blocks and writes the last one. */
   end(atNs: number): void {
     this.seal()
     let [written, dropped] = [0, 0]
@@ -120,7 +120,7 @@ export class GgtraceWriter {
     this.runs.finish()
   }
 
-  /** The id of a text, which is written when it is new; 0 for the empty one. */
+  /** The id of a text, which is written if it is new; 0 for the empty text. */
   name(text: string): number {
     if (text === '') return 0
     const known = this.names.get(text)
@@ -134,13 +134,13 @@ export class GgtraceWriter {
     return id
   }
 
-  /** What this ggml calls an op. */
+  /** Sets ggml's name of an op. */
   op(number: number, name: string): void {
     const id = this.name(name)
     this.define(RecordType.Op, 12).u32(number).u32(id)
   }
 
-  /** What this ggml calls an element type. */
+  /** Sets ggml's name of an element type. */
   type(number: number, name: string): void {
     const id = this.name(name)
     this.define(RecordType.Type, 12).u32(number).u32(id)
@@ -158,7 +158,7 @@ export class GgtraceWriter {
     return this.buffers
   }
 
-  /** Defines which addresses hold which part of a model file. */
+  /** Defines which part of a model file is at which addresses. */
   mapping({ file, buffer = 0, address, sizeBytes, fileOffset }: GgtraceMapping): void {
     const id = this.name(file)
     this.define(RecordType.Mapping, 36).u32(id).u32(buffer).u64(address).u64(sizeBytes).u64(fileOffset)
@@ -198,14 +198,14 @@ export class GgtraceWriter {
     return id
   }
 
-  /** Defines what is counted, operator by operator; returns the index of its value in `counts`. 16 at most. */
+  /** Defines a counter; returns the index of its value in `counts`. At most 16. */
   counted(name: string, unit: (typeof COUNTER_UNITS)[number] = 'count'): number {
     const id = this.name(name)
     this.define(RecordType.Counted, 16).u32(this.counters).u32(id).u32(COUNTER_UNITS.indexOf(unit))
     return this.counters++
   }
 
-  /** Defines a domain of NVTX; returns its id. 0 is the default one, and has no definition. */
+  /** Defines an NVTX domain; returns its id. 0 is the default domain, which needs no definition. */
   nvtxDomain(name: string): number {
     const id = this.name(name)
     this.define(RecordType.NvtxDomain, 12)
@@ -214,19 +214,19 @@ export class GgtraceWriter {
     return this.domains
   }
 
-  /** Names a category of NVTX, in one domain. */
+  /** Names an NVTX category within a domain. */
   nvtxCategory(domain: number, category: number, name: string): void {
     const id = this.name(name)
     this.define(RecordType.NvtxCategory, 16).u32(domain).u32(category).u32(id)
   }
 
-  /** What the program calls one of its threads. */
+  /** Sets the program's name of one of its threads. */
   threadName(tid: number, name: string): void {
     const id = this.name(name)
     this.define(RecordType.Thread, 12).u32(tid).u32(id)
   }
 
-  /** A thread's part of the log; `worker` is ggml's ith, or -1. */
+  /** The part of the log that one thread writes; `worker` is ggml's ith, or -1. */
   thread(tid: number, worker = -1): GgtraceThread {
     const blocks = this.blocks(BlockKind.Events, tid, worker)
     const thread = new GgtraceThread(this.options.originNs, blocks)
@@ -240,12 +240,12 @@ export class GgtraceWriter {
     for (const { blocks } of this.threads) blocks.finish()
   }
 
-  /** The blocks sealed since the last call. */
+  /** Returns the blocks sealed since the last call. */
   take(): Uint8Array {
     return joined(this.pieces.splice(0))
   }
 
-  /** What there is when the process is killed now: the blocks sealed since the last {@link take}, and the open ones. */
+  /** What a killed process would leave: the blocks sealed since the last {@link take}, and the open ones. */
   takeKilled(): Uint8Array {
     const open = [this.definitions, ...this.threads.map(({ blocks }) => blocks)].flatMap((blocks) => blocks.unsealed())
     return joined([...this.pieces.splice(0), ...open])
@@ -260,7 +260,7 @@ export class GgtraceWriter {
     const { originNs, blockBytes = BLOCK_BYTES } = this.options
     const owner = { kind, writer: this.writers++, tid, worker }
     return new BlockWriter(owner, blockBytes, originNs, (block) => {
-      // Definitions go first: who reads along should not have to hold events back.
+      // Definitions come first, so that readers need not hold events back.
       if (kind === BlockKind.Events) this.definitions.finish()
       this.pieces.push(block.sealed(kind === BlockKind.Events ? this.defined : block.needs))
     })

@@ -16,15 +16,15 @@ import { traceProcessorModule } from './wasm.ts'
 /** A trace or a log: a path, or the bytes themselves. */
 export type PathOrBytes = string | Uint8Array
 
-/** The input of a path or of bytes. */
+/** The input for a path or for bytes. */
 export function inputOf(from: PathOrBytes): LogInput {
   return typeof from === 'string' ? { name: from, source: fileSource(from) } : { name: 'input', source: from }
 }
 
 /**
- * Converts log files to one trace file, which appears only when it is complete; Chrome JSON where its name ends in
- * `.json` (or `.json.gz`) and no other kind is asked for, gzip'ed if it ends in `.gz`. Returns a summary per input and the
- * size of the file in bytes. Throws FormatError and UsageError, see {@link convert}.
+ * Converts log files to one trace file, which appears only when it is complete. By default it is Chrome JSON if its name ends
+ * in `.json` or `.json.gz`, else Perfetto; gzip'ed if the name ends in `.gz`. Returns a summary per input and the size of the
+ * file in bytes. Throws FormatError and UsageError, see {@link convert}.
  */
 export async function convertFile(
   from: string | readonly string[],
@@ -39,7 +39,7 @@ export async function convertFile(
   return { summaries: result, bytes }
 }
 
-/** What is in a log. Throws FormatError and UsageError, see {@link convert}. */
+/** Summarizes a log. Throws FormatError and UsageError, see {@link convert}. */
 export function summarizeFile(from: PathOrBytes, options: InputOptions = {}): Promise<Summary> {
   return summarize(inputOf(from), options)
 }
@@ -51,15 +51,15 @@ export interface OpenTrace {
    * Throws SqlError for wrong SQL, TraceProcessorError if trace_processor failed or the trace is closed.
    */
   query(sql: string): QueryResult
-  /** What trace_processor had to complain about on import, and slices without end or name; empty when sound. */
+  /** Import errors of trace_processor, and slices without end or name; empty for a sound trace. */
   problems(): Problem[]
-  /** Lets go of the memory. */
+  /** Frees the memory. */
   close(): void
 }
 
 /**
  * Opens a trace in Google's trace_processor (WASM, in this process): Perfetto's protobuf, Chrome JSON, or any other
- * kind that it reads. Throws TraceProcessorError if it cannot be loaded, UsageError if the file cannot be read.
+ * format that it reads. Throws TraceProcessorError if it cannot be loaded, UsageError if the file cannot be read.
  */
 export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>): Promise<OpenTrace> {
   const chunks = typeof trace === 'string' ? readFileChunks(trace) : ArrayBuffer.isView(trace) ? [trace] : trace
@@ -71,12 +71,12 @@ export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>):
   }
 }
 
-/** As much of a trace as is looked at for its view: some 500 000 slices, loaded in seconds. */
+/** How much of a trace is read to find its view: some 500 000 slices, loaded in seconds. */
 const VIEW_BYTES = 1 << 24
 
 /**
- * What the Perfetto UI should show first of a trace: the first decode calls, and tracks that lead on from there. Only
- * the trace's first 16 MiB (decompressed) are looked at, which hold them. Throws TraceProcessorError if it is no
+ * Finds what the Perfetto UI should show first of a trace: the first decode calls, and tracks to continue from. Reads only
+ * the first 16 MiB of the trace (decompressed), which contain them. Throws TraceProcessorError if it is not a
  * trace.
  */
 export async function findView(trace: AsyncIterable<Uint8Array>): Promise<View> {
@@ -92,7 +92,7 @@ export async function findView(trace: AsyncIterable<Uint8Array>): Promise<View> 
       open.close()
     }
   } catch (error) {
-    // Some kinds of traces cannot be read in part.
+    // Some formats cannot be read in part.
     if (isCut) return { commands: [] }
     throw error
   }
@@ -113,17 +113,17 @@ async function* beginning(
 
 /** Result of {@link checkTrace}. */
 export interface CheckResult {
-  /** What the file starts as: Perfetto's protobuf, made of packets, Chrome's JSON, made of events, or an archive of traces. */
+  /** The format, by the file's first bytes: Perfetto's protobuf (packets), Chrome's JSON (events), or an archive of traces. */
   readonly kind: TraceKind | 'zip'
   /** The file's structure: packets or events, bytes, and the first problem. */
   readonly walk: WalkResult
-  /** Import problems; empty if the walk found one, for then nothing was imported. */
+  /** Import problems; empty if the walk found a problem, because then nothing was imported. */
   readonly problems: readonly Problem[]
 }
 
 /**
- * Checks a trace, Perfetto's or Chrome JSON: walks its packets or events (trace_processor does not report every file that
- * was cut), loads it, and asks for import errors. Throws TraceProcessorError and UsageError, see {@link openTrace}.
+ * Checks a trace, Perfetto's or Chrome JSON: walks its packets or events (trace_processor does not report every truncated
+ * file), loads it, and asks for import errors. Throws TraceProcessorError and UsageError, see {@link openTrace}.
  */
 export async function checkTrace(trace: PathOrBytes): Promise<CheckResult> {
   const { kind, walk } = await walkTrace(trace)
@@ -156,7 +156,7 @@ async function walkTrace(trace: PathOrBytes): Promise<Walk> {
   return { kind, walk: { ...walk, problem } }
 }
 
-/** Walks a trace as what it starts as. */
+/** Walks a trace in the format that its first bytes show. */
 async function walkAny(chunks: AsyncGenerator<Uint8Array>): Promise<Walk> {
   let first = await chunks.next()
   while (!first.done && first.value.length === 0) first = await chunks.next()
@@ -171,7 +171,7 @@ function startsAsZip(head: Uint8Array): boolean {
   return head[0] === 0x50 && head[1] === 0x4b && head[2] === 3 && head[3] === 4
 }
 
-/** trace_processor itself sees to it that what is in a ZIP is whole: its members have checksums. */
+/** trace_processor itself checks the members of a ZIP: they have checksums. */
 async function countBytes(chunks: AsyncIterable<Uint8Array>): Promise<WalkResult> {
   let bytes = 0
   for await (const chunk of chunks) bytes += chunk.length

@@ -2,7 +2,7 @@ import { createReadStream, statSync, unlinkSync } from 'node:fs'
 import { open, rename, stat, unlink } from 'node:fs/promises'
 import { UsageError } from '../errors.ts'
 import type { ByteRange, RangedSource, SizeBeside } from '../input/byte-source.ts'
-import { giveToCaller, hiddenBeside, modeFor, outputTarget } from './outputs.ts'
+import { giveToCaller, hiddenNextTo, modeFor, outputTarget } from './outputs.ts'
 
 /** Bytes are read in pieces of this size. */
 const CHUNK_BYTES = 1 << 18
@@ -26,15 +26,15 @@ const REASONS: Readonly<Record<string, string>> = {
   EPIPE: 'the reader of the pipe is gone',
 }
 
-/** The error of a failed file operation, in words; errors of another kind are returned as they are. */
+/** The error of a failed file operation as a message; other errors are returned unchanged. */
 export function explainFileError(path: string, doing: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
   const reason = code === undefined ? undefined : REASONS[code]
-  // Of a name with a line feed, each line could pass for one of ours.
+  // A line feed in a name could make a part of the name look like a message of this program.
   return reason === undefined ? error : new UsageError(`${path.replaceAll('\n', '\\n')}: cannot ${doing}: ${reason}`)
 }
 
-/** A file's size in bytes, or undefined for what has none (a pipe). Throws UsageError if it cannot be read. */
+/** A file's size in bytes, or undefined if it has none (a pipe). Throws UsageError if it cannot be read. */
 export async function fileSize(path: string): Promise<number | undefined> {
   try {
     const stats = await stat(path)
@@ -45,27 +45,27 @@ export async function fileSize(path: string): Promise<number | undefined> {
   }
 }
 
-/** A file as an input: any part of it can be had at any time, unless it is a pipe. `onRead` as in {@link readFileChunks}. */
+/** A file as an input: any part of it can be read at any time, unless it is a pipe. `onRead` as in {@link readFileChunks}. */
 export function fileSource(path: string, onRead?: (bytes: number) => void): AsyncIterable<Uint8Array> | RangedSource {
   const source = { [Symbol.asyncIterator]: () => readFileChunks(path, onRead) }
   const range = fileRange(path, onRead)
   return range ? { ...source, range, beside: sizeBeside(path) } : source
 }
 
-/** How to look for files beside a file. */
+/** Returns a function that returns the size of the file `<path><ending>`, or 0 if it does not exist. */
 export function sizeBeside(path: string): SizeBeside {
   return async (ending) => (await stat(`${path}${ending}`).catch(() => undefined))?.size ?? 0
 }
 
-/** How to have any part of a file at any time; undefined for what is no file on a disk. */
+/** Returns a function that reads any part of a file; undefined if it is not a file on a disk. */
 export function fileRange(path: string, onRead?: (bytes: number) => void): ByteRange | undefined {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return undefined
   return (start, end) => readFileChunks(path, onRead, start, end)
 }
 
 /**
- * A file's bytes, by default all of them. `onRead` is told how far the file was read. Throws UsageError if it cannot be
- * read.
+ * A file's bytes, by default all of them. `onRead` is called with the number of bytes read so far. Throws UsageError if the file
+ * cannot be read.
  */
 export async function* readFileChunks(
   path: string,
@@ -90,27 +90,27 @@ export async function* readFileChunks(
   }
 }
 
-/** Temporary files of outputs that are being written now. */
+/** Temporary files of outputs that are being written. */
 const unfinished = new Set<string>()
 
-/** Removes every half-written output at once. For handlers of signals, which cannot wait. */
+/** Removes all incomplete outputs, synchronously: for signal handlers. */
 export function removeUnfinished(): void {
   for (const path of unfinished) {
     try {
       unlinkSync(path)
     } catch {
-      // It is gone, or it cannot be removed: either way there is nothing more to do.
+      // It does not exist, or cannot be removed: there is nothing else to do.
     }
   }
 }
 
 /**
- * Writes a file that appears under its name only when it is complete: pieces go to a temporary file beside it, which
- * is renamed at the end. On any error the temporary file is removed and an older file stays as it was. Devices and
- * pipes (`/dev/null`) are written straight, not replaced; of a symbolic link, the file behind it is replaced, unless it is
- * another user's link in a folder such as /tmp. The new file has the rights that the umask leaves, and none that an older one
- * has not; under sudo it belongs to the user who called it. Returns what `pieces` returns and the bytes written. Throws
- * UsageError if it cannot be written, and what `pieces` throws.
+ * Writes a file that appears under its name only when it is complete: pieces go to a temporary file in the same folder, which
+ * is renamed at the end. On any error the temporary file is removed and an older file stays unchanged. Devices and
+ * pipes (`/dev/null`) are written directly, not replaced. For a symbolic link, its target is replaced, unless the link
+ * belongs to another user, in a folder such as /tmp. The permissions of the new file are those that the umask leaves, and no
+ * more than those of the older file; under sudo it belongs to the user who called sudo. Returns what `pieces` returns and the
+ * bytes written. Throws UsageError if the file cannot be written, and what `pieces` throws.
  */
 export async function writeFileWhole<R>(
   path: string,
@@ -118,11 +118,11 @@ export async function writeFileWhole<R>(
 ): Promise<{ result: R; bytes: number }> {
   const target = await outputTarget(path)
   const straight = await isDeviceOrPipe(path)
-  const temporary = straight ? path : hiddenBeside(target)
+  const temporary = straight ? path : hiddenNextTo(target)
   const failed = (error: unknown) => explainFileError(path, 'write', error)
   if (!straight) unfinished.add(temporary)
   const mode = await modeFor(target)
-  // wx: O_EXCL, which follows no link either
+  // wx: O_EXCL, which does not follow links either
   const file = await open(temporary, straight ? 'w' : 'wx', mode).catch((error) => {
     unfinished.delete(temporary)
     throw failed(error)
@@ -151,12 +151,12 @@ export async function writeFileWhole<R>(
 async function isDeviceOrPipe(path: string): Promise<boolean> {
   const stats = await stat(path).catch(() => undefined)
   if (stats?.isDirectory()) return false
-  // A file that is somebody's standard output is theirs to write to: replacing it would leave them with the old one.
+  // A file that is some process's standard output must not be replaced: that process would keep the old one.
   const isDescriptor = /^\/(dev\/(fd\/|std(out|err)$)|proc\/[^/]+\/fd\/)/.test(path)
   return isDescriptor || (stats !== undefined && !stats.isFile())
 }
 
-/** Are two paths the same file, however they are written? */
+/** Are two paths the same file? */
 export async function isSameFile(a: string, b: string): Promise<boolean> {
   const [first, second] = await Promise.all([a, b].map((path) => stat(path).catch(() => undefined)))
   return first !== undefined && second?.isFile() === true && first.ino === second.ino && first.dev === second.dev

@@ -8,43 +8,43 @@ import { UsageError } from '../errors.ts'
 import { explainFileError } from './files.ts'
 import type { Environment } from './record/program.ts'
 
-/** The package's folder, from `lib/node/` in the sources, and from `dist/` in the package. */
+/** The package's folder, relative to `lib/node/` in the sources and to `dist/` in the package. */
 const PLACES = ['../../', '../']
-/** Lines of a compiler's complaint that are passed on. */
+/** How many lines of a compiler error are shown. */
 const COMPLAINT_LINES = 12
 
 /** A file that is built from sources in native/. */
 export interface NativeTarget {
   readonly name: string
-  /** What messages call it. */
+  /** Its name in messages. */
   readonly title: string
-  /** Is this file, such as `log/ggtrace.c` of native/, one of its sources or headers? */
+  /** Is this file of native/, such as `log/ggtrace.c`, one of its sources or headers? */
   isSource(path: string): boolean
   readonly flags: readonly string[]
   readonly libraries: readonly string[]
   /** Does the prebuilt file work on this machine? */
   works(path: string, env: Environment): Promise<boolean>
-  /** Can it be used where it lies? If not, the prebuilt file is copied to the cache. */
+  /** Can it be used at its path? If not, the prebuilt file is copied to the cache. */
   isUsableAt(path: string): boolean
 }
 
-/** What decides on which file is used. */
+/** What determines the file that is used. */
 export interface NativeOptions {
   readonly env: Environment
   readonly platform: string
   readonly arch: string
-  /** Told when it is to be built, which takes some seconds. */
+  /** Called before the file is built, which takes some seconds. */
   readonly onBuild?: ((compiler: string) => void) | undefined
 }
 
 /**
- * The path of a native file: as it comes with this package, else built from the package's sources with `cc` (or `$CC`),
- * once: it is kept in the cache, by the hash of its sources. Throws UsageError if neither can be had.
+ * The path of a native file: the prebuilt one of this package, else one built from the package's sources with `cc` (or `$CC`)
+ * and cached by the hash of its sources. Throws UsageError if neither is possible.
  */
 export async function nativeFile(target: NativeTarget, options: NativeOptions): Promise<string> {
   const home = await packageFolder()
   const prebuilt = join(home, 'dist/native', `${options.platform}-${options.arch}`, target.name)
-  // A clone's sources change: what lies in dist/ may be older.
+  // The sources of a clone change: the files in dist/ may be older.
   const isClone = await exists(join(home, 'tsup.config.ts'))
   const isReady = !isClone && (await exists(prebuilt)) && (await target.works(prebuilt, options.env))
   if (isReady && target.isUsableAt(prebuilt)) return prebuilt
@@ -55,19 +55,19 @@ export async function nativeFile(target: NativeTarget, options: NativeOptions): 
   return cached
 }
 
-/** Tells one state of a native file's sources, and the way it is built, from another. */
+/** Identifies the state of a native file's sources and the way to build it. */
 export async function nativeHash(target: NativeTarget, options: NativeOptions): Promise<string> {
   return sourcesHash(await packageFolder(), target, options)
 }
 
-/** Where this user's files of ours are kept: `$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`. */
+/** The folder for cached files of this user: `$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`. */
 export function cacheFolder(env: Environment): string {
-  // As the specification has it: a path that is not absolute is ignored.
+  // The XDG specification requires to ignore a path that is not absolute.
   const wanted = env['XDG_CACHE_HOME']
   return join(wanted?.startsWith('/') ? wanted : join(env['HOME'] || homedir(), '.cache'), 'ggml2perfetto')
 }
 
-/** Makes a file that appears under its name only when it is complete: two that make it at once do no harm. */
+/** Makes a file that appears under its name only when it is complete; two processes may do so at once. */
 export async function placeFile(path: string, make: (path: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.${randomBytes(4).toString('hex')}.tmp`
   const failed = (error: unknown) => {
@@ -105,7 +105,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Paths of the target's sources and headers in native/, in order. */
+/** Paths of the target's sources and headers in native/, sorted. */
 async function sourcesIn(folder: string, { isSource }: NativeTarget): Promise<string[]> {
   const paths = await readdir(folder, { recursive: true })
   return paths.filter((path) => /\.[ch]$/.test(path) && isSource(path)).sort()
@@ -120,7 +120,7 @@ async function sourcesHash(home: string, target: NativeTarget, { env, platform }
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Makes a folder and those above it. Node's own way of it never ends in /proc, where a new folder "does not exist". */
+/** Makes a folder and its parents. Node's own recursive mkdir never ends in /proc, where a new folder "does not exist". */
 async function makeFolder(path: string): Promise<void> {
   if (await exists(path)) return
   await makeFolder(dirname(path))

@@ -5,28 +5,28 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import * as self from 'node:process'
 import { UsageError } from '../errors.ts'
 
-/** Who may make files in a folder, and what may be trusted that lies in it. */
+/** Checks who may create files in a folder, and which files in it can be trusted. */
 
-/** As many as Linux follows. */
+/** As many links as Linux follows. */
 const LINKS_MAX = 40
 const STICKY = 0o1000
-/** What lies in a sticky folder that everybody may write to may be anybody's. */
+/** Anybody may create files in a sticky folder that is writable for all. */
 const SHARED = STICKY | 0o002
-/** Rights of new files, but for those that the umask takes away. */
+/** Permissions of new files, before the umask. */
 const NEW_FILE = 0o666
 
-/** Links that lead to open files, not to a path. */
+/** Links to open files, not to paths. */
 const DESCRIPTOR = /^\/proc\/[^/]+\/fd\/[^/]+$/
 
-/** A name in the same folder that nobody can know beforehand. */
-export function hiddenBeside(path: string): string {
+/** A hidden, unpredictable name in the same folder. */
+export function hiddenNextTo(path: string): string {
   return join(dirname(path), `.${basename(path).slice(0, 200)}.${randomBytes(8).toString('hex')}.tmp`)
 }
 
 /**
- * The path of an output with its symbolic links followed, those of other users excepted: in a folder that everybody may
- * write to, such as /tmp, a link of somebody else could lead to any of our files. Linux follows no such link with
- * fs.protected_symlinks; this holds where it is off, too. Throws UsageError for such a link, pipe or device.
+ * The path of an output after its symbolic links are followed, except those of other users: in a folder that is writable for
+ * all, such as /tmp, another user's link could point to any of our files. With fs.protected_symlinks Linux does not follow
+ * such links; this function also protects systems where it is off. Throws UsageError for such a link, pipe or device.
  */
 export async function outputTarget(path: string): Promise<string> {
   if (self.geteuid === undefined) return realpath(path).catch(() => path)
@@ -53,7 +53,7 @@ export async function outputTarget(path: string): Promise<string> {
 
 const partsOf = (path: string) => path.split('/').filter((part) => part !== '' && part !== '.')
 
-/** Does it belong to somebody who could only put it there because everybody may? */
+/** Does it belong to a user who could create it only because the folder is writable for all? */
 async function isForeign({ uid }: Stats, folder: string): Promise<boolean> {
   const { mode, uid: owner } = await stat(folder)
   return (mode & SHARED) === SHARED && uid !== owner && uid !== self.geteuid?.()
@@ -67,23 +67,23 @@ function foreign(path: string, found: string, stats: Stats): UsageError {
   )
 }
 
-/** May we put a file in the place of the one that is there? In a sticky folder only its owner may. */
+/** May this process replace the file? In a sticky folder only its owner may. */
 export async function isReplaceable(path: string): Promise<boolean> {
   const [there, folder] = await Promise.all([path, dirname(path)].map((at) => lstat(at).catch(() => undefined)))
   const uid = self.geteuid?.()
   return !there || !folder || !(folder.mode & STICKY) || uid === 0 || there.uid === uid || folder.uid === uid
 }
 
-/** The rights of a new file that takes the place of the older one, if there is one: no more than that has. */
+/** The permissions of a new file that replaces an older one, if there is one: no more than those of the older file. */
 export async function modeFor(target: string): Promise<number> {
   const older = await lstat(target).catch(() => undefined)
   return older?.isFile() ? older.mode & NEW_FILE : NEW_FILE
 }
 
-/** Under sudo a new file belongs to the user who called it. It is that file, whatever its name leads to by now. */
+/** Under sudo, gives a new file to the user who called sudo. Uses the open file, because its name may lead elsewhere by now. */
 export async function giveToCaller(file: FileHandle): Promise<void> {
   const [uid, gid] = [self.env['SUDO_UID'], self.env['SUDO_GID']].map((text) => Number(text || NaN))
   if (self.geteuid?.() !== 0 || !Number.isInteger(uid) || !Number.isInteger(gid)) return
-  // Some file systems have no owners: the file is no worse without.
+  // Some file systems have no owners; this error is harmless.
   await file.chown(uid!, gid!).catch(() => undefined)
 }

@@ -8,43 +8,43 @@ import { cacheFolder, type NativeTarget, nativeFile, nativeHash, placeFile } fro
 import { systemName } from './record/diagnosis.ts'
 import type { Environment } from './record/program.ts'
 
-/** The most that was measured of one thing, a second. */
+/** The measured peak rate of one kind of work, per second. */
 export interface Peak {
-  /** What it was measured with, such as `AVX-512 VNNI`: the widest that this processor has. */
+  /** The instruction set used, such as `AVX-512 VNNI`: the widest that this processor has. */
   readonly instructionSet: string
-  /** By one thread. */
+  /** With one thread. */
   readonly one: number
-  /** By a thread on each CPU at once. */
+  /** With one thread on each CPU at once. */
   readonly all: number
 }
 
-/** What a machine can do at most. */
+/** The peak rates of a machine. */
 export interface Peaks {
-  /** The processor, as it calls itself. */
+  /** The processor's name. */
   readonly cpu: string
-  /** CPUs that this process may use, and threads that `all` was measured with. */
+  /** Number of CPUs that this process may use, and of threads that `all` was measured with. */
   readonly threads: number
-  /** Bytes a second read from memory, in order. */
+  /** Bytes per second read from memory, sequentially. */
   readonly readBytes: Peak
-  /** Floating-point operations a second, of 32 bits: a multiply-add is two. */
+  /** 32-bit floating-point operations per second; a multiply-add is two. */
   readonly fp32Flops: Peak
-  /** Operations a second of dot products of 8-bit integers, summed up in 32 bits: a multiply-add is two. */
+  /** Operations per second of dot products of 8-bit integers with 32-bit sums; a multiply-add is two. */
   readonly int8Ops: Peak
-  /** When it was measured, as ISO 8601 has it. */
+  /** When it was measured, in ISO 8601. */
   readonly measuredAt: string
-  /** Was it measured earlier, and kept? */
+  /** Is this an earlier result from the cache? */
   readonly cached: boolean
 }
 
-/** How to come by the peaks. */
+/** Options of {@link measurePeaks}. */
 export interface PeaksOptions {
-  /** The environment, such as `process.env`: it says where the cache is, and which compiler to use. */
+  /** The environment, such as `process.env`: it determines the cache folder and the compiler. */
   readonly env: Environment
-  /** Measures even if there are peaks in the cache. */
+  /** Measures even if the cache contains a result. */
   readonly fresh?: boolean | undefined
-  /** Told when the measuring program is built first, which takes a second. */
+  /** Called before the measuring program is built, which takes a second. */
   readonly onBuild?: ((compiler: string) => void) | undefined
-  /** This system's if left out, as `process.platform` and `process.arch` have them. */
+  /** By default this system's, as in `process.platform` and `process.arch`. */
   readonly platform?: string | undefined
   readonly arch?: string | undefined
 }
@@ -60,13 +60,13 @@ const PROGRAM: NativeTarget = {
 }
 const TRUE_OR_FALSE = [() => true, () => false] as const
 
-/** The longest that measuring can take: some seconds, and more where memory is slow to come by. */
+/** Time limit for measuring: it takes some seconds, and longer if memory is short. */
 const RUN_MS_MAX = 120_000
 
 /**
- * What this machine can do at most: reading memory, FP32 and INT8 arithmetic. Measured in some two seconds, during which
- * nothing else should compute, and kept in the cache (`$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`) for
- * this host, processor and number of usable CPUs. Linux only so far. Throws UsageError where it cannot be measured.
+ * Measures the peak rates of this machine: reading memory, FP32 and INT8 arithmetic. Takes about two seconds, during which
+ * nothing else should compute. The result is cached (`$XDG_CACHE_HOME/ggml2perfetto` or `~/.cache/ggml2perfetto`) for
+ * this host, processor and number of usable CPUs. Linux only so far. Throws UsageError if it cannot be measured.
  */
 export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
   const { env, fresh = false, onBuild, platform = hostPlatform(), arch = hostArch() } = options
@@ -86,12 +86,12 @@ export async function measurePeaks(options: PeaksOptions): Promise<Peaks> {
   const text = `${JSON.stringify({ cpu, ...measured, measuredAt: new Date().toISOString() }, null, 2)}\n`
   const peaks = parsePeaks(text)
   if (peaks === undefined) throw new UsageError(`peaks: this makes no sense: ${JSON.stringify(measured)}`)
-  // What cannot be kept (a full disk, no home) is measured again another time.
+  // If the result cannot be cached (full disk, no home folder), it is measured again next time.
   await placeFile(path, (to) => writeFile(to, text)).catch(() => undefined)
   return { ...peaks, cached: false }
 }
 
-/** The same for the same host and program. The host's name is in it, but cannot be read from it. */
+/** A key for the same host and program. The host's name is hashed. */
 function hostKey(cpu: string, program: string): string {
   const parts = [hostname(), cpu, availableParallelism(), program]
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 16)
@@ -111,7 +111,7 @@ function explainRun(error: Error & { readonly said: string }): never {
   throw new UsageError(error.said || `peaks: cannot measure: ${error.message}`)
 }
 
-/** The peaks in a file of the cache; undefined for what is none. */
+/** The peaks in a cache file; undefined if it is damaged. */
 function parsePeaks(text: string): Omit<Peaks, 'cached'> | undefined {
   try {
     const { cpu, threads, readBytes, fp32Flops, int8Ops, measuredAt } = JSON.parse(text) as Partial<Peaks>
@@ -125,7 +125,7 @@ function parsePeaks(text: string): Omit<Peaks, 'cached'> | undefined {
       !Number.isNaN(Date.parse(measuredAt))
     return isWhole ? { cpu, threads, readBytes, fp32Flops, int8Ops, measuredAt } : undefined
   } catch {
-    return undefined // no JSON, or no object
+    return undefined // not JSON, or not an object
   }
 }
 

@@ -7,32 +7,32 @@ import { VIEWER } from '../query/view.ts'
 
 const HOST = '127.0.0.1'
 
-/** The one port of this host that the UI's content security policy lets it fetch from (Perfetto, ui/src/frontend/index.ts). */
+/** The only port of this host from which the UI's content security policy permits to fetch (Perfetto, ui/src/frontend/index.ts). */
 const PORT = 9001
 
-/** How long a viewer that was sent everything may take to hang up. */
+/** How long a viewer may take to close the connection after everything was sent. */
 const HANG_UP_MS = 5000
 
-/** A trace to be served. */
+/** A trace to serve. */
 export interface ServedTrace {
-  /** A file's name; the viewer calls the trace so. */
+  /** A file name; the viewer shows it as the trace's name. */
   readonly name: string
   readonly bytes: number
-  /** Its bytes, from the start; called again if the viewer breaks off and tries again. */
+  /** Its bytes, from the start; called again if the viewer aborts and tries again. */
   read(): AsyncIterable<Uint8Array>
 }
 
 /**
- * Hands one trace to the Perfetto UI, once, on this machine: an HTTP server on 127.0.0.1:9001. Only pages of
- * https://ui.perfetto.dev get it, under an address that nobody can guess. Others are refused by their `Origin`, and
- * names that were made to point here by the `Host`.
+ * Serves one trace to the Perfetto UI, once, on this machine: an HTTP server on 127.0.0.1:9001. Only pages of
+ * https://ui.perfetto.dev get it, at an unguessable address. Other pages are refused by their `Origin`, other host names that
+ * resolve to this address by their `Host`.
  */
 export class TraceServer {
   private trace: ServedTrace | undefined
   private path = ''
   private isSending = false
   private settle!: { resolve: () => void; reject: (error: unknown) => void }
-  /** Settles when the viewer has all of the trace; rejects with what `read` throws. */
+  /** Settles when the viewer has received the whole trace; rejects with what `read` throws. */
   private readonly fetched = new Promise<void>((resolve, reject) => {
     this.settle = { resolve, reject }
   })
@@ -41,12 +41,12 @@ export class TraceServer {
     private readonly server: Server,
     private readonly host: string,
   ) {
-    this.fetched.catch(() => undefined) // nobody may be waiting yet
+    this.fetched.catch(() => undefined) // there may be no listener yet
     server.on('request', (request, response) => this.answer(request, response))
   }
 
   /**
-   * Takes the port: 9001 by default, the only one that the UI fetches from. Throws UsageError if another program has
+   * Opens the port: by default 9001, the only one from which the UI fetches. Throws UsageError if another program uses
    * it.
    */
   static async listen(port = PORT): Promise<TraceServer> {
@@ -58,14 +58,14 @@ export class TraceServer {
     return new TraceServer(server, `${HOST}:${(server.address() as AddressInfo).port}`)
   }
 
-  /** Serves a trace. Returns its address, and a promise of its having been fetched to the last byte. */
+  /** Serves a trace. Returns its address, and a promise that resolves when the last byte was fetched. */
   offer(trace: ServedTrace): { url: string; fetched: Promise<void> } {
     this.trace = trace
     this.path = `/${randomBytes(16).toString('base64url')}/${trace.name.replace(/[^\w.+-]+/g, '_')}`
     return { url: `http://${this.host}${this.path}`, fetched: this.fetched }
   }
 
-  /** Gives the port back and breaks off what is being sent. */
+  /** Closes the port and aborts a transfer. */
   close(): void {
     this.server.close()
     this.server.closeAllConnections()
@@ -80,7 +80,7 @@ export class TraceServer {
     if (headers.host !== this.host) return refuse(response, 403, `Host: expected ${this.host}`)
     if (headers.origin !== VIEWER) return refuse(response, 403, `Origin: expected ${VIEWER}`)
     response.setHeader('Access-Control-Allow-Origin', VIEWER)
-    // The UI asks for /status, too: is there a trace_processor? There is not.
+    // The UI also fetches /status, to find a running trace_processor: there is none.
     if (!this.trace || url !== this.path) return refuse(response, 404, 'no such trace')
     if (method === 'OPTIONS') return allow(request, response)
     if (method !== 'GET' && method !== 'HEAD') {
@@ -103,7 +103,7 @@ export class TraceServer {
       )
       if (await hangUp(socket)) this.settle.resolve()
     } catch {
-      // The viewer broke off; it may come again. That we cannot read the trace would not change.
+      // The viewer aborted, and may try again. But an error of reading the trace would occur again.
       if (failure !== undefined) this.settle.reject(failure)
     } finally {
       this.isSending = false
@@ -111,7 +111,7 @@ export class TraceServer {
   }
 }
 
-/** A trace's bytes; `onFailure` is told if they cannot be had. */
+/** A trace's bytes; calls `onFailure` if they cannot be read. */
 async function* whole(trace: ServedTrace, onFailure: (error: unknown) => void): AsyncGenerator<Uint8Array> {
   let bytes = 0
   try {
@@ -129,8 +129,8 @@ async function* whole(trace: ServedTrace, onFailure: (error: unknown) => void): 
 }
 
 /**
- * Says that nothing more comes, and waits for the other side to have taken it all in and to close. False if it broke
- * off before.
+ * Ends the connection, and waits until the other side has received everything and has closed. False if it aborted
+ * before.
  */
 function hangUp(socket: Socket): Promise<boolean> {
   return new Promise((resolve) => {
@@ -145,7 +145,7 @@ function refuse(response: ServerResponse, status: number, reason: string): void 
   response.writeHead(status, { 'Content-Type': 'text/plain', Connection: 'close' }).end(`${reason}\n`)
 }
 
-/** Answers a browser that asks before it fetches; some do for whatever is on the user's own machine. */
+/** Answers a preflight request, which some browsers send for addresses of the local machine. */
 function allow({ headers }: IncomingMessage, response: ServerResponse): void {
   response.setHeader('Access-Control-Allow-Methods', 'GET, HEAD')
   if (headers['access-control-request-private-network'] === 'true') {

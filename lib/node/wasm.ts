@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../errors.ts'
 
-/** From `lib/node/` in the sources, and from `dist/` in the package. */
+/** Relative to `lib/node/` in the sources, and to `dist/` in the package. */
 const PLACES = ['../../vendor/trace_processor.wasm', '../vendor/trace_processor.wasm']
 
 let compiled: Promise<WebAssembly.Module> | undefined
 
-/** Google's trace_processor as it comes with this package, compiled once per process. Throws UsageError if absent. */
+/** Google's trace_processor from this package, compiled once per process. Throws UsageError if it is missing. */
 export function traceProcessorModule(): Promise<WebAssembly.Module> {
   compiled ??= load()
   return compiled

@@ -1,12 +1,12 @@
 import { CellsBatch } from '../generated/trace_processor.js'
 
-/** A value of a query's result. Integers are exact: a number while it is safe, a bigint beyond. */
+/** A value in a query's result. Integers are exact: a number if it is safe, else a bigint. */
 export type Cell = null | number | bigint | string | Uint8Array
 
 const { CELL_NULL, CELL_VARINT, CELL_FLOAT64, CELL_STRING, CELL_BLOB } = CellsBatch.CellType
 
 /**
- * Appends the cells of `batch` to `rows` of `width` cells; the last row may stay unfinished until the next batch.
+ * Appends the cells of `batch` to `rows` of `width` cells; the last row may be incomplete until the next batch.
  * @throws RangeError if the batch is damaged
  */
 export function appendBatch(rows: Cell[][], width: number, batch: CellsBatch.$Properties): void {
@@ -23,7 +23,7 @@ export function appendBatch(rows: Cell[][], width: number, batch: CellsBatch.$Pr
   }
 }
 
-/** For each kind of cell, what gives the next value of that kind. */
+/** For each kind of cell, a function that returns the next value of that kind. */
 function readers(batch: CellsBatch.$Properties): Record<number, () => Cell> {
   const integers = integerReader(batch.varintCells ?? empty)
   const floats = batch.float64Cells ?? empty
@@ -52,7 +52,7 @@ function present<T>(value: T | undefined): T {
 const lowBits = 2 ** 49
 const highSign = 2 ** 14
 
-/** Reads packed int64 varints one by one, seven bytes into `low` and the rest (15 bits) into `high`. */
+/** Reads packed int64 varints one by one: seven bytes into `low`, the rest (15 bits) into `high`. */
 function integerReader(bytes: Uint8Array): () => number | bigint {
   let at = 0
   return () => {
@@ -63,7 +63,7 @@ function integerReader(bytes: Uint8Array): () => number | bigint {
       else high += (byte & 127) * (scale / lowBits)
       if (byte < 128) break
     }
-    // Of the tenth byte only one bit counts, so `high` has 15: the sign is its highest.
+    // Only one bit of the tenth byte counts, so `high` has 15: the highest is the sign.
     if (high >= highSign) high -= 2 * highSign
     const value = high * lowBits + low
     return Number.isSafeInteger(value) ? value : BigInt(high) * BigInt(lowBits) + BigInt(low)

@@ -4,9 +4,9 @@ import type { WalkProblem, WalkResult } from './check.ts'
 const DEPTH_MAX = 1000
 
 /**
- * Walks a trace in Chrome's JSON (not compressed) given in chunks cut anywhere: are its texts and brackets closed, and is
- * there nothing behind them? Whether the values between them are right is left to trace_processor. Events are the objects
- * of the outermost array, or of an array in the outermost object. Stops at the first problem.
+ * Walks a trace in Chrome's JSON (not compressed) given in chunks cut anywhere: are its strings and brackets closed, and is
+ * there nothing after them? trace_processor checks the values between them. Events are the objects of the outermost array, or
+ * of an array in the outermost object. Stops at the first problem.
  * @throws only what `source` throws
  */
 export async function walkJson(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<WalkResult> {
@@ -18,7 +18,7 @@ export async function walkJson(source: AsyncIterable<Uint8Array> | Iterable<Uint
   return walker.end()
 }
 
-/** Does a trace start as JSON? `head` are its first bytes, decompressed. */
+/** Does a trace start as JSON? `head` contains its first bytes, decompressed. */
 export function startsAsJson(head: Uint8Array): boolean {
   const first = head.find((byte) => byte > 0x20)
   return first === Ascii.OpenCurly || first === Ascii.OpenSquare
@@ -26,7 +26,7 @@ export function startsAsJson(head: Uint8Array): boolean {
 
 class JsonWalker {
   problem: WalkProblem | undefined
-  /** Objects and arrays that are open, by their first bytes. */
+  /** The first bytes of objects and arrays that are open. */
   readonly #open: number[] = []
   #events = 0
   #eventStart = 0
@@ -49,7 +49,7 @@ class JsonWalker {
   }
 
   end(): WalkResult {
-    // An array without its end is allowed: programs that crash write such ones.
+    // An array without its end is permitted: programs that crash leave such files.
     const mayEnd = this.#isOver || (!this.#inText && this.#open.length === 1 && this.#open[0] === Ascii.OpenSquare)
     if (!this.problem && !mayEnd) {
       const open = this.#open.map((byte) => String.fromCharCode(byte)).join('')

@@ -1,6 +1,6 @@
 import type { TraceProcessor } from './trace-processor.ts'
 
-/** What is wrong with a trace file's structure, at the first place where it is. */
+/** The first structural problem of a trace file. */
 export interface WalkProblem {
   /**
    * `truncated`: the file ends within a packet; `garbage`: something else where a packet should start;
@@ -14,21 +14,21 @@ export interface WalkProblem {
   readonly packet: number
   /** `truncated`: bytes the packet should have after its length, or undefined if the length itself is cut. */
   readonly expected: number | undefined
-  /** `truncated`: bytes of these that are there. */
+  /** `truncated`: how many of these bytes exist. */
   readonly found: number | undefined
   readonly message: string
 }
 
-/** What a walk through a trace saw. */
+/** The result of a walk through a trace. */
 export interface WalkResult {
-  /** Number of complete packets; of JSON, events. */
+  /** Number of complete packets; for JSON, of events. */
   readonly packets: number
-  /** Bytes walked: the whole file unless there is a problem. */
+  /** Number of bytes walked: the whole file unless there is a problem. */
   readonly bytes: number
   readonly problem: WalkProblem | undefined
 }
 
-/** One complaint about an imported trace. */
+/** One problem of an imported trace. */
 export interface Problem {
   /** Name of the counter in trace_processor's table `stats`, or `slice_without_end`, `slice_without_name`. */
   readonly name: string
@@ -42,7 +42,7 @@ export interface Problem {
 
 /**
  * Walks the packets of a Perfetto trace (not compressed) given in chunks cut anywhere, to find what trace_processor
- * passes over in silence, above all a file that was cut. Stops at the first problem.
+ * silently ignores, above all a truncated file. Stops at the first problem.
  * @throws only what `source` throws
  */
 export async function walkPackets(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<WalkResult> {
@@ -66,11 +66,11 @@ class PacketWalker {
   #payloadStart: number | undefined
   #packetEnd = 0
   #fieldStart = 0
-  /** What the number being read is; between two packets this is `packet`. */
+  /** The meaning of the number that is being read; between two packets this is `packet`. */
   #expect: 'packet' | 'packet length' | 'field' | 'field value' | 'field length' = 'packet'
   #number = 0
   #scale = 1
-  /** Bytes of a field's content still to pass over. */
+  /** Bytes of a field's content still to skip. */
   #skip = 0
 
   push(chunk: Uint8Array): void {
@@ -92,7 +92,7 @@ class PacketWalker {
     return { packets: this.#packets, bytes: this.#offset, problem: this.problem }
   }
 
-  /** Takes one byte of a number. */
+  /** Processes one byte of a number. */
   #byte(byte: number): void {
     if (this.#scale === 1) this.#begin()
     const inPacket = this.#expect !== 'packet' && this.#expect !== 'packet length'
@@ -107,7 +107,7 @@ class PacketWalker {
     }
   }
 
-  /** Remembers where a packet or a field starts. */
+  /** Stores where a packet or a field starts. */
   #begin(): void {
     if (this.#expect === 'packet') {
       this.#recordStart = this.#offset
@@ -152,7 +152,7 @@ class PacketWalker {
     else this.#skip = length
   }
 
-  /** A field is complete, or a packet is opened: on to the next field, or to the next packet. */
+  /** A field is complete, or a packet begins: expects the next field, or the next packet. */
   #next(): void {
     if (this.#offset < this.#packetEnd) {
       this.#expect = 'field'
@@ -192,7 +192,7 @@ class PacketWalker {
   }
 }
 
-/** Counters of mere severity info or notice that mean a fault of ours. */
+/** Counters of severity info or notice that mean a defect of our traces. */
 const faults = [
   'interned_data_tokenizer_errors',
   'track_event_parser_errors',
@@ -207,7 +207,7 @@ const faults = [
   'compact_sched_waking_skipped',
 ]
 
-// The first compact switch of each CPU is always skipped: it only says what runs from then on.
+// The first compact switch of each CPU is always skipped: it contains only what runs from then on.
 const complaints = `
   SELECT name, idx, severity, value, description FROM stats
   WHERE value > 0
@@ -220,7 +220,7 @@ const endless = `dur = -1 AND NOT EXISTS (
   WHERE args.arg_set_id = slice.arg_set_id AND args.key IN ('debug.inferred', 'debug.open', 'args.inferred'))`
 
 /**
- * What trace_processor's import complains about in the loaded trace, including counters that it files under mere
+ * The errors of trace_processor's import in the loaded trace, including counters that it classifies as mere
  * information; and slices without an end (unless marked by an argument `inferred` or `open`) or without a name.
  * @returns an empty array for a sound trace
  * @throws TraceProcessorError if trace_processor fails, is closed, or is still loading

@@ -1,10 +1,10 @@
 /**
- * trace_processor itself failed: it refused the trace, ran out of memory, trapped, or is closed.
- * Compare `name`, not the class: test runners and bundlers make second realms.
+ * trace_processor itself failed: it rejected the trace, ran out of memory, trapped, or is closed.
+ * Compare `name`, not the class: test runners and bundlers create several realms.
  */
 export class TraceProcessorError extends Error {
   override readonly name = 'TraceProcessorError'
-  /** True when the failure was a lack of memory, which a smaller trace may avoid. */
+  /** True if the reason was a lack of memory, which a smaller trace may avoid. */
   readonly outOfMemory: boolean
 
   constructor(message: string, options: { outOfMemory?: boolean; cause?: unknown } = {}) {

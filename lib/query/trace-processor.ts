@@ -10,33 +10,33 @@ import { type HostImage, memoryLimit, WasmHost } from './wasm-host.ts'
 
 export type { Cell }
 
-/** What a query gives: the columns' names, and the rows with one cell per column. */
+/** The result of a query: the columns' names, and the rows with one cell per column. */
 export interface QueryResult {
   readonly columns: string[]
   readonly rows: Cell[][]
 }
 
-/** Largest piece of a trace sent in one message: 32 MiB less room for the message's frame. */
+/** Largest piece of a trace sent in one message: 32 MiB minus room for the message's frame. */
 const pieceSize = (32 << 20) - 64
 
 const { TPM_APPEND_TRACE_DATA, TPM_FINALIZE_TRACE_DATA, TPM_QUERY_STREAMING } = TraceProcessorRpc.TraceProcessorMethod
 
 type Message = TraceProcessorRpc.$Properties
 
-/** Tags of `Trace.packet`, `TracePacket.clock_snapshot` and `ClockSnapshot.clocks`, each of a length. */
+/** Tags of `Trace.packet`, `TracePacket.clock_snapshot` and `ClockSnapshot.clocks`, which are length-delimited. */
 const [PACKET, CLOCK_SNAPSHOT, CLOCK] = [0x0a, 0x32, 0x0a]
 
 /**
- * Of each module, an instance that has read the first byte of a trace in protobuf. It has set up its SQL and its reader of
- * packets: the next trace starts from there in a fifth of the time. Made for the second trace (12 MiB are kept): most
- * programs open one. `null`: that was the first.
+ * Per module, the image of an instance that has read the first byte of a protobuf trace. Its SQL and its packet reader are set
+ * up: a trace opened from it loads in a fifth of the time. Created for the second trace, because most programs open only one and
+ * the image takes 12 MiB. `null`: one trace has been opened.
  */
 const prepared = new WeakMap<WebAssembly.Module, HostImage | null>()
 
 /**
- * Google's trace_processor with one trace: open it, ask it in SQL, close it.
+ * Google's trace_processor with one trace: open it, query it in SQL, close it.
  *
- * The work is done on the calling thread; a call of `query` blocks it. Several may be open at once.
+ * It works on the calling thread; a call of `query` blocks that thread. Several instances may be open at once.
  */
 export class TraceProcessor {
   readonly #host: WasmHost
@@ -48,7 +48,7 @@ export class TraceProcessor {
   }
 
   /**
-   * Loads a trace given in chunks cut anywhere, in any format that trace_processor knows.
+   * Loads a trace given in chunks cut anywhere, in any format that trace_processor reads.
    * @param wasm the compiled `trace_processor.wasm`
    * @param options.maxMemory bytes its memory may grow to; by default, and at most, 4 GiB
    * @throws TraceProcessorError if the module is not a trace_processor or cannot start, or if it refuses the trace or
@@ -82,7 +82,7 @@ export class TraceProcessor {
     }
   }
 
-  /** An instance that has read the first byte of a trace that {@link beginsWithClocks}. */
+  /** An instance that has read the first byte of a trace for which {@link beginsWithClocks} is true. */
   static async #behindFirstByte(wasm: WebAssembly.Module, maxMemory: number): Promise<TraceProcessor> {
     const image = prepared.get(wasm)
     if (image && image.size <= maxMemory) {
@@ -96,7 +96,7 @@ export class TraceProcessor {
     return processor
   }
 
-  /** Bytes of memory the WASM instance holds now; 0 after `close` or a failure. */
+  /** Bytes of memory that the WASM instance uses now; 0 after `close` or a failure. */
   get memorySize(): number {
     return this.#host.memorySize
   }
@@ -104,8 +104,8 @@ export class TraceProcessor {
   /**
    * Runs SQL (PerfettoSQL) and returns the result of the last statement.
    * @throws SqlError if the SQL is wrong; further queries work
-   * @throws TraceProcessorError if trace_processor fails or is closed; also for SQL that ends too early ("select 1
-   *   where"), which v55.3 does not survive
+   * @throws TraceProcessorError if trace_processor fails or is closed; also for incomplete SQL ("select 1
+   *   where"), which crashes v55.3
    */
   query(sql: string): QueryResult {
     const parts = this.#ask(sql)
@@ -127,7 +127,7 @@ export class TraceProcessor {
       const replies = this.#request({ request: TPM_QUERY_STREAMING, queryArgs: { sqlQuery: sql } })
       return replies.map(({ queryResult }) => queryResult ?? {})
     } catch (cause) {
-      // Its parser looks for the place of such an error behind the end of the SQL, and aborts.
+      // For such an error, its parser searches beyond the end of the SQL, and aborts.
       if (!/^trace_processor failed.*rewritten_offset/.test((cause as Error).message)) throw cause
       throw new TraceProcessorError(
         'the SQL ends too early, which trace_processor does not survive; open the trace again',
@@ -189,7 +189,7 @@ export class TraceProcessor {
   }
 }
 
-/** `null` where there is no memory for it. */
+/** `null` if there is not enough memory for it. */
 function imageOf(host: WasmHost): HostImage | null {
   try {
     return host.image()
@@ -199,15 +199,15 @@ function imageOf(host: WasmHost): HostImage | null {
 }
 
 /**
- * Whether these are the first bytes of a trace whose first packet is a snapshot of clocks and nothing else, as this
- * library's is. A line feed alone may be the first byte of JSON or text, too.
+ * Are these the first bytes of a trace whose first packet contains only a clock snapshot, as in this library's traces? A line
+ * feed alone could also be the first byte of JSON or text.
  */
 function beginsWithClocks([packet, packetSize = 0, snapshot, snapshotSize, clock]: Uint8Array): boolean {
   const isSnapshot = snapshot === CLOCK_SNAPSHOT && snapshotSize === packetSize - 2 && packetSize < 0x80
   return packet === PACKET && isSnapshot && clock === CLOCK
 }
 
-/** Puts what is wrong first, then where; trace_processor gives a traceback of its own source names. */
+/** Moves the error itself before its position; trace_processor returns a traceback with names of its own source. */
 function readable(error: string): string {
   const lines = error.trimEnd().split('\n')
   if (!lines[0]?.startsWith('Traceback')) return error.trim()

@@ -1,13 +1,13 @@
 import type { QueryResult } from './trace-processor.ts'
 
-// How the Perfetto UI is told what to show: parameters of its URL, among them commands that it runs when the trace is
-// loaded. It runs only those on its list of stable ones, and ignores a list that it cannot read.
+// The parameters of the Perfetto UI's URL determine what it shows. They contain commands that it runs when the trace is
+// loaded. It runs only commands on its list of stable ones, and ignores parameters that it cannot parse.
 // Source: Perfetto v58, ui/src/public/route_schema.ts and ui/src/core/startup_command_allowlist.ts.
 
 /** The address of the Perfetto UI; also the origin of what it fetches. */
 export const VIEWER = 'https://ui.perfetto.dev'
 
-/** A command of the Perfetto UI; all its arguments are texts. */
+/** A command of the Perfetto UI; all its arguments are strings. */
 export interface ViewerCommand {
   readonly id: `dev.perfetto.${string}`
   readonly args: readonly string[]
@@ -15,25 +15,25 @@ export interface ViewerCommand {
 
 /** What the Perfetto UI shows of a trace at first. */
 export interface View {
-  /** From … to, in ns of the trace's clock (`ts` in SQL); by default all of the trace. */
+  /** From … to, in ns of the trace's clock (`ts` in SQL); by default the whole trace. */
   readonly span?: readonly [bigint, bigint] | undefined
   /** Run once the trace is loaded. */
   readonly commands: readonly ViewerCommand[]
 }
 
-/** Calls in view at first. */
+/** Number of calls in view at first. */
 const CALLS_SHOWN = 3
-/** Beside them, as a share of the time they take. */
+/** Space before and after them, as a share of their time. */
 const MARGIN = 0.05
-/** Pinned tracks are always in view: more would leave no room for others. */
+/** Pinned tracks are always visible: more would leave no room for others. */
 const WORKERS_PINNED = 8
-/** How many times the median of its kind a slow operator takes. */
+/** A slow operator takes this many times the median of its kind. */
 const SLOW = 3
 const SLOW_OPERATORS_MAX = 500
 
 /**
- * The first decode calls, or the first others where nothing was decoded: of those whose operators were recorded. And
- * what the operators tell.
+ * The first decode calls, or the first other calls if there are none: only calls with recorded operators. And facts about the
+ * operators.
  */
 const FACTS = `
   with operators as (
@@ -47,12 +47,12 @@ const FACTS = `
   select (select min(ts) from shown), (select max(endTs) from shown), (select max(decode) from shown), n, shapes
   from operators`
 
-/** What to show first of a trace of ours. `query` runs PerfettoSQL on it, or on its beginning. */
+/** What to show first of a trace of this library. `query` runs PerfettoSQL on the trace, or on its beginning. */
 export function viewOf(query: (sql: string) => QueryResult): View {
   const [start, end, isDecode, operators, shapes] = query(FACTS).rows[0]!
   const span = start === null ? undefined : widened(BigInt(start as number), BigInt(end as number))
   if (!span && operators === 0) return { commands: [] }
-  // Where operators do not tell their shapes, those of a prompt would all be slow ones beside those of single tokens.
+  // If operators have no shapes, all those of a prompt would seem slow compared with those of single tokens.
   const fromTs = shapes === 0 && isDecode === 1 ? String(start) : undefined
   return { span, commands: [...TRACKS, ...(operators === 0 ? [] : [slowOperators(fromTs)])] }
 }
@@ -70,7 +70,7 @@ const TRACKS: readonly ViewerCommand[] = [
   },
 ]
 
-/** A track of operators that took far longer than others of the same name and shape do; those that lost most time. */
+/** A track with operators that took far longer than others of the same name and shape; those that lost most time. */
 function slowOperators(fromTs: string | undefined): ViewerCommand {
   const kind = fromTs === undefined ? "name, extract_arg(arg_set_id, 'debug.shape')" : 'name'
   const where = fromTs === undefined ? '' : ` and ts >= ${fromTs}`
@@ -80,7 +80,7 @@ join track t on o.track_id = t.id where o.dur > ${SLOW} * usual order by o.dur -
   return { id: 'dev.perfetto.AddDebugSliceTrack', args: [sql.replaceAll('\n', ' '), 'Slow operators (× median)'] }
 }
 
-/** The address that makes the Perfetto UI fetch a trace from `traceUrl` and show it so. */
+/** The URL at which the Perfetto UI fetches a trace from `traceUrl` and shows this view. */
 export function viewerUrl(traceUrl: string, { span, commands }: View): string {
   const parameters = [['url', traceUrl]]
   if (span) parameters.push(['visStart', String(span[0])], ['visEnd', String(span[1])])
@@ -88,7 +88,7 @@ export function viewerUrl(traceUrl: string, { span, commands }: View): string {
   return `${VIEWER}/#!/?${parameters.map(([key, value]) => `${key}=${encoded(value!)}`).join('&')}`
 }
 
-/** Quotes and brackets, too: terminals would take them for the end of a link. */
+/** Encodes quotes and brackets too: terminals would take them for the end of a link. */
 function encoded(value: string): string {
   return encodeURIComponent(value).replace(/[!'()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`)
 }

@@ -1,22 +1,22 @@
 import { TraceProcessorError } from './errors.ts'
 import { type Guest, grow, importsFor, wasmPage } from './wasm-imports.ts'
 
-/** Largest piece handed over in one call; the instance keeps a buffer of this size. */
+/** Largest piece passed in one call; the instance keeps a buffer of this size. */
 const requestSize = 4 << 20
 
-/** Bytes that addresses of 32 bits reach. */
+/** Bytes that 32-bit addresses can reach. */
 export const memoryLimit = 65_536 * wasmPage
 
-/** An instance's memory between two calls, from which others start. */
+/** An instance's memory between two calls, from which other instances start. */
 export interface HostImage {
   /** Bytes of the whole memory. */
   readonly size: number
-  /** Its pages that are not all zeros, by address. */
+  /** Its pages that are not all zero, by address. */
   readonly pages: ReadonlyMap<number, Uint8Array>
   readonly requestBuffer: number
 }
 
-/** Stands for the memory until there is one. */
+/** Used as the memory until the real one exists. */
 const noMemory = { buffer: new ArrayBuffer(0), grow: () => 0 } as unknown as WebAssembly.Memory
 
 interface Exports {
@@ -31,15 +31,15 @@ interface Exports {
 interface Running {
   readonly exports: Exports
   readonly guest: Guest
-  /** Where requests are put: an address in its memory. */
+  /** Address of the buffer for requests. */
   requestBuffer: number
 }
 
 /**
- * One running instance of trace_processor's WASM: bytes in, bytes out. It stands in for Emscripten's JavaScript, which
- * comes with every build and expects a browser's worker.
+ * One running instance of trace_processor's WASM: bytes in, bytes out. It replaces Emscripten's JavaScript, which
+ * differs in every build and requires a browser's worker.
  *
- * Once a call fails inside the WASM its memory is in an unknown state, so the instance is given up: the failing call and
+ * After a failure inside the WASM, its memory is in an unknown state, so the instance is abandoned: the failing call and
  * every later one throw.
  */
 export class WasmHost {
@@ -68,7 +68,7 @@ export class WasmHost {
   }
 
   /**
-   * Starts an instance as another one of the same module was.
+   * Starts an instance in the state of another one of the same module.
    * @param maxMemory bytes its memory may grow to, at least the image's
    */
   static async resume(module: WebAssembly.Module, image: HostImage, maxMemory: number): Promise<WasmHost> {
@@ -76,7 +76,7 @@ export class WasmHost {
     host.#call((running) => {
       const { exports, guest } = running
       exports.emscripten_stack_init()
-      host.#takeReplies(running) // the table gives the same index to the first function that it is grown by
+      host.#takeReplies(running) // the first function added to the table gets the same index
       if (!grow(guest, image.size)) throw new RangeError('there is no memory to start from another instance')
       const memory = new Uint8Array(exports.memory.buffer)
       for (const [address, page] of image.pages) memory.set(page, address)
@@ -97,7 +97,7 @@ export class WasmHost {
     return new WasmHost(exports, guest)
   }
 
-  /** Its memory as it is now. Throws TraceProcessorError if it failed or is closed. */
+  /** A copy of its current memory. Throws TraceProcessorError if it failed or is closed. */
   image(): HostImage {
     if (!this.#running) throw this.#end
     const { exports, requestBuffer } = this.#running
@@ -109,20 +109,20 @@ export class WasmHost {
     return { size: buffer.byteLength, pages, requestBuffer }
   }
 
-  /** Bytes of memory the instance holds now; 0 after `close` or a failure. */
+  /** Bytes of memory that the instance uses now; 0 after `close` or a failure. */
   get memorySize(): number {
     return this.#running?.exports.memory.buffer.byteLength ?? 0
   }
 
   /**
-   * Sends bytes of the request stream and returns the bytes of the reply stream that came back meanwhile.
+   * Sends bytes of the request stream and returns the resulting bytes of the reply stream.
    * @throws TraceProcessorError if the instance fails, failed before, or is closed
    */
   send(message: Uint8Array): Uint8Array {
     for (let start = 0; start < message.length; start += requestSize) {
       const piece = message.subarray(start, start + requestSize)
       this.#call(({ exports, requestBuffer }) => {
-        // Growth replaces the memory's buffer, so a view of it is good for one call only.
+        // Growth replaces the memory's buffer, so a view of it is valid for one call only.
         new Uint8Array(exports.memory.buffer).set(piece, requestBuffer)
         exports.trace_processor_on_rpc_request(piece.length)
       })
@@ -138,7 +138,7 @@ export class WasmHost {
     this.#release()
   }
 
-  /** Gives the instance up because of `reason`, which it returns for the caller to throw. */
+  /** Abandons the instance because of `reason`, and returns that for the caller to throw. */
   giveUp<Reason>(reason: Reason): Reason {
     const { outOfMemory = false } = reason as { outOfMemory?: boolean }
     const message = `this trace_processor is not usable any more (${messageOf(reason)}); open the trace again`
@@ -147,16 +147,16 @@ export class WasmHost {
     return reason
   }
 
-  /** Makes a function that takes the instance's replies; returns its place in the table of functions. */
+  /** Makes a function that receives the instance's replies; returns its index in the table of functions. */
   #takeReplies({ exports, guest }: Running): number {
-    // A reply's memory is reused after the call, hence the copy. Without bytes it means "no more replies".
+    // The memory of a reply is reused after the call, hence the copy. A reply of 0 bytes means "no more replies".
     const onReply = asWasmFunction((start, size) => {
       if (size > 0) this.#replies.push(new Uint8Array(guest.memory.buffer, start >>> 0, size).slice())
     })
     return exports.__indirect_function_table.grow(1, onReply)
   }
 
-  /** Runs code of the instance; whatever it throws ends the instance. */
+  /** Runs code of the instance; an exception ends the instance. */
   #call(run: (running: Running) => void): void {
     const running = this.#running
     if (!running) throw this.#end
@@ -179,7 +179,7 @@ function isZero(words: Int32Array): boolean {
   return true
 }
 
-/** Large replies come in pieces. */
+/** Large replies arrive in pieces. */
 function joined(pieces: Uint8Array[]): Uint8Array {
   if (pieces.length === 1) return pieces[0]!
   const whole = new Uint8Array(pieces.reduce((size, piece) => size + piece.length, 0))
@@ -193,7 +193,7 @@ function joined(pieces: Uint8Array[]): Uint8Array {
 
 function explain(guest: Guest, cause: unknown): TraceProcessorError {
   const words = lastWords(guest)
-  // Nobody refuses it memory where its addresses, of 32 bits, are used up.
+  // If all 32-bit addresses are in use, no allocation is refused explicitly.
   if (!guest.refusedMemory && !words.includes('Out of memory'))
     return new TraceProcessorError(`trace_processor failed: ${messageOf(cause)}${words}`, { cause })
   const held = Math.round(guest.memory.buffer.byteLength / 2 ** 20)
@@ -203,7 +203,7 @@ function explain(guest: Guest, cause: unknown): TraceProcessorError {
   return new TraceProcessorError(message, { outOfMemory: true, cause })
 }
 
-/** The last line it wrote, which before an abort says why; the copies of it between dashed lines are left out. */
+/** The last line of its output, which before an abort contains the reason; omits the copies between dashed lines. */
 function lastWords({ output }: Guest): string {
   const lines = output.split(/[\r\n]+/).filter((line) => line.trim() && !line.startsWith('-----'))
   const line = lines.at(-1)?.replace(/^\[[\d.]+\]\s*/, '')
@@ -213,8 +213,8 @@ function lastWords({ output }: Guest): string {
 const messageOf = (error: unknown) => (error as Error)?.message ?? String(error)
 
 /**
- * A table of WASM functions takes no plain JavaScript function, so this makes one that was imported and exported again
- * by a module of its own: (module (import "_" "_" (func (param i32 i32))) (export "_" (func 0))).
+ * A table of WASM functions does not accept a plain JavaScript function. So this wraps it in a small module that imports and
+ * exports it: (module (import "_" "_" (func (param i32 i32))) (export "_" (func 0))).
  */
 function asWasmFunction(call: (a: number, b: number) => void): WebAssembly.ExportValue {
   const header = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]

@@ -1,17 +1,17 @@
 /**
- * The small operating system that trace_processor's WASM expects around it: clocks, an output for text, memory growth.
- * It has no files and no environment; whatever asks for them is told that the call does not exist.
+ * The small operating system that trace_processor's WASM needs: clocks, text output, memory growth. It has no files and no
+ * environment: calls for them return the error that the call does not exist.
  */
 
-/** What the imports need to know about the instance, and tell about it. */
+/** State of the instance that the imports share. */
 export interface Guest {
-  /** The instance's memory; known only after instantiation. */
+  /** The instance's memory; set after instantiation. */
   memory: WebAssembly.Memory
   /** Bytes the memory may grow to. */
   readonly maxMemory: number
-  /** The end of the text it has written to its standard streams, where its last words are. */
+  /** The end of its standard output and standard error, which contains the reason of a failure. */
   output: string
-  /** True after it was refused memory. */
+  /** True after an allocation was refused. */
   refusedMemory: boolean
 }
 
@@ -23,7 +23,7 @@ const keptOutput = 4096
 
 type Import = (...args: never[]) => unknown
 
-/** Imports for every function `module` wants. Those that mean the end throw an `Error` that says why. */
+/** Imports for every function that `module` needs. Those that abort the program throw an `Error` with the reason. */
 export function importsFor(module: WebAssembly.Module, guest: Guest): WebAssembly.Imports {
   const known: Record<string, Import> = { ...clocks(guest), ...system(guest), ...endings(guest) }
   const imports: Record<string, Record<string, Import>> = {}
@@ -34,7 +34,7 @@ export function importsFor(module: WebAssembly.Module, guest: Guest): WebAssembl
   return imports as WebAssembly.Imports
 }
 
-/** Linux-like calls report errors as negative numbers, WASI as positive ones; the rest are Emscripten's debugging aids. */
+/** Linux-like calls report errors as negative numbers, WASI as positive ones; the others are Emscripten's debugging aids. */
 function absent(namespace: string, name: string): Import {
   if (namespace.startsWith('wasi')) return () => ENOSYS
   return name.startsWith('__syscall') || name === '_mmap_js' ? () => -ENOSYS : () => 0
@@ -51,7 +51,7 @@ function clocks(guest: Guest): Record<string, Import> {
       view(guest).setBigUint64(result, BigInt(Math.round(milliseconds * 1e6)), true)
       return 0
     },
-    // The time zone is UTC everywhere, so that a query gives the same result on every machine.
+    // The time zone is always UTC, so that a query returns the same result on every machine.
     _tzset_js(timezone: number, daylight: number, standardName: number, daylightName: number) {
       view(guest).setInt32(timezone, 0, true)
       view(guest).setInt32(daylight, 0, true)
@@ -103,7 +103,7 @@ function system(guest: Guest): Record<string, Import> {
   }
 }
 
-/** Makes the memory at least so large; 0 where it cannot be. */
+/** Grows the memory to at least `size`; 0 if this is not possible. */
 export function grow(guest: Guest, size: number): number {
   const present = guest.memory.buffer.byteLength
   const generous = Math.min(Math.ceil(size / growthStep) * growthStep, guest.maxMemory)
@@ -117,7 +117,7 @@ export function grow(guest: Guest, size: number): number {
   }
 }
 
-/** Ways in which C++ gives up. */
+/** The ways in which C++ code aborts. */
 function endings(guest: Guest): Record<string, Import> {
   const end = (reason: string) => {
     throw new Error(reason)

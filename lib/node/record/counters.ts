@@ -1,6 +1,6 @@
 import { UsageError } from '../../errors.ts'
 
-/** What can be counted by its name, as perf(1) has it: first what needs a processor's counters, then what the kernel counts. */
+/** The counters with names, as in perf(1): first those that need hardware counters, then those of the kernel. */
 export const COUNTERS = [
   'cycles',
   'instructions',
@@ -28,7 +28,7 @@ const COUNTERS_MAX = 16
 const RAW = /^r[0-9a-f]{1,16}$/i
 const OF_UNIT = /^[\w-]{1,32}\/config=(0x[0-9a-f]{1,16}|\d{1,19})\/$/i
 
-/** Throws UsageError where something is to be counted that has no counter, or could not be told of. */
+/** Throws UsageError if a requested counter does not exist, or its result could not be recorded. */
 export function checkCounters({
   counters,
   level,

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { UsageError } from '../../errors.ts'
 import { type Environment, linkage, type Program, STARTING_FUNCTIONS } from './program.ts'
 
-/** `e_machine` and the width of what this machine runs, by Node's names. */
+/** `e_machine` and pointer width of this machine's programs, by Node's names. */
 const MACHINES: Readonly<Record<string, readonly [machine: number, bits: 32 | 64]>> = {
   x64: [62, 64],
   arm64: [183, 64],
@@ -15,10 +15,10 @@ const SYSTEMS: Readonly<Record<string, string>> = { darwin: 'macOS', win32: 'Win
 const AT_SECURE = 23n
 const OWN_BUILD = 'link the log writer into a build of your own (docs/recording.md)'
 
-/** What people call a system that Node calls `platform`. */
+/** The usual name of a system that Node calls `platform`. */
 export const systemName = (platform: string): string => SYSTEMS[platform] ?? platform
 
-/** Throws UsageError where this system or processor cannot record. */
+/** Throws UsageError if recording is not possible on this system or processor. */
 export function checkSystem(platform: string, arch: string): void {
   if (platform !== 'linux') {
     throw new UsageError(
@@ -33,7 +33,7 @@ export function checkSystem(platform: string, arch: string): void {
   }
 }
 
-/** Throws UsageError where it is certain beforehand that nothing of a program could be recorded. */
+/** Throws UsageError if it is certain in advance that nothing of a program could be recorded. */
 export function checkRecordable(program: Program, arch: string, children: boolean): void {
   const problem = obstacle(program, arch, children)
   if (problem === undefined) return
@@ -72,13 +72,13 @@ function obstacle(program: Program, arch: string, children: boolean): string | u
 const isLoader = (path: string) => /\/ld(-linux[\w-]*|64)?\.so[\d.]*$/.test(path)
 
 function raisesRights({ stats }: Program): boolean {
-  // The process in question is this one; its folder belongs to whom it runs as.
+  // /proc/self is this process; its folder belongs to the effective user.
   const own = statSync('/proc/self')
   const { mode, uid, gid } = stats
   return (!!(mode & 0o4000) && uid !== own.uid) || ((mode & 0o2010) === 0o2010 && gid !== own.gid)
 }
 
-/** Did the system give a process that just started more rights than ours, which makes the loader ignore LD_PRELOAD? */
+/** Does a started process have more rights than this one, so that the loader ignores LD_PRELOAD? */
 export function isSecure(pid: number): boolean {
   try {
     const bytes = readFileSync(`/proc/${pid}/auxv`)
@@ -87,7 +87,7 @@ export function isSecure(pid: number): boolean {
     }
     return false
   } catch (error) {
-    // Who has more rights than we may not be looked at by us; nor who has ended, of whom this tells nothing.
+    // A process with more rights cannot be inspected, nor can one that has ended, which means nothing here.
     return ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '') && isRunning(pid)
   }
 }
@@ -102,13 +102,13 @@ function isRunning(pid: number): boolean {
 
 /** How a program that called no ggml function ended. */
 export interface Ending {
-  /** `exit code 1`, `SIGKILL`; undefined where it ended well. */
+  /** `exit code 1`, `SIGKILL`; undefined if it succeeded. */
   readonly failure: string | undefined
   readonly secure: boolean
   readonly children: boolean
 }
 
-/** Why there is no log, as far as can be told, likely reasons first. */
+/** Explains why there is no log, likely reasons first. */
 export async function explainNoLog(program: Program, ending: Ending, env: Environment): Promise<string> {
   const whose = ending.children ? `${program.name} and its children` : program.name
   const reasons = ending.secure ? [tooManyRights(program)] : await likelyReasons(program, ending, env)

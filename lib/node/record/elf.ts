@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 
-/** What an ELF file tells about how it is loaded. */
+/** What an ELF file contains about how it is loaded. */
 export interface Elf {
   readonly bits: 32 | 64
   /** `e_machine`: 62 is x86-64, 183 is arm64. */
@@ -9,11 +9,11 @@ export interface Elf {
   readonly loader: string | undefined
   /** Libraries it is linked with (DT_NEEDED). */
   readonly needed: readonly string[]
-  /** Folders to look for them, `$ORIGIN` as it stands (DT_RPATH, DT_RUNPATH). */
+  /** Folders to search for them, with `$ORIGIN` not replaced (DT_RPATH, DT_RUNPATH). */
   readonly folders: readonly string[]
-  /** Dynamic symbols that it takes from others. */
+  /** Dynamic symbols that it imports. */
   readonly imports: ReadonlySet<string>
-  /** Dynamic symbols that it has for others. */
+  /** Dynamic symbols that it exports. */
   readonly exports: ReadonlySet<string>
 }
 
@@ -22,16 +22,16 @@ const PT_INTERP = 3
 const SHT_DYNAMIC = 6
 const SHT_DYNSYM = 11
 const DT = { needed: 1, rpath: 15, runpath: 29 }
-/** No table is longer in an honest file. */
+/** No table of a valid file is longer. */
 const TABLE_BYTES_MAX = 1 << 28
 
-/** Reads what `wanted` asks of the dynamic symbols, and the rest. Returns undefined for what is no ELF file. */
+/** Reads an ELF file, and of its dynamic symbols those in `wanted`. Returns undefined if it is not an ELF file. */
 export async function readElf(path: string, wanted: readonly string[]): Promise<Elf | undefined> {
   const file = await open(path)
   try {
     return await new ElfReader(file).read(wanted)
   } catch (error) {
-    // What lies outside of the file, or makes no sense: not for us to judge, the loader will.
+    // An offset outside of the file, or an invalid value: the loader will report it.
     if ((error as Error).name === 'RangeError') return undefined
     throw error
   } finally {
@@ -43,7 +43,7 @@ interface Section {
   readonly type: number
   readonly offset: number
   readonly size: number
-  /** The section with the texts of this one. */
+  /** The section that contains the texts of this one. */
   readonly link: number
 }
 
@@ -137,7 +137,7 @@ class ElfReader {
     }
   }
 
-  /** A number as wide as an address; where it is no offset in any file, a RangeError comes of it. */
+  /** A number with the width of an address. Throws RangeError if it cannot be an offset in a file. */
   private word(view: DataView, at: number): number {
     return this.isWide ? Number(view.getBigUint64(at, this.isLittle)) : view.getUint32(at, this.isLittle)
   }

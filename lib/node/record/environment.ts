@@ -1,6 +1,6 @@
 /**
- * The environment variables that {@link record} sets for the recorder in the program's process: the one table of them in TypeScript.
- * native/common/environment.h is the one in C, and says what each means.
+ * The environment variables that {@link record} sets for the recorder in the program's process: the only list of them in TypeScript.
+ * native/common/environment.h is the list in C, with their meaning.
  */
 export const RECORDER_ENVIRONMENT = {
   out: 'GGML2PERFETTO_OUT',

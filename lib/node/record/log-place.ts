@@ -1,30 +1,30 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { link, lstat, rename, unlink } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
-import { hiddenBeside } from '../outputs.ts'
+import { hiddenNextTo } from '../outputs.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import type { Environment } from './program.ts'
 
-/** From this size on, a log is more than its first header: the recorder has its first piece of the disk. */
+/** From this size on, the recorder has written more than the first header. */
 const BEGUN_BYTES = 4096
 
 /** Where the recorder writes its log. */
 export interface LogPlace {
-  /** Variables of the environment that name it. */
+  /** Environment variables that contain its path. */
   readonly environment: Environment
-  /** After the program: puts the log in its place, if that was not done, and returns where it is; undefined if there is none. */
+  /** Call it after the program: puts the log in its place, if necessary, and returns its path; undefined if there is no log. */
   settle(): Promise<string | undefined>
 }
 
 /**
- * The place of a log. An older one keeps its name until there is a new one, which is made beside it and takes its place
- * at once: whatever ends us, one of the two has the name.
+ * The place of a log. An older log keeps its name until the new log has begun in a temporary file of the same folder, which then
+ * replaces it atomically: however the process ends, one of the two has the name.
  */
 export async function placeOfLog(output: string): Promise<LogPlace> {
   const older = await lstat(output).catch(() => undefined)
   if (!older) return { environment: {}, settle: async () => output }
-  const made = hiddenBeside(output)
-  // One look after the other, and none under way when the log is settled: a swap in two places would leave a second name.
+  const made = hiddenNextTo(output)
+  // The checks run one after the other, and none while the log is settled: two swaps at once would leave a second name.
   let isSwapped = Promise.resolve(false)
   const look = async () => (await isBegun(made)) && (await swap(made, output))
   const watcher = watchFor(made, () => {
@@ -42,7 +42,7 @@ export async function placeOfLog(output: string): Promise<LogPlace> {
   }
 }
 
-/** Calls `act` when something is done to a file. Where the system cannot watch, the log takes its place in the end. */
+/** Calls `act` when a file changes. If the system cannot watch files, the log is put in its place at the end. */
 function watchFor(path: string, act: () => void): FSWatcher | undefined {
   try {
     const name = basename(path)
@@ -58,14 +58,14 @@ function watchFor(path: string, act: () => void): FSWatcher | undefined {
 const isBegun = async (path: string): Promise<boolean> =>
   ((await lstat(path).catch(() => undefined))?.size ?? 0) >= BEGUN_BYTES
 
-/** The name that it was made by stays until the end: processes that start later know by it that there is a first log. */
+/** The temporary name stays until the end, so that processes that start later know that there is a first log. */
 async function swap(made: string, output: string): Promise<boolean> {
-  const second = hiddenBeside(output)
+  const second = hiddenNextTo(output)
   try {
     await link(made, second)
     await rename(second, output)
   } catch {
-    // This file system has no links. Then it takes its place in the end.
+    // This file system has no hard links: the log is put in its place at the end.
     await unlink(second).catch(() => undefined)
   }
   return true

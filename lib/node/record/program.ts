@@ -7,44 +7,44 @@ import { type Elf, readElf } from './elf.ts'
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A program that a command names. */
+/** The program of a command. */
 export interface Program {
-  /** As the command has it. */
+  /** Its name in the command. */
   readonly name: string
   /** The file to run. */
   readonly path: string
-  /** Does `#!` (or the lack of it) name another program to run it? */
+  /** Is it run by another program, named by `#!` or (without that) the shell? */
   readonly isScript: boolean
-  /** What the system loads in the end: the file, or the interpreter of a script. */
+  /** What the system loads: the file, or the interpreter of a script. */
   readonly executable: string
   readonly stats: Stats
   readonly elf: Elf
 }
 
-/** Functions that a log begins with. */
+/** The functions whose first call begins a log. */
 export const STARTING_FUNCTIONS = ['llama_decode', 'llama_encode', 'ggml_backend_graph_compute_async'] as const
 
-/** Where execvp looks without PATH. */
+/** Where execvp searches without PATH. */
 const PATH_DEFAULT = '/bin:/usr/bin'
-/** Linux reads this much for `#!`. */
+/** How much of a file Linux reads to find `#!`. */
 const SHEBANG_BYTES = 256
 const SCRIPTS_MAX = 5
 const LIBRARIES_MAX = 100
 const SYSTEM_FOLDERS = ['/usr/local/lib', '/lib64', '/usr/lib64', '/lib', '/usr/lib']
 
-/** A UsageError for a program that cannot be run, with the exit code that a shell gives then: 127 or 126. */
+/** A UsageError for a program that cannot be run, with the exit code of a shell in that case: 127 or 126. */
 export function programError(exitCode: 126 | 127, message: string): UsageError & { readonly exitCode: number } {
   return Object.assign(new UsageError(message), { exitCode })
 }
 
-/** Finds a program as a shell does. Throws {@link programError} where there is none, or it cannot be run. */
+/** Finds a program as a shell does. Throws {@link programError} if it does not exist or cannot be run. */
 export async function findProgram(name: string, env: Environment, cwd: string): Promise<Program> {
   const path = name.includes('/') ? name : await searchPath(name, env, cwd)
   await checkExecutable(name, resolve(cwd, path))
   let executable = resolve(cwd, path)
   for (let scripts = 0; scripts <= SCRIPTS_MAX; scripts++) {
     const elf = await readElf(executable, STARTING_FUNCTIONS).catch((error) => {
-      // A program may be run and yet not be read: then nothing is known of it.
+      // A program may be executable but not readable: then nothing is known about it.
       if ((error as NodeJS.ErrnoException).code === 'EACCES') return UNREADABLE
       throw error
     })
@@ -62,7 +62,7 @@ export async function findProgram(name: string, env: Environment, cwd: string): 
   throw programError(126, `${name}: cannot run: too many scripts that run scripts`)
 }
 
-/** A dynamic program of which nothing more is known. */
+/** A dynamic program about which nothing else is known. */
 const UNREADABLE: Elf = {
   bits: 64,
   machine: 0,
@@ -80,7 +80,7 @@ async function searchPath(name: string, env: Environment, cwd: string): Promise<
     const whole = resolve(cwd, path)
     if (!(await stat(whole).catch(() => undefined))?.isFile()) continue
     const problem = await checkExecutable(name, whole).catch((error: unknown) => error)
-    // With a slash, for it is found already.
+    // With a slash, so that it is not searched again.
     if (problem === undefined) return path.includes('/') ? path : `./${path}`
     refused ??= problem
   }
@@ -104,7 +104,7 @@ async function checkExecutable(name: string, path: string): Promise<void> {
   if (!isAllowed) throw programError(126, `${name}: cannot run: it is not executable\nhint: chmod +x ${name}`)
 }
 
-/** Who runs a file that is no ELF file: as `#!` says, else the shell. */
+/** The interpreter of a file that is not an ELF file: the one after `#!`, else the shell. */
 async function interpreter(name: string, path: string): Promise<string> {
   const file = await open(path)
   try {
@@ -128,8 +128,8 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 /**
- * How a program gets ggml's functions: `linked` from shared libraries, which a recorder can stand in front of; `inside`
- * where they are part of the program itself; `none` where it does not name them (it may load them later, or start others).
+ * How a program gets ggml's functions: `linked` from shared libraries, whose functions a recorder can interpose; `inside` if
+ * they are part of the program itself; `none` if it does not refer to them (it may load them later, or start other programs).
  */
 export async function linkage(program: Program, env: Environment): Promise<'linked' | 'inside' | 'none'> {
   if (program.isScript) return 'none'
@@ -166,7 +166,7 @@ async function findLibrary(name: string, folders: readonly string[]): Promise<st
   return undefined
 }
 
-/** Does a file contain `text`? Programs keep the names of functions for messages, even where their symbols are gone. */
+/** Does a file contain `text`? Programs contain names of functions in messages, even without symbols. */
 async function containsText(path: string, text: string): Promise<boolean> {
   const file = await open(path).catch(() => undefined)
   if (!file) return false

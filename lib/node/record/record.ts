@@ -5,7 +5,7 @@ import { arch as hostArch, platform as hostPlatform, constants as system } from 
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { explainFileError } from '../files.ts'
-import { hiddenBeside, isReplaceable, outputTarget } from '../outputs.ts'
+import { hiddenNextTo, isReplaceable, outputTarget } from '../outputs.ts'
 import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
@@ -14,93 +14,93 @@ import { type Environment, findProgram, type Program, programError, programName 
 import { recorderLibrary, withReachable } from './recorder-library.ts'
 import { type SchedRecording, withSched } from './sched.ts'
 
-/** How much is recorded; each level holds the ones before it. */
+/** How much is recorded; each level includes the ones before it. */
 export type RecordLevel = 'token' | 'graph' | 'op'
 
-/** What of llama.cpp can be announced as NVTX ranges. */
+/** What llama.cpp does that can be announced as NVTX ranges. */
 export type NvtxEmitted = 'phases' | 'tokens' | 'graphs' | 'operators'
 
 /** What to record, and how. */
 export interface RecordOptions {
   /** The program, as a shell would find it, and its arguments. */
   readonly command: readonly [program: string, ...args: string[]]
-  /** The environment that the program is to have, such as `process.env`; only LD_PRELOAD, GGML2PERFETTO_* and, where there is none, NVTX_INJECTION64_PATH are added. */
+  /** The program's environment, such as `process.env`; only LD_PRELOAD, GGML2PERFETTO_* and, if not set, NVTX_INJECTION64_PATH are added. */
   readonly env: Environment
-  /** The log's path; an older file is replaced. `<program>-<time>.ggtrace` in this folder if left out. */
+  /** The log's path; an older file is replaced. By default `<program>-<time>.ggtrace` in the working directory. */
   readonly output?: string | undefined
-  /** `op` if left out. */
+  /** By default `op`. */
   readonly level?: RecordLevel | undefined
-  /** Records what the program starts, too: each further process that calls ggml writes a log `<output>.<pid>`. */
+  /** Also records processes that the program starts: each further process that calls ggml writes a log `<output>.<pid>`. */
   readonly children?: boolean | undefined
-  /** Computes node by node, to time the operators of backends without an operator hook (GPUs), too: slower. */
+  /** Computes node by node, to time operators of backends without an operator hook (GPUs): slower. */
   readonly sync?: boolean | undefined
-  /** When threads ran, waited for a CPU, and were blocked; by default yes, where the kernel tells. */
+  /** Records when threads ran, waited for a CPU, and were blocked; by default yes, if the kernel reports it. */
   readonly states?: boolean | undefined
   /**
-   * Records, beside the log, which thread ran on which CPU on the whole machine, who woke whom, and threads' starts and
-   * ends: for root. Others get the thread states only, and {@link RecordResult.sched} says why.
+   * Also records which thread ran on which CPU on the whole machine, who woke whom, and starts and ends of threads, in a
+   * separate file. Needs root; without it, only thread states are recorded, and {@link RecordResult.sched} contains the reason.
    */
   readonly sched?: boolean | undefined
-  /** Told why the scheduler's events are not recorded: right before the program starts, if it is known then. */
+  /** Called with the reason if the scheduler's events are not recorded: right before the program starts, if it is known then. */
   readonly onSchedProblem?: ((problem: string) => void) | undefined
-  /** Calls to record what happens in, from … to inclusive, 0 being the first; all if left out. Others are only told of. */
+  /** The calls whose events are recorded, from … to inclusive, 0 being the first; by default all. Of others, only the call is recorded. */
   readonly tokens?: readonly [number, number] | undefined
-  /** Of these, every n-th only. */
+  /** Records only every n-th of these calls. */
   readonly every?: number | undefined
-  /** Kinds of operators to record, such as `MUL_MAT`, as ggml names them; all if left out. */
+  /** Ops to record, such as `MUL_MAT`, by ggml's names; by default all. */
   readonly ops?: readonly string[] | undefined
-  /** What to count, operator by operator and worker: {@link COUNTERS}, codes of the processor (`r01c2`), `<pmu>/config=<n>/`. */
+  /** What to count, per operator and worker: {@link COUNTERS}, codes of the processor (`r01c2`), `<pmu>/config=<n>/`. */
   readonly counters?: readonly string[] | undefined
   /** Records nothing but calls until the program, or the signal `toggle`, resumes. */
   readonly paused?: boolean | undefined
   /** A signal that pauses and resumes recording; the program does not see it. */
   readonly toggle?: NodeJS.Signals | undefined
-  /** The size of the log at most, in bytes; what does not fit is dropped, and counted. */
+  /** Size limit of the log in bytes; records that do not fit are dropped and counted. */
   readonly bytesMax?: number | undefined
-  /** Of a log that would be larger, the last part is kept instead of the first. Needs `bytesMax`. */
+  /** If the log reaches `bytesMax`, keeps the last part instead of the first. Needs `bytesMax`. */
   readonly ring?: boolean | undefined
   /**
-   * Records less (graphs, then calls only) from when decode takes this many per cent longer than without recording,
-   * which every eighth decode call is spared for comparison.
+   * Records less (graphs, then only calls) if decode calls take this many percent longer with recording than without. Every
+   * eighth decode call is not recorded, for comparison.
    */
   readonly guard?: number | undefined
   /**
    * Announces what llama.cpp does as NVTX ranges, in the domain `llama.cpp`, to the tool that NVTX_INJECTION64_PATH names
-   * (Nsight Systems sets it), or else in the log itself.
+   * (Nsight Systems sets it), or else to the log itself.
    */
   readonly nvtxEmit?: readonly NvtxEmitted[] | undefined
-  /** The program's standard streams: this process' own if left out. */
+  /** The program's standard streams; by default those of this process. */
   readonly stdio?: StdioOptions | undefined
-  /** Told right before the program starts how to send it a signal. */
+  /** Called right before the program starts, with a function that sends it a signal. */
   readonly onStart?: ((kill: (signal: NodeJS.Signals) => void) => void) | undefined
-  /** Told when the recorder's library is built first, which takes some seconds. */
+  /** Called before the recorder's library is built, which takes some seconds. */
   readonly onBuild?: ((compiler: string) => void) | undefined
-  /** This system's if left out, as `process.platform` and `process.arch` have them. */
+  /** By default this system's, as in `process.platform` and `process.arch`. */
   readonly platform?: string | undefined
   readonly arch?: string | undefined
 }
 
-/** How a recorded program ended, and what there is of it. */
+/** How a recorded program ended, and what was recorded. */
 export interface RecordResult {
-  /** The program's exit code, as a shell has it: 128 + n where signal n ended it. */
+  /** The program's exit code as in a shell: 128 + n if signal n ended it. */
   readonly exitCode: number
   /** The signal that ended it. */
   readonly signal: NodeJS.Signals | undefined
   /** Paths of the logs: the first process that called ggml, then others (`children`). */
   readonly logs: readonly string[]
-  /** Why there is no log, in words for a person. */
+  /** Why there is no log, as a message. */
   readonly problem: string | undefined
-  /** The scheduler's events of the whole machine, or why there are none; undefined where nobody asked for them. */
+  /** The scheduler's events of the whole machine, or why there are none; undefined if not requested. */
   readonly sched: SchedRecording | undefined
 }
 
-/** The length of a path that the recorder takes. */
+/** Longest path that the recorder accepts. */
 const PATH_BYTES_MAX = 4000
 
 /**
  * Runs a program and records what ggml does in it, by preloading a library (Linux only so far). The program keeps its
- * streams, its exit code and its environment but for LD_PRELOAD, GGML2PERFETTO_* and NVTX_INJECTION64_PATH. Throws UsageError, before anything
- * is run, where nothing could be recorded or written; with `exitCode` 127 or 126 where there is no program to run.
+ * streams, its exit code and its environment except LD_PRELOAD, GGML2PERFETTO_* and NVTX_INJECTION64_PATH. Throws UsageError before
+ * it runs anything if nothing could be recorded or written; with `exitCode` 127 or 126 if there is no program to run.
  */
 export async function record(options: RecordOptions): Promise<RecordResult> {
   const { env, children = false, platform = hostPlatform(), arch = hostArch() } = options
@@ -134,7 +134,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   }
 }
 
-/** What is announced has to be seen. Throws UsageError. */
+/** Throws UsageError if announcements are requested that the hooks of this level do not see. */
 function checkEmitted({ nvtxEmit = [], level = 'op' }: RecordOptions): void {
   const needed = nvtxEmit.includes('operators') ? 'op' : nvtxEmit.includes('graphs') ? 'graph' : 'token'
   const levels = ['token', 'graph', 'op']
@@ -150,9 +150,9 @@ function recorderEnvironment(options: RecordOptions, library: string, output: st
   const before = env['LD_PRELOAD']
   return {
     ...env,
-    // Behind the user's own: some of those (sanitizers) must be first.
+    // After the user's own libraries: some of them (sanitizers) must be first.
     LD_PRELOAD: before ? `${before}:${library}` : library,
-    // A tool that somebody chose keeps the program's NVTX.
+    // A tool chosen by the user keeps the program's NVTX.
     NVTX_INJECTION64_PATH: isListener ? library : env['NVTX_INJECTION64_PATH'],
     [RECORDER_ENVIRONMENT.nvtx]: isListener ? '1' : undefined,
     [RECORDER_ENVIRONMENT.nvtxEmit]: nvtxEmit?.join(','),
@@ -187,7 +187,7 @@ function run(program: Program, env: Environment, options: RecordOptions): Promis
     let child: ChildProcess | undefined
     onStart?.((signal) => child?.kill(signal))
     const failed = (error: NodeJS.ErrnoException) => {
-      // Later errors are of signals that could not be sent: the program does not care.
+      // Later errors concern signals that could not be sent: they do not affect the program.
       if (child?.pid !== undefined) return
       reject(error.syscall?.startsWith('spawn') ? programError(126, `${name}: cannot run: ${reasonOf(error)}`) : error)
     }
@@ -212,7 +212,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message
 
-/** `<program>-<time>.ggtrace`, which is not there yet. */
+/** `<program>-<time>.ggtrace`, a name that does not exist yet. */
 async function defaultLog(program: Program): Promise<string> {
   const now = new Date()
   const two = (value: number) => String(value).padStart(2, '0')
@@ -225,7 +225,7 @@ async function defaultLog(program: Program): Promise<string> {
   }
 }
 
-/** Throws UsageError for a log that could not be written. */
+/** Throws UsageError if the log could not be written. */
 async function checkLog(output: string, program: Program): Promise<void> {
   const cannot = (why: string) => new UsageError(`${output}: cannot write: ${why}`)
   if (output === '') throw new UsageError('--output "": expected the path of a file')
@@ -243,8 +243,8 @@ async function checkLog(output: string, program: Program): Promise<void> {
   if (!parent?.isDirectory()) throw cannot(`${folder} is no folder`)
   await outputTarget(folder)
   if (!(await isReplaceable(output))) throw explainFileError(output, 'replace', { code: 'EPERM' })
-  // Only to write tells whether one may (rights, read-only file systems, quotas).
-  const probe = hiddenBeside(join(folder, 'log'))
+  // Only an attempt shows whether writing is possible (permissions, read-only file systems, quotas).
+  const probe = hiddenNextTo(join(folder, 'log'))
   try {
     await (await open(probe, files.O_CREAT | files.O_EXCL | files.O_WRONLY, 0o600)).close()
     await unlink(probe)
@@ -253,7 +253,7 @@ async function checkLog(output: string, program: Program): Promise<void> {
   }
 }
 
-/** Some file systems (/proc) say that a new file does not exist. */
+/** Some file systems (/proc) report that a new file does not exist. */
 function folderIsMissing(error: unknown): unknown {
   const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT'
   return isAbsent ? Object.assign(new Error('no files can be made there'), { code: 'EACCES' }) : error
@@ -265,7 +265,7 @@ async function logAt(path: string | undefined): Promise<string[]> {
   return path !== undefined && stats?.isFile() ? [path] : []
 }
 
-/** Logs `<output>.<pid>` and what tells them from later ones of the same name. */
+/** Logs `<output>.<pid>`, with what distinguishes them from later ones of the same name. */
 async function furtherLogs(output: string): Promise<Map<string, string>> {
   const folder = dirname(output)
   const stem = `${basename(output)}.`

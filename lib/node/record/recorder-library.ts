@@ -21,7 +21,7 @@ const RECORDER: NativeTarget = {
 const LISTENER: NativeTarget = {
   name: 'libggml2perfetto-nvtx.so',
   title: 'the NVTX listener',
-  // A running process has little room for a library's thread-local variables: no more than it needs.
+  // A running process has little room for a library's thread-local variables: no more files than necessary.
   isSource: (path) => /^(log|common|nvtx)\//.test(path) && path !== 'nvtx/emit.c',
   flags: [...RECORDER.flags, '-Wl,-z,nodelete'],
   libraries: ['-ldl'],
@@ -30,8 +30,8 @@ const LISTENER: NativeTarget = {
 }
 
 /**
- * The path of a library that listens to what a program announces through NVTX, and writes it to a log: the value of
- * NVTX_INJECTION64_PATH for a program that is not run by {@link record}. Throws UsageError where it cannot be had.
+ * The path of a library that receives what a program announces through NVTX, and writes it to a log: the value of
+ * NVTX_INJECTION64_PATH for a program that {@link record} does not run. Throws UsageError if it is not available.
  */
 export function nvtxListener(
   options: Pick<NativeOptions, 'env'> & Partial<Omit<NativeOptions, 'env'>>,
@@ -41,7 +41,7 @@ export function nvtxListener(
   return nativeFile(LISTENER, { ...options, platform, arch })
 }
 
-/** The path of the recorder's library, see {@link nativeFile}. Throws UsageError if it cannot be had. */
+/** The path of the recorder's library, see {@link nativeFile}. Throws UsageError if it is not available. */
 export async function recorderLibrary(options: NativeOptions): Promise<string> {
   const path = await nativeFile(RECORDER, options)
   if (isPreloadable(path)) return path
@@ -51,12 +51,12 @@ export async function recorderLibrary(options: NativeOptions): Promise<string> {
   )
 }
 
-/** Programs that go on as another user. */
+/** Programs that change the user and then run another program. */
 const CHANGES_USER = /^(sudo|su|runuser|setpriv|gosu|su-exec|doas|chpst|setuidgid|s6-setuidgid|start-stop-daemon)$/
 
 /**
- * Root's files are often out of reach of the user that a program goes on as: then `use` is given a copy of the library
- * that is not, for as long as it takes.
+ * Another user often cannot read root's files. So for a command that changes the user, `use` gets a copy of the library that
+ * everybody can read, which exists while `use` runs.
  */
 export async function withReachable<R>(
   library: string,
@@ -79,7 +79,7 @@ export async function withReachable<R>(
   }
 }
 
-/** May anybody read a file: it, and the way to it? */
+/** May everybody read a file and the folders above it? */
 async function isReachable(path: string): Promise<boolean> {
   if (((await stat(path)).mode & 0o004) === 0) return false
   for (let folder = dirname(path); ; folder = dirname(folder)) {
@@ -88,17 +88,17 @@ async function isReachable(path: string): Promise<boolean> {
   }
 }
 
-/** The loader splits LD_PRELOAD at blanks and colons, and replaces $ORIGIN and the like. */
+/** The loader splits LD_PRELOAD at spaces and colons, and replaces $ORIGIN etc. */
 function isPreloadable(path: string): boolean {
   return !/[\s:;$]/.test(path)
 }
 
-/** Does this machine's loader take the library? Another libc may not. */
+/** Does this machine's loader accept the library? Another libc may not. */
 function loads(library: string, env: Environment): Promise<boolean> {
   if (!isPreloadable(library)) return Promise.resolve(true)
   return new Promise((resolve) => {
     execFile('true', { env: { PATH: env['PATH'], LD_PRELOAD: library } }, (error, _stdout, stderr) => {
-      // Without a program to try it with, it is taken on trust.
+      // Without a program to test it with, the library is assumed to work.
       resolve((error as NodeJS.ErrnoException | null)?.code === 'ENOENT' || (!error && stderr === ''))
     })
   })

@@ -4,20 +4,20 @@ import { hostname, machine, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { explainFileError, writeFileWhole } from '../files.ts'
-import { hiddenBeside } from '../outputs.ts'
+import { hiddenNextTo } from '../outputs.ts'
 import { type CpuPages, pageBytes, type TraceDatHeader, traceDat } from './trace-dat.ts'
 import { makeInstance, type TraceInstance } from './tracefs.ts'
 
-/** What there is of the scheduler's events of the whole machine. */
+/** The recorded scheduler events of the whole machine. */
 export interface SchedRecording {
-  /** A trace.dat of trace-cmd's (version 6, CLOCK_MONOTONIC); undefined where there is none. */
+  /** A trace.dat file in trace-cmd's format (version 6, CLOCK_MONOTONIC); undefined if there is none. */
   readonly path: string | undefined
-  /** Why there is none, in words for a person. */
+  /** Why there is none, as a message. */
   readonly problem: string | undefined
   /** Size of the file. */
   readonly bytes: number
   readonly events: number
-  /** Events that the kernel had no room for: it was not read fast enough. */
+  /** Events that the kernel dropped, because its buffers were not read fast enough. */
   readonly lost: number
   readonly cpus: number
 }
@@ -34,19 +34,19 @@ const EVENTS = [
   'task/task_rename',
 ] as const
 
-/** Of ftrace's own: what `trace_marker` writes. */
+/** An event of ftrace itself: what `trace_marker` writes. */
 const OWN_EVENTS: readonly string[] = ['print']
 
-/** Buffers are emptied this often: sooner, the fuller they were. */
+/** The interval at which buffers are emptied: shorter, the fuller they were. */
 const WAIT_MS_MIN = 1
 const WAIT_MS_MAX = 100
-/** At most so much is held in memory. */
+/** Most bytes held in memory. */
 const CHUNK_BYTES = 1 << 18
 
 /**
- * Runs a program with the scheduler's events recorded beside its log: which thread is on which CPU, on the whole machine.
- * The file appears under its name when it is complete. Whatever goes wrong with that, the program runs, and the recording
- * says why there is none; `onSchedProblem` is told as soon as it is known.
+ * Runs a program while the scheduler's events of the whole machine are recorded: which thread is on which CPU. The file appears
+ * under its name when it is complete. If this fails, the program runs nevertheless, and the result contains the reason;
+ * `onSchedProblem` is called with it as soon as it is known.
  */
 export async function withSched<E>(
   log: string,
@@ -67,13 +67,13 @@ export async function withSched<E>(
   }
 }
 
-/** Begins to record. Throws UsageError where this user or this kernel does not let us, or no file can be written. */
+/** Begins to record. Throws UsageError if this user or this kernel cannot, or no file can be written. */
 async function startSched(path: string) {
   const instance = await makeInstance({ clock: CLOCK, events: EVENTS })
   const spools: Spool[] = []
   const close = async () => {
     for (const spool of spools) await spool.close().catch(() => undefined)
-    await instance.remove().catch(() => undefined) // the next one tries again
+    await instance.remove().catch(() => undefined) // the next recording tries again
   }
   const failed = (error: unknown) => explainFileError(path, 'write', error)
   try {
@@ -90,7 +90,7 @@ async function startSched(path: string) {
     await instance.run(false)
     throw failed(error)
   })
-  drained.catch(() => undefined) // told when it is finished
+  drained.catch(() => undefined) // reported when it is finished
   const finish = async (): Promise<SchedRecording> => {
     await instance.run(false)
     ending.abort()
@@ -109,7 +109,7 @@ async function startSched(path: string) {
   }
 }
 
-/** Moves pages from the kernel's buffers to the spools until `ending`, and then what is left. */
+/** Moves pages from the kernel's buffers to the spools until `ending` is aborted, then the rest. */
 async function drain(spools: readonly Spool[], ringBytes: number, ending: AbortSignal): Promise<void> {
   for (let waitMs = WAIT_MS_MIN; ; ) {
     const isLast = ending.aborted
@@ -122,12 +122,12 @@ async function drain(spools: readonly Spool[], ringBytes: number, ending: AbortS
   }
 }
 
-/** One CPU's pages, on their way from the kernel to the file. */
+/** The pages of one CPU, on their way from the kernel to the file. */
 class Spool implements CpuPages {
   private constructor(
     readonly cpu: number,
     private readonly page: number,
-    /** Of all CPUs: one is emptied after the other. */
+    /** Shared by all CPUs, because one is emptied after the other. */
     private readonly chunk: Buffer,
     private readonly pipe: number,
     private readonly file: FileHandle,
@@ -135,11 +135,11 @@ class Spool implements CpuPages {
 
   bytes = 0
 
-  static async open({ folder }: TraceInstance, cpu: number, page: number, chunk: Buffer, beside: string) {
+  static async open({ folder }: TraceInstance, cpu: number, page: number, chunk: Buffer, output: string) {
     const pipe = openSync(join(folder, `per_cpu/cpu${cpu}/trace_pipe_raw`), files.O_RDONLY | files.O_NONBLOCK)
     try {
-      // Without a name: whatever ends us, nothing is left behind.
-      const path = hiddenBeside(beside)
+      // Without a name: however this process ends, no file remains.
+      const path = hiddenNextTo(output)
       const file = await open(path, 'wx+', 0o600)
       await unlink(path)
       return new Spool(cpu, page, chunk, pipe, file)
@@ -149,7 +149,7 @@ class Spool implements CpuPages {
     }
   }
 
-  /** Takes what is in the kernel's buffer, but not more than it can hold: others wait. Returns the bytes taken. */
+  /** Takes the content of the kernel's buffer, but not more than its size, because others wait. Returns the bytes taken. */
   async fill(bytesMax: number): Promise<number> {
     const before = this.bytes
     let filled: number
@@ -161,7 +161,7 @@ class Spool implements CpuPages {
     return this.bytes - before
   }
 
-  /** Fills the chunk while there are pages: each read gives one, which may be full in part. Returns its bytes. */
+  /** Fills the chunk while there are pages: each read returns one, possibly partly filled. Returns its bytes. */
   private readPages(): number {
     const { chunk, page, pipe } = this
     let filled = 0
@@ -189,7 +189,7 @@ class Spool implements CpuPages {
   }
 }
 
-/** Bytes read into the buffer; 0 where there are none now. */
+/** Bytes read into the buffer; 0 if there are none now. */
 function readNow(descriptor: number, to: Buffer, offset: number, length: number): number {
   try {
     return readSync(descriptor, to, offset, length, null)
@@ -205,7 +205,7 @@ interface Description {
   readonly lost: number
 }
 
-/** What explains the pages, from when they were read. */
+/** The descriptions that readers of the pages need, as of now. */
 async function describe({ root, folder, cpus, events }: TraceInstance): Promise<Description> {
   const text = (path: string) => readFile(path, 'utf8')
   const formatOf = (event: string) => text(join(root, 'events', event, 'format'))

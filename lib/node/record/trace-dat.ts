@@ -10,18 +10,17 @@ import { endianness } from 'node:os'
  *   u32 size, kallsyms (none: nothing here has addresses)     u32 size, printk formats (none)
  *   u64 size, lines "pid comm"     u32 CPUs
  *   "options  \0"  { u16 id  u32 size  data }  u16 0
- *   "flyrecord\0"  CPUs × { u64 offset, u64 size }     u64 size, "[clock]"
- *   at each offset, which is a multiple of the page size: pages of the kernel's ring buffer as they are
+ *   at each offset, which is a multiple of the page size: unchanged pages of the kernel's ring buffer
  */
 
-/** Everything in a trace.dat but the pages. */
+/** Everything in a trace.dat except the pages. */
 export interface TraceDatHeader {
-  /** The kernel's own descriptions: `events/header_page`, `events/header_event`. */
+  /** The kernel's descriptions: `events/header_page`, `events/header_event`. */
   readonly headerPage: string
   readonly headerEvent: string
   /** The `format` files of the events of system `ftrace`. */
   readonly ftraceFormats: readonly string[]
-  /** Of each other system, the `format` files of its events. */
+  /** Per other system, the `format` files of its events. */
   readonly systems: ReadonlyMap<string, readonly string[]>
   /** `saved_cmdlines`: a line `pid comm` for each thread. */
   readonly cmdlines: string
@@ -44,13 +43,13 @@ export interface CpuPages {
 const OPTION = { cpuStat: 2, traceClock: 4, uname: 5 } as const
 const TABLE_ENTRY_BYTES = 16
 
-/** Bytes of a page of the ring buffer, as `events/header_page` describes it: where the data begins and how long they are. */
+/** Data bytes in a page of the ring buffer, from `events/header_page`: where the data begins and how long it is. */
 export function pageBytes(headerPage: string): number {
   const [, offset, size] = /\bdata;\s*offset:(\d+);\s*size:(\d+);/.exec(headerPage) ?? []
   return Number(offset) + Number(size)
 }
 
-/** A whole trace.dat; CPUs that are not among `pages` have none. */
+/** A complete trace.dat; CPUs that are not in `pages` have no pages. */
 export async function* traceDat(header: TraceDatHeader, pages: readonly CpuPages[]): AsyncGenerator<Uint8Array, void> {
   const page = pageBytes(header.headerPage)
   const cpus = Math.max(0, ...pages.map(({ cpu }) => cpu + 1))
@@ -107,7 +106,7 @@ const text = (value: string) => Buffer.from(`${value}\0`)
 
 const sized = (bits: 32 | 64, bytes: Buffer) => Buffer.concat([integer(bits, bytes.length), bytes])
 
-/** In the machine's byte order, which is that of the pages. */
+/** In the machine's byte order, as the pages. */
 function integer(bits: 16 | 32 | 64, value: number): Buffer {
   if (bits === 64) return Buffer.from(BigUint64Array.of(BigInt(value)).buffer)
   return Buffer.from(bits === 32 ? Uint32Array.of(value).buffer : Uint16Array.of(value).buffer)

@@ -5,7 +5,7 @@ import { pid } from 'node:process'
 import { UsageError } from '../../errors.ts'
 
 /**
- * A buffer of the kernel's own tracing, apart from whatever else is traced on this machine: a folder in
+ * A separate buffer of the kernel's tracing, independent of other tracing on this machine: a folder in
  * /sys/kernel/tracing/instances. See the kernel's Documentation/trace/ftrace.rst, "Instances".
  */
 export interface TraceInstance {
@@ -17,31 +17,31 @@ export interface TraceInstance {
   readonly cpus: readonly number[]
   /** Size of one CPU's buffer, in KiB. */
   readonly ringKib: number
-  /** `system/event`, those of the wanted ones that this kernel has. */
+  /** `system/event`: those of the requested events that this kernel has. */
   readonly events: readonly string[]
-  /** Begins or stops: events that happen while it is stopped are not in the buffer. */
+  /** Starts or stops recording; the buffer does not contain events that happen while it is stopped. */
   run(isOn: boolean): Promise<void>
-  /** Gives the buffers back to the kernel; files of the instance must be closed. */
+  /** Frees the buffers; files of the instance must be closed. */
   remove(): Promise<void>
 }
 
 /** What an instance is to record. */
 export interface TraceWishes {
-  /** As `trace_clock` has it, such as `mono`. */
+  /** As in `trace_clock`, for example `mono`. */
   readonly clock: string
-  /** `system/event`; the first must be there, others are left out where the kernel does not know them. */
+  /** `system/event`; the first must exist, others are ignored if the kernel does not have them. */
   readonly events: readonly string[]
 }
 
 const NAME = /^ggml2perfetto-(\d+)(-\d+)?$/
-/** Of all CPUs together; one CPU's has a part of it, but no more and no less than these. */
+/** For all CPUs together; each CPU gets a share, within these limits. */
 const RINGS_KIB = 512 << 10
 const RING_KIB_MAX = 4096
 const RING_KIB_MIN = 256
 
 /**
- * Makes an instance that is stopped, and removes those that were left behind by processes that were killed. Throws
- * UsageError where this user or this kernel does not let us, and says what would help.
+ * Makes an instance that is stopped, and removes those that killed processes left. Throws UsageError, with advice, if this
+ * user or this kernel cannot do so.
  */
 export async function makeInstance(wishes: TraceWishes): Promise<TraceInstance> {
   const root = await findTracefs()
@@ -55,7 +55,7 @@ export async function makeInstance(wishes: TraceWishes): Promise<TraceInstance> 
   }
   try {
     await write(file('tracing_on'), '0')
-    // Once nobody holds it open any more, after kill -9, too, the buffer is stopped and its memory freed.
+    // When no process holds it open any more, even after kill -9, the buffer is stopped and its memory freed.
     await write(file('options/disable_on_free'), '1').catch(() => undefined)
     ring = await open(file('free_buffer'), 'w').catch(() => undefined)
     await write(file('trace_clock'), wishes.clock)
@@ -83,7 +83,7 @@ async function findTracefs(): Promise<string> {
   )
 }
 
-/** Removes instances of ours whose process is gone. One that is in use is refused by the kernel (EBUSY). */
+/** Removes our instances whose process has ended. The kernel refuses to remove one in use (EBUSY). */
 async function removeStale(root: string): Promise<void> {
   const names = await readdir(join(root, 'instances')).catch(() => [])
   for (const name of names) {
@@ -105,10 +105,10 @@ async function makeFolder(parent: string): Promise<string> {
   }
 }
 
-/** Files of tracefs are neither made nor cut: their content is a command. */
+/** Files of tracefs are neither created nor truncated: writing to one is a command. */
 async function write(path: string, text: string): Promise<void> {
   await writeFile(path, text, { flag: 'r+' }).catch(async (error: NodeJS.ErrnoException) => {
-    // Of some kinds of files even root may only write.
+    // Even root can only write to some of the files.
     if (error.code !== 'EACCES') throw error
     await writeFile(path, text, { flag: 'w' })
   })
@@ -122,7 +122,7 @@ async function cpusOf(folder: string): Promise<number[]> {
     .sort((a, b) => a - b)
 }
 
-/** Gives each CPU a buffer as large as there is memory for. Returns its size in KiB. */
+/** Gives each CPU the largest buffer for which there is memory. Returns its size in KiB. */
 async function sizeRings(path: string, cpus: number): Promise<number> {
   let kib = Math.min(RING_KIB_MAX, Math.max(RING_KIB_MIN, Math.floor(RINGS_KIB / cpus)))
   for (; ; kib = Math.floor(kib / 2)) {
@@ -148,7 +148,7 @@ async function enable(folder: string, wanted: readonly string[]): Promise<string
   return events
 }
 
-/** A failed call in words; errors of another kind are returned as they are. */
+/** The message for a failed call; other errors are returned unchanged. */
 async function problemOf(error: unknown, folder: string): Promise<unknown> {
   const { code, path = folder } = error as NodeJS.ErrnoException
   if (code === 'EACCES')

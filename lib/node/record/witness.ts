@@ -2,26 +2,26 @@ import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Environment } from './program.ts'
 
-/** Prints the name of each signal that it gets, and each line that it reads; ends with its input. */
+/** Prints the name of each signal that it receives, and each line that it reads; ends with its input. */
 const SCRIPT = `for s in HUP INT QUIT TERM USR1 USR2; do trap "got=1; echo SIG$s" $s; done
 while :; do
   got=
   if read -r line; then echo "$line"; elif [ -z "$got" ]; then exit; fi
 done`
 
-/** Who sends a signal to a process and to its group (coreutils' timeout does) sends them one right after the other, in ms. */
+/** A program that signals a process and its group (coreutils' timeout does) sends both within this time, in ms. */
 const APART_MS = 50
-/** One signal that was sent to the group; who got it twice in this time, in ms, got it once as far as the program is concerned. */
+/** A signal to the group that arrives twice within this time, in ms, counts once for the program. */
 const SAME_MS = 1000
 
-/** A process beside us that gets the signals that are sent to all of our group, or of our control group; none that is for us alone. */
+/** A second process that receives signals sent to our process group or control group, but not those sent to this process alone. */
 export interface SignalWitness {
-  /** Was a signal that we just got sent to others of our group, too? The program, which is one of them, has got it then. */
+  /** Was a signal that this process just received sent to the whole group? Then the program has received it too. */
   saw(signal: NodeJS.Signals): Promise<boolean>
   close(): void
 }
 
-/** Starts the witness: a shell, in our process group. Where there is no `sh`, it saw nothing. */
+/** Starts the witness: a shell in our process group. Without `sh`, it sees no signals. */
 export function signalWitness(env: Environment): SignalWitness {
   const { LD_PRELOAD: _, ...plain } = env
   const shell = spawn('sh', ['-c', SCRIPT], { env: plain, stdio: ['pipe', 'pipe', 'ignore'] })
@@ -48,7 +48,7 @@ export function signalWitness(env: Environment): SignalWitness {
       waiting.delete(line)
     }
   })
-  /** Resolves when the witness has told of all that it got so far. */
+  /** Resolves when the witness has reported all signals received so far. */
   const asked = () =>
     new Promise<void>((resolve) => {
       const question = `${questions++}`

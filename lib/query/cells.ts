@@ -1,18 +1,18 @@
-import { CellsBatch } from '../generated/trace_processor.js'
+import { CellsBatch, CellType } from '../generated/trace_processor.ts'
+import type { Message } from './message.ts'
 
 /** A value in a query's result. Integers are exact: a number if it is safe, else a bigint. */
 export type Cell = null | number | bigint | string | Uint8Array
 
-const { CELL_NULL, CELL_VARINT, CELL_FLOAT64, CELL_STRING, CELL_BLOB } = CellsBatch.CellType
-
 /**
- * Appends the cells of `batch` to `rows` of `width` cells; the last row may be incomplete until the next batch.
+ * Appends the cells of `batch`, a `CellsBatch`, to `rows` of `width` cells; the last row may be incomplete until the
+ * next batch.
  * @throws RangeError if the batch is damaged
  */
-export function appendBatch(rows: Cell[][], width: number, batch: CellsBatch.$Properties): void {
+export function appendBatch(rows: Cell[][], width: number, batch: Message): void {
   const next = readers(batch)
   let row = rows.at(-1) ?? []
-  for (const kind of batch.cells ?? []) {
+  for (const kind of batch.bytes(CellsBatch.cells)) {
     if (row.length === width || rows.length === 0) {
       row = []
       rows.push(row)
@@ -24,25 +24,21 @@ export function appendBatch(rows: Cell[][], width: number, batch: CellsBatch.$Pr
 }
 
 /** For each kind of cell, a function that returns the next value of that kind. */
-function readers(batch: CellsBatch.$Properties): Record<number, () => Cell> {
-  const integers = integerReader(batch.varintCells ?? empty)
-  const floats = batch.float64Cells ?? empty
+function readers(batch: Message): Record<number, () => Cell> {
+  const integers = integerReader(batch.bytes(CellsBatch.varint_cells))
+  const floats = batch.bytes(CellsBatch.float64_cells)
   const floatView = new DataView(floats.buffer, floats.byteOffset, floats.byteLength)
-  const strings = utf8.decode(batch.stringCells ?? empty).split('\0')
-  const blobs = batch.blobCells ?? []
+  const strings = batch.text(CellsBatch.string_cells).split('\0')
+  const blobs = batch.all(CellsBatch.blob_cells)
   let [float, string, blob] = [0, 0, 0]
   return {
-    [CELL_NULL]: () => null,
-    [CELL_VARINT]: integers,
-    [CELL_FLOAT64]: () => floatView.getFloat64(8 * float++, true),
-    [CELL_STRING]: () => present(strings[string++]),
-    [CELL_BLOB]: () => present(blobs[blob++]),
+    [CellType.CELL_NULL]: () => null,
+    [CellType.CELL_VARINT]: integers,
+    [CellType.CELL_FLOAT64]: () => floatView.getFloat64(8 * float++, true),
+    [CellType.CELL_STRING]: () => present(strings[string++]),
+    [CellType.CELL_BLOB]: () => present(blobs[blob++]),
   }
 }
-
-const empty = new Uint8Array(0)
-// A byte order mark at the start of a cell belongs to the cell.
-const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 function present<T>(value: T | undefined): T {
   if (value === undefined) throw new RangeError('fewer values than cells')

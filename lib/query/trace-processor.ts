@@ -1,11 +1,17 @@
+import { Writer } from 'protobufjs/minimal.js'
 import {
-  type CellsBatch,
-  type QueryResult as QueryResultMessage,
-  TraceProcessorRpc,
-  TraceProcessorRpcStream,
-} from '../generated/trace_processor.js'
+  AppendTraceDataResult,
+  CellsBatch,
+  FinalizeDataResult,
+  QueryArgs,
+  QueryResult as Result,
+  TraceProcessorRpc as Rpc,
+  TraceProcessorRpcStream as Stream,
+  TraceProcessorMethod,
+} from '../generated/trace_processor.ts'
 import { appendBatch, type Cell } from './cells.ts'
 import { SqlError, TraceProcessorError } from './errors.ts'
+import { Message } from './message.ts'
 import { type HostImage, memoryLimit, WasmHost } from './wasm-host.ts'
 
 export type { Cell }
@@ -19,9 +25,7 @@ export interface QueryResult {
 /** Largest piece of a trace sent in one message: 32 MiB minus room for the message's frame. */
 const pieceSize = (32 << 20) - 64
 
-const { TPM_APPEND_TRACE_DATA, TPM_FINALIZE_TRACE_DATA, TPM_QUERY_STREAMING } = TraceProcessorRpc.TraceProcessorMethod
-
-type Message = TraceProcessorRpc.$Properties
+const { TPM_APPEND_TRACE_DATA, TPM_FINALIZE_TRACE_DATA, TPM_QUERY_STREAMING } = TraceProcessorMethod
 
 /** Tags of `Trace.packet`, `TracePacket.clock_snapshot` and `ClockSnapshot.clocks`, which are length-delimited. */
 const [PACKET, CLOCK_SNAPSHOT, CLOCK] = [0x0a, 0x32, 0x0a]
@@ -73,8 +77,8 @@ export class TraceProcessor {
         }
       }
       opened ??= new TraceProcessor(await WasmHost.start(wasm, maxMemory))
-      for (const reply of opened.#request({ request: TPM_FINALIZE_TRACE_DATA }))
-        opened.#accept(reply.finalizeDataResult)
+      const replies = opened.#request(TPM_FINALIZE_TRACE_DATA)
+      opened.#accept(replies, Rpc.finalize_data_result, FinalizeDataResult.error)
       return opened
     } catch (error) {
       opened?.close()
@@ -108,13 +112,11 @@ export class TraceProcessor {
    *   where"), which crashes v55.3
    */
   query(sql: string): QueryResult {
-    const parts = this.#ask(sql)
-    const error = parts.find((part) => part.error)?.error
+    const replies = this.#ask(sql)
+    const results = this.#decoded(() => replies.flatMap((reply) => reply.messages(Rpc.query_result)))
+    const error = results.map((result) => result.text(Result.error)).find((text) => text !== '')
     if (error) throw new SqlError(readable(error))
-    const columns = parts.flatMap((part) => part.columnNames ?? [])
-    const batches = parts.flatMap((part) => part.batch ?? [])
-    if (!batches.at(-1)?.isLastBatch) throw this.#misunderstood('a query result without an end')
-    return { columns, rows: this.#rowsOf(batches, columns.length) }
+    return this.#decoded(() => tableOf(results))
   }
 
   /** Frees the memory of this instance; every later call throws. May be called twice. */
@@ -122,10 +124,11 @@ export class TraceProcessor {
     this.#host.close()
   }
 
-  #ask(sql: string): QueryResultMessage.$Properties[] {
+  #ask(sql: string): Message[] {
     try {
-      const replies = this.#request({ request: TPM_QUERY_STREAMING, queryArgs: { sqlQuery: sql } })
-      return replies.map(({ queryResult }) => queryResult ?? {})
+      return this.#request(TPM_QUERY_STREAMING, (writer) => {
+        writer.uint32(tagOf(Rpc.query_args)).fork().uint32(tagOf(QueryArgs.sql_query)).string(sql).ldelim()
+      })
     } catch (cause) {
       // For such an error, its parser searches beyond the end of the SQL, and aborts.
       if (!/^trace_processor failed.*rewritten_offset/.test((cause as Error).message)) throw cause
@@ -138,50 +141,51 @@ export class TraceProcessor {
 
   #append(chunk: Uint8Array): void {
     for (let start = 0; start < chunk.length; start += pieceSize) {
-      const appendTraceData = chunk.subarray(start, start + pieceSize)
-      for (const reply of this.#request({ request: TPM_APPEND_TRACE_DATA, appendTraceData }))
-        this.#accept(reply.appendResult)
+      const piece = chunk.subarray(start, start + pieceSize)
+      const replies = this.#request(TPM_APPEND_TRACE_DATA, (writer) => {
+        writer.uint32(tagOf(Rpc.append_trace_data)).bytes(piece)
+      })
+      this.#accept(replies, Rpc.append_result, AppendTraceDataResult.error)
     }
   }
 
-  #accept(result: { error?: string | null } | null | undefined): void {
-    if (!result) throw this.#misunderstood('an answer to another question')
-    if (result.error) {
-      const message = `trace_processor cannot read this trace: ${result.error.trim()}`
-      throw this.#host.giveUp(new TraceProcessorError(message))
+  /** Throws where reading the trace failed. `result` and `error` are the numbers of the fields that report it. */
+  #accept(replies: Message[], result: number, error: number): void {
+    for (const reply of replies) {
+      const text = this.#decoded(() => reply.messages(result))
+        .at(-1)
+        ?.text(error)
+      if (text === undefined) throw this.#misunderstood('an answer to another question')
+      const message = `trace_processor cannot read this trace: ${text.trim()}`
+      if (text) throw this.#host.giveUp(new TraceProcessorError(message))
     }
   }
 
   /** Sends one request and returns its answers, at least one. */
-  #request(message: Message): Message[] {
-    const request = TraceProcessorRpcStream.encode({ msg: [{ ...message, seq: this.#sent++ }] }).finish()
-    const messages = this.#decode(this.#host.send(request))
-    for (const { seq, fatalError, invalidRequest, response } of messages) {
+  #request(method: TraceProcessorMethod, writeArgs?: (writer: Writer) => void): Message[] {
+    const writer = Writer.create().uint32(tagOf(Stream.msg)).fork()
+    writer.uint32(Rpc.seq << 3).uint32(this.#sent++)
+    writer.uint32(Rpc.request << 3).uint32(method)
+    writeArgs?.(writer)
+    const reply = this.#host.send(writer.ldelim().finish())
+    const messages = this.#decoded(() => new Message(reply).messages(Stream.msg))
+    for (const message of messages) {
+      const [seq, fatalError] = [message.number(Rpc.seq), message.text(Rpc.fatal_error)]
       if (fatalError) throw this.#host.giveUp(new TraceProcessorError(`trace_processor failed: ${fatalError}`))
-      if (invalidRequest) throw this.#misunderstood('that a request is unknown')
+      if (message.number(Rpc.invalid_request)) throw this.#misunderstood('that a request is unknown')
       if (seq !== this.#received++) throw this.#misunderstood(`answer ${seq} instead of ${this.#received - 1}`)
-      if (response !== message.request) throw this.#misunderstood('an answer to another question')
+      if (message.number(Rpc.response) !== method) throw this.#misunderstood('an answer to another question')
     }
     if (messages.length === 0) throw this.#misunderstood('no answer')
     return messages
   }
 
-  #decode(reply: Uint8Array): Message[] {
+  #decoded<T>(decode: () => T): T {
     try {
-      return TraceProcessorRpcStream.decode(reply).msg ?? []
+      return decode()
     } catch (cause) {
-      throw this.#misunderstood('an answer cut in the middle', cause)
+      throw this.#misunderstood(`a damaged answer: ${(cause as Error).message}`, cause)
     }
-  }
-
-  #rowsOf(batches: CellsBatch.$Properties[], width: number): Cell[][] {
-    const rows: Cell[][] = []
-    try {
-      for (const batch of batches) appendBatch(rows, width, batch)
-    } catch (cause) {
-      throw this.#misunderstood(`a damaged result: ${(cause as Error).message}`, cause)
-    }
-    return rows
   }
 
   #misunderstood(what: string, cause?: unknown): TraceProcessorError {
@@ -189,7 +193,20 @@ export class TraceProcessor {
   }
 }
 
-/** `null` if there is not enough memory for it. */
+/** The table whose parts came in these results; column names are in the first. */
+function tableOf(results: Message[]): QueryResult {
+  const columns = results.flatMap((result) => result.texts(Result.column_names))
+  const batches = results.flatMap((result) => result.messages(Result.batch))
+  if (!batches.at(-1)?.number(CellsBatch.is_last_batch)) throw new RangeError('a table without an end')
+  const rows: Cell[][] = []
+  for (const batch of batches) appendBatch(rows, columns.length, batch)
+  return { columns, rows }
+}
+
+/** The tag of a field of bytes, text, or a message. */
+const tagOf = (field: number) => (field << 3) | 2
+
+/** `null` where there is no memory for it. */
 function imageOf(host: WasmHost): HostImage | null {
   try {
     return host.image()

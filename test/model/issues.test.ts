@@ -1,10 +1,25 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
+import { convert, type Input } from '../../lib/index.ts'
 import { type IssueEvent, lastTimeOf } from '../../lib/model/events.ts'
 import { ISSUES } from '../../lib/model/issues.ts'
 import { eventsIn, FIXTURE_NAMES, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
+import { PROVOKED, type Provocation } from './provoked.ts'
+import { PROVOKED_BY_KERNEL } from './provoked-kernel.ts'
 
-/** The catalogue of issues, and issues that no format owns. */
+/** The catalogue of issues: each is provoked by an input. */
+
+/** Codes of the issues of all inputs of a conversion. */
+async function codesOf(provocation: Provocation): Promise<(string | undefined)[]> {
+  const isOne = (one: Provocation): one is Input => !Array.isArray(one)
+  const [inputs, options] = isOne(provocation) ? [[provocation]] : provocation
+  const pieces = convert([...inputs], options)
+  let next = await pieces.next()
+  while (!next.done) next = await pieces.next()
+  return next.value.flatMap(({ issues }) => issues.map(({ code }) => code))
+}
 
 describe('the catalogue', () => {
   test.each(Object.entries(ISSUES))('%s has a phrase of its own and a hint', (code, { title, hint }) => {
@@ -13,6 +28,27 @@ describe('the catalogue', () => {
     expect(hint.length).toBeGreaterThan(20)
     expect(Object.values(ISSUES).filter((kind) => kind.title === title)).toHaveLength(1)
   })
+
+  const provoked = { ...PROVOKED, ...PROVOKED_BY_KERNEL }
+  const provocations = Object.entries(provoked)
+
+  test('each code has an input that provokes it', () => {
+    expect(Object.keys(provoked).sort()).toEqual(Object.keys(ISSUES).sort())
+  })
+
+  test.each(provocations)('%s is provoked', async (code, provocation) => {
+    expect(await codesOf(provocation())).toContain(code)
+  })
+})
+
+test('docs/issues.md lists the catalogue (WRITE_DOCS=1 writes it)', () => {
+  const path = fileURLToPath(new URL('../../docs/issues.md', import.meta.url))
+  const text = readFileSync(path, 'utf8')
+  const [head] = text.split('\n| `')
+  const rows = Object.entries(ISSUES).map(([code, { title, hint }]) => `| \`${code}\` | ${title} | ${hint} |`)
+  const wanted = `${head!.trimEnd()}\n${rows.join('\n').replaceAll('<', '\\<')}\n`
+  if (process.env['WRITE_DOCS']) writeFileSync(path, wanted)
+  else expect(text).toBe(wanted)
 })
 
 describe('broken-gzip', () => {

@@ -8,7 +8,6 @@ import type { OtherSlice } from './nesting.ts'
 import type { Rows } from './rows.ts'
 import { Tally } from './tally.ts'
 
-const BATCH = 4096
 const NONE = 0xffffffff
 /** Calls that are looked through for the one around a time: they hardly nest. */
 const NESTED_CALLS_MAX = 64
@@ -161,11 +160,8 @@ export class GpuActivity {
   /** Calls of each thread in order, and what they launched. */
   *calls(): Generator<TraceEvent[]> {
     for (const { library, pid, tid, spans, operators, arrows } of this.threads.values()) {
-      const order = spans.order()
       const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.number(tid)]
-      let batch: TraceEvent[] = []
-      for (let place = 0; place < order.length; place++) {
-        const id = order.at(place)
+      yield* spans.order().inBatches((id, batch) => {
         const [correlation, operator] = [spans.b(id), operators.at(id)]
         const bearer = this.arrowsOf(arrows.get(id), correlation)
         batch.push({
@@ -184,11 +180,7 @@ export class GpuActivity {
           flows: bearer?.flows,
           flowEnds: bearer?.flowEnds,
         })
-        if (batch.length < BATCH) continue
-        yield batch
-        batch = []
-      }
-      yield batch
+      })
     }
   }
 

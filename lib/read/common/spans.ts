@@ -1,3 +1,7 @@
+import type { TraceEvent } from '../../model/events.ts'
+
+/** Events of a batch, about. */
+const BATCH = 4096
 const BLOCK_BITS = 16
 const BLOCK = 1 << BLOCK_BITS
 const IN_BLOCK = BLOCK - 1
@@ -110,6 +114,18 @@ export class Order {
   /** The id at a place. */
   at(place: number): number {
     return this.ids ? this.ids[place]! : place
+  }
+
+  /** Calls `take` for each id in order, which adds the events of that id; yields them in batches. */
+  *inBatches(take: (id: number, batch: TraceEvent[]) => void): Generator<TraceEvent[], void> {
+    let batch: TraceEvent[] = []
+    for (let place = 0; place < this.length; place++) {
+      take(this.at(place), batch)
+      if (batch.length < BATCH) continue
+      yield batch
+      batch = []
+    }
+    yield batch
   }
 }
 

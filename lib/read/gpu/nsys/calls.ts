@@ -1,9 +1,7 @@
 import type { TraceEvent } from '../../../model/events.ts'
-import { Beside, Spans } from '../../common/spans.ts'
-import type { Launches } from './launches.ts'
+import { Beside, Order, Spans } from '../../common/spans.ts'
 import type { Report } from './report.ts'
 
-const BATCH = 4096
 const NO_CORRELATION = 0xffffffff
 /** Both runtime and driver API, in nsys's reports; the others are libraries above. */
 const CUDA_TABLES = ['CUPTI_ACTIVITY_KIND_RUNTIME', 'CUPTI_ACTIVITY_KIND_DRIVER', 'CUDNN_EVENTS', 'CUBLAS_EVENTS']
@@ -36,10 +34,7 @@ export class Calls {
       const { pid, tid, owner } = report.threads.list[thread]!
       const results = this.results.get(thread)
       const work = launches.of(owner)
-      const order = spans.order()
-      let batch: TraceEvent[] = []
-      for (let place = 0; place < order.length; place++) {
-        const id = order.at(place)
+      yield* spans.order().inBatches((id, batch) => {
         const [name, correlation] = [spans.a(id), spans.b(id)]
         const [first, last] = correlation === NO_CORRELATION ? NOTHING : work.find(correlation)
         if (first === last && this.isGraphLaunch(name)) hidden++
@@ -56,11 +51,7 @@ export class Calls {
           launched: last - first,
           result: (results?.at(id) ?? 0) | 0,
         })
-        if (batch.length < BATCH) continue
-        yield batch
-        batch = []
-      }
-      yield batch
+      })
     }
     if (hidden > 0) {
       report.issue('graph-kernels-hidden', `${hidden} launches of CUDA graphs have no GPU work in the report`)
@@ -120,3 +111,56 @@ export class Calls {
 }
 
 const NOTHING = [0, 0] as const
+
+/** GPU work of one process, by the correlation id of the call that launched it. */
+export class LaunchedWork {
+  private readonly spans = new Spans() // `a` is the correlation id
+  private order: Order | undefined
+
+  add(correlation: number, startNs: number, endNs: number): void {
+    this.spans.push(startNs, endNs, correlation, 0)
+  }
+
+  /** Places of the work of one launch, from … up to: for {@link start} and {@link end}. Ends the adding. */
+  find(correlation: number): readonly [number, number] {
+    const { spans } = this
+    this.order ??= new Order(spans.length, (x, y) => spans.a(x) - spans.a(y))
+    const first = this.firstFrom(correlation)
+    let last = first
+    while (last < spans.length && spans.a(this.order.at(last)) === correlation) last++
+    return [first, last]
+  }
+
+  start(place: number): number {
+    return this.spans.start(this.order!.at(place))
+  }
+
+  end(place: number): number {
+    return this.spans.end(this.order!.at(place))
+  }
+
+  private firstFrom(correlation: number): number {
+    let [low, high] = [0, this.spans.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.spans.a(this.order!.at(middle)) < correlation) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+/** The GPU work of a report by who launched it: correlation ids are each process's own. */
+export class Launches {
+  private readonly byOwner = new Map<number, LaunchedWork>()
+
+  /** The work of a process, by its number. */
+  of(owner: number): LaunchedWork {
+    let work = this.byOwner.get(owner)
+    if (!work) {
+      work = new LaunchedWork()
+      this.byOwner.set(owner, work)
+    }
+    return work
+  }
+}

@@ -6,9 +6,9 @@ import { issueOf } from '../../../model/issues.ts'
 import { isTime } from '../../../model/limits.ts'
 
 const decoder = new TextDecoder()
-/** Lines before the header that are passed over: `nsys stats` says what it does first. */
+/** Lines before the header that are skipped: `nsys stats` prints what it does first. */
 const PREAMBLE_LINES_MAX = 50
-/** Nanoseconds of the units that times are told in (`--timeunit`). */
+/** Nanoseconds of the units of times (`--timeunit`). */
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }))
 
 /** Is this the start of a report with these columns? */
@@ -69,7 +69,7 @@ export class CsvReport {
     return this.row.text(this.columns.get(column) ?? -1)
   }
 
-  /** Tells that the present row cannot be used. */
+  /** An issue: the present row cannot be used. */
   bad(detail: string, atNs: number): void {
     const at = { byte: this.lines.offset, line: this.lines.line }
     this.issues.push(issueOf('unreadable-row', detail, at, atNs))

@@ -1,21 +1,45 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { Facts, GpuEvent, GpuPlace } from '../../../model/gpu-events.ts'
-import type { Launches } from './launches.ts'
-import type { Report } from './report.ts'
-import { pidOf } from './threads.ts'
-import { COPY_KINDS, MEMORY_KINDS, SYNC_KINDS } from './words.ts'
+import type { Launches } from './calls.ts'
+import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
 
 /** Columns that all tables of GPU work begin with here, and their places. */
 const COMMON = ['start', 'end', 'deviceId', 'contextId', 'streamId', 'globalPid', 'correlationId'] as const
 const [START, END, DEVICE, CONTEXT, STREAM, PROCESS, CORRELATION] = [0, 1, 2, 3, 4, 5, 6]
 const NO_STREAM = 0xffffffff
 
+/** CUpti_ActivityMemcpyKind, as nsys and its reports call them. */
+const COPY_KINDS: Readonly<Record<number, string>> = {
+  0: 'Unknown',
+  1: 'Host-to-Device',
+  2: 'Device-to-Host',
+  3: 'Host-to-Array',
+  4: 'Array-to-Host',
+  5: 'Array-to-Array',
+  6: 'Array-to-Device',
+  7: 'Device-to-Array',
+  8: 'Device-to-Device',
+  9: 'Host-to-Host',
+  10: 'Peer-to-Peer',
+  11: 'Unified Host-to-Device',
+  12: 'Unified Device-to-Host',
+  13: 'Unified Device-to-Device',
+}
+
+/** CUpti_ActivitySynchronizationType. */
+const SYNC_KINDS: Readonly<Record<number, string>> = {
+  1: 'event synchronize',
+  2: 'stream wait event',
+  3: 'stream synchronize',
+  4: 'context synchronize',
+}
+
 /** A table of GPU work. */
 interface WorkTable {
   readonly table: string
   readonly what: GpuEvent['what']
-  /** Beside the common ones; their places begin at `FIRST`. */
+  /** Further ones; their places begin at `FIRST`. */
   readonly columns: readonly string[]
   name(row: SqliteRows, report: Report): number
   facts(row: SqliteRows): Facts
@@ -86,7 +110,7 @@ const WORK: readonly WorkTable[] = [
   },
 ]
 
-/** What is known of streams and contexts beside the rows of their work. */
+/** What other tables contain about streams and contexts. */
 export interface Streams {
   /** Names that the program or the driver gave to them, by process, context and stream. */
   readonly names: ReadonlyMap<string, number>
@@ -94,7 +118,7 @@ export interface Streams {
   readonly devices: Map<string, number>
 }
 
-/** What tells a stream from all others; without a stream, a context. */
+/** Identifies a stream; without a stream, a context. */
 function streamKey(pid: number, context: number, stream?: number): string {
   return `${pid} ${context} ${stream ?? ''}`
 }
@@ -225,8 +249,8 @@ async function* readCudaEvents(report: Report, streams: Streams): AsyncGenerator
 function placeOf(row: SqliteRows, { names }: Streams): GpuPlace {
   const pid = pidOf(row.high(PROCESS), row.low(PROCESS))
   const context = row.number(CONTEXT, -1)
-  const told = row.number(STREAM, -1)
-  const stream = told === NO_STREAM ? -1 : told
+  const number = row.number(STREAM, -1)
+  const stream = number === NO_STREAM ? -1 : number
   const streamName = names.get(streamKey(pid, context, stream)) ?? 0
   const contextName = names.get(streamKey(pid, context)) ?? 0
   return { device: row.number(DEVICE, -1), context, contextName, stream, streamName, pid }

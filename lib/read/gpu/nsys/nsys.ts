@@ -5,19 +5,24 @@
 //     CUPTI_ACTIVITY_KIND_RUNTIME  start | end | globalTid | correlationId | nameId → StringIds …
 //     NVTX_EVENTS                  start | end | eventType | globalTid | text or textId → StringIds | domainId …
 //
-// Tables come into being with their first row and columns come and go between versions: both are found by name.
+// A table exists from its first row on, and columns differ between versions: both are found by name. Any table may be missing. Rows
+// are in no order: what must be in order of time is held as numbers (common/spans.ts) and sorted.
+//
+//     report.ts         the file and what its tables refer to: texts, threads, processes; issues
+//     gpu-tables.ts     kernels, copies, waits, by stream          calls.ts    CUDA calls by thread, and the work they launched
+//     nvtx.ts           NVTX rows → nvtx-ranges.ts, in order       projection.ts  NVTX ranges as the GPU saw them
+//     series.ts         metrics, memory, the scheduler             csv.ts      rows of the CSV reports of nsys stats
 
 import { FormatError } from '../../../errors.ts'
 import { collected, type RandomAccess, rangeAccess } from '../../../input/random-access.ts'
 import type { OnDamage } from '../../../input/sqlite/rows.ts'
 import { isSqlite, SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
 import type { TraceEvent } from '../../../model/events.ts'
+import type { IssueCode } from '../../../model/issues.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format, ReadContext } from '../../format.ts'
-import { leaveTables, readAbout, readDiagnostics, readProcessNames, readSessionStart } from './about.ts'
-import { Calls } from './calls.ts'
+import { Calls, Launches } from './calls.ts'
 import { readGpuWork, readStreams, readSynchronization } from './gpu-tables.ts'
-import { Launches } from './launches.ts'
 import { Nvtx } from './nvtx.ts'
 import { project } from './projection.ts'
 import { Report } from './report.ts'
@@ -25,8 +30,8 @@ import { readGpuMetrics, readMemoryUsage, readSchedule } from './series.ts'
 
 /** Bytes of a report that are held in memory where it cannot be read at any place. */
 const COLLECTED_BYTES_MAX = 512 << 20
-/** Damage of one file that is told of, one by one. */
-const DAMAGE_TOLD_MAX = 1000
+/** Issues about damage of one file. */
+const DAMAGE_ISSUES_MAX = 1000
 
 export const nsys: Format = {
   name: 'nsys',
@@ -91,9 +96,9 @@ async function* events(report: Report, osRuntime: boolean): AsyncGenerator<Trace
 async function openReport(access: RandomAccess, { names, beside }: ReadContext): Promise<Report> {
   let report: Report | undefined
   const early: Parameters<OnDamage>[] = []
-  let told = 0
+  let damages = 0
   const onDamage: OnDamage = (detail, byte, isUnread) => {
-    if (told++ >= DAMAGE_TOLD_MAX) return
+    if (damages++ >= DAMAGE_ISSUES_MAX) return
     if (!report) early.push([detail, byte, isUnread])
     else if (isUnread) report.unread(detail)
     else report.issue('database-damaged', detail, report.lastNs, byte)
@@ -144,4 +149,84 @@ const NOUNS: Readonly<Record<string, string>> = {
 
 function contents({ counts }: Report): string {
   return contentsOf(Object.entries(NOUNS).map(([table, noun]) => [counts.get(table) ?? 0, noun])) || 'no GPU activity'
+}
+
+/** When the session began, in nanoseconds since 1970: all times of the report count from there. Undefined where it is not recorded. */
+async function readSessionStart(report: Report): Promise<bigint | undefined> {
+  let start: bigint | undefined
+  await report.each('TARGET_INFO_SESSION_START_TIME', ['utcEpochNs'], (row) => {
+    if (!row.isNull(0)) start = (BigInt(row.high(0)) << 32n) | BigInt(row.low(0))
+  })
+  if (start !== undefined) report.startsAt(start)
+  return start
+}
+
+/** Facts about the report. Of the machine and its user, only the names of the GPUs are copied. */
+async function readAbout(report: Report): Promise<Record<string, string | number>> {
+  const about: Record<string, string | number> = {}
+  const wanted = new Map([
+    ['EXPORT_PRODUCT_VERSION', 'nsys_version'],
+    ['EXPORT_SCHEMA_VERSION', 'schema_version'],
+  ])
+  for (const table of ['META_DATA_EXPORT', 'EXPORT_META_DATA']) {
+    await report.each(table, ['name', 'value'], (row) => {
+      const key = wanted.get(row.text(0))
+      if (key !== undefined) about[key] = row.text(1)
+    })
+  }
+  const gpus: string[] = []
+  await report.each('TARGET_INFO_GPU', ['id', 'name'], (row) => {
+    gpus.push(`${row.number(0)} ${row.text(1)}`)
+  })
+  if (gpus.length > 0) about['gpus'] = gpus.sort().join(', ')
+  return about
+}
+
+const OS_TABLE = 'OSRT_API'
+/** Tables of events that are drawn, or become issues. */
+const DRAWN = new Set([
+  ...['KERNEL', 'MEMCPY', 'MEMSET', 'GRAPH_TRACE', 'SYNCHRONIZATION', 'CUDA_EVENT', 'RUNTIME', 'DRIVER'].map(
+    (kind) => `CUPTI_ACTIVITY_KIND_${kind}`,
+  ),
+  ...['CUDNN_EVENTS', 'CUBLAS_EVENTS', 'NVTX_EVENTS', 'SCHED_EVENTS', 'GPU_METRICS', 'CUDA_GPU_MEMORY_USAGE_EVENTS'],
+  'DIAGNOSTIC_EVENT',
+])
+
+/** Counts the rows of all other tables that have times: later versions may add some. */
+async function leaveTables(report: Report, osRuntime: boolean): Promise<void> {
+  for (const { name, columns } of report.file.tables.values()) {
+    if (DRAWN.has(name) || (osRuntime && name === OS_TABLE)) continue
+    if (!columns.some((column) => column.name === 'start' || column.name === 'timestamp')) continue
+    const hint = name === OS_TABLE ? '--osrt draws the calls of the OS runtime (OSRT_API)' : 'Nsight Systems shows them'
+    report.leftOut.add(name, await report.sizeOf(name), hint)
+  }
+}
+
+/** Names of processes by pid: programs without their folders; kernel threads have names such as `kworker/u8:1`. */
+async function readProcessNames(report: Report): Promise<Map<number, string>> {
+  const names = new Map<number, string>()
+  await report.each('PROCESSES', ['pid', 'name'], (row) => {
+    const program = row.text(1).replace(/^(?:[A-Za-z]:)?[/\\](?:.*[/\\])?/, '')
+    if (program !== '') names.set(row.number(0), program)
+  })
+  return names
+}
+
+/** Warnings and errors of the profiler, as issues. Paths in the texts are left out. */
+async function readDiagnostics(report: Report): Promise<void> {
+  await report.each('DIAGNOSTIC_EVENT', ['timestamp', 'severity', 'text'], (row) => {
+    const code = SEVERITIES[row.number(1)]
+    if (code !== undefined) report.issue(code, withoutPaths(row.text(2)), report.time(row, 0) || 0)
+  })
+}
+
+const SEVERITIES: Readonly<Record<number, IssueCode>> = { 2: 'profiler-warning', 3: 'profiler-error' }
+
+/** Whole texts in quotes where they hold a path, as only there a path may have spaces. */
+function withoutPaths(text: string): string {
+  return text
+    .replace(/(['"])[^'"]*[/\\][^'"]*\1/g, '$1<path>$1')
+    .replace(/(?<![\w.])(?:[A-Za-z]:|~|\.{1,2})?(?:[/\\][^\s/\\'"<>,;:()]+)+[/\\]?/g, '<path>')
+    .replace(/\s+/g, ' ')
+    .trim()
 }

@@ -1,9 +1,8 @@
+import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../../model/events.ts'
-import type { NvtxEvent } from '../../../model/nvtx-events.ts'
-import { Spans } from '../../common/spans.ts'
-import { type PayloadBits, type PayloadKind, Payloads } from './payloads.ts'
+import type { NvtxEvent, NvtxPayload } from '../../../model/nvtx-events.ts'
+import { Beside, Spans } from '../../common/spans.ts'
 
-const BATCH = 4096
 /** As the end of a range: it was still open at the end, for which there is no time yet. */
 export const OPEN_NS = 2 ** 52
 
@@ -19,7 +18,7 @@ export interface Style {
   readonly payload?: PayloadKind | undefined
 }
 
-/** What the numbers of threads, domains and categories stand for. Asked when all is read. */
+/** The names behind the numbers of threads, domains and categories. Called when all is read. */
 export interface Book {
   tidOf(thread: number): number
   /** These are names; 0 = none, of a domain the default one. */
@@ -35,7 +34,7 @@ export interface Book {
 /** NVTX ranges and marks in any order, by thread: the spans' `a` is the name, `b` the number of the style. */
 export class NvtxRanges {
   readonly byThread = new Map<number, Spans>()
-  /** Ranges that were still open, as far as they were told of. */
+  /** Ranges that were still open, of those that were passed on so far. */
   openRanges = 0
   private readonly styles: Style[] = []
   private readonly styleIds = new Map<string, number>()
@@ -65,22 +64,16 @@ export class NvtxRanges {
   /** Ranges and marks, thread by thread in order of their starts; each pop at its place between the pushes. */
   *events(): Generator<TraceEvent[], void> {
     for (const spans of this.byThread.values()) {
-      const order = spans.order()
       const stacks = new Map<number, number[]>()
-      let batch: TraceEvent[] = []
-      for (let place = 0; place < order.length; place++) {
-        this.tell(spans, order.at(place), stacks, batch)
-        if (batch.length < BATCH) continue
-        yield batch
-        batch = []
-      }
-      for (const stack of stacks.values()) this.pop(spans, stack, Infinity, batch)
-      yield batch
+      yield* spans.order().inBatches((id, batch) => this.place(spans, id, stacks, batch))
+      const pops: TraceEvent[] = []
+      for (const stack of stacks.values()) this.pop(spans, stack, Infinity, pops)
+      yield pops
     }
   }
 
-  /** Tells of a range or mark, after the pops that come before it. `stacks` holds the pushed ranges, by domain. */
-  private tell(spans: Spans, id: number, stacks: Map<number, number[]>, into: TraceEvent[]): void {
+  /** Adds a range or mark, after the pops that come before it. `stacks` holds the pushed ranges, by domain. */
+  private place(spans: Spans, id: number, stacks: Map<number, number[]>, into: TraceEvent[]): void {
     const { what, thread, endThread, domainId } = this.styles[spans.b(id)]!
     const [startNs, endNs] = [spans.start(id), this.endOf(spans, id)]
     if (spans.end(id) >= OPEN_NS) this.openRanges++
@@ -168,4 +161,56 @@ export class NvtxRanges {
     }
     return payloads
   }
+}
+
+/** What the 64 bits of a payload are. `json`: the number of a name. */
+export type PayloadKind = NvtxPayload['type'] | 'json'
+
+const scratch = new DataView(new ArrayBuffer(8))
+
+/** Payloads of some of a thread's ranges, by their ids: 8 bytes each. */
+export class Payloads {
+  private readonly high = new Beside()
+  private readonly low = new Beside()
+
+  set(id: number, high: number, low: number): void {
+    this.high.set(id, high)
+    this.low.set(id, low)
+  }
+
+  /** For `json`, the number of a name. */
+  at(id: number, type: PayloadKind): number | bigint | undefined {
+    const [high, low] = [this.high.at(id), this.low.at(id)]
+    if (type === 'unknown') return undefined
+    if (type === 'json') return low
+    scratch.setUint32(0, high)
+    scratch.setUint32(4, low)
+    if (type === 'f64' || type === 'f32') return scratch.getFloat64(0)
+    const value = (type === 'u64' ? high : high | 0) * 2 ** 32 + low
+    if (Number.isSafeInteger(value)) return value
+    return type === 'u64' ? scratch.getBigUint64(0) : scratch.getBigInt64(0)
+  }
+}
+
+/** A value that goes with a range, as 64 bits. */
+export interface PayloadBits {
+  readonly type: PayloadKind
+  readonly high: number
+  readonly low: number
+}
+
+/** The one payload value that a row has in the columns from `first` on, which are those of `types`. */
+export function payloadOf(
+  row: SqliteRows,
+  first: number,
+  types: readonly NvtxPayload['type'][],
+): PayloadBits | undefined {
+  for (let i = 0; i < types.length; i++) {
+    if (row.isNull(first + i)) continue
+    const type = types[i]!
+    if (type !== 'f64' && type !== 'f32') return { type, high: row.high(first + i), low: row.low(first + i) }
+    scratch.setFloat64(0, row.number(first + i)) // which may be stored as an integer
+    return { type, high: scratch.getUint32(0), low: scratch.getUint32(4) }
+  }
+  return undefined
 }

@@ -1,9 +1,7 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../../model/events.ts'
-import { NvtxRanges, OPEN_NS, type Style } from './nvtx-ranges.ts'
-import { type PayloadBits, payloadOf } from './payloads.ts'
+import { NvtxRanges, OPEN_NS, type PayloadBits, payloadOf, type Style } from './nvtx-ranges.ts'
 import type { Report } from './report.ts'
-import { NVTX_TYPES, NVTX_WITHOUT_EVENT } from './words.ts'
 
 const TABLE = 'NVTX_EVENTS'
 const COLUMNS = [
@@ -16,6 +14,43 @@ const [START, END, TYPE, TID, END_TID, TEXT, TEXT_ID, DOMAIN, CATEGORY, COLOR] =
 const PAYLOAD = 10
 const [JSON_TEXT, JSON_TEXT_ID, BINARY] = [16, 17, 18]
 const PAYLOADS = ['u64', 'i64', 'f64', 'u32', 'i32', 'f32'] as const
+
+/** What an NVTX row records. */
+type NvtxType =
+  | 'category'
+  | 'mark'
+  | 'open push'
+  | 'open start'
+  | 'lone end'
+  | 'thread'
+  | 'push-pop'
+  | 'start-end'
+  | 'domain'
+
+/** NVTX rows (nsys's ENUM_NSYS_EVENT_TYPE; those from 64 on come from nvtxt files). */
+const NVTX_TYPES: Readonly<Record<number, NvtxType>> = {
+  33: 'category',
+  34: 'mark',
+  35: 'open push',
+  36: 'lone end',
+  37: 'open start',
+  38: 'lone end',
+  39: 'thread',
+  59: 'push-pop',
+  60: 'start-end',
+  64: 'category',
+  65: 'mark',
+  66: 'open push',
+  67: 'lone end',
+  68: 'open start',
+  69: 'lone end',
+  70: 'push-pop',
+  71: 'start-end',
+  75: 'domain',
+}
+
+/** NVTX rows that nothing is drawn for: ends of domains, names of CUDA's objects (which have tables), facts of nvtxt files. */
+const NVTX_WITHOUT_EVENT = new Set([72, 73, 74, 76, 97, 98, 99])
 
 /** NVTX ranges and marks of a report. */
 export class Nvtx {
@@ -96,11 +131,11 @@ export class Nvtx {
     if (this.unknown++ === 0) this.firstUnknown = type
   }
 
-  private add(row: SqliteRows, what: Style['what'], thread: number, toldEndNs: number): void {
+  private add(row: SqliteRows, what: Style['what'], thread: number, rowEndNs: number): void {
     const { report } = this
     const startNs = report.time(row, START)
-    const isOpen = toldEndNs === OPEN_NS
-    const endNs = report.endOf(TABLE, startNs, isOpen ? startNs : toldEndNs)
+    const isOpen = rowEndNs === OPEN_NS
+    const endNs = report.endOf(TABLE, startNs, isOpen ? startNs : rowEndNs)
     if (endNs === undefined) return
     const endThread = row.isNull(END_TID) ? thread : report.threads.of(row.high(END_TID), row.low(END_TID))
     const [domainId, categoryId] = [row.number(DOMAIN, 0), row.number(CATEGORY, 0)]
@@ -111,7 +146,7 @@ export class Nvtx {
     report.count(TABLE)
   }
 
-  /** A payload of the program's own structure: as JSON where it was exported so, else it is told that there is one. */
+  /** A payload of the program's own structure: as JSON where it was exported so, else of unknown content. */
   private structureOf(row: SqliteRows): PayloadBits | undefined {
     const { names } = this.report
     const text = row.text(JSON_TEXT)

@@ -1,11 +1,9 @@
 import type { TraceEvent } from '../../../model/events.ts'
 import { Order, Spans } from '../../common/spans.ts'
-import type { Calls } from './calls.ts'
-import type { LaunchedWork, Launches } from './launches.ts'
+import type { Calls, LaunchedWork, Launches } from './calls.ts'
 import type { NvtxRanges } from './nvtx-ranges.ts'
 import type { Report } from './report.ts'
 
-const BATCH = 4096
 const NO_CORRELATION = 0xffffffff
 
 /** A range that the sweep is in, and what was launched in it so far. */
@@ -43,7 +41,7 @@ function* projectThread(
   launches: Launches,
 ): Generator<TraceEvent[], void> {
   const { tid, owner } = report.threads.list[thread]!
-  const seen = new Spans() // `a` is the range, `b` the place in the lists beside
+  const seen = new Spans() // `a` is the range, `b` the place in the two lists
   const launched: number[] = []
   const busyNs: number[] = []
   const close = (range: OpenRange) => {
@@ -59,28 +57,22 @@ function* projectThread(
     seen.length,
     (x, y) => seen.start(x) - seen.start(y) || seen.end(y) - seen.end(x) || seen.b(y) - seen.b(x),
   )
-  let batch: TraceEvent[] = []
-  for (let place = 0; place < order.length; place++) {
-    const at = order.at(place)
-    const [id, beside] = [seen.a(at), seen.b(at)]
+  yield* order.inBatches((at, batch) => {
+    const [id, i] = [seen.a(at), seen.b(at)]
     batch.push({
       kind: 'nvtx-gpu',
       ...{ name: ranges.a(id), domain: nvtx.domainOf(ranges, id), tid, thread: report.threadNames[thread] ?? 0 },
-      ...{ startNs: seen.start(at), endNs: seen.end(at), launched: launched[beside]!, busyNs: busyNs[beside]! },
+      ...{ startNs: seen.start(at), endNs: seen.end(at), launched: launched[i]!, busyNs: busyNs[i]! },
     })
-    if (batch.length < BATCH) continue
-    yield batch
-    batch = []
-  }
-  yield batch
+  })
 }
 
-/** Goes through a thread's calls in order, and tells of each call to the ranges in which it began. */
+/** Goes through a thread's calls in order: `take` gets each call with each range in which it began. */
 function sweep(
   ranges: Spans,
   nvtx: NvtxRanges,
   calls: Spans,
-  tell: (range: OpenRange, correlation: number) => void,
+  take: (range: OpenRange, correlation: number) => void,
   close: (range: OpenRange) => void,
 ): void {
   const [rangeOrder, callOrder] = [ranges.order(), calls.order()]
@@ -105,7 +97,7 @@ function sweep(
       )
       open = open.filter(({ endNs }) => endNs >= atNs)
     }
-    for (const range of open) tell(range, correlation)
+    for (const range of open) take(range, correlation)
   }
   closeAll(open, close)
 }

@@ -5,12 +5,11 @@ import { type IssueCode, issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import { CORRELATION_MAX, isTime } from '../../../model/limits.ts'
 import type { Names } from '../../../model/names.ts'
-import { Threads } from './threads.ts'
 
 /** A report's file and what its tables refer to: texts, threads, names of streams. */
 export class Report {
   readonly threads = new Threads()
-  /** What was wrong and has not been told yet. */
+  /** What was wrong, since the last {@link takeIssues}. */
   issues: IssueEvent[] = []
   /** Latest time of any event. */
   lastNs = 0
@@ -39,18 +38,18 @@ export class Report {
   /** The pages of a table, with the columns named; none where the report has no such table. */
   async *pages(table: string, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
     const found = this.file.tables.get(table)
-    if (!found) this.tellRefusal(table)
+    if (!found) this.reportRefusal(table)
     if (found) yield* this.file.pages(found, columns)
   }
 
-  private tellRefusal(table: string): void {
+  private reportRefusal(table: string): void {
     const why = this.file.refusals.get(table)
     if (why === undefined || this.refused.has(table)) return
     this.refused.add(table)
     this.unread(`table ${table} ${why}`)
   }
 
-  /** Tells of something that is sound, but not read. */
+  /** An issue: something is sound, but not read. */
   unread(detail: string): void {
     this.issues.push(issueOf('unread-table', detail, { byte: 0 }, this.lastNs))
   }
@@ -67,7 +66,7 @@ export class Report {
     })
   }
 
-  /** Tells when the session began, in nanoseconds since 1970. */
+  /** When the session began, in nanoseconds since 1970. */
   startsAt(ns: bigint): void {
     this.start = { high: Number(ns >> 32n), low: Number(ns & 0xffffffffn) }
   }
@@ -106,8 +105,8 @@ export class Report {
   }
 
   /**
-   * The end of a row's stretch of time, or undefined where it has no start, or one before the session began and it is not told
-   * when that was: the issue tells. One that ends before it starts has no length.
+   * The end of a row's stretch of time. Undefined, and an issue, where it has no start, or one before the session began and
+   * the report does not contain when that was. One that ends before it starts has no length.
    */
   endOf(table: string, startNs: number, endNs: number): number | undefined {
     if (!isTime(startNs)) {
@@ -129,4 +128,64 @@ export class Report {
   takeIssues(): IssueEvent[] {
     return this.issues.splice(0)
   }
+}
+
+/** A thread of a process, as nsys numbers them: `globalTid` is (hardware, machine, pid, tid) in 64 bits. */
+export interface Thread {
+  readonly pid: number
+  readonly tid: number
+  /** Number of the process, from 0. */
+  readonly owner: number
+}
+
+/** Gives the threads and processes of a report small numbers. */
+export class Threads {
+  readonly list: Thread[] = []
+  private readonly ids = new Map<number, number>()
+  private readonly processes = new Map<number, number>()
+  private readonly machines = new Map<number, number>()
+  private lastHigh = -1
+  private lastLow = -1
+  private last = 0
+
+  /** The number of a thread, from 0, by the two halves of its `globalTid`. */
+  of(high: number, low: number): number {
+    if (high === this.lastHigh && low === this.lastLow) return this.last
+    this.lastHigh = high
+    this.lastLow = low
+    const owner = this.processOf(high, low)
+    const tid = low & 0xffffff
+    this.last = numberOf(this.ids, owner * 0x1000000 + tid)
+    this.list[this.last] ??= { pid: pidOf(high, low), tid, owner }
+    return this.last
+  }
+
+  /** The number of a process, from 0, by the two halves of its `globalPid` or of a thread's `globalTid`. */
+  processOf(high: number, low: number): number {
+    const machine = numberOf(this.machines, high >>> 16)
+    return numberOf(this.processes, machine * 0x1000000 + pidOf(high, low))
+  }
+}
+
+/** Bits 24 to 47 of a global id. */
+export function pidOf(high: number, low: number): number {
+  return ((high & 0xffff) << 8) | (low >>> 24)
+}
+
+function numberOf(numbers: Map<number, number>, key: number): number {
+  const known = numbers.get(key)
+  if (known !== undefined) return known
+  numbers.set(key, numbers.size)
+  return numbers.size - 1
+}
+
+/** Kinds of memory (nsys's ENUM_CUDA_MEM_KIND). */
+export const MEMORY_KINDS: Readonly<Record<number, string>> = {
+  0: 'pageable',
+  1: 'pinned',
+  2: 'device',
+  3: 'array',
+  4: 'managed',
+  5: 'device static',
+  6: 'managed static',
 }

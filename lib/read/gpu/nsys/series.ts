@@ -1,10 +1,7 @@
 import type { ThreadState, TraceEvent } from '../../../model/events.ts'
 import { Spans } from '../../common/spans.ts'
-import type { Report } from './report.ts'
-import { pidOf } from './threads.ts'
-import { MEMORY_KINDS, PREEMPTED } from './words.ts'
+import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
 
-const BATCH = 4096
 /** Of {@link MEMORY_KINDS}: a device's own. */
 const DEVICE_MEMORY = 2
 
@@ -42,7 +39,7 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
 export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEvent[], void> {
   const table = 'CUDA_GPU_MEMORY_USAGE_EVENTS'
   const columns = ['start', 'globalPid', 'deviceId', 'bytes', 'memoryOperationType', 'memKind']
-  const spans = new Spans() // `a` is the place in `owners`, `b` tells an allocation (0) from a free (1)
+  const spans = new Spans() // `a` is the place in `owners`, `b` is 0 for an allocation, 1 for a free
   const sizes: number[] = []
   const owners: { readonly name: number; bytes: number }[] = []
   const known = new Map<string, number>()
@@ -62,18 +59,11 @@ export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEven
     sizes.push(row.number(3, 0))
     report.count(table)
   })
-  const order = spans.order()
-  let batch: TraceEvent[] = []
-  for (let place = 0; place < order.length; place++) {
-    const id = order.at(place)
+  yield* spans.order().inBatches((id, batch) => {
     const owner = owners[spans.a(id)]!
     owner.bytes += spans.b(id) === 0 ? sizes[id]! : -sizes[id]!
     batch.push({ kind: 'counter', name: owner.name, unit: 'bytes', atNs: spans.start(id), value: owner.bytes })
-    if (batch.length < BATCH) continue
-    yield batch
-    batch = []
-  }
-  yield batch
+  })
 }
 
 /** When the traced threads had a CPU, thread by thread in order. */
@@ -96,20 +86,15 @@ export async function* readSchedule(report: Report): AsyncGenerator<TraceEvent[]
   for (const [thread, spans] of byThread) {
     const { tid } = report.threads.list[thread]!
     const name = report.names.id(`${report.names.text(report.threadNames[thread] ?? 0) || 'thread'} ${tid}`)
-    const order = spans.order()
-    let batch: TraceEvent[] = []
-    for (let place = 0; place < order.length; place++) {
-      const id = order.at(place)
+    yield* spans.order().inBatches((id, batch) => {
       const state = STATES[spans.a(id)]!
       batch.push({ kind: 'state', tid, cpu: spans.b(id), state, atNs: spans.start(id), thread: name })
-      if (batch.length < BATCH) continue
-      yield batch
-      batch = []
-    }
-    yield batch
+    })
   }
 }
 
+/** Why a thread left its CPU (nsys's ENUM_SCHEDULING_THREAD_BLOCK), where it could have gone on: all others wait. */
+const PREEMPTED = new Set([42, 43, 44, 45, 49, 51])
 const STATES: readonly ThreadState[] = ['running', 'runnable', 'blocked', 'off']
 
 /** What a thread that left its CPU does, where nsys knows why it left. */

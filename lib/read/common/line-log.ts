@@ -1,6 +1,7 @@
 import type { Position } from '../../errors.ts'
 import { LINE_BYTES_MAX, LineCursor } from '../../input/line-cursor.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { type ChunkReader, type EventBatch, readBatches } from './batches.ts'
 import { pickOrigin, TimeGuard } from './time-guard.ts'
 
 /** Lines that the origin is picked from. */
@@ -20,14 +21,13 @@ export interface EventMaker {
   start(originNs: bigint): void
   /** Something in the input was wrong; `atNs` is about when. */
   issue(at: Position, title: string, detail: string, atNs: number): void
-  /** The events made since the last call. */
-  take(): TraceEvent[]
+  readonly batch: EventBatch
   /** The input has ended: nothing is held back any more. */
   finish(): void
 }
 
 /** A log of lines, each with an absolute time in nanoseconds: what reading one takes, whatever is in the lines. */
-export abstract class LineLog<M extends EventMaker = EventMaker> {
+export abstract class LineLog<M extends EventMaker = EventMaker> implements ChunkReader {
   protected readonly guard = new TimeGuard()
   protected readonly lines: LineCursor
   /** Has the first row been found? */
@@ -43,20 +43,21 @@ export abstract class LineLog<M extends EventMaker = EventMaker> {
     this.lines = new LineCursor(source, format)
   }
 
-  async *read(): AsyncGenerator<TraceEvent[]> {
-    try {
-      while (await this.lines.fill()) {
-        const events = this.readWhole()
-        if (events.length > 0) yield events
-      }
-      this.hasHead ||= this.readHead()
-      if (this.hasHead) this.readLines()
-      this.finish()
-      this.maker.finish()
-      yield this.maker.take()
-    } finally {
-      await this.lines.close()
-    }
+  read(): AsyncGenerator<TraceEvent[]> {
+    return readBatches(this.lines, this)
+  }
+
+  get batch(): EventBatch {
+    return this.maker.batch
+  }
+
+  readChunk(isLast: boolean): boolean {
+    this.hasHead ||= this.readHead()
+    if (this.hasHead && (isLast || this.origin || canPickOrigin(this.lines.ahead()))) this.readLines()
+    if (!isLast) return false
+    this.finish()
+    this.maker.finish()
+    return false
   }
 
   /** Reads what comes before the first row; false while it is not there. */
@@ -88,13 +89,6 @@ export abstract class LineLog<M extends EventMaker = EventMaker> {
     const doubt = this.guard.doubt(atNs)
     if (doubt !== undefined) this.issue('impossible timestamp', doubt)
     return doubt === undefined
-  }
-
-  private readWhole(): TraceEvent[] {
-    this.hasHead ||= this.readHead()
-    if (!this.hasHead || (!this.origin && !canPickOrigin(this.lines.ahead()))) return []
-    this.readLines()
-    return this.maker.take()
   }
 
   private readLines(): void {

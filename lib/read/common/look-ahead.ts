@@ -1,31 +1,37 @@
 import type { Position } from '../../errors.ts'
 import { ReorderWindow, type Timed } from '../../input/reorder-window.ts'
-import type { IssueEvent, TraceEvent } from '../../model/events.ts'
+import type { Clock, IssueEvent, TraceEvent } from '../../model/events.ts'
 import type { ReadContext } from '../format.ts'
+import { EventBatch } from './batches.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from './op-table.ts'
 
-/** Issues that are held back with the first window; a log that is bad from the start is judged by what there is. */
+/** Issues that wait with the first window; a log that is bad from the start is judged by what there is. */
 const EARLY_ISSUES_MAX = 1000
 
-/** What a look at the first records told. */
+/** What a look at the first records shows. */
 export interface Preview {
   /** Uses of op numbers, to choose the op table by; undefined where a log has none. */
   readonly uses?: readonly OpUse[]
   /** What was decided, for the trace's attributes. */
   readonly attributes: Readonly<Record<string, string | number>>
+  /** MONOTONIC where nothing else is said. */
+  readonly clock?: Clock | 'unknown'
+  /** How much later than its own times the log is on that clock. */
+  readonly shiftNs?: bigint
 }
 
 /**
  * Turns records of a log that leaves much unsaid into events. A window of records is held back: it puts late ones in
  * order, and what must be inferred is decided from the first window before the first event is made. So the result
  * depends on the log alone and not on how it is cut into chunks.
+ *
+ *     add ─▶ window of `size` records ─▶ preview, once ─▶ release, in order of time ─▶ batch
  */
 export abstract class LookAhead<T extends Timed> {
+  readonly batch = new EventBatch()
   protected ops!: OpNames
   protected readonly names
   protected readonly definitions
-  private events: TraceEvent[] = []
-  private early: TraceEvent[] | undefined = []
   private originNs = 0n
   private readonly window: ReorderWindow<T>
 
@@ -40,7 +46,7 @@ export abstract class LookAhead<T extends Timed> {
     this.window = new ReorderWindow(size)
   }
 
-  /** Fixes the input's origin, in nanoseconds of CLOCK_MONOTONIC. */
+  /** Fixes the input's origin, in nanoseconds of the log's clock. */
   start(originNs: bigint): void {
     this.originNs = originNs
   }
@@ -49,7 +55,7 @@ export abstract class LookAhead<T extends Timed> {
   add(record: T): void {
     const earliest = this.window.push(record)
     if (!earliest) return
-    this.begin([earliest, ...(this.early ? this.window.waiting : [])])
+    if (!this.batch.hasBegun) this.begin([earliest, ...this.window.waiting])
     this.release(earliest)
   }
 
@@ -58,32 +64,23 @@ export abstract class LookAhead<T extends Timed> {
     this.report({ kind: 'issue', title, detail, at, atNs })
   }
 
-  /** Adds an issue. */
-  report(event: IssueEvent): void {
-    if (!this.early) {
-      this.events.push(event)
-      return
-    }
-    this.early.push(event)
-    if (this.early.length > EARLY_ISSUES_MAX) this.begin(this.window.waiting)
+  /** Something in the input was wrong. */
+  report(issue: IssueEvent): void {
+    const { batch } = this
+    batch.add(issue)
+    if (!batch.hasBegun && batch.size > EARLY_ISSUES_MAX) this.begin(this.window.waiting)
   }
 
-  /** The events made since the last call. */
-  take(): TraceEvent[] {
-    const events = this.events
-    this.events = []
-    return events
+  /** Adds an event that needs no order. */
+  emit(event: TraceEvent): void {
+    this.batch.add(event)
   }
 
   /** The input has ended: nothing is held back any more. */
   finish(): void {
-    this.begin(this.window.waiting)
+    if (!this.batch.hasBegun) this.begin(this.window.waiting)
     for (let next = this.window.shift(); next; next = this.window.shift()) this.release(next)
     this.close()
-  }
-
-  protected emit(event: TraceEvent): void {
-    this.events.push(event)
   }
 
   /** Decides, once, what needs a look at many records, in order of time. */
@@ -93,18 +90,20 @@ export abstract class LookAhead<T extends Timed> {
   protected abstract release(record: T): void
 
   /** Ends what is still open. */
-  protected abstract close(): void
+  protected close(): void {}
 
   private begin(records: readonly T[]): void {
-    const early = this.early
-    if (!early) return
-    this.early = undefined
-    const { names, opTable } = this.context
-    const { uses, attributes } = this.preview(records)
+    const { context, format, batch } = this
+    const { names, opTable } = context
+    const { uses, attributes, clock = 'MONOTONIC', shiftNs = 0n } = this.preview(records)
     if (uses) this.ops = opTable ? givenOpNames(opTable, uses, names) : inferOpNames(uses, names)
     const about = uses ? { op_numbers: this.ops.about, ...attributes } : attributes
-    this.emit({ kind: 'input', format: this.format, clock: 'MONOTONIC', originNs: this.originNs, attributes: about })
-    if (uses && this.ops.problem) this.issue({ byte: 0 }, 'op table unclear', this.ops.problem, 0)
-    for (const issue of early) this.emit(issue)
+    const problem = uses && this.ops.problem
+    batch.begin(
+      { kind: 'input', format, clock, originNs: this.originNs + shiftNs, attributes: about },
+      ...(problem
+        ? [{ kind: 'issue', title: 'op table unclear', detail: problem, at: { byte: 0 }, atNs: 0 } as const]
+        : []),
+    )
   }
 }

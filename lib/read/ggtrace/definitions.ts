@@ -5,10 +5,11 @@ import {
   RecordType,
   TENSOR_NOT_COMPUTED,
 } from '../../log/ggtrace-layout.ts'
-import type { BufferUsage, TensorEvent, TraceEvent } from '../../model/events.ts'
+import type { BufferUsage, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { UNKNOWN } from '../../model/unknown.ts'
+import type { EventBatch } from '../common/batches.ts'
 import type { Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import { readAddress, readText, readU64 } from './fields.ts'
@@ -79,7 +80,7 @@ export class Definitions {
 
   constructor(
     private readonly names: Names,
-    private readonly emit: (event: TraceEvent) => void,
+    private readonly batch: EventBatch,
     private readonly report: Report,
     private readonly clock: LogClock,
   ) {
@@ -143,7 +144,7 @@ export class Definitions {
   needCounter(index: number, byte: number): void {
     if (this.counters.has(index)) return
     this.counters.add(index)
-    this.emit({ kind: 'counted', index, name: this.placeholder('counter', index, byte), unit: 'count' })
+    this.batch.add({ kind: 'counted', index, name: this.placeholder('counter', index, byte), unit: 'count' })
   }
 
   /** A buffer was freed. */
@@ -228,7 +229,7 @@ export class Definitions {
   private tell(logId: number, fields: Omit<TensorEvent, 'kind' | 'id' | 'structAddress' | 'inferred'>): number {
     const id = this.tensorCount++
     this.tensors[logId] = id
-    this.emit({ kind: 'tensor', id, ...fields, structAddress: 0, inferred: 0 })
+    this.batch.add({ kind: 'tensor', id, ...fields, structAddress: 0, inferred: 0 })
     return id
   }
 
@@ -260,7 +261,7 @@ export class Definitions {
     }
     this.counters.add(index)
     const name = this.name(view.getUint32(at + 8, true), byte)
-    this.emit({ kind: 'counted', index, name, unit: COUNTER_UNITS[view.getUint32(at + 12, true)] ?? 'count' })
+    this.batch.add({ kind: 'counted', index, name, unit: COUNTER_UNITS[view.getUint32(at + 12, true)] ?? 'count' })
   }
 
   /** Where data lie: in a mapped model file, or else in a buffer. */
@@ -299,19 +300,19 @@ export class Definitions {
     const path = this.names.text(file) || 'a mapped file'
     const copied = this.buffers.get(buffer)
     const label = copied ? `${this.describe(copied)}, copied from ${path}` : path
-    this.emit({ kind: 'buffer', id, usage: 'weights', label, offsetsFrom: 'the start of the GGUF file' })
+    this.batch.add({ kind: 'buffer', id, usage: 'weights', label, offsetsFrom: 'the start of the GGUF file' })
     return id
   }
 
   private allocate({ name }: LogBuffer, atNs: number, bytes: number): void {
-    this.emit({ kind: 'allocation', buffer: name, atNs: Math.max(atNs, this.fromNs), bytes })
+    this.batch.add({ kind: 'allocation', buffer: name, atNs: Math.max(atNs, this.fromNs), bytes })
   }
 
   private tellBuffer(buffer: LogBuffer): void {
     buffer.id = this.bufferCount++
     const [usage, label] = [usageOf(buffer), this.describe(buffer)]
     const { id, sizeBytes } = buffer
-    this.emit({ kind: 'buffer', id, usage, label, offsetsFrom: 'its base', sizeBytes })
+    this.batch.add({ kind: 'buffer', id, usage, label, offsetsFrom: 'its base', sizeBytes })
   }
 
   private describe({ name, backend, base, sizeBytes }: LogBuffer): string {

@@ -12,6 +12,7 @@ import { FormatError } from '../../errors.ts'
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import { BLOCK_ALIGNMENT, BlockKind, HEADER_BYTES, MAGIC } from '../../log/ggtrace-layout.ts'
 import type { TraceEvent } from '../../model/events.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './blocks.ts'
 import { LogClock } from './clock.ts'
@@ -36,28 +37,15 @@ export const ggtrace: Format = {
     return at + 4 <= head.length && view.getUint32(at, true) === MAGIC
   },
 
-  async *read(source, context) {
+  read: (source, context) => {
     const cursor = new ByteCursor(source)
-    const log = new LogReader(context)
-    try {
-      for (let isLast = false; !isLast; ) {
-        isLast = !(await cursor.fill())
-        while (log.readBlock(cursor, isLast)) if (log.isFull) yield log.take()
-        const events = log.take()
-        if (events.length > 0) yield events
-      }
-      for (const _ of log.finish(cursor.offset)) yield log.take()
-    } finally {
-      await cursor.close()
-    }
+    return readBatches(cursor, new LogReader(cursor, context))
   },
 }
 
 /** Reads a log block by block. */
-class LogReader {
-  private events: TraceEvent[] = []
-  /** Issues that come before the input is told. */
-  private early: TraceEvent[] | undefined = []
+class LogReader implements ChunkReader {
+  readonly batch = new EventBatch()
   private attributes: Record<string, string> = Object.create(null)
   private originNs: bigint | undefined
   private defined = 0
@@ -67,51 +55,53 @@ class LogReader {
   private readonly open = { blocks: 0, byte: 0 }
   private readonly clock = new LogClock()
   private readonly report: Report = (title, detail, byte) => this.issue(title, detail, byte)
-  private readonly emit = (event: TraceEvent): void => {
-    this.events.push(event)
-  }
   private readonly blocks = new BlockFinder(this.report)
   private readonly writers = new Writers(this.report)
   private readonly waiting = new Waiting()
   /** Blocks that have waited long enough, the last first. */
   private ready: Block[] = []
+  private isReleased = false
   private readonly definitions: Definitions
   private readonly records: EventRecords
 
-  constructor({ names }: ReadContext) {
-    const { emit, report, clock } = this
-    this.definitions = new Definitions(names, emit, report, clock)
-    this.records = new EventRecords(this.definitions, clock, emit, report)
+  constructor(
+    private readonly cursor: ByteCursor,
+    { names }: ReadContext,
+  ) {
+    const { batch, report, clock } = this
+    this.definitions = new Definitions(names, batch, report, clock)
+    this.records = new EventRecords(this.definitions, clock, batch, report)
   }
 
-  /** Should the events be taken before more are made? */
-  get isFull(): boolean {
-    return this.events.length >= BATCH_EVENTS
-  }
-
-  /** The events made since the last call; none before the input is told. */
-  take(): TraceEvent[] {
-    const { events } = this
-    this.events = []
-    return events
+  readChunk(isLast: boolean): boolean {
+    while (this.readBlock(isLast)) if (this.batch.size >= BATCH_EVENTS && this.batch.hasBegun) return true
+    if (!isLast) return false
+    if (!this.isReleased) {
+      this.releaseAll()
+      return true
+    }
+    this.sayHowItEnded(this.cursor.offset)
+    for (const event of this.records.leftOut.events()) this.batch.add(event)
+    return false
   }
 
   /** Reads the next block; false where more bytes are needed, or, of the last window, where there are no more. */
-  readBlock(cursor: ByteCursor, isLast: boolean): boolean {
+  private readBlock(isLast: boolean): boolean {
     const released = this.ready.pop()
     if (released) {
       this.records.read(released)
       return true
     }
-    const block = this.blocks.next(cursor, isLast)
+    const block = this.blocks.next(this.cursor, isLast)
     if (!block) return false
     if (block.state === 'damaged') this.writers.acceptDamaged(block)
     else this.accept(block)
     return true
   }
 
-  /** The input has ended: what was held back is read, in parts. */
-  *finish(byte: number): Generator<void> {
+  /** No more definitions come: the events that wait for some are read with those that there are. */
+  private releaseAll(): void {
+    const byte = this.cursor.offset
     if (this.originNs === undefined) {
       throw new FormatError(ggtrace.name, { byte: 0 }, 'a block that can be read', `none in ${byte} bytes`)
     }
@@ -122,13 +112,7 @@ class LogReader {
       this.issue('missing definitions', detail, byte)
     }
     this.release(Infinity)
-    for (let block = this.ready.pop(); block; block = this.ready.pop()) {
-      this.records.read(block)
-      if (this.isFull) yield
-    }
-    this.sayHowItEnded(byte)
-    for (const event of this.records.leftOut.events()) this.emit(event)
-    yield
+    this.isReleased = true
   }
 
   private accept(block: Block): void {
@@ -166,7 +150,7 @@ class LogReader {
       this.begin()
     } else this.tellFacts(run)
     this.records.areEndsInferred = this.attributes['operators.end'] !== undefined
-    for (const readings of run.clocks) this.emit({ kind: 'clocks', readings })
+    for (const readings of run.clocks) this.batch.add({ kind: 'clocks', readings })
   }
 
   private tellFacts({ facts }: RunBlock): void {
@@ -178,7 +162,7 @@ class LogReader {
       const after = this.attributes[key]
       if (after !== undefined && after !== before) news[key] = after
     }
-    if (Object.keys(news).length > 0) this.emit({ kind: 'facts', attributes: news })
+    if (Object.keys(news).length > 0) this.batch.add({ kind: 'facts', attributes: news })
   }
 
   private readDefinitions(block: Block): void {
@@ -216,13 +200,11 @@ class LogReader {
 
   /** The input is told first; what was wrong before comes next. */
   private begin(): void {
-    const { early, attributes, originNs } = this
-    if (!early || originNs === undefined) return
-    this.early = undefined
+    const { batch, attributes, originNs } = this
+    if (batch.hasBegun || originNs === undefined) return
     const fromNs = this.ring && this.clock.read(this.ring.view, HEADER_BYTES)
     if (fromNs !== undefined) this.records.fromNs = this.definitions.fromNs = fromNs
-    this.emit({ kind: 'input', format: ggtrace.name, clock: 'MONOTONIC', originNs, attributes: { ...attributes } })
-    for (const issue of early) this.emit(issue)
+    batch.begin({ kind: 'input', format: ggtrace.name, clock: 'MONOTONIC', originNs, attributes: { ...attributes } })
   }
 
   private sayHowItEnded(byte: number): void {
@@ -235,7 +217,7 @@ class LogReader {
     }
     if (left) this.issue('open blocks', `${left}, though the run ended; they are read unchecked`, open.byte)
     const overwritten = this.ring ? end.written - records.count : 0
-    if (overwritten > 0) this.emit({ kind: 'facts', attributes: { overwritten_records: overwritten } })
+    if (overwritten > 0) this.batch.add({ kind: 'facts', attributes: { overwritten_records: overwritten } })
     else if (end.written > records.count) {
       this.issue('missing records', `expected ${end.written} event records, found ${records.count}`, byte)
     }
@@ -247,9 +229,8 @@ class LogReader {
 
   private issue(title: string, detail: string, byte: number): void {
     const issue: TraceEvent = { kind: 'issue', title, detail, at: { byte }, atNs: this.clock.lastNs }
-    if (!this.early) return this.emit(issue)
-    this.early.push(issue)
-    if (this.early.length <= EARLY_ISSUES_MAX) return
+    this.batch.add(issue)
+    if (this.batch.hasBegun || this.batch.size <= EARLY_ISSUES_MAX) return
     throw new FormatError(ggtrace.name, { byte }, 'a block that can be read', `${EARLY_ISSUES_MAX} that cannot`)
   }
 }

@@ -11,9 +11,10 @@ import {
   TokenBits,
 } from '../../log/ggtrace-layout.ts'
 import { failureOf, phaseOf } from '../../model/calls.ts'
-import { type Batch, Inferred, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
+import { type Batch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import { WORKER_MAX } from '../../model/limits.ts'
+import type { EventBatch } from '../common/batches.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
 import type { Definitions } from './definitions.ts'
@@ -52,7 +53,7 @@ export class EventRecords {
   constructor(
     private readonly definitions: Definitions,
     private readonly clock: LogClock,
-    private readonly emit: (event: TraceEvent) => void,
+    private readonly batch: EventBatch,
     private readonly report: Report,
   ) {}
 
@@ -152,7 +153,7 @@ export class EventRecords {
       return
     }
     const byte = at + this.shift
-    this.emit({
+    this.batch.add({
       kind: 'operator',
       tensor: this.definitions.tensor(tensor, byte),
       worker: this.worker,
@@ -235,9 +236,9 @@ export class EventRecords {
         (isByGraph && tokens > 0 ? Inferred.TokenCount : 0),
       batch,
     }
-    this.emit(event)
+    this.batch.add(event)
     const failure = failureOf(event, { byte: at + this.shift })
-    if (failure) this.emit(failure)
+    if (failure) this.batch.add(failure)
   }
 
   private readSpans(from: number, end: number): SequenceSpan[] {
@@ -259,7 +260,7 @@ export class EventRecords {
     if (!graph && id !== 0) {
       this.report('unknown graph', `expected a definition of graph ${id}, found none`, at + this.shift)
     }
-    this.emit({
+    this.batch.add({
       kind: 'graph',
       ...span,
       backend: definitions.name(view.getUint32(at + 32, true), at + this.shift) || (graph?.backend ?? 0),
@@ -285,7 +286,7 @@ export class EventRecords {
     const ids = new Int32Array(tokens * k)
     for (let i = 0; i < ids.length; i++) ids[i] = view.getInt32(at + 28 + 4 * i, true)
     const tensor = this.definitions.tensor(view.getUint32(at + 12, true), at + this.shift)
-    this.emit({ kind: 'experts', tensor, call: readNumber(view, at + 24), atNs, tokens, k, ids })
+    this.batch.add({ kind: 'experts', tensor, call: readNumber(view, at + 24), atNs, tokens, k, ids })
   }
 
   private readCopy(at: number): void {
@@ -294,7 +295,7 @@ export class EventRecords {
     const { view, definitions } = this
     const byte = at + this.shift
     const tensor = view.getUint32(at + 36, true)
-    this.emit({
+    this.batch.add({
       kind: 'copy',
       what: COPY_KINDS[view.getUint32(at + 40, true)] ?? 'copy',
       ...span,
@@ -318,30 +319,36 @@ export class EventRecords {
       case RecordType.State: {
         const [tid, cpu] = [view.getUint32(at + 12, true), readNumber(view, at + 16)]
         const state = THREAD_STATES[view.getUint32(at + 20, true)]
-        return state && this.emit({ kind: 'state', tid, cpu, state, atNs })
+        return state && this.batch.add({ kind: 'state', tid, cpu, state, atNs })
       }
       case RecordType.RangeBegin: {
         const name = definitions.name(view.getUint32(at + 12, true), byte)
-        return this.emit({ kind: 'range', edge: 'begin', tid, name, atNs })
+        return this.batch.add({ kind: 'range', edge: 'begin', tid, name, atNs })
       }
       case RecordType.RangeEnd:
-        return this.emit({ kind: 'range', edge: 'end', tid, name: 0, atNs })
+        return this.batch.add({ kind: 'range', edge: 'end', tid, name: 0, atNs })
       case RecordType.Counter: {
         const value = view.getFloat64(at + 12, true)
         if (!Number.isFinite(value)) return this.report('impossible value', `expected a number, found ${value}`, byte)
         const name = definitions.name(view.getUint32(at + 20, true), byte)
-        return this.emit({ kind: 'counter', name, unit: 'count', atNs, value })
+        return this.batch.add({ kind: 'counter', name, unit: 'count', atNs, value })
       }
       case RecordType.Loss: {
         const why = definitions.lookUp(view.getUint32(at + 16, true), byte)
         const detail = `${view.getUint32(at + 12, true)} records were lost${why && `: ${why}`}`
-        return this.emit({ kind: 'issue', title: 'lost records', detail, at: { byte }, atNs })
+        return this.batch.add({ kind: 'issue', title: 'lost records', detail, at: { byte }, atNs })
       }
       case RecordType.Level:
-        return this.emit({ kind: 'issue', title: 'recorded less', detail: this.lessBecause(at), at: { byte }, atNs })
+        return this.batch.add({
+          kind: 'issue',
+          title: 'recorded less',
+          detail: this.lessBecause(at),
+          at: { byte },
+          atNs,
+        })
       default: {
         const event = readNvtx(type, view, at, { names: definitions.nvtx, tid, atNs, byte })
-        if (event) this.emit(event)
+        if (event) this.batch.add(event)
         else this.leftOut.add(`records of type ${type}`)
       }
     }

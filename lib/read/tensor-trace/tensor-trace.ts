@@ -74,7 +74,7 @@ class RecordReader {
     // The origin is picked from three records, so that one damaged timestamp cannot move everything.
     if (!this.started && cursor.available < 3 * recordBytes) return []
     while (cursor.available >= recordBytes && !this.isAtEnd) this.readRecord(cursor)
-    return this.passes.take()
+    return this.passes.batch.take()
   }
 
   finish(cursor: ByteCursor): TraceEvent[] {
@@ -84,7 +84,7 @@ class RecordReader {
       this.issue(cursor.offset, 'torn-record', `expected ${recordBytes} bytes, found the first ${cursor.available}`)
     }
     this.passes.finish()
-    return this.passes.take()
+    return this.passes.batch.take()
   }
 
   private readRecord(cursor: ByteCursor): void {

@@ -2,6 +2,7 @@ import type { IssueEvent, StateEvent, SwitchEvent, ThreadEvent, TraceEvent } fro
 import { TaskState } from '../../../model/events.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
+import { EventBatch } from '../../common/batches.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
 import { Tracepoints } from '../tracepoints/tracepoints.ts'
 import { clockOf, SampleReader } from './attr.ts'
@@ -43,8 +44,7 @@ type PerfEvent = Extract<TraceEvent, { readonly atNs: number }>
 
 /** Makes events of perf's records. */
 export class PerfEvents {
-  private events: TraceEvent[] = []
-  private early: PerfEvent[] | undefined = []
+  readonly batch = new EventBatch()
   private readonly rounds = new Rounds<PerfEvent>()
   private readonly guard = new TimeGuard()
   private readonly samples = new SampleReader()
@@ -62,18 +62,6 @@ export class PerfEvents {
     private readonly names: Names,
     private readonly facts: PerfFacts,
   ) {}
-
-  /** The events made since the last call. */
-  take(): TraceEvent[] {
-    const { events } = this
-    this.events = []
-    return events
-  }
-
-  /** How many there are. */
-  get size(): number {
-    return this.events.length
-  }
 
   /** Reads the record in bytes `[at, end)`, which is at `byte` of the input. */
   record(view: DataView<ArrayBufferLike>, at: number, end: number, byte: number): void {
@@ -238,7 +226,7 @@ export class PerfEvents {
       this.sayOnce('records without a time', 'expected a time in every record, found none; record with -T', byte)
       return undefined
     }
-    if (this.early) this.begin(high, low)
+    if (!this.batch.hasBegun) this.begin(high, low)
     const atNs = (high - this.originHigh) * 2 ** 32 + (low - this.originLow)
     const doubt = this.guard.doubt(atNs)
     if (doubt === undefined) return atNs
@@ -253,15 +241,9 @@ export class PerfEvents {
   }
 
   private add(event: PerfEvent, byte: number): void {
-    if (this.early) {
-      this.early.push(event)
-      if (this.early.length >= EARLY_MAX) this.begin(0, 0)
-      return
-    }
-    if (isKnown(event)) {
-      this.events.push(event)
-      return
-    }
+    const { batch } = this
+    if (!batch.hasBegun && batch.size >= EARLY_MAX) this.begin(0, 0)
+    if (!batch.hasBegun || isKnown(event)) return batch.add(event)
     const isLate = !this.rounds.push(event)
     if (this.rounds.isFull) this.pass(this.rounds.takeHalf())
     if (isLate && event.kind !== 'issue') {
@@ -271,7 +253,7 @@ export class PerfEvents {
 
   /** Now all is known that the first event tells. */
   private begin(high: number, low: number): void {
-    if (!this.early) return
+    if (this.batch.hasBegun) return
     this.prepare()
     const { attrs, attributes, clocks } = this.facts
     this.originHigh = high
@@ -287,17 +269,15 @@ export class PerfEvents {
     const originNs = (BigInt(high) << 32n) + BigInt(low)
     const clockSource = clock === 'unknown' ? (clockId ?? ('perf' as const)) : undefined
     const known = { clockSource, capabilities: { waitStates } }
-    this.events.push({ kind: 'input', format: this.format, clock, originNs, attributes: facts, ...known })
-    if (clock !== 'unknown' && clocks.some((reading) => reading.clock === clock)) {
-      this.events.push({ kind: 'clocks', readings: clocks })
-    }
-    const { early } = this
-    this.early = undefined
-    for (const event of early) this.add(event, 0)
+    const isRead = clock !== 'unknown' && clocks.some((reading) => reading.clock === clock)
+    this.batch.begin(
+      { kind: 'input', format: this.format, clock, originNs, attributes: facts, ...known },
+      ...(isRead ? [{ kind: 'clocks', readings: clocks } as const] : []),
+    )
   }
 
   private pass(events: readonly TraceEvent[]): void {
-    for (const event of events) this.events.push(event)
+    for (const event of events) this.batch.add(event)
   }
 }
 

@@ -3,6 +3,7 @@ import { ByteCursor } from '../../../input/byte-cursor.ts'
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import { ZstdStream } from '../../../input/inflate.ts'
 import type { TraceEvent } from '../../../model/events.ts'
+import { type ChunkReader, type EventBatch, readBatches } from '../../common/batches.ts'
 import { type PerfEvents, Record } from './events.ts'
 import { type PerfData, type PerfFacts, readPipeFact } from './head.ts'
 
@@ -13,6 +14,7 @@ const HEAD_BYTES = 8
 const PACKED_BYTES = 1024
 /** Event formats in a pipe; more is damage. */
 const FORMATS_BYTES_MAX = 64 << 20
+const NO_BYTES = new Uint8Array(0)
 /** Records that hold facts rather than events, in a pipe. */
 const FACTS: Readonly<{ [type: number]: 'attr' | 'feature' }> = {
   [Record.headerAttr]: 'attr',
@@ -20,17 +22,23 @@ const FACTS: Readonly<{ [type: number]: 'attr' | 'feature' }> = {
 }
 
 /** Reads perf's records one after the other: u32 type, u16 misc, u16 size (with these 8 bytes), then the rest. */
-export class PerfRecords {
+export class PerfRecords implements ChunkReader {
+  readonly batch: EventBatch
   private readonly cursor: ByteCursor
   private readonly end: number
   private readonly shift: number
   private view = new DataView(new ArrayBuffer(0)) as DataView<ArrayBufferLike>
   private readonly zstd = new ZstdStream()
+  /** The compressed record that is being read, and where it was. */
+  private packed = NO_BYTES
+  private packedByte = 0
   /** The start of a decompressed record of which the rest is to come. */
-  private rest: Uint8Array = new Uint8Array(0)
+  private rest = NO_BYTES
+  /** Bytes behind a record that are passed over. */
+  private skipped = 0
   private isDamaged = false
 
-  /** `data` tells where they are. */
+  /** `data` is where they are. */
   constructor(
     ranges: ByteRanges,
     { offset, bytes }: PerfData,
@@ -38,124 +46,125 @@ export class PerfRecords {
     private readonly facts: PerfFacts,
     private readonly events: PerfEvents,
   ) {
+    this.batch = events.batch
     this.shift = offset
     this.end = bytes
     this.cursor = new ByteCursor(ranges.take(offset, offset + bytes))
   }
 
   /** All events. */
-  async *read(): AsyncGenerator<TraceEvent[]> {
-    const { cursor, events } = this
-    try {
-      while (!this.isDamaged && (await this.has(HEAD_BYTES))) {
+  read(): AsyncGenerator<TraceEvent[]> {
+    return readBatches(this.cursor, this)
+  }
+
+  get isAtEnd(): boolean {
+    return this.isDamaged
+  }
+
+  async readChunk(isLast: boolean): Promise<boolean> {
+    for (let isMore = true; isMore; ) {
+      if (this.packed.length > 0) this.readPacked()
+      else {
         const size = this.readWhole()
-        if (size > 0) yield* this.readSpecial(size)
-        if (events.size >= BATCH_EVENTS) yield events.take()
-        if (size === 0 && !(await cursor.fill())) break
+        if (size > 0) await this.readSpecial(size)
+        isMore = size > 0
       }
-      if (!this.isDamaged && (cursor.available > 0 || (Number.isFinite(this.end) && cursor.offset < this.end))) {
-        const length = Number.isFinite(this.end) ? `${this.end} bytes of records` : 'a whole record'
-        const found = Number.isFinite(this.end) ? cursor.offset : cursor.available
-        events.issue('torn records', `expected ${length}, found ${found} bytes`, this.byte)
-      }
-      events.finish()
-      yield events.take()
-    } finally {
-      await cursor.close()
+      if (this.batch.hasBegun && this.batch.size >= BATCH_EVENTS) return true
     }
+    if (isLast) this.finish()
+    return false
+  }
+
+  private finish(): void {
+    const { cursor, events, end } = this
+    if (!this.isDamaged && (cursor.available > 0 || (Number.isFinite(end) && cursor.offset < end))) {
+      const length = Number.isFinite(end) ? `${end} bytes of records` : 'a whole record'
+      const found = Number.isFinite(end) ? cursor.offset : cursor.available
+      events.issue('torn records', `expected ${length}, found ${found} bytes`, this.byte)
+    }
+    events.finish()
   }
 
   private get byte(): number {
     return this.shift + this.cursor.offset
   }
 
-  private async has(bytes: number): Promise<boolean> {
-    while (this.cursor.available < bytes) if (!(await this.cursor.fill())) return false
-    return true
-  }
-
-  /** Reads whole records up to one that is special, whose size it returns, or to the window's end: 0. */
+  /** Reads whole records up to one that is special, whose size it returns; 0 at the window's end, or where the batch is full. */
   private readWhole(): number {
-    const { cursor, events } = this
+    const { cursor, events, batch } = this
     const { bytes } = cursor
+    const skipped = Math.min(this.skipped, cursor.available)
+    cursor.skip(skipped)
+    this.skipped -= skipped
     if (this.view.buffer !== bytes.buffer || this.view.byteOffset !== bytes.byteOffset) {
       this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     }
-    while (cursor.available >= HEAD_BYTES) {
+    const { view } = this
+    while (!this.isDamaged && cursor.available >= HEAD_BYTES) {
       const at = cursor.start
-      const size = this.sizeAt(this.view, at, this.byte)
+      const size = this.sizeAt(view, at, this.byte)
       if (size === 0 || size > cursor.available) return 0
-      const type = this.view.getUint32(at, true)
-      if (SPECIAL.has(type)) return size
-      events.record(this.view, at, at + size, this.byte)
+      const type = view.getUint32(at, true)
+      if (SPECIAL.has(type)) return type !== Record.tracingData || this.hasFormats(view, at, size) ? size : 0
+      events.record(view, at, at + size, this.byte)
       cursor.skip(size)
-      if (events.size >= BATCH_EVENTS) break
+      if (batch.size >= BATCH_EVENTS && batch.hasBegun) return 0
     }
-    return events.size >= BATCH_EVENTS ? -1 : 0
+    return 0
   }
 
   private sizeAt(view: DataView<ArrayBufferLike>, at: number, byte: number): number {
     const size = view.getUint16(at + 6, true)
     if (size >= HEAD_BYTES) return size
-    const detail = `expected a record's size of at least ${HEAD_BYTES} bytes, found ${size}; the rest is left out`
-    this.events.issue('damaged record', detail, byte)
-    this.isDamaged = true
+    this.damage('damaged record', `expected a record's size of at least ${HEAD_BYTES} bytes, found ${size}`, byte)
     return 0
   }
 
+  private damage(title: string, detail: string, byte: number): void {
+    this.events.issue(title, `${detail}; the rest is left out`, byte)
+    this.isDamaged = true
+  }
+
   /** Reads a record that is followed by other bytes, or holds other records. */
-  private async *readSpecial(size: number): AsyncGenerator<TraceEvent[]> {
-    const { cursor, byte } = this
+  private async readSpecial(size: number): Promise<void> {
+    const { cursor, byte, format, facts } = this
     const head = new Uint8Array(cursor.bytes.subarray(cursor.start, cursor.start + size))
     const view = new DataView(head.buffer)
     const type = view.getUint32(0, true)
     cursor.skip(size)
-    if (type === Record.compressed) yield* this.readPacked(head.subarray(HEAD_BYTES), byte)
-    else if (type === Record.compressed2 && size >= 16) {
-      yield* this.readPacked(head.subarray(16, 16 + view.getUint32(8, true)), byte)
-    } else if (type === Record.auxtrace && size >= 16) {
+    this.packedByte = byte
+    if (type === Record.compressed) this.packed = head.subarray(HEAD_BYTES)
+    else if (type === Record.compressed2 && size >= 16) this.packed = head.subarray(16, 16 + view.getUint32(8, true))
+    else if (type === Record.auxtrace && size >= 16) {
       this.events.leave('pieces of AUX area data')
-      await this.skip(Number(view.getBigUint64(8, true)))
-    } else if (type === Record.tracingData && size >= 12) await this.readFormats(view.getUint32(8, true), byte)
-    else if (FACTS[type]) await readPipeFact(FACTS[type], head.subarray(HEAD_BYTES), this.format, this.facts)
+      this.skipped = Number(view.getBigUint64(8, true))
+    } else if (type === Record.tracingData && size >= 12) {
+      const { bytes, start } = cursor
+      const length = view.getUint32(8, true)
+      await readPipeFact('formats', bytes.subarray(start, start + length), format, facts)
+      cursor.skip(length)
+    } else if (FACTS[type]) await readPipeFact(FACTS[type], head.subarray(HEAD_BYTES), format, facts)
   }
 
-  private async readFormats(bytes: number, byte: number): Promise<void> {
-    if (bytes > FORMATS_BYTES_MAX || !(await this.has(bytes))) {
-      this.events.issue(
-        'torn records',
-        `expected ${bytes} bytes of event formats, found ${this.cursor.available}`,
-        byte,
-      )
-      this.isDamaged = true
-      return
-    }
-    const { bytes: window, start } = this.cursor
-    await readPipeFact('formats', window.subarray(start, start + bytes), this.format, this.facts)
-    this.cursor.skip(bytes)
+  /** Are the event formats there that follow a record? */
+  private hasFormats(view: DataView<ArrayBufferLike>, at: number, size: number): boolean {
+    const bytes = size < 12 ? 0 : view.getUint32(at + 8, true)
+    if (bytes <= FORMATS_BYTES_MAX) return size + bytes <= this.cursor.available
+    const detail = `expected at most ${FORMATS_BYTES_MAX} bytes of event formats, found ${bytes}`
+    this.damage('damaged record', detail, this.byte)
+    return false
   }
 
-  private async skip(bytes: number): Promise<void> {
-    for (let left = bytes; left > 0; ) {
-      const here = Math.min(left, this.cursor.available)
-      this.cursor.skip(here)
-      left -= here
-      if (left > 0 && !(await this.cursor.fill())) return
+  /** Decompresses the next piece of a record: its records are part of one stream with those of the others. */
+  private readPacked(): void {
+    const piece = this.packed.subarray(0, PACKED_BYTES)
+    this.packed = this.packed.subarray(piece.length)
+    try {
+      for (const plain of this.zstd.push(piece)) this.readPlain(plain, this.packedByte)
+    } catch (error) {
+      this.damage('damaged compression', `cannot be decompressed: ${(error as Error).message}`, this.packedByte)
     }
-  }
-
-  /** A piece of the compressed stream of records. */
-  private async *readPacked(packed: Uint8Array, byte: number): AsyncGenerator<TraceEvent[]> {
-    for (let at = 0; at < packed.length && !this.isDamaged; at += PACKED_BYTES) {
-      try {
-        for (const plain of this.zstd.push(packed.subarray(at, at + PACKED_BYTES))) this.readPlain(plain, byte)
-      } catch (error) {
-        const reason = `${(error as Error).message}; the rest is left out`
-        this.events.issue('damaged compression', `cannot be decompressed: ${reason}`, byte)
-        this.isDamaged = true
-      }
-      if (this.events.size >= BATCH_EVENTS) yield this.events.take()
-    }
+    if (this.isDamaged) this.packed = NO_BYTES
   }
 
   private readPlain(plain: Uint8Array, byte: number): void {

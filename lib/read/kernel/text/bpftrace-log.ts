@@ -131,7 +131,7 @@ export class BpftraceLog extends SchedTextLog {
     }
     if (this.llamaLines === 0) this.tellNothing()
     super.finish()
-    if (this.otherLines > 0) this.maker.tell({ kind: 'facts', attributes: { other_lines: this.otherLines } })
+    if (this.otherLines > 0) this.maker.emit({ kind: 'facts', attributes: { other_lines: this.otherLines } })
   }
 
   /** A script that waits for llama.cpp saw none of it. */
@@ -142,7 +142,7 @@ export class BpftraceLog extends SchedTextLog {
     const file = traced === undefined ? 'the file that was traced' : `${traced}`
     const found = this.probes === OWN_PROBES ? 'no such function there' : 'none'
     const at = { byte: this.lines.offset, line: this.lines.line }
-    this.maker.tell(issueOf('nothing-traced', `expected calls of ${wanted} in ${file}, found ${found}`, at, 0))
+    this.maker.emit(issueOf('nothing-traced', `expected calls of ${wanted} in ${file}, found ${found}`, at, 0))
   }
 
   protected override about(): About {

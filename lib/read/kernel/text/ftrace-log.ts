@@ -99,7 +99,7 @@ export class FtraceLog extends SchedTextLog {
     if (wall !== undefined && this.clock !== 'unknown') {
       const ns = BigInt(wall) * 1_000_000n
       const here = { clock: this.clock, ns: stampNs + this.shiftNs }
-      this.maker.tell({ kind: 'clocks', readings: [here, { clock: 'REALTIME', ns }] })
+      this.maker.emit({ kind: 'clocks', readings: [here, { clock: 'REALTIME', ns }] })
     }
     return parent !== null || wall !== undefined
   }
@@ -115,7 +115,7 @@ export class FtraceLog extends SchedTextLog {
 
   private readClocks(text: string, stampNs: bigint): void {
     const readings = Array.from(text.matchAll(READING), ([, name, ns]) => ({ clock: CLOCKS[name!]!, ns: BigInt(ns!) }))
-    if (readings.length > 1) this.maker.tell({ kind: 'clocks', readings })
+    if (readings.length > 1) this.maker.emit({ kind: 'clocks', readings })
     const best = readings.find(({ clock }) => clock === 'MONOTONIC') ?? readings[0]!
     this.anchor(best.clock, best.ns, stampNs, 'clock_sync')
   }
@@ -131,7 +131,7 @@ export class FtraceLog extends SchedTextLog {
   }
 
   private isTooLate(): boolean {
-    if (!this.maker.hasBegun) return false
+    if (!this.maker.batch.hasBegun) return false
     if (this.clock === 'unknown') {
       const detail = 'expected the marker that tells the clock near the start, found it later; not used'
       this.issue('late clock marker', detail)

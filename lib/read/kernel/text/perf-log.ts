@@ -57,7 +57,7 @@ export class PerfLog extends SchedTextLog {
 
   protected override readLine(origin: Origin): void {
     super.readLine(origin)
-    if (this.maker.hasBegun) return
+    if (this.maker.batch.hasBegun) return
     const { scan } = this
     const stampNs = scan.seconds * 1e9 + scan.nanos
     this.rows++
@@ -82,7 +82,7 @@ export class PerfLog extends SchedTextLog {
     if (name !== undefined && Object.hasOwn(CLOCKS, name)) {
       const real = BigInt(seconds!) * 1_000_000_000n + BigInt(micros!) * 1000n
       const ns = BigInt(own!) * 1_000_000_000n + BigInt(nanos!)
-      this.maker.tell({
+      this.maker.emit({
         kind: 'clocks',
         readings: [
           { clock: CLOCKS[name]!, ns },
@@ -106,7 +106,7 @@ export class PerfLog extends SchedTextLog {
       const isNew = atNs > 0
       const id = this.comms.get(encoder.encode(comm), 0, encoder.encode(comm).length)
       const thread = { ...base, tid: Number(tid), tgid: Number(tgid), comm: id } as const
-      this.maker.add({ ...thread, what: isNew ? 'rename' : 'known' }, offset, line)
+      this.maker.addAt({ ...thread, what: isNew ? 'rename' : 'known' }, offset, line)
       return true
     }
     if (what.startsWith('LOST')) {
@@ -116,8 +116,8 @@ export class PerfLog extends SchedTextLog {
     const [, tgid, tid, , parent] = IDS.exec(text) ?? []
     if (tid === undefined || (what !== 'FORK' && what !== 'EXIT') || atNs <= 0) return false
     const thread = { ...base, tid: Number(tid), tgid: Number(tgid), comm: 0 }
-    if (what === 'FORK') this.maker.add({ ...thread, what: 'fork', parentTid: Number(parent) }, offset, line)
-    else this.maker.add({ ...thread, what: 'exit' }, offset, line)
+    if (what === 'FORK') this.maker.addAt({ ...thread, what: 'fork', parentTid: Number(parent) }, offset, line)
+    else this.maker.addAt({ ...thread, what: 'exit' }, offset, line)
     return true
   }
 

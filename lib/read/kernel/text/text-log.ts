@@ -76,7 +76,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   constructor(
     source: AsyncIterable<Uint8Array>,
     format: string,
-    { names }: ReadContext,
+    input: ReadContext,
     protected readonly scan: Scan,
     protected readonly columns: Columns,
     window = WINDOW,
@@ -86,12 +86,13 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
       format,
       new SchedEvents(
         format,
+        input,
         window,
         () => this.about(),
         (record) => this.expand(record),
       ),
     )
-    this.comms = new ByteTable((text) => names.id(commOf(text)))
+    this.comms = new ByteTable((text) => input.names.id(commOf(text)))
     this.bodies = new Bodies(scan, this.comms)
   }
 
@@ -161,7 +162,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     const { leftOut, leftOutHint } = this
     const most = [...this.eventNames.values()].sort((a, b) => b.skipped - a.skipped)
     for (const { name, skipped } of most) leftOut.add(name, skipped, leftOutHint)
-    for (const event of leftOut.events()) this.maker.tell(event)
+    for (const event of leftOut.events()) this.maker.emit(event)
   }
 
   /** What the input is, now that its first window has been seen. */
@@ -200,7 +201,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     const read = this.withCurrentState(this.readFields(handler, event.name, origin))
     if (read === undefined)
       this.reject('unreadable event', `expected the fields of ${event.name}, found "${this.start}"`)
-    else if (handler !== 'wakeup') this.maker.add(read, lines.offset, lines.line)
+    else if (handler !== 'wakeup') this.maker.addAt(read, lines.offset, lines.line)
     else if (read.kind === 'waking') this.maker.addWakeup(read, lines.offset, lines.line)
   }
 
@@ -235,7 +236,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
       this.hasOldStates = true
       const { offset, line } = this.lines
       const detail = `expected at most 0x1ff, found 0x${read.prevState.toString(16)}`
-      this.maker.tell(issueOf('old-thread-states', detail, { byte: offset, line }, read.atNs))
+      this.maker.emit(issueOf('old-thread-states', detail, { byte: offset, line }, read.atNs))
     }
     return { ...read, prevState: currentBits(read.prevState) }
   }
@@ -287,7 +288,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     const comm = isTold ? this.comms.get(scan.bytes, commStart, commEnd) : 0
     const { atNs } = context
     const event = { kind: 'thread', what: 'known', atNs, tid, tgid, comm, parentTid: -1 } as const
-    this.maker.add(event, lines.offset, lines.line)
+    this.maker.addAt(event, lines.offset, lines.line)
   }
 
   private tellNoCpu(): void {

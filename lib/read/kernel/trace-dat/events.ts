@@ -1,7 +1,8 @@
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
-import type { IssueEvent, TraceEvent } from '../../../model/events.ts'
+import type { TraceEvent } from '../../../model/events.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
+import { EventBatch } from '../../common/batches.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
 import { Tracepoints } from '../tracepoints/tracepoints.ts'
 import type { TraceDat } from './head.ts'
@@ -16,8 +17,7 @@ const STAMP_END = 1n << 62n
 
 /** Reads the pages of a trace.dat, CPU after CPU. */
 export class TraceDatEvents implements PageSink {
-  private events: TraceEvent[] = []
-  private early: IssueEvent[] | undefined = []
+  private readonly batch = new EventBatch()
   private readonly pages: RingPages
   private readonly tracepoints: Tracepoints
   private guard = new TimeGuard()
@@ -57,14 +57,15 @@ export class TraceDatEvents implements PageSink {
     }
     const leftOut = new LeftOut()
     this.tracepoints.leaveOut(leftOut, 'trace-cmd report and KernelShark show them')
-    yield [...this.take(), ...leftOut.events()]
+    for (const event of leftOut.events()) this.batch.add(event)
+    yield this.batch.take()
   }
 
   /** A record of the page that is read now. */
   record(at: number, end: number, atNs: number): void {
     const event = this.tracepoints.decode(this.view, at, end, this.cpu, atNs)
     if (event === undefined) return
-    if (typeof event === 'object') this.events.push(event)
+    if (typeof event === 'object') this.batch.add(event)
     else this.issue('short event', `expected ${event} bytes, found ${end - at}`, this.byte + at, atNs)
   }
 
@@ -95,10 +96,10 @@ export class TraceDatEvents implements PageSink {
       this.byte = run.byte
       for (let at = run.at; at < run.end; at += buffer.pageBytes) {
         this.readPage(run, at, Math.min(at + buffer.pageBytes, run.end))
-        if (this.events.length >= BATCH_EVENTS && !this.early) yield this.take()
+        if (this.batch.size >= BATCH_EVENTS) yield this.batch.take()
       }
     }
-    if (!this.early) yield this.take()
+    yield this.batch.take()
   }
 
   private readPage({ view }: PageRun, at: number, end: number): void {
@@ -106,7 +107,7 @@ export class TraceDatEvents implements PageSink {
     if (end - at < pages.headBytes)
       return this.damaged(at, `a page's head of ${pages.headBytes} bytes`, `${end - at} bytes`)
     if (pages.isEmpty(view, at)) return
-    if (this.early) {
+    if (!this.batch.hasBegun) {
       const stamp = pages.timeOf(view, at)
       if (stamp >= STAMP_END) return this.damaged(at, 'a time that a clock can have', `${stamp} ns`)
       this.begin(stamp)
@@ -117,31 +118,24 @@ export class TraceDatEvents implements PageSink {
   }
 
   private begin(originNs: bigint): void {
-    if (!this.early) return
+    if (this.batch.hasBegun) return
     const { clock, attributes, toRealtimeNs } = this.head.facts
     const facts = { version: this.head.version, ...attributes }
     this.pages.setOrigin(originNs)
-    this.events.push({ kind: 'input', format: this.format, clock, originNs, attributes: facts })
-    if (toRealtimeNs !== undefined && clock !== 'unknown' && originNs > 0n) {
-      const readings = [
-        { clock, ns: originNs },
-        { clock: 'REALTIME' as const, ns: originNs + toRealtimeNs },
-      ]
-      this.events.push({ kind: 'clocks', readings })
-    }
-    this.events.push(...this.early)
-    this.early = undefined
-  }
-
-  private take(): TraceEvent[] {
-    const { events } = this
-    this.events = []
-    return events
+    const readings =
+      toRealtimeNs !== undefined && clock !== 'unknown' && originNs > 0n
+        ? [
+            { clock, ns: originNs },
+            { clock: 'REALTIME' as const, ns: originNs + toRealtimeNs },
+          ]
+        : []
+    this.batch.begin(
+      { kind: 'input', format: this.format, clock, originNs, attributes: facts },
+      ...(readings.length > 0 ? [{ kind: 'clocks', readings } as const] : []),
+    )
   }
 
   private issue(title: string, detail: string, byte: number, atNs: number): void {
-    const issue: IssueEvent = { kind: 'issue', title, detail, at: { byte }, atNs }
-    if (this.early) this.early.push(issue)
-    else this.events.push(issue)
+    this.batch.add({ kind: 'issue', title, detail, at: { byte }, atNs })
   }
 }

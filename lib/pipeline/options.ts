@@ -1,7 +1,7 @@
 import { UsageError } from '../errors.ts'
 import { OP_NAMINGS, type OpNaming } from '../timeline/ggml/operators.ts'
 import { DETAILS, type Detail } from '../timeline/labels.ts'
-import { MEMORY_ROWS, type MemoryRows } from '../timeline/memory/memory.ts'
+import { MEMORY_ROWS, type MemoryRows } from '../timeline/memory/area.ts'
 import { TRACE_KINDS, type TraceKind } from '../write/index.ts'
 import type { InputOptions, LogInput } from './inputs.ts'
 

@@ -1,12 +1,17 @@
 import type { Label } from '../sink/label.ts'
-import type { Track } from '../sink/track.ts'
 import type { Writer } from '../sink/writer.ts'
 import { Gaps } from './gaps.ts'
+import { LAYOUT } from './layout.ts'
+import { NestedRows } from './nested.ts'
+import { type Group, type Place, specOf, type TrackSpec } from './place.ts'
 
-/** What a track needs beside its place in the tree. */
-export type TrackSpec = Pick<Track, 'name' | 'description' | 'rank'> & Partial<Pick<Track, 'kind' | 'unit' | 'axis'>>
+/** A track or a group of the layout. */
+export type Key = keyof typeof LAYOUT
 
-/** Hands out track ids and tells the writer of each track once. Ids follow first use, so the same events give the same. */
+/** What a track depends on. */
+export type Of<K extends Key> = (typeof LAYOUT)[K] extends Place<infer T> ? T : never
+
+/** Hands out track ids and defines each track. Ids follow first use, so the same events give the same ids. */
 export class TrackTree {
   private count = 0
   private queues = 0
@@ -25,7 +30,7 @@ export class TrackTree {
     return ++this.looseWork
   }
 
-  /** A number for a process, from 1, by which ids are told apart that are unique in it. */
+  /** A number for a process, from 1, for ids that are unique within it only. */
   addProcess(): number {
     return ++this.processes
   }
@@ -33,35 +38,62 @@ export class TrackTree {
   /** Defines a track below `parent` (0 = top) and returns its id. */
   add(parent: number, spec: TrackSpec): number {
     const uuid = this.newId()
-    this.writer.track({ kind: 'slices', ...spec, uuid, parent })
+    this.writer.track({ ...spec, uuid, parent })
     return uuid
   }
 
-  /** Defines a track once more, by another name. */
+  /** Gives a track another name and description. */
   rename(uuid: number, parent: number, spec: TrackSpec): void {
-    this.writer.track({ kind: 'slices', ...spec, uuid, parent })
+    this.writer.track({ ...spec, uuid, parent })
   }
 
-  /** An id for what is told to the writer as a track is, and stands in no tree. */
+  /** An id for what writers define as they do tracks, outside of the tree. */
   newId(): number {
     return ++this.count
   }
 }
 
-/** A group that comes into being with its first member: empty groups are not shown. */
-export class LazyGroup {
-  private uuid = 0
+/** The tracks of one input, as the layout has them. A group is defined with its first member: empty ones are not shown. */
+export class Tracks {
+  private readonly groups = new Map<Group, number>([['trace', 0]])
 
+  /** `root` is the input's group. */
   constructor(
     private readonly tree: TrackTree,
-    private readonly parent: number,
-    private readonly spec: TrackSpec,
-  ) {}
+    root = 0,
+  ) {
+    this.groups.set('run', root)
+  }
 
-  /** Defines a track in the group. */
-  add(spec: TrackSpec): number {
-    if (this.uuid === 0) this.uuid = this.tree.add(this.parent, { ...this.spec, kind: 'group' })
-    return this.tree.add(this.uuid, spec)
+  /**
+   * Defines a track and returns its id. `of` is what the track depends on, `row` is for further rows of its kind. A group of which
+   * there are several, such as a domain of NVTX, has to be given.
+   */
+  add<K extends Key>(key: K, of: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): number {
+    return this.tree.add(group, specOf(LAYOUT[key] as Place<Of<K>>, of, row))
+  }
+
+  /** Gives a track another name and description. */
+  rename<K extends Key>(track: number, key: K, of: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): void {
+    this.tree.rename(track, group, specOf(LAYOUT[key] as Place<Of<K>>, of, row))
+  }
+
+  /** Rows for slices that follow one another, see {@link Lanes}. */
+  lanes<K extends Key>(key: K, of: Of<K>, isLate = false, group?: number): Lanes {
+    return new Lanes(this.tree.writer, (row) => this.add(key, of, row, group), isLate)
+  }
+
+  /** Rows for slices that nest, see {@link NestedRows}. */
+  nested<K extends Key>(key: K, of: Of<K>): NestedRows {
+    return new NestedRows(this.tree.writer, (row) => this.add(key, of, row))
+  }
+
+  private group(key: Group): number {
+    const known = this.groups.get(key)
+    if (known !== undefined) return known
+    const added = this.add(key as 'workers', {})
+    this.groups.set(key, added)
+    return added
   }
 }
 
@@ -117,14 +149,4 @@ export class Lanes {
     this.lanes.push(lane)
     return lane
   }
-}
-
-/** `python3 9946`, or `thread 9946` where it has no name. */
-export function threadTitle(name: string, tid: number): string {
-  return `${name === '' ? 'thread' : name} ${tid}`
-}
-
-/** `Tokens`, `Tokens (2)`, …: names of rows beyond the first. */
-export function rowName(name: string, row: number): string {
-  return row === 0 ? name : `${name} (${row + 1})`
 }

@@ -9,27 +9,15 @@ import {
   type SequenceSpan,
   type TokenEvent,
 } from '../../model/events.ts'
-import { type Role, Roles } from '../../model/roles.ts'
-import type { ArgMaker, Detail } from '../labels.ts'
-import { Lanes, rowName, type TrackTree } from '../tracks.ts'
+import { Roles } from '../../model/roles.ts'
+import type { TrackContext } from '../context.ts'
+import { Lanes } from '../tracks.ts'
 
 /** A pause between calls from which on the run counts as idle, in ns. */
 const IDLE_NS_MIN = 100e6
 
 /** Sequences of a batch that are listed. */
 const SPANS_SHOWN = 16
-
-const CALLS = 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.'
-const GRAPHS = 'One slice per graph that a scheduler computed: calls of llama.cpp were not seen.'
-const STEPS = 'One slice per engine step (vLLM, SGLang), from its launch to the end of the GPU work that it launched.'
-
-/** What the contexts of speculative decoding do, as is worked out from which calls follow which. */
-const ROLES: Readonly<Record<Role, string>> = {
-  target:
-    'Its llama_context verifies tokens that another one drafts (inferred: it takes several tokens with an output each).',
-  draft:
-    'Its llama_context drafts tokens for another one (inferred: the other one verifies some right after its calls).',
-}
 
 /** Contexts with rows of their own; the rest share the last one's. */
 const CONTEXTS_MAX = 16
@@ -51,12 +39,11 @@ interface PhaseSpan {
 interface Row {
   /** 0: not known so far. */
   context: number
+  readonly number: number
+  readonly what: 'call' | 'graph' | 'step'
   readonly lanes: Lanes
   /** Tracks of the lanes. */
   readonly tracks: number[]
-  readonly nameOf: (lane: number, role?: Role) => string
-  readonly describe: () => string
-  readonly rankOf: (lane: number) => number
   /** Successful decode calls so far. */
   decodes: number
 }
@@ -72,24 +59,11 @@ export class Calls {
   private span: PhaseSpan | undefined
 
   constructor(
-    private readonly tree: TrackTree,
-    private readonly root: number,
-    private readonly make: ArgMaker,
-    private readonly detail: Detail,
+    private readonly context: TrackContext,
     private readonly onCall: (event: TokenEvent) => void,
   ) {
-    const row = (name: string, rank: number, describe: () => string) =>
-      new Lanes(
-        tree.writer,
-        (n) => tree.add(root, { name: rowName(name, n), description: describe(), rank: rank * 16 + Math.min(n, 15) }),
-        true,
-      )
-    this.phases = row(
-      'Phase',
-      0,
-      () => `Successive calls of one kind: prefill, decode, failed; idle = no call for ${IDLE_NS_MIN / 1e6} ms.`,
-    )
-    this.graphs = row('Graphs', 2, () => 'One slice per graph compute of a backend (a split of the scheduler).')
+    this.phases = context.tracks.lanes('phase', { idleMs: IDLE_NS_MIN / 1e6 }, true)
+    this.graphs = context.tracks.lanes('graphs', {}, true)
   }
 
   /** Calls may come out of order. Those outside of what is `drawn` are only counted. */
@@ -104,14 +78,14 @@ export class Calls {
     this.roles.add(event)
     if (this.hidden.delete(event)) return
     const { startNs, endNs, phase, call, tokens } = event
-    const { make } = this
+    const { make } = this.context
     const extra = [make.word('phase', phase)]
     if (call >= 0) extra.push(make.int('token', call))
     if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
     if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
     if (event.batch) extra.push(...this.batchArgs(event.batch))
     if (event.step) extra.push(...this.stepArgs(event.step))
-    if (this.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
+    if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     extra.push(...make.inferred(event.inferred))
     row.lanes.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
     this.addToSpan(event)
@@ -123,19 +97,12 @@ export class Calls {
     const context = isGraph ? 0 : (batch?.context ?? 0)
     const known = this.rowFor(context)
     if (known) return known
-    const { tree, root } = this
+    const { tracks, writer } = this.context
     const number = this.rows.size
-    const tracks: number[] = []
-    const describe = () => (step ? STEPS : isGraph ? GRAPHS : CALLS)
-    const rankOf = (lane: number) => 16 + Math.min(number + lane, 15)
-    const nameOf = (lane: number, role?: Role) =>
-      rowName(role ? `Tokens: ${role}` : number > 0 ? `Tokens: context ${number + 1}` : 'Tokens', lane)
-    const lanes = new Lanes(
-      tree.writer,
-      (lane) => (tracks[lane] = tree.add(root, { name: nameOf(lane), description: describe(), rank: rankOf(lane) })),
-      true,
-    )
-    const row: Row = { context, lanes, tracks, nameOf, describe, rankOf, decodes: 0 }
+    const what = step ? 'step' : isGraph ? 'graph' : 'call'
+    const added: number[] = []
+    const add = (lane: number) => (added[lane] = tracks.add('tokens', { context: number, what, role: undefined }, lane))
+    const row: Row = { context, number, what, lanes: new Lanes(writer, add, true), tracks: added, decodes: 0 }
     this.rows.set(context, row)
     return row
   }
@@ -155,18 +122,17 @@ export class Calls {
 
   /** What a context does is known in the end. */
   private nameRows(): void {
-    for (const { context, tracks, nameOf, describe, rankOf } of this.rows.values()) {
+    for (const { context, number, what, tracks } of this.rows.values()) {
       const role = this.roles.of(context)
       if (!role) continue
       tracks.forEach((track, lane) => {
-        const description = `${describe()} ${ROLES[role]}`
-        this.tree.rename(track, this.root, { name: nameOf(lane, role), description, rank: rankOf(lane) })
+        this.context.tracks.rename(track, 'tokens', { context: number, what, role }, lane)
       })
     }
   }
 
   graph(event: GraphEvent): void {
-    const { make } = this
+    const { make } = this.context
     const backend = make.names.text(event.backend)
     const extra = [make.int('operators', event.nodes)]
     if (backend) extra.push(make.arg('backend', { name: event.backend }))
@@ -180,7 +146,7 @@ export class Calls {
   }
 
   private batchArgs(batch: Batch): Arg[] {
-    const { make } = this
+    const { make } = this.context
     const { isLeftOut, result, spans, context } = batch
     const extra: Arg[] = []
     const first = spans[0]
@@ -191,12 +157,12 @@ export class Calls {
     if (batch.function !== 'llama_decode') extra.push(make.word('function', batch.function))
     if (batch.areAllOutput) extra.push(make.word('outputs', 'all tokens'))
     if (result !== 0) extra.push(make.int('result', result), make.word('result_meaning', meaningOf(batch).full))
-    if (this.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
+    if (this.context.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
     return extra
   }
 
   private stepArgs({ requests, launchNs, gpuWork, endOf, launchesWithoutWork: unknown }: EngineStep): Arg[] {
-    const { make } = this
+    const { make } = this.context
     const extra = [make.int('launch_ns', launchNs), make.int('gpu_work', gpuWork), make.word('end_of', endOf)]
     if (requests >= 0) extra.push(make.int('requests', requests))
     if (unknown > 0) extra.push(make.int('launches_without_work', unknown))
@@ -210,7 +176,8 @@ export class Calls {
   }
 
   private endSpan(): void {
-    const { span, make } = this
+    const { span } = this
+    const { make } = this.context
     if (!span) return
     const extra = [make.int('calls', span.calls)]
     if (span.what !== FAILED) extra.push(make.int('n_tokens', span.tokens))
@@ -235,15 +202,15 @@ export class Calls {
     }
     this.endSpan()
     if (before && pauseNs >= IDLE_NS_MIN) {
-      const extra = this.make.inferred(before.inferred & Inferred.NoEnd) // idle may begin too early
-      const name = this.make.names.id('idle')
+      const extra = this.context.make.inferred(before.inferred & Inferred.NoEnd) // idle may begin too early
+      const name = this.context.make.names.id('idle')
       this.phases.place(before.endNs, startNs, { name, category: 'phase', extra: this.shown(extra) })
     }
     this.span = { what, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
   }
 
   private shown(extra: Arg[]): Arg[] | undefined {
-    return this.detail === 'names' || extra.length === 0 ? undefined : extra
+    return this.context.detail === 'names' || extra.length === 0 ? undefined : extra
   }
 }
 

@@ -1,6 +1,6 @@
-import type { ExpertsEvent, OperatorEvent, TensorEvent } from '../../model/events.ts'
-import type { ArgMaker, Detail } from '../labels.ts'
-import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
+import type { ExpertsEvent, OperatorEvent } from '../../model/events.ts'
+import type { TrackContext } from '../context.ts'
+import type { Lanes } from '../tracks.ts'
 
 interface Choice {
   readonly call: number
@@ -17,7 +17,6 @@ interface Choice {
 
 /** The Experts group: one row per layer, one slice per choice of the router, over the operators that used it. */
 export class Experts {
-  private readonly group: LazyGroup
   private readonly layers = new Map<number, { readonly lanes: Lanes; choice: Choice | undefined }>()
   /** By the tensor that holds it: the choice that operators of worker 0 may come to use; null where there was one. */
   private readonly open: (Choice | null | undefined)[] = []
@@ -26,18 +25,7 @@ export class Experts {
   /** By tensor: its sources did not, when so many tensors had been. */
   private readonly without: number[] = []
 
-  constructor(
-    private readonly tree: TrackTree,
-    root: number,
-    private readonly tensors: readonly TensorEvent[],
-    private readonly make: ArgMaker,
-    private readonly detail: Detail,
-  ) {
-    const description =
-      'Which experts the router of each layer chose (as far as logged: some logs have the first token of a batch ' +
-      'only). A slice spans the operators that used the choice.'
-    this.group = new LazyGroup(tree, root, { name: 'Experts', description, rank: 5 * 16 })
-  }
+  constructor(private readonly context: TrackContext) {}
 
   /** Takes note of an operator: of the choice that it carries, or that a source of it holds. */
   place(operator: OperatorEvent): void {
@@ -69,7 +57,7 @@ export class Experts {
   private use({ tensor, call, startNs, endNs }: OperatorEvent): void {
     if (this.without[tensor] === this.holders) return
     let uses = false
-    for (const source of this.tensors[tensor]!.sources) {
+    for (const source of this.context.tensors[tensor]!.sources) {
       const choice = this.open[source]
       if (choice === undefined) continue
       uses = true
@@ -95,33 +83,25 @@ export class Experts {
   }
 
   private layer(tensor: number) {
-    const number = this.tensors[tensor]!.layer
+    const number = this.context.tensors[tensor]!.layer
     let layer = this.layers.get(number)
     if (!layer) {
-      layer = { lanes: this.addLayer(number), choice: undefined }
+      layer = { lanes: this.context.tracks.lanes('expertsOfLayer', { layer: number }, true), choice: undefined }
       this.layers.set(number, layer)
     }
     return layer
   }
 
   private write(lanes: Lanes, { call, tensor, ids, k, startNs, endNs, operators }: Choice): void {
-    const { make } = this
+    const { make, detail } = this.context
     if (tensor >= 0) this.open[tensor] = null
     const tokens = k > 0 ? ids.length / k : 1
     const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
-    if (this.detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert' })
+    if (detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert' })
     const extra = [make.text('experts', joined(ids, ',', k)), make.int('operators', operators)]
     if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct(ids)))
     if (call >= 0) extra.push(make.int('token', call))
     lanes.place(startNs, endNs, { name, category: 'expert', extra })
-  }
-
-  private addLayer(layer: number): Lanes {
-    const name = layer < 0 ? 'no layer' : `layer ${layer}`
-    const description = `Experts chosen in ${name === 'no layer' ? 'an unknown layer' : name}.`
-    const add = (row: number) =>
-      this.group.add({ name: rowName(name, row), description, rank: (layer + 1) * 16 + Math.min(row, 15) })
-    return new Lanes(this.tree.writer, add, true)
   }
 }
 

@@ -1,7 +1,6 @@
 import { nodesOf, readsOf } from '../../analyze/graph/plan.ts'
-import type { Views } from '../../analyze/graph/views.ts'
-import type { OperatorEvent, TensorEvent, TokenEvent } from '../../model/events.ts'
-import type { Operators } from './operators.ts'
+import type { OperatorEvent, TokenEvent } from '../../model/events.ts'
+import type { TrackContext } from '../context.ts'
 
 /** Operators that are held back at most, for the end of a call that does not come. */
 const HELD_MAX = 1 << 20
@@ -20,23 +19,20 @@ export class Flows {
   private nextId: number
 
   constructor(
-    private readonly operators: Operators,
-    private readonly tensors: readonly TensorEvent[],
-    private readonly views: Views,
+    private readonly context: TrackContext,
     private readonly call: number | undefined,
-    input: number,
+    private readonly draw: (event: OperatorEvent, arrows: readonly number[] | undefined) => void,
   ) {
     this.isDone = call === undefined
-    this.nextId = IDS_START + input * IDS_PER_INPUT
+    this.nextId = IDS_START + context.input * IDS_PER_INPUT
   }
 
-  place(event: OperatorEvent): void {
-    if (this.isDone || event.worker !== 0 || (this.held.length === 0 && event.call !== this.call)) {
-      this.operators.place(event)
-      return
-    }
+  /** Holds an operator back, to draw it later with its arrows; false for one that can be drawn at once. */
+  holds(event: OperatorEvent): boolean {
+    if (this.isDone || event.worker !== 0 || (this.held.length === 0 && event.call !== this.call)) return false
     this.held.push(event)
     if (this.held.length >= HELD_MAX) this.release()
+    return true
   }
 
   token({ call }: TokenEvent): void {
@@ -54,12 +50,12 @@ export class Flows {
     this.isDone = true
     const own = held.filter((event) => event.call === this.call).sort((a, b) => a.startNs - b.startNs)
     const arrows = this.arrows(own)
-    for (const event of held) this.operators.place(event, arrows.get(event))
+    for (const event of held) this.draw(event, arrows.get(event))
   }
 
   /** The arrows that begin or end at each operator: one id for each pair of a writer and a reader. */
   private arrows(events: readonly OperatorEvent[]): Map<OperatorEvent, number[]> {
-    const { tensors, views } = this
+    const { tensors, views } = this.context
     const arrows = new Map<OperatorEvent, number[]>(events.map((event) => [event, []]))
     /** Of each tensor: who wrote it, and who wrote to parts of it since. */
     const writers = new Map<number, OperatorEvent[]>()

@@ -1,13 +1,10 @@
 import type { SwitchEvent } from '../../model/events.ts'
 import type { ArgMaker } from '../labels.ts'
-import { LazyGroup, type TrackTree } from '../tracks.ts'
-
-/** Behind the groups of all inputs. */
-const RANK = 127
+import { Tracks, type TrackTree } from '../tracks.ts'
 
 /** Who ran on each CPU, as rows of slices: for formats that know no scheduler. */
 export class CpuRows {
-  private readonly group: LazyGroup
+  private readonly tracks: Tracks
   private readonly cpus = new Map<number, { readonly track: number; isBusy: boolean }>()
   private lastNs = 0
 
@@ -15,15 +12,13 @@ export class CpuRows {
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
   ) {
-    const description = 'Which thread ran on each CPU, from the first switch seen there on.'
-    this.group = new LazyGroup(tree, 0, { name: 'CPUs', description, rank: RANK })
+    this.tracks = new Tracks(tree)
   }
 
   place({ cpu, atNs, nextTid, nextComm }: SwitchEvent): void {
     let row = this.cpus.get(cpu)
     if (!row) {
-      const track = this.group.add({ name: `CPU ${cpu}`, description: `Threads that ran on CPU ${cpu}.`, rank: cpu })
-      row = { track, isBusy: false }
+      row = { track: this.tracks.add('cpu', { cpu }), isBusy: false }
       this.cpus.set(cpu, row)
     }
     this.lastNs = Math.max(this.lastNs, atNs)

@@ -1,16 +1,13 @@
 import type { Arg } from '../../model/args.ts'
 import { Inferred, type StateEvent, type ThreadState } from '../../model/events.ts'
-import type { ArgMaker, Detail } from '../labels.ts'
-import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
+import type { TrackContext } from '../context.ts'
+import type { ArgMaker } from '../labels.ts'
+import type { Lanes } from '../tracks.ts'
 import type { Takers } from './takers.ts'
 import type { Change } from './thread-changes.ts'
 
 /** Events that are kept for a thread of which nobody knows yet whether it is a worker. */
 const PENDING_MAX = 20_000
-/** Rank of the lane among the rows of its worker: behind the operators'. */
-const RANK = 12
-/** Rank of the group of threads whose worker is not known: behind the workers. */
-const OWN_RANK = 3 * 16 + 8
 
 interface Thread {
   /** -1 until an operator tells. */
@@ -46,22 +43,14 @@ export class States {
   private readonly lanes: (Lanes | undefined)[] = []
   /** The thread that each worker's last operator was on. */
   private readonly servedBy: number[] = []
-  private readonly own: LazyGroup
   private lastNs = 0
   private isSuperseded = false
 
   /** `trace` is told of each thread that is seen to be of the process. */
   constructor(
-    private readonly tree: TrackTree,
-    root: number,
-    private readonly workers: LazyGroup,
-    private readonly make: ArgMaker,
-    private readonly detail: Detail,
+    private readonly context: TrackContext,
     private readonly trace: (tid: number) => void = () => {},
-  ) {
-    const description = 'When the traced threads ran, and when they could or would not.'
-    this.own = new LazyGroup(tree, root, { name: 'Thread states', description, rank: OWN_RANK })
-  }
+  ) {}
 
   /** An operator of `worker` ran on the thread. */
   serve(worker: number, tid: number): void {
@@ -143,7 +132,7 @@ export class States {
   private draw(thread: Thread, endNs: number, inferred: number): void {
     const { worker, lanes, state, sinceNs, cpu, by, wait, takers } = thread
     if (endNs <= sinceNs) return
-    const { make } = this
+    const { make, detail } = this.context
     const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), ...make.inferred(inferred)]
     if (takers) extra.push(...takenBy(make, takers, endNs))
     else if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_first_by', make.names.text(by)))
@@ -151,32 +140,19 @@ export class States {
     const label = {
       name: make.names.id(`${TITLES[state!]}${which}`),
       category: 'state' as const,
-      extra: this.detail === 'names' ? undefined : extra,
+      extra: detail === 'names' ? undefined : extra,
     }
     const lane = lanes ?? this.lanes[worker] ?? this.addLane(worker)
     lane.place(sinceNs, endNs, label)
   }
 
   private addOwn(tid: number, name: number): Lanes {
-    const description = `When thread ${tid} ran, could have run but was preempted or only just woken, and when it was blocked.`
-    const title = this.make.names.text(name)
-    const rank = this.threads.size
-    const add = (row: number) => this.own.add({ name: rowName(title, row), description, rank })
-    return new Lanes(this.tree.writer, add)
+    const { tracks, names } = this.context
+    return tracks.lanes('threadState', { thread: names.text(name), tid, nth: this.threads.size })
   }
 
   private addLane(worker: number): Lanes {
-    const source = this.isSuperseded
-      ? "From the scheduler's own events, which say who took the CPU; states that the log has itself are left out for them."
-      : 'The kernel does not tell an ordinary user who had the CPU instead.'
-    const description = `Whether the thread that served worker ${worker} ran, waited for a CPU because it was preempted, or was blocked. ${source}`
-    const add = (row: number) =>
-      this.workers.add({
-        name: rowName(`worker ${worker}: state`, row),
-        description,
-        rank: worker * 16 + RANK + Math.min(row, 3),
-      })
-    const lanes = new Lanes(this.tree.writer, add, true)
+    const lanes = this.context.tracks.lanes('workerState', { worker, isFromSwitches: this.isSuperseded }, true)
     this.lanes[worker] = lanes
     return lanes
   }

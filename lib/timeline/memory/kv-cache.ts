@@ -1,10 +1,8 @@
 import type { Plan } from '../../analyze/graph/plan.ts'
 import type { GraphRun } from '../../analyze/graph/runs.ts'
-import type { Views } from '../../analyze/graph/views.ts'
 import { isFailed } from '../../model/calls.ts'
 import type { TensorEvent, TokenEvent } from '../../model/events.ts'
-import { rowName, type TrackTree } from '../tracks.ts'
-import { type Buffers, KV_CACHE_RANK } from './buffers.ts'
+import type { TrackContext } from '../context.ts'
 
 /** Caches of attention, one for the keys and one for the values of each layer (llama.cpp: llama-kv-cache.cpp). */
 const CACHE = /^cache_[kv]_l\d+$/
@@ -32,13 +30,7 @@ export class KvCache {
   private waiting: TokenEvent[] = []
   private readonly caches = new WeakMap<Plan, readonly TensorEvent[]>()
 
-  constructor(
-    private readonly tree: TrackTree,
-    private readonly buffers: Buffers,
-    private readonly tensors: readonly TensorEvent[],
-    private readonly views: Views,
-    private readonly nameOf: (tensor: TensorEvent) => string,
-  ) {}
+  constructor(private readonly context: TrackContext) {}
 
   /** A call that ended, in order. It waits for its operators, which tell the cache's tensors. */
   call(event: TokenEvent): void {
@@ -69,8 +61,9 @@ export class KvCache {
   private cachesOf(plan: Plan): readonly TensorEvent[] {
     let caches = this.caches.get(plan)
     if (!caches) {
-      const roots = new Set(plan.lasts.map((node) => this.views.root(node)))
-      caches = [...roots].map((id) => this.tensors[id]!).filter((tensor) => CACHE.test(this.nameOf(tensor)))
+      const { tensors, names, views } = this.context
+      const roots = new Set(plan.lasts.map((node) => views.root(node)))
+      caches = [...roots].map((id) => tensors[id]!).filter(({ name }) => CACHE.test(names.text(name)))
       this.caches.set(plan, caches)
     }
     return caches
@@ -85,11 +78,12 @@ export class KvCache {
       sequences.set(sequence, (position < 0 ? (sequences.get(sequence) ?? 0) : position) + tokens)
     }
     const cells = [...sequences.values()].reduce((sum, used) => sum + used, 0)
-    if (context.cells === 0) context.cells = this.addTrack(context, 'cells')
-    this.tree.writer.counter(context.cells, endNs, cells)
+    const { tracks, writer } = this.context
+    if (context.cells === 0) context.cells = tracks.add('kvCells', context, context.number)
+    writer.counter(context.cells, endNs, cells)
     if (context.caches.length === 0) return
-    if (context.bytes === 0) context.bytes = this.addTrack(context, 'bytes')
-    this.tree.writer.counter(context.bytes, endNs, bytesIn(context.caches, cells))
+    if (context.bytes === 0) context.bytes = tracks.add('kvBytes', context, context.number)
+    writer.counter(context.bytes, endNs, bytesIn(context.caches, cells))
   }
 
   private contextOf(address: number): Context | undefined {
@@ -99,20 +93,6 @@ export class KvCache {
       this.contexts.set(address, context)
     }
     return context
-  }
-
-  private addTrack({ number }: Context, what: 'cells' | 'bytes'): number {
-    const isBytes = what === 'bytes'
-    return this.buffers.group.add({
-      name: rowName(`KV cache: ${what} used (inferred)`, number),
-      description:
-        `${isBytes ? 'Bytes of the cells' : 'Cells'} of the KV cache that hold tokens after each call: as many as ` +
-        'positions, for each sequence. Worked out from the positions in the batches: what was removed since, or is ' +
-        'shared by sequences, is not in the log.',
-      rank: KV_CACHE_RANK + 2 * number + (isBytes ? 1 : 0),
-      kind: 'counter',
-      unit: isBytes ? 'bytes' : 'count',
-    })
   }
 }
 

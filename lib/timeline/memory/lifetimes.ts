@@ -1,19 +1,16 @@
 import type { Life, Plan } from '../../analyze/graph/plan.ts'
 import type { GraphRun } from '../../analyze/graph/runs.ts'
 import type { Arg } from '../../model/args.ts'
-import type { TensorEvent, TokenEvent } from '../../model/events.ts'
+import type { CopyEvent, TokenEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
-import type { ArgMaker, Detail } from '../labels.ts'
-import { Lanes, rowName, type TrackTree } from '../tracks.ts'
+import type { TrackContext } from '../context.ts'
+import type { Lanes } from '../tracks.ts'
 import type { Buffers } from './buffers.ts'
-import type { Transfers } from './transfers.ts'
+import { Transfers } from './transfers.ts'
 
 /** Rows of an arena that have an offset of their own; tensors at other offsets share further rows. */
 const OFFSET_ROWS_MAX = 64
-/** Backends align tensors to at least this many bytes: offsets in these units serve as the rows' order. */
-const ALIGNMENT = 32
-const RANK_MAX = 2 ** 31 - 2
 /** Ends of warm-up calls that are remembered. */
 const ENDS_MAX = 64
 
@@ -52,6 +49,7 @@ interface Arena {
 
 /** What lives in the compute arenas: the sum of bytes as a counter, and each tensor's life as a slice. */
 export class Lifetimes {
+  private readonly transfers = new Transfers()
   private readonly arenas = new Map<number, Arena>()
   private readonly callEnds = new Map<number, number>()
   private readonly otherEnds: number[] = []
@@ -65,19 +63,19 @@ export class Lifetimes {
   private unknowns = new Uint8Array(256)
 
   constructor(
-    private readonly tree: TrackTree,
+    private readonly context: TrackContext,
     private readonly buffers: Buffers,
-    private readonly tensors: readonly TensorEvent[],
-    private readonly make: ArgMaker,
-    private readonly detail: Detail,
     private readonly draws: boolean,
-    private readonly transfers: Transfers,
   ) {}
 
   /** Calls end after the last run in them. */
   token({ call, endNs }: TokenEvent): void {
     if (call >= 0) this.callEnds.set(call, endNs)
     else if (this.otherEnds.push(endNs) > ENDS_MAX) this.otherEnds.shift()
+  }
+
+  copy(event: CopyEvent): void {
+    if (event.tensor >= 0) this.transfers.add(this.context.views.root(event.tensor), event)
   }
 
   /** Draws a run; `next` is another run of the same call behind it. */
@@ -178,7 +176,7 @@ export class Lifetimes {
     for (let step = 0; step < count; step++) {
       if (deltas[step] === 0) continue
       sum += deltas[step]!
-      this.tree.writer.counter(live, starts[step]!, sum)
+      this.context.writer.counter(live, starts[step]!, sum)
     }
     this.sampleAll(live, late, sum)
   }
@@ -187,7 +185,7 @@ export class Lifetimes {
     let sum = from
     for (const [atNs, bytes] of samples.sort((a, b) => a[0] - b[0])) {
       sum += bytes
-      this.tree.writer.counter(live, atNs, sum)
+      this.context.writer.counter(live, atNs, sum)
     }
     return sum
   }
@@ -202,57 +200,34 @@ export class Lifetimes {
   private arena(id: number, atNs: number): Arena {
     const known = this.arenas.get(id)
     if (known) return known
-    const { title, rank, event } = this.buffers.get(id)
-    const { label, sizeBytes } = event
-    const shared = { kind: 'counter', unit: 'bytes', axis: `live ${id}` } as const
-    const live = this.buffers.group.add({
-      ...shared,
-      name: `${title}: live`,
-      description:
-        `Sum of the sizes of the tensors that live in this buffer (${label}), from first write to last read. Sampled ` +
-        'where operators start; views and what is written in place count once.',
-      rank: rank + 1,
-    })
-    if (sizeBytes !== undefined) {
-      const description = `Size of this buffer (${label}): what live tensors may fill.`
-      const size = this.buffers.group.add({ ...shared, name: `${title}: size`, description, rank: rank + 2 })
-      this.tree.writer.counter(size, atNs, sizeBytes)
-    }
+    const { tracks, writer } = this.context
+    const of = { ...this.buffers.get(id), id }
+    const live = tracks.add('live', of)
+    const { sizeBytes } = of.event
+    if (sizeBytes !== undefined) writer.counter(tracks.add('size', of), atNs, sizeBytes)
     const arena: Arena = { live, lanes: undefined, group: 0, others: undefined }
     this.arenas.set(id, arena)
     return arena
   }
 
   private lane({ buffer, offset }: Life): Lanes {
+    const { tracks } = this.context
     const arena = this.arenas.get(buffer)!
     arena.lanes ??= this.addGroup(arena, buffer)
     const known = arena.lanes.get(offset)
     if (known) return known
     if (arena.lanes.size >= OFFSET_ROWS_MAX) {
-      const description = `Tensors at further offsets: only the first ${OFFSET_ROWS_MAX} offsets have a row of their own.`
-      arena.others ??= this.addLanes(arena.group, 'other offsets', description, RANK_MAX)
+      arena.others ??= tracks.lanes('otherTensors', { rowsMax: OFFSET_ROWS_MAX }, false, arena.group)
       return arena.others
     }
-    const description = `Tensors that begin at offset ${offset}, one after the other: first write to last read.`
-    const rank = Math.min(Math.floor(offset / ALIGNMENT), RANK_MAX - 1)
-    const lane = this.addLanes(arena.group, `at ${offset}`, description, rank)
+    const lane = tracks.lanes('tensors', { offset }, false, arena.group)
     arena.lanes.set(offset, lane)
     return lane
   }
 
   private addGroup(arena: Arena, buffer: number): Map<number, Lanes> {
-    const { title, rank, event } = this.buffers.get(buffer)
-    const description =
-      `What lives where in this buffer (${event.label}): one row for each offset at which tensors begin, lowest first, so ` +
-      'that it reads like a map of the memory. A slice lasts from the first worker that writes the tensor to the last ' +
-      'that reads it or a view of it; an op that works in place ends its source. Rows at higher offsets may lie within ' +
-      'tensors of lower ones, but never at the same time.'
-    arena.group = this.buffers.group.add({ name: `${title}: tensors`, description, rank: rank + 3, kind: 'group' })
+    arena.group = this.context.tracks.add('arena', this.buffers.get(buffer))
     return new Map()
-  }
-
-  private addLanes(group: number, name: string, description: string, rank: number): Lanes {
-    return new Lanes(this.tree.writer, (row) => this.tree.add(group, { name: rowName(name, row), description, rank }))
   }
 
   private label(life: Life, unknown: number): Label {
@@ -266,22 +241,22 @@ export class Lifetimes {
   }
 
   private nameOf({ tensor }: Life): number {
-    const { names } = this.make
-    const { name, op } = this.tensors[tensor]!
+    const { names, tensors } = this.context
+    const { name, op } = tensors[tensor]!
     const text = names.text(name)
     return names.id(parseTensorName(text).role || names.text(op) || text || 'tensor')
   }
 
   private args(life: Life, unknown: number): ArgSet | undefined {
-    if (this.detail === 'names') return undefined
-    const { make } = this
-    const { name, op, layer, address } = this.tensors[life.tensor]!
+    const { make, tensors, detail } = this.context
+    if (detail === 'names') return undefined
+    const { name, op, layer, address } = tensors[life.tensor]!
     const args: Arg[] = [make.arg('tensor', { name })]
     if (op !== 0) args.push(make.arg('op', { name: op }))
     if (layer >= 0) args.push(make.int('layer', layer))
     args.push(make.int('bytes', life.bytes), make.int('offset', life.offset))
-    if (this.detail === 'full' && address > 0) args.push(make.arg('address', { pointer: address }))
-    const reader = this.tensors[life.lastReader]
+    if (detail === 'full' && address > 0) args.push(make.arg('address', { pointer: address }))
+    const reader = tensors[life.lastReader]
     if (reader) args.push(make.arg('last_reader', { name: reader.name }))
     const words = [(unknown & Unknown.begin) !== 0 && BEGIN_WORDS, (unknown & Unknown.end) !== 0 && END_WORDS]
     const inferred = words.filter(Boolean).join('; ')

@@ -1,14 +1,11 @@
 import type { Arg } from '../../model/args.ts'
-import { Inferred, type IssueEvent } from '../../model/events.ts'
+import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
 import type { Label } from '../../sink/label.ts'
-import type { ArgMaker, Detail } from '../labels.ts'
-import { Lanes, LazyGroup, rowName, type TrackTree } from '../tracks.ts'
+import type { TrackContext } from '../context.ts'
+import type { Lanes } from '../tracks.ts'
 
-const RANK = 7 * 16 + 8
-/** Rows of started ranges, the row of names: above those of threads. */
-const [RANGES_RANK, THREADS_RANK] = [0, 16]
 const I64_MAX = 2n ** 63n - 1n
 
 /** A thread's row in a domain. */
@@ -19,14 +16,14 @@ interface ThreadRow {
 
 interface Domain {
   readonly uuid: number
-  readonly name: string
+  /** undefined: NVTX's own. */
+  readonly name: string | undefined
   readonly threads: Map<number, ThreadRow>
   readonly lanes: Lanes
 }
 
 /** The NVTX group: what a program tells of itself, domain by domain. */
-export class Nvtx {
-  private readonly group: LazyGroup
+export class Domains {
   private readonly domains = new Map<number, Domain>()
   /** Started and not ended yet, and ended before their start was read, by number. */
   private readonly started = new Map<number, NvtxEvent>()
@@ -34,34 +31,25 @@ export class Nvtx {
   private namesTrack = 0
   private lastNs = -Infinity
 
-  constructor(
-    private readonly tree: TrackTree,
-    root: number,
-    private readonly make: ArgMaker,
-    private readonly detail: Detail,
-    private readonly report: (issue: IssueEvent) => void,
-  ) {
-    const description = 'Ranges and marks that the program announced through NVTX, by domain.'
-    this.group = new LazyGroup(tree, root, { name: 'NVTX', description, rank: RANK })
-  }
+  constructor(private readonly context: TrackContext) {}
 
   place(event: NvtxEvent): void {
-    const { tree } = this
+    const { writer } = this.context
     const { what, atNs, tid, range } = event
     this.lastNs = Math.max(this.lastNs, atNs)
     switch (what) {
       case 'push':
         this.thread(event).depth++
-        return tree.writer.begin(this.thread(event).track, atNs, this.label(event))
+        return writer.begin(this.thread(event).track, atNs, this.label(event))
       case 'mark':
-        return tree.writer.instant(this.thread(event).track, atNs, this.label(event))
+        return writer.instant(this.thread(event).track, atNs, this.label(event))
       case 'pop': {
         const row = this.thread(event)
         if (row.depth === 0) {
           return this.issue('end-without-start', `thread ${tid} pops an NVTX range that it never pushed`, atNs)
         }
         row.depth--
-        return tree.writer.end(row.track, atNs)
+        return writer.end(row.track, atNs)
       }
       case 'start':
       case 'end': {
@@ -76,26 +64,23 @@ export class Nvtx {
 
   /** An object was named: there is nothing else of it here, so it is told where that happened. */
   name({ what, handle, name, atNs }: NvtxNameEvent): void {
-    const { make } = this
-    if (this.namesTrack === 0) {
-      const description = 'Names that the program gave to streams, devices and other objects through NVTX.'
-      this.namesTrack = this.group.add({ name: 'Names', description, rank: 0 })
-    }
+    const { make, tracks, writer, detail } = this.context
+    if (this.namesTrack === 0) this.namesTrack = tracks.add('nvtxNames', {})
     const shown = /[dD]evice$/.test(what) ? `${handle}` : `0x${handle.toString(16)}`
     const extra = [make.word('object', what), make.text('handle', shown), make.arg('name', { name })]
     const label: Label = { name: `${what} ${shown}: ${make.names.text(name)}`, category: 'nvtx' }
-    this.tree.writer.instant(this.namesTrack, atNs, this.detail === 'names' ? label : { ...label, extra })
+    writer.instant(this.namesTrack, atNs, detail === 'names' ? label : { ...label, extra })
   }
 
   /** Ends what is still open at the last time that is known, and says so. */
   finish(): void {
-    for (const { name, threads } of this.domains.values()) {
+    for (const { name = 'default domain', threads } of this.domains.values()) {
       for (const [tid, row] of threads) {
         if (row.depth === 0) continue
         const ranges = row.depth === 1 ? '1 range is' : `${row.depth} ranges are`
         const detail = `${ranges} never popped by thread ${tid} (${name}): drawn up to the last NVTX event`
         this.issue('range-without-end', detail, this.lastNs)
-        for (; row.depth > 0; row.depth--) this.tree.writer.end(row.track, this.lastNs)
+        for (; row.depth > 0; row.depth--) this.context.writer.end(row.track, this.lastNs)
       }
     }
     for (const start of this.started.values()) this.span(start, undefined)
@@ -108,7 +93,7 @@ export class Nvtx {
 
   /** A range of the process: on the first row of its domain where there is room. */
   private span(start: NvtxEvent, end: NvtxEvent | undefined): void {
-    const { make } = this
+    const { make } = this.context
     const endNs = Math.max(start.atNs, end?.atNs ?? this.lastNs)
     const more = [make.int('range_id', start.range), make.int('tid', start.tid)]
     if (end && end.tid !== start.tid) more.push(make.int('end_tid', end.tid))
@@ -117,7 +102,7 @@ export class Nvtx {
   }
 
   private label({ message, domain, category, color, payload, json, tid }: NvtxEvent, more?: readonly Arg[]): Label {
-    const { make, detail } = this
+    const { make, detail } = this.context
     const name = message === 0 ? make.names.id('(no message)') : message
     if (detail === 'names') return { name, category: 'nvtx' }
     const extra: Arg[] = domain === 0 ? [] : [make.arg('domain', { name: domain })]
@@ -131,7 +116,7 @@ export class Nvtx {
   }
 
   private payload({ type, value }: NvtxPayload): Arg[] {
-    const { make } = this
+    const { make } = this.context
     const typed = make.word('payload_type', type)
     if (value === undefined) return [typed]
     // trace_processor has integers up to 2^63 - 1 only.
@@ -147,10 +132,9 @@ export class Nvtx {
     const { tid, thread } = event
     const known = domain.threads.get(tid)
     if (known) return known
-    const name = thread === 0 ? `thread ${tid}` : `${this.make.names.text(thread)} ${tid}`
-    const description = `Ranges that thread ${tid} pushed and popped, and its marks, in NVTX's ${domain.name}.`
-    const rank = THREADS_RANK + domain.threads.size
-    const row = { track: this.tree.add(domain.uuid, { name, description, rank }), depth: 0 }
+    const { tracks, names } = this.context
+    const of = { thread: names.text(thread), tid, domain: domain.name, nth: domain.threads.size }
+    const row = { track: tracks.add('nvtxThread', of, 0, domain.uuid), depth: 0 }
     domain.threads.set(tid, row)
     return row
   }
@@ -158,19 +142,15 @@ export class Nvtx {
   private domain(id: number): Domain {
     const known = this.domains.get(id)
     if (known) return known
-    const { tree } = this
-    const name = id === 0 ? 'default domain' : this.make.names.text(id)
-    const description = `What the program announced in NVTX's ${id === 0 ? name : `domain ${name}`}.`
-    const uuid = this.group.add({ name, description, rank: 1 + this.domains.size, kind: 'group' })
-    const ranges = 'Ranges that were started and ended, each perhaps on another thread.'
-    const add = (row: number) =>
-      tree.add(uuid, { name: rowName('Ranges', row), description: ranges, rank: RANGES_RANK + Math.min(row, 15) })
-    const domain = { uuid, name, threads: new Map(), lanes: new Lanes(tree.writer, add, true) }
+    const { tracks, names } = this.context
+    const name = id === 0 ? undefined : names.text(id)
+    const uuid = tracks.add('nvtxDomain', { domain: name, nth: this.domains.size })
+    const domain = { uuid, name, threads: new Map(), lanes: tracks.lanes('nvtxRanges', {}, true, uuid) }
     this.domains.set(id, domain)
     return domain
   }
 
   private issue(code: IssueCode, detail: string, atNs: number): void {
-    this.report(issueOf(code, detail, { byte: 0 }, atNs))
+    this.context.report(issueOf(code, detail, { byte: 0 }, atNs))
   }
 }

@@ -1,37 +1,27 @@
 import type { Arg } from '../../model/args.ts'
-import type { ApiEvent, Facts, GpuEvent, GpuPlace, GpuSyncEvent } from '../../model/gpu-events.ts'
+import type { ApiEvent, Facts, GpuActivityEvent, GpuEvent, GpuPlace, GpuSyncEvent } from '../../model/gpu-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { GpuQueue } from '../../sink/writer.ts'
 import { arrowIds } from '../arrow-ids.ts'
-import type { ArgMaker, Detail } from '../labels.ts'
-import { NestedRows } from '../nested.ts'
-import { Lanes, LazyGroup, rowName, type TrackTree, threadTitle } from '../tracks.ts'
-
-const CALLS_RANK = 7 * 16 + 10
-const WAITS_RANK = CALLS_RANK + 2
-const WORK_RANK = CALLS_RANK + 3
+import type { TrackContext } from '../context.ts'
+import { LAYOUT } from '../layout.ts'
+import type { NestedRows } from '../nested.ts'
+import { specOf } from '../place.ts'
+import type { Lanes } from '../tracks.ts'
 
 /** A call and its work share an id: the process, from 1, and its correlation id. */
 const CORRELATIONS = 2 ** 32
 
-const LIBRARIES = {
-  cuda: { name: 'CUDA API', description: 'Calls of the CUDA runtime, driver and libraries, by thread.' },
-  hip: { name: 'HIP API', description: 'Calls of the HIP runtime, by thread.' },
-  os: {
-    name: 'OS runtime',
-    description: 'Calls of the operating system’s libraries that took long or wait, by thread.',
-  },
-} as const
-
 /** A stream of a GPU, its rows. */
 interface Stream {
   readonly queue: GpuQueue
-  readonly work: Lanes
+  /** Where the format has no GPU work of its own. */
+  readonly work: Lanes | undefined
   readonly waits: Lanes
 }
 
 /** What GPUs did, stream by stream, the waits for it, and the calls that launched it. */
-export class Gpu {
+export class GpuArea {
   private readonly streams = new Map<string, Stream>()
   private readonly calls = new Map<string, NestedRows>()
   private latestCall: ApiEvent | undefined
@@ -39,61 +29,59 @@ export class Gpu {
   private latestPlace: GpuPlace | undefined
   private latestStream: Stream | undefined
   private readonly processes = new Map<number, number>()
-  private readonly groups: Readonly<Record<ApiEvent['library'] | 'waits' | 'work', LazyGroup>>
   /** Arguments that most have, and their keys: looked up once. */
   private readonly kinds: Readonly<Record<GpuEvent['what'], Arg>>
   private readonly keys: { readonly correlation: number; readonly work: number }
   private readonly arrowIds: ReturnType<typeof arrowIds>
 
-  constructor(
-    private readonly tree: TrackTree,
-    root: number,
-    private readonly make: ArgMaker,
-    private readonly detail: Detail,
-    input: number,
-  ) {
+  constructor(private readonly context: TrackContext) {
+    const { make, names, input } = context
     this.arrowIds = arrowIds(input)
     const kind = (what: GpuEvent['what']) => make.word('kind', what)
     this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
-    this.keys = { correlation: make.names.id('correlation'), work: make.names.id('gpu_work') }
-    const group = (name: string, description: string, rank: number) =>
-      new LazyGroup(tree, root, { name, description, rank })
-    this.groups = {
-      cuda: group(LIBRARIES.cuda.name, LIBRARIES.cuda.description, CALLS_RANK),
-      hip: group(LIBRARIES.hip.name, LIBRARIES.hip.description, CALLS_RANK),
-      os: group(LIBRARIES.os.name, LIBRARIES.os.description, CALLS_RANK + 1),
-      waits: group('GPU synchronization', 'Waits of the host, by the stream that is waited for.', WAITS_RANK),
-      work: group('GPU', 'Work of the GPUs, by stream.', WORK_RANK),
+    this.keys = { correlation: names.id('correlation'), work: names.id('gpu_work') }
+  }
+
+  take(event: GpuActivityEvent): void {
+    switch (event.kind) {
+      case 'gpu':
+        return this.work(event)
+      case 'gpu-sync':
+        return this.sync(event)
+      case 'api':
+        return this.call(event)
     }
   }
 
-  work(event: GpuEvent): void {
+  /** Ends what is still open. */
+  finish(): void {
+    for (const rows of this.calls.values()) rows.finish()
+  }
+
+  private work(event: GpuEvent): void {
     const { what, name, startNs, endNs, pid, correlation, facts, signature } = event
+    const { make, detail, tree, writer } = this.context
     const { queue, work } = this.stream(event)
     const extra: Arg[] = [this.kinds[what]]
-    if (this.detail !== 'names') {
+    if (detail !== 'names') {
       if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
       for (const arg of this.factArgs(facts)) extra.push(arg)
-      if (signature !== 0 && this.detail === 'full') extra.push(this.make.arg('signature', { name: signature }))
+      if (signature !== 0 && detail === 'full') extra.push(make.arg('signature', { name: signature }))
     }
-    const { writer } = this.tree
-    if (writer.gpu) {
-      const id = correlation < 0 ? this.tree.addLooseWork() : this.workId(pid, correlation)
-      writer.gpu.work({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra })
-    } else {
-      work.place(startNs, endNs, { name, category: 'gpu', extra })
-    }
+    if (work) return work.place(startNs, endNs, { name, category: 'gpu', extra })
+    const id = correlation < 0 ? tree.addLooseWork() : this.workId(pid, correlation)
+    writer.gpu?.work({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra })
   }
 
-  sync(event: GpuSyncEvent): void {
+  private sync(event: GpuSyncEvent): void {
     const { name, startNs, endNs, correlation, facts } = event
     const extra = this.shown([...this.correlationArg(correlation), ...this.factArgs(facts)])
     this.stream(event).waits.place(startNs, endNs, { name, category: 'sync', extra })
   }
 
-  call(event: ApiEvent): void {
+  private call(event: ApiEvent): void {
     const { name, startNs, endNs, pid, correlation, launched, result, facts } = event
-    const { make } = this
+    const { make } = this.context
     const extra = this.correlationArg(correlation)
     if (launched > 0) extra.push({ key: this.keys.work, int: launched })
     if (result !== 0) extra.push(make.int('result', result))
@@ -104,11 +92,6 @@ export class Gpu {
     const work = launched > 0 ? this.workId(pid, correlation) : undefined
     const label: Label = { id, name, category, args, extra: this.shown(extra), flows, flowEnds, launched: work }
     this.rowsOf(event).place(startNs, endNs, label)
-  }
-
-  /** Ends what is still open. */
-  finish(): void {
-    for (const rows of this.calls.values()) rows.finish()
   }
 
   private rowsOf(event: ApiEvent): NestedRows {
@@ -124,11 +107,8 @@ export class Gpu {
     const key = `${library} ${pid} ${tid}`
     const known = this.calls.get(key)
     if (known) return known
-    const title = threadTitle(this.make.names.text(thread), tid)
-    const rank = this.calls.size
-    const { description } = LIBRARIES[library]
-    const add = (row: number) => this.groups[library].add({ name: rowName(title, row), description, rank })
-    const rows = new NestedRows(this.tree.writer, add)
+    const { tracks, names } = this.context
+    const rows = tracks.nested(`${library}Thread`, { thread: names.text(thread), tid, nth: this.calls.size })
     this.calls.set(key, rows)
     return rows
   }
@@ -147,20 +127,14 @@ export class Gpu {
     const key = `${device} ${context} ${stream} ${pid}`
     const known = this.streams.get(key)
     if (known) return known
-    const rank = this.streams.size
-    const { names } = this.make
+    const { names, tracks, tree, writer } = this.context
     const name = titleOf(place, names.text(streamName), names.text(contextName))
-    const onGpu = `GPU ${device}: ${name}`
-    const lanes = (group: LazyGroup, description: string) =>
-      new Lanes(this.tree.writer, (row) => group.add({ name: rowName(onGpu, row), description, rank }), true)
-    const description = 'Kernels, copies and fills, as the GPU ran them.'
+    const of = { device, stream: name, nth: this.streams.size }
+    const { description } = specOf(LAYOUT.streamWork, of)
     const made: Stream = {
-      queue: { id: this.tree.addQueue(), name, description, gpu: Math.max(0, device), pid },
-      work: lanes(this.groups.work, description),
-      waits: lanes(
-        this.groups.waits,
-        'Waits for the stream, its events or its context; events that were recorded on it.',
-      ),
+      queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid },
+      work: writer.gpu ? undefined : tracks.lanes('streamWork', of, true),
+      waits: tracks.lanes('streamWaits', of, true),
     }
     this.streams.set(key, made)
     return made
@@ -169,7 +143,7 @@ export class Gpu {
   private workId(pid: number, correlation: number): number {
     let owner = this.processes.get(pid)
     if (owner === undefined) {
-      owner = this.tree.addProcess()
+      owner = this.context.tree.addProcess()
       this.processes.set(pid, owner)
     }
     return owner * CORRELATIONS + correlation
@@ -181,7 +155,7 @@ export class Gpu {
 
   private factArgs(facts: Facts): readonly Arg[] {
     if (isReady(facts)) return facts
-    const { make } = this
+    const { make } = this.context
     const args: Arg[] = []
     for (const key in facts) {
       const value = facts[key]!
@@ -192,7 +166,7 @@ export class Gpu {
   }
 
   private shown(extra: readonly Arg[]): readonly Arg[] | undefined {
-    return this.detail === 'names' || extra.length === 0 ? undefined : extra
+    return this.context.detail === 'names' || extra.length === 0 ? undefined : extra
   }
 }
 

@@ -1,6 +1,5 @@
-import type { CounterSet } from '../../model/counters.ts'
 import type { OperatorEvent } from '../../model/events.ts'
-import type { LazyGroup, TrackTree } from '../tracks.ts'
+import type { TrackContext } from '../context.ts'
 
 /** A graph of one worker, and what it shows now. */
 interface Line {
@@ -11,13 +10,11 @@ interface Line {
 
 /** What all workers' graphs of one kind have in common. */
 interface LineSpec {
-  readonly title: string
-  readonly description: string
-  readonly group: LazyGroup
   /** From what was counted in one nanosecond to what is shown. */
   readonly factor: number
-  readonly rank: number
   readonly lines: (Line | undefined)[]
+  /** Defines the graph of a worker. */
+  readonly add: (worker: number) => number
 }
 
 /** Counters of the group Faults and I/O. */
@@ -25,21 +22,15 @@ const FAULTS = new Set(['page-faults', 'minor-faults', 'major-faults', 'bytes-re
 /** What the rates say better: as `ghz` and `cpu_share`. */
 const IN_RATES = new Set(['cycles', 'task-clock'])
 const PER = { count: ['per ms', 1e6], bytes: ['in MB/s', 1e3], ns: ['per ns', 1] } as const
-const WORKERS_RANK = 64
 
 /** What was counted, as graphs: of each worker one for each counter and for each rate. */
-export class CounterLines {
+export class WorkerCounters {
   private readonly specs = new Map<string, LineSpec>()
 
-  constructor(
-    private readonly tree: TrackTree,
-    private readonly faults: LazyGroup,
-    private readonly rates: LazyGroup,
-    private readonly set: CounterSet,
-  ) {}
+  constructor(private readonly context: TrackContext) {}
 
   place({ worker, startNs, endNs, counts: counted }: OperatorEvent): void {
-    const { set } = this
+    const { counters: set } = this.context
     if (!counted && set.hasRates) return
     const counts = counted ?? []
     const durationNs = endNs - startNs
@@ -61,43 +52,26 @@ export class CounterLines {
       spec.lines[worker] = line
     }
     if (line.value === value) return
-    if (line.track === 0) line.track = this.addLine(spec, worker)
+    if (line.track === 0) line.track = spec.add(worker)
     line.value = value
-    this.tree.writer.counter(line.track, atNs, value)
+    this.context.writer.counter(line.track, atNs, value)
   }
 
-  private addRate(key: string): LineSpec {
-    return this.add(
-      key,
-      key,
-      this.rates,
-      `${key} of each operator: what it is worked out of are arguments of the operator.`,
-      1,
-    )
+  private addRate(rate: string): LineSpec {
+    const nth = this.specs.size
+    return this.add(rate, 1, (worker) => this.context.tracks.add('workerRate', { worker, nth, rate }))
   }
 
-  private addCounter(name: string, unit: keyof typeof PER): LineSpec {
+  private addCounter(counter: string, unit: keyof typeof PER): LineSpec {
     const [per, factor] = PER[unit]
-    const description = `What ${name} counted on the worker's thread in each operator, ${per} of computing.`
-    return this.add(name, `${name} ${per}`, FAULTS.has(name) ? this.faults : this.rates, description, factor)
+    const nth = this.specs.size
+    const key = FAULTS.has(counter) ? 'workerFaultCounter' : 'workerCounter'
+    return this.add(counter, factor, (worker) => this.context.tracks.add(key, { worker, nth, counter, per }))
   }
 
-  private add(key: string, title: string, group: LazyGroup, description: string, factor: number): LineSpec {
-    const spec: LineSpec = { title, description, group, factor, rank: this.specs.size, lines: [] }
+  private add(key: string, factor: number, add: LineSpec['add']): LineSpec {
+    const spec = { factor, lines: [], add }
     this.specs.set(key, spec)
     return spec
-  }
-
-  private addLine({ group, title, description, rank }: LineSpec, worker: number): number {
-    const name = `worker ${worker}: ${title}`
-    // Below one another: the same of all workers, on one axis.
-    return group.add({
-      name,
-      description,
-      rank: (rank + 1) * WORKERS_RANK + worker,
-      kind: 'counter',
-      unit: 'count',
-      axis: title,
-    })
   }
 }

@@ -11,17 +11,15 @@ import type {
 } from '../../model/own-events.ts'
 import type { Label } from '../../sink/label.ts'
 import { arrowIds } from '../arrow-ids.ts'
-import type { ArgMaker, Detail } from '../labels.ts'
+import type { TrackContext } from '../context.ts'
 import { NestedRows } from '../nested.ts'
-import { Lanes, rowName, type TrackSpec, type TrackTree } from '../tracks.ts'
-
-/** Place of the first one: after all of ours; and of those that lead, before the rows of GPUs and of NVTX. */
-const [FIRST_RANK, LEADING_RANK] = [10 * 16, 7 * 16 + 1]
-const LEADING_MAX = 6
+import type * as of from '../of.ts'
+import { Lanes } from '../tracks.ts'
 
 interface OwnTrack {
   definition: OwnTrackEvent
-  readonly rank: number
+  /** The n-th of those that lead, or of all. */
+  readonly nth: number
   /** 0 until something is on it: what is empty is not shown. */
   uuid: number
   /** Of its further rows. */
@@ -31,7 +29,7 @@ interface OwnTrack {
 
 /**
  * Tracks that the input's reader, or the program that made the events, brought along. They are code: what is wrong with
- * them is an error, a UsageError that tells what is expected.
+ * them is an error, a UsageError with what is expected.
  */
 export class OwnTracks {
   private readonly tracks = new Map<number, OwnTrack>()
@@ -39,14 +37,8 @@ export class OwnTracks {
   private readonly arrowIds: ReturnType<typeof arrowIds>
   private leading = 0
 
-  constructor(
-    private readonly tree: TrackTree,
-    private readonly root: number,
-    private readonly make: ArgMaker,
-    private readonly detail: Detail,
-    input: number,
-  ) {
-    this.arrowIds = arrowIds(input)
+  constructor(private readonly context: TrackContext) {
+    this.arrowIds = arrowIds(context.input)
   }
 
   /** Ends what is still open. */
@@ -54,41 +46,25 @@ export class OwnTracks {
     for (const rows of this.nested) rows.finish()
   }
 
-  place(event: OwnEvent): void {
-    switch (event.kind) {
-      case 'own-track':
-        return this.define(event)
-      case 'own-name':
-        return this.rename(event)
-      case 'own-slice':
-        return this.slice(event)
-      case 'own-instant':
-        return this.instant(event)
-      case 'own-sample':
-        return this.sample(event)
-    }
-  }
-
-  private define(definition: OwnTrackEvent): void {
+  define(definition: OwnTrackEvent): void {
     const { id, name, group } = definition
     if (this.tracks.has(id)) throw new UsageError(`own-track ${id} ("${name}"): this id is defined already`)
     if (group !== undefined) this.known(group, 'group', definition.kind)
-    const rank = definition.leads ? LEADING_RANK + Math.min(this.leading++, LEADING_MAX) : FIRST_RANK + this.tracks.size
-    this.tracks.set(id, { definition, rank, uuid: 0, rows: [] })
+    const nth = definition.leads ? this.leading++ : this.tracks.size
+    this.tracks.set(id, { definition, nth, uuid: 0, rows: [] })
   }
 
-  private rename({ track: id, name, kind }: OwnNameEvent): void {
+  rename({ track: id, name, kind }: OwnNameEvent): void {
     const track = this.tracks.get(id)
     if (!track) throw unknown(kind, id)
     track.definition = { ...track.definition, name }
     if (track.uuid === 0) return
-    const [spec, parent] = [this.specOf(track), this.parentOf(track)]
     for (const [row, uuid] of [track.uuid, ...track.rows].entries()) {
-      this.tree.rename(uuid, parent, { ...spec, name: rowName(name, row) })
+      this.context.tracks.rename(uuid, 'own', ofOwn(track), row, this.groupOf(track))
     }
   }
 
-  private slice(event: OwnSliceEvent): void {
+  slice(event: OwnSliceEvent): void {
     const { startNs, endNs } = event
     const track = this.known(event.track, 'slices', event.kind)
     checkTime('startNs', startNs, event, track)
@@ -99,25 +75,25 @@ export class OwnTracks {
   }
 
   private rowsOf(track: OwnTrack): Lanes | NestedRows {
-    const { writer } = this.tree
+    const { writer } = this.context
     if (!track.definition.nests) return new Lanes(writer, (row) => this.row(track, row), true)
     const rows = new NestedRows(writer, (row) => this.row(track, row))
     this.nested.push(rows)
     return rows
   }
 
-  private instant(event: OwnInstantEvent): void {
+  instant(event: OwnInstantEvent): void {
     const track = this.known(event.track, 'slices', event.kind)
     checkTime('atNs', event.atNs, event, track)
-    this.tree.writer.instant(this.uuidOf(track), event.atNs, this.label(event))
+    this.context.writer.instant(this.uuidOf(track), event.atNs, this.label(event))
   }
 
-  private sample(event: OwnSampleEvent): void {
+  sample(event: OwnSampleEvent): void {
     const { atNs, value } = event
     const track = this.known(event.track, 'counter', event.kind)
     checkTime('atNs', atNs, event, track)
     if (!Number.isFinite(value)) throw wrong(event, track, 'a finite value', value)
-    this.tree.writer.counter(this.uuidOf(track), atNs, value)
+    this.context.writer.counter(this.uuidOf(track), atNs, value)
   }
 
   private known(id: number, holds: OwnTrackEvent['holds'], kind: OwnEvent['kind']): OwnTrack {
@@ -129,7 +105,8 @@ export class OwnTracks {
   }
 
   private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {
-    const common = this.make.common(name, category === undefined ? 'own' : this.make.names.text(category))
+    const { make, names } = this.context
+    const common = make.common(name, category === undefined ? 'own' : names.text(category))
     const extra = args && this.extra(args)
     const flows = this.arrowIds(arrows?.flows)
     const flowEnds = this.arrowIds(arrows?.flowEnds)
@@ -147,7 +124,7 @@ export class OwnTracks {
   }
 
   private extra(args: OwnArgs): Label['extra'] {
-    const { make, detail } = this
+    const { make, detail } = this.context
     if (isReady(args)) return detail === 'names' || args.length === 0 ? undefined : args
     return Object.entries(args).map(([key, value]) =>
       typeof value === 'number' ? make.int(key, value) : make.text(key, value),
@@ -157,25 +134,25 @@ export class OwnTracks {
   /** The n-th row of a track, whose first is the track itself. */
   private row(track: OwnTrack, row: number): number {
     if (row === 0) return this.uuidOf(track)
-    const spec = this.specOf(track)
-    const uuid = this.tree.add(this.parentOf(track), { ...spec, name: rowName(spec.name, row) })
+    const uuid = this.context.tracks.add('own', ofOwn(track), row, this.groupOf(track))
     track.rows.push(uuid)
     return uuid
   }
 
   private uuidOf(track: OwnTrack): number {
-    if (track.uuid === 0) track.uuid = this.tree.add(this.parentOf(track), this.specOf(track))
+    if (track.uuid === 0) track.uuid = this.context.tracks.add('own', ofOwn(track), 0, this.groupOf(track))
     return track.uuid
   }
 
-  private specOf({ definition, rank }: OwnTrack): TrackSpec {
-    const { name, description, holds = 'slices', unit } = definition
-    return { name, description, kind: holds, rank, ...(holds === 'counter' && unit && { unit }) }
+  /** undefined: the input's own. */
+  private groupOf({ definition: { group } }: OwnTrack): number | undefined {
+    return group === undefined ? undefined : this.uuidOf(this.tracks.get(group)!)
   }
+}
 
-  private parentOf({ definition: { group } }: OwnTrack): number {
-    return group === undefined ? this.root : this.uuidOf(this.tracks.get(group)!)
-  }
+function ofOwn({ definition, nth }: OwnTrack): of.Own {
+  const { name, description, holds = 'slices', unit, leads = false } = definition
+  return { name, description, holds, unit: holds === 'counter' ? unit : undefined, leads, nth }
 }
 
 function unknown(kind: string, id: number): UsageError {

@@ -1,0 +1,29 @@
+import type { Views } from '../analyze/graph/views.ts'
+import type { CounterSet } from '../model/counters.ts'
+import type { IssueEvent, TensorEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import type { Writer } from '../sink/writer.ts'
+import type { ArgMaker, Detail } from './labels.ts'
+import type { Tracks, TrackTree } from './tracks.ts'
+
+/** What all rows of one input share. */
+export interface TrackContext {
+  readonly writer: Writer
+  /** Of the whole trace. */
+  readonly tree: TrackTree
+  /** Of the input. */
+  readonly tracks: Tracks
+  readonly make: ArgMaker
+  readonly names: Names
+  readonly detail: Detail
+  /** The input's number, from 0. */
+  readonly input: number
+  /** By id. */
+  readonly tensors: readonly TensorEvent[]
+  /** Which tensor's memory a tensor uses. */
+  readonly views: Views
+  /** What operators count. */
+  readonly counters: CounterSet
+  /** Draws an issue. */
+  readonly report: (issue: IssueEvent) => void
+}

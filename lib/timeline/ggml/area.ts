@@ -1,0 +1,96 @@
+import { Plans } from '../../analyze/graph/plan.ts'
+import { GraphRuns } from '../../analyze/graph/runs.ts'
+import { Works } from '../../analyze/graph/work.ts'
+import type { CopyEvent, ExpertsEvent, GraphEvent, OperatorEvent, TokenEvent } from '../../model/events.ts'
+import type { TrackContext } from '../context.ts'
+import type { KernelArea } from '../kernel/area.ts'
+import type { MemoryArea } from '../memory/area.ts'
+import { Calls } from './calls.ts'
+import { Copies } from './copies.ts'
+import { Experts } from './experts.ts'
+import { Flows } from './flows.ts'
+import { Operators, type OpNaming } from './operators.ts'
+import { Rates } from './rates.ts'
+import { WorkerCounters } from './worker-counters.ts'
+
+/** What ggml and llama.cpp did: calls, graphs, operators, and what follows from these for memory and threads. */
+export class GgmlArea {
+  private readonly calls: Calls
+  private readonly operators: Operators
+  private readonly flows: Flows
+  private readonly counters: WorkerCounters
+  private readonly experts: Experts
+  private readonly copies: Copies
+  private readonly rates: Rates
+  private readonly runs: GraphRuns
+
+  /** `flowsOf` is the call whose data flow is drawn. */
+  constructor(
+    context: TrackContext,
+    { opNaming, flowsOf }: { readonly opNaming: OpNaming; readonly flowsOf?: number | undefined },
+    private readonly kernel: KernelArea,
+    private readonly memory: MemoryArea,
+  ) {
+    const { tensors, views, names } = context
+    const works = new Works(tensors, (tensor) => names.text(tensor.op))
+    this.operators = new Operators(context, works, opNaming)
+    this.flows = new Flows(context, flowsOf, (event, arrows) => this.operators.place(event, arrows))
+    this.counters = new WorkerCounters(context)
+    this.experts = new Experts(context)
+    this.copies = new Copies(context)
+    this.rates = new Rates(context, works)
+    this.calls = new Calls(context, (event) => {
+      this.rates.call(event)
+      memory.cache.call(event)
+    })
+    const nameOf = ({ name }: { readonly name: number }) => names.text(name)
+    const plans = new Plans({ tensors, buffers: memory.buffers.events, views, nameOf })
+    this.runs = new GraphRuns((run, next) => {
+      const plan = plans.of(run)
+      memory.lifetimes.run(run, plan, next)
+      this.rates.run(run, plan)
+      memory.cache.run(run, plan)
+    })
+  }
+
+  /** By far the most frequent event. */
+  operator(event: OperatorEvent): void {
+    if (!this.flows.holds(event)) this.operators.place(event)
+    this.kernel.serve(event.worker, event.tid)
+    this.memory.operator(event)
+    this.counters.place(event)
+    this.experts.place(event)
+    this.runs.add(event)
+  }
+
+  take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent): void {
+    switch (event.kind) {
+      case 'token':
+        this.kernel.trace(event.tid)
+        this.flows.token(event)
+        this.memory.lifetimes.token(event)
+        return this.calls.token(event, true)
+      case 'graph':
+        return this.calls.graph(event)
+      case 'experts':
+        this.rates.choose(event)
+        return this.experts.choose(event)
+      case 'copy':
+        this.memory.lifetimes.copy(event)
+        return this.copies.place(event)
+    }
+  }
+
+  /** Counts a call that is not drawn. */
+  skip(event: TokenEvent): void {
+    this.calls.token(event, false)
+  }
+
+  finish(): void {
+    this.flows.finish()
+    this.calls.finish()
+    this.runs.finish()
+    this.memory.cache.finish() // the last calls wait for their runs
+    this.experts.finish()
+  }
+}

@@ -1,0 +1,46 @@
+import type { StateEvent, SwitchEvent, ThreadEvent, WakingEvent } from '../../model/events.ts'
+import type { TrackContext } from '../context.ts'
+import type { Scheduler } from './scheduler.ts'
+import { States } from './states.ts'
+
+/** What the kernel did: the states of this input's threads, and its part of the scheduler's events. */
+export class KernelArea {
+  private readonly states: States
+
+  constructor(
+    context: TrackContext,
+    private readonly scheduler: Scheduler,
+    attributes: Readonly<Record<string, string | number>>,
+  ) {
+    this.states = new States(context, (tid) => scheduler.trace(tid))
+    scheduler.describe(attributes)
+    scheduler.join(this.states)
+  }
+
+  take(event: StateEvent | SwitchEvent | WakingEvent | ThreadEvent): void {
+    switch (event.kind) {
+      case 'state':
+        return this.states.place(event)
+      case 'switch':
+        return this.scheduler.switched(event)
+      case 'waking':
+        return this.scheduler.waking(event)
+      case 'thread':
+        return this.scheduler.thread(event)
+    }
+  }
+
+  /** An operator of `worker` ran on the thread. */
+  serve(worker: number, tid: number): void {
+    this.states.serve(worker, tid)
+  }
+
+  /** The thread made a call: it is one of the traced process. */
+  trace(tid: number): void {
+    this.scheduler.trace(tid)
+  }
+
+  finish(): void {
+    this.states.finish()
+  }
+}

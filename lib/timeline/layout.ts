@@ -1,0 +1,386 @@
+import type { Unit } from '../sink/track.ts'
+import type * as of from './of.ts'
+import { at, BEHIND_BUFFERS, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
+
+const RANK_MAX = 2 ** 31 - 2
+
+/** Graphs of one kind are below one another: one for each of up to 64 workers. */
+const workerCounter = {
+  rank: ({ nth, worker }: of.Counter) => (nth + 1) * 64 + worker,
+  name: ({ worker, counter, per }: of.Counter) => `worker ${worker}: ${counter} ${per}`,
+  description: ({ counter, per }: of.Counter) =>
+    `What ${counter} counted on the worker's thread in each operator, ${per} of computing.`,
+  unit: 'count',
+  axis: ({ counter, per }: of.Counter) => `${counter} ${per}`,
+} as const
+
+const kvCache = (place: number, name: string, what: string, unit: Unit) =>
+  counter<{ readonly number: number }>('memory', {
+    rank: ({ number }) => BEHIND_BUFFERS + 1 + 2 * number + place,
+    name,
+    description:
+      `${what} of the KV cache that hold tokens after each call: as many as positions, for each sequence. Worked out from ` +
+      'the positions in the batches: what was removed since, or is shared by sequences, is not in the log.',
+    unit,
+  })
+
+const CALLS = {
+  call: 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.',
+  graph: 'One slice per graph that a scheduler computed: calls of llama.cpp were not seen.',
+  step: 'One slice per engine step (vLLM, SGLang), from its launch to the end of the GPU work that it launched.',
+} as const
+
+/** What the contexts of speculative decoding do, as the calls that follow each other show. */
+const ROLES = {
+  target:
+    'Its llama_context verifies tokens that another one drafts (inferred: it takes several tokens with an output each).',
+  draft:
+    'Its llama_context drafts tokens for another one (inferred: the other one verifies some right after its calls).',
+} as const
+
+const CUDA_CALLS = 'Calls of the CUDA runtime, driver and libraries, by thread.'
+const HIP_CALLS = 'Calls of the HIP runtime, by thread.'
+const OS_CALLS = 'Calls of the operating system’s libraries that took long or wait, by thread.'
+
+const ofThread = {
+  rank: ({ nth }: of.Nth) => nth,
+  name: ({ thread, tid }: of.Thread) => threadTitle(thread, tid),
+}
+
+const ofStream = {
+  rank: ({ nth }: of.Nth) => nth,
+  name: ({ device, stream }: of.Stream) => `GPU ${device}: ${stream}`,
+}
+
+/**
+ * Every track: the group that it is in, its place there, its name and its description, in the order of the viewer. What depends
+ * on something, such as a worker's number, is a function. docs/tracks.md describes the same tracks in the same order.
+ *
+ *     run                  LLM <command>
+ *       phase                Phase
+ *       workers              Workers
+ *         worker               worker 0
+ *         workerState          worker 0: state
+ *         worker               worker 1
+ */
+export const LAYOUT = {
+  run: group<of.Run>('trace', { rank: ({ input }) => input, name: runTitle, description: runFacts }),
+
+  phase: track<{ readonly idleMs: number }>('run', {
+    rank: at(0),
+    rows: 16,
+    name: 'Phase',
+    description: ({ idleMs }) =>
+      `Successive calls of one kind: prefill, decode, failed; idle = no call for ${idleMs} ms.`,
+  }),
+
+  tokens: track<{
+    readonly context: number
+    readonly what: keyof typeof CALLS
+    readonly role: keyof typeof ROLES | undefined
+  }>('run', {
+    rank: ({ context }) => at(1, context),
+    rows: ({ context }) => 16 - context,
+    name: ({ context, role }) => (role ? `Tokens: ${role}` : context > 0 ? `Tokens: context ${context + 1}` : 'Tokens'),
+    description: ({ what, role }) => (role ? `${CALLS[what]} ${ROLES[role]}` : CALLS[what]),
+  }),
+
+  graphs: track('run', {
+    rank: at(2),
+    rows: 16,
+    name: 'Graphs',
+    description: 'One slice per graph compute of a backend (a split of the scheduler).',
+  }),
+
+  workers: group('run', {
+    rank: at(3),
+    name: 'Workers',
+    description: 'What each worker thread computed: one slice per operator (node of the graph), then its barrier wait.',
+  }),
+  worker: track<of.Worker>('workers', {
+    rank: ({ worker }) => 16 * worker,
+    rows: 16,
+    name: ({ worker }) => `worker ${worker}`,
+    description: ({ worker }) =>
+      `Operators that worker ${worker} (ggml's ith) computed. Slices are compute time; the barrier slice after one is ` +
+      'the wait for the other workers. The thread that served the worker at the time is the argument tid (--detail full).',
+  }),
+  workerState: track<of.Worker & { readonly isFromSwitches: boolean }>('workers', {
+    rank: ({ worker }) => 16 * worker + 12,
+    rows: 4,
+    name: ({ worker }) => `worker ${worker}: state`,
+    description: ({ worker, isFromSwitches }) =>
+      `Whether the thread that served worker ${worker} ran, waited for a CPU because it was preempted, or was blocked. ` +
+      (isFromSwitches
+        ? "From the scheduler's own events, which say who took the CPU; states that the log has itself are left out for them."
+        : 'The kernel does not tell an ordinary user who had the CPU instead.'),
+  }),
+
+  copies: track('run', {
+    rank: at(3, 8),
+    rows: 8,
+    name: 'Copies',
+    description: 'Transfers of tensor data: set = into a backend buffer, get = out of it, copy = between two.',
+  }),
+
+  threadStates: group('run', {
+    rank: at(3, 8),
+    name: 'Thread states',
+    description: 'When the traced threads ran, and when they could or would not.',
+  }),
+  threadState: track<of.Thread & of.Nth>('threadStates', {
+    rank: ({ nth }) => nth,
+    name: ({ thread }) => thread,
+    description: ({ tid }) =>
+      `When thread ${tid} ran, could have run but was preempted or only just woken, and when it was blocked.`,
+  }),
+
+  memory: group('run', {
+    rank: at(4),
+    name: 'Memory',
+    description:
+      'Where the sources of each operator lie: a value holds until the next operator reads elsewhere. What lives in the ' +
+      'compute buffers, how full the KV cache is, what was allocated.',
+  }),
+  offsetRead: counter<of.Buffer & { readonly offsetsFrom: string }>('memory', {
+    rank: bufferRank(0),
+    name: ({ title }) => `${title}: offset read`,
+    description: ({ label, offsetsFrom }) =>
+      `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}.`,
+    unit: 'bytes',
+    axis: ({ usage }) => usage,
+  }),
+  live: counter<of.Buffer & { readonly id: number }>('memory', {
+    rank: bufferRank(1),
+    name: ({ title }) => `${title}: live`,
+    description: ({ label }) =>
+      `Sum of the sizes of the tensors that live in this buffer (${label}), from first write to last read. Sampled ` +
+      'where operators start; views and what is written in place count once.',
+    unit: 'bytes',
+    axis: ({ id }) => `live ${id}`,
+  }),
+  size: counter<of.Buffer & { readonly id: number }>('memory', {
+    rank: bufferRank(2),
+    name: ({ title }) => `${title}: size`,
+    description: ({ label }) => `Size of this buffer (${label}): what live tensors may fill.`,
+    unit: 'bytes',
+    axis: ({ id }) => `live ${id}`,
+  }),
+  arena: group<of.Buffer>('memory', {
+    rank: bufferRank(3),
+    name: ({ title }) => `${title}: tensors`,
+    description: ({ label }) =>
+      `What lives where in this buffer (${label}): one row for each offset at which tensors begin, lowest first, so ` +
+      'that it reads like a map of the memory. A slice lasts from the first worker that writes the tensor to the last ' +
+      'that reads it or a view of it; an op that works in place ends its source. Rows at higher offsets may lie within ' +
+      'tensors of lower ones, but never at the same time.',
+  }),
+  tensors: track<{ readonly offset: number }>('arena', {
+    // Backends align tensors to at least 32 bytes.
+    rank: ({ offset }) => Math.min(Math.floor(offset / 32), RANK_MAX - 1),
+    name: ({ offset }) => `at ${offset}`,
+    description: ({ offset }) =>
+      `Tensors that begin at offset ${offset}, one after the other: first write to last read.`,
+  }),
+  otherTensors: track<{ readonly rowsMax: number }>('arena', {
+    rank: RANK_MAX,
+    name: 'other offsets',
+    description: ({ rowsMax }) =>
+      `Tensors at further offsets: only the first ${rowsMax} offsets have a row of their own.`,
+  }),
+  touched: counter('memory', {
+    rank: BEHIND_BUFFERS,
+    name: 'bytes touched per operator',
+    description:
+      'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
+      'where none follows at once. Whole tensors: MUL_MAT_ID is counted with all experts, though it reads the chosen ones.',
+    unit: 'bytes',
+  }),
+  kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'count'),
+  kvBytes: kvCache(1, 'KV cache: bytes used (inferred)', 'Bytes of the cells', 'bytes'),
+  allocated: counter<of.Nth & { readonly buffers: string }>('memory', {
+    rank: ({ nth }) => BEHIND_BUFFERS + 2048 + nth,
+    name: ({ buffers }) => `${buffers}: allocated`,
+    description: ({ buffers }) =>
+      `Bytes of the backend buffers called ${buffers}, from when they were allocated until they were freed.`,
+    unit: 'bytes',
+  }),
+
+  experts: group('run', {
+    rank: at(5),
+    name: 'Experts',
+    description:
+      'Which experts the router of each layer chose (as far as logged: some logs have the first token of a batch ' +
+      'only). A slice spans the operators that used the choice.',
+  }),
+  expertsOfLayer: track<{ readonly layer: number }>('experts', {
+    rank: ({ layer }) => (layer + 1) * 16,
+    rows: 16,
+    name: ({ layer }) => (layer < 0 ? 'no layer' : `layer ${layer}`),
+    description: ({ layer }) => `Experts chosen in ${layer < 0 ? 'an unknown layer' : `layer ${layer}`}.`,
+  }),
+
+  rates: group('run', {
+    rank: at(5, 8),
+    name: 'Rates',
+    description:
+      'How fast it went: tokens, bytes and operations by call and by graph; by operator what was counted, where it was.',
+  }),
+  'tok/s': counter('rates', {
+    rank: 0,
+    rows: 16,
+    name: 'tok/s',
+    description:
+      'Tokens of each call by its time; 0 between calls. Calls that failed, or whose end is not known, have no rate.',
+    unit: 'tok/s',
+  }),
+  'GB/s': counter('rates', {
+    rank: 16,
+    rows: 16,
+    name: 'GB/s',
+    description:
+      'Bytes that the operators of a graph read and write, by the time from its first operator to its last; 0 between ' +
+      'graphs. Worked out from shapes and sizes: each source counts once, MUL_MAT_ID with the chosen experts, or, where ' +
+      'the choice was not recorded, with as many as it may have used. Caches may have served part of it.',
+    unit: 'GB/s',
+  }),
+  'GFLOP/s': counter('rates', {
+    rank: 32,
+    rows: 16,
+    name: 'GFLOP/s',
+    description:
+      'Floating-point operations of the matrix products of a graph, by the time from its first operator to its last; 0 ' +
+      'between graphs. Worked out from shapes, 2 for each multiplication and addition.',
+    unit: 'GFLOP/s',
+  }),
+  workerRate: counter<of.Worker & of.Nth & { readonly rate: string }>('rates', {
+    rank: ({ nth, worker }) => (nth + 1) * 64 + worker,
+    name: ({ worker, rate }) => `worker ${worker}: ${rate}`,
+    description: ({ rate }) => `${rate} of each operator: what it is worked out of are arguments of the operator.`,
+    unit: 'count',
+    axis: ({ rate }) => rate,
+  }),
+  workerCounter: counter<of.Counter>('rates', { ...workerCounter }),
+
+  faults: group('run', {
+    rank: at(5, 12),
+    name: 'Faults and I/O',
+    description:
+      'Page faults and reads from disks while operators were computed, and the weights that lie where they read.',
+  }),
+  workerFaults: track<of.Worker>('faults', {
+    rank: ({ worker }) => 2 * worker,
+    rows: 2,
+    name: ({ worker }) => `worker ${worker}`,
+    description: ({ worker }) =>
+      `Operators in which worker ${worker} had major page faults, or read from a disk, called by the weights that they ` +
+      'read: pages of the mapped model file that were not in memory.',
+  }),
+  workerFaultCounter: counter<of.Counter>('faults', { ...workerCounter }),
+
+  series: group('run', { rank: at(6), name: 'Counters', description: 'Numeric series as recorded.' }),
+  oneSeries: counter<of.Nth & { readonly name: string; readonly unit: Unit }>('series', {
+    rank: ({ nth }) => nth,
+    name: ({ name }) => name,
+    description: ({ name }) => `${name}, as recorded.`,
+    unit: ({ unit }) => unit,
+  }),
+
+  ranges: group('run', { rank: at(7), name: 'Ranges', description: 'Named ranges of each thread.' }),
+  threadRanges: track<of.Nth & { readonly tid: number }>('ranges', {
+    rank: ({ nth }) => nth,
+    name: ({ tid }) => `thread ${tid}`,
+    description: ({ tid }) => `Named ranges of thread ${tid}.`,
+  }),
+
+  nvtx: group('run', {
+    rank: at(7, 8),
+    name: 'NVTX',
+    description: 'Ranges and marks that the program announced through NVTX, by domain.',
+  }),
+  nvtxNames: track('nvtx', {
+    rank: 0,
+    name: 'Names',
+    description: 'Names that the program gave to streams, devices and other objects through NVTX.',
+  }),
+  nvtxDomain: group<of.Nth & { readonly domain: string | undefined }>('nvtx', {
+    rank: ({ nth }) => 1 + nth,
+    name: ({ domain = 'default domain' }) => domain,
+    description: ({ domain }) =>
+      `What the program announced in NVTX's ${domain === undefined ? 'default domain' : `domain ${domain}`}.`,
+  }),
+  nvtxRanges: track('nvtxDomain', {
+    rank: 0,
+    rows: 16,
+    name: 'Ranges',
+    description: 'Ranges that were started and ended, each perhaps on another thread.',
+  }),
+  nvtxThread: track<of.Thread & of.Nth & { readonly domain: string | undefined }>('nvtxDomain', {
+    rank: ({ nth }) => 16 + nth,
+    name: ({ thread, tid }) => threadTitle(thread, tid),
+    description: ({ tid, domain = 'default domain' }) =>
+      `Ranges that thread ${tid} pushed and popped, and its marks, in NVTX's ${domain}.`,
+  }),
+
+  nvtxOnGpu: group('run', {
+    rank: at(7, 9),
+    name: 'NVTX on the GPU',
+    description: 'NVTX ranges as the GPU saw them: from the first to the last piece of work that was launched in each.',
+  }),
+  nvtxThreadOnGpu: track<of.Thread & of.Nth & { readonly domain: string | undefined }>('nvtxOnGpu', {
+    rank: ({ nth }) => nth,
+    name: ({ thread, tid, domain }) => `${threadTitle(thread, tid)}${domain === undefined ? '' : `, ${domain}`}`,
+    description: ({ domain }) =>
+      `GPU work that was launched within ranges of ${domain === undefined ? 'the default domain' : `the domain ${domain}`}, ` +
+      'on their thread.',
+  }),
+
+  cudaCalls: group('run', { rank: at(7, 10), name: 'CUDA API', description: CUDA_CALLS }),
+  cudaThread: track<of.Thread & of.Nth>('cudaCalls', { ...ofThread, description: CUDA_CALLS }),
+  hipCalls: group('run', { rank: at(7, 10), name: 'HIP API', description: HIP_CALLS }),
+  hipThread: track<of.Thread & of.Nth>('hipCalls', { ...ofThread, description: HIP_CALLS }),
+  osCalls: group('run', { rank: at(7, 11), name: 'OS runtime', description: OS_CALLS }),
+  osThread: track<of.Thread & of.Nth>('osCalls', { ...ofThread, description: OS_CALLS }),
+  gpuWaits: group('run', {
+    rank: at(7, 12),
+    name: 'GPU synchronization',
+    description: 'Waits of the host, by the stream that is waited for.',
+  }),
+  streamWaits: track<of.Stream>('gpuWaits', {
+    ...ofStream,
+    description: 'Waits for the stream, its events or its context; events that were recorded on it.',
+  }),
+  gpu: group('run', { rank: at(7, 13), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
+  streamWork: track<of.Stream>('gpu', {
+    ...ofStream,
+    description: 'Kernels, copies and fills, as the GPU ran them.',
+  }),
+
+  issues: track<{ readonly shownMax: number }>('run', {
+    rank: at(9),
+    name: 'Issues',
+    description: ({ shownMax }) =>
+      `Losses and bad records, at the place in time where they happened (the first ${shownMax}).`,
+  }),
+
+  /** Those that lead are behind the ranges, seven at most in order; the others behind all that is above. */
+  own: track<of.Own>('run', {
+    rank: ({ nth, leads }) => (leads ? at(7, 1 + Math.min(nth, 6)) : at(10, nth)),
+    name: ({ name }) => name,
+    description: ({ description }) => description,
+    kind: ({ holds }) => holds,
+    unit: ({ unit }) => unit,
+  }),
+
+  /** Behind the groups of all inputs. */
+  cpus: group('trace', {
+    rank: 127,
+    name: 'CPUs',
+    description: 'Which thread ran on each CPU, from the first switch seen there on.',
+  }),
+  cpu: track<{ readonly cpu: number }>('cpus', {
+    rank: ({ cpu }) => cpu,
+    name: ({ cpu }) => `CPU ${cpu}`,
+    description: ({ cpu }) => `Threads that ran on CPU ${cpu}.`,
+  }),
+} as const

@@ -1,0 +1,29 @@
+import type { AllocationEvent } from '../../model/events.ts'
+import type { TrackContext } from '../context.ts'
+
+/** Of the Memory group: the bytes of all backend buffers of one name, from their allocation until they are freed. */
+export class Allocations {
+  /** By name of the buffers: kept to the end, as logs record an allocation only when the buffer is first used. */
+  private readonly events = new Map<number, AllocationEvent[]>()
+
+  constructor(private readonly context: TrackContext) {}
+
+  add(event: AllocationEvent): void {
+    const known = this.events.get(event.buffer)
+    if (known) known.push(event)
+    else this.events.set(event.buffer, [event])
+  }
+
+  finish(): void {
+    const { tracks, names, writer } = this.context
+    let nth = 0
+    for (const [buffer, events] of this.events) {
+      const track = tracks.add('allocated', { buffers: names.text(buffer) || 'unnamed buffers', nth: nth++ })
+      let live = 0
+      for (const { atNs, bytes } of events.sort((a, b) => a.atNs - b.atNs)) {
+        live += bytes
+        writer.counter(track, atNs, live)
+      }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { AllocationEvent, BufferEvent, OperatorEvent } from '../../model/events.ts'
+import type { TrackContext } from '../context.ts'
+import { Allocations } from './allocations.ts'
+import { Buffers } from './buffers.ts'
+import { Faults } from './faults.ts'
+import { KvCache } from './kv-cache.ts'
+import { Lifetimes } from './lifetimes.ts'
+import { Reads } from './reads.ts'
+
+/** What the Memory group shows of compute buffers: counters only, or each tensor's lifetime, too. */
+export type MemoryRows = (typeof MEMORY_ROWS)[number]
+
+/** All of them. */
+export const MEMORY_ROWS = ['counters', 'lifetimes'] as const
+
+/** Where operators read, what lives in the buffers, and what had to be read from a disk. */
+export class MemoryArea {
+  readonly buffers = new Buffers()
+  /** Of the runs of graphs. */
+  readonly lifetimes: Lifetimes
+  readonly cache: KvCache
+  private readonly reads: Reads
+  private readonly faults: Faults
+  private readonly allocations: Allocations
+
+  constructor(context: TrackContext, rows: MemoryRows) {
+    this.lifetimes = new Lifetimes(context, this.buffers, rows === 'lifetimes')
+    this.cache = new KvCache(context)
+    this.reads = new Reads(context, this.buffers)
+    this.faults = new Faults(context)
+    this.allocations = new Allocations(context)
+  }
+
+  operator(event: OperatorEvent): void {
+    this.reads.place(event)
+    this.faults.place(event)
+  }
+
+  take(event: BufferEvent | AllocationEvent): void {
+    switch (event.kind) {
+      case 'buffer':
+        this.buffers.define(event)
+        return this.faults.define(event)
+      case 'allocation':
+        return this.allocations.add(event)
+    }
+  }
+
+  finish(): void {
+    this.reads.finish()
+    this.allocations.finish()
+  }
+}

@@ -1,0 +1,39 @@
+import type { NvtxGpuEvent } from '../../model/gpu-events.ts'
+import type { TrackContext } from '../context.ts'
+import type { NestedRows } from '../nested.ts'
+
+/** NVTX ranges as the GPU saw them, by thread and domain. */
+export class NvtxOnGpu {
+  private readonly rows = new Map<string, NestedRows>()
+
+  constructor(private readonly context: TrackContext) {}
+
+  place(event: NvtxGpuEvent): void {
+    const { name, startNs, endNs, launched, busyNs, domain } = event
+    const { make, detail } = this.context
+    const extra = [make.int('gpu_work', launched), make.int('busy_ns', busyNs)]
+    if (domain !== 0) extra.push(make.arg('domain', { name: domain }))
+    const shown = detail === 'names' ? undefined : extra
+    this.rowsOf(event).place(startNs, endNs, { name, category: 'nvtx_gpu', extra: shown })
+  }
+
+  /** Ends what is still open. */
+  finish(): void {
+    for (const rows of this.rows.values()) rows.finish()
+  }
+
+  private rowsOf({ tid, thread, domain }: NvtxGpuEvent): NestedRows {
+    const key = `${tid} ${domain}`
+    const known = this.rows.get(key)
+    if (known) return known
+    const { tracks, names } = this.context
+    const rows = tracks.nested('nvtxThreadOnGpu', {
+      thread: names.text(thread),
+      tid,
+      domain: domain === 0 ? undefined : names.text(domain),
+      nth: this.rows.size,
+    })
+    this.rows.set(key, rows)
+    return rows
+  }
+}

@@ -1,0 +1,124 @@
+import type { BufferUsage } from '../model/events.ts'
+import type { Track, Unit } from '../sink/track.ts'
+import type { Buffer, Run } from './of.ts'
+
+/** A track but for its id and its group. */
+export type TrackSpec = Omit<Track, 'uuid' | 'parent'>
+
+/** The groups of tracks: `trace` is the top, `run` what one input draws. */
+export type Group =
+  | 'trace'
+  | 'run'
+  | 'workers'
+  | 'threadStates'
+  | 'memory'
+  | 'arena'
+  | 'experts'
+  | 'rates'
+  | 'faults'
+  | 'series'
+  | 'ranges'
+  | 'nvtx'
+  | 'nvtxDomain'
+  | 'nvtxOnGpu'
+  | 'cudaCalls'
+  | 'hipCalls'
+  | 'osCalls'
+  | 'gpuWaits'
+  | 'gpu'
+  | 'cpus'
+
+/** What is fixed of a track or a group, or a function of what it depends on. */
+type Either<T, Of> = T | ((of: Of) => T)
+
+interface Spec<Of> {
+  readonly rank: Either<number, Of>
+  /** Ranks from there on that its further rows (`worker 0 (2)`) have, the last one for all that are left; 1 by default. */
+  readonly rows?: Either<number, Of>
+  readonly name: Either<string, Of>
+  readonly description: Either<string, Of>
+  readonly kind?: Either<Track['kind'], Of>
+  readonly unit?: Either<Unit | undefined, Of>
+  readonly axis?: (of: Of) => string
+}
+
+/** A line of the layout. */
+export interface Place<Of> extends Spec<Of> {
+  readonly parent: Group
+}
+
+/** A row of slices. */
+export const track = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, ...spec })
+
+/** A group of rows. */
+export const group = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'group', ...spec })
+
+/** A graph of values. */
+export const counter = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'counter', ...spec })
+
+/** What a place is for one worker, thread, …, in its n-th row from 0. */
+export function specOf<Of>({ name, rank, rows, description, kind, unit, axis }: Place<Of>, of: Of, row = 0): TrackSpec {
+  const fixed = <T>(either: Either<T, Of>): T => (typeof either === 'function' ? (either as (of: Of) => T)(of) : either)
+  return {
+    name: rowName(fixed(name), row),
+    description: fixed(description),
+    rank: fixed(rank) + Math.min(row, fixed(rows ?? 1) - 1),
+    kind: fixed(kind ?? 'slices'),
+    unit: fixed(unit),
+    axis: axis?.(of),
+  }
+}
+
+/** Characters of the command that an input's group is called by. */
+const COMMAND_CHARS_MAX = 60
+
+/** `LLM llama-cli -m …`, or what the input calls itself. */
+export function runTitle({ title, attributes, input }: Run): string {
+  const command = `${attributes['command'] ?? ''}`.replace(/^\S*\//, '').trim() // without the program's folder
+  const shown = command.length > COMMAND_CHARS_MAX ? `${command.slice(0, COMMAND_CHARS_MAX)}…` : command
+  return title ?? rowName(`LLM ${shown || 'run'}`, input)
+}
+
+/** All that is known of a run, a line each. */
+export function runFacts({ format, clock, attributes }: Run): string {
+  const facts = { input: format, clock: clock === 'unknown' ? 'not told' : `CLOCK_${clock}`, ...attributes }
+  return Object.entries(facts)
+    .map(([key, value]) => `${key}: ${value}`)
+    .join('\n')
+}
+
+/** Rank of a row of an input: the n-th kind of rows, each of which has 16 ranks, and a place there. */
+export const at = (kind: number, place = 0) => 16 * kind + place
+
+const BUFFERS: Readonly<Record<BufferUsage, string>> = {
+  weights: 'weights',
+  'kv-cache': 'KV cache',
+  compute: 'compute buffer',
+  other: 'buffer',
+}
+/** Of the Memory group: 8 ranks for each buffer, 256 buffers of each usage. */
+const RANKS_PER_USAGE = 256 * 8
+
+/** Rank in the Memory group of what concerns no single buffer. */
+export const BEHIND_BUFFERS = Object.keys(BUFFERS).length * RANKS_PER_USAGE
+
+/** Rank in the Memory group of one of the 8 tracks of a buffer. */
+export const bufferRank =
+  (place: number) =>
+  ({ usage, nth }: Buffer) =>
+    Object.keys(BUFFERS).indexOf(usage) * RANKS_PER_USAGE + (nth % 256) * 8 + place
+
+/** `compute buffer`, `compute buffer 2`, …: the n-th buffer of a usage, from 1. */
+export function bufferTitle(usage: BufferUsage, nth: number): string {
+  return nth === 1 ? BUFFERS[usage] : `${BUFFERS[usage]} ${nth}`
+}
+
+/** `python3 9946`, or `thread 9946` where it has no name. */
+export function threadTitle(name: string, tid: number): string {
+  return `${name === '' ? 'thread' : name} ${tid}`
+}
+
+/** `Tokens`, `Tokens (2)`, …: names of rows beyond the first. */
+export function rowName(name: string, row: number): string {
+  return row === 0 ? name : `${name} (${row + 1})`
+}

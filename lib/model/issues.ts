@@ -32,7 +32,7 @@ export const ISSUES = {
   },
   'value-out-of-range': {
     title: 'value out of range',
-    hint: 'no such thread, CPU, tensor or launch can exist: the input is damaged there, or its format was misread',
+    hint: 'no such thread, CPU, tensor, launch or count can exist: the input is damaged there, or its format was misread',
   },
   'late-switch': {
     title: 'late switch',
@@ -74,6 +74,14 @@ export const ISSUES = {
     title: 'damaged record',
     hint: 'the input is damaged there: what cannot be read of the record is left out',
   },
+  'short-record': {
+    title: 'short record',
+    hint: 'the record has fewer bytes than its type needs: it is damaged, or of a version that is not known; it is left out',
+  },
+  'lost-records': {
+    title: 'lost records',
+    hint: 'the recorder had no room for them, and what happened there is missing: record less, or with larger buffers (perf record -m, trace-cmd record -b, buffer_size_kb in tracefs, BPFTRACE_PERF_RB_PAGES)',
+  },
   'unreadable-row': {
     title: 'unreadable row',
     hint: 'a value that is needed is missing or has another form: the row is left out',
@@ -81,6 +89,78 @@ export const ISSUES = {
   'unknown-op': {
     title: 'unknown op',
     hint: 'the op is drawn by its number: name the table of the ggml version that ran, or a file with its op names (--op-table)',
+  },
+  'op-table-unclear': {
+    title: 'op table unclear',
+    hint: 'ops may be drawn by their numbers, or by wrong names: name the table of the ggml version that ran, or a file with its op names (--op-table)',
+  },
+
+  // ggtrace
+  'damaged-block': {
+    title: 'damaged block',
+    hint: 'the checksum or the size of the block is wrong: its records are left out',
+  },
+  'damaged-bytes': {
+    title: 'damaged bytes',
+    hint: 'there is something between the blocks that is none: a block may be missing there',
+  },
+  'torn-block': {
+    title: 'torn block',
+    hint: 'the file was cut, or is still being written: the records that are there are read, but no checksum covers them',
+  },
+  'open-blocks': {
+    title: 'open blocks',
+    hint: 'the recorder did not close them: their records are read, but no checksum covers them',
+  },
+  'run-without-end': {
+    title: 'run did not end',
+    hint: 'the process was killed, or the file was cut: the last events may be missing',
+  },
+  'lost-blocks': {
+    title: 'lost blocks',
+    hint: 'a part of the file is missing or damaged, and with it the events of one thread: what it did there is not in the trace',
+  },
+  'repeated-block': {
+    title: 'repeated block',
+    hint: 'parts of the file were copied twice, or two logs were joined: each block is read once',
+  },
+  'block-out-of-order': {
+    title: 'block out of order',
+    hint: 'parts of the file were put together in another order: the block is read, but events of its thread may be placed wrongly',
+  },
+  'missing-records': {
+    title: 'missing records',
+    hint: 'the recorder wrote more events than the file contains: a part of the file is missing or damaged',
+  },
+  'lost-definitions': {
+    title: 'lost definitions',
+    hint: 'a part of the file is missing or damaged: names, tensors and graphs may be unknown, or be those of others',
+  },
+  'undefined-id': {
+    title: 'id without a definition',
+    hint: 'what the id stands for is in a part of the file that is missing or damaged: it is drawn by its number',
+  },
+  'operator-without-worker': {
+    title: 'operator without a worker',
+    hint: 'the recorder did not store which worker ran the operators of the block: they are left out',
+  },
+  'unknown-version': {
+    title: 'unknown version',
+    hint: 'a later version of ggml2perfetto recorded the log: read it with that version or a later one',
+  },
+  'recorded-less': {
+    title: 'recorded less',
+    hint: 'recording took more time than its guard allows, so that the recorder left out a part of the events from there on: allow more (--guard), or record fewer kinds of events',
+  },
+
+  // ProfInfer
+  'unknown-probe': {
+    title: 'unknown probe type',
+    hint: 'another version of the logger wrote the row, or it is damaged: it is left out',
+  },
+  'log-ends-in-call': {
+    title: 'log ends within a call',
+    hint: 'the logger was stopped while llama.cpp computed: the last call, its graphs and operators end at the last row',
   },
 
   // Chrome JSON
@@ -159,6 +239,38 @@ export const ISSUES = {
   'nothing-traced': {
     title: 'nothing traced',
     hint: 'a stripped file has no names of functions (nm <file>, nm -D <file>), and another file than the one that runs is not called: trace a build that is not stripped, or, if it is linked dynamically, use ggml2perfetto record',
+  },
+  'no-scheduler-events': {
+    title: 'no scheduler events',
+    hint: 'the recording is of other events: record the scheduler (trace-cmd record -e sched, perf record -e sched:sched_switch,sched:sched_waking)',
+  },
+  'no-cpu': {
+    title: 'no CPU recorded',
+    hint: 'which CPU had which thread is not known: record the CPU (perf record -a or --sample-cpu), or print it (perf script -F comm,pid,tid,cpu,time,event,trace)',
+  },
+  'no-event-formats': {
+    title: 'missing event formats',
+    hint: 'without the formats of the kernel that ran its tracepoints cannot be read: give the whole file that was recorded',
+  },
+  'torn-file': {
+    title: 'torn file',
+    hint: 'the end of the file is missing, and with it names and formats that perf writes last: records that need none are read',
+  },
+  'damaged-page': {
+    title: 'damaged page',
+    hint: "the rest of this page of the kernel's ring buffer is left out: events of its CPU are missing there",
+  },
+  'damaged-compression': {
+    title: 'damaged compression',
+    hint: 'a compressed part of the file is damaged: its events, of perf.data also those behind it, are missing',
+  },
+  'buffer-on-other-clock': {
+    title: 'buffer on another clock',
+    hint: 'buffers of one recording can only be drawn together on one clock: record all with the same (trace-cmd record -C mono)',
+  },
+  'late-clock-marker': {
+    title: 'late clock marker',
+    hint: 'the clock was not known when the first events were read: write the marker first, or name the clock (--clock <input>=mono)',
   },
 
   // TensorTrace and its companions

@@ -105,7 +105,7 @@ test('a log that was cut is salvaged: exit code 0, and the issue with its place'
     /! torn row: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n {2}! log ends within a call: .*\n {2}the Issues track shows where/,
   )
   expect(await ask('cut.csv.pftrace', "select name from slice where category = 'issue'")).toEqual([
-    'torn row',
+    'torn record',
     'log ends within a call',
   ])
 })

@@ -60,7 +60,7 @@ describe('info', () => {
       stdout: expect.stringMatching(/^issues\n {2}! torn row: line 2142, byte /m),
     })
     expect(JSON.parse(run(['info', 'cut.csv', '--json']).stdout).issues).toMatchObject([
-      { title: 'torn row', count: 1, first: { at: { line: 2142 } } },
+      { title: 'torn record', count: 1, first: { at: { line: 2142 } } },
       { title: 'log ends within a call', count: 1, first: { at: { line: 2141 } } },
     ])
   })

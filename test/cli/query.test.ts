@@ -107,7 +107,7 @@ describe('inputs', () => {
       code: 0,
       stderr: "warning: cut.csv: 2 issues; they are slices of category 'issue'\n",
     })
-    expect(stdout).toMatch('torn row')
+    expect(stdout).toMatch('torn record')
   })
 
   test("a trace of another kind that trace_processor knows (Chrome's JSON)", () => {

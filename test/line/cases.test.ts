@@ -201,7 +201,7 @@ describe('profinfer-csv', () => {
   test('an end that was lost is told, and what it ended lasts until the next start', async () => {
     const { events } = await eventsIn(plainBytes('profinfer-csv/lost-ends.csv'))
     const issues = events.filter((event) => event.kind === 'issue')
-    expect(issues.map(({ title }) => title)).toEqual(Array.from({ length: 5 }, () => 'start without an end'))
+    expect(issues.map(({ title }) => title)).toEqual(Array.from({ length: 5 }, () => 'range without an end'))
     const endless = operatorsOf(events).filter(({ inferred }) => inferred & Inferred.NoEnd)
     expect(endless).toHaveLength(3)
     for (const { tid, endNs } of endless) {

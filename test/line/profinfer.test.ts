@@ -136,7 +136,7 @@ describe('profinfer-text', () => {
     const start = log.length - last.length
     for (let length = start + 1; length < log.length; length++) {
       const { issues, operators } = await summaryOf(log.slice(0, length))
-      expect(`${length}: ${issues[0]?.title}`).toBe(`${length}: torn row`)
+      expect(`${length}: ${issues[0]?.title}`).toBe(`${length}: torn record`)
       expect(operators).toBe(whole.operators)
     }
     expect(titles(await summaryOf(log.slice(0, start)))).toEqual(['1 × log ends within a call'])
@@ -153,7 +153,7 @@ describe('profinfer-text', () => {
 
   test('what the logger says of losses is an issue; so is a log as long as the logger keeps', async () => {
     const summary = await summaryOf(plainBytes('profinfer-text/lost-ends.txt'))
-    expect(titles(summary)).toEqual(['1 × lost rows', '2 × start without an end'])
+    expect(titles(summary)).toEqual(['1 × lost records', '2 × range without an end'])
     expect(summary.issues[0]!.first.detail).toBe('the logger says that 3 were lost')
     const row = (i: number) => `${i},${1e12 + i * 10},${i % 2 ? 15 : 10},7\n`
     const piece = (from: number) => bytes(Array.from({ length: 10_000 }, (_, i) => row(from + i)).join(''))
@@ -201,9 +201,9 @@ describe('profinfer-openharmony', () => {
     const log = openharmonyOf(rows, { tgid: 700 })
     const lines = log.split('\n')
     const short = `${lines[4]!.split(',').slice(0, 9).join(',')},`
-    expect(titles(await summaryOf(lines.with(4, short).join('\n')))).toContain('1 × row of another length')
+    expect(titles(await summaryOf(lines.with(4, short).join('\n')))).toContain('1 × unreadable row')
     const torn = [...lines.slice(0, -2), short].join('\n')
-    expect(titles(await summaryOf(torn))).toContain('1 × torn row')
+    expect(titles(await summaryOf(torn))).toContain('1 × torn record')
     expect(titles(await summaryOf(plainBytes('profinfer-openharmony/no-struct.csv')))).toEqual([])
   })
 
@@ -288,9 +288,9 @@ describe('profinfer-ktrace', () => {
     const lost = log.split('\n').flatMap((line, i) => (/=> \[llama-cli/.test(line) ? [i] : []))
     for (const place of lost) {
       const summary = await summaryOf(without(log, [place]))
-      expect(titles(summary)).toEqual(['1 × lost rows'])
+      expect(titles(summary)).toEqual(['1 × lost records'])
     }
-    expect(titles(await summaryOf(plainBytes('profinfer-ktrace/lost.txt')))).toEqual(['3 × lost rows'])
+    expect(titles(await summaryOf(plainBytes('profinfer-ktrace/lost.txt')))).toEqual(['3 × lost records'])
   })
 
   test('another one than the form of most lines, and lines of no form, are told', async () => {
@@ -302,11 +302,15 @@ describe('profinfer-ktrace', () => {
       'hello',
       '39170 [0] sch',
     ]
-    expect(titles(await summaryOf(bad.join('\n')))).toEqual(['1 × lost rows', '2 × unreadable row', '1 × torn row'])
+    expect(titles(await summaryOf(bad.join('\n')))).toEqual([
+      '1 × lost records',
+      '2 × unreadable row',
+      '1 × torn record',
+    ])
   })
 
   test('strict stops at the first issue', async () => {
     const failed = converted(plainBytes('profinfer-ktrace/lost.txt'), { strict: true })
-    await expect(failed).rejects.toMatchObject({ name: 'FormatError', message: expect.stringMatching(/lost rows/) })
+    await expect(failed).rejects.toMatchObject({ name: 'FormatError', message: expect.stringMatching(/lost records/) })
   })
 })

@@ -1,10 +1,105 @@
-import { type Provocations, textInput } from './provoked.ts'
+import { Header, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
+import { plainBytes } from '../line/support.ts'
+import { altered, begun, blocksOf, everyRecord, fieldsOf, joined, killed, lossy, tiny } from '../read/ggtrace-logs.ts'
+import { fixture, type Provocations, textInput } from './provoked.ts'
 
 /** As provoked.ts, for codes of ggtrace, ProfInfer and recordings of the kernel. */
+
+const log = (source: Uint8Array) => ({ name: 'log', source })
+/** The blocks of a log of one worker with many operators: run, definitions, events, end. */
+function blocks() {
+  const writer = begun({}, 512)
+  const tensor = writer.tensor({ name: 'x-0' })
+  const thread = writer.thread(9, 0)
+  for (let n = 0; n < 100; n++) thread.operator({ tensor, startNs: 100 * n, endNs: 100 * n + 50 })
+  writer.end(30_000)
+  const all = blocksOf(writer.take())
+  const of = (kind: number) => all.filter((block) => fieldsOf(block).kind === kind)
+  return { run: of(1).slice(0, 1), definitions: of(2), events: of(3), end: of(1).slice(1) }
+}
+/** A log whose blocks of events are others. */
+function ofEvents(change: (events: Uint8Array[]) => Uint8Array[]) {
+  const { run, definitions, events, end } = blocks()
+  return log(joined([...run, ...definitions, ...change(events), ...end]))
+}
+const changed = (bytes: Uint8Array, change: (bytes: Uint8Array) => void) => {
+  const copy = bytes.slice()
+  change(copy)
+  return log(copy)
+}
+const withoutDefinitions = () => {
+  const { run, events, end } = blocks()
+  return log(joined([...run, ...events, ...end]))
+}
+
+const probes = (...rows: string[]) => textInput(`ts,type,pid\n${rows.join('\n')}\n`)
+const waking = (i: number) => ` bash-1 [000] d..2. ${i + 1}.000000: sched_waking: comm=a pid=2 prio=120 target_cpu=000`
+/** The first page of local-v6.dat, and its count of bytes of events. */
+const COMMIT = 0xe000 + 8
+const traceDat = (name: string) => plainBytes(`trace-dat/${name}.dat.gz`)
+const perfData = (name: string) => plainBytes(`perf-data/${name}.data.gz`)
+
+/** A recording whose events are called otherwise. */
+function ofOthers() {
+  const text = Buffer.from(traceDat('mono-v6')).toString('latin1')
+  const renamed = text.replaceAll('name: sched_', 'name: other_').replaceAll('name: task_', 'name: else_')
+  return log(new Uint8Array(Buffer.from(renamed, 'latin1')))
+}
+
+/** A recording with a buffer whose clock has another name. */
+function ofTwoClocks() {
+  const bytes = traceDat('instance-v6').slice()
+  const cpus = Buffer.from(bytes).lastIndexOf('flyrecord\0') + 10
+  bytes[cpus + 2 * 16 + 8] = 0x78
+  return log(bytes)
+}
+
 export const PROVOKED_BY_KERNEL: Provocations = {
+  'short-record': () =>
+    ofEvents(([first, ...others]) => [
+      altered(first!, (view) => view.setUint16(48, RecordType.Token, true)),
+      ...others,
+    ]),
+  'lost-records': () => log(everyRecord()),
+  'op-table-unclear': () => fixture('tensor-trace/ambiguous-ops.bin'),
+
+  'damaged-block': () => changed(tiny(), (bytes) => (bytes[bytes.length >> 1]! ^= 0x10)),
+  'damaged-bytes': () => log(lossy()),
+  'torn-block': () => log(tiny().subarray(0, -20)),
+  'open-blocks': () => log(joined([killed(), ...blocks().end])),
+  'run-without-end': () => log(killed()),
+  'lost-blocks': () => log(lossy()),
+  'repeated-block': () => ofEvents((events) => [...events, events[0]!]),
+  'block-out-of-order': () => ofEvents(([a, b, ...others]) => [b!, a!, ...others]),
+  'missing-records': () => ofEvents((events) => events.slice(0, -1)),
+  'lost-definitions': withoutDefinitions,
+  'undefined-id': withoutDefinitions,
+  'operator-without-worker': () =>
+    ofEvents((events) => events.map((block) => altered(block, (view) => view.setUint32(Header.worker, NONE, true)))),
+  'unknown-version': () => log(begun({ 'format.version': '9' }).takeKilled()),
+  'recorded-less': () => log(everyRecord()),
+
+  'unknown-probe': () => probes('5,10,1', '6,77,1', '7,15,1'),
+  'log-ends-in-call': () => probes('5,10,1'),
+
   'old-thread-states': () =>
     textInput(
       '          <idle>-0     [000] d..2.     1.000000: sched_switch: prev_comm=a prev_pid=5 prev_prio=120 prev_state=4096 ==> next_comm=b next_pid=6 next_prio=120\n',
     ),
   'nothing-traced': () => textInput('Attaching 4 probes...\ng2p clock boot\ng2p fact script token\n'),
+  'no-scheduler-events': ofOthers,
+  'no-cpu': () => fixture('perf-script/no-cpu.txt'),
+  'no-event-formats': () => changed(perfData('mono'), (bytes) => bytes.fill(0, 72, 104)),
+  'torn-file': () => log(perfData('switches').subarray(0, perfData('switches').length * 0.8)),
+  'damaged-page': () => changed(traceDat('local-v6'), (bytes) => bytes.fill(0x7f, COMMIT, COMMIT + 2)),
+  'damaged-compression': () =>
+    changed(perfData('zstd'), (bytes) => {
+      const at = Buffer.from(bytes).indexOf(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]))
+      bytes.fill(0xff, at + 600, at + 900)
+    }),
+  'buffer-on-other-clock': ofTwoClocks,
+  'late-clock-marker': () =>
+    textInput(
+      `${Array.from({ length: 9000 }, (_, i) => waking(i)).join('\n')}\n bash-1 [000] d..2. 9001.000000: tracing_mark_write: g2p clock mono\n`,
+    ),
 }

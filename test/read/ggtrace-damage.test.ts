@@ -163,10 +163,12 @@ describe('definitions', () => {
   test('that never come: events are read with what is known', async () => {
     const { run, end, events } = parts(everyRecord())
     const { issues, of, names } = await read(joined([...run, ...events, ...end]))
-    expect(issues).toContainEqual(expect.stringMatching(/^missing definitions: expected \d+ definitions, found 0/))
+    expect(issues).toContainEqual(expect.stringMatching(/^lost definitions: expected \d+ definitions, found 0/))
     expect(of('operator').length).toBe(7)
     expect(of('tensor').map(({ name }) => names.text(name))).toContain('tensor 5')
-    expect(issues.filter((issue) => issue.startsWith('unknown tensor')).length).toBe(of('tensor').length)
+    expect(
+      issues.filter((issue) => issue.startsWith('id without a definition: expected a definition of tensor')).length,
+    ).toBe(of('tensor').length)
   })
 
   test('that are lost: told, and nothing waits for them', async () => {

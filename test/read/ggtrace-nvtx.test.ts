@@ -155,7 +155,7 @@ describe('NVTX in a log', () => {
     ).toEqual([
       'end without a start: thread 5 pops an NVTX range that it never pushed',
       'end without a start: NVTX range 99 ends that never started',
-      'unknown domain: expected a definition of domain 7 before its first use, found none',
+      'id without a definition: expected a definition of domain 7 before its first use, found none',
       'range without an end: 1 range is never popped by thread 5 (default domain): drawn up to the last NVTX event',
       'range without an end: 1 range is never popped by thread 5 (domain 7): drawn up to the last NVTX event',
     ])

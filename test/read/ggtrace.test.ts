@@ -77,7 +77,7 @@ describe('the format', () => {
     const { events: found, names, issues } = await read(Buffer.concat([definitions, Buffer.alloc(16), events]))
     expect(found[0]).toMatchObject({ kind: 'input', clock: 'MONOTONIC', originNs: 10_000_000_000n })
     const [tensor, first, second] = found.slice(2)
-    expect(found[1]).toMatchObject({ kind: 'issue', title: 'unknown type' })
+    expect(found[1]).toMatchObject({ kind: 'issue', title: 'id without a definition' })
     expect(tensor).toMatchObject({ kind: 'tensor', ne: [2, 1, 1, 1], address: 4096, sizeBytes: 8 })
     expect(tensor?.kind === 'tensor' && names.text(tensor.op)).toBe('MUL')
     expect(first).toMatchObject({ worker: 1, tid: 701, call: 9, startNs: 1010, endNs: 1110, waitEndNs: 1115 })
@@ -177,7 +177,7 @@ describe('a log with every type of record', () => {
       ['end', 700, ''],
     ])
     expect(issues).toEqual([
-      'dropped records: writer 2 had no space for 7 records, 7 so far',
+      'lost records: writer 2 had no space for 7 records, 7 so far',
       'failed call: llama_encode returned -2: error (call 1)',
       'lost records: 3 records were lost: the disk was full',
       "recorded less: decode took 1.300 ms a call when recorded, 1.000 ms when not: 30 % more, above the guard's 10 %; from here on only graphs",
@@ -306,7 +306,7 @@ describe('large logs', () => {
     }
     writer.end(300_000)
     const { of, issues } = await read(writer.take())
-    expect(issues.filter((issue) => !issue.startsWith('unknown type'))).toEqual([])
+    expect(issues.filter((issue) => !issue.startsWith('id without a definition'))).toEqual([])
     const operators = of('operator')
     expect(operators.length).toBe(64 * 200)
     for (let worker = 0; worker < 64; worker++) {

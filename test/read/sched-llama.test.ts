@@ -137,5 +137,5 @@ test('a line that lacks a field is told', async () => {
     new TextEncoder().encode('g2p clock boot\ng2p token 5 1 7 9 1\ng2p token 15 1 7 19 1 0\n'),
   )
   expect(events.filter(({ kind }) => kind === 'token')).toHaveLength(1)
-  expect(events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))).toEqual(['unreadable event'])
+  expect(events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))).toEqual(['unreadable row'])
 })

@@ -164,7 +164,7 @@ describe('the state of who leaves', () => {
   test('another one is told', async () => {
     const { events } = await read(`${at}${fields(TOLD)}\n${at}${fields(TOLD, 'Q')}\n`)
     expect(switchesOf(events)).toHaveLength(1)
-    expect(issuesOf(events)[0]).toMatch(/^unreadable event: expected the fields of sched_switch, found " +a-5 \[000\]/)
+    expect(issuesOf(events)[0]).toMatch(/^unreadable row: expected the fields of sched_switch, found " +a-5 \[000\]/)
   })
 })
 
@@ -238,7 +238,7 @@ describe('the clock of ftrace', () => {
 
   test('may be missing on a damaged line, which is told', async () => {
     const { issues, events } = await clockOf(ROW(5e9) + ROW(5e9).replace('5.000000', '123456789').repeat(4) + ROW(6e9))
-    expect(issues).toEqual(Array(4).fill('impossible timestamp: expected a time in seconds, found a whole number'))
+    expect(issues).toEqual(Array(4).fill('impossible time: expected a time in seconds, found a whole number'))
     expect(switchesOf(events)).toHaveLength(2)
   })
 
@@ -307,7 +307,7 @@ describe('order and losses', () => {
     const { events } = await read(rows + ROW(5e9) + ROW(6e9))
     expect(switchesOf(events)).toHaveLength(9001)
     expect(issuesOf(events)).toEqual([
-      'event out of order: expected at most 8192 events out of order, found one 807000 ns late; left out',
+      'record out of order: expected at most 8192 events out of order, found one 807000 ns late; left out',
     ])
   })
 
@@ -324,25 +324,25 @@ describe('order and losses', () => {
     const torn = await read(ROW(5e9) + ROW(6e9).slice(0, -40))
     expect(switchesOf(torn.events)).toHaveLength(1)
     expect(issuesOf(torn.events)).toHaveLength(1)
-    expect(issuesOf(torn.events)[0]).toMatch(/^torn row/)
+    expect(issuesOf(torn.events)[0]).toMatch(/^torn record/)
     expect(issuesOf((await read(ROW(5e9) + ROW(6e9).trimEnd())).events)).toEqual([])
   })
 
   test('what is no event is told, with its place', async () => {
     const { events } = await read(`${ROW(5e9)}what is this?\n\n${ROW(6e9)}`)
     const [issue] = events.filter((event) => event.kind === 'issue')
-    expect(issue).toMatchObject({ title: 'unreadable line', at: { line: 2, byte: ROW(5e9).length }, atNs: 0 })
+    expect(issue).toMatchObject({ title: 'unreadable row', at: { line: 2, byte: ROW(5e9).length }, atNs: 0 })
     expect(switchesOf(events)).toHaveLength(2)
   })
 
   test("perf's and bpftrace's own words on losses", async () => {
     const perf =
       '            bash     9 [000] 5.000000: PERF_RECORD_LOST lost 31\n            bash     9 [000] 5.000000: sched:sched_waking: comm=b pid=6 prio=120 target_cpu=001\n'
-    expect(issuesOf((await read(perf)).events)).toEqual(['lost events: perf says that 31 were lost'])
+    expect(issuesOf((await read(perf)).events)).toEqual(['lost records: perf says that 31 were lost'])
     const json =
       '{"type": "attached_probes", "data": {"probes": 6}}\n{"type": "lost_events", "data": {"events": 12}}\n{"type": "printf", "data": "g2p clock mono\\n"}\n'
     const { events } = await read(json)
-    expect(issuesOf(events)).toEqual(['lost events: bpftrace says that 12 were lost'])
+    expect(issuesOf(events)).toEqual(['lost records: bpftrace says that 12 were lost'])
     expect(inputOf(events).clock).toBe('MONOTONIC')
   })
 

@@ -63,7 +63,7 @@ describe('a capture', () => {
       event.kind === 'issue' && event.title !== 'lost switches' ? [`${event.title}: ${event.detail}`] : [],
     )
     const isLossy = /overwritten|lost/.test(fixture)
-    const told = issues.filter((issue) => !issue.startsWith(isLossy ? 'lost events' : 'no CPU told'))
+    const told = issues.filter((issue) => !issue.startsWith(isLossy ? 'lost records' : 'no CPU recorded'))
     expect(told).toEqual([])
     expect(issues.length > 0).toBe(isLossy || fixture.includes('no-cpu'))
   })

@@ -1,6 +1,6 @@
-import type { Position } from '../../errors.ts'
 import { LINE_BYTES_MAX, LineCursor } from '../../input/line-cursor.ts'
-import type { TraceEvent } from '../../model/events.ts'
+import type { IssueEvent, TraceEvent } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { type ChunkReader, type EventBatch, readBatches } from './batches.ts'
 import { pickOrigin, TimeGuard } from './time-guard.ts'
 
@@ -19,8 +19,8 @@ export interface Origin {
 export interface EventMaker {
   /** Fixes the input's origin, in absolute nanoseconds. */
   start(originNs: bigint): void
-  /** Something in the input was wrong; `atNs` is about when. */
-  issue(at: Position, title: string, detail: string, atNs: number): void
+  /** Something in the input was wrong. */
+  report(issue: IssueEvent): void
   readonly batch: EventBatch
   /** The input has ended: nothing is held back any more. */
   finish(): void
@@ -72,22 +72,23 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
   /** The input has ended. */
   protected finish(): void {}
 
-  protected issue(title: string, detail: string): void {
-    this.maker.issue({ byte: this.lines.offset, line: this.lines.line }, title, detail, this.guard.lastNs)
+  protected issue(code: IssueCode, detail: string): void {
+    const at = { byte: this.lines.offset, line: this.lines.line }
+    this.maker.report(issueOf(code, detail, at, this.guard.lastNs))
   }
 
-  /** Something is wrong with the current line: it is a logger's own word on losses, torn, or what `title` says. */
-  protected reject(title: string, detail: string): void {
+  /** Something is wrong with the current line: it is a logger's own word on losses, torn, or what `code` says. */
+  protected reject(code: IssueCode, detail: string): void {
     const { bytes, start, end, isTorn } = this.lines
     const loss = end - start < 80 ? LOSS.exec(decoder.decode(bytes.subarray(start, end))) : null
-    if (loss) this.issue('lost rows', `the logger says that ${loss[1] ?? loss[2]} were lost`)
-    else this.issue(isTorn ? 'torn row' : title, detail)
+    if (loss) this.issue('lost-records', `the logger says that ${loss[1] ?? loss[2]} were lost`)
+    else this.issue(isTorn ? 'torn-record' : code, detail)
   }
 
   /** May the time be believed? An issue says so if not. */
   protected believes(atNs: number): boolean {
     const doubt = this.guard.doubt(atNs)
-    if (doubt !== undefined) this.issue('impossible timestamp', doubt)
+    if (doubt !== undefined) this.issue('impossible-time', doubt)
     return doubt === undefined
   }
 

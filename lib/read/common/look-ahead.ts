@@ -1,6 +1,6 @@
-import type { Position } from '../../errors.ts'
 import { ReorderWindow, type Timed } from '../../input/reorder-window.ts'
 import type { Clock, IssueEvent, TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import type { ReadContext } from '../format.ts'
 import { EventBatch } from './batches.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from './op-table.ts'
@@ -59,11 +59,6 @@ export abstract class LookAhead<T extends Timed> {
     this.release(earliest)
   }
 
-  /** Something in the input was wrong; `atNs` is about when. */
-  issue(at: Position, title: string, detail: string, atNs: number): void {
-    this.report({ kind: 'issue', title, detail, at, atNs })
-  }
-
   /** Something in the input was wrong. */
   report(issue: IssueEvent): void {
     const { batch } = this
@@ -101,9 +96,7 @@ export abstract class LookAhead<T extends Timed> {
     const problem = uses && this.ops.problem
     batch.begin(
       { kind: 'input', format, clock, originNs: this.originNs + shiftNs, attributes: about },
-      ...(problem
-        ? [{ kind: 'issue', title: 'op table unclear', detail: problem, at: { byte: 0 }, atNs: 0 } as const]
-        : []),
+      ...(problem ? [issueOf('op-table-unclear', problem, { byte: 0 }, 0)] : []),
     )
   }
 }

@@ -8,6 +8,7 @@ import {
   Header,
   MAGIC,
 } from '../../log/ggtrace-layout.ts'
+import type { IssueCode } from '../../model/issues.ts'
 import { BYTES_MIN, recordName } from './fields.ts'
 
 /** How a block came down to us: `open` and `torn` ones have no checksum that could vouch for them. */
@@ -29,8 +30,8 @@ export interface Block {
   readonly dropped: number
 }
 
-/** Tells of something that is wrong at a byte of the input. */
-export type Report = (title: string, detail: string, byte: number) => void
+/** Reports something that is wrong at a byte of the input. */
+export type Report = (code: IssueCode, detail: string, byte: number) => void
 
 /**
  * Damaged blocks that overlap are checked as long as all of them have so many times the bytes of the input up to there, and a
@@ -69,14 +70,14 @@ export class BlockFinder {
       if (size === 0) return this.takeUnsealed(cursor, isLast, 'open')
       if (size < HEADER_BYTES || size % BLOCK_ALIGNMENT !== 0 || size > BLOCK_BYTES_MAX) {
         const wanted = `a block size of ${HEADER_BYTES} to ${BLOCK_BYTES_MAX}, a multiple of ${BLOCK_ALIGNMENT}`
-        this.report('damaged block', `expected ${wanted}, found ${size}`, offset)
+        this.report('damaged-block', `expected ${wanted}, found ${size}`, offset)
         this.skipMagic(cursor)
       } else if (size > available) {
         if (!isLast) return undefined
-        this.report('torn block', `expected ${size} bytes, found the first ${available}; read unchecked`, offset)
+        this.report('torn-block', `expected ${size} bytes, found the first ${available}; read unchecked`, offset)
         return this.takeUnsealed(cursor, isLast, 'torn')
       } else if (offset < this.wrongUntil && this.overlapBytes + size > OVERLAP_MAX * offset + 4 * BLOCK_BYTES_MAX) {
-        this.report('damaged block', `its ${size} bytes are left out unchecked: too many before it are damaged`, offset)
+        this.report('damaged-block', `its ${size} bytes are left out unchecked: too many before it are damaged`, offset)
         this.skipMagic(cursor)
       } else return this.takeSealed(cursor, at, size)
     }
@@ -116,11 +117,11 @@ export class BlockFinder {
     if (start === undefined) return
     this.damageStart = undefined
     if (this.isQuiet) return
-    this.report('damaged bytes', `expected a block or zeros, found ${byte - start} bytes of something else`, start)
+    this.report('damaged-bytes', `expected a block or zeros, found ${byte - start} bytes of something else`, start)
   }
 
   private leave(cursor: ByteCursor, detail: string): void {
-    this.report('torn block', detail, cursor.offset)
+    this.report('torn-block', detail, cursor.offset)
     cursor.skip(cursor.available)
   }
 
@@ -141,7 +142,7 @@ export class BlockFinder {
       return blockOf('sealed', view, at, at + size, byte)
     }
     const sums = `expected checksum 0x${stored.toString(16)}, found 0x${found.toString(16)}`
-    this.report('damaged block', `${sums}; its ${size} bytes are left out`, byte)
+    this.report('damaged-block', `${sums}; its ${size} bytes are left out`, byte)
     if (byte < this.wrongUntil) this.overlapBytes += checked
     this.wrongUntil = Math.max(this.wrongUntil, byte + size)
     // Its size may be what is damaged: the next block is looked for within it.
@@ -169,7 +170,7 @@ export class BlockFinder {
       if (size < 4 || size % 4 !== 0) {
         const wanted = 'a record size of at least 4, a multiple of 4'
         this.report(
-          'damaged record',
+          'damaged-record',
           `expected ${wanted}, found ${size}; the rest of the block is left out`,
           byte + end,
         )
@@ -229,13 +230,13 @@ export function forEachRecord(
     if (type === 0 && size === 0) break
     if (size < 4 || size % 4 !== 0 || at + size > end) {
       const wanted = `a record size of 4 to ${end - at}, a multiple of 4`
-      report('damaged record', `expected ${wanted}, found ${size}; the rest of the block is left out`, at + shift)
+      report('damaged-record', `expected ${wanted}, found ${size}; the rest of the block is left out`, at + shift)
       break
     }
     const needed = BYTES_MIN[type] ?? 0
     if (needed > size) {
       const detail = `expected ${needed} bytes for a record ${recordName(type)}, found ${size}; left out`
-      report('short record', detail, at + shift)
+      report('short-record', detail, at + shift)
     } else if (needed > 0) read(type, at, at + size)
     at += size
   }

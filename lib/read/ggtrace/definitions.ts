@@ -157,7 +157,7 @@ export class Definitions {
 
   private readName(view: View, at: number, end: number, byte: number): void {
     const read = readText(view, at + 8, end)
-    if (!read) return this.report('damaged record', 'expected a text within its NAME record, found a longer one', byte)
+    if (!read) return this.report('damaged-record', 'expected a text within its NAME record, found a longer one', byte)
     this.texts.set(view.getUint32(at + 4, true), this.names.id(read.text))
   }
 
@@ -197,7 +197,7 @@ export class Definitions {
     const sourceCount = view.getUint16(at + 18, true)
     const sourcesStart = at + 116
     if (sourcesStart + 4 * sourceCount > end) {
-      this.report('damaged record', `expected ${sourceCount} sources within its TENSOR record, found fewer`, byte)
+      this.report('damaged-record', `expected ${sourceCount} sources within its TENSOR record, found fewer`, byte)
     }
     const sources: number[] = []
     const sourcesEnd = Math.min(sourcesStart + 4 * sourceCount, end - 3)
@@ -247,7 +247,7 @@ export class Definitions {
     }
     const held = (end - at - 16) / 4
     if (count > held) {
-      this.report('damaged record', `expected ${count} nodes within its GRAPH record, found ${held}`, byte)
+      this.report('damaged-record', `expected ${count} nodes within its GRAPH record, found ${held}`, byte)
     }
     for (let i = 0; i < Math.min(count, held); i++) {
       if (!this.notComputed.has(view.getUint32(at + 16 + 4 * i, true))) graph.nodes++
@@ -257,7 +257,7 @@ export class Definitions {
   private readCounted(view: View, at: number, byte: number): void {
     const index = view.getUint32(at + 4, true)
     if (index >= COUNTERS_MAX) {
-      return this.report('damaged record', `expected a counter from 0 to ${COUNTERS_MAX - 1}, found ${index}`, byte)
+      return this.report('damaged-record', `expected a counter from 0 to ${COUNTERS_MAX - 1}, found ${index}`, byte)
     }
     this.counters.add(index)
     const name = this.name(view.getUint32(at + 8, true), byte)
@@ -331,7 +331,7 @@ export class Definitions {
 
   private placeholder(what: string, id: number, byte: number): number {
     const name = `${what} ${id}`
-    this.report(`unknown ${what}`, `expected a definition of ${name} before its first use, found none`, byte)
+    this.report('undefined-id', `expected a definition of ${name} before its first use, found none`, byte)
     return this.names.id(name)
   }
 }

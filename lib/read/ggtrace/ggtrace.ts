@@ -11,7 +11,7 @@
 import { FormatError } from '../../errors.ts'
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import { BLOCK_ALIGNMENT, BlockKind, HEADER_BYTES, MAGIC } from '../../log/ggtrace-layout.ts'
-import type { TraceEvent } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './blocks.ts'
@@ -54,7 +54,7 @@ class LogReader implements ChunkReader {
   private ring: Block | undefined
   private readonly open = { blocks: 0, byte: 0 }
   private readonly clock = new LogClock()
-  private readonly report: Report = (title, detail, byte) => this.issue(title, detail, byte)
+  private readonly report: Report = (code, detail, byte) => this.issue(code, detail, byte)
   private readonly blocks = new BlockFinder(this.report)
   private readonly writers = new Writers(this.report)
   private readonly waiting = new Waiting()
@@ -109,7 +109,7 @@ class LogReader implements ChunkReader {
     const { needs } = this.waiting
     if (needs > this.defined) {
       const detail = `expected ${needs} definitions, found ${this.defined}; events are read with what is known`
-      this.issue('missing definitions', detail, byte)
+      this.issue('lost-definitions', detail, byte)
     }
     this.release(Infinity)
     this.isReleased = true
@@ -170,7 +170,7 @@ class LogReader implements ChunkReader {
     const { defined, definitions } = this
     if (block.needs > defined) {
       const detail = `expected definition ${defined}, found ${block.needs}: ${block.needs - defined} are lost`
-      this.issue('lost definitions', detail, block.byte)
+      this.issue('lost-definitions', detail, block.byte)
     }
     this.clock.enter(block)
     const count = forEachRecord(block, this.report, (type, at, end) => {
@@ -187,7 +187,7 @@ class LogReader implements ChunkReader {
     if (!this.waiting.isFull) return
     const needs = Math.max(this.waiting.needs, this.defined)
     const detail = `expected ${needs} definitions, found ${this.defined}; events wait for them no longer`
-    this.issue('missing definitions', detail, block.byte)
+    this.issue('lost-definitions', detail, block.byte)
     this.defined = needs
     this.release(Infinity)
   }
@@ -212,24 +212,23 @@ class LogReader implements ChunkReader {
     const left = open.blocks === 0 ? '' : `${open.blocks} blocks were still open (the first at byte ${open.byte})`
     if (!end) {
       const detail = 'no END record: the process was killed, or the file was cut'
-      this.issue('run did not end', left ? `${detail}; ${left} and are read unchecked` : detail, byte)
+      this.issue('run-without-end', left ? `${detail}; ${left} and are read unchecked` : detail, byte)
       return
     }
-    if (left) this.issue('open blocks', `${left}, though the run ended; they are read unchecked`, open.byte)
+    if (left) this.issue('open-blocks', `${left}, though the run ended; they are read unchecked`, open.byte)
     const overwritten = this.ring ? end.written - records.count : 0
     if (overwritten > 0) this.batch.add({ kind: 'facts', attributes: { overwritten_records: overwritten } })
     else if (end.written > records.count) {
-      this.issue('missing records', `expected ${end.written} event records, found ${records.count}`, byte)
+      this.issue('missing-records', `expected ${end.written} event records, found ${records.count}`, byte)
     }
     if (end.dropped > writers.dropped) {
       const detail = `${end.dropped} records in all found no space, ${end.dropped - writers.dropped} of them not told before`
-      this.issue('dropped records', detail, byte)
+      this.issue('lost-records', detail, byte)
     }
   }
 
-  private issue(title: string, detail: string, byte: number): void {
-    const issue: TraceEvent = { kind: 'issue', title, detail, at: { byte }, atNs: this.clock.lastNs }
-    this.batch.add(issue)
+  private issue(code: IssueCode, detail: string, byte: number): void {
+    this.batch.add(issueOf(code, detail, { byte }, this.clock.lastNs))
     if (this.batch.hasBegun || this.batch.size <= EARLY_ISSUES_MAX) return
     throw new FormatError(ggtrace.name, { byte }, 'a block that can be read', `${EARLY_ISSUES_MAX} that cannot`)
   }

@@ -38,7 +38,7 @@ export class NvtxNames {
     if (id === 0) return 0
     const known = this.domains.get(id)
     if (known !== undefined) return known
-    this.report('unknown domain', `expected a definition of domain ${id} before its first use, found none`, byte)
+    this.report('undefined-id', `expected a definition of domain ${id} before its first use, found none`, byte)
     const name = this.names.id(`domain ${id}`)
     this.domains.set(id, name)
     return name

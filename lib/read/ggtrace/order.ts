@@ -32,23 +32,23 @@ export class Writers {
     const state = this.state(writer, this.isRing && block.kind === BlockKind.Events ? sequence : 0)
     if (sequence < state.next) {
       const isLate = takeFrom(state.gaps, sequence)
-      const title = isLate ? 'block out of order' : 'repeated block'
+      const code = isLate ? 'block-out-of-order' : 'repeated-block'
       const found = `found block ${sequence} after block ${state.next - 1}`
-      this.report(title, `${found} of writer ${writer}${isLate ? '' : '; left out'}`, byte)
+      this.report(code, `${found} of writer ${writer}${isLate ? '' : '; left out'}`, byte)
       return isLate
     }
     if (sequence > state.next) {
       const lost = sequence - state.next
       const blocks = lost === 1 ? '1 block of it is' : `${lost} blocks of it are`
       const detail = `expected block ${state.next} of writer ${writer}, found block ${sequence}: ${blocks} lost`
-      this.report('lost blocks', detail, byte)
+      this.report('lost-blocks', detail, byte)
       state.gaps.push({ from: state.next, to: sequence - 1 })
       if (state.gaps.length > GAPS_MAX) state.gaps.shift()
     }
     state.next = sequence + 1
     if (dropped > state.dropped) {
       const detail = `writer ${writer} had no space for ${dropped - state.dropped} records, ${dropped} so far`
-      this.report('dropped records', detail, byte)
+      this.report('lost-records', detail, byte)
       this.dropped += dropped - state.dropped
       state.dropped = dropped
     }

@@ -12,6 +12,7 @@ import {
 } from '../../log/ggtrace-layout.ts'
 import { failureOf, phaseOf } from '../../model/calls.ts'
 import { type Batch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import { WORKER_MAX } from '../../model/limits.ts'
 import type { EventBatch } from '../common/batches.ts'
@@ -63,7 +64,7 @@ export class EventRecords {
     this.clock.enter(block)
     const baseNs = this.clock.read(view, at + Header.base)
     if (baseNs === undefined) {
-      return this.report('impossible timestamp', 'a block starts at a time that cannot be; it is left out', byte)
+      return this.report('impossible-time', 'a block starts at a time that cannot be; it is left out', byte)
     }
     this.clock.lastNs = baseNs
     this.cursorNs = baseNs
@@ -177,7 +178,7 @@ export class EventRecords {
     if (this.hasStrayOperators) return
     this.hasStrayOperators = true
     const wanted = `operators in blocks of worker 0 to ${WORKER_MAX} only`
-    this.report('operator without a worker', `expected ${wanted}; the block's operators are left out`, at + this.shift)
+    this.report('operator-without-worker', `expected ${wanted}; the block's operators are left out`, at + this.shift)
   }
 
   private readCounts(at: number, end: number, inferred: number): void {
@@ -189,7 +190,7 @@ export class EventRecords {
       const bytes = (bits & 1) === 0 ? 0 : (wide >> i) & 1 ? 8 : 4
       if (place + bytes > end) {
         const detail = `expected a value of ${bytes} bytes for counter ${i} within its COUNTS record, found ${end - place}`
-        return this.report('damaged record', `${detail}; left out`, at + this.shift)
+        return this.report('damaged-record', `${detail}; left out`, at + this.shift)
       }
       if (bytes > 0) this.definitions.needCounter(i, at + this.shift)
       counts.push(bytes === 0 ? 0 : bytes === 4 ? view.getUint32(place, true) : readU64(view, place))
@@ -258,7 +259,7 @@ export class EventRecords {
     const id = view.getUint32(at + 20, true)
     const graph = definitions.graph(id)
     if (!graph && id !== 0) {
-      this.report('unknown graph', `expected a definition of graph ${id}, found none`, at + this.shift)
+      this.report('undefined-id', `expected a definition of graph ${id}, found none`, at + this.shift)
     }
     this.batch.add({
       kind: 'graph',
@@ -281,7 +282,7 @@ export class EventRecords {
     const held = (end - at - 28) / 4
     if (tokens * k > held) {
       const detail = `expected ${tokens} × ${k} ids within its EXPERTS record, found ${held}; left out`
-      return this.report('damaged record', detail, at + this.shift)
+      return this.report('damaged-record', detail, at + this.shift)
     }
     const ids = new Int32Array(tokens * k)
     for (let i = 0; i < ids.length; i++) ids[i] = view.getInt32(at + 28 + 4 * i, true)
@@ -329,23 +330,17 @@ export class EventRecords {
         return this.batch.add({ kind: 'range', edge: 'end', tid, name: 0, atNs })
       case RecordType.Counter: {
         const value = view.getFloat64(at + 12, true)
-        if (!Number.isFinite(value)) return this.report('impossible value', `expected a number, found ${value}`, byte)
+        if (!Number.isFinite(value)) return this.report('value-out-of-range', `expected a number, found ${value}`, byte)
         const name = definitions.name(view.getUint32(at + 20, true), byte)
         return this.batch.add({ kind: 'counter', name, unit: 'count', atNs, value })
       }
       case RecordType.Loss: {
         const why = definitions.lookUp(view.getUint32(at + 16, true), byte)
         const detail = `${view.getUint32(at + 12, true)} records were lost${why && `: ${why}`}`
-        return this.batch.add({ kind: 'issue', title: 'lost records', detail, at: { byte }, atNs })
+        return this.batch.add(issueOf('lost-records', detail, { byte }, atNs))
       }
       case RecordType.Level:
-        return this.batch.add({
-          kind: 'issue',
-          title: 'recorded less',
-          detail: this.lessBecause(at),
-          at: { byte },
-          atNs,
-        })
+        return this.batch.add(issueOf('recorded-less', this.lessBecause(at), { byte }, atNs))
       default: {
         const event = readNvtx(type, view, at, { names: definitions.nvtx, tid, atNs, byte })
         if (event) this.batch.add(event)
@@ -371,7 +366,7 @@ export class EventRecords {
     if (startNs === undefined || endNs === undefined || startNs < this.fromNs) return undefined
     if (endNs < startNs) {
       const detail = `it ends ${startNs - endNs} ns before it starts; drawn without length`
-      this.report('end before start', detail, at + this.shift)
+      this.report('event-without-end', detail, at + this.shift)
     }
     return { startNs, endNs: Math.max(startNs, endNs) }
   }
@@ -380,7 +375,7 @@ export class EventRecords {
     const atNs = this.clock.read(this.view, at)
     if (atNs === undefined) {
       const detail = 'a record has no time, or one that cannot be; it is left out'
-      this.report('impossible timestamp', detail, record + this.shift)
+      this.report('impossible-time', detail, record + this.shift)
     } else if (atNs > this.clock.lastNs) this.clock.lastNs = atNs
     return atNs
   }

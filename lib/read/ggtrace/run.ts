@@ -43,7 +43,7 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
         return ns === undefined ? [] : { clock: name, ns }
       })
       if (readings[0]?.clock !== 'MONOTONIC') {
-        return report('impossible timestamp', 'a CLOCKS record has no time of MONOTONIC; left out', at + shift)
+        return report('impossible-time', 'a CLOCKS record has no time of MONOTONIC; left out', at + shift)
       }
       clockAt ??= at + 4
       if (readings.length > 1) clocks.push(readings)
@@ -54,7 +54,7 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
     } else if (type === RecordType.Fact) {
       const key = readText(view, at + 4, end)
       const value = key && readText(view, key.next, end)
-      if (!value) return report('damaged record', 'expected two texts within its FACT record, found less', at + shift)
+      if (!value) return report('damaged-record', 'expected two texts within its FACT record, found less', at + shift)
       addFact(facts, key.text, value.text)
     }
   })
@@ -62,7 +62,7 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
   const version = facts['format.version']
   if (version !== undefined && version !== VERSION) {
     const detail = `expected format.version ${VERSION}, found ${version.slice(0, 40)}; read as far as it is understood`
-    report('unknown version', detail, block.byte)
+    report('unknown-version', detail, block.byte)
   }
   return { facts, clocks, clockAt, end: last }
 }

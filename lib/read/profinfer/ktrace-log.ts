@@ -36,7 +36,7 @@ export class KtraceLog extends LineLog {
     if (!row) {
       const traced = TRACED.exec(text)
       if (traced) states.trace(traced[1]!.split(',').map(Number))
-      else this.reject('unreadable row', `expected ${FORMS}, found "${printable(text)}"`)
+      else this.reject('unreadable-row', `expected ${FORMS}, found "${printable(text)}"`)
       return
     }
     const [, stamp, cpu, first, next] = row as unknown as [string, string, string, string, string | undefined]

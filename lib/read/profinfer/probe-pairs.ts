@@ -1,5 +1,6 @@
 import type { Position } from '../../errors.ts'
 import { Inferred, type Phase } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { LookAhead, type Preview } from '../common/look-ahead.ts'
 import type { ReadContext } from '../format.ts'
@@ -133,7 +134,7 @@ export class ProbePairs extends LookAhead<Probe> {
       this.calls.size + this.graphs.size + [...this.running.values()].filter(({ endNs }) => endNs === undefined).length
     if (open > 0) {
       const detail = `still open at the last row: ${this.calls.size} × llama_decode, ${this.graphs.size} × graph compute`
-      this.issue(this.lastAt, 'log ends within a call', detail, this.lastNs)
+      this.report(issueOf('log-ends-in-call', detail, this.lastAt, this.lastNs))
     }
     for (const tid of [...this.running.keys()]) this.endWait(tid, this.lastNs)
     for (const [tid, graph] of this.graphs) this.endGraph(tid, graph, this.lastNs, Inferred.NoEnd)
@@ -143,10 +144,11 @@ export class ProbePairs extends LookAhead<Probe> {
   protected override release(told: Probe): void {
     const probe = this.idsAreSwapped ? { ...told, tid: told.tgid } : told
     const { atNs, at, tid } = probe
-    if (tid < 0) return this.issue(at, 'unreadable row', `expected a thread id, found ${tid < -1 ? tid : 'none'}`, atNs)
+    if (tid < 0)
+      return this.report(issueOf('unreadable-row', `expected a thread id, found ${tid < -1 ? tid : 'none'}`, at, atNs))
     if (atNs < this.lastNs) {
       const detail = `expected at most ${this.size} rows out of order, found one ${this.lastNs - atNs} ns late; left out`
-      this.issue(at, 'row out of order', detail, atNs)
+      this.report(issueOf('record-out-of-order', detail, at, atNs))
       return
     }
     this.lastNs = atNs
@@ -167,13 +169,13 @@ export class ProbePairs extends LookAhead<Probe> {
       case 35:
         return this.endOpen(this.graphs, probe, () => this.endGraph(tid, this.graphs.get(tid)!, atNs, 0))
       default:
-        this.issue(at, 'unknown probe type', `expected 10 … 45, found ${probe.type}`, atNs)
+        this.report(issueOf('unknown-probe', `expected 10 … 45, found ${probe.type}`, at, atNs))
     }
   }
 
   private endOpen(open: Map<number, unknown>, probe: Probe, end: () => void): void {
     if (open.has(probe.tid)) end()
-    else this.issue(probe.at, 'end without a start', `type ${probe.type} of thread ${probe.tid}`, probe.atNs)
+    else this.report(issueOf('end-without-start', `type ${probe.type} of thread ${probe.tid}`, probe.at, probe.atNs))
   }
 
   private beginCall(probe: Probe): void {
@@ -237,7 +239,7 @@ export class ProbePairs extends LookAhead<Probe> {
     const { tid, atNs, at, counters, counterNames } = probe
     const running = this.running.get(tid)
     if (!running || running.endNs !== undefined) {
-      this.issue(at, 'end without a start', `type ${probe.type} of thread ${tid}`, atNs)
+      this.report(issueOf('end-without-start', `type ${probe.type} of thread ${tid}`, at, atNs))
       return
     }
     running.endNs = atNs
@@ -289,14 +291,16 @@ export class ProbePairs extends LookAhead<Probe> {
   }
 
   private noEnd(probe: Probe): number {
-    this.issue(probe.at, 'start without an end', `type ${probe.type} of thread ${probe.tid} came again`, probe.atNs)
+    this.report(
+      issueOf('range-without-end', `type ${probe.type} of thread ${probe.tid} came again`, probe.at, probe.atNs),
+    )
     return Inferred.NoEnd
   }
 
   private define(node: ProbeNode, probe: Probe): void {
     const ops = this.ops
     if (node.op >= 0 && !ops.knows(node.op) && !ops.problem) {
-      this.issue(probe.at, 'unknown op', `op number ${node.op} is not in ${ops.about}`, probe.atNs)
+      this.report(issueOf('unknown-op', `op number ${node.op} is not in ${ops.about}`, probe.at, probe.atNs))
     }
     const sources = node.sources.map(({ address, ne }) => this.byAddress.get(address) ?? this.leaf(address, ne))
     const { names } = this

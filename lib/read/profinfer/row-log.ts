@@ -68,7 +68,7 @@ export class RowLog extends LineLog<ProbePairs> {
       const found = [columns.time, ...(columns.type < 0 ? columns.probe : [columns.type]), columns.thread]
       const texts = found.map((column) => `"${row.text(column)}"`).join(', ')
       this.reject(
-        'unreadable row',
+        'unreadable-row',
         `expected ${typeof layout.type === 'string' ? 'numbers' : 'values'} for ${listed}, found ${texts}`,
       )
       return
@@ -81,7 +81,7 @@ export class RowLog extends LineLog<ProbePairs> {
     const { rows, layout } = this
     if (rows !== layout.rowsMax) return
     this.issue(
-      'lost rows',
+      'lost-records',
       `the log holds ${rows} rows, all that the logger keeps: it drops the oldest, and tells nobody`,
     )
   }
@@ -104,7 +104,7 @@ export class RowLog extends LineLog<ProbePairs> {
         cells.set(type, row.count)
         return true
       }
-      this.reject('torn row', `expected ${expected} cells, found ${row.count}`)
+      this.reject('torn-record', `expected ${expected} cells, found ${row.count}`)
       return false
     }
     // The logger for OpenHarmony may be built without structures: its rows then end where these would begin.
@@ -112,7 +112,7 @@ export class RowLog extends LineLog<ProbePairs> {
     if (cells.size === 0 && (row.count === columns.count || row.count === bare)) cells.set(0, row.count)
     const expected = cells.get(0) ?? columns.count
     if (row.count === expected) return true
-    this.reject('row of another length', `expected ${expected} fields, found ${row.count}`)
+    this.reject('unreadable-row', `expected ${expected} fields, found ${row.count}`)
     return false
   }
 

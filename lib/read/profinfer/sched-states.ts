@@ -1,5 +1,6 @@
 import type { Position } from '../../errors.ts'
 import type { StateEvent, ThreadState } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import { LookAhead, type Preview } from '../common/look-ahead.ts'
 import type { ReadContext } from '../format.ts'
@@ -86,7 +87,7 @@ export class SchedStates extends LookAhead<SchedRow> {
     const { atNs, at, woken, cpu } = row
     if (atNs < this.lastNs) {
       const detail = `expected at most ${this.size} rows out of order, found one ${this.lastNs - atNs} ns late; left out`
-      this.issue(at, 'row out of order', detail, atNs)
+      this.report(issueOf('record-out-of-order', detail, at, atNs))
       return
     }
     this.lastNs = atNs
@@ -95,7 +96,7 @@ export class SchedStates extends LookAhead<SchedRow> {
     if (!told) {
       const form = this.form === 'plain' ? '' : ' parent'
       const expected = `expected [comm tid${form} priority state] => [comm tid${form} priority]`
-      this.issue(at, 'unreadable row', `${expected}, found something else`, atNs)
+      this.report(issueOf('unreadable-row', `${expected}, found something else`, at, atNs))
       return
     }
     const { prevTid, nextTid } = told
@@ -120,7 +121,9 @@ export class SchedStates extends LookAhead<SchedRow> {
     const thread = this.thread(prevTid, prevComm)
     if (thread.state !== undefined && (thread.state !== 'running' || thread.cpu !== cpu)) {
       const was = thread.state === 'running' ? `it was put on CPU ${thread.cpu}` : `it was ${thread.state}`
-      this.issue(at, 'lost rows', `thread ${prevTid} leaves CPU ${cpu}, but ${was}: a switch is missing`, atNs)
+      this.report(
+        issueOf('lost-records', `thread ${prevTid} leaves CPU ${cpu}, but ${was}: a switch is missing`, at, atNs),
+      )
     }
     const isPreempted = (prevState & WAITS) === 0
     const state = isPreempted ? 'runnable' : (prevState & ENDED) === 0 ? 'blocked' : 'ended'
@@ -133,7 +136,7 @@ export class SchedStates extends LookAhead<SchedRow> {
     const thread = this.thread(nextTid, nextComm)
     if (thread.state === 'running') {
       const detail = `thread ${nextTid} is put on CPU ${cpu}, but it has CPU ${thread.cpu}: a switch is missing`
-      this.issue(at, 'lost rows', detail, atNs)
+      this.report(issueOf('lost-records', detail, at, atNs))
     }
     this.change(nextTid, thread, 'running', cpu, atNs)
   }

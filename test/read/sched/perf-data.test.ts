@@ -17,7 +17,7 @@ describe.each(CASES)('%s', (name) => {
     const { names, events } = await eventsIn(bytesOf(name))
     expect(said.length).toBeGreaterThan(50)
     expect(withoutCpus(heardFrom(events, names, true))).toEqual(withoutCpus(said))
-    expect(events.filter((event) => event.kind === 'issue' && !/^lost (events|switches)$/.test(event.title))).toEqual(
+    expect(events.filter((event) => event.kind === 'issue' && !/^lost (records|switches)$/.test(event.title))).toEqual(
       [],
     )
   })
@@ -77,7 +77,7 @@ test('processes of threads, known ones and new ones, are told', async () => {
 test('what perf lost is told, once', async () => {
   const { events } = await eventsIn(bytesOf('lossy'))
   const lost = events.flatMap((event) =>
-    event.kind === 'issue' && event.title === 'lost events' ? [event.detail] : [],
+    event.kind === 'issue' && event.title === 'lost records' ? [event.detail] : [],
   )
   expect(lost).toHaveLength(LOST.times)
   const counts = lost.map((detail) => /^CPU [01]: (\d+) records had no room/.exec(detail)![1])
@@ -102,7 +102,7 @@ describe('damage', () => {
     const whole = await eventsIn(bytes)
     const { events } = await eventsIn(bytes.subarray(0, bytes.length - 3001))
     const issues = events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))
-    expect(issues.filter((title) => title !== 'lost switches')).toEqual(['torn records'])
+    expect(issues.filter((title) => title !== 'lost switches')).toEqual(['torn record'])
     expect(events.length).toBeGreaterThan(whole.events.length / 2)
   })
 
@@ -123,7 +123,7 @@ test('of a file that was cut, switches are read as far as it goes; tracepoints n
     expect(events.filter(({ kind }) => kind === 'switch').length).toBeGreaterThan(50)
     return events.flatMap((event) => (event.kind === 'issue' ? [event.title] : []))
   }
-  expect(await titles(0.8)).toEqual(['torn file', 'torn records'])
+  expect(await titles(0.8)).toEqual(['torn file', 'torn record'])
   expect(await titles(0.97)).toEqual(['torn file'])
   expect(await titles(1)).toEqual([])
   await expect(eventsIn(part('mono', 0.5))).rejects.toThrow(/found the end .*\nhint: the file was cut/)

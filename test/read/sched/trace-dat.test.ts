@@ -102,7 +102,7 @@ describe('losses', () => {
     )
 
   test('missed events are told, with their number where the kernel had room to say it', async () => {
-    const lost = 'lost events: CPU 0: '
+    const lost = 'lost records: CPU 0: '
     const rest = ' before this one, which had to give way'
     expect(await issuesOf(flagged(1 << 31))).toEqual([`${lost}some events${rest}`])
     const last = bytesOf('local-v6')
@@ -124,7 +124,7 @@ describe('losses', () => {
     const whole = (await eventsIn(bytesOf('local-v6'))).events.length
     const torn = bytesOf('local-v6').subarray(0, PAGE + 8192 + 1000)
     const { events } = await eventsIn(torn)
-    expect(events.some((event) => event.kind === 'issue' && event.title === 'torn pages')).toBe(true)
+    expect(events.some((event) => event.kind === 'issue' && event.title === 'torn record')).toBe(true)
     expect(events.length).toBeGreaterThan(whole / 3)
     await expect(eventsIn(bytes.subarray(0, 9000))).rejects.toThrow(/expected .* found the end of the input/)
   })

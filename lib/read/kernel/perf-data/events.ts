@@ -1,5 +1,6 @@
-import type { IssueEvent, StateEvent, SwitchEvent, ThreadEvent, TraceEvent } from '../../../model/events.ts'
+import type { StateEvent, SwitchEvent, ThreadEvent, TraceEvent } from '../../../model/events.ts'
 import { TaskState } from '../../../model/events.ts'
+import { type IssueCode, issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
 import { EventBatch } from '../../common/batches.ts'
@@ -54,7 +55,7 @@ export class PerfEvents {
   private hasSwitches = false
   private originHigh = 0
   private originLow = 0
-  private readonly said = new Set<string>()
+  private readonly said = new Set<IssueCode>()
   private readonly leftOut = new LeftOut()
 
   constructor(
@@ -83,7 +84,7 @@ export class PerfEvents {
     const { attrs } = this.facts
     if (this.prepare().decoded.length === 0 && !attrs.some(({ attr }) => attr.tellsSwitches)) {
       const hint = 'record with -e sched:sched_switch,sched:sched_waking, or with --switch-events'
-      this.issue('no scheduler events', `expected some, found none; ${hint}`, 0)
+      this.issue('no-scheduler-events', `expected some, found none; ${hint}`, 0)
     }
     this.pass(this.rounds.finish())
     this.prepare().leaveOut(this.leftOut, LEFT_OUT_HINT)
@@ -96,8 +97,8 @@ export class PerfEvents {
   }
 
   /** Tells something that is wrong, where the last event was. */
-  issue(title: string, detail: string, byte: number, atNs = this.guard.lastNs): void {
-    this.add({ kind: 'issue', title, detail, at: { byte }, atNs } satisfies IssueEvent, byte)
+  issue(code: IssueCode, detail: string, byte: number, atNs = this.guard.lastNs): void {
+    this.add(issueOf(code, detail, { byte }, atNs), byte)
   }
 
   /** What samples hold, once all events are known: with the first record that is read by it. */
@@ -105,7 +106,7 @@ export class PerfEvents {
     if (this.tracepoints) return this.tracepoints
     const { attrs, formats, cut } = this.facts
     if (cut)
-      this.issue('torn file', `expected ${cut.expected}, found ${cut.found}: not all facts are told`, cut.at.byte)
+      this.issue('torn-file', `expected ${cut.expected}, found ${cut.found}: not all facts are told`, cut.at.byte)
     for (const { attr, ids } of attrs) this.samples.define(attr, ids)
     this.tellsTasks = attrs.some(({ attr }) => attr.tellsTasks)
     this.tellsNames = attrs.some(({ attr }) => attr.tellsNames)
@@ -117,7 +118,7 @@ export class PerfEvents {
     const id = this.tracepoints.idOf('sched_switch')
     this.hasSwitches = attrs.some(({ attr }) => attr.tracepoint >= 0 && attr.tracepoint === id)
     if (formats.length === 0 && attrs.some(({ attr }) => attr.tracepoint >= 0)) {
-      this.issue('missing event formats', 'expected the formats of the tracepoints, found none: they cannot be read', 0)
+      this.issue('no-event-formats', 'expected the formats of the tracepoints, found none: they cannot be read', 0)
     }
     return this.tracepoints
   }
@@ -132,13 +133,9 @@ export class PerfEvents {
     const event = tracepoints.decode(view, rawAt, rawEnd, origin.cpu, atNs)
     if (event === undefined) return
     if (typeof event === 'number') {
-      this.issue('short event', `expected ${event} bytes, found ${rawEnd - rawAt}`, byte, atNs)
+      this.issue('short-record', `expected ${event} bytes, found ${rawEnd - rawAt}`, byte, atNs)
     } else if ('cpu' in event && event.cpu < 0) {
-      this.sayOnce(
-        'no CPU in samples',
-        'expected the CPU in every sample, found none; record with -a or --sample-cpu',
-        byte,
-      )
+      this.sayOnce('no-cpu', 'expected the CPU in every sample, found none; record with -a or --sample-cpu', byte)
     } else this.add(event as PerfEvent, byte)
   }
 
@@ -216,28 +213,28 @@ export class PerfEvents {
     const atNs = hasTail ? this.timeOf(byte) : this.guard.lastNs
     const where = hasTail && this.samples.origin.cpu >= 0 ? `CPU ${this.samples.origin.cpu}: ` : ''
     const detail = `${where}${count} records had no room in perf's buffer; record with a larger one (-m)`
-    this.issue('lost events', detail, byte, atNs)
+    this.issue('lost-records', detail, byte, atNs)
   }
 
   /** Time of the record that was read last, from the origin; undefined for none, or one that cannot be. */
   private timeOf(byte: number): number | undefined {
     const { high, low } = this.samples.origin
     if (high === 0 && low === 0) {
-      this.sayOnce('records without a time', 'expected a time in every record, found none; record with -T', byte)
+      this.sayOnce('event-without-time', 'expected a time in every record, found none; record with -T', byte)
       return undefined
     }
     if (!this.batch.hasBegun) this.begin(high, low)
     const atNs = (high - this.originHigh) * 2 ** 32 + (low - this.originLow)
     const doubt = this.guard.doubt(atNs)
     if (doubt === undefined) return atNs
-    this.issue('impossible timestamp', doubt, byte)
+    this.issue('impossible-time', doubt, byte)
     return undefined
   }
 
-  private sayOnce(title: string, detail: string, byte: number): void {
-    if (this.said.has(title)) return
-    this.said.add(title)
-    this.issue(title, detail, byte)
+  private sayOnce(code: IssueCode, detail: string, byte: number): void {
+    if (this.said.has(code)) return
+    this.said.add(code)
+    this.issue(code, detail, byte)
   }
 
   private add(event: PerfEvent, byte: number): void {
@@ -247,7 +244,12 @@ export class PerfEvents {
     const isLate = !this.rounds.push(event)
     if (this.rounds.isFull) this.pass(this.rounds.takeHalf())
     if (isLate && event.kind !== 'issue') {
-      this.issue('late record', 'expected records in order from round to round, found an earlier one', byte, event.atNs)
+      this.issue(
+        'record-out-of-order',
+        'expected records in order from round to round, found an earlier one',
+        byte,
+        event.atNs,
+      )
     }
   }
 

@@ -3,6 +3,7 @@ import { ByteCursor } from '../../../input/byte-cursor.ts'
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import { ZstdStream } from '../../../input/inflate.ts'
 import type { TraceEvent } from '../../../model/events.ts'
+import type { IssueCode } from '../../../model/issues.ts'
 import { type ChunkReader, type EventBatch, readBatches } from '../../common/batches.ts'
 import { type PerfEvents, Record } from './events.ts'
 import { type PerfData, type PerfFacts, readPipeFact } from './head.ts'
@@ -80,7 +81,7 @@ export class PerfRecords implements ChunkReader {
     if (!this.isDamaged && (cursor.available > 0 || (Number.isFinite(end) && cursor.offset < end))) {
       const length = Number.isFinite(end) ? `${end} bytes of records` : 'a whole record'
       const found = Number.isFinite(end) ? cursor.offset : cursor.available
-      events.issue('torn records', `expected ${length}, found ${found} bytes`, this.byte)
+      events.issue('torn-record', `expected ${length}, found ${found} bytes`, this.byte)
     }
     events.finish()
   }
@@ -116,12 +117,12 @@ export class PerfRecords implements ChunkReader {
   private sizeAt(view: DataView<ArrayBufferLike>, at: number, byte: number): number {
     const size = view.getUint16(at + 6, true)
     if (size >= HEAD_BYTES) return size
-    this.damage('damaged record', `expected a record's size of at least ${HEAD_BYTES} bytes, found ${size}`, byte)
+    this.damage('damaged-record', `expected a record's size of at least ${HEAD_BYTES} bytes, found ${size}`, byte)
     return 0
   }
 
-  private damage(title: string, detail: string, byte: number): void {
-    this.events.issue(title, `${detail}; the rest is left out`, byte)
+  private damage(code: IssueCode, detail: string, byte: number): void {
+    this.events.issue(code, `${detail}; the rest is left out`, byte)
     this.isDamaged = true
   }
 
@@ -151,7 +152,7 @@ export class PerfRecords implements ChunkReader {
     const bytes = size < 12 ? 0 : view.getUint32(at + 8, true)
     if (bytes <= FORMATS_BYTES_MAX) return size + bytes <= this.cursor.available
     const detail = `expected at most ${FORMATS_BYTES_MAX} bytes of event formats, found ${bytes}`
-    this.damage('damaged record', detail, this.byte)
+    this.damage('damaged-record', detail, this.byte)
     return false
   }
 
@@ -162,7 +163,7 @@ export class PerfRecords implements ChunkReader {
     try {
       for (const plain of this.zstd.push(piece)) this.readPlain(plain, this.packedByte)
     } catch (error) {
-      this.damage('damaged compression', `cannot be decompressed: ${(error as Error).message}`, this.packedByte)
+      this.damage('damaged-compression', `cannot be decompressed: ${(error as Error).message}`, this.packedByte)
     }
     if (this.isDamaged) this.packed = NO_BYTES
   }

@@ -51,7 +51,7 @@ export class FtraceLog extends SchedTextLog {
 
   protected override readUntimed(): void {
     if (this.hasHead || ++this.ticks < TICKS_MAX) {
-      return this.reject('impossible timestamp', 'expected a time in seconds, found a whole number')
+      return this.reject('impossible-time', 'expected a time in seconds, found a whole number')
     }
     const { offset, line } = this.lines
     const hint = "trace_clock was a counter or the processor's: echo mono > trace_clock"
@@ -64,11 +64,11 @@ export class FtraceLog extends SchedTextLog {
       const [kept, written] = [Number(entries[1]), Number(entries[2])]
       this.attributes['cpus'] = Number(entries[3])
       const lost = `the kernel says that it kept ${kept} of ${written} entries: the others were overwritten`
-      if (kept < written) this.issue('lost events', lost)
+      if (kept < written) this.issue('lost-records', lost)
       return true
     }
     const lost = LOST.exec(text)
-    if (lost) this.issue('lost events', `the kernel says that ${lost[2] ?? 'some'} were lost on CPU ${lost[1]}`)
+    if (lost) this.issue('lost-records', `the kernel says that ${lost[2] ?? 'some'} were lost on CPU ${lost[1]}`)
     const kernel = LATENCY.exec(text)?.[1]
     if (kernel) this.attributes['kernel'] = kernel
     const cpus = CPUS.exec(text)?.[1]
@@ -134,7 +134,7 @@ export class FtraceLog extends SchedTextLog {
     if (!this.maker.batch.hasBegun) return false
     if (this.clock === 'unknown') {
       const detail = 'expected the marker that tells the clock near the start, found it later; not used'
-      this.issue('late clock marker', detail)
+      this.issue('late-clock-marker', detail)
     }
     return true
   }

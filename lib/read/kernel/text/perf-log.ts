@@ -110,7 +110,7 @@ export class PerfLog extends SchedTextLog {
       return true
     }
     if (what.startsWith('LOST')) {
-      this.issue('lost events', `perf says that ${LOST.exec(text)?.[1] ?? 'some'} were lost`)
+      this.issue('lost-records', `perf says that ${LOST.exec(text)?.[1] ?? 'some'} were lost`)
       return true
     }
     const [, tgid, tid, , parent] = IDS.exec(text) ?? []

@@ -1,4 +1,5 @@
 import type { Clock, SwitchEvent, ThreadEvent, TraceEvent, WakingEvent } from '../../../model/events.ts'
+import { issueOf } from '../../../model/issues.ts'
 import { LookAhead, type Preview } from '../../common/look-ahead.ts'
 import type { ReadContext } from '../../format.ts'
 import type { LlamaRecord } from './llama-lines.ts'
@@ -36,7 +37,7 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
     if (atNs >= this.lastNs) return this.add(event)
     const late = `found one ${this.lastNs - atNs} ns late`
     const detail = `expected at most ${this.size} events out of order, ${late}; left out`
-    this.issue({ byte, line }, 'event out of order', detail, atNs)
+    this.report(issueOf('record-out-of-order', detail, { byte, line }, atNs))
   }
 
   /** A `sched_waking` is there: `sched_wakeup`s, which follow each of them, say nothing new. */

@@ -199,8 +199,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     }
     const { lines } = this
     const read = this.withCurrentState(this.readFields(handler, event.name, origin))
-    if (read === undefined)
-      this.reject('unreadable event', `expected the fields of ${event.name}, found "${this.start}"`)
+    if (read === undefined) this.reject('unreadable-row', `expected the fields of ${event.name}, found "${this.start}"`)
     else if (handler !== 'wakeup') this.maker.addAt(read, lines.offset, lines.line)
     else if (read.kind === 'waking') this.maker.addWakeup(read, lines.offset, lines.line)
   }
@@ -270,7 +269,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     const text = lines.text
     if (this.readOther(text) || first === Ascii.Hash || text.trim() === '') return
     this.headIssues++
-    this.reject('unreadable line', `expected a line with an event, found "${this.start}"`)
+    this.reject('unreadable-row', `expected a line with an event, found "${this.start}"`)
   }
 
   /** The start of the line, for a message. */
@@ -293,10 +292,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
 
   private tellNoCpu(): void {
     this.hasNoCpu = true
-    this.issue(
-      'no CPU told',
-      'expected the CPU on each line (perf script -F comm,pid,tid,cpu,time,event,trace), found none',
-    )
+    this.issue('no-cpu', 'expected the CPU on each line (perf script -F comm,pid,tid,cpu,time,event,trace), found none')
   }
 
   private eventName(name: string): EventName {

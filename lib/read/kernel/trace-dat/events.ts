@@ -1,5 +1,6 @@
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import type { TraceEvent } from '../../../model/events.ts'
+import { type IssueCode, issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
 import { EventBatch } from '../../common/batches.ts'
@@ -7,7 +8,7 @@ import { TimeGuard } from '../../common/time-guard.ts'
 import { Tracepoints } from '../tracepoints/tracepoints.ts'
 import type { TraceDat } from './head.ts'
 import type { CpuPages, TraceBuffer } from './options.ts'
-import { type PageRun, packedPages, plainPages } from './pages.ts'
+import { type OnDamage, type PageRun, packedPages, plainPages } from './pages.ts'
 import { type PageSink, RingPages } from './ring-page.ts'
 
 /** Events that are handed on at once. */
@@ -45,15 +46,15 @@ export class TraceDatEvents implements PageSink {
       clock ??= buffer.clock
       if (buffer.clock !== clock) {
         const detail = `expected ${clock}, found ${buffer.clock}; the events of "${buffer.name}" are left out`
-        this.issue('buffer on another clock', detail, buffer.cpus[0]?.offset ?? 0, 0)
+        this.issue('buffer-on-other-clock', detail, buffer.cpus[0]?.offset ?? 0, 0)
       } else for (const cpu of buffer.cpus) yield* this.readCpu(buffer, cpu)
     }
     this.begin(0n)
     if (this.tracepoints.decoded.length === 0) {
-      this.issue('no scheduler events', 'expected some, found none; record with `trace-cmd record -e sched`', 0, 0)
+      this.issue('no-scheduler-events', 'expected some, found none; record with `trace-cmd record -e sched`', 0, 0)
     }
     for (const loss of head.facts.losses) {
-      this.issue('lost events', `${loss}: the kernel overwrote them, or had no room for them`, 0, 0)
+      this.issue('lost-records', `${loss}: the kernel overwrote them, or had no room for them`, 0, 0)
     }
     const leftOut = new LeftOut()
     this.tracepoints.leaveOut(leftOut, 'trace-cmd report and KernelShark show them')
@@ -66,27 +67,27 @@ export class TraceDatEvents implements PageSink {
     const event = this.tracepoints.decode(this.view, at, end, this.cpu, atNs)
     if (event === undefined) return
     if (typeof event === 'object') this.batch.add(event)
-    else this.issue('short event', `expected ${event} bytes, found ${end - at}`, this.byte + at, atNs)
+    else this.issue('short-record', `expected ${event} bytes, found ${end - at}`, this.byte + at, atNs)
   }
 
   /** Events are missing before this page. */
   lost(count: number, atNs: number): void {
     const many = count < 0 ? 'some events' : `${count} events`
-    this.issue('lost events', `CPU ${this.cpu}: ${many} before this one, which had to give way`, this.byte, atNs)
+    this.issue('lost-records', `CPU ${this.cpu}: ${many} before this one, which had to give way`, this.byte, atNs)
   }
 
   /** The page cannot be read any further. */
   damaged(at: number, expected: string, found: string): void {
     const detail = `expected ${expected}, found ${found}; the rest of the page is left out`
-    this.issue('damaged page', detail, this.byte + at, this.guard.lastNs)
+    this.issue('damaged-page', detail, this.byte + at, this.guard.lastNs)
   }
 
   private async *readCpu(buffer: TraceBuffer, cpu: CpuPages): AsyncGenerator<TraceEvent[]> {
     const { inflate } = this.head
     this.cpu = cpu.cpu
     this.guard = new TimeGuard()
-    const damage = (title: string, detail: string, byte: number) => {
-      this.issue(title, `CPU ${cpu.cpu}: ${detail}`, byte, this.guard.lastNs)
+    const damage: OnDamage = (code, detail, byte) => {
+      this.issue(code, `CPU ${cpu.cpu}: ${detail}`, byte, this.guard.lastNs)
     }
     const runs = inflate
       ? packedPages(this.ranges, cpu, inflate, damage)
@@ -114,7 +115,7 @@ export class TraceDatEvents implements PageSink {
     }
     const doubt = this.guard.doubt(pages.startOf(view, at))
     if (doubt === undefined) pages.read(view, at, end, this)
-    else this.issue('impossible timestamp', doubt, this.byte + at, this.guard.lastNs)
+    else this.issue('impossible-time', doubt, this.byte + at, this.guard.lastNs)
   }
 
   private begin(originNs: bigint): void {
@@ -135,7 +136,7 @@ export class TraceDatEvents implements PageSink {
     )
   }
 
-  private issue(title: string, detail: string, byte: number, atNs: number): void {
-    this.batch.add({ kind: 'issue', title, detail, at: { byte }, atNs })
+  private issue(code: IssueCode, detail: string, byte: number, atNs: number): void {
+    this.batch.add(issueOf(code, detail, { byte }, atNs))
   }
 }

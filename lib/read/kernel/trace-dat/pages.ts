@@ -1,6 +1,7 @@
 import { ByteCursor } from '../../../input/byte-cursor.ts'
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import type { Inflate } from '../../../input/inflate.ts'
+import type { IssueCode } from '../../../model/issues.ts'
 import type { CpuPages } from './options.ts'
 
 /** Some pages of one CPU, whole ones; the last may be cut. */
@@ -13,8 +14,8 @@ export interface PageRun {
   readonly byte: number
 }
 
-/** Told what is wrong with the pages of a CPU. */
-export type OnDamage = (title: string, detail: string, byte: number) => void
+/** Called with what is wrong in the pages of a CPU. */
+export type OnDamage = (code: IssueCode, detail: string, byte: number) => void
 
 /** trace-cmd compresses some pages at a time; more than this is damage. */
 const CHUNK_BYTES_MAX = 64 << 20
@@ -37,7 +38,7 @@ export async function* plainPages(
       if (isLast) break
     }
     if (cursor.offset < bytes) {
-      damage('torn pages', `expected ${bytes} bytes of a CPU's pages, found ${cursor.offset}`, offset + cursor.offset)
+      damage('torn-record', `expected ${bytes} bytes of a CPU's pages, found ${cursor.offset}`, offset + cursor.offset)
     }
   } finally {
     await cursor.close()
@@ -60,7 +61,7 @@ export async function* packedPages(
     return true
   }
   const torn = () => {
-    damage('torn pages', `expected ${bytes} bytes of a CPU's pages, found ${cursor.offset}`, offset + cursor.offset)
+    damage('torn-record', `expected ${bytes} bytes of a CPU's pages, found ${cursor.offset}`, offset + cursor.offset)
   }
   try {
     if (!(await has(COUNT_BYTES))) return torn()
@@ -73,7 +74,7 @@ export async function* packedPages(
       cursor.skip(8)
       if (packed > CHUNK_BYTES_MAX || plain > CHUNK_BYTES_MAX) {
         return damage(
-          'damaged chunk',
+          'damaged-compression',
           `expected at most ${CHUNK_BYTES_MAX} bytes in it, found ${packed}, ${plain}`,
           byte,
         )
@@ -83,7 +84,7 @@ export async function* packedPages(
         const pages = await inflate(cursor.bytes.subarray(cursor.start, cursor.start + packed), plain)
         yield runOf(pages, 0, pages.length, byte)
       } catch (error) {
-        damage('damaged chunk', `cannot be decompressed: ${(error as Error).message}`, byte)
+        damage('damaged-compression', `cannot be decompressed: ${(error as Error).message}`, byte)
       }
       cursor.skip(packed)
     }

@@ -102,7 +102,7 @@ test('a log that was cut is salvaged: exit code 0, and the issue with its place'
   expect(code).toBe(0)
   expect(stdout).toMatch(/4 calls: .* · 2 issues\n/s)
   expect(stdout).toMatch(
-    /! torn row: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n {2}! log ends within a call: .*\n {2}the Issues track shows where/,
+    /! torn record: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n {2}! log ends within a call: .*\n {2}the Issues track shows where/,
   )
   expect(await ask('cut.csv.pftrace', "select name from slice where category = 'issue'")).toEqual([
     'torn record',
@@ -113,7 +113,7 @@ test('a log that was cut is salvaged: exit code 0, and the issue with its place'
 test('--strict stops at the first issue and writes nothing', () => {
   writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
   const { code, stderr } = run(['cut.csv', '--strict', '-o', 'strict.pftrace'])
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^error: cut\.csv: .*torn row/) })
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^error: cut\.csv: .*torn record/) })
   expect(names().filter((name) => name.includes('strict'))).toEqual([])
   expect(run([MOE, '--strict', '-o', 'strict.pftrace']).code).toBe(0)
 })

@@ -57,7 +57,7 @@ describe('info', () => {
     const { code, stdout } = run(['info', 'cut.csv'])
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: expect.stringMatching(/^issues\n {2}! torn row: line 2142, byte /m),
+      stdout: expect.stringMatching(/^issues\n {2}! torn record: line 2142, byte /m),
     })
     expect(JSON.parse(run(['info', 'cut.csv', '--json']).stdout).issues).toMatchObject([
       { title: 'torn record', count: 1, first: { at: { line: 2142 } } },

@@ -13,6 +13,7 @@ import {
   type TokenEvent,
   type TraceEvent,
 } from '../../lib/index.ts'
+import { ISSUES } from '../../lib/model/issues.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
 import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
@@ -361,14 +362,15 @@ class Drawing {
   /** Those of one time are drawn 1 ns apart: trace_processor would nest them. */
   private issues(issues: readonly IssueEvent[]): void {
     const times: number[] = []
-    issues.slice(0, ISSUES_SHOWN_MAX + 1).forEach(({ title, detail, at, atNs }, i) => {
+    issues.slice(0, ISSUES_SHOWN_MAX + 1).forEach(({ code, title, detail, at, atNs }, i) => {
       let ns = atNs
       while (times.includes(ns)) ns++
       times.push(ns)
       const isOver = i === ISSUES_SHOWN_MAX
       const place = { byte: `${at.byte}`, ...(at.line === undefined ? {} : { line: `${at.line}` }) }
       const name = isOver ? 'further issues are not shown' : title
-      const args = isOver ? {} : { detail, ...place }
+      const known = code === undefined ? {} : { code, hint: ISSUES[code].hint }
+      const args = isOver ? {} : { detail, ...place, ...known }
       this.rows.push(sliceRow(this.track('Issues'), 'issue', name, this.at(ns), 0, args))
     })
   }

@@ -218,6 +218,16 @@ describe('lib', () => {
     expect(wrong).toEqual([])
   })
 
+  test('no two classes have one name', () => {
+    const places = new Map<string, string[]>()
+    for (const file of LIB) {
+      for (const { name } of file.statements.filter(ts.isClassDeclaration)) {
+        if (name) places.set(name.text, [...(places.get(name.text) ?? []), place(file, name)])
+      }
+    }
+    expect([...places].filter(([, found]) => found.length > 1)).toEqual([])
+  })
+
   test('documents every export', () => {
     const bare: string[] = []
     for (const file of LIB.filter(({ fileName }) => fileName !== 'lib/index.ts')) {

@@ -4,7 +4,7 @@ import type { Bundle } from '../bundle/bundle.ts'
 import type { BegunInput } from '../inputs.ts'
 import { Clocks, type Joined } from './clocks.ts'
 import { type Relation, related, SAME, timeOf } from './relation.ts'
-import { Spans } from './spans.ts'
+import { InputSpans } from './spans.ts'
 
 /**
  * Puts the inputs of a trace on the trace's clock, one after the other. That is the first input's clock; with a bundled file,
@@ -12,7 +12,7 @@ import { Spans } from './spans.ts'
  */
 export class Placing {
   private readonly clocks: Clocks
-  private readonly spans = new Spans()
+  private readonly spans = new InputSpans()
   private count = 0
 
   /** `given`: what the user says of inputs' clocks. Throws UsageError as {@link Clocks} does. */
@@ -51,7 +51,7 @@ interface Place {
   /** Clock and origin of the trace. */
   readonly reference: InputEvent
   readonly isFirst: boolean
-  readonly spans: Spans
+  readonly spans: InputSpans
   take(batch: TraceEvent[]): TraceEvent[]
 }
 

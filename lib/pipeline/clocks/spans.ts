@@ -8,7 +8,7 @@ interface Span {
 }
 
 /** When inputs were recorded, in the trace's time. */
-export class Spans {
+export class InputSpans {
   private readonly spans: Span[] = []
 
   /** Takes note of an input. Returns an issue if it has no time in common with any before it. */

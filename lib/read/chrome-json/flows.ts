@@ -27,7 +27,7 @@ export interface FlowPlace {
 }
 
 /** Reads the ends of arrows. */
-export class Flows {
+export class FlowReader {
   /** By category and name. */
   private readonly kinds = new Map<number, number>()
   /** Ends without a slice, by thread. */

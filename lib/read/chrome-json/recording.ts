@@ -13,7 +13,7 @@ import { type ArrowEnd, Runs } from './arrows.ts'
 import type { EngineBatch } from './batches.ts'
 import { type EventCategory, routeOf, withoutFolders } from './categories.ts'
 import type { HeldSlice } from './cursor.ts'
-import { Flows } from './flows.ts'
+import { FlowReader } from './flows.ts'
 import { GpuActivity, type GpuSlice } from './gpu.ts'
 import { leaveEvent } from './left-out.ts'
 import { memorySamples } from './memory.ts'
@@ -37,7 +37,7 @@ export class Recording {
   private readonly taker: NestingTaker
   private readonly nesting: Nesting
   private readonly operations: Operations
-  private readonly flows: Flows
+  private readonly flows: FlowReader
   private readonly runs = new Runs()
   private readonly categories: ByteTable<EventCategory>
   private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process' }
@@ -63,7 +63,7 @@ export class Recording {
     this.args = new ArgReader(names, everything)
     this.gpu = new GpuActivity(names, this.rows, this.args, this.runs)
     this.steps = new EngineSteps(names, this.rows, this.gpu)
-    this.flows = new Flows(this.rows, this.gpu, this.runs)
+    this.flows = new FlowReader(this.rows, this.gpu, this.runs)
     this.taker = this.makeTaker()
     this.nesting = new Nesting(this.taker, this.runs)
     this.operations = new Operations(names, this.rows, this.taker)

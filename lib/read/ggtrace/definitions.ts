@@ -58,7 +58,7 @@ const MAPPINGS_MAX = 4096
 const CACHE = /^cache_/
 
 /** What the ids of a log stand for. Tells of tensors and buffers as they are defined. */
-export class Definitions {
+export class LogDefinitions {
   /** What was allocated before is told as being there then: the log is whole from here on only. */
   fromNs = -Infinity
   /** What NVTX records refer to. */

@@ -16,7 +16,7 @@ import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './blocks.ts'
 import { LogClock } from './clock.ts'
-import { Definitions } from './definitions.ts'
+import { LogDefinitions } from './definitions.ts'
 import { Waiting, Writers } from './order.ts'
 import { EventRecords } from './records.ts'
 import { addFact, baseAt, type RunBlock, readRun } from './run.ts'
@@ -61,7 +61,7 @@ class LogReader implements ChunkReader {
   /** Blocks that have waited long enough, the last first. */
   private ready: Block[] = []
   private isReleased = false
-  private readonly definitions: Definitions
+  private readonly definitions: LogDefinitions
   private readonly records: EventRecords
 
   constructor(
@@ -69,7 +69,7 @@ class LogReader implements ChunkReader {
     { names }: ReadContext,
   ) {
     const { batch, report, clock } = this
-    this.definitions = new Definitions(names, batch, report, clock)
+    this.definitions = new LogDefinitions(names, batch, report, clock)
     this.records = new EventRecords(this.definitions, clock, batch, report)
   }
 

@@ -18,7 +18,7 @@ import { WORKER_MAX } from '../../model/limits.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogClock } from './clock.ts'
-import type { Definitions } from './definitions.ts'
+import type { LogDefinitions } from './definitions.ts'
 import { readAddress, readU64 } from './fields.ts'
 import { readNvtx } from './nvtx.ts'
 
@@ -52,7 +52,7 @@ export class EventRecords {
   private countsInferred = 0
 
   constructor(
-    private readonly definitions: Definitions,
+    private readonly definitions: LogDefinitions,
     private readonly clock: LogClock,
     private readonly batch: EventBatch,
     private readonly report: Report,

@@ -23,12 +23,12 @@ const HARMLESS_NAME =
 
 /** A command line without its secrets, and how many there were. */
 export function redactCommand(command: string): { readonly text: string; readonly count: number } {
-  const scan = new Scan(command)
+  const scan = new CommandScan(command)
   while (scan.at < command.length) if (!scan.redactHere()) scan.copyTo(scan.at + 1)
   return { text: scan.out, count: scan.count }
 }
 
-class Scan {
+class CommandScan {
   at = 0
   out = ''
   count = 0

@@ -23,7 +23,7 @@ const BUNDLE_MAX = 1024
 const IRQ_FLAG = 0x08
 
 /** Columns of events of one kind. Times count from the first one's, which stands by itself. */
-class Times {
+class TimeColumn {
   firstNs = 0
   lastNs = 0
   readonly deltas: number[] = []
@@ -37,14 +37,14 @@ class Times {
 }
 
 /** What is not yet written of one CPU. */
-class Bundle {
+class EventBundle {
   readonly comms = new Map<number, number>()
-  readonly switches = new Times()
+  readonly switches = new TimeColumn()
   readonly prevStates: number[] = []
   readonly nextTids: number[] = []
   readonly nextPrios: number[] = []
   readonly nextComms: number[] = []
-  readonly wakings = new Times()
+  readonly wakings = new TimeColumn()
   readonly wokenTids: number[] = []
   readonly targetCpus: number[] = []
   readonly wokenPrios: number[] = []
@@ -61,7 +61,7 @@ class Bundle {
 }
 
 interface Cpu {
-  bundle: Bundle
+  bundle: EventBundle
   /** The thread that runs there, as far as it was written; -1 before the first switch. */
   tid: number
 }
@@ -178,12 +178,12 @@ export class PerfettoScheduler implements SchedulerSink {
   private cpu(number: number): Cpu {
     const known = this.cpus.get(number)
     if (known) return known
-    const cpu = { bundle: new Bundle(), tid: -1 }
+    const cpu = { bundle: new EventBundle(), tid: -1 }
     this.cpus.set(number, cpu)
     return cpu
   }
 
-  private compactSwitch(bundle: Bundle, event: SwitchEvent): void {
+  private compactSwitch(bundle: EventBundle, event: SwitchEvent): void {
     bundle.switches.add(event.atNs)
     bundle.prevStates.push(event.prevState)
     bundle.nextTids.push(event.nextTid)
@@ -191,7 +191,7 @@ export class PerfettoScheduler implements SchedulerSink {
     bundle.nextComms.push(bundle.comm(event.nextComm))
   }
 
-  private compactWaking(bundle: Bundle, event: WakingEvent): void {
+  private compactWaking(bundle: EventBundle, event: WakingEvent): void {
     bundle.wakings.add(event.atNs)
     bundle.wokenTids.push(event.tid)
     bundle.targetCpus.push(event.targetCpu)
@@ -206,7 +206,7 @@ export class PerfettoScheduler implements SchedulerSink {
       bundle: { switches, wakings },
     } = cpu
     if (switches.count + wakings.count === 0) return
-    cpu.bundle = new Bundle()
+    cpu.bundle = new EventBundle()
     const { out } = this
     this.packet(number, () => {
       const sched = out.begin(FtraceEventBundle.compact_sched)

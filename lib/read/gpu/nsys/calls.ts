@@ -8,7 +8,7 @@ const CUDA_TABLES = ['CUPTI_ACTIVITY_KIND_RUNTIME', 'CUPTI_ACTIVITY_KIND_DRIVER'
 const OS_TABLE = 'OSRT_API'
 
 /** Calls by thread: their names and correlation ids are the spans' `a` and `b`. */
-export class Calls {
+export class ApiCalls {
   readonly byThread = new Map<number, Spans>()
   /** Results other than 0, by thread. */
   private readonly results = new Map<number, Beside>()

@@ -21,9 +21,9 @@ import type { TraceEvent } from '../../../model/events.ts'
 import type { IssueCode } from '../../../model/issues.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format, ReadContext } from '../../format.ts'
-import { Calls, Launches } from './calls.ts'
+import { ApiCalls, Launches } from './calls.ts'
 import { readGpuWork, readStreams, readSynchronization } from './gpu-tables.ts'
-import { Nvtx } from './nvtx.ts'
+import { NvtxReader } from './nvtx.ts'
 import { project } from './projection.ts'
 import { Report } from './report.ts'
 import { readGpuMetrics, readMemoryUsage, readSchedule } from './series.ts'
@@ -75,16 +75,16 @@ async function* events(report: Report, osRuntime: boolean): AsyncGenerator<Trace
   yield* readGpuWork(report, streams, launches)
   warnOfGraphs(report)
   yield* readSynchronization(report, streams)
-  const calls = new Calls(report, 'cuda')
+  const calls = new ApiCalls(report, 'cuda')
   await calls.read()
-  const nvtx = new Nvtx(report)
+  const nvtx = new NvtxReader(report)
   await nvtx.read()
   await nameThreads(report, nvtx)
   yield* nvtx.events()
   yield* project(report, nvtx.ranges, calls, launches)
   yield* calls.events(launches)
   if (osRuntime) {
-    const os = new Calls(report, 'os')
+    const os = new ApiCalls(report, 'os')
     await os.read()
     yield* os.events(launches)
   }
@@ -120,7 +120,7 @@ async function openReport(access: RandomAccess, { names, beside }: ReadContext):
 const HINT = 'nsys export --type sqlite report.nsys-rep makes a file that can be read'
 
 /** Names threads as the program did, as the system did, or as their process is called. */
-async function nameThreads(report: Report, nvtx: Nvtx): Promise<void> {
+async function nameThreads(report: Report, nvtx: NvtxReader): Promise<void> {
   const { threads, threadNames, names } = report
   const processes = await readProcessNames(report)
   await report.each('ThreadNames', ['globalTid', 'nameId'], (row) => {

@@ -53,7 +53,7 @@ const NVTX_TYPES: Readonly<Record<number, NvtxType>> = {
 const NVTX_WITHOUT_EVENT = new Set([72, 73, 74, 76, 97, 98, 99])
 
 /** NVTX ranges and marks of a report. */
-export class Nvtx {
+export class NvtxReader {
   readonly ranges: NvtxRanges
   /** Names that the program gave its threads, by {@link Report.threads}. */
   readonly threadNames = new Map<number, number>()

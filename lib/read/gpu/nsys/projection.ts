@@ -1,6 +1,6 @@
 import type { TraceEvent } from '../../../model/events.ts'
 import { Order, Spans } from '../../common/spans.ts'
-import type { Calls, LaunchedWork, Launches } from './calls.ts'
+import type { ApiCalls, LaunchedWork, Launches } from './calls.ts'
 import type { NvtxRanges } from './nvtx-ranges.ts'
 import type { Report } from './report.ts'
 
@@ -23,7 +23,7 @@ interface OpenRange {
 export function* project(
   report: Report,
   nvtx: NvtxRanges,
-  calls: Calls,
+  calls: ApiCalls,
   launches: Launches,
 ): Generator<TraceEvent[], void> {
   for (const [thread, ranges] of nvtx.byThread) {

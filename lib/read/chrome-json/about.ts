@@ -1,7 +1,7 @@
 import { textIn } from '../../input/json-bytes.ts'
 import type { Clock } from '../../model/events.ts'
-import { LeftOut } from '../../model/left-out.ts'
-import { leaveMember } from './left-out.ts'
+import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
+import type { ReadContext } from '../format.ts'
 
 const BASE = 'baseTimeNanoseconds'
 /** What the profiler of PyTorch writes at the top of its files and others do not. */
@@ -12,14 +12,20 @@ const COPIED =
   /^(?:schemaVersion|(?:cupti|roctracer)_version|(?:cuda|hip)_(?:runtime|driver)_version|record_shapes|profile_memory|with_stack|with_flops|with_modules)$/
 const WANTED: ReadonlySet<string> = new Set([BASE, 'deviceProperties', 'distributedInfo', 'metadata'])
 const ORIGIN_END = 1n << 61n
+/** Members of the outermost object that contain events of other kinds. */
+const MEMBERS: Readonly<Record<string, string>> = {
+  samples: 'samples with stackFrames',
+  systemTraceEvents: 'systemTraceEvents (a trace of ftrace as a text)',
+  powerTraceAsString: 'powerTraceAsString',
+}
 
-/** What a file tells of itself beside its events. */
+/** What a file contains about itself: members of its outermost object. */
 export class About {
-  /** From 1970 to 0 of the times in the file, in nanoseconds; undefined where it is not told. */
+  /** From 1970 to 0 of the times in the file, in nanoseconds; undefined where it is not recorded. */
   baseNs: bigint | undefined
   isKineto = false
   readonly leftOut = new LeftOut()
-  /** Facts that have not been told yet. */
+  /** Facts that have not been passed on. */
   attributes: Record<string, string | number> = {}
   /** Of files that we wrote: the clock, and where its 0 lies on the file's own times, in nanoseconds. */
   own: { readonly clock: Clock; readonly zeroNs: bigint } | undefined
@@ -30,9 +36,10 @@ export class About {
     return WANTED.has(key) || COPIED.test(key)
   }
 
-  /** A member that is not looked into, of so many lists and objects. */
-  pass(key: string, items: number): void {
-    leaveMember(this.leftOut, key, items)
+  /** A member that is skipped, of so many lists and objects. */
+  skip(key: string, items: number): void {
+    if (!Object.hasOwn(MEMBERS, key)) return
+    this.leftOut.add(MEMBERS[key]!, key === 'samples' ? items : 1, PERFETTO_READS_IT)
   }
 
   /** Takes the value `[start, end)` of a member that is wanted. */
@@ -44,7 +51,7 @@ export class About {
     else if (key === 'metadata') this.takeOwn(textIn(bytes, start, end))
   }
 
-  /** Looks for what is told behind the events in a part of the file. */
+  /** Looks in a part of the file for what may be behind the events. */
   search(text: string): void {
     const base = /"baseTimeNanoseconds"\s*:\s*(\d+)/.exec(text)?.[1]
     if (base !== undefined) this.takeBase(base)
@@ -70,7 +77,7 @@ export class About {
     }
   }
 
-  /** What our own writer of Chrome JSON tells. */
+  /** What our own writer of Chrome JSON adds. */
   private takeOwn(text: string): void {
     const clock = /"clock":"CLOCK_(MONOTONIC|MONOTONIC_RAW|BOOTTIME|REALTIME)"/.exec(text)?.[1] as Clock | undefined
     const [, originNs, originMicros] = /"origin_ns":"(\d{1,18})","origin_ts":(\d{1,15})\b/.exec(text) ?? []
@@ -84,5 +91,23 @@ function parsed(bytes: Uint8Array, start: number, end: number): unknown {
     return JSON.parse(textIn(bytes, start, end))
   } catch {
     return undefined
+  }
+}
+
+/** A key and its value are not longer: a cut between chunks does not hide them. */
+const OVERLAP = 256
+const MARKS = /"baseTimeNanoseconds"|"origin_ns"/
+const latin1 = new TextDecoder('latin1')
+
+/**
+ * Looks for what a file contains behind its events but must be known before them, by reading all of it once: any member may be
+ * behind it, of any size.
+ */
+export async function lookBehind(about: About, { range, again }: ReadContext): Promise<void> {
+  let rest = ''
+  for await (const chunk of again?.() ?? range?.(0, Number.MAX_SAFE_INTEGER) ?? []) {
+    const text = latin1.decode(chunk)
+    if (MARKS.test(rest + text.slice(0, OVERLAP)) || MARKS.test(text)) about.search(rest + text)
+    rest = text.slice(-OVERLAP)
   }
 }

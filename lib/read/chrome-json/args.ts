@@ -25,7 +25,7 @@ const GPU_NAMES: ReadonlyMap<string, string> = new Map([
   ['shared memory', 'shared_bytes'],
   ['graph node id', 'graph_node'],
   ['graph id', 'graph'],
-  ['kind', 'operation'], // `kind` tells kernels from copies
+  ['kind', 'operation'], // `kind` is kernel, copy or set
 ])
 
 /** A key of arguments. */

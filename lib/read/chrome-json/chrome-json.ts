@@ -7,17 +7,26 @@
 //       {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": …, "args": {"correlation": 9, …}}, …],
 //      "baseTimeNanoseconds": 1751410836000000000}
 //
-// Times are decimal microseconds: since 1970, or since `baseTimeNanoseconds`, which may come last; as others write them,
-// since whenever. Their digits are what counts: doubles do not hold them.
+// Times are decimal microseconds: since 1970, or since `baseTimeNanoseconds`, which may come last; of other programs, since
+// any time. They are read digit by digit: doubles do not hold them. Events are in any order, as threads or buffers were written.
+//
+//     document.ts   bytes → events, one by one; members of the object; what to do about damage     about.ts   members
+//     scanner.ts    one event → where its fields and arguments are, in its bytes
+//     fields.ts     fields → category, name, process, thread, times                               args.ts    arguments
+//     recording.ts  one event → events of the model, by its phase ("ph") and category
+//     rows.ts       rows by process, thread, kind                            gpu.ts    GPU work, and calls that launch it
+//     nesting.ts    slices of a row in order, outer before inner             steps.ts  steps of serving engines → calls
+//     pairs.ts      begins and ends in order of time                         operations.ts  asynchronous ones
+//     flows.ts      ends of arrows (s, t, f, bind_id)                        arrows.ts which ends belong together
 
+import { Ascii } from '../../bytes/ascii.ts'
+import { mistakeAt, skipSpace, skipText, skipValue, textIn } from '../../input/json-bytes.ts'
 import type { InputEvent } from '../../model/events.ts'
 import { pickOrigin } from '../common/time-guard.ts'
 import type { Format } from '../format.ts'
-import { About } from './about.ts'
-import { lookBehind } from './behind.ts'
+import { About, lookBehind, OF_KINETO } from './about.ts'
 import { Document } from './document.ts'
 import { Recording } from './recording.ts'
-import { sniffChromeJson } from './sniff.ts'
 
 /** Events that the origin is picked from. */
 const ORIGIN_EVENTS = 3
@@ -57,13 +66,48 @@ export const chromeJson: Format = {
 function inputOf(about: About, firstNs: bigint): InputEvent {
   const { isKineto, baseNs, own, attributes } = about
   about.attributes = {}
-  const isTold = isKineto && (baseNs !== undefined || firstNs >= SINCE_1970)
+  const isSince1970 = isKineto && (baseNs !== undefined || firstNs >= SINCE_1970)
   return {
     kind: 'input',
     format: chromeJson.name,
-    clock: own?.clock ?? (isTold ? 'REALTIME' : 'unknown'),
+    clock: own?.clock ?? (isSince1970 ? 'REALTIME' : 'unknown'),
     originNs: firstNs + (baseNs ?? own?.zeroNs ?? 0n),
     title: isKineto ? 'PyTorch profiler' : 'Chrome trace',
     attributes,
+  }
+}
+
+const PHASE = /"ph"\s*:\s*"[A-Za-z(),]"/
+/** Members that only such documents have, wherever they are. */
+const OWN_MEMBERS = /"(?:traceEvents|deviceProperties|baseTimeNanoseconds)"\s*:/
+/** Other members of the outermost object, as Chrome and Android's systrace name them. */
+const MEMBERS =
+  /^(?:displayTimeUnit|systemTraceEvents|powerTraceAsString|controllerTraceDataKey|otherData|stackFrames|traceName)$/
+const METADATA = 'metadata'
+
+/** Is this the start of Chrome JSON? It may show nothing but the start of one long member. */
+function sniffChromeJson(head: Uint8Array): boolean {
+  const text = new TextDecoder().decode(head).trimStart()
+  if (text.startsWith('[')) return /^\[\s*\{/.test(text) && PHASE.test(text)
+  if (!text.startsWith('{')) return false
+  if (OWN_MEMBERS.test(text)) return true
+  const { keys, isCut } = membersOf(new TextEncoder().encode(text))
+  return keys.some((key) => MEMBERS.test(key) || OF_KINETO.test(key)) || (isCut && keys.at(-1) === METADATA)
+}
+
+/** Keys of the outermost object, as far as they are here; `isCut`: the value of the last one does not end. */
+function membersOf(bytes: Uint8Array): { keys: string[]; isCut: boolean } {
+  const [end, keys] = [bytes.length, [] as string[]]
+  for (let at = 1; ; ) {
+    at = skipSpace(bytes, at, end)
+    if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
+    if (at >= end || bytes[at] !== Ascii.Quote) return { keys, isCut: false }
+    const keyEnd = skipText(bytes, at + 1, end)
+    if (keyEnd < 0) return { keys, isCut: false }
+    const colon = skipSpace(bytes, keyEnd, end)
+    if (bytes[colon] !== Ascii.Colon) return { keys, isCut: false }
+    keys.push(textIn(bytes, at, keyEnd))
+    at = skipValue(bytes, skipSpace(bytes, colon + 1, end), end)
+    if (at < 0) return { keys, isCut: mistakeAt(at) === undefined }
   }
 }

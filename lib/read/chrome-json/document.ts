@@ -13,14 +13,14 @@ import {
 } from '../../input/json-bytes.ts'
 import type { IssueCode } from '../../model/issues.ts'
 import type { About } from './about.ts'
-import { Micros } from './micros.ts'
+import { Micros } from './fields.ts'
 import { EventScanner, Field } from './scanner.ts'
 
 /** An event is held whole. */
 const EVENT_BYTES_MAX = 16 << 20
 /** A member's key, up to its value. */
 const KEY_BYTES_MAX = 1 << 16
-/** Values of members that are longer are passed, wanted or not. */
+/** Values of members that are longer are skipped, wanted or not. */
 const VALUE_BYTES_MAX = 1 << 20
 /** Within so many bytes from the first event that has a time, the first times are looked for. */
 const AHEAD_BYTES_MAX = 1 << 20
@@ -43,10 +43,10 @@ export interface Taker {
 }
 
 /**
- * What comes next: members of the outermost object, events, the rest of a value that is passed, an event behind damage; what is
+ * What comes next: members of the outermost object, events, the rest of a value that is skipped, an event behind damage; what is
  * behind the document; or nothing.
  */
-type State = 'start' | 'members' | 'events' | 'passing' | 'lost' | 'behind' | 'end'
+type State = 'start' | 'members' | 'events' | 'skipping' | 'lost' | 'behind' | 'end'
 
 /** A trace as JSON: an object with a list of events among others, or that list itself. */
 export class Document {
@@ -55,12 +55,12 @@ export class Document {
   private state: State = 'start'
   private isObject = false
   private hasList = false
-  /** Offset of the damage that is being passed. */
+  /** Offset of the damage that is being skipped. */
   private lostAt = 0
-  /** The value that is being passed: that of a member, or (no key) an event; and the offset from which on it is there. */
+  /** The value that is being skipped: that of a member, or (no key) an event; and the offset from which on it is there. */
   private readonly skipper = new ValueSkipper()
-  private passedKey: string | undefined
-  private passedTo = 0
+  private skippedKey: string | undefined
+  private skippedTo = 0
   /** No event with a time has been seen; how much else has. */
   private isAhead = false
   private early = 0
@@ -95,9 +95,7 @@ export class Document {
 
   /** Reads what is there, and then more of the document; false at its end. */
   async read(): Promise<boolean> {
-    while (this.step()) {
-      // on and on
-    }
+    for (let hasRead = true; hasRead; ) hasRead = this.step()
     if (this.state === 'end') return false
     if (await this.grow()) return true
     if (this.state !== 'behind') this.endEarly()
@@ -108,7 +106,7 @@ export class Document {
     return this.state === 'behind' || this.state === 'end'
   }
 
-  /** Goes on as far as the window allows; false where it takes more of the document. */
+  /** Reads the next piece; false where the window does not hold it. */
   private step(): boolean {
     switch (this.state) {
       case 'start':
@@ -117,8 +115,8 @@ export class Document {
         return this.member()
       case 'events':
         return this.events()
-      case 'passing':
-        return this.pass()
+      case 'skipping':
+        return this.skip()
       case 'lost':
         return this.find()
       case 'behind':
@@ -175,9 +173,9 @@ export class Document {
       this.state = 'events'
       return true
     }
-    if (!this.about.wants(key)) return this.beginPassing(key, value)
+    if (!this.about.wants(key)) return this.beginSkipping(key, value)
     const after = skipValue(bytes, value, end)
-    if ((mistakeAt(after) ?? (after < 0 ? end : after)) - value > VALUE_BYTES_MAX) return this.beginPassing(key, value)
+    if ((mistakeAt(after) ?? (after < 0 ? end : after)) - value > VALUE_BYTES_MAX) return this.beginSkipping(key, value)
     if (after === MORE) return false
     if (after < 0) return this.lose(mistakeAt(after)!, 'expected a value')
     this.about.take(key, bytes, value, after)
@@ -202,7 +200,7 @@ export class Document {
       if (bytes[at] !== Ascii.OpenCurly) return this.lose(at, 'expected an event')
       const after = scanner.scan(bytes, at, end)
       const wrong = mistakeAt(after)
-      if ((wrong ?? (after < 0 ? end : after)) - at > EVENT_BYTES_MAX) return this.passLargeEvent(at)
+      if ((wrong ?? (after < 0 ? end : after)) - at > EVENT_BYTES_MAX) return this.skipLargeEvent(at)
       if (wrong !== undefined) return this.lose(wrong, 'expected the rest of an event')
       if (after < 0) return false
       if (this.isAhead && this.hasTime(scanner)) {
@@ -214,7 +212,7 @@ export class Document {
     }
   }
 
-  /** Does an event say when it was? Ahead of the first one that does, others are counted, but for names. */
+  /** Has an event a time? Those ahead of the first one that has are counted, but for names. */
   private hasTime(event: EventScanner): boolean {
     if (event.firstByte(Field.ph) === METADATA) return false
     const start = event.starts[Field.ts]!
@@ -229,37 +227,37 @@ export class Document {
     throw new FormatError(this.format, { byte: this.cursor.offset }, 'an event with a time', found)
   }
 
-  private passLargeEvent(at: number): boolean {
+  private skipLargeEvent(at: number): boolean {
     const { cursor, taker } = this
     this.countEarly()
     const detail = `expected an event of at most ${EVENT_BYTES_MAX} bytes, found a larger one: left out`
     taker.issue('json-large-event', detail, cursor.offset)
-    return this.beginPassing(undefined, at)
+    return this.beginSkipping(undefined, at)
   }
 
-  /** Passes the value at a place of the window. */
-  private beginPassing(key: string | undefined, at: number): boolean {
+  /** Skips the value at a place of the window. */
+  private beginSkipping(key: string | undefined, at: number): boolean {
     this.skipper.begin()
-    this.passedKey = key
-    this.passedTo = this.cursor.offset + at - this.cursor.start
-    this.state = 'passing'
+    this.skippedKey = key
+    this.skippedTo = this.cursor.offset + at - this.cursor.start
+    this.state = 'skipping'
     return true
   }
 
-  /** Passes what is there of a value; a little of it is kept, where a mistake would need it. */
-  private pass(): boolean {
+  /** Skips what is there of a value; a little of it is kept, where a mistake would need it. */
+  private skip(): boolean {
     const { cursor, skipper } = this
     const { bytes, start, end } = cursor
-    const after = skipper.skip(bytes, start + this.passedTo - cursor.offset, end)
+    const after = skipper.skip(bytes, start + this.skippedTo - cursor.offset, end)
     if (after === MORE) {
-      this.passedTo = cursor.offset + skipper.at - start
+      this.skippedTo = cursor.offset + skipper.at - start
       cursor.skip(Math.max(0, skipper.at - LOOK_BACK - start))
       return false
     }
     if (after < 0) return this.lose(mistakeAt(after)!, 'expected the rest of a value')
     cursor.skip(after - start)
-    if (this.passedKey !== undefined) this.about.pass(this.passedKey, skipper.items)
-    this.state = this.passedKey === undefined ? 'events' : 'members'
+    if (this.skippedKey !== undefined) this.about.skip(this.skippedKey, skipper.items)
+    this.state = this.skippedKey === undefined ? 'events' : 'members'
     return true
   }
 

@@ -1,8 +1,8 @@
+import { Ascii } from '../../bytes/ascii.ts'
 import { textIn } from '../../input/json-bytes.ts'
 import type { LeftOut } from '../../model/left-out.ts'
 import type { ArrowEnd, Runs } from './arrows.ts'
-import type { EventCategory } from './categories.ts'
-import { idKey, plainKey } from './flow-ids.ts'
+import type { EventCategory, Place } from './fields.ts'
 import type { GpuActivity } from './gpu.ts'
 import type { Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
@@ -16,15 +16,6 @@ const AROUND = /input|ipc\.flow/
 const FIELDS_KIND = 0
 const NO_NAME = 0
 const [LETTER_E, LETTER_T, ONE] = [0x65, 0x74, 0x31]
-
-/** Where and when an arrow's end is. */
-export interface FlowPlace {
-  readonly category: EventCategory
-  readonly name: number
-  readonly pid: number
-  readonly tid: number
-  readonly startNs: number
-}
 
 /** Reads the ends of arrows. */
 export class FlowReader {
@@ -50,7 +41,7 @@ export class FlowReader {
   }
 
   /** An event that is the end of an arrow; undefined where it has no id. */
-  endOf(event: EventScanner, phase: 's' | 't' | 'f', place: FlowPlace, byte: number): ArrowEnd | undefined {
+  endOf(event: EventScanner, phase: 's' | 't' | 'f', place: Place, byte: number): ArrowEnd | undefined {
     const { category, name, pid, tid, startNs: atNs } = place
     const isLaunch = category.text === LAUNCHES
     const kind = this.kindOf(category.name ?? 0, name)
@@ -67,7 +58,7 @@ export class FlowReader {
   }
 
   /** The asynchronous operation of an event; one for all of a category that have no id. */
-  operationOf(event: EventScanner, { category, pid }: Pick<FlowPlace, 'category' | 'pid'>): number {
+  operationOf(event: EventScanner, { category, pid }: Pick<Place, 'category' | 'pid'>): number {
     const kind = this.kindOf(category.name ?? 0)
     return idKey(event, kind, pid) ?? -1 - kind
   }
@@ -132,4 +123,67 @@ export class FlowReader {
 function isTrue(event: EventScanner, field: number): boolean {
   const first = event.firstByte(field)
   return first === LETTER_T || first === ONE
+}
+
+/** Kinds of ids that have numbers of their own. */
+const KINDS = 2 ** 11
+const NUMBERS = 2 ** 32
+
+/**
+ * The id of an asynchronous operation or an arrow, of a kind, with all that makes it unique: ids are the file's, but
+ * `id2.local`, which is the process's; equal ones differ by `scope`. A number below 2^43: exact for small whole numbers, a hash for
+ * others, such as addresses. Undefined where there is no id.
+ */
+function idKey(event: EventScanner, kind: number, pid: number): number | undefined {
+  if (event.has(Field.id) && !event.has(Field.scope)) return plainKey(event, Field.id, kind)
+  const id = scopedId(event, pid)
+  if (id === undefined) return undefined
+  const bytes = new TextEncoder().encode(id)
+  return hashed(kind, bytes, 0, bytes.length)
+}
+
+/** The key of an id that is all that a field has. */
+function plainKey({ bytes, starts, ends }: EventScanner, field: number, kind: number): number | undefined {
+  const isQuoted = bytes[starts[field]!] === Ascii.Quote
+  const start = starts[field]! + (isQuoted ? 1 : 0)
+  const end = ends[field]! - (isQuoted ? 1 : 0)
+  if (start < 0) return undefined
+  let number = 0
+  for (let at = start; at < end; at++) {
+    const digit = bytes[at]! - 0x30
+    if (digit < 0 || digit > 9 || number >= NUMBERS / 10 - 1 || kind >= KINDS) return hashed(kind, bytes, start, end)
+    number = number * 10 + digit
+  }
+  return kind * NUMBERS + number
+}
+
+function scopedId(event: EventScanner, pid: number): string | undefined {
+  const scope = event.has(Field.scope) ? textOf(event, Field.scope) : ''
+  if (event.has(Field.id)) return `${scope}\n${textOf(event, Field.id)}`
+  if (!event.has(Field.id2)) return undefined
+  const { global, local } = membersOf(textOf(event, Field.id2))
+  if (global !== undefined) return `${scope}\n${global}`
+  return local === undefined ? undefined : `${scope}\n${local}\n${pid}`
+}
+
+function textOf({ bytes, starts, ends }: EventScanner, field: number): string {
+  return textIn(bytes, starts[field]!, ends[field]!)
+}
+
+function membersOf(text: string): { readonly global?: unknown; readonly local?: unknown } {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+/** 43 bits of a hash (FNV-1a, twice). */
+function hashed(kind: number, bytes: Uint8Array, start: number, end: number): number {
+  let [low, high] = [0x811c9dc5 ^ kind, 0x01000193 + kind]
+  for (let at = start; at < end; at++) {
+    low = Math.imul(low ^ bytes[at]!, 0x01000193)
+    high = Math.imul(high ^ bytes[at]!, 0x85ebca6b)
+  }
+  return (high >>> 21) * NUMBERS + (low >>> 0)
 }

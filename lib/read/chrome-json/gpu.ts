@@ -4,9 +4,9 @@ import type { Names } from '../../model/names.ts'
 import { NumberList, type Order, Spans } from '../common/spans.ts'
 import type { ArgReader } from './args.ts'
 import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
+import type { Place } from './fields.ts'
 import type { OtherSlice } from './nesting.ts'
 import type { Rows } from './rows.ts'
-import { Tally } from './tally.ts'
 
 const NONE = 0xffffffff
 /** Calls that are looked through for the one around a time: they hardly nest. */
@@ -30,20 +30,10 @@ interface ThreadCalls {
   isInOrder: boolean
 }
 
-/** What an event is told by before its arguments are looked at. */
-export interface GpuSlice {
-  readonly name: number
-  /** As {@link Rows} number them. */
-  readonly pid: number
-  readonly tid: number
-  readonly startNs: number
-  readonly endNs: number
-}
-
-/** GPU work goes on at once, in any order; calls wait until it is known what they launched. */
+/** GPU work is passed on at once, in any order; calls wait until all that they launched is read. */
 export class GpuActivity {
   readonly counts: Record<GpuEvent['what'] | 'call', number> = { kernel: 0, memcpy: 0, memset: 0, graph: 0, call: 0 }
-  /** Work by correlation id, which is unique in a file: it tells of one process. Its times are ends. */
+  /** Work by correlation id, which is unique in a file: a file is of one process. Its times are ends. */
   private readonly launched = new Tally()
   private readonly threads = new Map<number, ThreadCalls>()
   private readonly operatorKey: number
@@ -62,7 +52,7 @@ export class GpuActivity {
     this.operatorKey = names.id('External id')
   }
 
-  /** Tells that a process of the host is in the trace. */
+  /** A process of the host is in the trace. */
   host(pid: number): void {
     if (this.hostProcess < 0) this.hostProcess = this.rows.number(pid)
   }
@@ -99,7 +89,7 @@ export class GpuActivity {
     return undefined
   }
 
-  work(what: GpuEvent['what'], slice: GpuSlice): TraceEvent {
+  work(what: GpuEvent['what'], slice: Place): TraceEvent {
     const { name, startNs, endNs } = slice
     this.note(slice)
     this.streams.add(this.latest.thread)
@@ -126,7 +116,7 @@ export class GpuActivity {
     }
   }
 
-  sync(slice: GpuSlice): TraceEvent {
+  sync(slice: Place): TraceEvent {
     const { name, startNs, endNs } = slice
     this.note(slice)
     this.streams.add(this.latest.thread)
@@ -135,7 +125,7 @@ export class GpuActivity {
   }
 
   /** `ends`: of arrows that the call itself has. */
-  call(slice: GpuSlice, ends: readonly ArrowEnd[] | undefined): void {
+  call(slice: Place, ends: readonly ArrowEnd[] | undefined): void {
     const { name, pid, tid, startNs, endNs } = slice
     this.note(slice)
     this.host(pid)
@@ -188,7 +178,7 @@ export class GpuActivity {
    * The GPU work that a thread launched in a time: by calls that began in it. `unknown`: launches whose work is not in the file.
    * Only after all work and all calls were added.
    */
-  launchedIn({ pid, tid, startNs, endNs: untilNs }: Omit<GpuSlice, 'name'>): {
+  launchedIn({ pid, tid, startNs, endNs: untilNs }: Omit<Place, 'name'>): {
     readonly pieces: number
     readonly endNs: number
     readonly unknown: number
@@ -217,7 +207,7 @@ export class GpuActivity {
     return bearer
   }
 
-  private note({ pid, tid, startNs }: GpuSlice): void {
+  private note({ pid, tid, startNs }: Place): void {
     this.latest.thread = this.rows.threadKey(pid, tid)
     this.latest.startNs = startNs
   }
@@ -227,7 +217,7 @@ export class GpuActivity {
     return id >= 0 && id < NONE ? id : -1
   }
 
-  private place({ pid, tid }: GpuSlice): GpuPlace {
+  private place({ pid, tid }: Place): GpuPlace {
     const { args, rows } = this
     return {
       device: args.whole('device', rows.number(pid)),
@@ -255,4 +245,61 @@ function firstFrom(spans: Spans, order: Order, atNs: number): number {
     else high = middle
   }
   return low
+}
+
+const SLOTS_MIN = 1 << 10
+/** Share of the slots that may be taken. */
+const LOAD_MAX = 0.6
+
+/** Counts small integers, and keeps the latest time of each: in 30 bytes or so for each distinct one. */
+class Tally {
+  private keys = new Uint32Array(SLOTS_MIN)
+  private counts = new Uint32Array(SLOTS_MIN)
+  private times = new Float64Array(SLOTS_MIN)
+  private size = 0
+
+  /** Counts one; `key` is an integer of 32 bits. */
+  add(key: number, atNs: number): void {
+    const slot = this.slotOf(key)
+    if (this.counts[slot]!++ > 0) {
+      if (atNs > this.times[slot]!) this.times[slot] = atNs
+      return
+    }
+    this.keys[slot] = key
+    this.times[slot] = atNs
+    if (++this.size > this.keys.length * LOAD_MAX) this.grow()
+  }
+
+  /** How often a number was counted. */
+  of(key: number): number {
+    return this.counts[this.slotOf(key)]!
+  }
+
+  /** The latest time of a number; -Infinity where it was not counted. */
+  latest(key: number): number {
+    const slot = this.slotOf(key)
+    return this.counts[slot] === 0 ? -Infinity : this.times[slot]!
+  }
+
+  private slotOf(key: number): number {
+    const { keys, counts } = this
+    const mask = keys.length - 1
+    let slot = (Math.imul(key, 0x9e3779b1) >>> 7) & mask
+    while (counts[slot] !== 0 && keys[slot] !== key) slot = (slot + 1) & mask
+    return slot
+  }
+
+  private grow(): void {
+    const { keys, counts, times } = this
+    this.keys = new Uint32Array(keys.length * 2)
+    this.counts = new Uint32Array(keys.length * 2)
+    this.times = new Float64Array(keys.length * 2)
+    for (let i = 0; i < keys.length; i++) {
+      if (counts[i] === 0) continue
+      const slot = this.slotOf(keys[i]!)
+      this.keys[slot] = keys[i]!
+      this.counts[slot] = counts[i]!
+      this.times[slot] = times[i]!
+    }
+  }
 }

@@ -1,10 +1,20 @@
+import type { OwnSliceEvent } from '../../model/own-events.ts'
 import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
-import { Cursor, type HeldSlice } from './cursor.ts'
 import { countUntil, type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 
 /** What is held back at most: slices, begins, ends and arrows of all rows together; and slices of a row in order. */
 const HELD_MAX = 1 << 16
 const HELD_IN_ORDER_MAX = 1 << 10
+
+/** A slice on its way. */
+export interface HeldSlice extends OwnSliceEvent {
+  /** Of two that look the same, the one with the lower number is the outer one. */
+  readonly order: number
+  /** Ends of arrows that the event itself has. */
+  readonly arrows: readonly ArrowEnd[] | undefined
+  flows: number[] | undefined
+  flowEnds: number[] | undefined
+}
 
 /** A slice that is drawn elsewhere, and may bear arrows. */
 export interface OtherSlice {
@@ -92,7 +102,7 @@ class HeldThread {
 /**
  * Brings the slices of each row in order, outer before inner, pairs begins and ends in order of time, and gives arrows to
  * slices: tracers write all of them when they begin, when they end, or thread by thread. So many are held back, and the
- * earlier half of each thread goes on when there are more. A slice that comes later than that is passed on as it comes.
+ * earlier half of each thread is passed on when there are more. A slice that comes later than that is passed on as it comes.
  */
 export class Nesting {
   private readonly rows = new Map<number, HeldRow>()
@@ -147,7 +157,7 @@ export class Nesting {
     if (this.held > HELD_MAX * 0.9) this.finish()
   }
 
-  /** Up to when slices of a thread go on: about half of them. */
+  /** Up to when slices of a thread are passed on: about half of them. */
   private horizonOf(thread: HeldThread): number {
     let fullest = thread.rows[0]
     for (const row of thread.rows) if (row.size > fullest!.size) fullest = row
@@ -282,4 +292,43 @@ function startOf({ startNs }: HeldSlice): number {
 
 function compare(a: HeldSlice, b: HeldSlice): number {
   return a.startNs - b.startNs || b.endNs - a.endNs || a.order - b.order
+}
+
+/** Goes through the slices of a row with time: which one is around a time, and which one is next. */
+class Cursor {
+  private readonly open: HeldSlice[] = []
+  private place = 0
+
+  /** `following`: the slice behind the last one. */
+  constructor(
+    readonly track: number,
+    private readonly slices: readonly HeldSlice[],
+    private readonly following: HeldSlice | undefined,
+  ) {}
+
+  /** The innermost slice around a time, which is not before the last one that was asked for; else one that ends there. */
+  around(atNs: number): HeldSlice | undefined {
+    const { slices, open } = this
+    for (; this.place < slices.length && slices[this.place]!.startNs <= atNs; this.place++) {
+      const slice = slices[this.place]!
+      closeBefore(open, slice.startNs)
+      open.push(slice)
+    }
+    closeBefore(open, atNs)
+    for (let i = open.length - 1; i >= 0; i--) {
+      const { startNs, endNs } = open[i]!
+      if (endNs > atNs || startNs === atNs) return open[i]
+    }
+    return open.at(-1)
+  }
+
+  /** The next slice from a time on; {@link around} was asked for that time. */
+  next(atNs: number): HeldSlice | undefined {
+    const next = this.slices[this.place] ?? this.following
+    return next && next.startNs >= atNs ? next : undefined
+  }
+}
+
+function closeBefore(open: HeldSlice[], atNs: number): void {
+  while (open.length > 0 && open.at(-1)!.endNs < atNs) open.pop()
 }

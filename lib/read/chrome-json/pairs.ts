@@ -36,7 +36,7 @@ export interface EdgeTaker {
 const LENGTH_MIN = 64
 const NO_CATEGORY = 0xffffffff
 const KINDS: readonly Edge['what'][] = ['begin', 'end', 'mark']
-/** Of the flags, beside the kind. */
+/** A flag; the lower bits are the kind. */
 const NAMED = 4
 
 /**

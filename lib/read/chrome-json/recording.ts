@@ -1,36 +1,34 @@
-import { Ascii } from '../../bytes/ascii.ts'
-import { ByteTable } from '../../input/byte-table.ts'
-import { textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
-import { LeftOut } from '../../model/left-out.ts'
+import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
-import { TimeGuard } from '../common/time-guard.ts'
 import { ArgReader } from './args.ts'
 import { type ArrowEnd, Runs } from './arrows.ts'
-import type { EngineBatch } from './batches.ts'
-import { type EventCategory, routeOf, withoutFolders } from './categories.ts'
-import type { HeldSlice } from './cursor.ts'
+import { Fields, type Place } from './fields.ts'
 import { FlowReader } from './flows.ts'
-import { GpuActivity, type GpuSlice } from './gpu.ts'
-import { leaveEvent } from './left-out.ts'
-import { memorySamples } from './memory.ts'
-import { Micros } from './micros.ts'
-import { Nesting, type NestingTaker, sliceOf } from './nesting.ts'
+import { GpuActivity } from './gpu.ts'
+import { type HeldSlice, Nesting, type NestingTaker, sliceOf } from './nesting.ts'
 import { Operations } from './operations.ts'
 import type { Edge } from './pairs.ts'
 import { type GroupKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
-import { EngineSteps } from './steps.ts'
+import { type EngineBatch, EngineSteps } from './steps.ts'
 
-/** Where and when an event is. */
-type Place = GpuSlice & { readonly category: EventCategory }
+/** Events that are not drawn: their phases, and what they are. */
+const PHASES = [
+  ['P', 'samples (P)'],
+  ['NOD', 'object events (N, O, D)'],
+  ['vV', 'memory dumps (v, V)'],
+  ['()', 'context events'],
+  ['c', 'clock synchronizations (c)'],
+] as const
 
 /** Makes the model's events of those of a trace, one by one. */
 export class Recording {
   private readonly rows: Rows
+  private readonly fields: Fields
   private readonly args: ArgReader
   private readonly gpu: GpuActivity
   private readonly steps: EngineSteps
@@ -39,17 +37,8 @@ export class Recording {
   private readonly operations: Operations
   private readonly flows: FlowReader
   private readonly runs = new Runs()
-  private readonly categories: ByteTable<EventCategory>
-  private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process' }
-  private readonly texts: ByteTable<number>
-  private readonly functions: ByteTable<number>
-  private readonly micros = new Micros()
-  private readonly guard = new TimeGuard()
   private readonly leftOut = new LeftOut()
-  private readonly noName: number
   private out: TraceEvent[] = []
-  private origin = { whole: 0, nanos: 0 }
-  private lastNs = 0
   private byte = 0
   private slices = 0
   private late = { count: 0, firstByte: 0, firstNs: 0 }
@@ -58,8 +47,8 @@ export class Recording {
     private readonly names: Names,
     everything: boolean,
   ) {
-    this.noName = names.id('(no name)')
     this.rows = new Rows(names)
+    this.fields = new Fields(names, this.rows, (code, detail) => this.issue(code, detail, this.byte))
     this.args = new ArgReader(names, everything)
     this.gpu = new GpuActivity(names, this.rows, this.args, this.runs)
     this.steps = new EngineSteps(names, this.rows, this.gpu)
@@ -67,17 +56,11 @@ export class Recording {
     this.taker = this.makeTaker()
     this.nesting = new Nesting(this.taker, this.runs)
     this.operations = new Operations(names, this.rows, this.taker)
-    this.texts = new ByteTable((raw) => names.id(unescaped(raw)))
-    this.functions = new ByteTable((raw) => names.id(withoutFolders(unescaped(raw))))
-    this.categories = new ByteTable((raw) => {
-      const text = unescaped(raw)
-      return { name: text === '' ? undefined : names.id(text), text, route: routeOf(text) }
-    })
   }
 
   /** Fixes the origin, in nanoseconds of the source's own times. */
   begin(originNs: bigint): void {
-    this.origin = { whole: Number(originNs / 1000n), nanos: Number(originNs % 1000n) }
+    this.fields.begin(originNs)
   }
 
   /** The events made since the last call. */
@@ -88,7 +71,7 @@ export class Recording {
   }
 
   issue(code: IssueCode, detail: string, byte: number): void {
-    this.out.push(issueOf(code, detail, { byte }, Math.max(0, this.guard.lastNs)))
+    this.out.push(issueOf(code, detail, { byte }, Math.max(0, this.fields.guard.lastNs)))
   }
 
   /** An event that begins at a byte of the document. */
@@ -124,7 +107,7 @@ export class Recording {
       case '\0':
         return this.issue('json-no-phase', 'expected a "ph", found none', byte)
       default:
-        leaveEvent(this.leftOut, phase)
+        this.leaveOut(phase)
     }
   }
 
@@ -132,7 +115,7 @@ export class Recording {
   *finish(): Generator<TraceEvent[]> {
     this.closeRest()
     this.nesting.finish()
-    this.tellLate()
+    this.reportLate()
     yield this.take()
     yield* this.steps.calls()
     yield* this.gpu.calls()
@@ -151,11 +134,17 @@ export class Recording {
     if (byKeyOnly > 0) yield [{ kind: 'facts', attributes: { arrows_by_id_only: byKeyOnly } }]
   }
 
+  /** Counts an event of a phase that is not drawn. */
+  private leaveOut(phase: string): void {
+    const [, what] = PHASES.find(([phases]) => phases.includes(phase)) ?? []
+    this.leftOut.add(what ?? `events of phase ${JSON.stringify(phase)}`, 1, PERFETTO_READS_IT)
+  }
+
   private complete(event: EventScanner): void {
-    const startNs = this.timeOf(event)
+    const startNs = this.fields.timeOf(event)
     if (startNs === undefined) return
-    const place = this.placeOf(event, startNs, startNs + this.durationOf(event, startNs))
-    if (place.endNs > this.lastNs) this.lastNs = place.endNs
+    const place = this.fields.placeOf(event, startNs, startNs + this.fields.durationOf(event, startNs))
+    if (place.endNs > this.fields.lastNs) this.fields.lastNs = place.endNs
     this.args.begin(event)
     const { route } = place.category
     const ends = this.flows.ofSlice(event, startNs, this.byte)
@@ -220,7 +209,7 @@ export class Recording {
       atNs,
       byte: this.byte,
       name,
-      isNamed: name !== this.noName,
+      isNamed: name !== this.fields.noName,
       category: category.name,
       args: this.args.all(),
       arrows: what === 'begin' ? this.flows.ofSlice(event, atNs, this.byte) : undefined,
@@ -230,63 +219,75 @@ export class Recording {
   }
 
   private edge(event: EventScanner, what: 'begin' | 'end'): void {
-    const atNs = this.timeOf(event)
+    const atNs = this.fields.timeOf(event)
     if (atNs === undefined) return
-    const place = this.placeOf(event, atNs, atNs)
+    const place = this.fields.placeOf(event, atNs, atNs)
     this.nesting.edge(this.rows.thread('process', place.pid, place.tid), this.edgeOf(event, what, atNs, place))
   }
 
   private instant(event: EventScanner): void {
-    const atNs = this.timeOf(event)
+    const atNs = this.fields.timeOf(event)
     if (atNs === undefined) return
-    const { name, category, pid, tid } = this.placeOf(event, atNs, atNs)
+    const { name, category, pid, tid } = this.fields.placeOf(event, atNs, atNs)
     const isMemory = category.route === 'memory'
     this.args.begin(event)
     const track = this.rows.thread(isMemory ? 'memory' : 'process', pid, tid)
     this.mark(track, { name, category: category.name, atNs, args: this.args.all() })
-    if (isMemory) this.out.push(...memorySamples(this.names, this.args, atNs))
+    if (isMemory) this.memory(atNs)
+  }
+
+  /** `[memory]` instants carry what PyTorch's allocators hold after each change. */
+  private memory(atNs: number): void {
+    const { args, names } = this
+    const where = args.whole('Device Type', 0) === 0 ? 'CPU' : `GPU ${args.whole('Device Id', 0)}`
+    for (const what of ['Allocated', 'Reserved']) {
+      const value = args.whole(`Total ${what}`, -1)
+      if (value < 0) continue
+      const name = names.id(`${where}: memory ${what.toLowerCase()}`)
+      this.out.push({ kind: 'counter', name, unit: 'bytes', atNs, value })
+    }
   }
 
   private mark(track: number, { name, category, atNs, args }: Pick<Edge, 'name' | 'category' | 'atNs' | 'args'>): void {
-    this.tell(track)
+    this.define(track)
     this.out.push({ kind: 'own-instant', track, name, category, atNs, args })
   }
 
   private counter(event: EventScanner): void {
-    const atNs = this.timeOf(event)
+    const atNs = this.fields.timeOf(event)
     if (atNs === undefined) return
-    const { name, pid } = this.placeOf(event, atNs, atNs)
-    const title = `${this.names.text(name)}${event.has(Field.id) ? ` ${this.textOf(event, Field.id)}` : ''}`
+    const { name, pid } = this.fields.placeOf(event, atNs, atNs)
+    const title = `${this.names.text(name)}${event.has(Field.id) ? ` ${this.fields.textOf(event, Field.id)}` : ''}`
     this.args.begin(event)
     const isOnly = this.args.count === 1
     const before = this.out.length
     this.args.eachNumber((key, value) => {
       const track = this.rows.other(pid, isOnly ? title : `${title}: ${key}`, 'counter')
-      this.tell(track)
+      this.define(track)
       this.out.push({ kind: 'own-sample', track, atNs, value })
     })
     if (this.out.length === before) this.leftOut.add('counters without a number')
   }
 
   private operation(event: EventScanner, what: Edge['what']): void {
-    const atNs = this.timeOf(event)
+    const atNs = this.fields.timeOf(event)
     if (atNs === undefined) return
-    const place = this.placeOf(event, atNs, atNs)
+    const place = this.fields.placeOf(event, atNs, atNs)
     this.operations.add(this.edgeOf(event, what, atNs, place, this.flows.operationOf(event, place)))
   }
 
   private flow(event: EventScanner, phase: 's' | 't' | 'f'): void {
     if (!(event.has(Field.id) || event.has(Field.id2))) return this.leftOut.add('arrows without an id')
-    const atNs = this.timeOf(event)
-    if (atNs === undefined || this.flows.isOfGpu(event, this.categoryOf(event), atNs)) return
-    const place = this.placeOf(event, atNs, atNs)
+    const atNs = this.fields.timeOf(event)
+    if (atNs === undefined || this.flows.isOfGpu(event, this.fields.categoryOf(event), atNs)) return
+    const place = this.fields.placeOf(event, atNs, atNs)
     const end = this.flows.endOf(event, phase, place, this.byte)
     if (end) this.nesting.arrow(this.rows.threadKey(place.pid, place.tid), end)
   }
 
   private metadata(event: EventScanner): void {
-    const { pid, tid } = this.placeOf(event, 0, 0)
-    const what = this.textOf(event, Field.name)
+    const { pid, tid } = this.fields.placeOf(event, 0, 0)
+    const what = this.fields.textOf(event, Field.name)
     if (what !== 'process_name' && what !== 'thread_name') return
     this.args.begin(event)
     const name = this.args.text('name')
@@ -300,70 +301,13 @@ export class Recording {
     return [{ key: names.id('phase'), name: names.id(phase) }, ...args]
   }
 
-  private placeOf(event: EventScanner, startNs: number, endNs: number): Place {
-    const { bytes, starts, ends } = event
-    const category = this.categoryOf(event)
-    const pid = this.rows.idOf(bytes, starts[Field.pid]!, ends[Field.pid]!)
-    const tid = this.rows.idOf(bytes, starts[Field.tid]!, ends[Field.tid]!)
-    const name = this.nameOf(event, category.route === 'python' ? this.functions : this.texts)
-    return { category, name, pid, tid, startNs, endNs }
-  }
-
-  private nameOf({ bytes, starts, ends }: EventScanner, table: ByteTable<number>): number {
-    const start = starts[Field.name]!
-    const isQuoted = bytes[start] === Ascii.Quote
-    const id = start < 0 ? 0 : table.get(bytes, isQuoted ? start + 1 : start, ends[Field.name]! - (isQuoted ? 1 : 0))
-    return id || this.noName
-  }
-
-  private categoryOf({ bytes, starts, ends }: EventScanner): EventCategory {
-    const start = starts[Field.cat]!
-    if (start < 0 || bytes[start] !== Ascii.Quote) return this.noCategory
-    return this.categories.get(bytes, start + 1, ends[Field.cat]! - 1)
-  }
-
-  private textOf({ bytes, starts, ends }: EventScanner, field: number): string {
-    const start = starts[field]!
-    return start < 0 ? '' : textIn(bytes, start, ends[field]!)
-  }
-
-  /** Nanoseconds since the origin; undefined, and an issue, where there is no time. */
-  private timeOf(event: EventScanner): number | undefined {
-    const { micros, guard, origin } = this
-    const start = event.starts[Field.ts]!
-    if (start < 0 || !micros.read(event.bytes, start, event.ends[Field.ts]!)) {
-      const found = start < 0 ? 'none' : this.textOf(event, Field.ts).slice(0, 40)
-      this.issue('event-without-time', `expected microseconds in "ts", found ${found}`, this.byte)
-      return undefined
-    }
-    const ns = micros.since(origin.whole, origin.nanos)
-    const doubt = micros.whole < 0 ? `expected a time from 0 on, found ${micros.whole} µs` : guard.doubt(ns)
-    if (doubt === undefined) {
-      if (ns > this.lastNs) this.lastNs = ns
-      return ns
-    }
-    this.issue('impossible-time', doubt, this.byte)
-    return undefined
-  }
-
-  private durationOf(event: EventScanner, startNs: number): number {
-    const { micros } = this
-    const start = event.starts[Field.dur]!
-    const isNumber = start >= 0 && micros.read(event.bytes, start, event.ends[Field.dur]!)
-    const ns = isNumber ? micros.since(0, 0) : NaN
-    if (ns >= 0 && Number.isSafeInteger(startNs + ns)) return ns
-    const found = start < 0 ? 'none' : this.textOf(event, Field.dur).slice(0, 40)
-    this.issue('event-without-end', `expected a duration from 0 on in "dur", found ${found}`, this.byte)
-    return 0
-  }
-
   private pass(slices: readonly HeldSlice[]): void {
     this.slices += slices.length
-    this.tell(slices[0]!.track)
+    this.define(slices[0]!.track)
     for (const slice of slices) this.out.push(slice)
   }
 
-  private tell(track: number): void {
+  private define(track: number): void {
     for (const definition of this.rows.definitions(track)) this.out.push(definition)
   }
 
@@ -373,13 +317,13 @@ export class Recording {
     const inferred = { key: this.names.id('inferred'), name: this.names.id('end: the last event of the file') }
     for (const [row, begin] of [...this.nesting.pairAll(), ...this.operations.rest()]) {
       open++
-      this.taker.range(row, begin, this.lastNs, [inferred])
+      this.taker.range(row, begin, this.fields.lastNs, [inferred])
     }
     if (open === 0) return
     this.issue('range-without-end', `${open} slices never end: drawn up to the last event of the file`, this.byte)
   }
 
-  private tellLate(): void {
+  private reportLate(): void {
     const { count, firstByte, firstNs } = this.late
     if (count === 0) return
     const detail = `${count} come after later ones that are paired already; the first one is here`

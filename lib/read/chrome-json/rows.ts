@@ -3,10 +3,10 @@ import { textIn } from '../../input/json-bytes.ts'
 import type { Names } from '../../model/names.ts'
 import type { OwnNameEvent, OwnTrackEvent } from '../../model/own-events.ts'
 
-/** Processes and threads that are told apart. */
+/** Processes and threads that have numbers of their own. */
 const IDS = 2 ** 21
 
-/** What rows of a trace hold, beside those of any tracer: what the profiler of PyTorch tells of by categories. */
+/** Groups of rows that only traces of PyTorch's profiler have: one for some of its categories. */
 const GROUPS = {
   operators: { name: 'PyTorch', description: 'Operators and annotations of the program, by thread.', leads: true },
   python: { name: 'Python', description: 'Python functions, by thread.', leads: true },
@@ -24,14 +24,14 @@ export type GroupKind = keyof typeof GROUPS | 'process'
 
 const KINDS: readonly GroupKind[] = ['process', ...(Object.keys(GROUPS) as (keyof typeof GROUPS)[])]
 
-/** A row, defined when something on it is passed on: names may be told late. */
+/** A row. Its definition is passed on with the first event on it: names may come late. */
 interface Row {
   readonly kind: GroupKind
   readonly pid: number
   /** See {@link Rows.threadKey}. */
   readonly thread: number | undefined
   readonly definition: () => Omit<OwnTrackEvent, 'kind' | 'id' | 'group'>
-  isTold: boolean
+  isDefined: boolean
 }
 
 /** The rows of threads, streams and counters, and the names of processes and threads. */
@@ -51,7 +51,7 @@ export class Rows {
     this.ids = new ByteTable(() => this.texts.length)
   }
 
-  /** The small number of a process or thread, whatever it is called: 0 where the event does not tell. */
+  /** The small number of a process or thread, whatever it is called: 0 where the event has none. */
   idOf(bytes: Uint8Array, start: number, end: number): number {
     if (start < 0) return 0
     const id = this.ids.get(bytes, start, end)
@@ -81,7 +81,7 @@ export class Rows {
     return this.last
   }
 
-  /** Id of a row of a process that is no thread. `lane` tells rows of one name apart. */
+  /** Id of a row of a process that is no thread. Rows of one name differ by `lane`. */
   other(pid: number, name: string, holds: 'counter' | 'slices', lane = 0): number {
     const key = `${pid} ${holds} ${lane} ${name}`
     const known = this.byName.get(key)
@@ -98,28 +98,28 @@ export class Rows {
     return id
   }
 
-  /** Names a process, and tells of it where its rows are told already. */
+  /** Names a process; renames its rows where they are defined already. */
   *nameProcess(pid: number, name: string): Generator<OwnNameEvent> {
     this.processNames.set(pid, name)
     const group = this.groups.get(`process ${pid}`)
     if (group !== undefined) yield { kind: 'own-name', track: group, name: this.groupOf(this.rows[group]!).name }
   }
 
-  /** Names a thread, and tells of it where its rows are told already. */
+  /** Names a thread; renames its rows where they are defined already. */
   *nameThread(pid: number, tid: number, name: string): Generator<OwnNameEvent> {
     this.threadNames.set(this.threadKey(pid, tid), name)
     for (let kind = 0; kind < KINDS.length; kind++) {
       const track = this.byThread.get((kind * IDS + (pid % IDS)) * IDS + (tid % IDS))
       const row = track === undefined ? undefined : this.rows[track]!
-      if (row?.isTold) yield { kind: 'own-name', track: track!, name: row.definition().name }
+      if (row?.isDefined) yield { kind: 'own-name', track: track!, name: row.definition().name }
     }
   }
 
   /** What the tracer calls a thread, as `python3`; 0 = nothing. */
   threadName(pid: number, tid: number): number {
-    const told = this.threadNames.get(this.threadKey(pid, tid)) ?? ''
+    const name = this.threadNames.get(this.threadKey(pid, tid)) ?? ''
     // The profiler of PyTorch calls threads `thread 1262 (pt_autograd_0)`.
-    return this.names.id(/^thread -?\d+ \((.*)\)$/.exec(told)?.[1] ?? told)
+    return this.names.id(/^thread -?\d+ \((.*)\)$/.exec(name)?.[1] ?? name)
   }
 
   /** A process or thread as a number; -1 for those that are called by a text. */
@@ -128,16 +128,16 @@ export class Rows {
     return Number.isSafeInteger(number) ? number : -1
   }
 
-  /** What defines a row and its group, in order; nothing where that was told. */
+  /** What defines a row and its group, in order; nothing where they are defined already. */
   *definitions(id: number): Generator<OwnTrackEvent> {
     const row = this.rows[id]!
-    if (row.isTold) return
-    row.isTold = true
+    if (row.isDefined) return
+    row.isDefined = true
     const key = row.kind === 'process' ? `process ${row.pid}` : row.kind
     let group = this.groups.get(key)
     if (group === undefined) {
       group = this.rows.length
-      this.rows.push({ ...row, isTold: true })
+      this.rows.push({ ...row, isDefined: true })
       this.groups.set(key, group)
       yield { kind: 'own-track', id: group, holds: 'group', ...this.groupOf(row) }
     }
@@ -145,7 +145,7 @@ export class Rows {
   }
 
   private add(kind: GroupKind, pid: number, thread: number | undefined, definition: Row['definition']): number {
-    this.rows.push({ kind, pid, thread, definition, isTold: false })
+    this.rows.push({ kind, pid, thread, definition, isDefined: false })
     return this.rows.length - 1
   }
 
@@ -162,10 +162,10 @@ export class Rows {
       const stream = `GPU ${this.texts[pid]}: stream ${text}`
       return { name: stream, description: `Annotations whose work ran on ${stream}.`, nests: true }
     }
-    const told = this.names.text(this.threadName(pid, tid))
+    const name = this.names.text(this.threadName(pid, tid))
     const title =
-      this.number(tid) === -1 && text !== '-1' ? bothOf(told, text) || 'events' : `${told || 'thread'} ${text}`
-    return { name: title, description: `What ${told || 'thread'} ${text} did.`.replace(' did', ' did'), nests: true }
+      this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
+    return { name: title, description: `What ${name || 'thread'} ${text} did.`.replace(' did', ' did'), nests: true }
   }
 }
 

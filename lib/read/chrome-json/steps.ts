@@ -1,15 +1,14 @@
-import { type EngineStep, Inferred, type TraceEvent } from '../../model/events.ts'
+import { type EngineStep, Inferred, type Phase, type TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { ArgReader } from './args.ts'
-import { type EngineBatch, engineBatchOf } from './batches.ts'
-import type { EventCategory } from './categories.ts'
-import type { GpuActivity, GpuSlice } from './gpu.ts'
+import type { Place } from './fields.ts'
+import type { GpuActivity } from './gpu.ts'
 import type { Rows } from './rows.ts'
 
 const BATCH = 4096
 
 /** An annotation of a step, and the id that its GPU-side annotations share with it. */
-interface Annotation extends GpuSlice {
+interface Annotation extends Place {
   readonly batch: EngineBatch
   readonly key: string
 }
@@ -31,15 +30,15 @@ export class EngineSteps {
   ) {}
 
   /** Takes a slice and its arguments in; returns what it ran if it is a step's annotation. */
-  add(slice: GpuSlice & { readonly category: EventCategory }, args: ArgReader): EngineBatch | undefined {
-    const { category, name, pid, tid, startNs, endNs } = slice
+  add(slice: Place, args: ArgReader): EngineBatch | undefined {
+    const { category, name, endNs } = slice
     const isOnGpu = category.text === 'gpu_user_annotation'
     if (!isOnGpu && category.text !== 'user_annotation') return undefined
     const batch = this.batchOf(name)
     if (!batch) return undefined
     const id = args.whole('External id', -1)
     const key = id < 0 ? '' : `${id} ${name}`
-    if (!isOnGpu) this.steps.push({ name, pid, tid, startNs, endNs, batch, key })
+    if (!isOnGpu) this.steps.push({ ...slice, batch, key })
     else if (key !== '') this.ends.set(key, Math.max(this.ends.get(key) ?? endNs, endNs))
     return isOnGpu ? undefined : batch
   }
@@ -76,5 +75,55 @@ export class EngineSteps {
   private batchOf(name: number): EngineBatch | undefined {
     if (!this.batches.has(name)) this.batches.set(name, engineBatchOf(this.names.text(name)))
     return this.batches.get(name)
+  }
+}
+
+/** What a serving engine ran at once, by its annotation. */
+export interface EngineBatch {
+  readonly phase: Phase
+  /** All tokens that were computed, or -1. */
+  readonly tokens: number
+  /** All requests in it. */
+  readonly requests: number
+  /** Requests and tokens, for the annotation's arguments. */
+  readonly counts: Readonly<Record<string, number>>
+}
+
+/** `execute_32_context_0(sq0sk0…)_generation_32(sq32sk55086…)`, `execute_context_1(888_788544)_generation_0(0)` */
+const COUNTED = /^execute_(?:(\d+)_)?context_(\d+)\(([^)]*)\)_generation_(\d+)\(([^)]*)\)/
+/** `execute_new_2_cached_30`: of requests only. */
+const REQUESTS = /^execute_new_(\d+)_cached_(\d+)/
+
+/**
+ * Understands the annotations by which vLLM and SGLang announce each step: context requests are being prefilled,
+ * generation requests decoded; sq is the sum of query lengths, sk that of the keys that they attend to.
+ */
+function engineBatchOf(name: string): EngineBatch | undefined {
+  const counted = COUNTED.exec(name)
+  if (counted) {
+    const [, all, contexts, context, generations, generation] = counted
+    const counts = { ...countsOf('context', contexts!, context!), ...countsOf('generation', generations!, generation!) }
+    const sum = (counts['context_tokens'] ?? 0) + (counts['generation_tokens'] ?? 0)
+    const requests = Number(contexts) + Number(generations)
+    return { phase: Number(contexts) > 0 ? 'prefill' : 'decode', tokens: Number(all ?? sum), requests, counts }
+  }
+  const [, fresh, cached] = REQUESTS.exec(name) ?? []
+  if (fresh === undefined) return undefined
+  const counts = { new_requests: Number(fresh), cached_requests: Number(cached) }
+  return {
+    phase: Number(fresh) > 0 ? 'prefill' : 'decode',
+    tokens: -1,
+    requests: Number(fresh) + Number(cached),
+    counts,
+  }
+}
+
+function countsOf(what: string, requests: string, sums: string): Record<string, number> {
+  const tokens = /^(?:sq)?(\d+)/.exec(sums)?.[1]
+  const keys = /^sq\d+sk(\d+)/.exec(sums)?.[1]
+  return {
+    [`${what}_requests`]: Number(requests),
+    ...(tokens !== undefined && { [`${what}_tokens`]: Number(tokens) }),
+    ...(keys !== undefined && { [`${what}_kv_tokens`]: Number(keys) }),
   }
 }

@@ -11,6 +11,7 @@ import { parseJson, textOf } from '../../input/json.ts'
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { BufferLog, stampOf } from './buffers.ts'
@@ -28,58 +29,49 @@ export const bufferStats: Format = {
     return line.startsWith('{') && /"event"\s*:\s*"(?:de)?alloc"/.test(line) && !/"(?:buffers|timeline)"/.test(line)
   },
 
-  async *read(source, context) {
+  read(source, context) {
     const lines = new LineCursor(source, bufferStats.name)
-    const reader = new LineReader(context)
-    try {
-      let isOpen = true
-      while (isOpen) {
-        isOpen = await lines.fill()
-        while (lines.next()) reader.read(lines)
-        const events = isOpen ? reader.take() : reader.finish()
-        if (events.length > 0) yield events
-      }
-    } finally {
-      await lines.close()
-    }
+    return readBatches(lines, new LineReader(lines, context))
   },
 }
 
 const decoder = new TextDecoder()
 
-/** Makes events of lines; what is wrong before the first sound one is held back, as the input comes first. */
-class LineReader {
+/** Makes events of lines. */
+class LineReader implements ChunkReader {
+  readonly batch = new EventBatch()
   private readonly buffers: BufferLog
-  private events: TraceEvent[] = []
   private originNs: bigint | undefined
   private lastNs = 0
 
-  constructor(context: ReadContext) {
-    this.buffers = new BufferLog(context.names)
+  constructor(
+    private readonly lines: LineCursor,
+    { names }: ReadContext,
+  ) {
+    this.buffers = new BufferLog(names)
   }
 
-  read({ bytes, start, end, offset: byte, line }: LineCursor): void {
+  readChunk(isLast: boolean): boolean {
+    const { batch, lines, buffers } = this
+    while (lines.next()) this.readLine()
+    if (!isLast) return false
+    if (!batch.hasBegun) this.begin(0n)
+    batch.add({ kind: 'facts', ...containing(buffers.about) })
+    return false
+  }
+
+  private readLine(): void {
+    const { batch } = this
+    const { bytes, start, end, offset: byte, line } = this.lines
     const at = { byte, line }
     const text = decoder.decode(bytes.subarray(start, end))
     if (text.trim() === '') return
     const events = this.parse(text, at)
-    if (typeof events !== 'string') this.events.push(...events)
-    else this.events.push(issueOf('companion-entry', events, at, this.lastNs))
-    if (this.originNs === undefined && this.events.length > EARLY_ISSUES_MAX) {
+    if (typeof events === 'string') batch.add(issueOf('companion-entry', events, at, this.lastNs))
+    else for (const event of events) batch.add(event)
+    if (!batch.hasBegun && batch.size > EARLY_ISSUES_MAX) {
       throw new FormatError(bufferStats.name, at, 'a line that tells of a buffer', `none in ${line} lines`)
     }
-  }
-
-  take(): TraceEvent[] {
-    if (this.originNs === undefined) return []
-    const { events } = this
-    this.events = []
-    return events
-  }
-
-  finish(): TraceEvent[] {
-    if (this.originNs === undefined) this.begin(0n)
-    return [...this.take(), { kind: 'facts', ...containing(this.buffers.about) }]
   }
 
   private parse(text: string, at: { readonly byte: number; readonly line: number }): TraceEvent[] | string {
@@ -101,8 +93,7 @@ class LineReader {
 
   private begin(originNs: bigint): void {
     this.originNs = originNs
-    const input = { kind: 'input', format: bufferStats.name, clock: 'MONOTONIC', originNs, attributes: {} } as const
-    this.events.unshift(input)
+    this.batch.begin({ kind: 'input', format: bufferStats.name, clock: 'MONOTONIC', originNs, attributes: {} })
   }
 }
 

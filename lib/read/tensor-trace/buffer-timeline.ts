@@ -3,7 +3,7 @@
 //     {"metadata": {…}, "timeline": [{…}], "buffers": [{"id": 98645139604320, "name": "KVCache_CPU", "size": 3221225472,
 //       "backend": "CPU", "usage": 2, "alloc_time_ms": 600604855.454, "dealloc_time_ms": null}]}
 //
-// The list of buffers tells it all: the timeline beside it repeats it.
+// The list of buffers contains it all; the timeline repeats it.
 
 import { listOf, readJson } from '../../input/json.ts'
 import type { TraceEvent } from '../../model/events.ts'
@@ -40,10 +40,10 @@ export const bufferTimeline: Format = {
     ]
     for (const { object, index, stamp, isFree } of edges) {
       const atNs = stamp === undefined ? 0 : Number(stamp - originNs)
-      const told =
+      const made =
         stamp === undefined ? 'expected a time in ms' : buffers[isFree ? 'free' : 'allocate'](object, 'id', atNs)
-      if (typeof told !== 'string') events.push(...told)
-      else events.push(issueOf('companion-entry', `buffer ${index}: ${told}`, { byte: 0 }, atNs))
+      if (typeof made !== 'string') events.push(...made)
+      else events.push(issueOf('companion-entry', `buffer ${index}: ${made}`, { byte: 0 }, atNs))
     }
     yield [...events, { kind: 'facts', ...containing(buffers.about) }]
   },

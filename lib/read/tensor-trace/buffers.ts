@@ -6,14 +6,14 @@ import type { Names } from '../../model/names.ts'
 const USAGE_COMPUTE = 2
 const ID_BITS = 64
 
-/** Backend buffers as the logger's companions tell of them, made into events. */
+/** Makes events of the backend buffers that companions of the log list. */
 export class BufferLog {
   private readonly live = new Map<bigint, { readonly name: number; readonly bytes: number }>()
   private count = 0
 
   constructor(private readonly names: Names) {}
 
-  /** A buffer was made at `atNs`. Returns why not, where the object does not tell what it must. */
+  /** A buffer was made at `atNs`. Returns what is missing where the object is incomplete. */
   allocate(object: JsonObject, idKey: string, atNs: number): TraceEvent[] | string {
     const id = idOf(object, idKey)
     const bytes = wholeOf(object, 'size')

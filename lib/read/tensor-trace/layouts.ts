@@ -38,7 +38,7 @@ export interface SourceLayout {
   readonly pointer: number
   readonly size: number
   readonly layer: number
-  /** 0 DISK, 1 BUFFER; where it is not told, what has a place in the file lies there. */
+  /** 0 DISK, 1 BUFFER; absent: what has a place in the file lies there. */
   readonly memory: number | undefined
   /** Offset in the model file, or the buffer's id. */
   readonly place: number
@@ -129,19 +129,19 @@ const RECORDS_64: Layout = {
 const LAYOUTS: readonly Layout[] = [RECORDS_1024, RECORDS_256, RECORDS_128, RECORDS_64]
 
 /**
- * The layout of a file without any header, by its first bytes; undefined if it looks like none of them. If it is `told`
- * that there are such records, it is the likeliest, though most records be damaged.
+ * The layout of a file without any header, by its first bytes; undefined if it looks like none of them. With `isSure`
+ * the file has such records: it is the likeliest layout, even if most records are damaged.
  */
-export function detectLayout(head: Uint8Array, told = false): Layout | undefined {
+export function detectLayout(head: Uint8Array, isSure = false): Layout | undefined {
   const scored = LAYOUTS.map((layout) => ({ layout, score: scoreOf(head, layout) }))
   const best = Math.max(...scored.map(({ score }) => score))
-  return best < (told ? -head.length : 0) ? undefined : scored.find(({ score }) => score === best)!.layout
+  return best < (isSure ? -head.length : 0) ? undefined : scored.find(({ score }) => score === best)!.layout
 }
 
 /** What records look like where nothing was recognised, but the user says what it is. */
 export const DEFAULT_LAYOUT = RECORDS_1024
 
-/** Of how many sources a record tells. */
+/** How many sources a record has. */
 export function sourceCount(record: Uint8Array, start: number, { sources: { most } }: Layout): number {
   return most === 1 ? 1 : record[start + COUNT]!
 }

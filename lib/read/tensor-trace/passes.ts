@@ -21,7 +21,7 @@ export interface Node {
   readonly sources: readonly Source[]
   /** What is wrong with its records, or empty. */
   readonly problem: string
-  /** Tensor id; -1 until it was first told. */
+  /** Tensor id; -1 before its first operator. */
   id: number
 }
 
@@ -110,11 +110,11 @@ export class Passes extends LookAhead<Sample> {
     if (last && sample.atNs < last.atNs) {
       const detail = `expected at most ${this.size} records out of order, found one ${last.atNs - sample.atNs} ns late`
       this.report(issueOf('record-out-of-order', detail, { byte: sample.byte }, sample.atNs))
-      this.tell(sample, sample.atNs, Inferred.NoEnd)
+      this.operator(sample, sample.atNs, Inferred.NoEnd)
       return
     }
     if (!this.pass || this.beginsPass(sample, this.pass.phase)) this.beginPass(sample)
-    else if (last) this.tell(last, sample.atNs, Inferred.End)
+    else if (last) this.operator(last, sample.atNs, Inferred.End)
     this.pending = sample
   }
 
@@ -138,7 +138,7 @@ export class Passes extends LookAhead<Sample> {
   private endPass(): void {
     const { pass, pending } = this
     if (!pass || !pending) return
-    this.tell(pending, pending.atNs, Inferred.NoEnd)
+    this.operator(pending, pending.atNs, Inferred.NoEnd)
     const { startNs, phase, call, tokens, nodes } = pass
     const endNs = pending.atNs
     const backend = this.names.id('CPU')
@@ -152,7 +152,7 @@ export class Passes extends LookAhead<Sample> {
     this.pass = undefined
   }
 
-  private tell(sample: Sample, endNs: number, inferred: number): void {
+  private operator(sample: Sample, endNs: number, inferred: number): void {
     const { atNs, node, thread, experts } = sample
     if (node.id < 0) this.define(node, sample)
     if (this.pass) this.pass.nodes++
@@ -206,8 +206,8 @@ export class Passes extends LookAhead<Sample> {
   /** As recorded, else as the name says (of a name that was cut, digits may be missing), else as a companion does. */
   private layerOf({ layer, name, isCut }: Node): number {
     if (layer >= 0) return layer
-    const said = isCut && /\d$/.test(name) ? -1 : parseTensorName(name).layer
-    return said >= 0 ? said : (this.definitions?.layerOf(name) ?? -1)
+    const named = isCut && /\d$/.test(name) ? -1 : parseTensorName(name).layer
+    return named >= 0 ? named : (this.definitions?.layerOf(name) ?? -1)
   }
 }
 

@@ -2,7 +2,7 @@ import type { Definitions } from '../../model/definitions.ts'
 import type { BufferEvent, BufferUsage, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 
-/** A source as a record tells it. */
+/** A source, as recorded. */
 export interface Source {
   readonly name: string
   /** As logged: the address of the data, or of the ggml_tensor struct. */
@@ -10,13 +10,13 @@ export interface Source {
   readonly sizeBytes: number
   readonly layer: number
   readonly onDisk: boolean
-  /** Offset in the model file, or the buffer's id; undefined where neither is told. */
+  /** Offset in the model file, or the buffer's id; undefined where neither is recorded. */
   readonly place: bigint | undefined
   /** The logger may have left out the name's end. */
   readonly isCut: boolean
   /** Elements per dimension, where a companion of the log knows them. */
   readonly ne?: readonly number[] | undefined
-  /** What a companion of the log says against it. */
+  /** How a companion of the log contradicts it. */
   readonly doubt?: string | undefined
 }
 
@@ -24,7 +24,7 @@ export interface Source {
 interface Placed {
   readonly id: number
   readonly isNew: boolean
-  /** Definitions to tell before it is used. */
+  /** Definitions that come before its first use. */
   readonly events: readonly TraceEvent[]
 }
 
@@ -32,7 +32,7 @@ interface Placed {
  * Says where sources lie: which buffer, at which offset. Loggers of this family log a pointer per source; some mean
  * the data, some the ggml_tensor struct. Two weights whose extents overlap prove the latter, and then no offset in a
  * buffer is known. The base of a buffer is not logged: offsets count from the lowest address seen at first, unless a
- * companion of the log tells the base.
+ * companion of the log contains the base.
  */
 export class Places {
   /** For the trace's attributes. */
@@ -41,10 +41,10 @@ export class Places {
   private readonly bases = new Map<bigint, number>()
   private readonly caches = new Set<bigint>()
   private readonly buffers = new Map<bigint | 'disk', number>()
-  /** Buffers whose first offset was told: their base moves no more. */
+  /** Buffers with an offset that was passed on: their base moves no more. */
   private readonly frozen = new Set<bigint>()
   /** Buffers whose base is not inferred. */
-  private readonly told = new Set<bigint>()
+  private readonly known = new Set<bigint>()
   private readonly tensors = new Map<string, number>()
 
   constructor(
@@ -61,7 +61,7 @@ export class Places {
       // What is logged as a buffer's pointer may be that of its struct.
       if (address === undefined || lowest < address || lowest >= address + (sizeBytes ?? 0)) continue
       this.bases.set(place, address)
-      this.told.add(place)
+      this.known.add(place)
     }
   }
 
@@ -102,7 +102,7 @@ export class Places {
   private observe({ onDisk, place, pointer, name }: Source): void {
     if (onDisk || place === undefined) return
     if (name.startsWith('cache_')) this.caches.add(place)
-    if (!this.frozen.has(place) && !this.told.has(place))
+    if (!this.frozen.has(place) && !this.known.has(place))
       this.bases.set(place, Math.min(this.bases.get(place) ?? Infinity, pointer))
   }
 
@@ -116,8 +116,8 @@ export class Places {
       return { id, events: [{ kind: 'buffer', id, ...event }] }
     }
     this.frozen.add(place)
-    const { name, usage: told, sizeBytes } = this.definition(place) ?? {}
-    const usage: BufferUsage = this.caches.has(place) ? 'kv-cache' : (told ?? 'compute')
+    const { name, usage: listed, sizeBytes } = this.definition(place) ?? {}
+    const usage: BufferUsage = this.caches.has(place) ? 'kv-cache' : (listed ?? 'compute')
     const label = [name ? this.definitions!.names.text(name) : '', labelOf(place)].filter(Boolean).join(' ')
     return { id, events: [{ kind: 'buffer', id, usage, label, offsetsFrom: this.baseOf(place), name, sizeBytes }] }
   }
@@ -125,7 +125,7 @@ export class Places {
   private baseOf(place: bigint): string {
     if (!this.pointersAreData) return 'an unknown base'
     const base = `0x${this.bases.get(place)!.toString(16)}`
-    return this.told.has(place) ? `${base}, its base` : `${base}, the lowest address first seen in it (inferred)`
+    return this.known.has(place) ? `${base}, its base` : `${base}, the lowest address first seen in it (inferred)`
   }
 
   private definition(place: bigint): BufferEvent | undefined {

@@ -1,10 +1,27 @@
-// TensorTrace: fixed records, little-endian, one per operator start on worker 0 (or per source of it), without any file
-// header. The logger reserves a file of up to 2 GB that is empty beyond its records (ErsjanKeri/llama.cpp,
-// ggml/include/tensor_trace.h). The records of its versions have 1 024, 256, 128 or 64 bytes: see tensor-trace/layouts.ts.
+// TensorTrace (ErsjanKeri/llama.cpp, ggml/include/tensor_trace.h): fixed records, little-endian, one per operator start on worker
+// 0, or per source of it, without any file header. The records of its versions have 1 024, 256, 128 or 64 bytes. Of 1 024:
+//
+//        0  00 26 85 c1 38 3f 22 02 00 00 00 00 00 00 17 f7   u64 CLOCK_MONOTONIC in ns, u32 not used, u16 layer, u16 thread
+//       16  1d 00 02 00 …                                     u8 op (29: MUL_MAT), u8 phase (0: PROMPT), u8 number of sources
+//       24  Qcur-0                                            the result's name
+//      152  blk.0.attn_q.weight                               the first source's name; further ones 160 bytes each
+//      280  00 00 00 00 00 7f 00 00                           its address, size, layer, whether it is in the model file, offset
+//      792  ff ff ff ff … 00                                  ids of up to 16 experts, and how many
+//
+// The logger reserves a file of up to 2 GB: the rest is zeros. Threads write batches of records without a lock: some are late, and
+// there may be holes. Operators have no end, calls and graphs are not logged: both are inferred.
+//
+//     layouts.ts   where the fields lie, version by version; which version a file is
+//     nodes.ts     a record → its node: the same result from the same sources, decoded once
+//     passes.ts    operator starts → operators, graphs, calls
+//     places.ts    sources → tensors in buffers: what pointers mean, where buffers begin
+//
+// Companions, each a format: buffer-stats.ts and buffer-timeline.ts (both of buffers.ts), memory-map.ts, ggml-graph.ts.
 
 import { ByteCursor } from '../../input/byte-cursor.ts'
-import type { TraceEvent } from '../../model/events.ts'
+import { peek } from '../../input/gunzip.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { type ChunkReader, type EventBatch, readBatches } from '../common/batches.ts'
 import { pickOrigin, TimeGuard } from '../common/time-guard.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from '../format.ts'
 import { DEFAULT_LAYOUT, detectLayout, type Layout } from './layouts.ts'
@@ -25,26 +42,15 @@ export const tensorTrace: Format = {
   sniff: (head) => detectLayout(head) !== undefined,
 
   async *read(source, context) {
-    const cursor = new ByteCursor(source)
-    try {
-      let isOpen = true
-      while (isOpen && cursor.available < HEAD_BYTES) isOpen = await cursor.fill()
-      const head = cursor.bytes.subarray(cursor.start, cursor.start + Math.min(cursor.available, HEAD_BYTES))
-      const reader = new RecordReader(detectLayout(head, true) ?? DEFAULT_LAYOUT, context)
-      while (isOpen) {
-        const events = reader.readWhole(cursor)
-        if (events.length > 0) yield events
-        isOpen = !reader.isAtEnd && (await cursor.fill())
-      }
-      yield reader.finish(cursor)
-    } finally {
-      await cursor.close()
-    }
+    const { head, rest } = await peek(source, HEAD_BYTES)
+    const layout = detectLayout(head.subarray(0, HEAD_BYTES), true) ?? DEFAULT_LAYOUT
+    const cursor = new ByteCursor(rest)
+    yield* readBatches(cursor, new RecordReader(cursor, layout, context))
   },
 }
 
 /** Decodes records, finds their nodes again, and hands both to {@link Passes}. */
-class RecordReader {
+class RecordReader implements ChunkReader {
   private readonly passes: Passes
   private readonly nodes: NodeTable
   private started = false
@@ -55,6 +61,7 @@ class RecordReader {
   private view: DataView<ArrayBufferLike> = new DataView(new ArrayBuffer(0))
 
   constructor(
+    private readonly cursor: ByteCursor,
     private readonly layout: Layout,
     context: ReadContext,
   ) {
@@ -63,31 +70,31 @@ class RecordReader {
     this.nodes = new NodeTable(layout, context.definitions)
   }
 
+  get batch(): EventBatch {
+    return this.passes.batch
+  }
+
   /** Were there so many empty records that no more will come? */
   get isAtEnd(): boolean {
     return this.emptyRecords > EMPTY_RECORDS_MAX
   }
 
-  /** Takes every whole record out of the cursor's window. */
-  readWhole(cursor: ByteCursor): TraceEvent[] {
+  readChunk(isLast: boolean): boolean {
+    const { cursor } = this
     const { recordBytes } = this.layout
     // The origin is picked from three records, so that one damaged timestamp cannot move everything.
-    if (!this.started && cursor.available < 3 * recordBytes) return []
-    while (cursor.available >= recordBytes && !this.isAtEnd) this.readRecord(cursor)
-    return this.passes.batch.take()
-  }
-
-  finish(cursor: ByteCursor): TraceEvent[] {
-    const { recordBytes } = this.layout
-    while (cursor.available >= recordBytes && !this.isAtEnd) this.readRecord(cursor)
+    if (!isLast && !this.started && cursor.available < 3 * recordBytes) return false
+    while (cursor.available >= recordBytes && !this.isAtEnd) this.readRecord()
+    if (!isLast) return false
     if (cursor.available > 0 && !this.isAtEnd) {
       this.issue(cursor.offset, 'torn-record', `expected ${recordBytes} bytes, found the first ${cursor.available}`)
     }
     this.passes.finish()
-    return this.passes.batch.take()
+    return false
   }
 
-  private readRecord(cursor: ByteCursor): void {
+  private readRecord(): void {
+    const { cursor } = this
     const { bytes, start, offset } = cursor
     if (this.view.buffer !== bytes.buffer) this.view = new DataView(bytes.buffer)
     const at = bytes.byteOffset + start

@@ -1,9 +1,10 @@
 import { FormatError } from '../../../errors.ts'
 import { CsvRow } from '../../../input/csv-row.ts'
 import { LineCursor } from '../../../input/line-cursor.ts'
-import type { IssueEvent } from '../../../model/events.ts'
+import type { InputEvent, TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import { isTime } from '../../../model/limits.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../../common/batches.ts'
 
 const decoder = new TextDecoder()
 /** Lines before the header that are skipped: `nsys stats` prints what it does first. */
@@ -27,8 +28,9 @@ function isHeader(line: string, columns: readonly string[]): boolean {
 }
 
 /** A report of `nsys stats --format csv`: rows one by one, cells by the names of their columns without units. */
-export class CsvReport {
-  issues: IssueEvent[] = []
+export class CsvReport implements ChunkReader {
+  readonly batch = new EventBatch()
+  private take = () => {}
   private readonly row = new CsvRow()
   private readonly lines: LineCursor
   private columns = new Map<string, number>()
@@ -42,14 +44,17 @@ export class CsvReport {
     this.lines = new LineCursor(source, format)
   }
 
-  /** Calls `take` for every row; yields once per chunk. Throws FormatError where there is no header. */
-  async *chunks(take: () => void): AsyncGenerator<void, void> {
-    for (let isMore = true; isMore; ) {
-      isMore = await this.lines.fill()
-      while (this.lines.next()) this.line(take)
-      yield
-    }
-    if (this.columns.size > 0) return
+  /** Calls `take` for every row, which adds its events to the batch. Throws FormatError where there is no header. */
+  read(take: () => void, attributes: InputEvent['attributes'] = {}): AsyncGenerator<TraceEvent[]> {
+    const { format } = this
+    this.batch.begin({ kind: 'input', format, clock: 'unknown', originNs: 0n, title: 'Nsight Systems', attributes })
+    this.take = take
+    return readBatches(this.lines, this)
+  }
+
+  readChunk(isLast: boolean): boolean {
+    while (this.lines.next()) this.line()
+    if (!isLast || this.columns.size > 0) return false
     const expected = `the columns ${this.required.join(', ')}`
     throw new FormatError(this.format, { byte: 0, line: 1 }, expected, 'none such', 'nsys stats --format csv')
   }
@@ -72,15 +77,15 @@ export class CsvReport {
   /** An issue: the present row cannot be used. */
   bad(detail: string, atNs: number): void {
     const at = { byte: this.lines.offset, line: this.lines.line }
-    this.issues.push(issueOf('unreadable-row', detail, at, atNs))
+    this.batch.add(issueOf('unreadable-row', detail, at, atNs))
   }
 
-  private line(take: () => void): void {
+  private line(): void {
     const { bytes, start, end } = this.lines
     if (end === start) return
     if (this.columns.size === 0) return this.findHeader()
     this.row.split(bytes, start, end)
-    take()
+    this.take()
   }
 
   private findHeader(): void {

@@ -3,7 +3,6 @@
 //     Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,…,Bytes (MB),…,SrcMemKd,DstMemKd,Device,Ctx,…,Strm,Name
 //     1949099896,3552,142,,,,,,,,,,0.038,10594.575,Pageable,Device,NVIDIA RTX A4500 (0),1,,7,[CUDA memcpy Host-to-Device]
 
-import type { TraceEvent } from '../../../model/events.ts'
 import type { Facts, GpuEvent } from '../../../model/gpu-events.ts'
 import type { Names } from '../../../model/names.ts'
 import { containing } from '../../common/holdings.ts'
@@ -20,22 +19,13 @@ export const nsysGpuTrace: Format = {
 
   async *read(source, { names }) {
     const report = new CsvReport(source, nsysGpuTrace.name, REQUIRED)
-    let events: TraceEvent[] = [
-      {
-        kind: 'input',
-        ...{ format: nsysGpuTrace.name, clock: 'unknown', originNs: 0n, title: 'Nsight Systems', attributes: {} },
-      },
-    ]
     let rows = 0
-    const take = () => {
+    yield* report.read(() => {
       const event = eventOf(report, names)
-      if (event) rows++
-      if (event) events.push(event)
-    }
-    for await (const _ of report.chunks(take)) {
-      yield [...events, ...report.issues.splice(0)]
-      events = []
-    }
+      if (!event) return
+      rows++
+      report.batch.add(event)
+    })
     yield [{ kind: 'facts', ...containing(`${rows} kernels, copies and sets of memory`) }]
   },
 }

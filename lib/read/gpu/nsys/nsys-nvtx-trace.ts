@@ -32,10 +32,7 @@ export const nsysNvtxTrace: Format = {
     const take = () => {
       if (add(report, ranges, names)) rows++
     }
-    const attributes = { domains: 'inferred: what stands before the first colon of a name' }
-    const [format, title] = [nsysNvtxTrace.name, 'Nsight Systems']
-    yield [{ kind: 'input', format, clock: 'unknown', originNs: 0n, title, attributes }]
-    for await (const _ of report.chunks(take)) yield report.issues.splice(0)
+    yield* report.read(take, { domains: 'inferred: what stands before the first colon of a name' })
     yield* ranges.events()
     yield [{ kind: 'facts', ...containing(`${rows} NVTX ranges`) }]
   },

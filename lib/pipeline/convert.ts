@@ -1,5 +1,6 @@
 import { type Summary, SummaryPass } from '../analyze/summary.ts'
 import { Names } from '../model/names.ts'
+import type { Writer } from '../sink/writer.ts'
 import { Scheduler } from '../timeline/kernel/scheduler.ts'
 import { ArgMaker } from '../timeline/labels.ts'
 import { Timeline } from '../timeline/timeline.ts'
@@ -33,12 +34,14 @@ export async function* convert(
 ): AsyncGenerator<Uint8Array, Summary[]> {
   const all = [inputs].flat() as readonly Input[]
   checkOptions(all, options)
-  if (!options.bundle) return yield* traceOf(all, options)
+  const names = new Names()
+  const writer = createWriter(options.to ?? 'perfetto', names)
+  if (!options.bundle) return yield* traceOf(all, options, names, writer)
   const trace = `${memberName(all[0]!.name).replace(/(?<=.)\.gz$/, '')}.pftrace`
   const bundle = await Bundle.open(options.bundle, trace)
   try {
     const zip = new ZipWriter()
-    const summaries = yield* zip.add(trace, traceOf(all, options, bundle))
+    const summaries = yield* zip.add(trace, traceOf(all, options, names, writer, bundle))
     yield* zip.add(bundle.path, bundle.content())
     yield* zip.add('perfetto_manifest.json', bundle.manifest())
     yield* zip.finish()
@@ -49,15 +52,15 @@ export async function* convert(
 }
 
 /** The line itself: each input in turn is placed on the trace's clock, and each of its batches passed to every pass. */
-async function* traceOf(
+export async function* traceOf(
   inputs: readonly Input[],
   options: ConvertOptions,
+  names: Names,
+  writer: Writer,
   bundle?: Bundle,
 ): AsyncGenerator<Uint8Array, Summary[]> {
-  const names = new Names()
   const { detail = 'shapes', opName: opNaming = 'role', tokens, memory = 'counters', flows } = options
   const drawn = { detail, opNaming, tokens, memory, flowsOf: flows?.token }
-  const writer = createWriter(options.to ?? 'perfetto', names)
   const opened = await openInputs(inputs, names, { ...options, everything: detail === 'full' })
   try {
     const companions = await Companions.read(opened, names)

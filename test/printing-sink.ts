@@ -1,0 +1,148 @@
+import { type ConvertOptions, type Input, Names } from '../lib/index.ts'
+import type { Arg } from '../lib/model/args.ts'
+import type { Clock } from '../lib/model/events.ts'
+import { traceOf } from '../lib/pipeline/convert.ts'
+import type { Label } from '../lib/sink/label.ts'
+import type { Track } from '../lib/sink/track.ts'
+import type { Writer } from '../lib/sink/writer.ts'
+
+/**
+ * What the timeline draws, a line for each draw, without a trace and without trace_processor:
+ *
+ *     Workers/worker 0 | 0–100 Qcur MUL_MAT {layer: 3}
+ *     Ranges/thread 7 | 200–300 outer > inner   `inner` lies within `outer`
+ *     Ranges/thread 8 | 250–350 inner →5        the arrow 5 joins it with other slices
+ *     Issues | 360 end without a start          an instant
+ *     Counters/cache misses | 5 = 0.25          a sample of a counter
+ */
+
+/** What is printed. */
+export interface Shown {
+  /** Rows, by their paths below the root; by default all. */
+  readonly rows?: RegExp
+  /** Keys of arguments; by default none. */
+  readonly args?: readonly string[]
+}
+
+/** The lines of a trace of these inputs, row by row and in order of time. */
+export async function drawn(
+  inputs: Input | readonly Input[],
+  options: ConvertOptions = {},
+  shown: Shown = {},
+): Promise<string[]> {
+  const names = new Names()
+  const sink = new PrintingSink(names, shown)
+  for await (const _ of traceOf([inputs].flat() as readonly Input[], options, names, sink));
+  return sink.lines()
+}
+
+interface Draw {
+  readonly startNs: number
+  endNs: number
+  readonly text: string
+}
+
+interface Row {
+  readonly path: string
+  readonly draws: Draw[]
+  readonly open: Draw[]
+}
+
+/** A writer whose output is text. It throws where trace_processor would find a fault: no such row, no such slice, overlaps. */
+export class PrintingSink implements Writer {
+  readonly size = 0
+  private readonly rows = new Map<number, Row>()
+  private readonly readings: string[] = []
+
+  constructor(
+    private readonly names: Names,
+    private readonly shown: Shown = {},
+  ) {}
+
+  /** What was drawn. */
+  lines(): string[] {
+    const rows = [...this.rows.values()].filter(({ path }) => this.shown.rows?.test(path) ?? true)
+    return [...this.readings, ...rows.flatMap((row) => linesOf(row))]
+  }
+
+  origin(): void {}
+
+  clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
+    this.readings.push(readings.map(({ clock, ns }) => `${clock} ${ns}`).join(' = '))
+  }
+
+  track({ uuid, parent, name, rank }: Track): void {
+    const group = this.rows.get(parent)
+    if (parent !== 0 && !group) throw new Error(`${name} is below an unknown row`)
+    const { draws = [], open = [] } = this.rows.get(uuid) ?? {}
+    // Of the first root, every path would begin with the same words.
+    const path = group ? `${group.path}${group.path && '/'}${name}` : rank === 0 ? '' : name
+    this.rows.set(uuid, { path, draws, open })
+  }
+
+  begin(track: number, startNs: number, label: Label): void {
+    const { draws, open } = this.row(track)
+    const within = open.map(({ text }) => `${text.replace(/ [{→].*/, '')} > `).at(-1) ?? ''
+    const draw = { startNs, endNs: NaN, text: within + this.text(label) }
+    draws.push(draw)
+    open.push(draw)
+  }
+
+  end(track: number, endNs: number): void {
+    const { path, open } = this.row(track)
+    const draw = open.pop()
+    if (!draw || endNs < draw.startNs) throw new Error(`${path}: an end without a begin at ${endNs}`)
+    draw.endNs = endNs
+  }
+
+  instant(track: number, atNs: number, label: Label): void {
+    this.row(track).draws.push({ startNs: atNs, endNs: -1, text: this.text(label) })
+  }
+
+  counter(track: number, atNs: number, value: number): void {
+    this.row(track).draws.push({ startNs: atNs, endNs: -1, text: `= ${value}` })
+  }
+
+  attributes(): void {}
+
+  finish(): void {
+    for (const { path, open } of this.rows.values()) if (open.length > 0) throw new Error(`${path}: no end`)
+  }
+
+  take(): Uint8Array {
+    return new Uint8Array()
+  }
+
+  private row(track: number): Row {
+    const row = this.rows.get(track)
+    if (!row) throw new Error(`a draw on the unknown row ${track}`)
+    return row
+  }
+
+  private text({ name, args, extra = [], flows = [], flowEnds = [] }: Label): string {
+    const shown = [...(args?.args ?? []), ...extra]
+      .map((arg) => [this.names.text(arg.key), this.valueOf(arg)] as const)
+      .filter(([key]) => this.shown.args?.includes(key))
+    const values = shown.length > 0 ? ` {${shown.map(([key, value]) => `${key}: ${value}`).join(', ')}}` : ''
+    const arrows = [...flows.map((id) => ` →${id}`), ...flowEnds.map((id) => ` →${id}|`)]
+    return `${typeof name === 'number' ? this.names.text(name) : name}${values}${arrows.join('')}`
+  }
+
+  private valueOf(arg: Arg): string {
+    if ('name' in arg) return this.names.text(arg.name)
+    if ('pointer' in arg) return `0x${arg.pointer.toString(16)}`
+    return 'int' in arg ? `${arg.int}` : 'double' in arg ? `${arg.double}` : 'big' in arg ? `${arg.big}` : arg.text
+  }
+}
+
+function linesOf({ path, draws }: Row): string[] {
+  const sorted = draws.toSorted((a, b) => a.startNs - b.startNs || b.endNs - a.endNs)
+  const ends: number[] = []
+  return sorted.map(({ startNs, endNs, text }) => {
+    if (endNs < 0) return `${path} | ${startNs} ${text}`
+    while (ends.length > 0 && ends.at(-1)! <= startNs) ends.pop()
+    if (ends.length > 0 && ends.at(-1)! < endNs) throw new Error(`${path}: ${startNs} ${text} overlaps another slice`)
+    ends.push(endNs)
+    return `${path} | ${startNs}–${endNs} ${text}`
+  })
+}

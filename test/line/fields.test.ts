@@ -73,6 +73,7 @@ describe('tensor-trace', () => {
   })
 
   test('sizes, offsets, buffers and pointers: what is drawn is what was told', async () => {
+    const faithful: Uint8Array[] = []
     for (const record of [ROWS, ATTENTION, MOE]) {
       for (const i of [0, 1]) {
         const logs = [
@@ -82,15 +83,15 @@ describe('tensor-trace', () => {
           ),
         ]
         for (const [nth, bytes] of logs.entries()) expect((await attempt(bytes, `value ${nth}`)).trace).toBeDefined()
-        for (const bytes of spread(logs, 2)) await expectFaithful(bytes)
+        faithful.push(...spread(logs, 2))
       }
     }
+    await expectFaithful(faithful)
   })
 
   test('expert ids of any value', async () => {
-    for (const value of [-0x80000000, -1, 0, 31, 32, 0x7fffffff]) {
-      await expectFaithful(damaged((view) => view.setInt32(field(MOE, 792), value, true)))
-    }
+    const ids = [-0x80000000, -1, 0, 31, 32, 0x7fffffff]
+    await expectFaithful(ids.map((id) => damaged((view) => view.setInt32(field(MOE, 792), id, true))))
   })
 
   test('one timestamp of any value: told where it cannot be', async () => {
@@ -120,7 +121,7 @@ describe('tensor-trace', () => {
       const outcome = await attempt(bytes, what, { from: 'tensor-trace' })
       const isPossible = base > 0n && base < 2n ** 62n - 2n ** 40n
       if (base > 0n) expect(`${what}: ${titles(outcome).length === 0}`).toBe(`${what}: ${isPossible}`)
-      if (isPossible) await expectFaithful(bytes)
+      if (isPossible) await expectFaithful([bytes])
       else if (outcome.trace) expect(await importFaults(outcome.trace)).toEqual([])
     }
   })
@@ -136,13 +137,11 @@ describe('tensor-trace', () => {
   })
 
   test('a name of 128 bytes without its end, and names that are no text', async () => {
-    for (const fill of [0x61, 0xff, 0xc3, 0x80, 0x01]) {
-      for (const offset of [24, source(0, 0), source(3, 0)]) {
-        await expectFaithful(
-          damaged((view) => new Uint8Array(view.buffer).fill(fill, field(3, offset), field(3, offset) + 128)),
-        )
-      }
-    }
+    const places = [24, source(0, 0), source(3, 0)].map((offset) => field(3, offset))
+    const logs = [0x61, 0xff, 0xc3, 0x80, 0x01].flatMap((fill) =>
+      places.map((at) => damaged((view) => new Uint8Array(view.buffer).fill(fill, at, at + 128))),
+    )
+    await expectFaithful(logs)
   })
 })
 
@@ -183,10 +182,10 @@ describe('profinfer-csv', () => {
       [ROWS.start, 12],
       [ROWS.end, 3],
     ]
+    // Texts end at their first NUL in trace_processor's SQL.
+    const values = VALUES.filter((value) => !value.includes('\0'))
     for (const [line, column] of cells) {
-      // Texts end at their first NUL in trace_processor's SQL.
-      const values = VALUES.filter((value) => !value.includes('\0'))
-      for (const value of spread(values, 4)) await expectFaithful(withCell(line, column, value))
+      await expectFaithful(spread(values, 4).map((value) => withCell(line, column, value)))
     }
   })
 

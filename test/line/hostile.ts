@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import protobuf from 'protobufjs'
 import { type ConvertOptions, convert, type OpenTrace, openTrace, type Summary } from '../../lib/index.ts'
 import { differences, rowsOf } from './comparer.ts'
-import { expectedRows } from './expected.ts'
-import { converted, cut } from './support.ts'
+import { expectedOfAll } from './expected.ts'
+import { cut, joined } from './support.ts'
 
 /** What tests with damaged logs share: a try, and a look at the trace that came of it with a decoder of another make. */
 
@@ -209,12 +209,13 @@ function importFaultsOf(open: OpenTrace, isNested = false): string[] {
   return [...impossible, ...open.problems().map(({ name, value }) => `${name}: ${value}`)]
 }
 
-/** Fails unless the trace of a log contains exactly what the reader yields, and loads without complaint. */
-export async function expectFaithful(bytes: Uint8Array, from?: string): Promise<void> {
+/** Fails unless the trace of some logs, of one clock, contains exactly what the reader yields, and loads without complaint. */
+export async function expectFaithful(logs: readonly Uint8Array[], from?: string): Promise<void> {
   const options = { detail: 'full', ...(from !== undefined && { from }) } as const
-  const open = await openTrace(await converted(bytes, options))
+  const inputs = logs.map((source, i) => ({ name: `log ${i}`, source }))
+  const open = await openTrace(await joined(convert(inputs, options)))
   try {
-    const faults = [...importFaultsOf(open), ...differences(await expectedRows(bytes, options), rowsOf(open))]
+    const faults = [...importFaultsOf(open), ...differences(await expectedOfAll(logs, options), rowsOf(open))]
     if (faults.length > 0) throw new Error(`the trace is not what was read:\n${faults.slice(0, 5).join('\n')}`)
   } finally {
     open.close()

@@ -1,6 +1,7 @@
-import { describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { convert, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
 import { expectPossible, livesIn, overlaps, traced } from './lives.ts'
 import { type ArenaOp, runsOf, simulate } from './simulated-arena.ts'
 
@@ -9,15 +10,18 @@ const open = (options = {}): Promise<OpenTrace> =>
   openTrace(convert(inputOf(EXAMPLE), { memory: 'lifetimes', ...options }))
 
 describe('lifetimes of a recorded run', () => {
-  test('no two live tensors share an address, none lies outside of the arena, live bytes are their sum', async () => {
-    const trace = await open()
+  let trace: OpenTrace
+  beforeAll(async () => {
+    trace = await open()
+  })
+  afterAll(() => trace.close())
+
+  test('no two live tensors share an address, none lies outside of the arena, live bytes are their sum', () => {
     // 161 operators of each graph, but for 12 that write to the KV cache; 6 inputs; 9 calls.
     expect(expectPossible(trace)).toEqual({ 'compute buffer': 9 * (161 - 12 + 6) })
-    trace.close()
   })
 
-  test('last from the first worker that writes to the last that reads', async () => {
-    const trace = await open()
+  test('last from the first worker that writes to the last that reads', () => {
     const rows = trace.query(`with op as (select ts, ts + dur as te, extract_arg(arg_set_id, 'debug.tensor') as tensor,
         extract_arg(arg_set_id, 'debug.op') as op from slice where category = 'operator')
       select min(iif(tensor = 'Qcur-3' and op = 'MUL_MAT', ts, null)), max(iif(tensor = 'Qcur-3' and op = 'ROPE', te, null))
@@ -25,11 +29,9 @@ describe('lifetimes of a recorded run', () => {
     const [[startNs, endNs]] = rows as [[number, number]]
     const [life] = livesIn(trace).filter(({ tensor }) => tensor === 'Qcur-3')
     expect(life).toMatchObject({ startNs, endNs, lastReader: 'Qcur-3', inferred: null })
-    trace.close()
   })
 
-  test('an op in place ends its source where it begins, fused nodes leave nothing between them', async () => {
-    const trace = await open()
+  test('an op in place ends its source where it begins, fused nodes leave nothing between them', () => {
     const lives = livesIn(trace)
     expect(lives.some(({ tensor }) => tensor.startsWith('norm-'))).toBe(false) // RMS_NORM+MUL
     const probs = lives.filter(({ tensor }) => tensor === 'ffn_moe_probs-0')
@@ -38,11 +40,9 @@ describe('lifetimes of a recorded run', () => {
       probs.map(({ startNs, offset }) => [startNs, offset]),
     )
     expect(probs).toHaveLength(9)
-    trace.close()
   })
 
-  test('logits live until they were fetched; inputs from when they were set, where that was recorded', async () => {
-    const trace = await open()
+  test('logits live until they were fetched; inputs from when they were set, where that was recorded', () => {
     const lives = livesIn(trace)
     const copies = (name: string) =>
       trace.query(`select ts, ts + dur from slice where category = 'copy' and name = '${name}' order by ts`).rows
@@ -53,32 +53,25 @@ describe('lifetimes of a recorded run', () => {
       copies('set inp_tokens').map(([startNs]) => startNs),
     )
     expect(lives.filter(({ tensor, inferred }) => tensor === 'attn_inp_kq_mask' && inferred)).toHaveLength(9)
-    trace.close()
   })
 
   test('say at each detail what that promises', async () => {
-    const keys = async (detail: 'names' | 'shapes' | 'full') => {
-      const trace = await open({ detail })
+    const keysIn = (trace: OpenTrace) => {
       const found = trace.query(`select distinct a.key from slice s join args a using (arg_set_id)
         where s.category = 'tensor' order by 1`).rows
-      trace.close()
       return found.map(([key]) => String(key).replace('debug.', ''))
     }
     const shapes = ['bytes', 'inferred', 'last_reader', 'layer', 'offset', 'op', 'tensor']
-    expect(await keys('names')).toEqual([])
-    expect(await keys('shapes')).toEqual(shapes)
-    expect(await keys('full')).toEqual(['address', ...shapes])
+    const [names, full] = [await open({ detail: 'names' }), await open({ detail: 'full' })]
+    expect([names, trace, full].map(keysIn)).toEqual([[], shapes, ['address', ...shapes]])
+    names.close()
+    full.close()
   })
 
   test('are drawn on request only; live bytes always', async () => {
-    const trace = await open({ memory: 'counters' })
-    expect(trace.query("select count(*) from slice where category = 'tensor'").rows).toEqual([[0]])
-    expect(
-      trace.query(
-        "select count(*) > 1000 from counter c join track t on c.track_id = t.id where t.name = 'compute buffer: live'",
-      ).rows,
-    ).toEqual([[1]])
-    trace.close()
+    const lines = await drawn(inputOf(EXAMPLE), { memory: 'counters' }, { rows: /^Memory\/.*compute buffer: / })
+    expect(lines.filter((line) => line.includes(': tensors'))).toEqual([])
+    expect(lines.filter((line) => line.includes('compute buffer: live | ')).length).toBeGreaterThan(1000)
   })
 
   test('two tensors at one place are found by the sweep', () => {

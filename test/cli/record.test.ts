@@ -313,7 +313,7 @@ describe('the log', () => {
     const seen = (...args: string[]) =>
       run(['record', '-q', ...args, 'sh', '-c', 'echo "<$GGML2PERFETTO_STATES>"']).stdout
     expect([seen('--no-states'), seen()]).toEqual(['<0>\n', '<>\n'])
-    expect(run(['record', '--help']).stdout).toMatch(/--states +When threads ran/)
+    expect(run(['record', '--help']).stdout).toMatch(/--states +Record when threads ran/)
   })
 
   linuxTest('holds what was asked for', () => {

@@ -16,17 +16,17 @@ export class Message {
     }
   }
 
-  /** The value of an integer field; 0 where there is none. */
+  /** The value of an integer field; 0 if there is none. */
   number(field: number): number {
     return (this.#values.get(field)?.at(-1) as number | undefined) ?? 0
   }
 
-  /** The value of a field of bytes, a view; empty where there is none. */
+  /** The value of a field of bytes, a view; empty if there is none. */
   bytes(field: number): Uint8Array {
     return this.all(field).at(-1) ?? empty
   }
 
-  /** The value of a text field; '' where there is none. */
+  /** The value of a text field; '' if there is none. */
   text(field: number): string {
     return utf8.decode(this.bytes(field))
   }

@@ -1,28 +1,35 @@
 import type { Summary } from '../analyze/summary.ts'
+import type { Companions } from './companions.ts'
+import type { OpenInput } from './inputs.ts'
 
 /** Kinds of events that the trace's attributes list as not drawn. */
 const LEFT_OUT_LISTED_MAX = 20
 
 type Attributes = Record<string, string | number>
 
-/** Facts on the whole trace, which Perfetto shows on its overview page: of the logs, and of their companions. */
+/**
+ * Facts on the whole trace, which Perfetto shows on its overview page: of the logs, of their companions, of the drawing. `late`:
+ * changes of threads' states that came too late; `bundle`: the bundled file.
+ */
 export function attributesOf(
-  logs: readonly Summary[],
-  companions: readonly Summary[],
-  further: Attributes,
+  { logs, summaries: companions }: Companions,
+  summaries: ReadonlyMap<OpenInput, Summary>,
+  { late, bundle }: { readonly late: number; readonly bundle: string | undefined },
 ): Attributes {
   const attributes: Attributes = Object.create(null) // any text may be a key
   attributes['generator'] = 'ggml2perfetto'
-  logs.forEach((summary, i) => {
+  logs.forEach((log, i) => {
     const prefix = logs.length > 1 ? `input_${i}.` : ''
-    for (const [key, value] of Object.entries(factsOf(summary))) attributes[prefix + key] = value
+    for (const [key, value] of Object.entries(factsOf(summaries.get(log)!))) attributes[prefix + key] = value
   })
-  for (const { format, attributes: facts, issues } of companions) {
+  for (const { format, attributes: facts, issues } of companions.values()) {
     for (const [key, value] of Object.entries({ ...facts, issues: countOf(issues) })) {
       attributes[`${format}.${key}`] = value
     }
   }
-  return Object.assign(attributes, further)
+  if (late > 0) attributes['state_changes_left_out'] = late
+  if (bundle !== undefined) attributes['bundle'] = bundle
+  return attributes
 }
 
 function factsOf(summary: Summary): Attributes {

@@ -1,10 +1,7 @@
 import { type Summary, SummaryPass } from '../analyze/summary.ts'
 import { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
-import { Scheduler } from '../timeline/kernel/scheduler.ts'
-import { ArgMaker } from '../timeline/labels.ts'
-import { Timeline } from '../timeline/timeline.ts'
-import { TrackTree } from '../timeline/tracks.ts'
+import { Drawing } from '../timeline/drawing.ts'
 import { createWriter } from '../write/index.ts'
 import { ZipWriter } from '../write/zip.ts'
 import { attributesOf } from './attributes.ts'
@@ -13,7 +10,6 @@ import { Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
 import { beginLogs, closeAll, eventsOf, type Input, openInputs, type ReadingOptions } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
-import { CpuOwners } from './order.ts'
 
 /** Bytes are passed on in pieces of about this size. */
 const PIECE_BYTES = 1 << 18
@@ -59,49 +55,35 @@ export async function* traceOf(
   writer: Writer,
   bundle?: Bundle,
 ): AsyncGenerator<Uint8Array, Summary[]> {
-  const { detail = 'shapes', opName: opNaming = 'role', tokens, memory = 'counters', flows } = options
-  const drawn = { detail, opNaming, tokens, memory, flowsOf: flows?.token }
-  const opened = await openInputs(inputs, names, { ...options, everything: detail === 'full' })
+  const opened = await openInputs(inputs, names, { ...options, everything: options.detail === 'full' })
   try {
     const companions = await Companions.read(opened, names)
     const logs = await beginLogs(companions.logs, companions.definitions)
     bundle?.checkBeside(logs)
     const placing = new Placing(options.clocks ?? {}, logs, bundle)
-    const owners = new CpuOwners()
-    const [tree, make] = [new TrackTree(writer), new ArgMaker(names)]
-    const scheduler = new Scheduler(tree, make, {
-      allThreads: options.allThreads,
-      isExpected: logs.some(({ hasSwitches }) => hasSwitches),
-    })
+    const drawing = new Drawing(
+      writer,
+      names,
+      options,
+      logs.some(({ hasSwitches }) => hasSwitches),
+    )
     const summaries = new Map(companions.summaries)
-    for (const [i, log] of logs.entries()) {
+    for (const log of logs) {
       const placed = await placing.place(log)
-      owners.begin()
-      const timeline = new Timeline(tree, make, drawn, i, scheduler)
-      const summary = new SummaryPass(names)
+      const [timeline, summary] = [drawing.begin(), new SummaryPass(names)]
       for await (const batch of placed.batches) {
         summary.take(batch)
-        timeline.take(owners.take(placed.take(batch)))
+        timeline.take(placed.take(batch))
         if (batch[0]!.kind === 'input') timeline.take(placed.take(companions.take(batch[0]!)))
         if (writer.size >= PIECE_BYTES) yield writer.take()
       }
-      const { firstNs, lastNs } = summary
-      const found = [...owners.leftOut(), ...placed.apart(firstNs, lastNs)]
-      summary.take(found)
-      timeline.take(found)
+      const found = placed.issues(summary)
+      for (const pass of [timeline, summary]) pass.take(found)
       timeline.finish()
-      if (!log.isOfScheduler && lastNs > firstNs) scheduler.lived(placed.timeOf(lastNs))
+      if (!log.isOfScheduler && summary.lastNs > summary.firstNs) drawing.scheduler.lived(placed.timeOf(summary.lastNs))
       summaries.set(log.input, placed.described(summary.finish()))
-      yield writer.take()
     }
-    const late = scheduler.finish()
-    const ofLogs = companions.logs.map((input) => summaries.get(input)!)
-    writer.attributes(
-      attributesOf(ofLogs, [...companions.summaries.values()], {
-        ...(late > 0 && { state_changes_left_out: late }),
-        ...(bundle && { bundle: bundle.path }),
-      }),
-    )
+    writer.attributes(attributesOf(companions, summaries, { late: drawing.finish(), bundle: bundle?.path }))
     writer.finish()
     yield writer.take()
     return opened.map((input) => summaries.get(input)!)

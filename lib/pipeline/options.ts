@@ -1,34 +1,20 @@
 import { UsageError } from '../errors.ts'
-import { OP_NAMINGS, type OpNaming } from '../timeline/ggml/operators.ts'
-import { DETAILS, type Detail } from '../timeline/labels.ts'
-import { MEMORY_ROWS, type MemoryRows } from '../timeline/memory/area.ts'
+import type { DrawOptions } from '../timeline/drawing.ts'
+import { OP_NAMINGS } from '../timeline/ggml/operators.ts'
+import { DETAILS } from '../timeline/labels.ts'
+import { MEMORY_ROWS } from '../timeline/memory/area.ts'
 import { TRACE_KINDS, type TraceKind } from '../write/index.ts'
 import type { InputOptions, LogInput } from './inputs.ts'
 
 /** How a trace is written. */
-export interface ConvertOptions extends InputOptions {
+export interface ConvertOptions extends InputOptions, DrawOptions {
   /** What the trace is written as: `perfetto` (default, protobuf) or `json` (Chrome's Trace Event Format). */
   readonly to?: TraceKind | undefined
-  /** Arguments on slices: `names` none, `shapes` (default) what was computed on what, `full` all that was recorded. */
-  readonly detail?: Detail | undefined
-  /** Operator slices are called `<role> <OP>` (default), by op alone, or by the tensor's full name. */
-  readonly opName?: OpNaming | undefined
-  /** Calls to convert, from … to inclusive; the prefill is 0. By default all, warm-up included. */
-  readonly tokens?: readonly [number, number] | undefined
-  /**
-   * Of compute buffers `counters` only (default), such as the live bytes; or `lifetimes`: each tensor's life, from first
-   * write to last read, as a slice of its own.
-   */
-  readonly memory?: MemoryRows | undefined
-  /** Draw the data flow of one call (the prefill is 0) as arrows, from each operator to those that read its result. */
-  readonly flows?: { readonly token: number } | undefined
   /**
    * Clocks of inputs, by name or file name: a clock (`mono`, `boot`, `mono_raw`, `real`) for an input that records none, what
    * to add to its times to have the first input's (`+1.2ms`), or when it begins there (`@1444.4s`).
    */
   readonly clocks?: Readonly<Record<string, string>> | undefined
-  /** Draw everything that the scheduler did; by default what concerns the traced process, and who ran on its CPUs. */
-  readonly allThreads?: boolean | undefined
   /**
    * A file that Perfetto reads itself, such as a perf.data with call stacks: the output is then a ZIP archive of the trace, this
    * file as it is, and a `perfetto_manifest`, all on one clock. It must be readable twice: bytes, a Blob, a file; no stream.

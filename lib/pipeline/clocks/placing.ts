@@ -2,17 +2,19 @@ import type { Summary } from '../../analyze/summary.ts'
 import type { InputEvent, TraceEvent } from '../../model/events.ts'
 import type { Bundle } from '../bundle/bundle.ts'
 import type { BegunInput } from '../inputs.ts'
+import { CpuOwners } from '../order.ts'
 import { Clocks, type Joined } from './clocks.ts'
 import { type Relation, related, SAME, timeOf } from './relation.ts'
 import { InputSpans } from './spans.ts'
 
 /**
- * Puts the inputs of a trace on the trace's clock, one after the other. That is the first input's clock; with a bundled file,
- * the one that trace_processor takes the file to be on.
+ * Makes the inputs of a trace one, input by input: each on the trace's clock, each CPU drawn from one of them. The trace's clock is
+ * the first input's; with a bundled file, the one that trace_processor takes the file to be on.
  */
 export class Placing {
   private readonly clocks: Clocks
   private readonly spans = new InputSpans()
+  private readonly owners = new CpuOwners()
   private count = 0
 
   /** `given`: what the user says of inputs' clocks. Throws UsageError as {@link Clocks} does. */
@@ -29,7 +31,8 @@ export class Placing {
 
   /** The next input. Throws UsageError where no relation to the trace's clock is known. */
   async place(log: BegunInput): Promise<Placed> {
-    const { clocks, bundle, spans } = this
+    const { clocks, bundle, spans, owners } = this
+    owners.begin()
     const isFirst = this.count++ === 0
     const joined = await clocks.join(log)
     if (isFirst) await bundle?.meet(clocks, joined)
@@ -39,9 +42,9 @@ export class Placing {
     const take = (batch: TraceEvent[]): TraceEvent[] => {
       const onFirst = related(batch, joined.relation, clocks.reference)
       if (isNoted) clocks.note(batch, onFirst)
-      return bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst
+      return owners.take(bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst)
     }
-    return new Placed(log, joined, { relation, reference, isFirst, spans, take })
+    return new Placed(log, joined, { relation, reference, isFirst, spans, owners, take })
   }
 }
 
@@ -52,6 +55,7 @@ interface Place {
   readonly reference: InputEvent
   readonly isFirst: boolean
   readonly spans: InputSpans
+  readonly owners: CpuOwners
   take(batch: TraceEvent[]): TraceEvent[]
 }
 
@@ -68,7 +72,7 @@ export class Placed {
     this.batches = joined.batches
   }
 
-  /** A batch on the trace's clock. */
+  /** A batch as the trace contains it. */
   take(batch: TraceEvent[]): TraceEvent[] {
     return this.place.take(batch)
   }
@@ -78,8 +82,13 @@ export class Placed {
     return timeOf(this.place.relation, ns)
   }
 
-  /** An issue where the input has no time in common with those before it, though it should. `firstNs` to `lastNs`: its times. */
-  apart(firstNs: number, lastNs: number): TraceEvent[] {
+  /** Issues about the whole input, which has events from `firstNs` to `lastNs`: what {@link take} left out, and its time. */
+  issues({ firstNs, lastNs }: { readonly firstNs: number; readonly lastNs: number }): TraceEvent[] {
+    return [...this.place.owners.leftOut(), ...this.apart(firstNs, lastNs)]
+  }
+
+  /** The input has no time in common with those before it, though it should. */
+  private apart(firstNs: number, lastNs: number): TraceEvent[] {
     const { log, joined, place } = this
     if (lastNs <= firstNs) return []
     const [fromNs, toNs] = [timeOf(joined.relation, firstNs), timeOf(joined.relation, lastNs)]

@@ -1,4 +1,5 @@
 import { UsageError } from '../errors.ts'
+import { putAt } from '../model/by-id.ts'
 import { isCut, isFailed, meaningOf } from '../model/calls.ts'
 import { type Counter, CounterSet } from '../model/counters.ts'
 import {
@@ -310,8 +311,7 @@ export class SummaryPass implements EventPass<Summary> {
     if (layer >= 0) this.layers.add(layer)
     const totals = this.ops.get(op) ?? { count: 0, timeNs: 0 }
     this.ops.set(op, totals)
-    while (this.totals.length < tensor) this.totals.push(undefined)
-    this.totals[tensor] = totals
+    putAt(this.totals, tensor, totals, undefined)
     return totals
   }
 

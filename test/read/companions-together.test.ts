@@ -59,7 +59,7 @@ describe('together', () => {
   test('strict stops at an issue of a companion', async () => {
     const inputs = [input('log', log), input('stats', encode(`${alloc(1, '1', 1, 'a')}{\n`))]
     await expect(joined(convert(inputs, { strict: true }))).rejects.toThrow(
-      /^stats: buffer-stats: line 2, .*no issues \(strict\), found bad line/,
+      /^stats: buffer-stats: line 2, .*no issues \(strict\), found unusable entry of a companion/,
     )
   })
 

@@ -1,3 +1,4 @@
+import { putAt } from '../../model/by-id.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 
 /** Steps that are held back, so that all workers' operators are in: a log has 13 000 of one worker in a row. */
@@ -116,8 +117,7 @@ export class GraphRuns {
 
   private append(run: GraphRun, event: OperatorEvent): void {
     run.add(event)
-    while (this.runOf.length < event.tensor) this.runOf.push(-1)
-    this.runOf[event.tensor] = run.serial
+    putAt(this.runOf, event.tensor, run.serial, -1)
     if (++this.held > HELD_STEPS_MAX) this.release()
   }
 

@@ -1,3 +1,4 @@
+import { putAt } from '../../model/by-id.ts'
 import type { TensorEvent } from '../../model/events.ts'
 
 /** Ops that compute nothing: their result is a view of their first source (ggml: ggml_is_noop, GGML_OP_VIEW …). */
@@ -11,7 +12,7 @@ const DEPTH_MAX = 64
  * source was are not.
  */
 export class Views {
-  private readonly roots: number[] = []
+  private readonly roots: (number | undefined)[] = []
 
   /** `tensors` by id, `opOf` the op's name without `GGML_OP_`. */
   constructor(
@@ -29,8 +30,7 @@ export class Views {
       if (base === undefined || base === root) break
       root = base
     }
-    while (this.roots.length < id) this.roots.push(undefined as never)
-    this.roots[id] = root
+    putAt(this.roots, id, root, undefined)
     return root
   }
 

@@ -1,3 +1,4 @@
+import { putAt } from '../../model/by-id.ts'
 import type { TensorEvent } from '../../model/events.ts'
 import { type Work, workOf } from '../../model/work.ts'
 import { nodesOf, type Plan } from './plan.ts'
@@ -36,8 +37,7 @@ export class Works {
     const known = this.ofNodes[id]
     if (known) return known
     const work = this.workOf(id, [])
-    while (this.ofNodes.length < id) this.ofNodes.push(undefined)
-    this.ofNodes[id] = work
+    putAt(this.ofNodes, id, work, undefined)
     return work
   }
 

@@ -1,3 +1,4 @@
+import { putAt } from '../../model/by-id.ts'
 import type { ExpertsEvent, OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Lanes } from '../tracks.ts'
@@ -45,8 +46,7 @@ export class Experts {
       layer.choice = { call, tensor, ids, k, startNs: atNs, endNs: atNs, operators: 0 }
     }
     if (this.open[tensor] === undefined) this.holders++
-    while (this.open.length < tensor) this.open.push(undefined)
-    this.open[tensor] = layer.choice
+    putAt(this.open, tensor, layer.choice, undefined)
   }
 
   finish(): void {
@@ -66,8 +66,7 @@ export class Experts {
       choice.operators++
     }
     if (uses) return
-    while (this.without.length < tensor) this.without.push(-1)
-    this.without[tensor] = this.holders
+    putAt(this.without, tensor, this.holders, -1)
   }
 
   private add({ tensor, call, startNs, endNs }: OperatorEvent, experts: readonly number[]): void {

@@ -1,5 +1,6 @@
 import type { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
+import { putAt } from '../../model/by-id.ts'
 import { Inferred, type OperatorEvent, type TensorEvent } from '../../model/events.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
@@ -70,8 +71,7 @@ export class Operators {
       label = this.context.make.label({ name, category: 'operator', args })
       this.allLabels.set(key, label)
     }
-    while (this.labels.length < tensor) this.labels.push(undefined)
-    this.labels[tensor] = { label, fusedTo, inferred }
+    putAt(this.labels, tensor, { label, fusedTo, inferred }, undefined)
     return label
   }
 

@@ -1,3 +1,4 @@
+import { putAt } from '../../model/by-id.ts'
 import { Inferred, type OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Buffers } from './buffers.ts'
@@ -52,8 +53,7 @@ export class Reads {
       offsets: placed.map(({ offset }) => offset!),
       bytes: sizes.length > 0 ? sizes.reduce((sum, bytes) => sum + bytes, 0) : -1,
     }
-    while (this.reads.length < tensor) this.reads.push(undefined)
-    this.reads[tensor] = reads
+    putAt(this.reads, tensor, reads, undefined)
     return reads
   }
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { formatShape, Names, OP_TABLES, parseTensorName } from '../../lib/index.ts'
 import { givenOpNames, inferOpNames, type OpUse } from '../../lib/read/common/op-table.ts'
 import { pickOrigin, TimeGuard } from '../../lib/read/common/time-guard.ts'
-import { Workers } from '../../lib/read/profinfer/workers.ts'
+import { Workers } from '../../lib/read/profinfer/threads.ts'
 
 /** What readers work out: roles, op tables, workers, times. */
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type Cell, convert, openTrace, type Summary, sniffFormat, summarize } from '../../lib/index.ts'
 import { FORMATS } from '../../lib/read/index.ts'
-import { findThreadIds } from '../../lib/read/profinfer/thread-ids.ts'
+import { findThreadIds } from '../../lib/read/profinfer/threads.ts'
 import { ktraceOf, openharmonyOf, type Row, rowsOf, textOf, without } from '../../scripts/profinfer-generations.mjs'
 import { converted, eventsIn, FIXTURE_NAMES, formatOf, joined, plainBytes } from './support.ts'
 

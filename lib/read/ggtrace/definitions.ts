@@ -11,8 +11,7 @@ import { parseTensorName } from '../../model/tensors.ts'
 import { UNKNOWN } from '../../model/unknown.ts'
 import type { EventBatch } from '../common/batches.ts'
 import type { Report } from './blocks.ts'
-import type { LogClock } from './clock.ts'
-import { readAddress, readText, readU64 } from './fields.ts'
+import { type LogClock, readAddress, readText, readU64 } from './fields.ts'
 import { NvtxNames } from './nvtx.ts'
 
 type View = DataView<ArrayBufferLike>

@@ -33,3 +33,60 @@ export function recordName(type: number): string {
   const name = RecordType[type]
   return name === undefined ? `type ${type}` : name.replace(/(?<!^)([A-Z])/g, '_$1').toUpperCase()
 }
+
+type View = DataView<ArrayBufferLike>
+
+/** A record of an unchecked block further than this from its neighbours is damaged. One day, in ns. */
+const JUMP_NS_MAX = 86_400e9
+/** High words from here on: no clock has come so far (146 years). */
+const HIGH_END = 1 << 30
+
+/** Tells times of a log in nanoseconds since its origin, and which of them cannot be. */
+export class LogClock {
+  private originHigh = 0
+  private originLow = 0
+  private hasOrigin = false
+  private earliestNs = -Number.MAX_SAFE_INTEGER
+  private latestNs = Number.MAX_SAFE_INTEGER
+  /** About where we are in time: where issues are shown. */
+  lastNs = 0
+
+  /** Fixes the origin, once, to a time that is there. Returns it in absolute nanoseconds. */
+  begin(view: View, at: number): bigint {
+    if (!this.hasOrigin && view.getUint32(at + 4, true) < HIGH_END) {
+      this.originLow = view.getUint32(at, true)
+      this.originHigh = view.getUint32(at + 4, true)
+    }
+    this.hasOrigin = true
+    return (BigInt(this.originHigh) << 32n) | BigInt(this.originLow)
+  }
+
+  /** Goes to a time that a checksum vouches for: what is wrong there is shown there. */
+  goTo(view: View, at: number): void {
+    this.earliestNs = -Number.MAX_SAFE_INTEGER
+    this.latestNs = Number.MAX_SAFE_INTEGER
+    this.lastNs = this.read(view, at) ?? this.lastNs
+  }
+
+  /** Prepares for a block: without a checksum, its times have to be near the others. */
+  enter(isSealed: boolean): void {
+    const isTrusted = isSealed || this.lastNs === 0
+    this.earliestNs = isTrusted ? -Number.MAX_SAFE_INTEGER : this.lastNs - JUMP_NS_MAX
+    this.latestNs = isTrusted ? Number.MAX_SAFE_INTEGER : this.lastNs + JUMP_NS_MAX
+  }
+
+  /** A time; undefined for none (0) and for what cannot be one. */
+  read(view: View, at: number): number | undefined {
+    const low = view.getUint32(at, true)
+    const high = view.getUint32(at + 4, true)
+    if (high >= HIGH_END || (low === 0 && high === 0)) return undefined
+    const atNs = (high - this.originHigh) * 2 ** 32 + (low - this.originLow)
+    return atNs >= this.earliestNs && atNs <= this.latestNs ? atNs : undefined
+  }
+}
+
+/** An absolute time; undefined for none (0) and for what cannot be one. */
+export function readAbsolute(view: View, at: number): bigint | undefined {
+  const ns = view.getBigUint64(at, true)
+  return ns > 0n && ns < 1n << 62n ? ns : undefined
+}

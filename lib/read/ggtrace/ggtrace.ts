@@ -15,8 +15,8 @@ import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './blocks.ts'
-import { LogClock } from './clock.ts'
 import { LogDefinitions } from './definitions.ts'
+import { LogClock } from './fields.ts'
 import { Waiting, Writers } from './order.ts'
 import { EventRecords } from './records.ts'
 import { addFact, baseAt, type RunBlock, readRun } from './run.ts'
@@ -172,7 +172,7 @@ class LogReader implements ChunkReader {
       const detail = `expected definition ${defined}, found ${block.needs}: ${block.needs - defined} are lost`
       this.issue('lost-definitions', detail, block.byte)
     }
-    this.clock.enter(block)
+    this.clock.enter(block.state === 'sealed')
     const count = forEachRecord(block, this.report, (type, at, end) => {
       definitions.read(type, block.view, at, end, block.byte + at - block.at)
     })

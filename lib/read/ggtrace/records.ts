@@ -17,9 +17,8 @@ import { LeftOut } from '../../model/left-out.ts'
 import { WORKER_MAX } from '../../model/limits.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
-import type { LogClock } from './clock.ts'
 import type { LogDefinitions } from './definitions.ts'
-import { readAddress, readU64 } from './fields.ts'
+import { type LogClock, readAddress, readU64 } from './fields.ts'
 import { readNvtx } from './nvtx.ts'
 
 type View = DataView<ArrayBufferLike>
@@ -61,7 +60,7 @@ export class EventRecords {
   /** Reads a block. */
   read(block: Block): void {
     const { view, at, byte } = block
-    this.clock.enter(block)
+    this.clock.enter(block.state === 'sealed')
     const baseNs = this.clock.read(view, at + Header.base)
     if (baseNs === undefined) {
       return this.report('impossible-time', 'a block starts at a time that cannot be; it is left out', byte)

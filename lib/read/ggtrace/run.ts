@@ -1,8 +1,7 @@
 import { Header, RecordType } from '../../log/ggtrace-layout.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
-import { type LogClock, readAbsolute } from './clock.ts'
-import { readText, readU64 } from './fields.ts'
+import { type LogClock, readAbsolute, readText, readU64 } from './fields.ts'
 import { redactCommand } from './redact.ts'
 
 type Readings = Extract<TraceEvent, { kind: 'clocks' }>['readings']
@@ -35,7 +34,7 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
   const clocks: Readings[] = []
   let clockAt: number | undefined
   let last: RunBlock['end']
-  clock.enter(block)
+  clock.enter(block.state === 'sealed')
   forEachRecord(block, report, (type, at, end) => {
     if (type === RecordType.Clocks) {
       const readings = CLOCKS.flatMap((name, i) => {

@@ -4,8 +4,7 @@ import { issueOf } from '../../model/issues.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import { LookAhead, type Preview } from '../common/look-ahead.ts'
 import type { ReadContext } from '../format.ts'
-import { findThreadIds } from './thread-ids.ts'
-import { Workers } from './workers.ts'
+import { findThreadIds, Workers } from './threads.ts'
 
 /**
  * Makes operators, graphs and calls out of start and end probes that carry thread ids only: an end belongs to the

@@ -7,7 +7,7 @@ import {
   readFtraceFormats,
   readHeaderTexts,
   readSystemFormats,
-} from '../tracepoints/format-tables.ts'
+} from '../tracepoints/event-formats.ts'
 import { clockOf, type PerfAttr, parseAttr } from './attr.ts'
 
 /** What perf tells of a recording beside its records. */

@@ -7,8 +7,15 @@
 //
 // Other lines are counted.
 
-import type { Format } from '../../format.ts'
-import { BpftraceLog } from './bpftrace-log.ts'
+import { Ascii } from '../../../bytes/ascii.ts'
+import { FormatError } from '../../../errors.ts'
+import type { Clock, TraceEvent } from '../../../model/events.ts'
+import { issueOf } from '../../../model/issues.ts'
+import type { Origin } from '../../common/line-log.ts'
+import type { Format, ReadContext } from '../../format.ts'
+import { isLlamaType, LlamaLines, type LlamaRecord, type LlamaType } from './llama-lines.ts'
+import { Columns, key, Scan } from './scan.ts'
+import { type About, type Handler, type SchedEvent, SchedTextLog } from './text-log.ts'
 
 const HEAD =
   /^(?:\{"type": "attached_probes", |(?:\{"type": "printf", "data": ")?g2p (?:clock|fact|switch|waking|fork|rename|exit|thread|token|encode|graph|op|fault|io) )/m
@@ -18,4 +25,212 @@ export const bpftrace: Format = {
   title: 'what the bpftrace scripts of ggml2perfetto print, plain or -f json',
   sniff: (head) => HEAD.test(new TextDecoder().decode(head)),
   read: (source, context) => new BpftraceLog(source, bpftrace.name, context).read(),
+}
+
+const OURS = key('g2p ')
+/** How `bpftrace -f json` wraps a line. */
+const JSON_START = key('{"type": "printf", "data": "')
+const JSON_END = key('\\n"}')
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** What each line of our scripts begins with: `g2p switch 5120031417 1`, plain or in JSON (docs/ebpf-format.md). */
+class BpftraceColumns extends Columns {
+  override read(): boolean {
+    const { scan } = this
+    if (!unwrap(scan) || !scan.eat(OURS)) return false
+    this.nameStart = scan.at
+    scan.skipWord()
+    this.nameEnd = scan.at
+    if (!scan.eatByte(Ascii.Blank) || !scan.nanoseconds() || !scan.eatByte(Ascii.Blank)) return false
+    this.cpu = scan.integer()
+    return !Number.isNaN(this.cpu) && scan.eatByte(Ascii.Blank)
+  }
+}
+
+/** Moves to the text of a JSON object, if this is one; false if it holds none. */
+function unwrap(scan: Scan): boolean {
+  if (scan.byte !== Ascii.OpenCurly) return true
+  const start = scan.at
+  const textEnd = scan.end - JSON_END.length
+  const isPlain = scan.eat(JSON_START) && scan.isAt(textEnd, JSON_END)
+  const backslash = isPlain ? scan.bytes.indexOf(Ascii.Backslash, scan.at) : -1
+  if (backslash === textEnd) {
+    scan.end = textEnd
+    return true
+  }
+  scan.at = start
+  const text = printed(decoder.decode(scan.bytes.subarray(start, scan.end)))
+  if (text === undefined) return false
+  scan.bytes = encoder.encode(text)
+  scan.at = 0
+  scan.end = scan.bytes.length
+  return true
+}
+
+function printed(json: string): string | undefined {
+  try {
+    const { type, data } = JSON.parse(json) as { type?: unknown; data?: unknown }
+    return type === 'printf' && typeof data === 'string' ? data.replace(/\n$/, '') : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** bpftrace empties one CPU's buffer after the other: so many events may come late. */
+const WINDOW = 65_536
+/** The first of two command names is padded to so many bytes. */
+const COMM_WIDTH = 16
+const CLOCK = /^g2p clock (\w+)$/
+const FACT = /^g2p fact (\w{1,40}) (.*)$/
+const LOST = /^(?:Lost (\d+) events|\{"type": "lost_events", "data": \{"events": (\d+)\}\})$/
+const ATTACHED =
+  /^(?:Attach(?:ing|ed) (\d+) probes?(?:\.\.\.)?|\{"type": "attached_probes", "data": \{"probes": (\d+)\}\})$/
+/** BEGIN and END, which each script has. */
+const OWN_PROBES = 2
+/** What the scripts of uprobes stand before. Some versions of bpftrace go on without a function that is not in the file. */
+const FUNCTIONS: Readonly<Record<string, string>> = {
+  token: 'llama_decode',
+  graph: 'ggml_backend_graph_compute_async',
+  op: 'ggml_cpu_extra_compute_forward',
+}
+const CLOCKS: Readonly<Record<string, Clock>> = {
+  boot: 'BOOTTIME',
+  mono: 'MONOTONIC',
+  raw: 'MONOTONIC_RAW',
+  real: 'REALTIME',
+}
+/** Types of lines, and the numbers between the CPU and the text. */
+const TYPES: Readonly<Record<string, { readonly handler: Handler; readonly numbers: number }>> = {
+  switch: { handler: 'switch', numbers: 5 },
+  waking: { handler: 'waking', numbers: 5 },
+  fork: { handler: 'fork', numbers: 3 },
+  rename: { handler: 'rename', numbers: 2 },
+  exit: { handler: 'exit', numbers: 2 },
+  thread: { handler: 'known', numbers: 2 },
+}
+
+/** Reads what our bpftrace scripts print, plain or with `-f json` (docs/ebpf-format.md). */
+class BpftraceLog extends SchedTextLog {
+  private readonly numbers: number[] = [0, 0, 0, 0, 0]
+  private readonly llama: LlamaLines
+  private ourLines = 0
+  private otherLines = 0
+  private llamaLines = 0
+  private probes: number | undefined
+
+  constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
+    const scan = new Scan()
+    super(source, format, context, scan, new BpftraceColumns(scan), WINDOW)
+    this.attributes['tool'] = 'bpftrace'
+    this.llama = new LlamaLines(context)
+  }
+
+  protected override handlerOf(name: string): Handler | undefined {
+    this.ourLines++
+    return isLlamaType(name) ? 'llama' : Object.hasOwn(TYPES, name) ? TYPES[name]!.handler : undefined
+  }
+
+  /** `5 2 120 1 llama-cli       |swapper/1`: numbers, then names of commands. */
+  protected override readFields(handler: Handler, name: string, origin: Origin): SchedEvent | LlamaRecord | undefined {
+    const { scan, numbers, context, comms } = this
+    if (handler === 'llama') {
+      this.llamaLines++
+      const toNs = () => (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
+      const at = { byte: this.lines.offset, line: this.lines.line }
+      return this.llama.read(name as LlamaType, scan, context, at, toNs)
+    }
+    const count = handler === 'known' ? 2 : TYPES[handler]!.numbers
+    for (let i = 0; i < count; i++) {
+      numbers[i] = scan.integer()
+      if (Number.isNaN(numbers[i]) || !scan.eatByte(Ascii.Blank)) return undefined
+    }
+    const { cpu, atNs } = context
+    const [a, b, c, d, e] = numbers as [number, number, number, number, number]
+    if (handler === 'switch') return this.readComms(a, b, c, d, e)
+    const comm = comms.get(scan.bytes, scan.at, scan.end)
+    if (handler === 'waking') {
+      this.maker.noteWaking()
+      const waking = { cpu, atNs, wakerTid: a, tid: b, comm, prio: c, targetCpu: d, isIrq: e === 1 }
+      return { kind: 'waking', ...waking }
+    }
+    if (handler === 'fork') return { kind: 'thread', what: 'fork', atNs, tid: b, tgid: c, comm, parentTid: a }
+    return { kind: 'thread', what: handler as 'known' | 'rename' | 'exit', atNs, tid: a, tgid: b, comm, parentTid: -1 }
+  }
+
+  protected override readOther(text: string): boolean {
+    const { scan, lines } = this
+    const lost = LOST.exec(text)
+    if (lost) {
+      this.issue('lost-records', `bpftrace says that ${lost[1] ?? lost[2]} were lost`)
+      return true
+    }
+    const attached = ATTACHED.exec(text)
+    if (attached) this.probes = Number(attached[1] ?? attached[2])
+    scan.bytes = lines.bytes
+    scan.at = lines.start
+    scan.end = lines.end
+    const printed = unwrap(scan) ? this.textFrom(scan.at) : text
+    // In JSON, what one call of printf prints is one line.
+    return printed.split('\n').every((line) => line === '' || this.readOwn(line))
+  }
+
+  /** A line of our scripts that is no event, or what others print; false where it should be one of ours. */
+  private readOwn(line: string): boolean {
+    const clock = CLOCK.exec(line)?.[1]
+    const [, fact, value] = FACT.exec(line) ?? []
+    if (fact !== undefined) this.attributes[fact] = value!
+    if (clock !== undefined && !Object.hasOwn(CLOCKS, clock)) return false
+    if (clock !== undefined) {
+      this.clock = CLOCKS[clock]!
+      this.attributes['clock_from'] = 'the line "g2p clock" names it'
+    }
+    const isOurs = clock !== undefined || fact !== undefined
+    if (isOurs) this.ourLines++
+    else this.otherLines++
+    return isOurs || !(line.startsWith('g2p') || this.lines.isTorn)
+  }
+
+  protected override finish(): void {
+    if (this.ourLines === 0) {
+      const hint = 'only what the scripts of ggml2perfetto print can be read: docs/ebpf-format.md'
+      throw new FormatError(this.format, { byte: 0 }, 'lines that begin with "g2p"', 'none', hint)
+    }
+    if (this.llamaLines === 0) this.tellNothing()
+    super.finish()
+    if (this.otherLines > 0) this.maker.emit({ kind: 'facts', attributes: { other_lines: this.otherLines } })
+  }
+
+  /** A script that waits for llama.cpp saw none of it. */
+  private tellNothing(): void {
+    const { script, traced } = this.attributes
+    const wanted = Object.hasOwn(FUNCTIONS, `${script}`) ? FUNCTIONS[`${script}`]! : undefined
+    if (wanted === undefined) return
+    const file = traced === undefined ? 'the file that was traced' : `${traced}`
+    const found = this.probes === OWN_PROBES ? 'no such function there' : 'none'
+    const at = { byte: this.lines.offset, line: this.lines.line }
+    this.maker.emit(issueOf('nothing-traced', `expected calls of ${wanted} in ${file}, found ${found}`, at, 0))
+  }
+
+  protected override about(): About {
+    Object.assign(this.attributes, this.llama.begin())
+    return super.about()
+  }
+
+  protected override expand(record: LlamaRecord): readonly TraceEvent[] {
+    return this.llama.events(record)
+  }
+
+  private readComms(prevTid: number, prevPrio: number, prevState: number, nextTid: number, nextPrio: number) {
+    const { scan, comms, context } = this
+    const { bytes, at, end } = scan
+    const isPadded = bytes[at + COMM_WIDTH] === Ascii.Bar && at + COMM_WIDTH < end
+    const bar = isPadded ? at + COMM_WIDTH : bytes.indexOf(Ascii.Bar, at)
+    if (bar < at || bar >= end || prevState < 0) return undefined
+    let prevEnd = bar
+    while (isPadded && prevEnd > at && bytes[prevEnd - 1] === Ascii.Blank) prevEnd--
+    const { cpu, atNs } = context
+    const prev = { prevTid, prevComm: comms.get(bytes, at, prevEnd), prevPrio, prevState }
+    return { kind: 'switch', cpu, atNs, ...prev, nextTid, nextComm: comms.get(bytes, bar + 1, end), nextPrio } as const
+  }
 }

@@ -8,8 +8,14 @@
 // The same events as in ftrace's texts, and perf's own records of threads; call stacks (lines that begin with a tab) are left
 // out. The clock is told by the header alone, and there only after `perf record -k`: docs/scheduler.md.
 
-import type { Format } from '../../format.ts'
-import { PerfLog } from './perf-log.ts'
+import { Ascii } from '../../../bytes/ascii.ts'
+import { FormatError } from '../../../errors.ts'
+import type { Clock } from '../../../model/events.ts'
+import { PERFETTO_READS_IT } from '../../../model/left-out.ts'
+import type { Origin } from '../../common/line-log.ts'
+import type { Format, ReadContext } from '../../format.ts'
+import { Columns, Scan } from './scan.ts'
+import { type About, type Handler, SchedTextLog } from './text-log.ts'
 
 const HEAD =
   /^(?:# ========\n# captured on +: |.{0,16} +-?\d+(?:\/-?\d+)? +(?:\[\d{3,}\] +)?(?:[A-Z]{1,3} +)?-?\d+\.(?:\d{6}|\d{9}): +(?:\d+ +)?(?:[\w-]+:\S*: |PERF_RECORD_))/m
@@ -20,3 +26,225 @@ export const perfScript: Format = {
   sniff: (head) => HEAD.test(new TextDecoder().decode(head)),
   read: (source, context) => new PerfLog(source, perfScript.name, context).read(),
 }
+
+/** Names are padded to so many bytes, but for records with call stacks. */
+const COMM_WIDTH = 16
+const MISC_MAX = 3
+
+/**
+ * The columns of `perf script` (tools/perf/builtin-script.c), most of which -F may leave out:
+ *
+ *              perf   415/415   [000] K 16528.503449201:          1       sched:sched_waking: …
+ *     perf   415 [000] 16528.503449: sched:sched_waking: …          a record with a call stack, which follows
+ */
+class PerfColumns extends Columns {
+  /** How far the name goes on the last line. */
+  private width = COMM_WIDTH
+
+  override read(): boolean {
+    this.scan.trimEnd()
+    const start = this.scan.at
+    if (this.readFrom(start, this.width) || this.readFrom(start, COMM_WIDTH)) return true
+    for (let width = COMM_WIDTH - 1; width >= 0; width--) if (this.readFrom(start, width)) return true
+    return false
+  }
+
+  /** Reads a line whose name takes `width` bytes. */
+  private readFrom(start: number, width: number): boolean {
+    const { scan } = this
+    if (start + width >= scan.end || scan.bytes[start + width] !== Ascii.Blank) return false
+    scan.at = start + width
+    scan.skipBlanks()
+    if (!this.readIds() || !this.readMiddle() || !this.readStamp()) return false
+    this.width = width
+    this.commStart = start
+    this.commEnd = start + width
+    while (this.commStart < this.commEnd && scan.bytes[this.commStart] === Ascii.Blank) this.commStart++
+    return true
+  }
+
+  /** `415`, `415/418`, `-1`: a thread that is gone. */
+  private readIds(): boolean {
+    const { scan } = this
+    this.tgid = -1
+    this.tid = this.readId()
+    if (scan.eatByte(Ascii.Slash)) {
+      this.tgid = this.tid
+      this.tid = this.readId()
+    }
+    return !Number.isNaN(this.tid) && !Number.isNaN(this.tgid) && scan.byte === Ascii.Blank
+  }
+
+  private readId(): number {
+    return this.scan.integer()
+  }
+
+  /** `[000] K` */
+  private readMiddle(): boolean {
+    const { scan } = this
+    scan.skipBlanks()
+    this.cpu = -1
+    if (scan.byte === Ascii.OpenSquare) {
+      if (!this.readCpu()) return false
+      scan.skipBlanks()
+    }
+    if (isDigit(scan.byte) || scan.byte === Ascii.Minus) return true
+    const misc = scan.at
+    scan.skipWord()
+    if (scan.at - misc > MISC_MAX) return false
+    scan.skipBlanks()
+    return true
+  }
+
+  /** `16528.503449:          1       sched:sched_waking:` */
+  private readStamp(): boolean {
+    const { scan } = this
+    const isNegative = scan.eatByte(Ascii.Minus)
+    if (!scan.time() || !scan.eatByte(Ascii.Colon)) return false
+    if (isNegative) {
+      scan.seconds = -scan.seconds
+      scan.nanos = -scan.nanos
+    }
+    scan.skipBlanks()
+    if (isDigit(scan.byte)) {
+      scan.skipWord()
+      scan.skipBlanks()
+    }
+    return this.readName()
+  }
+}
+
+const isDigit = (byte: number) => byte >= Ascii.Zero && byte <= Ascii.Nine
+
+const CLOCK = /^# clockid: (\w+)/
+const REFERENCE = /^# reference time: .* = (\d+)\.(\d{6}) \(TOD\) = (\d+)\.(\d{9}) \((\w+)\)/
+const FACTS: readonly (readonly [string, RegExp])[] = [
+  ['kernel', /^# os release : (\S+)/],
+  ['cpus', /^# nrcpus online : (\d+)/],
+  ['tool', /^# perf version : (\S+)/],
+]
+const CLOCKS: Readonly<Record<string, Clock>> = {
+  monotonic: 'MONOTONIC',
+  monotonic_raw: 'MONOTONIC_RAW',
+  boottime: 'BOOTTIME',
+  realtime: 'REALTIME',
+}
+const RECORD = 'PERF_RECORD_'
+const COMM = /^(.*):(-?\d+)\/(-?\d+)$/
+const IDS = /^\((-?\d+):(-?\d+)\):\((-?\d+):(-?\d+)\)/
+const LOST = /lost[^\d]*(\d+)/
+/** No clock is younger when perf runs: such times count from something else. */
+const CLOCK_NS_MIN = 1e9
+/** Rows of a text that goes back in time all the time have times since the row before. */
+const STEPS_BACK_MIN = 8
+
+/** Reads the text of `perf script`. */
+class PerfLog extends SchedTextLog {
+  private rows = 0
+  protected override readonly leftOutHint = PERFETTO_READS_IT
+  private stepsBack = 0
+  private firstNs: number | undefined
+  private lastStampNs = -Infinity
+
+  constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
+    const scan = new Scan()
+    super(source, format, context, scan, new PerfColumns(scan))
+    this.attributes['tool'] = 'perf'
+  }
+
+  protected override handlerOf(name: string): Handler | undefined {
+    return name.startsWith(RECORD) ? 'record' : super.handlerOf(name)
+  }
+
+  /** What perf makes up at the start, for threads that were there already, has the time 0. */
+  protected override hasStamp(): boolean {
+    const { scan, columns } = this
+    if (scan.seconds !== 0 || scan.nanos !== 0) return true
+    return scan.bytes[columns.nameStart] !== RECORD.charCodeAt(0)
+  }
+
+  protected override readLine(origin: Origin): void {
+    super.readLine(origin)
+    if (this.maker.batch.hasBegun) return
+    const { scan } = this
+    const stampNs = scan.seconds * 1e9 + scan.nanos
+    this.rows++
+    this.firstNs ??= stampNs
+    if (stampNs < this.lastStampNs) this.stepsBack++
+    this.lastStampNs = stampNs
+  }
+
+  protected override readOther(text: string): boolean {
+    if (!text.startsWith('#')) return false
+    for (const [name, pattern] of FACTS) {
+      const value = pattern.exec(text)?.[1]
+      if (value !== undefined)
+        this.attributes[name] = name === 'cpus' ? Number(value) : name === 'tool' ? `perf ${value}` : value
+    }
+    const clock = CLOCK.exec(text)?.[1]
+    if (clock !== undefined && Object.hasOwn(CLOCKS, clock)) {
+      this.clock = CLOCKS[clock]!
+      this.attributes['clock_from'] = 'the header names it'
+    }
+    const [, seconds, micros, own, nanos, name] = REFERENCE.exec(text) ?? []
+    if (name !== undefined && Object.hasOwn(CLOCKS, name)) {
+      const real = BigInt(seconds!) * 1_000_000_000n + BigInt(micros!) * 1000n
+      const ns = BigInt(own!) * 1_000_000_000n + BigInt(nanos!)
+      this.maker.emit({
+        kind: 'clocks',
+        readings: [
+          { clock: CLOCKS[name]!, ns },
+          { clock: 'REALTIME', ns: real },
+        ],
+      })
+    }
+    return true
+  }
+
+  /** `PERF_RECORD_COMM: name:1/2`, `PERF_RECORD_EXIT(1:2):(1:1)`, `PERF_RECORD_LOST lost 5` */
+  protected override readRecord(name: string): boolean {
+    const what = name.slice(RECORD.length)
+    const text = this.textFrom(this.scan.at)
+    const { atNs } = this.context
+    const { offset, line } = this.lines
+    const base = { kind: 'thread', atNs, parentTid: -1 } as const
+    if (what === 'COMM') {
+      const [, comm, tgid, tid] = COMM.exec(text.replace(/^exec: /, '')) ?? []
+      if (comm === undefined) return false
+      const isNew = atNs > 0
+      const id = this.comms.get(encoder.encode(comm), 0, encoder.encode(comm).length)
+      const thread = { ...base, tid: Number(tid), tgid: Number(tgid), comm: id } as const
+      this.maker.addAt({ ...thread, what: isNew ? 'rename' : 'known' }, offset, line)
+      return true
+    }
+    if (what.startsWith('LOST')) {
+      this.issue('lost-records', `perf says that ${LOST.exec(text)?.[1] ?? 'some'} were lost`)
+      return true
+    }
+    const [, tgid, tid, , parent] = IDS.exec(text) ?? []
+    if (tid === undefined || (what !== 'FORK' && what !== 'EXIT') || atNs <= 0) return false
+    const thread = { ...base, tid: Number(tid), tgid: Number(tgid), comm: 0 }
+    if (what === 'FORK') this.maker.addAt({ ...thread, what: 'fork', parentTid: Number(parent) }, offset, line)
+    else this.maker.addAt({ ...thread, what: 'exit' }, offset, line)
+    return true
+  }
+
+  protected override about(): About {
+    const isRelative = this.firstNs !== undefined && this.firstNs < CLOCK_NS_MIN
+    if (isRelative) {
+      this.refuseDeltas()
+      this.clock = 'unknown'
+      this.attributes['times'] = 'since the first event (--reltime)'
+    }
+    return super.about()
+  }
+
+  private refuseDeltas(): void {
+    if (this.stepsBack < STEPS_BACK_MIN || this.stepsBack * 10 < this.rows) return
+    const hint = 'run perf script without --deltatime'
+    const found = `times that go back ${this.stepsBack} times in ${this.rows} lines`
+    throw new FormatError(this.format, { byte: 0 }, 'times that tell when', found, hint)
+  }
+}
+
+const encoder = new TextEncoder()

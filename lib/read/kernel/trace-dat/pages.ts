@@ -2,7 +2,145 @@ import { ByteCursor } from '../../../input/byte-cursor.ts'
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import type { Inflate } from '../../../input/inflate.ts'
 import type { IssueCode } from '../../../model/issues.ts'
-import type { CpuPages } from './options.ts'
+import { type Field, parseFields } from '../tracepoints/event-formats.ts'
+import type { CpuPages } from './head.ts'
+
+/** Of a page's `commit`: its low bits are the bytes of events (kernel/trace/ring_buffer.c, libtraceevent's kbuffer). */
+const COMMIT_MASK = (1 << 27) - 1
+/** Events before this page were overwritten, or did not fit. */
+const MISSED_EVENTS = 1 << 31
+/** How many they were is stored behind the page's last event. */
+const MISSED_STORED = 1 << 30
+
+const PADDING = 29
+const TIME_EXTEND = 30
+const TIME_STAMP = 31
+/** Time stamps have 59 bits; the upper 5 are those of the page. */
+const STAMP_LIMIT = 2 ** 59
+/** Between events of one page; more is damage. A day, in ns. */
+const DELTA_NS_MAX = 86_400e9
+
+/** Who is told what a page holds, in its order. Places are in the bytes that the page was given in. */
+export interface PageSink {
+  /** A record: `[at, end)` holds its `common_type` and all that follows. */
+  record(at: number, end: number, atNs: number): void
+  /** Events before the page's first were lost; how many, or -1 for not told. */
+  lost(count: number, atNs: number): void
+  /** The rest of the page, or all of it, cannot be read. */
+  damaged(at: number, expected: string, found: string): void
+}
+
+/**
+ * Pages of the kernel's ring buffer, as trace.dat holds them and as tracefs gives them out
+ * (`per_cpu/cpu<n>/trace_pipe_raw`):
+ *
+ *     0  u64 time stamp   8  long commit: bytes of events, flags   data from 8 + size of commit on
+ *     events: u32 head: type_len 5 bits, time delta 27 bits (ns from the event before)
+ *       type_len 1 … 28  a record of type_len × 4 bytes
+ *                0       a record; the next u32 is its size, with itself
+ *                29      padding; a delta of 0 ends the page, else the next u32 is its size
+ *                30, 31  the next u32 has the upper bits of a time delta, or of a time stamp
+ *
+ * Offsets are those of the `header_page` text, little-endian.
+ */
+export class RingPages {
+  private readonly commit: Field
+  private readonly data: number
+  private originHigh = 0
+  private originLow = 0
+
+  /** `headerPage`: what tracefs has in `events/header_page`; undefined for that of a 64-bit kernel. */
+  constructor(headerPage?: string) {
+    const fields = headerPage === undefined ? undefined : parseFields(headerPage)
+    this.commit = fields?.get('commit') ?? { offset: 8, size: 8, isSigned: true, isText: false }
+    this.data = fields?.get('data')?.offset ?? 16
+  }
+
+  /** Bytes ahead of a page's events. */
+  get headBytes(): number {
+    return this.data
+  }
+
+  /** A page's own time, in absolute nanoseconds of the trace's clock. */
+  timeOf(view: DataView<ArrayBufferLike>, at: number): bigint {
+    return view.getBigUint64(at, true)
+  }
+
+  /** Times count from here. */
+  setOrigin(ns: bigint): void {
+    this.originHigh = Number(ns >> 32n)
+    this.originLow = Number(ns & 0xffffffffn)
+  }
+
+  /** A page's own time, from the origin. */
+  startOf(view: DataView<ArrayBufferLike>, at: number): number {
+    return (view.getUint32(at + 4, true) - this.originHigh) * 2 ** 32 + (view.getUint32(at, true) - this.originLow)
+  }
+
+  /** Has it any event in it? `[at, end)` holds at least its head. */
+  isEmpty(view: DataView<ArrayBufferLike>, at: number): boolean {
+    return (view.getUint32(at + this.commit.offset, true) & COMMIT_MASK) === 0
+  }
+
+  /** Reads the page in bytes `[at, end)`. */
+  read(view: DataView<ArrayBufferLike>, at: number, end: number, sink: PageSink): void {
+    const start = at + this.data
+    if (start > end) return sink.damaged(at, `a page's head of ${this.data} bytes`, `${end - at} bytes`)
+    const commit = view.getInt32(at + this.commit.offset, true)
+    const stop = start + (commit & COMMIT_MASK)
+    const pageNs = this.startOf(view, at)
+    if (stop > end) {
+      sink.damaged(at + this.commit.offset, `at most ${end - start} bytes of events in a page`, `${stop - start}`)
+    }
+    if ((commit & MISSED_EVENTS) !== 0) sink.lost(this.missed(view, commit, stop, end), pageNs)
+    this.readEvents(view, start, Math.min(stop, end), pageNs, sink)
+  }
+
+  private missed(view: DataView<ArrayBufferLike>, commit: number, stop: number, end: number): number {
+    return (commit & MISSED_STORED) !== 0 && stop + this.commit.size <= end ? view.getUint32(stop, true) : -1
+  }
+
+  private readEvents(
+    view: DataView<ArrayBufferLike>,
+    start: number,
+    stop: number,
+    pageNs: number,
+    sink: PageSink,
+  ): void {
+    let atNs = pageNs
+    for (let at = start; at + 4 <= stop; ) {
+      const head = view.getUint32(at, true)
+      const type = head & 31
+      const delta = head >>> 5
+      const extra = type === 0 || type >= PADDING ? 4 : 0
+      if (type === PADDING && delta === 0) return
+      if (at + 4 + extra > stop) return sink.damaged(at, 'an event that ends in its page', 'one that does not')
+      const more = extra > 0 ? view.getUint32(at + 4, true) : 0
+      if (type === TIME_STAMP) atNs = this.stampOf(pageNs, more, delta)
+      else atNs += type === TIME_EXTEND ? delta + more * 2 ** 27 : delta
+      if (Math.abs(atNs - pageNs) > DELTA_NS_MAX) {
+        return sink.damaged(at, "an event within a day of its page's time", `one ${(atNs - pageNs) / 1e9} s after it`)
+      }
+      if (type >= TIME_EXTEND) {
+        at += 8
+        continue
+      }
+      const size = type === 0 || type === PADDING ? more : type * 4
+      const from = at + 4 + (type === 0 ? 4 : 0)
+      const to = at + 4 + size
+      if (to > stop || to < from) return sink.damaged(at, `an event of at most ${stop - at - 4} bytes`, `${size}`)
+      if (type !== PADDING) sink.record(from, to, atNs)
+      at = to
+    }
+  }
+
+  private stampOf(pageNs: number, more: number, delta: number): number {
+    const origin = (BigInt(this.originHigh) << 32n) + BigInt(this.originLow)
+    const page = origin + BigInt(pageNs)
+    const limit = BigInt(STAMP_LIMIT)
+    return Number(page - (page % limit) + (BigInt(more) << 27n) + BigInt(delta) - origin)
+  }
+}
 
 /** Some pages of one CPU, whole ones; the last may be cut. */
 export interface PageRun {

@@ -10,9 +10,16 @@
 
 import { FormatError } from '../../../errors.ts'
 import { ByteRanges } from '../../../input/byte-ranges.ts'
+import type { TraceEvent } from '../../../model/events.ts'
+import { type IssueCode, issueOf } from '../../../model/issues.ts'
+import { LeftOut } from '../../../model/left-out.ts'
+import type { Names } from '../../../model/names.ts'
+import { EventBatch } from '../../common/batches.ts'
+import { TimeGuard } from '../../common/time-guard.ts'
 import type { Format } from '../../format.ts'
-import { TraceDatEvents } from './events.ts'
-import { readHead } from './head.ts'
+import { Tracepoints } from '../tracepoints/tracepoints.ts'
+import { type CpuPages, readHead, type TraceBuffer, type TraceDat } from './head.ts'
+import { type OnDamage, type PageRun, type PageSink, packedPages, plainPages, RingPages } from './pages.ts'
 
 const MAGIC = [0x17, 0x08, 0x44, ...new TextEncoder().encode('tracing')]
 
@@ -31,4 +38,134 @@ export const traceDat: Format = {
     const head = await readHead(ranges, traceDat.name)
     yield* new TraceDatEvents(traceDat.name, head, ranges, names).read()
   },
+}
+
+/** Events that are handed on at once. */
+const BATCH_EVENTS = 8192
+/** No clock has come so far (146 years). */
+const STAMP_END = 1n << 62n
+
+/** Reads the pages of a trace.dat, CPU after CPU. */
+class TraceDatEvents implements PageSink {
+  private readonly batch = new EventBatch()
+  private readonly pages: RingPages
+  private readonly tracepoints: Tracepoints
+  private guard = new TimeGuard()
+  private cpu = 0
+  private view = new DataView(new ArrayBuffer(0)) as DataView<ArrayBufferLike>
+  /** Place of the input at which `view` begins. */
+  private byte = 0
+
+  constructor(
+    private readonly format: string,
+    private readonly head: TraceDat,
+    private readonly ranges: ByteRanges,
+    names: Names,
+  ) {
+    this.pages = new RingPages(head.headerPage)
+    this.tracepoints = new Tracepoints(names)
+    for (const text of head.formats) this.tracepoints.define(text)
+  }
+
+  /** All events; the first is the input's. */
+  async *read(): AsyncGenerator<TraceEvent[]> {
+    const { head } = this
+    let clock: string | undefined
+    for await (const buffer of head.buffers) {
+      clock ??= buffer.clock
+      if (buffer.clock !== clock) {
+        const detail = `expected ${clock}, found ${buffer.clock}; the events of "${buffer.name}" are left out`
+        this.issue('buffer-on-other-clock', detail, buffer.cpus[0]?.offset ?? 0, 0)
+      } else for (const cpu of buffer.cpus) yield* this.readCpu(buffer, cpu)
+    }
+    this.begin(0n)
+    if (this.tracepoints.decoded.length === 0) {
+      this.issue('no-scheduler-events', 'expected some, found none; record with `trace-cmd record -e sched`', 0, 0)
+    }
+    for (const loss of head.facts.losses) {
+      this.issue('lost-records', `${loss}: the kernel overwrote them, or had no room for them`, 0, 0)
+    }
+    const leftOut = new LeftOut()
+    this.tracepoints.leaveOut(leftOut, 'trace-cmd report and KernelShark show them')
+    for (const event of leftOut.events()) this.batch.add(event)
+    yield this.batch.take()
+  }
+
+  /** A record of the page that is read now. */
+  record(at: number, end: number, atNs: number): void {
+    const event = this.tracepoints.decode(this.view, at, end, this.cpu, atNs)
+    if (event === undefined) return
+    if (typeof event === 'object') this.batch.add(event)
+    else this.issue('short-record', `expected ${event} bytes, found ${end - at}`, this.byte + at, atNs)
+  }
+
+  /** Events are missing before this page. */
+  lost(count: number, atNs: number): void {
+    const many = count < 0 ? 'some events' : `${count} events`
+    this.issue('lost-records', `CPU ${this.cpu}: ${many} before this one, which had to give way`, this.byte, atNs)
+  }
+
+  /** The page cannot be read any further. */
+  damaged(at: number, expected: string, found: string): void {
+    const detail = `expected ${expected}, found ${found}; the rest of the page is left out`
+    this.issue('damaged-page', detail, this.byte + at, this.guard.lastNs)
+  }
+
+  private async *readCpu(buffer: TraceBuffer, cpu: CpuPages): AsyncGenerator<TraceEvent[]> {
+    const { inflate } = this.head
+    this.cpu = cpu.cpu
+    this.guard = new TimeGuard()
+    const damage: OnDamage = (code, detail, byte) => {
+      this.issue(code, `CPU ${cpu.cpu}: ${detail}`, byte, this.guard.lastNs)
+    }
+    const runs = inflate
+      ? packedPages(this.ranges, cpu, inflate, damage)
+      : plainPages(this.ranges, cpu, buffer.pageBytes, damage)
+    for await (const run of runs) {
+      this.view = run.view
+      this.byte = run.byte
+      for (let at = run.at; at < run.end; at += buffer.pageBytes) {
+        this.readPage(run, at, Math.min(at + buffer.pageBytes, run.end))
+        if (this.batch.size >= BATCH_EVENTS) yield this.batch.take()
+      }
+    }
+    yield this.batch.take()
+  }
+
+  private readPage({ view }: PageRun, at: number, end: number): void {
+    const { pages } = this
+    if (end - at < pages.headBytes)
+      return this.damaged(at, `a page's head of ${pages.headBytes} bytes`, `${end - at} bytes`)
+    if (pages.isEmpty(view, at)) return
+    if (!this.batch.hasBegun) {
+      const stamp = pages.timeOf(view, at)
+      if (stamp >= STAMP_END) return this.damaged(at, 'a time that a clock can have', `${stamp} ns`)
+      this.begin(stamp)
+    }
+    const doubt = this.guard.doubt(pages.startOf(view, at))
+    if (doubt === undefined) pages.read(view, at, end, this)
+    else this.issue('impossible-time', doubt, this.byte + at, this.guard.lastNs)
+  }
+
+  private begin(originNs: bigint): void {
+    if (this.batch.hasBegun) return
+    const { clock, attributes, toRealtimeNs } = this.head.facts
+    const facts = { version: this.head.version, ...attributes }
+    this.pages.setOrigin(originNs)
+    const readings =
+      toRealtimeNs !== undefined && clock !== 'unknown' && originNs > 0n
+        ? [
+            { clock, ns: originNs },
+            { clock: 'REALTIME' as const, ns: originNs + toRealtimeNs },
+          ]
+        : []
+    this.batch.begin(
+      { kind: 'input', format: this.format, clock, originNs, attributes: facts },
+      ...(readings.length > 0 ? [{ kind: 'clocks', readings } as const] : []),
+    )
+  }
+
+  private issue(code: IssueCode, detail: string, byte: number, atNs: number): void {
+    this.batch.add(issueOf(code, detail, { byte }, atNs))
+  }
 }

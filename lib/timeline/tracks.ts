@@ -105,7 +105,7 @@ interface Lane {
 
 /**
  * A row for slices that follow one another. Should one overlap what is there (two contexts at work), it goes to a further
- * row of the same kind: no slice is lost, cut, or nested in another. Slices come in order, or, where the row is said to be
+ * row of the same kind: no slice is lost, cut, or nested in another. Slices come in order, or, where the row is
  * `late`, also after others that follow them.
  */
 export class Lanes {

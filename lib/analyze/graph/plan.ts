@@ -102,7 +102,7 @@ class Planner {
     const tensor = tensors[root]!
     const { buffer, offset, sizeBytes: bytes } = tensor
     const arena = buffers.get(buffer)
-    // Logs that do not tell an arena's size do not tell of which node's result a source is, either.
+    // Logs without the sizes of arenas do not record which node's result a source is, either.
     if (arena?.usage !== 'compute' || arena.sizeBytes === undefined) return undefined
     if (offset === undefined || bytes <= 0) return undefined
     const life = {
@@ -166,7 +166,7 @@ function overlap(a: Place, b: Place): boolean {
 function planOf(run: GraphRun, context: PlanContext): Plan {
   const planner = new Planner(context)
   for (let step = 0; step < run.count; step++) planner.step(step, run.nodes[step]!, run.lasts[step]!)
-  // Logs that do not tell of which node's result a source is have inputs only: nothing is known of what lives there.
+  // Logs that do not record which node's result a source is have inputs only: nothing is known of what lives there.
   const written = new Set(planner.lives.filter(({ birth }) => birth >= 0).map(({ buffer }) => buffer))
   const lives = planner.lives.filter(({ buffer }) => written.has(buffer))
   const order = (life: Life) => (life.birth < 0 ? life.after + 0.5 : life.birth)

@@ -3,11 +3,11 @@ import type { OperatorEvent } from '../../model/events.ts'
 
 /** Steps that are held back, so that all workers' operators are in: a log has 13 000 of one worker in a row. */
 const HELD_STEPS_MAX = 1 << 16
-/** Calls that are remembered after they were told of, for operators that come too late. */
-const TOLD_CALLS_MAX = 256
+/** Calls that are remembered after their runs were released, for operators that come too late. */
+const RELEASED_CALLS_MAX = 256
 
 /**
- * One run through the nodes of a graph, with all its splits: step by step what was computed, from the start of its first
+ * One compute of a graph, with all its splits: step by step what was computed, from the start of its first
  * worker to the end of its last. No node comes twice.
  */
 export class GraphRun {
@@ -71,7 +71,7 @@ interface Cursor {
 
 /**
  * Puts the operators of all workers together, run by run. Workers come in any order, each of them in order of time. A new
- * run begins with a new call, and where a node comes again that was computed already. Runs are told in the order in which
+ * run begins with a new call, and where a node comes again that was computed already. Runs are released in the order in which
  * they began, after some while.
  */
 export class GraphRuns {
@@ -79,23 +79,23 @@ export class GraphRuns {
   private readonly runs: GraphRun[] = []
   private readonly cursors: (Cursor | undefined)[] = []
   private readonly ofCall = new Map<number, GraphRun[]>()
-  /** Runs that were told: their memory is used again. */
+  /** Runs that were released: their memory is used again. */
   private readonly spare: GraphRun[] = []
   /** The last run that each tensor was a node of. */
   private readonly runOf: number[] = []
-  /** When the last step of the told runs of a call began. */
-  private readonly told = new Map<number, number>()
+  /** When the last step of the released runs of a call began. */
+  private readonly released = new Map<number, number>()
   private held = 0
   private serials = 0
 
-  /** `tell` is given a run, and the run of the same call that follows it, if there is one. */
-  constructor(private readonly tell: (run: GraphRun, next: GraphRun | undefined) => void) {}
+  /** `onRun` takes a run, and the run of the same call that follows it, if there is one. */
+  constructor(private readonly onRun: (run: GraphRun, next: GraphRun | undefined) => void) {}
 
   add(event: OperatorEvent): void {
     const { worker, tensor, call, startNs, endNs } = event
     const cursor = this.cursors[worker]
     if (cursor && cursor.run.call === call) {
-      // Mostly it is the next step, of which others have told, or the very last one.
+      // Mostly it is the next step, which others have computed, too, or the very last one.
       const { run } = cursor
       const next = cursor.step + 1
       if (next < run.count && run.nodes[next] === tensor && isWithin(run, next, startNs)) {
@@ -110,7 +110,7 @@ export class GraphRuns {
     this.search(event, cursor)
   }
 
-  /** Tells of all that is held back. */
+  /** Releases all that is held back. */
   finish(): void {
     while (this.runs.length > 0) this.release()
   }
@@ -133,8 +133,8 @@ export class GraphRuns {
       return run.merge(step, startNs, endNs)
     }
     let run = runs.at(-1)
-    // An operator that another worker lost, or a run that was told already: too late to be of any use.
-    if (startNs < (run ? run.starts[run.count - 1]! : (this.told.get(call) ?? -Infinity))) return
+    // An operator that another worker lost, or a run that was released already: too late to be of any use.
+    if (startNs < (run ? run.starts[run.count - 1]! : (this.released.get(call) ?? -Infinity))) return
     if (!run || this.runOf[tensor] === run.serial || run.count >= HELD_STEPS_MAX / 2) run = this.begin(call)
     this.cursors[worker] = { run, step: run.count }
     this.append(run, event)
@@ -157,10 +157,10 @@ export class GraphRuns {
     const ofCall = this.ofCall.get(call)!
     ofCall.shift()
     if (ofCall.length === 0) this.ofCall.delete(call)
-    this.told.delete(call)
-    this.told.set(call, run.starts[run.count - 1]!)
-    if (this.told.size > TOLD_CALLS_MAX) this.told.delete(this.told.keys().next().value!)
-    this.tell(run, ofCall[0])
+    this.released.delete(call)
+    this.released.set(call, run.starts[run.count - 1]!)
+    if (this.released.size > RELEASED_CALLS_MAX) this.released.delete(this.released.keys().next().value!)
+    this.onRun(run, ofCall[0])
     for (const [worker, cursor] of this.cursors.entries()) if (cursor?.run === run) this.cursors[worker] = undefined
     this.spare.push(run)
   }

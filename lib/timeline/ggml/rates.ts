@@ -8,7 +8,7 @@ import type { TrackContext } from '../context.ts'
 
 /** Choices of one router that are remembered: a log has 13 000 operators of one worker in a row. */
 const CHOICES_MAX = 4096
-/** Ids that are told apart, more than any model has experts (llama.cpp's LLAMA_MAX_EXPERTS is 512). */
+/** Ids that are distinguished, more than any model has experts (llama.cpp's LLAMA_MAX_EXPERTS is 512). */
 const EXPERTS_MAX = 4096
 
 /** Of the Rates group: tokens, bytes and floating-point operations by time. */

@@ -10,9 +10,9 @@ import type { Change } from './thread-changes.ts'
 const PENDING_MAX = 20_000
 
 interface Thread {
-  /** -1 until an operator tells. */
+  /** -1 until an operator of it is seen. */
   worker: number
-  /** Of its own, where the log tells states alone. */
+  /** Of its own, where the log records states only. */
   lanes: Lanes | undefined
   pending: StateEvent[]
   state: ThreadState | undefined
@@ -65,12 +65,12 @@ export class States {
     for (const event of pending) this.change(thread, changeOf(event))
   }
 
-  /** The kernel's switches tell of the workers' threads: what the log has of their states itself is left out from now on. */
+  /** Another input records the kernel's switches: states of the log's own are left out from now on. */
   supersede(): void {
     this.isSuperseded = true
   }
 
-  /** What switches tell of a thread; of workers' threads it is drawn. In order for each thread. */
+  /** A change of a thread's state, from switches; drawn for workers' threads. In order for each thread. */
   switched(change: Change): void {
     const thread = this.threads.get(change.tid)
     if (!thread || thread.worker < 0) return

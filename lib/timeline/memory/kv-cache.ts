@@ -23,7 +23,7 @@ interface Context {
 
 /**
  * Growth of the KV cache, call by call: a cell for each position of each sequence. It is worked out from the positions
- * in the batches, as the log does not tell what was removed in between, nor which sequences share cells.
+ * in the batches, as the log does not record what was removed in between, nor which sequences share cells.
  */
 export class KvCache {
   private readonly contexts = new Map<number, Context>()
@@ -32,7 +32,7 @@ export class KvCache {
 
   constructor(private readonly context: TrackContext) {}
 
-  /** A call that ended, in order. It waits for its operators, which tell the cache's tensors. */
+  /** A call that ended, in order. It waits for its operators, which write to the cache's tensors. */
   call(event: TokenEvent): void {
     const { batch, phase } = event
     // Warm-ups leave nothing behind, and encoders have no cache. How much of a failed batch was kept is not recorded: the

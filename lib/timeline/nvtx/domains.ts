@@ -22,7 +22,7 @@ interface Domain {
   readonly lanes: Lanes
 }
 
-/** The NVTX group: what a program tells of itself, domain by domain. */
+/** The NVTX group: the ranges and marks of a program, domain by domain. */
 export class Domains {
   private readonly domains = new Map<number, Domain>()
   /** Started and not ended yet, and ended before their start was read, by number. */
@@ -62,7 +62,7 @@ export class Domains {
     }
   }
 
-  /** An object was named: there is nothing else of it here, so it is told where that happened. */
+  /** An object was named: an instant, as nothing else of the object is drawn. */
   name({ what, handle, name, atNs }: NvtxNameEvent): void {
     const { make, tracks, writer, detail } = this.context
     if (this.namesTrack === 0) this.namesTrack = tracks.add('nvtxNames', {})

@@ -15,7 +15,7 @@ import { JsonWriter } from './json-writer.ts'
  */
 const LEAD_NS = 86_400e9
 
-/** Ranks that siblings can be told by in sort indexes, per depth of the tree; what lies deeper sorts with its parent. */
+/** Ranks that sort indexes distinguish among siblings, per depth of the tree; what lies deeper sorts with its parent. */
 const RANKS = [128, 1024, 8192]
 
 /** A group, which is drawn as a process: threads are all that processes have below them. */
@@ -25,7 +25,7 @@ interface Group {
   readonly path: readonly string[]
   readonly sortIndex: number
   /** Is it defined in the file? That waits for its first row: a group of groups would be an empty process. */
-  isTold: boolean
+  isDefined: boolean
 }
 
 /** The parts of a row's events that never change. */
@@ -102,10 +102,10 @@ export class ChromeJsonWriter implements Writer {
     const { uuid, name, kind, rank } = track
     const parent = this.groups.get(track.parent)
     const group = kind === 'group' || !parent ? this.group(track, parent) : parent
-    const isTold = this.groups.get(uuid)?.isTold === true
-    this.groups.set(uuid, group) // rows may have rows below them: those stand beside them
+    const isDefined = this.groups.get(uuid)?.isDefined === true
+    this.groups.set(uuid, group) // rows below a row become its siblings
     this.describe(title(group), kind === 'group' ? '' : name, track.description)
-    if (kind !== 'group' || isTold) this.tell(group)
+    if (kind !== 'group' || isDefined) this.defineGroup(group)
     if (kind === 'group') return
     if (kind !== 'counter') {
       this.define(group.pid, 'thread_name', { name }, uuid)
@@ -154,7 +154,7 @@ export class ChromeJsonWriter implements Writer {
     const width = RANKS.slice(depth + 1).reduce((product, ranks) => product * ranks, 1)
     const place = depth < RANKS.length ? Math.min(rank + (parent ? 1 : 0), RANKS[depth]! - 1) : 0
     const sortIndex = (parent?.sortIndex ?? 0) + place * width
-    return { pid: uuid, path: [name, ...(parent?.path ?? [])], sortIndex, isTold: false }
+    return { pid: uuid, path: [name, ...(parent?.path ?? [])], sortIndex, isDefined: false }
   }
 
   private describe(group: string, row: string, description: string): void {
@@ -163,9 +163,9 @@ export class ChromeJsonWriter implements Writer {
     else this.descriptions.set(group, new Map([[row, description]]))
   }
 
-  private tell(group: Group): void {
-    if (group.isTold) return
-    group.isTold = true
+  private defineGroup(group: Group): void {
+    if (group.isDefined) return
+    group.isDefined = true
     this.define(group.pid, 'process_name', { name: title(group) })
     this.define(group.pid, 'process_sort_index', { sort_index: group.sortIndex })
   }

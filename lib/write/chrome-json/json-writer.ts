@@ -32,7 +32,7 @@ export class JsonWriter extends ByteWriter {
     this.putAscii(String(value))
   }
 
-  /** A number that is told from an integer by its point. */
+  /** A number with a point, so that it is not taken for an integer. */
   double(value: number): void {
     const text = String(value)
     if (!Number.isFinite(value)) this.putAscii(`"${text}"`)

@@ -22,7 +22,7 @@ const BUNDLE_MAX = 1024
 /** The kernel's TRACE_FLAG_HARDIRQ: on the waker's time, and not its doing. */
 const IRQ_FLAG = 0x08
 
-/** Columns of events of one kind. Times count from the first one's, which stands by itself. */
+/** Columns of events of one kind. Times count from the first one's, which is kept apart. */
 class TimeColumn {
   firstNs = 0
   lastNs = 0
@@ -69,7 +69,7 @@ interface Cpu {
 /**
  * Writes scheduler events as Perfetto's own ftrace packets, which are what its CPU tracks, thread states and wakeup arrows
  * are made of: a bundle per CPU at a time, in the compact encoding (about 8 bytes a switch). Compact switches do not say who
- * leaves, so that the first one of a CPU tells nothing: that one is written in full, and so is a waking whose waker is not who
+ * leaves, so that nobody leaves in the first one of a CPU: that one is written in full, and so is a waking whose waker is not who
  * runs on its CPU.
  */
 export class PerfettoScheduler implements SchedulerSink {
@@ -127,8 +127,8 @@ export class PerfettoScheduler implements SchedulerSink {
     out.end(packet)
   }
 
-  switched(told: SwitchEvent): void {
-    const event = this.inOrder(told)
+  switched(given: SwitchEvent): void {
+    const event = this.inOrder(given)
     const cpu = this.cpu(event.cpu)
     if (cpu.tid < 0) this.fullSwitch(event)
     else {
@@ -139,11 +139,11 @@ export class PerfettoScheduler implements SchedulerSink {
     cpu.tid = event.nextTid
   }
 
-  waking(told: WakingEvent): void {
-    const event = this.inOrder(told)
+  waking(given: WakingEvent): void {
+    const event = this.inOrder(given)
     const cpu = this.cpu(event.cpu)
-    const isTold = event.wakerTid < 0 || event.wakerTid === cpu.tid
-    if (cpu.tid >= 0 && isTold) {
+    const isKnown = event.wakerTid < 0 || event.wakerTid === cpu.tid
+    if (cpu.tid >= 0 && isKnown) {
       const { wakings } = cpu.bundle
       if (wakings.count === BUNDLE_MAX || event.atNs < wakings.lastNs) this.flush(event.cpu, cpu)
       this.compactWaking(cpu.bundle, event)
@@ -232,7 +232,7 @@ export class PerfettoScheduler implements SchedulerSink {
 
   private fullSwitch(event: SwitchEvent): void {
     const { out, names } = this
-    const prevTid = Math.max(0, event.prevTid) // not told: the idle task, which no one looks for
+    const prevTid = Math.max(0, event.prevTid) // not known: the idle task, which no one looks for
     this.full(event, prevTid, false, () => {
       const message = out.begin(FtraceEvent.sched_switch)
       out.string(SchedSwitchFtraceEvent.prev_comm, names.text(event.prevComm))

@@ -93,7 +93,7 @@ export class PerfettoWriter implements Writer {
   }
 
   clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
-    this.clock.tell(readings)
+    this.clock.add(readings)
   }
 
   track(track: Track): void {

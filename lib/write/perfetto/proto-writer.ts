@@ -10,7 +10,7 @@ enum Wire {
 const TAG_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
 const LENGTH_BYTES_MAX = 5
-/** Of a whole message, beside what was encoded before; the last word of which may end three bytes behind it. */
+/** Of a whole message, without what was encoded before; the last word of which may end three bytes behind it. */
 const MESSAGE_BYTES_MAX = 2 + LENGTH_BYTES_MAX + VARINT_BYTES_MAX + 3
 
 /**

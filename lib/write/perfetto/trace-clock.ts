@@ -27,21 +27,21 @@ export class TraceClock {
   constructor(private readonly out: ProtoWriter) {}
 
   /** Once. A clock that is not known is called BOOTTIME, which is what Perfetto takes it for. */
-  begin(told: Clock | 'unknown', originNs: bigint): void {
+  begin(declared: Clock | 'unknown', originNs: bigint): void {
     if (this.hasOrigin) return
-    const clock = told === 'unknown' ? 'BOOTTIME' : told
+    const clock = declared === 'unknown' ? 'BOOTTIME' : declared
     this.originNs = originNs
     this.id = CLOCK_IDS[clock]
-    this.tell([{ clock, ns: originNs }])
+    this.add([{ clock, ns: originNs }])
   }
 
-  /** Only the first relation to BOOTTIME is told: with one alone, times come back from there as they were. */
-  tell(readings: readonly Reading[]): void {
-    const isTold = this.toBoottimeNs !== undefined && this.id !== CLOCK_IDS.BOOTTIME
-    const told = isTold ? readings.filter(({ clock }) => clock !== 'BOOTTIME') : readings
+  /** Only the first relation to BOOTTIME is written: with one alone, times come back from there as they were. */
+  add(readings: readonly Reading[]): void {
+    const isWritten = this.toBoottimeNs !== undefined && this.id !== CLOCK_IDS.BOOTTIME
+    const written = isWritten ? readings.filter(({ clock }) => clock !== 'BOOTTIME') : readings
     this.toBoottimeNs ??= this.boottimeIn(readings)
     this.snapshot(() => {
-      for (const { clock, ns } of told) this.reading(CLOCK_IDS[clock], ns, false)
+      for (const { clock, ns } of written) this.reading(CLOCK_IDS[clock], ns, false)
       if (!this.hasOrigin) this.out.varint(ClockSnapshot.primary_trace_clock, this.id)
       this.hasOrigin = true
     })
@@ -61,7 +61,7 @@ export class TraceClock {
     return this.originNs + BigInt(atNs)
   }
 
-  /** An absolute time of BOOTTIME. Where no one told its relation to the trace's clock, they are declared to be equal. */
+  /** An absolute time of BOOTTIME. Where its relation to the trace's clock is not known, they are declared to be equal. */
   boottime(atNs: number): bigint {
     if (this.toBoottimeNs === undefined) {
       this.toBoottimeNs = 0n

@@ -23,6 +23,14 @@ import { readNvtx } from './nvtx.ts'
 
 type View = DataView<ArrayBufferLike>
 
+/** When an operator ran, how long its worker waited behind it, and how long within. */
+interface OperatorTimes {
+  readonly startNs: number
+  readonly endNs: number
+  readonly waitEndNs: number
+  readonly innerWaitNs: number
+}
+
 interface Span {
   readonly startNs: number
   readonly endNs: number
@@ -115,7 +123,7 @@ export class EventRecords {
     const endNs = startNs + view.getUint32(at + 12, true)
     const waitEndNs = endNs + view.getUint32(at + 16, true)
     this.cursorNs = waitEndNs
-    this.emitOperator(at, view.getUint32(at + 4, true), fusedTo, startNs, endNs, waitEndNs, innerWaitNs)
+    this.emitOperator(at, view.getUint32(at + 4, true), fusedTo, { startNs, endNs, waitEndNs, innerWaitNs })
   }
 
   private readLongOperator(at: number): void {
@@ -125,27 +133,13 @@ export class EventRecords {
     const { startNs, endNs } = span
     const waitEndNs = Math.max(endNs, this.readTime(at, at + 20) ?? endNs)
     this.cursorNs = waitEndNs
-    const inner = view.getUint32(at + 32, true)
-    this.emitOperator(
-      at,
-      view.getUint32(at + 28, true),
-      view.getUint32(at + 36, true),
-      startNs,
-      endNs,
-      waitEndNs,
-      inner,
-    )
+    const innerWaitNs = view.getUint32(at + 32, true)
+    const [tensor, fusedTo] = [view.getUint32(at + 28, true), view.getUint32(at + 36, true)]
+    this.emitOperator(at, tensor, fusedTo, { startNs, endNs, waitEndNs, innerWaitNs })
   }
 
-  private emitOperator(
-    at: number,
-    tensor: number,
-    fusedTo: number,
-    startNs: number,
-    endNs: number,
-    waitEndNs: number,
-    innerWaitNs: number,
-  ): void {
+  private emitOperator(at: number, tensor: number, fusedTo: number, times: OperatorTimes): void {
+    const { startNs, endNs, waitEndNs, innerWaitNs } = times
     if (this.worker < 0) return this.strayOperator(at)
     if (startNs < this.fromNs) {
       this.counts = undefined

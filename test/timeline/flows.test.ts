@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
 
 /** Arrows of one call, beside the edges that its graph has. */
 
@@ -48,21 +49,14 @@ test.each([0, 5])('call %i: an arrow for each operator and each operator that re
 })
 
 test('arrows change nothing else, and none are drawn unasked', async () => {
-  const content = async (options: { flows?: { token: number } }) => {
-    const trace = await openTrace(convert(inputOf(EXAMPLE), options))
-    const { rows } = trace.query('select name, category, ts, dur, track_id from slice order by ts, track_id, dur, name')
-    const [[flows]] = trace.query('select count(*) from flow').rows as [[number]]
-    trace.close()
-    return { rows, flows }
-  }
-  const [plain, drawn, none] = [
-    await content({}),
-    await content({ flows: { token: 3 } }),
-    await content({ flows: { token: 99 } }),
-  ]
-  expect([plain.flows, drawn.flows > 200, none.flows]).toEqual([0, true, 0])
-  expect(drawn.rows).toEqual(plain.rows)
-  expect(none.rows).toEqual(plain.rows)
+  const linesOf = (flows?: { token: number }) => drawn(inputOf(EXAMPLE), { flows }, { args: ['tensor'] })
+  const [plain, some, none] = [await linesOf(), await linesOf({ token: 3 }), await linesOf({ token: 99 })]
+  const isArrow = / →\d+\|?/g
+  expect(some.join('\n').match(isArrow)!.length).toBeGreaterThan(2 * 200)
+  expect(some.map((line) => line.replace(isArrow, ''))).toEqual(plain)
+  expect(plain.length).toBeGreaterThan(5000)
+  expect(plain.join('\n')).not.toMatch(isArrow)
+  expect(none).toEqual(plain)
 })
 
 test('a call that is no number is refused', async () => {

@@ -20,6 +20,7 @@ export function hasColumns(head: Uint8Array, columns: readonly string[]): boolea
 
 /** Whole names, as what follows a comma, whatever their unit. */
 function isHeader(line: string, columns: readonly string[]): boolean {
+  if (!columns.every((column) => line.includes(column))) return false // cheap: every input of another format is tried
   const names = line
     .replace(/^\uFEFF/, '')
     .split(',')

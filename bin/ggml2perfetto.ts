@@ -21,17 +21,17 @@ setFlagsFromString('--liftoff-only')
 const { version, bugs } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 const EPILOGUE = `Words, as llama.cpp uses them:
-  token    one llama_decode call, or one step of vLLM or SGLang; numbered from 0, without warm-up calls
-  prefill  calls that take in the prompt       decode  calls that make one token of each sequence
+  call     one call of llama_decode, or one step of vLLM or SGLang; numbered from 0, without warm-up calls (--tokens)
+  prefill  calls that process the prompt       decode  calls that make one token of each sequence
   TTFT     time to first token: start of the first call to the end of the last prefill call before a decode
   TPOT     time per output token of a sequence: from the end of a call to that of the next decode call, mean
-  tok/s    tokens of all sequences by the same time: TPOT × tok/s = sequences decoded at once
-  graph    one ggml graph compute              op      a node of it, such as MUL_MAT
+  tok/s    tokens of all sequences in the same time: TPOT × tok/s = sequences decoded at once
+  graph    a ggml graph; each compute is a run     op      the operation of a node, such as MUL_MAT
   worker   a thread of ggml's pool; all workers share each op, then wait for each other (barrier)
 
-Exit code 0: done (a damaged log is read as far as it goes, and its issues are told); 1: an error, such as a log of which
+Exit code 0: done (a damaged log is read up to its end, and its issues are reported); 1: an error, such as a log of which
 nothing can be drawn.
-record ends as the program did; 127, 126: there is no such program, or it cannot be run.`
+record ends as the program did; 127, 126: the program does not exist, or cannot be run.`
 
 /** A prefix for arguments that yargs would parse as options, or lose: `-`, SQL that starts with a comment, all after `--`. */
 const PLAIN = '\0'

@@ -1,4 +1,4 @@
-// Converts a log and asks the trace a question in SQL.
+// Converts a log and queries the trace in SQL.
 //   node examples/convert.mjs [log]
 import { convertFile, openTrace } from 'ggml2perfetto'
 

@@ -1,4 +1,4 @@
-// A log format of one's own: what a home-made profiler prints becomes operators on workers.
+// A custom log format: the output of a home-made profiler becomes operators on workers.
 //   node examples/custom-format.mjs
 import { convert, LineCursor, openTrace, UNKNOWN } from 'ggml2perfetto'
 

@@ -1,4 +1,4 @@
-// Reads the events of a log, without making a trace: how long do workers wait for each other, by op?
+// Reads the events of a log without making a trace: how long do workers wait for each other, by op?
 //   node examples/imbalance.mjs [log]
 import { eventsOf, inputOf, Names } from 'ggml2perfetto'
 

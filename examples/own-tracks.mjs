@@ -1,11 +1,11 @@
-// Own tracks beside those of a log, on the same clock: the requests of a server, and how many wait for an answer.
+// Adds custom tracks to those of a log, on the same clock: the requests of a server, and how many of them wait for an answer.
 //   node examples/own-tracks.mjs [log]
 import { convert, inputOf, openTrace, summarizeFile } from 'ggml2perfetto'
 
 const log = process.argv[2] ?? 'examples/moe.csv'
 const { clock, startNs: originNs } = await summarizeFile(log)
 
-// What the server noted: process.hrtime.bigint() is Linux' CLOCK_MONOTONIC, which logs use, too.
+// Recorded by the server: process.hrtime.bigint() is Linux's CLOCK_MONOTONIC, which logs use too.
 const requests = [
   { id: 'a', arrivedNs: originNs, doneNs: originNs + 30_000_000n },
   { id: 'b', arrivedNs: originNs + 10_000_000n, doneNs: originNs + 40_000_000n },

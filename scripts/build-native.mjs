@@ -1,7 +1,7 @@
 /**
- * Builds the recorder's library, the NVTX listener and the program that measures peaks into dist/native/, for Linux on x64 and arm64:
- * `ggml2perfetto record` and `peaks` look for them there first once the package is installed. They run with glibc 2.31 and newer.
- * What a compiler is missing for is left out, and built when it is used.
+ * Builds the recorder's library, the NVTX listener and the program that measures peaks into dist/native/, for Linux on x64 and arm64.
+ * In an installed package, `ggml2perfetto record` and `peaks` look for them there first. They need glibc 2.31 or newer.
+ * Without a compiler for an architecture, its files are left out, and built at the first use.
  */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ const has = (tool) => spawnSync(tool, ['--version'], { stdio: 'ignore' }).status
 
 const build = (arch) => {
   const to = join(root, 'dist/native', `linux-${arch}`)
-  rmSync(to, { recursive: true, force: true }) // what another state of the sources was built to
+  rmSync(to, { recursive: true, force: true }) // may be from another state of the sources
   const isOwn = process.platform === 'linux' && process.arch === arch
   const compiler = isOwn ? process.env.CC || 'cc' : crossCompilers[arch]
   const missing = ['make', compiler.split(/\s+/)[0]].find((tool) => !has(tool))

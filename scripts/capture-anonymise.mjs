@@ -1,9 +1,9 @@
-/** Replaces the names of programs that a capture of the scheduler is not about. Texts are Latin-1: one character a byte. */
+/** Replaces the names of foreign programs in a capture of the scheduler. Texts are Latin-1: one character per byte. */
 export class Anonymiser {
   #own
   #others = new Map()
 
-  /** `source` is the workload's: what stands in quotes there may stay. */
+  /** `source` is the workload's source: names in quotes in it are kept. */
   constructor(source) {
     const names = [...source.matchAll(/"((?:[^"\\\n]|\\.)*)"/g)].map(([, text]) =>
       text
@@ -13,7 +13,7 @@ export class Anonymiser {
     this.#own = new Set([...names, 'workload', 'true'].map((name) => name.slice(0, 15)))
   }
 
-  /** The text, every foreign command name in it replaced by one of the same length. */
+  /** The text, with every foreign command name replaced by one of the same length. */
   text(text) {
     return text
       .split('\n')
@@ -38,7 +38,7 @@ export class Anonymiser {
     return result
   }
 
-  /** The same name for the same name, of the same length. */
+  /** Always the same replacement for a name, of the same length. */
   #of(name) {
     const trimmed = name.trim()
     if (trimmed === '' || this.#own.has(trimmed) || this.#own.has(name) || KERNEL.test(trimmed)) return name
@@ -56,7 +56,7 @@ export class Anonymiser {
 const KERNEL =
   /^(?:swapper\/\d+|kworker\/.*|rcu_.*|rcuo.*|ksoftirqd\/\d+|migration\/\d+|kcompactd\d*|<idle>|<\.\.\.>|perf|trace-cmd|bpftrace|cpuhp\/.*|khugepaged|jbd2\/.*|kswapd\d|cat|kauditd|watchdog.*|ARRAY\[.*|:?-?\d+)$/
 
-/** Where command names stand: in the left column, in the fields, in trace-cmd's short forms, in our own lines. */
+/** Places of command names: in the left column, in fields, in trace-cmd's short forms, in lines of our own scripts. */
 const PATTERNS = [
   /^(.{16})-\d+ +(?:\(|\[)/d,
   /^ *(.{1,8}?)-\d+ +\d+[A-Za-z.0-9#]{4,6} /d,

@@ -1,9 +1,9 @@
-// Captures scripts/sched-workload.c with ftrace, trace-cmd, perf and bpftrace, in every form of text that they have, for
-// test/fixtures/{ftrace,perf-script,bpftrace}. Needs root, gcc and the tools; touches no tracing but an instance of its own.
+// Captures scripts/sched-workload.c with ftrace, trace-cmd, perf and bpftrace, in all their forms of text, for
+// test/fixtures/{ftrace,perf-script,bpftrace}. Needs root, gcc and the tools; uses only its own tracing instance.
 //
 //   node scripts/capture-sched.mjs [<folder>]
 //
-// Names of programs that have nothing to do with it are replaced by others of the same length.
+// Names of other programs are replaced by names of the same length.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,10 +17,10 @@ const out = process.argv[2] ?? join(here, '../test/fixtures')
 const work = mkdtempSync(join(tmpdir(), 'capture-sched-'))
 const workload = join(work, 'workload')
 const INSTANCE = '/sys/kernel/tracing/instances/ggml2perfetto_capture'
-/** Of the common form there is more than of the others. */
+/** The common form has a longer text than the others. */
 const LONG_BYTES = 36 << 10
 const SHORT_BYTES = 11 << 10
-/** Lines of others ahead of the first that concerns the workload. */
+/** Lines of other threads before the first one that concerns the workload. */
 const LINES_BEFORE = 12
 const EVENTS = [
   'switch',
@@ -40,7 +40,7 @@ const run = (command, ...args) =>
 const set = (file, value) => writeFileSync(join(INSTANCE, file), value)
 const latin1 = (bytes) => Buffer.from(bytes).toString('latin1')
 
-/** Keeps whole lines of a text, and who it is about. */
+/** Stores whole lines of a text, anonymised. */
 function keep(format, name, text, bytes = SHORT_BYTES) {
   const lines = text
     .split('\n')
@@ -59,7 +59,7 @@ function keep(format, name, text, bytes = SHORT_BYTES) {
   )
 }
 
-/** Traces the workload in an instance, which `use` finds stopped; it may remove it. */
+/** Traces the workload in an instance, which is stopped when `use` is called; `use` may remove it. */
 async function traced({ clock = 'mono', options = {}, kilobytes = 2048, mark = '' }, use) {
   mkdirSync(INSTANCE)
   try {
@@ -86,10 +86,10 @@ async function traced({ clock = 'mono', options = {}, kilobytes = 2048, mark = '
 const ftrace = (name, { pipe = false, bytes, ...options }) =>
   traced(options, () => keep('ftrace', name, latin1(pipe ? drained() : readFileSync(join(INSTANCE, 'trace'))), bytes))
 
-/** What is in trace_pipe, which has no end. */
+/** The content of trace_pipe, which has no end. */
 const drained = () => spawnSync('timeout', ['0.5', 'cat', join(INSTANCE, 'trace_pipe')], { maxBuffer: 1 << 28 }).stdout
 
-/** trace-cmd extracts what was traced by hand: its `record` asks for files of the function tracer, too. */
+/** trace-cmd extracts what was traced through tracefs, because its `record` also needs files of the function tracer. */
 async function traceCmd() {
   const file = join(work, 'trace.dat')
   await traced({ clock: 'mono' }, () => {

@@ -1,10 +1,10 @@
 /**
- * Tries versions of llama.cpp, ggml and whisper.cpp that npm and Debian have: runs each on a tiny model, plain and recorded, and prints
- * what was recorded as docs/compatibility.md's table.
+ * Tests versions of llama.cpp, ggml and whisper.cpp from npm and Debian: runs each on a tiny model, without and with the recorder, and
+ * prints what was recorded as docs/compatibility.md's table.
  *   node scripts/compatibility.mjs [--json] [--only PATTERN] [--quick] [--keep FOLDER]
  *   node scripts/compatibility.mjs --write     puts the table into docs/compatibility.md
- * --quick: what CI runs, in less than five minutes with nothing in the cache. Ends with 1 where something was recorded less
- * than docs/compatibility.md says; what cannot be had is named, and no failure.
+ * --quick: what CI runs, in less than five minutes without a cache. The exit code is 1 if less was recorded
+ * than docs/compatibility.md shows; targets that are not available are listed, which is not a failure.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { eventsOf, inputOf, Names } from '../dist/index.js'
-import { CannotBeHad, prepare } from './compatibility/runs.mjs'
+import { NotAvailable, prepare } from './compatibility/runs.mjs'
 import { targets } from './compatibility/targets.mjs'
 
 const DOCS = fileURLToPath(new URL('../docs/compatibility.md', import.meta.url))
@@ -23,16 +23,16 @@ const HEAD = ['program', 'version', 'from', 'calls', 'tokens', 'graphs', 'nodes'
   'issues',
   'output',
 ])
-/** Cells whose number may be higher than the docs say, not lower. */
+/** Cells whose number must not be lower than in the docs. */
 const COUNTS = ['tokens', 'graphs', 'nodes', 'operators', 'workers', 'buffers']
-/** Cells that must be as the docs say. */
+/** Cells that must be as in the docs. */
 const SAME = ['calls', 'issues', 'output']
-/** On a busy machine the kernel's records may come faster than they are read. */
+/** On a busy machine, the kernel may write records faster than they are read. */
 const LOST_STATES = /^\d+ records were lost: thread states$/
-/** llama.cpp's tools lose the end of their output at times, with and without us. */
+/** llama.cpp's tools sometimes lose the end of their output, with and without the recorder. */
 const TRIES = 3
 
-/** When --quick begins with no other target, where a registry is slow. */
+/** With --quick, no further target begins after this time, in case of a slow registry. */
 const QUICK_MS = 210_000
 
 const { values } = parseArgs({
@@ -50,7 +50,7 @@ execFileSync('make', ['-s', '-C', fileURLToPath(new URL('../native', import.meta
 const listed = (counts) => [...counts].map(([name, count]) => `${name} ${count}`).join(', ')
 const count = (counts, name, by = 1) => counts.set(name, (counts.get(name) ?? 0) + by)
 
-/** What a log holds, as the table's cells. */
+/** The content of a log, as the table's cells. */
 const summarizeLog = async (log) => {
   const names = new Names()
   const facts = new Map()
@@ -61,7 +61,7 @@ const summarizeLog = async (log) => {
       count(numbers, event.kind)
       if (event.kind === 'token') {
         count(calls, event.phase)
-        count(numbers, 'tokens', Math.max(event.tokens, 0)) // -1: not known
+        count(numbers, 'tokens', Math.max(event.tokens, 0)) // -1: unknown
       } else if (event.kind === 'graph') count(numbers, 'nodes', event.nodes)
       else if (event.kind === 'operator') workers.add(event.worker)
       else if (event.kind === 'state') threads.add(event.tid)
@@ -87,7 +87,7 @@ const summarizeLog = async (log) => {
   }
 }
 
-/** Once plain and once recorded; again, where their output is not the same. */
+/** Runs without and with the recorder; repeats if the outputs differ. */
 const tryIt = async (prepared, log) => {
   for (let tries = 1; ; tries++) {
     await rm(log, { force: true })
@@ -106,7 +106,7 @@ const rowOf = async (target, log, until) => {
     const found = await summarizeLog(log)
     return { program: name, version: prepared.version, from, ...found, output: isSame ? 'the same' : 'differs' }
   } catch (error) {
-    if (error instanceof CannotBeHad) return { program: name, from, missed: `cannot be had: ${error.message}` }
+    if (error instanceof NotAvailable) return { program: name, from, missed: `not available: ${error.message}` }
     return { program: name, from, failed: `failed: ${`${error.stderr || error.message}`.trim().split('\n').at(-1)}` }
   } finally {
     await prepared?.clean?.()
@@ -129,11 +129,11 @@ const documented = async () => {
   return new Map(rows.map((cells) => [cells[0], Object.fromEntries(HEAD.map((name, i) => [name, cells[i]]))]))
 }
 
-/** What a version recorded less than the docs say of it. */
+/** What a version recorded less than the docs show. */
 const shortfalls = (row, docs) => {
   if (row.failed) return [row.failed]
   if (!docs) return ['the docs do not list it']
-  if (row.missed || docs.version !== row.version) return [] // Debian's sid goes on
+  if (row.missed || docs.version !== row.version) return [] // Debian's sid has a newer version
   const lower = COUNTS.filter((name) => Number(row[name]) < Number(docs[name]))
   const other = SAME.filter((name) => row[name] !== docs[name])
   return [...lower, ...other].map((name) => `${name}: ${row[name]}, the docs say ${docs[name]}`)

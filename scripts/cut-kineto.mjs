@@ -1,5 +1,5 @@
 /**
- * Cuts a file of PyTorch's profiler down to a stretch of time, every event as it was written: what is left knows no host,
+ * Cuts a file of PyTorch's profiler down to a period of time; the events are not changed. The result contains no host,
  * user, job or path. Makes test/fixtures/chrome-json.
  *
  *     node scripts/cut-kineto.mjs trace.json[.gz] cut.json[.gz] <from µs> <to µs, since the first event>
@@ -11,12 +11,12 @@ const [from, to, first, last] = process.argv.slice(2)
 const stored = readFileSync(from)
 const text = (stored[0] === 0x1f ? gunzipSync(stored) : stored).toString()
 
-/** Of the members of the document, those that tell of nobody; lists of devices only in part. */
+/** Members of the document without private data; lists of devices are kept only in part. */
 const KEPT = ['schemaVersion', 'cupti_version', 'roctracer_version', 'cuda_runtime_version', 'hip_runtime_version']
 const KEPT_AFTER = ['displayTimeUnit', 'baseTimeNanoseconds']
 const FOLDERS = /(?<=")(?:\/[\w.+@-]+)+\/(?=[\w.-]+\.py\()/g
 
-/** Numbers are kept as they are written: they become texts with a mark, and digits again at the end. */
+/** Numbers keep their spelling: they become marked texts, and digits again at the end. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 const document = JSON.parse(text.replace(TOKEN, (token) => (token.startsWith('"') ? token : `"\\u0001${token}"`)))
 const written = (value) => JSON.stringify(value).replace(/"\\u0001([^"]*)"/g, '$1')

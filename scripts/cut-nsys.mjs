@@ -1,6 +1,6 @@
 /**
- * Cuts a report of Nsight Systems (`nsys export --type sqlite`) down to a stretch of time, with the GPU work that was launched
- * in it, and to the tables that tell of events: what is left knows no host, user, path or environment. Makes
+ * Cuts a report of Nsight Systems (`nsys export --type sqlite`) down to a period of time, with the GPU work that was launched
+ * in it, and to the tables of events. The result contains no host, user, path or environment. Makes
  * test/fixtures/nsys.
  *
  *     node scripts/cut-nsys.mjs report.sqlite cut.sqlite <from ns> <to ns>
@@ -24,7 +24,7 @@ const target = new sqlite.Database(to)
 const columnsOf = (table) => source.all(`PRAGMA table_info("${table}")`).map(({ name }) => name)
 const sqlOf = (table) => source.get('SELECT sql FROM sqlite_master WHERE name = ?', [table])?.sql ?? undefined
 
-/** Copies the rows of a table that fulfil a condition, and returns the ids of the texts that they refer to. */
+/** Copies the rows of a table that match a condition, and returns the ids of the texts that they refer to. */
 function copy(table, condition) {
   const sql = sqlOf(table)
   if (sql === undefined) return []

@@ -1,5 +1,5 @@
 /**
- * From nothing to a trace of a real llama.cpp run, in under a minute: fetches llama.cpp's libraries, synthesises a small MoE
+ * Makes a trace of a real llama.cpp run in under a minute: fetches llama.cpp's libraries, synthesises a small MoE
  * model, builds a program that decodes with it, records that, and converts the log.
  *   npm run demo:record [-- folder, default the current one]
  */

@@ -1,9 +1,9 @@
 /**
- * Unpacks programs of Debian's newest release (sid), or of another one, and all that they need into a folder, to be run there by
- * chroot: for the tests of the recorder with the newest llama.cpp, and with an old glibc. Downloads by apt from where this system's own
- * packages come from; installs nothing.
+ * Unpacks programs of Debian's newest release (sid), or of another one, and their dependencies into a folder, to run them there with
+ * chroot: for tests of the recorder with the newest llama.cpp, and with an old glibc. Downloads with apt from the same archive as this
+ * system's packages; installs nothing.
  *   node scripts/fetch-debian.mjs [--release=<name>] [--arch=<Debian's name>] <folder> <package>…
- * Needs a Debian system: apt-get, dpkg-deb, Debian's keys. A folder that has these packages already is left as it is.
+ * Needs a Debian system: apt-get, dpkg-deb, Debian's keys. Does nothing if the folder contains these packages already.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -39,7 +39,7 @@ const sites = run('apt-get', ['indextargets', '--format', '$(SITE)', 'Created-By
 const site = sites.find((line) => /\/debian\/?$/.test(line))
 if (!site) throw new Error('apt has no source of Debian itself')
 
-/** apt's own state, apart from the system's. */
+/** apt's state, separate from the system's. */
 const apt = `${root}.apt`
 rmSync(apt, { recursive: true, force: true })
 for (const folder of ['lists/partial', 'archives/partial', 'etc']) mkdirSync(join(apt, folder), { recursive: true })
@@ -55,7 +55,7 @@ Dir::Etc::sourcelist "${apt}/sources.list";
 Dir::Etc::sourceparts "-";
 Dir::Etc::parts "-";
 Acquire::Languages "none";
-Acquire::Check-Valid-Until "false"; # a mirror that stands still still has its packages
+Acquire::Check-Valid-Until "false"; # a mirror that is not updated still has its packages
 APT::Install-Recommends "false";
 Debug::NoLocking "true";
 ${arch ? `APT::Architecture "${arch}"; APT::Architectures "${arch}";` : ''}
@@ -63,7 +63,7 @@ ${arch ? `APT::Architecture "${arch}"; APT::Architectures "${arch}";` : ''}
 )
 const options = { cwd: apt, env: { ...process.env, APT_CONFIG: join(apt, 'apt.conf'), LC_ALL: 'C' } }
 run('apt-get', ['-q', 'update'], options)
-// Against a system without any package, what is to be installed is all that is needed.
+// With an empty list of installed packages, the plan contains all dependencies.
 const plan = run('apt-get', ['-s', 'install', ...packages], options)
 const versions = [...plan.matchAll(/^Inst (\S+) \((\S+) /gm)].map(([, name, version]) => `${name}=${version}`)
 run('apt-get', ['-q', 'download', ...versions], options)

@@ -4,7 +4,7 @@
  * node-llama-cpp's JavaScript API (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan
  * backend into vendor/llama/vulkan/, with --arm64 the libraries for that architecture into vendor/llama/arm64/. Linux on x64 only.
  *
- * npm packages carry them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
+ * npm packages contain them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -35,9 +35,9 @@ const arm64 = {
   paths: ['package/bins/linux-arm64', 'package/LICENSE'],
 }
 const bundled = 'de3ff815ea7d559ee917f063901b8986f038abc6' // llama.cpp v0.5.0
-/** What `-lllama` and `-lggml` look for. */
+/** The names that `-lllama` and `-lggml` search for. */
 const links = { 'libllama.so': 'libllama.v0.5.0.so', 'libggml.so': 'libggml.v0.5.0.so' }
-/** Raise it when this script lays the folder out in another way. */
+/** Increment the layout when this script changes the layout of the folder. */
 const stamp = `${JSON.stringify({ layout: 2, version, bundled })}\n`
 
 const vendor = fileURLToPath(new URL('../vendor', import.meta.url))
@@ -47,14 +47,14 @@ const withVulkan = process.argv.includes('--vulkan')
 const withArm64 = process.argv.includes('--arm64')
 const execute = promisify(execFile)
 
-/** Runs a program; a failure says what for, and the program's own words. */
+/** Runs a program; the error of a failure contains the purpose and the program's message. */
 const run = (purpose, command, args, cwd) =>
   execute(command, args, { cwd, maxBuffer: 1 << 26 }).catch((error) => {
     const missing = error.code === 'ENOENT' ? `${command} is not installed` : (error.stderr || error.message).trim()
     throw new Error(`${purpose}: ${missing}`)
   })
 
-/** Downloads a package by the npm client (its registry, proxy and credentials apply), unpacks what is wanted of it. */
+/** Downloads a package with the npm client (its registry, proxy and credentials apply), and unpacks the listed paths. */
 const unpack = async (folder, { spec, sha512, paths }) => {
   await mkdir(folder)
   await run(`npm could not fetch ${spec}`, 'npm', ['pack', spec, '--loglevel=error', '--ignore-scripts'], folder)
@@ -67,10 +67,10 @@ const unpack = async (folder, { spec, sha512, paths }) => {
   await run(`tar could not take ${paths.join(', ')} out of ${tarball}`, 'tar', ['-xzf', tarball, ...paths], folder)
 }
 
-/** What ggml's CPU backend is built of on x64. */
+/** The sources of ggml's CPU backend on x64. */
 const cpuSources = ['*.h', 'ggml-cpu/*', 'ggml-cpu/amx/*', 'ggml-cpu/arch/x86/*', 'ggml-cpu/llamafile/*']
 
-/** Takes headers, sources and licence out of the bundle, without a working tree of all of llama.cpp. */
+/** Extracts headers, sources and licence from the bundle, without a complete working tree of llama.cpp. */
 const takeSources = async (bundle, folder, out) => {
   const repository = join(folder, 'llama.cpp.git')
   const purpose = 'git could not read the bundle of llama.cpp'
@@ -100,12 +100,12 @@ const build = async (folder) => {
   await link(join(out, 'lib'))
   await cp(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
   await takeSources(join(right, 'package/llama/gitRelease.bundle'), right, out)
-  await writeFile(join(out, '.npmignore'), '*\n') // `npm pack` of this project takes vendor/, without this
+  await writeFile(join(out, '.npmignore'), '*\n') // without this, `npm pack` would include the folder
   await writeFile(join(out, 'stamp.json'), stamp)
   return out
 }
 
-/** Moves `from` to `to`; what lies there, older or half made, goes. Another process that was faster wins. */
+/** Moves `from` to `to`, and replaces an old or incomplete folder there. If another process was faster, its folder is kept. */
 const install = async (from, to, folder, isThere) => {
   if (await isThere()) return
   await rename(to, join(folder, 'old')).catch((error) => {
@@ -127,7 +127,7 @@ const buildNode = async (folder) => {
   return out
 }
 
-/** The backend alone: ggml's base library is the same in its package and in `binaries`, byte for byte. */
+/** Only the backend: ggml's base library in its package is byte-identical to the one in `binaries`. */
 const buildVulkan = async (folder) => {
   const [out, left] = ['out', 'vulkan'].map((name) => join(folder, name))
   await mkdir(out)
@@ -138,7 +138,7 @@ const buildVulkan = async (folder) => {
   return out
 }
 
-/** The libraries alone: headers are the same. */
+/** Only the libraries: the headers are the same. */
 const buildArm64 = async (folder) => {
   const [out, left] = ['out', 'arm64'].map((name) => join(folder, name))
   await mkdir(out)
@@ -152,12 +152,12 @@ const buildArm64 = async (folder) => {
 
 const isStamped = async (folder) => (await readFile(join(folder, 'stamp.json'), 'utf8').catch(() => '')) === stamp
 
-/** Makes `to` by `make` in a folder of its own, and moves it into place when it is whole. */
+/** Calls `make` with a temporary folder, and moves that to `to` when it is complete. */
 const provide = async (to, make) => {
   const isThere = () => isStamped(to)
   if (await isThere()) return
   await mkdir(vendor, { recursive: true })
-  const folder = await mkdtemp(join(vendor, 'llama-')) // beside the target: a rename crosses no file system
+  const folder = await mkdtemp(join(vendor, 'llama-')) // in the target's folder: a rename cannot cross file systems
   try {
     await install(await make(folder), to, folder, isThere)
   } finally {

@@ -1,7 +1,7 @@
 /**
  * Fuzzes the decoders of all formats with seeded mutations of the fixtures or, with --line, the whole line: readers, timeline and
- * writer, with random options, in random pieces, and what was written is parsed again. A bug is what is neither output nor an
- * error of our own, output that cannot be parsed or is out of proportion, an input that takes long, memory that grows.
+ * writer, with random options, in random pieces; the output is then parsed. A bug is: an error of another class than ours, output
+ * that cannot be parsed or is too large, an input that takes too long, or memory that grows.
  *   node scripts/fuzz.mjs [executions, default 100000] [seed, default 1] [format] [--line]
  * The same seed gives the same inputs; a finding is printed with its bytes (base64) and the number of its execution.
  */
@@ -14,16 +14,16 @@ import protobuf from 'protobufjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures', import.meta.url))
 const SEED_BYTES_MAX = 3300
-/** Formats whose beginning points far behind: now and then they are read whole. */
+/** Formats with pointers from the beginning to far behind: these are sometimes read whole. */
 const POINTING = new Set(['nsys', 'perf-data', 'trace-dat'])
 const WHOLE_EVERY = 16
 const SLOW_MS = 2000
 const REPORT_EVERY = 50_000
 
-/** Bytes that may be written for each byte that is read, and for an input of any size: its tracks, its issues. */
+/** Limit of written bytes per read byte, and for an input of any size: its tracks, its issues. */
 const OUTPUT_RATIO_MAX = 400
 const OUTPUT_BYTES = 1 << 20
-/** By how much the process may grow after the first report, in MiB. */
+/** How much the process may grow after the first report, in MiB. */
 const GROWTH_MIB_MAX = 400
 
 const isLine = process.argv.includes('--line')
@@ -40,7 +40,7 @@ function random(state) {
   }
 }
 
-/** Of formats that have no fixture, as their tests make them. */
+/** Formats without fixtures, made as in their tests. */
 const ALLOC =
   '{"timestamp_ms":1.5,"event":"alloc","buffer_id":7,"buffer_ptr":4096,"size":4096,"name":"CPU","backend":"CPU","usage":2,"layer":3}\n'
 const SMALL = {
@@ -130,7 +130,7 @@ const TOKENS = [
 /** One to a few changes of any kind. */
 function mutated(bytes, next, others) {
   const below = (limit) => Math.floor(next() * limit)
-  // Mostly a short beginning: damage at the start of a log is worth more than at its end.
+  // Mostly a short beginning: damage at the start of a log finds more than damage at its end.
   const isWhole = below(bytes.length > SEED_BYTES_MAX ? WHOLE_EVERY : 4) === 0
   let out = bytes.slice(0, isWhole ? bytes.length : 200 + below(1000))
   for (let changes = 1 + below(4); changes > 0 && out.length > 0; changes--) {
@@ -188,7 +188,7 @@ function mutated(bytes, next, others) {
 const GGTRACE_MAGIC = 0x30544747
 const rotated = (word, bits) => (word << bits) | (word >>> ((32 - bits) % 32))
 
-/** Gives each block of a .ggtrace log the checksum that it must have: else damage in it is never read (docs/ggtrace-format.md §1.1). */
+/** Gives each block of a .ggtrace log a valid checksum; otherwise damage in it is never read (docs/ggtrace-format.md §1.1). */
 function repaired(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (let at = 0; at + 48 <= bytes.length; at += 8) {
@@ -225,7 +225,7 @@ async function* pieces(bytes, below) {
   }
 }
 
-/** Converts an input and parses what was written; a second, undamaged one goes with it now and then. Returns the bytes written. */
+/** Converts an input and parses the output, sometimes together with a second, undamaged input. Returns the bytes written. */
 async function convertAll(bytes, from, next, other) {
   const below = (limit) => Math.floor(next() * limit)
   const first = below(6)
@@ -292,7 +292,7 @@ for (let i = 0; i < executions; i++) {
   }
   const took = performance.now() - before
   if (took > SLOW_MS && !problem) {
-    // Once more, as another program may have had the CPU.
+    // Measure again: another program may have used the CPU.
     const again = performance.now()
     await run(input, format, random(choices), other)
     if (performance.now() - again > SLOW_MS) problem = `took ${took.toFixed(0)} ms`

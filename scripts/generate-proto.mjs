@@ -1,6 +1,6 @@
 /**
  * Writes lib/generated from proto/: of each .proto file the numbers of its fields and enums. With --check, writes nothing
- * and exits 1 if what is committed is stale.
+ * and exits 1 if the committed files are stale.
  */
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const constant = (name, comment, entries) => {
   return `\n/** ${comment} */\nexport enum ${name} {\n${lines.join('')}}\n`
 }
 
-/** Every message and enum below `namespace`, depth first, as an enum of TypeScript: bundlers put its numbers where they are used. */
+/** Every message and enum in `namespace`, depth first, as an enum of TypeScript: bundlers inline its numbers. */
 const constants = (namespace) =>
   namespace.nestedArray.flatMap((item) => {
     const path = item.fullName.slice(1)

@@ -1,10 +1,10 @@
 /**
- * Makes test/fixtures: small logs with one peculiarity each, the same bytes every time.
+ * Makes test/fixtures: small logs with one special property each, with the same bytes every time.
  *
  *     node scripts/make-fixtures.mjs                       all of them
  *     node scripts/make-fixtures.mjs tensor-trace/hole.bin  some of them
- *     node scripts/make-fixtures.mjs --check               are those in test/fixtures what this script makes?
- *     node scripts/make-fixtures.mjs --own FOLDER          packs our own recordings that lie in FOLDER
+ *     node scripts/make-fixtures.mjs --check               checks that test/fixtures contains what this script makes
+ *     node scripts/make-fixtures.mjs --own FOLDER          packs our own recordings in FOLDER
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -15,7 +15,7 @@ import { repack } from './repack-tensor-trace.mjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures/', import.meta.url))
 
-/** Numbers from 0 to below 1, the same for the same seed (mulberry32). */
+/** Numbers in [0, 1), the same for the same seed (mulberry32). */
 function randomOf(seed) {
   let state = seed
   return () => {
@@ -118,7 +118,7 @@ function attention(layer, tokens) {
   ]
 }
 
-/** The experts' products and, as gpt-oss has it, a bias per expert. */
+/** The products of the experts and, as in gpt-oss, a bias per expert. */
 function mixture(layer, tokens, experts) {
   const [base, rows] = [131072 * (layer + 1) + 32768, 512 * tokens]
   const chosen = inCompute(`ffn_moe_topk-${layer}`, 24576, 8 * tokens)
@@ -154,7 +154,7 @@ const output = () => ({
   sources: [weight('output.weight', 1048576, 65536), inCompute('result_norm', 28672, 512)],
 })
 
-/** Gives the passes' records their times and phases: nodes follow one another, passes after a pause. */
+/** Adds times and phases to the records of passes: nodes follow each other, passes follow a pause. */
 function timed(seed, passes, start = START_NS) {
   const random = randomOf(seed)
   let at = start
@@ -177,14 +177,14 @@ const moePass = (phase, tokens, experts) => ({
 const shortPass = (phase, tokens) => ({ phase, records: [embedding(tokens), output()] })
 const densePass = (phase, tokens) => ({ phase, records: [embedding(tokens), attention(0, tokens)[0], output()] })
 
-/** Three products a pass. */
+/** Three products per pass. */
 function twoLayers(seed) {
   const records = (n) => [embedding(n), ...attention(0, n), ...attention(1, n), output()]
   const passes = [4, 1, 1].map((n) => ({ phase: n > 1 ? 0 : 1, records: records(n) }))
   return bytesOf(timed(seed, passes), 1)
 }
 
-/** An op number used on nothing that would tell its name. */
+/** An op number whose name cannot be inferred from its use. */
 const nameless = (op, i) => ({ op, name: `node_${i}`, sources: [inCompute(`leaf_${i}`, 4096 * i, 256)] })
 
 const TENSOR_TRACES = {
@@ -230,7 +230,7 @@ const NODES = [
   { op: 100, name: 'ffn_swiglu-0', address: 0x7f4e35b677c0, sources: [0x7f4e35b67650], ne: [16, 4, 0, 1] },
 ]
 
-/** Runs calls of one graph each on two workers; the second worker is a fresh thread each time. */
+/** Runs calls of one graph each on two workers; the second worker is a new thread each time. */
 function probes(seed, calls, { nodes = NODES, host = 700 } = {}) {
   const random = randomOf(seed)
   let now = BOOT_NS
@@ -259,11 +259,11 @@ function probes(seed, calls, { nodes = NODES, host = 700 } = {}) {
 const STRUCT = ['parm_addr', 'first_src_addr', 'second_src_addr', 'third_src_addr']
 const SHAPES = [0, 1, 2, 3].flatMap((i) => [`ne${i}`, `src0_ne${i}`, `src1_ne${i}`, `src2_ne${i}`])
 
-/** The rows as pandas writes them. */
+/** The rows in the form that pandas writes. */
 function csv(rows, { pmc = false, struct = true, float = false, breaks = '\n', quote = (name) => name } = {}) {
   const columns = ['ts', 'type', 'pid', 'cpu', ...(pmc ? ['pmc_0', 'pmc_1'] : []), 'guid', 'op', 'name']
   if (struct) columns.push(...STRUCT, ...SHAPES)
-  // A column with empty cells is one of floats to pandas.
+  // pandas turns a column with empty cells into floats.
   const holed = (n) => (n === undefined ? '' : float ? `${n}.0` : `${n}`)
   const lines = rows.map((row, index) => {
     const cells = { ts: `${row.ts}`, type: `${row.type}`, pid: `${row.tid}`, cpu: `${row.cpu}`, guid: row.guid ?? '' }
@@ -286,7 +286,7 @@ function csv(rows, { pmc = false, struct = true, float = false, breaks = '\n', q
 const tiny = () => probes(11, [5, 1])
 const single = () => probes(18, [5])
 
-/** Every start and end carries the two counters' readings so far. */
+/** Every start and end contains the readings of the two counters so far. */
 function withCounters(rows) {
   const random = randomOf(12)
   let [refills, faults] = [1_000_000, 20]
@@ -297,7 +297,7 @@ function withCounters(rows) {
   })
 }
 
-/** Rows change places with near neighbours. */
+/** Swaps rows with near neighbours. */
 function stirred(rows) {
   const random = randomOf(13)
   return rows
@@ -306,7 +306,7 @@ function stirred(rows) {
     .map(({ row }) => row)
 }
 
-/** Without the ends of three operators, of the first graph, and of the second call. */
+/** Removes the ends of three operators, of the first graph, and of the second call. */
 function withoutEnds(rows) {
   const lost = { 25: [2, 3, 9], 35: [0], 15: [1] }
   const seen = {}
@@ -336,7 +336,7 @@ const PROFINFER_CSVS = {
     csv(probes(17, [5], { nodes: QUOTED }), { quote: (name) => `"${name.replaceAll('"', '""')}"` }),
 }
 
-// ProfInfer's other logs, of the same small runs.
+// ProfInfer's other logs of the same small runs.
 
 const rowsIn = (name) => rowsOf(`${PROFINFER_CSVS[name]()}`)
 
@@ -362,7 +362,7 @@ const KTRACES = {
   'lost.txt': () => without(ktraceOf(rowsIn('tiny.csv')), [5, 11, 12]),
 }
 
-/** Everything that this script makes: path below test/fixtures → bytes. */
+/** All that this script makes: path in test/fixtures → bytes. */
 const MAKERS = Object.fromEntries([
   ...Object.entries(TENSOR_TRACES).map(([name, make]) => [`tensor-trace/${name}`, make]),
   ...Object.entries(PROFINFER_CSVS).map(([name, make]) => [`profinfer-csv/${name}`, make]),
@@ -374,7 +374,7 @@ const MAKERS = Object.fromEntries([
   ...Object.entries(KTRACES).map(([name, make]) => [`profinfer-ktrace/${name}`, () => Buffer.from(make())]),
 ])
 
-/** Our own recordings → where they go. */
+/** Our own recordings → their paths in test/fixtures. */
 const OWN = {
   'moe-2threads.tensor_trace.1024.bin': 'tensor-trace/moe-2threads.bin.gz',
   'moe-2threads.profinfer.csv': 'profinfer-csv/moe-2threads.csv.gz',

@@ -1,6 +1,6 @@
 /**
- * One run of llama.cpp in every generation of ProfInfer's logs: what the loggers other than pandas' would have written of
- * the rows that are in a CSV. No real log of these could be had; the forms are those of the loggers' public sources.
+ * One run of llama.cpp in every generation of ProfInfer's logs: what its other loggers would have written for
+ * the rows of a CSV. Real logs of these are not available; the forms follow the public sources of the loggers.
  */
 
 const FUNCTIONS = {
@@ -21,7 +21,7 @@ export function rowsOf(csv) {
   return lines.map((line) => Object.fromEntries(line.split(',').map((cell, i) => [columns[i], cell])))
 }
 
-/** The older text. `comma`: cells end in a comma, as in its last version; in the first, commas stood between cells. */
+/** The older text. `comma`: cells end in a comma, as in its last version; in the first, commas are between cells. */
 export function textOf(rows, { comma = true } = {}) {
   const hasStruct = 'parm_addr' in rows[0]
   const lines = rows.map((row) => {
@@ -46,7 +46,7 @@ const OPENHARMONY = ['Function', 'PID', 'TID', 'CPU', 'Timestamp', 'Type', 'OP',
 const STRUCTURE = ['Tensor', 'Src0', 'Src1', 'Src2']
 const SHAPES = ['', 'src0_', 'src1_', 'src2_'].flatMap((prefix) => [0, 1, 2, 3].map((i) => `${prefix}ne${i}`))
 
-/** Threads' ids are in PID and the process' in TID, as that logger has it, or, with `straight`, where they belong. */
+/** Thread ids in the column PID and the process id in TID, as that logger writes them, or, with `straight`, in the right columns. */
 export function openharmonyOf(rows, { tgid, straight = false, struct = true }) {
   const lines = rows.map((row) => {
     const type = Number(row.type)
@@ -68,9 +68,9 @@ function guidBytes(guid) {
 }
 
 /**
- * What the scheduler could have done with the run's threads: each is woken and put on its CPU 3 µs before its first row of
- * a call, and blocks 2 µs after its last; where it has nothing to do for `pauseNs`, or goes on elsewhere, another thread
- * takes the CPU from it. Lines are in the order in which two CPUs' buffers would have been emptied, `batch` at a time.
+ * A possible schedule for the run's threads: each is woken and runs 3 µs before its first row of
+ * a call, and blocks 2 µs after its last one. If it has nothing to do for `pauseNs`, or migrates, another thread
+ * takes the CPU from it. Lines are in the order in which the buffers of two CPUs would be emptied, `batch` at a time.
  */
 export function ktraceOf(
   rows,
@@ -105,7 +105,7 @@ export function ktraceOf(
   )
 }
 
-/** The probe hits of each thread in each call, in order of time. */
+/** The rows of each thread in each call, in order of time. */
 function staysOf(rows) {
   const stays = new Map()
   let call = 0

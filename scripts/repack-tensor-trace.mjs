@@ -1,5 +1,5 @@
 /**
- * Packs TensorTrace records of 1 024 bytes into the older layouts, as the logger of those days would have written them.
+ * Packs TensorTrace records of 1 024 bytes into the older layouts, as older loggers wrote them.
  *
  *     node scripts/repack-tensor-trace.mjs 256|128|64 <from> <to>
  */
@@ -13,7 +13,7 @@ const OWN_MUL_MAT = 1
 const NONE = 0xffffffff
 const NO_EXPERT = 255
 
-/** `log` in records of 256 (one per operator), 128 or 64 bytes (one per source of a MUL_MAT); empty records stay. */
+/** `log` in records of 256 (one per operator), 128 or 64 bytes (one per source of a MUL_MAT); empty records remain. */
 export function repack(log, bytes) {
   const records = []
   for (let at = 0; at + FROM_BYTES <= log.length; at += FROM_BYTES) {

@@ -1,12 +1,12 @@
 /**
- * Is the output byte for byte what it was? The oracle of every change that moves code and means no more than that.
+ * Compares outputs byte for byte with those of an earlier state: the oracle of every change that must not change output.
  *   node scripts/same-output.mjs hashes.json [dist/index.js] [folder of further logs ...]
  * Without hashes.json it is written; with it, each output is compared. Inputs are all fixtures, the example logs and the
- * folders' files: each alone with several sets of options, all of a folder together, and recordings of the scheduler beside
- * a log. What is refused is compared by its message. HASH_DUMP=folder writes the outputs that are compared, as files.
+ * folders' files: each alone with several sets of options, all of a folder together, and recordings of the scheduler together with
+ * a log. Refused inputs are compared by their message. HASH_DUMP=folder writes the compared outputs as files.
  *
- * For a change of texts: TEXTS=scripts/texts compares all as JSON, after the folder's tables (`{"old text": "new text"}`) are
- * applied to it, without the codes and hints of issues. Write hashes.json with the dist of before, and TEXTS as well.
+ * For a change of texts: TEXTS=scripts/texts compares all as JSON, after it has applied the folder's tables
+ * (`{"old text": "new text"}`), without codes and hints of issues. Write hashes.json with the earlier dist, and TEXTS too.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ if (!kept) throw new Error('usage: node scripts/same-output.mjs hashes.json [dis
 const { convert, summarize } = await import(pathToFileURL(dist))
 const dump = process.env.HASH_DUMP
 
-/** Old texts and new ones, the longest first; null where outputs are compared byte for byte. */
+/** Old and new texts, the longest first; null if outputs are compared byte for byte. */
 const texts =
   process.env.TEXTS &&
   readdirSync(process.env.TEXTS)
@@ -71,7 +71,7 @@ const textOf = (value) =>
     JSON.stringify(value, (key, each) => (ADDED.has(key) ? undefined : typeof each === 'bigint' ? `${each}` : each), 1),
   )
 
-/** Codes and hints of issues are new texts as well. */
+/** Codes and hints of issues are new texts too. */
 const withoutHints = (text) =>
   text
     .replace(
@@ -116,7 +116,7 @@ function groupBy(all, keyOf) {
   return groups
 }
 
-/** Recordings of the scheduler beside logs, and two of them, of which one is left out where they say the same. */
+/** Recordings of the scheduler together with logs, and two of them, of which one is left out if they contain the same events. */
 const ofScheduler = files.filter(({ name }) =>
   /fixtures\/(ftrace|perf-data|perf-script|trace-dat|bpftrace)\//.test(name),
 )

@@ -1,5 +1,5 @@
-// What scripts/capture-sched.mjs looks at: threads with command names that are hard to read, which wake each other in turn, two that
-// fight for one CPU, a thread that forks a child, which runs another program. Prints its clocks first (only them: `clocks`; not at all: `quiet`). Ends by itself.
+// The workload of scripts/capture-sched.mjs: threads with command names that are hard to parse, which wake each other in turn, two that
+// compete for one CPU, a thread that forks a child, which runs another program. Prints its clocks first (only them: `clocks`; not at all: `quiet`).
 
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /**
- * Makes a fresh clone ready: installs what package-lock.json says, fetches trace_processor, and with --build compiles
- * dist/. Does nothing where nothing is to do, so that every command can start with it.
+ * Sets up a new clone: installs the packages of package-lock.json, fetches trace_processor, and with --build compiles
+ * dist/. Does nothing if everything is up to date, so every command can start with it.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'

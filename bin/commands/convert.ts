@@ -121,7 +121,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     const trace = within(args, inputs.map(inputName), convert(logs, options))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
-    await tell({ ...args, to }, output, result, bytes)
+    await printSummary({ ...args, to }, output, result, bytes)
   } finally {
     progress.stop()
   }
@@ -190,7 +190,7 @@ function rangeText([first, last]: readonly [number, number]): string {
 }
 
 /** Prints the summary, to stderr, because stdout may contain the trace. */
-async function tell(
+async function printSummary(
   args: Arguments & { to: TraceKind },
   output: string,
   summaries: readonly Summary[],

@@ -33,7 +33,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 export const infoCommand: CommandModule<object, Arguments> = {
   command: 'info <inputs..>',
   describe:
-    'Tell what is in a log: calls, TTFT, TPOT, workers, ops by time, issues; of several, how their clocks relate',
+    'Show what a log contains: calls, TTFT, TPOT, workers, ops by time, issues; of several logs, how their clocks relate',
   builder: (yargs) =>
     yargs
       .positional('inputs', {

@@ -81,7 +81,7 @@ async function handler(args: Args): Promise<void> {
     const trace = await traceFrom(opened, args, progress)
     const view = await viewOf(trace, opened)
     const { url, fetched } = server.offer(trace)
-    await tellSize(trace.bytes, opened, args)
+    await warnOfSize(trace.bytes, opened, args)
     await show(viewerUrl(url, view), trace.bytes, args)
     await fetched
     if (!args.quiet) await note('the browser has the trace')
@@ -145,7 +145,7 @@ async function tellLog(name: string, summary: Summary, quiet: boolean): Promise<
 }
 
 /** Warns about a trace that is probably too large for the browser, and suggests alternatives. */
-async function tellSize(bytes: number, opened: Opened, args: Args): Promise<void> {
+async function warnOfSize(bytes: number, opened: Opened, args: Args): Promise<void> {
   const asLog = isLog(opened, args)
   const held = bytes * (opened.isZipped && !asLog ? GZIP_RATIO : 1)
   if (held <= BROWSER_BYTES) return

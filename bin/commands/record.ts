@@ -224,7 +224,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     })
     release()
     process.exitCode = result.exitCode
-    await tell(program, result, args)
+    await printResult(program, result, args)
     endAs(result)
   } finally {
     release()
@@ -245,7 +245,7 @@ function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
 }
 
 /** Prints what was recorded, and the next command. An error here must not change the program's exit code. */
-async function tell(program: string, result: RecordResult, args: Arguments): Promise<void> {
+async function printResult(program: string, result: RecordResult, args: Arguments): Promise<void> {
   const { logs, problem, signal, sched } = result
   const { quiet } = args
   if (signal !== undefined && (!REPEATED.includes(signal) || signal === 'SIGKILL')) {

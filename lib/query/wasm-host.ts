@@ -149,7 +149,7 @@ export class WasmHost {
 
   /** Makes a function that receives the instance's replies; returns its index in the table of functions. */
   #takeReplies({ exports, guest }: Running): number {
-    // The memory of a reply is reused after the call, hence the copy. A reply of 0 bytes means "no more replies".
+    // The memory of a reply is reused after the call, so it is copied. A reply of 0 bytes means "no more replies".
     const onReply = asWasmFunction((start, size) => {
       if (size > 0) this.#replies.push(new Uint8Array(guest.memory.buffer, start >>> 0, size).slice())
     })

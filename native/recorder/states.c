@@ -299,7 +299,7 @@ const char * states_start(struct ggtrace * log) {
     pthread_sigmask(SIG_SETMASK, &all, &mask_of_program);
     is_draining = pthread_create(&drainer, NULL, drain_often, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
-    return is_draining ? NULL : "no thread could be had to read the kernel's records";
+    return is_draining ? NULL : "no thread could be created to read the kernel's records";
 }
 
 void states_stop(void) {

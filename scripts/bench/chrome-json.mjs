@@ -1,9 +1,9 @@
 /**
- * How fast a file of PyTorch's profiler becomes a trace, and in what memory, beside how fast trace_processor imports the
- * file itself, in one process.
+ * Measures how fast, and in how much memory, a file of PyTorch's profiler becomes a trace, and how fast trace_processor imports
+ * the file itself, in one process.
  *   node scripts/bench/chrome-json.mjs [MiB, default 200] [--no-import] [--gzip]
- * The file is synthetic, in the folder for temporary files: steps of operators with shapes, Python functions, launches,
- * kernels, arrows, memory, written as the profiler does it: the host's events first, then the GPU's, the base time last.
+ * The file is synthetic, in the temporary folder: steps of operators with shapes, Python functions, launches,
+ * kernels, arrows, memory, in the order of the profiler: first the host's events, then the GPU's, last the base time.
  */
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ const slice = (cat, name, pid, tid, us, dur, args) =>
     args,
   )
 
-/** Operators of one step with what they call, and Python functions around them. */
+/** The operators of one step, the calls in them, and the Python functions around them. */
 function* host(step) {
   const us = step * STEP_US
   for (let i = 0; i < OPERATORS.length; i++) {
@@ -93,7 +93,7 @@ function* gpu(step) {
 const HEAD = `{\n  "schemaVersion": 1,\n  "deviceProperties": [\n    {"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 85017755648}\n  ],\n  "traceEvents": [\n`
 const TAIL = `  {\n    "name": "process_name", "ph": "M", "ts": ${at(0)}, "pid": ${PID}, "tid": 0,\n    "args": {\n      "name": "python3"\n    }\n  }\n  ],\n  "traceName": "synthetic",\n  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": 1751410836000000000\n}\n`
 
-/** Writes the file; returns how many events are in it. */
+/** Writes the file; returns its number of events. */
 function make(path, bytes) {
   const sample = [...host(99_999), ...python(99_999), ...gpu(99_999)].join('').length
   const steps = Math.ceil(bytes / sample)

@@ -1,7 +1,7 @@
 /**
- * How fast logs become traces, Perfetto's and Chrome JSON, beside how fast trace_processor loads the result, in one process.
+ * Measures how fast logs become traces, Perfetto's and Chrome JSON, and how fast trace_processor loads the result, in one process.
  *   node scripts/bench/convert.mjs [operators, default 500000] [detail, default shapes]
- * The log is examples/moe.csv over and over, each time 40 ms later.
+ * The log is examples/moe.csv repeated, each round 40 ms later.
  */
 import { readFileSync } from 'node:fs'
 import { convert, openTrace } from 'ggml2perfetto'
@@ -34,7 +34,7 @@ const making = await seconds(async () => {
   for await (const chunk of log()) logBytes += chunk.length
 })
 
-/** Best of a few rounds, in turn: whatever else the machine does hits both kinds. */
+/** Best of a few rounds, in turn, so that other load on the machine affects both kinds. */
 const ROUNDS = 3
 const pieces = []
 let peakRss = 0

@@ -1,6 +1,6 @@
 /**
- * How fast a long `.ggtrace` becomes a trace, its memory, and how long trace_processor takes to load the result: each in a
- * process of its own, which does nothing else.
+ * Measures how fast a long `.ggtrace` becomes a trace, its memory, and how long trace_processor takes to load the result. Each
+ * runs in a separate process, which does nothing else.
  *   node scripts/bench/executions.mjs [executions, default 1000000] [detail, default shapes] [more options as JSON]
  */
 import { spawnSync } from 'node:child_process'
@@ -13,11 +13,11 @@ import { convert, openTrace, readFileChunks } from 'ggml2perfetto'
 import { longLog, perRound } from './long-log.mjs'
 
 const [what, ...args] = process.argv.slice(2)
-/** Executions whose trace trace_processor can load: it has 4 GiB of memory. */
+/** The most executions whose trace trace_processor can load: it has 4 GiB of memory. */
 const LOADABLE = 2_000_000
 const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`
 
-/** Converts, and drops what comes out. Figures as JSON. */
+/** Converts and discards the result. Figures as JSON. */
 async function converting(log, options) {
   const start = performance.now()
   let bytes = 0
@@ -45,7 +45,7 @@ const inProcess = (...args) => {
   return JSON.parse(stdout)
 }
 
-/** A log of so many rounds; the best of three conversions of it. */
+/** A log of that many rounds; the best of three conversions of it. */
 async function converted(folder, rounds, options) {
   const log = join(folder, `${rounds}.ggtrace`)
   await pipeline(longLog(rounds), createWriteStream(log))

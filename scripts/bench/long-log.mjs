@@ -1,6 +1,6 @@
 /**
- * A long `.ggtrace`: the events of examples/moe.ggtrace.gz over and over, each round later, its calls counted on. The blocks
- * are sealed again, so that the log is as good as a recorded one.
+ * A long `.ggtrace`: the events of examples/moe.ggtrace.gz repeated, each round with later times and higher call numbers. The blocks
+ * are sealed again, so that the log is equivalent to a recorded one.
  */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
@@ -9,7 +9,7 @@ const EVENTS = 3
 const RUN = 1
 const HEADER = 48
 const NONE = 0xffffffff
-/** Where the times (u64) and the call (u32) of each type of record lie; see docs/ggtrace-format.md. */
+/** Offsets of the times (u64) and the call (u32) in each type of record; see docs/ggtrace-format.md. */
 const FIELDS = {
   35: { times: [4], call: 12 },
   36: { times: [4, 12], call: 20 },
@@ -61,7 +61,7 @@ function callOf(record) {
   return number === NONE ? -1 : number
 }
 
-/** The block as it is in that round: later, and its calls and its number counted on. */
+/** The block in that round: with later times, and higher call and sequence numbers. */
 function blockIn(round, block, sequence) {
   const copy = new Uint8Array(block.size)
   copy.set(bytes.subarray(block.at, block.at + block.size))

@@ -1,6 +1,6 @@
 /**
- * A long ftrace text: the lines of a real capture over and over, each round later. Where a round begins, and where the kernel
- * left out a switch, another one is put in, so that every CPU's switches follow from each other as they do in a text without losses.
+ * A long ftrace text: the lines of a real capture repeated, each round with later times. At the start of a round, and where the kernel
+ * lost a switch, another switch is inserted, so that every CPU's switches follow from each other as in a text without losses.
  */
 import { readFileSync } from 'node:fs'
 
@@ -8,10 +8,10 @@ const STAMP = /^(.*?\[(\d+)\] \S{4,5} +)(\d+)\.(\d{6})(: .*)$/
 const SWITCH =
   /^: sched_switch: (prev_comm=.* prev_pid=(\d+) prev_prio=\d+) prev_state=\S+ ==> (next_comm=.* next_pid=(\d+) next_prio=\d+)$/
 const PAUSE_US = 10
-/** Names of scripts/sched-workload.c that trace_processor takes for fields: with others, both make the same of a text. */
+/** Names of scripts/sched-workload.c that trace_processor takes for fields; with other names, both read the text in the same way. */
 const MISREAD = /a pid=1 prio=2|y next_pid=7 n|z prev_pid=1 p|comm=x pid=3/g
 
-/** A capture's lines with a time, `[before it, seconds as microseconds, behind it]`. */
+/** The lines of a capture with a time: `[text before it, seconds as microseconds, text after it]`. */
 function linesOf(path) {
   const lines = []
   const running = new Map()
@@ -41,7 +41,7 @@ function linesOf(path) {
   return lines
 }
 
-/** The text, of some `bytes` bytes, round by round. */
+/** The text, of about `bytes` bytes, round by round. */
 export function* longText(path, bytes) {
   const lines = linesOf(path)
   const firstUs = lines[0][1]

@@ -1,8 +1,8 @@
 /**
- * How fast, and in how much memory, a large report of Nsight Systems becomes a trace.
+ * Measures how fast, and in how much memory, a large report of Nsight Systems becomes a trace.
  *   node scripts/bench/nsys.mjs [megabytes, default 500] [unordered]
- * The report is made up: layers of kernels within NVTX ranges that have payloads, launches and polls of events, two
- * processes whose correlation ids are the same. Where it is `unordered`, so are the rows.
+ * The report is synthetic: layers of kernels within NVTX ranges with payloads, launches and polls of events, two
+ * processes with the same correlation ids. With `unordered`, the rows are not in order.
  */
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -44,7 +44,7 @@ function makeReport() {
     db.run('INSERT INTO StringIds VALUES (?, ?)', [id, `void kernel_${id}<float, 4>(T1 *, T2)`])
   const part = 1 << 16
   for (let from = 0; from < rounds; from += part) {
-    // `n` counts rounds of 20 µs; rows of each part are stored back to front where nothing is to be in order.
+    // `n` counts rounds of 20 µs; for `unordered`, the rows of each part are stored in reverse order.
     const numbers = `WITH RECURSIVE number(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM number WHERE i < ${Math.min(part, rounds - from) - 1}),
       round AS (SELECT ${isUnordered ? `${from} + (i * 40503) % ${Math.min(part, rounds - from)}` : `${from} + i`} AS n FROM number)`
     const pid = '((1 << 48) + ((100 + n % 2) << 24))'

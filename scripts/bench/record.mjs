@@ -1,9 +1,9 @@
 /**
- * What recording costs: two processes, one of them recorded, decode the same tokens in turns, so that each token's time is
- * compared with that of the same token some milliseconds before or after; who begins is drawn for each.
+ * Measures the cost of recording: two processes, one of them recorded, decode the same tokens in turns, so that each call's time is
+ * compared with that of the same call some milliseconds before or after. Which process begins is random for each call.
  *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches]
- * A round is a pair of fresh processes and gives the median of its tokens' ratios; printed is the median of the rounds with
- * its 95 % confidence interval (order statistics of the sign test), the bytes per operator execution, and what was lost.
+ * A round is a pair of new processes and gives the median of its calls' ratios. Printed are the median of the rounds with
+ * its 95 % confidence interval (order statistics of the sign test), the bytes per operator, and losses.
  * Needs linux-x64 and cc; fetches llama.cpp, makes the models.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -21,7 +21,7 @@ const { values, positionals } = parseArgs({ allowPositionals: true, options: { c
 const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) =>
   i === 0 ? Number(value) : value,
 )
-/** What counting may cost, in %: of the large model, with two software counters. */
+/** The goal for the cost of counting, in %: of the large model, with two software counters. */
 const COUNTERS_GOAL = 3
 const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
@@ -50,7 +50,7 @@ const median = (values) => {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-/** Ranks (from 0) between which the median lies with 95 % confidence, whatever the distribution. */
+/** The median is between these ranks (from 0) with 95 % confidence, for any distribution. */
 function medianRanks(n) {
   let below = 0
   let probability = 0.5 ** n
@@ -63,7 +63,7 @@ function medianRanks(n) {
   return [rank - 1, n - rank]
 }
 
-/** A process that decodes when told to; `step` gives a call's time in ns. */
+/** A process that decodes on request; `step` returns a call's time in ns. */
 function stepped(program, args, env) {
   const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'ignore'] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
@@ -80,9 +80,9 @@ function stepped(program, args, env) {
   return { step, ended }
 }
 
-/** Median over the tokens of the recorded process' time by the plain one's. */
+/** Median over the calls of the recorded process's time divided by the plain one's. */
 async function round(program, args, env, tokens) {
-  // Who comes first may get the better memory.
+  // The first process may get better memory.
   const isPlainFirst = Math.random() < 0.5
   const [first, second] = (isPlainFirst ? [{}, env] : [env, {}]).map((more) => stepped(program, args, more))
   const [plain, recorded] = isPlainFirst ? [first, second] : [second, first]
@@ -127,7 +127,7 @@ async function measure(program, { preset, decode, goals }, threads, level) {
   const goal = counters ? COUNTERS_GOAL : goals[level]
   const ratios = []
   for (let i = 0; i < rounds; i++) {
-    rmSync(log, { force: true }) // what stands is not overwritten
+    rmSync(log, { force: true }) // an existing log is not overwritten
     ratios.push(await round(program, args, recorded, decode))
   }
   ratios.sort((a, b) => a - b)

@@ -1,6 +1,6 @@
 /**
- * How fast a long ftrace text becomes a trace (the whole command, from file to file) and its memory, beside how fast
- * trace_processor imports the same text, in turn: whatever else the machine does hits both.
+ * Measures how fast a long ftrace text becomes a trace (the whole command, from file to file) and its memory, and how fast
+ * trace_processor imports the same text, in turn, so that other load on the machine affects both.
  *   node scripts/bench/sched.mjs [MB, default 200] [rounds, default 3; 0: without trace_processor] [text to repeat]
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -17,7 +17,7 @@ const CLI = here('../../dist/ggml2perfetto.js')
 const [megabytes = '200', rounds = '3', capture = here('../../test/fixtures/ftrace/trace.txt')] = process.argv.slice(2)
 
 if (megabytes === 'import') {
-  // In a process of its own: the time of the import alone, without that of starting.
+  // In a separate process: measures the time of the import without that of starting.
   const start = performance.now()
   const trace = await openTrace(readFileChunks(rounds))
   const seconds = (performance.now() - start) / 1e3
@@ -31,7 +31,7 @@ if (megabytes === 'import') {
 const imported = (path) =>
   JSON.parse(spawnSync(process.execPath, [here('./sched.mjs'), 'import', path], { encoding: 'utf8' }).stdout)
 
-/** Runs the command. Seconds, start and end of the process included, and the most memory that it had. */
+/** Runs the command. Returns seconds, including start and end of the process, and its peak memory. */
 async function converted(text, output) {
   const start = performance.now()
   const child = spawn(process.execPath, [CLI, text, '--quiet', '-o', output], { stdio: 'inherit' })

@@ -1,6 +1,6 @@
 /**
- * Computes a prompt of eight tokens and seven more, greedily, by the JavaScript API of any version of node-llama-cpp; prints the
- * tokens: node scripts/compatibility/node-host.mjs FOLDER MODEL, FOLDER being where npm installed it.
+ * Computes a prompt of eight tokens and seven more, greedily, with the JavaScript API of any version of node-llama-cpp; prints the
+ * tokens: node scripts/compatibility/node-host.mjs FOLDER MODEL; FOLDER is where npm installed it.
  */
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -1,4 +1,4 @@
-/** How each kind of target is fetched and run: `prepare` returns `{ version, run(log) }`; run's result is what the program printed. */
+/** How each kind of target is fetched and run: `prepare` returns `{ version, run(log) }`; `run` returns what the program printed. */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -16,19 +16,19 @@ const RECORDER = at('native/build/libggml2perfetto.so')
 const CACHE = join(tmpdir(), 'ggml2perfetto-compatibility')
 const RUN_MS = 120_000
 const FETCH_MS = 90_000
-/** A registry that does not answer is asked twice, not for minutes. */
+/** If a registry does not answer, there is one retry, soon. */
 const FETCH_ENV = { ...process.env, npm_config_fetch_retries: '1', npm_config_fetch_retry_mintimeout: '2000' }
 const FETCH = { env: FETCH_ENV, timeout: FETCH_MS }
 
-/** What was missing, so that it was not tried. */
-export class CannotBeHad extends Error {}
+/** Something is missing, so that the target was not tested. */
+export class NotAvailable extends Error {}
 
-/** A failure to fetch, by its last words. */
+/** Describes a failed download by its last line. */
 const fetching = (purpose, work) =>
   work.catch((error) => {
-    if (error.killed) throw new CannotBeHad(`${purpose}: no answer within ${FETCH_MS / 1000} s`)
+    if (error.killed) throw new NotAvailable(`${purpose}: no answer within ${FETCH_MS / 1000} s`)
     const words = `${error.stderr || error.message}`.trim().split('\n')
-    throw new CannotBeHad(`${purpose}: ${words.find((line) => /code E|Err:|Error:/.test(line)) ?? words.at(-1)}`)
+    throw new NotAvailable(`${purpose}: ${words.find((line) => /code E|Err:|Error:/.test(line)) ?? words.at(-1)}`)
   })
 
 const run = async (command, args, environment = {}) => {
@@ -42,10 +42,10 @@ const preloaded = (log, recorder = RECORDER) =>
 
 const onlyX64 = () => {
   if (process.platform !== 'linux' || process.arch !== 'x64')
-    throw new CannotBeHad(`its binaries are for linux-x64, this is ${process.platform}-${process.arch}`)
+    throw new NotAvailable(`its binaries are for linux-x64, this is ${process.platform}-${process.arch}`)
 }
 
-/** Installed beside its place and moved there when whole; of two that do so at once, one is kept. */
+/** Installs into a temporary folder, which is then renamed; if two processes do so at once, one result is kept. */
 const install = async (version) => {
   const folder = join(CACHE, `npm-${version}`)
   if (existsSync(folder)) return folder
@@ -92,7 +92,7 @@ const prepareAlone = async ({ way }) => {
   }
 }
 
-/* ---- Debian: in a folder of its packages, as test/native/debian.test.ts has it, by chroot. ---- */
+/* ---- Debian: chroot into a folder with its packages, as in test/native/debian.test.ts. ---- */
 
 const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
 const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
@@ -106,7 +106,7 @@ const freePort = () =>
     })
   })
 
-/** One request to a server, which is stopped then: what it answered. */
+/** Sends one request to a server, then stops it; returns the answer. */
 const askServer = async (args, port) => {
   const server = spawn('unshare', args, { stdio: 'ignore', timeout: RUN_MS, killSignal: 'SIGKILL' })
   let isRunning = true
@@ -146,7 +146,7 @@ const runDebian = async (command, inside, log) => {
 }
 
 const prepareDebian = async ({ name, command }) => {
-  if (process.platform !== 'linux' || process.getuid() !== 0) throw new CannotBeHad('needs root, for chroot')
+  if (process.platform !== 'linux' || process.getuid() !== 0) throw new NotAvailable('needs root, for chroot')
   const fetched = execute('flock', [
     `${ROOT}.lock`,
     process.execPath,
@@ -180,7 +180,7 @@ const prepareDebian = async ({ name, command }) => {
 }
 
 const prepareNone = async ({ why }) => {
-  throw new CannotBeHad(why)
+  throw new NotAvailable(why)
 }
 
 export const prepare = { npm: prepareNpm, alone: prepareAlone, debian: prepareDebian, none: prepareNone }

@@ -1,4 +1,4 @@
-/** Something that docs/compatibility.md lists. */
+/** A row of docs/compatibility.md. */
 export interface Target {
   /** The table's first cell. */
   readonly name: string

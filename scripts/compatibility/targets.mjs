@@ -1,6 +1,6 @@
 /**
- * What docs/compatibility.md lists: the versions of llama.cpp, ggml and whisper.cpp that can be had as binaries from npm and Debian,
- * and those that cannot. test/docs.test.ts holds the table against this list.
+ * The rows of docs/compatibility.md: the versions of llama.cpp, ggml and whisper.cpp that npm and Debian provide as binaries, and those
+ * that are not available. test/docs.test.ts compares the table with this list.
  */
 
 /** node-llama-cpp's packages, and the release of llama.cpp in each (its `_nlcBuildMetadata.json`). */
@@ -32,7 +32,7 @@ const DEBIAN = [
   ['whisper-cli', 'whisper-cli -m WHISPER -f NOISE -t 2 -bs 1 -bo 1 -nf -l en'],
 ]
 
-/** Ways of ggml's own API (test/llama/alone.c). */
+/** The ways to use ggml's API directly (test/llama/alone.c). */
 const ALONE = ['backend', 'plan', 'sched']
 
 const NOT_TO_BE_HAD = [

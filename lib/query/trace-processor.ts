@@ -193,7 +193,7 @@ export class TraceProcessor {
   }
 }
 
-/** The table whose parts came in these results; column names are in the first. */
+/** Joins the parts of a table in these results; the first one contains the column names. */
 function tableOf(results: Message[]): QueryResult {
   const columns = results.flatMap((result) => result.texts(Result.column_names))
   const batches = results.flatMap((result) => result.messages(Result.batch))
@@ -203,10 +203,10 @@ function tableOf(results: Message[]): QueryResult {
   return { columns, rows }
 }
 
-/** The tag of a field of bytes, text, or a message. */
+/** The tag of a length-delimited field: bytes, text, or a message. */
 const tagOf = (field: number) => (field << 3) | 2
 
-/** `null` where there is no memory for it. */
+/** `null` if there is not enough memory for it. */
 function imageOf(host: WasmHost): HostImage | null {
   try {
     return host.image()

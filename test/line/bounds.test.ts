@@ -205,7 +205,7 @@ describe('numbers that identify', () => {
     const { trace, summary } = await sound(made(OWN_TRACK, TENSOR, event, ...bad), { allThreads: true, detail: 'full' })
     const { 'value-out-of-range': found = 0, ...others } = counted(summary)
     expect(found).toBe(bad.length)
-    expect(Object.keys(others).filter((title) => !/lost switches|end without/.test(title))).toEqual([])
+    expect(Object.keys(others).filter((title) => !/lost-switches|end-without/.test(title))).toEqual([])
     expect(await importFaults(trace, true)).toEqual([])
   })
 

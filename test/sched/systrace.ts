@@ -191,7 +191,7 @@ export async function ours(capture: LogInput, ns: number, options: ConvertOption
     const missing = count("slice where category = 'issue' and name = 'lost switches'")
     const wakings = count("ftrace_event where name = 'sched_waking'")
     const issues = open.query("select name, count(*) from slice where category = 'issue' group by 1").rows
-    const problems = [...open.problems(), ...issues.filter(([name]) => !/^lost (switches|events)$/.test(`${name}`))]
+    const problems = [...open.problems(), ...issues.filter(([name]) => !/^lost (switches|records)$/.test(`${name}`))]
     return { tables: tablesOf(open, ns), missing, wakings, problems }
   })
 }

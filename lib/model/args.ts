@@ -1,8 +1,8 @@
-/** An argument's value: `name` is an id of the shared `Names` (interned in the output), `text` is written as it is. */
+/** An argument's value: `name` is an id of the shared `Names` (interned in the output), `text` is written in place. */
 export type ArgValue =
   | { readonly int: number }
   | { readonly double: number }
-  /** An integer of 64 bits, with its sign. */
+  /** A signed 64-bit integer. */
   | { readonly big: bigint }
   | { readonly pointer: number }
   | { readonly name: number }

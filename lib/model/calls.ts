@@ -5,7 +5,7 @@ import { issueOf } from './issues.ts'
 // llama.h of llama.cpp v0.5.0, comments of llama_decode and llama_encode.
 const NOTHING = 'nothing was computed'
 const PART = 'ubatches that were processed remain in the memory of the context'
-/** In a few words, and what llama.cpp did. */
+/** A short name, and what llama.cpp did. */
 const MEANINGS: Readonly<Record<number, readonly [short: string, effect: string]>> = {
   1: ['no slot in the KV cache', NOTHING],
   2: ['aborted', PART],
@@ -13,7 +13,7 @@ const MEANINGS: Readonly<Record<number, readonly [short: string, effect: string]
   [-2]: ['fatal error', PART],
 }
 
-/** What a result other than 0 means, as llama.h defines it: in a few words, for names, and with what the call left behind. */
+/** Meaning of a result other than 0, as llama.h defines it: `short` for names, `full` with the effect on the context. */
 export function meaningOf(batch: Pick<Batch, 'result' | 'function'>): {
   readonly short: string
   readonly full: string
@@ -33,32 +33,32 @@ export function meaningOf(batch: Pick<Batch, 'result' | 'function'>): {
 // ggml.h of llama.cpp v0.5.0, enum ggml_status.
 const STATUS_WORDS: Readonly<Record<number, string>> = { [-2]: 'no memory', [-1]: 'error', 1: 'aborted' }
 
-/** The meaning of a graph's status other than 0, as ggml.h defines it. */
+/** Meaning of a graph's status other than 0, as ggml.h defines it. */
 export function statusWord(status: number): string {
   return STATUS_WORDS[status] ?? 'unknown status'
 }
 
-/** Did the call return another result than 0? It computed nothing, or an unknown part of its batch: it has no rate. */
+/** Did the call return a result other than 0? It computed nothing, or an unknown part of its batch, and has no rate. */
 export function isFailed({ batch }: Pick<TokenEvent, 'batch'>): boolean {
   return batch !== undefined && batch.result !== 0
 }
 
 /**
- * Is the end of the call unknown, so that its time is a lower bound? Where all borders of calls are inferred
- * ({@link Inferred.Call}), all calls end alike, and their times can be compared.
+ * Is the end of the call unknown, so that its duration is a lower bound? Where all borders of calls are inferred
+ * ({@link Inferred.Call}), all calls end in the same way, and their durations can be compared.
  */
 export function isCut({ inferred }: Pick<TokenEvent, 'inferred'>): boolean {
   return (inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd
 }
 
-/** Can tokens per second be computed from the call's own time? */
+/** Can tokens per second be computed from the call's duration? */
 export function hasRate(call: TokenEvent): boolean {
   return call.tokens > 0 && call.endNs > call.startNs && !isFailed(call) && !isCut(call)
 }
 
 /**
- * How many sequences a call takes tokens of. Where the log does not record that of all tokens, each of the others is taken for
- * the token of another sequence, and of an unknown number of tokens there is one (`isAssumed`).
+ * Number of sequences in a call's batch. Each token whose sequence is not recorded is assumed to belong to another sequence;
+ * an unknown number of tokens is assumed to be one sequence (`isAssumed`).
  */
 export function sequencesOf({ tokens, batch, step }: TokenEvent): {
   readonly sequences: number
@@ -79,8 +79,8 @@ export function isVerification({ phase, batch }: TokenEvent): boolean {
 }
 
 /**
- * The phase of a call of `llama_decode`, from its batch: a sequence of which there is one token, which is not its first, decodes, and so
- * does one of which there are several behind others, all with an output. `tokens`: of the batch; `spans`: where their sequences are known.
+ * The phase of a call of `llama_decode`, from its batch: a sequence decodes if it has one token in the batch, which is not its first
+ * one, or several tokens after earlier ones, all with an output. `tokens`: size of the batch; `spans`: empty where sequences are unknown.
  */
 export function phaseOf(tokens: number, { spans, areAllOutput }: Pick<Batch, 'spans' | 'areAllOutput'>): Phase {
   if (spans.length === 0) return tokens === 1 ? 'decode' : 'prefill'
@@ -89,14 +89,14 @@ export function phaseOf(tokens: number, { spans, areAllOutput }: Pick<Batch, 'sp
   return decodingIn(spans).length > 0 ? 'mixed' : 'prefill'
 }
 
-/** Of a batch in which other sequences prefill: those that decode, one token each, which is not their first. */
+/** The sequences of a mixed batch that decode: they have one token each, which is not their first one. */
 export function decodingIn(spans: readonly SequenceSpan[]): readonly SequenceSpan[] {
   const tokens = new Map<number, number>()
   for (const span of spans) tokens.set(span.sequence, (tokens.get(span.sequence) ?? 0) + span.tokens)
   return spans.filter(({ sequence, position }) => position > 0 && tokens.get(sequence) === 1)
 }
 
-/** The issue of a call that failed; undefined of one that succeeded. */
+/** The issue of a failed call; undefined where the call succeeded. */
 export function failureOf({ batch, call, endNs }: TokenEvent, at: Position): IssueEvent | undefined {
   if (!batch || batch.result === 0) return undefined
   const which = call < 0 ? '' : ` (call ${call})`

@@ -1,17 +1,17 @@
 import type { CountedEvent } from './events.ts'
 
-/** A ratio of two things that were counted. */
+/** A ratio of two counters. */
 export interface Rate {
-  /** `ipc`, `ghz`: as arguments and tracks are called. */
+  /** Name of arguments and tracks: `ipc`, `ghz`. */
   readonly key: string
   readonly value: number
 }
 
-/** Something that is counted. */
+/** A counter that has a value for each operator. */
 export interface Counter {
-  /** As perf(1) calls it. */
+  /** The name that perf(1) uses. */
   readonly name: string
-  /** The same as an argument is called: `page_faults`, `task_clock_ns`. */
+  /** The name of the argument: `page_faults`, `task_clock_ns`. */
   readonly key: string
   readonly unit: CountedEvent['unit']
 }
@@ -19,7 +19,7 @@ export interface Counter {
 interface RateSpec {
   readonly key: string
   readonly over: string
-  /** `time` is the thread's own time where that was counted, else the operator's. */
+  /** `time` is the thread's CPU time where it was counted, else the operator's duration. */
   readonly under: string
   readonly factor?: number
 }
@@ -35,17 +35,17 @@ const RATES: readonly RateSpec[] = [
   { key: 'stalled_frontend_share', over: 'stalled-cycles-frontend', under: 'cycles' },
   { key: 'stalled_backend_share', over: 'stalled-cycles-backend', under: 'cycles' },
 ]
-/** Digits of a rate that mean anything. */
+/** Significant digits of a rate. */
 const DIGITS = 4
 
-/** What is counted operator by operator, and the rates that follow from it. */
+/** The counters of operators, and the rates that follow from them. */
 export class CounterSet {
-  /** By index; where an input leaves numbers out, there are holes. */
+  /** By index; with holes where an input skips indexes. */
   readonly counters: Counter[] = []
   private readonly indexes = new Map<string, number>()
   private rateSpecs: readonly RateSpec[] = []
 
-  /** Adds a counter; `name` is its name as a text. */
+  /** Adds a counter; `name` is its name as text. */
   define({ index, unit }: CountedEvent, name: string): void {
     const key = name.replace(/[^A-Za-z0-9]+/g, '_').replace(/_$/, '') || `counter_${index}`
     this.counters[index] = { name: name || key, unit, key: unit === 'ns' ? `${key}_ns` : key }
@@ -54,18 +54,18 @@ export class CounterSet {
     this.rateSpecs = RATES.filter(({ over, under }) => knows(over) && knows(under))
   }
 
-  /** Is there something that goes on all the time, such as cycles? Then what has no counts was not counted. */
+  /** Is there a counter that always advances, such as cycles? Then an operator without counts was not counted. */
   get hasRates(): boolean {
     return this.rateSpecs.length > 0
   }
 
-  /** One counter's value; undefined where it is not counted. */
+  /** Value of one counter; undefined where it was not counted. */
   value(name: string, counts: readonly number[]): number | undefined {
     const index = this.indexes.get(name)
     return index === undefined ? undefined : (counts[index] ?? 0)
   }
 
-  /** Ratios of what was counted in `durationNs`; those by nothing are left out. */
+  /** Rates of the counts of `durationNs`, except those with a divisor of 0. */
   rates(counts: readonly number[], durationNs: number): Rate[] {
     const part = (name: string) => {
       if (name === 'duration') return durationNs

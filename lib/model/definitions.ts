@@ -1,18 +1,18 @@
 import type { BufferEvent, TensorEvent, TraceEvent } from './events.ts'
 import type { Names } from './names.ts'
 
-/** What companions of a log tell of the tensors and buffers in it, gathered from their events. */
+/** Tensors and buffers of a log that its companions define, collected from their events. */
 export class Definitions {
   private readonly weights = new Map<number, TensorEvent>()
   private readonly buffers = new Map<string, BufferEvent>()
-  /** By name of a node: its layer; -1 where nodes of that name are in several. */
+  /** Layer by name of a node; -1 where nodes of that name are in several layers. */
   private readonly layers = new Map<number, number>()
   private modelFile = -1
 
-  /** `names` holds the texts of all inputs. */
+  /** `names` contains the texts of all inputs. */
   constructor(readonly names: Names) {}
 
-  /** Takes in what a companion defines, from its first event on. */
+  /** Adds the definitions of a companion; its first event must come first. */
   add(batch: readonly TraceEvent[]): void {
     for (const event of batch) {
       if (event.kind === 'input') this.modelFile = -1
@@ -21,17 +21,17 @@ export class Definitions {
     }
   }
 
-  /** The tensor that begins at an offset of the model file, in bytes. */
+  /** The tensor at a byte offset of the model file. */
   weightAt(offset: number): TensorEvent | undefined {
     return this.weights.get(offset)
   }
 
-  /** The buffer that the logger identifies so; see {@link BufferEvent.label}. */
+  /** The buffer with a label; see {@link BufferEvent.label}. */
   buffer(label: string): BufferEvent | undefined {
     return this.buffers.get(label)
   }
 
-  /** The layer of the node of a name, or -1. */
+  /** The layer of the node with a name, or -1. */
   layerOf(name: string): number {
     return this.layers.get(this.names.id(name)) ?? -1
   }

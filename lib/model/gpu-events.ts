@@ -1,44 +1,44 @@
 import type { Arg } from './args.ts'
 
 /**
- * What a GPU did and who asked for it, as profilers (CUPTI and its like) record it. Times are whole nanoseconds since the
- * input's origin. `-1` and the name 0 mean "not known".
+ * Work of a GPU and the calls that launched it, as profilers (CUPTI and similar) record them. Times are whole nanoseconds since
+ * the input's origin. `-1` and the name 0 mean "not known".
  */
 export type GpuActivityEvent = GpuEvent | GpuSyncEvent | ApiEvent | NvtxGpuEvent
 
-/** Further facts, drawn as arguments; or the arguments themselves. Integers that a number does not hold are bigints. */
+/** Further facts, drawn as arguments; or the arguments themselves. Integers above 2^53 are bigints. */
 export type Facts = Readonly<Record<string, number | bigint | string>> | readonly Arg[]
 
-/** Where on a GPU something ran. */
+/** Where on a GPU work ran. */
 export interface GpuPlace {
-  /** As the process counts its devices. */
+  /** Number of the device in its process. */
   readonly device: number
   readonly context: number
-  /** What the program calls the context; 0 = nothing. */
+  /** Name that the program gave the context; 0 = none. */
   readonly contextName: number
   readonly stream: number
-  /** What the program or the driver calls the stream; 0 = nothing. */
+  /** Name that the program or the driver gave the stream; 0 = none. */
   readonly streamName: number
-  /** Of the process that it was done for. */
+  /** The process that launched the work. */
   readonly pid: number
 }
 
-/** A piece of work of a GPU. In any order. */
+/** A kernel, a copy, a fill or a graph that a GPU ran. In any order. */
 export interface GpuEvent extends GpuPlace {
   readonly kind: 'gpu'
-  /** `graph`: a whole CUDA graph, whose kernels were not recorded one by one. */
+  /** `graph`: a whole CUDA graph, whose kernels were not recorded separately. */
   readonly what: 'kernel' | 'memcpy' | 'memset' | 'graph'
   readonly name: number
   readonly startNs: number
   readonly endNs: number
-  /** Id that it shares with the {@link ApiEvent} of the same process that launched it. */
+  /** Correlation id: that of the {@link ApiEvent} of the same process that launched it. */
   readonly correlation: number
-  /** A kernel's function with its template arguments; 0 = not told. */
+  /** A kernel's function with its template arguments; 0 = not known. */
   readonly signature: number
   readonly facts: Facts
 }
 
-/** A wait for a stream, an event or a context; or an event that was recorded on a stream (no length). In any order. */
+/** A wait for a stream, an event or a context; or an event recorded on a stream (duration 0). In any order. */
 export interface GpuSyncEvent extends GpuPlace {
   readonly kind: 'gpu-sync'
   readonly name: number
@@ -48,7 +48,7 @@ export interface GpuSyncEvent extends GpuPlace {
   readonly facts: Facts
 }
 
-/** A call into a library, on a thread. Those of one thread are in order of their starts, outer before inner. */
+/** A call of a library function. Calls of one thread come in order of their starts, outer before inner. */
 export interface ApiEvent {
   readonly kind: 'api'
   readonly library: 'cuda' | 'hip' | 'os'
@@ -60,9 +60,9 @@ export interface ApiEvent {
   readonly correlation: number
   /** Name of the thread; 0 = none. */
   readonly thread: number
-  /** Pieces of GPU work in the input that carry its correlation id. */
+  /** Number of {@link GpuEvent}s in the input with its correlation id. */
   readonly launched: number
-  /** What the call returned; 0 is success in CUDA. */
+  /** Return value; 0 is success in CUDA. */
   readonly result: number
   readonly facts?: Facts | undefined
   /** Arrows: see {@link OwnSliceEvent}. */
@@ -70,7 +70,7 @@ export interface ApiEvent {
   readonly flowEnds?: readonly number[] | undefined
 }
 
-/** An NVTX range as the GPU saw it: from the first to the last piece of work that was launched within it, on its thread. */
+/** An NVTX range projected onto the GPU: from the first to the last work that its thread launched within it. */
 export interface NvtxGpuEvent {
   readonly kind: 'nvtx-gpu'
   readonly name: number
@@ -78,7 +78,7 @@ export interface NvtxGpuEvent {
   readonly tid: number
   readonly startNs: number
   readonly endNs: number
-  /** Pieces of work, and their durations added up. */
+  /** Number of kernels, copies and fills, and the sum of their durations. */
   readonly launched: number
   readonly busyNs: number
   /** Name of the thread; 0 = none. */

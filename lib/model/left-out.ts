@@ -1,20 +1,20 @@
-/** Something that an input contains and that is not drawn, by design: it is no issue. One event for each `what`, or more. */
+/** Events that an input contains and that are not drawn, by design: no issue. One event or more for each `what`. */
 export interface LeftOutEvent {
   readonly kind: 'left-out'
-  /** A plural, or the recorder's own name of the events: `object events`, `cpu_frequency`. */
+  /** A plural noun, or the recorder's name of the events: `object events`, `cpu_frequency`. */
   readonly what: string
   readonly count: number
-  /** What draws it. */
+  /** How to see them. */
   readonly hint?: string | undefined
 }
 
-/** Names that are told apart; events of all others are counted together. */
+/** Names that are counted separately; events of all others are counted together. */
 const NAMES_MAX = 256
 const OTHERS = 'events of other names'
-/** For what Perfetto imports itself. */
+/** The hint for events that Perfetto imports itself. */
 export const PERFETTO_READS_IT = 'Perfetto reads such a file itself: drag it into https://ui.perfetto.dev'
 
-/** Counts what is left out, by name. */
+/** Counts events that are left out, by name. */
 export class LeftOut {
   private readonly found = new Map<string, { count: number; hint: string | undefined }>()
 
@@ -27,14 +27,14 @@ export class LeftOut {
     else found.set(name, { count, hint })
   }
 
-  /** All of it, most first. */
+  /** All counts, highest first. */
   list(): Omit<LeftOutEvent, 'kind'>[] {
     return [...this.found]
       .map(([what, { count, hint }]) => ({ what, count, ...(hint !== undefined && { hint }) }))
       .sort((a, b) => b.count - a.count || (a.what < b.what ? -1 : 1))
   }
 
-  /** All of it, as events. */
+  /** All counts, as events. */
   events(): LeftOutEvent[] {
     return this.list().map((counted) => ({ kind: 'left-out', ...counted }))
   }

@@ -1,6 +1,6 @@
-/** Times lie within this of their input's origin, and no event lasts longer: so far, sums of them are exact. 100 days in ns. */
+/** 100 days in ns: the maximum distance of a time from its input's origin, and the maximum duration; sums of both are exact. */
 export const TIME_NS_MAX = 100 * 86_400e9
-/** Absolute times lie below this, in ns: no clock runs for 146 years, and Perfetto's timestamps end at twice that. */
+/** Absolute times are below this, in ns: no clock runs for 146 years, and Perfetto's timestamps end at twice that. */
 export const STAMP_END = 1n << 62n
 /** The kernel's own limit is 8191 (NR_CPUS). */
 export const CPU_MAX = 65_535
@@ -8,11 +8,11 @@ export const CPU_MAX = 65_535
 export const INT32_MAX = 2 ** 31 - 1
 /** ggml's own limit is 512 (GGML_MAX_N_THREADS). */
 export const WORKER_MAX = 4095
-/** Tensors and buffers of one input; tables by id hold them. */
+/** Ids of tensors and buffers of one input; tables are indexed by them. */
 export const ID_MAX = 2 ** 24 - 1
-/** Things that are counted operator by operator. */
+/** Indexes of counters of operators. */
 export const COUNTED_MAX = 1023
-/** Profilers number launches with 32 bits. */
+/** Profilers' correlation ids have 32 bits. */
 export const CORRELATION_MAX = 2 ** 32 - 1
 /** Ids of arrows. */
 export const FLOW_MAX = 2 ** 53 - 1

@@ -1,6 +1,6 @@
 /**
- * Interns texts: each distinct text gets one small integer, and everything between reader and writer carries that.
- * Id 0 is the empty text and stands for "no name".
+ * Interns texts: each distinct text gets one small integer, which is used everywhere between reader and writer.
+ * Id 0 is the empty text and means "no name".
  */
 export class Names {
   private readonly texts: string[] = ['']
@@ -16,7 +16,7 @@ export class Names {
     return id
   }
 
-  /** The text behind an id that {@link id} returned. */
+  /** The text of an id that {@link id} returned. */
   text(id: number): string {
     return this.texts[id] ?? ''
   }

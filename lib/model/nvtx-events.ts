@@ -1,7 +1,6 @@
 /**
- * What a program tells through NVTX. Pushed ranges nest by call order on their thread and in their domain; started ones
- * belong to the process and may end on another thread, so that an end may come before its start where threads are read one
- * after the other.
+ * An NVTX call of a program. Pushed ranges nest by call order on their thread and in their domain; started ranges belong to
+ * the process and may end on another thread. Where threads are read one after the other, an end may come before its start.
  */
 export interface NvtxEvent {
   readonly kind: 'nvtx'
@@ -10,29 +9,29 @@ export interface NvtxEvent {
   readonly atNs: number
   /** Name that the program gave the thread; 0 = none. */
   readonly thread: number
-  /** Name of the domain; 0 is the default domain. An end has none: its number is enough. */
+  /** Name of the domain; 0 is the default domain. An end has none: {@link range} identifies it. */
   readonly domain: number
-  /** Of a started range, and of its end; else 0. */
+  /** Number of a started range, also at its end; else 0. */
   readonly range: number
-  /** What the rest is called; 0 = not at all, and at a pop or an end. */
+  /** Message of a push, start or mark; 0 = none, and at a pop or an end. */
   readonly message: number
   /** Name of the category, or its number as a text; 0 = none. */
   readonly category: number
   /** 0xaarrggbb; -1 = none. */
   readonly color: number
   readonly payload?: NvtxPayload | undefined
-  /** A payload of the program's own structure, as JSON. */
+  /** A payload of a structure that the program defined, as JSON. */
   readonly json?: string | undefined
 }
 
-/** A value that goes with an NVTX event. Integers that a number does not hold exactly are bigints. */
+/** The value of an NVTX event. Integers that are not exact as numbers are bigints. */
 export interface NvtxPayload {
-  /** `unknown`: of a type that NVTX did not have when it was recorded; without a value. */
+  /** `unknown`: of a type that recorder or reader do not know; without a value. */
   readonly type: 'u64' | 'i64' | 'f64' | 'u32' | 'i32' | 'f32' | 'unknown'
   readonly value?: number | bigint | undefined
 }
 
-/** A program names an object of CUDA's (or another resource) through NVTX. */
+/** A program names an object of CUDA (or another resource) through NVTX. */
 export interface NvtxNameEvent {
   readonly kind: 'nvtx-name'
   readonly what:
@@ -44,7 +43,7 @@ export interface NvtxNameEvent {
     | 'cudaStream'
     | 'cudaEvent'
     | 'resource'
-  /** Number of a device, address of the rest. */
+  /** Number of a device; address of any other object. */
   readonly handle: bigint
   readonly name: number
   readonly atNs: number

@@ -1,12 +1,12 @@
 /**
- * ggml's op numbers, by version. A number shifts whenever an op is inserted, so a log that carries numbers only is
- * mislabelled by the wrong table. Names are `ggml_op` without the `GGML_OP_` prefix; index = number.
- * Source: ggml/include/ggml.h of the versions named.
+ * ggml's op numbers, by version. Numbers shift when an op is inserted: with the wrong table, a log without op names is
+ * mislabelled. Names are `ggml_op` without the `GGML_OP_` prefix; index = number. Source: ggml/include/ggml.h of the
+ * versions named.
  */
 export interface OpTable {
-  /** What `--op-table` takes. */
+  /** The value of `--op-table`. */
   readonly name: string
-  /** The versions it was read from. */
+  /** Source of the numbers, in words. */
   readonly about: string
   readonly ops: readonly string[]
 }
@@ -29,7 +29,7 @@ const table = (name: string, about: string, ...parts: string[]): OpTable => ({
   ops: parts.join(' ').split(/\s+/),
 })
 
-/** The tables we know, newest first. */
+/** The known tables, newest first. */
 export const OP_TABLES: readonly OpTable[] = [
   table(
     'v0.5.0',

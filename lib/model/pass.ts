@@ -3,11 +3,11 @@ import type { TraceEvent } from './events.ts'
 /**
  * The one kind of consumer of events: the timeline, the summary, each analysis. A pass gets every batch of an input in order
  * and returns its result at the end. It is synchronous and handles a batch in one loop with one `switch` on the kind: a handler
- * that is registered for each kind costs ten times as much an event.
+ * registered for each kind costs ten times as much per event.
  */
 export interface EventPass<R> {
-  /** Takes the next batch. The very first event of the first batch is the input's. */
+  /** Takes the next batch. The first event of the first batch is the {@link InputEvent}. */
   take(batch: readonly TraceEvent[]): void
-  /** Comes last, once. */
+  /** Called once, after the last batch. */
   finish(): R
 }

@@ -1,5 +1,5 @@
 /**
- * What a tensor's name says. llama.cpp names weights `blk.<layer>.<role>`, KV caches `cache_k_l<layer>`, intermediate
+ * The parts of a tensor's name. llama.cpp names weights `blk.<layer>.<role>`, KV caches `cache_k_l<layer>`, intermediate
  * results `<role>-<layer>`, and ggml appends ` (view)`, ` (reshaped)`, ` (permuted)`, ` (copy)` … to derived tensors
  * and calls unnamed nodes `node_<n>` and unnamed inputs `leaf_<n>` (llama.cpp: src/llama-arch.cpp, llama_context's
  * graph callback; ggml: ggml.c).
@@ -15,13 +15,13 @@ const DECORATIONS = /(?: \((?:view|reshaped|permuted|transposed|copy|cont|copy o
 const WEIGHT = /^blk\.(\d+)\.(.+)$/
 const CACHE = /^(cache_[a-z]+)_l(\d+)$/
 const RESULT = /^(.+)-(\d+)$/
-/** ggml's names have 63 bytes (GGML_MAX_NAME); patterns that look behind decorations take too long on text without end. */
+/** ggml's names have 63 bytes (GGML_MAX_NAME); the patterns are slow on very long texts. */
 const NAME_MAX = 256
 const UNNAMED = /^(?:node|leaf)_\d+$/
 
 /**
- * Splits a tensor's name into role and layer. Names that a logger cut short (ProfInfer: 15 bytes) lose the layer, or
- * half a decoration; what is left of either is dropped.
+ * Splits a tensor's name into role and layer. Names that a logger truncates (ProfInfer: 15 bytes) lack the layer, or
+ * end within a decoration; the rest of either is dropped.
  */
 export function parseTensorName(name: string): TensorName {
   if (name.length > NAME_MAX) return { role: name, layer: -1 }
@@ -34,7 +34,7 @@ export function parseTensorName(name: string): TensorName {
   return { role: bare.replace(/-$/, ''), layer: -1 }
 }
 
-/** `512×16`: number of elements per dimension, innermost first, trailing ones left out. */
+/** `512×16`: number of elements per dimension, innermost first, without trailing ones. */
 export function formatShape(ne: readonly number[]): string {
   let dimensions = ne.length
   while (dimensions > 1 && ne[dimensions - 1] === 1) dimensions--

@@ -1,8 +1,8 @@
 import type { GraphEvent, OperatorEvent, TensorEvent, TokenEvent } from './events.ts'
 
 /**
- * Events of which nothing is known, for readers of formats that tell little: spread one and add what the log says, as in
- * `{ ...UNKNOWN.tensor, id, name }`.
+ * Events whose fields are all "not known", for readers of formats with few fields: spread one and add the fields of the log,
+ * as in `{ ...UNKNOWN.tensor, id, name }`.
  */
 export const UNKNOWN = {
   tensor: {

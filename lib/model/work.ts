@@ -1,18 +1,18 @@
 import type { TensorEvent } from './events.ts'
 
-/** What a node has to do, worked out from shapes and sizes alone. */
+/** The work of a node, computed from shapes and sizes. */
 export interface Work {
   /** Floating-point operations of its matrix products; 0 for ops without any, -1 where shapes are not known. */
   readonly flop: number
-  /** Bytes of the sources that it reads, each once; -1 where sizes are not known. */
+  /** Bytes of the sources, each read once; -1 where sizes are not known. */
   readonly bytesRead: number
-  /** Bytes of the result that it writes; -1 where the size is not known. */
+  /** Bytes of the result; -1 where the size is not known. */
   readonly bytesWritten: number
-  /** Part of `bytesRead`: experts' weights, of as many experts as `expertsRead`. */
+  /** The part of `bytesRead` for the weights of `expertsRead` experts. */
   readonly expertBytes: number
-  /** MUL_MAT_ID: the number of experts that was counted; other ops: 0. */
+  /** MUL_MAT_ID: the number of experts in `expertBytes`; other ops: 0. */
   readonly expertsRead: number
-  /** More experts were counted than may have been read, as it is not known which were chosen. */
+  /** The chosen experts are not known: fewer may have been read than were counted. */
   readonly isUpperBound: boolean
 }
 
@@ -21,8 +21,8 @@ type Sources = readonly (TensorEvent | undefined)[]
 const count = (ne: readonly number[]): number => ne.reduce((product, n) => product * n, 1)
 
 /**
- * Floating-point operations of a node, a multiplication and an addition counted as two; of matrix products only, as
- * llama.cpp's own benchmark counts them (tests/test-backend-ops.cpp, `op_flops`). With ggml's dimensions, innermost
+ * Floating-point operations of a node, where a multiply-add counts as two; of matrix products only, as
+ * llama.cpp's benchmark counts them (tests/test-backend-ops.cpp, `op_flops`). With ggml's dimensions, innermost
  * first:
  *
  * - MUL_MAT, MUL_MAT_ID: 2 × k for each element of the result; k = ne0 of either factor
@@ -47,30 +47,30 @@ function flopOf(op: string, result: TensorEvent, [a, b, c]: Sources): number {
   }
 }
 
-/** Bytes of `elements` elements of a tensor's type, from its own size; quantised types have fractions of bytes. */
+/** Bytes of `elements` elements of a tensor's type, from the tensor's size: elements of quantised types have fractions of bytes. */
 function bytesOf(tensor: TensorEvent, elements: number): number {
   const own = tensor.ne ? count(tensor.ne) : 0
   return own > 0 && tensor.sizeBytes >= 0 ? Math.round((tensor.sizeBytes * elements) / own) : -1
 }
 
-/** How many elements of each source are read, where that is not all of them. */
+/** Number of elements of a source that the op reads. */
 function elementsRead(op: string, source: number, result: TensorEvent, sources: Sources): number | undefined {
   if (op === 'GET_ROWS' && source === 0) return result.ne && count(result.ne)
-  // What is written to is a source, too, but not read.
+  // The destination is a source, too, but is not read.
   if ((op === 'SET_ROWS' && source === 2) || (op === 'CPY' && source === 1)) return 0
   return sources[source]?.ne && count(sources[source].ne)
 }
 
-/** Bytes of the result that are written: SET_ROWS and CPY write as many elements as their first source has. */
+/** Bytes written: SET_ROWS and CPY write as many elements as their first source has. */
 function bytesWritten(op: string, result: TensorEvent, [first]: Sources): number {
   if (op === 'SET_ROWS' || op === 'CPY') return first?.ne ? bytesOf(result, count(first.ne)) : -1
   return result.sizeBytes
 }
 
 /**
- * The work of one node. `sizeBytes` of a view that skips elements says how far it reaches, not how much it holds: such
- * a source is counted too high. `experts`: how many different experts MUL_MAT_ID used; without it as many as it may have
- * (the chosen ones of each token, but no more than there are).
+ * The work of one node. `sizeBytes` of a view that skips elements is its extent, not the size of its elements: such a source
+ * is counted too high. `experts`: number of distinct experts that MUL_MAT_ID used; by default the maximum (the chosen ones
+ * of each token, but at most all).
  */
 export function workOf(op: string, result: TensorEvent, sources: Sources, experts?: number): Work {
   const read = { bytes: 0, experts: 0, ofExperts: 0 }

@@ -4,43 +4,43 @@ import type { TokenEvent } from '../model/events.ts'
 import { type Role, Roles } from '../model/roles.ts'
 
 /**
- * How fast tokens were decoded. TPOT and tok/s are of the same calls:
+ * The speed of decoding. TPOT and tok/s are of the same calls:
  *
- * - A **timed** call is a decode or mixed call that succeeded, whose end is known, and that has a call of its llama_context before it.
- * - Its **time** is from the end of that call to its own end: it contains sampling and whatever else the program did in
- *   between, and no prefill. (Decode calls in between that failed are part of it: the token had to wait for them.)
- * - It makes one token for each of its **sequences** that decode. Where it verifies drafts, it makes as many as the sequence has
- *   moved on when the context's next call begins; all that it takes in, where there is no such call.
- * - Contexts that draft for others (speculative decoding) make no tokens. What they take for a prompt is in no token's time.
- * - **TPOT** is the mean over tokens, each by the time that its sequence spent on it: Σ time × sequences / Σ tokens.
- * - **tok/s** is the throughput of all sequences and contexts: Σ tokens / the time in which a timed call was under way.
- * - So tok/s × TPOT is the number of sequences that were decoded at once, on average over time (Little's law).
+ * - A **timed** call is a decode or mixed call that succeeded, whose end is known, and that follows a call of its llama_context.
+ * - Its **time** is from the end of that call to its own end: it contains sampling and all other work of the program in
+ *   between, but no prefill. (It contains failed decode calls in between: the token had to wait for them.)
+ * - It makes one token for each of its **sequences** that decode. Where it verifies drafts, the accepted tokens count: the
+ *   difference of the sequence's positions in this call and in the context's next call; without a next call, all its tokens.
+ * - Contexts that draft for others (speculative decoding) make no tokens. The time of their prompts is in no token's time.
+ * - **TPOT** is the mean over tokens of the time that its sequence spent on it: Σ time × sequences / Σ tokens.
+ * - **tok/s** is the throughput of all sequences and contexts: Σ tokens / the time in which a timed call was running.
+ * - So tok/s × TPOT is the number of sequences decoded at once, on average over time (Little's law).
  */
 export interface Decoding {
-  /** Timed calls, their tokens, and the time in which at least one of them was under way, in ns. */
+  /** Timed calls, their tokens, and the time in which at least one of them was running, in ns. */
   readonly calls: number
   readonly tokens: number
   readonly timeNs: number
   readonly tpotNs: number
   readonly tokensPerSecond: number
-  /** Decoded at once, on average over time. */
+  /** Sequences decoded at once, on average over time. */
   readonly sequences: number
-  /** Sequences or tokens of some calls are not recorded: each token was taken for that of another sequence, or for accepted. */
+  /** Sequences of some calls are not recorded (each token counts as another sequence), or accepted tokens (all count as accepted). */
   readonly isAssumed: boolean
 }
 
-/** Stretches of time that are kept apart: one for each prefill between decode calls, mostly. */
-const STRETCHES_MAX = 1024
-/** Contexts with times of their own. */
+/** Intervals of a {@link Union}: usually one between two prefills. */
+const INTERVALS_MAX = 1024
+/** Contexts that are timed separately. */
 const CONTEXTS_MAX = 64
-/** Calls of a context that may turn out to be drafts when another context's call comes. */
+/** Calls of a context that wait: the next call of another context may show that they are drafts. */
 const DRAFTS_MAX = 64
 
-/** A call, and from when on its tokens were waited for; undefined where that is not known. */
+/** A call, and the start of its time as {@link Decoding} defines it; undefined where that is not known. */
 interface TimedCall {
   readonly event: TokenEvent
   readonly fromNs: number | undefined
-  /** Tokens, where drafts were verified. */
+  /** Accepted tokens, where drafts were verified. */
   readonly made?: number | undefined
   readonly isAssumed?: boolean
 }
@@ -49,42 +49,42 @@ interface TimedCall {
 export interface ContextTimes {
   /** Address of the llama_context. */
   readonly context: number
-  /** What it is in speculative decoding: from which calls follow which. */
+  /** Role in speculative decoding, inferred from the order of calls. */
   readonly role: Role | undefined
   readonly calls: number
   readonly ttftNs: number | undefined
   readonly decoding: Decoding | undefined
 }
 
-/** Times of calls: TTFT, and what {@link Decoding} defines. Calls may come out of order. */
+/** TTFT and {@link Decoding} of calls. Calls may come out of order. */
 export class CallTimes {
   private readonly order = new CallOrder((event) => this.time(event))
-  /** When the latest call of a context ended; undefined where that is not known. */
+  /** End of the latest call, by context; undefined where it is not known. */
   private readonly ends = new Map<number, number | undefined>()
   private readonly roles = new Roles()
-  /** When the latest call of a context ended that took in a prompt from its start. */
+  /** End of the latest call that began a prompt, by context. */
   private readonly promptEnds = new Map<number, number>()
-  /** Of all contexts; of those that draft, what they do before anything is decoded. */
+  /** Times of all contexts; of draft contexts, only their calls before decoding. */
   private readonly all = new Times()
   private readonly byContext = new Map<number, Times>()
-  /** Calls that verify drafts, by context: how many were accepted is known at the next call. */
+  /** Calls that verify drafts, by context: the next call shows how many were accepted. */
   private readonly verifying = new Map<number, TimedCall>()
   private waiting: TimedCall[] = []
   private waitingOf = 0
 
-  /** Adds a call; warm-ups do not count. */
+  /** Adds a call; warm-ups are ignored. */
   add(event: TokenEvent): void {
     if (event.phase !== 'warm-up') this.order.add(event)
   }
 
-  /** All calls were added. */
+  /** Call after the last {@link add}. */
   finish(): void {
     this.order.finish()
     for (const context of [...this.verifying.keys()]) this.verify(context)
     this.flush()
   }
 
-  /** From the start of the first call to the end of the last call that was no decode before one that was. */
+  /** From the start of the first call to the end of the last call before the first decode. */
   get ttftNs(): number | undefined {
     return this.all.ttftNs
   }
@@ -104,7 +104,7 @@ export class CallTimes {
     const context = contextOf(event)
     const before = this.ends.get(context)
     if (isFailed(event) && (phase === 'decode' || phase === 'mixed')) return
-    // A lower bound of an end is of no use: neither to this call nor to the next.
+    // An end that is a lower bound times neither this call nor the next.
     this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))
     if (isFailed(event)) return
     this.verify(context, event)
@@ -113,13 +113,13 @@ export class CallTimes {
     const fromNs = before === undefined ? undefined : Math.min(Math.max(before, this.draftPromptEnd(event)), endNs)
     const call = { event, fromNs }
     if (!isVerification(event)) return this.take(call)
-    // What was drafted for it comes before it, also where it is taken later.
+    // Its drafts are taken first, as it is taken later.
     if (context !== this.waitingOf) this.flush()
     this.all.hasDecoded = true
     this.verifying.set(context, call)
   }
 
-  /** Of the contexts that prompted last: each call looks through them. */
+  /** Keeps the latest contexts only, as each call iterates over them. */
   private notePrompt(context: number, endNs: number): void {
     this.promptEnds.delete(context)
     this.promptEnds.set(context, endNs)
@@ -127,7 +127,7 @@ export class CallTimes {
     if (this.promptEnds.size > CONTEXTS_MAX) this.promptEnds.delete(oldest!)
   }
 
-  /** When the contexts that draft for this call took in their prompt. */
+  /** End of the latest prompt of a draft context before this call. */
   private draftPromptEnd({ startNs }: TokenEvent): number {
     let end = 0
     if (this.roles.areNone) return end
@@ -137,7 +137,7 @@ export class CallTimes {
     return end
   }
 
-  /** Takes the context's call that verified drafts: the `next` one begins behind the last that was accepted. */
+  /** Takes the context's call that verified drafts: the `next` call begins after the last accepted token. */
   private verify(context: number, next?: TokenEvent): void {
     const call = this.verifying.get(context)
     if (!call) return
@@ -154,7 +154,7 @@ export class CallTimes {
 
   private take(call: TimedCall): void {
     const context = contextOf(call.event)
-    // Several schedulers may work for one context.
+    // A context may have several schedulers.
     if (call.event.batch?.function !== 'ggml_backend_sched_graph_compute') this.timesOf(context)?.add(call)
     if (context !== this.waitingOf || this.waiting.length === DRAFTS_MAX) this.flush()
     this.waitingOf = context
@@ -239,28 +239,28 @@ class Times {
   }
 }
 
-/** The length of a union of stretches of time, most of which follow the latest ones. */
+/** The length of a union of intervals, most of which come in order. */
 class Union {
-  /** Apart from each other, in order. */
-  private readonly stretches: { fromNs: number; toNs: number }[] = []
+  /** Disjoint, in order. */
+  private readonly intervals: { fromNs: number; toNs: number }[] = []
   private closedNs = 0
 
   get length(): number {
-    return this.stretches.reduce((sum, { fromNs, toNs }) => sum + toNs - fromNs, this.closedNs)
+    return this.intervals.reduce((sum, { fromNs, toNs }) => sum + toNs - fromNs, this.closedNs)
   }
 
   add(fromNs: number, toNs: number): void {
-    const { stretches } = this
-    let first = stretches.length
-    while (first > 0 && stretches[first - 1]!.toNs >= fromNs) first--
+    const { intervals } = this
+    let first = intervals.length
+    while (first > 0 && intervals[first - 1]!.toNs >= fromNs) first--
     let [joined, last] = [{ fromNs, toNs }, first]
-    for (; last < stretches.length && stretches[last]!.fromNs <= toNs; last++) {
-      const met = stretches[last]!
+    for (; last < intervals.length && intervals[last]!.fromNs <= toNs; last++) {
+      const met = intervals[last]!
       joined = { fromNs: Math.min(joined.fromNs, met.fromNs), toNs: Math.max(joined.toNs, met.toNs) }
     }
-    stretches.splice(first, last - first, joined)
-    if (stretches.length <= STRETCHES_MAX) return
-    const closed = stretches.shift()!
+    intervals.splice(first, last - first, joined)
+    if (intervals.length <= INTERVALS_MAX) return
+    const closed = intervals.shift()!
     this.closedNs += closed.toNs - closed.fromNs
   }
 }

@@ -21,7 +21,7 @@ import { CallTimes, type ContextTimes, type Decoding } from './call-times.ts'
 /** Issues of one kind. */
 export interface IssueCount {
   readonly title: string
-  /** Its code in the catalogue, and what the catalogue advises; undefined for issues that are not in it. */
+  /** Code and hint of the catalogue; undefined for issues that are not in it. */
   readonly code?: string | undefined
   readonly hint?: string | undefined
   readonly count: number
@@ -35,85 +35,85 @@ export interface CallCount {
   readonly tokens: number
 }
 
-/** Calls of any phase that returned another result than 0. They are in no time and no rate. */
+/** Calls of any phase that returned a result other than 0. They are not part of any time or rate. */
 export interface FailedCalls extends CallCount {
-  /** By result, the most frequent first. `meaning`: as llama.h defines it, in a few words. */
+  /** By result, the most frequent first. `meaning`: a short form of the definition in llama.h. */
   readonly results: readonly { readonly result: number; readonly meaning: string; readonly calls: number }[]
 }
 
-/** How the times of an input became those of a trace. */
+/** How an input's times are converted to the trace's. */
 export interface ClockRelation {
   /** The trace's clock. */
   readonly to: string
-  /** Where the relation is from, in words. */
+  /** Source of the relation, in words. */
   readonly how: string
-  /** What was added to the input's first time to have that of the trace, in ns. */
+  /** Added to the input's first time to get that of the trace, in ns. */
   readonly offsetNs: bigint
-  /** By how much it may be wrong, in ns; undefined where no one knows. */
+  /** Maximum error, in ns; undefined where it is not known. */
   readonly boundNs: number | undefined
 }
 
 /** Phases as {@link Phase} defines them. */
 export type CountedPhase = 'warmUp' | Exclude<Phase, 'warm-up'>
 
-/** What is in a log. Durations in ns. */
+/** Summary of a log. Durations are in ns. */
 export interface Summary {
   readonly format: string
-  /** Of an input that is described by its contents, and not by calls and operators: these, in a few words. */
+  /** A short description of the contents, for inputs that are not summarized by calls and operators. */
   readonly contents?: string | undefined
   readonly clock: string
   /** Time of the first event on that clock, in ns. */
   readonly startNs: bigint
   /** From the first event to the last. */
   readonly durationNs: number
-  /** Calls of the model by phase; those that failed apart. */
+  /** Calls of the model by phase; failed calls separately. */
   readonly calls: Readonly<Record<CountedPhase, CallCount>> & { readonly failed: FailedCalls }
-  /** How many of these are graphs that a scheduler computed: no function that makes a call was seen. */
+  /** Number of these calls that are graphs of a scheduler, as no llama_decode or llama_encode was seen. */
   readonly callsByGraph: number
   /**
    * Time to first token: start of the first call to the end of the last call before a decode (a long prompt
-   * takes several); without warm-ups and calls that failed. A log of several turns has further prefills: they do not count.
+   * takes several); without warm-ups and failed calls. Prefills of later turns do not count.
    */
   readonly ttftNs: number | undefined
   /** Time per output token of a sequence: that of {@link Summary.decoding}. */
   readonly tpotNs: number | undefined
-  /** How fast tokens were decoded; undefined where no decode call could be timed. */
+  /** The speed of decoding; undefined where no decode call could be timed. */
   readonly decoding: Decoding | undefined
-  /** Of each llama_context, in the order of their first calls; empty where there is one at most. */
+  /** Times of each llama_context, in the order of their first calls; empty for a single one. */
   readonly contexts: readonly ContextTimes[]
-  /** Executions, over all workers. */
+  /** Operators of all workers. */
   readonly operators: number
   readonly graphs: number
-  /** Names of the backends that computed graphs, as far as the log records them. */
+  /** Names of the backends that computed graphs, if recorded. */
   readonly backends: readonly string[]
   readonly workers: number
   /** Distinct thread ids that ran operators or calls. */
   readonly threads: number
   readonly layers: number
-  /** Executions and compute time by op, most time first. */
+  /** Operators and compute time by op, most time first. */
   readonly ops: readonly { readonly op: string; readonly count: number; readonly timeNs: number }[]
-  /** What was counted operator by operator: totals of all workers. */
+  /** Counters of operators, with the totals of all workers. */
   readonly counters: readonly (Counter & { readonly total: number })[]
-  /** Executions that carry expert ids, and choices of routers that were recorded by themselves. */
+  /** Number of operators with expert ids, and of choices of routers that were recorded separately. */
   readonly withExperts: number
-  /** Ranges and marks that the program announced through NVTX. */
+  /** Number of NVTX ranges and marks. */
   readonly nvtx: number
-  /** What the kernel's scheduler told; undefined where it told nothing. */
+  /** Events of the kernel's scheduler; undefined without any. */
   readonly scheduler?: { readonly switches: number; readonly wakings: number; readonly cpus: number } | undefined
   readonly issues: readonly IssueCount[]
-  /** Slices, instants, samples and switches that tracks are made of: 0 where the input contains nothing to draw. */
+  /** Number of events on tracks (slices, instants, samples, switches): 0 where the input contains nothing to draw. */
   readonly drawn: number
-  /** What the input contains and is not drawn, by design; most first. */
+  /** Events that are not drawn, by design; most first. */
   readonly leftOut: readonly Omit<LeftOutEvent, 'kind'>[]
-  /** What the reader said of itself. */
+  /** Attributes that the reader reported. */
   readonly attributes: Readonly<Record<string, string | number>>
-  /** How an input's times became those of the trace; undefined of the first, where these are its own. */
+  /** How the times were converted to the trace's; undefined for the first input, whose clock the trace has. */
   readonly relation?: ClockRelation | undefined
-  /** Call ends are lower bounds: the log does not tell when the last operator of a call ended. */
+  /** Ends of calls are lower bounds: the log does not record the end of the last operator of a call. */
   readonly endsAreOpen: boolean
 }
 
-/** Results that are counted apart. Programs return few; a damaged log may have any. */
+/** Results that are counted separately. Programs return few; a damaged log may contain any. */
 const RESULTS_MAX = 64
 
 interface OpTotals {
@@ -128,7 +128,7 @@ export class SummaryPass implements EventPass<Summary> {
   private readonly threads = new Set<number>()
   private readonly layers = new Set<number>()
   private readonly ops = new Map<number, OpTotals>()
-  /** By tensor: those of its op. */
+  /** Totals of the op of a tensor, by tensor. */
   private readonly totals: (OpTotals | undefined)[] = []
   private latestWorker = -1
   private latestThread = NaN
@@ -170,7 +170,7 @@ export class SummaryPass implements EventPass<Summary> {
     for (const event of batch) this.count(event)
   }
 
-  /** Time of the first event so far, in ns since the input's origin; 0 where none has a time. */
+  /** Time of the first event so far, in ns since the input's origin; 0 if none has a time. */
   get firstNs(): number {
     return Number.isFinite(this.beginNs) ? this.beginNs : 0
   }
@@ -353,7 +353,7 @@ export class SummaryPass implements EventPass<Summary> {
   }
 }
 
-/** Readers of ours define tensors first; those of others are told to. */
+/** Only a custom reader can use a tensor before it defines it. */
 function unknownTensor(id: number): never {
   throw new UsageError(`operator: expected the id of a tensor event that came before, found ${id}`)
 }

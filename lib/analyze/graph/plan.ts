@@ -2,34 +2,34 @@ import type { BufferEvent, TensorEvent } from '../../model/events.ts'
 import type { GraphRun } from './runs.ts'
 import type { Views } from './views.ts'
 
-/** One tensor's stay in a compute arena during a run of a graph. Steps are those of the {@link GraphRun}. */
+/** The lifetime of a tensor in a compute arena during a run of a graph. Steps are those of the {@link GraphRun}. */
 export interface Life {
   /** Id of the tensor that owns the memory. */
   readonly tensor: number
   readonly buffer: number
   readonly offset: number
   readonly bytes: number
-  /** The step that writes it first; -1: an input, written before. */
+  /** The step that writes it first; -1: an input, written before the run. */
   readonly birth: number
-  /** Of inputs: the last step that used the same memory before, or -1. */
+  /** Of inputs: the last earlier step that used the same memory, or -1. */
   readonly after: number
-  /** The last step that reads it or writes to it; -1: none does, as with the graph's outputs. */
+  /** The last step that reads it or writes to it; -1: none, as for the graph's outputs. */
   last: number
-  /** The node that does. */
+  /** The node of that step. */
   lastReader: number
   /** The step that writes another tensor into the same memory; -1: none. */
   cut: number
   /** Inputs (of other backends) that are copies of it. */
   copies: Life[]
-  /** Its place in the plan. */
+  /** Index in the plan. */
   index: number
 }
 
-/** What is the same each time the same nodes run in the same order. */
+/** Lifetimes of a run; the same each time the same nodes run in the same order. */
 export interface Plan {
   readonly nodes: Int32Array
   readonly lasts: Int32Array
-  /** In order of birth, inputs where they may begin. */
+  /** In order of birth; inputs at their earliest possible start. */
   readonly lives: readonly Life[]
   /** The same by buffer. */
   readonly arenas: ReadonlyMap<number, readonly Life[]>
@@ -37,10 +37,10 @@ export interface Plan {
 
 /** The scheduler calls its copy of a tensor `<backend>#<tensor>#<n>` (ggml-backend.cpp). */
 const COPY_NAME = /^[^#]+#(.+)#\d+$/
-/** Nodes that ggml computes in one go, at most. */
+/** Maximum number of nodes that ggml fuses. */
 const FUSED_MAX = 8
 
-/** What plans are made from. */
+/** Definitions that plans are made from. */
 export interface PlanContext {
   readonly tensors: readonly TensorEvent[]
   readonly buffers: ReadonlyMap<number, BufferEvent>
@@ -48,7 +48,7 @@ export interface PlanContext {
   readonly nameOf: (tensor: TensorEvent) => string
 }
 
-/** The nodes of a step, in order: one, or several that were computed in one go. */
+/** The nodes of a step, in order: one, or several fused ones. */
 export function nodesOf(tensors: readonly TensorEvent[], first: number, last: number): number[] {
   const nodes = [last]
   for (let node = last; node !== first && nodes.length < FUSED_MAX; ) {
@@ -61,17 +61,17 @@ export function nodesOf(tensors: readonly TensorEvent[], first: number, last: nu
   return nodes
 }
 
-/** Ids of what a step reads; what passes between its nodes is never in memory. */
+/** Ids of the tensors that a step reads; results between fused nodes are never in memory. */
 export function readsOf(tensors: readonly TensorEvent[], nodes: readonly number[]): number[] {
   if (nodes.length === 1) return tensors[nodes[0]!]!.sources as number[]
   return nodes.flatMap((node) => tensors[node]!.sources.filter((source) => !nodes.includes(source)))
 }
 
-/** Works out the lives of one run, step by step, from who reads and writes what. */
+/** Computes the lives of one run, step by step, from the reads and writes of its nodes. */
 class Planner {
   readonly lives: Life[] = []
   private readonly known = new Map<number, Life>()
-  /** Lives that nothing was written over yet. */
+  /** Lives whose memory was not overwritten yet. */
   private open: Life[] = []
 
   constructor(private readonly context: PlanContext) {}
@@ -84,7 +84,7 @@ class Planner {
       if (life && life.cut < 0) this.use(life, step, last)
     }
     const root = views.root(last)
-    // A result that is a view writes to what it is a view of.
+    // A result that is a view writes to its base tensor.
     const life = this.lifeOf(root, step, step)
     if (life && (root !== last || life.birth !== step) && life.cut < 0) this.use(life, step, last)
   }
@@ -94,7 +94,7 @@ class Planner {
     life.lastReader = node
   }
 
-  /** The life of a tensor, which begins with `birth` if there was none; undefined for tensors outside of arenas. */
+  /** The life of a tensor, which begins at `birth` if it is new; undefined for tensors outside of arenas. */
   private lifeOf(root: number, birth: number, step: number): Life | undefined {
     const { tensors, buffers } = this.context
     const known = this.known.get(root)
@@ -102,7 +102,7 @@ class Planner {
     const tensor = tensors[root]!
     const { buffer, offset, sizeBytes: bytes } = tensor
     const arena = buffers.get(buffer)
-    // Logs without the sizes of arenas do not record which node's result a source is, either.
+    // Logs without sizes of arenas do not link sources to the nodes that computed them, either.
     if (arena?.usage !== 'compute' || arena.sizeBytes === undefined) return undefined
     if (offset === undefined || bytes <= 0) return undefined
     const life = {
@@ -160,13 +160,13 @@ function overlap(a: Place, b: Place): boolean {
 }
 
 /**
- * Works out which tensors of compute arenas live when, in a run: from the step that writes one to the last that reads it
- * or a view of it, or to the step that writes another one over it, as in-place ops do.
+ * Computes the lifetimes of the tensors of compute arenas in a run: from the step that writes a tensor to the last step that
+ * reads it or a view of it, or to the step that overwrites it with another one, as in-place ops do.
  */
 function planOf(run: GraphRun, context: PlanContext): Plan {
   const planner = new Planner(context)
   for (let step = 0; step < run.count; step++) planner.step(step, run.nodes[step]!, run.lasts[step]!)
-  // Logs that do not record which node's result a source is have inputs only: nothing is known of what lives there.
+  // Logs that do not link sources to the nodes that computed them have inputs only: lifetimes are not known.
   const written = new Set(planner.lives.filter(({ birth }) => birth >= 0).map(({ buffer }) => buffer))
   const lives = planner.lives.filter(({ buffer }) => written.has(buffer))
   const order = (life: Life) => (life.birth < 0 ? life.after + 0.5 : life.birth)
@@ -177,10 +177,10 @@ function planOf(run: GraphRun, context: PlanContext): Plan {
   return { nodes: run.nodes.slice(0, run.count), lasts: run.lasts.slice(0, run.count), lives, arenas }
 }
 
-/** Plans that are remembered: graphs repeat token after token, and change now and then. */
+/** Maximum number of cached plans: graphs repeat from token to token, and change sometimes. */
 const PLANS_MAX = 64
 
-/** The plans of runs, each worked out once. */
+/** The plans of runs, each computed once. */
 export class Plans {
   private plans: Plan[] = []
 
@@ -190,7 +190,7 @@ export class Plans {
   of(run: GraphRun): Plan {
     const at = this.plans.findIndex((plan) => isPlanOf(plan, run))
     const plan = at < 0 ? planOf(run, this.context) : this.plans[at]!
-    // The one used last comes first.
+    // Most recently used first.
     if (at !== 0) this.plans = [plan, ...this.plans.filter((other) => other !== plan)].slice(0, PLANS_MAX)
     return plan
   }

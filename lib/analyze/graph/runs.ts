@@ -1,30 +1,30 @@
 import { putAt } from '../../model/by-id.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 
-/** Steps that are held back, so that all workers' operators are in: a log has 13 000 of one worker in a row. */
+/** Steps that are kept until the operators of all workers were added: a log may contain 13 000 of one worker in a row. */
 const HELD_STEPS_MAX = 1 << 16
-/** Calls that are remembered after their runs were released, for operators that come too late. */
+/** Calls whose released runs are remembered, to recognise late operators. */
 const RELEASED_CALLS_MAX = 256
 
 /**
- * One compute of a graph, with all its splits: step by step what was computed, from the start of its first
- * worker to the end of its last. No node comes twice.
+ * One compute of a graph, with all its splits. A step is a node, or several fused ones, from the start of its first worker
+ * to the end of its last. No node occurs twice.
  */
 export class GraphRun {
   count = 0
-  /** Tensor id of each step's node; of the first of several that were computed in one go. */
+  /** Tensor id of each step's node; of fused nodes, the first one. */
   nodes = new Int32Array(64)
-  /** The last of those that were computed in one go; else the same as in `nodes`. */
+  /** The last of fused nodes; else the same as in `nodes`. */
   lasts = new Int32Array(64)
-  /** Start of the first worker, ns. */
+  /** Start of the first worker, in ns. */
   starts = new Float64Array(64)
-  /** End of computing of the last worker, ns. */
+  /** End of computing of the last worker, in ns. */
   ends = new Float64Array(64)
 
   serial = -1
   call = -1
 
-  /** Makes it another run, without any steps. */
+  /** Reuses the object for another run, without steps. */
   begin(serial: number, call: number): void {
     this.serial = serial
     this.call = call
@@ -41,7 +41,7 @@ export class GraphRun {
     this.ends[at] = endNs
   }
 
-  /** Adds another worker's part of a step. */
+  /** Extends a step by another worker's operator. */
   merge(at: number, startNs: number, endNs: number): void {
     if (startNs < this.starts[at]!) this.starts[at] = startNs
     if (endNs > this.ends[at]!) this.ends[at] = endNs
@@ -63,39 +63,39 @@ export class GraphRun {
 
 const NONE: readonly GraphRun[] = []
 
-/** Where a worker is: at this step of this run. */
+/** The current step of a worker. */
 interface Cursor {
   run: GraphRun
   step: number
 }
 
 /**
- * Puts the operators of all workers together, run by run. Workers come in any order, each of them in order of time. A new
- * run begins with a new call, and where a node comes again that was computed already. Runs are released in the order in which
- * they began, after some while.
+ * Groups the operators of all workers into runs. Workers come in any order, the operators of each in order of time. A new run
+ * begins with a new call, or with a node that the current run contains already. Runs are released in the order in which they
+ * began, after a delay.
  */
 export class GraphRuns {
-  /** In the order in which they began. */
+  /** In the order of their starts. */
   private readonly runs: GraphRun[] = []
   private readonly cursors: (Cursor | undefined)[] = []
   private readonly ofCall = new Map<number, GraphRun[]>()
-  /** Runs that were released: their memory is used again. */
+  /** Released runs, whose memory is reused. */
   private readonly spare: GraphRun[] = []
-  /** The last run that each tensor was a node of. */
+  /** Serial of the last run that computed a tensor, by tensor. */
   private readonly runOf: number[] = []
-  /** When the last step of the released runs of a call began. */
+  /** Start of the last released step, by call. */
   private readonly released = new Map<number, number>()
   private held = 0
   private serials = 0
 
-  /** `onRun` takes a run, and the run of the same call that follows it, if there is one. */
+  /** `onRun` gets a run, and the next run of the same call, if there is one. */
   constructor(private readonly onRun: (run: GraphRun, next: GraphRun | undefined) => void) {}
 
   add(event: OperatorEvent): void {
     const { worker, tensor, call, startNs, endNs } = event
     const cursor = this.cursors[worker]
     if (cursor && cursor.run.call === call) {
-      // Mostly it is the next step, which others have computed, too, or the very last one.
+      // Usually the next step of another worker, or a new last step.
       const { run } = cursor
       const next = cursor.step + 1
       if (next < run.count && run.nodes[next] === tensor && isWithin(run, next, startNs)) {
@@ -110,7 +110,7 @@ export class GraphRuns {
     this.search(event, cursor)
   }
 
-  /** Releases all that is held back. */
+  /** Releases all runs. */
   finish(): void {
     while (this.runs.length > 0) this.release()
   }
@@ -127,13 +127,13 @@ export class GraphRuns {
     for (let i = cursor ? Math.max(runs.indexOf(cursor.run), 0) : 0; i < runs.length; i++) {
       const run = runs[i]!
       const step = stepOf(run, tensor, startNs, cursor?.run === run ? cursor.step : -1)
-      // The last step has no end: the next run's beginning is.
+      // The last step ends with the beginning of the next run.
       if (step < 0 || (step === run.count - 1 && i + 1 < runs.length && runs[i + 1]!.starts[0]! <= startNs)) continue
       this.cursors[worker] = { run, step }
       return run.merge(step, startNs, endNs)
     }
     let run = runs.at(-1)
-    // An operator that another worker lost, or a run that was released already: too late to be of any use.
+    // Another worker lost this operator, or its run was released already: leave it out.
     if (startNs < (run ? run.starts[run.count - 1]! : (this.released.get(call) ?? -Infinity))) return
     if (!run || this.runOf[tensor] === run.serial || run.count >= HELD_STEPS_MAX / 2) run = this.begin(call)
     this.cursors[worker] = { run, step: run.count }
@@ -171,7 +171,7 @@ function isWithin(run: GraphRun, step: number, startNs: number): boolean {
   return step + 1 >= run.count || startNs < run.starts[step + 1]!
 }
 
-/** The step of a run that an operator is part of, behind the one its worker was seen at; -1 if there is none. */
+/** The step of an operator, after the one that its worker has passed; -1 if there is none. */
 function stepOf(run: GraphRun, tensor: number, startNs: number, passed: number): number {
   const last = run.count - 1
   if (startNs >= run.starts[last]!) return last > passed && run.nodes[last] === tensor ? last : -1

@@ -1,15 +1,15 @@
 import { putAt } from '../../model/by-id.ts'
 import type { TensorEvent } from '../../model/events.ts'
 
-/** Ops that compute nothing: their result is a view of their first source (ggml: ggml_is_noop, GGML_OP_VIEW …). */
+/** Ops that compute nothing: their result is a view of their first source (ggml_is_noop). */
 const VIEW_OPS: ReadonlySet<string> = new Set(['VIEW', 'RESHAPE', 'PERMUTE', 'TRANSPOSE'])
-/** Views of views are rare, as ggml resolves them itself. */
+/** Limits damaged logs: ggml resolves views of views itself. */
 const DEPTH_MAX = 64
 
 /**
- * Finds the tensor whose memory a tensor uses: itself, or what it is a view of. Results of ops that write into another
- * tensor (SET_ROWS, CPY, ggml's `_inplace` functions) are views, too; results that ggml's allocator merely put where a
- * source was are not.
+ * Finds the tensor that owns the memory of a tensor: itself, or the one it is a view of. Results of ops that write into
+ * another tensor (SET_ROWS, CPY, ggml's `_inplace` functions) are views, too; results that ggml's allocator places in the
+ * memory of a source are not.
  */
 export class Views {
   private readonly roots: (number | undefined)[] = []

@@ -5,15 +5,15 @@ import { nodesOf, type Plan } from './plan.ts'
 
 /** The part of a graph's work that depends on which experts were chosen. */
 export interface ExpertStep {
-  /** The tensor that holds the choice. */
+  /** Id of the tensor that contains the choice. */
   readonly chosen: number
-  /** Of one expert. */
+  /** Bytes of one expert. */
   readonly bytes: number
-  /** The number that is counted while the choice is not known. */
+  /** Number of experts to count while the choice is not known. */
   readonly experts: number
 }
 
-/** What a graph has to do. */
+/** The work of a graph. */
 export interface GraphWork {
   readonly flop: number
   /** -1 = not known. */
@@ -21,7 +21,7 @@ export interface GraphWork {
   readonly expertSteps: readonly ExpertStep[]
 }
 
-/** The work of nodes and of graphs, each worked out once. */
+/** The work of nodes and of graphs, each computed once. */
 export class Works {
   private readonly ofNodes: (Work | undefined)[] = []
   private readonly ofGraphs = new WeakMap<Plan, GraphWork>()
@@ -70,7 +70,7 @@ export class Works {
     return { flop, bytes, expertSteps }
   }
 
-  /** What passes between fused nodes is neither read nor written. */
+  /** Results between fused nodes are neither read nor written. */
   private workOf(id: number, fused: readonly number[]): Work {
     const tensor = this.tensors[id]!
     const sources = tensor.sources.map((source) => (fused.includes(source) ? undefined : this.tensors[source]))

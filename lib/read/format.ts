@@ -4,59 +4,59 @@ import type { Clock, InputEvent, TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { OpTable } from '../model/op-tables.ts'
 
-/** What a reader is handed beside the bytes. */
+/** Parameters of a reader, in addition to the bytes. */
 export interface ReadContext {
-  /** Where the reader interns its texts. */
+  /** The reader interns its texts here. */
   readonly names: Names
-  /** The op table the user chose; readers of logs that carry op numbers infer one otherwise. */
+  /** The op table that the user chose; without it, readers of logs with op numbers infer one. */
   readonly opTable?: OpTable | undefined
-  /** What companions of the input tell of the tensors and buffers in it. */
+  /** Tensors and buffers of the input that its companions define. */
   readonly definitions?: Definitions | undefined
   /**
-   * Any part of the input at any time, where it is plain bytes, a blob or a file that is not compressed: for formats
-   * that have at their end what is needed to read their start.
+   * Random access, where the input is plain bytes, a blob or a file that is not compressed: for formats whose start
+   * cannot be read without their end.
    */
   readonly range?: ByteRange | undefined
-  /** The sizes of files beside the input, where that is known. */
+  /** Sizes of files next to the input, where the input is a file. */
   readonly beside?: SizeBeside | undefined
-  /** The whole input once more, decompressed, where it is compressed and can be read again. */
+  /** The whole input again, decompressed, where it is compressed and can be read twice. */
   readonly again?: (() => AsyncIterable<Uint8Array>) | undefined
-  /** Arguments are wanted that profilers keep their own books by, too. */
+  /** Include arguments that only the profiler itself uses. */
   readonly everything?: boolean | undefined
-  /** Calls into the operating system's libraries are wanted, too: there may be more of them than of all others. */
+  /** Include calls into the operating system's libraries: they may outnumber all others. */
   readonly osRuntime?: boolean | undefined
 }
 
 /** One input format: one file in `lib/read/`, one line in `lib/read/index.ts`. */
 export interface Format {
-  /** What `--from` takes and what every error message starts with. */
+  /** The value of `--from`, and the start of every error message. */
   readonly name: string
-  /** In words, for `--help` and for the list of known formats. */
+  /** A phrase for `--help` and for the list of known formats. */
   readonly title: string
   /**
-   * Such files go with a log: what they define is handed to the reader of the log, and what they tell is drawn with it.
+   * Such files accompany a log: the reader of the log gets their definitions, and their events are drawn with the log's.
    */
   readonly isCompanion?: boolean
-  /** How Perfetto itself reads such files, where it does, and on a clock of the kernel. */
+  /** How Perfetto itself reads such files, where it does so on a clock of the kernel. */
   readonly perfetto?: PerfettoReading
   /** Is `head` (at most {@link HEAD_BYTES}, less for a shorter input) the start of such a file? Pure; never throws. */
   sniff(head: Uint8Array): boolean
   /**
    * Decodes the input, a batch per chunk, in file order; the first event is the {@link InputEvent}. How the input is
-   * cut into chunks changes nothing but the batches. Throws FormatError where it cannot go on.
+   * cut into chunks affects only the batches. Throws FormatError where it cannot continue.
    */
   read(source: AsyncIterable<Uint8Array>, context: ReadContext): AsyncGenerator<TraceEvent[]>
 }
 
 /** How Perfetto reads files of a format. */
 export interface PerfettoReading {
-  /** Why it cannot read this file, from the file's first MiB; undefined where it can. */
+  /** Why Perfetto cannot read this file, from its first MiB; undefined where it can. */
   refusal(head: Uint8Array): string | undefined
-  /** Does it show the scheduler's switches from it? */
+  /** Does Perfetto show the scheduler's switches from such a file? */
   readonly showsSwitches: boolean
-  /** The clock that it takes the times to be on; undefined where it does not know the file's clock. */
+  /** The clock that Perfetto assumes for the times; undefined where it does not know the file's clock. */
   clockOf(input: InputEvent): Clock | undefined
 }
 
-/** How much of the start of an input detection sees, in bytes. */
+/** Bytes at the start of an input that detection sees. */
 export const HEAD_BYTES = 4096

@@ -24,7 +24,7 @@ import { ggmlGraph } from './tensor-trace/ggml-graph.ts'
 import { memoryMap } from './tensor-trace/memory-map.ts'
 import { tensorTrace } from './tensor-trace/tensor-trace.ts'
 
-/** The formats we know, in the order in which they are tried: a magic number, texts, guesses from structure last. */
+/** The known formats, in the order of detection: magic numbers first, then texts, guesses from structure last. */
 export const FORMATS: readonly Format[] = [
   ggtrace,
   traceDat,
@@ -49,15 +49,15 @@ export const FORMATS: readonly Format[] = [
 
 /** How to read an input. */
 export interface ReadOptions extends ReadContext {
-  /** Name of the format, instead of detecting it. */
+  /** Name of the format; by default it is detected. */
   readonly from?: string | undefined
-  /** Further formats, which are tried before the ones we know. */
+  /** Further formats, tried before the known ones. */
   readonly formats?: readonly Format[] | undefined
-  /** What the input is called in errors. */
+  /** Name of the input in errors. */
   readonly input?: string | undefined
 }
 
-/** An input whose format is known. To be read, or closed. */
+/** An input whose format is known. The caller reads or closes it. */
 export interface Opened {
   readonly format: Format
   /**
@@ -65,13 +65,13 @@ export interface Opened {
    * Throws FormatError where reading cannot go on.
    */
   read(definitions?: Definitions): AsyncGenerator<TraceEvent[], void>
-  /** Lets go of an input that is not read. */
+  /** Closes an input that is not read. */
   close(): Promise<void>
 }
 
 /**
- * Opens an input of any known format, gzip'ed or not; the format is detected from the content. A format that was named
- * is that of the logs: companions beside them are still recognised. Throws UsageError for an unknown format.
+ * Opens an input of any known format, gzip'ed or not; the format is detected from the content. `from` names the format
+ * of logs only: companions are still detected. Throws UsageError for an unknown format.
  */
 export async function openSource(source: AsyncIterable<Uint8Array>, options: ReadOptions): Promise<Opened> {
   let broken: { readonly detail: string; readonly byte: number } | undefined
@@ -117,7 +117,7 @@ export async function openSource(source: AsyncIterable<Uint8Array>, options: Rea
   }
 }
 
-/** So little came out of a gzip stream before its break that nobody can say what it is. */
+/** A gzip stream is broken before enough bytes for detection are decompressed. */
 function brokenGzip({ detail, byte }: { detail: string; byte: number }, input?: string): FormatError {
   const hint = 'the file was cut or changed after it was compressed'
   return new FormatError('gzip', { byte }, 'a log that can be decompressed', detail, hint, input)
@@ -142,12 +142,12 @@ function detect(formats: readonly Format[], head: Uint8Array, input = 'input'): 
   if (format) return format
   throw new UsageError(
     `${input}: not a format we know; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats(formats)}\n` +
-      `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : 'name one with --from if you know better'}`,
+      `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : 'name the format with --from'}`,
   )
 }
 
-/** What profilers write first is not what can be read. */
-const NSYS_HINT = 'nsys export --type sqlite makes a file of it that can be read'
+/** The native format of Nsight Systems is not documented. */
+const NSYS_HINT = 'nsys export --type sqlite converts it into a file that can be read'
 
 function formatByName(formats: readonly Format[], name: string): Format {
   const format = formats.find((known) => known.name === name)

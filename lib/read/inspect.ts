@@ -5,22 +5,22 @@ import { sniffFormat } from './index.ts'
 
 /** An input whose first bytes are known. */
 export interface Inspected {
-  /** `log`: of a known format; `trace`: Perfetto's packets or Chrome's JSON; `unknown`: neither. */
+  /** `log`: of a known format; `trace`: Perfetto's packets or Chrome's JSON; else `unknown`. */
   readonly kind: 'log' | 'trace' | 'unknown'
-  /** Chrome's JSON is both: a log that can be converted, and a trace. */
+  /** Chrome's JSON is both a log that can be converted and a trace. */
   readonly isTrace: boolean
-  /** Is it compressed by gzip? */
+  /** Compressed by gzip. */
   readonly isZipped: boolean
-  /** The first bytes, as they are stored: at most {@link HEAD_BYTES}. */
+  /** The first bytes as stored, at most {@link HEAD_BYTES}. */
   readonly head: Uint8Array
-  /** The whole input; to be read once. */
+  /** The whole input; can be read once. */
   readonly source: Replay<Uint8Array>
 }
 
 /** Recognises an input, gzip'ed or not, by its first bytes. */
 export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspected> {
   const { head, rest: source } = await peek(chunks, HEAD_BYTES)
-  // The head is the start of a longer stream: what it decompresses to before it breaks off is enough.
+  // The head is the start of a longer stream: the part that can be decompressed is enough.
   const { head: plain } = await peek(
     gunzip(only(head), () => {}),
     HEAD_BYTES,
@@ -36,7 +36,7 @@ export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspec
   }
 }
 
-/** A packet's tag, its length, and the tag of a field in it: what every Perfetto trace starts with. */
+/** Every Perfetto trace starts with a packet's tag, its length, and the tag of a field in it. */
 function looksLikeTrace(head: Uint8Array): boolean {
   if (head[0] !== 0x0a) return false
   const end = head.findIndex((byte, i) => i > 0 && byte < 0x80)

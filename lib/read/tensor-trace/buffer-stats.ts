@@ -1,10 +1,10 @@
-// buffer_stats.jsonl of the TensorTrace logger: a JSON object per line, on the clock of the records but in ms.
+// buffer_stats.jsonl of the TensorTrace logger: a JSON object per line, with the records' clock, in ms.
 //
 //     {"timestamp_ms":600604855.454,"event":"alloc","buffer_id":98645139604320,"buffer_ptr":…,"size":3221225472,
 //      "name":"KVCache_CPU","backend":"CPU","usage":2,"layer":65535}
 //     {"timestamp_ms":600605498.424,"event":"dealloc","buffer_id":98645139604320}
 //
-// usage is ggml's: 0 any, 1 weights, 2 compute. Names are not escaped.
+// usage is ggml's: 0 any, 1 weights, 2 compute. The logger does not escape names.
 
 import { FormatError, isFormatError } from '../../errors.ts'
 import { parseJson, textOf } from '../../input/json.ts'
@@ -16,7 +16,7 @@ import { containing } from '../common/holdings.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { BufferLog, stampOf } from './buffers.ts'
 
-/** A text without any sound line is not read further. */
+/** Reading stops after so many bad lines without a good one. */
 const EARLY_ISSUES_MAX = 1000
 
 export const bufferStats: Format = {
@@ -37,7 +37,7 @@ export const bufferStats: Format = {
 
 const decoder = new TextDecoder()
 
-/** Makes events of lines. */
+/** Converts lines to events. */
 class LineReader implements ChunkReader {
   readonly batch = new EventBatch()
   private readonly buffers: BufferLog
@@ -70,7 +70,7 @@ class LineReader implements ChunkReader {
     if (typeof events === 'string') batch.add(issueOf('companion-entry', events, at, this.lastNs))
     else for (const event of events) batch.add(event)
     if (!batch.hasBegun && batch.size > EARLY_ISSUES_MAX) {
-      throw new FormatError(bufferStats.name, at, 'a line that tells of a buffer', `none in ${line} lines`)
+      throw new FormatError(bufferStats.name, at, 'a line that describes a buffer', `none in ${line} lines`)
     }
   }
 
@@ -97,7 +97,7 @@ class LineReader implements ChunkReader {
   }
 }
 
-/** Quotes and backslashes of a name, as the logger writes it between fields that it always writes. */
+/** Escapes quotes and backslashes of a name, which is between two fields that the logger always writes. */
 function escapeNames(line: string): string {
   const parts = /^(.*"name":")(.*)(","backend":.*)$/.exec(line)
   if (!parts || !/["\\]/.test(parts[2]!)) return line

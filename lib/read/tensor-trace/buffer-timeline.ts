@@ -1,9 +1,9 @@
-// buffer-timeline.json: what the TensorTrace tools make of buffer_stats.jsonl.
+// buffer-timeline.json: buffer_stats.jsonl as the TensorTrace tools convert it.
 //
 //     {"metadata": {…}, "timeline": [{…}], "buffers": [{"id": 98645139604320, "name": "KVCache_CPU", "size": 3221225472,
 //       "backend": "CPU", "usage": 2, "alloc_time_ms": 600604855.454, "dealloc_time_ms": null}]}
 //
-// The list of buffers contains it all; the timeline repeats it.
+// The list of buffers is complete; the timeline repeats it.
 
 import { listOf, readJson } from '../../input/json.ts'
 import type { TraceEvent } from '../../model/events.ts'
@@ -14,7 +14,7 @@ import { BufferLog, stampOf } from './buffers.ts'
 
 export const bufferTimeline: Format = {
   name: 'buffer-timeline',
-  title: 'buffer-timeline.json of the TensorTrace tools: the same, put together',
+  title: 'buffer-timeline.json of the TensorTrace tools: the same buffers, in one list',
   isCompanion: true,
 
   sniff(head) {
@@ -32,7 +32,7 @@ export const bufferTimeline: Format = {
         ? []
         : [{ object, index, stamp: stampOf(object['dealloc_time_ms']), isFree: true }]),
     ])
-    // Of one time, what is freed comes first: its address may be in use again at once.
+    // At the same time, frees come first: the address may be reused at once.
     edges.sort((a, b) => Number((a.stamp ?? 0n) - (b.stamp ?? 0n)) || Number(b.isFree) - Number(a.isFree))
     const originNs = edges.find(({ stamp }) => stamp !== undefined)?.stamp ?? 0n
     const events: TraceEvent[] = [

@@ -6,14 +6,14 @@ import type { Names } from '../../model/names.ts'
 const USAGE_COMPUTE = 2
 const ID_BITS = 64
 
-/** Makes events of the backend buffers that companions of the log list. */
+/** Converts the backend buffers of companions to events. */
 export class BufferLog {
   private readonly live = new Map<bigint, { readonly name: number; readonly bytes: number }>()
   private count = 0
 
   constructor(private readonly names: Names) {}
 
-  /** A buffer was made at `atNs`. Returns what is missing where the object is incomplete. */
+  /** A buffer was allocated at `atNs`. Returns an error text where the object is incomplete. */
   allocate(object: JsonObject, idKey: string, atNs: number): TraceEvent[] | string {
     const id = idOf(object, idKey)
     const bytes = wholeOf(object, 'size')
@@ -35,7 +35,7 @@ export class BufferLog {
       },
       { kind: 'allocation', buffer: name, atNs, bytes },
     ]
-    // Its address is in use again, so it was freed in between.
+    // The id is in use again: the buffer was freed in between.
     if (before) events.unshift({ kind: 'allocation', buffer: before.name, atNs, bytes: -before.bytes })
     return events
   }
@@ -50,19 +50,19 @@ export class BufferLog {
     return [{ kind: 'allocation', buffer: buffer.name, atNs, bytes: -buffer.bytes }]
   }
 
-  /** For people. */
+  /** Summary of the contents. */
   get about(): string {
     return `${this.count} backend buffer${this.count === 1 ? '' : 's'}`
   }
 }
 
-/** Nanoseconds of CLOCK_MONOTONIC from milliseconds with three decimals; undefined for what is no time. */
+/** Nanoseconds of CLOCK_MONOTONIC from milliseconds with three decimals; undefined for invalid times. */
 export function stampOf(ms: unknown): bigint | undefined {
   if (typeof ms !== 'number' || !(ms >= 0) || ms > 2 ** 42) return undefined
   return BigInt(Math.round(ms * 1000)) * 1000n
 }
 
-/** An id has 64 bits; the JSON reader leaves long ones as texts. */
+/** An id has 64 bits; the JSON reader returns long ones as texts. */
 function idOf(object: JsonObject, key: string): bigint | undefined {
   const value = object[key]
   const isWhole = typeof value === 'number' ? Number.isSafeInteger(value) && value >= 0 : /^\d{1,20}$/.test(`${value}`)

@@ -1,10 +1,10 @@
-// A graph as the TensorTrace tools make it of ggml_graph_dump_dot's output (graphs/token-NNNNN.json).
+// A graph: ggml_graph_dump_dot's output as the TensorTrace tools convert it (graphs/token-NNNNN.json).
 //
 //     {"token_id": 0, "metadata": {…}, "nodes": [{"id": "node_3", "address": "0x59b797b9d980", "label": "Qcur-0",
 //       "operation": "X*Y", "shape": [4096, 2], "dtype": "f32", "layer_id": 0, …}], "edges": [{"source": "node_2",
 //       "target": "node_3", "label": "src 1"}]}
 //
-// dtype is not reliable ("reshaped", "view"): not taken.
+// dtype is not reliable ("reshaped", "view") and not used.
 
 import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
 import type { TraceEvent } from '../../model/events.ts'
@@ -13,7 +13,7 @@ import type { Names } from '../../model/names.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 
-/** ggml_op_symbol of the ops whose symbol is no name. */
+/** ggml_op_symbol of ops whose symbol is not their name. */
 const SYMBOLS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'X*Y': 'MUL_MAT',
@@ -55,7 +55,7 @@ export const ggmlGraph: Format = {
   },
 }
 
-/** Every node after its sources: a dot file lists them nearly so. */
+/** Every node after its sources. */
 function* tensorsOf(
   nodes: readonly JsonObject[],
   edges: readonly JsonObject[],
@@ -68,7 +68,7 @@ function* tensorsOf(
     const wanted = sourcesOf.get(key) ?? []
     const sources = wanted.flatMap((source) => ids.get(source) ?? [])
     if (sources.length < wanted.length) {
-      const detail = `a source of "${key.slice(0, 50)}" is not in the graph, or comes out of what that computes`
+      const detail = `a source of "${key.slice(0, 50)}" is not in the graph, or is computed from this node`
       yield issueOf('graph-edge', detail, { byte: 0 }, 0)
     }
     const node = byKey.get(key)
@@ -79,7 +79,7 @@ function* tensorsOf(
   }
 }
 
-/** The sources of each node, in ggml's order. (What ggml_cast makes has itself as a source: that is left out.) */
+/** The sources of each node, in ggml's order. (A result of ggml_cast has itself as a source, which is left out.) */
 function sourcesIn(edges: readonly JsonObject[]): Map<string, string[]> {
   const sourcesOf = new Map<string, string[]>()
   const order = (edge: JsonObject) => textOf(edge, 'label')
@@ -94,7 +94,7 @@ function sourcesIn(edges: readonly JsonObject[]): Map<string, string[]> {
   return sourcesOf
 }
 
-/** Depth first, without recursion: a graph is as deep as it has nodes. */
+/** Topological order by depth-first search, without recursion: a graph may be as deep as it has nodes. */
 function sorted(keys: Iterable<string>, sourcesOf: ReadonlyMap<string, readonly string[]>): Set<string> {
   const done = new Set<string>()
   const begun = new Set<string>()
@@ -128,7 +128,7 @@ function tensorOf(node: JsonObject, isLeaf: boolean, names: Names) {
   } as const
 }
 
-/** `rms_norm(x)` is RMS_NORM; what is not known stays as it is. A dot file has `\\>` for `>`. */
+/** `rms_norm(x)` is RMS_NORM; unknown symbols stay unchanged. A dot file has `\\>` for `>`. */
 function opOf(symbol: string): string {
   const call = /^(\w+)\(/.exec(symbol)
   return SYMBOLS.get(symbol.replace('\\>', '>')) ?? (call ? call[1]!.toUpperCase() : symbol)

@@ -1,13 +1,13 @@
 import type { OpTable } from '../../model/op-tables.ts'
 
 /**
- * The record layouts of the TensorTrace logger, as tables. Offsets are from the record's start, in bytes. All begin alike:
+ * The record layouts of the TensorTrace logger, as tables. Offsets are in bytes from the record's start. Common fields:
  *
  *     0  u64 timestamp_ns   CLOCK_MONOTONIC; 0 = empty record
- *     8  u32 token_id       stays 0: not used
+ *     8  u32 token_id       always 0
  *    12  u16 layer_id       65535 = none
  *    14  u16 thread_id      low 16 bits of the Linux tid
- *    16  u8  operation_type ggml_op of the logging version; in access records the logger's own number
+ *    16  u8  operation_type ggml_op of the logging version; in access records a number of the logger
  *    17  u8  phase          0 PROMPT, 1 GENERATE
  *    18  u8  num_sources    0 … 4; padding in access records
  */
@@ -16,7 +16,7 @@ export interface Layout {
   /** The result's name; access records have none. */
   readonly result: Field | undefined
   readonly sources: SourceLayout
-  /** Ranges of four bytes each that, with layer, op and number of sources, tell one node from another. */
+  /** Ranges, multiples of four bytes, that together with layer, op and number of sources identify a node. */
   readonly identity: readonly Range[]
   /** Padding: always zero. */
   readonly zeros: readonly Range[]
@@ -24,27 +24,27 @@ export interface Layout {
   readonly experts: { readonly ids: number; readonly count: number; readonly most: number } | undefined
   /** One expert id as a byte; 255 = none. */
   readonly expert: number | undefined
-  /** The logger's own op numbers, where these are not ggml's. */
+  /** The op numbers of the logger, where these are not ggml's. */
   readonly ops: OpTable | undefined
 }
 
-/** Where a source's fields lie, from the source's start. */
+/** Offsets of a source's fields, from the source's start. */
 export interface SourceLayout {
   readonly at: number
   readonly bytes: number
-  /** How many there is room for; where there is but one, it is always there. */
+  /** Maximum number of sources; if 1, there is always one. */
   readonly most: number
   readonly name: Field | undefined
   readonly pointer: number
   readonly size: number
   readonly layer: number
-  /** 0 DISK, 1 BUFFER; absent: what has a place in the file lies there. */
+  /** 0 DISK, 1 BUFFER; without this field, a source with a place is in the model file. */
   readonly memory: number | undefined
   /** Offset in the model file, or the buffer's id. */
   readonly place: number
 }
 
-/** A text, ended by NUL where it does not fill its field. */
+/** A text, terminated by NUL unless it fills its field. */
 export interface Field {
   readonly at: number
   readonly bytes: number
@@ -129,8 +129,8 @@ const RECORDS_64: Layout = {
 const LAYOUTS: readonly Layout[] = [RECORDS_1024, RECORDS_256, RECORDS_128, RECORDS_64]
 
 /**
- * The layout of a file without any header, by its first bytes; undefined if it looks like none of them. With `isSure`
- * the file has such records: it is the likeliest layout, even if most records are damaged.
+ * Detects the layout of a file by its first bytes, as there is no header; undefined if none fits. With `isSure` the format is
+ * known: the likeliest layout is returned, even if most records are damaged.
  */
 export function detectLayout(head: Uint8Array, isSure = false): Layout | undefined {
   const scored = LAYOUTS.map((layout) => ({ layout, score: scoreOf(head, layout) }))
@@ -138,15 +138,15 @@ export function detectLayout(head: Uint8Array, isSure = false): Layout | undefin
   return best < (isSure ? -head.length : 0) ? undefined : scored.find(({ score }) => score === best)!.layout
 }
 
-/** What records look like where nothing was recognised, but the user says what it is. */
+/** The layout if none is detected, but the user named the format. */
 export const DEFAULT_LAYOUT = RECORDS_1024
 
-/** How many sources a record has. */
+/** Number of sources of a record. */
 export function sourceCount(record: Uint8Array, start: number, { sources: { most } }: Layout): number {
   return most === 1 ? 1 : record[start + COUNT]!
 }
 
-/** Records that look right less those that do not; below 0: hardly such a file. Empty records count neither way. */
+/** Number of plausible records minus the others; below 0: probably another format. Empty records do not count. */
 function scoreOf(head: Uint8Array, layout: Layout): number {
   const { recordBytes } = layout
   const records: Uint8Array[] = []
@@ -154,7 +154,7 @@ function scoreOf(head: Uint8Array, layout: Layout): number {
     const record = head.subarray(at, at + recordBytes)
     if (!isZero(record, 0, recordBytes)) records.push(record)
   }
-  // Few records prove little: a file of zeros with some small numbers is none of ours. (Of many, the tid's low bits may be 0.)
+  // Few records prove little: they must have a thread id. (Among many records, the low bits of a tid may be 0.)
   if (records.length < RECORDS_MIN && records.some((record) => isZero(record, 14, 16))) return -Infinity
   const ages = records.map(ageOf)
   let right = 0
@@ -165,11 +165,11 @@ function scoreOf(head: Uint8Array, layout: Layout): number {
   return right === 0 ? -Infinity : 2 * right - records.length
 }
 
-/** From so many on, records need no thread id to be believed. */
+/** With at least so many records, thread ids of 0 are plausible. */
 const RECORDS_MIN = 4
-/** High half of the time, in units of 4.3 s. */
+/** High half of the time: units of 4.3 s. */
 const ageOf = (record: Uint8Array) => new DataView(record.buffer, record.byteOffset).getUint32(4, true)
-/** Two days of them: records of one log are not that far apart. */
+/** Two days in these units, more than between records of one log. */
 const AGES_MAX = 40_000
 const areNear = (a: number, b: number | undefined) => b !== undefined && Math.abs(a - b) <= AGES_MAX
 
@@ -202,7 +202,7 @@ function isZero(record: Uint8Array, start: number, end: number): boolean {
   return true
 }
 
-/** Printable text up to a NUL or the end of the field; UTF-8 has no bytes from 0xf8 on. */
+/** Printable text up to a NUL or the end of the field; UTF-8 has no bytes above 0xf7. */
 function looksLikeText(record: Uint8Array, start: number, bytes: number): boolean {
   for (let i = start; i < start + bytes && record[i] !== 0; i++) {
     if (record[i]! < 0x20 || record[i]! >= 0xf8) return false

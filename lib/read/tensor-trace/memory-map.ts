@@ -1,9 +1,9 @@
-// memory-map.json of the TensorTrace tools: the tensors of a GGUF file and where they lie in it.
+// memory-map.json of the TensorTrace tools: the tensors of a GGUF file and their offsets in it.
 //
 //     {"model_name": "…", "total_size_bytes": 13792639168, "metadata": {…}, "tensors": [{"name": "blk.0.attn_k.weight",
 //       "offset_start": 3389440, "offset_end": 6338560, "size_bytes": 2949120, "shape": [2880, 512], "layer_id": 0}]}
 //
-// Offsets count from the start of the file. Tensors of experts are listed expert by expert (`name[i]`): here they are one again.
+// Offsets are from the start of the file. Tensors of experts are listed expert by expert (`name[i]`); the reader joins them.
 
 import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
 import type { TensorEvent, TraceEvent } from '../../model/events.ts'
@@ -18,7 +18,7 @@ interface Extent {
   start: number
   end: number
   bytes: number
-  /** In how many experts it was listed; 0: whole. */
+  /** Number of experts in the list; 0: not listed by expert. */
   slices: number
   readonly shape: readonly number[] | undefined
   readonly layer: number

@@ -29,7 +29,7 @@ export class NodeTable {
   }
 }
 
-const { imul } = Math // looked up once: within a sandbox (a test runner's) each look-up is slow
+const { imul } = Math // looked up once: global look-ups are slow in a test runner's sandbox
 
 function hashNode(view: DataView, at: number, identity: Layout['identity']): number {
   let hash = view.getUint16(at + 12, true) ^ (view.getUint8(at + 16) << 16) ^ (view.getUint8(at + 18) << 24)
@@ -86,7 +86,7 @@ function decodeNode(
   }
 }
 
-/** A source of the model file with what a companion of the log knows of that place: the log may cut names, or have none. */
+/** Completes a source in the model file from the memory map: a log may truncate names, or have none. */
 function named(source: Source, definitions: Definitions): Source {
   const { onDisk, place, name, isCut, layer, sizeBytes } = source
   const weight = onDisk ? definitions.weightAt(Number(place)) : undefined
@@ -95,7 +95,7 @@ function named(source: Source, definitions: Definitions): Source {
   if (name !== full && name !== '' && !(isCut && full.startsWith(name))) {
     return { ...source, doubt: `expected "${full}" at offset ${place} of the model file, found "${name}"` }
   }
-  // Sizes are logged with 32 bits.
+  // The log has the low 32 bits of sizes.
   const isWrapped = weight.sizeBytes > sizeBytes && weight.sizeBytes % 2 ** 32 === sizeBytes
   return {
     ...source,
@@ -112,7 +112,7 @@ function readLayer(view: DataView, at: number): number {
   return layer === NO_LAYER ? -1 : layer
 }
 
-/** Addresses of user space fit 53 bits, as numbers do; the top byte of a tagged pointer (arm64) is dropped. */
+/** Addresses of user space fit in 53 bits; the top byte of a tagged pointer (arm64) is masked. */
 function readAddress(view: DataView, at: number): number {
   return (view.getUint32(at + 4, true) & 0x1fffff) * 2 ** 32 + view.getUint32(at, true)
 }
@@ -126,7 +126,7 @@ function readText(bytes: Uint8Array, from: number, field: Field): string {
   return decoder.decode(bytes.subarray(start, end))
 }
 
-/** Does a text fill its field, so that more of it may have been there? */
+/** Does a text fill its field, so that it may be truncated? */
 function isCut(bytes: Uint8Array, from: number, { at, bytes: length }: Field): boolean {
   return bytes[from + at + length - 2] !== 0
 }

@@ -6,20 +6,20 @@ import type { ReadContext } from '../format.ts'
 import { Places, type Source } from './places.ts'
 
 /**
- * Makes operators, graphs and calls out of a log that has operator starts of worker 0 only: each operator lasts until
- * the next one starts, and a call begins where the graph starts over. The last operator of a call has no end.
+ * Infers operators, graphs and calls from a log that contains only operator starts of worker 0: each operator lasts until
+ * the next one starts, and a call begins where the graph starts again. The last operator of a call has no end.
  */
 
 /** A distinct node: the same result from the same sources. */
 export interface Node {
-  /** Of the result; empty where only sources are logged. */
+  /** Name of the result; empty where only sources are logged. */
   readonly name: string
-  /** The logger may have left out the name's end. */
+  /** The logger may have truncated the name. */
   readonly isCut: boolean
   readonly op: number
   readonly layer: number
   readonly sources: readonly Source[]
-  /** What is wrong with its records, or empty. */
+  /** The problem of its records, or empty. */
   readonly problem: string
   /** Tensor id; -1 before its first operator. */
   id: number
@@ -43,11 +43,11 @@ interface Pass {
   nodes: number
 }
 
-/** Records that are looked at before the first event is made, and by how many a record may come late. */
+/** Records that are previewed before the first event, and the number of records by which one may come late. */
 const WINDOW = 2048
 /** llama.cpp warms up with two tokens (BOS and EOS; common/common.cpp). */
 const WARM_UP_TOKENS = 2
-/** The most expert ids a record can hold: warm-up runs all experts. */
+/** Maximum number of expert ids in a record: warm-up runs all experts. */
 const EXPERTS_MAX = 16
 
 /** Operators, graphs and calls from operator starts. */
@@ -61,7 +61,7 @@ export class Passes extends LookAhead<Sample> {
   private calls = 0
   private tensors = 0
 
-  /** `facts` on the log are for the trace's attributes. */
+  /** `facts`: attributes of the trace. */
   constructor(
     format: string,
     context: ReadContext,
@@ -70,7 +70,7 @@ export class Passes extends LookAhead<Sample> {
     super(format, context, WINDOW)
   }
 
-  /** What pointers mean, where calls begin, whether the first is a warm-up. */
+  /** Determines the meaning of pointers, where calls begin, and whether the first one is a warm-up. */
   protected override preview(samples: readonly Sample[]): Preview {
     const nodes = [...new Set(samples.map((sample) => sample.node))]
     this.places = new Places(
@@ -91,7 +91,7 @@ export class Passes extends LookAhead<Sample> {
     }
   }
 
-  /** Two prompt tokens first of all, then another prompt (or all experts at work): that is llama.cpp's warm-up. */
+  /** llama.cpp's warm-up: two prompt tokens at the start, then another prompt; or all experts are used. */
   private isWarmUp(samples: readonly Sample[]): boolean {
     const first = samples[0]
     if (first?.phase !== 'prefill' || tokensOf(first.node) !== WARM_UP_TOKENS) return false
@@ -203,7 +203,7 @@ export class Passes extends LookAhead<Sample> {
     })
   }
 
-  /** As recorded, else as the name says (of a name that was cut, digits may be missing), else as a companion does. */
+  /** The recorded layer, else that of the name (a truncated name may lack digits), else that of a companion. */
   private layerOf({ layer, name, isCut }: Node): number {
     if (layer >= 0) return layer
     const named = isCut && /\d$/.test(name) ? -1 : parseTensorName(name).layer
@@ -211,18 +211,18 @@ export class Passes extends LookAhead<Sample> {
   }
 }
 
-/** The lookup of the batch's tokens: the first node of every llama graph that is fed tokens. */
+/** The embedding lookup of the batch's tokens: the first node of every llama graph with tokens as input. */
 function isEmbedding(node: Node): boolean {
   return node.sources[0]?.name === 'token_embd.weight' && /^(inp_)?embd$/.test(node.name)
 }
 
-/** The lookup's second source holds one i32 a token. (A logger was seen that says 1 byte for one token.) */
+/** The lookup's second source contains one i32 per token. (One logger records a size of 1 byte for one token.) */
 function tokensOf(node: Node): number {
   const ids = isEmbedding(node) ? node.sources[1] : undefined
   return ids ? Math.max(1, Math.floor(ids.sizeBytes / 4)) : -1
 }
 
-/** The same step of the graph, though sizes and addresses may differ. */
+/** Are two nodes the same step of the graph? Sizes and addresses may differ. */
 function isSameStep(a: Node, b: Node): boolean {
   const [aFirst, bFirst] = [a.sources[0]?.name, b.sources[0]?.name]
   return a === b || ((a.name || aFirst) !== '' && a.name === b.name && a.op === b.op && aFirst === bFirst)

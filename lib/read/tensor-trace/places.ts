@@ -5,43 +5,43 @@ import type { Names } from '../../model/names.ts'
 /** A source, as recorded. */
 export interface Source {
   readonly name: string
-  /** As logged: the address of the data, or of the ggml_tensor struct. */
+  /** The address of the data, or of the ggml_tensor struct. */
   readonly pointer: number
   readonly sizeBytes: number
   readonly layer: number
   readonly onDisk: boolean
   /** Offset in the model file, or the buffer's id; undefined where neither is recorded. */
   readonly place: bigint | undefined
-  /** The logger may have left out the name's end. */
+  /** The logger may have truncated the name. */
   readonly isCut: boolean
-  /** Elements per dimension, where a companion of the log knows them. */
+  /** Elements per dimension, if a companion contains them. */
   readonly ne?: readonly number[] | undefined
-  /** How a companion of the log contradicts it. */
+  /** The contradiction with a companion, if any. */
   readonly doubt?: string | undefined
 }
 
-/** What a source became. */
+/** The tensor of a source. */
 interface Placed {
   readonly id: number
   readonly isNew: boolean
-  /** Definitions that come before its first use. */
+  /** Definitions to pass on before its first use. */
   readonly events: readonly TraceEvent[]
 }
 
 /**
- * Says where sources lie: which buffer, at which offset. Loggers of this family log a pointer per source; some mean
- * the data, some the ggml_tensor struct. Two weights whose extents overlap prove the latter, and then no offset in a
- * buffer is known. The base of a buffer is not logged: offsets count from the lowest address seen at first, unless a
- * companion of the log contains the base.
+ * Finds the buffer of a source, and its offset there. Loggers of this family log a pointer per source: some that of the data,
+ * others that of the ggml_tensor struct. Weights that overlap in memory prove the latter: then offsets in buffers are not
+ * known. The base of a buffer is not logged: offsets are from the lowest address in the preview, unless a companion
+ * contains the base.
  */
 export class Places {
-  /** For the trace's attributes. */
+  /** The attribute `pointers` of the trace. */
   readonly about: string
   private readonly pointersAreData: boolean
   private readonly bases = new Map<bigint, number>()
   private readonly caches = new Set<bigint>()
   private readonly buffers = new Map<bigint | 'disk', number>()
-  /** Buffers with an offset that was passed on: their base moves no more. */
+  /** Buffers whose offsets were passed on: their base is fixed. */
   private readonly frozen = new Set<bigint>()
   /** Buffers whose base is not inferred. */
   private readonly known = new Set<bigint>()
@@ -58,14 +58,14 @@ export class Places {
     for (const source of sources) this.observe(source)
     for (const [place, lowest] of this.bases) {
       const { address, sizeBytes } = this.definition(place) ?? {}
-      // What is logged as a buffer's pointer may be that of its struct.
+      // The logged pointer may be that of a struct, which is not in the buffer.
       if (address === undefined || lowest < address || lowest >= address + (sizeBytes ?? 0)) continue
       this.bases.set(place, address)
       this.known.add(place)
     }
   }
 
-  /** The tensor of a source; `nextId` is its id if it is a new one. */
+  /** The tensor of a source; `nextId` is its id if it is new. */
   tensor(source: Source, names: Names, nextId: number): Placed {
     const { name, pointer, sizeBytes, onDisk, place, layer } = source
     const key = `${onDisk} ${place} ${pointer} ${sizeBytes} ${name}`
@@ -134,10 +134,10 @@ export class Places {
 }
 
 const NO_BUFFER = { id: -1, events: [] } as const
-/** How a buffer that is logged by its id is called. */
+/** Label of a buffer that is logged by its id. */
 const labelOf = (place: bigint) => `0x${place.toString(16)}`
 
-/** Do most neighbours claim the same memory, though they lie apart in the file? (One damaged pointer proves nothing.) */
+/** Do most neighbours overlap in memory, though not in the file? (One damaged pointer proves nothing.) */
 function weightsOverlap(weights: readonly Source[]): boolean {
   const sorted = [...weights].sort((a, b) => a.pointer - b.pointer)
   let pairs = 0

@@ -1,22 +1,22 @@
 // TensorTrace (ErsjanKeri/llama.cpp, ggml/include/tensor_trace.h): fixed records, little-endian, one per operator start on worker
-// 0, or per source of it, without any file header. The records of its versions have 1 024, 256, 128 or 64 bytes. Of 1 024:
+// 0, or per source of it, without a file header. The records of its versions have 1 024, 256, 128 or 64 bytes. Of 1 024:
 //
 //        0  00 26 85 c1 38 3f 22 02 00 00 00 00 00 00 17 f7   u64 CLOCK_MONOTONIC in ns, u32 not used, u16 layer, u16 thread
 //       16  1d 00 02 00 …                                     u8 op (29: MUL_MAT), u8 phase (0: PROMPT), u8 number of sources
 //       24  Qcur-0                                            the result's name
 //      152  blk.0.attn_q.weight                               the first source's name; further ones 160 bytes each
-//      280  00 00 00 00 00 7f 00 00                           its address, size, layer, whether it is in the model file, offset
-//      792  ff ff ff ff … 00                                  ids of up to 16 experts, and how many
+//      280  00 00 00 00 00 7f 00 00                           its address, size, layer, DISK or BUFFER, offset
+//      792  ff ff ff ff … 00                                  ids of up to 16 experts, and their number
 //
-// The logger reserves a file of up to 2 GB: the rest is zeros. Threads write batches of records without a lock: some are late, and
-// there may be holes. Operators have no end, calls and graphs are not logged: both are inferred.
+// The logger reserves a file of up to 2 GB: the rest is zeros. Threads write batches of records without a lock: some records are
+// late, and there may be holes. Ends of operators, calls and graphs are not logged: the reader infers them.
 //
-//     layouts.ts   where the fields lie, version by version; which version a file is
+//     layouts.ts   offsets of the fields by version; detection of the version
 //     nodes.ts     a record → its node: the same result from the same sources, decoded once
 //     passes.ts    operator starts → operators, graphs, calls
-//     places.ts    sources → tensors in buffers: what pointers mean, where buffers begin
+//     places.ts    sources → tensors in buffers: meaning of pointers, bases of buffers
 //
-// Companions, each a format: buffer-stats.ts and buffer-timeline.ts (both of buffers.ts), memory-map.ts, ggml-graph.ts.
+// Companions, each a format: buffer-stats.ts and buffer-timeline.ts (both use buffers.ts), memory-map.ts, ggml-graph.ts.
 
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import { peek } from '../../input/gunzip.ts'
@@ -29,8 +29,8 @@ import { NodeTable } from './nodes.ts'
 import { Passes, type Sample } from './passes.ts'
 
 /**
- * So many empty records in a row are the end, and what may follow is not read. Fewer may be a hole: threads flush their
- * batches, of up to 1 024 records, without a lock.
+ * So many consecutive empty records are the end of the log. Fewer may be a hole: threads flush their batches, of up to 1 024
+ * records, without a lock.
  */
 const EMPTY_RECORDS_MAX = 4096
 const NO_EXPERT = 0xff
@@ -49,7 +49,7 @@ export const tensorTrace: Format = {
   },
 }
 
-/** Decodes records, finds their nodes again, and hands both to {@link Passes}. */
+/** Decodes records, finds their nodes, and passes both to {@link Passes}. */
 class RecordReader implements ChunkReader {
   private readonly passes: Passes
   private readonly nodes: NodeTable
@@ -74,7 +74,7 @@ class RecordReader implements ChunkReader {
     return this.passes.batch
   }
 
-  /** Were there so many empty records that no more will come? */
+  /** Were there so many empty records that the log has ended? */
   get isAtEnd(): boolean {
     return this.emptyRecords > EMPTY_RECORDS_MAX
   }

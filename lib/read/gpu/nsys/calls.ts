@@ -3,17 +3,17 @@ import { Beside, Order, Spans } from '../../common/spans.ts'
 import type { Report } from './report.ts'
 
 const NO_CORRELATION = 0xffffffff
-/** Both runtime and driver API, in nsys's reports; the others are libraries above. */
+/** In nsys's reports, RUNTIME contains the runtime and the driver API; cuDNN and cuBLAS are libraries above them. */
 const CUDA_TABLES = ['CUPTI_ACTIVITY_KIND_RUNTIME', 'CUPTI_ACTIVITY_KIND_DRIVER', 'CUDNN_EVENTS', 'CUBLAS_EVENTS']
 const OS_TABLE = 'OSRT_API'
 
-/** Calls by thread: their names and correlation ids are the spans' `a` and `b`. */
+/** Calls by thread; `a` of a span is the name, `b` the correlation id. */
 export class ApiCalls {
   readonly byThread = new Map<number, Spans>()
   /** Results other than 0, by thread. */
   private readonly results = new Map<number, Beside>()
-  private readonly bare = new Map<number, number>()
-  /** Whether a call of that name launches a CUDA graph. */
+  private readonly namesByTextId = new Map<number, number>()
+  /** By name of a call: does it launch a CUDA graph? */
   private readonly graphLaunches = new Map<number, boolean>()
 
   constructor(
@@ -26,7 +26,7 @@ export class ApiCalls {
     for (const table of this.library === 'cuda' ? CUDA_TABLES : [OS_TABLE]) await this.readTable(table)
   }
 
-  /** Calls of each thread in order, and what they launched. */
+  /** Calls of each thread in order, with the GPU work that they launched. */
   *events(launches: Launches): Generator<TraceEvent[], void> {
     const { report, library } = this
     let hidden = 0
@@ -90,13 +90,13 @@ export class ApiCalls {
     results.set(id, result)
   }
 
-  /** Without the version of CUDA: `cudaLaunchKernel`, not `cudaLaunchKernel_v7000`; but `cublasCreate_v2` is a name. */
+  /** The name without the version of CUDA: `cudaLaunchKernel_v7000` becomes `cudaLaunchKernel`; `cublasCreate_v2` remains. */
   private nameOf(textId: number): number {
-    const known = this.bare.get(textId)
+    const known = this.namesByTextId.get(textId)
     if (known !== undefined) return known
     const { names } = this.report
     const name = names.id(names.text(this.report.string(textId)).replace(/_v\d{4,5}(?=_|$)/, '') || 'call')
-    this.bare.set(textId, name)
+    this.namesByTextId.set(textId, name)
     return name
   }
 
@@ -121,7 +121,7 @@ export class LaunchedWork {
     this.spans.push(startNs, endNs, correlation, 0)
   }
 
-  /** Places of the work of one launch, from … up to: for {@link start} and {@link end}. Ends the adding. */
+  /** The places `[first, last)` of the work of one launch, for {@link start} and {@link end}. No {@link add} afterwards. */
   find(correlation: number): readonly [number, number] {
     const { spans } = this
     this.order ??= new Order(spans.length, (x, y) => spans.a(x) - spans.a(y))
@@ -150,7 +150,7 @@ export class LaunchedWork {
   }
 }
 
-/** The GPU work of a report by who launched it: correlation ids are each process's own. */
+/** The GPU work of a report by process, as correlation ids are unique in a process only. */
 export class Launches {
   private readonly byOwner = new Map<number, LaunchedWork>()
 

@@ -7,9 +7,9 @@ import { isTime } from '../../../model/limits.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../../common/batches.ts'
 
 const decoder = new TextDecoder()
-/** Lines before the header that are skipped: `nsys stats` prints what it does first. */
+/** Maximum number of lines before the header: `nsys stats` prints messages first. */
 const PREAMBLE_LINES_MAX = 50
-/** Nanoseconds of the units of times (`--timeunit`). */
+/** Nanoseconds per unit of times (`--timeunit`). */
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }))
 
 /** Is this the start of a report with these columns? */
@@ -18,9 +18,9 @@ export function hasColumns(head: Uint8Array, columns: readonly string[]): boolea
   return lines.some((line) => isHeader(line, columns))
 }
 
-/** Whole names, as what follows a comma, whatever their unit. */
+/** Compares whole names without their units. */
 function isHeader(line: string, columns: readonly string[]): boolean {
-  if (!columns.every((column) => line.includes(column))) return false // cheap: every input of another format is tried
+  if (!columns.every((column) => line.includes(column))) return false // cheap, as detection tries every input
   const names = line
     .replace(/^\uFEFF/, '')
     .split(',')
@@ -28,7 +28,7 @@ function isHeader(line: string, columns: readonly string[]): boolean {
   return columns.every((column) => names.includes(column))
 }
 
-/** A report of `nsys stats --format csv`: rows one by one, cells by the names of their columns without units. */
+/** A report of `nsys stats --format csv`: row by row; cells by the names of their columns, without units. */
 export class CsvReport implements ChunkReader {
   readonly batch = new EventBatch()
   private take = () => {}
@@ -45,7 +45,7 @@ export class CsvReport implements ChunkReader {
     this.lines = new LineCursor(source, format)
   }
 
-  /** Calls `take` for every row, which adds its events to the batch. Throws FormatError where there is no header. */
+  /** Calls `take` for every row, which adds its events to the batch. Throws FormatError without a header. */
   read(take: () => void, attributes: InputEvent['attributes'] = {}): AsyncGenerator<TraceEvent[]> {
     const { format } = this
     this.batch.begin({ kind: 'input', format, clock: 'unknown', originNs: 0n, title: 'Nsight Systems', attributes })
@@ -60,13 +60,13 @@ export class CsvReport implements ChunkReader {
     throw new FormatError(this.format, { byte: 0, line: 1 }, expected, 'none such', 'nsys stats --format csv')
   }
 
-  /** A time or a duration in nanoseconds; NaN where the cell has none, or one that cannot be. */
+  /** A time or a duration in nanoseconds; NaN if the cell contains none, or an impossible one. */
   ns(column: string): number {
     const ns = Math.round(this.number(column) * this.nsPerUnit)
     return isTime(ns) ? ns : NaN
   }
 
-  /** NaN where the cell is empty or there is none. */
+  /** NaN if the cell is empty or missing. */
   number(column: string): number {
     return this.row.number(this.columns.get(column) ?? -1)
   }
@@ -75,7 +75,7 @@ export class CsvReport implements ChunkReader {
     return this.row.text(this.columns.get(column) ?? -1)
   }
 
-  /** An issue: the present row cannot be used. */
+  /** Adds an issue: the current row is unreadable. */
   bad(detail: string, atNs: number): void {
     const at = { byte: this.lines.offset, line: this.lines.line }
     this.batch.add(issueOf('unreadable-row', detail, at, atNs))

@@ -4,12 +4,12 @@ import type { Facts, GpuEvent, GpuPlace } from '../../../model/gpu-events.ts'
 import type { Launches } from './calls.ts'
 import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
 
-/** Columns that all tables of GPU work begin with here, and their places. */
+/** The first columns of all queries of GPU work, and their indexes. */
 const COMMON = ['start', 'end', 'deviceId', 'contextId', 'streamId', 'globalPid', 'correlationId'] as const
 const [START, END, DEVICE, CONTEXT, STREAM, PROCESS, CORRELATION] = [0, 1, 2, 3, 4, 5, 6]
 const NO_STREAM = 0xffffffff
 
-/** CUpti_ActivityMemcpyKind, as nsys and its reports call them. */
+/** CUpti_ActivityMemcpyKind, with the names in nsys's reports. */
 const COPY_KINDS: Readonly<Record<number, string>> = {
   0: 'Unknown',
   1: 'Host-to-Device',
@@ -39,14 +39,14 @@ const SYNC_KINDS: Readonly<Record<number, string>> = {
 interface WorkTable {
   readonly table: string
   readonly what: GpuEvent['what']
-  /** Further ones; their places begin at `FIRST`. */
+  /** Further columns; their indexes begin at `FIRST`. */
   readonly columns: readonly string[]
   name(row: SqliteRows, report: Report): number
   facts(row: SqliteRows): Facts
 }
 
 const FIRST = COMMON.length
-/** demangledName, of kernels. */
+/** Index of demangledName, of kernels. */
 const SIGNATURE = FIRST + 1
 
 const WORK: readonly WorkTable[] = [
@@ -110,15 +110,15 @@ const WORK: readonly WorkTable[] = [
   },
 ]
 
-/** What other tables contain about streams and contexts. */
+/** Facts about streams and contexts from other tables. */
 export interface Streams {
-  /** Names that the program or the driver gave to them, by process, context and stream. */
+  /** Names that the program or the driver gave them, by process, context and stream. */
   readonly names: ReadonlyMap<string, number>
-  /** Devices of contexts, by process and context: rows of waits have the device 0, whichever it is. */
+  /** Devices of contexts, by process and context: rows of waits always have the device 0. */
   readonly devices: Map<string, number>
 }
 
-/** Identifies a stream; without a stream, a context. */
+/** Key of a stream; without a stream, of a context. */
 function streamKey(pid: number, context: number, stream?: number): string {
   return `${pid} ${context} ${stream ?? ''}`
 }
@@ -193,7 +193,7 @@ export async function* readGpuWork(
   }
 }
 
-/** Waits for streams, events, contexts; and events that were recorded with the time at which they happened. */
+/** Waits for streams, events and contexts; and CUDA events with a time. */
 export async function* readSynchronization(report: Report, streams: Streams): AsyncGenerator<TraceEvent[], void> {
   const table = 'CUPTI_ACTIVITY_KIND_SYNCHRONIZATION'
   for await (const row of report.pages(table, [...COMMON, 'syncType', 'eventId', 'eventSyncId'])) {
@@ -221,8 +221,7 @@ async function* readCudaEvents(report: Report, streams: Streams): AsyncGenerator
     const events: TraceEvent[] = []
     while (row.next()) {
       const startNs = row.isNull(START) ? 0 : report.time(row, START)
-      if (startNs === 0)
-        untimed++ // not collected
+      if (startNs === 0) untimed++
       else if (report.endOf(table, startNs, startNs) !== undefined) {
         const [correlation, facts] = [report.correlation(row, CORRELATION, startNs), eventFacts(row, FIRST)]
         const name = report.names.id('event')
@@ -256,7 +255,7 @@ function placeOf(row: SqliteRows, { names }: Streams): GpuPlace {
   return { device: row.number(DEVICE, -1), context, contextName, stream, streamName, pid }
 }
 
-/** The place of a wait or an event: on the device whose context it is. */
+/** The place of a wait or an event, with the device of its context. */
 function placeOfWait(row: SqliteRows, streams: Streams): GpuPlace {
   const place = placeOf(row, streams)
   return { ...place, device: streams.devices.get(streamKey(place.pid, place.context)) ?? place.device }

@@ -1,4 +1,4 @@
-// `nsys stats --report cuda_gpu_trace --format csv`: kernels, copies and fills, one a row, times since the session began.
+// `nsys stats --report cuda_gpu_trace --format csv`: kernels, copies and fills, one per row, times since the start of the session.
 //
 //     Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,…,Bytes (MB),…,SrcMemKd,DstMemKd,Device,Ctx,…,Strm,Name
 //     1949099896,3552,142,,,,,,,,,,0.038,10594.575,Pageable,Device,NVIDIA RTX A4500 (0),1,,7,[CUDA memcpy Host-to-Device]

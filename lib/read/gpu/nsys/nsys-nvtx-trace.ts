@@ -1,4 +1,4 @@
-// `nsys stats --report nvtx_pushpop_trace --format csv`: NVTX push-pop ranges, one a row, times since the session began.
+// `nsys stats --report nvtx_pushpop_trace --format csv`: NVTX push-pop ranges, one per row, times since the start of the session.
 //
 //     Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl,NumChild,RangeId,ParentId,RangeStack,NameTree
 //     26940649047,26940822025,172978,0,172978,"TSL:XlaDumpHloModule:#module=…#",215733,215733,0,0,25204,,:25204,"TSL:…"
@@ -19,7 +19,7 @@ export const nsysNvtxTrace: Format = {
 
   async *read(source, { names }) {
     const report = new CsvReport(source, nsysNvtxTrace.name, REQUIRED)
-    // Threads go by their ids here, domains by their names.
+    // Numbers of threads are their ids, numbers of domains their names.
     const ranges = new NvtxRanges({
       tidOf: (thread) => thread,
       threadName: () => 0,
@@ -32,7 +32,7 @@ export const nsysNvtxTrace: Format = {
     const take = () => {
       if (add(report, ranges, names)) rows++
     }
-    yield* report.read(take, { domains: 'inferred: what stands before the first colon of a name' })
+    yield* report.read(take, { domains: 'inferred: the text before the first colon of a name' })
     yield* ranges.events()
     yield [{ kind: 'facts', ...containing(`${rows} NVTX ranges`) }]
   },
@@ -51,7 +51,7 @@ function add(report: CsvReport, ranges: NvtxRanges, names: Names): boolean {
   return true
 }
 
-/** `TSL:XlaCompile` is of the domain TSL, `:copy` and `copy` are of the default one. */
+/** `TSL:XlaCompile` is in the domain TSL, `:copy` and `copy` are in the default one. */
 function splitName(name: string): readonly [string, string] {
   const [, domain, text] = /^([^:]*):(?![:\s])(.*)$/s.exec(name) ?? []
   return text === undefined ? ['', name] : [domain!, text]

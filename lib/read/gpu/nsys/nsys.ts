@@ -1,16 +1,16 @@
-// What `nsys export --type sqlite` (Nsight Systems) makes of a report: an SQLite file, one table per kind of event, texts in
-// StringIds, times in nanoseconds since the session began.
+// A report of Nsight Systems, exported by `nsys export --type sqlite`: an SQLite file, one table per kind of event, texts in
+// StringIds, times in nanoseconds since the start of the session.
 //
 //     CUPTI_ACTIVITY_KIND_KERNEL   start | end | deviceId | streamId | correlationId | globalPid | shortName → StringIds …
 //     CUPTI_ACTIVITY_KIND_RUNTIME  start | end | globalTid | correlationId | nameId → StringIds …
 //     NVTX_EVENTS                  start | end | eventType | globalTid | text or textId → StringIds | domainId …
 //
-// A table exists from its first row on, and columns differ between versions: both are found by name. Any table may be missing. Rows
-// are in no order: what must be in order of time is held as numbers (common/spans.ts) and sorted.
+// Only tables with rows exist, and columns differ between versions: the reader looks both up by name. Rows are in no order: those
+// that must be in order of time are kept as numbers (common/spans.ts) and sorted.
 //
-//     report.ts         the file and what its tables refer to: texts, threads, processes; issues
-//     gpu-tables.ts     kernels, copies, waits, by stream          calls.ts    CUDA calls by thread, and the work they launched
-//     nvtx.ts           NVTX rows → nvtx-ranges.ts, in order       projection.ts  NVTX ranges as the GPU saw them
+//     report.ts         the file; texts, threads and processes that its tables refer to; issues
+//     gpu-tables.ts     kernels, copies, waits, by stream          calls.ts    CUDA calls by thread, and their GPU work
+//     nvtx.ts           NVTX rows → nvtx-ranges.ts, in order       projection.ts  NVTX ranges projected onto the GPU
 //     series.ts         metrics, memory, the scheduler             csv.ts      rows of the CSV reports of nsys stats
 
 import { FormatError } from '../../../errors.ts'
@@ -28,9 +28,9 @@ import { project } from './projection.ts'
 import { Report } from './report.ts'
 import { readGpuMetrics, readMemoryUsage, readSchedule } from './series.ts'
 
-/** Bytes of a report that are held in memory where it cannot be read at any place. */
+/** Maximum size of a report without random access, which is kept in memory. */
 const COLLECTED_BYTES_MAX = 512 << 20
-/** Issues about damage of one file. */
+/** Maximum number of issues about damage of one file. */
 const DAMAGE_ISSUES_MAX = 1000
 
 export const nsys: Format = {
@@ -65,7 +65,7 @@ async function* read(access: RandomAccess, context: ReadContext): AsyncGenerator
     if (report.issues.length > 0) yield report.takeIssues()
     if (batch.length > 0) yield batch
   }
-  await leaveTables(report, osRuntime)
+  await countOtherTables(report, osRuntime)
   yield [...report.takeIssues(), ...report.leftOut.events(), { kind: 'facts', ...containing(contents(report)) }]
 }
 
@@ -73,7 +73,7 @@ async function* events(report: Report, osRuntime: boolean): AsyncGenerator<Trace
   const launches = new Launches()
   const streams = await readStreams(report)
   yield* readGpuWork(report, streams, launches)
-  warnOfGraphs(report)
+  reportGraphs(report)
   yield* readSynchronization(report, streams)
   const calls = new ApiCalls(report, 'cuda')
   await calls.read()
@@ -119,7 +119,7 @@ async function openReport(access: RandomAccess, { names, beside }: ReadContext):
 
 const HINT = 'nsys export --type sqlite report.nsys-rep makes a file that can be read'
 
-/** Names threads as the program did, as the system did, or as their process is called. */
+/** Names threads after the program, else the system, else their process. */
 async function nameThreads(report: Report, nvtx: NvtxReader): Promise<void> {
   const { threads, threadNames, names } = report
   const processes = await readProcessNames(report)
@@ -132,7 +132,7 @@ async function nameThreads(report: Report, nvtx: NvtxReader): Promise<void> {
   }
 }
 
-function warnOfGraphs(report: Report): void {
+function reportGraphs(report: Report): void {
   const graphs = report.counts.get('CUPTI_ACTIVITY_KIND_GRAPH_TRACE') ?? 0
   if (graphs === 0) return
   report.issue('graph-kernels-hidden', `${graphs} launches of CUDA graphs were recorded as a whole`)
@@ -151,7 +151,7 @@ function contents({ counts }: Report): string {
   return contentsOf(Object.entries(NOUNS).map(([table, noun]) => [counts.get(table) ?? 0, noun])) || 'no GPU activity'
 }
 
-/** When the session began, in nanoseconds since 1970: all times of the report count from there. Undefined where it is not recorded. */
+/** Start of the session in nanoseconds since 1970, the origin of all times of the report. Undefined if it is not recorded. */
 async function readSessionStart(report: Report): Promise<bigint | undefined> {
   let start: bigint | undefined
   await report.each('TARGET_INFO_SESSION_START_TIME', ['utcEpochNs'], (row) => {
@@ -161,7 +161,7 @@ async function readSessionStart(report: Report): Promise<bigint | undefined> {
   return start
 }
 
-/** Facts about the report. Of the machine and its user, only the names of the GPUs are copied. */
+/** Attributes of the report. Facts about machine and user are not copied, except the names of GPUs. */
 async function readAbout(report: Report): Promise<Record<string, string | number>> {
   const about: Record<string, string | number> = {}
   const wanted = new Map([
@@ -183,7 +183,7 @@ async function readAbout(report: Report): Promise<Record<string, string | number
 }
 
 const OS_TABLE = 'OSRT_API'
-/** Tables of events that are drawn, or become issues. */
+/** Tables whose events are drawn or become issues. */
 const DRAWN = new Set([
   ...['KERNEL', 'MEMCPY', 'MEMSET', 'GRAPH_TRACE', 'SYNCHRONIZATION', 'CUDA_EVENT', 'RUNTIME', 'DRIVER'].map(
     (kind) => `CUPTI_ACTIVITY_KIND_${kind}`,
@@ -192,8 +192,8 @@ const DRAWN = new Set([
   'DIAGNOSTIC_EVENT',
 ])
 
-/** Counts the rows of all other tables that have times: later versions may add some. */
-async function leaveTables(report: Report, osRuntime: boolean): Promise<void> {
+/** Counts the rows of all other tables with times; later versions of nsys may add some. */
+async function countOtherTables(report: Report, osRuntime: boolean): Promise<void> {
   for (const { name, columns } of report.file.tables.values()) {
     if (DRAWN.has(name) || (osRuntime && name === OS_TABLE)) continue
     if (!columns.some((column) => column.name === 'start' || column.name === 'timestamp')) continue
@@ -202,7 +202,7 @@ async function leaveTables(report: Report, osRuntime: boolean): Promise<void> {
   }
 }
 
-/** Names of processes by pid: programs without their folders; kernel threads have names such as `kworker/u8:1`. */
+/** Names of processes by pid, without folders; kernel threads have names such as `kworker/u8:1`. */
 async function readProcessNames(report: Report): Promise<Map<number, string>> {
   const names = new Map<number, string>()
   await report.each('PROCESSES', ['pid', 'name'], (row) => {
@@ -212,7 +212,7 @@ async function readProcessNames(report: Report): Promise<Map<number, string>> {
   return names
 }
 
-/** Warnings and errors of the profiler, as issues. Paths in the texts are left out. */
+/** Warnings and errors of the profiler as issues, without paths. */
 async function readDiagnostics(report: Report): Promise<void> {
   await report.each('DIAGNOSTIC_EVENT', ['timestamp', 'severity', 'text'], (row) => {
     const code = SEVERITIES[row.number(1)]
@@ -222,7 +222,7 @@ async function readDiagnostics(report: Report): Promise<void> {
 
 const SEVERITIES: Readonly<Record<number, IssueCode>> = { 2: 'profiler-warning', 3: 'profiler-error' }
 
-/** Whole texts in quotes where they hold a path, as only there a path may have spaces. */
+/** Replaces paths; in quotes the whole text, as a path may contain spaces there. */
 function withoutPaths(text: string): string {
   return text
     .replace(/(['"])[^'"]*[/\\][^'"]*\1/g, '$1<path>$1')

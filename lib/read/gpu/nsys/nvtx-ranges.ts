@@ -3,10 +3,10 @@ import type { TraceEvent } from '../../../model/events.ts'
 import type { NvtxEvent, NvtxPayload } from '../../../model/nvtx-events.ts'
 import { Beside, Spans } from '../../common/spans.ts'
 
-/** As the end of a range: it was still open at the end, for which there is no time yet. */
+/** End of a range that was still open at the end of the recording. */
 export const OPEN_NS = 2 ** 52
 
-/** What many ranges have in common; numbers mean what the {@link Book} says. */
+/** Common properties of many ranges; {@link NvtxNames} maps the numbers. */
 export interface Style {
   readonly what: 'push-pop' | 'start-end' | 'mark'
   readonly thread: number
@@ -14,36 +14,36 @@ export interface Style {
   readonly domainId: number
   readonly categoryId: number
   readonly color: number
-  /** Of what kind its payload is; absent: it has none. */
+  /** Type of its payload, if it has one. */
   readonly payload?: PayloadKind | undefined
 }
 
-/** The names behind the numbers of threads, domains and categories. Called when all is read. */
-export interface Book {
+/** Names of the numbers of threads, domains and categories. Called after all rows are read. */
+export interface NvtxNames {
   tidOf(thread: number): number
-  /** These are names; 0 = none, of a domain the default one. */
+  /** The results are name ids; 0 = none, for a domain the default one. */
   threadName(thread: number): number
   domainName(thread: number, domainId: number): number
   categoryName(thread: number, domainId: number, categoryId: number): number
-  /** The text of a name. */
+  /** The text of a name id. */
   text(name: number): string
   /** The end of the recording. */
   readonly lastNs: number
 }
 
-/** NVTX ranges and marks in any order, by thread: the spans' `a` is the name, `b` the number of the style. */
+/** NVTX ranges and marks in any order, by thread; `a` of a span is the name, `b` the number of the style. */
 export class NvtxRanges {
   readonly byThread = new Map<number, Spans>()
-  /** Ranges that were still open, of those that were passed on so far. */
+  /** Number of open ranges among those that were passed on. */
   openRanges = 0
   private readonly styles: Style[] = []
   private readonly styleIds = new Map<string, number>()
   private readonly payloads = new Map<Spans, Payloads>()
   private started = 0
 
-  constructor(private readonly book: Book) {}
+  constructor(private readonly names: NvtxNames) {}
 
-  /** Adds a range, or a mark, which ends as it starts. `payload` is of the style's kind. */
+  /** Adds a range, or a mark (which ends at its start). `payload` has the style's type. */
   add(startNs: number, endNs: number, name: number, style: Style, payload?: PayloadBits): void {
     const { what, thread, endThread, domainId, categoryId, color } = style
     let spans = this.byThread.get(thread)
@@ -61,7 +61,7 @@ export class NvtxRanges {
     spans.push(startNs, endNs, name, id)
   }
 
-  /** Ranges and marks, thread by thread in order of their starts; each pop at its place between the pushes. */
+  /** Ranges and marks, thread by thread in order of their starts; pops at their times between the pushes. */
   *events(): Generator<TraceEvent[], void> {
     for (const spans of this.byThread.values()) {
       const stacks = new Map<number, number[]>()
@@ -72,7 +72,7 @@ export class NvtxRanges {
     }
   }
 
-  /** Adds a range or mark, after the pops that come before it. `stacks` holds the pushed ranges, by domain. */
+  /** Adds a range or mark, after the pops before it. `stacks` contains the pushed ranges, by domain. */
   private place(spans: Spans, id: number, stacks: Map<number, number[]>, into: TraceEvent[]): void {
     const { what, thread, endThread, domainId } = this.styles[spans.b(id)]!
     const [startNs, endNs] = [spans.start(id), this.endOf(spans, id)]
@@ -87,7 +87,7 @@ export class NvtxRanges {
       into.push(this.event('mark', spans, id, startNs))
       return
     }
-    // A pushed range that crosses another cannot be drawn within it.
+    // A pushed range that ends after its parent cannot nest.
     const fits = stack.length === 0 || endNs <= this.endOf(spans, stack.at(-1)!)
     if (what === 'push-pop' && fits) {
       into.push(this.event('push', spans, id, startNs))
@@ -96,7 +96,7 @@ export class NvtxRanges {
     }
     const range = ++this.started
     into.push({ ...this.event('start', spans, id, startNs), range })
-    into.push({ ...this.bare('end', thread, domainId, endNs, range), tid: this.book.tidOf(endThread) })
+    into.push({ ...this.bare('end', thread, domainId, endNs, range), tid: this.names.tidOf(endThread) })
   }
 
   private pop(spans: Spans, stack: number[], untilNs: number, into: TraceEvent[]): void {
@@ -107,7 +107,7 @@ export class NvtxRanges {
     }
   }
 
-  /** Is it a range, not a mark? */
+  /** Is it a range, and not a mark? */
   isRange(spans: Spans, id: number): boolean {
     return this.styles[spans.b(id)]!.what !== 'mark'
   }
@@ -115,37 +115,37 @@ export class NvtxRanges {
   /** Name of a range's domain; 0 is the default one. */
   domainOf(spans: Spans, id: number): number {
     const { thread, domainId } = this.styles[spans.b(id)]!
-    return this.book.domainName(thread, domainId)
+    return this.names.domainName(thread, domainId)
   }
 
-  /** Where a range ends, the end of the recording where it was open. */
+  /** End of a range; the end of the recording if it was open. */
   endOf(spans: Spans, id: number): number {
-    return Math.min(spans.end(id), Math.max(spans.start(id), this.book.lastNs))
+    return Math.min(spans.end(id), Math.max(spans.start(id), this.names.lastNs))
   }
 
   private event(what: NvtxEvent['what'], spans: Spans, id: number, atNs: number): NvtxEvent {
-    const { book } = this
+    const { names } = this
     const { thread, domainId, categoryId, color, payload: type } = this.styles[spans.b(id)]!
     const payload = type && this.payloadsOf(spans).at(id, type)
     return {
       ...this.bare(what, thread, domainId, atNs),
       message: spans.a(id),
-      category: book.categoryName(thread, domainId, categoryId),
+      category: names.categoryName(thread, domainId, categoryId),
       color,
       payload: type && type !== 'json' ? { type, value: payload } : undefined,
-      json: type === 'json' ? book.text(payload as number) : undefined,
+      json: type === 'json' ? names.text(payload as number) : undefined,
     }
   }
 
   private bare(what: NvtxEvent['what'], thread: number, domainId: number, atNs: number, range = 0): NvtxEvent {
-    const { book } = this
+    const { names } = this
     return {
       kind: 'nvtx',
       what,
-      tid: book.tidOf(thread),
+      tid: names.tidOf(thread),
       atNs,
-      thread: book.threadName(thread),
-      domain: book.domainName(thread, domainId),
+      thread: names.threadName(thread),
+      domain: names.domainName(thread, domainId),
       range,
       message: 0,
       category: 0,
@@ -163,12 +163,12 @@ export class NvtxRanges {
   }
 }
 
-/** What the 64 bits of a payload are. `json`: the number of a name. */
+/** Type of the 64 bits of a payload. `json`: a name id. */
 export type PayloadKind = NvtxPayload['type'] | 'json'
 
 const scratch = new DataView(new ArrayBuffer(8))
 
-/** Payloads of some of a thread's ranges, by their ids: 8 bytes each. */
+/** Payloads of ranges of a thread, by their ids: 8 bytes each. */
 export class Payloads {
   private readonly high = new Beside()
   private readonly low = new Beside()
@@ -178,7 +178,7 @@ export class Payloads {
     this.low.set(id, low)
   }
 
-  /** For `json`, the number of a name. */
+  /** For `json`, a name id. */
   at(id: number, type: PayloadKind): number | bigint | undefined {
     const [high, low] = [this.high.at(id), this.low.at(id)]
     if (type === 'unknown') return undefined
@@ -192,14 +192,14 @@ export class Payloads {
   }
 }
 
-/** A value that goes with a range, as 64 bits. */
+/** The payload of a range, as 64 bits. */
 export interface PayloadBits {
   readonly type: PayloadKind
   readonly high: number
   readonly low: number
 }
 
-/** The one payload value that a row has in the columns from `first` on, which are those of `types`. */
+/** The payload of a row, which has at most one value in the columns of `types`, from `first` on. */
 export function payloadOf(
   row: SqliteRows,
   first: number,
@@ -209,7 +209,7 @@ export function payloadOf(
     if (row.isNull(first + i)) continue
     const type = types[i]!
     if (type !== 'f64' && type !== 'f32') return { type, high: row.high(first + i), low: row.low(first + i) }
-    scratch.setFloat64(0, row.number(first + i)) // which may be stored as an integer
+    scratch.setFloat64(0, row.number(first + i)) // SQLite may store it as an integer
     return { type, high: scratch.getUint32(0), low: scratch.getUint32(4) }
   }
   return undefined

@@ -10,12 +10,12 @@ const COLUMNS = [
   'binaryData',
 ] as const
 const [START, END, TYPE, TID, END_TID, TEXT, TEXT_ID, DOMAIN, CATEGORY, COLOR] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
-/** The first of the columns of payloads, and the types of all. */
+/** Index of the first payload column; PAYLOADS are the types of all. */
 const PAYLOAD = 10
 const [JSON_TEXT, JSON_TEXT_ID, BINARY] = [16, 17, 18]
 const PAYLOADS = ['u64', 'i64', 'f64', 'u32', 'i32', 'f32'] as const
 
-/** What an NVTX row records. */
+/** Kind of an NVTX row. */
 type NvtxType =
   | 'category'
   | 'mark'
@@ -27,7 +27,7 @@ type NvtxType =
   | 'start-end'
   | 'domain'
 
-/** NVTX rows (nsys's ENUM_NSYS_EVENT_TYPE; those from 64 on come from nvtxt files). */
+/** Types of NVTX rows (nsys's ENUM_NSYS_EVENT_TYPE; from 64 on those of nvtxt files). */
 const NVTX_TYPES: Readonly<Record<number, NvtxType>> = {
   33: 'category',
   34: 'mark',
@@ -49,7 +49,7 @@ const NVTX_TYPES: Readonly<Record<number, NvtxType>> = {
   75: 'domain',
 }
 
-/** NVTX rows that nothing is drawn for: ends of domains, names of CUDA's objects (which have tables), facts of nvtxt files. */
+/** Types of NVTX rows that are not drawn: ends of domains, names of CUDA objects (other tables contain them), facts of nvtxt files. */
 const NVTX_WITHOUT_EVENT = new Set([72, 73, 74, 76, 97, 98, 99])
 
 /** NVTX ranges and marks of a report. */
@@ -146,7 +146,7 @@ export class NvtxReader {
     report.count(TABLE)
   }
 
-  /** A payload of the program's own structure: as JSON where it was exported so, else of unknown content. */
+  /** A payload of a structure that the program defined: as JSON if it was exported so, else of unknown content. */
   private structureOf(row: SqliteRows): PayloadBits | undefined {
     const { names } = this.report
     const text = row.text(JSON_TEXT)
@@ -178,7 +178,7 @@ export class NvtxReader {
   }
 }
 
-/** Colours without alpha are meant to be seen. */
+/** A color without alpha is opaque. */
 function opaque(color: number): number {
   return color >>> 24 === 0 ? color + 0xff000000 : color
 }

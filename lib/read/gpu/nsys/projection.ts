@@ -6,7 +6,7 @@ import type { Report } from './report.ts'
 
 const NO_CORRELATION = 0xffffffff
 
-/** A range that the sweep is in, and what was launched in it so far. */
+/** An open range of the sweep, and the GPU work that was launched in it so far. */
 interface OpenRange {
   readonly id: number
   readonly endNs: number
@@ -17,8 +17,8 @@ interface OpenRange {
 }
 
 /**
- * Each NVTX range as the GPU saw it: from the first to the last piece of work whose launch began within the range, on the
- * range's thread. Thread by thread in order of their starts.
+ * Projects each NVTX range onto the GPU: from the first to the last work whose launch began within the range, on the range's
+ * thread. Thread by thread, in order of the starts.
  */
 export function* project(
   report: Report,
@@ -41,7 +41,7 @@ function* projectThread(
   launches: Launches,
 ): Generator<TraceEvent[], void> {
   const { tid, owner } = report.threads.list[thread]!
-  const seen = new Spans() // `a` is the range, `b` the place in the two lists
+  const seen = new Spans() // `a` is the range, `b` the index in the two lists
   const launched: number[] = []
   const busyNs: number[] = []
   const close = (range: OpenRange) => {
@@ -52,7 +52,7 @@ function* projectThread(
   }
   const work = launches.of(owner)
   sweep(ranges, nvtx, calls, (range, correlation) => add(range, work, correlation), close)
-  // Ranges close inner before outer: of two that look the same to the GPU, the one that closed last is the outer one.
+  // Ranges close inner before outer: of two with the same times, the one that closed last is the outer one.
   const order = new Order(
     seen.length,
     (x, y) => seen.start(x) - seen.start(y) || seen.end(y) - seen.end(x) || seen.b(y) - seen.b(x),
@@ -67,7 +67,7 @@ function* projectThread(
   })
 }
 
-/** Goes through a thread's calls in order: `take` gets each call with each range in which it began. */
+/** Iterates over a thread's calls in order: `take` gets each call with each range in which it began. */
 function sweep(
   ranges: Spans,
   nvtx: NvtxRanges,

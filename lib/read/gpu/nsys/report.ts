@@ -6,18 +6,18 @@ import { LeftOut } from '../../../model/left-out.ts'
 import { CORRELATION_MAX, isTime } from '../../../model/limits.ts'
 import type { Names } from '../../../model/names.ts'
 
-/** A report's file and what its tables refer to: texts, threads, names of streams. */
+/** A report's file; the texts and threads that its tables refer to; issues. */
 export class Report {
   readonly threads = new Threads()
-  /** What was wrong, since the last {@link takeIssues}. */
+  /** Issues since the last {@link takeIssues}. */
   issues: IssueEvent[] = []
   /** Latest time of any event. */
   lastNs = 0
-  /** Rows by table, as far as they were read. */
+  /** Number of drawn rows, by table. */
   readonly counts = new Map<string, number>()
-  /** Names of threads, by {@link threads}; 0 or nothing = none. */
+  /** Names of threads, by {@link threads}; 0 or undefined = none. */
   readonly threadNames: number[] = []
-  /** What is in the report and not drawn. */
+  /** Events that are not drawn. */
   readonly leftOut = new LeftOut()
   private readonly refused = new Set<string>()
   private readonly strings = new Map<number, number>()
@@ -28,14 +28,14 @@ export class Report {
     readonly names: Names,
   ) {}
 
-  /** Rows of a table, none of which is read. */
+  /** Number of rows of a table. */
   async sizeOf(table: string): Promise<number> {
     let size = 0
     for await (const rows of this.pages(table, [])) size += rows.size
     return size
   }
 
-  /** The pages of a table, with the columns named; none where the report has no such table. */
+  /** The pages of a table, with the named columns; none if the report has no such table. */
   async *pages(table: string, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
     const found = this.file.tables.get(table)
     if (!found) this.reportRefusal(table)
@@ -49,7 +49,7 @@ export class Report {
     this.unread(`table ${table} ${why}`)
   }
 
-  /** An issue: something is sound, but not read. */
+  /** Adds an issue: something undamaged is not read. */
   unread(detail: string): void {
     this.issues.push(issueOf('unread-table', detail, { byte: 0 }, this.lastNs))
   }
@@ -66,14 +66,14 @@ export class Report {
     })
   }
 
-  /** When the session began, in nanoseconds since 1970. */
+  /** Sets the start of the session, in nanoseconds since 1970. */
   startsAt(ns: bigint): void {
     this.start = { high: Number(ns >> 32n), low: Number(ns & 0xffffffffn) }
   }
 
   /**
-   * A time of a row in nanoseconds since the session began, exactly; NaN where there is none. What is too large for that counts
-   * from 1970 (`nsys export --ts-normalize`).
+   * The exact time of a row in nanoseconds since the start of the session; NaN if there is none. Times above 2^53 are since 1970
+   * (`nsys export --ts-normalize`).
    */
   time(row: SqliteRows, field: number): number {
     const ns = row.number(field)
@@ -81,7 +81,7 @@ export class Report {
     return (row.high(field) - this.start.high) * 2 ** 32 + (row.low(field) - this.start.low)
   }
 
-  /** The number of a launch; -1 where the row has none, or one that no launch can have. */
+  /** The correlation id of a row; -1 if it has none, or an invalid one. */
   correlation(row: SqliteRows, field: number, atNs: number): number {
     const value = row.number(field, -1)
     if (value >= -1 && value <= CORRELATION_MAX && Number.isInteger(value)) return value
@@ -90,12 +90,12 @@ export class Report {
     return -1
   }
 
-  /** The name behind a number of the table of texts; 0 where there is none. */
+  /** The name of an id of the table StringIds; 0 if there is none. */
   string(id: number): number {
     return this.strings.get(id) ?? 0
   }
 
-  /** Counts a row that was drawn. */
+  /** Counts a drawn row. */
   count(table: string): void {
     this.counts.set(table, (this.counts.get(table) ?? 0) + 1)
   }
@@ -105,8 +105,8 @@ export class Report {
   }
 
   /**
-   * The end of a row's stretch of time. Undefined, and an issue, where it has no start, or one before the session began and
-   * the report does not contain when that was. One that ends before it starts has no length.
+   * The end of a row. Undefined, with an issue, if the row has no start, or one before the start of the session, which is not
+   * recorded. The start, with an issue, if the end is before it.
    */
   endOf(table: string, startNs: number, endNs: number): number | undefined {
     if (!isTime(startNs)) {
@@ -130,15 +130,15 @@ export class Report {
   }
 }
 
-/** A thread of a process, as nsys numbers them: `globalTid` is (hardware, machine, pid, tid) in 64 bits. */
+/** A thread of a process. Its `globalTid` in nsys is (hardware, machine, pid, tid) in 64 bits. */
 export interface Thread {
   readonly pid: number
   readonly tid: number
-  /** Number of the process, from 0. */
+  /** Number of the process in the report, from 0. */
   readonly owner: number
 }
 
-/** Gives the threads and processes of a report small numbers. */
+/** Numbers the threads and processes of a report. */
 export class Threads {
   readonly list: Thread[] = []
   private readonly ids = new Map<number, number>()

@@ -2,7 +2,7 @@ import type { ThreadState, TraceEvent } from '../../../model/events.ts'
 import { Spans } from '../../common/spans.ts'
 import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
 
-/** Of {@link MEMORY_KINDS}: a device's own. */
+/** Memory of the device, of {@link MEMORY_KINDS}. */
 const DEVICE_MEMORY = 2
 
 /** Counters that nsys sampled on the GPUs, in the order of the table. */
@@ -24,7 +24,7 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
       const key = `${row.high(1)} ${row.low(1)} ${row.number(2)}`
       let name = names.get(key)
       if (name === undefined) {
-        const gpu = row.low(1) & 0xff // the type's lowest byte
+        const gpu = row.low(1) & 0xff // lowest byte of the type
         name = report.names.id(`GPU ${gpu}: ${metrics.get(key) || `metric ${row.number(2)}`}`)
         names.set(key, name)
       }
@@ -35,11 +35,11 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
   }
 }
 
-/** Memory that processes hold on each device, from allocations and frees. */
+/** Allocated memory by process and device, from allocations and frees. */
 export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEvent[], void> {
   const table = 'CUDA_GPU_MEMORY_USAGE_EVENTS'
   const columns = ['start', 'globalPid', 'deviceId', 'bytes', 'memoryOperationType', 'memKind']
-  const spans = new Spans() // `a` is the place in `owners`, `b` is 0 for an allocation, 1 for a free
+  const spans = new Spans() // `a` is the index in `owners`, `b` is 0 for an allocation, 1 for a free
   const sizes: number[] = []
   const owners: { readonly name: number; bytes: number }[] = []
   const known = new Map<string, number>()
@@ -66,7 +66,7 @@ export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEven
   })
 }
 
-/** When the traced threads had a CPU, thread by thread in order. */
+/** States of the traced threads, thread by thread in order. */
 export async function* readSchedule(report: Report): AsyncGenerator<TraceEvent[], void> {
   const table = 'SCHED_EVENTS'
   const byThread = new Map<number, Spans>() // `a` is the state, `b` the CPU
@@ -93,11 +93,11 @@ export async function* readSchedule(report: Report): AsyncGenerator<TraceEvent[]
   }
 }
 
-/** Why a thread left its CPU (nsys's ENUM_SCHEDULING_THREAD_BLOCK), where it could have gone on: all others wait. */
+/** Reasons for leaving a CPU (nsys's ENUM_SCHEDULING_THREAD_BLOCK) with which a thread remains runnable; with others it waits. */
 const PREEMPTED = new Set([42, 43, 44, 45, 49, 51])
 const STATES: readonly ThreadState[] = ['running', 'runnable', 'blocked', 'off']
 
-/** What a thread that left its CPU does, where nsys knows why it left. */
+/** State of a thread that left its CPU; `off` if nsys does not record why. */
 function stateOf(state: number, block: number): ThreadState {
   if (PREEMPTED.has(block)) return 'runnable'
   return block > 1 || state === 2 || state === 3 || state === 7 ? 'blocked' : 'off'

@@ -252,7 +252,7 @@ describe('documents', () => {
       [
         'damaged document',
         damaged.indexOf('@'),
-        'expected the rest of an event, found "@"; read on from the next event',
+        'expected the rest of an event, found "@"; reading continues at the next event',
       ],
     ])
     expect((await rowsOf(encode(damaged), SLICES))[0]).toHaveLength(2)

@@ -4,10 +4,10 @@ import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
 import type { ReadContext } from '../format.ts'
 
 const BASE = 'baseTimeNanoseconds'
-/** What the profiler of PyTorch writes at the top of its files and others do not. */
+/** Members that only the profiler of PyTorch writes. */
 export const OF_KINETO =
   /^(?:schemaVersion|deviceProperties|distributedInfo|(?:cupti|roctracer)_version|(?:cuda|hip)_\w+_version)$/
-/** Facts that are copied. Hosts, users, jobs, paths and the environment are among the others. */
+/** Facts that are copied. The others contain hosts, users, jobs, paths and the environment. */
 const COPIED =
   /^(?:schemaVersion|(?:cupti|roctracer)_version|(?:cuda|hip)_(?:runtime|driver)_version|record_shapes|profile_memory|with_stack|with_flops|with_modules)$/
 const WANTED: ReadonlySet<string> = new Set([BASE, 'deviceProperties', 'distributedInfo', 'metadata'])
@@ -19,30 +19,30 @@ const MEMBERS: Readonly<Record<string, string>> = {
   powerTraceAsString: 'powerTraceAsString',
 }
 
-/** What a file contains about itself: members of its outermost object. */
+/** Facts about a file: members of its outermost object. */
 export class About {
-  /** From 1970 to 0 of the times in the file, in nanoseconds; undefined where it is not recorded. */
+  /** Origin of the times in the file, in nanoseconds since 1970; undefined if it is not recorded. */
   baseNs: bigint | undefined
   isKineto = false
   readonly leftOut = new LeftOut()
-  /** Facts that have not been passed on. */
+  /** Facts that were not passed on yet. */
   attributes: Record<string, string | number> = {}
-  /** Of files that we wrote: the clock, and where its 0 lies on the file's own times, in nanoseconds. */
+  /** Of files that ggml2perfetto wrote: the clock, and its time at the 0 of the file's times, in nanoseconds. */
   own: { readonly clock: Clock; readonly zeroNs: bigint } | undefined
 
-  /** A member of the outermost object begins: is its value to be taken? */
+  /** Is the value of this member of the outermost object needed? */
   wants(key: string): boolean {
     if (OF_KINETO.test(key)) this.isKineto = true
     return WANTED.has(key) || COPIED.test(key)
   }
 
-  /** A member that is skipped, of so many lists and objects. */
+  /** Counts a skipped member; `items`: the number of lists and objects in it. */
   skip(key: string, items: number): void {
     if (!Object.hasOwn(MEMBERS, key)) return
     this.leftOut.add(MEMBERS[key]!, key === 'samples' ? items : 1, PERFETTO_READS_IT)
   }
 
-  /** Takes the value `[start, end)` of a member that is wanted. */
+  /** Reads the value `[start, end)` of a needed member. */
   take(key: string, bytes: Uint8Array, start: number, end: number): void {
     if (key === BASE) this.takeBase(textIn(bytes, start, end))
     else if (COPIED.test(key)) this.attributes[key] = Number(textIn(bytes, start, end)) || textIn(bytes, start, end)
@@ -51,7 +51,7 @@ export class About {
     else if (key === 'metadata') this.takeOwn(textIn(bytes, start, end))
   }
 
-  /** Looks in a part of the file for what may be behind the events. */
+  /** Searches a part of the file for members that may come after the events. */
   search(text: string): void {
     const base = /"baseTimeNanoseconds"\s*:\s*(\d+)/.exec(text)?.[1]
     if (base !== undefined) this.takeBase(base)
@@ -77,7 +77,7 @@ export class About {
     }
   }
 
-  /** What our own writer of Chrome JSON adds. */
+  /** Reads the members that our writer of Chrome JSON adds. */
   private takeOwn(text: string): void {
     const clock = /"clock":"CLOCK_(MONOTONIC|MONOTONIC_RAW|BOOTTIME|REALTIME)"/.exec(text)?.[1] as Clock | undefined
     const [, originNs, originMicros] = /"origin_ns":"(\d{1,18})","origin_ts":(\d{1,15})\b/.exec(text) ?? []
@@ -94,16 +94,16 @@ function parsed(bytes: Uint8Array, start: number, end: number): unknown {
   }
 }
 
-/** A key and its value are not longer: a cut between chunks does not hide them. */
+/** Maximum length of a key with its value, which may be split between chunks. */
 const OVERLAP = 256
 const MARKS = /"baseTimeNanoseconds"|"origin_ns"/
 const latin1 = new TextDecoder('latin1')
 
 /**
- * Looks for what a file contains behind its events but must be known before them, by reading all of it once: any member may be
- * behind it, of any size.
+ * Searches the whole file for members that must be known before the events but may come after them. It reads the file once more,
+ * as members of any size may follow.
  */
-export async function lookBehind(about: About, { range, again }: ReadContext): Promise<void> {
+export async function searchWhole(about: About, { range, again }: ReadContext): Promise<void> {
   let rest = ''
   for await (const chunk of again?.() ?? range?.(0, Number.MAX_SAFE_INTEGER) ?? []) {
     const text = latin1.decode(chunk)

@@ -5,20 +5,20 @@ import type { Arg } from '../../model/args.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventScanner } from './scanner.ts'
 
-/** The point's place among the digits. */
+/** The decimal point, minus the byte of 0. */
 const POINT = Ascii.Point - Ascii.Zero
-/** Texts that are interned: so long at most, and so many. Others are written as they are. */
+/** Maximum length and number of interned texts. Others are written in place. */
 const INTERNED_BYTES_MAX = 400
 const INTERNED_MAX = 1 << 16
-/** Digits that a double holds whatever they are. */
+/** A double is exact for any number with so many digits. */
 const DIGITS_MAX = 15
 const I64_MAX = 2n ** 63n - 1n
 
-/** What the profiler of PyTorch keeps its own books by. */
+/** Arguments that only the profiler of PyTorch itself uses. */
 const BOOKKEEPING: ReadonlySet<string> = new Set([
   ...['Ev Idx', 'Record function id', 'Python id', 'Python parent id', 'Python module id', 'cbid', 'cid', 'queued'],
 ])
-/** Arguments of GPU work that say where it ran, and those that are called as Nsight Systems' are. */
+/** Arguments of GPU work that are its place; and those that get the names of Nsight Systems. */
 const PLACES: ReadonlySet<string> = new Set(['device', 'stream', 'context', 'correlation'])
 const GPU_NAMES: ReadonlyMap<string, string> = new Map([
   ['registers per thread', 'registers'],
@@ -32,27 +32,27 @@ const GPU_NAMES: ReadonlyMap<string, string> = new Map([
 interface Key {
   readonly text: string
   readonly id: number
-  /** As an argument of GPU work is called. */
+  /** Id of its name as an argument of GPU work. */
   readonly gpuId: number
   readonly isPlace: boolean
   readonly isBookkeeping: boolean
 }
 
-/** Reads the arguments of events. Those of one event at a time; only what is asked for is decoded. */
+/** Reads the arguments of one event at a time; decodes them on demand. */
 export class ArgReader {
-  /** Arguments of the event. */
+  /** Number of arguments of the event. */
   count = 0
-  /** By the scanner's numbers. */
+  /** By the scanner's numbers of keys. */
   private readonly known: Key[] = []
   private readonly texts: ByteTable<number>
   private readonly dimensions: ByteTable<number>
   private interned = 0
   private bytes: Uint8Array = new Uint8Array(0)
   private places: Int32Array = new Int32Array(0)
-  /** Of the arguments of the event. */
+  /** Keys of the arguments of the event. */
   private readonly keys: Key[] = []
 
-  /** `everything`: the profiler's bookkeeping is wanted, too. */
+  /** `everything`: include the profiler's bookkeeping. */
   constructor(
     private readonly names: Names,
     private readonly everything: boolean,
@@ -67,7 +67,7 @@ export class ArgReader {
     })
   }
 
-  /** Takes the arguments of an event. */
+  /** Begins an event. */
   begin(event: EventScanner): void {
     const { argPlaces, argsEnd } = event
     this.bytes = event.bytes
@@ -75,12 +75,12 @@ export class ArgReader {
     let count = 0
     for (let at = 0; at < argsEnd; at += 3) {
       const key = argPlaces[at]!
-      this.keys[count++] = this.known[key] ?? this.learn(key, event.keys[key]!)
+      this.keys[count++] = this.known[key] ?? this.remember(key, event.keys[key]!)
     }
     this.count = count
   }
 
-  /** All arguments; undefined where there are none. */
+  /** All arguments; undefined if there are none. */
   all(): Arg[] | undefined {
     const { count, keys, everything } = this
     let args: Arg[] | undefined
@@ -94,7 +94,7 @@ export class ArgReader {
     return args
   }
 
-  /** Arguments of GPU work, as Nsight Systems' are called, but those that say where it ran. */
+  /** Arguments of GPU work, with the names of Nsight Systems, except its place. */
   ofGpu(): Arg[] {
     const { count, keys, bytes, places, everything } = this
     const args: Arg[] = []
@@ -109,7 +109,7 @@ export class ArgReader {
     return args
   }
 
-  /** Goes through the arguments that are numbers. */
+  /** Calls `take` for each argument that is a number. */
   eachNumber(take: (key: string, value: number) => void): void {
     for (let i = 0; i < this.count; i++) {
       const value = this.numberAt(i)
@@ -121,20 +121,20 @@ export class ArgReader {
     return this.find(key) >= 0
   }
 
-  /** A whole number, be it in quotes; `otherwise` where there is none of that name. */
+  /** An integer, also in quotes; `otherwise` if there is none of that name. */
   whole(key: string, otherwise: number): number {
     const i = this.find(key)
     const value = i < 0 ? NaN : this.numberAt(i)
     return Number.isSafeInteger(value) ? value : otherwise
   }
 
-  /** A text, or what the value is written as; empty where there is none of that name. */
+  /** A text, or the JSON of another value; empty if there is none of that name. */
   text(key: string): string {
     const i = this.find(key)
     return i < 0 ? '' : textIn(this.bytes, this.places[3 * i + 1]!, this.places[3 * i + 2]!)
   }
 
-  private learn(number: number, text: string): Key {
+  private remember(number: number, text: string): Key {
     const { names } = this
     const key = {
       text,
@@ -158,7 +158,7 @@ export class ArgReader {
     const end = this.places[3 * i + 2]!
     if (end - start > DIGITS_MAX) return Number(textIn(bytes, start, end) || NaN)
     let value = 0
-    let scale = 0 // of the digits behind the point; the quotient of two exact numbers is the nearest there is
+    let scale = 0 // of the digits after the point; the quotient of two exact numbers is correctly rounded
     for (let at = start; at < end; at++) {
       const digit = bytes[at]! - 0x30
       if (digit >= 0 && digit <= 9) {
@@ -188,7 +188,7 @@ export class ArgReader {
   }
 }
 
-/** A fraction, or an integer that a double does not hold. */
+/** A fraction, or an integer above 2^53. */
 function numberArg(key: number, value: number, text: string): Arg {
   if (!/^-?\d{1,19}$/.test(text)) return Number.isFinite(value) ? { key, double: value } : { key, text }
   const big = BigInt(text)

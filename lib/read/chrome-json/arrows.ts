@@ -1,73 +1,73 @@
-/** Runs that are remembered are between one and two times as many. */
+/** Between one and two times as many runs are remembered. */
 const RUNS_MAX = 1 << 17
-/** Ids of runs that reuse a key; keys are below. */
+/** First id of runs that reuse a key; keys are smaller. */
 const IDS_START = 2 ** 43
 
-/** The end of an arrow, which belongs to a slice of its thread, or to the slice that has it among its own fields. */
+/** The end of an arrow, which belongs to a slice of its thread, or to the slice whose field it is. */
 export interface ArrowEnd {
   readonly atNs: number
   /** Offset in the file. */
   readonly byte: number
-  /** Category, name and id as a number: see `flow-ids.ts`. */
+  /** Category, name and id as a number: see `flows.ts`. */
   readonly key: number
   readonly what: 'start' | 'step' | 'end'
   /** The run that a `start` begins. */
   readonly run: Run | undefined
-  /** It belongs to the slice around it; else to the next one. */
+  /** It belongs to the enclosing slice; else to the next one. */
   readonly isAround: boolean
-  /** The only row that it may belong to; by default any row of its thread. */
+  /** The only row of its slice; by default any row of its thread. */
   readonly track: number | undefined
-  /** Of arrows from launches to work of a GPU: the correlation id; -1 for all others. */
+  /** Correlation id of an arrow from a launch to GPU work; -1 for all others. */
   readonly launch: number
-  /** Of an `end`: the ids that it has, once they are known. */
+  /** Ids of an `end`, once they are known. */
   ids: readonly number[] | undefined
-  /** It has been given to a slice, or to none. */
+  /** It was assigned to a slice, or dropped. */
   isPlaced: boolean
 }
 
-/** Steps and ends of one key in order of time; what has been placed is taken out now and then. */
+/** Steps and ends of one key in order of time; placed ones are removed from time to time. */
 interface Expected {
   arrows: ArrowEnd[]
   placed: number
 }
 
-/** A slice that arrows may begin and end at. */
-export interface ArrowBearer {
+/** A slice at which arrows may begin and end. */
+export interface ArrowSlice {
   flows: number[] | undefined
   flowEnds: number[] | undefined
 }
 
-/** What begins with a start: programs use the same id for one run after the other. */
+/** A start and its steps and ends. Programs reuse an id for one run after the other. */
 export interface Run {
   readonly atNs: number
   readonly byte: number
   readonly id: number
   hasEnded: boolean
   hasSteps: boolean
-  /** Its start has been given to a slice, or to none. */
+  /** Its start was assigned to a slice, or dropped. */
   isPlaced: boolean
-  /** Ids of further ends: an id joins one pair, or one chain of steps. */
+  /** Ids of further ends, as an id joins one pair, or one chain of steps. */
   readonly further: number[]
 }
 
-/** Which ends of arrows belong together: a start, and what has its key until the next start of that key, in order of time. */
+/** Groups ends of arrows into runs: a start, and the steps and ends with its key up to the next start of that key, in order of time. */
 export class Runs {
-  /** Ends that are not drawn since their start had several, and its slice had been passed on. */
+  /** Number of further ends that are not drawn, as the slice of their start was passed on already. */
   lost = 0
-  /** Ends that were joined by their keys alone, since their start was no longer remembered, if there was one. */
+  /** Number of ends that were joined by key only, as their start is not remembered. */
   byKeyOnly = 0
-  /** Ids of ends whose start may be at a call, which is drawn later: by the call's correlation id. */
+  /** Ids of ends whose start may be at a call, which is drawn later; by the call's correlation id. */
   readonly launched = new Map<number, number[]>()
-  /** More starts have come than are remembered. */
+  /** Some starts were forgotten. */
   private hasForgotten = false
-  /** Steps and ends that have not been given to slices, by key. */
+  /** Steps and ends without a slice so far, by key. */
   private readonly expected = new Map<number, Expected>()
   private recent = new Map<number, Run[]>()
   private former = new Map<number, Run[]>()
   private recentCount = 0
   private nextId = IDS_START
 
-  /** Begins a run. The first run of a key has the key as its id, so that its ends need not know of it. */
+  /** Begins a run. The first run of a key has the key as its id, as have ends whose start is not known. */
   start(key: number, atNs: number, byte: number): Run {
     const isFirst = !this.recent.has(key) && !this.former.has(key)
     const id = isFirst ? key : this.nextId++
@@ -82,19 +82,19 @@ export class Runs {
     return run
   }
 
-  /** Announces a step or an end: its start may have to know of it. */
+  /** Adds a step or an end, which its start may need. */
   expect(arrow: ArrowEnd): void {
     const expected = this.expected.get(arrow.key)
     if (!expected) this.expected.set(arrow.key, { arrows: [arrow], placed: 0 })
     else insert(expected.arrows, arrow)
   }
 
-  /** Gives an end of an arrow to a slice. */
-  place(bearer: ArrowBearer, arrow: ArrowEnd): void {
+  /** Assigns an end of an arrow to a slice. */
+  place(slice: ArrowSlice, arrow: ArrowEnd): void {
     const { run, key, what } = arrow
     if (run) {
       this.settle(run, key)
-      bearer.flows = [...(bearer.flows ?? []), run.id, ...run.further]
+      slice.flows = [...(slice.flows ?? []), run.id, ...run.further]
       return
     }
     this.drop(arrow)
@@ -102,14 +102,14 @@ export class Runs {
     if (!known && this.hasForgotten) this.byKeyOnly++
     if (what === 'step') {
       if (known) known.hasSteps = true
-      bearer.flows = [...(bearer.flows ?? []), known?.id ?? key]
+      slice.flows = [...(slice.flows ?? []), known?.id ?? key]
       return
     }
     const ids = arrow.ids ?? (known ? this.idsOfEnd(known) : this.idsWithoutRun(arrow))
-    bearer.flowEnds = [...(bearer.flowEnds ?? []), ...ids]
+    slice.flowEnds = [...(slice.flowEnds ?? []), ...ids]
   }
 
-  /** There is no slice for an end of an arrow. */
+  /** Drops an end of an arrow that has no slice. */
   drop(arrow: ArrowEnd): void {
     const { run, key } = arrow
     if (run) return this.settle(run, key)
@@ -121,7 +121,7 @@ export class Runs {
     if (expected.arrows.length === 0) this.expected.delete(key)
   }
 
-  /** The start of a run is given away: what steps and ends have come belong to it now. */
+  /** Closes the start of a run: its ids include those of all steps and ends so far. */
   private settle(run: Run, key: number): void {
     const { arrows } = this.expected.get(key) ?? { arrows: [] }
     const ends: ArrowEnd[] = []
@@ -136,12 +136,12 @@ export class Runs {
     run.isPlaced = true
   }
 
-  /** The run that a step or an end belongs to; undefined where its start is not known, or not yet. */
+  /** The run of a step or an end; undefined while its start is not known. */
   private runOf({ key, atNs, byte }: ArrowEnd): Run | undefined {
     return latest(this.recent.get(key), atNs, byte) ?? latest(this.former.get(key), atNs, byte)
   }
 
-  /** The first end of a run has the run's id; a further one needs an id of its own, which its start must have, too. */
+  /** The first end of a run has the run's id; a further one needs a new id, which its start must have, too. */
   private idsOfEnd(run: Run): readonly number[] {
     if (!run.hasEnded) {
       run.hasEnded = true
@@ -156,7 +156,7 @@ export class Runs {
     return [id]
   }
 
-  /** The start of an end may be read later, or be at a call. */
+  /** Ids of an end whose start may be read later, or be at a call. */
   private idsWithoutRun({ key, launch }: ArrowEnd): readonly number[] {
     if (launch < 0) return [key]
     const id = this.nextId++
@@ -174,7 +174,7 @@ export class Runs {
   }
 }
 
-/** The latest run that began before, or else one that begins at the same time and is behind in the file. */
+/** The latest run that began before, or else one that begins at the same time and later in the file. */
 function latest(runs: readonly Run[] | undefined, atNs: number, byte: number): Run | undefined {
   if (!runs) return undefined
   const count = countBefore(runs, { atNs, byte })
@@ -187,14 +187,14 @@ interface Timed {
   readonly byte: number
 }
 
-/** Adds to a list in order of time and of the file: mostly at its end. */
+/** Inserts into a list in order of time and of the file, usually at its end. */
 function insert<T extends Timed>(list: T[], item: T): void {
   const place = countBefore(list, item)
   if (place === list.length) list.push(item)
   else list.splice(place, 0, item)
 }
 
-/** How many of a list are before in time, or at the same time before in the file. */
+/** Number of items of a list that are earlier, or at the same time earlier in the file. */
 function countBefore(list: readonly Timed[], { atNs, byte }: Timed): number {
   let [low, high] = [0, list.length]
   while (low < high) {

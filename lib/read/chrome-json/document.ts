@@ -16,19 +16,19 @@ import type { About } from './about.ts'
 import { Micros } from './fields.ts'
 import { EventScanner, Field } from './scanner.ts'
 
-/** An event is held whole. */
+/** Maximum size of an event, which must fit into the window. */
 const EVENT_BYTES_MAX = 16 << 20
-/** A member's key, up to its value. */
+/** Maximum distance from a member's key to its value. */
 const KEY_BYTES_MAX = 1 << 16
-/** Values of members that are longer are skipped, wanted or not. */
+/** Longer values of members are skipped. */
 const VALUE_BYTES_MAX = 1 << 20
-/** Within so many bytes from the first event that has a time, the first times are looked for. */
+/** The first times are read within so many bytes from the first event that has a time. */
 const AHEAD_BYTES_MAX = 1 << 20
-/** Events without a time, and damage, ahead of the first one that has a time: more of them, and there is none. */
+/** Maximum number of events without a time, and of damages, before the first event that has a time. */
 const EARLY_MAX = 1000
-/** From here on, more is read at once than what comes at once. */
+/** A larger window doubles when it grows. */
 const GROWING_BYTES = 1 << 20
-/** What an event may begin with, where the one before it is damaged, or behind a hole in the file. */
+/** The start of an event after damage or a hole in the file. */
 const EVENT_START = /[,[\0]\s{0,64}\{\s{0,64}"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|id2|tts)"\s{0,8}:/g
 const LOOK_BACK = 256
 const BYTE_ORDER_MARK = 0xef
@@ -36,17 +36,17 @@ const METADATA = 0x4d
 const HINT = 'Chrome JSON is an object with a list "traceEvents", or a list of events'
 const latin1 = new TextDecoder('latin1')
 
-/** Gets the events of a document, and what was wrong with it. */
+/** Gets the events and issues of a document. */
 export interface Taker {
   event(event: EventScanner, byte: number): void
   issue(code: IssueCode, detail: string, byte: number): void
 }
 
 /**
- * What comes next: members of the outermost object, events, the rest of a value that is skipped, an event behind damage; what is
- * behind the document; or nothing.
+ * What follows: members of the outermost object, events, the rest of a skipped value, damage up to the next event, the bytes after
+ * the document, or nothing.
  */
-type State = 'start' | 'members' | 'events' | 'skipping' | 'lost' | 'behind' | 'end'
+type State = 'start' | 'members' | 'events' | 'skipping' | 'damage' | 'after' | 'end'
 
 /** A trace as JSON: an object with a list of events among others, or that list itself. */
 export class Document {
@@ -55,13 +55,13 @@ export class Document {
   private state: State = 'start'
   private isObject = false
   private hasList = false
-  /** Offset of the damage that is being skipped. */
-  private lostAt = 0
-  /** The value that is being skipped: that of a member, or (no key) an event; and the offset from which on it is there. */
+  /** Offset up to which damage was skipped. */
+  private damageAt = 0
+  /** The value that is skipped, of a member or (no key) an event, and the offset up to which it was skipped. */
   private readonly skipper = new ValueSkipper()
   private skippedKey: string | undefined
   private skippedTo = 0
-  /** No event with a time has been seen; how much else has. */
+  /** No event with a time was read yet; and the number of other events and damages. */
   private isAhead = false
   private early = 0
   private readonly micros = new Micros()
@@ -80,8 +80,8 @@ export class Document {
   }
 
   /**
-   * Times of the first few events, in nanoseconds; reads little further than to them. What comes ahead of the first one is
-   * taken already: names of threads may be most of a document.
+   * Times of the first few events, in nanoseconds; reads little more of the document. Events before the first one with a time are
+   * passed on: names of threads may be most of a document.
    */
   async firstTimes(count: number): Promise<bigint[]> {
     this.isAhead = true
@@ -93,20 +93,20 @@ export class Document {
     }
   }
 
-  /** Reads what is there, and then more of the document; false at its end. */
+  /** Reads the events in the window, then fills the window; false at the end of the document. */
   async read(): Promise<boolean> {
     for (let hasRead = true; hasRead; ) hasRead = this.step()
     if (this.state === 'end') return false
     if (await this.grow()) return true
-    if (this.state !== 'behind') this.endEarly()
+    if (this.state !== 'after') this.endEarly()
     return false
   }
 
   private get hasEnded(): boolean {
-    return this.state === 'behind' || this.state === 'end'
+    return this.state === 'after' || this.state === 'end'
   }
 
-  /** Reads the next piece; false where the window does not hold it. */
+  /** Reads the next piece; false if the window does not contain all of it. */
   private step(): boolean {
     switch (this.state) {
       case 'start':
@@ -117,10 +117,10 @@ export class Document {
         return this.events()
       case 'skipping':
         return this.skip()
-      case 'lost':
-        return this.find()
-      case 'behind':
-        return this.behind()
+      case 'damage':
+        return this.findEvent()
+      case 'after':
+        return this.checkEnd()
       case 'end':
         return false
     }
@@ -156,15 +156,15 @@ export class Document {
     if (bytes[start] === Ascii.CloseCurly) {
       if (!this.hasList) throw this.withoutList('the end of the object')
       cursor.skip(1)
-      this.state = 'behind'
+      this.state = 'after'
       return true
     }
-    if (bytes[start] !== Ascii.Quote) return this.lose(start, 'expected a key')
+    if (bytes[start] !== Ascii.Quote) return this.reportDamage(start, 'expected a key')
     const value = valuePlace(bytes, start, end)
     const wrong = mistakeAt(value)
     const isTooLong = (wrong ?? (value < 0 ? end : value)) - start > KEY_BYTES_MAX
-    if (isTooLong) return this.lose(start, 'expected a key and its value', `more than ${KEY_BYTES_MAX} bytes`)
-    if (wrong !== undefined) return this.lose(wrong, 'expected a key, a colon and a value')
+    if (isTooLong) return this.reportDamage(start, 'expected a key and its value', `more than ${KEY_BYTES_MAX} bytes`)
+    if (wrong !== undefined) return this.reportDamage(wrong, 'expected a key, a colon and a value')
     if (value < 0) return false
     const key = textIn(bytes, start, skipText(bytes, start + 1, end))
     if (key === 'traceEvents' && bytes[value] === Ascii.OpenSquare) {
@@ -177,7 +177,7 @@ export class Document {
     const after = skipValue(bytes, value, end)
     if ((mistakeAt(after) ?? (after < 0 ? end : after)) - value > VALUE_BYTES_MAX) return this.beginSkipping(key, value)
     if (after === MORE) return false
-    if (after < 0) return this.lose(mistakeAt(after)!, 'expected a value')
+    if (after < 0) return this.reportDamage(mistakeAt(after)!, 'expected a value')
     this.about.take(key, bytes, value, after)
     cursor.skip(after - start)
     return true
@@ -194,14 +194,14 @@ export class Document {
       if (at >= end) return false
       if (bytes[at] === Ascii.CloseSquare) {
         cursor.skip(1)
-        this.state = this.isObject ? 'members' : 'behind'
+        this.state = this.isObject ? 'members' : 'after'
         return true
       }
-      if (bytes[at] !== Ascii.OpenCurly) return this.lose(at, 'expected an event')
+      if (bytes[at] !== Ascii.OpenCurly) return this.reportDamage(at, 'expected an event')
       const after = scanner.scan(bytes, at, end)
       const wrong = mistakeAt(after)
       if ((wrong ?? (after < 0 ? end : after)) - at > EVENT_BYTES_MAX) return this.skipLargeEvent(at)
-      if (wrong !== undefined) return this.lose(wrong, 'expected the rest of an event')
+      if (wrong !== undefined) return this.reportDamage(wrong, 'expected the rest of an event')
       if (after < 0) return false
       if (this.isAhead && this.hasTime(scanner)) {
         this.isAhead = false
@@ -212,7 +212,7 @@ export class Document {
     }
   }
 
-  /** Has an event a time? Those ahead of the first one that has are counted, but for names. */
+  /** Has an event a time? Counts events before the first one with a time, except names. */
   private hasTime(event: EventScanner): boolean {
     if (event.firstByte(Field.ph) === METADATA) return false
     const start = event.starts[Field.ts]!
@@ -244,7 +244,7 @@ export class Document {
     return true
   }
 
-  /** Skips what is there of a value; a little of it is kept, where a mistake would need it. */
+  /** Skips a value up to the end of the window; keeps its last bytes for the recovery from a mistake. */
   private skip(): boolean {
     const { cursor, skipper } = this
     const { bytes, start, end } = cursor
@@ -254,41 +254,41 @@ export class Document {
       cursor.skip(Math.max(0, skipper.at - LOOK_BACK - start))
       return false
     }
-    if (after < 0) return this.lose(mistakeAt(after)!, 'expected the rest of a value')
+    if (after < 0) return this.reportDamage(mistakeAt(after)!, 'expected the rest of a value')
     cursor.skip(after - start)
     if (this.skippedKey !== undefined) this.about.skip(this.skippedKey, skipper.items)
     this.state = this.skippedKey === undefined ? 'events' : 'members'
     return true
   }
 
-  /** Behind the document there is nothing but white space. */
-  private behind(): boolean {
+  /** Only white space may follow the document. */
+  private checkEnd(): boolean {
     const { cursor } = this
     this.skipSpace()
     if (cursor.available === 0) return false
     const found = describe(cursor.bytes[cursor.start]!)
-    const detail = `expected the end of the file behind the end of the document, found ${found}: not read`
+    const detail = `expected the end of the file after the end of the document, found ${found}: not read`
     this.taker.issue('json-behind-end', detail, cursor.offset)
     this.state = 'end'
     return false
   }
 
-  /** There is a mistake in the window. */
-  private lose(at: number, expected: string, found = describe(this.cursor.bytes[at]!)): boolean {
+  /** Reports a mistake at a place of the window. */
+  private reportDamage(at: number, expected: string, found = describe(this.cursor.bytes[at]!)): boolean {
     const { cursor } = this
     const byte = cursor.offset + at - cursor.start
     this.countEarly()
-    this.taker.issue('json-damaged', `${expected}, found ${found}; read on from the next event`, byte)
+    this.taker.issue('json-damaged', `${expected}, found ${found}; reading continues at the next event`, byte)
     cursor.skip(Math.max(0, at - LOOK_BACK - cursor.start))
-    this.state = 'lost'
-    this.lostAt = byte
+    this.state = 'damage'
+    this.damageAt = byte
     return true
   }
 
-  /** Looks for the next event behind damage. */
-  private find(): boolean {
+  /** Searches for the next event after damage. */
+  private findEvent(): boolean {
     const { cursor } = this
-    const from = Math.max(cursor.start, cursor.start + this.lostAt - cursor.offset)
+    const from = Math.max(cursor.start, cursor.start + this.damageAt - cursor.offset)
     const text = latin1.decode(cursor.bytes.subarray(cursor.start, cursor.end))
     EVENT_START.lastIndex = Math.max(0, from - cursor.start - LOOK_BACK)
     for (let found = EVENT_START.exec(text); found; found = EVENT_START.exec(text)) {
@@ -300,7 +300,7 @@ export class Document {
       return true
     }
     cursor.skip(Math.max(0, cursor.available - LOOK_BACK))
-    this.lostAt = Math.max(this.lostAt, cursor.offset)
+    this.damageAt = Math.max(this.damageAt, cursor.offset)
     return false
   }
 
@@ -310,7 +310,7 @@ export class Document {
     if (!this.hasList) throw this.withoutList('the end')
     if (this.state === 'events' && cursor.available > 0) {
       taker.issue('torn-record', `expected the rest of an event, found the end after ${cursor.available} bytes`, byte)
-    } else if (this.isObject && this.state !== 'lost') {
+    } else if (this.isObject && this.state !== 'damage') {
       taker.issue('json-without-end', 'expected the end of the list of events, found the end of the file', byte)
     }
   }
@@ -319,7 +319,7 @@ export class Document {
     return new FormatError(this.format, { byte: this.cursor.offset }, 'a list called "traceEvents"', found, HINT)
   }
 
-  /** Times of the next events; `isOver`: more of the document would not change them. */
+  /** Times of the next events; `isOver`: more of the document does not change them. */
   private lookAhead(count: number): { times: bigint[]; isOver: boolean } {
     const { bytes, start, end } = this.cursor
     const { micros, scanner: ahead } = this
@@ -347,7 +347,7 @@ export class Document {
     cursor.skip(skipSpace(cursor.bytes, cursor.start, cursor.end) - cursor.start)
   }
 
-  /** Adds to the window; the more, the more is in it. False where there is no more. */
+  /** Adds bytes to the window, more to a larger one. False at the end of the input. */
   private async grow(): Promise<boolean> {
     const { cursor } = this
     const before = cursor.available
@@ -357,7 +357,7 @@ export class Document {
   }
 }
 
-/** Where the value of the member begins whose key begins at a quote. */
+/** Start of the value of a member whose key begins at a quote. */
 function valuePlace(bytes: Uint8Array, quote: number, end: number): number {
   const keyEnd = skipText(bytes, quote + 1, end)
   if (keyEnd < 0) return keyEnd

@@ -7,7 +7,7 @@ import { TimeGuard } from '../common/time-guard.ts'
 import type { GroupKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
 
-/** What becomes of slices of a category: rows of some kind, or what the GPU's rows draw. */
+/** Destination of the slices of a category: rows of some kind, or events of the GPU. */
 export type Route = GroupKind | 'api' | 'kernel' | 'memcpy' | 'memset' | 'sync'
 
 /** Categories of the profiler of PyTorch (libkineto's ActivityType.cpp); all others are drawn by process and thread. */
@@ -32,29 +32,29 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 
 /** A category of the source. */
 export interface EventCategory {
-  /** Its name's id; undefined where an event has no category. */
+  /** Id of its name; undefined for events without a category. */
   readonly name: number | undefined
   readonly text: string
   readonly route: Route
 }
 
-/** Where and when an event is. */
+/** Category, name, row and times of an event. */
 export interface Place {
   readonly category: EventCategory
   readonly name: number
-  /** As {@link Rows} numbers them. */
+  /** Numbers of {@link Rows}. */
   readonly pid: number
   readonly tid: number
   readonly startNs: number
   readonly endNs: number
 }
 
-/** Reads the fields of events, but their arguments: category, name, process and thread, times. */
+/** Reads the fields of events, except their arguments: category, name, process, thread, times. */
 export class Fields {
   /** The latest start or end of any event. */
   lastNs = 0
   readonly guard = new TimeGuard()
-  /** The name of events that have none. */
+  /** Name of events without a name. */
   readonly noName: number
   private readonly categories: ByteTable<EventCategory>
   private readonly noCategory: EventCategory = { name: undefined, text: '', route: 'process' }
@@ -63,7 +63,7 @@ export class Fields {
   private readonly micros = new Micros()
   private origin = { whole: 0, nanos: 0 }
 
-  /** `issue` gets what is wrong with the event that is read. */
+  /** `issue` gets the problems of the current event. */
   constructor(
     names: Names,
     private readonly rows: Rows,
@@ -78,7 +78,7 @@ export class Fields {
     })
   }
 
-  /** Fixes the origin, in nanoseconds of the source's own times. */
+  /** Sets the origin, in nanoseconds of the file's times. */
   begin(originNs: bigint): void {
     this.origin = { whole: Number(originNs / 1000n), nanos: Number(originNs % 1000n) }
   }
@@ -98,13 +98,13 @@ export class Fields {
     return this.categories.get(bytes, start + 1, ends[Field.cat]! - 1)
   }
 
-  /** The text of a field, or what the value is written as; empty where there is none. */
+  /** The text of a field, or the JSON of another value; empty if there is none. */
   textOf({ bytes, starts, ends }: EventScanner, field: number): string {
     const start = starts[field]!
     return start < 0 ? '' : textIn(bytes, start, ends[field]!)
   }
 
-  /** Nanoseconds since the origin; undefined, and an issue, where there is no time. */
+  /** Nanoseconds since the origin; undefined, with an issue, if there is no valid time. */
   timeOf(event: EventScanner): number | undefined {
     const { micros, guard, origin } = this
     const start = event.starts[Field.ts]!
@@ -123,7 +123,7 @@ export class Fields {
     return undefined
   }
 
-  /** Nanoseconds; 0, and an issue, where there is no duration. */
+  /** Nanoseconds; 0, with an issue, if there is no valid duration. */
   durationOf(event: EventScanner, startNs: number): number {
     const { micros } = this
     const start = event.starts[Field.dur]!
@@ -143,26 +143,26 @@ export class Fields {
   }
 }
 
-/** A Python function without the folders of its file: those of an absolute path are the machine's, not the program's. */
+/** A Python function without the folders of an absolute path, which differ between machines. */
 function withoutFolders(name: string): string {
   const packages = /^(?:[A-Za-z]:)?[/\\][^(]*[/\\](?:site|dist)-packages[/\\]/
   return name.replace(packages, '').replace(/^(?:[A-Za-z]:)?[/\\](?:[^(]*[/\\])?/, '')
 }
 
-/** Beyond, a power of ten is no time. */
+/** Larger exponents are no times. */
 const EXPONENT_MAX = 40
 const DECIMAL = /^(-?)(\d{1,400})(?:\.(\d{0,400}))?(?:[eE]([+-]?\d{1,4}))?$/
 
 /**
- * A decimal number of microseconds as it is written, to the nanosecond: a double holds a time of today to a quarter of a
- * microsecond only. Finer digits are rounded.
+ * A decimal number of microseconds, exact to the nanosecond: as a double, a time of today is exact to a quarter of a microsecond
+ * only. Finer digits are rounded.
  */
 export class Micros {
-  /** Whole microseconds, and the nanoseconds beyond; both below 0 for a time before 0. */
+  /** Whole microseconds and the remaining nanoseconds; both below 0 for a time below 0. */
   whole = 0
   nanos = 0
 
-  /** Reads the number `[start, end)`, which may be in quotes; false if it is none, or too large to be a time. */
+  /** Reads the number `[start, end)`, which may be in quotes; false if it is no number, or too large. */
   read(bytes: Uint8Array, start: number, end: number): boolean {
     if (bytes[start] === Ascii.Quote) {
       start++
@@ -194,13 +194,13 @@ export class Micros {
     return true
   }
 
-  /** Nanoseconds since another time; NaN where a number does not hold them exactly. */
+  /** Nanoseconds since another time; NaN if they are above 2^53. */
   since(whole: number, nanos: number): number {
     const ns = (this.whole - whole) * 1000 + (this.nanos - nanos)
     return Number.isSafeInteger(ns) ? ns : NaN
   }
 
-  /** With exponents, and with more digits than a double holds. */
+  /** Reads exponents, and more digits than are exact as a double. */
   private readSlowly(bytes: Uint8Array, start: number, end: number): boolean {
     if (end - start > 1000) return false
     const [, sign, whole, fraction = '', exponent = '0'] = DECIMAL.exec(ascii(bytes, start, end)) ?? []

@@ -7,12 +7,12 @@ import type { GpuActivity } from './gpu.ts'
 import type { Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
 
-/** Arrows from launches to work: those of GPUs are drawn by correlation ids, whether both ends are there or not. */
+/** Category of arrows from launches to GPU work, which are drawn by correlation ids, even if one end is missing. */
 const LAUNCHES = 'ac2g'
 const BACKWARD = 'fwdbwd'
-/** Categories whose ends belong to the slice around them, though they do not say so (catapult's importer does the same). */
+/** Categories whose ends belong to the enclosing slice even without `bp` (as in catapult's importer). */
 const AROUND = /input|ipc\.flow/
-/** The kind of arrows that slices have among their fields: their ids have neither category nor name. */
+/** Kind of arrows that are fields of slices: their ids have neither category nor name. */
 const FIELDS_KIND = 0
 const NO_NAME = 0
 const [LETTER_E, LETTER_T, ONE] = [0x65, 0x74, 0x31]
@@ -31,7 +31,7 @@ export class FlowReader {
     private readonly runs: Runs,
   ) {}
 
-  /** Is an event the end of an arrow from a launch to work of a GPU, right behind either? */
+  /** Is an event the end of an arrow from a launch to GPU work, directly after the launch or the work? */
   isOfGpu(event: EventScanner, { text }: EventCategory, atNs: number): boolean {
     if (text !== LAUNCHES) return false
     const { bytes, starts, ends } = event
@@ -40,7 +40,7 @@ export class FlowReader {
     return this.gpu.isLatest(this.rows.threadKey(pid, tid), atNs)
   }
 
-  /** An event that is the end of an arrow; undefined where it has no id. */
+  /** The end of an arrow that an event is; undefined if it has no id. */
   endOf(event: EventScanner, phase: 's' | 't' | 'f', place: Place, byte: number): ArrowEnd | undefined {
     const { category, name, pid, tid, startNs: atNs } = place
     const isLaunch = category.text === LAUNCHES
@@ -57,13 +57,13 @@ export class FlowReader {
     return this.made({ atNs, byte, key, what, run, isAround, track, launch: correlation })
   }
 
-  /** The asynchronous operation of an event; one for all of a category that have no id. */
+  /** Key of the asynchronous operation of an event; the same for all events of a category without an id. */
   operationOf(event: EventScanner, { category, pid }: Pick<Place, 'category' | 'pid'>): number {
     const kind = this.kindOf(category.name ?? 0)
     return idKey(event, kind, pid) ?? -1 - kind
   }
 
-  /** The end of an arrow that a slice has among its fields: `bind_id`, with `flow_out`, `flow_in`, or both. */
+  /** The end of an arrow in the fields of a slice: `bind_id`, with `flow_out`, `flow_in`, or both. */
   ofSlice(event: EventScanner, atNs: number, byte: number): readonly ArrowEnd[] | undefined {
     if (!event.has(Field.bindId)) return undefined
     const [isIn, isOut] = [isTrue(event, Field.flowIn), isTrue(event, Field.flowOut)]
@@ -75,7 +75,7 @@ export class FlowReader {
     return [this.made({ atNs, byte, key, what, run, ...common })]
   }
 
-  /** A small number for arrows of a category and a name; without a name, for asynchronous operations of the category. */
+  /** Number for arrows of a category and a name; without a name, for asynchronous operations of the category. */
   private kindOf(category: number, name = NO_NAME): number {
     const both = category * 2 ** 26 + name
     const known = this.kinds.get(both)
@@ -85,15 +85,15 @@ export class FlowReader {
     return kind
   }
 
-  /** Counts ends of arrows that work of a GPU has among its fields. */
+  /** Counts ends of arrows in the fields of GPU work. */
   atGpuWork(ends: readonly ArrowEnd[] | undefined): void {
     if (!ends) return
     for (const end of ends) this.runs.drop(end)
     this.atWork += ends.length
   }
 
-  /** Counts an end that no slice is found for. */
-  without(thread: number, arrow: ArrowEnd): void {
+  /** Counts an end without a slice. */
+  countLoose(thread: number, arrow: ArrowEnd): void {
     this.runs.drop(arrow)
     const counts = this.loose.get(thread) ?? { launches: 0, others: 0 }
     this.loose.set(thread, counts)
@@ -101,7 +101,7 @@ export class FlowReader {
     else counts.others++
   }
 
-  /** Counts what is not drawn. */
+  /** Adds the counts of ends that are not drawn. */
   leaveOut(leftOut: LeftOut): void {
     let [outside, atWork] = [0, this.atWork]
     for (const [thread, { launches, others }] of this.loose) {
@@ -125,14 +125,14 @@ function isTrue(event: EventScanner, field: number): boolean {
   return first === LETTER_T || first === ONE
 }
 
-/** Kinds of ids that have numbers of their own. */
+/** Kinds with exact keys; others are hashed. */
 const KINDS = 2 ** 11
 const NUMBERS = 2 ** 32
 
 /**
- * The id of an asynchronous operation or an arrow, of a kind, with all that makes it unique: ids are the file's, but
- * `id2.local`, which is the process's; equal ones differ by `scope`. A number below 2^43: exact for small whole numbers, a hash for
- * others, such as addresses. Undefined where there is no id.
+ * A unique key for the id of an asynchronous operation or an arrow. Ids are unique with their kind and `scope` in a file;
+ * `id2.local` only in a process. A number below 2^43: exact for small integers, a hash for others, such as addresses.
+ * Undefined if there is no id.
  */
 function idKey(event: EventScanner, kind: number, pid: number): number | undefined {
   if (event.has(Field.id) && !event.has(Field.scope)) return plainKey(event, Field.id, kind)
@@ -142,7 +142,7 @@ function idKey(event: EventScanner, kind: number, pid: number): number | undefin
   return hashed(kind, bytes, 0, bytes.length)
 }
 
-/** The key of an id that is all that a field has. */
+/** Key of an id without scope or process. */
 function plainKey({ bytes, starts, ends }: EventScanner, field: number, kind: number): number | undefined {
   const isQuoted = bytes[starts[field]!] === Ascii.Quote
   const start = starts[field]! + (isQuoted ? 1 : 0)

@@ -3,19 +3,19 @@ import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { NumberList, type Order, Spans } from '../common/spans.ts'
 import type { ArgReader } from './args.ts'
-import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
+import type { ArrowEnd, ArrowSlice, Runs } from './arrows.ts'
 import type { Place } from './fields.ts'
 import type { OtherSlice } from './nesting.ts'
 import type { Rows } from './rows.ts'
 
 const NONE = 0xffffffff
-/** Calls that are looked through for the one around a time: they hardly nest. */
+/** Calls that are searched for the one around a time: few calls nest. */
 const NESTED_CALLS_MAX = 64
 
-/** Calls that launch kernels or graphs, of CUDA and HIP; functions of the host are no GPU work. */
+/** Calls of CUDA and HIP that launch kernels or graphs; host functions are no GPU work. */
 const LAUNCH = /Launch(?!Host)/
 
-/** Calls of a thread: their names and correlation ids are the spans' `a` and `b`. */
+/** Calls of a thread; `a` of a span is the name, `b` the correlation id. */
 interface ThreadCalls {
   readonly library: 'cuda' | 'hip'
   readonly pid: number
@@ -23,21 +23,21 @@ interface ThreadCalls {
   readonly spans: Spans
   /** Ids of the operators that made the calls. */
   readonly operators: NumberList<Uint32Array>
-  /** Ends of arrows by the call that they belong to. */
+  /** Ends of arrows, by call. */
   readonly arrows: Map<number, readonly ArrowEnd[]>
   lastNs: number
-  /** Their starts have come in order. */
+  /** The starts are in order. */
   isInOrder: boolean
 }
 
-/** GPU work is passed on at once, in any order; calls wait until all that they launched is read. */
+/** GPU work is passed on at once, in any order; calls wait until all GPU work is read. */
 export class GpuActivity {
   readonly counts: Record<GpuEvent['what'] | 'call', number> = { kernel: 0, memcpy: 0, memset: 0, graph: 0, call: 0 }
-  /** Work by correlation id, which is unique in a file: a file is of one process. Its times are ends. */
+  /** Number and latest end of GPU work, by correlation id, which is unique in a file: a file is of one process. */
   private readonly launched = new Tally()
   private readonly threads = new Map<number, ThreadCalls>()
   private readonly operatorKey: number
-  /** Of all streams that did work: see {@link Rows.threadKey}. */
+  /** {@link Rows.threadKey} of all streams with work. */
   private readonly streams = new Set<number>()
   private latest = { thread: -1, startNs: 0 }
   private owner: number | undefined
@@ -52,22 +52,22 @@ export class GpuActivity {
     this.operatorKey = names.id('External id')
   }
 
-  /** A process of the host is in the trace. */
+  /** Notes a process of the host. */
   host(pid: number): void {
     if (this.hostProcess < 0) this.hostProcess = this.rows.number(pid)
   }
 
-  /** Does the latest call or work start at a time of a thread or stream? */
+  /** Is the latest call or work on this thread or stream, with this start? */
   isLatest(thread: number, startNs: number): boolean {
     return this.latest.thread === thread && this.latest.startNs === startNs
   }
 
-  /** Has a stream done work? */
+  /** Is it a stream with work? */
   isStream(thread: number): boolean {
     return this.streams.has(thread)
   }
 
-  /** The call around a time of a thread. */
+  /** The call of a thread around a time. */
   callAt(key: number, atNs: number): OtherSlice | undefined {
     const thread = this.threads.get(key)
     if (!thread) return undefined
@@ -84,7 +84,7 @@ export class GpuActivity {
       const id = idAt(place)
       const startNs = spans.start(id)
       if (spans.end(id) < atNs) continue
-      return { startNs, bear: (arrow) => arrows.set(id, [...(arrows.get(id) ?? []), arrow]) }
+      return { startNs, addArrow: (arrow) => arrows.set(id, [...(arrows.get(id) ?? []), arrow]) }
     }
     return undefined
   }
@@ -124,7 +124,7 @@ export class GpuActivity {
     return { kind: 'gpu-sync', name, startNs, endNs, ...this.place(slice), correlation: this.correlation(), facts }
   }
 
-  /** `ends`: of arrows that the call itself has. */
+  /** `ends`: of arrows in the fields of the call. */
   call(slice: Place, ends: readonly ArrowEnd[] | undefined): void {
     const { name, pid, tid, startNs, endNs } = slice
     this.note(slice)
@@ -147,13 +147,13 @@ export class GpuActivity {
     thread.operators.push(operator >= 0 && operator < NONE ? operator : NONE)
   }
 
-  /** Calls of each thread in order, and what they launched. */
+  /** Calls of each thread in order, with the number of their launches. */
   *calls(): Generator<TraceEvent[]> {
     for (const { library, pid, tid, spans, operators, arrows } of this.threads.values()) {
       const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.number(tid)]
       yield* spans.order().inBatches((id, batch) => {
         const [correlation, operator] = [spans.b(id), operators.at(id)]
-        const bearer = this.arrowsOf(arrows.get(id), correlation)
+        const withArrows = this.arrowsOf(arrows.get(id), correlation)
         batch.push({
           kind: 'api',
           library,
@@ -167,15 +167,15 @@ export class GpuActivity {
           launched: correlation === NONE ? 0 : this.launched.of(correlation),
           result: 0,
           facts: operator === NONE ? undefined : [{ key: this.operatorKey, int: operator }],
-          flows: bearer?.flows,
-          flowEnds: bearer?.flowEnds,
+          flows: withArrows?.flows,
+          flowEnds: withArrows?.flowEnds,
         })
       })
     }
   }
 
   /**
-   * The GPU work that a thread launched in a time: by calls that began in it. `unknown`: launches whose work is not in the file.
+   * The GPU work of calls of a thread that began in an interval. `unknown`: number of launches whose work is not in the file.
    * Only after all work and all calls were added.
    */
   launchedIn({ pid, tid, startNs, endNs: untilNs }: Omit<Place, 'name'>): {
@@ -198,13 +198,13 @@ export class GpuActivity {
     return found
   }
 
-  /** Arrows of a call, but those to work of a GPU, which has the call's correlation id. */
-  private arrowsOf(ends: readonly ArrowEnd[] | undefined, correlation: number): ArrowBearer | undefined {
+  /** Arrows of a call, except those to GPU work, which has the call's correlation id. */
+  private arrowsOf(ends: readonly ArrowEnd[] | undefined, correlation: number): ArrowSlice | undefined {
     const launched = this.runs.launched.get(correlation)
     if (!ends && !launched) return undefined
-    const bearer: ArrowBearer = { flows: launched, flowEnds: undefined }
-    for (const end of ends ?? []) if (end.launch < 0 || end.run?.hasEnded) this.runs.place(bearer, end)
-    return bearer
+    const slice: ArrowSlice = { flows: launched, flowEnds: undefined }
+    for (const end of ends ?? []) if (end.launch < 0 || end.run?.hasEnded) this.runs.place(slice, end)
+    return slice
   }
 
   private note({ pid, tid, startNs }: Place): void {
@@ -229,14 +229,14 @@ export class GpuActivity {
     }
   }
 
-  /** The process that it was all done for, as far as it is known when the first work comes. */
+  /** The process of all GPU work: the first one of the host, or -1 if it comes after the first work. */
   private processId(): number {
     this.owner ??= this.hostProcess
     return this.owner
   }
 }
 
-/** The first place in an order of spans by their starts that starts at a time or later. */
+/** The first place in an order of spans whose start is not before a time. */
 function firstFrom(spans: Spans, order: Order, atNs: number): number {
   let [low, high] = [0, order.length]
   while (low < high) {
@@ -248,17 +248,17 @@ function firstFrom(spans: Spans, order: Order, atNs: number): number {
 }
 
 const SLOTS_MIN = 1 << 10
-/** Share of the slots that may be taken. */
+/** Maximum load factor. */
 const LOAD_MAX = 0.6
 
-/** Counts small integers, and keeps the latest time of each: in 30 bytes or so for each distinct one. */
+/** A hash table of 32-bit integers with a count and the latest time, in about 30 bytes per distinct integer. */
 class Tally {
   private keys = new Uint32Array(SLOTS_MIN)
   private counts = new Uint32Array(SLOTS_MIN)
   private times = new Float64Array(SLOTS_MIN)
   private size = 0
 
-  /** Counts one; `key` is an integer of 32 bits. */
+  /** Counts a 32-bit integer. */
   add(key: number, atNs: number): void {
     const slot = this.slotOf(key)
     if (this.counts[slot]!++ > 0) {
@@ -270,12 +270,12 @@ class Tally {
     if (++this.size > this.keys.length * LOAD_MAX) this.grow()
   }
 
-  /** How often a number was counted. */
+  /** Count of a number. */
   of(key: number): number {
     return this.counts[this.slotOf(key)]!
   }
 
-  /** The latest time of a number; -Infinity where it was not counted. */
+  /** The latest time of a number; -Infinity if it was not counted. */
   latest(key: number): number {
     const slot = this.slotOf(key)
     return this.counts[slot] === 0 ? -Infinity : this.times[slot]!

@@ -1,36 +1,36 @@
 import type { OwnSliceEvent } from '../../model/own-events.ts'
-import type { ArrowBearer, ArrowEnd, Runs } from './arrows.ts'
+import type { ArrowEnd, ArrowSlice, Runs } from './arrows.ts'
 import { countUntil, type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 
-/** What is held back at most: slices, begins, ends and arrows of all rows together; and slices of a row in order. */
+/** Maximum number of held slices, begins, ends and arrows of all rows; and of slices of a row whose thread is in order. */
 const HELD_MAX = 1 << 16
 const HELD_IN_ORDER_MAX = 1 << 10
 
-/** A slice on its way. */
+/** A slice that waits for earlier or outer ones. */
 export interface HeldSlice extends OwnSliceEvent {
-  /** Of two that look the same, the one with the lower number is the outer one. */
+  /** Of two slices with the same times, the one with the lower number is the outer one. */
   readonly order: number
-  /** Ends of arrows that the event itself has. */
+  /** Ends of arrows in the fields of the event. */
   readonly arrows: readonly ArrowEnd[] | undefined
   flows: number[] | undefined
   flowEnds: number[] | undefined
 }
 
-/** A slice that is drawn elsewhere, and may bear arrows. */
+/** A slice that is drawn by another class, and may have arrows. */
 export interface OtherSlice {
   readonly startNs: number
-  bear(arrow: ArrowEnd): void
+  addArrow(arrow: ArrowEnd): void
 }
 
-/** What {@link Nesting} asks for, and hands over. */
+/** Questions and results of {@link Nesting}. */
 export interface NestingTaker extends EdgeTaker {
   /** Gets slices of one row, in order. */
   pass(slices: readonly HeldSlice[]): void
-  /** The thread of a row; undefined where the row is no thread's. `bearsArrows`: arrows may begin and end on it. */
-  placeOf(track: number): { thread: number | undefined; bearsArrows: boolean }
-  /** The slice that is drawn elsewhere around a time of a thread. */
+  /** The thread of a row; undefined for rows without a thread. `hasArrows`: arrows may begin and end on it. */
+  placeOf(track: number): { thread: number | undefined; hasArrows: boolean }
+  /** The slice of another class around a time of a thread. */
   otherAt(thread: number, atNs: number): OtherSlice | undefined
-  /** An arrow's end has no slice. */
+  /** The end of an arrow has no slice. */
   loose(thread: number, arrow: ArrowEnd): void
 }
 
@@ -44,7 +44,7 @@ class HeldRow {
   constructor(
     readonly track: number,
     readonly thread: HeldThread,
-    readonly bearsArrows: boolean,
+    readonly hasArrows: boolean,
   ) {}
 
   get size(): number {
@@ -66,14 +66,14 @@ class HeldRow {
     return this.slices
   }
 
-  /** The time in the middle of what is held. */
+  /** Median time of the held slices or edges. */
   middleNs(): number {
     const edges = this.edges?.length ?? 0
     if (edges > this.slices.length) return this.edges!.middleNs()
     return this.sorted()[this.slices.length >> 1]?.startNs ?? Infinity
   }
 
-  /** Takes slices out that do not begin later than a time, in order. */
+  /** Removes and returns the slices that begin up to a time, in order. */
   take(untilNs: number): HeldSlice[] {
     const slices = this.sorted()
     const count = countUntil(slices, untilNs, startOf)
@@ -83,11 +83,11 @@ class HeldRow {
   }
 }
 
-/** The rows of one thread, between which arrows look for their slice. */
+/** The rows of one thread, on which its arrows find their slices. */
 class HeldThread {
   readonly rows: HeldRow[] = []
   arrows: ArrowEnd[] = []
-  /** All its slices have come in order, as such. */
+  /** Only complete slices were added, in order. */
   isInOrder = true
 
   constructor(readonly id: number) {}
@@ -100,9 +100,9 @@ class HeldThread {
 }
 
 /**
- * Brings the slices of each row in order, outer before inner, pairs begins and ends in order of time, and gives arrows to
- * slices: tracers write all of them when they begin, when they end, or thread by thread. So many are held back, and the
- * earlier half of each thread is passed on when there are more. A slice that comes later than that is passed on as it comes.
+ * Sorts the slices of each row, outer before inner, pairs begins and ends in order of time, and assigns arrows to slices:
+ * tracers write them when they begin, when they end, or thread by thread. A limited number is held; beyond it, the earlier
+ * half of each thread is passed on. A slice that comes later than that is passed on out of order.
  */
 export class Nesting {
   private readonly rows = new Map<number, HeldRow>()
@@ -137,7 +137,7 @@ export class Nesting {
     if (++this.held > HELD_MAX) this.releaseHalf()
   }
 
-  /** Pairs all begins and ends; returns what is still open, with its row. */
+  /** Pairs all begins and ends; yields the open begins, with their rows. */
   *pairAll(): Generator<readonly [number, Edge]> {
     for (const row of this.rows.values()) {
       this.held -= row.size
@@ -153,17 +153,17 @@ export class Nesting {
 
   private releaseHalf(): void {
     for (const thread of this.threads.values()) this.release(thread, this.horizonOf(thread))
-    // What is held may be arrows far behind all slices.
+    // The rest may be arrows long after all slices.
     if (this.held > HELD_MAX * 0.9) this.finish()
   }
 
-  /** Up to when slices of a thread are passed on: about half of them. */
+  /** The time up to which about half of the slices of a thread are passed on. */
   private horizonOf(thread: HeldThread): number {
     let fullest = thread.rows[0]
     for (const row of thread.rows) if (row.size > fullest!.size) fullest = row
     if (!fullest || fullest.size === 0) return Infinity
     const middleNs = fullest.middleNs()
-    // Outer slices go before inner ones: what lies in one that is open waits, unless that is nearly all.
+    // Outer slices come before inner ones: slices inside an open range wait, unless these are nearly all.
     let beforeNs = Infinity
     this.held -= thread.size
     for (const row of thread.rows) {
@@ -202,16 +202,16 @@ export class Nesting {
     }
   }
 
-  /** Gives arrows of a thread up to a time to the slices that are taken out. */
+  /** Assigns the arrows of a thread up to a time to the removed slices. */
   private join(thread: HeldThread, taken: readonly HeldSlice[][], untilNs: number): void {
     const due = thread.arrows.filter(({ atNs }) => atNs <= untilNs).sort((a, b) => a.atNs - b.atNs || a.byte - b.byte)
     thread.arrows = thread.arrows.filter(({ atNs }) => atNs > untilNs)
-    const cursors = thread.rows.flatMap(({ track, bearsArrows, slices }, i) =>
-      bearsArrows ? [new Cursor(track, taken[i]!, slices[0])] : [],
+    const cursors = thread.rows.flatMap(({ track, hasArrows, slices }, i) =>
+      hasArrows ? [new Cursor(track, taken[i]!, slices[0])] : [],
     )
     for (const arrow of due) {
       const around = this.aroundOf(thread, cursors, arrow)
-      if (around && (arrow.isAround || around.startNs === arrow.atNs)) around.bear(arrow)
+      if (around && (arrow.isAround || around.startNs === arrow.atNs)) around.addArrow(arrow)
       else if (arrow.isAround) this.taker.loose(thread.id, arrow)
       else {
         const next = nextOf(cursors, arrow)
@@ -233,15 +233,15 @@ export class Nesting {
     const other = track === undefined ? this.taker.otherAt(thread.id, atNs) : undefined
     if (other && (!around || other.startNs >= around.startNs)) return other
     if (!around) return undefined
-    const bearer: ArrowBearer = around
-    return { startNs: around.startNs, bear: (end) => this.runs.place(bearer, end) }
+    const slice: ArrowSlice = around
+    return { startNs: around.startNs, addArrow: (end) => this.runs.place(slice, end) }
   }
 
   private row(track: number): HeldRow {
     let row = this.rows.get(track)
     if (!row) {
-      const { thread, bearsArrows } = this.taker.placeOf(track)
-      row = new HeldRow(track, this.thread(thread ?? -1 - track), bearsArrows)
+      const { thread, hasArrows } = this.taker.placeOf(track)
+      row = new HeldRow(track, this.thread(thread ?? -1 - track), hasArrows)
       row.thread.rows.push(row)
       this.rows.set(track, row)
     }
@@ -258,7 +258,7 @@ export class Nesting {
   }
 }
 
-/** What began as a slice, with the arguments of the end behind its own. */
+/** The slice of a begin and its end, with the arguments of both. */
 export function sliceOf(track: number, begin: Edge, endNs: number, endArgs: Edge['args']): HeldSlice {
   const { name, category, atNs, args, byte, arrows } = begin
   return {
@@ -294,19 +294,19 @@ function compare(a: HeldSlice, b: HeldSlice): number {
   return a.startNs - b.startNs || b.endNs - a.endNs || a.order - b.order
 }
 
-/** Goes through the slices of a row with time: which one is around a time, and which one is next. */
+/** Finds the slice of a row around a time, and the next one, for increasing times. */
 class Cursor {
   private readonly open: HeldSlice[] = []
   private place = 0
 
-  /** `following`: the slice behind the last one. */
+  /** `following`: the slice after the last one. */
   constructor(
     readonly track: number,
     private readonly slices: readonly HeldSlice[],
     private readonly following: HeldSlice | undefined,
   ) {}
 
-  /** The innermost slice around a time, which is not before the last one that was asked for; else one that ends there. */
+  /** The innermost slice around a time; else one that ends then. Times must not decrease. */
   around(atNs: number): HeldSlice | undefined {
     const { slices, open } = this
     for (; this.place < slices.length && slices[this.place]!.startNs <= atNs; this.place++) {
@@ -322,7 +322,7 @@ class Cursor {
     return open.at(-1)
   }
 
-  /** The next slice from a time on; {@link around} was asked for that time. */
+  /** The next slice from a time on; only after {@link around} with that time. */
   next(atNs: number): HeldSlice | undefined {
     const next = this.slices[this.place] ?? this.following
     return next && next.startNs >= atNs ? next : undefined

@@ -3,9 +3,9 @@ import { FreeNumbers } from '../common/free-numbers.ts'
 import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 import type { Rows } from './rows.ts'
 
-/** Edges that are held back at most: those of one operation may be in distant parts of a file, process by process. */
+/** Maximum number of held edges: those of one operation may be far apart in a file that is sorted by process. */
 const HELD_MAX = 1 << 18
-/** Operations that are open at the same time. */
+/** Maximum number of open operations. */
 const OPEN_MAX = 1 << 12
 
 interface Operation {
@@ -16,8 +16,8 @@ interface Operation {
 }
 
 /**
- * Asynchronous operations: what is open under one id nests, and has a row of its own until all of it has ended; so there
- * are as many rows as operations are open at once.
+ * Asynchronous operations. Ranges of one id nest on a separate row until all of them have ended; so there are as many rows
+ * as open operations.
  */
 export class Operations {
   private readonly queue: EdgeQueue
@@ -38,7 +38,7 @@ export class Operations {
     if (this.queue.length > HELD_MAX) this.pair(this.queue.middleNs())
   }
 
-  /** Pairs what is not later than a time. */
+  /** Pairs the edges up to a time. */
   pair(untilNs: number): void {
     for (const edge of this.queue.take(untilNs)) {
       if (edge.what === 'begin') this.begin(edge)
@@ -47,7 +47,7 @@ export class Operations {
     }
   }
 
-  /** Takes out what is still open, with its row. */
+  /** Removes and yields the open begins, with their rows. */
   *rest(): Generator<readonly [number, Edge]> {
     for (const { row, ranges } of this.open.values()) for (const begin of ranges.rest()) yield [row, begin]
   }

@@ -3,33 +3,33 @@ import type { IssueCode } from '../../model/issues.ts'
 import { Order } from '../common/spans.ts'
 import type { ArrowEnd } from './arrows.ts'
 
-/** Ranges of one row, or of one asynchronous operation, that are open at the same time: what never ends must not fill the memory. */
+/** Maximum number of open ranges of one row or asynchronous operation: ranges without an end must not fill the memory. */
 const OPEN_MAX = 1 << 12
 
 /** A begin, an end, or a mark between them. The format allows them in any order: they pair in order of time. */
 export interface Edge {
   readonly what: 'begin' | 'end' | 'mark'
   readonly atNs: number
-  /** Offset in the file, which decides between edges of one time. */
+  /** Offset in the file, the order of edges of the same time. */
   readonly byte: number
   readonly name: number
   /** The event has a name: an end with a name ends a range of that name only. */
   readonly isNamed: boolean
   readonly category: number | undefined
   readonly args: readonly Arg[] | undefined
-  /** Ends of arrows that the event itself has. */
+  /** Ends of arrows in the fields of the event. */
   readonly arrows: readonly ArrowEnd[] | undefined
-  /** Of an asynchronous operation: its id, with all that makes it unique, and the process. */
+  /** Of an asynchronous operation: its unique key, and the process. */
   readonly id: number
   readonly pid: number
 }
 
-/** What pairs become, and what is wrong with them. */
+/** Gets ranges, marks and issues. */
 export interface EdgeTaker {
   range(track: number, begin: Edge, endNs: number, endArgs: Edge['args']): void
   mark(track: number, mark: Edge): void
   issue(code: IssueCode, detail: string, edge: Edge): void
-  /** The edge is earlier than edges that were paired before it was read. */
+  /** The edge is earlier than edges that are paired already. */
   late(edge: Edge): void
 }
 
@@ -40,8 +40,8 @@ const KINDS: readonly Edge['what'][] = ['begin', 'end', 'mark']
 const NAMED = 4
 
 /**
- * Edges as the file has them, to be taken out in order of time. Many are held: they are kept as numbers, which costs the
- * garbage collector nothing.
+ * Edges in the order of the file, to be removed in order of time. They are many, and therefore kept as numbers, which are no
+ * work for the garbage collector.
  */
 export class EdgeQueue {
   length = 0
@@ -74,13 +74,13 @@ export class EdgeQueue {
     this.extras[at] = args || arrows ? { args, arrows } : undefined
   }
 
-  /** Time of the edge in the middle: there must be one. */
+  /** Median time; the queue must not be empty. */
   middleNs(): number {
     this.sort()
     return this.times[this.length >> 1]!
   }
 
-  /** Takes out what is not later than a time. Nothing may be pushed meanwhile. */
+  /** Removes and yields the edges up to a time. No {@link push} meanwhile. */
   *take(untilNs: number): Generator<Edge> {
     this.sort()
     let count = 0
@@ -142,16 +142,16 @@ export class EdgeQueue {
   }
 }
 
-/** A begin whose end has not come. */
+/** A begin without its end so far. */
 interface Open {
   readonly edge: Edge
   hasEnded: boolean
 }
 
-/** Name of those that have none. */
+/** Name of edges without a name. */
 const UNNAMED = -1
 
-/** Begins whose ends have not come, the innermost last. */
+/** Begins without their ends so far, the innermost last. */
 export class OpenRanges {
   private begins: Open[] = []
   /** The same by their names. */
@@ -162,12 +162,12 @@ export class OpenRanges {
     return this.count === 0
   }
 
-  /** When the first one began; Infinity where nothing is open. */
+  /** Start of the first open range; Infinity if there is none. */
   get firstNs(): number {
     return this.begins.find(({ hasEnded }) => !hasEnded)?.edge.atNs ?? Infinity
   }
 
-  /** False where too many are open. */
+  /** False if too many are open. */
   begin(edge: Edge): boolean {
     if (this.count >= OPEN_MAX) return false
     const open = { edge, hasEnded: false }
@@ -181,20 +181,20 @@ export class OpenRanges {
   }
 
   /**
-   * What ends: the innermost range; by an end with a name the innermost one of that name, or else without a name.
-   * Undefined where there is none.
+   * Removes the range that ends: the innermost one; if the end has a name, the innermost one of that name, else without a
+   * name. Undefined if there is none.
    */
   end({ name, isNamed }: Edge): Edge | undefined {
     if (!isNamed) return this.remove(this.begins.at(-1))
     return this.remove(this.byName.get(name)?.at(-1) ?? this.byName.get(UNNAMED)?.at(-1))
   }
 
-  /** Takes out what is still open, the innermost first. */
+  /** Removes and yields all open ranges, the innermost first. */
   *rest(): Generator<Edge> {
     for (let begin = this.remove(this.begins.at(-1)); begin; begin = this.remove(this.begins.at(-1))) yield begin
   }
 
-  /** Removes a range, which is the last one of its name. */
+  /** Removes a range, which must be the last one of its name. */
   private remove(open: Open | undefined): Edge | undefined {
     if (!open) return undefined
     const { edge } = open
@@ -210,7 +210,7 @@ export class OpenRanges {
   }
 }
 
-/** How many of a list in order of time are not later than a time. */
+/** Number of items up to a time, in a list in order of time. */
 export function countUntil<T>(list: readonly T[], untilNs: number, timeOf: (item: T) => number): number {
   let [low, high] = [0, list.length]
   while (low < high) {

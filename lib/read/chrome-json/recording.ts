@@ -16,7 +16,7 @@ import { type GroupKind, Rows } from './rows.ts'
 import { type EventScanner, Field } from './scanner.ts'
 import { type EngineBatch, EngineSteps } from './steps.ts'
 
-/** Events that are not drawn: their phases, and what they are. */
+/** Events that are not drawn: their phases and names. */
 const PHASES = [
   ['P', 'samples (P)'],
   ['NOD', 'object events (N, O, D)'],
@@ -25,7 +25,7 @@ const PHASES = [
   ['c', 'clock synchronizations (c)'],
 ] as const
 
-/** Makes the model's events of those of a trace, one by one. */
+/** Converts the events of a trace to those of the model, one by one. */
 export class Recording {
   private readonly rows: Rows
   private readonly fields: Fields
@@ -58,7 +58,7 @@ export class Recording {
     this.operations = new Operations(names, this.rows, this.taker)
   }
 
-  /** Fixes the origin, in nanoseconds of the source's own times. */
+  /** Sets the origin, in nanoseconds of the file's times. */
   begin(originNs: bigint): void {
     this.fields.begin(originNs)
   }
@@ -111,7 +111,7 @@ export class Recording {
     }
   }
 
-  /** All that was held back, and facts on the whole. */
+  /** All events that were held back, and facts about the file. */
   *finish(): Generator<TraceEvent[]> {
     this.closeRest()
     this.nesting.finish()
@@ -184,7 +184,7 @@ export class Recording {
     })
   }
 
-  /** What pairs, and slices in order, are handed over to. */
+  /** Gets pairs, and slices in order. */
   private makeTaker(): NestingTaker {
     return {
       range: (track, begin, endNs, more) => this.nesting.add(sliceOf(track, begin, endNs, more)),
@@ -196,11 +196,11 @@ export class Recording {
       pass: (slices) => this.pass(slices),
       placeOf: (track) => this.rows.placeOf(track),
       otherAt: (thread, atNs) => this.gpu.callAt(thread, atNs),
-      loose: (thread, arrow) => this.flows.without(thread, arrow),
+      loose: (thread, arrow) => this.flows.countLoose(thread, arrow),
     }
   }
 
-  /** A begin, an end or a mark: what it belongs to is known when those before it in time are. */
+  /** A begin, an end or a mark, which waits for earlier ones. */
   private edgeOf(event: EventScanner, what: Edge['what'], atNs: number, place: Place, id = 0): Edge {
     this.args.begin(event)
     const { category, name } = place
@@ -236,7 +236,7 @@ export class Recording {
     if (isMemory) this.memory(atNs)
   }
 
-  /** `[memory]` instants carry what PyTorch's allocators hold after each change. */
+  /** `[memory]` instants contain the memory that PyTorch's allocators have after each change. */
   private memory(atNs: number): void {
     const { args, names } = this
     const where = args.whole('Device Type', 0) === 0 ? 'CPU' : `GPU ${args.whole('Device Id', 0)}`

@@ -3,20 +3,21 @@ import { textIn } from '../../input/json-bytes.ts'
 import type { Names } from '../../model/names.ts'
 import type { OwnNameEvent, OwnTrackEvent } from '../../model/own-events.ts'
 
-/** Processes and threads that have numbers of their own. */
+/** Maximum number of distinct processes and threads. */
 const IDS = 2 ** 21
 
-/** Groups of rows that only traces of PyTorch's profiler have: one for some of its categories. */
+/** Groups of rows for categories of PyTorch's profiler. */
 const GROUPS = {
   operators: { name: 'PyTorch', description: 'Operators and annotations of the program, by thread.', leads: true },
   python: { name: 'Python', description: 'Python functions, by thread.', leads: true },
   annotations: {
     name: 'Annotations on the GPU',
-    description: 'Annotations of the program as the GPU saw them: from the first to the last work of each, by stream.',
+    description:
+      'Annotations of the program, projected onto the GPU: from the first to the last work of each, by stream.',
     leads: true,
   },
   memory: { name: 'Allocations', description: 'Memory that was allocated and freed, by thread.', leads: false },
-  profiler: { name: 'Profiler', description: 'What the profiler did, and when.', leads: false },
+  profiler: { name: 'Profiler', description: 'Work of the profiler itself.', leads: false },
 } as const
 
 /** A group of rows. `process`: one group for each process. */
@@ -24,7 +25,7 @@ export type GroupKind = keyof typeof GROUPS | 'process'
 
 const KINDS: readonly GroupKind[] = ['process', ...(Object.keys(GROUPS) as (keyof typeof GROUPS)[])]
 
-/** A row. Its definition is passed on with the first event on it: names may come late. */
+/** A row. Its definition is passed on with its first event, as names may come late. */
 interface Row {
   readonly kind: GroupKind
   readonly pid: number
@@ -51,7 +52,7 @@ export class Rows {
     this.ids = new ByteTable(() => this.texts.length)
   }
 
-  /** The small number of a process or thread, whatever it is called: 0 where the event has none. */
+  /** Number of a process or thread, by its number or text in the file; 0 if the event has none. */
   idOf(bytes: Uint8Array, start: number, end: number): number {
     if (start < 0) return 0
     const id = this.ids.get(bytes, start, end)
@@ -59,18 +60,18 @@ export class Rows {
     return id
   }
 
-  /** A thread as one number. */
+  /** A key of a thread. */
   threadKey(pid: number, tid: number): number {
     return pid * IDS + tid
   }
 
-  /** Where a row is. Annotations as the GPU saw them are made from work that is drawn elsewhere: arrows mean that work. */
-  placeOf(track: number): { thread: number | undefined; bearsArrows: boolean } {
+  /** The thread of a row. Arrows belong to the GPU work itself, not to annotations projected onto the GPU. */
+  placeOf(track: number): { thread: number | undefined; hasArrows: boolean } {
     const { kind, thread } = this.rows[track]!
-    return { thread, bearsArrows: kind !== 'annotations' }
+    return { thread, hasArrows: kind !== 'annotations' }
   }
 
-  /** Id of the row of a thread, of one kind. */
+  /** Id of the row of one kind of a thread. */
   thread(kind: GroupKind, pid: number, tid: number): number {
     const key = (KINDS.indexOf(kind) * IDS + (pid % IDS)) * IDS + (tid % IDS)
     if (key === this.lastKey) return this.last
@@ -81,13 +82,13 @@ export class Rows {
     return this.last
   }
 
-  /** Id of a row of a process that is no thread. Rows of one name differ by `lane`. */
+  /** Id of a row of a process without a thread. Rows of one name differ by `lane`. */
   other(pid: number, name: string, holds: 'counter' | 'slices', lane = 0): number {
     const key = `${pid} ${holds} ${lane} ${name}`
     const known = this.byName.get(key)
     if (known !== undefined) return known
     const title = lane === 0 ? name : `${name} (${lane + 1})`
-    const description = holds === 'counter' ? `${name}, as recorded.` : `${name}: what is not bound to a thread.`
+    const description = holds === 'counter' ? `${name}, as recorded.` : `${name}: slices that belong to no thread.`
     const id = this.add('process', pid, undefined, () => ({
       name: title,
       description,
@@ -98,14 +99,14 @@ export class Rows {
     return id
   }
 
-  /** Names a process; renames its rows where they are defined already. */
+  /** Names a process; renames its group if it is defined already. */
   *nameProcess(pid: number, name: string): Generator<OwnNameEvent> {
     this.processNames.set(pid, name)
     const group = this.groups.get(`process ${pid}`)
     if (group !== undefined) yield { kind: 'own-name', track: group, name: this.groupOf(this.rows[group]!).name }
   }
 
-  /** Names a thread; renames its rows where they are defined already. */
+  /** Names a thread; renames its rows if they are defined already. */
   *nameThread(pid: number, tid: number, name: string): Generator<OwnNameEvent> {
     this.threadNames.set(this.threadKey(pid, tid), name)
     for (let kind = 0; kind < KINDS.length; kind++) {
@@ -115,20 +116,20 @@ export class Rows {
     }
   }
 
-  /** What the tracer calls a thread, as `python3`; 0 = nothing. */
+  /** Name of a thread in the file, such as `python3`; 0 = none. */
   threadName(pid: number, tid: number): number {
     const name = this.threadNames.get(this.threadKey(pid, tid)) ?? ''
-    // The profiler of PyTorch calls threads `thread 1262 (pt_autograd_0)`.
+    // The profiler of PyTorch writes `thread 1262 (pt_autograd_0)`.
     return this.names.id(/^thread -?\d+ \((.*)\)$/.exec(name)?.[1] ?? name)
   }
 
-  /** A process or thread as a number; -1 for those that are called by a text. */
+  /** The number of a process or thread in the file; -1 if it is a text. */
   number(id: number): number {
     const number = Number(this.texts[id] || NaN)
     return Number.isSafeInteger(number) ? number : -1
   }
 
-  /** What defines a row and its group, in order; nothing where they are defined already. */
+  /** Definitions of a row and its group, in order, unless they are defined already. */
   *definitions(id: number): Generator<OwnTrackEvent> {
     const row = this.rows[id]!
     if (row.isDefined) return
@@ -165,11 +166,11 @@ export class Rows {
     const name = this.names.text(this.threadName(pid, tid))
     const title =
       this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
-    return { name: title, description: `What ${name || 'thread'} ${text} did.`.replace(' did', ' did'), nests: true }
+    return { name: title, description: `What ${name || 'thread'} ${text} did.`, nests: true }
   }
 }
 
-/** The name of a process or thread and what its events call it, which is no number. */
+/** The name of a process or thread, and its text in events, which is no number. */
 function bothOf(name: string, text: string): string {
   return name === text ? text : `${name} ${text}`.trim()
 }

@@ -2,7 +2,7 @@ import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable, isSame } from '../../input/byte-table.ts'
 import { MORE, mistake, skipSpace, skipText, skipValue, unescaped } from '../../input/json-bytes.ts'
 
-/** The fields of an event that are looked at. */
+/** The fields of an event that are read. */
 export enum Field {
   ph,
   cat,
@@ -25,16 +25,16 @@ const OTHER = -1
 
 const [a, b, c, d, i, n, p, t] = [0x61, 0x62, 0x63, 0x64, 0x69, 0x6e, 0x70, 0x74]
 
-/** Finds the fields of an event in its bytes; nothing is decoded, and nothing made. */
+/** Finds the fields of an event in its bytes, without decoding or allocating. */
 export class EventScanner {
   bytes: Uint8Array = new Uint8Array(0)
-  /** Where each {@link Field}'s value lies, texts with their quotes; a start of -1: there is no such field. */
+  /** Start and end of each {@link Field}'s value, texts with their quotes; a start of -1: there is no such field. */
   readonly starts = new Int32Array(FIELDS)
   readonly ends = new Int32Array(FIELDS)
 
-  /** Of each argument: its key (see {@link keys}), and where its value begins and ends. */
+  /** Three numbers per argument: its key (see {@link keys}), start and end of its value. */
   argPlaces = new Int32Array(48)
-  /** Places of all arguments, three of each. */
+  /** End of the used part of {@link argPlaces}. */
   argsEnd = 0
   /** Keys of arguments by their numbers. */
   readonly keys: string[] = []
@@ -42,11 +42,11 @@ export class EventScanner {
 
   private view = new DataView(this.bytes.buffer)
   private readonly layouts = Step.root()
-  /** While an event is read that is not like others: the last step, if it can be remembered, and the end of its value. */
+  /** In an event with a new layout: the last step, if it can be remembered, and the end of its value. */
   private step: Step | undefined
   private stepEnd = 0
 
-  /** Reads the event that begins at a brace; where it ends, or why that is not known (see `input/json-bytes.ts`). */
+  /** Reads the event that begins at a brace; returns its end, or a code of `input/json-bytes.ts`. */
   scan(bytes: Uint8Array, start: number, end: number): number {
     if (bytes !== this.bytes) {
       this.bytes = bytes
@@ -65,7 +65,7 @@ export class EventScanner {
     this.argsEnd = 0
   }
 
-  /** Reads an event that is laid out as one before it; below 0 where it is not, or does not end here. */
+  /** Reads an event with a known layout; returns its end, or below 0 if the layout is new or the event is not complete. */
   private known(bytes: Uint8Array, start: number, end: number): number {
     const { view, starts, ends } = this
     this.clear()
@@ -91,7 +91,7 @@ export class EventScanner {
     for (;;) {
       if (at >= end) return MORE
       if (bytes[at] === Ascii.CloseCurly) {
-        if (!areArgs) this.learn(at + 1, END, -1, at + 1)
+        if (!areArgs) this.remember(at + 1, END, -1, at + 1)
         return at + 1
       }
       if (bytes[at] !== Ascii.Quote) return mistake(at)
@@ -121,12 +121,12 @@ export class EventScanner {
       this.starts[field] = value
       this.ends[field] = valueEnd
     }
-    this.learn(value, field, key, valueEnd)
+    this.remember(value, field, key, valueEnd)
   }
 
-  /** Remembers what led to a value. Arguments that are none must not be taken for a value where they are an object. */
-  private learn(value: number, field: number, key: number, valueEnd: number): void {
-    this.step = field === Field.args ? undefined : this.step?.learn(this.bytes, this.stepEnd, value, field, key)
+  /** Remembers the step to a value. Not `args` that are no object: they must not be skipped where they are one. */
+  private remember(value: number, field: number, key: number, valueEnd: number): void {
+    this.step = field === Field.args ? undefined : this.step?.remember(this.bytes, this.stepEnd, value, field, key)
     this.stepEnd = valueEnd
   }
 
@@ -148,7 +148,7 @@ export class EventScanner {
     return this.starts[field]! >= 0
   }
 
-  /** The first byte of a text (without its quote) or number; 0 where there is none. */
+  /** The first byte of a text (without its quote) or number; 0 if there is none. */
   firstByte(field: number): number {
     const start = this.starts[field]!
     if (start < 0) return 0
@@ -192,27 +192,27 @@ function fieldOf(bytes: Uint8Array, at: number, length: number): number {
   return LONG_FIELDS.get(String.fromCharCode(...bytes.subarray(at, at + length))) ?? OTHER
 }
 
-/** Longer ones, more of them behind one value, and more in all are not remembered: programs write few. */
+/** Maximum length of a step, and number of steps after a value and in all: programs write few. */
 const STEP_BYTES_MAX = 160
 const FOLLOWERS_MAX = 24
 const STEPS_MAX = 1 << 12
 
-/** Instead of a field, of the step behind the last value. */
+/** Instead of a field, of the step after the last value. */
 const END = -2
 
 /**
- * The bytes between two values of an event: the key of the second one, brackets, white space. Programs write
- * events alike; so all but the values is compared, as words, with what came there before, and not read again.
+ * The bytes between two values of an event: the key of the second one, brackets, white space. Programs write events with the
+ * same layout: steps are compared, as words, with those of earlier events, and not parsed again.
  */
 class Step {
-  /** What came next, the latest first. */
+  /** Steps that followed, the latest first. */
   private readonly followers: Step[] = []
   private readonly words: Int32Array
-  /** Of the last word, the bytes that count. */
+  /** Mask of the used bytes of the last word. */
   private readonly mask: number
   private readonly bytes: Uint8Array
 
-  /** `field`: what the value behind it is, or {@link END}; `key`: an argument's, or -1. */
+  /** `field`: that of the value after the step, or {@link END}; `key`: an argument's, or -1. */
   constructor(
     bytes: Uint8Array,
     readonly field: number,
@@ -228,7 +228,7 @@ class Step {
     this.mask = rest === 0 ? -1 : (1 << (8 * rest)) - 1
   }
 
-  /** What events begin with follows it: nothing yet. */
+  /** The empty step before every event. */
   static root(): Step {
     return new Step(new Uint8Array(), END, -1, { steps: 0 })
   }
@@ -237,7 +237,7 @@ class Step {
     return this.bytes.length
   }
 
-  /** The step whose bytes are at a place, if it is known, and all its words end before `end`. */
+  /** The known step whose bytes are at a place, if all its words end before `end`. */
   at(view: DataView, place: number, end: number): Step | undefined {
     const { followers } = this
     for (let i = 0; i < followers.length; i++) {
@@ -252,8 +252,8 @@ class Step {
     return undefined
   }
 
-  /** The step `[start, end)`, remembered from now on; undefined where that is too much. */
-  learn(bytes: Uint8Array, start: number, end: number, field: number, key: number): Step | undefined {
+  /** Remembers the step `[start, end)`; undefined if there are too many. */
+  remember(bytes: Uint8Array, start: number, end: number, field: number, key: number): Step | undefined {
     const { followers, budget } = this
     for (const step of followers) if (isSame(step.bytes, bytes, start, end)) return step
     if (end - start > STEP_BYTES_MAX || followers.length === FOLLOWERS_MAX || budget.steps === STEPS_MAX)

@@ -7,20 +7,20 @@ import type { Rows } from './rows.ts'
 
 const BATCH = 4096
 
-/** An annotation of a step, and the id that its GPU-side annotations share with it. */
+/** An annotation of a step, and its key, which it shares with its annotations on the GPU. */
 interface Annotation extends Place {
   readonly batch: EngineBatch
   readonly key: string
 }
 
 /**
- * Steps of serving engines, each a call of the model. An annotation ends when the CPU has launched a step's work; the call lasts
- * to the end of that work, which is known at the end of the file.
+ * Steps of serving engines, each a call of the model. The annotation of a step ends when the CPU has launched its work; the call
+ * lasts to the end of that work, which is known at the end of the file.
  */
 export class EngineSteps {
   private readonly batches = new Map<number, EngineBatch | undefined>()
   private readonly steps: Annotation[] = []
-  /** Ends of steps as the GPU saw them, by key. */
+  /** Ends of the GPU work of steps, by key. */
   private readonly ends = new Map<string, number>()
 
   constructor(
@@ -29,7 +29,7 @@ export class EngineSteps {
     private readonly gpu: GpuActivity,
   ) {}
 
-  /** Takes a slice and its arguments in; returns what it ran if it is a step's annotation. */
+  /** Adds a slice; returns its batch if it is the annotation of a step. */
   add(slice: Place, args: ArgReader): EngineBatch | undefined {
     const { category, name, endNs } = slice
     const isOnGpu = category.text === 'gpu_user_annotation'
@@ -43,7 +43,7 @@ export class EngineSteps {
     return isOnGpu ? undefined : batch
   }
 
-  /** The calls, in order of their starts; after all GPU work. */
+  /** The calls, in order of their starts; only after all GPU work was added. */
   *calls(): Generator<TraceEvent[]> {
     const { steps, rows } = this
     steps.sort((a, b) => a.startNs - b.startNs)
@@ -78,12 +78,12 @@ export class EngineSteps {
   }
 }
 
-/** What a serving engine ran at once, by its annotation. */
+/** The batch of a step, from its annotation. */
 export interface EngineBatch {
   readonly phase: Phase
-  /** All tokens that were computed, or -1. */
+  /** Number of computed tokens, or -1. */
   readonly tokens: number
-  /** All requests in it. */
+  /** Number of requests. */
   readonly requests: number
   /** Requests and tokens, for the annotation's arguments. */
   readonly counts: Readonly<Record<string, number>>
@@ -91,12 +91,12 @@ export interface EngineBatch {
 
 /** `execute_32_context_0(sq0sk0…)_generation_32(sq32sk55086…)`, `execute_context_1(888_788544)_generation_0(0)` */
 const COUNTED = /^execute_(?:(\d+)_)?context_(\d+)\(([^)]*)\)_generation_(\d+)\(([^)]*)\)/
-/** `execute_new_2_cached_30`: of requests only. */
+/** `execute_new_2_cached_30`: numbers of requests only. */
 const REQUESTS = /^execute_new_(\d+)_cached_(\d+)/
 
 /**
- * Understands the annotations by which vLLM and SGLang announce each step: context requests are being prefilled,
- * generation requests decoded; sq is the sum of query lengths, sk that of the keys that they attend to.
+ * Parses the annotation that vLLM and SGLang write for each step: context requests prefill, generation requests decode;
+ * sq is the sum of query lengths, sk that of the keys that they attend to.
  */
 function engineBatchOf(name: string): EngineBatch | undefined {
   const counted = COUNTED.exec(name)

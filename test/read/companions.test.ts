@@ -209,7 +209,7 @@ describe('buffer-stats', () => {
   test('a text without any sound line is refused', async () => {
     const lines = line('{"event":"alloc"}').repeat(2000)
     await expect(summarize(input('stats', encode(lines)))).rejects.toThrow(
-      /^stats: buffer-stats: line 1001, .* expected a line that tells/,
+      /^stats: buffer-stats: line 1001, .* expected a line that describes/,
     )
   })
 })

@@ -49,11 +49,7 @@ export const chromeJson: Format = {
       if (about.baseNs === undefined && firstNs < SINCE_1970) await searchWhole(about, context)
       yield [inputOf(about, firstNs)]
       if (about.isKineto && about.baseNs === undefined && firstNs < SINCE_1970) {
-        recording.issue(
-          'json-no-base-time',
-          'expected "baseTimeNanoseconds", found none: the time of the run is not known',
-          0,
-        )
+        recording.issue('json-no-base-time', 'expected "baseTimeNanoseconds", found none: its time is not known', 0)
       }
       for (let isMore = true; isMore; ) {
         isMore = await document.read()

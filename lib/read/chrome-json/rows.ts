@@ -12,8 +12,7 @@ const GROUPS = {
   python: { name: 'Python', description: 'Python functions, by thread.', leads: true },
   annotations: {
     name: 'Annotations on the GPU',
-    description:
-      'Annotations of the program, projected onto the GPU: from the first to the last work of each, by stream.',
+    description: 'Annotations projected onto the GPU: from the first to the last work of each, by stream.',
     leads: true,
   },
   memory: { name: 'Allocations', description: 'Memory that was allocated and freed, by thread.', leads: false },

@@ -124,7 +124,7 @@ export class EventScanner {
     this.remember(value, field, key, valueEnd)
   }
 
-  /** Remembers the step to a value. Not `args` that are no object: they must not be skipped where they are one. */
+  /** Remembers the step to a value, except to `args` that is no object: the same step may lead to an object. */
   private remember(value: number, field: number, key: number, valueEnd: number): void {
     this.step = field === Field.args ? undefined : this.step?.remember(this.bytes, this.stepEnd, value, field, key)
     this.stepEnd = valueEnd

@@ -66,8 +66,8 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
 
   protected override release(event: SchedEvent | LlamaRecord): void {
     this.lastNs = event.atNs
-    if (event.kind === 'llama') for (const made of this.expand(event)) this.emit(made)
-    else if (this.wakeups.size === 0 || !this.wakeups.delete(event) || !this.hasWakings) this.emit(event)
+    if (event.kind === 'llama') for (const made of this.expand(event)) this.batch.add(made)
+    else if (this.wakeups.size === 0 || !this.wakeups.delete(event) || !this.hasWakings) this.batch.add(event)
   }
 }
 

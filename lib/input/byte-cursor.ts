@@ -1,9 +1,9 @@
 /**
  * A window over chunks that are cut anywhere. Readers take whole records from the window and leave the rest for the
- * next {@link fill}; all stitching happens here.
+ * next {@link fill}, which stitches chunks together.
  */
 export class ByteCursor {
-  /** The bytes that hold the window; read `[start, end)` only. Changes with every {@link fill}. */
+  /** The bytes around the window; read `[start, end)` only. Changes with every {@link fill}. */
   bytes: Uint8Array = new Uint8Array(0)
   start = 0
   end = 0
@@ -45,7 +45,7 @@ export class ByteCursor {
     return true
   }
 
-  /** Ends the input early, so that its source can let go of files. */
+  /** Ends the input early, so that its source can close files. */
   async close(): Promise<void> {
     await this.chunks.return?.()
   }

@@ -1,7 +1,7 @@
 import type { ByteRange } from './byte-source.ts'
 
-/** Bytes of a stream that are held at most, because something behind them is needed first. */
-const HELD_BYTES_MAX = 128 << 20
+/** A stream's bytes are kept where something after them is needed first: at most so many. */
+const KEPT_BYTES_MAX = 128 << 20
 
 interface Chunk {
   readonly offset: number
@@ -9,16 +9,16 @@ interface Chunk {
 }
 
 /**
- * An input whose parts are read in any order. Where the source allows that, nothing is held. Of a stream, what was read
- * is held until it is released, up to 128 MiB.
+ * An input whose parts are read in any order. Where the source allows that, nothing is kept. A stream's bytes are kept
+ * after they are read, until they are released, up to 128 MiB.
  */
 export class ByteRanges {
-  private held: Chunk[] = []
+  private kept: Chunk[] = []
   private releasedTo = 0
   private streamedTo = 0
   private readonly chunks: AsyncIterator<Uint8Array>
 
-  /** `tooFar` makes the error for a stream of which too much would have to be held, or that cannot go back. */
+  /** `tooFar` makes the error for a stream of which too many bytes would be kept, or that cannot be read again. */
   constructor(
     source: AsyncIterable<Uint8Array>,
     private readonly range: ByteRange | undefined,
@@ -27,7 +27,7 @@ export class ByteRanges {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** The chunks of `[start, end)`, fewer where the input ends before. */
+  /** The chunks of `[start, end)`, fewer where the input ends earlier. */
   async *read(start: number, end: number): AsyncGenerator<Uint8Array> {
     if (end <= start) return
     if (this.range) return yield* this.range(start, end)
@@ -40,7 +40,7 @@ export class ByteRanges {
     }
   }
 
-  /** The same, of a part that will not be asked for again, nor what lies before it. */
+  /** As {@link read}, for the last time: releases the part and all bytes before it. */
   async *take(start: number, end: number): AsyncGenerator<Uint8Array> {
     let at = start
     this.release(start)
@@ -51,32 +51,32 @@ export class ByteRanges {
     }
   }
 
-  /** Lets go of what lies before a place. */
+  /** Frees the bytes before an offset: they are not read again. */
   release(offset: number): void {
     this.releasedTo = Math.max(this.releasedTo, offset)
-    const { held, releasedTo } = this
-    let gone = 0
-    while (gone < held.length && held[gone]!.offset + held[gone]!.bytes.length <= releasedTo) gone++
-    if (gone > 0) held.splice(0, gone)
+    const { kept, releasedTo } = this
+    let released = 0
+    while (released < kept.length && kept[released]!.offset + kept[released]!.bytes.length <= releasedTo) released++
+    if (released > 0) kept.splice(0, released)
   }
 
   private async chunkAt(at: number): Promise<Chunk | undefined> {
     while (this.streamedTo <= at) {
       const next = await this.chunks.next()
       if (next.done) return undefined
-      this.held.push({ offset: this.streamedTo, bytes: next.value })
+      this.kept.push({ offset: this.streamedTo, bytes: next.value })
       this.streamedTo += next.value.length
       this.release(0)
-      if (this.held.length > 0 && this.streamedTo - this.held[0]!.offset > HELD_BYTES_MAX) throw this.tooFar(at)
+      if (this.kept.length > 0 && this.streamedTo - this.kept[0]!.offset > KEPT_BYTES_MAX) throw this.tooFar(at)
     }
-    const { held } = this
+    const { kept } = this
     let low = 0
-    for (let high = held.length; high - low > 1; ) {
+    for (let high = kept.length; high - low > 1; ) {
       const middle = (low + high) >>> 1
-      if (held[middle]!.offset <= at) low = middle
+      if (kept[middle]!.offset <= at) low = middle
       else high = middle
     }
-    const chunk = held[low]
+    const chunk = kept[low]
     if (!chunk || chunk.offset > at) throw this.tooFar(at)
     return chunk
   }

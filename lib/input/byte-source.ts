@@ -2,9 +2,8 @@ import { readWebStream, type WebStream } from '../bytes/web-stream.ts'
 import { UsageError } from '../errors.ts'
 
 /**
- * Anything that bytes can be had from, in chunks cut anywhere: the bytes themselves, (async) iterables of them such as
- * Node's `Readable`, web streams, `Blob` and `File`, and what has a `body`, such as `fetch`'s `Response`. Streams are
- * read once.
+ * A source of bytes, in chunks cut anywhere: the bytes themselves, (async) iterables of them such as Node's `Readable`,
+ * web streams, `Blob` and `File`, and objects with a `body`, such as `fetch`'s `Response`. Streams are read once.
  */
 export type ByteSource =
   | Uint8Array
@@ -21,18 +20,18 @@ export interface BlobSource {
   stream(): WebStream
 }
 
-/** Bytes of which any part can be had at any time, such as a file on disk. */
+/** Bytes of which any part can be read at any time, such as a file on disk. */
 export interface RangedSource extends AsyncIterable<Uint8Array> {
-  /** The chunks of `[start, end)`, which ends at the source's end at the latest. */
+  /** The chunks of `[start, end)`, fewer where the source ends earlier. */
   range: ByteRange
-  /** Of a file: the size of the one beside it whose name is the same with this ending; 0 where there is none. */
+  /** For files: the size of the file in the same folder whose name is this file's name and an ending; 0: no such file. */
   beside?: SizeBeside | undefined
 }
 
-/** The size of a file beside another, by what its name has behind the other's; 0 where there is none. */
+/** The size of the file whose name is an input's name and `ending`; 0: no such file. */
 export type SizeBeside = (ending: string) => Promise<number>
 
-/** The chunks of bytes `[start, end)` of something, fewer where it ends before. */
+/** The chunks of bytes `[start, end)`, fewer where the source ends earlier. */
 export type ByteRange = (start: number, end: number) => AsyncIterable<Uint8Array>
 
 /** A `Response` or `Request`, by its shape. */
@@ -44,8 +43,8 @@ export interface BodySource {
 }
 
 /**
- * The chunks of a source; `name` is what errors call it. Throws UsageError for what is no source of bytes and for the
- * response of a failed request, and what the source throws.
+ * The chunks of a source; `name` is its name in errors. Throws UsageError for a value that is no source of bytes and for
+ * the response of a failed request; errors of the source pass through.
  */
 export async function* chunksOf(source: ByteSource, name: string): AsyncGenerator<Uint8Array, void> {
   for await (const chunk of iterableOf(source, name)) {
@@ -54,7 +53,7 @@ export async function* chunksOf(source: ByteSource, name: string): AsyncGenerato
   }
 }
 
-/** How to have any part of a source at any time, for sources that allow it: bytes, blobs and files. */
+/** Reads any part of a source at any time, for sources that allow it: bytes, blobs and files. */
 export function rangeOf(source: ByteSource): ByteRange | undefined {
   if (typeof source !== 'object' || source === null) return undefined
   if ('range' in source) return source.range
@@ -69,12 +68,12 @@ export function rangeOf(source: ByteSource): ByteRange | undefined {
   return (start, end) => readWebStream(blob.slice(start, Math.min(end, blob.size)).stream())
 }
 
-/** How to look for files beside a source, for sources that are files of a file system. */
+/** Finds files next to a source, for sources that are files of a file system. */
 export function besideOf(source: ByteSource): SizeBeside | undefined {
   return typeof source === 'object' && source !== null && 'beside' in source ? source.beside : undefined
 }
 
-/** By what it can do, not by its class: bundles, test runners and polyfills have classes of their own. */
+/** Tests methods, not the class: bundles, test runners and polyfills have separate classes. */
 function iterableOf(source: ByteSource, name: string): Iterable<unknown> | AsyncIterable<unknown> {
   if (isBytes(source)) return [source]
   if (isArrayBuffer(source)) return [new Uint8Array(source)]

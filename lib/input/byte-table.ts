@@ -8,15 +8,15 @@ interface Entry<T> {
   readonly next: Entry<T> | undefined
 }
 
-/** Looks texts up by their bytes, so that each distinct one is decoded once. */
+/** Values by the bytes of a text, so that each distinct text is decoded once. */
 export class ByteTable<T> {
   private buckets: (Entry<T> | undefined)[] = new Array(256).fill(undefined)
   private size = 0
 
-  /** `make`: what a text that is seen for the first time stands for. */
+  /** `make` returns the value of a new text. */
   constructor(private readonly make: (text: string) => T) {}
 
-  /** What the text `[start, end)` stands for. */
+  /** The value of the text `[start, end)`. */
   get(bytes: Uint8Array, start: number, end: number): T {
     const hash = hashOf(bytes, start, end)
     const bucket = (hash ^ (hash >>> 15)) & (this.buckets.length - 1)
@@ -43,7 +43,7 @@ export class ByteTable<T> {
   }
 }
 
-/** Of long texts, some bytes stand for all. */
+/** Of long texts, only some bytes are hashed. */
 function hashOf(bytes: Uint8Array, start: number, end: number): number {
   const step = 1 + ((end - start) >> 5)
   let hash = FNV_START ^ (end - start)
@@ -51,7 +51,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
   return hash
 }
 
-/** Are two stretches of bytes the same? Four at a time, as long texts are common. */
+/** Are the bytes equal? Compares four at a time, as long texts are common. */
 export function isSame(known: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
   const { length } = known
   if (length !== end - start) return false

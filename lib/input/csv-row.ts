@@ -33,7 +33,7 @@ export class CsvRow {
     return text.startsWith('"') ? text.slice(1, text.endsWith('"') ? -1 : undefined).replaceAll('""', '"') : text
   }
 
-  /** A number; NaN where the field is empty or no number. Plain digits are the fast path; pandas writes `40.0` too. */
+  /** A number; NaN where the field is empty or no number. Digits only are the fast path; pandas writes `40.0` too. */
   number(field: number): number {
     if (this.isEmpty(field)) return NaN
     let value = 0
@@ -53,7 +53,7 @@ export class CsvRow {
   }
 
   /**
-   * A decimal integer less `origin`, exact as long as the difference is below 2^53; NaN where it is no such number.
+   * A decimal integer minus `origin`, exact where the difference is below 2^53; NaN where the field is no such number.
    * `originHigh` and `originLow` are the origin's quotient and remainder by 10^9.
    */
   difference(field: number, originHigh: number, originLow: number): number {

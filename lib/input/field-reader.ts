@@ -2,13 +2,13 @@ import { FormatError } from '../errors.ts'
 import { ByteCursor } from './byte-cursor.ts'
 import type { ByteRanges } from './byte-ranges.ts'
 
-/** What is found where a field is expected and the input ends. */
+/** How errors name the end of the input in place of a field. */
 export const END_OF_INPUT = 'the end of the input'
 
-/** Texts and tables longer than this are damage. */
+/** Longer texts and tables are damage. */
 const FIELD_BYTES_MAX = 64 << 20
 
-/** Reads little-endian fields one after the other: for heads and tables, not for events. */
+/** Reads little-endian fields one after the other: for headers and tables, not for events. */
 export class FieldReader {
   private cursor: ByteCursor
   private shift: number
@@ -24,7 +24,7 @@ export class FieldReader {
     this.cursor = new ByteCursor(ranges.read(start, end))
   }
 
-  /** Of the next field, in the input. */
+  /** Offset of the next field in the input. */
   get offset(): number {
     return this.shift + this.cursor.offset
   }
@@ -35,7 +35,7 @@ export class FieldReader {
     return true
   }
 
-  /** A copy of a field's bytes. Throws FormatError where the input ends in it. */
+  /** A copy of a field's bytes. Throws FormatError where the input ends within the field. */
   async bytes(count: number, what: string): Promise<Uint8Array> {
     if (count > FIELD_BYTES_MAX) this.fail(`at most ${FIELD_BYTES_MAX} bytes of ${what}`, `${count}`)
     if (!(await this.has(count))) {
@@ -58,19 +58,19 @@ export class FieldReader {
     return viewOf(await this.bytes(4, what)).getUint32(0, true)
   }
 
-  /** A u64 that is an offset or a size: beyond 2^53 it is damage. */
+  /** A u64 that is an offset or a size; above 2^53 it is damage. */
   async u64(what: string): Promise<number> {
     const value = viewOf(await this.bytes(8, what)).getBigUint64(0, true)
     if (value > BigInt(Number.MAX_SAFE_INTEGER)) this.fail(what, `${value}`)
     return Number(value)
   }
 
-  /** Text of so many bytes. */
+  /** A text of `count` bytes. */
   async text(count: number, what: string): Promise<string> {
     return decoder.decode(await this.bytes(count, what))
   }
 
-  /** Text that a zero byte ends, of at most `most` bytes. */
+  /** A text of at most `most` bytes with a zero byte after it. */
   async textZ(what: string, most = 256): Promise<string> {
     const { cursor } = this
     for (let length = 0; length < most; length++) {
@@ -83,7 +83,7 @@ export class FieldReader {
     return this.fail(`${what}, ended by a zero byte`, 'none')
   }
 
-  /** Leaves bytes out, without reading them where that can be. */
+  /** Skips bytes, without reading them where the source allows it. */
   async skip(bytes: number): Promise<void> {
     if (bytes <= this.cursor.available) return this.cursor.skip(bytes)
     const start = this.offset + bytes
@@ -92,12 +92,12 @@ export class FieldReader {
     this.cursor = new ByteCursor(this.ranges.read(start, this.end))
   }
 
-  /** Nothing more is read. */
+  /** Ends reading. */
   async close(): Promise<void> {
     await this.cursor.close()
   }
 
-  /** Reading cannot go on from here. */
+  /** Throws FormatError for the next field. */
   fail(expected: string, found: string, hint?: string): never {
     throw new FormatError(this.format, { byte: this.offset }, expected, found, hint)
   }

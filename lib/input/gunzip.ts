@@ -2,13 +2,12 @@ import { joined } from '../bytes/joined.ts'
 import { through } from '../bytes/web-stream.ts'
 import { Replay } from './replay.ts'
 
-/** Called with what went wrong when a compressed input ends or breaks early, after so many decompressed bytes. */
+/** Called with the error where a compressed input is cut or damaged, after so many decompressed bytes. */
 export type OnBroken = (detail: string, bytes: number) => void
 
 /**
- * Passes chunks on, decompressed where the input starts with gzip's magic bytes. A broken or cut gzip stream ends
- * where it broke, after (nearly) everything before that was passed on, and `onBroken` is told. Errors of the source
- * itself are thrown.
+ * Returns the chunks of an input, decompressed where it starts with gzip's magic bytes. A damaged or cut gzip stream ends
+ * there, after (nearly) all bytes before the damage, and `onBroken` is called. Errors of the source itself are thrown.
  */
 export async function* gunzip(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
   const { head, rest } = await peek(source, 2)
@@ -16,7 +15,7 @@ export async function* gunzip(source: AsyncIterable<Uint8Array>, onBroken: OnBro
   else yield* rest
 }
 
-/** Does an input that begins like this claim to be compressed by gzip? */
+/** Are these the first bytes of a gzip stream? */
 export function isGzip(head: Uint8Array): boolean {
   return head[0] === 0x1f && head[1] === 0x8b
 }
@@ -39,8 +38,8 @@ export async function peek(
 
 async function* inflate(source: Replay<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
   let bytes = 0
-  const told = (error: unknown) => onBroken(error instanceof Error ? error.message : String(error), bytes)
-  for await (const chunk of through(source, new DecompressionStream('gzip'), told)) {
+  const report = (error: unknown) => onBroken(error instanceof Error ? error.message : String(error), bytes)
+  for await (const chunk of through(source, new DecompressionStream('gzip'), report)) {
     bytes += chunk.length
     yield chunk
   }

@@ -1,10 +1,10 @@
 import { Decompress, decompress } from 'fzstd'
 import { through } from '../bytes/web-stream.ts'
 
-/** Decompresses one piece. Throws what says how it is damaged. */
+/** Decompresses one piece. Throws an error that describes the damage. */
 export type Inflate = (packed: Uint8Array, bytes: number) => Promise<Uint8Array>
 
-/** zlib's format, by the platform's own decompressor. Throws RangeError unless `bytes` bytes come out. */
+/** zlib's format, by the platform's decompressor. Throws RangeError unless the result has `bytes` bytes. */
 export const inflateZlib: Inflate = async (packed, bytes) => {
   async function* pieces() {
     yield packed
@@ -20,7 +20,7 @@ export const inflateZlib: Inflate = async (packed, bytes) => {
   return plain
 }
 
-/** Zstandard's format. Throws RangeError unless `bytes` bytes come out. */
+/** Zstandard's format. Throws RangeError unless the result has `bytes` bytes. */
 export const inflateZstd: Inflate = async (packed, bytes) => {
   const plain = new Uint8Array(bytes)
   const found = decompress(packed, plain).length
@@ -28,13 +28,13 @@ export const inflateZstd: Inflate = async (packed, bytes) => {
   return plain
 }
 
-/** A window larger than this is damage: perf's are of 512 KiB to 8 MiB. */
+/** A larger window is damage: perf's have 512 KiB to 8 MiB. */
 const WINDOW_BYTES_MAX = 8 << 20
 const MAGIC = 0xfd2fb528
 /** Magic, flags, window. */
 const FRAME_HEAD_BYTES = 6
 
-/** A Zstandard stream that comes in pieces cut anywhere, such as perf's. */
+/** A Zstandard stream in pieces cut anywhere, such as perf's. */
 export class ZstdStream {
   private readonly plain: Uint8Array[] = []
   private readonly stream = new Decompress((piece) => {
@@ -42,7 +42,7 @@ export class ZstdStream {
   })
   private head: number[] | undefined = []
 
-  /** What the next piece of the stream adds. Throws what says how it is damaged. */
+  /** The decompressed bytes of the next piece. Throws an error that describes the damage. */
   push(packed: Uint8Array): Uint8Array[] {
     if (this.head) this.checkHead(packed)
     this.plain.length = 0
@@ -50,7 +50,7 @@ export class ZstdStream {
     return this.plain
   }
 
-  /** The decompressor would take as much memory as a damaged head asks for. */
+  /** The decompressor would allocate as much memory as a damaged header asks for. */
   private checkHead(packed: Uint8Array): void {
     const head = this.head!
     head.push(...packed.subarray(0, FRAME_HEAD_BYTES - head.length))

@@ -1,7 +1,7 @@
 import { Ascii } from '../bytes/ascii.ts'
 /**
- * JSON as bytes, for documents that are not held whole. Places are offsets into a window `[.., end)` of the document; a
- * result that is a place tells where something ends, any other one is negative: see {@link MORE} and {@link mistakeAt}.
+ * JSON as bytes, for documents that are not in memory as a whole. Places are offsets into a window `[.., end)` of the
+ * document. Functions return the place where something ends, or a negative number: see {@link MORE} and {@link mistakeAt}.
  */
 
 /** The window ends before the value does. */
@@ -9,7 +9,7 @@ export const MORE = -1
 
 const DEPTH_MAX = 512
 
-/** What a byte may be outside of texts; and from `Stop` on, what ends the plain part of one. */
+/** Kinds of bytes outside of texts; `Stop` ends the plain part of a text. */
 enum Kind {
   Between = 1,
   Scalar = 2,
@@ -22,30 +22,30 @@ for (const byte of [Ascii.Tab, Ascii.Blank, Ascii.Comma, Ascii.Colon]) kinds[byt
 for (const byte of new TextEncoder().encode('+-.0123456789')) kinds[byte] = Kind.Scalar
 for (const byte of new TextEncoder().encode('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'))
   kinds[byte] = Kind.Scalar
-/** White space, as JSON has it: a file with a hole in it contains zeros, which are none. */
+/** White space of JSON: the zeros in a hole of a file are none. */
 const blanks = new Uint8Array(256)
 for (const byte of [Ascii.Tab, Ascii.LineFeed, Ascii.Return, Ascii.Blank]) blanks[byte] = 1
 
-/** The result that says that the byte at a place cannot be. */
+/** The result for a byte that JSON does not allow at a place. */
 export function mistake(at: number): number {
   return -2 - at
 }
 
-/** The place of the mistake that a result tells of, or undefined. */
+/** The place of the mistake, or undefined where the result is none. */
 export function mistakeAt(result: number): number | undefined {
   return result <= -2 ? -2 - result : undefined
 }
 
-/** The first place that is no white space, at most `end`. */
+/** The first place without white space, at most `end`. */
 export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
   while (at < end && blanks[bytes[at]!] === 1) at++
   return at
 }
 
-/** Where a text ends, behind its closing quote; `at` is behind the opening one. */
+/** The place after a text's closing quote; `at` is after the opening one. */
 export function skipText(bytes: Uint8Array, at: number, end: number): number {
   for (;;) {
-    // Four at a time: most of a document is in texts.
+    // Four at a time: most bytes of a document are in texts.
     while (at + 3 < end) {
       const four = kinds[bytes[at]!]! | kinds[bytes[at + 1]!]! | kinds[bytes[at + 2]!]! | kinds[bytes[at + 3]!]!
       if (four >= Kind.Stop) break
@@ -60,8 +60,8 @@ export function skipText(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * Where a value ends. What is in a list or an object is only looked at as far as it takes: its texts and brackets are
- * closed, and nothing else stands between them than words, numbers, commas and colons.
+ * The place after a value. The contents of lists and objects are checked in part only: texts and brackets are closed,
+ * and nothing else is between them than words, numbers, commas and colons.
  */
 export function skipValue(bytes: Uint8Array, at: number, end: number): number {
   if (at >= end) return MORE
@@ -77,15 +77,15 @@ export function skipValue(bytes: Uint8Array, at: number, end: number): number {
   return at === start ? mistake(at) : at
 }
 
-/** Skips a value of any length, window by window: nothing of it has to be kept. */
+/** Skips a value of any length, window by window, without keeping its bytes. */
 export class ValueSkipper {
-  /** After {@link MORE}: where the next window has to begin. */
+  /** After {@link MORE}: the place where the next window has to begin. */
   at = 0
-  /** Lists and objects directly in the value. */
+  /** Number of lists and objects directly in the value. */
   items = 0
   private depth = 0
   private isIn: 'nothing' | 'text' | 'scalar' | 'brackets' = 'nothing'
-  /** What is open, the outermost first. */
+  /** Open brackets, the outermost first. */
   private readonly openings = new Uint8Array(DEPTH_MAX)
 
   /** A value begins. */
@@ -95,7 +95,7 @@ export class ValueSkipper {
     this.isIn = 'nothing'
   }
 
-  /** Where the value ends in the window that begins at `at`. */
+  /** The place after the value in the window that begins at `at`. */
   skip(bytes: Uint8Array, at: number, end: number): number {
     if (at < end && this.isIn === 'nothing') {
       const kind = kinds[bytes[at]!]
@@ -124,7 +124,7 @@ export class ValueSkipper {
     return this.pause(end)
   }
 
-  /** Skips to the end of the value, to behind the opening quote of a text, or to the window's end. */
+  /** Skips to the end of the value, to after the opening quote of a text, or to the window's end. */
   private skipBrackets(bytes: Uint8Array, at: number, end: number): number {
     const { openings } = this
     let { depth } = this
@@ -157,10 +157,10 @@ export class ValueSkipper {
   }
 }
 
-/** For values that are in one window. */
+/** For values within one window. */
 const whole = new ValueSkipper()
 
-/** Where to read on in a text that does not end in the window: not between a backslash and what it escapes. */
+/** The place to continue a text that does not end in the window: not between a backslash and the byte it escapes. */
 function textSoFar(bytes: Uint8Array, start: number, end: number): number {
   let at = end
   while (at > start && bytes[at - 1] === Ascii.Backslash) at--
@@ -169,7 +169,7 @@ function textSoFar(bytes: Uint8Array, start: number, end: number): number {
 
 const decoder = new TextDecoder()
 
-/** A text of JSON without its quotes: what it says. One whose escapes are no JSON is taken as it stands. */
+/** The value of a JSON text without its quotes; the text itself where its escapes are no JSON. */
 export function unescaped(text: string): string {
   if (!text.includes('\\')) return text
   try {

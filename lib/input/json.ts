@@ -1,14 +1,14 @@
 import { FormatError, type Position } from '../errors.ts'
 
-/** A JSON document is held whole, so it must not be longer than this, in bytes. */
+/** Bytes of a JSON document, which is in memory as a whole. */
 const JSON_BYTES_MAX = 64 << 20
 
-/** A JSON object as it came: nothing is known of its members. */
+/** A JSON object with unknown members. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /**
- * Reads an input that is one JSON document. Throws FormatError, with the place, if it is none, if its top is no object,
- * and if it has more than {@link JSON_BYTES_MAX}.
+ * Reads an input that is one JSON object. Throws FormatError, with the place, if it is none or has more than
+ * {@link JSON_BYTES_MAX}.
  */
 export async function readJson(source: AsyncIterable<Uint8Array>, format: string): Promise<JsonObject> {
   const decoder = new TextDecoder()
@@ -24,7 +24,7 @@ export async function readJson(source: AsyncIterable<Uint8Array>, format: string
   return parseJson(text + decoder.decode(), format, { byte: 0 })
 }
 
-/** Parses an object; `at` is where its text starts in the input. Throws FormatError with the place of the first mistake. */
+/** Parses an object; `at` is the place of its text in the input. Throws FormatError with the place of the first mistake. */
 export function parseJson(text: string, format: string, at: Position): JsonObject {
   let value: unknown
   try {
@@ -44,14 +44,14 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A list of objects that must be there. Throws FormatError if it is not. */
+/** A required list of objects. Throws FormatError if it is missing. */
 export function listOf(object: JsonObject, key: string, format: string): readonly JsonObject[] {
   const list = object[key]
   if (Array.isArray(list)) return list.map((item) => (isObject(item) ? item : {}))
   throw new FormatError(format, { byte: 0 }, `a list called "${key}"`, list === undefined ? 'none' : 'something else')
 }
 
-/** A whole number that is not negative, or undefined. */
+/** An unsigned integer, or undefined. */
 export function wholeOf(object: JsonObject, key: string): number | undefined {
   const value = object[key]
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
@@ -70,7 +70,7 @@ const TOKEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON has none in texts
   /[ \t\n\r]*(?:([{}[\],:])|("[^"\\\0-\x1f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\0-\x1f]*)*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y
 
-/** What may come next: a value, a key, a colon, or what goes on or ends the object or list that is open. */
+/** The token that may come next: a value, a key, a colon, or one that continues or ends the open object or list. */
 type State = 'value' | 'first value' | 'key' | 'first key' | 'colon' | 'next'
 
 const EXPECTED: Readonly<Record<State, string>> = {
@@ -82,7 +82,7 @@ const EXPECTED: Readonly<Record<State, string>> = {
   next: 'a comma or the end of an object or list',
 }
 
-/** Where a text stops being JSON: index of the first character that cannot be. */
+/** Index of the first character that JSON does not allow. */
 function findMistake(text: string): { readonly index: number; readonly expected: string } {
   const open: string[] = []
   let state: State = 'value'
@@ -103,7 +103,7 @@ function findMistake(text: string): { readonly index: number; readonly expected:
   }
 }
 
-/** The state after a token; undefined where the token cannot stand. */
+/** The state after a token; undefined where the token is not allowed. */
 function follow(state: State, [, mark, string, other]: RegExpExecArray, open: string[]): State | undefined {
   const isValue = state === 'value' || state === 'first value'
   if (other !== undefined) return isValue ? 'next' : undefined

@@ -2,13 +2,13 @@ import { Ascii } from '../bytes/ascii.ts'
 import { CsvRow } from './csv-row.ts'
 
 /**
- * One row of cells that each have their name before them: `ts:12,func:llama_decode,`. Fields are those of the names
- * given, whatever the row's own order; a cell of another name is passed over. A comma separates only where a name and a
- * colon follow, or the row's end, so that values may hold commas.
+ * One row of cells with names: `ts:12,func:llama_decode,`. Fields are numbered by the names given, in any order of the
+ * row; cells of other names are skipped. A comma separates only before a name and a colon, or at the row's end, so that
+ * values may contain commas.
  */
 export class KeyedRow extends CsvRow {
   private readonly names: readonly Uint8Array[]
-  /** Fields by their places in the row before: rows mostly have the same order. */
+  /** Fields by their places in the last row: rows mostly have the same order. */
   private readonly order: number[] = []
 
   constructor(names: readonly string[]) {
@@ -19,8 +19,8 @@ export class KeyedRow extends CsvRow {
   }
 
   /**
-   * Splits the bytes `[start, end)`. {@link count} is how many cells the row has, of whatever names; a comma at the row's
-   * end has an empty one behind it.
+   * Splits the bytes `[start, end)`. {@link count} is the number of cells, of any name; a comma at the row's end has an
+   * empty one after it.
    */
   override split(bytes: Uint8Array, start: number, end: number): void {
     this.bytes = bytes
@@ -28,7 +28,7 @@ export class KeyedRow extends CsvRow {
     this.ends.fill(0)
     this.starts.fill(0)
     let at = start
-    while (at < end && endOfName(bytes, at, end) < 0) at++ // a byte order mark, or what damage left
+    while (at < end && endOfName(bytes, at, end) < 0) at++ // a byte order mark, or damage
     while (at < end) {
       const colon = endOfName(bytes, at, end)
       let valueEnd = colon + 1
@@ -57,19 +57,19 @@ export class KeyedRow extends CsvRow {
   }
 }
 
-/** Is this a comma with another cell, or nothing, behind it? */
+/** Is this a comma before another cell, or at the row's end? */
 function separates(bytes: Uint8Array, at: number, end: number): boolean {
   return bytes[at] === Ascii.Comma && (at + 1 === end || endOfName(bytes, at + 1, end) >= 0)
 }
 
-/** Where the colon is that ends the name which begins at `start`; -1 where none does. */
+/** Place of the colon after the name that begins at `start`; -1: none. */
 function endOfName(bytes: Uint8Array, start: number, end: number): number {
   let at = start
   while (at < end && isNameByte(bytes[at]!, at > start)) at++
   return at > start && at < end && bytes[at] === Ascii.Colon ? at : -1
 }
 
-/** Names are of letters, digits and underscores, and do not begin with a digit. */
+/** Names consist of letters, digits and underscores, and do not begin with a digit. */
 function isNameByte(byte: number, mayBeDigit: boolean): boolean {
   const letter = byte | 0x20
   return (letter >= 0x61 && letter <= 0x7a) || byte === 0x5f || (mayBeDigit && byte >= 0x30 && byte <= 0x39)

@@ -3,12 +3,12 @@ import { FormatError } from '../errors.ts'
 import { ByteCursor } from './byte-cursor.ts'
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-/** Longer than any line of any log: what has no line break for so long is no text. */
+/** Longer than any line of a log: an input without a line break for so long is no text. */
 export const LINE_BYTES_MAX = 1 << 20
 
-/** Lines of a text that arrives in chunks cut anywhere; as bytes, so that only what is needed gets decoded. */
+/** Lines of a text in chunks cut anywhere; as bytes, so that only what is needed gets decoded. */
 export class LineCursor {
-  /** The bytes that hold the line: `[start, end)`, without its line break. Valid until the next {@link fill}. */
+  /** The line is `[start, end)` of these, without its line break. Valid until the next {@link fill}. */
   bytes: Uint8Array = new Uint8Array(0)
   start = 0
   end = 0
@@ -28,7 +28,7 @@ export class LineCursor {
     this.cursor = new ByteCursor(source)
   }
 
-  /** Reads on; false at the end of the input, after which {@link next} also returns a last line without line break. */
+  /** Reads the next chunk; false at the end of the input, after which {@link next} also finds a last line without line break. */
   async fill(): Promise<boolean> {
     this.ended = !(await this.cursor.fill())
     return !this.ended
@@ -59,12 +59,12 @@ export class LineCursor {
     return true
   }
 
-  /** The current line as text. For logs that are small, or read rarely: decoding whole lines is slow. */
+  /** The current line as text. For rare lines, or small logs: decoding whole lines is slow. */
   get text(): string {
     return decoder.decode(this.bytes.subarray(this.start, this.end))
   }
 
-  /** The bytes after the current line, up to the window's end: for a look ahead. */
+  /** The bytes after the current line, up to the window's end. */
   ahead(): Uint8Array {
     const { bytes, start, end } = this.cursor
     return bytes.subarray(start, end)

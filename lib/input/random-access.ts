@@ -2,9 +2,9 @@ import { joined } from '../bytes/joined.ts'
 import { UsageError } from '../errors.ts'
 import type { ByteRange } from './byte-source.ts'
 
-/** Bytes that can be read at any place, for formats that are not read front to back. */
+/** Bytes that can be read at any offset, for formats that are not read from start to end. */
 export interface RandomAccess {
-  /** The bytes `[offset, offset + length)`; fewer where the input ends before. They are not changed afterwards. */
+  /** The bytes `[offset, offset + length)`; fewer where the input ends earlier. They do not change later. */
   read(offset: number, length: number): Promise<Uint8Array>
 }
 
@@ -13,13 +13,13 @@ export function memoryAccess(bytes: Uint8Array): RandomAccess {
   return { read: async (offset, length) => bytes.subarray(offset, offset + length) }
 }
 
-/** An input that any part can be had of. */
+/** An input of which any part can be read. */
 export function rangeAccess(range: ByteRange): RandomAccess {
   return { read: async (offset, length) => read(range(offset, offset + length), length) }
 }
 
 /**
- * A whole stream in memory, for what comes through a pipe or compressed. Throws UsageError where it is longer than
+ * A whole stream in memory, for inputs from a pipe or compressed ones. Throws UsageError where it is longer than
  * `bytesMax`.
  */
 export async function collected(source: AsyncIterable<Uint8Array>, bytesMax: number): Promise<RandomAccess> {
@@ -34,8 +34,8 @@ async function read(source: AsyncIterable<Uint8Array>, bytesMax: number, isLimit
     size += chunk.length
     if (size <= bytesMax || !isLimit) continue
     throw new UsageError(
-      `expected at most ${bytesMax >> 20} MiB through a pipe or compressed, found more: this format is not read front to ` +
-        'back\nhint: give the path of the decompressed file',
+      `expected at most ${bytesMax >> 20} MiB through a pipe or compressed, found more: this format is not read from ` +
+        'start to end\nhint: give the path of the decompressed file',
     )
   }
   return joined(chunks)

@@ -4,8 +4,8 @@ export interface Timed {
 }
 
 /**
- * Puts records in the order of their times, as long as none is more than `size` records late. Equal times keep their
- * order of arrival. Logs are nearly sorted, so a record mostly goes to the end.
+ * Sorts records by time, where none is more than `size` records late. Equal times keep their order of arrival. Logs are
+ * nearly sorted, so most records are appended.
  */
 export class ReorderWindow<T extends Timed> {
   private held: T[] = []
@@ -18,7 +18,7 @@ export class ReorderWindow<T extends Timed> {
     return this.held.slice(this.head)
   }
 
-  /** Takes a record in; returns the earliest one once more than `size` wait. */
+  /** Adds a record; returns the earliest one where more than `size` wait. */
   push(record: T): T | undefined {
     const held = this.held
     const last = held[held.length - 1]
@@ -27,7 +27,7 @@ export class ReorderWindow<T extends Timed> {
     return held.length - this.head > this.size ? this.shift() : undefined
   }
 
-  /** Where a record of this time belongs: behind all that are not later. */
+  /** Index for a record of this time: after all that are not later. */
   private slotAfter(atNs: number): number {
     let low = this.head
     let high = this.held.length
@@ -39,13 +39,13 @@ export class ReorderWindow<T extends Timed> {
     return low
   }
 
-  /** The earliest record, or undefined when none is left. */
+  /** Removes the earliest record; undefined: none is left. */
   shift(): T | undefined {
     const record = this.held[this.head]
     if (record === undefined) return undefined
     this.head++
     if (this.head > this.size) {
-      this.held = this.held.slice(this.head) // rarely, so that a shift costs next to nothing
+      this.held = this.held.slice(this.head) // rarely, so that a shift is cheap
       this.head = 0
     }
     return record

@@ -1,9 +1,9 @@
 /**
  * A stream, of bytes or of batches of events, whose beginning can be looked at before it is read:
  *
- *     look    a b c        shown until `see` has seen enough, and kept
- *     look    a b c d      a further look starts from the beginning again
- *     next    a b c d e …  what was kept, then the rest of the source; what was read is kept no longer
+ *     look    a b c        keeps the chunks that it passes to `see`, until `see` returns true
+ *     look    a b c d      starts from the beginning again
+ *     next    a b c d e …  the kept chunks, which are freed, then the rest of the source
  */
 export class Replay<T> implements AsyncIterableIterator<T, void> {
   private readonly kept: T[] = []
@@ -13,7 +13,7 @@ export class Replay<T> implements AsyncIterableIterator<T, void> {
     this.source = source[Symbol.asyncIterator]()
   }
 
-  /** Shows the chunks that are not read yet, until `see` returns true or the source ends. */
+  /** Calls `see` with the chunks that are not read yet, until it returns true or the source ends. */
   async look(see: (chunk: T) => boolean): Promise<void> {
     for (const chunk of this.kept) if (see(chunk)) return
     for (let next = await this.source.next(); !next.done; next = await this.source.next()) {
@@ -28,7 +28,7 @@ export class Replay<T> implements AsyncIterableIterator<T, void> {
     return next.done ? { done: true, value: undefined } : next
   }
 
-  /** Reads no further: closes the source, also where nothing was read. */
+  /** Closes the source, also where nothing was read. */
   async return(): Promise<IteratorResult<T, void>> {
     this.kept.length = 0
     await this.source.return?.()

@@ -61,12 +61,12 @@ describe('tables', () => {
   })
 
   test.each([
-    ['a view', 'CREATE VIEW', 'AS SELECT * FROM old', 'is a view: what it selects is not worked out'],
+    ['a view', 'CREATE VIEW', 'AS SELECT * FROM old', 'is a view: its query is not evaluated'],
     [
       'WITHOUT ROWID',
       'CREATE TABLE',
       '(start INTEGER PRIMARY KEY, "end" INTEGER) WITHOUT ROWID',
-      'is WITHOUT ROWID, which is stored in another way than tables are',
+      'is WITHOUT ROWID, which is stored in another way than other tables',
     ],
   ])('that are %s are told of', async (_, create, as, why) => {
     const statements = [`ALTER TABLE ${KERNELS} RENAME TO old`, `${create} ${KERNELS} ${as}`]
@@ -77,7 +77,7 @@ describe('tables', () => {
   test('that all hang on: a view of texts is refused', async () => {
     const statements = ['ALTER TABLE StringIds RENAME TO old', 'CREATE VIEW StringIds AS SELECT * FROM old']
     await expect(changed(statements, ofFile)).rejects.toThrow(
-      'expected the table StringIds, found one that is a view: what it selects is not worked out',
+      'expected the table StringIds, found one that is a view: its query is not evaluated',
     )
   })
 
@@ -88,7 +88,7 @@ describe('tables', () => {
       `INSERT INTO ${KERNELS} SELECT start, deviceId, contextId, streamId, globalPid FROM old`,
     ]
     expect(await changed(statements, unread)).toEqual([
-      `table ${KERNELS}: column end is computed when it is read: it is not read`,
+      `table ${KERNELS}: column end is not stored, but computed: it is not read`,
     ])
   })
 })
@@ -106,14 +106,14 @@ describe('a write-ahead log', () => {
     // Of bytes alone, nobody knows what was beside them.
     const { issues } = await summarize({ name: 'report', source: bytes })
     expect(issues.map(({ first }) => first.detail)).toContain(
-      'the database was written with a write-ahead log: if a -wal file was beside it, what is only there is not read',
+      'the database was written with a write-ahead log: changes in its -wal file, if any, are not read',
     )
   })
 
   test('that is still beside the file has changes that are not read: an issue says so', async () => {
     const found = await changed(WAL, unread, false)
     expect(found).toEqual([
-      expect.stringMatching(/^the -wal file beside the database has \d+ bytes of changes that are not read$/),
+      expect.stringMatching(/^the -wal file of the database has \d+ bytes of changes that are not read$/),
     ])
   })
 
@@ -122,8 +122,6 @@ describe('a write-ahead log', () => {
       writeFileSync(`${path}-journal`, 'x')
       return unread(path)
     })
-    expect(found).toEqual([
-      'a -journal file is beside the database: what a program that was killed wrote is not undone',
-    ])
+    expect(found).toEqual(['the database has a -journal file: changes of a program that was killed are not undone'])
   })
 })

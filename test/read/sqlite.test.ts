@@ -214,7 +214,7 @@ describe('tables beyond those of nsys are read as SQLite reads them', () => {
       [null, null, null],
     ])
     expect(told).toEqual(
-      ['v', 'w'].map((name) => `table t: column ${name} is computed when it is read: it is not read`),
+      ['v', 'w'].map((name) => `table t: column ${name} is not stored, but computed: it is not read`),
     )
   })
 
@@ -237,11 +237,11 @@ describe('tables beyond those of nsys are read as SQLite reads them', () => {
     })
     const file = await SqliteFile.open(memoryAccess(bytes), 'test', () => {})
     expect(Object.fromEntries(file.refusals)).toEqual({
-      v: 'is a view: what it selects is not worked out',
-      w: 'is WITHOUT ROWID, which is stored in another way than tables are',
+      v: 'is a view: its query is not evaluated',
+      w: 'is WITHOUT ROWID, which is stored in another way than other tables',
       f: 'is a virtual table, which an extension of SQLite makes',
-      f_idx: 'is WITHOUT ROWID, which is stored in another way than tables are',
-      f_config: 'is WITHOUT ROWID, which is stored in another way than tables are',
+      f_idx: 'is WITHOUT ROWID, which is stored in another way than other tables',
+      f_config: 'is WITHOUT ROWID, which is stored in another way than other tables',
     })
     expect([...file.tables.keys()]).toContain('t')
   })

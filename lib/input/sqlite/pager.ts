@@ -1,10 +1,10 @@
 import type { RandomAccess } from '../random-access.ts'
 
-/** Bytes that are read at once: tables mostly lie in the file in their own order. */
+/** Bytes that are read at once: the pages of a table mostly follow each other in the file. */
 const CHUNK_BYTES = 1 << 18
 const CHUNKS_MAX = 16
 
-/** Pages of an SQLite file, numbered from 1; reads ahead, and keeps a few megabytes. */
+/** Pages of an SQLite file, numbered from 1; reads ahead, and caches a few megabytes. */
 export class Pager {
   private readonly chunks = new Map<number, Uint8Array>()
   private readonly pagesPerChunk: number
@@ -16,7 +16,7 @@ export class Pager {
     this.pagesPerChunk = Math.max(1, Math.floor(CHUNK_BYTES / pageBytes))
   }
 
-  /** The bytes of a page; undefined where the file has no such page, or not all of it. */
+  /** The bytes of a page; undefined where the file does not contain all of them. */
   async page(number: number): Promise<Uint8Array | undefined> {
     const chunk = Math.floor((number - 1) / this.pagesPerChunk)
     const bytes = this.chunks.get(chunk) ?? (await this.load(chunk))

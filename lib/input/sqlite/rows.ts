@@ -1,27 +1,27 @@
 import type { Default } from './schema.ts'
 import { type Decoder, readRowid, readVarint, varintBytes } from './varint.ts'
 
-/** How a serial type's value is as long as it is; from 12 on they are blobs and texts. */
+/** Bytes of a value by its serial type; types from 12 on are blobs and texts. */
 const LENGTHS = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0]
 const NULL = 0
-/** No serial type: the row was written before the column was added, which has a default value. */
+/** Not a serial type: the row was written before the column, which has a default value, was added. */
 const ABSENT = -1
 const FLOAT = 7
 const ONE = 9
 const TEXT_MIN = 13
 
 /**
- * Called with what cannot be read: what is wrong, and the byte of the file. `isUnread`: it is sound, but of a kind that this
- * reader does not read.
+ * Called where something cannot be read: why, and the byte of the file. `isUnread`: it is not damaged, but this reader does
+ * not support it.
  */
 export type OnDamage = (detail: string, byte: number, isUnread?: boolean) => void
 
 /**
- * The rows of one leaf page after the other: a cursor over the fields that were asked for. Decodes in place; a row is
+ * A cursor over the rows of one leaf page after the other, with the fields that were requested. Decodes in place; a row is
  * valid until the next {@link next}.
  */
 export class SqliteRows {
-  /** Of the current row. */
+  /** Rowid of the current row. */
   rowid = 0
   private bytes: Uint8Array = new Uint8Array(0)
   private view: DataView = new DataView(new ArrayBuffer(0))
@@ -31,17 +31,16 @@ export class SqliteRows {
   private pointers = 0
   private count = 0
   private cell = 0
-  /** By field of the row: what it is, and where in {@link bytes}. */
+  /** By column: the serial type, and the offset in {@link bytes}. */
   private readonly types: Int32Array
   private readonly places: Int32Array
   private readonly columns: number
-  /** By place: what {@link types} says where a row ends before it. */
+  /** By column: the value of {@link types} where a row ends before it. */
   private readonly absent: Int32Array
 
   /**
-   * `fields` are the columns that are read, by their place in the table; -1 where the table has none of that name.
-   * `rowidColumn` is the one that stands for the row's own number, or -1; `defaults` are the values, by place, of rows that
-   * end before a column.
+   * `fields` are the columns to read, by their place in the table; -1: the table has no such column. `rowidColumn` is the
+   * alias of the rowid, or -1; `defaults` are the values, by place, of rows that end before a column.
    */
   constructor(
     private readonly fields: readonly number[],
@@ -56,7 +55,7 @@ export class SqliteRows {
     this.absent = Int32Array.from({ length: this.columns }, (_, i) => ((defaults[i] ?? null) === null ? NULL : ABSENT))
   }
 
-  /** Goes to a page: its cells begin behind the header at `headerAt`; `spilled` holds whole payloads, by cell. */
+  /** Moves to a page: its cells begin after the header at `headerAt`; `spilled` contains whole payloads, by cell. */
   enter(page: Uint8Array, headerAt: number, pageOffset: number, spilled?: ReadonlyMap<number, Uint8Array>): void {
     this.page = page
     this.pageOffset = pageOffset
@@ -66,7 +65,7 @@ export class SqliteRows {
     this.cell = 0
   }
 
-  /** Goes to the next row of the page; false behind the last. Rows that cannot be read are told of and passed over. */
+  /** Moves to the next row of the page; false after the last. Rows that cannot be read are reported and skipped. */
   next(): boolean {
     while (this.cell < this.count) {
       const cell = this.cell++
@@ -79,7 +78,7 @@ export class SqliteRows {
     return false
   }
 
-  /** Rows of the page. */
+  /** Number of rows of the page. */
   get size(): number {
     return this.count
   }
@@ -89,7 +88,7 @@ export class SqliteRows {
     return column < 0 || (this.types[column] === NULL && column !== this.rowidColumn)
   }
 
-  /** An integer or a real; `missing` where the field is NULL or the table has none. Inexact beyond 2^53. */
+  /** An integer or a real; `missing` where the field is NULL or the table has no such column. Inexact above 2^53. */
   number(field: number, missing = NaN): number {
     const column = this.fields[field]!
     if (column >= 0 && column === this.rowidColumn) return this.rowid
@@ -99,7 +98,7 @@ export class SqliteRows {
     return this.high(field) * 2 ** 32 + this.low(field)
   }
 
-  /** As {@link number}, but a bigint where a number is not exact. */
+  /** As {@link number}, but a bigint above 2^53. */
   exact(field: number, missing = NaN): number | bigint {
     const value = this.number(field, missing)
     if (
@@ -162,7 +161,7 @@ export class SqliteRows {
     return this.decoder.decode(this.bytes.subarray(at, at + (type - TEXT_MIN) / 2))
   }
 
-  /** An integer that is not among the row's fields: the row's own number, or a default value; else 0. */
+  /** An integer that the row does not store: the rowid, or a default value; else 0. */
   private unstored(field: number): bigint {
     const column = this.fields[field]!
     if (column < 0) return 0n
@@ -175,10 +174,10 @@ export class SqliteRows {
     return column < 0 ? NULL : this.types[column]!
   }
 
-  /** Finds the fields of a row; what is wrong with it, if anything. */
+  /** Finds the fields of a row. Returns the reason where it cannot be read. */
   private decode(cell: number, at: number): string | undefined {
     const { page } = this
-    if (at < this.pointers || at + 2 > page.length) return `cell ${cell} lies outside of its page`
+    if (at < this.pointers || at + 2 > page.length) return `cell ${cell} is outside of its page`
     const payloadBytes = readVarint(page, at)
     const rowidAt = at + varintBytes(page, at)
     this.rowid = readRowid(page, rowidAt)
@@ -202,7 +201,7 @@ export class SqliteRows {
     let place = headerEnd
     for (let column = 0; column < columns; column++) {
       if (header >= headerEnd) {
-        types[column] = this.absent[column]! // of columns that were added later, older rows have nothing
+        types[column] = this.absent[column]! // the column was added after the row
         continue
       }
       let type = bytes[header]!

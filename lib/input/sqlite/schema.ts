@@ -1,21 +1,21 @@
-/** A value that rows have which were written before their column was added. */
+/** The value of a column in rows that were written before it was added. */
 export type Default = number | bigint | string | null
 
 /** A column of a table. */
 export interface Column {
   readonly name: string
-  /** Its place in stored rows; -1 where it is computed when it is read (`GENERATED ALWAYS AS … VIRTUAL`). */
+  /** Its place in stored rows; -1 where it is not stored (`GENERATED ALWAYS AS … VIRTUAL`). */
   readonly place: number
-  /** `undefined`: an expression, which is not worked out. */
+  /** Its default value; undefined: an expression, which is not evaluated. */
   readonly missing: Default | undefined
 }
 
 /** The columns of a table. */
 export interface Columns {
   readonly columns: readonly Column[]
-  /** Place of the column that stands for the row's own number (`INTEGER PRIMARY KEY`), or -1. */
+  /** Place of the column that is an alias of the rowid (`INTEGER PRIMARY KEY`), or -1. */
   readonly rowid: number
-  /** Why its rows cannot be read, if so. */
+  /** Why its rows cannot be read; undefined: they can. */
   readonly refusal: string | undefined
 }
 
@@ -33,7 +33,7 @@ const COLUMN_CONSTRAINT =
   /^(?:CONSTRAINT|PRIMARY|NOT|NULL|UNIQUE|CHECK|DEFAULT|COLLATE|REFERENCES|GENERATED|AS|ON|DEFERRABLE)$/i
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
 
-/** The columns that a `CREATE TABLE` statement, as SQLite keeps it, defines. */
+/** The columns that a `CREATE TABLE` statement of the schema table defines. */
 export function columnsOf(sql: string): Columns {
   const { parts, options } = partsOf(sql)
   const isColumn = ([name]: readonly string[]) => name !== undefined && !TABLE_CONSTRAINT.test(name)
@@ -55,10 +55,10 @@ export function columnsOf(sql: string): Columns {
 function refusalOf(sql: string, options: readonly string[]): string | undefined {
   if (/^\s*CREATE\s+VIRTUAL\b/i.test(sql)) return 'is a virtual table, which an extension of SQLite makes'
   const isWithoutRowid = /\bWITHOUT ROWID\b/i.test(options.join(' '))
-  return isWithoutRowid ? 'is WITHOUT ROWID, which is stored in another way than tables are' : undefined
+  return isWithoutRowid ? 'is WITHOUT ROWID, which is stored in another way than other tables' : undefined
 }
 
-/** The definitions within the brackets, as words; and the words behind them. */
+/** The definitions within the brackets, as words; and the words after them. */
 function partsOf(sql: string): { readonly parts: readonly (readonly string[])[]; readonly options: readonly string[] } {
   const parts: string[][] = []
   const options: string[] = []
@@ -92,7 +92,7 @@ function columnOf([first = '', ...words]: readonly string[]): Definition {
   }
 }
 
-/** What stands in brackets is left out. */
+/** Leaves out words in brackets. */
 function withoutNested(words: readonly string[]): string[] {
   let depth = 0
   return words.filter((word) => {
@@ -112,7 +112,7 @@ function keyOf(words: readonly string[]): string | undefined {
   return inside.length === 0 || inside.includes(',') ? undefined : unquoted(inside[0]!)
 }
 
-/** The value of a `DEFAULT`, in the kind that the column's type makes of it. */
+/** The value of a `DEFAULT`, converted as the column's type requires. */
 function defaultOf([first = '', second = '']: readonly string[], type: string): Default | undefined {
   const word = /^[+-]$/.test(first) ? first + second : first
   if (/^NULL$/i.test(word)) return null

@@ -11,10 +11,10 @@ const MAGIC = 'SQLite format 3\0'
 const HEADER_BYTES = 100
 const LEAF = 13
 const INTERIOR = 5
-/** Longer than any row of a profiler: what claims more is damaged. */
+/** Longer than any row of a profiler: a larger size is damage. */
 const PAYLOAD_BYTES_MAX = 64 << 20
 
-/** A table: where it begins, and its columns. */
+/** A table: its root page and its columns. */
 export interface SqliteTable extends Columns {
   readonly name: string
   readonly root: number
@@ -26,13 +26,13 @@ export function isSqlite(head: Uint8Array): boolean {
 }
 
 /**
- * Reads the tables of an SQLite 3 file, row by row in the order of their ids, with a few megabytes of memory. Knows the
- * [file format](https://www.sqlite.org/fileformat2.html) as far as plain tables go; no indexes, no SQL. What is damaged
- * is told of and passed over, page by page and row by row.
+ * Reads the tables of an SQLite 3 file ([format](https://www.sqlite.org/fileformat2.html)), row by row in the order of
+ * their ids, with a few megabytes of memory. Supports plain tables only: no indexes, no SQL. Damaged pages and rows are
+ * reported and skipped.
  */
 export class SqliteFile {
   readonly tables = new Map<string, SqliteTable>()
-  /** Tables that cannot be read, and views: why. */
+  /** Why tables, and views, cannot be read. */
   readonly refusals = new Map<string, string>()
   private readonly usableBytes: number
   private readonly hasLog: boolean
@@ -48,7 +48,7 @@ export class SqliteFile {
     this.decoder = new TextDecoder(['utf-8', 'utf-8', 'utf-16le', 'utf-16be'][header[59]!] ?? 'utf-8')
   }
 
-  /** Reads the schema. Throws FormatError (of `format`) for what is no such file. */
+  /** Reads the schema. Throws FormatError (of `format`) for other files. */
   static async open(access: RandomAccess, format: string, onDamage: OnDamage): Promise<SqliteFile> {
     const header = await access.read(0, HEADER_BYTES)
     if (header.length < HEADER_BYTES || !isSqlite(header)) {
@@ -67,30 +67,31 @@ export class SqliteFile {
   }
 
   /**
-   * What of the database is not in its file; undefined where all is. `beside` gives the size of the file beside it that has
-   * this ending, 0 where there is none; a program that closes a database removes its files.
+   * Describes changes of the database that are not in its file; undefined: there are none. `beside` returns the size of
+   * its -wal or -journal file, which a program removes when it closes the database.
    */
-  async besides(beside: SizeBeside | undefined): Promise<string | undefined> {
+  async unreadChanges(beside: SizeBeside | undefined): Promise<string | undefined> {
     if (!beside) {
-      const wherever = 'if a -wal file was beside it, what is only there is not read'
-      return this.hasLog ? `the database was written with a write-ahead log: ${wherever}` : undefined
+      const detail = 'the database was written with a write-ahead log: changes in its -wal file, if any, are not read'
+      return this.hasLog ? detail : undefined
     }
     const [log, journal] = [this.hasLog ? await beside('-wal') : 0, await beside('-journal')]
-    if (log > 0) return `the -wal file beside the database has ${log} bytes of changes that are not read`
-    if (journal > 0) return 'a -journal file is beside the database: what a program that was killed wrote is not undone'
+    if (log > 0) return `the -wal file of the database has ${log} bytes of changes that are not read`
+    if (journal > 0) return 'the database has a -journal file: changes of a program that was killed are not undone'
     return undefined
   }
 
-  /** The pages of a table, as a cursor over the named columns that moves on with each page. */
+  /** A cursor over the named columns of a table, at each of its pages. */
   async *pages(table: SqliteTable, columns: readonly string[]): AsyncGenerator<SqliteRows, void> {
     const found = columns.map((name) => table.columns.find((column) => column.name === name))
-    const tell: OnDamage = (detail, ...rest) => this.onDamage(`table ${table.name}: ${detail}`, ...rest)
+    const report: OnDamage = (detail, ...rest) => this.onDamage(`table ${table.name}: ${detail}`, ...rest)
     for (const column of found) {
-      if (column && column.place < 0) tell(`column ${column.name} is computed when it is read: it is not read`, 0, true)
+      if (column && column.place < 0)
+        report(`column ${column.name} is not stored, but computed: it is not read`, 0, true)
     }
     const fields = found.map((column) => column?.place ?? -1)
-    const rows = new SqliteRows(fields, table.rowid, this.decoder, tell, defaultsOf(table))
-    const taken = new Set<number>() // overflow pages, each of which belongs to one row
+    const rows = new SqliteRows(fields, table.rowid, this.decoder, report, defaultsOf(table))
+    const taken = new Set<number>() // overflow pages: each belongs to one row
     for await (const number of this.leaves(table)) {
       const page = (await this.pager.page(number))!
       const headerAt = number === 1 ? HEADER_BYTES : 0
@@ -109,7 +110,7 @@ export class SqliteFile {
     for await (const rows of this.pages(schema, ['type', 'name', 'rootpage', 'sql'])) {
       while (rows.next()) {
         const [name, sql] = [rows.text(1), rows.text(3)]
-        if (rows.text(0) === 'view') this.refusals.set(name, 'is a view: what it selects is not worked out')
+        if (rows.text(0) === 'view') this.refusals.set(name, 'is a view: its query is not evaluated')
         if (rows.text(0) !== 'table') continue
         const table = { name, root: rows.number(2), ...columnsOf(sql) }
         if (table.refusal === undefined) this.tables.set(name, table)
@@ -118,7 +119,7 @@ export class SqliteFile {
     }
   }
 
-  /** Numbers of a table's leaf pages, in the order of its rows. Damage costs a page and what hangs on it. */
+  /** Numbers of a table's leaf pages, in the order of its rows. A damaged page is left out with its children. */
   private async *leaves({ name, root }: SqliteTable): AsyncGenerator<number, void> {
     const stack = [root]
     const seen = new Set<number>()
@@ -144,14 +145,14 @@ export class SqliteFile {
 
   private pushChildren(stack: number[], page: Uint8Array, headerAt: number, cells: number): void {
     const view = new DataView(page.buffer, page.byteOffset, page.length)
-    stack.push(view.getUint32(headerAt + 8)) // the last child; the stack gives it last
+    stack.push(view.getUint32(headerAt + 8)) // the last child
     for (let cell = cells - 1; cell >= 0; cell--) {
       const at = view.getUint16(headerAt + 12 + 2 * cell)
       stack.push(at + 4 <= page.length ? view.getUint32(at) : 0)
     }
   }
 
-  /** Whole payloads of the cells that go on in overflow pages. */
+  /** Whole payloads of the cells that continue in overflow pages. */
   private async spilled(
     table: SqliteTable,
     page: Uint8Array,
@@ -214,7 +215,7 @@ function uint32(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset + at).getUint32(0)
 }
 
-/** The values of rows that end before a column, by place. What is an expression cannot be one: such columns are not added. */
+/** The values of rows that end before a column, by place. Columns with an expression as default cannot be added later. */
 function defaultsOf({ columns }: SqliteTable): Default[] {
   return columns.filter(({ place }) => place >= 0).map(({ missing }) => missing ?? null)
 }

@@ -112,7 +112,7 @@ async function openReport(access: RandomAccess, { names, beside }: ReadContext):
   }
   report = new Report(file, names)
   for (const problem of early) onDamage(...problem)
-  const unread = await file.besides(beside)
+  const unread = await file.unreadChanges(beside)
   if (unread !== undefined) report.unread(unread)
   return report
 }

@@ -1,25 +1,25 @@
 import type { InputEvent, TraceEvent } from '../../model/events.ts'
 
-/** What the chunks of an input are put into: a ByteCursor or a LineCursor. */
+/** A window over the chunks of an input: a ByteCursor or a LineCursor. */
 interface Window {
   /** Adds the next chunk; false at the end of the input. */
   fill(): Promise<boolean>
   close(): Promise<void>
 }
 
-/** What a format does with the window. */
+/** A format's reader of the window. */
 export interface ChunkReader {
   readonly batch: EventBatch
-  /** No further bytes are wanted. */
+  /** True: no further bytes are needed. */
   readonly isAtEnd?: boolean
   /**
-   * Reads what is whole in the window; with `isLast`, no more bytes follow: reads all that is left, and ends. True where it
-   * stopped because the batch is large enough: it is called again before the next chunk.
+   * Reads the whole records in the window; with `isLast`, no more bytes follow: reads the rest, and ends. Returns true where
+   * the batch is large enough: it is called again before the next chunk.
    */
   readChunk(isLast: boolean): boolean | Promise<boolean>
 }
 
-/** The one loop of all readers: the next chunk, what is whole in it, the batch of its events. */
+/** The loop of all readers: the next chunk, its whole records, the batch of their events. */
 export async function* readBatches(window: Window, reader: ChunkReader): AsyncGenerator<TraceEvent[]> {
   try {
     for (let isLast = false; !isLast; ) {
@@ -35,13 +35,13 @@ export async function* readBatches(window: Window, reader: ChunkReader): AsyncGe
   }
 }
 
-/** The events of the next batch. The input event comes first: events that are made before it is known wait behind it. */
+/** The events of the next batch. The input event is the first: events that are added earlier wait for it. */
 export class EventBatch {
   /** Was the input event added? */
   hasBegun = false
   private events: TraceEvent[] = []
 
-  /** How many events there are, also of those that wait. */
+  /** Number of events, with those that wait. */
   get size(): number {
     return this.events.length
   }
@@ -50,7 +50,7 @@ export class EventBatch {
     this.events.push(event)
   }
 
-  /** Now it is known what the input is. `next` are events that come right behind it. */
+  /** Adds the input event ahead of all, with the events `next` after it. */
   begin(input: InputEvent, ...next: readonly TraceEvent[]): void {
     this.hasBegun = true
     this.events.unshift(input, ...next)

@@ -1,13 +1,13 @@
-/** Small numbers, from `first` on, that are taken and released. To find the smallest free one takes no look at the others. */
+/** Small numbers that are taken and released; the smallest free one is found without a look at the others. */
 export class FreeNumbers {
   private readonly taken = new Set<number>()
-  /** The free ones below `next`, as a binary heap with the smallest on top; also some that were taken by their number. */
+  /** The free ones below `next`, as a binary heap with the smallest on top; also some that were taken as `wanted`. */
   private readonly heap: number[] = []
   private readonly inHeap = new Set<number>()
 
   constructor(private next: number) {}
 
-  /** Takes `wanted` where it was released before, else the smallest free number. */
+  /** Takes `wanted` if it was released, else the smallest free number. */
   take(wanted = this.next): number {
     const number = wanted < this.next && !this.taken.has(wanted) ? wanted : this.smallest()
     this.taken.add(number)

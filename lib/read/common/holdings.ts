@@ -1,9 +1,9 @@
-/** An input's contents as a fact: see {@link InputEvent.contents}; the attribute is shown in the trace. */
+/** An input's contents: {@link InputEvent.contents}, and the attribute of the trace. */
 export function containing(contents: string) {
   return { contents, attributes: { holds: contents } }
 }
 
-/** An input's contents in words: `3689 kernels, 1 memory copy`, without kinds of which there are none. Nouns are in the singular. */
+/** An input's contents as text: `3689 kernels, 1 memory copy`, without counts of 0. Nouns are in the singular. */
 export function contentsOf(counts: readonly (readonly [count: number, noun: string])[]): string {
   return counts
     .filter(([count]) => count > 0)

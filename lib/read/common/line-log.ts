@@ -4,9 +4,9 @@ import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { type ChunkReader, type EventBatch, readBatches } from './batches.ts'
 import { pickOrigin, TimeGuard } from './time-guard.ts'
 
-/** Lines that the origin is picked from. */
+/** The origin is picked from so many lines. */
 const ORIGIN_LINES = 3
-/** What the loggers' libraries say of losses (BCC, libbpf), where that went into the log, too. */
+/** Messages of the loggers' libraries (BCC, libbpf) on losses, where they went into the log, too. */
 const LOSS = /^(?:Possibly lost (\d+) samples|Lost (\d+) events on CPU \d+)\s*$/
 
 /** The origin: its quotient and remainder by 10^9. */
@@ -15,18 +15,18 @@ export interface Origin {
   readonly low: number
 }
 
-/** Makes events of what is in the lines. */
+/** Makes events of the lines. */
 export interface EventMaker {
   /** Fixes the input's origin, in absolute nanoseconds. */
   start(originNs: bigint): void
   /** Something in the input was wrong. */
   report(issue: IssueEvent): void
   readonly batch: EventBatch
-  /** The input has ended: nothing is held back any more. */
+  /** The input has ended: releases all records. */
   finish(): void
 }
 
-/** A log of lines, each with an absolute time in nanoseconds: what reading one takes, whatever is in the lines. */
+/** Reads a log of lines, each with an absolute time in nanoseconds. Subclasses read the contents of a line. */
 export abstract class LineLog<M extends EventMaker = EventMaker> implements ChunkReader {
   protected readonly guard = new TimeGuard()
   protected readonly lines: LineCursor
@@ -34,7 +34,6 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
   protected hasHead = false
   private origin: Origin | undefined
 
-  /** Events are made by `maker`. */
   constructor(
     source: AsyncIterable<Uint8Array>,
     protected readonly format: string,
@@ -60,10 +59,10 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
     return false
   }
 
-  /** Reads what comes before the first row; false while it is not there. */
+  /** Reads the lines before the first row; false: more bytes are needed. */
   protected abstract readHead(): boolean
 
-  /** The time of the row `[start, end)`. */
+  /** The time of the row `[start, end)`; undefined: it is no row. */
   protected abstract stampOf(bytes: Uint8Array, start: number, end: number): bigint | undefined
 
   /** Reads the current line, which is not empty. */
@@ -77,7 +76,7 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
     this.maker.report(issueOf(code, detail, at, this.guard.lastNs))
   }
 
-  /** Something is wrong with the current line: it is a logger's own word on losses, torn, or what `code` says. */
+  /** Reports that the current line cannot be read: it is a logger's message on losses, torn, or an issue of `code`. */
   protected reject(code: IssueCode, detail: string): void {
     const { bytes, start, end, isTorn } = this.lines
     const loss = end - start < 80 ? LOSS.exec(decoder.decode(bytes.subarray(start, end))) : null
@@ -85,7 +84,7 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
     else this.issue(isTorn ? 'torn-record' : code, detail)
   }
 
-  /** May the time be believed? An issue says so if not. */
+  /** Is the time plausible? Adds an issue if not. */
   protected believes(atNs: number): boolean {
     const doubt = this.guard.doubt(atNs)
     if (doubt !== undefined) this.issue('impossible-time', doubt)
@@ -98,7 +97,7 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
     while (lines.next()) if (lines.end > lines.start) this.readLine(this.origin)
   }
 
-  /** Picks the origin from the first rows, so that one damaged timestamp cannot move everything. */
+  /** Picks the origin from the first rows, so that one damaged timestamp cannot move all events. */
   private pickOrigin(): Origin {
     const stamps: bigint[] = []
     const ahead = this.lines.ahead()
@@ -115,7 +114,7 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
   }
 }
 
-/** Are the lines here that the origin is picked from, or too long to wait for? */
+/** Does the window contain the lines that the origin is picked from, or a line that is too long to wait for? */
 function canPickOrigin(ahead: Uint8Array): boolean {
   return ahead.length > LINE_BYTES_MAX || countLines(ahead) >= ORIGIN_LINES
 }

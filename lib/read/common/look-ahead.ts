@@ -5,25 +5,25 @@ import type { ReadContext } from '../format.ts'
 import { EventBatch } from './batches.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from './op-table.ts'
 
-/** Issues that wait with the first window; a log that is bad from the start is judged by what there is. */
+/** Issues that wait with the first window; of a log with more of them, the preview sees fewer records. */
 const EARLY_ISSUES_MAX = 1000
 
-/** What a look at the first records shows. */
+/** Decisions from the first records. */
 export interface Preview {
-  /** Uses of op numbers, to choose the op table by; undefined where a log has none. */
+  /** Uses of op numbers, to choose the op table; undefined: the log has none. */
   readonly uses?: readonly OpUse[]
-  /** What was decided, for the trace's attributes. */
+  /** For the trace: the decisions, and why. */
   readonly attributes: Readonly<Record<string, string | number>>
-  /** MONOTONIC where nothing else is said. */
+  /** Default: MONOTONIC. */
   readonly clock?: Clock | 'unknown'
-  /** How much later than its own times the log is on that clock. */
+  /** Add to the log's times for times of that clock. */
   readonly shiftNs?: bigint
 }
 
 /**
- * Turns records of a log that leaves much unsaid into events. A window of records is held back: it puts late ones in
- * order, and what must be inferred is decided from the first window before the first event is made. So the result
- * depends on the log alone and not on how it is cut into chunks.
+ * Makes events of a log that does not record all facts. Records wait in a window, which sorts late ones; missing facts
+ * are inferred from the first window, before the first event. So the result depends on the log alone and not on how it
+ * is cut into chunks.
  *
  *     add ─▶ window of `size` records ─▶ preview, once ─▶ release, in order of time ─▶ batch
  */
@@ -35,7 +35,7 @@ export abstract class LookAhead<T extends Timed> {
   private originNs = 0n
   private readonly window: ReorderWindow<T>
 
-  /** `size`: how many records are held back. */
+  /** `size`: number of records that wait in the window. */
   constructor(
     private readonly format: string,
     private readonly context: ReadContext,
@@ -51,7 +51,7 @@ export abstract class LookAhead<T extends Timed> {
     this.originNs = originNs
   }
 
-  /** Takes the next record in. */
+  /** Adds the next record. */
   add(record: T): void {
     const earliest = this.window.push(record)
     if (!earliest) return
@@ -59,7 +59,7 @@ export abstract class LookAhead<T extends Timed> {
     this.release(earliest)
   }
 
-  /** Something in the input was wrong. */
+  /** Adds an issue. */
   report(issue: IssueEvent): void {
     const { batch } = this
     batch.add(issue)
@@ -71,20 +71,20 @@ export abstract class LookAhead<T extends Timed> {
     this.batch.add(event)
   }
 
-  /** The input has ended: nothing is held back any more. */
+  /** The input has ended: releases all records. */
   finish(): void {
     if (!this.batch.hasBegun) this.begin(this.window.waiting)
     for (let next = this.window.shift(); next; next = this.window.shift()) this.release(next)
     this.close()
   }
 
-  /** Decides, once, what needs a look at many records, in order of time. */
+  /** Decides from the first records, once; they are in order of time. */
   protected abstract preview(records: readonly T[]): Preview
 
-  /** Takes a record in order of time (later than `size` records: out of order). */
+  /** Makes events of the next record in order of time; only those more than `size` records late are out of order. */
   protected abstract release(record: T): void
 
-  /** Ends what is still open. */
+  /** Ends open ranges. */
   protected close(): void {}
 
   private begin(records: readonly T[]): void {

@@ -3,8 +3,8 @@ import { OP_TABLES, type OpTable } from '../../model/op-tables.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 
 /**
- * Finds out which version's op numbers a log uses, from pairs that must agree: a tensor's role and the op it is used
- * by or computed by. (llama.cpp: src/llama-graph.cpp; a weight `attn_q.weight` can only feed a MUL_MAT.)
+ * Infers the version whose op numbers a log uses, from pairs that must agree: a tensor's role and the op that uses or
+ * computes it. (llama.cpp: src/llama-graph.cpp; a weight `attn_q.weight` can only be a source of a MUL_MAT.)
  */
 
 /** Roles of a first source, and the ops that can take it. */
@@ -37,22 +37,22 @@ const BY_RESULT: readonly [RegExp, readonly string[]][] = [
   [/^result_output$/, ['MUL_MAT', 'ADD', 'SCALE', 'MUL', 'DIV', 'UNARY']],
 ]
 
-/** One use of an op number that was seen. Names as logged; sources are empty texts where the log has none. */
+/** One use of an op number. Names are as logged; sources are empty texts where the log has none. */
 export interface OpUse {
   readonly op: number
   readonly result: string
   readonly sources: readonly string[]
 }
 
-/** How op numbers of one log are named. */
+/** Names of one log's op numbers. */
 export interface OpNames {
   /** Names id of the op's name; a number without a name becomes `op <number>`. */
   name(op: number): number
   /** Has this number a name? */
   knows(op: number): boolean
-  /** True where the table was chosen by us and not told. */
+  /** True: the table is inferred, not given. */
   readonly inferred: boolean
-  /** For the trace's attributes: which table, and how it was come by. */
+  /** For the trace's attributes: the table, and how it was chosen. */
   readonly about: string
   /** Set when several tables, or none, agree with the log. */
   readonly problem: string | undefined
@@ -64,13 +64,13 @@ export function givenOpNames(table: OpTable, uses: readonly OpUse[], names: Name
   const against = evidence.length - countAgreements(table, evidence)
   const contradicts = against > Math.max(1, evidence.length * CONTRADICTIONS_MAX)
   const problem = `${against} of ${evidence.length} uses of named tensors contradict ${table.about}`
-  return opNames([table], names, false, `${table.about}, as told`, contradicts ? problem : undefined)
+  return opNames([table], names, false, `${table.about}, as given`, contradicts ? problem : undefined)
 }
 
-/** Share of the pairs that may contradict a table, and one always: a damaged record or a renamed tensor rules none out. */
+/** Share of the pairs that may contradict a table, and one pair always: a damaged record or a renamed tensor is no proof. */
 const CONTRADICTIONS_MAX = 0.1
 
-/** Names by the table that agrees best; where several agree alike, only numbers that they name alike get names. */
+/** Names by the table that agrees best; where several tables agree equally, only numbers with the same name in all. */
 export function inferOpNames(uses: readonly OpUse[], names: Names): OpNames {
   const evidence = evidenceOf(uses)
   const agreements = OP_TABLES.map((table) => countAgreements(table, evidence))
@@ -102,7 +102,7 @@ function countAgreements(table: OpTable, evidence: readonly Evidence[]): number 
   return evidence.filter(({ op, allowed }) => allowed.every((ops) => ops.includes(table.ops[op] ?? ''))).length
 }
 
-/** What each rule that applies to a use allows; all must allow its op. */
+/** The ops that each matching rule allows; all rules must allow the op. */
 function allowedOps(use: OpUse): (readonly string[])[] {
   const rules: (readonly string[])[] = []
   const apply = (table: typeof BY_RESULT, name: string | undefined) => {

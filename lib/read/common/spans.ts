@@ -1,16 +1,16 @@
 import type { TraceEvent } from '../../model/events.ts'
 
-/** Events of a batch, about. */
+/** Events of a batch, approximately. */
 const BATCH = 4096
 const BLOCK_BITS = 16
 const BLOCK = 1 << BLOCK_BITS
 const IN_BLOCK = BLOCK - 1
-/** Durations from here on are kept beside the others. */
+/** Durations from here on are in a separate map. */
 const LONG = 0xffffffff
 
 type TypedArray = Float64Array | Uint32Array
 
-/** A list of numbers that grows by blocks: nothing is copied, and no room is kept for what may come. */
+/** A list of numbers that grows by blocks: it copies nothing, and reserves at most one block. */
 export class NumberList<T extends TypedArray> {
   length = 0
   private readonly blocks: T[] = []
@@ -29,15 +29,15 @@ export class NumberList<T extends TypedArray> {
 }
 
 /**
- * Stretches of time with two small numbers each, to be put in order: 20 bytes each (16 where the second is 0), and 4 more if
- * they did not come in order. Ids are as they were added, from 0.
+ * Spans of time with two small numbers each, to be sorted: 20 bytes each (16 where the second is 0), and 4 more if they
+ * were not added in order. Ids count from 0, in the order of {@link push}.
  */
 export class Spans {
   private readonly starts = new NumberList(Float64Array)
   private readonly durations = new NumberList(Uint32Array)
   private readonly long = new Map<number, number>()
   private readonly first = new NumberList(Uint32Array)
-  private readonly second = new Beside()
+  private readonly second = new SparseNumbers()
   private sorted: Order | undefined
 
   get length(): number {
@@ -72,15 +72,15 @@ export class Spans {
     return this.second.at(id)
   }
 
-  /** Ids by their starts, the longer first where they start at once; else as they came. */
+  /** Ids by start, the longer first at the same start, else by id. */
   order(): Order {
     this.sorted ??= new Order(this.length, (x, y) => this.start(x) - this.start(y) || this.end(y) - this.end(x))
     return this.sorted
   }
 }
 
-/** Numbers of 32 bits beside some of the spans, by id: room is made for those near an id that has one. */
-export class Beside {
+/** Numbers of 32 bits for some ids: memory is allocated by blocks of ids. */
+export class SparseNumbers {
   private readonly blocks: (Uint32Array | undefined)[] = []
 
   set(id: number, value: number): void {
@@ -129,7 +129,7 @@ export class Order {
   }
 }
 
-/** Where stretches begin that are in order, and the end. */
+/** The ids at which runs in order begin, and the end. */
 function runsOf(length: number, compare: (a: number, b: number) => number): number[] {
   const runs = [0]
   for (let id = 1; id < length; id++) if (compare(id - 1, id) > 0) runs.push(id)
@@ -137,7 +137,7 @@ function runsOf(length: number, compare: (a: number, b: number) => number): numb
   return runs
 }
 
-/** Merge sort of what is nearly in order: neighbouring runs become one until one is left. Stable. */
+/** Stable merge sort of runs: neighbouring runs become one until one is left. */
 function merged(length: number, runs: number[], compare: (a: number, b: number) => number): Uint32Array {
   let from = Uint32Array.from({ length }, (_, id) => id)
   let to = new Uint32Array(length)

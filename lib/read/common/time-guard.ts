@@ -1,15 +1,15 @@
 import { isTime, STAMP_END } from '../../model/limits.ts'
 
-/** A record further than this from its neighbours is damaged. One day, in ns. */
+/** A record further than this from its neighbours is damaged: one day, in ns. */
 const JUMP_NS_MAX = 86_400e9
 
-/** Tells damaged timestamps from sound ones, so that one flipped bit does not stretch a trace over centuries. */
+/** Detects damaged timestamps, so that one flipped bit does not make a trace centuries long. */
 export class TimeGuard {
-  /** The last time that was believed. */
+  /** The last plausible time. */
   lastNs = 0
   private doubtedNs: number | undefined
 
-  /** Why `atNs` cannot be believed, or undefined. Two in a row that are near each other are believed. */
+  /** Why `atNs` is not plausible, or undefined. Two times in a row that are near each other are plausible. */
   doubt(atNs: number): string | undefined {
     const near = (other: number) => Math.abs(atNs - other) <= JUMP_NS_MAX
     if (isTime(atNs) && (near(this.lastNs) || (this.doubtedNs !== undefined && near(this.doubtedNs)))) {
@@ -22,7 +22,7 @@ export class TimeGuard {
   }
 }
 
-/** The origin of a log: the first of its first timestamps that another of them is near to. Absolute nanoseconds. */
+/** The origin of a log: the first of its timestamps with another one near it. Absolute nanoseconds. */
 export function pickOrigin(seen: readonly bigint[]): bigint {
   const stamps = seen.filter((stamp) => stamp < STAMP_END)
   const near = (a: bigint, b: bigint) => a > 0n && b > 0n && Math.abs(Number(a - b)) <= JUMP_NS_MAX

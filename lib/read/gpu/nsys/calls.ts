@@ -1,5 +1,5 @@
 import type { TraceEvent } from '../../../model/events.ts'
-import { Beside, Order, Spans } from '../../common/spans.ts'
+import { Order, Spans, SparseNumbers } from '../../common/spans.ts'
 import type { Report } from './report.ts'
 
 const NO_CORRELATION = 0xffffffff
@@ -11,9 +11,9 @@ const OS_TABLE = 'OSRT_API'
 export class ApiCalls {
   readonly byThread = new Map<number, Spans>()
   /** Results other than 0, by thread. */
-  private readonly results = new Map<number, Beside>()
+  private readonly results = new Map<number, SparseNumbers>()
   private readonly namesByTextId = new Map<number, number>()
-  /** By name of a call: does it launch a CUDA graph? */
+  /** Whether a call of that name launches a CUDA graph. */
   private readonly graphLaunches = new Map<number, boolean>()
 
   constructor(
@@ -84,7 +84,7 @@ export class ApiCalls {
   private keepResult(thread: number, id: number, result: number): void {
     let results = this.results.get(thread)
     if (!results) {
-      results = new Beside()
+      results = new SparseNumbers()
       this.results.set(thread, results)
     }
     results.set(id, result)

@@ -1,7 +1,7 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { NvtxEvent, NvtxPayload } from '../../../model/nvtx-events.ts'
-import { Beside, Spans } from '../../common/spans.ts'
+import { Spans, SparseNumbers } from '../../common/spans.ts'
 
 /** End of a range that was still open at the end of the recording. */
 export const OPEN_NS = 2 ** 52
@@ -170,8 +170,8 @@ const scratch = new DataView(new ArrayBuffer(8))
 
 /** Payloads of ranges of a thread, by their ids: 8 bytes each. */
 export class Payloads {
-  private readonly high = new Beside()
-  private readonly low = new Beside()
+  private readonly high = new SparseNumbers()
+  private readonly low = new SparseNumbers()
 
   set(id: number, high: number, low: number): void {
     this.high.set(id, high)

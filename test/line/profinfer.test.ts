@@ -160,7 +160,7 @@ describe('profinfer-text', () => {
     const full = [bytes(',ts,type,pid\n'), ...Array.from({ length: 100 }, (_, i) => piece(i * 10_000))]
     const { issues } = await summarize({ name: 'log', source: full })
     expect(issues.map(({ first }) => first.detail)).toEqual([
-      'the log holds 1000000 rows, all that the logger keeps: it drops the oldest, and tells nobody',
+      'the log holds 1000000 rows, all that the logger keeps: it drops the oldest rows without a message',
     ])
   })
 })

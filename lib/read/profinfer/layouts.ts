@@ -1,16 +1,16 @@
 /**
- * The generations of ProfInfer's rows, one per probe hit, as tables (its public code: artifact/Linux/trace_llama.py,
- * artifact/OpenHarmony/trace_llm.c). Times are ns of CLOCK_MONOTONIC, names are cut to 15 bytes, and of a row that
- * starts no operator all that describes one is 0 or empty.
+ * The versions of ProfInfer's rows, one row per probe hit, as tables (its public code: artifact/Linux/trace_llama.py,
+ * artifact/OpenHarmony/trace_llm.c). Times are ns of CLOCK_MONOTONIC, names are cut to 15 bytes. In rows that do not
+ * start an operator, the fields of a node are 0 or empty.
  */
 export interface Layout {
-  /** Cells are told apart by the names in the first line, or each has its name before it: `ts:12,func:llama_decode,`. */
+  /** The first line has the names of the columns, or each cell has its name: `ts:12,func:llama_decode,`. */
   readonly names: 'in the first line' | 'in each cell'
   readonly time: string
   /** Column of the probe's number, or columns of its function and of `start` or `end`. */
   readonly type: string | readonly [func: string, edge: string]
   readonly thread: string
-  /** Column of the process id; where there is one, the two may be swapped. */
+  /** Column of the process id; it may be swapped with {@link thread}. */
   readonly tgid?: string
   readonly cpu: string
   readonly guid: string
@@ -18,11 +18,11 @@ export interface Layout {
   readonly name: string
   /** Address of the `ggml_tensor`. */
   readonly address: string
-  /** The node's dimensions are `ne0` … `ne3`; those of its sources have a prefix. */
+  /** Dimensions are `ne0` … `ne3`; those of sources have a prefix. */
   readonly sources: readonly { readonly address: string; readonly prefix: string }[]
-  /** What the names of counters' columns begin with. */
+  /** Prefix of the names of counters' columns. */
   readonly counters?: string
-  /** Rows that the logger keeps in memory, dropping the oldest beyond. */
+  /** Most rows that the logger keeps in memory: it drops the oldest. */
   readonly rowsMax?: number
 }
 
@@ -48,7 +48,7 @@ export const PANDAS: Layout = {
   sources: LINUX_ADDRESSES.map((address, i) => ({ address, prefix: `src${i}_` })),
 }
 
-/** The text that came before it. Its writer counted sources from 1: `src1_ne0` is the first one's. */
+/** The older text. Its writer counts sources from 1: `src1_ne0` is of the first one. */
 export const TEXT: Layout = {
   ...LINUX,
   names: 'in each cell',
@@ -56,7 +56,7 @@ export const TEXT: Layout = {
   sources: LINUX_ADDRESSES.map((address, i) => ({ address, prefix: `src${i + 1}_` })),
 }
 
-/** The CSV of the logger for OpenHarmony, which puts the thread's id into PID, and the process' into TID. */
+/** The CSV of the logger for OpenHarmony, which writes the thread's id to PID, and the process' to TID. */
 export const OPENHARMONY: Layout = {
   names: 'in the first line',
   time: 'Timestamp',
@@ -71,7 +71,7 @@ export const OPENHARMONY: Layout = {
   sources: [0, 1, 2].map((i) => ({ address: `Src${i}`, prefix: `src${i}_` })),
 }
 
-/** Numbers of the probes at functions' starts. */
+/** Numbers of the probes at the start of functions. */
 export const PROBES: ReadonlyMap<string, number> = new Map(
   Object.entries({
     llama_decode: 10,
@@ -83,15 +83,15 @@ export const PROBES: ReadonlyMap<string, number> = new Map(
   }),
 )
 
-/** What is added for the probe at a function's start, and at its end. */
+/** Added to the number for the probe at a function's start, and at its end. */
 export const EDGES: ReadonlyMap<string, number> = new Map(Object.entries({ start: 0, end: 5 }))
 
-/** Where the columns are; -1 = absent. */
+/** Indices of the columns; -1 = absent. */
 export interface Columns {
   readonly count: number
   readonly time: number
   readonly type: number
-  /** Of the probe's function and edge. */
+  /** Columns of the probe's function and edge. */
   readonly probe: readonly [number, number]
   readonly thread: number
   readonly tgid: number
@@ -105,11 +105,11 @@ export interface Columns {
   readonly sourceNe: readonly (readonly number[])[]
   readonly counters: readonly number[]
   readonly counterNames: readonly string[]
-  /** First of the columns that describe a node, where nothing that changes from row to row comes after it; else -1. */
+  /** First of the columns that describe a node, where all later ones are constant for a node; else -1. */
   readonly nodeTail: number
 }
 
-/** Names of the columns without which a row says nothing. */
+/** Names of the required columns. */
 export function required({ time, type, thread }: Layout): readonly string[] {
   return [time, ...[type].flat(), thread]
 }
@@ -146,7 +146,7 @@ export function locate(layout: Layout, names: readonly string[]): Columns {
   }
 }
 
-/** The names that cells of a layout may have, where each has its own. */
+/** The possible names of cells, for layouts in which each cell has its name. */
 export function cellNames(layout: Layout): readonly string[] {
   const { tgid, cpu, guid, op, name, address, sources, counters } = layout
   const prefixes = ['', ...sources.map(({ prefix }) => prefix)]

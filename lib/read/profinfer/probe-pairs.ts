@@ -7,21 +7,21 @@ import type { ReadContext } from '../format.ts'
 import { findThreadIds, Workers } from './threads.ts'
 
 /**
- * Makes operators, graphs and calls out of start and end probes that carry thread ids only: an end belongs to the
- * latest start of its thread, a worker index follows from who runs the graph, and what lies between two operators of
- * a thread is its wait at the barrier.
+ * Makes operators, graphs and calls of start and end probes that contain thread ids only: an end belongs to the latest
+ * start of its thread, the thread that runs the graph is worker 0, and the time between two operators of a thread is
+ * its wait at the barrier.
  */
 
-/** A node as a start row tells it. */
+/** A node as a start row describes it. */
 export interface ProbeNode {
-  /** -1 = not told. */
+  /** -1 = not recorded. */
   readonly op: number
   readonly name: string
-  /** Of the ggml_tensor struct; 0 = not told. */
+  /** Of the ggml_tensor struct; 0 = not recorded. */
   readonly address: number
   readonly ne: readonly number[] | undefined
   readonly sources: readonly { readonly address: number; readonly ne: readonly number[] | undefined }[]
-  /** Tensor id; -1 until it was first told. */
+  /** Id of its tensor event; -1 until that was added. */
   id: number
 }
 
@@ -31,9 +31,9 @@ export interface Probe {
   readonly at: Position
   readonly type: number
   readonly tid: number
-  /** Id of the process, which may be swapped with the thread's; -1 = not told. */
+  /** Id of the process, which may be swapped with the thread's; -1 = not recorded. */
   readonly tgid: number
-  /** -1 = not told. */
+  /** -1 = not recorded. */
   readonly cpu: number
   readonly guid: string
   readonly node: ProbeNode | undefined
@@ -66,7 +66,7 @@ interface Running {
   endNs: number | undefined
 }
 
-/** Rows that are looked at before the first event is made, and by how many a row may come late. */
+/** Rows in the preview, and by how many a row may be late. */
 const WINDOW = 32_768
 /** llama.cpp warms up with two tokens (BOS and EOS; common/common.cpp). */
 const WARM_UP_TOKENS = 2
@@ -95,7 +95,7 @@ export class ProbePairs extends LookAhead<Probe> {
   private lastNs = -Infinity
   private lastAt: Position = { byte: 0 }
 
-  /** `idColumns`: what the columns of thread and process ids are called, where both are told. */
+  /** `idColumns`: names of the columns of thread and process ids, where there are both. */
   constructor(
     format: string,
     context: ReadContext,
@@ -104,7 +104,7 @@ export class ProbePairs extends LookAhead<Probe> {
     super(format, context, WINDOW)
   }
 
-  /** Which ids are threads', who runs graphs, and whether the first call is a warm-up. */
+  /** Decides which column has the thread ids, which threads run graphs, and whether the first call is a warm-up. */
   protected override preview(probes: readonly Probe[]): Preview {
     const ids = this.idColumns && findThreadIds(probes, this.idColumns)
     this.idsAreSwapped = ids?.areSwapped === true
@@ -120,14 +120,14 @@ export class ProbePairs extends LookAhead<Probe> {
     return {
       uses: nodes.map((node) => ({ op: node.op, result: node.name, sources: [] })),
       attributes: {
-        worker_indices: 'inferred: worker 0 runs the graph, the others are the threads active beside it',
-        barrier_waits: 'inferred: the gaps between operators of a thread; operators without a probe hide in them',
+        worker_indices: 'inferred: worker 0 runs the graph, the others are threads that are active at the same time',
+        barrier_waits: 'inferred: the gaps between operators of a thread; they include operators without a probe',
         ...(ids && { thread_ids: ids.about }),
       },
     }
   }
 
-  /** Ends what is still open at the time of the last row. */
+  /** Ends open calls, graphs and operators at the time of the last row. */
   protected override close(): void {
     const open =
       this.calls.size + this.graphs.size + [...this.running.values()].filter(({ endNs }) => endNs === undefined).length
@@ -140,8 +140,8 @@ export class ProbePairs extends LookAhead<Probe> {
     for (const [tid, call] of this.calls) this.endCall(tid, call, this.lastNs, Inferred.NoEnd)
   }
 
-  protected override release(told: Probe): void {
-    const probe = this.idsAreSwapped ? { ...told, tid: told.tgid } : told
+  protected override release(row: Probe): void {
+    const probe = this.idsAreSwapped ? { ...row, tid: row.tgid } : row
     const { atNs, at, tid } = probe
     if (tid < 0)
       return this.report(issueOf('unreadable-row', `expected a thread id, found ${tid < -1 ? tid : 'none'}`, at, atNs))
@@ -252,7 +252,7 @@ export class ProbePairs extends LookAhead<Probe> {
     })
   }
 
-  /** Tells the thread's operator, now that its wait is over. */
+  /** Adds the thread's operator at the end of its wait. */
   private endWait(tid: number, waitEndNs: number): void {
     const running = this.running.get(tid)
     if (!running) return
@@ -277,7 +277,7 @@ export class ProbePairs extends LookAhead<Probe> {
     })
   }
 
-  /** The graph a thread works on: its own, the one it was seen in, else the latest that was begun. */
+  /** The graph a thread works on: the one it runs, the one it has worked on, else the latest. */
   private graphOf(tid: number): Graph | undefined {
     const own = this.graphs.get(tid)
     if (own) return own
@@ -348,7 +348,7 @@ function tokensOf(node: ProbeNode): number {
   return /^(inp_)?embd$/.test(node.name) ? (node.ne?.[1] ?? -1) : -1
 }
 
-/** More than one token is a prompt; where the log does not tell, only the first call is. */
+/** A call of more than one token is a prompt; without a count, only the first call is. */
 function phaseOf({ isWarmUp, tokens, index }: Call): Phase {
   if (isWarmUp) return 'warm-up'
   return tokens > 1 || (tokens < 0 && index === 0) ? 'prefill' : 'decode'

@@ -8,7 +8,7 @@
 //   type  10/15 llama_decode start/end · 20/25 operator · 30/35 graph (backend guid) · 40/45 operator on an accelerator
 //   op    number of the running ggml version     name  cut to 15 bytes     *_addr  addresses of ggml_tensor structs
 //
-// End rows name nothing: they belong to the latest start of their thread.
+// End rows have no names: they belong to the latest start of their thread.
 
 import type { Format } from '../format.ts'
 import { PANDAS } from './layouts.ts'

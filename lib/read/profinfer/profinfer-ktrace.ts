@@ -1,5 +1,5 @@
 // ProfInfer's scheduler log (ktrace_*.txt, written by artifact/Linux/trace_kernel.py): sched_switch and sched_wakeup of
-// the traced threads, as each CPU's buffer was emptied, so not sorted. The last line has no line break.
+// the traced threads, written buffer by buffer of the CPUs, so not sorted. The last line has no line break.
 //
 //   Children PIDs are: 4242,4243
 //   3917038898440 [1] sched_wakeup: 4243 llama-cli
@@ -8,7 +8,7 @@
 //   ns of CLOCK_MONOTONIC, [CPU], [comm tid priority state] => [comm tid priority]
 //   state  as the kernel prints it: 0 (or R+, 256) = preempted, still runnable
 //
-// A build with kprobes puts the parent's id behind each tid. Switches between threads that are not traced are left out.
+// A build with kprobes writes the parent's id after each tid. Switches between threads that are not traced are left out.
 
 import type { Position } from '../../errors.ts'
 import type { StateEvent, ThreadState } from '../../model/events.ts'
@@ -31,7 +31,7 @@ const TRACED = /^Children PIDs are: *(\d+(?: *, *\d+)*) *$/
 const STAMP = /^\d{1,20}(?= \[)/
 const SWITCH = /^(\d{1,20}) \[(\d{1,5})\] sched_switch: \[(.*)\] => \[(.*)\]$/
 const WAKEUP = /^(\d{1,20}) \[(\d{1,5})\] sched_wakeup: (\d{1,10}) /
-/** Bytes at a line's start that hold its time. */
+/** Bytes at a line's start that contain its time. */
 const STAMP_BYTES = 32
 const ROWS = '"<ns> [<cpu>] sched_switch: […] => […]" or "<ns> [<cpu>] sched_wakeup: <tid> <comm>"'
 
@@ -87,7 +87,7 @@ interface SchedRow {
   readonly cpu: number
   /** Thread that was woken; -1 = a switch. */
   readonly woken: number
-  /** What the brackets of a switch hold. */
+  /** Texts in the brackets of a switch. */
   readonly prev: string
   readonly next: string
 }
@@ -106,19 +106,19 @@ interface Thread {
   cpu: number
 }
 
-/** Rows that are looked at before the first event is made, and by how many a row may come late. */
+/** Rows in the preview, and by how many a row may be late. */
 const WINDOW = 32_768
 
-/** What a switch's brackets hold. A command name may hold blanks and end in a number: the form is told by the whole log. */
+/** Texts in a switch's brackets. A command name may contain blanks and end in a number: the preview chooses the form. */
 const FORMS = {
   plain: { prev: /^(.*) (\d+) \d+ (\d+)$/, next: /^(.*) (\d+) \d+$/ },
   parents: { prev: /^(.*) (\d+) \d+ \d+ (\d+)$/, next: /^(.*) (\d+) \d+ \d+$/ },
 } as const
 type Form = keyof typeof FORMS
 
-/** Bits of a state that say what a thread waits for; none of them: it could go on (linux/sched.h). */
+/** Bits of a state that mean waiting; without any, the thread is runnable (linux/sched.h). */
 const WAITS = 0xff
-/** Dead, zombie; as task state and as trace state. */
+/** Dead, zombie; as task state and as exit state. */
 const ENDED = 0x10 | 0x20 | 0x80
 
 /** States of the traced threads, from switches and wakeups of these alone. */
@@ -134,13 +134,13 @@ class SchedStates extends LookAhead<SchedRow> {
     super(format, context, WINDOW)
   }
 
-  /** The log's own list of the traced threads. */
+  /** Adds the log's list of traced threads. */
   trace(tids: readonly number[]): void {
     this.traced = new Set([...(this.traced ?? []), ...tids])
   }
 
   protected override preview(rows: readonly SchedRow[]): Preview {
-    const isTold = this.traced !== undefined
+    const isListed = this.traced !== undefined
     this.traced ??= new Set(rows.flatMap(({ woken }) => (woken >= 0 ? [woken] : [])))
     const switches = rows.filter(({ woken }) => woken < 0)
     const count = (form: Form) => switches.filter((row) => this.concerns(parse(row, form))).length
@@ -149,7 +149,7 @@ class SchedStates extends LookAhead<SchedRow> {
     for (const row of switches) this.learnCommands(row)
     const { form } = this
     const inWords = form === 'plain' ? 'without' : 'with'
-    const how = isTold ? 'as the log lists them' : 'inferred: the log lists none; these were woken'
+    const how = isListed ? 'as the log lists them' : 'inferred: the log lists none; these were woken'
     return {
       attributes: {
         traced_threads: `${[...this.traced].join(', ') || 'none'} (${how})`,
@@ -167,32 +167,32 @@ class SchedStates extends LookAhead<SchedRow> {
     }
     this.lastNs = atNs
     if (woken >= 0) return this.wake(woken, atNs)
-    const told = parse(row, this.form)
-    if (!told) {
+    const found = parse(row, this.form)
+    if (!found) {
       const form = this.form === 'plain' ? '' : ' parent'
       const expected = `expected [comm tid${form} priority state] => [comm tid${form} priority]`
       this.report(issueOf('unreadable-row', `${expected}, found something else`, at, atNs))
       return
     }
-    const { prevTid, nextTid } = told
-    if (!this.concerns(told)) this.leftOut.add('switches between threads that were not traced')
-    if (this.traced!.has(prevTid)) this.takeOff(told, cpu, atNs, at)
-    if (this.traced!.has(nextTid)) this.putOn(told, cpu, atNs, at)
+    const { prevTid, nextTid } = found
+    if (!this.concerns(found)) this.leftOut.add('switches between threads that were not traced')
+    if (this.traced!.has(prevTid)) this.takeOff(found, cpu, atNs, at)
+    if (this.traced!.has(nextTid)) this.putOn(found, cpu, atNs, at)
   }
 
   protected override close(): void {
     for (const event of this.leftOut.events()) this.emit(event)
   }
 
-  /** A wakeup of a thread that has not left its CPU yet, or waits for one, changes nothing. */
+  /** A wakeup of a running or runnable thread changes nothing. */
   private wake(tid: number, atNs: number): void {
     if (!this.traced!.has(tid)) return this.leftOut.add('wakeups of threads that were not traced')
     const thread = this.thread(tid)
     if (thread.state === 'blocked' || thread.state === undefined) this.change(tid, thread, 'woken', thread.cpu, atNs)
   }
 
-  private takeOff(told: Switch, cpu: number, atNs: number, at: Position): void {
-    const { prevTid, prevComm, prevState, nextTid, nextComm } = told
+  private takeOff(found: Switch, cpu: number, atNs: number, at: Position): void {
+    const { prevTid, prevComm, prevState, nextTid, nextComm } = found
     const thread = this.thread(prevTid, prevComm)
     if (thread.state !== undefined && (thread.state !== 'running' || thread.cpu !== cpu)) {
       const was = thread.state === 'running' ? `it was put on CPU ${thread.cpu}` : `it was ${thread.state}`
@@ -232,16 +232,16 @@ class SchedStates extends LookAhead<SchedRow> {
     return thread
   }
 
-  private concerns(told: Switch | undefined): boolean {
-    return told !== undefined && (this.traced!.has(told.prevTid) || this.traced!.has(told.nextTid))
+  private concerns(found: Switch | undefined): boolean {
+    return found !== undefined && (this.traced!.has(found.prevTid) || this.traced!.has(found.nextTid))
   }
 
   private learnCommands(row: SchedRow): void {
-    const told = parse(row, this.form)
-    if (!told) return
+    const found = parse(row, this.form)
+    if (!found) return
     for (const [tid, command] of [
-      [told.prevTid, told.prevComm],
-      [told.nextTid, told.nextComm],
+      [found.prevTid, found.prevComm],
+      [found.nextTid, found.nextComm],
     ] as const) {
       if (this.traced!.has(tid) && !this.commands.has(tid)) this.commands.set(tid, command)
     }

@@ -1,5 +1,5 @@
-// ProfInfer's older text: one line per probe hit, not sorted, each cell with its name before it (its writer still stands
-// in artifact/Linux/trace_llama.py, commented out). The last line has no line break.
+// ProfInfer's older text: one line per probe hit, not sorted, each cell with its name before it (its writer is still in
+// artifact/Linux/trace_llama.py, commented out). The last line has no line break.
 //
 //   ts:3917038898440,func:ggml_compute_forward,pos:start,pid:11685,op:40,cpu:1,name:embd,[parm_addr:…,
 //   first_src_addr:…,second_src_addr:…,ne0:…,src1_ne0:…,src2_ne0:…,ne1:…,…,src2_ne3:…,][guid:…,][pmc:…,]
@@ -11,7 +11,7 @@ import type { Format } from '../format.ts'
 import { TEXT } from './layouts.ts'
 import { RowLog } from './row-log.ts'
 
-/** A line with a time, a function, an edge and a thread, in whatever order. */
+/** A line with a time, a function, an edge and a thread, in any order. */
 const LINE = /^(?=[^\n]*\bts:\d)(?=[^\n]*\bfunc:\w)(?=[^\n]*\bpos:(?:start|end)\b)(?=[^\n]*\bpid:\d)[a-z]\w*:/m
 
 export const profinferText: Format = {

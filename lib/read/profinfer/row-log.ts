@@ -6,17 +6,17 @@ import type { ReadContext } from '../format.ts'
 import { type Columns, cellNames, EDGES, type Layout, locate, PROBES, required } from './layouts.ts'
 import { type Probe, type ProbeNode, ProbePairs } from './probe-pairs.ts'
 
-/** Bits of a user-space address, as far as a number holds them. */
+/** Bits of a user-space address that fit in a number. */
 const ADDRESS_MASK = 0x1f_ffff_ffff_ffffn
 /** A backend's guid as 16 numbers, as the logger for OpenHarmony writes it. */
 const GUID_BYTES = /^\d{1,3}(?:\|\d{1,3}){15}$/
 
-/** Reads rows of ProfInfer's, in whichever layout. */
+/** Reads ProfInfer's rows, in any layout. */
 export class RowLog extends LineLog<ProbePairs> {
   private readonly row: CsvRow
   private columns: Columns | undefined
   private readonly nodes = new Map<string, ProbeNode>()
-  /** Cells of a row, once the first sound row has told; by probe where rows have the cells that they need. */
+  /** Number of cells of a row, as in the first complete row; by probe where each cell has its name. */
   private readonly cells = new Map<number, number>()
   private rows = 0
 
@@ -82,11 +82,11 @@ export class RowLog extends LineLog<ProbePairs> {
     if (rows !== layout.rowsMax) return
     this.issue(
       'lost-records',
-      `the log holds ${rows} rows, all that the logger keeps: it drops the oldest, and tells nobody`,
+      `the log holds ${rows} rows, all that the logger keeps: it drops the oldest rows without a message`,
     )
   }
 
-  /** The probe's number; NaN where there is none. */
+  /** The probe's number; NaN: none. */
   private typeOf({ type, probe: [func, edge] }: Columns): number {
     const { row } = this
     if (type >= 0) return row.number(type)
@@ -95,7 +95,7 @@ export class RowLog extends LineLog<ProbePairs> {
     return start === undefined || end === undefined ? NaN : start + end
   }
 
-  /** Has the row the cells that rows of this log have? An issue says so if not. */
+  /** Does the row have as many cells as the rows of this log? Adds an issue if not. */
   private hasItsCells(columns: Columns, type: number): boolean {
     const { row, lines, cells } = this
     if (this.layout.names === 'in each cell') {
@@ -107,7 +107,7 @@ export class RowLog extends LineLog<ProbePairs> {
       this.reject('torn-record', `expected ${expected} cells, found ${row.count}`)
       return false
     }
-    // The logger for OpenHarmony may be built without structures: its rows then end where these would begin.
+    // The logger for OpenHarmony may be built without structures: its rows then end before them.
     const bare = columns.tgid < 0 || columns.address < 0 ? -1 : columns.address + 1
     if (cells.size === 0 && (row.count === columns.count || row.count === bare)) cells.set(0, row.count)
     const expected = cells.get(0) ?? columns.count
@@ -136,7 +136,7 @@ export class RowLog extends LineLog<ProbePairs> {
     }
   }
 
-  /** Finds the row's node by the text that describes it, so that each distinct node is decoded once. */
+  /** Finds the row's node by its text, so that each distinct node is decoded once. */
   private node(columns: Columns): ProbeNode {
     const { row } = this
     const key = columns.nodeTail >= 0 ? row.tail(columns.nodeTail) : this.nodeKey(columns)
@@ -177,7 +177,7 @@ export class RowLog extends LineLog<ProbePairs> {
     }
   }
 
-  /** An address, or 0 where there is none; the top byte of a tagged pointer (arm64) is dropped. */
+  /** An address, or 0 for none; the top byte of a tagged pointer (arm64) is dropped. */
   private address(column: number): number {
     const address = this.row.number(column)
     if (Number.isSafeInteger(address)) return Math.max(address, 0)
@@ -185,7 +185,7 @@ export class RowLog extends LineLog<ProbePairs> {
   }
 }
 
-/** A guid as it is mostly written; empty for that of no backend. */
+/** A guid in its usual form; empty where it is of no backend. */
 function guidOf(text: string): string {
   if (!GUID_BYTES.test(text)) return text
   const bytes = text.split('|').map(Number)

@@ -1,23 +1,23 @@
 import { FreeNumbers } from '../common/free-numbers.ts'
 
-/** Ids that a row tells. */
+/** Ids in a row. */
 interface Ids {
   readonly tid: number
   readonly tgid: number
 }
 
-/** Which of two columns holds the ids of threads. */
+/** Which of two columns contains the ids of threads. */
 export interface ThreadIds {
-  /** It is the one that the layout calls the process'. */
+  /** True: the one that the layout calls the process'. */
   readonly areSwapped: boolean
-  /** How that was come by, for the trace's attributes. */
+  /** For the trace's attributes: the column, and how it was chosen. */
   readonly about: string
 }
 
 /**
- * Which column of ids is the threads': a process has many threads, a thread has one process, so it is the one with more
- * values. Values that come only once are not counted: a thread's start has an end, a damaged id has none. Where that
- * decides nothing (each process with one thread), the columns are taken as the logger is known to write them.
+ * Finds the column of the thread ids: a process has many threads, a thread has one process, so it is the one with more
+ * values. Values that occur only once are not counted: a thread's start has an end, a damaged id has none. Where both
+ * have the same number (each process with one thread), the columns are as the logger is known to write them.
  */
 export function findThreadIds(rows: readonly Ids[], [tidColumn, tgidColumn]: readonly [string, string]): ThreadIds {
   const inThread = countRepeated(rows.map((row) => row.tid))
@@ -27,7 +27,7 @@ export function findThreadIds(rows: readonly Ids[], [tidColumn, tgidColumn]: rea
   const counts = `${tidColumn} has ${inThread} values, ${tgidColumn} ${inProcess}`
   const about =
     inThread === inProcess
-      ? `column ${threads}, assumed as the logger writes it: the log does not tell (${counts})`
+      ? `column ${threads}, assumed as the logger writes it: the log does not show it (${counts})`
       : `column ${threads}, inferred: ${counts}, and a process (column ${processes}) has many threads`
   return { areSwapped, about }
 }
@@ -41,29 +41,29 @@ function countRepeated(values: readonly number[]): number {
 }
 
 /**
- * Which worker (ggml's `ith`) a thread is, where a log tells thread ids only. The thread that runs a graph is worker 0
- * (ggml-cpu: ggml_graph_compute's caller takes part as worker 0); the threads active beside it are 1, 2, … in the
- * order in which they show up. llama.cpp may make fresh threads for every graph, so an index is free again when its
- * graph ends; a thread that comes back gets its old index where that is free.
+ * The worker (ggml's `ith`) of a thread, where a log contains thread ids only. The thread that runs a graph is worker 0
+ * (ggml-cpu: ggml_graph_compute's caller is worker 0); the other threads that are active then are 1, 2, … in the order
+ * in which they appear. llama.cpp may create new threads for every graph, so an index is free again when its graph
+ * ends; a thread that appears again gets its old index where that is free.
  */
 export class Workers {
   private readonly active = new Map<number, number>()
   private readonly previous = new Map<number, number>()
-  /** From 1 on: 0 is who runs a graph. */
+  /** From 1 on: 0 is the thread that runs a graph. */
   private readonly numbers = new FreeNumbers(1)
   private isHostTaken = false
 
-  /** The worker that runs a graph from now on. */
+  /** The worker of a thread that runs a graph from now on. */
   host(tid: number): number {
     return this.active.get(tid) ?? this.take(tid, 0)
   }
 
-  /** The worker that `tid` is now. */
+  /** The worker of `tid` now. */
   of(tid: number): number {
     return this.active.get(tid) ?? this.take(tid, this.previous.get(tid) ?? 1)
   }
 
-  /** A graph or call has ended: `tid` is no worker any more. */
+  /** A graph or call has ended: frees the worker of `tid`. */
   release(tid: number): void {
     const worker = this.active.get(tid)
     if (worker === undefined) return
@@ -79,7 +79,7 @@ export class Workers {
     return worker
   }
 
-  /** Takes the wanted number, or, where it is taken, the smallest one that is free. */
+  /** Takes the wanted number, or, where it is taken, the smallest free one. */
   private free(wanted: number): number {
     if (wanted > 0) return this.numbers.take(wanted)
     if (this.isHostTaken) return this.numbers.take()

@@ -11,14 +11,14 @@ import {
 import type { IssueCode } from '../../model/issues.ts'
 import { BYTES_MIN, recordName } from './fields.ts'
 
-/** How a block came down to us: `open` and `torn` ones have no checksum that could vouch for them. */
+/** State of a block in the file: `open` and `torn` ones have no valid checksum. */
 export type BlockState = 'sealed' | 'open' | 'torn' | 'damaged'
 
-/** A block of a log. Its bytes are good until the next one is looked for; {@link keepBlock} makes it last. */
+/** A block of a log. Its bytes are valid until {@link BlockFinder.next} is called; {@link keepBlock} copies them. */
 export interface Block {
   readonly state: BlockState
   readonly view: DataView<ArrayBufferLike>
-  /** Where the block starts in `view`, and where its records end there. */
+  /** Start of the block in `view`, and the end of its records. */
   readonly at: number
   readonly end: number
   /** Offset in the input. */
@@ -30,34 +30,34 @@ export interface Block {
   readonly dropped: number
 }
 
-/** Reports something that is wrong at a byte of the input. */
+/** Reports an issue at a byte of the input. */
 export type Report = (code: IssueCode, detail: string, byte: number) => void
 
 /**
- * Damaged blocks that overlap are checked as long as all of them have so many times the bytes of the input up to there, and a
- * few blocks more: a damaged size makes a few overlap. What was made to overlap would take time with the square of its length.
+ * Checksums of overlapping damaged blocks are computed up to so many times the bytes of the input so far, and a few blocks
+ * more. A damaged size makes few blocks overlap; an input that is made to overlap would take quadratic time.
  */
 const OVERLAP_MAX = 4
 
-/** Finds the blocks of a log, and whatever lies between them. */
+/** Finds the blocks of a log, and damage between them. */
 export class BlockFinder {
   private view: DataView<ArrayBufferLike> = new DataView(new ArrayBuffer(0))
-  /** Start of the bytes that should not be there; undefined while all is well. */
+  /** Start of the damaged bytes before the next block; undefined: there are none. */
   private damageStart: number | undefined
-  /** What lies here may be anything, and was told already. */
+  /** The damage here is reported already. */
   private isQuiet = false
-  /** Bytes of an open block whose records are known to be whole. */
+  /** Bytes of an open block with whole records. */
   private walked = 0
-  /** Bytes whose checksums were computed so far. */
+  /** Number of bytes that checksums were computed of. */
   checkedBytes = 0
-  /** Up to there, the input lies in blocks whose checksums were wrong. */
+  /** End of the last block whose checksum was wrong. */
   private wrongUntil = 0
   /** Bytes of such blocks that begin within others of them. */
   private overlapBytes = 0
 
   constructor(private readonly report: Report) {}
 
-  /** The next block; undefined where more bytes are needed, or, of the last window, where there are no more. */
+  /** The next block; undefined where more bytes are needed, or, in the last window, where there is none. */
   next(cursor: ByteCursor, isLast: boolean): Block | undefined {
     while (this.seek(cursor, isLast)) {
       const { available, offset } = cursor
@@ -133,7 +133,7 @@ export class BlockFinder {
   private takeSealed(cursor: ByteCursor, at: number, size: number): Block {
     const { view } = this
     const byte = cursor.offset
-    // What a ring's block says changes: only its header is under the checksum.
+    // The contents of a ring's block change: the checksum is of its header only.
     const checked = view.getUint16(at + Header.kind, true) === BlockKind.Ring ? HEADER_BYTES : size
     const [stored, found] = [view.getUint32(at + Header.checksum, true), checksum(view, at, checked)]
     this.checkedBytes += checked
@@ -145,12 +145,12 @@ export class BlockFinder {
     this.report('damaged-block', `${sums}; its ${size} bytes are left out`, byte)
     if (byte < this.wrongUntil) this.overlapBytes += checked
     this.wrongUntil = Math.max(this.wrongUntil, byte + size)
-    // Its size may be what is damaged: the next block is looked for within it.
+    // Its size may be damaged: the next block may begin within it.
     this.skipMagic(cursor)
     return blockOf('damaged', view, at, at + size, byte)
   }
 
-  /** A block that was not sealed ends where a record is not whole, or where another block starts. */
+  /** A block that is not sealed ends where a record is cut, or where another block starts. */
   private takeUnsealed(cursor: ByteCursor, isLast: boolean, state: BlockState): Block | undefined {
     const { view } = this
     const byte = cursor.offset
@@ -166,7 +166,7 @@ export class BlockFinder {
         return undefined
       }
       const head = view.getUint32(at + end, true)
-      if (head === 0 || holdsMagic(view, at, end, end + size)) break
+      if (head === 0 || containsMagic(view, at, end, end + size)) break
       if (size < 4 || size % 4 !== 0) {
         const wanted = 'a record size of at least 4, a multiple of 4'
         this.report(
@@ -186,7 +186,7 @@ export class BlockFinder {
 }
 
 /** Does another block start between two places of the block at `at`? */
-function holdsMagic(view: DataView<ArrayBufferLike>, at: number, start: number, end: number): boolean {
+function containsMagic(view: DataView<ArrayBufferLike>, at: number, start: number, end: number): boolean {
   const first = Math.ceil(start / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
   for (let place = first; place + 4 <= end; place += BLOCK_ALIGNMENT) {
     if (view.getUint32(at + place, true) === MAGIC) return true
@@ -209,13 +209,13 @@ function blockOf(state: BlockState, view: DataView<ArrayBufferLike>, at: number,
   }
 }
 
-/** The block with bytes of its own. */
+/** The block with a copy of its bytes. */
 export function keepBlock(block: Block): Block {
   const { view, at, end } = block
   return { ...block, view: new DataView(view.buffer.slice(at, end)), at: 0, end: end - at }
 }
 
-/** Calls `read` for every record of a block that has the bytes its type needs; returns how many records there were. */
+/** Calls `read` for each record of a block that is long enough for its type; returns the number of all records. */
 export function forEachRecord(
   block: Block,
   report: Report,

@@ -16,10 +16,10 @@ import { NvtxNames } from './nvtx.ts'
 
 type View = DataView<ArrayBufferLike>
 
-/** A GRAPH as the log defines it. */
+/** A graph that a GRAPH record defines. */
 export interface LogGraph {
   readonly backend: number
-  /** Nodes that are computed. */
+  /** Number of nodes that are computed. */
   nodes: number
 }
 
@@ -30,15 +30,15 @@ interface LogBuffer {
   readonly base: number
   readonly sizeBytes: number
   isCache: boolean
-  /** It was told as allocated. */
+  /** Its allocation was added. */
   isLive: boolean
-  /** Id of its {@link BufferEvent}; -1 until it was told. */
+  /** Id of its {@link BufferEvent}; -1 until that was added. */
   id: number
 }
 
 interface Mapping {
   readonly file: number
-  /** Id of the buffer that it holds for; 0 for any. */
+  /** Id of the buffer it applies to; 0 for any. */
   readonly buffer: number
   readonly address: number
   readonly end: number
@@ -51,16 +51,16 @@ interface Place {
 }
 
 const NOWHERE: Place = { buffer: -1, offset: undefined }
-/** Mapped files, and weights copied from them, that are remembered: large models have a thousand weights. */
+/** Most mapped files, and weights copied from them, that are kept: large models have a thousand weights. */
 const MAPPINGS_MAX = 4096
-/** Buffers of the KV cache are told by the tensors in them: `cache_k_l0`, `cache_v_l0`, … */
+/** Names of tensors in buffers of the KV cache: `cache_k_l0`, `cache_v_l0`, … */
 const CACHE = /^cache_/
 
-/** What the ids of a log stand for. Tells of tensors and buffers as they are defined. */
+/** The definitions of a log by their ids. Adds events of tensors and buffers as they are defined. */
 export class LogDefinitions {
-  /** What was allocated before is told as being there then: the log is whole from here on only. */
+  /** The log is complete from here on only: earlier allocations are added at this time. */
   fromNs = -Infinity
-  /** What NVTX records refer to. */
+  /** Definitions of NVTX. */
   readonly nvtx: NvtxNames
   private readonly texts = new Map<number, number>()
   private readonly ops = new Map<number, number>()
@@ -69,7 +69,7 @@ export class LogDefinitions {
   private readonly unknownBuffers = new Map<number, number>()
   private readonly mappings: Mapping[] = []
   private readonly fileBuffers = new Map<string, number>()
-  /** By the log's ids, which are small unless it is damaged: such an array is only slower. */
+  /** By the log's ids. They are small unless the log is damaged, which only makes the array slower. */
   private readonly tensors: (number | undefined)[] = []
   private readonly notComputed = new Set<number>()
   private readonly graphs = new Map<number, LogGraph>()
@@ -86,7 +86,7 @@ export class LogDefinitions {
     this.nvtx = new NvtxNames(names, (id, byte) => this.name(id, byte), report)
   }
 
-  /** Takes in one record of a definitions block, which has the bytes that its type needs at least. */
+  /** Reads one record of a definitions block, which is long enough for its type. */
   read(type: number, view: View, at: number, end: number, byte: number): void {
     switch (type) {
       case RecordType.Name:
@@ -112,17 +112,17 @@ export class LogDefinitions {
     }
   }
 
-  /** The name behind a log's id; 0 for none. */
+  /** The name of a log's id; 0 for none. */
   name(id: number, byte: number): number {
     return id === 0 ? 0 : this.known(this.texts, id, 'name', byte)
   }
 
-  /** The text behind a log's id of a name. */
+  /** The text of a log's id of a name. */
   lookUp(id: number, byte: number): string {
     return this.names.text(this.name(id, byte))
   }
 
-  /** The tensor behind a log's id, as told to those who use events; one that was never defined is told now. */
+  /** The tensor event's id of a log's id; adds an event for one that was never defined. */
   tensor(id: number, byte: number): number {
     return this.tensors[id] ?? this.unknownTensor(id, byte)
   }
@@ -134,12 +134,12 @@ export class LogDefinitions {
     return id === 0 ? 0 : this.known(this.unknownBuffers, id, 'buffer', byte)
   }
 
-  /** The graph behind a log's id, or undefined. */
+  /** The graph of a log's id, or undefined. */
   graph(id: number): LogGraph | undefined {
     return this.graphs.get(id)
   }
 
-  /** Sees to it that a counter is told of before its values are. */
+  /** Adds a definition for a counter that has none before its first value. */
   needCounter(index: number, byte: number): void {
     if (this.counters.has(index)) return
     this.counters.add(index)
@@ -202,14 +202,14 @@ export class LogDefinitions {
     const sourcesEnd = Math.min(sourcesStart + 4 * sourceCount, end - 3)
     for (let place = sourcesStart; place < sourcesEnd; place += 4) {
       const source = view.getUint32(place, true)
-      // ggml_cast makes its result its own second source, for backends that treat it as ggml_cpy: no data come from there.
+      // ggml_cast makes its result its own second source, for backends that treat it as ggml_cpy: it is not read.
       if (source !== id) sources.push(this.tensor(source, byte))
     }
     const address = readAddress(view, at + 84)
     const { buffer, offset } = this.place(view.getUint32(at + 100, true), address, this.names.text(name), byte)
     if ((view.getUint16(at + 16, true) & TENSOR_NOT_COMPUTED) !== 0) this.notComputed.add(id)
     else this.notComputed.delete(id)
-    this.tell(id, {
+    this.addTensor(id, {
       name,
       layer: parseTensorName(this.names.text(name)).layer,
       // Leaves have the op 0, which ggml calls NONE.
@@ -225,7 +225,7 @@ export class LogDefinitions {
     })
   }
 
-  private tell(logId: number, fields: Omit<TensorEvent, 'kind' | 'id' | 'structAddress' | 'inferred'>): number {
+  private addTensor(logId: number, fields: Omit<TensorEvent, 'kind' | 'id' | 'structAddress' | 'inferred'>): number {
     const id = this.tensorCount++
     this.tensors[logId] = id
     this.batch.add({ kind: 'tensor', id, ...fields, structAddress: 0, inferred: 0 })
@@ -233,7 +233,7 @@ export class LogDefinitions {
   }
 
   private unknownTensor(id: number, byte: number): number {
-    return this.tell(id, { ...UNKNOWN.tensor, name: this.placeholder('tensor', id, byte) })
+    return this.addTensor(id, { ...UNKNOWN.tensor, name: this.placeholder('tensor', id, byte) })
   }
 
   private readGraph(view: View, at: number, end: number, byte: number): void {
@@ -244,11 +244,11 @@ export class LogDefinitions {
       graph = { backend: this.name(view.getUint32(at + 8, true), byte), nodes: 0 }
       this.graphs.set(id, graph)
     }
-    const held = (end - at - 16) / 4
-    if (count > held) {
-      this.report('damaged-record', `expected ${count} nodes within its GRAPH record, found ${held}`, byte)
+    const present = (end - at - 16) / 4
+    if (count > present) {
+      this.report('damaged-record', `expected ${count} nodes within its GRAPH record, found ${present}`, byte)
     }
-    for (let i = 0; i < Math.min(count, held); i++) {
+    for (let i = 0; i < Math.min(count, present); i++) {
       if (!this.notComputed.has(view.getUint32(at + 16 + 4 * i, true))) graph.nodes++
     }
   }
@@ -263,11 +263,11 @@ export class LogDefinitions {
     this.batch.add({ kind: 'counted', index, name, unit: COUNTER_UNITS[view.getUint32(at + 12, true)] ?? 'count' })
   }
 
-  /** Where data lie: in a mapped model file, or else in a buffer. */
+  /** The place of data: a mapped model file, or else a buffer. */
   private place(bufferId: number, address: number, tensor: string, byte: number): Place {
     if (address === 0) return NOWHERE
     const buffer = this.buffers.get(bufferId)
-    // What was mapped last is what is there now; or, where a file is mapped no longer, a buffer of another use.
+    // The latest mapping applies; or, where the file is not mapped any more, a buffer of another use.
     const isWeights = !buffer || BUFFER_USAGES[buffer.usage] === 'weights'
     const mapping = this.mappings.findLast(
       (candidate) =>
@@ -283,13 +283,13 @@ export class LogDefinitions {
       return NOWHERE
     }
     if (CACHE.test(tensor)) buffer.isCache = true
-    if (buffer.id < 0) this.tellBuffer(buffer)
+    if (buffer.id < 0) this.addBuffer(buffer)
     const offset = address - buffer.base
     const isInside = buffer.base > 0 && offset >= 0 && offset < buffer.sizeBytes
     return { buffer: buffer.id, offset: isInside ? offset : undefined }
   }
 
-  /** A file, or what was copied from it to one buffer. */
+  /** The buffer event's id of a file, or of its copy in one buffer. */
   private fileBuffer({ file, buffer }: Mapping): number {
     const key = `${file} ${buffer}`
     const known = this.fileBuffers.get(key)
@@ -307,7 +307,7 @@ export class LogDefinitions {
     this.batch.add({ kind: 'allocation', buffer: name, atNs: Math.max(atNs, this.fromNs), bytes })
   }
 
-  private tellBuffer(buffer: LogBuffer): void {
+  private addBuffer(buffer: LogBuffer): void {
     buffer.id = this.bufferCount++
     const [usage, label] = [usageOf(buffer), this.describe(buffer)]
     const { id, sizeBytes } = buffer
@@ -319,7 +319,7 @@ export class LogDefinitions {
     return `${words.filter(Boolean).join(' ')}, ${sizeBytes} bytes at 0x${base.toString(16)}`
   }
 
-  /** Looks an id up; for one that the log never defined, makes a name and says so, once. */
+  /** The name of an id; for one that the log never defined, makes a name and adds an issue, once. */
   private known(table: Map<number, number>, id: number, what: string, byte: number): number {
     const known = table.get(id)
     if (known !== undefined) return known

@@ -1,11 +1,11 @@
 import { RECORD_BYTES, RecordType } from '../../log/ggtrace-layout.ts'
 
-/** Bytes that a record must have to be read, by type; 0 = a type that we do not know. */
+/** Minimum bytes of a record, by type; 0 = an unknown type. */
 export const BYTES_MIN: readonly number[] = Array.from({ length: 64 }, (_, type) => RECORD_BYTES[type] ?? 0)
 
 const decoder = new TextDecoder()
 
-/** An unsigned integer of 64 bits; from 2^53 on it is rounded. */
+/** An unsigned integer of 64 bits, rounded from 2^53 on. */
 export function readU64(view: DataView<ArrayBufferLike>, at: number): number {
   return view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true)
 }
@@ -15,7 +15,7 @@ export function readAddress(view: DataView<ArrayBufferLike>, at: number): number
   return (view.getUint32(at + 4, true) & 0x1fffff) * 2 ** 32 + view.getUint32(at, true)
 }
 
-/** A text that lies within `end`, and where the next field starts; undefined if it does not fit. */
+/** A text that ends before `end`, and the start of the next field; undefined if it does not fit. */
 export function readText(
   view: DataView<ArrayBufferLike>,
   at: number,
@@ -28,7 +28,7 @@ export function readText(
   return { text: decoder.decode(bytes), next: at + 4 + Math.ceil(length / 4) * 4 }
 }
 
-/** What a record is called in messages. */
+/** Name of a record for messages. */
 export function recordName(type: number): string {
   const name = RecordType[type]
   return name === undefined ? `type ${type}` : name.replace(/(?<!^)([A-Z])/g, '_$1').toUpperCase()
@@ -36,22 +36,22 @@ export function recordName(type: number): string {
 
 type View = DataView<ArrayBufferLike>
 
-/** A record of an unchecked block further than this from its neighbours is damaged. One day, in ns. */
+/** A record of an unchecked block further than this from its neighbours is damaged: one day, in ns. */
 const JUMP_NS_MAX = 86_400e9
-/** High words from here on: no clock has come so far (146 years). */
+/** High words from here on are damage: 146 years since boot. */
 const HIGH_END = 1 << 30
 
-/** Tells times of a log in nanoseconds since its origin, and which of them cannot be. */
+/** Reads times of a log in nanoseconds since its origin, and detects damaged ones. */
 export class LogClock {
   private originHigh = 0
   private originLow = 0
   private hasOrigin = false
   private earliestNs = -Number.MAX_SAFE_INTEGER
   private latestNs = Number.MAX_SAFE_INTEGER
-  /** About where we are in time: where issues are shown. */
+  /** The latest time, for issues. */
   lastNs = 0
 
-  /** Fixes the origin, once, to a time that is there. Returns it in absolute nanoseconds. */
+  /** Sets the origin, once, to a time in the log. Returns it in absolute nanoseconds. */
   begin(view: View, at: number): bigint {
     if (!this.hasOrigin && view.getUint32(at + 4, true) < HIGH_END) {
       this.originLow = view.getUint32(at, true)
@@ -61,21 +61,21 @@ export class LogClock {
     return (BigInt(this.originHigh) << 32n) | BigInt(this.originLow)
   }
 
-  /** Goes to a time that a checksum vouches for: what is wrong there is shown there. */
+  /** Moves to a time under a checksum: later issues are shown there. */
   goTo(view: View, at: number): void {
     this.earliestNs = -Number.MAX_SAFE_INTEGER
     this.latestNs = Number.MAX_SAFE_INTEGER
     this.lastNs = this.read(view, at) ?? this.lastNs
   }
 
-  /** Prepares for a block: without a checksum, its times have to be near the others. */
+  /** Prepares for a block: without a checksum, its times must be near the others. */
   enter(isSealed: boolean): void {
     const isTrusted = isSealed || this.lastNs === 0
     this.earliestNs = isTrusted ? -Number.MAX_SAFE_INTEGER : this.lastNs - JUMP_NS_MAX
     this.latestNs = isTrusted ? Number.MAX_SAFE_INTEGER : this.lastNs + JUMP_NS_MAX
   }
 
-  /** A time; undefined for none (0) and for what cannot be one. */
+  /** A time; undefined for none (0) and for damage. */
   read(view: View, at: number): number | undefined {
     const low = view.getUint32(at, true)
     const high = view.getUint32(at + 4, true)
@@ -85,7 +85,7 @@ export class LogClock {
   }
 }
 
-/** An absolute time; undefined for none (0) and for what cannot be one. */
+/** An absolute time; undefined for none (0) and for damage. */
 export function readAbsolute(view: View, at: number): bigint | undefined {
   const ns = view.getBigUint64(at, true)
   return ns > 0n && ns < 1n << 62n ? ns : undefined

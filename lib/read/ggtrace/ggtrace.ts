@@ -1,12 +1,12 @@
-// ggtrace: our own log, written by native/ and specified in docs/ggtrace-format.md, little-endian. A row of blocks with
-// zeros between them:
+// ggtrace: the log of our recorder (native/), specified in docs/ggtrace-format.md, little-endian. Blocks with zeros
+// between them:
 //
 //     0  u32 magic "GGT0"   4  u32 size (0 = never sealed)   8  u32 checksum of all from here on
 //    12  u16 kind: 1 run, 2 definitions, 3 events           14  u16 writer   16  u32 sequence   20  u32 tid
 //    24  u64 base time     32  u32 needs   36  u32 dropped   40  u32 worker   44  u32 call
 //    48  records: u16 type, u16 size, fields
 //
-// Blocks of different writers come in any order: those of events wait until the definitions that they need are there.
+// Blocks of different writers are in any order: blocks of events wait for the definitions that they need.
 
 import { FormatError } from '../../errors.ts'
 import { ByteCursor } from '../../input/byte-cursor.ts'
@@ -21,9 +21,9 @@ import { Waiting, Writers } from './order.ts'
 import { EventRecords } from './records.ts'
 import { addFact, baseAt, type RunBlock, readRun } from './run.ts'
 
-/** Events that are handed on at once: an input may come as one chunk. */
+/** Events of a batch: an input may be one chunk. */
 const BATCH_EVENTS = 2048
-/** Issues before the first block that can be read; more means that there is none. */
+/** Most issues before the first readable block; more means that there is none. */
 const EARLY_ISSUES_MAX = 1000
 
 export const ggtrace: Format = {
@@ -50,7 +50,7 @@ class LogReader implements ChunkReader {
   private originNs: bigint | undefined
   private defined = 0
   private end: RunBlock['end']
-  /** Since when the log is whole, if it is one of the last part only: place of the time. */
+  /** Block with the time from which the log is complete, where it has the last part of the run only. */
   private ring: Block | undefined
   private readonly open = { blocks: 0, byte: 0 }
   private readonly clock = new LogClock()
@@ -58,7 +58,7 @@ class LogReader implements ChunkReader {
   private readonly blocks = new BlockFinder(this.report)
   private readonly writers = new Writers(this.report)
   private readonly waiting = new Waiting()
-  /** Blocks that have waited long enough, the last first. */
+  /** Blocks that wait no longer, the last first. */
   private ready: Block[] = []
   private isReleased = false
   private readonly definitions: LogDefinitions
@@ -80,12 +80,12 @@ class LogReader implements ChunkReader {
       this.releaseAll()
       return true
     }
-    this.sayHowItEnded(this.cursor.offset)
+    this.reportEnd(this.cursor.offset)
     for (const event of this.records.leftOut.events()) this.batch.add(event)
     return false
   }
 
-  /** Reads the next block; false where more bytes are needed, or, of the last window, where there are no more. */
+  /** Reads the next block; false where more bytes are needed, or, in the last window, where there is none. */
   private readBlock(isLast: boolean): boolean {
     const released = this.ready.pop()
     if (released) {
@@ -99,7 +99,7 @@ class LogReader implements ChunkReader {
     return true
   }
 
-  /** No more definitions come: the events that wait for some are read with those that there are. */
+  /** At the input's end: reads the events that still wait for definitions without these. */
   private releaseAll(): void {
     const byte = this.cursor.offset
     if (this.originNs === undefined) {
@@ -129,7 +129,7 @@ class LogReader implements ChunkReader {
     else this.records.leftOut.add(`blocks of kind ${block.kind}`)
   }
 
-  /** Only what the log has of the time since then is whole. */
+  /** The log is complete only from the time in this block on. */
   private readRing(block: Block): void {
     if (block.end - block.at < HEADER_BYTES + 8) return
     this.ring = keepBlock(block)
@@ -148,12 +148,12 @@ class LogReader implements ChunkReader {
     if (isFirst) {
       this.attributes = run.facts
       this.begin()
-    } else this.tellFacts(run)
+    } else this.addFacts(run)
     this.records.areEndsInferred = this.attributes['operators.end'] !== undefined
     for (const readings of run.clocks) this.batch.add({ kind: 'clocks', readings })
   }
 
-  private tellFacts({ facts }: RunBlock): void {
+  private addFacts({ facts }: RunBlock): void {
     this.begin()
     const news: Record<string, string> = Object.create(null)
     for (const [key, value] of Object.entries(facts)) {
@@ -192,13 +192,13 @@ class LogReader implements ChunkReader {
     this.release(Infinity)
   }
 
-  /** Blocks that need wait no longer are read next. */
+  /** Queues blocks that wait no longer, to be read next. */
   private release(defined: number): void {
     const released = this.waiting.release(defined)
     if (released.length > 0) this.ready = [...released.reverse(), ...this.ready]
   }
 
-  /** The input is told first; what was wrong before comes next. */
+  /** Adds the input event, once the origin is known. */
   private begin(): void {
     const { batch, attributes, originNs } = this
     if (batch.hasBegun || originNs === undefined) return
@@ -207,7 +207,7 @@ class LogReader implements ChunkReader {
     batch.begin({ kind: 'input', format: ggtrace.name, clock: 'MONOTONIC', originNs, attributes: { ...attributes } })
   }
 
-  private sayHowItEnded(byte: number): void {
+  private reportEnd(byte: number): void {
     const { end, open, records, writers } = this
     const left = open.blocks === 0 ? '' : `${open.blocks} blocks were still open (the first at byte ${open.byte})`
     if (!end) {
@@ -222,7 +222,7 @@ class LogReader implements ChunkReader {
       this.issue('missing-records', `expected ${end.written} event records, found ${records.count}`, byte)
     }
     if (end.dropped > writers.dropped) {
-      const detail = `${end.dropped} records in all found no space, ${end.dropped - writers.dropped} of them not told before`
+      const detail = `${end.dropped} records in all found no space, ${end.dropped - writers.dropped} of them not reported before`
       this.issue('lost-records', detail, byte)
     }
   }

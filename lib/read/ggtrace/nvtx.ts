@@ -6,10 +6,10 @@ import { readU64 } from './fields.ts'
 
 type View = DataView<ArrayBufferLike>
 
-/** `color_type` of a record that has a colour: NVTX knows no other. */
+/** `color_type` of a record with a colour, the only one in NVTX. */
 const ARGB = 1
 
-/** What the domains, categories and threads of NVTX records are called. */
+/** Names of the domains, categories and threads of NVTX. */
 export class NvtxNames {
   private readonly domains = new Map<number, number>()
   private readonly categories = new Map<number, Map<number, number>>()
@@ -17,12 +17,12 @@ export class NvtxNames {
 
   constructor(
     private readonly names: Names,
-    /** The name behind a log's id. */
+    /** The name of a log's id. */
     readonly name: (id: number, byte: number) => number,
     private readonly report: Report,
   ) {}
 
-  /** Takes in a definition; leaves alone what is none of NVTX's. */
+  /** Reads a definition; ignores those of other types. */
   define(type: number, view: View, at: number, byte: number): void {
     const number = (index: number) => view.getUint32(at + 4 + 4 * index, true)
     if (type === RecordType.NvtxDomain) this.domains.set(number(0), this.name(number(1), byte))
@@ -49,13 +49,13 @@ export class NvtxNames {
     return number === 0 ? 0 : (this.categories.get(domain)?.get(number) ?? this.names.id(`${number}`))
   }
 
-  /** What the program calls a thread; 0 for nothing. */
+  /** The program's name of a thread; 0: none. */
   thread(tid: number): number {
     return this.threads.get(tid) ?? 0
   }
 }
 
-/** What a record is read with. */
+/** Arguments of {@link readNvtx}. */
 interface Context {
   readonly names: NvtxNames
   readonly tid: number

@@ -1,7 +1,7 @@
 import { BlockKind } from '../../log/ggtrace-layout.ts'
 import { type Block, keepBlock, type Report } from './blocks.ts'
 
-/** A gap of one writer's sequence: blocks that are missing, from … to inclusive. */
+/** A gap of one writer's sequence: missing blocks, `to` inclusive. */
 interface Gap {
   from: number
   to: number
@@ -13,20 +13,20 @@ interface WriterState {
   readonly gaps: Gap[]
 }
 
-/** Gaps that are remembered per writer, to tell late blocks from repeated ones. */
+/** Most gaps that are kept per writer, to distinguish late blocks from repeated ones. */
 const GAPS_MAX = 16
 
-/** Watches that every writer's blocks come once and in order, and what the writers say they dropped. */
+/** Checks that each writer's blocks are there once and in order, and counts the records that writers dropped. */
 export class Writers {
-  /** Records that were dropped, as far as blocks tell. */
+  /** Dropped records, by the blocks' counts. */
   dropped = 0
-  /** Is it a log of the last part only? Then a writer's first blocks may be gone, and are no loss. */
+  /** The log has the last part of the run only: missing first blocks of a writer are no loss. */
   isRing = false
   private readonly states = new Map<number, WriterState>()
 
   constructor(private readonly report: Report) {}
 
-  /** Takes note of a block; false if it was there before. */
+  /** Checks a block; false if it is a repeated one. */
   accept(block: Block): boolean {
     const { writer, sequence, byte, dropped } = block
     const state = this.state(writer, this.isRing && block.kind === BlockKind.Events ? sequence : 0)
@@ -55,7 +55,7 @@ export class Writers {
     return true
   }
 
-  /** A damaged block was told already: it is not lost beside, if its header is to be believed. */
+  /** A damaged block, which is reported already, is not lost as well if its header is plausible. */
   acceptDamaged({ writer, sequence }: Block): void {
     const state = this.state(writer)
     if (sequence === state.next) state.next++
@@ -83,14 +83,14 @@ function takeFrom(gaps: Gap[], sequence: number): boolean {
   return true
 }
 
-/** Memory that blocks waiting for definitions may take; more means that these will not come. */
+/** Most bytes of blocks that wait for definitions; with more, the definitions are missing. */
 const WAITING_BYTES_MAX = 64 << 20
-/** What a waiting block takes beside its bytes, about. */
+/** Memory of a waiting block without its bytes, approximately. */
 const ENTRY_BYTES = 400
 
 interface Entry {
   readonly block: Block
-  /** Place among the blocks that waited. */
+  /** Counts all blocks that waited. */
   readonly serial: number
   needs: number
   /** The same writer's next block that waits. */
@@ -103,12 +103,12 @@ interface Queue {
   tail: Entry
 }
 
-/** Event blocks that came before the definitions that they need. Each block is looked at a few times, however many wait. */
+/** Event blocks that are ahead of the definitions that they need. Each block costs a few steps, however many wait. */
 export class Waiting {
-  /** Work done so far: blocks and places of the heap that were looked at. */
+  /** Work so far: visited blocks and places of the heap. */
   steps = 0
   private readonly queues = new Map<number, Queue>()
-  /** Writers by what their first waiting block needs; what it needed before may be in it, too. */
+  /** Writers by the definitions that their first waiting block needs; may also contain outdated entries. */
   private readonly firsts = new MinHeap(() => this.steps++)
   private serials = 0
   private bytes = 0
@@ -128,7 +128,7 @@ export class Waiting {
     return most
   }
 
-  /** Does the block have to wait? If so, it is kept. An open block does not know what it needs: its successor does. */
+  /** Does the block have to wait? If so, it is kept. An open block has no `needs`: the next one of the writer has. */
   hold(block: Block, defined: number): boolean {
     const { writer } = block
     const queue = this.queues.get(writer)
@@ -150,7 +150,7 @@ export class Waiting {
     return true
   }
 
-  /** Takes out the blocks that need no more than `defined` definitions, each writer's in order, in the order of the file. */
+  /** Removes the blocks that need at most `defined` definitions, each writer's in order, in the order of the file. */
   release(defined: number): Block[] {
     const released: Entry[] = []
     while (this.firsts.least <= defined && this.firsts.size > 0) {
@@ -174,12 +174,12 @@ export class Waiting {
 
 const bytesOf = ({ block }: Entry) => block.end - block.at + ENTRY_BYTES
 
-/** Numbers with keys, of which the one with the least key comes first. */
+/** Binary heap of numbers by key, the least key first. */
 class MinHeap {
   private readonly keys: number[] = []
   private readonly values: number[] = []
 
-  /** `step` is called for every place that is looked at. */
+  /** `step` is called for each visited place. */
   constructor(private readonly step: () => void) {}
 
   get size(): number {
@@ -205,7 +205,7 @@ class MinHeap {
     values[at] = value
   }
 
-  /** Takes out the value with the least key; there must be one. */
+  /** Removes the value with the least key; there must be one. */
   pop(): number {
     const { keys, values } = this
     const first = values[0]!

@@ -23,7 +23,7 @@ import { readNvtx } from './nvtx.ts'
 
 type View = DataView<ArrayBufferLike>
 
-/** When an operator ran, how long its worker waited behind it, and how long within. */
+/** An operator's start and end, the end of its worker's wait after it, and the wait within. */
 interface OperatorTimes {
   readonly startNs: number
   readonly endNs: number
@@ -38,23 +38,23 @@ interface Span {
 
 /** Turns the records of event blocks into events. */
 export class EventRecords {
-  /** Records read so far. */
+  /** Number of records so far. */
   count = 0
-  /** What starts before this is left out: the log is whole from here on only. */
+  /** The log is complete from here on only: earlier records are left out. */
   fromNs = -Infinity
-  /** Ends of operators were not seen: each is the start of the thread's next one. */
+  /** Ends of operators were not recorded: each is the start of the thread's next one. */
   areEndsInferred = false
-  /** Records of types that later versions may have. */
+  /** Records of unknown types, of later versions. */
   readonly leftOut = new LeftOut()
   private view: View = new DataView(new ArrayBuffer(0))
   private tid = 0
   private worker = -1
   private call = -1
   private cursorNs = 0
-  /** Add to a place in the view to have its offset in the input. */
+  /** Add to a place in the view for its offset in the input. */
   private shift = 0
   private hasStrayOperators = false
-  /** Of the next operator. */
+  /** Counts of the next operator. */
   private counts: readonly number[] | undefined
   private countsInferred = 0
 
@@ -272,9 +272,9 @@ export class EventRecords {
     const { view } = this
     const tokens = view.getUint32(at + 16, true)
     const k = view.getUint32(at + 20, true)
-    const held = (end - at - 28) / 4
-    if (tokens * k > held) {
-      const detail = `expected ${tokens} × ${k} ids within its EXPERTS record, found ${held}; left out`
+    const present = (end - at - 28) / 4
+    if (tokens * k > present) {
+      const detail = `expected ${tokens} × ${k} ids within its EXPERTS record, found ${present}; left out`
       return this.report('damaged-record', detail, at + this.shift)
     }
     const ids = new Int32Array(tokens * k)
@@ -301,7 +301,7 @@ export class EventRecords {
     })
   }
 
-  /** Records that have one time, at their start. */
+  /** Reads records with one time, at their start. */
   private readInstant(type: number, at: number): void {
     const atNs = this.readTime(at, at + 4)
     if (atNs === undefined) return
@@ -342,7 +342,7 @@ export class EventRecords {
     }
   }
 
-  /** What a LEVEL record says. */
+  /** The text of a LEVEL record. */
   private lessBecause(at: number): string {
     const { view } = this
     const level = LEVELS[view.getUint32(at + 12, true)] ?? 'other things'
@@ -352,7 +352,7 @@ export class EventRecords {
     return `${took}: ${more} % more, above the guard's ${view.getUint32(at + 16, true)} %; from here on only ${level}`
   }
 
-  /** The start and end that most records begin with, unless it starts before the log is whole. */
+  /** The start and end that most records begin with; undefined where the log is not complete yet. */
   private readSpan(at: number): Span | undefined {
     const startNs = this.readTime(at, at + 4)
     const endNs = this.readTime(at, at + 12)
@@ -374,7 +374,7 @@ export class EventRecords {
   }
 }
 
-/** A u32, -1 where it stands for none. */
+/** A u32, -1 for none. */
 function readNumber(view: View, at: number): number {
   const number = view.getUint32(at, true)
   return number === NONE ? -1 : number

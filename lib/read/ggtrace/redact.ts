@@ -1,6 +1,6 @@
 /**
- * Takes secrets out of a command line: native/common/redact.c does it before a log is written, this does it for logs that were written
- * without. Here the words of the command are joined by blanks, so that a value with blanks is not known as one.
+ * Replaces secrets in a command line, for logs of recorders that do not (native/common/redact.c). Here the words of the
+ * command are joined by blanks, so that a value with blanks is not recognized as one.
  */
 
 const REDACTED = '[redacted]'
@@ -11,17 +11,17 @@ const USER = /:\/\/([^\s/?#"']*)@/y
 const SCHEME = /(?:bearer|basic|token|digest)\s+/iy
 const BEARER = /bearer\s+(?=[\w.~+/=-]{8})/iy
 const BEARER_VALUE = /[\w.~+/=-]+/y
-/** What secrets look like; a part of a path (`/` or `.` before, `/` or an extension behind) is none. */
+/** Forms of secrets; a part of a path (`/` or `.` before, `/` or an extension after) is none. */
 const SECRET =
   /eyJ(?=[\w-]*\.)[\w.-]{20,}|(?:sk-[\w-]{12,}|(?:hf|gh[pousr])_[A-Za-z0-9]{12,}|xox[abeoprs]-[A-Za-z0-9-]{8,}|A[KS]IA[A-Za-z0-9]{12,}|(?:AIza[\w-]{20,}|(?:nvapi|glpat)-[\w-]{12,}|github_pat_\w{12,}))(?!\.?[\w/-])/y
 
-/** Names, in lower case and with - for _, whose value is a secret, and those of them whose value is none. */
+/** Names, in lower case and with - for _, whose value is a secret, and exceptions. */
 const SECRET_NAME =
   /password|passwd|passphrase|secret|api-?key|access-key|private-key|credential|(?:^|-)(?:token|authorization)$|^hft$/
 const HARMLESS_NAME =
   /(?:^|-)(?:file|path|dir|(?:bos|eos|eot|eog|pad|unk|sep|cls|mask|stop|start|end|max|min|num|n|per|special|image)-token)$/
 
-/** A command line without its secrets, and how many there were. */
+/** A command line without its secrets, and their number. */
 export function redactCommand(command: string): { readonly text: string; readonly count: number } {
   const scan = new CommandScan(command)
   while (scan.at < command.length) if (!scan.redactHere()) scan.copyTo(scan.at + 1)
@@ -40,7 +40,7 @@ class CommandScan {
     this.at = end
   }
 
-  /** Replaces what is a secret at this place. False where there is none. */
+  /** Replaces the secret at this place; false where there is none. */
   redactHere(): boolean {
     const { at, text } = this
     if (text[at] === ':') return this.redactUser()
@@ -55,23 +55,23 @@ class CommandScan {
     return bearer !== undefined && this.redact(at + bearer.length, this.endOf(BEARER_VALUE, at + bearer.length))
   }
 
-  /** An option or variable whose name says that its value is a secret. */
+  /** Replaces the value of an option or variable with a secret's name. */
   private redactNamed(name: string, before: string): boolean {
     const { at, text } = this
-    const behind = at + name.length
+    const after = at + name.length
     const isQueryKey = /[?&]/.test(before) && name.toLowerCase() === 'key'
     if (!isQueryKey && !isSecretName(name)) return false
-    const [separator = ''] = this.match(/["']? *[=:][=:"' ]*|\s+/y, behind) ?? []
-    const isTold = /[=:]/.test(separator)
-    if (!isTold && (separator === '' || !name.startsWith('-'))) return false
+    const [separator = ''] = this.match(/["']? *[=:][=:"' ]*|\s+/y, after) ?? []
+    const isAssigned = /[=:]/.test(separator)
+    if (!isAssigned && (separator === '' || !name.startsWith('-'))) return false
     const isWord = /\s/.test(before) && separator.startsWith('=')
-    let from = isWord ? behind + 1 : behind + separator.length
-    if (isTold && !isWord) from += this.match(SCHEME, from)?.[0].length ?? 0
-    if (!isTold && text.startsWith('--', from)) return false
-    return this.redact(from, this.endOf(isWord || !isTold ? WORD : VALUE, from))
+    let from = isWord ? after + 1 : after + separator.length
+    if (isAssigned && !isWord) from += this.match(SCHEME, from)?.[0].length ?? 0
+    if (!isAssigned && text.startsWith('--', from)) return false
+    return this.redact(from, this.endOf(isWord || !isAssigned ? WORD : VALUE, from))
   }
 
-  /** At `://`: what stands before the @, but for a user's name that has a password. */
+  /** At `://`: replaces the text before the @, except a user's name with a password. */
   private redactUser(): boolean {
     const { at, text } = this
     const user = this.match(USER)?.[1]

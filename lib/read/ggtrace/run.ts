@@ -6,23 +6,23 @@ import { redactCommand } from './redact.ts'
 
 type Readings = Extract<TraceEvent, { kind: 'clocks' }>['readings']
 
-/** The version that this reader is for. */
+/** The supported version. */
 const VERSION = '0'
 /** In the order in which a CLOCKS record has them. */
 const CLOCKS: readonly Clock[] = ['MONOTONIC', 'BOOTTIME', 'REALTIME']
-/** Facts that are kept: a recorder tells some twenty. */
+/** Most facts of a log: a recorder writes some twenty. */
 const FACTS_MAX = 256
-/** Characters from which on nothing is joined to a fact. */
+/** Facts of so many characters are not extended. */
 const FACT_CHARS_MAX = 4096
 
-/** What one run block says. */
+/** The contents of one run block. */
 export interface RunBlock {
   /** Without a prototype: any text may be a key. */
   readonly facts: Record<string, string>
   readonly clocks: readonly Readings[]
-  /** Where the first MONOTONIC reading stands in the block's view. */
+  /** Place of the first MONOTONIC reading in the block's view. */
   readonly clockAt: number | undefined
-  /** Event records that were written and dropped in all, if this is the end. */
+  /** Total event records written and dropped, from an END record. */
   readonly end: { readonly written: number; readonly dropped: number } | undefined
 }
 
@@ -66,7 +66,7 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
   return { facts, clocks, clockAt, end: last }
 }
 
-/** A log may be of a recorder that wrote secrets. */
+/** Older recorders write secrets. */
 function redactCommandOf(facts: Record<string, string>): void {
   const { command } = facts
   if (command === undefined) return
@@ -75,12 +75,12 @@ function redactCommandOf(facts: Record<string, string>): void {
   if (count > 0) facts['redacted'] = `${count + Number(facts['redacted'] ?? 0)}`
 }
 
-/** Where a block says when it began. */
+/** Place of a block's base time. */
 export function baseAt(block: Block): number {
   return block.at + Header.base
 }
 
-/** Adds a fact to those that are known; one of the same key, such as a note, is joined with it. */
+/** Adds a fact; a second one of the same key, such as a note, is appended to the first. */
 export function addFact(facts: Record<string, string>, key: string, value: string): void {
   const before = facts[key]
   if (before === undefined) {

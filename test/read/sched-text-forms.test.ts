@@ -232,7 +232,7 @@ describe('the clock of ftrace', () => {
     const { clock, issues } = await clockOf(rows + MARK('6.000000', 'g2p clock mono'))
     expect(clock).toBe('unknown')
     expect(issues).toEqual([
-      'late clock marker: expected the marker that tells the clock near the start, found it later; not used',
+      'late clock marker: expected the marker that names the clock near the start, found it later; not used',
     ])
   })
 
@@ -288,7 +288,7 @@ describe('the clock of perf', () => {
     })
     const deltas = Array.from({ length: 40 }, (_, i) => row(i === 0 ? '0.000000' : `0.00000${1 + (i % 3)}`)).join('')
     await expect(read(deltas)).rejects.toThrow(
-      /expected times that tell when, found times that go back 13 times.*\nhint: .*--deltatime/,
+      /expected absolute times, found times that go back 13 times.*\nhint: .*--deltatime/,
     )
   })
 })

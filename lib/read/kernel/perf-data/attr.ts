@@ -22,32 +22,32 @@ const Flag = { comm: 1 << 9, task: 1 << 13, sampleIdAll: 1 << 18, useClockId: 1 
 const Read = { enabled: 1, running: 2, id: 4, group: 8, lost: 16 } as const
 
 const TRACEPOINT = 2
-/** Linux's clock ids that Perfetto names, too. */
+/** Linux's clock ids of the clocks in Perfetto. */
 const CLOCKS: Readonly<Record<number, Clock>> = { 0: 'REALTIME', 1: 'MONOTONIC', 4: 'MONOTONIC_RAW', 7: 'BOOTTIME' }
 
-/** Name of a Linux clock id; undefined for one that nothing is known of. */
+/** Name of a Linux clock id; undefined for others. */
 export const clockOf = (clockId: number): Clock | undefined => CLOCKS[clockId]
 
-/** Smallest perf_event_attr that tells all that is needed here: up to its clock id. */
+/** End of the clock id in perf_event_attr: older ones are shorter. */
 const CLOCK_ID_END = 96
 
-/** What records of an event hold, and in which order. */
+/** The fields of an event's records. */
 export interface PerfAttr {
   /** Id of the tracepoint, as its format text has it; -1 for other events. */
   readonly tracepoint: number
-  /** What its samples are of. */
+  /** The event's name in perf. */
   readonly name: string
   readonly sampleType: number
   readonly readFormat: number
   readonly hasSampleIdAll: boolean
-  readonly tellsNames: boolean
-  readonly tellsTasks: boolean
-  readonly tellsSwitches: boolean
-  /** Undefined: perf's own clock. */
+  readonly recordsNames: boolean
+  readonly recordsTasks: boolean
+  readonly recordsSwitches: boolean
+  /** Undefined: perf's default clock. */
   readonly clockId: number | undefined
 }
 
-/** Reads a `struct perf_event_attr` of so many bytes. */
+/** Reads a `struct perf_event_attr` of `bytes` bytes. */
 export function parseAttr(view: DataView<ArrayBufferLike>, at: number, bytes: number): PerfAttr {
   const flags = view.getUint32(at + 40, true)
   return {
@@ -56,14 +56,14 @@ export function parseAttr(view: DataView<ArrayBufferLike>, at: number, bytes: nu
     sampleType: view.getUint32(at + 24, true),
     readFormat: view.getUint32(at + 32, true),
     hasSampleIdAll: (flags & Flag.sampleIdAll) !== 0,
-    tellsNames: (flags & Flag.comm) !== 0,
-    tellsTasks: (flags & Flag.task) !== 0,
-    tellsSwitches: (flags & Flag.switches) !== 0,
+    recordsNames: (flags & Flag.comm) !== 0,
+    recordsTasks: (flags & Flag.task) !== 0,
+    recordsSwitches: (flags & Flag.switches) !== 0,
     clockId: (flags & Flag.useClockId) !== 0 && bytes >= CLOCK_ID_END ? view.getInt32(at + 92, true) : undefined,
   }
 }
 
-/** PERF_COUNT_HW_* and PERF_COUNT_SW_*, as perf calls them. */
+/** perf's names of PERF_COUNT_HW_* and PERF_COUNT_SW_*. */
 const EVENTS: Readonly<Record<number, readonly string[]>> = {
   0: [
     ...['cycles', 'instructions', 'cache-references', 'cache-misses', 'branches', 'branch-misses', 'bus-cycles'],
@@ -79,29 +79,29 @@ function nameOf(type: number, config: number): string {
   return EVENTS[type]?.[config] ?? (type === TRACEPOINT ? 'tracepoints without their data' : `type ${type}, ${config}`)
 }
 
-/** Where a record was taken, and by whom. Reused from record to record; -1 for what is not told. */
+/** Thread, CPU and time of a record. Reused from record to record; -1 = not recorded. */
 export interface Origin {
   tid: number
   pid: number
   cpu: number
-  /** High and low half of the time in ns; both 0 for records that perf made up at its start. */
+  /** High and low half of the time in ns; both 0 for records that perf synthesized at its start. */
   high: number
   low: number
 }
 
-/** Finds what a sample holds. */
+/** Finds the fields of samples. */
 export class SampleReader {
   readonly origin: Origin = { tid: -1, pid: -1, cpu: -1, high: 0, low: 0 }
-  /** Bytes `[rawAt, rawEnd)` hold the tracepoint's record. */
+  /** Bytes `[rawAt, rawEnd)` are the tracepoint's record. */
   rawAt = 0
   rawEnd = 0
-  /** By ids of events. */
+  /** Events by their ids. */
   private readonly attrs = new Map<number, PerfAttr>()
   private first: PerfAttr | undefined
-  /** What the last sample was of. */
+  /** The event of the last sample. */
   name = ''
 
-  /** Takes in an event and its ids. */
+  /** Adds an event and its ids. */
   define(attr: PerfAttr, ids: readonly number[]): void {
     this.first ??= attr
     for (const id of ids) this.attrs.set(id, attr)
@@ -112,7 +112,7 @@ export class SampleReader {
     return this.first !== undefined
   }
 
-  /** Reads the sample in bytes `[at, end)`, which follow the record's head; false where it holds no tracepoint's record. */
+  /** Reads the sample in bytes `[at, end)`, after the record's header; false where it has no tracepoint's record. */
   readSample(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
     const attr = this.attrAt(view, start, end)
     this.name = attr?.name ?? 'an unknown event'
@@ -132,9 +132,9 @@ export class SampleReader {
     return this.rawEnd <= end
   }
 
-  /** Reads what stands at the end of a record that is no sample; false where nothing does. */
+  /** Reads the sample_id at the end of a record that is no sample; false where there is none. */
   readTail(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
-    // perf's own events (records it made up, losses) have ids that the file does not name.
+    // perf's own events (synthesized records, losses) have ids that are not in the file.
     const attr = this.attrAt(view, end - 8, end) ?? this.first
     if (!attr?.hasSampleIdAll) return false
     const { sampleType: type } = attr
@@ -145,7 +145,7 @@ export class SampleReader {
     return true
   }
 
-  /** What samples and the tails of other records have in the same order; `addr` stands in samples only. */
+  /** Reads the fields that are common to samples and the tails of other records; `addr` is in samples only. */
   private readOrigin(view: DataView<ArrayBufferLike>, start: number, end: number, type: number, addr: number): number {
     const { origin } = this
     origin.tid = origin.pid = origin.cpu = -1
@@ -174,7 +174,7 @@ export class SampleReader {
     return at
   }
 
-  /** The event whose id stands at a place, where events put their ids first; the only layout there is, else. */
+  /** The event of the id at a place, if samples have an identifier; else the first event, as all have the same layout. */
   private attrAt(view: DataView<ArrayBufferLike>, at: number, end: number): PerfAttr | undefined {
     const { first } = this
     if (!first || (first.sampleType & Sample.identifier) === 0) return first
@@ -183,7 +183,7 @@ export class SampleReader {
   }
 }
 
-/** Bytes that counters take in a sample. */
+/** Bytes of the counters in a sample. */
 function readBytes(format: number, view: DataView<ArrayBufferLike>, at: number, end: number): number {
   const count = (...bits: number[]) => bits.filter((bit) => (format & bit) !== 0).length
   const times = 8 * count(Read.enabled, Read.running)

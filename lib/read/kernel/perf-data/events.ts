@@ -29,17 +29,17 @@ export const Record = {
   compressed2: 83,
 } as const
 
-/** For samples, above all. */
+/** Hint for events that are left out, mostly samples. */
 const LEFT_OUT_HINT = 'Perfetto reads perf.data itself; with a log, --bundle packs both into one file'
 
 /** Bits of a record's `misc`. */
 const Misc = { switchOut: 1 << 13, preempted: 1 << 14 } as const
 
 const HEAD_BYTES = 8
-/** Events before the first that has a time: names of all threads. More is damage. */
+/** Most events before the first one with a time: names of all threads. */
 const EARLY_MAX = 1 << 16
-/** Events that perf makes up of what /proc tells when it starts have no time. */
-const isMadeUp = ({ high, low }: { readonly high: number; readonly low: number }) => high === 0 && low === 0
+/** Events that perf synthesizes from /proc when it starts have no time. */
+const isSynthesized = ({ high, low }: { readonly high: number; readonly low: number }) => high === 0 && low === 0
 
 type PerfEvent = Extract<TraceEvent, { readonly atNs: number }>
 
@@ -50,8 +50,8 @@ export class PerfEvents {
   private readonly guard = new TimeGuard()
   private readonly samples = new SampleReader()
   private tracepoints: Tracepoints | undefined
-  private tellsTasks = false
-  private tellsNames = false
+  private recordsTasks = false
+  private recordsNames = false
   private hasSwitches = false
   private originHigh = 0
   private originLow = 0
@@ -64,7 +64,7 @@ export class PerfEvents {
     private readonly facts: PerfFacts,
   ) {}
 
-  /** Reads the record in bytes `[at, end)`, which is at `byte` of the input. */
+  /** Reads the record in bytes `[at, end)`, at `byte` of the input. */
   record(view: DataView<ArrayBufferLike>, at: number, end: number, byte: number): void {
     const type = view.getUint32(at, true)
     const misc = view.getUint16(at + 4, true)
@@ -82,7 +82,7 @@ export class PerfEvents {
   finish(): void {
     this.begin(0, 0)
     const { attrs } = this.facts
-    if (this.prepare().decoded.length === 0 && !attrs.some(({ attr }) => attr.tellsSwitches)) {
+    if (this.prepare().decoded.length === 0 && !attrs.some(({ attr }) => attr.recordsSwitches)) {
       const hint = 'record with -e sched:sched_switch,sched:sched_waking, or with --switch-events'
       this.issue('no-scheduler-events', `expected some, found none; ${hint}`, 0)
     }
@@ -91,28 +91,29 @@ export class PerfEvents {
     this.pass(this.leftOut.events())
   }
 
-  /** Counts something that is not drawn. */
+  /** Counts a record that is left out. */
   leave(what: string): void {
     this.leftOut.add(what, 1, LEFT_OUT_HINT)
   }
 
-  /** Tells something that is wrong, where the last event was. */
+  /** Adds an issue, by default at the time of the last event. */
   issue(code: IssueCode, detail: string, byte: number, atNs = this.guard.lastNs): void {
     this.add(issueOf(code, detail, { byte }, atNs), byte)
   }
 
-  /** What samples hold, once all events are known: with the first record that is read by it. */
+  /** Prepares to read samples, with the first record that needs it: all events are known then. */
   private prepare(): Tracepoints {
     if (this.tracepoints) return this.tracepoints
     const { attrs, formats, cut } = this.facts
     if (cut)
-      this.issue('torn-file', `expected ${cut.expected}, found ${cut.found}: not all facts are told`, cut.at.byte)
+      this.issue('torn-file', `expected ${cut.expected}, found ${cut.found}: some facts are missing`, cut.at.byte)
     for (const { attr, ids } of attrs) this.samples.define(attr, ids)
-    this.tellsTasks = attrs.some(({ attr }) => attr.tellsTasks)
-    this.tellsNames = attrs.some(({ attr }) => attr.tellsNames)
+    this.recordsTasks = attrs.some(({ attr }) => attr.recordsTasks)
+    this.recordsNames = attrs.some(({ attr }) => attr.recordsNames)
     const left = new Set<string>()
-    if (this.tellsTasks) for (const name of ['sched_process_fork', 'sched_process_exit', 'task_newtask']) left.add(name)
-    if (this.tellsNames) for (const name of ['sched_process_exec', 'task_rename']) left.add(name)
+    if (this.recordsTasks)
+      for (const name of ['sched_process_fork', 'sched_process_exit', 'task_newtask']) left.add(name)
+    if (this.recordsNames) for (const name of ['sched_process_exec', 'task_rename']) left.add(name)
     this.tracepoints = new Tracepoints(this.names, left)
     for (const text of formats) this.tracepoints.define(text)
     const id = this.tracepoints.idOf('sched_switch')
@@ -144,7 +145,7 @@ export class PerfEvents {
     this.prepare()
     const tid = start + 8 <= end ? view.getInt32(start + 4, true) : -1
     if (tid < 0 || !this.samples.readTail(view, start, end)) return
-    const isKnown = isMadeUp(this.samples.origin)
+    const isKnown = isSynthesized(this.samples.origin)
     const atNs = isKnown ? 0 : this.timeOf(byte)
     if (atNs === undefined) return
     const comm = this.tracepoints!.comms.text(view, start + 8, end)
@@ -155,7 +156,7 @@ export class PerfEvents {
   /** u32 pid, parent's pid, tid, parent's tid, u64 time. */
   private readTask(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number, isFork: boolean): void {
     this.prepare()
-    if (start + 24 > end || !this.samples.readTail(view, start, end) || isMadeUp(this.samples.origin)) return
+    if (start + 24 > end || !this.samples.readTail(view, start, end) || isSynthesized(this.samples.origin)) return
     const atNs = this.timeOf(byte)
     if (atNs === undefined) return
     const [tgid, tid] = [view.getInt32(start, true), view.getInt32(start + 8, true)]
@@ -163,7 +164,7 @@ export class PerfEvents {
     this.add({ kind: 'thread', what: isFork ? 'fork' : 'exit', atNs, tid, tgid, comm: 0, parentTid }, byte)
   }
 
-  /** A context switch by perf's own records: told twice, by who leaves and by who comes. */
+  /** A context switch in perf's records, which are two: of the previous and of the next thread. */
   private readSwitch(
     view: DataView<ArrayBufferLike>,
     start: number,
@@ -202,13 +203,13 @@ export class PerfEvents {
     )
   }
 
-  /** LOST: u64 id, u64 count; LOST_SAMPLES: u64 count, without a time where perf sums up at its end what LOST told. */
+  /** LOST: u64 id, u64 count; LOST_SAMPLES: u64 count, without a time where it is perf's sum of LOST at the end. */
   private readLost(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number, type: number): void {
     this.prepare()
     const at = start + (type === Record.lost ? 8 : 0)
     if (at + 8 > end) return
     const count = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32
-    const hasTail = this.samples.readTail(view, at + 8, end) && !isMadeUp(this.samples.origin)
+    const hasTail = this.samples.readTail(view, at + 8, end) && !isSynthesized(this.samples.origin)
     if (type === Record.lostSamples && !hasTail) return
     const atNs = hasTail ? this.timeOf(byte) : this.guard.lastNs
     const where = hasTail && this.samples.origin.cpu >= 0 ? `CPU ${this.samples.origin.cpu}: ` : ''
@@ -216,7 +217,7 @@ export class PerfEvents {
     this.issue('lost-records', detail, byte, atNs)
   }
 
-  /** Time of the record that was read last, from the origin; undefined for none, or one that cannot be. */
+  /** Time of the last record, from the origin; undefined for none, or a damaged one. */
   private timeOf(byte: number): number | undefined {
     const { high, low } = this.samples.origin
     if (high === 0 && low === 0) {
@@ -253,7 +254,7 @@ export class PerfEvents {
     }
   }
 
-  /** Now all is known that the first event tells. */
+  /** Adds the input event. */
   private begin(high: number, low: number): void {
     if (this.batch.hasBegun) return
     this.prepare()
@@ -264,9 +265,9 @@ export class PerfEvents {
     const clock = (clockId === undefined ? undefined : clockOf(clockId)) ?? 'unknown'
     const facts: Record<string, string | number> = { ...attributes }
     if (clock === 'unknown') facts['perf_clock'] = clockId === undefined ? "perf's own" : `clock id ${clockId}`
-    const waitStates = this.hasSwitches || !attrs.some(({ attr }) => attr.tellsSwitches)
+    const waitStates = this.hasSwitches || !attrs.some(({ attr }) => attr.recordsSwitches)
     if (!waitStates) {
-      facts['blocked_states'] = "not told by perf's switch records: S stands for all of them"
+      facts['blocked_states'] = "not in perf's switch records: S means any of them"
     }
     const originNs = (BigInt(high) << 32n) + BigInt(low)
     const clockSource = clock === 'unknown' ? (clockId ?? ('perf' as const)) : undefined

@@ -10,18 +10,18 @@ import {
 } from '../tracepoints/event-formats.ts'
 import { clockOf, type PerfAttr, parseAttr } from './attr.ts'
 
-/** What perf tells of a recording beside its records. */
+/** The contents of a recording except its records. */
 export interface PerfFacts {
-  /** Of all events, by what perf was told to record. */
+  /** The recorded events. */
   readonly attrs: { readonly attr: PerfAttr; readonly ids: readonly number[] }[]
   readonly formats: string[]
   readonly attributes: Record<string, string | number>
   clocks: { readonly clock: Clock; readonly ns: bigint }[]
-  /** Why not all of it was found. */
+  /** Why some of it is missing. */
   cut: FormatError | undefined
 }
 
-/** Where in the file the records are. */
+/** Place of the records in the file. */
 export interface PerfData {
   readonly offset: number
   readonly bytes: number
@@ -32,12 +32,12 @@ const FEATURES_MAX = 256
 const ATTR_BYTES_MIN = 64
 const ATTRS_MAX = 1 << 16
 
-/** Nothing yet. */
+/** No facts yet. */
 export const noFacts = (): PerfFacts => ({ attrs: [], formats: [], attributes: {}, clocks: [], cut: undefined })
 
 /**
- * Reads the head of a perf.data file, and from behind its records what is needed to read them. Throws FormatError where
- * that cannot be done. A pipe's head tells nothing: undefined.
+ * Reads the header of a perf.data file, and the features after its records. Throws FormatError where that is impossible.
+ * Returns undefined for a pipe's header, which has no contents.
  */
 export async function readPerfHead(
   ranges: ByteRanges,
@@ -73,21 +73,21 @@ export async function readPerfHead(
   }
 }
 
-/** Magic and its own size: what a pipe begins with. */
+/** A pipe's header: magic and its size. */
 export const PIPE_HEAD_BYTES = 16
 
 async function section(from: FieldReader): Promise<PerfData> {
   return { offset: await from.u64("a part's place"), bytes: await from.u64("a part's size") }
 }
 
-/** Records of switches can be read without what lies behind them; tracepoints cannot. */
+/** Records of switches can be read without the features after the records; tracepoints cannot. */
 function orCut(error: unknown, facts: PerfFacts): void {
   if (!isFormatError(error) || !error.found.startsWith(END_OF_INPUT)) throw error
   facts.cut = error
-  if (facts.attrs.some(({ attr }) => attr.tellsSwitches)) return
+  if (facts.attrs.some(({ attr }) => attr.recordsSwitches)) return
   const hint =
-    'the file was cut: perf writes the formats of tracepoints behind its records; what goes through a pipe ' +
-    '(`perf record -o -`) can be read as far as it goes'
+    'the file was cut: perf writes the formats of tracepoints after its records; the output of a pipe ' +
+    '(`perf record -o -`) can be read up to the cut'
   const { at, expected, found } = error
   throw new FormatError(error.format, at, expected, found, hint)
 }
@@ -148,7 +148,7 @@ async function readFeatures(
   }
 }
 
-/** Reads one feature; those that do not matter here are left out. */
+/** Reads one feature; ignores those that are not needed. */
 async function readFeature(from: FieldReader, feature: number, bytes: number, facts: PerfFacts): Promise<void> {
   if (feature === Feature.tracingData) return readTracingData(from, facts)
   if (feature === Feature.osRelease) facts.attributes['kernel_release'] = await readString(from)
@@ -176,7 +176,7 @@ async function readString(from: FieldReader): Promise<string> {
   return text.replace(/\0.*$/s, '')
 }
 
-/** What `perf record` copies from tracefs; begins like a trace.dat, but is another version of it. */
+/** Reads `perf record`'s copy of tracefs, which begins like a trace.dat of another version. */
 async function readTracingData(from: FieldReader, { formats }: PerfFacts): Promise<void> {
   await from.skip(TRACING_MAGIC_BYTES)
   await from.textZ('the version of the event formats', 16)
@@ -190,7 +190,7 @@ async function readTracingData(from: FieldReader, { formats }: PerfFacts): Promi
 
 const TRACING_MAGIC_BYTES = 10
 
-/** Takes in a record of a pipe that tells what a file's head does: an event, a feature, the event formats. */
+/** Reads a record of a pipe that is part of the header in a file: an event, a feature, the event formats. */
 export async function readPipeFact(
   type: 'attr' | 'feature' | 'formats',
   bytes: Uint8Array,

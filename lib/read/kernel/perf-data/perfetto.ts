@@ -1,6 +1,6 @@
 import type { PerfettoReading } from '../../format.ts'
 
-/** How Perfetto reads a perf.data: it believes the clock that the file names, and knows perf's own. */
+/** Perfetto's reader of perf.data: it uses the clock that the file names, and supports perf's default clock. */
 export const perfettoOfPerfData: PerfettoReading = {
   refusal,
   showsSwitches: false,
@@ -11,7 +11,7 @@ export const perfettoOfPerfData: PerfettoReading = {
 }
 
 const FILE_HEAD_BYTES = 104
-/** Place of the features' bits, and which of them means that records are compressed. */
+/** Place of the features' bits, and the bit for compressed records. */
 const FEATURES_AT = 72
 const COMPRESSED = 27
 

@@ -8,15 +8,15 @@ import { type ChunkReader, type EventBatch, readBatches } from '../../common/bat
 import { type PerfEvents, Record } from './events.ts'
 import { type PerfData, type PerfFacts, readPipeFact } from './head.ts'
 
-/** Events that are handed on at once. */
+/** Events of a batch. */
 const BATCH_EVENTS = 8192
 const HEAD_BYTES = 8
-/** Compressed bytes that are decompressed at once: some can become ten thousand times as many. */
+/** Compressed bytes per step: they can decompress to ten thousand times as many. */
 const PACKED_BYTES = 1024
-/** Event formats in a pipe; more is damage. */
+/** More bytes of event formats in a pipe are damage. */
 const FORMATS_BYTES_MAX = 64 << 20
 const NO_BYTES = new Uint8Array(0)
-/** Records that hold facts rather than events, in a pipe. */
+/** Records of a pipe that contain facts. */
 const FACTS: Readonly<{ [type: number]: 'attr' | 'feature' }> = {
   [Record.headerAttr]: 'attr',
   [Record.headerFeature]: 'feature',
@@ -30,16 +30,15 @@ export class PerfRecords implements ChunkReader {
   private readonly shift: number
   private view = new DataView(new ArrayBuffer(0)) as DataView<ArrayBufferLike>
   private readonly zstd = new ZstdStream()
-  /** The compressed record that is being read, and where it was. */
+  /** The rest of the current compressed record, and its place. */
   private packed = NO_BYTES
   private packedByte = 0
-  /** The start of a decompressed record of which the rest is to come. */
+  /** The start of a decompressed record that the next piece continues. */
   private rest = NO_BYTES
-  /** Bytes behind a record that are passed over. */
+  /** Bytes after a record that are still to skip. */
   private skipped = 0
   private isDamaged = false
 
-  /** `data` is where they are. */
   constructor(
     ranges: ByteRanges,
     { offset, bytes }: PerfData,
@@ -53,7 +52,6 @@ export class PerfRecords implements ChunkReader {
     this.cursor = new ByteCursor(ranges.take(offset, offset + bytes))
   }
 
-  /** All events. */
   read(): AsyncGenerator<TraceEvent[]> {
     return readBatches(this.cursor, this)
   }
@@ -90,7 +88,7 @@ export class PerfRecords implements ChunkReader {
     return this.shift + this.cursor.offset
   }
 
-  /** Reads whole records up to one that is special, whose size it returns; 0 at the window's end, or where the batch is full. */
+  /** Reads whole records up to a special one, whose size it returns; 0 at the window's end, or where the batch is full. */
   private readWhole(): number {
     const { cursor, events, batch } = this
     const { bytes } = cursor
@@ -126,7 +124,7 @@ export class PerfRecords implements ChunkReader {
     this.isDamaged = true
   }
 
-  /** Reads a record that is followed by other bytes, or holds other records. */
+  /** Reads a record with other bytes after it, or with records or facts in it. */
   private async readSpecial(size: number): Promise<void> {
     const { cursor, byte, format, facts } = this
     const head = new Uint8Array(cursor.bytes.subarray(cursor.start, cursor.start + size))
@@ -147,7 +145,7 @@ export class PerfRecords implements ChunkReader {
     } else if (FACTS[type]) await readPipeFact(FACTS[type], head.subarray(HEAD_BYTES), format, facts)
   }
 
-  /** Are the event formats there that follow a record? */
+  /** Are the event formats after a record in the window? */
   private hasFormats(view: DataView<ArrayBufferLike>, at: number, size: number): boolean {
     const bytes = size < 12 ? 0 : view.getUint32(at + 8, true)
     if (bytes <= FORMATS_BYTES_MAX) return size + bytes <= this.cursor.available
@@ -156,7 +154,7 @@ export class PerfRecords implements ChunkReader {
     return false
   }
 
-  /** Decompresses the next piece of a record: its records are part of one stream with those of the others. */
+  /** Decompresses the next piece of a record: the pieces of all records are one stream. */
   private readPacked(): void {
     const piece = this.packed.subarray(0, PACKED_BYTES)
     this.packed = this.packed.subarray(piece.length)

@@ -4,7 +4,7 @@ import type { SwitchEvent, ThreadEvent, WakingEvent } from '../../../model/event
 import { pluginStateOf, stateOf } from '../tracepoints/states.ts'
 import { key, type Scan } from './scan.ts'
 
-/** Who, where and when: what an event has beside its own fields. */
+/** The columns of an event: thread, CPU and time. */
 export interface Context {
   readonly atNs: number
   readonly cpu: number
@@ -15,7 +15,7 @@ export interface Context {
 
 type MakeWaking = (tid: number, comm: number, prio: number, targetCpu: number) => WakingEvent
 
-/** Bytes of a command name at most (TASK_COMM_LEN, without the zero). It may hold anything else but a line break. */
+/** Most bytes of a command name (TASK_COMM_LEN, without the zero). It may contain anything except a line break. */
 const COMM_MAX = 15
 /** How `trace-cmd report -R` prints a name that is not ASCII: `ARRAY[77, c3, b6, 00]`. */
 const ARRAY = key('ARRAY[')
@@ -50,7 +50,7 @@ const KEYS = {
   cpu: key(' CPU:'),
 } as const
 
-/** The command name that a text stands for. */
+/** The command name of a text, decoded from an array. */
 export function commOf(text: string): string {
   const bytes = text.length > COMM_MAX ? ARRAY_BYTES.exec(text)?.[1] : undefined
   if (bytes === undefined) return text
@@ -59,22 +59,21 @@ export function commOf(text: string): string {
 }
 
 /**
- * Reads the fields of scheduler events, as the kernel's formats print them and as trace-cmd does. A command name may hold what
- * looks like a field: it ends where all of the rest of the line fits.
+ * Reads the fields of scheduler events, as the kernel and trace-cmd print them. A command name may contain text like a field:
+ * it ends where the whole rest of the line matches.
  */
 export class Bodies {
   private commStart = 0
   private commEnd = 0
-  /** The last number that was read behind another one. */
+  /** The second number of {@link commAnd} and {@link bracketed}. */
   private value = -1
 
   constructor(
     private readonly scan: Scan,
-    /** Names of command names. */
     private readonly comms: ByteTable<number>,
   ) {}
 
-  /** `prev_comm=… prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=… next_pid=2 next_prio=120`; undefined: it does not fit. */
+  /** `prev_comm=… prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=… next_pid=2 next_prio=120`; undefined: no match. */
   readSwitch(context: Context): SwitchEvent | undefined {
     const { scan } = this
     const whole = scan.at
@@ -115,7 +114,7 @@ export class Bodies {
     return undefined
   }
 
-  /** `comm=… pid=1 prio=120 target_cpu=001`; undefined: it does not fit. `wakerTid` -1: it was not the thread of the line. */
+  /** `comm=… pid=1 prio=120 target_cpu=001`; undefined: no match. `wakerTid` -1: not the thread of the line. */
   readWaking(context: Context, wakerTid: number): WakingEvent | undefined {
     const { scan } = this
     const { atNs, cpu, isIrq } = context
@@ -144,7 +143,7 @@ export class Bodies {
     return undefined
   }
 
-  /** `comm=… pid=1 child_comm=… child_pid=2`, also with `parent_comm`; undefined: it does not fit. */
+  /** `comm=… pid=1 child_comm=… child_pid=2`, also with `parent_comm`; undefined: no match. */
   readFork({ atNs }: Context): ThreadEvent | undefined {
     const { scan } = this
     const isNamed = scan.eat(KEYS.parentComm)
@@ -157,7 +156,7 @@ export class Bodies {
     return { kind: 'thread', what: 'fork', atNs, tid, tgid: -1, comm: this.comm(), parentTid }
   }
 
-  /** `comm=… pid=1 prio=120`; undefined: it does not fit. */
+  /** `comm=… pid=1 prio=120`; undefined: no match. */
   readExit({ atNs, tid: lineTid, tgid }: Context): ThreadEvent | undefined {
     if (!this.scan.eat(KEYS.comm)) return undefined
     const tid = this.commAnd(KEYS.pid, KEYS.prio)
@@ -166,7 +165,7 @@ export class Bodies {
     return { kind: 'thread', what: 'exit', atNs, tid, tgid: tid === lineTid ? tgid : -1, comm, parentTid: -1 }
   }
 
-  /** `pid=1 oldcomm=… newcomm=… oom_score_adj=0`, newer kernels without `pid`; undefined: it does not fit. */
+  /** `pid=1 oldcomm=… newcomm=… oom_score_adj=0`, newer kernels without `pid`; undefined: no match. */
   readRename({ atNs, tid: lineTid, tgid }: Context): ThreadEvent | undefined {
     const { scan } = this
     const tid = scan.eat(KEYS.firstPid) ? scan.integer() : lineTid
@@ -183,7 +182,7 @@ export class Bodies {
     return undefined
   }
 
-  /** `filename=/usr/bin/true pid=1 old_pid=1`: the thread has the file's name from now on. Undefined: it does not fit. */
+  /** `filename=/usr/bin/true pid=1 old_pid=1`: the thread has the file's name from now on. Undefined: no match. */
   readExec({ atNs, tgid }: Context): ThreadEvent | undefined {
     const { scan } = this
     if (!scan.eat(KEYS.fileName)) return undefined
@@ -240,7 +239,7 @@ export class Bodies {
       const tid = scan.integer()
       if (Number.isNaN(tid) || !this.bracketed()) continue
       const prio = this.value
-      scan.at-- // the blank ahead of the next key
+      scan.at-- // the blank before the next key
       if (scan.eat(KEYS.success)) scan.integer()
       if (!scan.eat(KEYS.cpu)) continue
       const targetCpu = scan.digits()
@@ -249,7 +248,7 @@ export class Bodies {
     return undefined
   }
 
-  /** Reads a command name, the number behind `first`, and that behind `second`; -1 if that is not how it goes on. */
+  /** Reads a command name, the number after `first`, and the one after `second`; -1: no match. */
   private commAnd(first: Uint8Array, second: Uint8Array | undefined): number {
     const { scan } = this
     const start = scan.at
@@ -262,7 +261,7 @@ export class Bodies {
         if (Number.isNaN(this.value)) continue
       }
       const end = scan.at
-      if (scan.eat(first)) continue // the name itself holds all of it
+      if (scan.eat(first)) continue // all of that was part of the name
       scan.at = end
       this.commStart = start
       this.commEnd = at
@@ -275,7 +274,7 @@ export class Bodies {
     return this.comms.get(this.scan.bytes, this.commStart, this.commEnd)
   }
 
-  /** Moves behind `word`, the next from `from` that may end a command name that begins at `start`. Returns where it was, or -1. */
+  /** Skips to after `word`, from `from` on, that may end a command name that begins at `start`. Returns its place, or -1. */
   private next(word: Uint8Array, start: number, from: number): number {
     const isArray = this.scan.isAt(start, ARRAY)
     const at = this.scan.find(word, from, start + (isArray ? ARRAY_MAX : COMM_MAX) + 1)
@@ -283,7 +282,7 @@ export class Bodies {
     return at
   }
 
-  /** ` [120] `, or at the line's end without the last blank: sets {@link value}. */
+  /** Reads ` [120] `, at the line's end without the last blank: sets {@link value}. */
   private bracketed(): boolean {
     const { scan } = this
     if (!scan.eat(KEYS.openBracket)) return false

@@ -1,4 +1,4 @@
-// What the bpftrace scripts of native/ebpf/ print, plain or with `-f json`; docs/ebpf-format.md specifies it:
+// Output of the bpftrace scripts of native/ebpf/, plain or with `-f json`; docs/ebpf-format.md specifies it:
 //
 //   Attaching 6 probes...
 //   g2p clock boot
@@ -34,7 +34,7 @@ const JSON_END = key('\\n"}')
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** What each line of our scripts begins with: `g2p switch 5120031417 1`, plain or in JSON (docs/ebpf-format.md). */
+/** Columns of our scripts: `g2p switch 5120031417 1`, plain or in JSON (docs/ebpf-format.md). */
 class BpftraceColumns extends Columns {
   override read(): boolean {
     const { scan } = this
@@ -48,7 +48,7 @@ class BpftraceColumns extends Columns {
   }
 }
 
-/** Moves to the text of a JSON object, if this is one; false if it holds none. */
+/** Moves to the text in a JSON object, if the line is one; false if the object has none. */
 function unwrap(scan: Scan): boolean {
   if (scan.byte !== Ascii.OpenCurly) return true
   const start = scan.at
@@ -77,7 +77,7 @@ function printed(json: string): string | undefined {
   }
 }
 
-/** bpftrace empties one CPU's buffer after the other: so many events may come late. */
+/** Events by which one may be late: bpftrace empties one CPU's buffer after the other. */
 const WINDOW = 65_536
 /** The first of two command names is padded to so many bytes. */
 const COMM_WIDTH = 16
@@ -88,7 +88,7 @@ const ATTACHED =
   /^(?:Attach(?:ing|ed) (\d+) probes?(?:\.\.\.)?|\{"type": "attached_probes", "data": \{"probes": (\d+)\}\})$/
 /** BEGIN and END, which each script has. */
 const OWN_PROBES = 2
-/** What the scripts of uprobes stand before. Some versions of bpftrace go on without a function that is not in the file. */
+/** Functions with our uprobes, by script. Some versions of bpftrace ignore a function that is not in the file. */
 const FUNCTIONS: Readonly<Record<string, string>> = {
   token: 'llama_decode',
   graph: 'ggml_backend_graph_compute_async',
@@ -100,7 +100,7 @@ const CLOCKS: Readonly<Record<string, Clock>> = {
   raw: 'MONOTONIC_RAW',
   real: 'REALTIME',
 }
-/** Types of lines, and the numbers between the CPU and the text. */
+/** Types of lines, and how many numbers are between the CPU and the text. */
 const TYPES: Readonly<Record<string, { readonly handler: Handler; readonly numbers: number }>> = {
   switch: { handler: 'switch', numbers: 5 },
   waking: { handler: 'waking', numbers: 5 },
@@ -110,7 +110,7 @@ const TYPES: Readonly<Record<string, { readonly handler: Handler; readonly numbe
   thread: { handler: 'known', numbers: 2 },
 }
 
-/** Reads what our bpftrace scripts print, plain or with `-f json` (docs/ebpf-format.md). */
+/** Reads the output of our bpftrace scripts. */
 class BpftraceLog extends SchedTextLog {
   private readonly numbers: number[] = [0, 0, 0, 0, 0]
   private readonly llama: LlamaLines
@@ -171,11 +171,11 @@ class BpftraceLog extends SchedTextLog {
     scan.at = lines.start
     scan.end = lines.end
     const printed = unwrap(scan) ? this.textFrom(scan.at) : text
-    // In JSON, what one call of printf prints is one line.
+    // In JSON, all lines of one printf are one line.
     return printed.split('\n').every((line) => line === '' || this.readOwn(line))
   }
 
-  /** A line of our scripts that is no event, or what others print; false where it should be one of ours. */
+  /** Reads a line of our scripts that is no event; false where it has our prefix but is unknown, or is torn. */
   private readOwn(line: string): boolean {
     const clock = CLOCK.exec(line)?.[1]
     const [, fact, value] = FACT.exec(line) ?? []
@@ -196,13 +196,13 @@ class BpftraceLog extends SchedTextLog {
       const hint = 'only what the scripts of ggml2perfetto print can be read: docs/ebpf-format.md'
       throw new FormatError(this.format, { byte: 0 }, 'lines that begin with "g2p"', 'none', hint)
     }
-    if (this.llamaLines === 0) this.tellNothing()
+    if (this.llamaLines === 0) this.reportNothing()
     super.finish()
     if (this.otherLines > 0) this.maker.emit({ kind: 'facts', attributes: { other_lines: this.otherLines } })
   }
 
-  /** A script that waits for llama.cpp saw none of it. */
-  private tellNothing(): void {
+  /** Reports a script for llama.cpp that saw no call. */
+  private reportNothing(): void {
     const { script, traced } = this.attributes
     const wanted = Object.hasOwn(FUNCTIONS, `${script}`) ? FUNCTIONS[`${script}`]! : undefined
     if (wanted === undefined) return

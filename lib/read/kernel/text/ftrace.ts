@@ -1,4 +1,4 @@
-// ftrace's text: what `trace` and `trace_pipe` of tracefs hold, whichever options are set, and `trace-cmd report`:
+// ftrace's text: `trace` and `trace_pipe` of tracefs, with any options, and `trace-cmd report`:
 //
 //   # entries-in-buffer/entries-written: 401/401   #P:2
 //   #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
@@ -8,7 +8,7 @@
 //   CPU:0 [LOST 123 EVENTS]
 //
 // sched_switch, sched_waking (sched_wakeup where there is none), sched_process_fork, _exec, _exit, task_rename are read, others
-// are counted. Times are microseconds (`trace-cmd report -t`: nanoseconds) of a clock that the text does not name, but by markers:
+// are counted. Times are microseconds (`trace-cmd report -t`: nanoseconds) of a clock that only markers name:
 // docs/scheduler.md.
 
 import { Ascii } from '../../../bytes/ascii.ts'
@@ -32,12 +32,12 @@ export const ftrace: Format = {
   read: (source, context) => new FtraceLog(source, ftrace.name, context).read(),
 }
 
-/** Where the kernel puts the `-` between name and thread: after 16 bytes, or 8 (latency format). Names may hold more of them. */
+/** Place of the `-` between name and thread: after 16 bytes, or 8 (latency format). Names may contain more of them. */
 const DASHES = [16, 8]
-/** How far to look for it in a text that somebody else wrote, or that begins with a buffer's name (`trace-cmd report -B`). */
+/** Last place of it in texts of other tools, or after a buffer's name (`trace-cmd report -B`). */
 const DASH_MAX = 64
 const IRQ = new Set(Array.from('hHsZz', (letter) => letter.charCodeAt(0)))
-/** Flags: interrupts off, reschedule, in an interrupt, depth of preemption, of migration. */
+/** Number of flags: interrupts off, reschedule, in an interrupt, depth of preemption, of migration. */
 const FLAGS_MIN = 4
 const FLAGS_MAX = 6
 
@@ -48,11 +48,11 @@ const FLAGS_MAX = 6
  *     bash-16879     1d..2. 24956us+: sched_switch: …                                latency format: time since the buffer's start
  */
 class FtraceColumns extends Columns {
-  /** The times are microseconds since the buffer's start. */
+  /** Times are microseconds since the buffer's start. */
   isRelative = false
-  /** The times are no times: ticks, or a counter. */
+  /** Times are ticks, or a counter. */
   isTicks = false
-  /** Where the dash was on the last line, from its start. */
+  /** Place of the dash on the last line. */
   private dash = DASHES[0]!
 
   override read(): boolean {
@@ -132,7 +132,7 @@ class FtraceColumns extends Columns {
       scan.nanos = (count % 1e6) * 1000
       if (this.isRelative) scan.at += 2
     }
-    if (scan.byte !== Ascii.Colon) scan.at++ // how long it took to the next one: + ! # * @ $
+    if (scan.byte !== Ascii.Colon) scan.at++ // mark of the time to the next event: + ! # * @ $
     if (!scan.eatByte(Ascii.Colon)) return false
     scan.skipBlanks()
     if (scan.byte === Ascii.OpenRound) {
@@ -153,7 +153,7 @@ const READINGS = /\bclock_sync: (?=.*\b(?:mono|boot|raw|real)=\d)/
 const READING = /\b(mono|boot|raw|real)=(\d{1,19})\b/g
 const PARENT = /\btrace_event_clock_sync: parent_ts=(\d+)(?:\.(\d+))?/
 const WALL = /\btrace_event_clock_sync: realtime_ts=(\d{1,16})\b/
-/** So many of them are no accident. */
+/** With so many whole numbers as times, the log has no times. */
 const TICKS_MAX = 3
 const CLOCKS: Readonly<Record<string, Clock>> = {
   mono: 'MONOTONIC',
@@ -166,7 +166,7 @@ const CLOCKS: Readonly<Record<string, Clock>> = {
 /** Reads ftrace's texts, and those of `trace-cmd report`. */
 class FtraceLog extends SchedTextLog {
   private readonly ftrace: FtraceColumns
-  /** Lines ahead of the first time that have a whole number in its place. */
+  /** Lines with a whole number as time, ahead of the first time. */
   private ticks = 0
   /** A marker has named the clock. */
   private isNamed = false
@@ -212,7 +212,7 @@ class FtraceLog extends SchedTextLog {
     return Boolean(lost || cpus) || SWITCHED.test(text)
   }
 
-  /** Markers are how a text tells its clock. */
+  /** Only markers name the clock of a text. */
   protected override readMark(text: string, origin: Origin): boolean {
     const named = NAMED.exec(text)?.[1]
     if (named === undefined) return this.readSync(text, origin)
@@ -256,7 +256,7 @@ class FtraceLog extends SchedTextLog {
     this.anchor(best.clock, best.ns, stampNs, 'clock_sync')
   }
 
-  /** The marker was written right after the clock was read: what lies between is how far the log's clock is off, at most. */
+  /** The marker was written right after the clock was read: the time between is the error of the offset. */
   private anchor(clock: Clock, ns: bigint, stampNs: bigint, marker: string): void {
     if (this.isNamed || this.clock !== 'unknown' || this.isTooLate()) return
     this.clock = clock
@@ -269,7 +269,7 @@ class FtraceLog extends SchedTextLog {
   private isTooLate(): boolean {
     if (!this.maker.batch.hasBegun) return false
     if (this.clock === 'unknown') {
-      const detail = 'expected the marker that tells the clock near the start, found it later; not used'
+      const detail = 'expected the marker that names the clock near the start, found it later; not used'
       this.issue('late-clock-marker', detail)
     }
     return true

@@ -8,7 +8,7 @@ import { givenOpNames, inferOpNames, type OpNames, type OpUse } from '../../comm
 import type { ReadContext } from '../../format.ts'
 import type { Scan } from './scan.ts'
 
-/** What the numbers behind `<ns> <cpu>` of a line are: `end` a time of its own. */
+/** Names of the numbers after `<ns> <cpu>` of a line; `end` is another time. */
 const FIELDS = {
   token: ['tid', 'end', 'tokens', 'result'],
   encode: ['tid', 'end', 'tokens', 'result'],
@@ -17,13 +17,13 @@ const FIELDS = {
   fault: ['tid', 'isMajor', 'address'],
   io: ['tid', 'end', 'isWrite', 'bytes', 'device', 'sector'],
 } as const satisfies Readonly<Record<string, readonly string[]>>
-/** A type of lines that tells of llama.cpp, or of what the kernel did for it. */
+/** Types of lines about llama.cpp, or the kernel's work for it. */
 export type LlamaType = keyof typeof FIELDS
 
-/** Is that such a type? */
+/** Is the name one of these types? */
 export const isLlamaType = (name: string): name is LlamaType => Object.hasOwn(FIELDS, name)
 
-/** A line, in the order of when it ended: nearly that in which lines are printed. */
+/** A line. `atNs` is its end: lines are printed nearly in that order. */
 export interface LlamaRecord {
   readonly kind: 'llama'
   readonly type: LlamaType
@@ -37,10 +37,10 @@ export interface LlamaRecord {
   readonly name: number
 }
 
-/** Uses of op numbers that the op table is chosen by. */
+/** Most uses of op numbers for the choice of the op table. */
 const USES_MAX = 4096
 
-/** Reads lines on llama.cpp (docs/ebpf-format.md), and makes events of them. */
+/** Makes events of lines about llama.cpp (docs/ebpf-format.md). */
 export class LlamaLines {
   private readonly uses = new Map<string, OpUse>()
   private ops: OpNames | undefined
@@ -50,7 +50,7 @@ export class LlamaLines {
 
   constructor(private readonly context: ReadContext) {}
 
-  /** Reads the fields behind `<ns> <cpu> `; undefined where they do not fit. `toNs`: the time that the scan has just read. */
+  /** Reads the fields after `<ns> <cpu> `; undefined where they do not match. `toNs` converts the scan's last time. */
   read(
     type: LlamaType,
     scan: Scan,
@@ -78,7 +78,7 @@ export class LlamaLines {
     return { ...record, name: this.context.names.id(name) }
   }
 
-  /** Decides how op numbers are named, once; for the trace's attributes. */
+  /** Chooses the op table, once; returns attributes of the trace. */
   begin(): Readonly<Record<string, string>> {
     if (this.uses.size === 0) return {}
     const { opTable, names } = this.context
@@ -87,7 +87,7 @@ export class LlamaLines {
     return { op_numbers: this.ops.about }
   }
 
-  /** Makes events of a record, in order of time. */
+  /** The events of a record; records must be in order of time. */
   events(record: LlamaRecord): TraceEvent[] {
     const { type, startNs, atNs, numbers } = record
     const [, , third, fourth] = numbers as [number, number, number, number]

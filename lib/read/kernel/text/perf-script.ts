@@ -1,12 +1,12 @@
-// The text of `perf script`, with whichever fields it was told to print (-F), and its header (--header):
+// The text of `perf script`, with any fields (-F), and its header (--header):
 //
 //   # clockid: monotonic (1)
 //   # reference time: 2026-11-21 16:13:51.384101 = 1795277631.384101 (TOD) = 16528.456065734 (monotonic)
 //             perf   415/415   [000] 16528.503456462:       sched:sched_switch: prev_comm=perf … ==> next_comm=bash …
 //             bash   418 [001] 16528.504703: PERF_RECORD_COMM: bash:416/418                        --show-task-events
 //
-// The same events as in ftrace's texts, and perf's own records of threads; call stacks (lines that begin with a tab) are left
-// out. The clock is told by the header alone, and there only after `perf record -k`: docs/scheduler.md.
+// The same events as in ftrace's texts, and perf's records of threads; call stacks (lines that begin with a tab) are left
+// out. Only the header names the clock, and only after `perf record -k`: docs/scheduler.md.
 
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
@@ -27,7 +27,7 @@ export const perfScript: Format = {
   read: (source, context) => new PerfLog(source, perfScript.name, context).read(),
 }
 
-/** Names are padded to so many bytes, but for records with call stacks. */
+/** Names are padded to so many bytes, except in records with call stacks. */
 const COMM_WIDTH = 16
 const MISC_MAX = 3
 
@@ -38,7 +38,7 @@ const MISC_MAX = 3
  *     perf   415 [000] 16528.503449: sched:sched_waking: …          a record with a call stack, which follows
  */
 class PerfColumns extends Columns {
-  /** How far the name goes on the last line. */
+  /** Width of the name on the last line. */
   private width = COMM_WIDTH
 
   override read(): boolean {
@@ -63,7 +63,7 @@ class PerfColumns extends Columns {
     return true
   }
 
-  /** `415`, `415/418`, `-1`: a thread that is gone. */
+  /** `415`, `415/418`, `-1`: a thread that has ended. */
   private readIds(): boolean {
     const { scan } = this
     this.tgid = -1
@@ -133,9 +133,9 @@ const RECORD = 'PERF_RECORD_'
 const COMM = /^(.*):(-?\d+)\/(-?\d+)$/
 const IDS = /^\((-?\d+):(-?\d+)\):\((-?\d+):(-?\d+)\)/
 const LOST = /lost[^\d]*(\d+)/
-/** No clock is younger when perf runs: such times count from something else. */
+/** No clock is below this when perf runs: smaller times are relative. */
 const CLOCK_NS_MIN = 1e9
-/** Rows of a text that goes back in time all the time have times since the row before. */
+/** With so many steps back in time, times are relative to the previous row. */
 const STEPS_BACK_MIN = 8
 
 /** Reads the text of `perf script`. */
@@ -156,7 +156,7 @@ class PerfLog extends SchedTextLog {
     return name.startsWith(RECORD) ? 'record' : super.handlerOf(name)
   }
 
-  /** What perf makes up at the start, for threads that were there already, has the time 0. */
+  /** Records that perf synthesizes at the start, for existing threads, have the time 0. */
   protected override hasStamp(): boolean {
     const { scan, columns } = this
     if (scan.seconds !== 0 || scan.nanos !== 0) return true
@@ -243,7 +243,7 @@ class PerfLog extends SchedTextLog {
     if (this.stepsBack < STEPS_BACK_MIN || this.stepsBack * 10 < this.rows) return
     const hint = 'run perf script without --deltatime'
     const found = `times that go back ${this.stepsBack} times in ${this.rows} lines`
-    throw new FormatError(this.format, { byte: 0 }, 'times that tell when', found, hint)
+    throw new FormatError(this.format, { byte: 0 }, 'absolute times', found, hint)
   }
 }
 

@@ -1,9 +1,9 @@
 import type { PerfettoReading } from '../../format.ts'
 
-/** How Perfetto reads ftrace's text: as on MONOTONIC, whatever it was recorded on. */
+/** Perfetto's reader of ftrace's text: on MONOTONIC, whichever clock it was recorded on. */
 export const perfettoOfFtrace: PerfettoReading = { refusal, showsSwitches: true, clockOf: () => 'MONOTONIC' }
 
-/** As Perfetto's reader takes a line of ftrace's text apart. */
+/** A line of ftrace's text that Perfetto's reader accepts. */
 const LINE = /-\d+\s+\(?\s?-?\d*\)?\s?\[\d+\]\s*[a-zA-Z0-9.]{0,5}\s+\d+\.\d+:\s+\S+:/
 const SWITCH =
   /-\d+\s+(?:\(\s*(?:\d+|-+)\)\s+)?\[\d+\]\s*[a-zA-Z0-9.]{0,5}\s+\d+\.\d+:\s+sched_switch:\s+prev_comm=.* prev_pid=-?\d+ prev_prio=\d+ prev_state=\S+ (?:==> )?next_comm=/

@@ -1,15 +1,15 @@
 import { Ascii } from '../../../bytes/ascii.ts'
 
-/** Digits of a number that stays exact. */
+/** Most digits of an exact number. */
 const DIGITS_MAX = 15
 
 /** Bytes of a key. */
 export const key = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** Reads a line of text from left to right, byte by byte: nothing is decoded that is not needed. */
+/** Reads a line of text from left to right, byte by byte, and decodes only what is needed. */
 export class Scan {
   bytes: Uint8Array = new Uint8Array(0)
-  /** Where it is. */
+  /** The current place. */
   at = 0
   /** The line's end. */
   end = 0
@@ -17,7 +17,7 @@ export class Scan {
   seconds = 0
   nanos = 0
 
-  /** The byte here; -1 at the end. */
+  /** The current byte; -1 at the end. */
   get byte(): number {
     return this.at < this.end ? this.bytes[this.at]! : -1
   }
@@ -26,26 +26,26 @@ export class Scan {
     while (this.at < this.end && this.bytes[this.at] === Ascii.Blank) this.at++
   }
 
-  /** Takes blanks off the end. */
+  /** Removes blanks at the end. */
   trimEnd(): void {
     while (this.end > this.at && this.bytes[this.end - 1] === Ascii.Blank) this.end--
   }
 
-  /** Moves behind `byte`, if it is here. */
+  /** Skips `byte`, if it is here. */
   eatByte(byte: number): boolean {
     if (this.byte !== byte) return false
     this.at++
     return true
   }
 
-  /** Moves behind `word`, if it is here. */
+  /** Skips `word`, if it is here. */
   eat(word: Uint8Array): boolean {
     if (!this.isAt(this.at, word)) return false
     this.at += word.length
     return true
   }
 
-  /** Where `word` comes first, from `from` to before `limit`; -1 if nowhere. */
+  /** First place of `word` from `from` to before `limit`; -1: none. */
   find(word: Uint8Array, from: number, limit: number): number {
     const first = word[0]!
     const last = Math.min(limit, this.end - word.length + 1)
@@ -53,7 +53,7 @@ export class Scan {
     return -1
   }
 
-  /** Digits, as a number; -1 if none are here or too many. */
+  /** Reads digits as a number; -1 if there are none or too many. */
   digits(): number {
     const { bytes, end, at: start } = this
     let value = 0
@@ -68,7 +68,8 @@ export class Scan {
   }
 
   /**
-   * A whole number, also as `trace-cmd report -R` prints some, `0x1000`, or ftrace's `fields` option, `0x7a88 (31368)`. Not one: NaN.
+   * Reads an integer, also as `trace-cmd report -R` prints some, `0x1000`, or ftrace's `fields` option, `0x7a88 (31368)`; NaN:
+   * there is none.
    */
   integer(): number {
     const { bytes, at } = this
@@ -78,7 +79,7 @@ export class Scan {
     return value < 0 ? Number.NaN : isNegative ? -value : value
   }
 
-  /** Seconds with a fraction of 3, 6 or 9 digits: sets {@link seconds} and {@link nanos}. */
+  /** Reads seconds with a fraction of 3, 6 or 9 digits: sets {@link seconds} and {@link nanos}. */
   time(): boolean {
     this.seconds = this.digits()
     if (this.seconds < 0 || !this.eatByte(Ascii.Point)) return false
@@ -89,7 +90,7 @@ export class Scan {
     return this.nanos >= 0
   }
 
-  /** Nanoseconds: sets {@link seconds} and {@link nanos}. */
+  /** Reads nanoseconds: sets {@link seconds} and {@link nanos}. */
   nanoseconds(): boolean {
     const { bytes, at: start } = this
     let end = start
@@ -110,7 +111,7 @@ export class Scan {
     while (this.at < this.end && this.bytes[this.at] !== Ascii.Blank) this.at++
   }
 
-  /** Is `word` at that place? */
+  /** Is `word` at `at`? */
   isAt(at: number, word: Uint8Array): boolean {
     const { bytes } = this
     if (at < 0 || at + word.length > this.end) return false
@@ -134,16 +135,15 @@ export class Scan {
   }
 }
 
-/** What stands ahead of an event's own fields on its line: who, where, when, which event. */
+/** The columns ahead of an event's fields: thread, CPU, time, name of the event. */
 export abstract class Columns {
-  /** Thread that it happened on. */
   tid = -1
-  /** Its process; -1 = not told. */
+  /** The thread's process; -1 = not recorded. */
   tgid = -1
   cpu = -1
-  /** In an interrupt. */
+  /** The event is of an interrupt. */
   isIrq = false
-  /** The thread's command name, as it was then or is now: `[commStart, commEnd)`. */
+  /** `[commStart, commEnd)` is the thread's command name, of that time or the latest. */
   commStart = 0
   commEnd = 0
   /** The event's name, without its system. */
@@ -153,12 +153,12 @@ export abstract class Columns {
   constructor(protected readonly scan: Scan) {}
 
   /**
-   * Reads the columns of the line that the scan is at the start of, and leaves it at the event's fields, its time being that of
-   * the line. False where it is no such line.
+   * Reads the columns from the start of a line: sets the scan's time, and moves it to the event's fields. False where the line
+   * has other columns.
    */
   abstract read(): boolean
 
-  /** Reads `system:name:`, `name:` or `PERF_RECORD_NAME`, up to the fields behind it. */
+  /** Reads `system:name:`, `name:` or `PERF_RECORD_NAME`, up to the fields. */
   protected readName(): boolean {
     const { scan } = this
     const { bytes, end } = scan
@@ -185,5 +185,5 @@ export abstract class Columns {
   }
 }
 
-/** Perf's own records have no colon behind them. */
+/** perf's records have no colon after the name. */
 const RECORD = key('PERF_RECORD_')

@@ -12,23 +12,23 @@ import { Bodies, commOf } from './bodies.ts'
 import type { LlamaRecord } from './llama-lines.ts'
 import type { Columns, Scan } from './scan.ts'
 
-/** What the kernel's log records. */
+/** An event of the scheduler. */
 export type SchedEvent = SwitchEvent | WakingEvent | ThreadEvent
 
-/** What is known of the input once its first window has been seen. */
+/** The preview, with a clock always. */
 export interface About extends Preview {
   readonly clock: Clock | 'unknown'
 }
 
-/** Puts events in the order of their times. What the input is gets decided with the first window: a marker in it may name the clock. */
+/** Sorts events by time. The input event is made after the first window: a marker in it may name the clock. */
 export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
-  /** Of the last event that was handed on. */
+  /** Time of the last event in the batch. */
   private lastNs = -Infinity
-  /** Of the first window: wakeups that count only where there are no wakings. */
+  /** Wakeups of the first window: dropped if there are wakings. */
   private readonly wakeups = new Set<SchedEvent>()
   private hasWakings = false
 
-  /** `about` is asked once, and `expand` for what records become that stand for several events. */
+  /** `about` is called once; `expand` returns the events of a record that becomes several. */
   constructor(
     format: string,
     context: ReadContext,
@@ -39,7 +39,7 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
     super(format, context, size)
   }
 
-  /** Takes an event in; `byte` and `line` are where it stands. */
+  /** Adds an event, which is at `byte` and `line`. */
   addAt(event: SchedEvent | LlamaRecord, byte: number, line: number): void {
     const { atNs } = event
     if (atNs >= this.lastNs) return this.add(event)
@@ -48,12 +48,12 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
     this.report(issueOf('record-out-of-order', detail, { byte, line }, atNs))
   }
 
-  /** A `sched_waking` is there: `sched_wakeup`s, which follow each of them, say nothing new. */
+  /** The log has `sched_waking`: the `sched_wakeup` after each one is redundant. */
   noteWaking(): void {
     this.hasWakings = true
   }
 
-  /** Takes a `sched_wakeup` in. */
+  /** Adds a `sched_wakeup`. */
   addWakeup(event: WakingEvent, byte: number, line: number): void {
     if (this.hasWakings) return
     if (!this.batch.hasBegun) this.wakeups.add(event)
@@ -71,12 +71,12 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
   }
 }
 
-/** Events that may come late: ftrace and perf write theirs nearly sorted. */
+/** Events by which one may be late: ftrace and perf write nearly sorted logs. */
 const WINDOW = 8192
-/** Lines without a time ahead of the first one with one: more of them that cannot be read, and there is none. */
+/** Most unreadable lines ahead of the first one with a time: with more, there is none. */
 const HEAD_ISSUES_MAX = 1000
 
-/** What is done with the fields of an event. */
+/** How an event's fields are read. */
 export type Handler =
   | 'switch'
   | 'waking'
@@ -102,33 +102,33 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   print: 'mark',
 }
 
-/** An event's name, and how often it came though nothing is made of it. */
+/** An event's name, and how many of its lines are left out. */
 interface EventName {
   readonly name: string
   readonly handler: Handler | undefined
   skipped: number
 }
 
-/** The one grammar of scheduler events as lines of text: columns, which differ by tool, and the event's own fields. */
+/** Reads scheduler events as lines of text: columns, which differ by tool, and the event's fields. */
 export abstract class SchedTextLog extends LineLog<SchedEvents> {
   protected readonly attributes: Record<string, string | number> = Object.create(null)
   protected clock: Clock | 'unknown' = 'unknown'
-  /** How much later than its times the log is on that clock. */
+  /** Add to the log's times for times of that clock. */
   protected shiftNs = 0n
-  /** What the line that is being read is about. */
+  /** The columns of the current line. */
   protected readonly context = { atNs: 0, cpu: -1, tid: -1, tgid: -1, isIrq: false }
   protected readonly comms: ByteTable<number>
   private readonly bodies: Bodies
   private readonly eventNames = new Map<string, EventName>()
   private readonly nameTable = new ByteTable<EventName>((name) => this.eventName(name))
-  /** Processes of threads, as told. */
+  /** Processes by thread, from the columns. */
   private readonly tgids = new Map<number, number>()
   private readonly leftOut = new LeftOut()
   private headIssues = 0
   private hasNoCpu = false
   private hasOldStates = false
 
-  /** What draws the events that are not drawn here. */
+  /** Hint for events that are left out: what draws them. */
   protected readonly leftOutHint: string | undefined = undefined
 
   constructor(
@@ -154,25 +154,25 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     this.bodies = new Bodies(scan, this.comms)
   }
 
-  /** A line that has none of the columns, and is not empty; false if nothing can be made of it. */
+  /** Reads a line without columns, which is not empty; false where it is unknown. */
   protected abstract readOther(text: string): boolean
 
-  /** A line of the marker; `atNs` as in the context. False where it says nothing of clocks. */
+  /** Reads a line of trace_marker; `atNs` as in the context. False where it is not about clocks. */
   protected readMark(_text: string, _origin: Origin): boolean {
     return false
   }
 
-  /** A record of the tool itself, which is told by its name. */
+  /** Reads a record of the tool itself. */
   protected readRecord(_name: string, _origin: Origin): boolean {
     return false
   }
 
-  /** May the row whose columns have just been read be believed to have a time that counts? */
+  /** Is the number in the column of times a time? */
   protected hasStamp(): boolean {
     return true
   }
 
-  /** What is done with an event of that name. */
+  /** How the fields of an event are read; undefined: they are not. */
   protected handlerOf(name: string): Handler | undefined {
     return Object.hasOwn(HANDLERS, name) ? HANDLERS[name] : undefined
   }
@@ -200,7 +200,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     if (!this.readColumns(lines.bytes, lines.start, lines.end)) return this.readForeign()
     if (!this.hasStamp()) return this.readUntimed(origin)
     const atNs = (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
-    // The guard's own check, for what is nearly always true.
+    // The fast path of the guard's check.
     if (Math.abs(atNs - guard.lastNs) < 1e9) guard.lastNs = atNs
     else if (!this.believes(atNs)) return
     context.atNs = atNs
@@ -208,14 +208,14 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     context.tid = columns.tid
     context.tgid = columns.tgid
     context.isIrq = columns.isIrq
-    if (columns.cpu < 0 && !this.hasNoCpu) this.tellNoCpu()
-    if (columns.tgid >= 0 && this.tgids.get(columns.tid) !== columns.tgid) this.tellThread()
+    if (columns.cpu < 0 && !this.hasNoCpu) this.reportNoCpu()
+    if (columns.tgid >= 0 && this.tgids.get(columns.tid) !== columns.tgid) this.addThread()
     const event = this.nameTable.get(scan.bytes, columns.nameStart, columns.nameEnd)
     if (event.handler === undefined) event.skipped++
     else this.readEvent(event, event.handler, origin)
   }
 
-  /** Nothing more comes: what was not drawn is counted. */
+  /** Adds the counts of events that are left out. */
   protected override finish(): void {
     const { leftOut, leftOutHint } = this
     const most = [...this.eventNames.values()].sort((a, b) => b.skipped - a.skipped)
@@ -223,17 +223,17 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     for (const event of leftOut.events()) this.maker.emit(event)
   }
 
-  /** What the input is, now that its first window has been seen. */
+  /** The clock and attributes, after the first window. */
   protected about(): About {
     return { clock: this.clock, shiftNs: this.shiftNs, attributes: { ...this.attributes } }
   }
 
-  /** The events that a record stands for. */
+  /** The events of a record. */
   protected expand(_record: LlamaRecord): readonly TraceEvent[] {
     return []
   }
 
-  /** The line as text, for what is rare. */
+  /** The rest of the line as text, for rare lines. */
   protected textFrom(start: number): string {
     return decoder.decode(this.scan.bytes.subarray(start, this.scan.end))
   }
@@ -262,7 +262,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     else if (read.kind === 'waking') this.maker.addWakeup(read, lines.offset, lines.line)
   }
 
-  /** What the fields say; undefined where they do not fit. */
+  /** The event of the fields; undefined where they do not match. */
   protected readFields(handler: Handler, _name: string, _origin: Origin): SchedEvent | LlamaRecord | undefined {
     const { bodies, context } = this
     switch (handler) {
@@ -286,7 +286,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     }
   }
 
-  /** A state that is printed as a number has the bits of the kernel that ran, which a text does not name. */
+  /** A state that is printed as a number has the bits of the recording kernel, whose version is not in the text. */
   private withCurrentState<T extends SchedEvent | LlamaRecord>(read: T | undefined): T | SwitchEvent | undefined {
     if (read?.kind !== 'switch' || !isOldState(read.prevState)) return read
     if (!this.hasOldStates) {
@@ -308,7 +308,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     throw new FormatError(this.format, { byte: lines.offset, line: lines.line }, 'a line with an event', found)
   }
 
-  /** A row whose time means nothing. */
+  /** Reads a row without a valid time. */
   protected readUntimed(origin: Origin): void {
     const { columns, context, scan } = this
     context.atNs = 0
@@ -319,7 +319,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     if (event.handler !== 'record' || !this.readRecord(event.name, origin)) event.skipped++
   }
 
-  /** A line that is no row. */
+  /** Reads a line that is no row. */
   private readForeign(): void {
     const { lines } = this
     const first = lines.bytes[lines.start]
@@ -335,20 +335,20 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     return this.lines.text.slice(0, 80).replace(/[^\x20-\x7e]/g, '.')
   }
 
-  /** The line tells of which process its thread is. */
-  private tellThread(): void {
+  /** Adds the process of the line's thread. */
+  private addThread(): void {
     const { columns, context, scan, lines } = this
     const { tid, tgid, commStart, commEnd } = columns
     if (tid <= 0) return
     this.tgids.set(tid, tgid)
-    const isTold = scan.bytes[commStart] !== 0x3c || scan.bytes[commEnd - 1] !== 0x3e // <...>
-    const comm = isTold ? this.comms.get(scan.bytes, commStart, commEnd) : 0
+    const isNamed = scan.bytes[commStart] !== 0x3c || scan.bytes[commEnd - 1] !== 0x3e // <...>
+    const comm = isNamed ? this.comms.get(scan.bytes, commStart, commEnd) : 0
     const { atNs } = context
     const event = { kind: 'thread', what: 'known', atNs, tid, tgid, comm, parentTid: -1 } as const
     this.maker.addAt(event, lines.offset, lines.line)
   }
 
-  private tellNoCpu(): void {
+  private reportNoCpu(): void {
     this.hasNoCpu = true
     this.issue('no-cpu', 'expected the CPU on each line (perf script -F comm,pid,tid,cpu,time,event,trace), found none')
   }

@@ -9,17 +9,17 @@ import {
   readSystemFormats,
 } from '../tracepoints/event-formats.ts'
 
-/** All of a trace.dat but its pages. */
+/** A trace.dat without its pages. */
 export interface TraceDat extends FormatTables {
   readonly version: number
-  /** Undecompressed pages follow each other; others come in chunks. */
+  /** Decompresses chunks of pages; undefined: pages are not compressed. */
   readonly inflate: Inflate | undefined
   readonly facts: Facts
-  /** In the order in which they lie in the file. */
+  /** In the order of the file. */
   readonly buffers: AsyncIterable<TraceBuffer>
 }
 
-/** CPUs that a kernel can have (its CONFIG_NR_CPUS goes up to 8192). */
+/** Most CPUs of a kernel (CONFIG_NR_CPUS is at most 8192). */
 const CPUS_MAX = 8192
 const PAGE_BYTES_MAX = 16 << 20
 const OPTIONS_MAX = 1 << 16
@@ -32,7 +32,7 @@ const COMPRESSIONS: Readonly<Record<string, Inflate | undefined>> = {
 
 const Section = { headers: 16, ftrace: 17, events: 18 } as const
 
-/** Reads what is ahead of the pages. Throws FormatError where that cannot be read. */
+/** Reads the file without its pages. Throws FormatError where that is impossible. */
 export async function readHead(ranges: ByteRanges, format: string): Promise<TraceDat> {
   const from = new FieldReader(ranges, format, 0)
   try {
@@ -60,7 +60,7 @@ function pageSize(from: FieldReader, bytes: number): number {
   return bytes
 }
 
-/** Version 6 is one part after the other; it can be read from a stream. */
+/** Version 6 has its parts in order: it can be read from a stream. */
 async function readHead6(ranges: ByteRanges, format: string, from: FieldReader, pageBytes: number): Promise<TraceDat> {
   const tables: FormatTables = { formats: [], headerPage: undefined }
   await readHeaderTexts(from, tables)
@@ -132,7 +132,7 @@ async function* buffers6(
   }
 }
 
-/** Version 7 is made of sections; tables that tell where the others are lie at its end. */
+/** Version 7 consists of sections; the options, at the file's end, contain their places. */
 async function readHead7(ranges: ByteRanges, format: string, from: FieldReader): Promise<TraceDat> {
   const compression = await from.textZ('the compression', 64)
   await from.textZ("the compression's version", 64)
@@ -173,7 +173,7 @@ class Sections {
     private readonly inflate: Inflate | undefined,
   ) {}
 
-  /** Calls `read` with what is in the section at a place. */
+  /** Calls `read` with the contents of the section at `offset`. */
   async open(offset: number, id: number, read: (part: FieldReader, size: number) => Promise<void>): Promise<void> {
     const from = new FieldReader(this.ranges, this.format, offset)
     try {
@@ -196,7 +196,7 @@ class Sections {
     }
   }
 
-  /** The options, which go on in further sections. */
+  /** Reads the options, which continue in further sections. */
   async readOptions(first: number, options: TraceOptions): Promise<void> {
     const seen = new Set<number>()
     for (let next = first; next !== 0 && !seen.has(next) && seen.size < OPTIONS_MAX; ) {
@@ -216,7 +216,7 @@ class Sections {
   }
 }
 
-/** Texts of formats are some hundred kilobytes. */
+/** The largest sections, texts of formats, have some hundred kilobytes. */
 const SECTION_BYTES_MAX = 64 << 20
 
 async function inflated(inflate: Inflate | undefined, bytes: Uint8Array, plain: number): Promise<Uint8Array> {
@@ -233,46 +233,46 @@ function fieldsOf(bytes: Uint8Array, format: string): FieldReader {
 
 const inOrder = (cpus: readonly CpuPages[]) => cpus.filter(({ bytes }) => bytes > 0).sort((a, b) => a.offset - b.offset)
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-/** The file of tracefs has brackets around the clock that is in use. */
+/** tracefs prints brackets around the clock that is in use. */
 const bare = (clock: string) => (/\[([^\]]*)\]/.exec(clock)?.[1] ?? clock.replace(/\0.*$/s, '')).trim()
 
-/** Where the pages of one CPU lie. */
+/** Place of the pages of one CPU. */
 export interface CpuPages {
   readonly cpu: number
   readonly offset: number
   readonly bytes: number
 }
 
-/** A buffer that was recorded: the top one, and those of `trace-cmd record -B`. */
+/** A recorded buffer: the top one, or one of `trace-cmd record -B`. */
 export interface TraceBuffer {
   /** Empty for the top one. */
   readonly name: string
-  /** As tracefs calls it (`mono`, `local`), without brackets. */
+  /** Its name in tracefs (`mono`, `local`), without brackets. */
   readonly clock: string
   readonly pageBytes: number
   readonly cpus: readonly CpuPages[]
 }
 
-/** What the options of a trace.dat tell of the recording. */
+/** Facts in the options of a trace.dat. */
 export interface Facts {
   readonly clock: Clock | 'unknown'
   readonly attributes: Readonly<Record<string, string | number>>
-  /** What to add to a time to get wall-clock time, in ns; where `trace-cmd record --date` found it out. */
+  /** Add to a time for wall-clock time, in ns; from `trace-cmd record --date`. */
   readonly toRealtimeNs: bigint | undefined
-  /** Per CPU, what the kernel said of events that it lost. */
+  /** The kernel's counts of lost events, by CPU. */
   readonly losses: readonly string[]
 }
 
-/** tracefs' names of the clocks that Linux and Perfetto name as well; of the others, nothing is known. */
+/** tracefs' names of Linux's clocks. */
 const CLOCKS: ReadonlyMap<string, Clock> = new Map(
   Object.entries({ mono: 'MONOTONIC', mono_raw: 'MONOTONIC_RAW', boot: 'BOOTTIME' }),
 )
 
 const Option = { date: 1, cpuStat: 2, buffer: 3, uname: 5, cpuCount: 8, version: 9 } as const
-/** Options 16 to 21 tell where the section of the same number is. */
+/** Options 16 to 21 contain the place of the section of the same number. */
 const SECTION_FIRST = 16
 const SECTION_LAST = 21
-/** More losses than CPUs can have is damage. */
+/** More losses are damage. */
 const LOSSES_MAX = 8192
 
 /** Gathers the options of a trace.dat. */
@@ -285,18 +285,18 @@ export class TraceOptions {
   readonly instances: { readonly name: string; readonly offset: number; readonly cpus: number | undefined }[] = []
   cpus: number | undefined
 
-  /** Buffers beside the top one, of version 6, whose number of CPUs is that of the top one unless they tell. */
+  /** Version 6: buffers except the top one; `cpus` is the number of CPUs of those that do not record it. */
   buffers6(cpus: number): { readonly name: string; readonly offset: number; readonly cpus: number }[] {
     return this.instances
       .map(({ name, offset, cpus: own }) => ({ name, offset, cpus: own ?? cpus }))
       .sort((a, b) => a.offset - b.offset)
   }
 
-  /** What they tell, for a trace on a clock. */
+  /** The facts of a trace on `clock`. */
   facts(clock: string | undefined): Facts {
     const attributes: Record<string, string | number> = {}
     const uname = this.texts.get(Option.uname)
-    // "Linux <host> <release> <machine>": the host is nobody's business.
+    // "Linux <host> <release> <machine>": the host is private.
     const release = uname?.split(' ').at(-2)
     if (release !== undefined) attributes['kernel_release'] = release
     if (this.cpus !== undefined) attributes['cpus'] = this.cpus
@@ -309,7 +309,7 @@ export class TraceOptions {
   }
 }
 
-/** Takes in one option; those that do not matter here are left out. */
+/** Reads one option; ignores those that are not needed. */
 export function readOption(options: TraceOptions, id: number, bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (id >= SECTION_FIRST && id <= SECTION_LAST) {
@@ -344,7 +344,7 @@ function readBuffer(options: TraceOptions, bytes: Uint8Array, view: DataView): v
   options.buffers7.push({ name, clock, pageBytes, cpus })
 }
 
-/** "overrun: 5": events that were overwritten or had no room, as tracefs' per_cpu/cpu<n>/stats has them. */
+/** "overrun: 5": events that were overwritten or did not fit, from tracefs' per_cpu/cpu<n>/stats. */
 function lossesIn(text: string): string[] {
   const cpu = /^CPU: *(\d+)/m.exec(text)?.[1]
   return ['overrun', 'commit overrun', 'dropped events'].flatMap((what) => {

@@ -5,34 +5,33 @@ import type { IssueCode } from '../../../model/issues.ts'
 import { type Field, parseFields } from '../tracepoints/event-formats.ts'
 import type { CpuPages } from './head.ts'
 
-/** Of a page's `commit`: its low bits are the bytes of events (kernel/trace/ring_buffer.c, libtraceevent's kbuffer). */
+/** Low bits of a page's `commit`: bytes of events (kernel/trace/ring_buffer.c, libtraceevent's kbuffer). */
 const COMMIT_MASK = (1 << 27) - 1
 /** Events before this page were overwritten, or did not fit. */
 const MISSED_EVENTS = 1 << 31
-/** How many they were is stored behind the page's last event. */
+/** Their number is stored after the page's last event. */
 const MISSED_STORED = 1 << 30
 
 const PADDING = 29
 const TIME_EXTEND = 30
 const TIME_STAMP = 31
-/** Time stamps have 59 bits; the upper 5 are those of the page. */
+/** Time stamps have 59 bits; the upper 5 bits are those of the page's time. */
 const STAMP_LIMIT = 2 ** 59
-/** Between events of one page; more is damage. A day, in ns. */
+/** Most time between events of one page; more is damage. A day, in ns. */
 const DELTA_NS_MAX = 86_400e9
 
-/** Who is told what a page holds, in its order. Places are in the bytes that the page was given in. */
+/** Receives the contents of a page, in order. Places are in the view of the page. */
 export interface PageSink {
-  /** A record: `[at, end)` holds its `common_type` and all that follows. */
+  /** A record: `[at, end)` contains its `common_type` and the fields after it. */
   record(at: number, end: number, atNs: number): void
-  /** Events before the page's first were lost; how many, or -1 for not told. */
+  /** `count` events before the page's first one were lost; -1: the number is not recorded. */
   lost(count: number, atNs: number): void
-  /** The rest of the page, or all of it, cannot be read. */
+  /** The page cannot be read from `at` on. */
   damaged(at: number, expected: string, found: string): void
 }
 
 /**
- * Pages of the kernel's ring buffer, as trace.dat holds them and as tracefs gives them out
- * (`per_cpu/cpu<n>/trace_pipe_raw`):
+ * Pages of the kernel's ring buffer, in trace.dat and in tracefs (`per_cpu/cpu<n>/trace_pipe_raw`):
  *
  *     0  u64 time stamp   8  long commit: bytes of events, flags   data from 8 + size of commit on
  *     events: u32 head: type_len 5 bits, time delta 27 bits (ns from the event before)
@@ -49,35 +48,35 @@ export class RingPages {
   private originHigh = 0
   private originLow = 0
 
-  /** `headerPage`: what tracefs has in `events/header_page`; undefined for that of a 64-bit kernel. */
+  /** `headerPage`: the text of tracefs' `events/header_page`; default: that of a 64-bit kernel. */
   constructor(headerPage?: string) {
     const fields = headerPage === undefined ? undefined : parseFields(headerPage)
     this.commit = fields?.get('commit') ?? { offset: 8, size: 8, isSigned: true, isText: false }
     this.data = fields?.get('data')?.offset ?? 16
   }
 
-  /** Bytes ahead of a page's events. */
+  /** Bytes before a page's events. */
   get headBytes(): number {
     return this.data
   }
 
-  /** A page's own time, in absolute nanoseconds of the trace's clock. */
+  /** A page's time, in absolute nanoseconds of the trace's clock. */
   timeOf(view: DataView<ArrayBufferLike>, at: number): bigint {
     return view.getBigUint64(at, true)
   }
 
-  /** Times count from here. */
+  /** Sets the origin of times. */
   setOrigin(ns: bigint): void {
     this.originHigh = Number(ns >> 32n)
     this.originLow = Number(ns & 0xffffffffn)
   }
 
-  /** A page's own time, from the origin. */
+  /** A page's time, from the origin. */
   startOf(view: DataView<ArrayBufferLike>, at: number): number {
     return (view.getUint32(at + 4, true) - this.originHigh) * 2 ** 32 + (view.getUint32(at, true) - this.originLow)
   }
 
-  /** Has it any event in it? `[at, end)` holds at least its head. */
+  /** Is the page without events? Its header must be in the view. */
   isEmpty(view: DataView<ArrayBufferLike>, at: number): boolean {
     return (view.getUint32(at + this.commit.offset, true) & COMMIT_MASK) === 0
   }
@@ -142,24 +141,24 @@ export class RingPages {
   }
 }
 
-/** Some pages of one CPU, whole ones; the last may be cut. */
+/** Some whole pages of one CPU; the last one may be cut. */
 export interface PageRun {
   readonly view: DataView<ArrayBufferLike>
-  /** Of the first page in `view`, and the end of the last. */
+  /** Start of the first page in `view`, and end of the last. */
   readonly at: number
   readonly end: number
-  /** Of the first page in the input; of compressed ones, where their chunk begins. */
+  /** Offset of the first page in the input; of compressed ones, of their chunk. */
   readonly byte: number
 }
 
-/** Called with what is wrong in the pages of a CPU. */
+/** Called with issues of a CPU's pages. */
 export type OnDamage = (code: IssueCode, detail: string, byte: number) => void
 
 /** trace-cmd compresses some pages at a time; more than this is damage. */
 const CHUNK_BYTES_MAX = 64 << 20
 const COUNT_BYTES = 4
 
-/** The pages of a CPU, as they lie in the file. */
+/** The uncompressed pages of a CPU. */
 export async function* plainPages(
   ranges: ByteRanges,
   { offset, bytes }: CpuPages,
@@ -184,8 +183,8 @@ export async function* plainPages(
 }
 
 /**
- * The pages of a CPU, compressed: a u32 count of chunks; of each, two u32 sizes (compressed, decompressed) and the bytes.
- * The size that trace-cmd (3.1) gives them is that of the chunks, without their count.
+ * The compressed pages of a CPU: a u32 count of chunks; of each, two u32 sizes (compressed, decompressed) and the bytes.
+ * The size in trace-cmd's table (3.1) is that of the chunks, without their count.
  */
 export async function* packedPages(
   ranges: ByteRanges,

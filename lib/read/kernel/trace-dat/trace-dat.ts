@@ -3,10 +3,10 @@
 //
 //   6  header_page, header_event, event formats, kernel symbols, thread names, options, a table of the CPUs' pages and
 //      the clock, one after the other; then the pages
-//   7  compression, place of the options, which tell where all other sections are; the pages may be compressed
+//   7  compression, place of the options, which contain the places of all other sections; the pages may be compressed
 //
-// The pages are those of the kernel's ring buffer, all of one CPU, then all of the next: events of one CPU are in order of
-// time, those of different CPUs are not; nor is an event of a thread behind all that happened to it before on other CPUs.
+// The pages are those of the kernel's ring buffer, CPU after CPU: events of one CPU are in order of time, those of different
+// CPUs, or of a thread on different CPUs, are not.
 
 import { FormatError } from '../../../errors.ts'
 import { ByteRanges } from '../../../input/byte-ranges.ts'
@@ -31,18 +31,18 @@ export const traceDat: Format = {
 
   async *read(source, { names, range }) {
     const ranges = new ByteRanges(source, range, (byte) => {
-      const found = 'a stream, or a compressed file, too long to be held'
+      const found = 'a stream, or a compressed file, too long to be kept in memory'
       const hint = 'decompress it and give the file itself, or record with `trace-cmd record --file-version 6`'
-      return new FormatError(traceDat.name, { byte }, 'a file to which one can go back', found, hint)
+      return new FormatError(traceDat.name, { byte }, 'a file that can be read at any place', found, hint)
     })
     const head = await readHead(ranges, traceDat.name)
     yield* new TraceDatEvents(traceDat.name, head, ranges, names).read()
   },
 }
 
-/** Events that are handed on at once. */
+/** Events of a batch. */
 const BATCH_EVENTS = 8192
-/** No clock has come so far (146 years). */
+/** Times from here on are damage: 146 years since boot. */
 const STAMP_END = 1n << 62n
 
 /** Reads the pages of a trace.dat, CPU after CPU. */
@@ -53,7 +53,7 @@ class TraceDatEvents implements PageSink {
   private guard = new TimeGuard()
   private cpu = 0
   private view = new DataView(new ArrayBuffer(0)) as DataView<ArrayBufferLike>
-  /** Place of the input at which `view` begins. */
+  /** Offset of `view` in the input. */
   private byte = 0
 
   constructor(
@@ -91,7 +91,7 @@ class TraceDatEvents implements PageSink {
     yield this.batch.take()
   }
 
-  /** A record of the page that is read now. */
+  /** Adds a record of the current page. */
   record(at: number, end: number, atNs: number): void {
     const event = this.tracepoints.decode(this.view, at, end, this.cpu, atNs)
     if (event === undefined) return
@@ -99,13 +99,13 @@ class TraceDatEvents implements PageSink {
     else this.issue('short-record', `expected ${event} bytes, found ${end - at}`, this.byte + at, atNs)
   }
 
-  /** Events are missing before this page. */
+  /** Reports events that are missing before this page. */
   lost(count: number, atNs: number): void {
     const many = count < 0 ? 'some events' : `${count} events`
-    this.issue('lost-records', `CPU ${this.cpu}: ${many} before this one, which had to give way`, this.byte, atNs)
+    this.issue('lost-records', `CPU ${this.cpu}: ${many} before this one were overwritten`, this.byte, atNs)
   }
 
-  /** The page cannot be read any further. */
+  /** Reports the rest of a page that cannot be read. */
   damaged(at: number, expected: string, found: string): void {
     const detail = `expected ${expected}, found ${found}; the rest of the page is left out`
     this.issue('damaged-page', detail, this.byte + at, this.guard.lastNs)
@@ -139,7 +139,7 @@ class TraceDatEvents implements PageSink {
     if (pages.isEmpty(view, at)) return
     if (!this.batch.hasBegun) {
       const stamp = pages.timeOf(view, at)
-      if (stamp >= STAMP_END) return this.damaged(at, 'a time that a clock can have', `${stamp} ns`)
+      if (stamp >= STAMP_END) return this.damaged(at, 'a time below 2^62 ns', `${stamp} ns`)
       this.begin(stamp)
     }
     const doubt = this.guard.doubt(pages.startOf(view, at))

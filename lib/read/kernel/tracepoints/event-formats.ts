@@ -6,23 +6,23 @@ export interface Field {
   readonly offset: number
   readonly size: number
   readonly isSigned: boolean
-  /** `__data_loc`: the field holds where in the record a text lies (low 16 bits), and its size (high 16 bits). */
+  /** `__data_loc`: the field is the offset of a text in the record (low 16 bits), and its size (high 16 bits). */
   readonly isText: boolean
 }
 
-/** A trace event as the recording kernel laid it out: ids, offsets and sizes differ from kernel to kernel. */
+/** The layout of a trace event in the recording kernel: ids, offsets and sizes differ from kernel to kernel. */
 export interface EventFormat {
   readonly name: string
-  /** What `common_type` of its records holds. */
+  /** `common_type` of its records. */
   readonly id: number
   readonly fields: ReadonlyMap<string, Field>
-  /** The kernel's own way of printing it: `"…", REC->…`. */
+  /** How the kernel prints it: `"…", REC->…`. */
   readonly print: string
 }
 
 /**
- * Reads the text of an event's `format` file (tracefs `events/<system>/<event>/format`), as trace.dat and perf.data hold
- * it. Returns undefined for a text that names no event.
+ * Reads the text of an event's `format` file (tracefs `events/<system>/<event>/format`), which trace.dat and perf.data
+ * contain. Returns undefined for a text that names no event.
  */
 export function parseEventFormat(text: string): EventFormat | undefined {
   const name = /^name: *(\S+)/m.exec(text)?.[1]
@@ -54,18 +54,18 @@ function numberIn(parts: readonly string[], key: string): number | undefined {
   return Number.isInteger(value) && value >= 0 && value < 1 << 16 ? value : undefined
 }
 
-/** More events than this in one system is damage. */
+/** More systems, or events in one system, are damage. */
 const EVENTS_MAX = 1 << 16
 
-/** What a recording carries to read its records by. */
+/** Descriptions of records in a recording. */
 export interface FormatTables {
   /** Format texts of all events, ftrace's own first. */
   readonly formats: string[]
-  /** What tracefs has in `events/header_page`. */
+  /** The text of tracefs' `events/header_page`. */
   headerPage: string | undefined
 }
 
-/** `header_page` and `header_event`, as trace.dat and perf.data have them: a name, a u64 size, the text. */
+/** Reads `header_page` and `header_event` of trace.dat and perf.data: a name, a u64 size, the text. */
 export async function readHeaderTexts(from: FieldReader, tables: FormatTables): Promise<void> {
   for (const name of ['header_page', 'header_event']) {
     const found = await from.textZ(name, 64)
@@ -75,12 +75,12 @@ export async function readHeaderTexts(from: FieldReader, tables: FormatTables): 
   }
 }
 
-/** Formats of ftrace's own events: a u32 count, then a u64 size and the text of each. */
+/** Reads formats of ftrace's own events: a u32 count, then a u64 size and the text of each. */
 export async function readFtraceFormats(from: FieldReader, tables: FormatTables): Promise<void> {
   await readTexts(from, await from.u32('the number of ftrace formats'), tables)
 }
 
-/** Formats by system: a u32 count, then each system's name and its formats as above. */
+/** Reads formats by system: a u32 count, then each system's name and its formats as above. */
 export async function readSystemFormats(from: FieldReader, tables: FormatTables): Promise<void> {
   const systems = await from.u32('the number of event systems')
   if (systems > EVENTS_MAX) from.fail(`at most ${EVENTS_MAX} event systems`, `${systems}`)

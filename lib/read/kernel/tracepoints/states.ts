@@ -1,30 +1,30 @@
 import { TaskState } from '../../../model/events.ts'
 
 const LETTERS = new Map(Object.entries(TaskState).map(([letter, bit]): [number, number] => [letter.charCodeAt(0), bit]))
-LETTERS.set('x'.charCodeAt(0), TaskState.X) // of kernels before 4.14, for a thread that is no more
-/** Letters of kernels before 4.14 that say more of a state, but are none: wake on kill, waking, no load. */
+LETTERS.set('x'.charCodeAt(0), TaskState.X) // of kernels before 4.14: dead
+/** Letters of kernels before 4.14 that qualify a state: wake on kill, waking, no load. */
 const REMARKS = new Set(Array.from('KWN|R', (letter) => letter.charCodeAt(0)))
-/** All bits that have a meaning today. */
+/** All bits with a meaning today. */
 const CURRENT = Object.values(TaskState).reduce((all, bit) => all | bit, 0)
 /**
- * The letters of trace-cmd's own printing, bit by bit (plugin_sched_switch.c of libtraceevent): Z and X stand for each other's
- * bit, and W for that of I.
+ * The letters that trace-cmd prints, bit by bit (plugin_sched_switch.c of libtraceevent): Z and X are swapped, and W is the
+ * bit of I.
  */
 const PLUGIN = new Map(Array.from('SDTtZXxW', (letter, bit) => [letter.charCodeAt(0), 1 << bit]))
 
-/** Bits of a state's letter; 0 for one that is none. */
+/** Bits of a state's letter; 0 for other letters. */
 export function bitsOfLetter(letter: string): number {
   return LETTERS.get(letter.charCodeAt(0)) ?? 0
 }
 
-/** Is a number that stands for a state one that only kernels before 4.15 record? */
+/** Is the number of a state one that only kernels before 4.15 record? */
 export function isOldState(value: number): boolean {
   return value > CURRENT
 }
 
 /**
- * Bits of a state that is known as a number alone, as Linux from 4.15 on has them. Of others: in older kernels a higher bit that
- * is alone says that the thread was preempted, one beside others that it does not count as load.
+ * Bits of a state that is recorded as a number alone, as Linux has them from 4.15 on. In older kernels a higher bit alone means
+ * that the thread was preempted; together with others, that it does not count as load.
  */
 export function currentBits(value: number): number {
   if (value < 0) return 0
@@ -32,8 +32,8 @@ export function currentBits(value: number): number {
 }
 
 /**
- * Bits of a `prev_state` as the kernel's tracepoint prints it, `[start, end)`: `S`, `R+`, `D|K`, or the number itself, which is
- * taken to be of Linux 4.14 or later. -1: no state.
+ * Bits of a `prev_state` as the kernel's tracepoint prints it, `[start, end)`: `S`, `R+`, `D|K`, or the number, as of Linux
+ * 4.14 or later. -1: no state.
  */
 export function stateOf(bytes: Uint8Array, start: number, end: number): number {
   return isDigit(bytes[start]!) ? numberOf(bytes, start, end) : bitsOf(bytes, start, end, LETTERS)
@@ -66,18 +66,18 @@ function numberOf(bytes: Uint8Array, start: number, end: number): number {
 
 const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
 
-/** Gives the bits of {@link TaskState} for a `prev_state` as a kernel recorded it. */
+/** Returns the bits of {@link TaskState} of a `prev_state` as the kernel recorded it. */
 type DecodeState = (raw: number) => number
 
 const FLAGS = /__print_flags\(REC->prev_state\b[^"]*"\|",(.*?)\)\s*:\s*"R"/s
 const FLAG = /\{\s*(0x[0-9a-f]+|\d+)\s*,\s*"([^"]*)"\s*\}/gi
 const PREEMPTED = /REC->prev_state\s*&\s*([^?"]*?)\s*\?\s*"\+"/
-/** No kernel has more bits of states. */
+/** More than any kernel's bits of states. */
 const BITS_MAX = 1 << 16
 
 /**
- * Reads how a kernel's `sched_switch` prints `prev_state`: the bits differ between releases, the letters do not (but for `x`,
- * which became `X`). Undefined for a text that names no states.
+ * Makes a decoder from the way a kernel's `sched_switch` prints `prev_state`: the bits differ between releases, the letters do
+ * not (except `x`, which became `X`). Undefined for a text that names no states.
  */
 export function stateDecoderOf(print: string): DecodeState | undefined {
   const flags = Array.from((FLAGS.exec(print)?.[1] ?? '').matchAll(FLAG), ([, value, letter]) => {
@@ -88,7 +88,7 @@ export function stateDecoderOf(print: string): DecodeState | undefined {
   const preempted = mask === undefined ? 0 : evaluate(mask)
   const idle = flags.find(({ to }) => to === TaskState.I)
   // Linux 4.14 recorded the number of a state where its own print format expects the bit: 8, printed as "t", is I. The commit
-  // that mended it ("sched/debug: Fix task state recording/printout") also moved the flag of preemption next to the bit of I.
+  // that fixed it ("sched/debug: Fix task state recording/printout") also moved the flag of preemption next to the bit of I.
   const isNumbered = idle !== undefined && preempted > idle.bit * 2
   const decode = (raw: number) => {
     if (raw & preempted) return TaskState['+']
@@ -100,7 +100,7 @@ export function stateDecoderOf(print: string): DecodeState | undefined {
   return (raw) => (raw < 0 ? 0 : states[raw & (states.length - 1)]!)
 }
 
-/** The value of `(((0x0000 | 0x0040) + 1) << 1)`; 0 for what is no such expression. */
+/** The value of an expression such as `(((0x0000 | 0x0040) + 1) << 1)`; 0 for others. */
 function evaluate(expression: string): number {
   const tokens = expression.match(/0x[0-9a-f]+|\d+|<<|\S/gi) ?? []
   let at = 0
@@ -125,7 +125,7 @@ function evaluate(expression: string): number {
   return at === tokens.length && Number.isInteger(value) && value > 0 ? value : 0
 }
 
-/** C's operators, those that bind less first. */
+/** C's operators, by rising precedence. */
 const OPERATORS: readonly Readonly<Record<string, (a: number, b: number) => number>>[] = [
   { '|': (a, b) => a | b },
   { '<<': (a, b) => a << b },

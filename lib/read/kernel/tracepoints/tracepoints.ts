@@ -9,7 +9,7 @@ const IRQ_FLAGS = 0x18
 /** `clone_flags`: a thread of the same process. */
 const CLONE_THREAD = 0x10000
 
-/** Makes an event of a record's bytes; undefined where the record tells nothing new. */
+/** Makes an event of a record's bytes; undefined: there is none. */
 type Decode = (
   view: DataView<ArrayBufferLike>,
   at: number,
@@ -24,25 +24,25 @@ interface Decoder {
   readonly decode: Decode
 }
 
-/** Which events a format's text has to describe for a decoder, and which others make it needless. */
+/** The decoder of an event, and the events that make it redundant. */
 interface Known {
   readonly make: (events: Tracepoints, format: EventFormat) => Decode
-  readonly needless?: readonly string[]
+  readonly redundantWith?: readonly string[]
 }
 
 /**
- * What a record of the kernel's trace says, whichever way it was recorded: in a page of the ring buffer or in a sample of
- * perf. Fields are found by the format texts that the recording carries.
+ * Decodes records of the kernel's tracepoints, from a page of the ring buffer or a sample of perf. The format texts in the
+ * recording contain the places of fields.
  */
 export class Tracepoints {
   readonly comms: Comms
   private readonly formats = new Map<string, EventFormat>()
   private decoders: (Decoder | undefined)[] | undefined
-  /** Records that were not decoded, by type. */
+  /** Number of records that were not decoded, by type. */
   private readonly skipped: number[] = []
   private typeField: Field = { offset: 0, size: 2, isSigned: false, isText: false }
 
-  /** Events named in `left` are left out: the recording tells the same in another way. */
+  /** Events named in `left` are left out: the recording contains the same in another form. */
   constructor(
     readonly names: Names,
     private readonly left: ReadonlySet<string> = new Set(),
@@ -50,7 +50,7 @@ export class Tracepoints {
     this.comms = new Comms(names)
   }
 
-  /** Takes in an event's format text. */
+  /** Adds an event's format text. */
   define(text: string): void {
     const format = parseEventFormat(text)
     if (!format) return
@@ -59,12 +59,12 @@ export class Tracepoints {
     this.decoders = undefined
   }
 
-  /** Is the event in the recording? */
+  /** Does the recording describe the event? */
   has(name: string): boolean {
     return this.formats.has(name)
   }
 
-  /** What `common_type` is in records of an event; -1 for one that is not described. */
+  /** `common_type` of an event's records; -1 for one that is not described. */
   idOf(name: string): number {
     return this.formats.get(name)?.id ?? -1
   }
@@ -75,8 +75,8 @@ export class Tracepoints {
   }
 
   /**
-   * The event of the record in bytes `[at, end)`; undefined for one that is none of the scheduler's, or tells nothing
-   * new; the number of bytes that it should have for one that is too short.
+   * The event of the record in bytes `[at, end)`; undefined for one that is not of the scheduler, or redundant; the
+   * required number of bytes for one that is too short.
    */
   decode(
     view: DataView<ArrayBufferLike>,
@@ -96,7 +96,7 @@ export class Tracepoints {
     return at + decoder.bytes > end ? decoder.bytes : decoder.decode(view, at, end, cpu, atNs)
   }
 
-  /** Counts what was not decoded. Of known events, another one says the same. */
+  /** Adds the counts of records that were not decoded, except redundant ones. */
   leaveOut(leftOut: LeftOut, hint: string): void {
     const names = new Map([...this.formats.values()].map(({ id, name }) => [id, name]))
     this.skipped.forEach((count, type) => {
@@ -106,8 +106,8 @@ export class Tracepoints {
   }
 
   private isDecoded(name: string): boolean {
-    const needless = KNOWN[name]!.needless ?? []
-    return this.has(name) && !this.left.has(name) && !needless.some((other) => this.has(other))
+    const redundantWith = KNOWN[name]!.redundantWith ?? []
+    return this.has(name) && !this.left.has(name) && !redundantWith.some((other) => this.has(other))
   }
 
   private compiled(): readonly (Decoder | undefined)[] {
@@ -125,7 +125,7 @@ export class Tracepoints {
 
 type Int = (view: DataView<ArrayBufferLike>, at: number) => number
 
-/** Reads a number; one that the kernel does not record reads as -1. */
+/** Reads a number; -1 where the kernel does not record it. */
 function int(format: EventFormat, name: string): Int {
   const field = format.fields.get(name)
   if (!field) return () => -1
@@ -235,7 +235,7 @@ function newTasks(events: Tracepoints, format: EventFormat): Decode {
 const named =
   (what: 'rename' | 'exit', field: string) =>
   (events: Tracepoints, format: EventFormat): Decode => {
-    // Without a pid it is the thread that the record is of.
+    // Without a pid, the event is about the thread of the record.
     const pid = int(format, format.fields.has('pid') ? 'pid' : 'common_pid')
     const name = comm(events, format, field)
     return (view, at, end, _cpu, atNs) => {
@@ -244,7 +244,7 @@ const named =
     }
   }
 
-/** By the file that it executes the kernel names a thread (fs/exec.c). */
+/** The kernel names a thread after the file that it executes (fs/exec.c). */
 function execs({ comms }: Tracepoints, format: EventFormat): Decode {
   const pid = int(format, 'pid')
   const field = format.fields.get('filename')
@@ -260,20 +260,20 @@ function execs({ comms }: Tracepoints, format: EventFormat): Decode {
 const KNOWN: Readonly<Record<string, Known>> = {
   sched_switch: { make: switches },
   sched_waking: { make: wakings },
-  // Often told by the woken thread's CPU, not by the waker: for recordings that have nothing better.
-  sched_wakeup: { make: wakings, needless: ['sched_waking'] },
+  // Often recorded on the woken thread's CPU, not the waker's: for recordings without sched_waking.
+  sched_wakeup: { make: wakings, redundantWith: ['sched_waking'] },
   sched_wakeup_new: { make: wakings },
   sched_process_fork: { make: forks },
-  task_newtask: { make: newTasks, needless: ['sched_process_fork'] },
+  task_newtask: { make: newTasks, redundantWith: ['sched_process_fork'] },
   task_rename: { make: named('rename', 'newcomm') },
-  sched_process_exec: { make: execs, needless: ['task_rename'] },
+  sched_process_exec: { make: execs, redundantWith: ['task_rename'] },
   sched_process_exit: { make: named('exit', 'comm') },
 }
 
-/** Bytes of a name that the kernel keeps, without the zero behind it. */
+/** Bytes of a name in the kernel, without the zero at its end. */
 const COMM_BYTES = 15
 
-/** Threads' names, interned; a thread mostly has the name that it had last time, which costs four comparisons. */
+/** Interned names of threads; a name that has not changed since the thread's last record costs four comparisons. */
 export class Comms {
   private readonly last = new Map<
     number,
@@ -304,7 +304,7 @@ export class Comms {
     return this.names.id(textOf(view, start, end))
   }
 
-  /** The name that a thread gets from the file it executes, whose path the bytes hold. */
+  /** The name of a thread that executes a file, whose path is in the bytes. */
   ofFile(view: DataView<ArrayBufferLike>, start: number, end: number): number {
     const stop = endOf(view, start, end)
     let base = stop

@@ -32,14 +32,9 @@ const FORBIDDEN: readonly RegExp[] = [
 
 /** Rooms whose words are still to be replaced. */
 const TO_DO = [
-  'lib/read/ggtrace/',
-  'lib/read/profinfer/',
-  'lib/read/kernel/',
-  'lib/read/common/',
   'lib/timeline/',
   'lib/write/',
   'lib/pipeline/',
-  'lib/input/',
   'bin/inputs.ts',
   'docs/tracks.md',
 ]

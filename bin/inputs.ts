@@ -14,9 +14,9 @@ import { systemReason } from './terminal.ts'
 
 /** An input of the command line. */
 export interface Opened extends Inspected {
-  /** What it is called in messages. */
+  /** Its name in messages. */
   readonly name: string
-  /** The whole input; to be read once. Of a file, parts can be had at any time, too. */
+  /** The whole input; readable once. `range` reads parts of a file at any time. */
   readonly source: Inspected['source'] & { readonly range?: ByteRange }
 }
 
@@ -52,7 +52,7 @@ export async function openInput(path: string, onRead?: (bytes: number) => void):
   return { ...inspected, name, source: Object.assign(inspected.source, { range, beside: sizeBeside(path) }) }
 }
 
-/** An input as one piece. */
+/** Reads an input as one piece. */
 export async function readWhole(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const pieces: Uint8Array[] = []
   for await (const piece of source) pieces.push(piece)
@@ -62,7 +62,7 @@ export async function readWhole(source: AsyncIterable<Uint8Array>): Promise<Uint
 async function* readStandardInput(onRead?: (bytes: number) => void): AsyncGenerator<Uint8Array> {
   let bytes = 0
   try {
-    // Node takes a folder for an empty input.
+    // Node reads a folder as an empty input.
     if (fstatSync(0).isDirectory()) throw new UsageError('standard input: cannot read: is a directory')
     for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
       bytes += chunk.length

@@ -8,8 +8,8 @@ const LEFT_OUT_LISTED_MAX = 20
 type Attributes = Record<string, string | number>
 
 /**
- * Facts on the whole trace, which Perfetto shows on its overview page: of the logs, of their companions, of the drawing. `late`:
- * changes of threads' states that came too late; `bundle`: the bundled file.
+ * Attributes of the whole trace, which Perfetto shows on its overview page. `late`: number of state changes that came too late;
+ * `bundle`: the bundled file.
  */
 export function attributesOf(
   { logs, summaries: companions }: Companions,

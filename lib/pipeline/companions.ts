@@ -14,12 +14,12 @@ interface Part {
 }
 
 /**
- * Inputs that go with a log (its buffers, its model's tensors, its graph): what they define is for the log's reader, their
- * allocations and issues are drawn in its timeline. Memory grows with the number of distinct tensors and buffers.
+ * Inputs that complete a log (its buffers, its model's tensors, its graph). The log's reader uses their definitions; its timeline
+ * draws their allocations and issues. Memory grows with the number of distinct tensors and buffers.
  */
 export class Companions {
   readonly definitions: Definitions
-  /** The inputs that are no companions; all of them, where there is no log that companions could go with. */
+  /** The inputs that are no companions; all inputs if each is a companion. */
   readonly logs: readonly OpenInput[]
   readonly summaries = new Map<OpenInput, Summary>()
   private readonly parts: Part[] = []
@@ -34,7 +34,7 @@ export class Companions {
     this.definitions = new Definitions(names)
   }
 
-  /** Reads the companions among inputs as a whole. Throws UsageError if two define the same. */
+  /** Reads all companions completely. Throws UsageError if two of them contain buffers. */
   static async read(inputs: readonly OpenInput[], names: Names): Promise<Companions> {
     const companions = new Companions(inputs, names)
     for (const input of inputs) if (!companions.logs.includes(input)) await companions.add(input)
@@ -56,14 +56,14 @@ export class Companions {
     if (!input) return
     if (events.some(({ kind }) => kind === 'allocation')) {
       if (this.allocating !== undefined) {
-        throw new UsageError(`${name}: tells of buffers, and so does ${this.allocating}\nhint: give one of them`)
+        throw new UsageError(`${name}: contains buffers, and so does ${this.allocating}\nhint: give one of them`)
       }
       this.allocating = name
     }
     this.parts.push({ name, input, events })
   }
 
-  /** The events that are not drawn yet, on the clock of a log. Throws UsageError if that runs on another clock. */
+  /** The events that are not drawn yet, in times of the log. Throws UsageError if a companion runs on another clock. */
   take(log: InputEvent): TraceEvent[] {
     return this.parts.splice(0).flatMap(({ name, input, events }) => {
       if (input.clock !== 'none' && input.clock !== log.clock) {

@@ -15,14 +15,13 @@ import { type ConvertOptions, checkOptions } from './options.ts'
 const PIECE_BYTES = 1 << 18
 
 /**
- * Converts logs to one trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces
- * and returns what was in the logs, in order of the inputs. Memory does not grow with the length of the logs. Several
- * inputs share one timeline, on the first log's clock, if they run on it or a relation to it is known; companions of a log
- * (what its buffers, weights, graphs are) complete it, in whatever order they are given. Of a bundle, the bundled file's
- * summary comes last.
+ * Converts logs to one trace: bytes → reader → events → timeline → writer → bytes. Yields the trace in pieces and returns a
+ * summary of each input, in their order; the summary of a bundled file is the last one. Memory does not grow with the length
+ * of the logs. Several inputs share one timeline, on the first log's clock, if they run on it or their relation to it is known.
+ * Companions (definitions of buffers, weights, graphs) complete a log; the order of inputs does not matter.
  *
- * Throws FormatError (input not readable any further; or `strict`) and UsageError (unknown format or option, clocks
- * that cannot be joined).
+ * Throws FormatError (the rest of an input is not readable; or `strict`) and UsageError (unknown format or option, clocks
+ * without a known relation).
  */
 export async function* convert(
   inputs: Input | readonly Input[],
@@ -47,7 +46,7 @@ export async function* convert(
   }
 }
 
-/** The line itself: each input in turn is placed on the trace's clock, and each of its batches passed to every pass. */
+/** Puts one input after the other on the trace's clock and passes each batch to the timeline and the input's summary. */
 export async function* traceOf(
   inputs: readonly Input[],
   options: ConvertOptions,
@@ -59,7 +58,7 @@ export async function* traceOf(
   try {
     const companions = await Companions.read(opened, names)
     const logs = await beginLogs(companions.logs, companions.definitions)
-    bundle?.checkBeside(logs)
+    bundle?.checkSwitches(logs)
     const placing = new Placing(options.clocks ?? {}, logs, bundle)
     const drawing = new Drawing(
       writer,
@@ -92,7 +91,7 @@ export async function* traceOf(
   }
 }
 
-/** Reads an input and returns what is in it. Throws as {@link convert} does. */
+/** Reads an input and returns its summary. Throws as {@link convert} does. */
 export async function summarize(input: Input, options: ReadingOptions = {}): Promise<Summary> {
   const names = new Names()
   const summary = new SummaryPass(names)

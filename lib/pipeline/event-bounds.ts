@@ -27,26 +27,25 @@ interface Wrong {
   readonly field: string
   readonly expected: string
   readonly found: unknown
-  /** With these fields instead, the event is kept. */
+  /** Valid values, with which the event is kept. */
   readonly instead?: object
 }
 
 /**
- * The border between the readers and everything else: every event of every input passes here. Behind it, times and the
- * numbers that identify threads, CPUs, tensors and launches are in their ranges (model/limits.ts). A number that may be
- * unknown becomes -1, an event with any other wrong field is left out; both are issues at the last good time. Switches are in
- * order for each CPU.
+ * Checks every event of every input, between the readers and all passes. In checked events, times and the numbers that
+ * identify threads, CPUs, tensors and launches are in their ranges (model/limits.ts), and the switches of each CPU are in order.
+ * A wrong number becomes -1 where -1 means unknown; otherwise the event is left out. Both are issues at the last valid time.
  */
 export class EventBounds {
   private lastNs = 0
   private readonly order = new SwitchOrder()
 
-  /** The batch itself where nothing is wrong with it. */
+  /** Returns the batch itself if all of its events are valid. */
   check(batch: TraceEvent[]): TraceEvent[] {
     let checked: TraceEvent[] | undefined
     for (let i = 0; i < batch.length; i++) {
       const event = batch[i]!
-      if (event.kind !== 'operator' || !isSound(event)) checked = this.look(event, i, batch, checked)
+      if (event.kind !== 'operator' || !isSound(event)) checked = this.checkOne(event, i, batch, checked)
       else if (checked) checked.push(event)
     }
     const sound = checked ?? batch
@@ -54,8 +53,13 @@ export class EventBounds {
     return sound
   }
 
-  /** Takes in one event: returns what was checked so far, where it is no longer the batch itself. */
-  private look(event: TraceEvent, at: number, batch: TraceEvent[], before?: TraceEvent[]): TraceEvent[] | undefined {
+  /** Checks one event. Returns all checked events so far, or undefined while they are the batch itself. */
+  private checkOne(
+    event: TraceEvent,
+    at: number,
+    batch: TraceEvent[],
+    before?: TraceEvent[],
+  ): TraceEvent[] | undefined {
     const wrong = wrongIn(event)
     const issue = !wrong && event.kind === 'switch' ? this.order.follow(event) : undefined
     const checked = before ?? (wrong || issue ? batch.slice(0, at) : undefined)
@@ -99,7 +103,7 @@ export class EventBounds {
   }
 }
 
-/** Is nothing wrong with an operator? The same as {@link wrongIn}, in a few nanoseconds: most events are operators. */
+/** Are all fields valid? The same checks as in {@link wrongIn}, in a few nanoseconds: most events are operators. */
 function isSound({ startNs, endNs, waitEndNs, tensor, worker, tid, cpu, call, fusedTo }: OperatorEvent): boolean {
   return (
     startNs >= -TIME_NS_MAX &&
@@ -125,7 +129,7 @@ function isSound({ startNs, endNs, waitEndNs, tensor, worker, tid, cpu, call, fu
   )
 }
 
-/** The first field of an event that is wrong. Each kind reads its own fields: loads that see one shape are fast. */
+/** The first wrong field. Each kind reads its fields itself: property loads that see one object shape are fast. */
 function wrongIn(event: TraceEvent): Wrong | undefined {
   switch (event.kind) {
     case 'operator': {
@@ -185,7 +189,7 @@ type Further = Extract<
   { readonly kind: `own-${string}` | `gpu${string}` | 'api' | 'nvtx-gpu' | 'switch' | 'waking' | 'thread' | 'state' }
 >
 
-/** Events of the kernel, of GPUs, and of a program's own. */
+/** The first wrong field of kernel, GPU and own events. */
 function wrongInFurther(event: Further): Wrong | undefined {
   switch (event.kind) {
     case 'switch':
@@ -255,7 +259,7 @@ function wrongSpan(startNs: number, endNs: number): Wrong | undefined {
   return durationNs >= 0 && durationNs <= TIME_NS_MAX ? undefined : impossible('a duration', LONG, durationNs)
 }
 
-/** What else may be wrong with the times of own events is a mistake of the program, which the timeline explains. */
+/** The timeline reports other wrong times of own events: they are mistakes of the program. */
 function tooFar(field: string, ns: number): Wrong | undefined {
   return Math.abs(ns) > TIME_NS_MAX ? impossible(field, NEAR, ns) : undefined
 }
@@ -278,12 +282,12 @@ function impossible(field: string, expected: string, found: unknown): Wrong {
   return { code: 'impossible-time', field, expected, found }
 }
 
-/** A number that the event is nothing without. */
+/** A number without which the event has no meaning. */
 function wrongNumber(field: string, value: number, max: number): Wrong | undefined {
   return value >= 0 && value <= max && Number.isInteger(value) ? undefined : outOfRange(field, value, 0, max)
 }
 
-/** A number that is -1 where it is not known. */
+/** A number that is -1 if unknown. */
 function orUnknown(field: string, value: number, max = Number.MAX_SAFE_INTEGER): Wrong | undefined {
   if (value >= -1 && value <= max && Number.isInteger(value)) return undefined
   return { ...outOfRange(field, value, -1, max), instead: { [field]: -1 } }

@@ -9,18 +9,18 @@ import type { Format } from '../read/format.ts'
 import { openSource } from '../read/index.ts'
 import { EventBounds } from './event-bounds.ts'
 
-/** A log, or events that a program makes itself. */
+/** A log, or events that a program creates. */
 export type Input = LogInput | EventInput
 
-/** A log: its bytes, and what it is called in errors. */
+/** A log: its bytes, and its name in error messages. */
 export interface LogInput {
   readonly name: string
   readonly source: ByteSource
 }
 
 /**
- * Events that a program makes itself, or changes on their way ({@link eventsOf} reads a log's): batches in any size, the
- * very first event being the {@link InputEvent}. `names` is where their texts are interned.
+ * Events that a program creates, or reads from a log by {@link eventsOf} and changes. Batches have any size; the first event is
+ * the {@link InputEvent}. `names` interns the texts of events.
  */
 export interface EventInput {
   readonly name: string
@@ -29,27 +29,27 @@ export interface EventInput {
 
 /** How inputs are read. */
 export interface InputOptions {
-  /** Name of the input's format, instead of detecting it. */
+  /** Name of the input's format; by default detected. */
   readonly from?: string | undefined
-  /** Formats of your own; they are tried before the ones we know, and `from` names them, too. */
+  /** Custom formats: tried before the known ones; `from` may name them. */
   readonly formats?: readonly Format[] | undefined
-  /** Numbers of ggml ops: the name of a table we know, or the op names themselves. By default inferred. */
+  /** Op names by number: the name of a known table, or a list. By default inferred. */
   readonly opTable?: string | readonly string[] | undefined
-  /** Calls into the operating system's libraries, where a profiler recorded them, are read, too. */
+  /** Also read the calls of operating system libraries that a profiler recorded. */
   readonly osRuntime?: boolean | undefined
 }
 
-/** How inputs are read, and whether what is wrong in them ends it. */
+/** How inputs are read, and whether an issue is an error. */
 export type ReadingOptions = InputOptions & {
   readonly strict?: boolean | undefined
-  /** Arguments that profilers keep their own books by are read, too. */
+  /** Also read the arguments that profilers use only internally. */
   readonly everything?: boolean | undefined
 }
 
-/** An input that is to be read once, or closed. */
+/** An opened input. It must be read once, or closed. */
 export interface OpenInput {
   readonly name: string
-  /** Does it go with a log? See {@link Format.isCompanion}. */
+  /** Does it complete a log? See {@link Format.isCompanion}. */
   readonly isCompanion: boolean
   /** Its events; `definitions` are those of its companions. */
   read(definitions?: Definitions): AsyncIterable<TraceEvent[]>
@@ -61,20 +61,20 @@ export interface OpenInput {
 export interface BegunInput {
   readonly name: string
   readonly first: InputEvent
-  /** Is it a recording of the scheduler, by the first of its events that is not about the input itself? */
+  /** Is it a recording of the scheduler? Its first event that is not about the input itself decides. */
   readonly isOfScheduler: boolean
-  /** Does it contain who has which CPU? A recording of the scheduler may contain only the states of threads. */
+  /** Does it contain switches of CPUs? Some recordings of the scheduler contain only states of threads. */
   readonly hasSwitches: boolean
-  /** All of its events, from the first on; to be read once. */
+  /** All events; readable once. */
   readonly batches: Replay<TraceEvent[]>
 }
 
-/** A log that the trace is made of. */
+/** An input that the trace shows. */
 export type Log = BegunInput & { readonly input: OpenInput }
 
 /**
- * Begins logs, and sorts them: first those that name the traced process, then recordings of the scheduler, those with the states
- * that threads wait in before those without: a CPU is drawn from the first recording of it.
+ * Begins logs and sorts them: first those that name the traced process, then recordings of the scheduler, those with wait states
+ * of threads first, because each CPU is drawn from the first recording that contains it.
  */
 export async function beginLogs(inputs: readonly OpenInput[], definitions: Definitions): Promise<Log[]> {
   const logs: Log[] = []
@@ -84,13 +84,13 @@ export async function beginLogs(inputs: readonly OpenInput[], definitions: Defin
   return logs.sort((a, b) => rank(a) - rank(b))
 }
 
-/** Kinds that every input may have. */
+/** Kinds of events about the input itself. */
 const COMMON: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
 const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread'])
-/** Batches that are read to know what an input is of. */
+/** Batches that are read at most to find out whether an input is a recording of the scheduler. */
 const BEGINNING_MAX = 16
 
-/** Reads an input until its first events show what it is of. */
+/** Reads an input until its first events show whether it is a recording of the scheduler. */
 export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): Promise<BegunInput> {
   const batches = new Replay(events)
   const kinds = new Set<TraceEvent['kind']>()
@@ -107,7 +107,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   return { name, first: first!, isOfScheduler, hasSwitches, batches }
 }
 
-/** Opens inputs: their formats are known then. Throws UsageError for an unknown one. */
+/** Opens inputs and detects their formats. Throws UsageError for an unknown format. */
 export async function openInputs(
   inputs: readonly Input[],
   names: Names,
@@ -123,12 +123,12 @@ export async function openInputs(
   }
 }
 
-/** Closes what was not read. */
+/** Closes the inputs that were not read. */
 export async function closeAll(inputs: readonly OpenInput[]): Promise<void> {
   for (const input of inputs) await input.close()
 }
 
-/** Reads an input's events; `names` holds the texts that they refer to by number. Throws as `convert` does. */
+/** Reads an input's events; `names` interns their texts. Throws as `convert` does. */
 export async function* eventsOf(
   input: Input,
   names: Names,
@@ -190,14 +190,14 @@ async function* checked(
   }
 }
 
-/** A reader or a program that is not ours may get the first event wrong. */
+/** Custom readers and programs may begin with another event. */
 function formatOf(first: TraceEvent, name: string): string {
   if (first.kind === 'input') return first.format
   throw new UsageError(`${name}: expected an event of the kind "input" first, found "${first.kind}"`)
 }
 
 function findOpTable(table: string | readonly string[]): OpTable {
-  if (typeof table !== 'string') return { name: 'custom', about: 'a table of your own', ops: table }
+  if (typeof table !== 'string') return { name: 'custom', about: 'a custom table', ops: table }
   const known = OP_TABLES.find((candidate) => candidate.name === table)
   if (known) return known
   const list = OP_TABLES.map(({ name, about }) => `  ${name}  ${about}`).join('\n')
@@ -207,7 +207,7 @@ function findOpTable(table: string | readonly string[]): OpTable {
 function stopAtIssue(batch: readonly TraceEvent[], format: string): void {
   for (const event of batch) {
     if (event.kind === 'issue') {
-      const hint = `${event.detail}; without strict, reading goes on`
+      const hint = `${event.detail}; without strict, reading continues`
       throw new FormatError(format, event.at, 'no issues (strict)', event.title, hint)
     }
   }

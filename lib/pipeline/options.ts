@@ -8,23 +8,23 @@ import type { InputOptions, LogInput } from './inputs.ts'
 
 /** How a trace is written. */
 export interface ConvertOptions extends InputOptions, DrawOptions {
-  /** What the trace is written as: `perfetto` (default, protobuf) or `json` (Chrome's Trace Event Format). */
+  /** Format of the trace: `perfetto` (default, protobuf) or `json` (Chrome's Trace Event Format). */
   readonly to?: TraceKind | undefined
   /**
-   * Clocks of inputs, by name or file name: a clock (`mono`, `boot`, `mono_raw`, `real`) for an input that records none, what
-   * to add to its times to have the first input's (`+1.2ms`), or when it begins there (`@1444.4s`).
+   * Clocks of inputs, by name or file name: a clock (`mono`, `boot`, `mono_raw`, `real`) if the input records none, an offset
+   * from its times to the first input's (`+1.2ms`), or its begin on the first input's clock (`@1444.4s`).
    */
   readonly clocks?: Readonly<Record<string, string>> | undefined
   /**
-   * A file that Perfetto reads itself, such as a perf.data with call stacks: the output is then a ZIP archive of the trace, this
-   * file as it is, and a `perfetto_manifest`, all on one clock. It must be readable twice: bytes, a Blob, a file; no stream.
+   * A file that Perfetto reads itself, such as a perf.data with call stacks. The output is a ZIP archive of the trace, this file,
+   * unchanged, and a `perfetto_manifest`, all on one clock. The file must be readable twice: bytes, a Blob, a file; no stream.
    */
   readonly bundle?: LogInput | undefined
   /** Stop at the first issue: throws FormatError. */
   readonly strict?: boolean | undefined
 }
 
-/** Throws UsageError for an option that has no such value, and where there is no input. */
+/** Throws UsageError for an invalid value of an option, and if there is no input. */
 export function checkOptions(
   inputs: readonly unknown[],
   { to, detail, opName, tokens, memory, flows, bundle }: ConvertOptions,
@@ -37,7 +37,7 @@ export function checkOptions(
   oneOf('detail', detail, DETAILS)
   oneOf('opName', opName, OP_NAMINGS)
   oneOf('memory', memory, MEMORY_ROWS)
-  if (bundle && to === 'json') throw new UsageError("bundle: goes with Perfetto's own kind of trace, not with json")
+  if (bundle && to === 'json') throw new UsageError('bundle: requires a trace in the format of Perfetto, not json')
   if (flows && !(Number.isInteger(flows.token) && flows.token >= 0)) {
     throw new UsageError(`flows: expected the number of a call, 0 or more, found ${flows.token}`)
   }

@@ -4,9 +4,9 @@ import { issueOf } from '../model/issues.ts'
 /*
  * The order of the scheduler's events, from file to track:
  *
- *   reader      file order; records that a format itself stores out of order are put in order by the format's own rule, as
- *               they must be before they are decoded (perf.data: rounds, read/kernel/perf-data/rounds.ts)
- *   SwitchOrder each CPU of an input: time never goes back, who leaves is who came (below)
+ *   reader      file order; if a format stores records out of order, its reader sorts them by the rule of the format, before
+ *               it decodes them (perf.data: rounds, read/kernel/perf-data/rounds.ts)
+ *   SwitchOrder each CPU of an input: time never decreases, the previous thread is the next thread of the switch before (below)
  *   CpuOwners   each CPU of the trace: one input at a time (below)
  *   timeline    each thread: its states from all CPUs, in order of time (timeline/kernel/thread-changes.ts)
  *   writer      each CPU: one bundle after the other; trace_processor merges the CPUs by time
@@ -20,13 +20,13 @@ interface LastSwitch {
 }
 
 /**
- * Checks the switches of each CPU of one input: one that comes after a later one is left out; one that takes the CPU from a thread
- * that did not have it shows that others are missing. Both are issues.
+ * Checks the switches of each CPU of one input. A switch after one with a later time is left out; a switch from a thread that did
+ * not have the CPU shows that switches are missing. Both are issues.
  */
 export class SwitchOrder {
   private readonly cpus = new Map<number, LastSwitch>()
 
-  /** What is wrong with a switch, if anything. */
+  /** The issue of a switch, if any. */
   follow({ cpu: number, atNs, prevTid, nextTid }: SwitchEvent): IssueEvent | undefined {
     if (number < 0) return undefined // its CPU is not recorded
     const cpu = this.cpus.get(number)
@@ -50,7 +50,7 @@ export class SwitchOrder {
 /** Events of a batch have no position. */
 const NOWHERE = { byte: 0 }
 
-/** Adds a switch that {@link SwitchOrder.follow} has seen, and its issue: a late one is left out. */
+/** Adds a switch and its issue from {@link SwitchOrder.follow}; a late switch is left out. */
 export function placeSwitch(event: SwitchEvent, issue: IssueEvent | undefined, into: TraceEvent[]): void {
   if (issue) into.push(issue)
   if (issue?.code !== 'late-switch') into.push(event)
@@ -69,13 +69,13 @@ interface Owner {
 }
 
 /**
- * Which input each CPU is drawn from, where several record the scheduler. They come one after the other, the best one first: a
- * CPU belongs to the first input that has switches of it, until the end of that input; later events are the next input's.
+ * Chooses the input from which each CPU is drawn if several record the scheduler. They come one after the other, the best one
+ * first. A CPU belongs to the first input that has switches of it, until that input ends; then to the next one.
  */
 export class CpuOwners {
-  /** By CPU; -1 is the one of texts that do not name it. */
+  /** By CPU; -1 for texts without CPU numbers. */
   private readonly owners = new Map<number, Owner>()
-  /** By input: the time of its last event. */
+  /** By input: time of its last event. */
   private readonly ends: number[] = []
   private input = -1
   private switches = 0
@@ -93,7 +93,7 @@ export class CpuOwners {
     this.cpus.clear()
   }
 
-  /** The events of a batch that are drawn: the batch itself where all are. Times are the trace's. */
+  /** The events of a batch that are drawn: the batch itself if all are. Their times are the trace's. */
   take(batch: TraceEvent[]): TraceEvent[] {
     let kept: TraceEvent[] | undefined
     for (let i = 0; i < batch.length; i++) {
@@ -105,7 +105,7 @@ export class CpuOwners {
     return kept ?? batch
   }
 
-  /** An issue about what {@link take} left out of the input, if anything. */
+  /** The issue about the events that {@link take} left out of the input, if any. */
   leftOut(): TraceEvent[] {
     const { switches, wakings, atNs } = this
     if (switches + wakings === 0) return []

@@ -193,7 +193,7 @@ describe('a file beside our trace', () => {
 
   test('that does not tell its clock is put where threads that both show say', async () => {
     const { archive, marks, facts } = await bundled(await sightsOf(NO_CLOCK, 5_000_000), NO_CLOCK)
-    expect(facts['clock_relation']).toMatch(/^that of tgid\.txt: estimated from threads that both inputs show/)
+    expect(facts['clock_relation']).toMatch(/^that of tgid\.txt: estimated from threads that both inputs record/)
     const boundNs = Number(facts['clock_error_ns'])
     expect(boundNs).toBeLessThan(50_000)
     expect(Math.abs(Number(facts['clock_offset_ns']) + 5_000_000)).toBeLessThanOrEqual(boundNs)
@@ -232,9 +232,7 @@ describe('is refused', () => {
 
   test('an unknown clock, with what to do', async () => {
     const message = await refusal({ bundle: OWN_CLOCK })
-    expect(message).toMatch(
-      /^perf\.data: does not tell on which clock it runs; no known relation to runs\/run\.ggtrace\.gz/,
-    )
+    expect(message).toMatch(/^perf\.data: does not record its clock; no known relation to runs\/run\.ggtrace\.gz/)
     expect(message).toMatch(/hint: .*--clock perf\.data=mono/)
     expect(await refusal({ bundle: PERF, clocks: { 'perf.data': 'boot' } })).toMatch(/expected CLOCK_MONOTONIC/)
     expect(await refusal({ bundle: PERF, clocks: { 'other.data': 'boot' } })).toMatch(/there are: .*, perf\.data$/)
@@ -248,9 +246,7 @@ describe('is refused', () => {
     expect(await of('p.gz', Uint8Array.of(0x1f, 0x8b, 8))).toMatch(/compressed by gzip\nhint: gunzip p\.gz/)
     expect(await of('x', new Uint8Array(9))).toMatch(/neither perf\.data nor ftrace's text/)
     expect(await of('x', new Uint8Array(0))).toMatch(/neither perf\.data nor ftrace's text/)
-    expect(await of('s', new Blob([new Uint8Array(PERF.source as Uint8Array)]).stream())).toMatch(
-      /can be read only once/,
-    )
+    expect(await of('s', new Blob([new Uint8Array(PERF.source as Uint8Array)]).stream())).toMatch(/must be read twice/)
   })
 
   test('what goes with a log that cannot be read, and is let go of', async () => {
@@ -272,8 +268,8 @@ describe('is refused', () => {
 
   test('two tales of the scheduler, and Chrome JSON', async () => {
     expect(await refusal({ bundle: FTRACE, clocks: { 'run.dat': 'mono' } }, { ...BOOT, name: 'run.dat' })).toMatch(
-      /^a\/trace\.txt: cannot be bundled: .* so does run\.dat: each switch would be there twice\nhint: leave/,
+      /^a\/trace\.txt: cannot be bundled: .* so does run\.dat: each would appear twice\nhint: omit/,
     )
-    expect(await refusal({ bundle: PERF, to: 'json' })).toMatch(/not with json/)
+    expect(await refusal({ bundle: PERF, to: 'json' })).toMatch(/not json/)
   })
 })

@@ -58,7 +58,7 @@ test('a file that is packed and converted, too, is drawn once and sampled once',
 })
 
 test.each<[string, string[], RegExp]>([
-  ['a clock that is not known', ['--bundle', 'own.data'], /own\.data: does not tell .*\n.*--clock own\.data=mono/],
+  ['a clock that is not known', ['--bundle', 'own.data'], /own\.data: does not record .*\n.*--clock own\.data=mono/],
   [
     'what Perfetto does not read',
     ['--bundle', 'sched.dat'],
@@ -69,7 +69,7 @@ test.each<[string, string[], RegExp]>([
   ['Chrome JSON', ['--bundle', 'perf.data', '--to', 'json'], /not with --to json/],
   ['a compressed output', ['--bundle', 'perf.data', '-o', 'x.zip.gz'], /is compressed; found -o x\.zip\.gz/],
   ['the file as output', ['--bundle', 'perf.data', '-o', 'perf.data'], /perf\.data: is the input itself/],
-  ['two tales', ['sched.dat', '--bundle', 'sched.txt'], /so does sched\.dat: each switch would be there twice/],
+  ['two tales', ['sched.dat', '--bundle', 'sched.txt'], /so does sched\.dat: each would appear twice/],
   ['two files', ['--bundle', 'perf.data', '--bundle', 'own.data'], /--bundle is given 2 times/],
 ])('%s is refused, and nothing is written', (_, args, message) => {
   const before = names()

@@ -48,7 +48,7 @@ test('info tells of several inputs on which clock each is, how it came on the fi
   const refused = run(['info', log, boot])
   expect([refused.code, refused.stderr]).toEqual([
     1,
-    expect.stringMatching(/does not tell .*\n.*--clock .*boot\.txt=mono/),
+    expect.stringMatching(/does not record .*\n.*--clock .*boot\.txt=mono/),
   ])
 })
 
@@ -64,9 +64,7 @@ test('a scheduler text whose clock is not told is refused beside a log, and goes
   copyFileSync(pathOf('ggtrace/tiny.ggtrace'), at('run.ggtrace'))
   copyFileSync(pathOf('ftrace/trace-boot.txt'), at('trace.txt'))
   const [what, ...hints] = refusal('run.ggtrace', 'trace.txt')
-  expect(what).toBe(
-    'error: trace.txt: does not tell on which clock it runs; no known relation to run.ggtrace (CLOCK_MONOTONIC)',
-  )
+  expect(what).toBe('error: trace.txt: does not record its clock; no known relation to run.ggtrace (CLOCK_MONOTONIC)')
   expect(hints).toHaveLength(4)
   expect(hints.every((hint) => hint.startsWith('hint: '))).toBe(true)
   expect(hints[0]).toContain('--clock trace.txt=mono')
@@ -81,7 +79,7 @@ test('a clock that is not the one that the input tells, or none at all, is refus
   copyFileSync(pathOf('ggtrace/tiny.ggtrace'), at('run.ggtrace'))
   copyFileSync(pathOf('ftrace/trace.txt'), at('mono.txt'))
   expect(refusal('run.ggtrace', 'mono.txt', '--clock', 'mono.txt=boot').join()).toContain(
-    'clock of mono.txt: expected CLOCK_MONOTONIC, as it tells itself, found BOOTTIME',
+    'clock of mono.txt: expected CLOCK_MONOTONIC, which it records, found BOOTTIME',
   )
   expect(refusal('run.ggtrace', 'mono.txt', '--clock', 'mono.txt=tsc').join()).toMatch(/mono\.txt.*expected.*mono/)
   const ticks = Array.from(

@@ -214,5 +214,5 @@ test('a log and its companions become one trace; each is told of', async () => {
     'CPU_Compute: allocated',
   ])
   expect(run(['info', 'memory-map.json']).stdout).toMatch(/ {2}holds {3}1 weight of tiny\n\nno losses/)
-  expect(run(['memory-map.json']).stderr).toMatch(/^error: memory-map\.json: has nothing to draw/)
+  expect(run(['memory-map.json']).stderr).toMatch(/^error: memory-map\.json: contains nothing to draw/)
 })

@@ -88,7 +88,7 @@ describe('inputs on clocks of one name', () => {
   test('with different boot ids are refused', async () => {
     const inputs = [log('a', { attributes: { boot_id: A } }), log('runs/b', { attributes: { boot_id: B } })]
     const message = `runs/b: is of another boot or machine, whose clocks have nothing in common: its boot id is ${B}, that of a is ${A}
-hint: if they are of one boot all the same, give what to add to its times: --clock runs/b=+0s
+hint: if you know that the boot is the same, give the offset of its times: --clock runs/b=+0s
 hint: or convert them one by one`
     await expect(summariesOf(inputs)).rejects.toMatchObject({ name: 'UsageError', message })
     expect(await howOf(inputs, { clocks: { b: '+0s' } })).toBe('as given: +0s')

@@ -102,7 +102,7 @@ describe('an input on another clock', () => {
   test('is refused where nothing tells', async () => {
     const bare = input('run.csv', (names) => [mark(names, 0)])
     expect(await refused([bare, other('REALTIME', second, [1])])).toMatch(
-      /^a\/trace\.txt: runs on CLOCK_REALTIME; no known relation to run\.csv \(CLOCK_MONOTONIC\)\nhint: a \.ggtrace log has readings .*\nhint: or give .*--clock a\/trace\.txt=\+1\.2ms\nhint: /,
+      /^a\/trace\.txt: runs on CLOCK_REALTIME; no known relation to run\.csv \(CLOCK_MONOTONIC\)\nhint: a \.ggtrace log contains readings .*\nhint: or give .*--clock a\/trace\.txt=\+1\.2ms\nhint: /,
     )
     const years = input('b', (names) => [mark(names, 1)], inputEvent({ originNs: ORIGIN_NS + 10_000_000n * second }))
     expect(await refused([bare, years])).toMatch(/^b: begins 116 days away from run\.csv, expected at most 100/)
@@ -116,15 +116,15 @@ describe('an input that does not tell its clock', () => {
     const trace = await traceOf(unknown([3, 9]))
     expect(trace.query(`select ts - ${ORIGIN_NS} from counter order by ts`).rows.flat()).toEqual([3, 9])
     const sql = "select str_value from metadata where name = 'trace_attribute.clock_relation'"
-    expect(trace.query(sql).rows).toEqual([['not told: the trace is on this clock alone']])
+    expect(trace.query(sql).rows).toEqual([['not recorded: the trace has only this clock']])
     trace.close()
   })
 
   test('is refused beside a log, with what to do', async () => {
     const message = await refused([log(0n), unknown([1])])
-    expect(message).toMatch(/^a\/trace\.txt: does not tell on which clock it runs; no known relation to run\.ggtrace/)
+    expect(message).toMatch(/^a\/trace\.txt: does not record its clock; no known relation to run\.ggtrace/)
     expect(message).toMatch(
-      /hint: .*name it .*--clock a\/trace\.txt=mono\nhint: trace-cmd record -C mono, perf record -k/,
+      /hint: .*name it .*--clock a\/trace\.txt=mono\nhint: to record on MONOTONIC: trace-cmd record -C mono, perf record -k/,
     )
   })
 
@@ -153,7 +153,7 @@ describe('an input that does not tell its clock', () => {
       /^clock of other: no such input; there are: /,
     )
     expect(await refused([log(0n), unknown([1])], { 'run.ggtrace': 'boot' })).toMatch(
-      /expected CLOCK_MONOTONIC, as it tells itself/,
+      /expected CLOCK_MONOTONIC, which it records/,
     )
     expect(await refused([log(0n), unknown([1])], { 'run.ggtrace': '+1s' })).toMatch(/is the first input/)
   })
@@ -190,7 +190,7 @@ describe('an offset that is estimated', () => {
     // A thread may go on for 50 µs after its exit was told: the range is as much wider at that side.
     expect(facts).toEqual({
       clock: 'unknown',
-      clock_relation: 'estimated from threads that both inputs show: 5 of 5 sights agree',
+      clock_relation: 'estimated from threads that both inputs record: 5 of 5 observations agree',
       clock_offset_ns: `${ORIGIN_NS + BigInt(OFFSET) - 25_000n - 77n * second}`,
       clock_error_ns: 125_000,
     })
@@ -230,7 +230,7 @@ describe('an offset that is estimated', () => {
     // The trap takes a while, and the first calls were missed.
     const probed = starts.slice(2).map((ns, i) => call(42, ns + 10_000 + (i % 4) * 5000, ns + 880_000))
     const { facts } = await placed([log(0n, recorded), other('unknown', ORIGIN_NS, [60e6], probed)])
-    expect(facts['clock_relation']).toBe('estimated from threads that both inputs show: 1 of 1 sights agree')
+    expect(facts['clock_relation']).toBe('estimated from threads that both inputs record: 1 of 1 observations agree')
     expect(facts['clock_error_ns']).toBe(100_000)
     expect(Math.abs(Number(facts['clock_offset_ns']) - OFFSET)).toBeLessThanOrEqual(30_000)
   })
@@ -240,7 +240,7 @@ describe('an offset that is estimated', () => {
     const rough = [call(first!.tid, first!.bornNs + 50e6, first!.bornNs + 60e6)]
     const long = [thread('fork', first!.tid, first!.bornNs), thread('exit', first!.tid, first!.bornNs + 100e6)]
     expect(await refused([log(0n, rough), other('unknown', ORIGIN_NS, [1], long)])).toMatch(
-      /threads that both show tell it to ±45\.0 ms only/,
+      /threads that both record determine it only to ±45\.0 ms/,
     )
   })
 })

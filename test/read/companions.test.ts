@@ -244,7 +244,7 @@ describe('buffer-timeline and ggml-graph', () => {
   test('two that tell of the same buffers are one too many', async () => {
     const inputs = [input('log', recorded), input('stats', STATS), input('timeline', json(TIMELINE))]
     await expect(joined(convert(inputs))).rejects.toThrow(
-      'timeline: tells of buffers, and so does stats\nhint: give one of them',
+      'timeline: contains buffers, and so does stats\nhint: give one of them',
     )
   })
 

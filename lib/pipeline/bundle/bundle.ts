@@ -12,30 +12,30 @@ import { type BegunInput, begin, type LogInput, type OpenInput, openInputs } fro
 
 /** Clocks that a `perfetto_manifest` has names for. */
 const MANIFEST_CLOCKS: readonly string[] = ['MONOTONIC', 'MONOTONIC_RAW', 'BOOTTIME', 'REALTIME']
-/** As much of a file as is read to know whether Perfetto can read it. */
+/** Bytes of a file that are checked for whether Perfetto can read it. */
 const READABLE_BYTES = 1 << 20
 
 /**
- * A file that Perfetto reads itself, in one archive with our trace. trace_processor shows it on the clock that it takes the file
- * to be on: our trace goes on that clock, under the same name.
+ * A file that Perfetto reads itself, in one archive with our trace. trace_processor assumes a clock for the file; our trace is
+ * converted to that clock, under the same name.
  */
 export class Bundle {
-  /** What the file is called in the archive. */
+  /** Name of the file in the archive. */
   readonly path: string
   private readonly pass = new SummaryPass(new Names())
   private how = ''
-  /** From the first input to the file; undefined where the one is on the other's clock as it is. */
+  /** From the first input to the file; undefined if both have the same clock and origin. */
   private back: Relation | undefined
   /** The first input's origin on the file's clock. */
   private originNs = 0n
-  /** The clock that trace_processor takes the file to be on. */
+  /** The clock that trace_processor assumes for the file. */
   private readonly clock: Clock
   private readonly input: OpenInput
   private readonly begun: BegunInput
   private readonly reading: PerfettoReading
-  /** What our trace is called in the archive. */
+  /** Name of our trace in the archive. */
   private readonly trace: string
-  /** What the file is called by the user. */
+  /** Name of the file in messages. */
   readonly name: string
   private readonly source: ByteSource
 
@@ -59,8 +59,8 @@ export class Bundle {
   }
 
   /**
-   * Begins to read a file, for its clock; `trace` is what ours is called in the archive. Throws UsageError for a file that
-   * Perfetto cannot read, or that can be read only once.
+   * Begins to read a file, for its clock; `trace`: name of our trace in the archive. Throws UsageError for a file that Perfetto
+   * cannot read, or that can be read only once.
    */
   static async open(file: LogInput, trace: string): Promise<Bundle> {
     const { name, source } = file
@@ -78,19 +78,17 @@ export class Bundle {
     }
   }
 
-  /** Throws UsageError where Perfetto would show the scheduler's switches from both this file and an input. */
-  checkBeside(inputs: readonly BegunInput[]): void {
+  /** Throws UsageError if Perfetto would show the scheduler's switches from both this file and an input. */
+  checkSwitches(inputs: readonly BegunInput[]): void {
     const other = inputs.find(({ isOfScheduler }) => isOfScheduler)
     if (!other || !this.reading.showsSwitches) return
     throw new UsageError(
-      `${this.name}: cannot be bundled: it shows what the scheduler did, and so does ${other.name}: each switch would be there ` +
-        'twice\nhint: leave one of them out',
+      `${this.name}: cannot be bundled: it contains the scheduler's switches, and so does ${other.name}: each would appear ` +
+        'twice\nhint: omit one of them',
     )
   }
 
-  /**
-   * Finds the relation of the first input's clock to the file's. Throws UsageError where none is known.
-   */
+  /** Finds the relation of the first input's clock to the file's. Throws UsageError if none is known. */
   async meet(clocks: Clocks, first: Joined): Promise<void> {
     const { relation, batches } = await clocks.joinAhead(this.begun, first)
     for await (const batch of batches) this.pass.take(batch)
@@ -100,23 +98,23 @@ export class Bundle {
     if (clock !== this.clock || offsetNs !== 0n || relation.drift !== 0) this.turn(relation)
   }
 
-  /** How an input becomes part of the trace, given its relation to the first one. */
+  /** The relation of an input to the trace, from its relation to the first input. */
   relation(relation: Relation): Relation {
     return this.back ? chained(relation, this.back) : relation
   }
 
-  /** The trace's clock, and the time that all times of it count from. */
+  /** The trace's clock and origin. */
   reference(first: InputEvent): InputEvent {
     return this.back ? { ...first, clock: this.clock, originNs: this.originNs } : first
   }
 
-  /** Events with readings of clocks as the trace may contain them: with its own clock, by whatever name the input has that one. */
+  /** Adds the trace's clock to readings of clocks, which the input may record under another name. */
   withOwnReadings(batch: TraceEvent[], input: InputEvent): TraceEvent[] {
     if (!this.back || !batch.some(({ kind }) => kind === 'clocks')) return batch
     return batch.flatMap((event): TraceEvent[] => (event.kind === 'clocks' ? this.readingsOf(event, input) : [event]))
   }
 
-  /** What is in the file. */
+  /** Summary of the file. */
   get summary(): Summary {
     return this.pass.finish()
   }
@@ -136,7 +134,7 @@ export class Bundle {
     if (bytes === 0) throw onceOnly(this.name)
   }
 
-  /** What Perfetto from v58 on takes for the archive's `perfetto_manifest`. */
+  /** The `perfetto_manifest`, which Perfetto reads since v58. */
   async *manifest(): AsyncGenerator<Uint8Array, void> {
     const manifest = {
       version: 1,
@@ -147,7 +145,7 @@ export class Bundle {
     yield new TextEncoder().encode(`${JSON.stringify({ perfetto_manifest: manifest }, undefined, 2)}\n`)
   }
 
-  /** The trace's times count from the first input's origin, which is another time on the file's clock. */
+  /** Converts the origin of the first input, from which the trace's times count, to the file's clock. */
   private turn(relation: Relation): void {
     const back = inverse(relation)
     const zeroNs = timeOf(back, 0)
@@ -164,7 +162,7 @@ export class Bundle {
   }
 }
 
-/** How Perfetto reads a file that begins like this. Throws UsageError where it cannot. */
+/** How Perfetto reads a file with these first bytes. Throws UsageError if it cannot. */
 export function perfettoReading(name: string, head: Uint8Array): PerfettoReading {
   const refuse = (why: string) => new UsageError(`${name}: cannot be bundled: ${why}`)
   if (isGzip(head)) throw refuse(`it is compressed by gzip\nhint: gunzip ${name}`)
@@ -180,10 +178,10 @@ export function perfettoReading(name: string, head: Uint8Array): PerfettoReading
   return format.perfetto
 }
 
-/** v55 of Perfetto cannot relate its own traces and Chrome's JSON to others. */
+/** Perfetto v55 cannot relate the clocks of its traces and of Chrome's JSON to others. */
 const NEITHER =
-  "it is neither perf.data nor ftrace's text\nhint: only these does Perfetto read on a clock that can be related to ours; its " +
-  "own traces and Chrome's JSON have timelines of their own"
+  "it is neither perf.data nor ftrace's text\nhint: Perfetto can relate only the clocks of these to ours; its own traces and " +
+  "Chrome's JSON have separate timelines"
 
 function unknownClock(name: string, { clockSource }: InputEvent): UsageError {
   const own = `clock id ${clockSource}`
@@ -192,19 +190,19 @@ function unknownClock(name: string, { clockSource }: InputEvent): UsageError {
   )
 }
 
-/** A file's name as archives carry it: ASCII, no folders, and no dot in front, which Perfetto takes for hidden. */
+/** Name of a file in an archive: ASCII, without folders, without a leading dot, because Perfetto skips hidden files. */
 export function memberName(path: string): string {
   const name = path.replace(/^.*[/\\]/, '').replace(/[^\w@%+=:,.-]/g, '_')
   return (name.startsWith('.') || name === '' ? `_${name}` : name).slice(-99)
 }
 
-/** Iterators are at their end when they were read once. */
+/** Iterators and streams can be read only once. */
 function isStream(source: ByteSource): boolean {
   return typeof source === 'object' && source !== null && ('next' in source || 'getReader' in source)
 }
 
 function onceOnly(name: string): UsageError {
   return new UsageError(
-    `${name}: cannot be bundled: it can be read only once, and is read for its clock first\nhint: give bytes, a Blob or a file`,
+    `${name}: cannot be bundled: it must be read twice, first for its clock\nhint: give bytes, a Blob or a file`,
   )
 }

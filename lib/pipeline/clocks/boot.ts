@@ -1,9 +1,9 @@
 import type { Clock, ClocksEvent, InputEvent, TraceEvent } from '../../model/events.ts'
 
 /**
- * Within one boot, REALTIME less another clock moves by less than this between the readings of two inputs that were recorded
- * together: NTP slews it by at most 500 ppm (10 s in 5 h), and a clock that NTP keeps is set by about a second at most. A second
- * boot differs by at least the time for which the first one was up. 10 s.
+ * Within one boot, REALTIME minus another clock changes by less than this between the readings of two inputs: NTP slews it by at
+ * most 500 ppm (10 s in 5 h) and steps it by about a second at most. Another boot differs by at least the uptime of the first.
+ * 10 s.
  */
 const WALL_NS_MAX = 10_000_000_000n
 /** Best first: BOOTTIME counts while the machine is suspended, as REALTIME does; the others stop. */
@@ -12,15 +12,15 @@ const COUNTERS: readonly Clock[] = ['BOOTTIME', 'MONOTONIC', 'MONOTONIC_RAW']
 /** Were two inputs recorded in one boot? */
 export interface Comparison {
   readonly boot: 'same' | 'other' | 'unknown'
-  /** What says so, in words. */
+  /** The reason, in words. */
   readonly why: string
 }
 
-/** What an input says of the boot that it was recorded in: the kernel's clocks other than REALTIME start anew with each. */
+/** Facts about the boot in which an input was recorded. All clocks of the kernel except REALTIME start again with each boot. */
 export class Boot {
   private readonly id: string | undefined
   private readonly kernel: string | undefined
-  /** REALTIME less each clock. */
+  /** REALTIME minus each clock. */
   private readonly walls = new Map<Clock, bigint>()
 
   constructor(
@@ -32,12 +32,12 @@ export class Boot {
     this.kernel = release === undefined ? undefined : String(release)
   }
 
-  /** Takes note of the first readings of clocks. */
+  /** Keeps the first readings of clocks. */
   see(batch: readonly TraceEvent[]): void {
     for (const event of batch) if (event.kind === 'clocks') this.addReadings(event)
   }
 
-  /** Is this the boot of `other`? */
+  /** Is `other` of the same boot? */
   compare(other: Boot): Comparison {
     const differs = (what: string, own: string, its: string): Comparison => {
       return { boot: 'other', why: `${what} ${own}, that of ${other.name} is ${its}` }

@@ -9,32 +9,32 @@ import { type Relation, SAME } from './relation.ts'
 import { Sights } from './sights.ts'
 import { type Offsets, offsetAt, Snapshots } from './snapshots.ts'
 
-/** Events of an input that are looked at to find its relation, where its beginning does not tell it: they are held. */
+/** Events of an input that are read ahead, and kept, to find its relation if its first events do not contain it. */
 const LOOK_AHEAD_EVENTS = 200_000
-/** An estimate that may be off by more is none: what it should explain takes less. 1 ms. */
+/** Estimates with a larger error are not used: the intervals that they should explain are shorter. 1 ms. */
 const BOUND_NS_MAX = 1e6
 const NAMED = 'the clock is as given'
 
 type Batches = Replay<TraceEvent[]>
 
-/** An input, whose first event is known. */
+/** An input whose first event is known. */
 interface Begun {
   readonly name: string
   readonly first: InputEvent
   readonly batches: Batches
 }
 
-/** An input that can go on the trace's clock. */
+/** An input whose relation to the trace's clock is known. */
 export interface Joined {
   readonly relation: Relation
-  /** How sure it is: the user has given the relation, it was checked that the boot is the same, or nothing allows to check it. */
+  /** The user has given the relation; or the boot was checked to be the same; or the boot is unknown. */
   readonly trust: 'given' | 'checked' | 'unchecked'
   readonly batches: Batches
 }
 
 /**
- * Puts inputs on one clock, that of the first. Their relation is what the user says, that they run on the same clock, what
- * any of them has recorded on several clocks, or is estimated from threads that both have seen; it is never guessed.
+ * Puts inputs on one clock, that of the first input. Their relation is given by the user, the same clock, computed from recorded
+ * readings of several clocks, or estimated from threads that both inputs record; it is never guessed.
  */
 export class Clocks {
   private readonly given = new Map<string, GivenClock>()
@@ -42,10 +42,10 @@ export class Clocks {
   private sights = new Sights()
   private firstName = ''
   private first: InputEvent | undefined
-  /** Of the inputs that were not moved by what the user gives. */
+  /** Of the inputs whose times the user does not shift. */
   private readonly boots: Boot[] = []
 
-  /** `given` is what the user says of inputs, by name or file name. Throws UsageError for what is no clock, or of no input. */
+  /** `given`: the user's clocks of inputs, by name or file name. Throws UsageError for an invalid clock or an unknown input. */
   constructor(given: Readonly<Record<string, string>>, inputs: readonly string[]) {
     for (const [key, text] of Object.entries(given)) {
       const name = inputs.find((input) => input === key) ?? inputs.find((input) => input.replace(/^.*\//, '') === key)
@@ -54,28 +54,30 @@ export class Clocks {
     }
   }
 
-  /** The first input, whose clock all are on. */
+  /** The first input; all others are put on its clock. */
   get reference(): InputEvent {
     return this.first!
   }
 
   /**
-   * Finds the relation of `other` to the first input before that one is passed on: by the events at its beginning, where the
-   * names of their clocks are not enough. Throws UsageError where there is none.
+   * Finds the relation of `other` to the first input before the first input is read: by its first events, if the names of the
+   * clocks do not suffice. Throws UsageError if there is no relation.
    */
   async joinAhead(other: Begun, first: Joined): Promise<Joined> {
     if (this.known(other.name, this.declared(other.name, other.first))) return this.join(other)
     await lookAt(first.batches, LOOK_AHEAD_EVENTS, (batch) => this.note(batch, batch))
     const joined = await this.join(other)
-    this.sights = new Sights() // the first input is noted when it is passed on
+    this.sights = new Sights() // the first input is noted again when it is read
     return joined
   }
 
-  /** Finds the relation of an input. Throws UsageError where there is none, or where it is of another boot. */
+  /** Finds the relation of an input. Throws UsageError if there is none, or if the input is of another boot. */
   async join({ name, first, batches }: Begun): Promise<Joined> {
     const input = this.declared(name, first)
     if (input.clock === 'none') {
-      throw new UsageError(`${name}: has nothing to draw, ${first.format} goes with a log\nhint: give the log, too`)
+      throw new UsageError(
+        `${name}: contains nothing to draw, ${first.format} completes a log\nhint: give the log, too`,
+      )
     }
     const boot = new Boot(name, first)
     await lookAt(batches, 1, (batch) => boot.see(batch))
@@ -83,7 +85,7 @@ export class Clocks {
       this.begin(name, input)
       this.boots.push(boot)
       const how =
-        input !== first ? NAMED : input.clock === 'unknown' ? 'not told: the trace is on this clock alone' : SAME.how
+        input !== first ? NAMED : input.clock === 'unknown' ? 'not recorded: the trace has only this clock' : SAME.how
       return { relation: { ...SAME, how }, trust: 'given', batches }
     }
     const known = this.known(name, input)
@@ -94,13 +96,13 @@ export class Clocks {
     return { relation: this.checked(name, { ...known, how }), trust, batches }
   }
 
-  /** Takes note of what a related input tells of clocks and threads: others may be related by it. */
+  /** Keeps readings of clocks and times of threads, which may relate further inputs. `placed`: the batch in times of the trace. */
   note(raw: readonly TraceEvent[], placed: readonly TraceEvent[]): void {
     for (const event of raw) if (event.kind === 'clocks') this.snapshots.add(event.readings)
     for (const event of placed) this.sights.see(event)
   }
 
-  /** Compares an input's boot with those of the others. Throws UsageError for another one: most clocks start anew with each. */
+  /** Compares an input's boot with those of the others. Throws UsageError if it is another one. */
   private compared(boot: Boot, { clock }: InputEvent): { trust: 'checked' | 'unchecked'; why: string } {
     if (clock === 'REALTIME' || this.reference.clock === 'REALTIME') return { trust: 'checked', why: 'REALTIME' }
     const all = this.boots.map((other) => boot.compare(other))
@@ -111,7 +113,7 @@ export class Clocks {
     return { trust: same ? 'checked' : 'unchecked', why: (same ?? all[0]!).why }
   }
 
-  /** Does the user give what to add to the input's times? */
+  /** Does the user shift the input's times? */
   private isMoved(name: string): boolean {
     const given = this.given.get(name)
     return given !== undefined && !('clock' in given)
@@ -121,22 +123,22 @@ export class Clocks {
     const given = this.given.get(name)
     if (given && !('clock' in given)) {
       throw new UsageError(
-        `clock of ${name}: it is the first input, the others are put on its clock\nhint: name the others`,
+        `clock of ${name}: it is the first input, whose clock the others are converted to\nhint: name the others`,
       )
     }
     this.first = input
     this.firstName = name
   }
 
-  /** An input on the clock that the user names, where it does not tell. */
+  /** An input with the clock that the user names, if it does not record one. */
   private declared(name: string, first: InputEvent): InputEvent {
     const given = this.given.get(name)
     if (!given || !('clock' in given) || first.clock === given.clock) return first
     if (first.clock === 'unknown') return { ...first, clock: given.clock }
-    throw new UsageError(`clock of ${name}: expected CLOCK_${first.clock}, as it tells itself, found ${given.clock}`)
+    throw new UsageError(`clock of ${name}: expected CLOCK_${first.clock}, which it records, found ${given.clock}`)
   }
 
-  /** The relation, where it takes no look at the input's events. */
+  /** The relation, if it is known without the input's events. */
   private known(name: string, { clock, originNs }: InputEvent): Relation | undefined {
     const { clock: to, originNs: zeroNs } = this.reference
     const given = this.given.get(name)
@@ -160,7 +162,7 @@ export class Clocks {
     }
   }
 
-  /** Looks further into an input, up to a limit, for what relates its clock to the trace's. */
+  /** Reads more of an input, up to a limit, to find the relation of its clock to the trace's. */
   private async lookAhead(name: string, input: InputEvent, batches: Batches): Promise<Relation> {
     const here = new Sights()
     await lookAt(batches, LOOK_AHEAD_EVENTS, (batch) => {
@@ -176,25 +178,25 @@ export class Clocks {
     const estimate = estimateOffset(this.sights.rangesTo(here))
     if (!estimate || estimate.boundNs > BOUND_NS_MAX) throw this.unrelated(name, input, estimate)
     const { offsetNs, boundNs, agreeing, ranges } = estimate
-    const how = `estimated from threads that both inputs show: ${agreeing} of ${ranges} sights agree`
+    const how = `estimated from threads that both inputs record: ${agreeing} of ${ranges} observations agree`
     return { how, shiftNs: offsetNs, drift: 0, driftFromNs: 0, boundNs }
   }
 
   private unrelated(name: string, { clock }: InputEvent, estimate: Estimate | undefined): UsageError {
     const { clock: to } = this.reference
-    const first = `${this.firstName} (${to === 'unknown' ? 'clock not told' : `CLOCK_${to}`})`
-    const own = clock === 'unknown' ? 'does not tell on which clock it runs' : `runs on CLOCK_${clock}`
+    const first = `${this.firstName} (${to === 'unknown' ? 'clock not recorded' : `CLOCK_${to}`})`
+    const own = clock === 'unknown' ? 'does not record its clock' : `runs on CLOCK_${clock}`
     const rough =
-      estimate && `, and threads that both show tell it to ±${(estimate.boundNs / 1e6).toPrecision(3)} ms only`
+      estimate && `; threads that both record determine it only to ±${(estimate.boundNs / 1e6).toPrecision(3)} ms`
     const hints =
       clock === 'unknown'
         ? [
-            `if it was recorded on a clock of this kind, name it (mono, boot, mono_raw, real): --clock ${name}=mono`,
-            'trace-cmd record -C mono, perf record -k CLOCK_MONOTONIC, or echo mono > trace_clock make it so',
+            `if you know its clock, name it (mono, boot, mono_raw, real): --clock ${name}=mono`,
+            'to record on MONOTONIC: trace-cmd record -C mono, perf record -k CLOCK_MONOTONIC, or echo mono > trace_clock',
           ]
-        : ['a .ggtrace log has readings of MONOTONIC, BOOTTIME and REALTIME: give one of the same run, first']
+        : ['a .ggtrace log contains readings of MONOTONIC, BOOTTIME and REALTIME: give one of the same run, first']
     const what = `${name}: ${own}; no known relation to ${first}${rough ?? ''}`
-    return refusal(what, [...hints, `or give what to add to its times: --clock ${name}=+1.2ms`])
+    return refusal(what, [...hints, `or give the offset of its times: --clock ${name}=+1.2ms`])
   }
 
   private checked(name: string, relation: Relation): Relation {
@@ -206,7 +208,7 @@ export class Clocks {
   }
 }
 
-/** Looks at the first events of an input, which are passed on all the same: whole batches, until there are `eventsMax`. */
+/** Reads whole batches ahead, which the input returns again later, until they contain `eventsMax` events. */
 function lookAt(batches: Batches, eventsMax: number, see: (batch: readonly TraceEvent[]) => void): Promise<void> {
   let events = 0
   return batches.look((batch) => {
@@ -222,7 +224,7 @@ function refusal(what: string, hints: readonly string[]): UsageError {
 }
 
 function otherBoot(name: string, why: string): UsageError {
-  const hint = `if they are of one boot all the same, give what to add to its times: --clock ${name}=+0s`
+  const hint = `if you know that the boot is the same, give the offset of its times: --clock ${name}=+0s`
   return refusal(`${name}: is of another boot or machine, whose clocks have nothing in common: ${why}`, [hint])
 }
 

@@ -1,23 +1,23 @@
-/** A stretch that an offset lies in, as one thing that was seen says; either end may be infinite. In ns. */
+/** An interval that contains the offset, by one observation; either end may be infinite. In ns. */
 export interface Range {
   readonly from: number
   readonly to: number
 }
 
-/** An offset, and by how much it may be wrong. In ns. */
+/** An offset and its maximum error. In ns. */
 export interface Estimate {
   readonly offsetNs: number
   readonly boundNs: number
-  /** Ranges that it lies in, … */
+  /** Number of ranges that contain it, … */
   readonly agreeing: number
-  /** … of so many. */
+  /** … of all. */
   readonly ranges: number
 }
 
 /**
- * The offset that most ranges agree on: the middle of where they overlap most (Marzullo's algorithm, as NTP uses it to choose
- * among clocks), so that some that are wrong, such as a thread id that was used twice, do no harm. Undefined where no more than
- * half of them agree, or where they leave one side open.
+ * The middle of the interval that most ranges contain (Marzullo's algorithm, which NTP uses to select clocks): a few wrong
+ * ranges, for example of a reused thread id, have no effect. Undefined if at most half of the ranges agree, or if the interval is
+ * infinite.
  */
 export function estimateOffset(ranges: readonly Range[]): Estimate | undefined {
   const edges = ranges
@@ -32,7 +32,7 @@ export function estimateOffset(ranges: readonly Range[]): Estimate | undefined {
   for (const [i, { at, step }] of edges.entries()) {
     depth += step
     if (step < 0 || depth < best) continue
-    if (depth > best) from = at // where several places are as good, all between them is possible
+    if (depth > best) from = at // of several equally deep intervals: from the first to the last
     best = depth
     to = edges[i + 1]!.at
   }
@@ -41,22 +41,22 @@ export function estimateOffset(ranges: readonly Range[]): Estimate | undefined {
   return { offsetNs: Math.round(from + (to - from) / 2), boundNs, agreeing: best, ranges: ranges.length }
 }
 
-/** What two trains of times have in common. */
+/** The offset between two sequences of times, and how many pairs of times it matches. */
 interface Match {
   readonly offsetNs: number
   readonly count: number
 }
 
-/** Times of a train that are looked at. */
+/** Times of a sequence that are compared. */
 const TRAIN_MAX = 600
-/** Fewer may agree by chance. */
+/** Fewer matches may be chance. */
 const MATCHES_MIN = 8
-/** How many times as many have to agree as would by chance, or at any other offset. */
+/** Required ratio of matches to those by chance, and to those at any other offset. */
 const CLEARLY = [4, 1.5] as const
 
 /**
- * What to add to the times of `here` so that they meet those of `there`, where both have seen the same happen again and again, but
- * not all of it: the difference that occurs most often within `toleranceNs` to either side. Undefined where none stands out.
+ * The offset from the times of `here` to those of `there`, if both contain times of the same repeated event, each incompletely:
+ * the most frequent difference, within ± `toleranceNs`. Undefined if none is clearly the most frequent.
  */
 export function matchTrains(there: readonly number[], here: readonly number[], toleranceNs: number): Match | undefined {
   const [a, b] = [there.slice(0, TRAIN_MAX), here.slice(0, TRAIN_MAX)]
@@ -74,7 +74,7 @@ export function matchTrains(there: readonly number[], here: readonly number[], t
   return best.count >= MATCHES_MIN && isClear ? best : undefined
 }
 
-/** The middle of the window that holds most, away from a place that is known. */
+/** The middle of the window with the most differences, not near `away`. */
 function densest(sorted: Float64Array, toleranceNs: number, away: number): Match {
   let best = { offsetNs: 0, count: 0 }
   let end = 0

@@ -1,13 +1,13 @@
 import { UsageError } from '../../errors.ts'
 import type { Clock } from '../../model/events.ts'
 
-/** What a user says of an input's clock: its name, what to add to its times, or when the input begins. */
+/** An input's clock as the user gives it: its name, an offset of its times, or the begin of the input. */
 export type GivenClock =
   | { readonly clock: Clock }
   | { readonly offsetNs: bigint; readonly text: string }
   | { readonly startNs: bigint; readonly text: string }
 
-/** As Linux, ftrace's `trace_clock` and perf's `-k` call them. */
+/** Names of Linux, of ftrace's `trace_clock` and of perf's `-k`. */
 const CLOCKS: ReadonlyMap<string, Clock> = new Map(
   Object.entries({
     mono: 'MONOTONIC',
@@ -23,8 +23,8 @@ const CLOCKS: ReadonlyMap<string, Clock> = new Map(
 
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 0, us: 3, µs: 3, ms: 6, s: 9 }))
 const EXPECTED =
-  'expected the name of a clock (mono, mono_raw, boot, real), what to add to its times (+1.2ms, -3s), or when it begins on ' +
-  "the first input's clock (@1444.435370125s)"
+  'expected the name of a clock (mono, mono_raw, boot, real), an offset of its times (+1.2ms, -3s), or its begin on the first ' +
+  "input's clock (@1444.435370125s)"
 
 /** `mono`, `+1.2ms`, `@1444.435370125s`. Throws UsageError for anything else. */
 export function parseClock(input: string, text: string): GivenClock {

@@ -8,8 +8,8 @@ import { type Relation, related, SAME, timeOf } from './relation.ts'
 import { InputSpans } from './spans.ts'
 
 /**
- * Makes the inputs of a trace one, input by input: each on the trace's clock, each CPU drawn from one of them. The trace's clock is
- * the first input's; with a bundled file, the one that trace_processor takes the file to be on.
+ * Puts the inputs of a trace on its clock, one after the other, and chooses one input for each CPU. The trace's clock is the first
+ * input's; with a bundled file, the one that trace_processor assumes for the file.
  */
 export class Placing {
   private readonly clocks: Clocks
@@ -17,7 +17,7 @@ export class Placing {
   private readonly owners = new CpuOwners()
   private count = 0
 
-  /** `given`: what the user says of inputs' clocks. Throws UsageError as {@link Clocks} does. */
+  /** `given`: the user's clocks of inputs. Throws UsageError as {@link Clocks} does. */
   constructor(
     given: Readonly<Record<string, string>>,
     private readonly inputs: readonly BegunInput[],
@@ -29,7 +29,7 @@ export class Placing {
     )
   }
 
-  /** The next input. Throws UsageError where no relation to the trace's clock is known. */
+  /** Places the next input. Throws UsageError if no relation to the trace's clock is known. */
   async place(log: BegunInput): Promise<Placed> {
     const { clocks, bundle, spans, owners } = this
     owners.begin()
@@ -48,7 +48,7 @@ export class Placing {
   }
 }
 
-/** How an input becomes part of the trace. */
+/** The place of an input in the trace. */
 interface Place {
   readonly relation: Relation
   /** Clock and origin of the trace. */
@@ -61,7 +61,7 @@ interface Place {
 
 /** An input on the trace's clock. */
 export class Placed {
-  /** The input's batches, on its own clock; to be read once. */
+  /** The input's batches, on its own clock; readable once. */
   readonly batches: AsyncIterable<TraceEvent[]>
 
   constructor(
@@ -72,33 +72,33 @@ export class Placed {
     this.batches = joined.batches
   }
 
-  /** A batch as the trace contains it. */
+  /** Returns the events of a batch that are drawn, in times of the trace. */
   take(batch: TraceEvent[]): TraceEvent[] {
     return this.place.take(batch)
   }
 
-  /** A time since the input's origin, as one of the trace. */
+  /** Converts a time since the input's origin to the trace's. */
   timeOf(ns: number): number {
     return timeOf(this.place.relation, ns)
   }
 
-  /** Issues about the whole input, which has events from `firstNs` to `lastNs`: what {@link take} left out, and its time. */
+  /** Issues about the whole input: events that {@link take} left out, and its time. It has events from `firstNs` to `lastNs`. */
   issues({ firstNs, lastNs }: { readonly firstNs: number; readonly lastNs: number }): TraceEvent[] {
     return [...this.place.owners.leftOut(), ...this.apart(firstNs, lastNs)]
   }
 
-  /** The input has no time in common with those before it, though it should. */
+  /** The issue of an input that should overlap with those before it in time, but does not. */
   private apart(firstNs: number, lastNs: number): TraceEvent[] {
     const { log, joined, place } = this
     if (lastNs <= firstNs) return []
     const [fromNs, toNs] = [timeOf(joined.relation, firstNs), timeOf(joined.relation, lastNs)]
     const issue = place.spans.add({ name: log.name, fromNs, toNs })
-    // Runs of one boot may follow one another; a recording of the scheduler belongs to one of them.
+    // Several logs of one boot may be separate runs; a recording of the scheduler should belong to one of them.
     const isMeant = joined.trust === 'given' || (joined.trust === 'checked' && !log.isOfScheduler)
     return issue && !isMeant ? [issue] : []
   }
 
-  /** The input's summary, with the relation of its clock where that does not make the trace's. */
+  /** The input's summary, with the relation of its clock to the trace's if they differ. */
   described(summary: Summary): Summary {
     const { isFirst, relation, reference } = this.place
     const { how, boundNs } = relation

@@ -1,27 +1,27 @@
 import type { InputEvent, TraceEvent } from '../../model/events.ts'
 
-/** How the times of an input become those of the trace, which count from the first input's origin, on its clock. */
+/** Converts times of an input to those of the trace, which count from the first input's origin, on its clock. */
 export interface Relation {
-  /** In words: where it is from. */
+  /** Where it is from, in words. */
   readonly how: string
-  /** What to add to a time since the input's origin, in ns. */
+  /** Offset from a time since the input's origin, in ns. */
   readonly shiftNs: number
-  /** By how much more per ns, counted from `driftFromNs`. */
+  /** Further offset per ns since `driftFromNs`. */
   readonly drift: number
   readonly driftFromNs: number
-  /** By how much it may be wrong, in ns; undefined where no one knows. */
+  /** Maximum error, in ns; undefined if unknown. */
   readonly boundNs: number | undefined
 }
 
-/** The relation of the first input, and of those that are on its clock and begin at once. */
+/** The relation of the first input, and of inputs with the same clock and origin. */
 export const SAME: Relation = { how: 'the same clock', shiftNs: 0, drift: 0, driftFromNs: 0, boundNs: 0 }
 
-/** A time of the input as one of the trace. */
+/** Converts a time of the input to one of the trace. */
 export function timeOf({ shiftNs, drift, driftFromNs }: Relation, ns: number): number {
   return ns + shiftNs + (drift === 0 ? 0 : Math.round(drift * (ns - driftFromNs)))
 }
 
-/** A batch of the input on the clock of `first`. */
+/** Converts a batch of the input to the clock of `first`. */
 export function related(batch: TraceEvent[], relation: Relation, first: InputEvent): TraceEvent[] {
   const isSame = relation.shiftNs === 0 && relation.drift === 0
   if (isSame && batch[0]?.kind !== 'input') return batch
@@ -41,13 +41,13 @@ function moved(event: TraceEvent, relation: Relation): TraceEvent {
   return { ...event, ...span }
 }
 
-/** From the trace back to the input. */
+/** The relation from the trace to the input. */
 export function inverse({ how, shiftNs, drift, driftFromNs, boundNs }: Relation): Relation {
   const back = { shiftNs: -shiftNs, drift: -drift / (1 + drift), driftFromNs: driftFromNs + shiftNs }
   return { how, ...back, boundNs }
 }
 
-/** From an input to where `second` leads from where `first` leads: said to be as the second says. */
+/** Converts by `first`, then by `second`; described as `second`. */
 export function chained(first: Relation, second: Relation): Relation {
   const drift = first.drift + second.drift + first.drift * second.drift
   return { ...second, shiftNs: timeOf(second, timeOf(first, 0)), drift, driftFromNs: 0 }

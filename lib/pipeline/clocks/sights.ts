@@ -1,21 +1,21 @@
 import { type SwitchEvent, TaskState, type ThreadEvent, type TraceEvent } from '../../model/events.ts'
 import { matchTrains, type Range } from './estimate.ts'
 
-/** Two inputs see the same fork or exit within this. 50 µs. */
+/** Maximum difference between two inputs' times of one fork or exit. 50 µs. */
 const PAIR_NS = 50_000
-/** Two inputs see a thread take a CPU within this: perf's record and the tracepoint are taken in one go. 20 µs. */
+/** Maximum difference between two inputs' times of one switch: perf's record and the tracepoint follow one another. 20 µs. */
 const RUN_NS = 20_000
 /**
- * Two inputs see the same llama_decode begin within this: one by a probe, which is a trap into the kernel, the other by the
- * recorder. 100 µs.
+ * Maximum difference between two inputs' begins of one llama_decode: one is recorded by a probe, which traps into the kernel, the
+ * other by the recorder. 100 µs.
  */
 const CALL_NS = 100_000
-/** Times at which a thread took a CPU that are kept, and beginnings of calls. */
+/** Switches to a thread that are kept, and begins of calls. */
 const RUNS_MAX = 600
-/** Threads for which they are kept. */
+/** Threads whose switches are kept. */
 const TRAINS_MAX = 256
 
-/** When one input has seen a thread, in ns since the input's origin. */
+/** Times of one thread in an input, in ns since the input's origin. */
 interface Sight {
   firstNs: number
   lastNs: number
@@ -23,11 +23,11 @@ interface Sight {
   diedNs: number | undefined
   isBornTwice: boolean
   readonly runs: number[]
-  /** Beginnings of its llama_decode. */
+  /** Begins of its llama_decode calls. */
   readonly calls: number[]
 }
 
-/** When an input has seen which thread. Memory grows with the number of threads. */
+/** Times of the threads in an input. Memory grows with the number of threads. */
 export class Sights {
   private readonly threads = new Map<number, Sight>()
 
@@ -49,13 +49,13 @@ export class Sights {
       case 'switch':
         return this.switched(event)
       case 'thread':
-        return this.told(event)
+        return this.lifecycle(event)
     }
   }
 
   /**
-   * What is known of the offset that makes a time of `here` one of this input: no one runs before being born, or after death;
-   * both have seen the same birth, death, taking of CPUs, or calls of llama_decode.
+   * Ranges of the offset from times of `here` to times of this input: a thread runs between its fork and its exit, and both
+   * inputs record the same forks, exits, switches or calls of llama_decode.
    */
   rangesTo(here: Sights): Range[] {
     const ranges: Range[] = []
@@ -108,7 +108,7 @@ export class Sights {
     if (prevState & (TaskState.X | TaskState.Z)) this.end(prevTid, atNs)
   }
 
-  private told({ what, tid, atNs }: ThreadEvent): void {
+  private lifecycle({ what, tid, atNs }: ThreadEvent): void {
     if (tid <= 0) return
     if (what === 'exit') return this.end(tid, atNs)
     if (what !== 'fork') return
@@ -134,12 +134,12 @@ export class Sights {
   }
 }
 
-/** Two threads had the id, one after the other. */
+/** Was the thread id reused? */
 function isTwice({ isBornTwice, bornNs, firstNs }: Sight): boolean {
   return isBornTwice || (bornNs !== undefined && firstNs < bornNs)
 }
 
-/** A thread goes on for a while after its exit was told: until it leaves its CPU, where that is told, too. */
+/** The end of a thread: it runs shortly after its recorded exit, until it leaves its CPU, if that is recorded too. */
 function endOf({ diedNs, lastNs }: Sight): number | undefined {
   return diedNs === undefined ? undefined : lastNs > diedNs ? lastNs : diedNs + PAIR_NS
 }

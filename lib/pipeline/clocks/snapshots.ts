@@ -1,12 +1,12 @@
 import type { Clock, ClocksEvent } from '../../model/events.ts'
 
-/** What to add to a time of one clock to have another's: at one instant, and at a second one where there are two. */
+/** The offset from one clock to another, from one or two readings. */
 export interface Offsets {
   readonly atNs: bigint
   readonly offsetNs: bigint
-  /** How fast the offset grows, per ns; 0 where one instant is all that is known. */
+  /** Growth of the offset per ns; 0 with one reading. */
   readonly drift: number
-  /** How many instants it was read at: 1 or 2. */
+  /** Number of readings used. */
   readonly readings: 1 | 2
 }
 
@@ -20,12 +20,12 @@ interface Reading {
   readonly offsetNs: bigint
 }
 
-/** Instants closer than this tell no drift. One second. */
+/** Minimum distance of two readings that show the drift. One second. */
 const SPAN_NS_MIN = 1_000_000_000n
-/** A clock that gains more than 0.1 % on another was set in between: clocks of one machine drift by some 0.005 %. */
+/** With more than 0.1 % of drift, a clock was set between the readings: clocks of one machine drift by some 0.005 %. */
 const DRIFT_MAX = 1e-3
 
-/** Instants that inputs have recorded on several clocks, and what they say of the clocks. */
+/** Readings of several clocks at one instant, and the offsets between the clocks. */
 export class Snapshots {
   private readonly pairs = new Map<string, Pair>()
   private readonly clocks = new Set<Clock>()
@@ -37,7 +37,7 @@ export class Snapshots {
     }
   }
 
-  /** The offset from one clock to another, over a third one where need be; undefined where no one has told. */
+  /** The offset from one clock to another, directly or over a third one; undefined if no input has recorded it. */
   between(from: Clock, to: Clock): Offsets | undefined {
     const direct = this.direct(from, to)
     if (direct) return direct
@@ -78,7 +78,7 @@ function chain(first: Offsets, second: Offsets): Offsets {
   }
 }
 
-/** The offset at a time of the clock that it is from. */
+/** The offset at a time of the first clock. */
 export function offsetAt({ atNs, offsetNs, drift }: Offsets, ns: bigint): bigint {
   return offsetNs + BigInt(Math.round(drift * Number(ns - atNs)))
 }

@@ -7,11 +7,11 @@ interface Span {
   readonly toNs: number
 }
 
-/** When inputs were recorded, in the trace's time. */
+/** Time spans of inputs, in the trace's time. */
 export class InputSpans {
   private readonly spans: Span[] = []
 
-  /** Takes note of an input. Returns an issue if it has no time in common with any before it. */
+  /** Adds an input. Returns an issue if it does not overlap with any before it. */
   add(span: Span): IssueEvent | undefined {
     const { spans } = this
     const isApart = spans.length > 0 && spans.every(({ fromNs, toNs }) => span.toNs < fromNs || toNs < span.fromNs)

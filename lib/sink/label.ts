@@ -1,6 +1,6 @@
 import type { Arg } from '../model/args.ts'
 
-/** The fixed words for what a slice is; each slice has one, and SQL can rely on them (`slice.category`). */
+/** Kinds of slices; each slice has one, and SQL can rely on them (`slice.category`). */
 export type Category =
   | 'phase'
   | 'token'
@@ -31,20 +31,20 @@ export interface ArgSet {
   readonly args: readonly Arg[]
 }
 
-/** What the viewer shows of a slice. */
+/** Name, category, arguments and arrows of a slice. */
 export interface Label {
-  /** Labels with the same id differ in `extra`, the arrows and `launched` only: writers encode the rest once. */
+  /** Labels with the same id differ only in `extra`, the arrows and `launched`: writers encode the rest once. */
   readonly id?: number | undefined
-  /** An id of the shared `Names`, or a text that is written as it is (for names that hardly repeat). */
+  /** An id of the shared `Names`, or a text that is not interned (for names that rarely repeat). */
   readonly name: number | string
-  /** Tracks that a program adds have categories of their own. */
+  /** Tracks that a program adds may have custom categories. */
   readonly category: Category | (string & {})
   readonly args?: ArgSet | undefined
-  /** Arguments that change from slice to slice. */
+  /** Arguments that differ from slice to slice. */
   readonly extra?: readonly Arg[] | undefined
-  /** Arrows: slices that carry the same id are joined in order of time. */
+  /** Ids of arrows: slices with the same id are connected in order of time. */
   readonly flows?: readonly number[] | undefined
-  /** Arrows that end here: later slices with these ids are not joined with earlier ones. */
+  /** Ids of arrows that end here: later slices with these ids are not connected with earlier ones. */
   readonly flowEnds?: readonly number[] | undefined
   /** Id of the `GpuWork` that the slice launched. */
   readonly launched?: number | undefined

@@ -1,7 +1,7 @@
 /** Units of counters. */
 export type Unit = 'bytes' | 'count' | 'ns' | Rate
 
-/** Units that are written as they are called here. */
+/** Units that are written by these names. */
 export type Rate = 'tok/s' | 'GB/s' | 'GFLOP/s'
 
 /** A row of the viewer, or a group of rows. It is defined before its first event. */
@@ -11,13 +11,13 @@ export interface Track {
   /** 0 = at the top. */
   readonly parent: number
   readonly name: string
-  /** What the track shows, and how that was measured. */
+  /** Meaning of the track, and how it was measured. */
   readonly description: string
-  /** Place among its siblings, from 0. */
+  /** Order among its siblings, from 0. */
   readonly rank: number
-  /** A group has tracks below it and no events of its own; a counter is drawn as a graph. */
+  /** A group contains tracks and has no events; a counter is drawn as a graph. */
   readonly kind: 'group' | 'slices' | 'counter'
-  /** Of a counter's values. */
+  /** Unit of a counter's values. */
   readonly unit?: Unit | undefined
   /** Counters of one group with the same key share their y axis. */
   readonly axis?: string | undefined

@@ -4,13 +4,13 @@ import type { Label } from './label.ts'
 import type { Track } from './track.ts'
 
 /**
- * One output kind. Times are nanoseconds since the first {@link Writer.origin}. On one track, begins and ends must nest; going
- * back in time there costs a few bytes.
+ * One output kind. Times are nanoseconds since the first {@link Writer.origin}. On one track, begins and ends must nest; a time
+ * before the previous one costs a few more bytes.
  */
 export interface Writer {
   /**
-   * Comes first: the clock of everything that follows, and the absolute time that all times count from. Of further inputs,
-   * it is only the time of their beginning.
+   * Comes first: the clock of all times, and the absolute time from which they count. For further inputs, only the time at which
+   * they begin.
    */
   origin(clock: Clock | 'unknown', originNs: bigint): void
   /** The same instant on several clocks. */
@@ -21,11 +21,11 @@ export interface Writer {
   end(track: number, atNs: number): void
   instant(track: number, atNs: number, label: Label): void
   counter(track: number, atNs: number, value: number): void
-  /** For formats with scheduler events of their own; without it, the timeline draws CPUs as rows of slices. */
+  /** For formats with scheduler events; without it, the timeline draws CPUs as rows of slices. */
   readonly scheduler?: SchedulerSink
-  /** For formats with GPU work of their own; without it, the timeline draws that as slices. */
+  /** For formats with GPU work; without it, the timeline draws it as slices. */
   readonly gpu?: GpuSink
-  /** Facts on the whole trace. */
+  /** Facts about the whole trace. */
   attributes(attributes: Readonly<Record<string, string | number>>): void
   /** Comes last. */
   finish(): void
@@ -35,26 +35,26 @@ export interface Writer {
   take(): Uint8Array
 }
 
-/** What the kernel's scheduler did, in the format's own way. */
+/** Events of the kernel's scheduler. */
 export interface SchedulerSink {
   /** Comes first: the release of the kernel. */
   system(release: string): void
-  /** Which process a thread belongs to; once for each thread. `uuid` is unique among those of tracks. */
+  /** The process of a thread; once for each thread. `uuid` is unique among those of tracks. */
   linkThread(uuid: number, tid: number, pid: number): void
   /** The name of a process; once for each process. */
   nameProcess(uuid: number, pid: number, name: string): void
   /**
-   * Another thread takes a CPU. In order for each CPU, and without gaps: the thread that leaves is the one that came before.
-   * CPUs may come one after the other.
+   * Another thread takes a CPU. In order for each CPU, and without gaps: the previous thread is the next thread of the switch
+   * before. CPUs may come one after the other.
    */
   switched(event: SwitchEvent): void
-  /** A thread may run again. In order with the switches of the CPU where the waker ran. */
+  /** A thread becomes runnable. In order with the switches of the CPU on which the waker runs. */
   waking(event: WakingEvent): void
 }
 
-/** What GPUs did, in the format's own way. */
+/** Work of GPUs. */
 export interface GpuSink {
-  /** A piece of work; in any order. */
+  /** Writes a piece of work; in any order. */
   work(work: GpuWork): void
 }
 
@@ -78,9 +78,9 @@ export interface GpuWork {
   readonly endNs: number
   /** An id of the shared `Names`. */
   readonly name: number
-  /** {@link Label.launched} refers to it; the work of one launch shares it. */
+  /** {@link Label.launched} refers to it; all work of one launch has the same id. */
   readonly id: number
-  /** The profiler's own number of the launch, or -1. */
+  /** The profiler's number of the launch, or -1. */
   readonly submission: number
   readonly extra?: readonly Arg[] | undefined
 }

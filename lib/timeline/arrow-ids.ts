@@ -1,11 +1,11 @@
 import { UsageError } from '../errors.ts'
 
-/** Ids of arrows, apart from those that logs bring along, and apart for a few inputs. */
+/** Ids of own arrows: a separate range from those of logs, and one range for each of a few inputs. */
 const IDS_START = 2 ** 49
 const IDS_PER_INPUT = 2 ** 44
 const INPUTS = 16
 
-/** The ids that an input's arrows have in the trace. Throws UsageError for one that a program made too large. */
+/** Maps an input's ids of arrows to those of the trace. Throws UsageError for an id that is too large. */
 export function arrowIds(input: number): (ids: readonly number[] | undefined) => readonly number[] | undefined {
   const start = IDS_START + (input % INPUTS) * IDS_PER_INPUT
   const idOf = (id: number) => {

@@ -9,9 +9,9 @@ import type { Tracks, TrackTree } from './tracks.ts'
 /** What all rows of one input share. */
 export interface TrackContext {
   readonly writer: Writer
-  /** Of the whole trace. */
+  /** Tracks of the whole trace. */
   readonly tree: TrackTree
-  /** Of the input. */
+  /** Tracks of the input. */
   readonly tracks: Tracks
   readonly make: ArgMaker
   readonly names: Names
@@ -22,7 +22,7 @@ export interface TrackContext {
   readonly tensors: readonly TensorEvent[]
   /** Which tensor's memory a tensor uses. */
   readonly views: Views
-  /** What operators count. */
+  /** Counters of operators. */
   readonly counters: CounterSet
   /** Draws an issue. */
   readonly report: (issue: IssueEvent) => void

@@ -1,13 +1,13 @@
-/** Gaps that are remembered: a block of a log holds about as many calls. */
+/** Gaps that are kept: about the number of calls in a block of a log. */
 const GAPS_MAX = 4096
 
-/** The free stretches of a row before its end, where what comes late may have its place. */
+/** Free intervals of a row before its end, for late slices. */
 export class Gaps {
-  /** In order, apart from each other. */
+  /** In order, not overlapping. */
   private readonly starts: number[] = []
   private readonly ends: number[] = []
 
-  /** Adds a gap behind all others. */
+  /** Adds a gap after all others. */
   add(startNs: number, endNs: number): void {
     if (this.starts.length === GAPS_MAX) {
       this.starts.splice(0, GAPS_MAX / 2)
@@ -18,7 +18,7 @@ export class Gaps {
   }
 
   /**
-   * Takes a stretch out of the gap that it lies in; false if it lies in none. The gap's end itself is not free: what begins
+   * Takes an interval out of the gap that contains it; false if none does. The gap's end is not free: the slice that begins
    * there was written before, and would come first.
    */
   take(startNs: number, endNs: number): boolean {

@@ -3,10 +3,10 @@ import { ISSUES } from '../model/issues.ts'
 import type { Label } from '../sink/label.ts'
 import type { TrackContext } from './context.ts'
 
-/** Issues are all counted, but only so many are drawn: a broken log must not make a huge trace. */
+/** Issues that are drawn; the summary counts all. A broken log must not make the trace huge. */
 const SHOWN_MAX = 1000
 
-/** The Issues row. Issues of the same time are drawn 1 ns apart: they would nest. */
+/** The Issues row. Issues of the same time are drawn 1 ns apart, otherwise they nest. */
 export class Issues {
   private track = 0
   private count = 0

@@ -4,16 +4,16 @@ import { Inferred } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, Label } from '../sink/label.ts'
 
-/** How much a slice says: its name only, what was computed on what, or everything recorded. */
+/** Arguments of slices: none; op, shapes and sources; or everything recorded. */
 export type Detail = (typeof DETAILS)[number]
 
-/** All of them, from least to most. */
+/** All details, from least to most. */
 export const DETAILS = ['names', 'shapes', 'full'] as const
 
 const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.End, 'end: start of the next record'],
   [Inferred.NoEnd, 'no end recorded'],
-  [Inferred.Wait, 'gap to the next operator: may hold operators that were not recorded'],
+  [Inferred.Wait, 'gap to the next operator: may contain operators that were not recorded'],
   [Inferred.Worker, 'worker index'],
   [Inferred.Call, 'call borders'],
   [Inferred.Phase, 'phase'],
@@ -22,7 +22,7 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
 ]
 
-/** Labels that are remembered by their names. */
+/** Labels that are cached by their names. */
 const LABELS_MAX = 1 << 15
 const PLAIN = {
   id: undefined,
@@ -48,18 +48,18 @@ export class ArgMaker {
     return { key: this.names.id(key), ...value }
   }
 
-  /** An integer; one that a number does not hold exactly is written as a double. */
+  /** An integer; as a double if it is not a safe integer. */
   int(key: string, value: number): Arg {
     const id = this.names.id(key)
     return Number.isSafeInteger(value) ? { key: id, int: value } : { key: id, double: value }
   }
 
-  /** A text that is written as it is. */
+  /** A text that is not interned. */
   text(key: string, text: string): Arg {
     return { key: this.names.id(key), text }
   }
 
-  /** A text that many slices carry. */
+  /** A text that many slices have: interned. */
   word(key: string, text: string): Arg {
     return { key: this.names.id(key), name: this.names.id(text) }
   }
@@ -68,7 +68,7 @@ export class ArgMaker {
     return args.length > 0 ? { id: this.sets++, args } : undefined
   }
 
-  /** A label that has been made before, or a new one; of very many different ones, not all are remembered. */
+  /** A cached or a new label; not all are cached if there are very many different ones. */
   common(name: number, category: Label['category']): Label {
     let labels = this.byCategory.get(category)
     if (!labels) {
@@ -86,11 +86,11 @@ export class ArgMaker {
 
   /** A label for many slices, see {@link Label.id}. */
   label({ name, category, args }: Pick<Label, 'name' | 'category' | 'args'>): Label {
-    // All fields, as others have them: objects of one shape are fast.
+    // All fields, also undefined ones: objects of one shape are fast.
     return { ...PLAIN, id: this.labels++, name, category, args } satisfies Label
   }
 
-  /** The argument that says what was not recorded but worked out; none where everything was. */
+  /** The argument that lists inferred facts, if any. */
   inferred(bits: number): Arg[] {
     if (bits === 0) return []
     const words = INFERRED_WORDS.filter(([bit]) => (bits & bit) !== 0).map(([, word]) => word)
@@ -98,7 +98,7 @@ export class ArgMaker {
   }
 }
 
-/** What was counted, as arguments: `page_faults`, `task_clock_ns`; without zeros. */
+/** Counts as arguments: `page_faults`, `task_clock_ns`; without zeros. */
 export function countArgs(make: ArgMaker, set: CounterSet, counts: readonly number[]): Arg[] {
   return counts.flatMap((count, index) => {
     const counter = set.counters[index]

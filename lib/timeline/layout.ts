@@ -1,10 +1,10 @@
 import type { Unit } from '../sink/track.ts'
 import type * as of from './of.ts'
-import { at, BEHIND_BUFFERS, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
+import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
 
 const RANK_MAX = 2 ** 31 - 2
 
-/** Graphs of one kind are below one another: one for each of up to 64 workers. */
+/** Counter tracks of one kind are next to each other: one for each of up to 64 workers. */
 const workerCounter = {
   rank: ({ nth, worker }: of.Counter) => (nth + 1) * 64 + worker,
   name: ({ worker, counter, per }: of.Counter) => `worker ${worker}: ${counter} ${per}`,
@@ -16,21 +16,21 @@ const workerCounter = {
 
 const kvCache = (place: number, name: string, what: string, unit: Unit) =>
   counter<{ readonly number: number }>('memory', {
-    rank: ({ number }) => BEHIND_BUFFERS + 1 + 2 * number + place,
+    rank: ({ number }) => AFTER_BUFFERS + 1 + 2 * number + place,
     name,
     description:
-      `${what} of the KV cache that hold tokens after each call: as many as positions, for each sequence. Worked out from ` +
-      'the positions in the batches: what was removed since, or is shared by sequences, is not in the log.',
+      `${what} of the KV cache that contain tokens after each call: as many as positions, for each sequence. Computed from ` +
+      'the positions in the batches: the log does not record tokens that were removed since, or that sequences share.',
     unit,
   })
 
 const CALLS = {
   call: 'One slice per llama_decode call; a prefill takes a whole batch of tokens at once.',
-  graph: 'One slice per graph that a scheduler computed: calls of llama.cpp were not seen.',
+  graph: 'One slice per graph that a scheduler computed: calls of llama.cpp are not recorded.',
   step: 'One slice per engine step (vLLM, SGLang), from its launch to the end of the GPU work that it launched.',
 } as const
 
-/** What the contexts of speculative decoding do, as the calls that follow each other show. */
+/** Roles of contexts in speculative decoding, inferred from the order of calls. */
 const ROLES = {
   target:
     'Its llama_context verifies tokens that another one drafts (inferred: it takes several tokens with an output each).',
@@ -53,8 +53,8 @@ const ofStream = {
 }
 
 /**
- * Every track: the group that it is in, its place there, its name and its description, in the order of the viewer. What depends
- * on something, such as a worker's number, is a function. docs/tracks.md describes the same tracks in the same order.
+ * Every track: its group, its place in the group, its name and its description, in the order of the viewer. A property that
+ * depends on something, such as a worker's number, is a function. docs/tracks.md describes the same tracks in the same order.
  *
  *     run                  LLM <command>
  *       phase                Phase
@@ -89,13 +89,13 @@ export const LAYOUT = {
     rank: at(2),
     rows: 16,
     name: 'Graphs',
-    description: 'One slice per graph compute of a backend (a split of the scheduler).',
+    description: 'One slice per split of a graph: the part of it that the scheduler computes on one backend.',
   }),
 
   workers: group('run', {
     rank: at(3),
     name: 'Workers',
-    description: 'What each worker thread computed: one slice per operator (node of the graph), then its barrier wait.',
+    description: 'Work of each worker thread: one slice per operator (node of the graph), then its barrier wait.',
   }),
   worker: track<of.Worker>('workers', {
     rank: ({ worker }) => 16 * worker,
@@ -112,8 +112,8 @@ export const LAYOUT = {
     description: ({ worker, isFromSwitches }) =>
       `Whether the thread that served worker ${worker} ran, waited for a CPU because it was preempted, or was blocked. ` +
       (isFromSwitches
-        ? "From the scheduler's own events, which say who took the CPU; states that the log has itself are left out for them."
-        : 'The kernel does not tell an ordinary user who had the CPU instead.'),
+        ? "From the scheduler's events, which show the thread that took the CPU; they replace the states in the log."
+        : 'The kernel does not show unprivileged users which thread had the CPU instead.'),
   }),
 
   copies: track('run', {
@@ -126,7 +126,7 @@ export const LAYOUT = {
   threadStates: group('run', {
     rank: at(3, 8),
     name: 'Thread states',
-    description: 'When the traced threads ran, and when they could or would not.',
+    description: 'When the traced threads ran, and when they waited.',
   }),
   threadState: track<of.Thread & of.Nth>('threadStates', {
     rank: ({ nth }) => nth,
@@ -139,8 +139,8 @@ export const LAYOUT = {
     rank: at(4),
     name: 'Memory',
     description:
-      'Where the sources of each operator lie: a value holds until the next operator reads elsewhere. What lives in the ' +
-      'compute buffers, how full the KV cache is, what was allocated.',
+      'Where each operator reads: a value is valid until the next operator reads elsewhere. Live tensors in the compute ' +
+      'buffers, use of the KV cache, allocations.',
   }),
   offsetRead: counter<of.Buffer & { readonly offsetsFrom: string }>('memory', {
     rank: bufferRank(0),
@@ -155,14 +155,14 @@ export const LAYOUT = {
     name: ({ title }) => `${title}: live`,
     description: ({ label }) =>
       `Sum of the sizes of the tensors that live in this buffer (${label}), from first write to last read. Sampled ` +
-      'where operators start; views and what is written in place count once.',
+      'where operators start; views and in-place results count once.',
     unit: 'bytes',
     axis: ({ id }) => `live ${id}`,
   }),
   size: counter<of.Buffer & { readonly id: number }>('memory', {
     rank: bufferRank(2),
     name: ({ title }) => `${title}: size`,
-    description: ({ label }) => `Size of this buffer (${label}): what live tensors may fill.`,
+    description: ({ label }) => `Size of this buffer (${label}): the space for live tensors.`,
     unit: 'bytes',
     axis: ({ id }) => `live ${id}`,
   }),
@@ -170,10 +170,9 @@ export const LAYOUT = {
     rank: bufferRank(3),
     name: ({ title }) => `${title}: tensors`,
     description: ({ label }) =>
-      `What lives where in this buffer (${label}): one row for each offset at which tensors begin, lowest first, so ` +
-      'that it reads like a map of the memory. A slice lasts from the first worker that writes the tensor to the last ' +
-      'that reads it or a view of it; an op that works in place ends its source. Rows at higher offsets may lie within ' +
-      'tensors of lower ones, but never at the same time.',
+      `Tensors in this buffer (${label}): one row for each offset at which tensors begin, lowest first, as a map of the ` +
+      'memory. A slice lasts from the first worker that writes the tensor to the last that reads it or a view of it; an ' +
+      'in-place op ends its source. Rows at higher offsets may be within tensors of lower ones, but never at the same time.',
   }),
   tensors: track<{ readonly offset: number }>('arena', {
     // Backends align tensors to at least 32 bytes.
@@ -185,11 +184,10 @@ export const LAYOUT = {
   otherTensors: track<{ readonly rowsMax: number }>('arena', {
     rank: RANK_MAX,
     name: 'other offsets',
-    description: ({ rowsMax }) =>
-      `Tensors at further offsets: only the first ${rowsMax} offsets have a row of their own.`,
+    description: ({ rowsMax }) => `Tensors at further offsets: only the first ${rowsMax} offsets have separate rows.`,
   }),
   touched: counter('memory', {
-    rank: BEHIND_BUFFERS,
+    rank: AFTER_BUFFERS,
     name: 'bytes touched per operator',
     description:
       'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
@@ -199,7 +197,7 @@ export const LAYOUT = {
   kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'count'),
   kvBytes: kvCache(1, 'KV cache: bytes used (inferred)', 'Bytes of the cells', 'bytes'),
   allocated: counter<of.Nth & { readonly buffers: string }>('memory', {
-    rank: ({ nth }) => BEHIND_BUFFERS + 2048 + nth,
+    rank: ({ nth }) => AFTER_BUFFERS + 2048 + nth,
     name: ({ buffers }) => `${buffers}: allocated`,
     description: ({ buffers }) =>
       `Bytes of the backend buffers called ${buffers}, from when they were allocated until they were freed.`,
@@ -210,8 +208,8 @@ export const LAYOUT = {
     rank: at(5),
     name: 'Experts',
     description:
-      'Which experts the router of each layer chose (as far as logged: some logs have the first token of a batch ' +
-      'only). A slice spans the operators that used the choice.',
+      'Experts that the router of each layer chose (some logs contain only those of the first token of a batch). A slice ' +
+      'spans the operators that used the choice.',
   }),
   expertsOfLayer: track<{ readonly layer: number }>('experts', {
     rank: ({ layer }) => (layer + 1) * 16,
@@ -224,14 +222,14 @@ export const LAYOUT = {
     rank: at(5, 8),
     name: 'Rates',
     description:
-      'How fast it went: tokens, bytes and operations by call and by graph; by operator what was counted, where it was.',
+      'Tokens, bytes and operations per second, by call and by graph run; counts by operator, if the log contains them.',
   }),
   'tok/s': counter('rates', {
     rank: 0,
     rows: 16,
     name: 'tok/s',
     description:
-      'Tokens of each call by its time; 0 between calls. Calls that failed, or whose end is not known, have no rate.',
+      'Tokens of each call by its time; 0 between calls. Calls that failed, or whose end is unknown, have no rate.',
     unit: 'tok/s',
   }),
   'GB/s': counter('rates', {
@@ -240,8 +238,8 @@ export const LAYOUT = {
     name: 'GB/s',
     description:
       'Bytes that the operators of a graph read and write, by the time from its first operator to its last; 0 between ' +
-      'graphs. Worked out from shapes and sizes: each source counts once, MUL_MAT_ID with the chosen experts, or, where ' +
-      'the choice was not recorded, with as many as it may have used. Caches may have served part of it.',
+      'graphs. Computed from shapes and sizes: each source counts once, MUL_MAT_ID with the chosen experts, or, if the ' +
+      'choice was not recorded, with as many as it may have used. CPU caches may provide part of the data.',
     unit: 'GB/s',
   }),
   'GFLOP/s': counter('rates', {
@@ -250,13 +248,13 @@ export const LAYOUT = {
     name: 'GFLOP/s',
     description:
       'Floating-point operations of the matrix products of a graph, by the time from its first operator to its last; 0 ' +
-      'between graphs. Worked out from shapes, 2 for each multiplication and addition.',
+      'between graphs. Computed from shapes: a multiplication and an addition count 2.',
     unit: 'GFLOP/s',
   }),
   workerRate: counter<of.Worker & of.Nth & { readonly rate: string }>('rates', {
     rank: ({ nth, worker }) => (nth + 1) * 64 + worker,
     name: ({ worker, rate }) => `worker ${worker}: ${rate}`,
-    description: ({ rate }) => `${rate} of each operator: what it is worked out of are arguments of the operator.`,
+    description: ({ rate }) => `${rate} of each operator, from counts that are arguments of the operator.`,
     unit: 'count',
     axis: ({ rate }) => rate,
   }),
@@ -265,15 +263,14 @@ export const LAYOUT = {
   faults: group('run', {
     rank: at(5, 12),
     name: 'Faults and I/O',
-    description:
-      'Page faults and reads from disks while operators were computed, and the weights that lie where they read.',
+    description: 'Page faults and reads from disks while operators were computed, and the weights that they read.',
   }),
   workerFaults: track<of.Worker>('faults', {
     rank: ({ worker }) => 2 * worker,
     rows: 2,
     name: ({ worker }) => `worker ${worker}`,
     description: ({ worker }) =>
-      `Operators in which worker ${worker} had major page faults, or read from a disk, called by the weights that they ` +
+      `Operators in which worker ${worker} had major page faults, or read from a disk, named by the weights that they ` +
       'read: pages of the mapped model file that were not in memory.',
   }),
   workerFaultCounter: counter<of.Counter>('faults', { ...workerCounter }),
@@ -307,7 +304,7 @@ export const LAYOUT = {
     rank: ({ nth }) => 1 + nth,
     name: ({ domain = 'default domain' }) => domain,
     description: ({ domain }) =>
-      `What the program announced in NVTX's ${domain === undefined ? 'default domain' : `domain ${domain}`}.`,
+      `Ranges and marks of the program in NVTX's ${domain === undefined ? 'default domain' : `domain ${domain}`}.`,
   }),
   nvtxRanges: track('nvtxDomain', {
     rank: 0,
@@ -325,7 +322,7 @@ export const LAYOUT = {
   nvtxOnGpu: group('run', {
     rank: at(7, 9),
     name: 'NVTX on the GPU',
-    description: 'NVTX ranges as the GPU saw them: from the first to the last piece of work that was launched in each.',
+    description: 'NVTX ranges on the GPU: from the first to the last piece of work that was launched in each.',
   }),
   nvtxThreadOnGpu: track<of.Thread & of.Nth & { readonly domain: string | undefined }>('nvtxOnGpu', {
     rank: ({ nth }) => nth,
@@ -359,11 +356,10 @@ export const LAYOUT = {
   issues: track<{ readonly shownMax: number }>('run', {
     rank: at(9),
     name: 'Issues',
-    description: ({ shownMax }) =>
-      `Losses and bad records, at the place in time where they happened (the first ${shownMax}).`,
+    description: ({ shownMax }) => `Losses and bad records, at the time when they happened (the first ${shownMax}).`,
   }),
 
-  /** Those that lead are behind the ranges, seven at most in order; the others behind all that is above. */
+  /** Leading tracks are after the ranges, the first seven in order; the others after all tracks above. */
   own: track<of.Own>('run', {
     rank: ({ nth, leads }) => (leads ? at(7, 1 + Math.min(nth, 6)) : at(10, nth)),
     name: ({ name }) => name,
@@ -372,11 +368,11 @@ export const LAYOUT = {
     unit: ({ unit }) => unit,
   }),
 
-  /** Behind the groups of all inputs. */
+  /** After the groups of all inputs. */
   cpus: group('trace', {
     rank: 127,
     name: 'CPUs',
-    description: 'Which thread ran on each CPU, from the first switch seen there on.',
+    description: 'The thread on each CPU, since the first recorded switch.',
   }),
   cpu: track<{ readonly cpu: number }>('cpus', {
     rank: ({ cpu }) => cpu,

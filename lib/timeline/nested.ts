@@ -9,8 +9,8 @@ interface Row {
 }
 
 /**
- * Rows of slices that come in order of their starts, outer before inner, and are nested by time. What would cross another, or
- * comes late, goes to a further row: nothing is cut.
+ * Rows of slices that come in order of their starts, outer before inner, and nest by time. A slice that would cross another one,
+ * or comes late, is placed in a further row: none is cut.
  */
 export class NestedRows {
   private readonly rows: Row[] = []
@@ -31,7 +31,7 @@ export class NestedRows {
     this.writer.instant(this.rowFor(atNs, atNs).track, atNs, label)
   }
 
-  /** Ends what is still open. */
+  /** Ends all open slices. */
   finish(): void {
     for (const row of this.rows) this.close(row, Infinity)
   }

@@ -2,10 +2,10 @@ import type { BufferUsage } from '../model/events.ts'
 import type { Track, Unit } from '../sink/track.ts'
 import type { Buffer, Run } from './of.ts'
 
-/** A track but for its id and its group. */
+/** A track without its id and its group. */
 export type TrackSpec = Omit<Track, 'uuid' | 'parent'>
 
-/** The groups of tracks: `trace` is the top, `run` what one input draws. */
+/** The groups of tracks: `trace` is the top, `run` the group of one input. */
 export type Group =
   | 'trace'
   | 'run'
@@ -28,12 +28,12 @@ export type Group =
   | 'gpu'
   | 'cpus'
 
-/** What is fixed of a track or a group, or a function of what it depends on. */
+/** A constant, or a function of what the track depends on. */
 type Either<T, Of> = T | ((of: Of) => T)
 
 interface Spec<Of> {
   readonly rank: Either<number, Of>
-  /** Ranks from there on that its further rows (`worker 0 (2)`) have, the last one for all that are left; 1 by default. */
+  /** Number of ranks for the track and its further rows (`worker 0 (2)`); remaining rows share the last one; 1 by default. */
   readonly rows?: Either<number, Of>
   readonly name: Either<string, Of>
   readonly description: Either<string, Of>
@@ -53,10 +53,10 @@ export const track = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => 
 /** A group of rows. */
 export const group = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'group', ...spec })
 
-/** A graph of values. */
+/** A counter track. */
 export const counter = <Of = object>(parent: Group, spec: Spec<Of>): Place<Of> => ({ parent, kind: 'counter', ...spec })
 
-/** What a place is for one worker, thread, …, in its n-th row from 0. */
+/** The track of one worker, thread, … at a place, in its n-th row from 0. */
 export function specOf<Of>({ name, rank, rows, description, kind, unit, axis }: Place<Of>, of: Of, row = 0): TrackSpec {
   const fixed = <T>(either: Either<T, Of>): T => (typeof either === 'function' ? (either as (of: Of) => T)(of) : either)
   return {
@@ -69,25 +69,25 @@ export function specOf<Of>({ name, rank, rows, description, kind, unit, axis }: 
   }
 }
 
-/** Characters of the command that an input's group is called by. */
+/** Characters of the command in the name of an input's group. */
 const COMMAND_CHARS_MAX = 60
 
-/** `LLM llama-cli -m …`, or what the input calls itself. */
+/** `LLM llama-cli -m …`, or the input's title. */
 export function runTitle({ title, attributes, input }: Run): string {
   const command = `${attributes['command'] ?? ''}`.replace(/^\S*\//, '').trim() // without the program's folder
   const shown = command.length > COMMAND_CHARS_MAX ? `${command.slice(0, COMMAND_CHARS_MAX)}…` : command
   return title ?? rowName(`LLM ${shown || 'run'}`, input)
 }
 
-/** All that is known of a run, a line each. */
+/** All facts of a run, one per line. */
 export function runFacts({ format, clock, attributes }: Run): string {
-  const facts = { input: format, clock: clock === 'unknown' ? 'not told' : `CLOCK_${clock}`, ...attributes }
+  const facts = { input: format, clock: clock === 'unknown' ? 'not recorded' : `CLOCK_${clock}`, ...attributes }
   return Object.entries(facts)
     .map(([key, value]) => `${key}: ${value}`)
     .join('\n')
 }
 
-/** Rank of a row of an input: the n-th kind of rows, each of which has 16 ranks, and a place there. */
+/** Rank of a row of an input: each kind of rows has 16 ranks; `place` is the row's place among them. */
 export const at = (kind: number, place = 0) => 16 * kind + place
 
 const BUFFERS: Readonly<Record<BufferUsage, string>> = {
@@ -96,11 +96,11 @@ const BUFFERS: Readonly<Record<BufferUsage, string>> = {
   compute: 'compute buffer',
   other: 'buffer',
 }
-/** Of the Memory group: 8 ranks for each buffer, 256 buffers of each usage. */
+/** In the Memory group: 8 ranks for each buffer, 256 buffers of each usage. */
 const RANKS_PER_USAGE = 256 * 8
 
-/** Rank in the Memory group of what concerns no single buffer. */
-export const BEHIND_BUFFERS = Object.keys(BUFFERS).length * RANKS_PER_USAGE
+/** Rank in the Memory group of tracks that belong to no single buffer. */
+export const AFTER_BUFFERS = Object.keys(BUFFERS).length * RANKS_PER_USAGE
 
 /** Rank in the Memory group of one of the 8 tracks of a buffer. */
 export const bufferRank =
@@ -113,7 +113,7 @@ export function bufferTitle(usage: BufferUsage, nth: number): string {
   return nth === 1 ? BUFFERS[usage] : `${BUFFERS[usage]} ${nth}`
 }
 
-/** `python3 9946`, or `thread 9946` where it has no name. */
+/** `python3 9946`, or `thread 9946` if it has no name. */
 export function threadTitle(name: string, tid: number): string {
   return `${name === '' ? 'thread' : name} ${tid}`
 }

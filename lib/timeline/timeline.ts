@@ -15,7 +15,7 @@ import { NvtxArea } from './nvtx/area.ts'
 import { OwnArea } from './own/area.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
 
-/** How the timeline is drawn. */
+/** Options of a timeline. */
 export interface TimelineOptions {
   readonly detail: Detail
   readonly opNaming: OpNaming
@@ -26,7 +26,7 @@ export interface TimelineOptions {
   readonly flowsOf?: number | undefined
 }
 
-/** Draws the events of one input, in the order in which they come: decides which area draws an event. */
+/** Draws the events of one input, in the order of its log: passes each event to its area. */
 export class Timeline implements EventPass<void> {
   private readonly tensors: TensorEvent[] = []
   private readonly counters = new CounterSet()
@@ -98,7 +98,7 @@ export class Timeline implements EventPass<void> {
         return this.counters.define(event, this.make.names.text(event.name))
       case 'issue':
         return this.issues.place(event)
-      case 'clocks': // others would have to agree with the first input's to the nanosecond
+      case 'clocks': // readings of further inputs would have to agree with these to the nanosecond
         if (this.input === 0) this.tree.writer.clocks(event.readings)
         return
       case 'facts':
@@ -144,7 +144,7 @@ export class Timeline implements EventPass<void> {
   }
 }
 
-/** Does an event belong to a call that is not drawn? What belongs to no call at all is. */
+/** Does an event belong to a call that is not drawn? Events of no call are drawn. */
 function isOutside(event: TraceEvent, [first, last]: readonly [number, number]): boolean {
   return 'call' in event && event.call !== undefined && (event.call < first || event.call > last)
 }

@@ -11,7 +11,7 @@ export type Key = keyof typeof LAYOUT
 /** What a track depends on. */
 export type Of<K extends Key> = (typeof LAYOUT)[K] extends Place<infer T> ? T : never
 
-/** Hands out track ids and defines each track. Ids follow first use, so the same events give the same ids. */
+/** Assigns track ids and defines tracks. Ids are in order of first use: the same events result in the same ids. */
 export class TrackTree {
   private count = 0
   private queues = 0
@@ -20,17 +20,17 @@ export class TrackTree {
 
   constructor(readonly writer: Writer) {}
 
-  /** A number for a queue of a GPU, from 1. */
+  /** Number of a GPU queue, from 1. */
   addQueue(): number {
     return ++this.queues
   }
 
-  /** A number for GPU work that nothing refers to, from 1. */
+  /** Number of GPU work without a launch, from 1. */
   addLooseWork(): number {
     return ++this.looseWork
   }
 
-  /** A number for a process, from 1, for ids that are unique within it only. */
+  /** Number of a process, from 1, for ids that are unique only within a process. */
   addProcess(): number {
     return ++this.processes
   }
@@ -42,18 +42,18 @@ export class TrackTree {
     return uuid
   }
 
-  /** Gives a track another name and description. */
+  /** Replaces the name and description of a track. */
   rename(uuid: number, parent: number, spec: TrackSpec): void {
     this.writer.track({ ...spec, uuid, parent })
   }
 
-  /** An id for what writers define as they do tracks, outside of the tree. */
+  /** An id for descriptors outside of the tree, such as threads. */
   newId(): number {
     return ++this.count
   }
 }
 
-/** The tracks of one input, as the layout has them. A group is defined with its first member: empty ones are not shown. */
+/** The tracks of one input, by the layout. A group is defined with its first member: empty groups do not appear. */
 export class Tracks {
   private readonly groups = new Map<Group, number>([['trace', 0]])
 
@@ -66,14 +66,14 @@ export class Tracks {
   }
 
   /**
-   * Defines a track and returns its id. `of` is what the track depends on, `row` is for further rows of its kind. A group of which
-   * there are several, such as a domain of NVTX, has to be given.
+   * Defines a track and returns its id. `of`: what the track depends on; `row`: its n-th row, from 0; `group`: required for groups
+   * of which there are several, such as NVTX domains.
    */
   add<K extends Key>(key: K, of: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): number {
     return this.tree.add(group, specOf(LAYOUT[key] as Place<Of<K>>, of, row))
   }
 
-  /** Gives a track another name and description. */
+  /** Replaces the name and description of a track. */
   rename<K extends Key>(track: number, key: K, of: Of<K>, row = 0, group = this.group(LAYOUT[key].parent)): void {
     this.tree.rename(track, group, specOf(LAYOUT[key] as Place<Of<K>>, of, row))
   }
@@ -104,9 +104,9 @@ interface Lane {
 }
 
 /**
- * A row for slices that follow one another. Should one overlap what is there (two contexts at work), it goes to a further
- * row of the same kind: no slice is lost, cut, or nested in another. Slices come in order, or, where the row is
- * `late`, also after others that follow them.
+ * Rows of slices that follow one another. A slice that overlaps another one (of another llama_context, for example) is placed in a
+ * further row: no slice is lost, cut, or nested in another. Slices come in order; with `late`, a slice may also come after later
+ * ones.
  */
 export class Lanes {
   private readonly lanes: Lane[] = []
@@ -118,7 +118,7 @@ export class Lanes {
     private readonly late = false,
   ) {}
 
-  /** Writes a slice, and another that follows it at once where `then` is given and not empty. */
+  /** Writes a slice; with `then`, also a second one from `endNs` to `thenEndNs`. */
   place(startNs: number, endNs: number, label: Label, thenEndNs = endNs, then?: Label): void {
     const lane = this.free(startNs, Math.max(endNs, thenEndNs))
     this.writer.begin(lane.track, startNs, label)
@@ -128,11 +128,11 @@ export class Lanes {
     this.writer.end(lane.track, thenEndNs)
   }
 
-  /** The first row where there is room, which it takes. */
+  /** Reserves the time in the first row where it is free. */
   private free(startNs: number, endNs: number): Lane {
     const first = this.lanes[0]
     if (first && first.endNs === startNs) {
-      first.endNs = endNs // what follows at once takes no search
+      first.endNs = endNs // the fast path: the slice begins where the last one ends
       return first
     }
     for (const lane of this.lanes) {

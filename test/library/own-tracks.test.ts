@@ -170,17 +170,17 @@ describe('what is wrong with own events is an error that says what is right', ()
     [
       'an unknown track',
       slice('a', 1, 2, { track: 99 }),
-      'own-slice: expected the id of an own-track event that came before, found 99',
+      'own-slice: expected the id of an earlier own-track event, found 99',
     ],
     [
       'a slice on a counter',
       slice('a', 1, 2, { track: 2 }),
-      'own-slice: expected a track that holds slices, found "queue" (counter)',
+      'own-slice: expected a track of slices, found "queue" (counter)',
     ],
     [
       'a sample on slices',
       { kind: 'own-sample', track: 1, atNs: 1, value: 1 },
-      'own-sample: expected a track that holds counter, found "requests" (slices)',
+      'own-sample: expected a track of counter, found "requests" (slices)',
     ],
     [
       'milliseconds',
@@ -210,7 +210,7 @@ describe('what is wrong with own events is an error that says what is right', ()
     [
       'a group that is none',
       { kind: 'own-track', id: 9, name: 'x', description: '', group: 1 },
-      'own-track: expected a track that holds group, found "requests" (slices)',
+      'own-track: expected a track of group, found "requests" (slices)',
     ],
   ])('%s', async (_, event, message) => {
     const run = async () => {

@@ -29,7 +29,7 @@ const ISSUES_SHOWN_MAX = 1000
 const INFERRED = [
   'end: start of the next record',
   'no end recorded',
-  'gap to the next operator: may hold operators that were not recorded',
+  'gap to the next operator: may contain operators that were not recorded',
   'worker index',
   'call borders',
   'phase',

@@ -184,7 +184,7 @@ describe('profinfer-csv', () => {
     expect(loose).toEqual([[0]])
     expect(
       rows(`SELECT count(*) FROM slice WHERE category = 'barrier' AND
-      extract_arg(arg_set_id, 'debug.inferred') IS NOT 'gap to the next operator: may hold operators that were not recorded'`),
+      extract_arg(arg_set_id, 'debug.inferred') IS NOT 'gap to the next operator: may contain operators that were not recorded'`),
     ).toEqual([[0]])
   })
 })

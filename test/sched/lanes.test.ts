@@ -97,7 +97,7 @@ describe("a worker's state lane", () => {
       trace,
       `select extract_arg(source_arg_set_id, 'description') from track where name = 'worker 0: state'`,
     )
-    expect(about.flat().join()).toMatch(/scheduler's own events.*left out for them/)
+    expect(about.flat().join()).toMatch(/scheduler's events.*replace the states in the log/)
     trace.close()
   })
 

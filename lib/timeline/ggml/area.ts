@@ -13,7 +13,7 @@ import { Operators, type OpNaming } from './operators.ts'
 import { Rates } from './rates.ts'
 import { WorkerCounters } from './worker-counters.ts'
 
-/** What ggml and llama.cpp did: calls, graphs, operators, and what follows from these for memory and threads. */
+/** Draws events of ggml and llama.cpp: calls, splits, operators. Memory and threads use them too. */
 export class GgmlArea {
   private readonly calls: Calls
   private readonly operators: Operators
@@ -53,7 +53,7 @@ export class GgmlArea {
     })
   }
 
-  /** By far the most frequent event. */
+  /** The most frequent event. */
   operator(event: OperatorEvent): void {
     if (!this.flows.holds(event)) this.operators.place(event)
     this.kernel.serve(event.worker, event.tid)

@@ -13,16 +13,16 @@ import { Roles } from '../../model/roles.ts'
 import type { TrackContext } from '../context.ts'
 import { Lanes } from '../tracks.ts'
 
-/** A pause between calls from which on the run counts as idle, in ns. */
+/** Minimum pause between calls that is drawn as idle, in ns. */
 const IDLE_NS_MIN = 100e6
 
 /** Sequences of a batch that are listed. */
 const SPANS_SHOWN = 16
 
-/** Contexts with rows of their own; the rest share the last one's. */
+/** Contexts with separate rows; the rest share the row of the last one. */
 const CONTEXTS_MAX = 16
 
-/** What successive calls that failed are called. */
+/** Name of successive calls that failed. */
 const FAILED = 'failed'
 
 interface PhaseSpan {
@@ -35,9 +35,9 @@ interface PhaseSpan {
   inferred: number
 }
 
-/** The calls of a llama_context, or all those that only a scheduler was seen of. */
+/** The calls of a llama_context; or all computes of schedulers whose calls were not recorded. */
 interface Row {
-  /** 0: not known so far. */
+  /** 0: not known yet. */
   context: number
   readonly number: number
   readonly what: 'call' | 'graph' | 'step'
@@ -48,7 +48,7 @@ interface Row {
   decodes: number
 }
 
-/** Phase, Tokens and Graphs: what the run was doing, call by call. `onCall` hears of the calls that are drawn, in order. */
+/** The rows Phase, Tokens and Graphs. `onCall` receives the calls that are drawn, in order. */
 export class Calls {
   private readonly phases: Lanes
   private readonly rows = new Map<number, Row>()
@@ -66,7 +66,7 @@ export class Calls {
     this.graphs = context.tracks.lanes('graphs', {}, true)
   }
 
-  /** Calls may come out of order. Those outside of what is `drawn` are only counted. */
+  /** Calls may come out of order. A call that is not drawn is only counted. */
   token(event: TokenEvent, isDrawn: boolean): void {
     if (!isDrawn) this.hidden.add(event)
     this.order.add(event)
@@ -107,7 +107,7 @@ export class Calls {
     return row
   }
 
-  /** Calls of contexts that are not known share the first row with the first one that is. */
+  /** Calls of unknown contexts share the first row with the first known context. */
   private rowFor(context: number): Row | undefined {
     const { rows } = this
     const [first] = rows.values()
@@ -120,7 +120,7 @@ export class Calls {
     return rows.get(context) ?? (rows.size < CONTEXTS_MAX ? undefined : [...rows.values()].at(-1))
   }
 
-  /** What a context does is known in the end. */
+  /** Renames rows by the roles of their contexts, which are known at the end. */
   private nameRows(): void {
     for (const { context, number, what, tracks } of this.rows.values()) {
       const role = this.roles.of(context)
@@ -131,6 +131,7 @@ export class Calls {
     }
   }
 
+  /** Draws the compute of a split. */
   graph(event: GraphEvent): void {
     const { make } = this.context
     const backend = make.names.text(event.backend)
@@ -214,14 +215,14 @@ export class Calls {
   }
 }
 
-/** Successful decode calls are numbered, whether they are drawn or not. */
+/** Numbers all successful decode calls, also those that are not drawn. */
 function nameOf({ phase, tokens, batch }: TokenEvent, row: Row): string {
   if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
   const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
   return phase === 'decode' ? `decode ${++row.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
 }
 
-/** As `0@17 1@5-8`: sequence 0 at position 17, sequence 1 at 5 to 8. */
+/** `0@17 1@5-8`: sequence 0 at position 17, sequence 1 at 5 to 8. */
 function describeSpans(spans: readonly SequenceSpan[]): string {
   const texts = spans.slice(0, SPANS_SHOWN).map(({ sequence, position, tokens }) => {
     if (position < 0) return `${sequence} (${tokens} tokens)`

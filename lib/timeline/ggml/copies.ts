@@ -2,7 +2,7 @@ import type { CopyEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Lanes } from '../tracks.ts'
 
-/** The Copies row: data that go into a backend buffer, out of it, or from one to another. */
+/** The Copies row: transfers into backend buffers, out of them, or between them. */
 export class Copies {
   private readonly lanes: Lanes
 

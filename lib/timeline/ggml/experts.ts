@@ -5,41 +5,41 @@ import type { Lanes } from '../tracks.ts'
 
 interface Choice {
   readonly call: number
-  /** Tensor that holds the choice; -1 where operators carry it themselves. */
+  /** Tensor that contains the choice; -1 if operator events contain it. */
   readonly tensor: number
   /** Expert ids, token by token. */
   readonly ids: ArrayLike<number>
-  /** Ids of each token. */
+  /** Number of ids per token. */
   readonly k: number
   readonly startNs: number
   endNs: number
   operators: number
 }
 
-/** The Experts group: one row per layer, one slice per choice of the router, over the operators that used it. */
+/** The Experts group: one row per layer, one slice per choice of the router, which spans the operators that use it. */
 export class Experts {
   private readonly layers = new Map<number, { readonly lanes: Lanes; choice: Choice | undefined }>()
-  /** By the tensor that holds it: the choice that operators of worker 0 may come to use; null where there was one. */
+  /** By tensor: the choice in it that operators of worker 0 may still use; null after it was written. */
   private readonly open: (Choice | null | undefined)[] = []
-  /** Tensors that hold choices: most do not. */
+  /** Number of tensors that contain choices. */
   private holders = 0
-  /** By tensor: its sources did not, when so many tensors had been. */
+  /** By tensor without a choice in its sources: the value of `holders` when that was checked. */
   private readonly without: number[] = []
 
   constructor(private readonly context: TrackContext) {}
 
-  /** Takes note of an operator: of the choice that it carries, or that a source of it holds. */
+  /** Adds the choice that an operator contains, or notes that it uses the choice in one of its sources. */
   place(operator: OperatorEvent): void {
     if (operator.experts) this.add(operator, operator.experts)
     else if (operator.worker === 0 && this.holders > 0) this.use(operator)
   }
 
-  /** Takes note of a choice that was recorded by itself. */
+  /** Adds a choice that was recorded as a separate event. */
   choose({ tensor, call, atNs, k, ids }: ExpertsEvent): void {
     const layer = this.layer(tensor)
     const before = layer.choice
     if (before?.tensor === tensor && before.startNs === atNs) {
-      // The batch was too large for one record.
+      // A large batch needs several records.
       layer.choice = { ...before, ids: [...Array.from(before.ids), ...ids] }
     } else {
       if (before) this.write(layer.lanes, before)
@@ -118,7 +118,7 @@ function joined(ids: ArrayLike<number>, separator: string, k: number): string {
   return text
 }
 
-/** How many different ones there are. */
+/** Number of different ids. */
 function countDistinct(ids: ArrayLike<number>): number {
   const seen = new Set<number>()
   for (let i = 0; i < ids.length; i++) seen.add(ids[i]!)

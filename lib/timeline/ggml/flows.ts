@@ -2,16 +2,16 @@ import { nodesOf, readsOf } from '../../analyze/graph/plan.ts'
 import type { OperatorEvent, TokenEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 
-/** Operators that are held back at most, for the end of a call that does not come. */
+/** Operators that are held back at most, if the end of the call is missing. */
 const HELD_MAX = 1 << 20
-/** Ids of arrows, apart from those that logs bring along, and apart for each input. */
+/** Ids of arrows: a separate range from those of logs, and one range for each input. */
 const IDS_START = 2 ** 48
 const IDS_PER_INPUT = 2 ** 32
 
 /**
- * Data flow of one call as arrows between the slices of worker 0: from the operator that wrote a tensor to each one that
- * reads it or a view of it. Operators of worker 0 are held back from the call's first one to its end, as an arrow's
- * begin must know of its ends.
+ * Draws the data flow of one call as arrows between slices of worker 0: from the operator that writes a tensor to each operator
+ * that reads it or a view of it. Operators of worker 0 are held back from the first one of the call to its end: the begin of an
+ * arrow depends on its readers.
  */
 export class Flows {
   private held: OperatorEvent[] = []
@@ -27,7 +27,7 @@ export class Flows {
     this.nextId = IDS_START + context.input * IDS_PER_INPUT
   }
 
-  /** Holds an operator back, to draw it later with its arrows; false for one that can be drawn at once. */
+  /** Holds an operator back to draw it later with its arrows; false if it can be drawn immediately. */
   holds(event: OperatorEvent): boolean {
     if (this.isDone || event.worker !== 0 || (this.held.length === 0 && event.call !== this.call)) return false
     this.held.push(event)
@@ -57,7 +57,7 @@ export class Flows {
   private arrows(events: readonly OperatorEvent[]): Map<OperatorEvent, number[]> {
     const { tensors, views } = this.context
     const arrows = new Map<OperatorEvent, number[]>(events.map((event) => [event, []]))
-    /** Of each tensor: who wrote it, and who wrote to parts of it since. */
+    /** By tensor: the operator that wrote it, and those that wrote to parts of it since. */
     const writers = new Map<number, OperatorEvent[]>()
     for (const event of events) {
       const nodes = nodesOf(tensors, event.tensor, event.fusedTo ?? event.tensor)

@@ -8,13 +8,13 @@ import type { TrackContext } from '../context.ts'
 import { countArgs } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
-/** What operator slices are called: `<role> <OP>`, the op alone, or the tensor's full name. */
+/** Names of operator slices: `<role> <OP>`, the op only, or the tensor's full name. */
 export type OpNaming = (typeof OP_NAMINGS)[number]
 
-/** All of them. */
+/** All namings. */
 export const OP_NAMINGS = ['role', 'op', 'tensor'] as const
 
-/** What a node's slice says, and when that holds. */
+/** The label of a node's slices, and the properties for which it is valid. */
 interface NodeLabel {
   readonly label: Label
   readonly fusedTo: number | undefined
@@ -24,11 +24,11 @@ interface NodeLabel {
 /** Rows of the Workers group: one per worker, operators and the barrier waits after them. */
 export class Operators {
   private readonly workers: (Lanes | undefined)[] = []
-  /** By tensor: its latest. */
+  /** By tensor: the latest. */
   private readonly labels: (NodeLabel | undefined)[] = []
-  /** By tensor, what it was fused to, and what is inferred. */
+  /** By tensor, `fusedTo` and `inferred`. */
   private readonly allLabels = new Map<string, Label>()
-  /** By what is inferred of the wait. */
+  /** By the bits of `inferred` that concern the wait. */
   private readonly barriers: (Label | undefined)[] = [undefined]
   private readonly innerWait: number
 
@@ -58,7 +58,7 @@ export class Operators {
     return lanes
   }
 
-  /** What the slice says each time that this node runs. */
+  /** The label of the slices of this node, the same in each graph run. */
   private label(event: OperatorEvent): Label {
     const { tensor, fusedTo, inferred } = event
     const last = this.labels[tensor]
@@ -78,7 +78,7 @@ export class Operators {
   private sliceName(tensor: number): number {
     const { names, tensors } = this.context
     const { name, op, sources } = tensors[tensor]!
-    // Some logs do not name results: what is read then says more than nothing.
+    // Some logs do not name results: use the name of the first source.
     const named = name || (sources.length > 0 ? tensors[sources[0]!]!.name : 0)
     const [tensorText, opText] = [names.text(named), names.text(op)]
     const text = {
@@ -89,7 +89,7 @@ export class Operators {
     return names.id(text || opText || tensorText || 'operator')
   }
 
-  /** `<role of the result> <OP>+<OP>`: first and last of the ops that were computed in one go. */
+  /** `<role of the result> <OP>+<OP>`: the first and the last of the fused ops. */
   private fusedName(first: number, last: number): number {
     const { names, tensors } = this.context
     const [from, to] = [tensors[first]!, tensors[last]!]
@@ -115,7 +115,7 @@ export class Operators {
     return make.set(args)
   }
 
-  /** What the whole operator, of all workers, has to do. */
+  /** The work of the whole operator, of all workers. */
   private workArgs(id: number): Arg[] {
     const { make } = this.context
     const { flop, bytesRead, bytesWritten, isUpperBound } = this.works.node(id)
@@ -146,7 +146,7 @@ export class Operators {
     return args
   }
 
-  /** What differs from run to run. */
+  /** Arguments that differ from graph run to graph run. */
   private perRunArgs(event: OperatorEvent): readonly Arg[] | undefined {
     const { make, tensors, detail } = this.context
     const { experts, innerWaitNs, counts, fusedTo, startNs, endNs, call, tid, cpu } = event
@@ -175,7 +175,7 @@ export class Operators {
     return [...countArgs(make, counters, counts), ...rates]
   }
 
-  /** How fast all workers together were, by this one's time. */
+  /** The work of all workers, divided by the time of this one. */
   private rateArgs({ tensor, startNs, endNs }: OperatorEvent): Arg[] {
     const { make } = this.context
     const { flop, bytesRead, bytesWritten, isUpperBound } = this.works.node(tensor)

@@ -6,12 +6,12 @@ import type { ExpertsEvent, TokenEvent } from '../../model/events.ts'
 import type { Rate } from '../../sink/track.ts'
 import type { TrackContext } from '../context.ts'
 
-/** Choices of one router that are remembered: a log has 13 000 operators of one worker in a row. */
+/** Choices of one router that are kept: a log contains up to 13 000 operators of one worker in a row. */
 const CHOICES_MAX = 4096
-/** Ids that are distinguished, more than any model has experts (llama.cpp's LLAMA_MAX_EXPERTS is 512). */
+/** Experts that are distinguished: more than any model has (llama.cpp's LLAMA_MAX_EXPERTS is 512). */
 const EXPERTS_MAX = 4096
 
-/** Of the Rates group: tokens, bytes and floating-point operations by time. */
+/** Counters of the Rates group: tokens, bytes and floating-point operations per second. */
 export class Rates {
   private readonly rows = new Map<Rate, { readonly track: number; endNs: number }[]>()
   private readonly choices = new Map<number, Choices>()
@@ -42,7 +42,7 @@ export class Rates {
     if (work.flop > 0) this.place('GFLOP/s', startNs, endNs, work.flop)
   }
 
-  /** Bytes of experts that were counted, but not chosen. */
+  /** Bytes of experts that {@link GraphWork} counts, but that were not chosen. */
   private notRead({ expertSteps }: GraphWork, startNs: number, endNs: number): number {
     if (this.choices.size === 0) return 0
     let bytes = 0
@@ -55,7 +55,7 @@ export class Rates {
     return bytes
   }
 
-  /** A value that holds for a while, in the first row that is free then; `amount` per ns is giga per second. */
+  /** Draws a value from start to end, in the first row that is free; `amount` per ns is giga per second. */
   private place(rate: Rate, startNs: number, endNs: number, amount: number): void {
     if (endNs <= startNs) return
     const rows = this.rows.get(rate) ?? []
@@ -71,14 +71,14 @@ export class Rates {
   }
 }
 
-/** How many different experts one router chose, for the runs that are still to come. */
+/** Numbers of different experts that one router chose, for graph runs that are not complete yet. */
 class Choices {
-  /** In order of time, from `first` to before `end`. Plain numbers: choices are many, and kept for a while. */
+  /** In order of time, from `first` to before `end`. Typed arrays, because there are many choices. */
   private times = new Float64Array(64)
   private counts = new Uint16Array(64)
   private first = 0
   private end = 0
-  /** By id, of the last choice: a long one comes in parts. */
+  /** By id: is it part of the last choice? A long choice comes in several events. */
   private readonly isChosen = new Uint8Array(EXPERTS_MAX)
 
   add(atNs: number, ids: Int32Array): void {
@@ -91,14 +91,14 @@ class Choices {
     }
     let count = this.counts[this.end - 1]!
     for (const id of ids) {
-      if (isChosen[id] !== 0) continue // chosen already, or no expert
+      if (isChosen[id] !== 0) continue // chosen already, or not an expert's id
       isChosen[id] = 1
       count++
     }
     this.counts[this.end - 1] = count
   }
 
-  /** Those of the last choice in this time; 0 if there was none. Forgets it, and earlier ones. */
+  /** Removes all choices up to the end. Returns the number of experts of the last one since the start; 0 if there is none. */
   take(startNs: number, endNs: number): number {
     let found = 0
     for (; this.first < this.end && this.times[this.first]! <= endNs; this.first++) {

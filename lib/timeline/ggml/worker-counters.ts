@@ -1,29 +1,29 @@
 import type { OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 
-/** A graph of one worker, and what it shows now. */
+/** A counter track of one worker, and its current value. */
 interface Line {
-  /** 0 until there is something to show. */
+  /** 0 until the first value other than 0. */
   track: number
   value: number
 }
 
-/** What all workers' graphs of one kind have in common. */
+/** Common properties of all workers' counter tracks of one kind. */
 interface LineSpec {
-  /** From what was counted in one nanosecond to what is shown. */
+  /** From counts per nanosecond to drawn values. */
   readonly factor: number
   readonly lines: (Line | undefined)[]
-  /** Defines the graph of a worker. */
+  /** Defines the track of a worker. */
   readonly add: (worker: number) => number
 }
 
 /** Counters of the group Faults and I/O. */
 const FAULTS = new Set(['page-faults', 'minor-faults', 'major-faults', 'bytes-read'])
-/** What the rates say better: as `ghz` and `cpu_share`. */
+/** Counters that are drawn as rates: `ghz` and `cpu_share`. */
 const IN_RATES = new Set(['cycles', 'task-clock'])
 const PER = { count: ['per ms', 1e6], bytes: ['in MB/s', 1e3], ns: ['per ns', 1] } as const
 
-/** What was counted, as graphs: of each worker one for each counter and for each rate. */
+/** Counts of operators as counter tracks: for each worker one per counter and one per rate. */
 export class WorkerCounters {
   private readonly specs = new Map<string, LineSpec>()
 

@@ -9,18 +9,18 @@ import type { NestedRows } from '../nested.ts'
 import { specOf } from '../place.ts'
 import type { Lanes } from '../tracks.ts'
 
-/** A call and its work share an id: the process, from 1, and its correlation id. */
+/** A call and its work share an id: the number of the process, from 1, and the correlation id. */
 const CORRELATIONS = 2 ** 32
 
-/** A stream of a GPU, its rows. */
+/** A GPU stream and its rows. */
 interface Stream {
   readonly queue: GpuQueue
-  /** Where the format has no GPU work of its own. */
+  /** For writers without a {@link GpuSink}. */
   readonly work: Lanes | undefined
   readonly waits: Lanes
 }
 
-/** What GPUs did, stream by stream, the waits for it, and the calls that launched it. */
+/** Draws GPU work by stream, the waits for it, and the calls that launched it. */
 export class GpuArea {
   private readonly streams = new Map<string, Stream>()
   private readonly calls = new Map<string, NestedRows>()
@@ -29,7 +29,7 @@ export class GpuArea {
   private latestPlace: GpuPlace | undefined
   private latestStream: Stream | undefined
   private readonly processes = new Map<number, number>()
-  /** Arguments that most have, and their keys: looked up once. */
+  /** Frequent arguments and keys, looked up once. */
   private readonly kinds: Readonly<Record<GpuEvent['what'], Arg>>
   private readonly keys: { readonly correlation: number; readonly work: number }
   private readonly arrowIds: ReturnType<typeof arrowIds>
@@ -53,7 +53,7 @@ export class GpuArea {
     }
   }
 
-  /** Ends what is still open. */
+  /** Ends all open slices. */
   finish(): void {
     for (const rows of this.calls.values()) rows.finish()
   }

@@ -3,7 +3,7 @@ import type { TrackContext } from '../context.ts'
 import type { Scheduler } from './scheduler.ts'
 import { States } from './states.ts'
 
-/** What the kernel did: the states of this input's threads, and its part of the scheduler's events. */
+/** Draws events of the kernel: states of this input's threads, and its events of the scheduler. */
 export class KernelArea {
   private readonly states: States
 
@@ -35,7 +35,7 @@ export class KernelArea {
     this.states.serve(worker, tid)
   }
 
-  /** The thread made a call: it is one of the traced process. */
+  /** The thread made a call: it belongs to the traced process. */
   trace(tid: number): void {
     this.scheduler.trace(tid)
   }

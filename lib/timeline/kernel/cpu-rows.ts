@@ -2,7 +2,7 @@ import type { SwitchEvent } from '../../model/events.ts'
 import type { ArgMaker } from '../labels.ts'
 import { Tracks, type TrackTree } from '../tracks.ts'
 
-/** Who ran on each CPU, as rows of slices: for formats that know no scheduler. */
+/** Threads on each CPU as rows of slices, for writers without a {@link SchedulerSink}. */
 export class CpuRows {
   private readonly tracks: Tracks
   private readonly cpus = new Map<number, { readonly track: number; isBusy: boolean }>()
@@ -29,7 +29,7 @@ export class CpuRows {
     this.tree.writer.begin(row.track, atNs, { name: nextComm, category: 'state', extra })
   }
 
-  /** Ends what still runs, at the last switch of any CPU. */
+  /** Ends all open slices at the last switch of any CPU. */
   finish(): void {
     for (const row of this.cpus.values()) if (row.isBusy) this.tree.writer.end(row.track, this.lastNs)
     this.cpus.clear()

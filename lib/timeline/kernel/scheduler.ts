@@ -8,33 +8,33 @@ import { WaitedCpus } from './takers.ts'
 import { type Change, ThreadChanges } from './thread-changes.ts'
 import { ThreadLinks } from './thread-links.ts'
 
-/** The first release whose bits of a thread's state are those of {@link TaskState}: trace_processor decodes by it. */
+/** The first kernel release with the state bits of {@link TaskState}: trace_processor decodes states by the release. */
 const RELEASE_MIN = [4, 14] as const
 
-/** What is known of a CPU while its switches are followed. */
+/** State of a CPU after its last switch. */
 interface Cpu {
-  /** Who has it; -1 = not known. */
+  /** The thread that has it; -1 = not known. */
   tid: number
   comm: number
-  /** Is what happens on it drawn? */
+  /** Are its switches drawn? */
   isShown: boolean
   /** The last switch that was not written; written when the CPU becomes visible. */
   held: SwitchEvent | undefined
 }
 
-/** What of the scheduler's events is drawn. */
+/** Selects events of the scheduler. */
 export interface SchedulerOptions {
-  /** Everything; by default what concerns the traced process. */
+  /** Draw all events; by default those that concern the traced process. */
   readonly allThreads?: boolean | undefined
-  /** Does an input record switches? States of threads that logs record themselves are not drawn then. */
+  /** Does an input record switches? They replace the states of threads that logs record. */
   readonly isExpected?: boolean | undefined
 }
 
 /**
- * The kernel's part of a trace, one for all inputs: logs name the traced process and its threads, other inputs record the
- * switches. They come in this order. Drawn is what concerns the traced process: its threads, and the CPUs that they used,
- * from the thread that ran there when the first of them came (or was woken to come) until the process ended; with
- * `allThreads`, or where no input names a process, everything.
+ * Draws the scheduler's events of all inputs. Logs, which name the traced process and its threads, come first; then the inputs
+ * that record switches. By default, it draws the threads of the traced process and the CPUs that they use, from the thread
+ * that precedes their first switch (or wakeup) there until the process ends. With `allThreads`, or if no input names a process,
+ * it draws everything.
  */
 export class Scheduler {
   private readonly cpus = new Map<number, Cpu>()
@@ -68,7 +68,7 @@ export class Scheduler {
     if (this.isExpected) lane.supersede()
   }
 
-  /** The facts that an input records about itself, at its start and later. */
+  /** Uses facts of an input: kernel release and process. */
   describe(attributes: Readonly<Record<string, string | number>>): void {
     const { kernel, pid, command } = attributes
     if (kernel !== undefined) this.release ??= String(kernel)
@@ -77,12 +77,12 @@ export class Scheduler {
       this.links.traceProcess(number, `${command ?? ''}`)
   }
 
-  /** A thread of the traced process. */
+  /** The thread belongs to the traced process. */
   trace(tid: number): void {
     if (tid > 0) this.links.trace(tid)
   }
 
-  /** The traced process was seen until then. */
+  /** The traced process lived at least until then. */
   lived(endNs: number): void {
     this.endNs = this.endNs === Infinity ? endNs : Math.max(this.endNs, endNs)
   }
@@ -95,9 +95,9 @@ export class Scheduler {
 
   switched(event: SwitchEvent): void {
     if (!this.hasBegun) this.begin()
-    if (event.cpu < 0) return this.tellStates(event) // some texts do not tell the CPU: there is no track to draw it on
+    if (event.cpu < 0) return this.changeStates(event) // some texts do not record the CPU: no track can show the switch
     const cpu = this.cpu(event.cpu)
-    this.tellStates(event)
+    this.changeStates(event)
     const before = cpu.tid
     cpu.tid = event.nextTid
     cpu.comm = event.nextComm
@@ -109,7 +109,7 @@ export class Scheduler {
     }
     if (before >= 0 && event.prevTid >= 0 && before !== event.prevTid) this.write(bridge(event, before))
     if (concerns || event.atNs <= this.endNs) return this.write(event)
-    this.write({ ...event, nextTid: 0, nextComm: 0, nextPrio: -1 }) // whoever follows is no concern of the process
+    this.write({ ...event, nextTid: 0, nextComm: 0, nextPrio: -1 }) // after the process ended, other threads are not drawn
     cpu.isShown = false
     cpu.held = event
   }
@@ -132,7 +132,7 @@ export class Scheduler {
     this.tree.writer.scheduler?.waking(event)
   }
 
-  /** Comes last. Returns how many changes of threads' states came too late to be drawn. */
+  /** Comes last. Returns the number of state changes that came too late to be drawn. */
   finish(): number {
     const late = this.changes.finish()
     if (this.hasBegun) for (const lane of this.lanes) lane.finish()
@@ -173,8 +173,8 @@ export class Scheduler {
     else this.rows?.place(event)
   }
 
-  /** What a switch says of the threads of the traced process. */
-  private tellStates({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {
+  /** Changes the states of the switched threads, if they belong to the traced process. */
+  private changeStates({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {
     const { waited } = this
     if (waited.isFull) this.changes.makeRoom()
     if (waited.has(cpu)) waited.take(cpu, atNs, nextTid, this.label(nextTid, nextComm))
@@ -202,7 +202,7 @@ export class Scheduler {
     return this.make.names.id(found ? found[0] : '?')
   }
 
-  /** `hog 42`: what a thread is called where it is told in one text. */
+  /** `hog 42`: name and id of a thread in one text. */
   private label(tid: number, comm: number): number {
     if (tid < 0) return 0
     const known = this.labels.get(tid)
@@ -214,13 +214,13 @@ export class Scheduler {
   }
 }
 
-/** Where switches are missing: the thread that had the CPU leaves, and the one that is told to leave has it for no time. */
+/** Replaces missing switches by one: from the thread that had the CPU to the `prev` thread of the next switch. */
 function bridge(event: SwitchEvent, tid: number): SwitchEvent {
   const { prevTid, prevComm, prevPrio } = event
   return { ...event, prevTid: tid, prevState: 0, nextTid: prevTid, nextComm: prevComm, nextPrio: prevPrio }
 }
 
-/** Switches carry today's bits of a thread's state, whatever kernel they are from: an older one must not decode them. */
+/** The release to write. Events have the state bits of Linux 4.14 and later, also if an older kernel recorded them. */
 function releaseFor(release: string | undefined): string {
   const [major = 0, minor = 0] = (release ?? '').split('.').map((part) => Number.parseInt(part, 10))
   const isNew = major > RELEASE_MIN[0] || (major === RELEASE_MIN[0] && minor >= RELEASE_MIN[1])

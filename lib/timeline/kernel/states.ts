@@ -6,26 +6,26 @@ import type { Lanes } from '../tracks.ts'
 import type { Takers } from './takers.ts'
 import type { Change } from './thread-changes.ts'
 
-/** Events that are kept for a thread of which nobody knows yet whether it is a worker. */
+/** Events that are kept for a thread until its first operator shows that it is a worker. */
 const PENDING_MAX = 20_000
 
 interface Thread {
   /** -1 until an operator of it is seen. */
   worker: number
-  /** Of its own, where the log records states only. */
+  /** A separate track, if the log records only states. */
   lanes: Lanes | undefined
   pending: StateEvent[]
   state: ThreadState | undefined
   sinceNs: number
   cpu: number
-  /** Of who took its CPU, or woke it. */
+  /** Name id of the thread that took its CPU, or woke it. */
   by: number
-  /** Of the letter of the state that it waits in. */
+  /** Name id of the letter of its wait state. */
   wait: number
   takers: Takers | undefined
 }
 
-/** What a slice of each state is called. */
+/** Names of slices, by state. */
 const TITLES: Readonly<Record<ThreadState, string>> = {
   running: 'running on CPU ',
   runnable: 'runnable (preempted)',
@@ -37,16 +37,16 @@ const TITLES: Readonly<Record<ThreadState, string>> = {
 
 const CAN_RUN: ReadonlySet<ThreadState | undefined> = new Set(['running', 'runnable', 'woken'])
 
-/** A lane below each worker's: where its thread ran, and when it could or would not. */
+/** A lane below each worker's: on which CPU its thread runs, and when it waits. */
 export class States {
   private readonly threads = new Map<number, Thread>()
   private readonly lanes: (Lanes | undefined)[] = []
-  /** The thread that each worker's last operator was on. */
+  /** By worker: the thread of its last operator. */
   private readonly servedBy: number[] = []
   private lastNs = 0
   private isSuperseded = false
 
-  /** `trace` is told of each thread that is seen to be of the process. */
+  /** `trace` receives each thread that belongs to the process. */
   constructor(
     private readonly context: TrackContext,
     private readonly trace: (tid: number) => void = () => {},
@@ -65,12 +65,12 @@ export class States {
     for (const event of pending) this.change(thread, changeOf(event))
   }
 
-  /** Another input records the kernel's switches: states of the log's own are left out from now on. */
+  /** Another input records the kernel's switches: leave out states of the log from now on. */
   supersede(): void {
     this.isSuperseded = true
   }
 
-  /** A change of a thread's state, from switches; drawn for workers' threads. In order for each thread. */
+  /** Draws a state change from switches, if the thread is a worker. Changes of a thread come in order. */
   switched(change: Change): void {
     const thread = this.threads.get(change.tid)
     if (!thread || thread.worker < 0) return
@@ -88,7 +88,7 @@ export class States {
     if (thread.pending.length > PENDING_MAX) thread.pending.splice(0, PENDING_MAX / 2)
   }
 
-  /** Draws the last states, up to the last change of any. */
+  /** Draws the last states, up to the last change of all threads. */
   finish(): void {
     for (const thread of this.threads.values()) {
       if ((thread.worker < 0 && !thread.lanes) || thread.state === undefined) continue
@@ -125,7 +125,7 @@ export class States {
     thread.wait = wait
     thread.takers = takers
     if (state !== 'ended') return
-    this.threads.delete(tid) // another may get its number
+    this.threads.delete(tid) // the kernel may reuse the id
     if (thread.worker >= 0) this.servedBy[thread.worker] = -1
   }
 
@@ -158,10 +158,10 @@ export class States {
   }
 }
 
-/** Threads that are named; the others are counted. */
+/** Threads whose names are listed; the others are counted. */
 const NAMED_MAX = 5
 
-/** Who had the CPU that a thread waited for: the one that had it longest, and, where there were several, all of them. */
+/** The thread that had the CPU longest while another one waited for it; if there were several, also all of them. */
 function takenBy(make: ArgMaker, takers: Takers, endNs: number): Arg[] {
   const { known, unknownNs } = takers.sharesUntil(endNs)
   const [longest] = known

@@ -1,36 +1,36 @@
-/** Runs that are held until the waits are drawn that they are of. 24 MB. */
+/** Runs that are kept until the waits that contain them are drawn. 24 MB. */
 const HELD_MAX = 500_000
 
-/** A thread has a CPU, until the next run begins. */
+/** A thread gets a CPU, and has it until the next run begins. */
 interface Run {
   readonly atNs: number
   /** -1: not known. */
   readonly tid: number
-  /** What the thread is called then. */
+  /** Name and id of the thread at that time. */
   readonly label: number
   next: Run | undefined
 }
 
-/** For how long a thread had a CPU. */
+/** Time for which a thread had a CPU. */
 interface Share {
   readonly label: number
   readonly ns: number
 }
 
-/** For how long each thread had a CPU, longest first, and for how long it is not known who had it. */
+/** Time for which each thread had a CPU, longest first, and time for which the thread is not known. */
 export interface Shares {
   readonly known: readonly Share[]
   readonly unknownNs: number
 }
 
-/** Who had a CPU, one after the other, from when a thread was preempted there. */
+/** The threads that had a CPU, one after the other, since another thread was preempted on it. */
 export class Takers {
   constructor(
     private readonly first: Run,
     private readonly sinceNs: number,
   ) {}
 
-  /** Who had it until then. */
+  /** The shares until then. */
   sharesUntil(endNs: number): Shares {
     const shares = new Map<number, Share>()
     for (let run: Run | undefined = this.first; run && run.atNs < endNs; run = run.next) {
@@ -46,22 +46,22 @@ export class Takers {
 /** A CPU, and the threads that may wait for it. */
 interface Cpu {
   readonly waiting: Set<number>
-  /** The first run that is counted as held. */
+  /** The first run that counts as kept. */
   first: Run
   last: Run
 }
 
-/** Follows who has the CPUs that threads wait for. Switches of each CPU come in order of time, those of different ones need not. */
+/** Keeps the runs on CPUs that threads wait for. Switches come in order of time for each CPU, but not across CPUs. */
 export class WaitedCpus {
   private readonly cpus: (Cpu | undefined)[] = []
-  /** By thread: the CPU that it waits for, since when. */
+  /** By thread: the CPU that it waits for, and the begin of the wait. */
   private readonly waits = new Map<number, { readonly cpu: number; readonly sinceNs: number }>()
   private held = 0
 
-  /** `heldMax` runs are held; who has a CPU while there are more is not known. */
+  /** At most `heldMax` runs are kept; the threads of further runs are not known. */
   constructor(private readonly heldMax = HELD_MAX) {}
 
-  /** Are as many runs held as may be? */
+  /** Are `heldMax` runs kept? */
   get isFull(): boolean {
     return this.held >= this.heldMax
   }
@@ -90,7 +90,7 @@ export class WaitedCpus {
     return new Takers(known.last, atNs)
   }
 
-  /** A thread runs there: it waits no more. An input that tells of one CPU after the other may say later that it ran elsewhere. */
+  /** A thread runs on the CPU: it no longer waits. If an input contains one CPU after the other, this may be known late. */
   runs(cpu: number, atNs: number, tid: number): void {
     this.cpus[cpu]?.waiting.delete(tid)
     const wait = this.waits.get(tid)
@@ -99,7 +99,7 @@ export class WaitedCpus {
     this.waits.delete(tid)
   }
 
-  /** All waits are drawn that end before then. */
+  /** All waits that end before then are drawn: their runs are no longer needed. */
   release(untilNs: number): void {
     for (const cpu of this.cpus) {
       for (; cpu?.first.next && cpu.first.next.atNs <= untilNs; cpu.first = cpu.first.next) this.held--

@@ -2,43 +2,43 @@ import type { ThreadState } from '../../model/events.ts'
 import type { Takers } from './takers.ts'
 
 /**
- * Changes that are held: a trace.dat tells of one CPU after the other, so that what a thread did on several is in order only at
- * the end. 28 MB; with fewer changes, any order will do, with more, they may be late by half as many.
+ * Changes that are held: a trace.dat contains one CPU after the other, so the changes of a thread on several CPUs are complete
+ * only at the end. 28 MB. Fewer changes may come in any order; with more, a change may be late by half of this number.
  */
 const HELD_MAX = 500_000
 
 /**
- * An input that tells of one CPU after the other goes from one to the next as often as there are CPUs (at most 8192); one that does so more
- * often is in order of time, but for some events.
+ * An input that contains one CPU after the other changes the CPU at most 8192 times, the maximum number of CPUs. One with more
+ * changes is in order of time, except for some events.
  */
 const TURNS_MIN = 1 << 14
-/** Changes that are held in any case. */
+/** Changes that are always held. */
 const HELD_MIN = 4096
 
 const KINDS: readonly ThreadState[] = ['running', 'runnable', 'woken', 'blocked', 'ended']
 
-/** What the kernel's switches tell of one thread. */
+/** A state change of one thread, from the kernel's switches. */
 export interface Change {
   readonly atNs: number
   readonly tid: number
   readonly state: ThreadState
-  /** Where it runs, or ran last; -1 = not known. */
+  /** The CPU where it runs, or ran last; -1 = not known. */
   readonly cpu: number
-  /** Of the thread that took its CPU, or woke it; 0 = none. */
+  /** Name id of the thread that took its CPU, or woke it; 0 = none. */
   readonly by: number
-  /** Of the letter of the state that it waits in; 0 = none. */
+  /** Name id of the letter of its wait state; 0 = none. */
   readonly wait: number
-  /** All that had its CPU in turn, where a log tells of every switch there: `by` is the first of them. */
+  /** The threads that had its CPU, if every switch of it is recorded; `by` is the first of them. */
   readonly takers: Takers | undefined
 }
 
 /** Draws threads. */
 export interface ChangeTaker {
-  /** In order for each thread. */
+  /** Changes come in order for each thread. */
   switched(change: Change): void
 }
 
-/** Puts the changes of threads in the order of their times, and hands them to whoever draws these threads. */
+/** Sorts the changes of threads by time, and passes them to the lanes. */
 export class ThreadChanges {
   private columns = newColumns()
   private drawnNs = -Infinity
@@ -46,10 +46,9 @@ export class ThreadChanges {
   private cpu = -1
   private turns = 0
 
-  /** `lateMax` changes may come before others were drawn that are later. */
   constructor(
     private readonly lanes: readonly ChangeTaker[],
-    /** Is called when all is drawn that comes before a time. */
+    /** Called when all changes before a time are drawn. */
     private readonly drawn: (untilNs: number) => void = () => {},
     private readonly heldMax = HELD_MAX,
   ) {}
@@ -68,13 +67,13 @@ export class ThreadChanges {
     if (this.columns.atNs.length >= this.heldMax) this.draw(this.heldMax >>> 1)
   }
 
-  /** Draws the first half of what is held, where hardly anything that comes will be earlier. */
+  /** Draws the first half of the held changes, if the input is almost in order of time. */
   makeRoom(): void {
     const held = this.columns.atNs.length
     if (this.turns >= TURNS_MIN && held >= HELD_MIN) this.draw(held >>> 1)
   }
 
-  /** Draws all. Returns how many came too late to be drawn. */
+  /** Draws all changes. Returns the number of those that came too late to be drawn. */
   finish(): number {
     this.draw(this.columns.atNs.length)
     return this.late
@@ -91,7 +90,7 @@ export class ThreadChanges {
     columns.takers.push(takers)
   }
 
-  /** Draws the first ones, and keeps the others. */
+  /** Draws the first `count` changes, and holds the others. */
   private draw(count: number): void {
     const { atNs, tid, state, cpu, by, wait, takers } = this.columns
     const order = Uint32Array.from(atNs.keys()).sort((a, b) => atNs[a]! - atNs[b]! || a - b)

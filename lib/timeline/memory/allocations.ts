@@ -1,9 +1,9 @@
 import type { AllocationEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 
-/** Of the Memory group: the bytes of all backend buffers of one name, from their allocation until they are freed. */
+/** Counters of the Memory group: bytes of all backend buffers of one name, from their allocation until they are freed. */
 export class Allocations {
-  /** By name of the buffers: kept to the end, as logs record an allocation only when the buffer is first used. */
+  /** By name of the buffers. Kept to the end: logs record an allocation only when the buffer is first used. */
   private readonly events = new Map<number, AllocationEvent[]>()
 
   constructor(private readonly context: TrackContext) {}

@@ -7,16 +7,15 @@ import { KvCache } from './kv-cache.ts'
 import { Lifetimes } from './lifetimes.ts'
 import { Reads } from './reads.ts'
 
-/** What the Memory group shows of compute buffers: counters only, or each tensor's lifetime, too. */
+/** Tracks of compute buffers in the Memory group: counters only, or also each tensor's lifetime. */
 export type MemoryRows = (typeof MEMORY_ROWS)[number]
 
-/** All of them. */
+/** All selections. */
 export const MEMORY_ROWS = ['counters', 'lifetimes'] as const
 
-/** Where operators read, what lives in the buffers, and what had to be read from a disk. */
+/** Draws reads of operators, contents of buffers, and reads from disks. */
 export class MemoryArea {
   readonly buffers = new Buffers()
-  /** Of the runs of graphs. */
   readonly lifetimes: Lifetimes
   readonly cache: KvCache
   private readonly reads: Reads

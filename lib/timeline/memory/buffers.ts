@@ -7,7 +7,7 @@ export interface ShownBuffer extends of.Buffer {
   readonly event: BufferEvent
 }
 
-/** The buffers that were defined, and what the Memory group calls those that it shows: in order of first use. */
+/** All defined buffers, and the titles of those in the Memory group, which are numbered in order of first use. */
 export class Buffers {
   readonly events = new Map<number, BufferEvent>()
   private readonly shown = new Map<number, ShownBuffer>()
@@ -17,7 +17,7 @@ export class Buffers {
     this.events.set(buffer.id, buffer)
   }
 
-  /** A buffer that was defined. */
+  /** Returns a defined buffer with its title. */
   get(id: number): ShownBuffer {
     const known = this.shown.get(id)
     if (known) return known

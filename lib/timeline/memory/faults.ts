@@ -4,7 +4,7 @@ import type { TrackContext } from '../context.ts'
 import { countArgs } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
-/** The Faults and I/O group: operators that had to wait for a disk, by the weights that they read. */
+/** The Faults and I/O group: operators that waited for a disk, named by the weights that they read. */
 export class Faults {
   private readonly workers: (Lanes | undefined)[] = []
   private readonly weights = new Set<number>()

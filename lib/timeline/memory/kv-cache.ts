@@ -4,14 +4,14 @@ import { isFailed } from '../../model/calls.ts'
 import type { TensorEvent, TokenEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 
-/** Caches of attention, one for the keys and one for the values of each layer (llama.cpp: llama-kv-cache.cpp). */
+/** Names of cache tensors: keys and values of each layer (llama.cpp: llama-kv-cache.cpp). */
 const CACHE = /^cache_[kv]_l\d+$/
-/** Calls that wait for their operators: there may be none. */
+/** Calls that wait for their operators, which may be missing. */
 const WAITING_MAX = 4096
-/** Contexts with rows of their own. */
+/** Contexts that are drawn. */
 const CONTEXTS_MAX = 16
 
-/** What is known of one llama_context's cache. */
+/** The cache of one llama_context. */
 interface Context {
   /** Cells in use by each sequence: the position after its last token. */
   readonly sequences: Map<number, number>
@@ -22,8 +22,8 @@ interface Context {
 }
 
 /**
- * Growth of the KV cache, call by call: a cell for each position of each sequence. It is worked out from the positions
- * in the batches, as the log does not record what was removed in between, nor which sequences share cells.
+ * Growth of the KV cache, call by call: a cell for each position of each sequence. It is computed from the positions in the
+ * batches; the log does not record which tokens were removed since, nor which sequences share cells.
  */
 export class KvCache {
   private readonly contexts = new Map<number, Context>()
@@ -32,17 +32,17 @@ export class KvCache {
 
   constructor(private readonly context: TrackContext) {}
 
-  /** A call that ended, in order. It waits for its operators, which write to the cache's tensors. */
+  /** Adds a call, in order. It waits for its operators, which write to the cache's tensors. */
   call(event: TokenEvent): void {
     const { batch, phase } = event
-    // Warm-ups leave nothing behind, and encoders have no cache. How much of a failed batch was kept is not recorded: the
-    // positions of the next call say it.
+    // llama.cpp clears the cache after a warm-up; encoders have no cache. The tokens of a failed batch that remain in the
+    // cache are not recorded, but the positions of the next call show them.
     if (!batch || phase === 'warm-up' || phase === 'encode' || isFailed(event) || batch.spans.length === 0) return
     this.waiting.push(event)
     if (this.waiting.length > WAITING_MAX) this.place(this.waiting.shift()!)
   }
 
-  /** A run of a graph: calls up to its own need not wait any longer. */
+  /** A graph run is complete: draws the calls up to the one of the run. */
   run({ call }: GraphRun, plan: Plan): void {
     const { waiting } = this
     if (waiting.length === 0 || waiting[0]!.call > call) return
@@ -96,7 +96,7 @@ export class KvCache {
   }
 }
 
-/** Bytes of so many cells, in all layers. Caches with a sliding window have fewer cells. */
+/** Bytes of the cells, in all layers. Caches with a sliding window have fewer cells. */
 function bytesIn(caches: readonly TensorEvent[], cells: number): number {
   let bytes = 0
   for (const { ne, sizeBytes } of caches) {

@@ -9,23 +9,23 @@ import type { Lanes } from '../tracks.ts'
 import type { Buffers } from './buffers.ts'
 import { Transfers } from './transfers.ts'
 
-/** Rows of an arena that have an offset of their own; tensors at other offsets share further rows. */
+/** Offsets of an arena with separate rows; tensors at other offsets share further rows. */
 const OFFSET_ROWS_MAX = 64
-/** Ends of warm-up calls that are remembered. */
+/** Ends of warm-up calls that are kept. */
 const ENDS_MAX = 64
 
-const BEGIN_WORDS = 'first write: start of its graph, or the last use of what lay there before'
-const END_WORDS = 'last read: end of the call, of the graph, or of its place, as nothing was seen to read it'
+const BEGIN_WORDS = 'first write: start of its graph, or the last use of the tensor before it at this place'
+const END_WORDS = 'last read: end of the call, of the graph, or of its place, as no read of it is recorded'
 
-/** What of a life was not recorded. */
+/** Ends of a life that are not recorded. */
 const Unknown = { begin: 1, end: 2 } as const
 
 type Sample = readonly [atNs: number, bytes: number]
 
-/** What of an arena's live bytes is the same in each run of a plan. */
+/** The part of an arena's live bytes that is the same in each graph run of a plan. */
 interface ArenaLayout {
   readonly buffer: number
-  /** By how many bytes what lives changes with each step, and behind the last: of tensors that steps begin and end. */
+  /** Change of the live bytes at each step, and after the last one, by tensors whose lives begin and end at steps. */
   readonly steady: Float64Array
   /** Lives that begin or end between steps. */
   readonly unsteady: readonly Life[]
@@ -33,9 +33,9 @@ interface ArenaLayout {
 
 interface Layout {
   readonly arenas: readonly ArenaLayout[]
-  /** Of all arenas. */
+  /** In all arenas. */
   readonly unsteady: readonly Life[]
-  /** How many tensors were known to be read by others than steps. */
+  /** Number of tensors of which a transfer was recorded when the layout was computed. */
   readonly tensorsRead: number
 }
 
@@ -47,7 +47,7 @@ interface Arena {
   others: Lanes | undefined
 }
 
-/** What lives in the compute arenas: the sum of bytes as a counter, and each tensor's life as a slice. */
+/** Draws the lives of tensors in compute arenas: the live bytes as a counter, and each life as a slice. */
 export class Lifetimes {
   private readonly transfers = new Transfers()
   private readonly arenas = new Map<number, Arena>()
@@ -55,9 +55,9 @@ export class Lifetimes {
   private readonly otherEnds: number[] = []
   private readonly labels = new WeakMap<Life, Label[]>()
   private readonly layouts = new WeakMap<Plan, Layout>()
-  /** By step, of the run that is drawn: by how many bytes they change what lives. */
+  /** By step of the current graph run: the change of the live bytes. */
   private deltas = new Float64Array(256)
-  /** By index of its lives: when they began and ended, and bits of {@link Unknown}. */
+  /** By index of its lives: begins and ends, and bits of {@link Unknown}. */
   private begins = new Float64Array(256)
   private ends = new Float64Array(256)
   private unknowns = new Uint8Array(256)
@@ -68,7 +68,7 @@ export class Lifetimes {
     private readonly draws: boolean,
   ) {}
 
-  /** Calls end after the last run in them. */
+  /** Keeps the end of a call, which is after the ends of its graph runs. */
   token({ call, endNs }: TokenEvent): void {
     if (call >= 0) this.callEnds.set(call, endNs)
     else if (this.otherEnds.push(endNs) > ENDS_MAX) this.otherEnds.shift()
@@ -78,7 +78,7 @@ export class Lifetimes {
     if (event.tensor >= 0) this.transfers.add(this.context.views.root(event.tensor), event)
   }
 
-  /** Draws a run; `next` is another run of the same call behind it. */
+  /** Draws a graph run; `next`: the next one of the same call, if any. */
   run(run: GraphRun, plan: Plan, next: GraphRun | undefined): void {
     const untilNs = this.endOf(run, next)
     if (plan.lives.length > this.begins.length || run.count > this.deltas.length)
@@ -115,10 +115,10 @@ export class Lifetimes {
     return layout
   }
 
-  /** The time until which results that no node reads are kept. */
+  /** The time until which results without a reader are kept. */
   private endOf(run: GraphRun, next: GraphRun | undefined): number {
     const runEndNs = run.ends[run.count - 1]!
-    if (next) return runEndNs // the next graph is put where this one was
+    if (next) return runEndNs // the next graph run reuses the memory
     if (run.call < 0) return this.otherEnds.find((endNs) => endNs >= runEndNs) ?? runEndNs
     const endNs = this.callEnds.get(run.call) ?? runEndNs
     this.callEnds.delete(run.call)
@@ -265,7 +265,7 @@ export class Lifetimes {
   }
 }
 
-/** When all workers were through with a step: there is a barrier before the next one, but CPUs' clocks differ by some ns. */
+/** The end of a step. There is a barrier before the next step, but the clocks of CPUs differ by some ns. */
 function stepEnd({ ends, starts, count }: GraphRun, step: number): number {
   return step + 1 < count ? Math.min(ends[step]!, starts[step + 1]!) : ends[step]!
 }

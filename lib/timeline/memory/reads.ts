@@ -3,20 +3,20 @@ import { Inferred, type OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Buffers } from './buffers.ts'
 
-/** Where an operator reads: tracks of buffers, and offsets there. Bytes in all, or -1. */
+/** The sources of an operator: tracks of their buffers, offsets in them, and the sum of their bytes, or -1. */
 interface Sources {
   readonly tracks: readonly number[]
   readonly offsets: readonly number[]
   readonly bytes: number
 }
 
-/** Of the Memory group: per buffer, the offset that operators read at, as counters; and the bytes they touch. */
+/** Counters of the Memory group: the offset at which operators read in each buffer, and the bytes that they touch. */
 export class Reads {
   private readonly counters = new Map<number, number>()
   private touched = 0
-  /** When the barrier after the last operator opened; -1: nothing ends then. */
+  /** The end of the barrier after the last operator; -1: no value ends there. */
   private touchedUntilNs = -1
-  /** By tensor: what its operator reads. */
+  /** By tensor: the sources of its operator. */
   private readonly reads: (Sources | undefined)[] = []
 
   constructor(
@@ -24,7 +24,7 @@ export class Reads {
     private readonly buffers: Buffers,
   ) {}
 
-  /** Samples the counters at the start of an operator; of worker 0 alone, as all workers share its sources. */
+  /** Samples the counters at the start of an operator, only for worker 0: all workers have the same sources. */
   place({ worker, tensor, startNs, waitEndNs, inferred }: OperatorEvent): void {
     if (worker !== 0) return
     const { writer } = this.context
@@ -34,7 +34,7 @@ export class Reads {
     if (bytes < 0) return
     if (this.touched === 0) this.touched = this.context.tracks.add('touched', {})
     writer.counter(this.touched, startNs, bytes)
-    // Where the end is the next operator's start, that operator's sample follows at once.
+    // If the end is the next operator's start, the sample of that operator has the same time.
     this.touchedUntilNs = (inferred & Inferred.End) === 0 ? waitEndNs : -1
   }
 

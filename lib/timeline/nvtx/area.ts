@@ -6,7 +6,7 @@ import { Domains } from './domains.ts'
 import { NvtxOnGpu } from './on-gpu.ts'
 import { Ranges } from './ranges.ts'
 
-/** What a program announces of itself: ranges and marks, through NVTX or in its log. */
+/** Draws the ranges and marks of a program, from NVTX or from its log. */
 export class NvtxArea {
   private readonly ranges: Ranges
   private readonly domains: Domains

@@ -16,7 +16,7 @@ interface ThreadRow {
 
 interface Domain {
   readonly uuid: number
-  /** undefined: NVTX's own. */
+  /** undefined: NVTX's default domain. */
   readonly name: string | undefined
   readonly threads: Map<number, ThreadRow>
   readonly lanes: Lanes
@@ -25,7 +25,7 @@ interface Domain {
 /** The NVTX group: the ranges and marks of a program, domain by domain. */
 export class Domains {
   private readonly domains = new Map<number, Domain>()
-  /** Started and not ended yet, and ended before their start was read, by number. */
+  /** By number: ranges without an end so far, and ends that came before their start. */
   private readonly started = new Map<number, NvtxEvent>()
   private readonly ended = new Map<number, NvtxEvent>()
   private namesTrack = 0
@@ -62,7 +62,7 @@ export class Domains {
     }
   }
 
-  /** An object was named: an instant, as nothing else of the object is drawn. */
+  /** Draws the naming of an object as an instant: no other event of the object is drawn. */
   name({ what, handle, name, atNs }: NvtxNameEvent): void {
     const { make, tracks, writer, detail } = this.context
     if (this.namesTrack === 0) this.namesTrack = tracks.add('nvtxNames', {})
@@ -72,7 +72,7 @@ export class Domains {
     writer.instant(this.namesTrack, atNs, detail === 'names' ? label : { ...label, extra })
   }
 
-  /** Ends what is still open at the last time that is known, and says so. */
+  /** Ends all open ranges at the last known time, and reports them. */
   finish(): void {
     for (const { name = 'default domain', threads } of this.domains.values()) {
       for (const [tid, row] of threads) {
@@ -91,7 +91,7 @@ export class Domains {
     this.ended.clear()
   }
 
-  /** A range of the process: on the first row of its domain where there is room. */
+  /** Draws a range of the process in the first row of its domain that is free. */
   private span(start: NvtxEvent, end: NvtxEvent | undefined): void {
     const { make } = this.context
     const endNs = Math.max(start.atNs, end?.atNs ?? this.lastNs)
@@ -119,7 +119,7 @@ export class Domains {
     const { make } = this.context
     const typed = make.word('payload_type', type)
     if (value === undefined) return [typed]
-    // trace_processor has integers up to 2^63 - 1 only.
+    // Integers of trace_processor are at most 2^63 - 1.
     if (typeof value === 'bigint') {
       return [value > I64_MAX ? make.text('payload', `${value}`) : make.arg('payload', { big: value }), typed]
     }

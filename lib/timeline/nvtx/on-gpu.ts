@@ -2,7 +2,7 @@ import type { NvtxGpuEvent } from '../../model/gpu-events.ts'
 import type { TrackContext } from '../context.ts'
 import type { NestedRows } from '../nested.ts'
 
-/** NVTX ranges as the GPU saw them, by thread and domain. */
+/** NVTX ranges projected onto GPU work, by thread and domain. */
 export class NvtxOnGpu {
   private readonly rows = new Map<string, NestedRows>()
 
@@ -17,7 +17,7 @@ export class NvtxOnGpu {
     this.rowsOf(event).place(startNs, endNs, { name, category: 'nvtx_gpu', extra: shown })
   }
 
-  /** Ends what is still open. */
+  /** Ends all open slices. */
   finish(): void {
     for (const rows of this.rows.values()) rows.finish()
   }

@@ -25,7 +25,7 @@ export class Ranges {
     else writer.end(thread.track, atNs)
   }
 
-  /** Ends what is still open, at the last time of its thread. */
+  /** Ends all open ranges at the last time of their thread. */
   finish(): void {
     for (const thread of this.threads.values()) {
       for (; thread.depth > 0; thread.depth--) this.context.writer.end(thread.track, thread.lastNs)

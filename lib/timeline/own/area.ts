@@ -4,7 +4,7 @@ import type { TrackContext } from '../context.ts'
 import { OwnTracks } from './own-tracks.ts'
 import { Series } from './series.ts'
 
-/** What an input, or the program that made the events, has under names of its own: series and tracks. */
+/** Draws custom series and tracks of an input, or of the program that creates the events. */
 export class OwnArea {
   private readonly series: Series
   private readonly tracks: OwnTracks

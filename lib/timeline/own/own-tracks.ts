@@ -18,18 +18,18 @@ import { Lanes } from '../tracks.ts'
 
 interface OwnTrack {
   definition: OwnTrackEvent
-  /** The n-th of those that lead, or of all. */
+  /** Index among the leading tracks, or among all. */
   readonly nth: number
-  /** 0 until something is on it: what is empty is not shown. */
+  /** 0 until its first event: empty tracks do not appear. */
   uuid: number
-  /** Of its further rows. */
+  /** Ids of its further rows. */
   readonly rows: number[]
   lanes?: Lanes | NestedRows
 }
 
 /**
- * Tracks that the input's reader, or the program that made the events, brought along. They are code: what is wrong with
- * them is an error, a UsageError with what is expected.
+ * Tracks that the input's reader, or the program that creates the events, defines. Mistakes in them are mistakes of code: they
+ * throw UsageError.
  */
 export class OwnTracks {
   private readonly tracks = new Map<number, OwnTrack>()
@@ -41,7 +41,7 @@ export class OwnTracks {
     this.arrowIds = arrowIds(context.input)
   }
 
-  /** Ends what is still open. */
+  /** Ends all open slices. */
   finish(): void {
     for (const rows of this.nested) rows.finish()
   }
@@ -101,7 +101,7 @@ export class OwnTracks {
     if (!track) throw unknown(kind, id)
     const found = track.definition.holds ?? 'slices'
     if (found === holds) return track
-    throw new UsageError(`${kind}: expected a track that holds ${holds}, found "${track.definition.name}" (${found})`)
+    throw new UsageError(`${kind}: expected a track of ${holds}, found "${track.definition.name}" (${found})`)
   }
 
   private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {
@@ -131,7 +131,7 @@ export class OwnTracks {
     )
   }
 
-  /** The n-th row of a track, whose first is the track itself. */
+  /** The n-th row of a track; row 0 is the track itself. */
   private row(track: OwnTrack, row: number): number {
     if (row === 0) return this.uuidOf(track)
     const uuid = this.context.tracks.add('own', ofOwn(track), row, this.groupOf(track))
@@ -144,7 +144,7 @@ export class OwnTracks {
     return track.uuid
   }
 
-  /** undefined: the input's own. */
+  /** undefined: the group of the input. */
   private groupOf({ definition: { group } }: OwnTrack): number | undefined {
     return group === undefined ? undefined : this.uuidOf(this.tracks.get(group)!)
   }
@@ -156,14 +156,14 @@ function ofOwn({ definition, nth }: OwnTrack): of.Own {
 }
 
 function unknown(kind: string, id: number): UsageError {
-  return new UsageError(`${kind}: expected the id of an own-track event that came before, found ${id}`)
+  return new UsageError(`${kind}: expected the id of an earlier own-track event, found ${id}`)
 }
 
 function isReady(args: OwnArgs): args is readonly Arg[] {
   return Array.isArray(args)
 }
 
-/** Times from clocks in milliseconds are the usual slip: whole nanoseconds are all that a trace holds. */
+/** Times in milliseconds are a common mistake: a trace contains whole nanoseconds. */
 function checkTime(field: string, ns: number, event: OwnEvent, track: OwnTrack): void {
   if (!Number.isSafeInteger(ns)) throw wrong(event, track, `${field} in whole nanoseconds since the origin`, ns)
 }

@@ -1,12 +1,12 @@
 /** Below this, bytes and ASCII texts are copied in a loop: the built-in calls cost more than they save. */
 export const SHORT = 48
 
-/** Bytes that are written again and again: as words, which take half the time to copy. */
+/** Bytes that are written often. They are copied in words, in half the time. */
 export class Piece {
   readonly bytes: Uint8Array
   readonly view: DataView
 
-  /** A copy of the bytes; with `room` for so many, of which `length` counts. */
+  /** Copies the bytes. `length` of them are valid; `room` is the capacity. */
   constructor(
     bytes: Uint8Array,
     public length = bytes.length,
@@ -21,7 +21,7 @@ export class Piece {
 /** Appends to one growing buffer. */
 export class ByteWriter {
   protected bytes = new Uint8Array(1 << 16)
-  /** Of the same buffer. */
+  /** View of the same buffer. */
   protected view = new DataView(this.bytes.buffer)
   protected position = 0
 
@@ -37,7 +37,7 @@ export class ByteWriter {
     return taken
   }
 
-  /** Appends bytes that were encoded before. */
+  /** Appends encoded bytes. */
   raw(encoded: Uint8Array): void {
     const length = encoded.length
     this.reserve(length)
@@ -56,14 +56,14 @@ export class ByteWriter {
     this.position = this.put(this.position, piece)
   }
 
-  /** Copies a piece to a place where there is room for it and three bytes more; returns where it ends. */
+  /** Copies a piece to `at`, where three more bytes than its length are reserved. Returns the end. */
   protected put(at: number, { view: from, length }: Piece): number {
     const { view } = this
     for (let i = 0; i < length; i += 4) view.setInt32(at + i, from.getInt32(i, true), true)
     return at + length
   }
 
-  /** Makes room for that many more bytes. */
+  /** Reserves space for further bytes. */
   protected reserve(bytes: number): void {
     const needed = this.position + bytes
     if (needed <= this.bytes.length) return

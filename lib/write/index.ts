@@ -3,10 +3,10 @@ import type { Writer } from '../sink/writer.ts'
 import { ChromeJsonWriter } from './chrome-json/chrome-json.ts'
 import { PerfettoWriter } from './perfetto/perfetto.ts'
 
-/** What a trace is written as: Perfetto's protobuf, or Chrome's JSON. */
+/** Formats of traces: Perfetto's protobuf, or Chrome's JSON. */
 export type TraceKind = (typeof TRACE_KINDS)[number]
 
-/** All of them, the default first. */
+/** All formats, the default first. */
 export const TRACE_KINDS = ['perfetto', 'json'] as const
 
 const WRITERS: Readonly<Record<TraceKind, new (names: Names) => Writer>> = {
@@ -14,12 +14,12 @@ const WRITERS: Readonly<Record<TraceKind, new (names: Names) => Writer>> = {
   json: ChromeJsonWriter,
 }
 
-/** A writer of a kind; `names` holds the texts that labels refer to by number. */
+/** Creates a writer; `names` contains the texts that labels refer to by number. */
 export function createWriter(kind: TraceKind, names: Names): Writer {
   return new WRITERS[kind](names)
 }
 
-/** The kind that a file's name asks for: JSON for `.json` and `.json.gz`, else Perfetto's. */
+/** The format by a file's name: JSON for `.json` and `.json.gz`, otherwise Perfetto's. */
 export function traceKindOf(path: string): TraceKind {
   return /\.json(\.gz)?$/i.test(path) ? 'json' : 'perfetto'
 }

@@ -6,9 +6,9 @@ const LOCAL = 0x04034b50
 const DESCRIPTOR = 0x08074b50
 const CENTRAL = 0x02014b50
 const END = 0x06054b50
-/** Version 2.0: what deflate needs, and the most that trace_processor takes. */
+/** Version 2.0: deflate requires it, and trace_processor supports no later one. */
 const VERSION = 20
-/** Sizes and checksum come behind the content. */
+/** Sizes and checksum are after the content. */
 const STREAMED = 1 << 3
 const DEFLATE = 8
 /** 1980-01-01: the same bytes for the same content. */
@@ -24,14 +24,14 @@ interface Member {
 }
 
 /**
- * Writes a ZIP archive from front to back, member by member, without knowing their sizes beforehand. No ZIP64: trace_processor
- * does not read it, so that an archive holds less than 4 GiB.
+ * Writes a ZIP archive from front to back, member by member; their sizes need not be known in advance. Without ZIP64, which
+ * trace_processor does not read: an archive must be smaller than 4 GiB.
  */
 export class ZipWriter {
   private readonly members: Member[] = []
   private offset = 0
 
-  /** Appends a member; its name is of ASCII. Returns what `content` returns. Throws UsageError where it becomes too large. */
+  /** Appends a member with an ASCII name. Returns what `content` returns. Throws UsageError if the archive becomes too large. */
   async *add<R>(name: string, content: AsyncGenerator<Uint8Array, R>): AsyncGenerator<Uint8Array, R> {
     const encodedName = new TextEncoder().encode(name)
     const { offset } = this
@@ -48,7 +48,7 @@ export class ZipWriter {
     return next.value
   }
 
-  /** The list of members, which ends the archive. */
+  /** Ends the archive by the list of its members. */
   *finish(): Generator<Uint8Array> {
     const start = this.offset
     for (const { name, offset, checksum, packedBytes, bytes } of this.members) {
@@ -67,7 +67,7 @@ export class ZipWriter {
   }
 }
 
-/** What both heads of a member have in common. */
+/** Fields that both headers of a member contain. */
 function head(checksum: number, packedBytes: number, bytes: number, nameBytes: number): Field[] {
   return [
     [2, VERSION],
@@ -85,12 +85,12 @@ function head(checksum: number, packedBytes: number, bytes: number, nameBytes: n
 
 function tooLarge(what: string): UsageError {
   return new UsageError(
-    `${what}: a bundle holds less than 4 GiB, which is what trace_processor reads of a ZIP\nhint: give both inputs to be ` +
-      'converted, without --bundle, or bundle a shorter recording',
+    `${what}: a bundle must be smaller than 4 GiB, the limit of trace_processor for ZIP files\nhint: convert both inputs ` +
+      'without --bundle, or bundle a shorter recording',
   )
 }
 
-/** Bytes of a little-endian number, and the number; one that stands alone is a signature, of 4. */
+/** Size of a little-endian number, and the number; a signature without size has 4 bytes. */
 type Field = number | readonly [bytes: 2 | 4, value: number]
 
 function numbers(...fields: readonly Field[]): Uint8Array {
@@ -105,7 +105,7 @@ function numbers(...fields: readonly Field[]): Uint8Array {
   return new Uint8Array(view.buffer)
 }
 
-/** CRC-32 of what passes, by ZIP's polynomial. */
+/** CRC-32 of the bytes that pass through, by ZIP's polynomial. */
 class Checksum {
   private state = 0xffff_ffff
   bytes = 0

@@ -9,26 +9,26 @@ import type { Writer } from '../../sink/writer.ts'
 import { JsonWriter } from './json-writer.ts'
 
 /**
- * The first input's origin is so late on the timeline of the file, one day. trace_processor drops what comes before 0,
- * and records may: buffers were allocated before a recording began, rows of a log come unsorted, a second input started
- * earlier. Times are exact to the nanosecond below 2^43 µs, which leaves a hundred days.
+ * Time of the first input's origin in the file: one day. trace_processor drops events before 0, and events may be before the
+ * origin: allocations before a recording began, unsorted rows of a log, a second input that started earlier. Times are exact
+ * to the nanosecond below 2^43 µs, which leaves a hundred days.
  */
 const LEAD_NS = 86_400e9
 
-/** Ranks that sort indexes distinguish among siblings, per depth of the tree; what lies deeper sorts with its parent. */
+/** Ranks that sort indexes distinguish among siblings, per depth of the tree; deeper groups have the index of their parent. */
 const RANKS = [128, 1024, 8192]
 
-/** A group, which is drawn as a process: threads are all that processes have below them. */
+/** A group, which is drawn as a process: the format has no other hierarchy than threads in processes. */
 interface Group {
   readonly pid: number
-  /** Names from the group up to the top: the viewers cut at the right. */
+  /** Names from the group up to the top, as viewers truncate at the right. */
   readonly path: readonly string[]
   readonly sortIndex: number
-  /** Is it defined in the file? That waits for its first row: a group of groups would be an empty process. */
+  /** Is it defined in the file? It is with its first row: a group of groups would be an empty process. */
   isDefined: boolean
 }
 
-/** The parts of a row's events that never change. */
+/** The constant parts of a row's events. */
 interface Row {
   readonly begin: Uint8Array
   readonly end: Uint8Array
@@ -43,8 +43,8 @@ interface Row {
  * Writes Chrome's JSON (Trace Event Format), which chrome://tracing, ui.perfetto.dev, Speedscope and others read. Groups
  * become processes, rows become threads.
  *
- * Slices are pairs of B and E. One X in a file and trace_processor sorts events of the same time by their durations, which
- * breaks what nests or has no length; without any it keeps the order in which they are written.
+ * Slices are pairs of B and E. If a file contains an X, trace_processor sorts events of the same time by their durations, which
+ * breaks nested slices and slices without length; otherwise it keeps the order of the file.
  */
 export class ChromeJsonWriter implements Writer {
   private readonly out = new JsonWriter()
@@ -57,7 +57,7 @@ export class ChromeJsonWriter implements Writer {
   private readonly categories = new Map<string, Uint8Array>()
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
   private readonly flows = new Set<number>()
-  /** What rows are, by process; the groups' own under the empty name. Nothing in the format has room for it. */
+  /** Descriptions of rows, by process; those of groups under the empty name. The format has no other place for them. */
   private readonly descriptions = new Map<string, Map<string, string>>()
   private readonly clockFacts: Record<string, unknown> = {}
   private facts: Readonly<Record<string, string | number>> = {}
@@ -175,7 +175,7 @@ export class ChromeJsonWriter implements Writer {
     this.out.raw(encode(json({ ph: 'M', pid, tid, name, args })))
   }
 
-  /** The viewers take counters of one process and name for one. */
+  /** A unique name: viewers merge counters of one process with the same name. */
   private counterName(pid: number, { name, unit }: Track): string {
     const keyOf = (unique: string) => `${pid} ${unit} ${unique}`
     let unique = name
@@ -196,7 +196,7 @@ export class ChromeJsonWriter implements Writer {
     this.out.sign(Ascii.LineFeed)
   }
 
-  /** Ends an event with what it says; the arrows are events of their own. */
+  /** Writes the rest of an event, and its arrows, which are separate events. */
   private label(row: Row, atNs: number, { name, category, args, extra, flows, flowEnds }: Label): void {
     const { out } = this
     out.raw(this.category(category))
@@ -215,7 +215,7 @@ export class ChromeJsonWriter implements Writer {
     for (const flow of flowEnds) this.flows.delete(flow)
   }
 
-  /** Arrows, to the slice or instant right before: the first of an id starts one. */
+  /** Writes arrows at the slice or instant right before: the first event with an id starts an arrow. */
   private flow(row: Row, atNs: number, flows: readonly number[]): void {
     for (const flow of flows) {
       this.event(this.flows.has(flow) ? row.flowStep : row.flowStart, atNs)

@@ -1,7 +1,7 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { ByteWriter } from '../byte-writer.ts'
 
-/** Appends pieces of JSON to one growing buffer of UTF-8. Knows the notation and nothing about traces. */
+/** Appends JSON to one growing buffer of UTF-8. Independent of traces. */
 export class JsonWriter extends ByteWriter {
   /** One ASCII character of the notation. */
   sign(code: number): void {
@@ -9,7 +9,7 @@ export class JsonWriter extends ByteWriter {
     this.bytes[this.position++] = code
   }
 
-  /** A text in quotes. Halves of surrogate pairs become U+FFFD, as everywhere where text is made UTF-8. */
+  /** A text in quotes. Lone surrogates become U+FFFD, as in every conversion to UTF-8. */
   text(text: string): void {
     this.reserve(text.length + 2)
     if (this.putPlain(text)) return
@@ -18,7 +18,7 @@ export class JsonWriter extends ByteWriter {
     this.position += encoder.encodeInto(quoted, this.bytes.subarray(this.position)).written
   }
 
-  /** Any number. JSON has no infinities and no NaN: those are written as texts, which trace_processor takes for them. */
+  /** Any number. Infinities and NaN, which JSON lacks, become texts, which trace_processor reads as numbers. */
   number(value: number): void {
     if (value >>> 0 === value) {
       this.reserve(10)
@@ -27,19 +27,19 @@ export class JsonWriter extends ByteWriter {
     else this.putAscii(`"${value}"`)
   }
 
-  /** An integer of any size, digit by digit. */
+  /** An integer of any size. */
   integer(value: bigint): void {
     this.putAscii(String(value))
   }
 
-  /** A number with a point, so that it is not taken for an integer. */
+  /** A number with a decimal point, so that it is not read as an integer. */
   double(value: number): void {
     const text = String(value)
     if (!Number.isFinite(value)) this.putAscii(`"${text}"`)
     else this.putAscii(/^-?\d+$/.test(text) ? `${text}.0` : text)
   }
 
-  /** Whole nanoseconds as microseconds with three decimals: made of integers, so that each survives. */
+  /** Whole nanoseconds as microseconds with three decimals, without loss. */
   micros(ns: number): void {
     this.reserve(24)
     if (ns < 0) this.bytes[this.position++] = Ascii.Minus
@@ -56,7 +56,7 @@ export class JsonWriter extends ByteWriter {
     this.putPadded(rest - micros * 1e3, 3)
   }
 
-  /** A text without anything to escape; false, and nothing written, where there is. */
+  /** Writes a text without characters to escape. Returns false, and writes nothing, if there are any. */
   private putPlain(text: string): boolean {
     const bytes = this.bytes
     let position = this.position

@@ -4,7 +4,7 @@ import { writeLaunch } from './gpu-stages.ts'
 import { encodeVarint, ProtoWriter } from './proto-writer.ts'
 
 const VARINT_BYTES_MAX = 10
-/** Tag and length of an event are a byte each up to here. */
+/** Size of an event up to which its tag and its length are one byte each. */
 const EVENT_BYTES_MAX = 2 + 0x7f
 
 function encoded(write: (out: ProtoWriter) => void): Uint8Array {
@@ -29,7 +29,7 @@ const SAMPLE = encoded((out) => {
   out.varint(TrackEvent.counter_value, 0)
 }).slice(0, -1)
 
-/** An argument: its tags stand at 0, 2 and from 4 on; to be put in are its length, its name's id, its value. */
+/** Template of an argument with its tags at 0, 2 and from 4; its length, its name's id and its value are added. */
 const argOf = (field: number) =>
   encoded((out) => {
     const annotation = out.begin(TrackEvent.debug_annotations)
@@ -41,16 +41,16 @@ const INT_ARG = argOf(DebugAnnotation.int_value)
 const TEXT_ARG = argOf(DebugAnnotation.string_value_iid)
 const ARG_BYTES_MAX = 5 + 2 * VARINT_BYTES_MAX
 
-/** What a slice launched, up to the work's id: the last byte but one is the length of what follows. */
+/** Reference to the launched work, up to the work's id: the last byte but one is the length of the rest. */
 const LAUNCH = encoded((out) => writeLaunch(out, 0)).slice(0, -1)
 const LAUNCH_LENGTH = LAUNCH.length - 2
 
-/** The two kinds of events that are mostly known beforehand. What is returned holds until the next call. */
+/** Encodes the two most frequent kinds of events from templates. A returned piece is valid until the next call. */
 export class ScratchEvents {
   private readonly ofSample = new Piece(SAMPLE, SAMPLE.length, SAMPLE.length + VARINT_BYTES_MAX)
   private readonly ofSlice = new Piece(new Uint8Array(), 0, EVENT_BYTES_MAX)
 
-  /** A counter's sample: an integer from 0 to 2^53 - 1. */
+  /** A counter's sample; its value is an integer from 0 to 2^53 - 1. */
   sample(value: number): Piece {
     const { ofSample } = this
     ofSample.length = encodeVarint(ofSample.bytes, SAMPLE.length, value)
@@ -58,7 +58,7 @@ export class ScratchEvents {
     return ofSample
   }
 
-  /** Begins with an event, to which arguments are added; undefined where it is too long. */
+  /** Begins with an event, to which arguments are added; undefined if it is too long. */
   extend(event: Piece): Piece | undefined {
     if (event.length > EVENT_BYTES_MAX) return undefined
     const { ofSlice } = this
@@ -67,12 +67,12 @@ export class ScratchEvents {
     return ofSlice
   }
 
-  /** Adds an integer from 0 to 2^53 - 1, called by the id of an interned name; false where that may be too long. */
+  /** Adds an argument: an integer from 0 to 2^53 - 1. `name`: id of its interned name. Returns false if the event may be too long. */
   addInt(name: number, value: number): boolean {
     return this.add(INT_ARG, name, value)
   }
 
-  /** Adds the id of an interned text. */
+  /** Adds an argument: an interned text. */
   addText(name: number, text: number): boolean {
     return this.add(TEXT_ARG, name, text)
   }

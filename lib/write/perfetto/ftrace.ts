@@ -17,12 +17,12 @@ import type { Names } from '../../model/names.ts'
 import type { SchedulerSink } from '../../sink/writer.ts'
 import type { ProtoWriter } from './proto-writer.ts'
 
-/** Switches, or wakings, of a bundle: some 8 KiB. */
+/** Maximum number of switches, or of wakings, in a bundle: some 8 KiB. */
 const BUNDLE_MAX = 1024
-/** The kernel's TRACE_FLAG_HARDIRQ: on the waker's time, and not its doing. */
+/** The kernel's TRACE_FLAG_HARDIRQ: an interrupt woke the thread, not the waker. */
 const IRQ_FLAG = 0x08
 
-/** Columns of events of one kind. Times count from the first one's, which is kept apart. */
+/** Times of events of one kind, as deltas after the first one. */
 class TimeColumn {
   firstNs = 0
   lastNs = 0
@@ -36,7 +36,7 @@ class TimeColumn {
   }
 }
 
-/** What is not yet written of one CPU. */
+/** Events of one CPU that are not written yet. */
 class EventBundle {
   readonly comms = new Map<number, number>()
   readonly switches = new TimeColumn()
@@ -51,7 +51,7 @@ class EventBundle {
   readonly wokenComms: number[] = []
   readonly flags: number[] = []
 
-  /** Index of a name in the bundle's own table. */
+  /** Index of a name in the bundle's table. */
   comm(name: number): number {
     const known = this.comms.get(name)
     if (known !== undefined) return known
@@ -62,22 +62,21 @@ class EventBundle {
 
 interface Cpu {
   bundle: EventBundle
-  /** The thread that runs there, as far as it was written; -1 before the first switch. */
+  /** The thread that runs there after the last written switch; -1 before the first one. */
   tid: number
 }
 
 /**
- * Writes scheduler events as Perfetto's own ftrace packets, which are what its CPU tracks, thread states and wakeup arrows
- * are made of: a bundle per CPU at a time, in the compact encoding (about 8 bytes a switch). Compact switches do not say who
- * leaves, so that nobody leaves in the first one of a CPU: that one is written in full, and so is a waking whose waker is not who
- * runs on its CPU.
+ * Writes scheduler events as Perfetto's ftrace packets, from which Perfetto draws CPU tracks, thread states and wakeup arrows: a
+ * bundle per CPU at a time, in the compact encoding (about 8 bytes a switch). Compact switches do not contain the previous
+ * thread, so the first switch of each CPU is written in full; so is a waking by a thread that does not run on its CPU.
  */
 export class PerfettoScheduler implements SchedulerSink {
   private readonly cpus = new Map<number, Cpu>()
-  /** The events of one time that came last: their time, what the last one was, and by how much it was moved. */
+  /** The last events with the same time: their time, CPU and kind of the last one, and its shift. */
   private readonly tie = { atNs: -Infinity, cpu: 0, kind: '', laterNs: 0 }
 
-  /** `timestamp` gives the absolute time of an event in BOOTTIME, which bundles are in. */
+  /** `timestamp` returns the absolute time of an event in BOOTTIME, the clock of bundles. */
   constructor(
     private readonly out: ProtoWriter,
     private readonly names: Names,
@@ -86,7 +85,7 @@ export class PerfettoScheduler implements SchedulerSink {
 
   system(release: string): void {
     const { out } = this
-    this.timestamp(0) // BOOTTIME may have to be declared, between packets
+    this.timestamp(0) // may write a packet that declares BOOTTIME, so call it before a packet begins
     const packet = out.begin(Trace.packet)
     const info = out.begin(TracePacket.system_info)
     const utsname = out.begin(SystemInfo.utsname)
@@ -154,9 +153,8 @@ export class PerfettoScheduler implements SchedulerSink {
   }
 
   /**
-   * Of events of one time (texts round to the microsecond), trace_processor takes those of several CPUs in any order, and so
-   * switches and wakings of one: a thread could be woken before it goes to sleep. What is not of the CPU and the kind of the
-   * event before it is written a nanosecond later.
+   * trace_processor sorts events of one time (texts round to the microsecond) in any order if they are of several CPUs or kinds: a
+   * thread could be woken before it sleeps. So an event of another CPU or kind than the one before is written a nanosecond later.
    */
   private inOrder<T extends SwitchEvent | WakingEvent>(event: T): T {
     const { tie } = this
@@ -170,7 +168,7 @@ export class PerfettoScheduler implements SchedulerSink {
     return tie.laterNs === 0 ? event : { ...event, atNs: atNs + tie.laterNs }
   }
 
-  /** Writes what is left. */
+  /** Writes the remaining events. */
   finish(): void {
     for (const number of [...this.cpus.keys()].sort((a, b) => a - b)) this.flush(number, this.cpus.get(number)!)
   }
@@ -232,7 +230,7 @@ export class PerfettoScheduler implements SchedulerSink {
 
   private fullSwitch(event: SwitchEvent): void {
     const { out, names } = this
-    const prevTid = Math.max(0, event.prevTid) // not known: the idle task, which no one looks for
+    const prevTid = Math.max(0, event.prevTid) // the idle task if it is unknown
     this.full(event, prevTid, false, () => {
       const message = out.begin(FtraceEvent.sched_switch)
       out.string(SchedSwitchFtraceEvent.prev_comm, names.text(event.prevComm))
@@ -258,7 +256,7 @@ export class PerfettoScheduler implements SchedulerSink {
     })
   }
 
-  /** An event that says all by itself; `tid` is whose time it was on. */
+  /** Writes an event in full; `tid`: the thread that ran when it was recorded. */
   private full({ cpu, atNs }: SwitchEvent | WakingEvent, tid: number, isIrq: boolean, write: () => void): void {
     const { out } = this
     this.packet(cpu, () => {

@@ -23,11 +23,11 @@ const STAGES: Readonly<Record<string, string>> = {
   memset: 'Memory that is set to a value.',
   graph: 'A CUDA graph as a whole.',
 }
-/** Interned ids of stages come behind those of queues. */
+/** Interned ids: first those of stages, then those of queues. */
 const STAGE_IIDS = Object.keys(STAGES).map((name, i) => [name, i + 1] as const)
 const QUEUES_FROM = STAGE_IIDS.length
 
-/** Texts of the shared `Names` as a field, each encoded once. */
+/** Texts of the shared `Names` as a protobuf field, each encoded once. */
 class EncodedNames {
   private readonly encoded: (Uint8Array | undefined)[] = []
   private readonly scratch = new ProtoWriter()
@@ -49,11 +49,11 @@ class EncodedNames {
   }
 }
 
-/** Values of one argument that are remembered as bytes. */
+/** Values of one argument whose encodings are cached. */
 const VALUES_MAX = 1 << 10
 const MEMORABLE_MAX = 1 << 16
 
-/** Arguments of work, whose values are texts here: those that come again and again are encoded once. */
+/** Arguments of GPU work, whose values are texts here. Frequent ones are encoded once. */
 class EncodedArgs {
   /** By key, and by number or by the id of a name. */
   private readonly numbers: (Map<number, Piece> | undefined)[] = []
@@ -99,7 +99,7 @@ class EncodedArgs {
   }
 }
 
-/** Writes GPU work as what Perfetto calls render stages, in packets of one sequence. */
+/** Writes GPU work as Perfetto's render stages, in packets of one sequence. */
 export class PerfettoGpu implements GpuSink {
   private readonly stages = new Map(STAGE_IIDS)
   private readonly interned = new IidSet()
@@ -107,7 +107,7 @@ export class PerfettoGpu implements GpuSink {
   private readonly workNames: EncodedNames
   private readonly args: EncodedArgs
 
-  /** `packet` begins a packet of the sequence, at a time; it is ended here. */
+  /** `packet` begins a packet of the sequence at a time; {@link work} ends it. */
   constructor(
     private readonly out: ProtoWriter,
     names: Names,
@@ -125,7 +125,7 @@ export class PerfettoGpu implements GpuSink {
     const context = this.contexts.get(queue.pid) ?? 0
     if (!this.interned.has(queueIid) || !this.interned.has(stageIid)) this.intern(queue, queueIid, stage, stageIid)
     const event = out.begin(TracePacket.gpu_render_stage_event)
-    out.varint(GpuRenderStageEvent.event_id, id) // without one, trace_processor leaves the event out
+    out.varint(GpuRenderStageEvent.event_id, id) // trace_processor ignores events without an id
     out.varint(GpuRenderStageEvent.duration, endNs - startNs)
     out.varint(GpuRenderStageEvent.context, context || this.contexts.get(queue.pid)!)
     if (extra) for (const arg of extra) this.args.write(out, arg)
@@ -165,7 +165,7 @@ export class PerfettoGpu implements GpuSink {
   }
 }
 
-/** Writes the GPU work that a slice launched into its event. */
+/** Writes the reference from a slice to the GPU work that it launched. */
 export function writeLaunch(out: ProtoWriter, work: number): void {
   const correlation = out.begin(TrackEvent.gpu_correlation)
   out.varint(GpuCorrelation.render_stage_submission_event_ids, work)

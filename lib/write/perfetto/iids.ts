@@ -1,4 +1,4 @@
-/** Gives ids of the shared `Names` small ids of their own kind, from 1, in order of first use. */
+/** Maps ids of the shared `Names` to interned ids of one kind, from 1, in order of first use. */
 export class Iids {
   private iids = new Int32Array(256)
   private count = 0
@@ -29,7 +29,7 @@ export class IidSet {
     return this.known[iid] === 1
   }
 
-  /** Adds one; false if it was there. */
+  /** Adds an id. Returns false if the set contains it already. */
   add(iid: number): boolean {
     if (this.known[iid] === 1) return false
     if (iid >= this.known.length) {

@@ -27,12 +27,12 @@ import { ProtoWriter } from './proto-writer.ts'
 import { TraceClock } from './trace-clock.ts'
 import { writeTrack } from './track-descriptor.ts'
 
-/** The sequence's own incremental clock: every timestamp is the distance to the one before it. */
+/** Incremental clock of each sequence: every timestamp is the difference to the one before it. */
 const DELTA_CLOCK = 64
 
 const NONE: readonly Arg[] = []
 
-/** The packet sequence of one track, and what is interned in it so far. */
+/** The packet sequence of one track, and the ids that are interned in it. */
 class Sequence {
   readonly names = new IidSet()
   readonly categories = new IidSet()
@@ -49,8 +49,8 @@ class Sequence {
 }
 
 /**
- * Writes Perfetto's protobuf (TrackEvent): one packet sequence per track with a default track, a delta clock and
- * interned names, which is the smallest encoding there is (about 25 bytes a slice).
+ * Writes Perfetto's protobuf (TrackEvent): one packet sequence per track with a default track, a delta clock and interned names,
+ * the smallest encoding (about 25 bytes a slice).
  */
 export class PerfettoWriter implements Writer {
   readonly scheduler: PerfettoScheduler
@@ -60,7 +60,7 @@ export class PerfettoWriter implements Writer {
   private readonly setScratch = new ProtoWriter()
   private readonly sequences: (Sequence | undefined)[] = []
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
-  /** Of labels that have a number: the fields that they are, and the whole event that begins a slice. */
+  /** By id of labels: their fields, and the whole event that begins a slice. */
   private readonly labelFields: (Uint8Array | undefined)[] = []
   private readonly bodies: (Piece | undefined)[] = []
   private readonly scratchEvents = new ScratchEvents()
@@ -153,7 +153,7 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const { id, extra, flows, flowEnds } = label
     const sequence = this.sequence(track, atNs)
-    // The fast path: most slices repeat a label of this sequence, so that the bytes of their event are there already.
+    // The fast path: most slices repeat a label of this sequence, whose event is encoded already.
     const isPlain = !flows && !flowEnds && type === TrackEventType.TYPE_SLICE_BEGIN
     if (isPlain && id !== undefined && sequence.labels.has(id)) {
       const body = this.bodies[id]!
@@ -175,7 +175,7 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
-  /** A slice's begin with arguments that are integers or names; undefined where a name is not interned yet, or it is long. */
+  /** A slice's begin with integers or interned texts as arguments; undefined if one is not interned yet, or the event is long. */
   private withPerRunArgs(sequence: Sequence, body: Piece, { extra = NONE, launched }: Label): Piece | undefined {
     const { scratchEvents } = this
     const event = scratchEvents.extend(body)
@@ -192,7 +192,7 @@ export class PerfettoWriter implements Writer {
     return event && launched !== undefined && !scratchEvents.addLaunch(launched) ? undefined : event
   }
 
-  /** Writes a packet whose event is there as bytes. */
+  /** Writes a packet with an encoded event. */
   private event(sequence: Sequence, atNs: number, event: Piece): void {
     const delta = atNs - sequence.lastNs
     if (delta >= 0) {
@@ -204,7 +204,7 @@ export class PerfettoWriter implements Writer {
     this.out.end(packet)
   }
 
-  /** What labels of this number say, as bytes: the fields of an event, and with its type a slice's whole begin. */
+  /** The encoded fields of labels with this id. Also keeps the whole event that begins a slice. */
   private body(id: number, label: Label): Uint8Array {
     let fields = this.labelFields[id]
     if (fields) return fields
@@ -226,7 +226,7 @@ export class PerfettoWriter implements Writer {
     if (args) out.raw(this.encoded(args))
   }
 
-  /** Begins a packet: its sequence and its time. A time before the last one is written absolute. */
+  /** Begins a packet: its sequence and its time. A time before the previous one is written as absolute time. */
   private packet(sequence: Sequence, atNs: number): number {
     const { out } = this
     const packet = out.begin(Trace.packet)
@@ -350,7 +350,7 @@ export class PerfettoWriter implements Writer {
     out.end(annotation)
   }
 
-  /** An integer; what a number does not hold exactly is written as a double. */
+  /** An integer; as a double if it is not a safe integer. */
   private integer(out: ProtoWriter, field: number, value: number): void {
     if (Number.isSafeInteger(value)) out.int64(field, value)
     else out.double(DebugAnnotation.double_value, value)

@@ -10,17 +10,17 @@ enum Wire {
 const TAG_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
 const LENGTH_BYTES_MAX = 5
-/** Of a whole message, without what was encoded before; the last word of which may end three bytes behind it. */
+/** Of a message without its encoded pieces; the last word of a piece may extend three bytes beyond it. */
 const MESSAGE_BYTES_MAX = 2 + LENGTH_BYTES_MAX + VARINT_BYTES_MAX + 3
 
 /**
- * Appends protobuf fields to one growing buffer. Knows the wire format and nothing about Perfetto.
+ * Appends protobuf fields to one growing buffer. Independent of Perfetto.
  *
- * Message lengths are not known until the message ends, so `begin` leaves one byte for the length and `end` fills it
- * in. Nearly every packet is shorter than 128 bytes; the few longer ones are moved right to make room.
+ * The length of a message is not known until it ends, so `begin` reserves one byte for the length and `end` fills it in. Nearly
+ * every packet is shorter than 128 bytes; `end` moves the content of longer ones to the right.
  */
 export class ProtoWriter extends ByteWriter {
-  /** Starts a nested message; give the returned mark to {@link end}. */
+  /** Starts a nested message; pass the returned mark to {@link end}. */
   begin(field: number): number {
     this.reserve(TAG_BYTES_MAX + 1)
     this.putVarint((field << 3) | Wire.Delimited)
@@ -28,9 +28,8 @@ export class ProtoWriter extends ByteWriter {
   }
 
   /**
-   * A whole message: an integer from 0 to 2^53 - 1, and fields that were encoded before. What `begin`, `varint`, `raw` and
-   * `end` do, at a fourth of the time: nearly all packets are such. Both field numbers are below 16, so that their tags are
-   * single bytes.
+   * A whole message: an integer from 0 to 2^53 - 1, and encoded fields. The same as `begin`, `varint`, `raw` and `end`, in a
+   * fourth of the time: nearly all packets are of this form. Both field numbers must be below 16, so that tags are single bytes.
    */
   message(field: number, key: number, value: number, first: Piece, second: Piece): void {
     this.reserve(MESSAGE_BYTES_MAX + first.length + second.length)
@@ -116,7 +115,7 @@ export class ProtoWriter extends ByteWriter {
     this.end(mark)
   }
 
-  // The loops below work on locals: V8 keeps those in registers, and fields of `this` it may not.
+  // The loops below use local variables: V8 keeps them in registers, but not always fields of `this`.
 
   private putAscii(text: string): boolean {
     const bytes = this.bytes
@@ -155,7 +154,7 @@ function varintSize(value: number): number {
   return 4 + varintSize(Math.floor(value / 0x10000000))
 }
 
-/** Writes an integer from 0 to 2^53 - 1 as a varint at a place; returns where it ends. */
+/** Writes an integer from 0 to 2^53 - 1 as a varint at `at`. Returns the end. */
 export function encodeVarint(bytes: Uint8Array, at: number, value: number): number {
   let rest = value
   if (rest >= 0x10000000) {

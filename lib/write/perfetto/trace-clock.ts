@@ -17,16 +17,16 @@ const CLOCK_IDS: Readonly<Record<Clock, number>> = {
 
 /** The clock of a Perfetto trace, and its snapshots. */
 export class TraceClock {
-  /** Perfetto's number of it. */
+  /** Perfetto's id of the clock. */
   id: number = BuiltinClock.BUILTIN_CLOCK_MONOTONIC
   private originNs = 0n
   private hasOrigin = false
-  /** From the trace's clock to BOOTTIME, which scheduler events are in. */
+  /** From the trace's clock to BOOTTIME, the clock of scheduler events. */
   private toBoottimeNs: bigint | undefined
 
   constructor(private readonly out: ProtoWriter) {}
 
-  /** Once. A clock that is not known is called BOOTTIME, which is what Perfetto takes it for. */
+  /** Sets the trace's clock, once. An unknown clock is written as BOOTTIME, which Perfetto assumes by default. */
   begin(declared: Clock | 'unknown', originNs: bigint): void {
     if (this.hasOrigin) return
     const clock = declared === 'unknown' ? 'BOOTTIME' : declared
@@ -35,7 +35,7 @@ export class TraceClock {
     this.add([{ clock, ns: originNs }])
   }
 
-  /** Only the first relation to BOOTTIME is written: with one alone, times come back from there as they were. */
+  /** Writes a snapshot. Only the first relation to BOOTTIME is written: with one, conversion there and back is exact. */
   add(readings: readonly Reading[]): void {
     const isWritten = this.toBoottimeNs !== undefined && this.id !== CLOCK_IDS.BOOTTIME
     const written = isWritten ? readings.filter(({ clock }) => clock !== 'BOOTTIME') : readings
@@ -47,7 +47,7 @@ export class TraceClock {
     })
   }
 
-  /** A reading, within a snapshot. */
+  /** Writes a reading, within a snapshot. */
   reading(id: number, ns: bigint, isIncremental: boolean): void {
     const { out } = this
     const clock = out.begin(ClockSnapshot.clocks)
@@ -61,7 +61,7 @@ export class TraceClock {
     return this.originNs + BigInt(atNs)
   }
 
-  /** An absolute time of BOOTTIME. Where its relation to the trace's clock is not known, they are declared to be equal. */
+  /** The absolute time in BOOTTIME. If its relation to the trace's clock is unknown, declares them to be equal. */
   boottime(atNs: number): bigint {
     if (this.toBoottimeNs === undefined) {
       this.toBoottimeNs = 0n

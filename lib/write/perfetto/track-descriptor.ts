@@ -15,7 +15,7 @@ const UNITS = {
   ns: CounterDescriptorUnit.UNIT_TIME_NS,
 } as const
 
-/** Writes what defines a track into a packet. */
+/** Writes the descriptor of a track into a packet. */
 export function writeTrack(out: ProtoWriter, track: Track): void {
   const descriptor = out.begin(TracePacket.track_descriptor)
   out.varint(TrackDescriptor.uuid, track.uuid)

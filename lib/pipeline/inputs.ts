@@ -1,12 +1,14 @@
 import { FormatError, isFormatError, UsageError } from '../errors.ts'
 import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-source.ts'
+import { gunzip, isGzip, peek } from '../input/gunzip.ts'
 import { Replay } from '../input/replay.ts'
 import type { Definitions } from '../model/definitions.ts'
-import type { InputEvent, TraceEvent } from '../model/events.ts'
+import { type InputEvent, lastTimeOf, type TraceEvent } from '../model/events.ts'
+import { issueOf } from '../model/issues.ts'
 import type { Names } from '../model/names.ts'
 import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
-import type { Format } from '../read/format.ts'
-import { openSource } from '../read/index.ts'
+import { type Format, HEAD_BYTES } from '../read/format.ts'
+import { formatOf } from '../read/index.ts'
 import { EventBounds } from './event-bounds.ts'
 
 /** A log, or events that a program creates. */
@@ -140,33 +142,56 @@ export async function* eventsOf(
 
 async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
   const { name } = input
-  if ('events' in input) {
-    const read = () => checked(input.events(names), name, options)
-    return { name, isCompanion: false, read, close: async () => {} }
-  }
-  const { from, formats } = options
+  if (!('events' in input)) return openLog(input, names, options)
+  const read = () => checked(input.events(names), name, options)
+  return { name, isCompanion: false, read, close: async () => {} }
+}
+
+/** Opens a log of any known format, gzip'ed or not. */
+async function openLog({ name, source }: LogInput, names: Names, options: ReadingOptions): Promise<OpenInput> {
+  const { from, formats, osRuntime, everything } = options
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
-  const source = chunksOf(input.source, name)
-  const range = rangeOf(input.source)
-  const { osRuntime, everything } = options
-  const context = {
-    names,
-    from,
-    formats,
-    opTable,
-    osRuntime,
-    everything,
-    input: name,
-    range,
-    beside: besideOf(input.source),
+  let broken: { readonly detail: string; readonly byte: number } | undefined
+  const stored = await peek(chunksOf(source, name), 2)
+  const isZipped = isGzip(stored.head)
+  const plain = gunzip(stored.rest, (detail, byte) => {
+    broken = { detail, byte }
+  })
+  const { head, rest } = await peek(plain, HEAD_BYTES)
+  const close = async () => {
+    await rest.return()
   }
-  const { format, read, close } = await openSource(source, context)
-  return {
-    name,
-    isCompanion: format.isCompanion === true,
-    read: (definitions) => checked(read(definitions), name, options),
-    close,
+  const whole = rangeOf(source)
+  const again = whole && isZipped ? () => gunzip(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
+  const places = isZipped ? { again } : { range: whole, beside: whole && besideOf(source) }
+  const context = { names, opTable, osRuntime, everything, ...places }
+  try {
+    const format = formatOf(head, { from, formats, input: name })
+    async function* read(definitions?: Definitions): AsyncGenerator<TraceEvent[], void> {
+      let lastNs = 0
+      try {
+        for await (const batch of format.read(rest, { ...context, definitions })) {
+          const last = batch.findLast((event) => lastTimeOf(event) !== undefined)
+          if (last) lastNs = Math.max(lastNs, lastTimeOf(last)!)
+          yield batch
+        }
+        if (broken) yield [issueOf('broken-gzip', broken.detail, { byte: broken.byte }, lastNs)]
+      } finally {
+        await close()
+      }
+    }
+    const isCompanion = format.isCompanion === true
+    return { name, isCompanion, read: (definitions) => checked(read(definitions), name, options), close }
+  } catch (error) {
+    await close()
+    throw broken ? brokenGzip(broken, name) : error
   }
+}
+
+/** A gzip stream is broken before enough bytes for detection are decompressed. */
+function brokenGzip({ detail, byte }: { readonly detail: string; readonly byte: number }, input: string): FormatError {
+  const hint = 'the file was cut or changed after it was compressed'
+  return new FormatError('gzip', { byte }, 'a log that can be decompressed', detail, hint, input)
 }
 
 async function* checked(
@@ -179,7 +204,7 @@ async function* checked(
     const bounds = new EventBounds()
     for await (const unchecked of batches) {
       if (unchecked.length === 0) continue
-      format ??= formatOf(unchecked[0]!, name)
+      format ??= formatNamed(unchecked[0]!, name)
       const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
       yield batch
@@ -191,7 +216,7 @@ async function* checked(
 }
 
 /** Custom readers and programs may begin with another event. */
-function formatOf(first: TraceEvent, name: string): string {
+function formatNamed(first: TraceEvent, name: string): string {
   if (first.kind === 'input') return first.format
   throw new UsageError(`${name}: expected an event of the kind "input" first, found "${first.kind}"`)
 }

@@ -4,8 +4,8 @@ import { issueOf } from '../model/issues.ts'
 /*
  * The order of the scheduler's events, from file to track:
  *
- *   reader      file order; if a format stores records out of order, its reader sorts them by the rule of the format, before
- *               it decodes them (perf.data: rounds, read/kernel/perf-data/rounds.ts)
+ *   reader      file order; a format that stores records out of order is sorted by its own rule, as its records of threads
+ *               and names depend on it (input/reorder.ts: perf.data by rounds, texts within a window)
  *   SwitchOrder each CPU of an input: time never decreases, the previous thread is the next thread of the switch before (below)
  *   CpuOwners   each CPU of the trace: one input at a time (below)
  *   timeline    each thread: its states from all CPUs, in order of time (timeline/kernel/thread-changes.ts)

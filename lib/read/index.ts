@@ -1,10 +1,6 @@
-import { FormatError, UsageError } from '../errors.ts'
-import { gunzip, isGzip, peek } from '../input/gunzip.ts'
-import type { Definitions } from '../model/definitions.ts'
-import { lastTimeOf, type TraceEvent } from '../model/events.ts'
-import { issueOf } from '../model/issues.ts'
+import { UsageError } from '../errors.ts'
 import { chromeJson } from './chrome-json/chrome-json.ts'
-import { type Format, HEAD_BYTES, type ReadContext } from './format.ts'
+import type { Format } from './format.ts'
 import { ggtrace } from './ggtrace/ggtrace.ts'
 import { nsys } from './gpu/nsys/nsys.ts'
 import { nsysGpuTrace } from './gpu/nsys/nsys-gpu-trace.ts'
@@ -47,83 +43,21 @@ export const FORMATS: readonly Format[] = [
   tensorTrace,
 ]
 
-/** How to read an input. */
-export interface ReadOptions extends ReadContext {
+/** How the format of an input is found. */
+export interface FormatChoice {
   /** Name of the format; by default it is detected. */
   readonly from?: string | undefined
   /** Further formats, tried before the known ones. */
   readonly formats?: readonly Format[] | undefined
   /** Name of the input in errors. */
-  readonly input?: string | undefined
-}
-
-/** An input whose format is known. The caller reads or closes it. */
-export interface Opened {
-  readonly format: Format
-  /**
-   * Yields batches of events, the first event being the {@link InputEvent}. `definitions` are those of its companions.
-   * Throws FormatError where reading cannot go on.
-   */
-  read(definitions?: Definitions): AsyncGenerator<TraceEvent[], void>
-  /** Closes an input that is not read. */
-  close(): Promise<void>
+  readonly input: string
 }
 
 /**
- * Opens an input of any known format, gzip'ed or not; the format is detected from the content. `from` names the format
- * of logs only: companions are still detected. Throws UsageError for an unknown format.
+ * The format of an input that begins with `head`. `from` names the format of logs only: companions are still detected. Throws
+ * UsageError for an unknown format.
  */
-export async function openSource(source: AsyncIterable<Uint8Array>, options: ReadOptions): Promise<Opened> {
-  let broken: { readonly detail: string; readonly byte: number } | undefined
-  const stored = await peek(source, 2)
-  const whole = options.range
-  const range = isGzip(stored.head) ? undefined : whole
-  const again = whole && isGzip(stored.head) ? () => gunzip(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
-  const plain = gunzip(stored.rest, (detail, byte) => {
-    broken = { detail, byte }
-  })
-  const { head, rest } = await peek(plain, HEAD_BYTES)
-  const close = async () => {
-    await rest.return()
-  }
-  try {
-    const format = formatOf(head, options)
-    return {
-      format,
-      close,
-      async *read(definitions) {
-        let lastNs = 0
-        try {
-          for await (const batch of format.read(rest, {
-            ...options,
-            definitions,
-            range,
-            beside: range && options.beside,
-            again,
-          })) {
-            const last = batch.findLast((event) => lastTimeOf(event) !== undefined)
-            if (last) lastNs = Math.max(lastNs, lastTimeOf(last)!)
-            yield batch
-          }
-          if (broken !== undefined) yield [issueOf('broken-gzip', broken.detail, { byte: broken.byte }, lastNs)]
-        } finally {
-          await close()
-        }
-      },
-    }
-  } catch (error) {
-    await close()
-    throw broken === undefined ? error : brokenGzip(broken, options.input)
-  }
-}
-
-/** A gzip stream is broken before enough bytes for detection are decompressed. */
-function brokenGzip({ detail, byte }: { detail: string; byte: number }, input?: string): FormatError {
-  const hint = 'the file was cut or changed after it was compressed'
-  return new FormatError('gzip', { byte }, 'a log that can be decompressed', detail, hint, input)
-}
-
-function formatOf(head: Uint8Array, { from, formats: further = [], input }: ReadOptions): Format {
+export function formatOf(head: Uint8Array, { from, formats: further = [], input }: FormatChoice): Format {
   const formats = [...further, ...FORMATS]
   if (from === undefined) return detect(formats, head, input)
   const named = formatByName(formats, from)
@@ -136,7 +70,7 @@ export function sniffFormat(head: Uint8Array, formats: readonly Format[] = FORMA
   return formats.find((format) => format.sniff(head))
 }
 
-function detect(formats: readonly Format[], head: Uint8Array, input = 'input'): Format {
+function detect(formats: readonly Format[], head: Uint8Array, input: string): Format {
   if (head.length === 0) throw new UsageError(`${input}: the input is empty (0 bytes)`)
   const format = sniffFormat(head, formats)
   if (format) return format

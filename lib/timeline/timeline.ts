@@ -78,10 +78,13 @@ export class Timeline implements EventPass<void> {
       case 'allocation':
         return this.memory.take(event)
       case 'switch':
+        return this.scheduler.switched(event)
       case 'waking':
+        return this.scheduler.waking(event)
       case 'thread':
+        return this.scheduler.thread(event)
       case 'state':
-        return this.kernel.take(event)
+        return this.kernel.state(event)
       case 'gpu':
       case 'gpu-sync':
       case 'api':

@@ -4,7 +4,7 @@ import { ByteCursor } from '../../lib/input/byte-cursor.ts'
 import { CsvRow } from '../../lib/input/csv-row.ts'
 import { gunzip, peek } from '../../lib/input/gunzip.ts'
 import { LineCursor } from '../../lib/input/line-cursor.ts'
-import { ReorderWindow } from '../../lib/input/reorder-window.ts'
+import { ReorderWindow } from '../../lib/input/reorder.ts'
 import { Replay } from '../../lib/input/replay.ts'
 
 /** The stitching of chunks against models that hold everything. */

@@ -1,4 +1,4 @@
-import { ReorderWindow, type Timed } from '../../input/reorder-window.ts'
+import { ReorderWindow, type Timed } from '../../input/reorder.ts'
 import type { Clock, IssueEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { ReadContext } from '../format.ts'

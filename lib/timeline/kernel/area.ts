@@ -1,4 +1,4 @@
-import type { StateEvent, SwitchEvent, ThreadEvent, WakingEvent } from '../../model/events.ts'
+import type { StateEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Scheduler } from './scheduler.ts'
 import { States } from './states.ts'
@@ -17,17 +17,8 @@ export class KernelArea {
     scheduler.join(this.states)
   }
 
-  take(event: StateEvent | SwitchEvent | WakingEvent | ThreadEvent): void {
-    switch (event.kind) {
-      case 'state':
-        return this.states.place(event)
-      case 'switch':
-        return this.scheduler.switched(event)
-      case 'waking':
-        return this.scheduler.waking(event)
-      case 'thread':
-        return this.scheduler.thread(event)
-    }
+  state(event: StateEvent): void {
+    this.states.place(event)
   }
 
   /** An operator of `worker` ran on the thread. */

@@ -1,3 +1,4 @@
+import { Rounds } from '../../../input/reorder.ts'
 import type { StateEvent, SwitchEvent, ThreadEvent, TraceEvent } from '../../../model/events.ts'
 import { TaskState } from '../../../model/events.ts'
 import { type IssueCode, issueOf } from '../../../model/issues.ts'
@@ -8,7 +9,6 @@ import { TimeGuard } from '../../common/time-guard.ts'
 import { Tracepoints } from '../tracepoints/tracepoints.ts'
 import { clockOf, SampleReader } from './attr.ts'
 import type { PerfFacts } from './head.ts'
-import { Rounds } from './rounds.ts'
 
 /** Types of records (include/uapi/linux/perf_event.h, tools/lib/perf/include/perf/event.h). */
 export const Record = {

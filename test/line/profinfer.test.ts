@@ -154,13 +154,13 @@ describe('profinfer-text', () => {
   test('what the logger says of losses is an issue; so is a log as long as the logger keeps', async () => {
     const summary = await summaryOf(plainBytes('profinfer-text/lost-ends.txt'))
     expect(titles(summary)).toEqual(['1 × lost records', '2 × range without an end'])
-    expect(summary.issues[0]!.first.detail).toBe('the logger says that 3 were lost')
+    expect(summary.issues[0]!.first.detail).toBe('the logger reports that 3 were lost')
     const row = (i: number) => `${i},${1e12 + i * 10},${i % 2 ? 15 : 10},7\n`
     const piece = (from: number) => bytes(Array.from({ length: 10_000 }, (_, i) => row(from + i)).join(''))
     const full = [bytes(',ts,type,pid\n'), ...Array.from({ length: 100 }, (_, i) => piece(i * 10_000))]
     const { issues } = await summarize({ name: 'log', source: full })
     expect(issues.map(({ first }) => first.detail)).toEqual([
-      'the log holds 1000000 rows, all that the logger keeps: it drops the oldest rows without a message',
+      'the log has 1000000 rows, the most that the logger keeps: it drops the oldest rows without a message',
     ])
   })
 })

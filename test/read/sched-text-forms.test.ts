@@ -338,11 +338,11 @@ describe('order and losses', () => {
   test("perf's and bpftrace's own words on losses", async () => {
     const perf =
       '            bash     9 [000] 5.000000: PERF_RECORD_LOST lost 31\n            bash     9 [000] 5.000000: sched:sched_waking: comm=b pid=6 prio=120 target_cpu=001\n'
-    expect(issuesOf((await read(perf)).events)).toEqual(['lost records: perf says that 31 were lost'])
+    expect(issuesOf((await read(perf)).events)).toEqual(['lost records: perf reports that 31 were lost'])
     const json =
       '{"type": "attached_probes", "data": {"probes": 6}}\n{"type": "lost_events", "data": {"events": 12}}\n{"type": "printf", "data": "g2p clock mono\\n"}\n'
     const { events } = await read(json)
-    expect(issuesOf(events)).toEqual(['lost records: bpftrace says that 12 were lost'])
+    expect(issuesOf(events)).toEqual(['lost records: bpftrace reports that 12 were lost'])
     expect(inputOf(events).clock).toBe('MONOTONIC')
   })
 

@@ -80,7 +80,7 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
   protected reject(code: IssueCode, detail: string): void {
     const { bytes, start, end, isTorn } = this.lines
     const loss = end - start < 80 ? LOSS.exec(decoder.decode(bytes.subarray(start, end))) : null
-    if (loss) this.issue('lost-records', `the logger says that ${loss[1] ?? loss[2]} were lost`)
+    if (loss) this.issue('lost-records', `the logger reports that ${loss[1] ?? loss[2]} were lost`)
     else this.issue(isTorn ? 'torn-record' : code, detail)
   }
 

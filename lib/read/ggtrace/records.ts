@@ -71,7 +71,7 @@ export class EventRecords {
     this.clock.enter(block.state === 'sealed')
     const baseNs = this.clock.read(view, at + Header.base)
     if (baseNs === undefined) {
-      return this.report('impossible-time', 'a block starts at a time that cannot be; it is left out', byte)
+      return this.report('impossible-time', 'a block starts at an impossible time; it is left out', byte)
     }
     this.clock.lastNs = baseNs
     this.cursorNs = baseNs
@@ -367,7 +367,7 @@ export class EventRecords {
   private readTime(record: number, at: number): number | undefined {
     const atNs = this.clock.read(this.view, at)
     if (atNs === undefined) {
-      const detail = 'a record has no time, or one that cannot be; it is left out'
+      const detail = 'a record has no time, or an impossible one; it is left out'
       this.report('impossible-time', detail, record + this.shift)
     } else if (atNs > this.clock.lastNs) this.clock.lastNs = atNs
     return atNs

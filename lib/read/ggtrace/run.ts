@@ -60,7 +60,7 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
   redactCommandOf(facts)
   const version = facts['format.version']
   if (version !== undefined && version !== VERSION) {
-    const detail = `expected format.version ${VERSION}, found ${version.slice(0, 40)}; read as far as it is understood`
+    const detail = `expected format.version ${VERSION}, found ${version.slice(0, 40)}; unknown records are left out`
     report('unknown-version', detail, block.byte)
   }
   return { facts, clocks, clockAt, end: last }

@@ -82,7 +82,7 @@ export class RowLog extends LineLog<ProbePairs> {
     if (rows !== layout.rowsMax) return
     this.issue(
       'lost-records',
-      `the log holds ${rows} rows, all that the logger keeps: it drops the oldest rows without a message`,
+      `the log has ${rows} rows, the most that the logger keeps: it drops the oldest rows without a message`,
     )
   }
 

@@ -80,7 +80,7 @@ test('what perf lost is told, once', async () => {
     event.kind === 'issue' && event.title === 'lost records' ? [event.detail] : [],
   )
   expect(lost).toHaveLength(LOST.times)
-  const counts = lost.map((detail) => /^CPU [01]: (\d+) records had no room/.exec(detail)![1])
+  const counts = lost.map((detail) => /^CPU [01]: (\d+) records did not fit/.exec(detail)![1])
   expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(LOST.records)
 })
 

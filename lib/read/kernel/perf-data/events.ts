@@ -213,7 +213,7 @@ export class PerfEvents {
     if (type === Record.lostSamples && !hasTail) return
     const atNs = hasTail ? this.timeOf(byte) : this.guard.lastNs
     const where = hasTail && this.samples.origin.cpu >= 0 ? `CPU ${this.samples.origin.cpu}: ` : ''
-    const detail = `${where}${count} records had no room in perf's buffer; record with a larger one (-m)`
+    const detail = `${where}${count} records did not fit in perf's buffer; record with a larger one (-m)`
     this.issue('lost-records', detail, byte, atNs)
   }
 

@@ -162,7 +162,7 @@ class BpftraceLog extends SchedTextLog {
     const { scan, lines } = this
     const lost = LOST.exec(text)
     if (lost) {
-      this.issue('lost-records', `bpftrace says that ${lost[1] ?? lost[2]} were lost`)
+      this.issue('lost-records', `bpftrace reports that ${lost[1] ?? lost[2]} were lost`)
       return true
     }
     const attached = ATTACHED.exec(text)

@@ -199,12 +199,12 @@ class FtraceLog extends SchedTextLog {
     if (entries) {
       const [kept, written] = [Number(entries[1]), Number(entries[2])]
       this.attributes['cpus'] = Number(entries[3])
-      const lost = `the kernel says that it kept ${kept} of ${written} entries: the others were overwritten`
+      const lost = `the kernel kept ${kept} of ${written} entries: the others were overwritten`
       if (kept < written) this.issue('lost-records', lost)
       return true
     }
     const lost = LOST.exec(text)
-    if (lost) this.issue('lost-records', `the kernel says that ${lost[2] ?? 'some'} were lost on CPU ${lost[1]}`)
+    if (lost) this.issue('lost-records', `the kernel reports that ${lost[2] ?? 'some'} were lost on CPU ${lost[1]}`)
     const kernel = LATENCY.exec(text)?.[1]
     if (kernel) this.attributes['kernel'] = kernel
     const cpus = CPUS.exec(text)?.[1]

@@ -218,7 +218,7 @@ class PerfLog extends SchedTextLog {
       return true
     }
     if (what.startsWith('LOST')) {
-      this.issue('lost-records', `perf says that ${LOST.exec(text)?.[1] ?? 'some'} were lost`)
+      this.issue('lost-records', `perf reports that ${LOST.exec(text)?.[1] ?? 'some'} were lost`)
       return true
     }
     const [, tgid, tid, , parent] = IDS.exec(text) ?? []

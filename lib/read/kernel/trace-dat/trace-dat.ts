@@ -83,7 +83,7 @@ class TraceDatEvents implements PageSink {
       this.issue('no-scheduler-events', 'expected some, found none; record with `trace-cmd record -e sched`', 0, 0)
     }
     for (const loss of head.facts.losses) {
-      this.issue('lost-records', `${loss}: the kernel overwrote them, or had no room for them`, 0, 0)
+      this.issue('lost-records', `${loss}: the kernel overwrote them, or they did not fit`, 0, 0)
     }
     const leftOut = new LeftOut()
     this.tracepoints.leaveOut(leftOut, 'trace-cmd report and KernelShark show them')

@@ -31,6 +31,9 @@ interface Wrong {
   readonly instead?: object
 }
 
+const NEAR = 'in whole nanoseconds within 100 days of the origin'
+const LONG = 'of 0 to 100 days'
+
 /**
  * Checks every event of every input, between the readers and all passes. In checked events, times and the numbers that
  * identify threads, CPUs, tensors and launches are in their ranges (model/limits.ts), and the switches of each CPU are in order.
@@ -274,9 +277,6 @@ function wrongReadings({ readings }: ClocksEvent): Wrong | undefined {
   const wrong = readings.find(({ ns }) => ns < 0n || ns >= STAMP_END)
   return wrong && impossible(`CLOCK_${wrong.clock}`, `from 0 to below ${STAMP_END}`, wrong.ns)
 }
-
-const NEAR = 'in whole nanoseconds within 100 days of the origin'
-const LONG = 'of 0 to 100 days'
 
 function impossible(field: string, expected: string, found: unknown): Wrong {
   return { code: 'impossible-time', field, expected, found }

@@ -19,6 +19,9 @@ interface LastSwitch {
   tid: number
 }
 
+/** Events of a batch have no position. */
+const NOWHERE = { byte: 0 }
+
 /**
  * Checks the switches of each CPU of one input. A switch after one with a later time is left out; a switch from a thread that did
  * not have the CPU shows that switches are missing. Both are issues.
@@ -46,9 +49,6 @@ export class SwitchOrder {
     return issueOf('lost-switches', detail, NOWHERE, atNs)
   }
 }
-
-/** Events of a batch have no position. */
-const NOWHERE = { byte: 0 }
 
 /** Adds a switch and its issue from {@link SwitchOrder.follow}; a late switch is left out. */
 export function placeSwitch(event: SwitchEvent, issue: IssueEvent | undefined, into: TraceEvent[]): void {

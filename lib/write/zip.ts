@@ -105,6 +105,12 @@ function numbers(...fields: readonly Field[]): Uint8Array {
   return new Uint8Array(view.buffer)
 }
 
+const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte
+  for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb8_8320 : rest >>> 1
+  return rest
+})
+
 /** CRC-32 of the bytes that pass through, by ZIP's polynomial. */
 class Checksum {
   private state = 0xffff_ffff
@@ -130,9 +136,3 @@ class Checksum {
     this.bytes += piece.length
   }
 }
-
-const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let rest = byte
-  for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb8_8320 : rest >>> 1
-  return rest
-})

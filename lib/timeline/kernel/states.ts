@@ -175,15 +175,16 @@ function takenBy(make: ArgMaker, takers: Takers, endNs: number): Arg[] {
   return [...args, make.text('taken_by_all', all.join(', '))]
 }
 
-const spelled = (ns: number) => {
-  const [unit, size] = UNITS.find(([, least]) => ns >= least) ?? ['ns', 1]
-  return `${Number((ns / size).toPrecision(3))} ${unit}`
-}
 const UNITS = [
   ['s', 1e9],
   ['ms', 1e6],
   ['µs', 1e3],
 ] as const
+
+function spelled(ns: number): string {
+  const [unit, size] = UNITS.find(([, least]) => ns >= least) ?? ['ns', 1]
+  return `${Number((ns / size).toPrecision(3))} ${unit}`
+}
 
 function changeOf({ tid, cpu, state, atNs, takenBy = 0 }: StateEvent): Change {
   return { tid, cpu, state, atNs, by: takenBy, wait: 0, takers: undefined }

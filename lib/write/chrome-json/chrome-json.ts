@@ -18,6 +18,13 @@ const LEAD_NS = 86_400e9
 /** Ranks that sort indexes distinguish among siblings, per depth of the tree; deeper groups have the index of their parent. */
 const RANKS = [128, 1024, 8192]
 
+const encoder = new TextEncoder()
+const encode = (text: string) => encoder.encode(text)
+const HEAD = encode('{"displayTimeUnit":"ns","traceEvents":[')
+const ARGS = encode(',"args":{')
+const CLOSE_TWO = encode('}}')
+const FLOW = encode(',"bp":"e","cat":"flow","name":"flow","id":')
+
 /** A group, which is drawn as a process: the format has no other hierarchy than threads in processes. */
 interface Group {
   readonly pid: number
@@ -295,10 +302,3 @@ function json(value: unknown): string {
     typeof part === 'string' ? part.replace(/\p{Surrogate}/gu, '\ufffd') : part,
   )
 }
-
-const encoder = new TextEncoder()
-const encode = (text: string) => encoder.encode(text)
-const HEAD = encode('{"displayTimeUnit":"ns","traceEvents":[')
-const ARGS = encode(',"args":{')
-const CLOSE_TWO = encode('}}')
-const FLOW = encode(',"bp":"e","cat":"flow","name":"flow","id":')

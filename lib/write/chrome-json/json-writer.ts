@@ -1,6 +1,8 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { ByteWriter } from '../byte-writer.ts'
 
+const encoder = new TextEncoder()
+
 /** Appends JSON to one growing buffer of UTF-8. Independent of traces. */
 export class JsonWriter extends ByteWriter {
   /** One ASCII character of the notation. */
@@ -95,5 +97,3 @@ export class JsonWriter extends ByteWriter {
     this.position = end
   }
 }
-
-const encoder = new TextEncoder()

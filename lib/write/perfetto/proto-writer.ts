@@ -13,6 +13,8 @@ const LENGTH_BYTES_MAX = 5
 /** Of a message without its encoded pieces; the last word of a piece may extend three bytes beyond it. */
 const MESSAGE_BYTES_MAX = 2 + LENGTH_BYTES_MAX + VARINT_BYTES_MAX + 3
 
+const encoder = new TextEncoder()
+
 /**
  * Appends protobuf fields to one growing buffer. Independent of Perfetto.
  *
@@ -142,8 +144,6 @@ export class ProtoWriter extends ByteWriter {
     this.bytes[this.position++] = Number(rest)
   }
 }
-
-const encoder = new TextEncoder()
 
 /** Bytes of an integer from 0 to 2^53 - 1 as a varint. */
 function varintSize(value: number): number {

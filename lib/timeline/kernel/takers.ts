@@ -1,14 +1,14 @@
-/** Runs that are kept until the waits that contain them are drawn. 24 MB. */
+/** Turns that are kept until the waits that contain them are drawn. 24 MB. */
 const HELD_MAX = 500_000
 
-/** A thread gets a CPU, and has it until the next run begins. */
-interface Run {
+/** A thread gets a CPU, and has it until the next turn begins. */
+interface Turn {
   readonly atNs: number
   /** -1: not known. */
   readonly tid: number
   /** Name and id of the thread at that time. */
   readonly label: number
-  next: Run | undefined
+  next: Turn | undefined
 }
 
 /** Time for which a thread had a CPU. */
@@ -26,16 +26,16 @@ export interface Shares {
 /** The threads that had a CPU, one after the other, since another thread was preempted on it. */
 export class Takers {
   constructor(
-    private readonly first: Run,
+    private readonly first: Turn,
     private readonly sinceNs: number,
   ) {}
 
   /** The shares until then. */
   sharesUntil(endNs: number): Shares {
     const shares = new Map<number, Share>()
-    for (let run: Run | undefined = this.first; run && run.atNs < endNs; run = run.next) {
-      const ns = Math.min(run.next?.atNs ?? endNs, endNs) - Math.max(run.atNs, this.sinceNs)
-      if (ns > 0) shares.set(run.tid, { label: run.label, ns: ns + (shares.get(run.tid)?.ns ?? 0) })
+    for (let turn: Turn | undefined = this.first; turn && turn.atNs < endNs; turn = turn.next) {
+      const ns = Math.min(turn.next?.atNs ?? endNs, endNs) - Math.max(turn.atNs, this.sinceNs)
+      if (ns > 0) shares.set(turn.tid, { label: turn.label, ns: ns + (shares.get(turn.tid)?.ns ?? 0) })
     }
     const unknownNs = shares.get(-1)?.ns ?? 0
     shares.delete(-1)
@@ -46,22 +46,22 @@ export class Takers {
 /** A CPU, and the threads that may wait for it. */
 interface Cpu {
   readonly waiting: Set<number>
-  /** The first run that counts as kept. */
-  first: Run
-  last: Run
+  /** The first turn that counts as kept. */
+  first: Turn
+  last: Turn
 }
 
-/** Keeps the runs on CPUs that threads wait for. Switches come in order of time for each CPU, but not across CPUs. */
+/** Keeps the turns of threads on CPUs that others wait for. Switches come in order of time for each CPU, but not across CPUs. */
 export class WaitedCpus {
   private readonly cpus: (Cpu | undefined)[] = []
   /** By thread: the CPU that it waits for, and the begin of the wait. */
   private readonly waits = new Map<number, { readonly cpu: number; readonly sinceNs: number }>()
   private held = 0
 
-  /** At most `heldMax` runs are kept; the threads of further runs are not known. */
+  /** At most `heldMax` turns are kept; the threads of further turns are not known. */
   constructor(private readonly heldMax = HELD_MAX) {}
 
-  /** Are `heldMax` runs kept? */
+  /** Are `heldMax` turns kept? */
   get isFull(): boolean {
     return this.held >= this.heldMax
   }
@@ -81,8 +81,8 @@ export class WaitedCpus {
   wait(cpu: number, atNs: number, tid: number, by: number, label: number): Takers {
     let known = this.cpus[cpu]
     if (!known) {
-      const run = { atNs, tid: by, label, next: undefined }
-      known = { waiting: new Set(), first: run, last: run }
+      const turn = { atNs, tid: by, label, next: undefined }
+      known = { waiting: new Set(), first: turn, last: turn }
       this.cpus[cpu] = known
     } else if (!this.has(cpu)) this.append(known, atNs, by, label)
     known.waiting.add(tid)
@@ -99,7 +99,7 @@ export class WaitedCpus {
     this.waits.delete(tid)
   }
 
-  /** All waits that end before then are drawn: their runs are no longer needed. */
+  /** All waits that end before then are drawn: their turns are no longer needed. */
   release(untilNs: number): void {
     for (const cpu of this.cpus) {
       for (; cpu?.first.next && cpu.first.next.atNs <= untilNs; cpu.first = cpu.first.next) this.held--
@@ -109,9 +109,9 @@ export class WaitedCpus {
   private append(cpu: Cpu, atNs: number, tid: number, label: number): void {
     const { isFull } = this
     if (isFull && cpu.last.tid < 0) return
-    const run = { atNs, tid: isFull ? -1 : tid, label, next: undefined }
-    cpu.last.next = run
-    cpu.last = run
+    const turn = { atNs, tid: isFull ? -1 : tid, label, next: undefined }
+    cpu.last.next = turn
+    cpu.last = turn
     this.held++
   }
 }

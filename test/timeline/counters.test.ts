@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { type Cell, convert, GgtraceWriter, type OpenTrace, openTrace, summarize } from '../../lib/index.ts'
+import { convert, GgtraceWriter, openTrace, summarize } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
 
 /** Counters of operators, from a log with known values to arguments, rates, graphs and slices. */
 
@@ -20,35 +21,10 @@ function begun() {
   return { writer, query, key }
 }
 
-/** Draws what a log has after it has ended. */
-async function drawn(writer: GgtraceWriter, detail: 'names' | 'shapes' = 'shapes'): Promise<OpenTrace> {
+/** The log as an input, after its end. */
+function ended(writer: GgtraceWriter) {
   writer.end(1e6)
-  const trace = await openTrace(convert({ name: 'log', source: writer.take() }, { detail }))
-  expect(trace.problems()).toEqual([])
-  return trace
-}
-
-/** Of every slice of a category: its row, its name, and some of its arguments. */
-function slicesOf(trace: OpenTrace, category: string, keys: readonly string[]): Cell[][] {
-  const args = keys.map((key) => `, extract_arg(arg_set_id, 'debug.${key}')`).join('')
-  return trace
-    .query(`select t.name, s.name${args} from slice s join track t on t.id = s.track_id
-            where category = '${category}' order by t.name, ts`)
-    .rows.map((row) => [...row])
-}
-
-/** Of every graph of a worker below a group: its name, and time and value of its samples. */
-function graphsOf(trace: OpenTrace, group: string): Record<string, number[][]> {
-  const graphs: Record<string, number[][]> = {}
-  const { rows } =
-    trace.query(`select t.name, c.ts - 1000000000, c.value from counter c join track t on t.id = c.track_id
-    join track g on g.id = t.parent_id where g.name = '${group}' and t.name glob 'worker *' order by t.name, c.ts`)
-  for (const [name, ts, value] of rows) {
-    const samples = graphs[`${name}`] ?? []
-    graphs[`${name}`] = samples
-    samples.push([Number(ts), Number(value)])
-  }
-  return graphs
+  return { name: 'log', source: writer.take() }
 }
 
 test('counts and the rates that follow from them are arguments of the operator, and graphs', async () => {
@@ -63,64 +39,46 @@ test('counts and the rates that follow from them are arguments of the operator, 
   thread.operator({ tensor: query, startNs: 0, endNs: 1000, waitEndNs: 1500, counts })
   thread.operator({ tensor: key, startNs: 2000, endNs: 3000, counts: [0, 0, 0, 0, 0, 0, 0, 500], isScaled: true })
   thread.operator({ tensor: key, startNs: 4000, endNs: 5000 })
-  const trace = await drawn(writer)
-  const keys = ['cycles', 'instructions', 'cache_misses', 'task_clock_ns', 'software_config_2', 'ipc', 'ghz']
-  keys.push('cpu_share', 'cache_miss_rate', 'cache_misses_per_1000_instructions', 'branch_miss_rate')
-  keys.push('branch_misses_per_1000_instructions', 'stalled_backend_share', 'inferred')
-  const scaled = 'counts of events: extrapolated, the processor counted for a part of the time'
-  const none = null
-  expect(slicesOf(trace, 'operator', keys)).toEqual([
-    ['worker 1', 'Qcur MUL_MAT', 3000, 6000, 20, 800, 9, 2, 3.75, 0.8, 0.25, 3.333, 0.01, 0.8333, 0.5, none],
+  const log = ended(writer)
+  const args = ['cycles', 'instructions', 'cache_misses', 'task_clock_ns', 'software_config_2', 'ipc', 'ghz']
+  args.push('cpu_share', 'cache_miss_rate', 'cache_misses_per_1000_instructions', 'branch_miss_rate')
+  args.push('branch_misses_per_1000_instructions', 'stalled_backend_share', 'inferred')
+  const rates =
+    'ipc: 2, ghz: 3.75, cpu_share: 0.8, cache_miss_rate: 0.25, cache_misses_per_1000_instructions: 3.333, ' +
+    'branch_miss_rate: 0.01, branch_misses_per_1000_instructions: 0.8333, stalled_backend_share: 0.5'
+  const scaled = 'inferred: counts of events: extrapolated, the processor counted for a part of the time'
+  expect(await drawn(log, {}, { args, rows: /worker/ })).toEqual([
+    'Workers/worker 1 | 0–1000 Qcur MUL_MAT {cycles: 3000, instructions: 6000, cache_misses: 20, task_clock_ns: 800, ' +
+      `software_config_2: 9, ${rates}}`,
+    'Workers/worker 1 | 1000–1500 barrier',
     // Nothing is divided by zero.
-    ['worker 1', 'kq MUL_MAT', ...[none, none, none, 500, none, none, 0, 0.5, none, none, none, none, none], scaled],
-    ['worker 1', 'kq MUL_MAT', ...keys.map(() => none)],
+    `Workers/worker 1 | 2000–3000 kq MUL_MAT {${scaled}, task_clock_ns: 500, ghz: 0, cpu_share: 0.5}`,
+    'Workers/worker 1 | 4000–5000 kq MUL_MAT',
+    'Rates/worker 1: ipc | 0 = 2',
+    'Rates/worker 1: ghz | 0 = 3.75',
+    'Rates/worker 1: ghz | 2000 = 0',
+    'Rates/worker 1: cpu_share | 0 = 0.8',
+    'Rates/worker 1: cpu_share | 2000 = 0.5',
+    'Rates/worker 1: cache_miss_rate | 0 = 0.25',
+    'Rates/worker 1: cache_misses_per_1000_instructions | 0 = 3.333',
+    'Rates/worker 1: branch_miss_rate | 0 = 0.01',
+    'Rates/worker 1: branch_misses_per_1000_instructions | 0 = 0.8333',
+    'Rates/worker 1: stalled_backend_share | 0 = 0.5',
+    'Rates/worker 1: instructions per ms | 0 = 6000000',
+    'Rates/worker 1: instructions per ms | 2000 = 0',
+    'Rates/worker 1: cache-references per ms | 0 = 80000',
+    'Rates/worker 1: cache-references per ms | 2000 = 0',
+    'Rates/worker 1: cache-misses per ms | 0 = 20000',
+    'Rates/worker 1: cache-misses per ms | 2000 = 0',
+    'Rates/worker 1: branches per ms | 0 = 500000',
+    'Rates/worker 1: branches per ms | 2000 = 0',
+    'Rates/worker 1: branch-misses per ms | 0 = 5000',
+    'Rates/worker 1: branch-misses per ms | 2000 = 0',
+    'Rates/worker 1: stalled-cycles-backend per ms | 0 = 1500000',
+    'Rates/worker 1: stalled-cycles-backend per ms | 2000 = 0',
+    'Rates/worker 1: software/config=2/ per ms | 0 = 9000',
+    'Rates/worker 1: software/config=2/ per ms | 2000 = 0',
   ])
-  expect(graphsOf(trace, 'Rates')).toEqual({
-    'worker 1: branch-misses per ms': [
-      [0, 5000],
-      [2000, 0],
-    ],
-    'worker 1: branch_miss_rate': [[0, 0.01]],
-    'worker 1: branch_misses_per_1000_instructions': [[0, 0.8333]],
-    'worker 1: branches per ms': [
-      [0, 500_000],
-      [2000, 0],
-    ],
-    'worker 1: cache-misses per ms': [
-      [0, 20_000],
-      [2000, 0],
-    ],
-    'worker 1: cache-references per ms': [
-      [0, 80_000],
-      [2000, 0],
-    ],
-    'worker 1: cache_miss_rate': [[0, 0.25]],
-    'worker 1: cache_misses_per_1000_instructions': [[0, 3.333]],
-    'worker 1: cpu_share': [
-      [0, 0.8],
-      [2000, 0.5],
-    ],
-    'worker 1: ghz': [
-      [0, 3.75],
-      [2000, 0],
-    ],
-    'worker 1: instructions per ms': [
-      [0, 6e6],
-      [2000, 0],
-    ],
-    'worker 1: ipc': [[0, 2]],
-    'worker 1: software/config=2/ per ms': [
-      [0, 9000],
-      [2000, 0],
-    ],
-    'worker 1: stalled-cycles-backend per ms': [
-      [0, 1.5e6],
-      [2000, 0],
-    ],
-    'worker 1: stalled_backend_share': [[0, 0.5]],
-  })
-  expect(graphsOf(trace, 'Faults and I/O')).toEqual({})
-  trace.close()
 })
 
 test('major faults and reads are slices that name the weights, and graphs beside them', async () => {
@@ -132,49 +90,37 @@ test('major faults and reads are slices that name the weights, and graphs beside
   zero.operator({ tensor: query, startNs: 0, endNs: 1000, counts: [3, 1, 4096] })
   zero.operator({ tensor: key, startNs: 1000, endNs: 2000, counts: [2, 0, 0] })
   one.operator({ tensor: key, startNs: 1000, endNs: 2000, counts: [0, 1, 0] })
-  const trace = await drawn(writer)
-  const keys = [
-    'operator',
-    'op',
-    'token',
-    'weight_bytes',
-    'weight_offset',
-    'minor_faults',
-    'major_faults',
-    'bytes_read',
-  ]
-  expect(slicesOf(trace, 'fault', keys)).toEqual([
-    ['worker 0', 'blk.0.attn_q.weight', 'Qcur-0', 'MUL_MAT', 4, 2304, 12288, 3, 1, 4096],
-    ['worker 1', 'no weights', 'kq-0', 'MUL_MAT', 4, null, null, null, 1, null],
+  const log = ended(writer)
+  const args = ['operator', 'token', 'weight_bytes', 'weight_offset', 'minor_faults', 'major_faults', 'bytes_read']
+  expect(await drawn(log, {}, { args: [...args, 'op'], rows: /worker/ })).toEqual([
+    'Workers/worker 0 | 0–1000 Qcur MUL_MAT {op: MUL_MAT, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
+    'Workers/worker 0 | 1000–2000 kq MUL_MAT {op: MUL_MAT, minor_faults: 2}',
+    'Faults and I/O/worker 0 | 0–1000 blk.0.attn_q.weight {operator: Qcur-0, op: MUL_MAT, token: 4, ' +
+      'weight_bytes: 2304, weight_offset: 12288, minor_faults: 3, major_faults: 1, bytes_read: 4096}',
+    'Faults and I/O/worker 0: minor-faults per ms | 0 = 3000',
+    'Faults and I/O/worker 0: minor-faults per ms | 1000 = 2000',
+    'Faults and I/O/worker 0: major-faults per ms | 0 = 1000',
+    'Faults and I/O/worker 0: major-faults per ms | 1000 = 0',
+    'Faults and I/O/worker 0: bytes-read in MB/s | 0 = 4096',
+    'Faults and I/O/worker 0: bytes-read in MB/s | 1000 = 0',
+    'Workers/worker 1 | 1000–2000 kq MUL_MAT {op: MUL_MAT, major_faults: 1}',
+    'Faults and I/O/worker 1 | 1000–2000 no weights {operator: kq-0, op: MUL_MAT, token: 4, major_faults: 1}',
+    'Faults and I/O/worker 1: major-faults per ms | 1000 = 1000',
   ])
-  expect(slicesOf(trace, 'operator', ['minor_faults', 'major_faults', 'bytes_read'])).toEqual([
-    ['worker 0', 'Qcur MUL_MAT', 3, 1, 4096],
-    ['worker 0', 'kq MUL_MAT', 2, null, null],
-    ['worker 1', 'kq MUL_MAT', null, 1, null],
+  const trace = await openTrace(convert(log))
+  expect(trace.problems()).toEqual([])
+  const columns = args.map((key) => `extract_arg(arg_set_id, 'debug.${key}')`)
+  expect(trace.query(`select name, ${columns} from slice where category = 'fault' order by track_id`).rows).toEqual([
+    ['blk.0.attn_q.weight', 'Qcur-0', 4, 2304, 12288, 3, 1, 4096],
+    ['no weights', 'kq-0', 4, null, null, null, 1, null],
   ])
-  expect(graphsOf(trace, 'Faults and I/O')).toEqual({
-    'worker 0: bytes-read in MB/s': [
-      [0, 4096],
-      [1000, 0],
-    ],
-    'worker 0: major-faults per ms': [
-      [0, 1000],
-      [1000, 0],
-    ],
-    'worker 0: minor-faults per ms': [
-      [0, 3000],
-      [1000, 2000],
-    ],
-    'worker 1: major-faults per ms': [[1000, 1000]],
-  })
-  expect(graphsOf(trace, 'Rates')).toEqual({})
   trace.close()
 })
 
 test('a log without counters has no such group; without arguments, faults keep their names', async () => {
   const plain = begun()
   plain.writer.thread(7, 0).operator({ tensor: plain.query, startNs: 0, endNs: 10 })
-  const without = await drawn(plain.writer)
+  const without = await openTrace(convert(ended(plain.writer)))
   expect(
     without.query("select count(*) from track where name glob 'worker * per *' or name = 'Faults and I/O'").rows,
   ).toEqual([[0]])
@@ -182,9 +128,8 @@ test('a log without counters has no such group; without arguments, faults keep t
   const { writer, query } = begun()
   writer.counted('major-faults')
   writer.thread(7, 0).operator({ tensor: query, startNs: 0, endNs: 10, counts: [2] })
-  const trace = await drawn(writer, 'names')
-  expect(slicesOf(trace, 'fault', ['major_faults'])).toEqual([['worker 0', 'blk.0.attn_q.weight', null]])
-  trace.close()
+  const faults = await drawn(ended(writer), { detail: 'names' }, { args: ['major_faults'], rows: /Faults.*worker 0$/ })
+  expect(faults).toEqual(['Faults and I/O/worker 0 | 0–10 blk.0.attn_q.weight'])
 })
 
 test('the summary has the totals of all workers', async () => {

@@ -8,6 +8,7 @@ import {
   openTrace,
   summarize,
 } from '../../lib/index.ts'
+import { drawn, type Shown } from '../printing-sink.ts'
 
 /** Calls that llama.cpp refused or gave up: drawn and counted as such, and in no rate. */
 
@@ -38,76 +39,86 @@ function overrun(): Uint8Array {
 
 const log = { name: 'log', source: overrun() }
 
-async function ask(sql: string, options: ConvertOptions = {}) {
-  const trace = await openTrace(convert(log, options))
-  try {
-    expect(trace.problems()).toEqual([])
-    return trace.query(sql).rows
-  } finally {
-    trace.close()
-  }
-}
-
-const arg = (key: string) => `extract_arg(arg_set_id, 'debug.${key}')`
+const linesOf = (rows: RegExp, args: Shown['args'] = [], options: ConvertOptions = {}) =>
+  drawn(log, options, { rows, args })
 
 describe('a log whose context was overrun', () => {
   test('failed calls have names of their own, and are not numbered as decode calls', async () => {
-    const names = (await ask("select name from slice where category = 'token' order by ts")).map(([name]) => name)
-    const noSlot = 'decode failed (1: no slot in the KV cache)'
-    expect(names).toEqual([
-      'prefill (4 tokens)',
-      'decode 1',
-      'decode 2',
-      'decode 3',
-      noSlot,
-      'decode 4',
-      'prefill failed (2: aborted)',
-      'decode failed (-3: fatal error)',
-      'encode failed (-1: error)',
-      ...Array(5).fill(noSlot),
+    expect(await linesOf(/^Tokens/)).toEqual([
+      'Tokens | 0–20000000 prefill (4 tokens)',
+      'Tokens | 21000000–30000000 decode 1',
+      'Tokens | 31000000–40000000 decode 2',
+      'Tokens | 41000000–50000000 decode 3',
+      'Tokens | 51000000–51010000 decode failed (1: no slot in the KV cache)',
+      'Tokens | 52010000–61010000 decode 4',
+      'Tokens | 62010000–92010000 prefill failed (2: aborted)',
+      'Tokens | 93010000–93020000 decode failed (-3: fatal error)',
+      'Tokens | 94020000–94030000 encode failed (-1: error)',
+      'Tokens | 95030000–95031000 decode failed (1: no slot in the KV cache)',
+      'Tokens | 96031000–96032000 decode failed (1: no slot in the KV cache)',
+      'Tokens | 97032000–97033000 decode failed (1: no slot in the KV cache)',
+      'Tokens | 98033000–98034000 decode failed (1: no slot in the KV cache)',
+      'Tokens | 99034000–99035000 decode failed (1: no slot in the KV cache)',
     ])
   })
 
   test('their arguments have the result and its meaning, and no rate', async () => {
-    const rows = await ask(`select ${arg('token')}, ${arg('n_tokens')}, ${arg('result')}, ${arg('result_meaning')},
-      ${arg('tok_per_s')} from slice where category = 'token' and name like '%failed%' order by ts limit 3`)
-    expect(rows).toEqual([
-      [4, 1, 1, 'no slot in the KV cache; nothing was computed', null],
-      [6, 8, 2, expect.stringMatching(/^aborted; ubatches that were processed remain/), null],
-      [7, 1, -3, expect.stringMatching(/^fatal error; ubatches/), null],
+    const lines = await linesOf(/^Tokens/, ['token', 'n_tokens', 'result', 'result_meaning', 'tok_per_s'])
+    const remain = 'ubatches that were processed remain in the memory of the context'
+    expect(lines.filter((line) => line.includes('failed')).map((line) => line.replace(/.*{(.*)}/, '$1'))).toEqual([
+      'token: 4, n_tokens: 1, result: 1, result_meaning: no slot in the KV cache; nothing was computed',
+      `token: 6, n_tokens: 8, result: 2, result_meaning: aborted; ${remain}`,
+      `token: 7, n_tokens: 1, result: -3, result_meaning: fatal error; ${remain}`,
+      'token: 8, n_tokens: 4, result: -1, result_meaning: error; the memory is as before the call',
+      ...[9, 10, 11, 12, 13].map(
+        (call) =>
+          `token: ${call}, n_tokens: 1, result: 1, result_meaning: no slot in the KV cache; nothing was computed`,
+      ),
     ])
+    expect(lines[0]).toBe('Tokens | 0–20000000 prefill (4 tokens) {token: 0, n_tokens: 4, tok_per_s: 200}')
   })
 
   test('they have no tok/s, and leave the KV cache as it was', async () => {
-    const values = (name: string) =>
-      ask(`select value from counter c join track t on c.track_id = t.id where t.name = '${name}' and value > 0`)
-    expect(await values('tok/s')).toEqual([[200], ...Array(4).fill([1e9 / (9 * MS)])])
-    expect((await values('KV cache: cells used (inferred)')).at(-1)).toEqual([9])
+    expect(await linesOf(/^Rates|KV cache/)).toEqual([
+      'Rates/tok/s | 0 = 200',
+      'Rates/tok/s | 20000000 = 0',
+      `Rates/tok/s | 21000000 = ${1e9 / (9 * MS)}`,
+      'Rates/tok/s | 30000000 = 0',
+      `Rates/tok/s | 31000000 = ${1e9 / (9 * MS)}`,
+      'Rates/tok/s | 40000000 = 0',
+      `Rates/tok/s | 41000000 = ${1e9 / (9 * MS)}`,
+      'Rates/tok/s | 50000000 = 0',
+      `Rates/tok/s | 52010000 = ${1e9 / (9 * MS)}`,
+      'Rates/tok/s | 61010000 = 0',
+      'Memory/KV cache: cells used (inferred) | 20000000 = 4',
+      'Memory/KV cache: cells used (inferred) | 30000000 = 5',
+      'Memory/KV cache: cells used (inferred) | 40000000 = 6',
+      'Memory/KV cache: cells used (inferred) | 50000000 = 7',
+      'Memory/KV cache: cells used (inferred) | 61010000 = 9',
+    ])
   })
 
   test('phases do not count them: they have one of their own', async () => {
-    const rows = await ask(
-      `select name, ${arg('calls')}, ${arg('n_tokens')} from slice where category = 'phase' order by ts`,
-    )
-    expect(rows).toEqual([
-      ['prefill', 1, 4],
-      ['decode', 3, 3],
-      ['failed', 1, null],
-      ['decode', 1, 1],
-      ['failed', 8, null],
+    expect(await linesOf(/^Phase/, ['calls', 'n_tokens'])).toEqual([
+      'Phase | 0–20000000 prefill {calls: 1, n_tokens: 4}',
+      'Phase | 21000000–50000000 decode {calls: 3, n_tokens: 3}',
+      'Phase | 51000000–51010000 failed {calls: 1}',
+      'Phase | 52010000–61010000 decode {calls: 1, n_tokens: 1}',
+      'Phase | 62010000–99035000 failed {calls: 8}',
     ])
   })
 
   test('each is an issue where it happened', async () => {
-    const rows = await ask(
-      `select name, ${arg('code')}, ${arg('detail')} from slice where category = 'issue' order by ts`,
-    )
-    expect(rows).toHaveLength(9)
-    expect(rows.slice(0, 2)).toEqual([
-      ['failed call', 'call-failed', 'llama_decode returned 1: no slot in the KV cache (call 4)'],
-      ['failed call', 'call-failed', 'llama_decode returned 2: aborted (call 6)'],
+    const lines = await linesOf(/^Issues/, ['code', 'detail'])
+    expect(lines).toHaveLength(9)
+    const issue = (atNs: number, detail: string) =>
+      `Issues | ${atNs} failed call {detail: ${detail}, code: call-failed}`
+    expect(lines.slice(0, 4)).toEqual([
+      issue(51010000, 'llama_decode returned 1: no slot in the KV cache (call 4)'),
+      issue(92010000, 'llama_decode returned 2: aborted (call 6)'),
+      issue(93020000, 'llama_decode returned -3: fatal error (call 7)'),
+      issue(94030000, 'llama_encode returned -1: error (call 8)'),
     ])
-    expect(rows[3]![2]).toBe('llama_encode returned -1: error (call 8)')
   })
 
   test('the summary counts them by result, and no time is of them', async () => {
@@ -134,13 +145,18 @@ describe('a log whose context was overrun', () => {
   })
 
   test('--tokens goes by the number of the call, which counts them', async () => {
-    const names = await ask("select name from slice where category = 'token' order by ts", { tokens: [4, 5] })
-    expect(names).toEqual([['decode failed (1: no slot in the KV cache)'], ['decode 4']])
+    expect(await linesOf(/^Tokens/, [], { tokens: [4, 5] })).toEqual([
+      'Tokens | 51000000–51010000 decode failed (1: no slot in the KV cache)',
+      'Tokens | 52010000–61010000 decode 4',
+    ])
   })
 
   test('the attributes of the trace have them apart', async () => {
-    const rows = await ask(`select name, ifnull(int_value, str_value) from metadata
+    const trace = await openTrace(convert(log))
+    expect(trace.problems()).toEqual([])
+    const { rows } = trace.query(`select name, ifnull(int_value, str_value) from metadata
       where name glob '*_calls' order by name`)
+    trace.close()
     expect(rows.map(([name, value]) => [String(name).replace(/.*\./, ''), Number(value)])).toEqual([
       ['decode_calls', 4],
       ['failed_calls', 9],
@@ -176,11 +192,7 @@ test('a failed graph says so', async () => {
   const graph = writer.graph('CPU', [])
   writer.thread(700).graph({ startNs: 0, endNs: 10, graph, call: 0, status: 1 })
   writer.end(20)
-  const trace = await openTrace(convert({ name: 'log', source: writer.take() }))
-  expect(trace.query("select name from slice where category = 'graph'").rows).toEqual([
-    ['CPU graph failed (1: aborted)'],
-  ])
-  trace.close()
+  expect(await drawn({ name: 'log', source: writer.take() })).toEqual(['Graphs | 0–10 CPU graph failed (1: aborted)'])
 })
 
 test('bpftrace: a call that returned another result than 0 has failed, too', async () => {

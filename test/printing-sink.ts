@@ -21,7 +21,7 @@ export interface Shown {
   /** Rows, by their paths below the root; by default all. */
   readonly rows?: RegExp
   /** Keys of arguments; by default none. */
-  readonly args?: readonly string[]
+  readonly args?: readonly string[] | 'all'
 }
 
 /** The lines of a trace of these inputs, row by row and in order of time. */
@@ -120,9 +120,10 @@ export class PrintingSink implements Writer {
   }
 
   private text({ name, args, extra = [], flows = [], flowEnds = [] }: Label): string {
+    const keys = this.shown.args ?? []
     const shown = [...(args?.args ?? []), ...extra]
       .map((arg) => [this.names.text(arg.key), this.valueOf(arg)] as const)
-      .filter(([key]) => this.shown.args?.includes(key))
+      .filter(([key]) => keys === 'all' || keys.includes(key))
     const values = shown.length > 0 ? ` {${shown.map(([key, value]) => `${key}: ${value}`).join(', ')}}` : ''
     const arrows = [...flows.map((id) => ` →${id}`), ...flowEnds.map((id) => ` →${id}|`)]
     return `${typeof name === 'number' ? this.names.text(name) : name}${values}${arrows.join('')}`

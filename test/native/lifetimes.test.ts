@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { inputOf } from '../../lib/index.ts'
 import type { Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, model, run, vulkanEnvironment } from '../llama/testbed.ts'
-import { expectPossible, livesIn, traced } from '../timeline/lives.ts'
+import { expectPossible, livesIn, memoryOf } from '../timeline/lives.ts'
 import { newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /** What ggml's allocator really did, as lifetimes: possible at every instant, for dense and MoE models. */
@@ -39,9 +39,9 @@ llama('lifetimes in a recorded run of llama.cpp', () => {
 
   test.each(RUNS)('%s %j: no two live tensors share memory, all lie within the arena', async (preset, args, arenas) => {
     const log = await record(preset, args)
-    const trace = await traced(inputOf(log).source)
-    expect(Object.keys(expectPossible(trace))).toHaveLength(arenas)
-    const lives = livesIn(trace)
+    const lines = await memoryOf(inputOf(log).source)
+    expect(Object.keys(expectPossible(lines))).toHaveLength(arenas)
+    const lives = livesIn(lines)
     const runs = await runsIn(log)
     expect(runs).toBeGreaterThan(2)
     // Once in each run, in the way that llama.cpp builds its graphs; logits where any are wanted.
@@ -53,7 +53,6 @@ llama('lifetimes in a recorded run of llama.cpp', () => {
     expect(new Set(unread.map(({ tensor }) => tensor.replace(/\d+$/, '')))).toEqual(
       new Set(args.includes('--ubatch') ? ['attn_out-'] : []),
     )
-    trace.close()
   })
 
   vulkan('of which layers are computed elsewhere: the CPU keeps what is copied until then', async () => {
@@ -71,10 +70,9 @@ llama('lifetimes in a recorded run of llama.cpp', () => {
       '2',
     ]
     const log = await record('tinyDense', args, { ...vulkanEnvironment })
-    const trace = await traced(inputOf(log).source)
-    expectPossible(trace)
-    const lives = livesIn(trace)
+    const lines = await memoryOf(inputOf(log).source)
+    expectPossible(lines)
+    const lives = livesIn(lines)
     expect(lives.length).toBeGreaterThan(100)
-    trace.close()
   })
 })

@@ -1,38 +1,46 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { convert, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
+import { convert, inputOf, openTrace } from '../../lib/index.ts'
 import { drawn } from '../printing-sink.ts'
-import { expectPossible, livesIn, overlaps, traced } from './lives.ts'
+import { expectPossible, livesIn, memoryOf, overlaps } from './lives.ts'
 import { type ArenaOp, runsOf, simulate } from './simulated-arena.ts'
 
 const EXAMPLE = 'examples/moe.ggtrace.gz'
-const open = (options = {}): Promise<OpenTrace> =>
-  openTrace(convert(inputOf(EXAMPLE), { memory: 'lifetimes', ...options }))
 
 describe('lifetimes of a recorded run', () => {
-  let trace: OpenTrace
+  let memory: string[]
+  let others: string[]
   beforeAll(async () => {
-    trace = await open()
+    memory = await memoryOf(inputOf(EXAMPLE).source)
+    others = await drawn(inputOf(EXAMPLE), {}, { rows: /^Workers|^Copies/, args: ['tensor', 'op'] })
   })
-  afterAll(() => trace.close())
+  /** Start and end of each slice whose line contains the text, in order of time. */
+  const timesOf = (text: string) =>
+    others
+      .filter((line) => line.includes(text))
+      .map((line) => /(\d+)–(\d+)/.exec(line)!.slice(1).map(Number) as [startNs: number, endNs: number])
+      .sort((a, b) => a[0] - b[0])
 
   test('no two live tensors share an address, none lies outside of the arena, live bytes are their sum', () => {
     // 161 operators of each graph, but for 12 that write to the KV cache; 6 inputs; 9 calls.
-    expect(expectPossible(trace)).toEqual({ 'compute buffer': 9 * (161 - 12 + 6) })
+    expect(expectPossible(memory)).toEqual({ 'compute buffer': 9 * (161 - 12 + 6) })
   })
 
   test('last from the first worker that writes to the last that reads', () => {
-    const rows = trace.query(`with op as (select ts, ts + dur as te, extract_arg(arg_set_id, 'debug.tensor') as tensor,
-        extract_arg(arg_set_id, 'debug.op') as op from slice where category = 'operator')
-      select min(iif(tensor = 'Qcur-3' and op = 'MUL_MAT', ts, null)), max(iif(tensor = 'Qcur-3' and op = 'ROPE', te, null))
-      from op where ts < (select min(te) from op where tensor = 'result_output')`).rows
-    const [[startNs, endNs]] = rows as [[number, number]]
-    const [life] = livesIn(trace).filter(({ tensor }) => tensor === 'Qcur-3')
-    expect(life).toMatchObject({ startNs, endNs, lastReader: 'Qcur-3', inferred: null })
+    // The first graph's, of both workers.
+    const written = timesOf('{tensor: Qcur-3, op: MUL_MAT}').slice(0, 2)
+    const read = timesOf('{tensor: Qcur-3, op: ROPE}').slice(0, 2)
+    expect(Math.max(...written.concat(read).map(([, endNs]) => endNs))).toBeLessThan(
+      timesOf('{tensor: result_output')[0]![1],
+    )
+    const startNs = Math.min(...written.map(([startNs]) => startNs))
+    const endNs = Math.max(...read.map(([, endNs]) => endNs))
+    const [life] = livesIn(memory).filter(({ tensor }) => tensor === 'Qcur-3')
+    expect(life).toMatchObject({ startNs, endNs, lastReader: 'Qcur-3', inferred: undefined })
   })
 
   test('an op in place ends its source where it begins, fused nodes leave nothing between them', () => {
-    const lives = livesIn(trace)
+    const lives = livesIn(memory)
     expect(lives.some(({ tensor }) => tensor.startsWith('norm-'))).toBe(false) // RMS_NORM+MUL
     const probs = lives.filter(({ tensor }) => tensor === 'ffn_moe_probs-0')
     const logits = lives.filter(({ tensor }) => tensor === 'ffn_moe_logits-0')
@@ -43,29 +51,33 @@ describe('lifetimes of a recorded run', () => {
   })
 
   test('logits live until they were fetched; inputs from when they were set, where that was recorded', () => {
-    const lives = livesIn(trace)
-    const copies = (name: string) =>
-      trace.query(`select ts, ts + dur from slice where category = 'copy' and name = '${name}' order by ts`).rows
+    const lives = livesIn(memory)
     expect(lives.filter(({ tensor }) => tensor === 'result_output').map(({ endNs }) => endNs)).toEqual(
-      copies('get result_output').map(([, endNs]) => endNs),
+      timesOf(' get result_output ').map(([, endNs]) => endNs),
     )
     expect(lives.filter(({ tensor }) => tensor === 'inp_tokens').map(({ startNs }) => startNs)).toEqual(
-      copies('set inp_tokens').map(([startNs]) => startNs),
+      timesOf(' set inp_tokens ').map(([startNs]) => startNs),
     )
     expect(lives.filter(({ tensor, inferred }) => tensor === 'attn_inp_kq_mask' && inferred)).toHaveLength(9)
   })
 
   test('say at each detail what that promises', async () => {
-    const keysIn = (trace: OpenTrace) => {
-      const found = trace.query(`select distinct a.key from slice s join args a using (arg_set_id)
-        where s.category = 'tensor' order by 1`).rows
-      return found.map(([key]) => String(key).replace('debug.', ''))
+    const keysIn = async (detail: 'names' | 'shapes' | 'full') => {
+      const lines = await drawn(inputOf(EXAMPLE), { memory: 'lifetimes', detail }, { rows: /: tensors/, args: 'all' })
+      return [...new Set(lines.flatMap((line) => line.match(/(?<=[{,] ?)\w+(?=: )/g) ?? []))].sort()
     }
     const shapes = ['bytes', 'inferred', 'last_reader', 'layer', 'offset', 'op', 'tensor']
-    const [names, full] = [await open({ detail: 'names' }), await open({ detail: 'full' })]
-    expect([names, trace, full].map(keysIn)).toEqual([[], shapes, ['address', ...shapes]])
-    names.close()
-    full.close()
+    expect(await keysIn('names')).toEqual([])
+    expect(await keysIn('shapes')).toEqual(shapes)
+    expect(await keysIn('full')).toEqual(['address', ...shapes])
+  })
+
+  test('are slices of a row each, which none is nested in', async () => {
+    const trace = await openTrace(convert(inputOf(EXAMPLE), { memory: 'lifetimes' }))
+    expect(trace.problems()).toEqual([])
+    const { rows } = trace.query("select count(*), sum(depth > 0 or dur < 0) from slice where category = 'tensor'")
+    expect(rows).toEqual([[livesIn(memory).length, 0]])
+    trace.close()
   })
 
   test('are drawn on request only; live bytes always', async () => {
@@ -76,14 +88,15 @@ describe('lifetimes of a recorded run', () => {
 
   test('two tensors at one place are found by the sweep', () => {
     const life = {
+      row: 'a: tensors/at 0',
       arena: 'a',
       tensor: 't',
       startNs: 0,
       endNs: 10,
       offset: 0,
       bytes: 8,
-      lastReader: null,
-      inferred: null,
+      lastReader: undefined,
+      inferred: undefined,
     }
     expect(overlaps([life, { ...life, startNs: 9, endNs: 12, offset: 7 }])).toHaveLength(1)
     expect(overlaps([life, { ...life, startNs: 10, endNs: 12 }])).toHaveLength(0)
@@ -104,9 +117,9 @@ describe('lifetimes of any graph', () => {
       fc.asyncProperty(graphs, fc.integer({ min: 1, max: 4 }), async (graphs, workers) => {
         const simulated = graphs.map(simulate)
         const { log, expected } = runsOf(simulated, workers)
-        const trace = await traced(log)
-        expectPossible(trace)
-        const shown = livesIn(trace).map(({ tensor, startNs, endNs, offset, bytes }) => ({
+        const lines = await memoryOf(log)
+        expectPossible(lines)
+        const shown = livesIn(lines).map(({ tensor, startNs, endNs, offset, bytes }) => ({
           tensor,
           startNs,
           endNs,
@@ -116,7 +129,6 @@ describe('lifetimes of any graph', () => {
         const order = (a: { tensor: string; startNs: number }, b: typeof a) =>
           a.startNs - b.startNs || (a.tensor < b.tensor ? -1 : 1)
         expect(shown.sort(order)).toEqual(expected.sort(order))
-        trace.close()
       }),
       { numRuns: 20 },
     )

@@ -1,70 +1,77 @@
 import { expect } from '@jest/globals'
-import { type ByteSource, type ConvertOptions, convert, type OpenTrace, openTrace } from '../../lib/index.ts'
+import type { ByteSource, ConvertOptions } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
 
-/** The lifetimes that a trace shows, and an independent look at whether they can be. */
+/** The lifetimes that a timeline draws, and an independent look at whether they can be. */
 
 export interface ShownLife {
+  readonly row: string
   readonly arena: string
   readonly tensor: string
   readonly startNs: number
   readonly endNs: number
   readonly offset: number
   readonly bytes: number
-  readonly lastReader: string | null
-  readonly inferred: string | null
+  readonly lastReader: string | undefined
+  readonly inferred: string | undefined
 }
 
-/** A log's trace with lifetimes. */
-export const traced = (source: ByteSource, options: ConvertOptions = {}): Promise<OpenTrace> =>
-  openTrace(convert({ name: 'log', source }, { memory: 'lifetimes', ...options }))
+const ARGS = ['tensor', 'bytes', 'offset', 'last_reader', 'inferred']
 
-/** All lifetimes of a trace, in order of time. */
-export function livesIn(trace: OpenTrace): ShownLife[] {
-  const arg = (key: string) => `extract_arg(s.arg_set_id, 'debug.${key}')`
-  const { rows } = trace.query(`select g.name, ${arg('tensor')}, s.ts, s.dur, ${arg('offset')}, ${arg('bytes')},
-    ${arg('last_reader')}, ${arg('inferred')}
-    from slice s join track t on s.track_id = t.id join track g on t.parent_id = g.id
-    where s.category = 'tensor' order by s.ts, s.id`)
-  return rows.map(([group, tensor, ts, dur, offset, bytes, lastReader, inferred]) => ({
-    arena: String(group).replace(/: tensors$/, ''),
-    tensor: String(tensor),
-    startNs: Number(ts),
-    endNs: Number(ts) + Number(dur),
-    offset: Number(offset),
-    bytes: Number(bytes),
-    lastReader: lastReader as string | null,
-    inferred: inferred as string | null,
-  }))
+/** What the timeline draws of a log's memory, with lifetimes. */
+export const memoryOf = (source: ByteSource, options: ConvertOptions = {}): Promise<string[]> =>
+  drawn({ name: 'log', source }, { memory: 'lifetimes', ...options }, { rows: /^Memory/, args: ARGS })
+
+/** `Memory/compute buffer: tensors/at 0 | 892–5036 inp_tokens {tensor: inp_tokens, bytes: 64, offset: 0, last_reader: embd}` */
+const LIFE =
+  /^(Memory\/(.*): tensors\/.*) \| (\d+)–(\d+) .* {tensor: (.*), bytes: (\d+), offset: (-?\d+)(?:, last_reader: (.*?))?(?:, inferred: (.*))?}$/
+
+/** All lifetimes that lines show, in order of time. */
+export function livesIn(lines: readonly string[]): ShownLife[] {
+  const lives = lines.filter((line) => line.includes(': tensors/')).map(lifeOf)
+  return lives.sort((a, b) => a.startNs - b.startNs)
 }
 
-const samples = (trace: OpenTrace, track: string): [ts: number, value: number][] =>
-  trace
-    .query(
-      `select ts, value from counter c join track t on c.track_id = t.id where t.name = '${track}' order by ts, c.id`,
-    )
-    .rows.map(([ts, value]) => [Number(ts), Number(value)])
+function lifeOf(line: string): ShownLife {
+  const [, row = '', arena = '', ...found] = LIFE.exec(line) ?? []
+  if (!row) throw new Error(`no lifetime: ${line}`)
+  const [startNs = '', endNs = '', tensor = '', bytes = '', offset = '', lastReader, inferred] = found
+  return { row, arena, tensor, startNs: +startNs, endNs: +endNs, offset: +offset, bytes: +bytes, lastReader, inferred }
+}
+
+/** `Memory/compute buffer: live | 892 = 64` */
+const samples = (lines: readonly string[], track: string): [atNs: number, value: number][] =>
+  lines
+    .filter((line) => line.startsWith(`Memory/${track} | `))
+    .map((line) => line.split(' | ')[1]!.split(' = ').map(Number) as [number, number])
 
 /**
  * Sweeps over time: no two live tensors may share an address, none may lie outside of its arena, and wherever live bytes
  * were sampled they must be the sum of what lives. Returns how many lives there are, by arena.
  */
-export function expectPossible(trace: OpenTrace): Record<string, number> {
-  expect(trace.problems()).toEqual([])
-  const lives = livesIn(trace)
+export function expectPossible(lines: readonly string[]): Record<string, number> {
+  const lives = livesIn(lines)
   const found: Record<string, number> = {}
   for (const arena of new Set(lives.map((life) => life.arena))) {
     const own = lives.filter((life) => life.arena === arena)
     found[arena] = own.length
-    const [[, size] = [0, 0]] = samples(trace, `${arena}: size`)
+    const [[, size] = [0, 0]] = samples(lines, `${arena}: size`)
     expect(own.filter(({ offset, bytes }) => offset < 0 || offset + bytes > size)).toEqual([])
     expect(overlaps(own)).toEqual([])
-    expect(wrongSums(own, samples(trace, `${arena}: live`))).toEqual([])
+    expect(wrongSums(own, samples(lines, `${arena}: live`))).toEqual([])
   }
-  // One slice at a time on a row: none is nested in another, none was cut short.
-  expect(trace.query("select count(*) from slice where category = 'tensor' and (depth > 0 or dur < 0)").rows).toEqual([
-    [0],
-  ])
+  expect(nestedIn(lives)).toEqual([])
   return found
+}
+
+/** Lives that begin on a row before the last one there has ended. */
+function nestedIn(lives: readonly ShownLife[]): ShownLife[] {
+  const ends = new Map<string, number>()
+  return lives.filter(({ row, startNs, endNs }) => {
+    const last = ends.get(row) ?? 0
+    ends.set(row, endNs)
+    return startNs < last
+  })
 }
 
 /** Pairs of tensors that share memory and time. A life ends where the next one begins: [start, end). */

@@ -4,7 +4,7 @@ import { GgtraceWriter } from '../../lib/index.ts'
 
 const BASE = 0x7000_0000_0000
 const ALIGNMENT = 32
-export const ORIGIN_NS = 1_000_000_000_000n
+const ORIGIN_NS = 1_000_000_000_000n
 
 /** What to put into a graph; `sources` are taken modulo what there is to read. */
 export interface ArenaOp {
@@ -156,8 +156,8 @@ export function runsOf(graphs: readonly Simulated[], workers: number) {
         const endNs = owner.takenBy >= 0 ? starts.get(owner.takenBy)! : owner.last < 0 ? callEnd : ends.get(owner.last)!
         expected.push({
           tensor: owner.birth < 0 ? `input ${g}` : `${nodes[owner.birth]!.kind} ${g}.${owner.birth}`,
-          startNs: Number(ORIGIN_NS) + (owner.birth < 0 ? callStart : starts.get(owner.birth)!),
-          endNs: Number(ORIGIN_NS) + endNs,
+          startNs: owner.birth < 0 ? callStart : starts.get(owner.birth)!,
+          endNs,
           offset: owner.offset,
           bytes: owner.bytes,
         })

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { EventInput, Names, OpenTrace, OperatorEvent, TensorEvent, TraceEvent } from '../../lib/index.ts'
 import { convert, openTrace, TaskState, UNKNOWN } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
 import { actsOf, eventsOf } from './model.ts'
 import { comm, input, inputEvent, ORIGIN_NS, switchOf, traceOf, wakingOf } from './schedule.ts'
 
@@ -68,7 +69,7 @@ describe("a worker's state lane", () => {
   })
 
   test('says on which CPU, preempted by whom, woken by whom, blocked how, until when', async () => {
-    const trace = await traceOf([
+    const inputs = [
       log([[0, 101]], 1000),
       input('switches', (names) => [
         switchOf(names, { cpu: 2, at: 100, from: 7, left: 1, to: 101 }),
@@ -81,24 +82,16 @@ describe("a worker's state lane", () => {
         switchOf(names, { cpu: 2, at: 500, from: 101, left: TaskState.X, to: 0 }),
         switchOf(names, { cpu: 2, at: 900, from: 0, to: 101 }), // another thread of that number, in another life
       ]),
+    ]
+    const lines = await drawn(inputs, {}, { rows: /worker 0: state/, args: ['cpu', 'taken_by', 'woken_by'] })
+    expect(lines).toEqual([
+      'Workers/worker 0: state | 100–200 running on CPU 2 {cpu: 2}',
+      'Workers/worker 0: state | 200–300 runnable (preempted) {cpu: 2, taken_by: task 66 66}',
+      'Workers/worker 0: state | 300–350 running on CPU 2 {cpu: 2}',
+      'Workers/worker 0: state | 350–400 blocked (D) {cpu: 2}',
+      'Workers/worker 0: state | 400–450 runnable (woken) {cpu: 2, woken_by: task 55 55}',
+      'Workers/worker 0: state | 450–500 running on CPU 2 {cpu: 2}',
     ])
-    const args = `select slice.name, ts - ${ORIGIN_NS}, dur, extract_arg(arg_set_id, 'debug.cpu'),
-      extract_arg(arg_set_id, 'debug.taken_by'), extract_arg(arg_set_id, 'debug.woken_by')
-      from slice join track on track_id = track.id where track.name = 'worker 0: state' order by ts`
-    expect(rows(trace, args)).toEqual([
-      ['running on CPU 2', 100, 100, 2, null, null],
-      ['runnable (preempted)', 200, 100, 2, 'task 66 66', null],
-      ['running on CPU 2', 300, 50, 2, null, null],
-      ['blocked (D)', 350, 50, 2, null, null],
-      ['runnable (woken)', 400, 50, 2, null, 'task 55 55'],
-      ['running on CPU 2', 450, 50, 2, null, null],
-    ])
-    const about = rows(
-      trace,
-      `select extract_arg(source_arg_set_id, 'description') from track where name = 'worker 0: state'`,
-    )
-    expect(about.flat().join()).toMatch(/scheduler's events.*replace the states in the log/)
-    trace.close()
   })
 
   test("takes the switches where the log tells of states, too, and the log's where there are none", async () => {
@@ -111,17 +104,14 @@ describe("a worker's state lane", () => {
       switchOf(names, { cpu: 2, at: 12, from: 0, to: 101 }),
       switchOf(names, { cpu: 2, at: 22, from: 101, left: TaskState.X, to: 0 }),
     ]
-    const drawn = async (inputs: EventInput | EventInput[]) => {
-      const trace = await traceOf(inputs)
-      const found = rows(trace, LANES).map(([, ...slice]) => slice)
-      trace.close()
-      return found
-    }
-    expect(await drawn(log([[0, 101]], 40, states))).toEqual([
-      ['running on CPU 3', 10, 10],
-      ['runnable (preempted)', 20, 10],
+    const linesOf = (inputs: EventInput | EventInput[]) => drawn(inputs, {}, { rows: /worker 0: state/ })
+    expect(await linesOf(log([[0, 101]], 40, states))).toEqual([
+      'Workers/worker 0: state | 10–20 running on CPU 3',
+      'Workers/worker 0: state | 20–30 runnable (preempted)',
     ])
-    expect(await drawn([log([[0, 101]], 40, states), input('switches', make)])).toEqual([['running on CPU 2', 12, 10]])
+    expect(await linesOf([log([[0, 101]], 40, states), input('switches', make)])).toEqual([
+      'Workers/worker 0: state | 12–22 running on CPU 2',
+    ])
   })
 })
 
@@ -199,6 +189,8 @@ describe('what is drawn', () => {
       [100, 'llama-cli'],
       [300, 'elsewhere'],
     ])
+    const about = `select extract_arg(source_arg_set_id, 'description') from track where name = 'worker 0: state'`
+    expect(rows(trace, about).flat().join()).toMatch(/scheduler's own events.*left out for them/)
     trace.close()
   })
 

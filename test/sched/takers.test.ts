@@ -1,10 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { EventInput, Names, OpenTrace, TraceEvent } from '../../lib/index.ts'
+import type { EventInput, Names, TraceEvent } from '../../lib/index.ts'
 import { UNKNOWN } from '../../lib/index.ts'
 import { WaitedCpus } from '../../lib/timeline/kernel/takers.ts'
+import { drawn } from '../printing-sink.ts'
 import { type Act, actsOf, eventsOf, expectedSlices } from './model.ts'
-import { comm, input, inputEvent, ORIGIN_NS, type Step, switchOf, traceOf } from './schedule.ts'
+import { comm, input, inputEvent, type Step, switchOf } from './schedule.ts'
 
 /** While a thread waits for the CPU that was taken from it, several others may have that CPU, one after the other. */
 
@@ -24,17 +25,14 @@ const log = (endNs: number): EventInput =>
     inputEvent({ attributes: { pid: '100', kernel: '6.1.0' } }),
   )
 
-const argument = (name: string) => `extract_arg(arg_set_id, 'debug.${name}')`
-const WAITS = `select ts - ${ORIGIN_NS}, dur, ${argument('taken_by')}, ${argument('taken_by_ns')}, ${argument('taken_by_all')}
-  from slice join track on track_id = track.id
-  where track.name = 'worker 0: state' and slice.name = 'runnable (preempted)' order by ts`
-
-async function waitsOf(make: (names: Names) => TraceEvent[], endNs: number) {
-  const trace: OpenTrace = await traceOf([log(endNs), input('switches', make)])
-  const { rows } = trace.query(WAITS)
-  trace.close()
-  return rows
+/** The waits of the worker for a CPU, with who had it. */
+async function waitsOf(make: (names: Names) => TraceEvent[], endNs: number): Promise<string[]> {
+  const shown = { rows: /worker 0: state/, args: ['taken_by', 'taken_by_ns', 'taken_by_all'] }
+  const lines = await drawn([log(endNs), input('switches', make)], {}, shown)
+  return lines.filter((line) => line.includes('preempted')).map((line) => line.replace(/.* \| /, ''))
 }
+
+const WAIT = /^(\d+)–(\d+) runnable \(preempted\) {taken_by: (.*?), taken_by_ns: (\d+)(?:, taken_by_all: (.*))?}$/
 
 const label = (tid: number) => (tid === 0 ? 'idle' : `${comm(tid)} ${tid}`)
 
@@ -53,7 +51,7 @@ describe('who had the CPU instead', () => {
   test('is the one that had it longest, of all that had it', async () => {
     const step = (at: number, from: number, to: number): Step => ({ cpu: 2, at, from, to })
     const [RCU, HOG] = [17, 66]
-    const rows = await waitsOf(
+    const waits = await waitsOf(
       (names) => [
         switchOf(names, step(1_000, 0, WORKER)),
         switchOf(names, step(2_000, WORKER, RCU)),
@@ -65,21 +63,24 @@ describe('who had the CPU instead', () => {
       ],
       1_400_000_000,
     )
-    expect(rows).toEqual([
-      [2_000, 1_200_020_000, 'task 66 66', 1_200_000_000, 'task 66 66: 1.2 s, task 17 17: 20 µs'],
-      [1_300_000_000, 5_000, 'task 17 17', 5_000, null],
+    expect(waits).toEqual([
+      '2000–1200022000 runnable (preempted) {taken_by: task 66 66, taken_by_ns: 1200000000, ' +
+        'taken_by_all: task 66 66: 1.2 s, task 17 17: 20 µs}',
+      '1300000000–1300005000 runnable (preempted) {taken_by: task 17 17, taken_by_ns: 5000}',
     ])
   })
 
   test('is right for any schedule, in whatever order CPUs come', async () => {
     let waits = 0
     const property = async (acts: Act[], cpuAfterCpu: boolean) => {
-      const rows = await waitsOf((names) => eventsOf(names, acts, cpuAfterCpu), acts.at(-1)?.at ?? 1)
-      const whole = rows.filter(([startNs, dur]) => (startNs as number) + (dur as number) < acts.at(-1)!.at)
-      for (const [startNs, dur, by, ns, all] of whole as [number, number, string, number, string | null][]) {
-        const shares = sharesOf(acts, startNs, startNs + dur)
-        expect([shares.get(by), ns]).toEqual([Math.max(...shares.values()), Math.max(...shares.values())])
-        expect(all === null ? 1 : Math.min(6, shares.size)).toBe(all === null ? shares.size : all.split(', ').length)
+      const endNs = acts.at(-1)?.at ?? 1
+      for (const line of await waitsOf((names) => eventsOf(names, acts, cpuAfterCpu), endNs)) {
+        if (/–(\d+)/.exec(line)![1] === `${endNs}`) continue // it may have lasted longer
+        const [, from, to, by = '', ns, all] = WAIT.exec(line)!
+        const shares = sharesOf(acts, Number(from), Number(to))
+        const longest = Math.max(...shares.values())
+        expect([shares.get(by), Number(ns)]).toEqual([longest, longest])
+        expect(all ? all.split(', ').length : 1).toBe(all ? Math.min(6, shares.size) : shares.size)
         waits++
       }
     }
@@ -107,8 +108,10 @@ describe('who had the CPU instead', () => {
   ]
 
   test.each([0, 1])('is known exactly of many that take turns, until the thread is back on CPU %i', async (backOn) => {
-    const rows = await waitsOf(turns(300, backOn), 9000)
-    expect(rows).toEqual([[1000, 4000, 'task 51 51', 1500, 'task 51 51: 1.5 µs, task 52 52: 1.5 µs, task 50 50: 1 µs']])
+    const all = 'task 51 51: 1.5 µs, task 52 52: 1.5 µs, task 50 50: 1 µs'
+    expect(await waitsOf(turns(300, backOn), 9000)).toEqual([
+      `1000–5000 runnable (preempted) {taken_by: task 51 51, taken_by_ns: 1500, taken_by_all: ${all}}`,
+    ])
   })
 
   test('is known of more waits than are held, in order of time', async () => {
@@ -121,13 +124,13 @@ describe('who had the CPU instead', () => {
         const others = Array.from({ length: 20 }, (_, j) => step(120 + 10 * j, 200 + (j % 4), 200 + ((j + 1) % 4)))
         return [step(0, 0, WORKER), step(110, WORKER, 200), ...others, step(400, 200, 0)]
       }).flat()
-    const trace = await traceOf([log(WAITS_MADE * 1000), input('switches', make)])
-    const { rows } = trace.query(`select dur, by, ns, shares, count(*) from (
-        select dur, ${argument('taken_by')} as by, ${argument('taken_by_ns')} as ns, ${argument('taken_by_all')} as shares
-        from slice where name = 'runnable (preempted)') group by 1, 2, 3, 4 order by 1 desc`)
-    trace.close()
+    const waits = await waitsOf(make, WAITS_MADE * 1000)
     const all = 'idle: 600 ns, task 200 200: 140 ns, task 201 201: 50 ns, task 202 202: 50 ns, task 203 203: 50 ns'
-    expect(rows[0]).toEqual([890, 'idle', 600, all, WAITS_MADE - 1])
+    const expected = Array.from({ length: WAITS_MADE - 1 }, (_, i) => {
+      const times = `${1000 * i + 110}–${1000 * i + 1000}`
+      return `${times} runnable (preempted) {taken_by: idle, taken_by_ns: 600, taken_by_all: ${all}}`
+    })
+    expect(waits).toEqual(expected)
   })
 
   test('is not known while too many runs are held', () => {
@@ -158,8 +161,9 @@ describe('who had the CPU instead', () => {
       switchOf(names, { cpu: 0, at: 2000, from: 57, to: WORKER }),
       switchOf(names, { cpu: 0, at: 9000, from: WORKER, left: 1, to: 0 }),
     ]
-    const [[, , by, ns, all]] = (await waitsOf(make, 9000)) as [[number, number, string, number, string]]
-    expect([by, ns, all.split(', ').length]).toEqual(['task 57 57', 300, 6])
-    expect(all).toMatch(/^task 57 57: 300 ns, task 50 50: 100 ns, .*, 3 more: 300 ns$/)
+    const [wait = ''] = await waitsOf(make, 9000)
+    expect(wait).toMatch(/taken_by: task 57 57, taken_by_ns: 300, .*_all: task 57 57: 300 ns, task 50 50: 100 ns, /)
+    expect(wait).toMatch(/, 3 more: 300 ns}$/)
+    expect(wait.split('taken_by_all')[1]!.split(', ')).toHaveLength(6)
   })
 })

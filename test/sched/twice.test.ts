@@ -6,11 +6,11 @@ import {
   type Names,
   openTrace,
   type Summary,
-  TaskState,
   type TraceEvent,
 } from '../../lib/index.ts'
 import { plainBytes } from '../line/support.ts'
-import { input, inputEvent, ORIGIN_NS, switchOf, traceOf, wakingOf } from './schedule.ts'
+import { drawn } from '../printing-sink.ts'
+import { input, inputEvent, ORIGIN_NS, switchOf, wakingOf } from './schedule.ts'
 
 /** Two inputs that both tell of the scheduler. */
 
@@ -95,15 +95,14 @@ describe('of two inputs that tell of the same CPU', () => {
   test('a third is drawn where neither tells, and texts without CPUs tell of states but once', async () => {
     const noCpu = (name: string) => input(name, (names) => turns(names, -1, 5, [[10 * MS, 12 * MS]]))
     const third = input('c', (names) => turns(names, 2, 9, [[10 * MS, 12 * MS]]))
-    const { slices, issues } = await both([first, noCpu('b'), third, noCpu('d')])
-    expect(slices.map(([, , cpu, tid]) => [cpu, tid])).toEqual([
-      [0, 5],
-      [2, 9],
-      [0, 5],
-    ])
-    expect(issues.map(([, detail]) => detail)).toEqual([
-      '2 switches and 0 wakings (CPU unknown): another input records the same',
-      '2 switches and 0 wakings (CPU unknown): another input records the same',
+    const issue =
+      'Issues | 10000000 left out, recorded twice {detail: 2 switches and 0 wakings (CPU unknown): another input records the same}'
+    expect(await drawn([first, noCpu('b'), third, noCpu('d')], {}, { args: ['detail'] })).toEqual([
+      'CPUs/CPU 0 | 10000000–12000000 task 5',
+      'CPUs/CPU 0 | 14000000–20000000 task 5',
+      `LLM run (2)/${issue}`,
+      'CPUs/CPU 2 | 10000000–12000000 task 9',
+      `LLM run (4)/${issue}`,
     ])
   })
 })
@@ -144,10 +143,10 @@ test('states that perf tells of single threads leave those of the log where they
     state(5, 10, 'running', names.id('llama')),
     state(5, 20, 'ended', names.id('llama')),
   ])
-  const trace = await traceOf([log, perf])
-  const sql = `select name, count(*) from slice where category = 'state' and name != '${TaskState.S}' group by 1`
-  expect(trace.query(sql).rows).toEqual([['running on CPU 0', 2]])
-  trace.close()
+  expect(await drawn([log, perf])).toEqual([
+    'Thread states/worker | 10–20 running on CPU 0',
+    'LLM run (2)/Thread states/llama | 10–20 running on CPU 0',
+  ])
 })
 
 test('a CPU whose first switch does not tell who leaves is drawn from there on', async () => {

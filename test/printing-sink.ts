@@ -22,6 +22,8 @@ export interface Shown {
   readonly rows?: RegExp
   /** Keys of arguments; by default none. */
   readonly args?: readonly string[] | 'all'
+  /** Times since the clock's zero; by default since the beginning of the first input. */
+  readonly isAbsolute?: boolean
 }
 
 /** The lines of a trace of these inputs, row by row and in order of time. */
@@ -35,6 +37,9 @@ export async function drawn(
   for await (const _ of traceOf([inputs].flat() as readonly Input[], options, names, sink));
   return sink.lines()
 }
+
+/** The end of what has none. Times may be negative: before the beginning of the first input. */
+const INSTANT = -Infinity
 
 interface Draw {
   readonly startNs: number
@@ -53,6 +58,7 @@ export class PrintingSink implements Writer {
   readonly size = 0
   private readonly rows = new Map<number, Row>()
   private readonly readings: string[] = []
+  private originNs: bigint | undefined
 
   constructor(
     private readonly names: Names,
@@ -62,10 +68,13 @@ export class PrintingSink implements Writer {
   /** What was drawn. */
   lines(): string[] {
     const rows = [...this.rows.values()].filter(({ path }) => this.shown.rows?.test(path) ?? true)
-    return [...this.readings, ...rows.flatMap((row) => linesOf(row))]
+    const zeroNs = this.shown.isAbsolute ? this.originNs! : 0n
+    return [...this.readings, ...rows.flatMap((row) => linesOf(row, zeroNs))]
   }
 
-  origin(): void {}
+  origin(_: unknown, originNs: bigint): void {
+    this.originNs ??= originNs
+  }
 
   clocks(readings: readonly { readonly clock: Clock; readonly ns: bigint }[]): void {
     this.readings.push(readings.map(({ clock, ns }) => `${clock} ${ns}`).join(' = '))
@@ -96,11 +105,11 @@ export class PrintingSink implements Writer {
   }
 
   instant(track: number, atNs: number, label: Label): void {
-    this.row(track).draws.push({ startNs: atNs, endNs: -1, text: this.text(label) })
+    this.row(track).draws.push({ startNs: atNs, endNs: INSTANT, text: this.text(label) })
   }
 
   counter(track: number, atNs: number, value: number): void {
-    this.row(track).draws.push({ startNs: atNs, endNs: -1, text: `= ${value}` })
+    this.row(track).draws.push({ startNs: atNs, endNs: INSTANT, text: `= ${value}` })
   }
 
   attributes(): void {}
@@ -136,14 +145,15 @@ export class PrintingSink implements Writer {
   }
 }
 
-function linesOf({ path, draws }: Row): string[] {
+function linesOf({ path, draws }: Row, zeroNs: bigint): string[] {
   const sorted = draws.toSorted((a, b) => a.startNs - b.startNs || b.endNs - a.endNs)
   const ends: number[] = []
+  const at = (ns: number) => zeroNs + BigInt(ns)
   return sorted.map(({ startNs, endNs, text }) => {
-    if (endNs < 0) return `${path} | ${startNs} ${text}`
+    if (endNs === INSTANT) return `${path} | ${at(startNs)} ${text}`
     while (ends.length > 0 && ends.at(-1)! <= startNs) ends.pop()
     if (ends.length > 0 && ends.at(-1)! < endNs) throw new Error(`${path}: ${startNs} ${text} overlaps another slice`)
     ends.push(endNs)
-    return `${path} | ${startNs}–${endNs} ${text}`
+    return `${path} | ${at(startNs)}–${at(endNs)} ${text}`
   })
 }

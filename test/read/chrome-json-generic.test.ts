@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { type OwnSliceEvent, openTrace, summarize } from '../../lib/index.ts'
 import { attempt, importFaults } from '../line/hostile.ts'
 import { converted, cut, eventsIn, plainBytes, randomOf } from '../line/support.ts'
+import { drawn } from '../printing-sink.ts'
 import { nanosecondsOf } from './chrome-json/figures.ts'
 
 /** Chrome JSON that PyTorch's profiler did not write: all kinds of events, all forms of the document; and damage. */
@@ -20,6 +21,7 @@ async function rowsOf(bytes: Uint8Array, ...queries: string[]): Promise<(readonl
     trace.close()
   }
 }
+const linesOf = (bytes: Uint8Array) => drawn({ name: 'trace', source: bytes }, {}, { isAbsolute: true })
 const SLICES = `SELECT s.name, ts, dur, depth, category, t.name FROM slice s JOIN track t ON t.id = s.track_id
   WHERE ifnull(category, '') != 'issue' ORDER BY ts, depth, s.name`
 const titles = async (bytes: Uint8Array) =>
@@ -88,10 +90,9 @@ describe('events', () => {
   })
 
   test('slices that cross each other go to further rows, uncut', async () => {
-    const [rows] = await rowsOf(list(X('a', 10, 10), X('b', 15, 10)), SLICES)
-    expect(rows!.map(([name, ts, dur, , , row]) => [name, ts, dur, row])).toEqual([
-      ['a', 10_000, 10_000, 'thread 2'],
-      ['b', 15_000, 10_000, 'thread 2 (2)'],
+    expect(await linesOf(list(X('a', 10, 10), X('b', 15, 10)))).toEqual([
+      'process 1/thread 2 | 10000–20000 a',
+      'process 1/thread 2 (2) | 15000–25000 b',
     ])
   })
 
@@ -172,19 +173,17 @@ describe('events', () => {
       name('process', 'all/spans', { pid: 'Spans' }),
       name('thread', 'host/main', { pid: 'Spans', tid: 'Host' }),
     ]
-    const sql = `SELECT p.name, t.name FROM slice s JOIN track t ON t.id = s.track_id JOIN track p ON p.id = t.parent_id
-      ORDER BY t.id`
-    expect((await rowsOf(list(...numbered, ...called), sql))[0]).toEqual([
-      ...names.map((of, i) => [`${of} ${10 + i}`, `${of} ${20 + i}`]),
-      ['all/spans Spans', 'host/main Host'],
+    expect(await linesOf(list(...numbered, ...called))).toEqual([
+      ...names.map((of, i) => `${of} ${10 + i}/${of} ${20 + i} | 10000–15000 s`),
+      'all/spans Spans/host/main Host | 10000–15000 s',
     ])
   })
 
   test('threads that are named after thousands of slices are called by that name', async () => {
     const many = Array.from({ length: 5000 }, (_, i) => X('s', i * 10, 5))
     const name = { ph: 'M', pid: 1, tid: 2, name: 'thread_name', args: { name: 'late' } }
-    const sql = 'SELECT t.name, count(*) FROM slice s JOIN track t ON t.id = s.track_id GROUP BY 1'
-    expect(await rowsOf(list(...many, name), sql)).toEqual([[['late 2', 5000]]])
+    const lines = await linesOf(list(...many, name))
+    expect(lines).toEqual(many.map(({ ts }) => `process 1/late 2 | ${ts * 1000}–${ts * 1000 + 5000} s`))
   })
 
   test('what has no end, no start, or no time is told', async () => {
@@ -205,11 +204,10 @@ describe('events', () => {
       '1 × end without a start',
       '1 × range without an end',
     ])
-    const [rows] = await rowsOf(bytes, SLICES)
-    expect(rows!.map(([name, ts, dur]) => [name, ts, dur])).toEqual([
-      ['good', 10_000, 5000],
-      ['open', 12_000, 3000],
-      ['endless', 14_000, 0],
+    expect((await linesOf(bytes)).filter((line) => !/Issues/.test(line))).toEqual([
+      'process 1/thread 2 | 10000–15000 good',
+      'process 1/thread 2 | 12000–15000 good > open',
+      'process 1/thread 2 | 14000–14000 good > open > endless',
     ])
   })
 
@@ -236,10 +234,9 @@ describe('documents', () => {
     ['other members before and behind', `{"a":{"traceEvents":[1]},"traceEvents":[${events}],"z":[{"ph":"X"}]}`],
   ])('%s', async (_, text) => {
     expect(await titles(encode(text))).toEqual([])
-    const [rows] = await rowsOf(encode(text), SLICES)
-    expect(rows!.map(([name, ts, dur]) => [name, ts, dur])).toEqual([
-      ['a', 1000, 2000],
-      ['b', 4000, 2000],
+    expect(await linesOf(encode(text))).toEqual([
+      'process 1/thread 2 | 1000–3000 a',
+      'process 1/thread 2 | 4000–6000 b',
     ])
   })
 
@@ -255,7 +252,10 @@ describe('documents', () => {
         'expected the rest of an event, found "@"; reading continues at the next event',
       ],
     ])
-    expect((await rowsOf(encode(damaged), SLICES))[0]).toHaveLength(2)
+    expect((await linesOf(encode(damaged))).filter((line) => !/Issues/.test(line))).toEqual([
+      'process 1/thread 2 | 1000–3000 a',
+      'process 1/thread 2 | 4000–6000 b',
+    ])
   })
 
   test('something else is refused, with the place', async () => {

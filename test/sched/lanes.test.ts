@@ -190,7 +190,7 @@ describe('what is drawn', () => {
       [300, 'elsewhere'],
     ])
     const about = `select extract_arg(source_arg_set_id, 'description') from track where name = 'worker 0: state'`
-    expect(rows(trace, about).flat().join()).toMatch(/scheduler's own events.*left out for them/)
+    expect(rows(trace, about).flat().join()).toMatch(/scheduler's events.*replace the states in the log/)
     trace.close()
   })
 

@@ -3,6 +3,7 @@ import { type Cell, convert, openTrace, type Summary, sniffFormat, summarize } f
 import { FORMATS } from '../../lib/read/index.ts'
 import { findThreadIds } from '../../lib/read/profinfer/threads.ts'
 import { ktraceOf, openharmonyOf, type Row, rowsOf, textOf, without } from '../../scripts/profinfer-generations.mjs'
+import { drawn, type Shown } from '../printing-sink.ts'
 import { converted, eventsIn, FIXTURE_NAMES, formatOf, joined, plainBytes } from './support.ts'
 
 /** The generations of ProfInfer's logs: one run is the same in all of them, and each is told from the others. */
@@ -13,8 +14,11 @@ const summaryOf = (log: string | Uint8Array): Promise<Summary> =>
   summarize({ name: 'log', source: typeof log === 'string' ? bytes(log) : log })
 const titles = ({ issues }: Summary) => issues.map(({ title, count }) => `${count} × ${title}`)
 
-async function queried(log: string | readonly string[], sql: string): Promise<Cell[][]> {
-  const inputs = [log].flat().map((lines, i) => ({ name: `log ${i}`, source: bytes(lines) }))
+const linesOf = (log: string, shown: Shown): Promise<string[]> =>
+  drawn({ name: 'log', source: bytes(log) }, { detail: 'full' }, { ...shown, isAbsolute: true })
+
+async function queried(logs: readonly string[], sql: string): Promise<Cell[][]> {
+  const inputs = logs.map((lines, i) => ({ name: `log ${i}`, source: bytes(lines) }))
   const trace = await openTrace(await joined(convert(inputs, { detail: 'full' })))
   try {
     expect(trace.problems()).toEqual([])
@@ -26,9 +30,10 @@ async function queried(log: string | readonly string[], sql: string): Promise<Ce
 
 describe('one run in every generation', () => {
   const arg = (key: string) => `extract_arg(arg_set_id, 'debug.${key}')`
-  const keys = ['op', 'tensor', 'layer', 'shape', 'src0', 'src1', 'struct_address', 'src0_struct_address', 'tid', 'cpu']
-  const SLICES = `SELECT ts, dur, slice.name, category, track.name, ${[...keys, 'src1_struct_address', 'token', 'backend', 'n_tokens', 'phase'].map(arg).join(', ')}
-    FROM slice JOIN track ON track.id = slice.track_id ORDER BY ts, track.name, dur`
+  const args = ['op', 'tensor', 'layer', 'shape', 'src0', 'src1', 'struct_address', 'src0_struct_address', 'tid', 'cpu']
+  args.push('src1_struct_address', 'token', 'backend', 'n_tokens', 'phase')
+  const slicesOf = async (log: string) =>
+    (await linesOf(log, { args })).filter((line) => !/ = -?[\d.e+]+$/.test(line)).sort()
 
   test.each([
     ['profinfer-csv/moe-2threads.csv.gz', 2 * 1332],
@@ -41,8 +46,8 @@ describe('one run in every generation', () => {
       const csv = text(fixture)
       const rows = rowsOf(csv)
       const struct = 'parm_addr' in rows[0]!
-      const slices = await queried(csv, SLICES)
-      expect(slices.filter(([, , , category]) => category === 'operator')).toHaveLength(operators)
+      const slices = await slicesOf(csv)
+      expect(slices.filter((line) => /^Workers.*[{ ]op: /.test(line))).toHaveLength(operators)
       const generations = {
         text: textOf(rows),
         'first text': textOf(rows, { comma: false }),
@@ -50,7 +55,7 @@ describe('one run in every generation', () => {
         'openharmony, ids straight': openharmonyOf(rows, { tgid: 4242, struct, straight: true }),
       }
       for (const [generation, log] of Object.entries(generations)) {
-        const found = await queried(log, SLICES)
+        const found = await slicesOf(log)
         expect(`${generation}: ${found.length}`).toBe(`${generation}: ${slices.length}`)
         expect(found).toEqual(slices)
         expect(titles(await summaryOf(log))).toEqual([])
@@ -60,11 +65,13 @@ describe('one run in every generation', () => {
 
   test('counters are those of the CSV', async () => {
     const csv = text('profinfer-csv/pmc.csv')
-    const samples = (like: string) =>
-      `SELECT ts, value FROM counter JOIN track ON track.id = track_id WHERE name GLOB '${like} of*' ORDER BY ts, value`
-    const found = await queried(textOf(rowsOf(csv)), samples('pmc'))
+    const samplesOf = async (log: string, counter: string) => {
+      const lines = await linesOf(log, { rows: RegExp(`(^|/)${counter} of`) })
+      return lines.map((line) => line.replace(/.* \| /, '')).sort()
+    }
+    const found = await samplesOf(textOf(rowsOf(csv)), 'pmc')
     expect(found).toHaveLength(24)
-    expect(found).toEqual(await queried(csv, samples('pmc_0')))
+    expect(found).toEqual(await samplesOf(csv, 'pmc_0'))
   })
 
   test('beside the states of its threads: each operator ran where the scheduler says', async () => {
@@ -209,30 +216,21 @@ describe('profinfer-openharmony', () => {
 
   test('tagged pointers of 64 bits lose their top byte', async () => {
     const log = openharmonyOf(rows, { tgid: 700 }).replaceAll('0x7f4e35b674e0', '0xb4007f4e35b674e0')
-    const found = await queried(
-      log,
-      `SELECT extract_arg(arg_set_id, 'debug.struct_address') FROM slice
-      WHERE category = 'operator' AND name = 'embd GET_ROWS' LIMIT 1`,
-    )
-    expect(found).toEqual([[0x7f4e35b674e0]])
+    const lines = await linesOf(log, { args: ['struct_address'] })
+    expect(lines.find((line) => line.includes(' embd GET_ROWS '))).toMatch(/ {struct_address: 0x7f4e35b674e0}$/)
   })
 })
 
 describe('profinfer-ktrace', () => {
-  const states = (log: string) =>
-    queried(
-      log,
-      `SELECT track.name, slice.name, dur FROM slice JOIN track ON track.id = track_id
-      WHERE category = 'state' ORDER BY ts, track.name`,
-    )
+  const states = (log: string) => linesOf(log, { rows: /states/ })
 
   test('a real log, of a decoding process that shared its CPU with a busy loop', async () => {
     const log = text('profinfer-ktrace/real.txt')
     const found = await states(log)
     expect(found.slice(-3)).toEqual([
-      ['decode 25479', 'blocked', 34_076],
-      ['decode 25479', 'runnable (woken)', 20_134_637],
-      ['decode 25479', 'running on CPU 1', 3_908_171],
+      'Thread states/decode 25479 | 12886519874461–12886519908537 blocked',
+      'Thread states/decode 25479 | 12886519908537–12886540043174 runnable (woken)',
+      'Thread states/decode 25479 | 12886540043174–12886543951345 running on CPU 1',
     ])
     expect(titles(await summaryOf(log))).toEqual([])
     expect((await summaryOf(log)).durationNs).toBe(12_886_543_951_345 - 12_886_518_778_998)
@@ -252,20 +250,15 @@ describe('profinfer-ktrace', () => {
       '8000 [1] sched_switch: [z 10 120 0] => [a b 7 120]',
       '9000 [1] sched_switch: [a b 7 120 16] => [z 10 120]',
     ].join('\n')
-    const found = await queried(
-      log,
-      `SELECT slice.name, dur, extract_arg(arg_set_id, 'debug.taken_first_by') FROM slice
-      WHERE category = 'state' ORDER BY ts`,
-    )
-    expect(found).toEqual([
-      ['running on CPU 0', 1000, null],
-      ['runnable (preempted)', 1000, 'x => [y 9'],
-      ['running on CPU 0', 1000, null],
-      ['runnable (preempted)', 1000, null],
-      ['running on CPU 1', 1000, null],
-      ['blocked', 1000, null],
-      ['runnable (woken)', 1000, null],
-      ['running on CPU 1', 1000, null],
+    expect(await linesOf(log, { args: ['taken_first_by'] })).toEqual([
+      'Thread states/a b 7 | 1000–2000 running on CPU 0',
+      'Thread states/a b 7 | 2000–3000 runnable (preempted) {taken_first_by: x => [y 9}',
+      'Thread states/a b 7 | 3000–4000 running on CPU 0',
+      'Thread states/a b 7 | 4000–5000 runnable (preempted)',
+      'Thread states/a b 7 | 5000–6000 running on CPU 1',
+      'Thread states/a b 7 | 6000–7000 blocked',
+      'Thread states/a b 7 | 7000–8000 runnable (woken)',
+      'Thread states/a b 7 | 8000–9000 running on CPU 1',
     ])
   })
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Cell, convert, type Input, summarize, type TraceEvent } from '../../lib/index.ts'
+import { convert, type Input, summarize, type TraceEvent } from '../../lib/index.ts'
 import { repack } from '../../scripts/repack-tensor-trace.mjs'
 import { eventsIn, joined, plainBytes } from '../line/support.ts'
+import { drawn } from '../printing-sink.ts'
 import { alloc, dealloc, encode, input, json, line, rowsOf } from './companion-files.ts'
 
 /** Companions of a TensorTrace log: what they define reaches the log's slices and tracks, whatever their order. */
@@ -42,8 +43,8 @@ function mapOf(weights: ReadonlyMap<string, { readonly offset: number; readonly 
 }
 const MAP = mapOf(WEIGHTS)
 
-const SLICES = `SELECT ts, name, extract_arg(arg_set_id, 'debug.layer'), extract_arg(arg_set_id, 'debug.src0')
-  FROM slice WHERE category = 'operator' ORDER BY ts, slice.id`
+/** The operators, with layer and first source. */
+const operatorsOf = (...inputs: Input[]) => drawn(inputs, {}, { rows: /^Workers/, args: ['layer', 'src0'] })
 
 /** Two buffers of the recorded run, by their ids in it; one lies where its pointer says, the other's pointer is another. */
 const BUFFERS = recordedEvents.events.flatMap((event) =>
@@ -61,25 +62,28 @@ const STATS = encode(
 
 describe('memory-map', () => {
   test('names what 64-byte records do not: the same slices of weights as from 128 bytes', async () => {
-    const ofWeights = (rows: (Cell | undefined)[][]) =>
-      rows.filter(([, , , source]) => String(source).includes('.weight'))
-    const named = ofWeights(await rowsOf([input('log', repack(recorded, 128))], SLICES))
-    const bare = await rowsOf([input('log', repack(recorded, 64))], SLICES)
-    expect(ofWeights(bare)).toEqual([])
-    const mapped = ofWeights(await rowsOf([input('log', repack(recorded, 64)), input('map', MAP)], SLICES))
-    const plain = mapped.map((row) => row.map((cell) => String(cell).replace(/ \d+(×\d+)*$/, '')))
-    expect(plain).toEqual(named.map((row) => row.map(String)))
+    const ofWeights = async (...inputs: Input[]) =>
+      (await operatorsOf(...inputs)).filter((line) => line.includes('.weight'))
+    const named = await ofWeights(input('log', repack(recorded, 128)))
+    const bare = input('log', repack(recorded, 64))
+    expect(await ofWeights(bare)).toEqual([])
+    const mapped = await ofWeights(bare, input('map', MAP))
+    expect(mapped.map((line) => line.replace(/ \d+(×\d+)*}$/, '}'))).toEqual(named)
     expect(named.length).toBeGreaterThan(250)
-    expect(mapped[0]![3]).toMatch(/^\S+ 512×\d+$/)
+    expect(mapped[0]).toMatch(/src0: \S+ 512×\d+}$/)
   })
 
   test('gives the cut sources of 256-byte records their names; experts are one tensor again', async () => {
-    const sql = `SELECT DISTINCT display_value FROM args WHERE key GLOB 'debug.src?' AND display_value GLOB 'blk.*'`
-    const named = (rows: (Cell | undefined)[][]) => new Set(rows.map(([name]) => String(name).replace(/ .*/, '')))
-    const inputs = [input('map', MAP), input('log', repack(recorded, 256))]
-    const [whole, found] = [await rowsOf([input('log', recorded)], sql), await rowsOf(inputs, sql)]
+    const args = Array.from({ length: 10 }, (_, i) => `src${i}`)
+    const sourcesOf = async (...inputs: Input[]) => {
+      const lines = await drawn(inputs, {}, { args })
+      return [...new Set(lines.join('\n').match(/(?<=src\d: )blk\.[^,}]+/g))]
+    }
+    const named = (sources: readonly string[]) => new Set(sources.map((source) => source.replace(/ .*/, '')))
+    const whole = await sourcesOf(input('log', recorded))
+    const found = await sourcesOf(input('map', MAP), input('log', repack(recorded, 256)))
     expect(named(found)).toEqual(named(whole))
-    const experts = found.map(([name]) => String(name)).filter((name) => name.includes('_exps'))
+    const experts = found.filter((name) => name.includes('_exps'))
     expect(experts.length).toBe(18)
     for (const name of experts) expect(name).toMatch(/ 512×\d+×8$/)
   })
@@ -88,23 +92,23 @@ describe('memory-map', () => {
     const [first, ...others] = [...WEIGHTS]
     const other = new Map([['other.weight', first![1]], ...others])
     const inputs = [input('log', recorded), input('map', mapOf(other))]
-    const found = await rowsOf(
-      inputs,
-      `SELECT name, extract_arg(arg_set_id, 'debug.detail') FROM slice WHERE category = 'issue'`,
+    const [issue] = await drawn(inputs, {}, { rows: /Issues/, args: ['detail'] })
+    const { offset } = first![1]
+    expect(issue?.replace(/.* \| \d+ /, '')).toBe(
+      `other weight in the memory map {detail: expected "other.weight" at offset ${offset} of the model file, found "${first![0]}"}`,
     )
-    expect(found[0]![0]).toBe('other weight in the memory map')
-    expect(found[0]![1]).toBe(
-      `expected "other.weight" at offset ${first![1].offset} of the model file, found "${first![0]}"`,
-    )
-    expect(await rowsOf(inputs, SLICES)).toHaveLength(1332)
+    expect(await operatorsOf(...inputs)).toHaveLength(1332)
   })
 
   test('sizes beyond 4 GiB, which the log wraps', async () => {
     const [name, { offset, bytes }] = [...WEIGHTS].find(([key]) => key === 'output.weight')!
     const map = mapOf(new Map([[name, { offset, bytes: bytes + 2 ** 32 }]]))
-    const sql = `SELECT DISTINCT extract_arg(arg_set_id, 'debug.src0_bytes') FROM slice
-      WHERE category = 'operator' AND extract_arg(arg_set_id, 'debug.src0') GLOB 'output.weight*'`
-    expect(await rowsOf([input('log', recorded), input('map', map)], sql, 'full')).toEqual([[bytes + 2 ** 32]])
+    const shown = { rows: /^Workers/, args: ['src0', 'src0_bytes'] }
+    const lines = await drawn([input('log', recorded), input('map', map)], { detail: 'full' }, shown)
+    const sizes = lines
+      .filter((line) => line.includes('src0: output.weight'))
+      .map((line) => /src0_bytes: (\d+)/.exec(line)![1])
+    expect(new Set(sizes)).toEqual(new Set([`${bytes + 2 ** 32}`]))
   })
 
   test('tensors that do not tell enough are told of, and the others taken', async () => {
@@ -123,25 +127,25 @@ describe('memory-map', () => {
 })
 
 describe('buffer-stats', () => {
-  const ALLOCATED = `SELECT track.name, ts, value FROM counter JOIN track ON counter.track_id = track.id
-    WHERE track.name GLOB '*allocated' ORDER BY track.name, ts`
   const at = (ns: number) => Number((startNs / 1000n) * 1000n) + ns
+  const ALLOCATED = [
+    `Memory/CPU_Compute: allocated | ${at(-28e6)} = 4096`,
+    `Memory/scratch: allocated | ${at(-20e6)} = 1000`,
+    `Memory/scratch: allocated | ${at(-10e6)} = 1500`,
+    `Memory/scratch: allocated | ${at(5e6)} = 500`,
+  ]
+  const allocatedIn = (...inputs: Input[]) => drawn(inputs, {}, { rows: /allocated$/, isAbsolute: true })
 
   test('buffers are counted from their allocation on, in the Memory group of the log', async () => {
     const inputs = [input('log', recorded), input('stats', STATS)]
-    expect(await rowsOf(inputs, ALLOCATED)).toEqual([
-      ['CPU_Compute: allocated', at(-28e6), 4096],
-      ['scratch: allocated', at(-20e6), 1000],
-      ['scratch: allocated', at(-10e6), 1500],
-      ['scratch: allocated', at(5e6), 500],
-    ])
+    expect(await allocatedIn(...inputs)).toEqual(ALLOCATED)
     const roots = await rowsOf(inputs, `SELECT name FROM track WHERE parent_id IS NULL`)
     expect(roots).toEqual([['LLM run']])
-    expect(await rowsOf(inputs, SLICES)).toEqual(await rowsOf([input('log', recorded)], SLICES))
+    expect(await operatorsOf(...inputs)).toEqual(await operatorsOf(input('log', recorded)))
   })
 
   test('by themselves they are drawn, too', async () => {
-    expect(await rowsOf([input('stats', STATS)], ALLOCATED)).toHaveLength(4)
+    expect(await allocatedIn(input('stats', STATS))).toEqual(ALLOCATED)
   })
 
   test('a buffer of the log gets its name; and its base, where what is read in it lies behind the pointer', async () => {
@@ -293,19 +297,15 @@ describe('buffer-timeline and ggml-graph', () => {
 
   test('a graph gives layers to nodes that have none of their own', async () => {
     const log = plainBytes('tensor-trace/tiny-v3.bin')
-    const layers = async (inputs: Input[]) =>
-      Object.fromEntries(
-        await rowsOf(
-          inputs,
-          `SELECT DISTINCT extract_arg(arg_set_id, 'debug.tensor'), extract_arg(arg_set_id, 'debug.layer') FROM slice WHERE category = 'operator'`,
-        ),
-      )
-    expect(await layers([input('log', log)])).toEqual({ embd: null, 'Qcur-0': 0, result_output: null })
-    expect(await layers([input('log', log), input('graph', json(GRAPH))])).toEqual({
-      embd: null,
-      'Qcur-0': 0,
-      result_output: 7,
-    })
+    const nodesOf = async (...inputs: Input[]) => {
+      const lines = await drawn(inputs, {}, { rows: /^Workers/, args: ['tensor', 'layer'] })
+      return new Set(lines.map((line) => line.replace(/.*{(.*)}/, '$1')))
+    }
+    const [embd, query] = ['tensor: embd', 'tensor: Qcur-0, layer: 0']
+    expect(await nodesOf(input('log', log))).toEqual(new Set([embd, query, 'tensor: result_output']))
+    expect(await nodesOf(input('log', log), input('graph', json(GRAPH)))).toEqual(
+      new Set([embd, query, 'tensor: result_output, layer: 7']),
+    )
   })
 
   test('a graph that bites its tail, and edges to nowhere, are told of', async () => {

@@ -132,7 +132,7 @@ function bundleOf({ bundle, inputs }: Arguments, output: string, to: TraceKind):
   if (bundle === undefined) return undefined
   if (bundle === '-')
     throw new UsageError('--bundle -: a file is needed, it is read twice; stdin can be read only once')
-  if (to === 'json') throw new UsageError("--bundle goes with Perfetto's own kind of trace, not with --to json")
+  if (to === 'json') throw new UsageError('--bundle requires a trace in the format of Perfetto, not --to json')
   if (/\.gz$/i.test(output)) throw new UsageError(`--bundle writes a ZIP, which is compressed; found -o ${output}`)
   if (inputs.includes(bundle) && inputs.length === 1) {
     throw new UsageError(`--bundle ${bundle}: is the only input\nhint: ggml2perfetto <log> --bundle ${bundle}`)

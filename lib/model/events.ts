@@ -190,7 +190,7 @@ export interface OperatorEvent {
   readonly inferred: number
 }
 
-/** One graph compute on one backend (a scheduler split). */
+/** The compute of one split of a graph, on one backend; of the whole graph where no scheduler splits it. */
 export interface GraphEvent {
   readonly kind: 'graph'
   readonly startNs: number
@@ -202,7 +202,7 @@ export interface GraphEvent {
   readonly call: number
   /** ggml_status: 0 is success. */
   readonly status?: number | undefined
-  /** Counts the graph computes of one run of the scheduler; -1 without a scheduler. */
+  /** Number of the split in its graph run; -1 without a scheduler. */
   readonly split?: number | undefined
   readonly inferred: number
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { summarize } from '../../lib/index.ts'
 import { randomOf } from '../line/support.ts'
-import { documentOf, type JsonEvent, rowsOf, SLICES, toldOf } from './chrome-json/documents.ts'
+import { documentOf, type JsonEvent, linesOf, rowsOf, SLICES, toldOf } from './chrome-json/documents.ts'
 
 /** Begins and ends of Chrome JSON in any order: they pair in order of time. */
 
@@ -13,15 +13,14 @@ const at = (ph: string, name: string | undefined, ts: number, more: JsonEvent = 
   ts,
   ...more,
 })
-const brief = (rows: readonly (readonly unknown[])[]) => rows.map(([name, ts, dur]) => [name, ts, dur])
 
 describe('order of time, not of the file', () => {
   test('a begin and an end of a thread', async () => {
     const events = [at('E', 'late', 50), at('B', 'early', 1), at('E', 'early', 2), at('B', 'late', 40)]
     expect(await toldOf(events)).toMatchObject({ issues: [] })
-    expect(brief((await rowsOf(events, SLICES))[0]!)).toEqual([
-      ['early', 1000, 1000],
-      ['late', 40_000, 10_000],
+    expect(await linesOf(events)).toEqual([
+      'process 1/thread 2 | 1000–2000 early',
+      'process 1/thread 2 | 40000–50000 late',
     ])
   })
 
@@ -90,25 +89,25 @@ describe('names', () => {
         ['x', 'y'].map((name, j) => at(ph, name, 50 + 10 * (2 * i + j), { cat: 'c', id: 1 })),
       ),
     ]
-    expect(brief((await rowsOf(events, SLICES))[0]!)).toEqual([
-      ['a', 10_000, 20_000],
-      ['b', 20_000, 20_000],
-      ['x', 50_000, 20_000],
-      ['y', 60_000, 20_000],
+    expect(await linesOf(events)).toEqual([
+      'process 1/thread 2 | 10000–30000 a',
+      'process 1/thread 2 (2) | 20000–40000 b',
+      'process 1/c | 50000–70000 x',
+      'process 1/c (2) | 60000–80000 y',
     ])
   })
 
   test('an end of another name ends nothing', async () => {
     const events = [at('B', 'a', 10), at('E', 'lost', 20), at('E', 'a', 30)]
-    expect(brief((await rowsOf(events, SLICES))[0]!)).toEqual([['a', 10_000, 20_000]])
+    expect(await linesOf(events)).toEqual(['process 1/thread 2 | 10000–30000 a'])
     expect((await toldOf(events)).issues).toEqual(['1 × end without a start'])
   })
 
   test('what never ends is drawn up to the last event, of whatever kind', async () => {
     const events = [at('B', 'open', 10), at('B', 'b', 20), at('E', 'b', 70)]
-    expect(brief((await rowsOf(events, SLICES))[0]!)).toEqual([
-      ['open', 10_000, 60_000],
-      ['b', 20_000, 50_000],
+    expect(await linesOf(events)).toEqual([
+      'process 1/thread 2 | 10000–70000 open',
+      'process 1/thread 2 | 20000–70000 open > b',
     ])
   })
 })

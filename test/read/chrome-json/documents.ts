@@ -1,5 +1,6 @@
 import { openTrace, summarize } from '../../../lib/index.ts'
 import { converted } from '../../line/support.ts'
+import { drawn } from '../../printing-sink.ts'
 
 /** Made documents in Chrome's Trace Event Format, and what becomes of them. */
 
@@ -8,6 +9,12 @@ export type JsonEvent = Readonly<Record<string, unknown>>
 /** An object with a list of events. */
 export const documentOf = (events: readonly JsonEvent[]): Uint8Array =>
   new TextEncoder().encode(JSON.stringify({ traceEvents: events }))
+
+/** What is drawn of a document, but for issues. */
+export async function linesOf(events: readonly JsonEvent[]): Promise<string[]> {
+  const lines = await drawn({ name: 'trace', source: documentOf(events) }, {}, { isAbsolute: true })
+  return lines.filter((line) => !/^Issues/.test(line))
+}
 
 /** Rows of queries over the trace of a document. */
 export async function rowsOf(

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { openTrace, summarize } from '../../lib/index.ts'
 import { attempt, type Outcome } from '../line/hostile.ts'
 import { converted } from '../line/support.ts'
+import { drawn, type Shown } from '../printing-sink.ts'
 import type { Row } from './databases.ts'
 import { globalTid, reportOf, rows, SESSION_NS, type Tables, WHOLE } from './reports.ts'
 
@@ -16,6 +17,7 @@ async function answers(report: Uint8Array, ...queries: string[]) {
     trace.close()
   }
 }
+const linesOf = (report: Uint8Array, shown: Shown) => drawn({ name: 'report', source: report }, {}, shown)
 const summaryOf = (report: Uint8Array) => summarize({ name: 'report', source: report })
 const issuesOf = async (report: Uint8Array) =>
   (await summaryOf(report)).issues.map(({ title, count, first }) => ({ title, count, detail: first.detail }))
@@ -42,12 +44,9 @@ const moved = (tables: Tables, byNs: bigint): Tables =>
 
 test('a thread without a name is called as its process: a program without its folders, a kernel thread by its whole name', async () => {
   const named = (name: string) =>
-    answers(
-      reportOf({ PROCESSES: [{ globalPid: globalTid(101, 0), pid: 101, name }] }),
-      `SELECT DISTINCT t.name FROM slice s JOIN track t ON t.id = s.track_id WHERE t.name LIKE '%101%' AND category = 'api'`,
-    )
-  expect(await named('/home/somebody/bin/serve')).toEqual([[['serve 101']]])
-  expect(await named('kworker/u8:1')).toEqual([[['kworker/u8:1 101']]])
+    linesOf(reportOf({ PROCESSES: [{ globalPid: globalTid(101, 0), pid: 101, name }] }), { rows: /^CUDA API.*101/ })
+  expect(await named('/home/somebody/bin/serve')).toEqual(['CUDA API/serve 101 | 1200–1300 cudaLaunchKernel'])
+  expect(await named('kworker/u8:1')).toEqual(['CUDA API/kworker/u8:1 101 | 1200–1300 cudaLaunchKernel'])
 })
 
 describe('times', () => {
@@ -92,11 +91,14 @@ describe('times', () => {
 describe('names', () => {
   test('of calls lose the version of CUDA, not that of the function', async () => {
     const calls = ['cudaStreamGetCaptureInfo_v2_v11030', 'cublasCreate_v2', 'cudaLaunchKernel_v7000']
-    const [found] = await answers(
-      reportOf({ CUPTI_ACTIVITY_KIND_RUNTIME: calls.map((name, i) => rows.call(100, 100 * i, 100 * i + 9, name, i)) }),
-      "SELECT name FROM slice WHERE category = 'api' ORDER BY ts",
-    )
-    expect(found).toEqual([['cudaStreamGetCaptureInfo_v2'], ['cublasCreate_v2'], ['cudaLaunchKernel']])
+    const report = reportOf({
+      CUPTI_ACTIVITY_KIND_RUNTIME: calls.map((name, i) => rows.call(100, 100 * i, 100 * i + 9, name, i)),
+    })
+    expect(await linesOf(report, { rows: /^CUDA API/ })).toEqual([
+      'CUDA API/main 100 | 0–9 cudaStreamGetCaptureInfo_v2',
+      'CUDA API/main 100 | 100–109 cublasCreate_v2',
+      'CUDA API/main 100 | 200–209 cudaLaunchKernel',
+    ])
   })
 
   test('of rows of waits are of the GPU whose stream it is: nsys records device 0 for all waits', async () => {
@@ -104,23 +106,20 @@ describe('names', () => {
       const place = { deviceId: 0, contextId, streamId, correlationId: 9, globalPid: globalTid(pid, 0) }
       return { start, end: start + 50, ...place, syncType: 3, eventId: 4294967295 }
     }
-    const [found] = await answers(
-      reportOf({
-        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: [
-          wait(100, 100, 1, 7),
-          wait(101, 200, 1, 9),
-          wait(101, 300, 1, 40),
-          wait(101, 400, 2, 50),
-        ],
-        TARGET_INFO_CUDA_CONTEXT_INFO: [{ processId: 101, deviceId: 3, contextId: 2, nullStreamId: 50 }],
-      }),
-      "SELECT t.name FROM slice s JOIN track t ON t.id = s.track_id WHERE category = 'sync' ORDER BY ts",
-    )
-    expect(found!.flat()).toEqual([
-      'GPU 0: stream 7, context 1, process 100',
-      'GPU 1: stream 9, context 1, process 101',
-      'GPU 1: stream 40, context 1, process 101',
-      'GPU 3: stream 50 (default), context 2, process 101',
+    const report = reportOf({
+      CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: [
+        wait(100, 100, 1, 7),
+        wait(101, 200, 1, 9),
+        wait(101, 300, 1, 40),
+        wait(101, 400, 2, 50),
+      ],
+      TARGET_INFO_CUDA_CONTEXT_INFO: [{ processId: 101, deviceId: 3, contextId: 2, nullStreamId: 50 }],
+    })
+    expect(await linesOf(report, { rows: /^GPU synchronization/ })).toEqual([
+      'GPU synchronization/GPU 0: stream 7, context 1, process 100 | 100–150 stream synchronize',
+      'GPU synchronization/GPU 1: stream 9, context 1, process 101 | 200–250 stream synchronize',
+      'GPU synchronization/GPU 1: stream 40, context 1, process 101 | 300–350 stream synchronize',
+      'GPU synchronization/GPU 3: stream 50 (default), context 2, process 101 | 400–450 stream synchronize',
     ])
   })
 })
@@ -158,11 +157,9 @@ describe('what is not drawn', () => {
   })
 
   test('a payload that was exported as bytes is told to be there', async () => {
-    const [found] = await answers(
-      reportOf({ NVTX_EVENTS: [{ ...rows.nvtx({ start: 5, end: 9, text: 'x' }), binaryData: '\u0001\u0002' }] }),
-      "SELECT extract_arg(arg_set_id, 'debug.payload_type') FROM slice WHERE category = 'nvtx'",
-    )
-    expect(found).toEqual([['unknown']])
+    const nvtx = { ...rows.nvtx({ start: 5, end: 9, text: 'x' }), binaryData: '\u0001\u0002' }
+    const lines = await linesOf(reportOf({ NVTX_EVENTS: [nvtx] }), { rows: /^NVTX/, args: ['payload_type'] })
+    expect(lines).toEqual(['NVTX/default domain/main 100 | 5–9 x {payload_type: unknown}'])
   })
 })
 
@@ -185,15 +182,13 @@ test('memory is counted by its kind', async () => {
   const allocation = (start: number, bytes: number, memKind: number | null): Row => ({
     ...{ start, globalPid: globalTid(100, 0), deviceId: 0, bytes, memoryOperationType: 0, memKind },
   })
-  const [found] = await answers(
-    reportOf({ CUDA_GPU_MEMORY_USAGE_EVENTS: [allocation(1, 10, 2), allocation(2, 20, 1), allocation(3, 5, 2)] }),
-    `SELECT t.name, value FROM counter c JOIN track t ON t.id = track_id WHERE t.name GLOB '*memory*' ORDER BY ts`,
-  )
-  const name = (kind: string) => `GPU 0: ${kind}memory allocated by process 100`
-  expect(found).toEqual([
-    [name(''), 10],
-    [name('pinned '), 20],
-    [name(''), 15],
+  const report = reportOf({
+    CUDA_GPU_MEMORY_USAGE_EVENTS: [allocation(1, 10, 2), allocation(2, 20, 1), allocation(3, 5, 2)],
+  })
+  expect(await linesOf(report, { rows: /memory/ })).toEqual([
+    'Counters/GPU 0: memory allocated by process 100 | 1 = 10',
+    'Counters/GPU 0: memory allocated by process 100 | 3 = 15',
+    'Counters/GPU 0: pinned memory allocated by process 100 | 2 = 20',
   ])
 })
 

@@ -29,7 +29,7 @@ export {
   type ReadingOptions,
 } from './pipeline/inputs.ts'
 export type { ConvertOptions } from './pipeline/options.ts'
-export { type Format, HEAD_BYTES, type ReadContext } from './read/format.ts'
+export { type Format, HEAD_BYTES, type PerfettoReading, type ReadContext } from './read/format.ts'
 export { FORMATS, sniffFormat } from './read/index.ts'
 export { type Inspected, inspect } from './read/inspect.ts'
 export type { OpNaming } from './timeline/ggml/operators.ts'

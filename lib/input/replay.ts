@@ -6,7 +6,9 @@
  *     next    a b c d e …  the kept chunks, which are freed, then the rest of the source
  */
 export class Replay<T> implements AsyncIterableIterator<T, void> {
-  private readonly kept: T[] = []
+  /** The chunks of the look; those that were passed on are undefined. */
+  private kept: (T | undefined)[] = []
+  private passed = 0
   private readonly source: AsyncIterator<T, unknown>
 
   constructor(source: AsyncIterable<T>) {
@@ -15,7 +17,7 @@ export class Replay<T> implements AsyncIterableIterator<T, void> {
 
   /** Calls `see` with the chunks that are not read yet, until it returns true or the source ends. */
   async look(see: (chunk: T) => boolean): Promise<void> {
-    for (const chunk of this.kept) if (see(chunk)) return
+    for (let i = this.passed; i < this.kept.length; i++) if (see(this.kept[i]!)) return
     for (let next = await this.source.next(); !next.done; next = await this.source.next()) {
       this.kept.push(next.value)
       if (see(next.value)) return
@@ -23,14 +25,21 @@ export class Replay<T> implements AsyncIterableIterator<T, void> {
   }
 
   async next(): Promise<IteratorResult<T, void>> {
-    if (this.kept.length > 0) return { done: false, value: this.kept.shift()! }
+    if (this.passed < this.kept.length) {
+      const value = this.kept[this.passed]!
+      this.kept[this.passed++] = undefined
+      return { done: false, value }
+    }
+    this.kept = []
+    this.passed = 0
     const next = await this.source.next()
     return next.done ? { done: true, value: undefined } : next
   }
 
   /** Closes the source, also where nothing was read. */
   async return(): Promise<IteratorResult<T, void>> {
-    this.kept.length = 0
+    this.kept = []
+    this.passed = 0
     await this.source.return?.()
     return { done: true, value: undefined }
   }

@@ -143,8 +143,15 @@ export async function* eventsOf(
 async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
   const { name } = input
   if (!('events' in input)) return openLog(input, names, options)
-  const read = () => checked(input.events(names), name, options)
-  return { name, isCompanion: false, read, close: async () => {} }
+  let reading: ReturnType<typeof checked> | undefined
+  const read = () => {
+    reading = checked(input.events(names), name, options)
+    return reading
+  }
+  const close = async () => {
+    await reading?.return()
+  }
+  return { name, isCompanion: false, read, close }
 }
 
 /** Opens a log of any known format, gzip'ed or not. */
@@ -158,9 +165,6 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
     broken = { detail, byte }
   })
   const { head, rest } = await peek(plain, HEAD_BYTES)
-  const close = async () => {
-    await rest.return()
-  }
   const whole = rangeOf(source)
   const again = whole && isZipped ? () => gunzip(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
   const places = isZipped ? { again } : { range: whole, beside: whole && besideOf(source) }
@@ -177,13 +181,24 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
         }
         if (broken) yield [issueOf('broken-gzip', broken.detail, { byte: broken.byte }, lastNs)]
       } finally {
-        await close()
+        await rest.return()
       }
     }
-    const isCompanion = format.isCompanion === true
-    return { name, isCompanion, read: (definitions) => checked(read(definitions), name, options), close }
+    let reading: ReturnType<typeof checked> | undefined
+    return {
+      name,
+      isCompanion: format.isCompanion === true,
+      read(definitions) {
+        reading = checked(read(definitions), name, options)
+        return reading
+      },
+      async close() {
+        await reading?.return() // a reader may have opened the file once more
+        await rest.return()
+      },
+    }
   } catch (error) {
-    await close()
+    await rest.return()
     throw broken ? brokenGzip(broken, name) : error
   }
 }

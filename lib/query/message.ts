@@ -16,9 +16,9 @@ export class Message {
     }
   }
 
-  /** The value of an integer field; 0 if there is none. */
+  /** The value of an integer field; 0 if there is none. As in protobuf, a value of another wire type is no value of the field. */
   number(field: number): number {
-    return (this.#values.get(field)?.at(-1) as number | undefined) ?? 0
+    return this.#values.get(field)?.findLast((value) => typeof value === 'number') ?? 0
   }
 
   /** The value of a field of bytes, a view; empty if there is none. */
@@ -33,7 +33,7 @@ export class Message {
 
   /** The values of a repeated field of bytes, views. */
   all(field: number): Uint8Array[] {
-    return (this.#values.get(field) ?? []) as Uint8Array[]
+    return this.#values.get(field)?.filter((value) => typeof value !== 'number') ?? []
   }
 
   /** The values of a repeated text field. */

@@ -37,7 +37,7 @@ export interface Format {
    * Such files accompany a log: the reader of the log gets their definitions, and their events are drawn with the log's.
    */
   readonly isCompanion?: boolean
-  /** How Perfetto itself reads such files, where it does so on a clock of the kernel. */
+  /** How Perfetto itself reads such files, where it does so on a clock of the kernel. Of built-in formats only. */
   readonly perfetto?: PerfettoReading
   /** Is `head` (at most {@link HEAD_BYTES}, less for a shorter input) the start of such a file? Pure; never throws. */
   sniff(head: Uint8Array): boolean

@@ -21,10 +21,9 @@ export interface Inspected {
 export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspected> {
   const { head, rest: source } = await peek(chunks, HEAD_BYTES)
   // The head is the start of a longer stream: the part that can be decompressed is enough.
-  const { head: plain } = await peek(
-    gunzip(only(head), () => {}),
-    HEAD_BYTES,
-  )
+  const beginning = gunzip(only(head), () => {})
+  const { head: plain, rest } = await peek(beginning, HEAD_BYTES)
+  await rest.return()
   const format = sniffFormat(plain)?.name
   const isTrace = format === 'chrome-json' || looksLikeTrace(plain) || looksLikeJsonTrace(plain)
   return {

@@ -18,6 +18,7 @@ import {
   type Input,
   openTrace,
   summarize,
+  type TraceEvent,
   toWebStream,
 } from '../../lib/index.ts'
 import { converted, cut, joined, pathOf, plainBytes } from '../line/support.ts'
@@ -139,6 +140,36 @@ describe('outputs', () => {
     await reader.read()
     await reader.cancel()
     expect(isCancelled).toBe(true)
+  })
+})
+
+describe('inputs that were begun', () => {
+  /** Batches of an input, whose end is noted. */
+  const begun = (clock: 'MONOTONIC' | 'unknown', ended: string[]) => ({
+    name: clock,
+    async *events(): AsyncGenerator<TraceEvent[]> {
+      try {
+        yield [{ kind: 'input', format: 'test', clock, originNs: 0n, attributes: {} }]
+        for (let i = 0; ; i++) yield [{ kind: 'counter', name: 0, unit: 'count', atNs: i, value: i }]
+      } finally {
+        ended.push(clock)
+      }
+    },
+  })
+
+  test('are ended where another input cannot be joined with them', async () => {
+    const ended: string[] = []
+    const inputs = [begun('MONOTONIC', ended), { name: 'none.csv', source: new Uint8Array(20) }]
+    await expect(joined(convert(inputs))).rejects.toMatchObject({ name: 'UsageError' })
+    const clocks = { MONOTONIC: '+1ms' }
+    await expect(joined(convert(begun('MONOTONIC', ended), { clocks }))).rejects.toMatchObject({ name: 'UsageError' })
+    expect(ended).toEqual(['MONOTONIC'])
+  })
+
+  test('are ended where nobody reads the trace to its end', async () => {
+    const ended: string[] = []
+    for await (const _ of convert([begun('MONOTONIC', ended), { ...begun('MONOTONIC', ended), name: 'second' }])) break
+    expect(ended).toEqual(['MONOTONIC', 'MONOTONIC'])
   })
 })
 

@@ -66,7 +66,7 @@ test.each<[string, string[], RegExp]>([
   ],
   ['a file that is not there', ['--bundle', 'none.data'], /none\.data: cannot read: no such file/],
   ['stdin', ['--bundle', '-'], /--bundle -: a file is needed/],
-  ['Chrome JSON', ['--bundle', 'perf.data', '--to', 'json'], /not with --to json/],
+  ['Chrome JSON', ['--bundle', 'perf.data', '--to', 'json'], /not --to json/],
   ['a compressed output', ['--bundle', 'perf.data', '-o', 'x.zip.gz'], /is compressed; found -o x\.zip\.gz/],
   ['the file as output', ['--bundle', 'perf.data', '-o', 'perf.data'], /perf\.data: is the input itself/],
   ['two tales', ['sched.dat', '--bundle', 'sched.txt'], /so does sched\.dat: each would appear twice/],

@@ -99,7 +99,11 @@ for (const file of files) {
   keep(`${file.name} summary`, await summarize(input(file)).then(textOf, (error) => Buffer.from(error.message)))
 }
 
-const byFolder = Map.groupBy?.(files, ({ path }) => dirname(path)) ?? groupBy(files, ({ path }) => dirname(path))
+const byFolder = new Map()
+for (const file of files) {
+  const folder = dirname(file.path)
+  byFolder.set(folder, [...(byFolder.get(folder) ?? []), file])
+}
 for (const [folder, together] of byFolder) {
   if (together.length < 2) continue
   const shifts = Object.fromEntries(together.slice(1).map(({ name }, i) => [name, `+${i + 1}ms`]))
@@ -108,12 +112,6 @@ for (const [folder, together] of byFolder) {
     keep(key, await outputOf(together.map(input), { clocks }))
     keep(`${key} json`, await outputOf(together.toReversed().map(input), { clocks, to: 'json', detail: 'full' }))
   }
-}
-
-function groupBy(all, keyOf) {
-  const groups = new Map()
-  for (const one of all) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one])
-  return groups
 }
 
 /** Recordings of the scheduler together with logs, and two of them, of which one is left out if they contain the same events. */

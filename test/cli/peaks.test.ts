@@ -1,16 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import {
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
 import { CPUS, hasTaskset, ON_CPU } from '../machine.ts'
 import { at, CLI, run, useFolder } from './helpers.ts'
@@ -27,9 +18,6 @@ const kept = () => {
   expect(others).toEqual([])
   return at(`cache/ggml2perfetto/${name}`)
 }
-
-/** The measuring program, in the cache. */
-const program = () => execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')[0]!
 
 useFolder()
 
@@ -54,60 +42,34 @@ describe('peaks', () => {
     expect([readBytes, fp32Flops, int8Ops].map(isPlausible)).toEqual([true, true, true])
   })
 
-  describe('in the cache', () => {
-    /** Prints at once what the measuring program printed: what follows is about the cache. */
-    beforeAll(() => {
-      if (!canRecord) return
-      const real = program()
-      copyFileSync(kept(), at('measured.json'))
-      renameSync(real, `${real}.real`)
-      writeFileSync(real, `#!/bin/sh\ncat '${at('measured.json')}'\n`, { mode: 0o755 })
-    })
-    afterAll(() => {
-      if (canRecord) renameSync(`${program()}.real`, program())
-    })
+  linuxTest('are kept until they are measured afresh', () => {
+    const first = json()
+    expect(json()).toEqual(first)
+    const fresh = json('--fresh')
+    expect(fresh.cached).toBe(false)
+    expect(fresh.measuredAt).not.toBe(first.measuredAt)
+    expect(json()).toEqual({ ...fresh, cached: true })
+  })
 
-    linuxTest('are kept until they are measured afresh', () => {
-      const first = json()
-      expect(json()).toEqual(first)
-      const fresh = json('--fresh')
-      expect(fresh.cached).toBe(false)
-      expect(fresh.measuredAt).not.toBe(first.measuredAt)
-      expect(json()).toEqual({ ...fresh, cached: true })
-    })
+  linuxTest('are kept without the name of the host', () => {
+    expect(kept()).toMatch(/\/peaks-[0-9a-f]{16}\.json$/)
+    expect(Object.keys(JSON.parse(readFileSync(kept(), 'utf8')))).toEqual([
+      'cpu',
+      'threads',
+      'readBytes',
+      'fp32Flops',
+      'int8Ops',
+      'measuredAt',
+    ])
+  })
 
-    linuxTest('are kept without the name of the host', () => {
-      expect(kept()).toMatch(/\/peaks-[0-9a-f]{16}\.json$/)
-      expect(Object.keys(JSON.parse(readFileSync(kept(), 'utf8')))).toEqual([
-        'cpu',
-        'threads',
-        'readBytes',
-        'fp32Flops',
-        'int8Ops',
-        'measuredAt',
-      ])
-    })
-
-    linuxTest('are measured anew where the file they are kept in is damaged', () => {
-      const whole = readFileSync(kept(), 'utf8')
-      for (const damaged of ['null', whole.slice(0, -20), whole.replace(/"all": \d+/, '"all": -1')]) {
-        writeFileSync(kept(), damaged)
-        expect([damaged, json().cached]).toEqual([damaged, false])
-      }
-      expect(json().cached).toBe(true)
-    })
-
-    linuxTest('are shown to people', () => {
-      expect(run(['peaks', '--fresh']).stdout).toMatch(/measured now, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n$/)
-      const { code, stdout, stderr } = run(['peaks'])
-      expect([code, stderr]).toEqual([0, ''])
-      expect(stdout).toMatch(/^.+, \d+ CPUs?\n {2} +1 thread +\d+ threads? +measured with\n/)
-      expect(stdout).toMatch(/\n {2}memory, read +[\d.]+ GB\/s +[\d.]+ GB\/s {3}\w/)
-      expect(stdout).toMatch(/\n {2}FP32 +[\d .]+ GFLOP\/s +[\d .]+ GFLOP\/s {3}\w/)
-      expect(stdout).toMatch(/\n {2}INT8 dot products +[\d .]+ GOP\/s +[\d .]+ GOP\/s {3}\w/)
-      expect(stdout).toMatch(/\n {2}balance, FP32 +[\d.]+ FLOP\/byte +[\d.]+ FLOP\/byte\n/)
-      expect(stdout).toMatch(/\nmeasured at [\d: -]+ UTC, and kept; --fresh measures again\n$/)
-    })
+  linuxTest('are measured anew where the file they are kept in is damaged', () => {
+    const whole = readFileSync(kept(), 'utf8')
+    for (const damaged of ['null', whole.slice(0, -20), whole.replace(/"all": \d+/, '"all": -1')]) {
+      writeFileSync(kept(), damaged)
+      expect([damaged, json().cached]).toEqual([damaged, false])
+    }
+    expect(json().cached).toBe(true)
   })
 
   linuxTest('are of the CPUs that may be used', () => {
@@ -115,6 +77,19 @@ describe('peaks', () => {
     const output = execFileSync('taskset', [...ON_CPU, process.execPath, CLI, 'peaks', '--json'], { encoding: 'utf8' })
     const { threads, fp32Flops } = JSON.parse(output) as Peaks
     expect([threads, fp32Flops.all]).toEqual([1, fp32Flops.one])
+    execFileSync('sh', ['-c', 'rm "$0"/peaks-*', at('cache/ggml2perfetto')])
+  })
+
+  linuxTest('are shown to people', () => {
+    expect(run(['peaks']).stdout).toMatch(/measured now, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n$/)
+    const { code, stdout, stderr } = run(['peaks'])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/^.+, \d+ CPUs?\n {2} +1 thread +\d+ threads? +measured with\n/)
+    expect(stdout).toMatch(/\n {2}memory, read +[\d.]+ GB\/s +[\d.]+ GB\/s {3}\w/)
+    expect(stdout).toMatch(/\n {2}FP32 +[\d .]+ GFLOP\/s +[\d .]+ GFLOP\/s {3}\w/)
+    expect(stdout).toMatch(/\n {2}INT8 dot products +[\d .]+ GOP\/s +[\d .]+ GOP\/s {3}\w/)
+    expect(stdout).toMatch(/\n {2}balance, FP32 +[\d.]+ FLOP\/byte +[\d.]+ FLOP\/byte\n/)
+    expect(stdout).toMatch(/\nmeasured at [\d: -]+ UTC, and kept; --fresh measures again\n$/)
   })
 })
 
@@ -138,7 +113,8 @@ describe('peaks that cannot be had', () => {
 
   linuxTest('for want of memory', () => {
     const line = 'ulimit -v 30000; exec "$0" "$@"'
-    const { status, stderr } = spawnSync('sh', ['-c', line, program()], { encoding: 'utf8' })
+    const [program] = execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')
+    const { status, stderr } = spawnSync('sh', ['-c', line, program!], { encoding: 'utf8' })
     expect([status, stderr]).toEqual([1, expect.stringMatching(/^peaks: .*: Cannot allocate memory\n$/)])
   })
 
@@ -152,12 +128,13 @@ describe('peaks that cannot be had', () => {
 describe('the measuring program', () => {
   linuxTest('comes with the package, needs no compiler and no cache there', () => {
     const folder = at('package')
+    const [program] = execFileSync('find', [at('cache'), '-name', 'peaks'], { encoding: 'utf8' }).split('\n')
     mkdirSync(`${folder}/dist/native/linux-${process.arch}`, { recursive: true })
     for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
       copyFileSync(`${HOME}/${name}`, `${folder}/${name}`)
     cpSync(NATIVE, `${folder}/native`, { recursive: true, filter: (path) => !path.includes('/build') })
     symlinkSync(`${HOME}/node_modules`, `${folder}/node_modules`)
-    copyFileSync(program(), `${folder}/dist/native/linux-${process.arch}/peaks`)
+    copyFileSync(program!, `${folder}/dist/native/linux-${process.arch}/peaks`)
     const { status, stdout, stderr } = spawnSync(process.execPath, [`${folder}/dist/ggml2perfetto.js`, 'peaks'], {
       env: { ...process.env, ...NO_COMPILER, XDG_CACHE_HOME: '/proc/x' },
       encoding: 'utf8',

@@ -17,7 +17,7 @@ export type BlockState = 'sealed' | 'open' | 'torn' | 'damaged'
 /** A block of a log. Its bytes are valid until {@link BlockFinder.next} is called; {@link keepBlock} copies them. */
 export interface Block {
   readonly state: BlockState
-  readonly view: DataView<ArrayBufferLike>
+  readonly view: DataView
   /** Start of the block in `view`, and the end of its records. */
   readonly at: number
   readonly end: number
@@ -41,7 +41,7 @@ const OVERLAP_MAX = 4
 
 /** Finds the blocks of a log, and damage between them. */
 export class BlockFinder {
-  private view: DataView<ArrayBufferLike> = new DataView(new ArrayBuffer(0))
+  private view: DataView = new DataView(new ArrayBuffer(0))
   /** Start of the damaged bytes before the next block; undefined: there are none. */
   private damageStart: number | undefined
   /** The damage here is reported already. */
@@ -186,7 +186,7 @@ export class BlockFinder {
 }
 
 /** Does another block start between two places of the block at `at`? */
-function containsMagic(view: DataView<ArrayBufferLike>, at: number, start: number, end: number): boolean {
+function containsMagic(view: DataView, at: number, start: number, end: number): boolean {
   const first = Math.ceil(start / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
   for (let place = first; place + 4 <= end; place += BLOCK_ALIGNMENT) {
     if (view.getUint32(at + place, true) === MAGIC) return true
@@ -194,7 +194,7 @@ function containsMagic(view: DataView<ArrayBufferLike>, at: number, start: numbe
   return false
 }
 
-function blockOf(state: BlockState, view: DataView<ArrayBufferLike>, at: number, end: number, byte: number): Block {
+function blockOf(state: BlockState, view: DataView, at: number, end: number, byte: number): Block {
   return {
     state,
     view,

@@ -14,8 +14,6 @@ import type { Report } from './blocks.ts'
 import { type LogClock, readAddress, readText, readU64 } from './fields.ts'
 import { NvtxNames } from './nvtx.ts'
 
-type View = DataView<ArrayBufferLike>
-
 /** A graph that a GRAPH record defines. */
 export interface LogGraph {
   readonly backend: number
@@ -87,7 +85,7 @@ export class LogDefinitions {
   }
 
   /** Reads one record of a definitions block, which is long enough for its type. */
-  read(type: number, view: View, at: number, end: number, byte: number): void {
+  read(type: number, view: DataView, at: number, end: number, byte: number): void {
     switch (type) {
       case RecordType.Name:
         return this.readName(view, at, end, byte)
@@ -154,13 +152,13 @@ export class LogDefinitions {
     this.allocate(buffer, atNs, -buffer.sizeBytes)
   }
 
-  private readName(view: View, at: number, end: number, byte: number): void {
+  private readName(view: DataView, at: number, end: number, byte: number): void {
     const read = readText(view, at + 8, end)
     if (!read) return this.report('damaged-record', 'expected a text within its NAME record, found a longer one', byte)
     this.texts.set(view.getUint32(at + 4, true), this.names.id(read.text))
   }
 
-  private readBuffer(view: View, at: number, byte: number): void {
+  private readBuffer(view: DataView, at: number, byte: number): void {
     const id = view.getUint32(at + 4, true)
     const atNs = this.clock.read(view, at + 36)
     const buffer: LogBuffer = {
@@ -177,7 +175,7 @@ export class LogDefinitions {
     if (atNs !== undefined) this.allocate(buffer, atNs, buffer.sizeBytes)
   }
 
-  private readMapping(view: View, at: number, byte: number): void {
+  private readMapping(view: DataView, at: number, byte: number): void {
     const address = readAddress(view, at + 12)
     if (this.mappings.length === MAPPINGS_MAX) this.mappings.shift()
     this.mappings.push({
@@ -189,7 +187,7 @@ export class LogDefinitions {
     })
   }
 
-  private readTensor(view: View, at: number, end: number, byte: number): void {
+  private readTensor(view: DataView, at: number, end: number, byte: number): void {
     const id = view.getUint32(at + 4, true)
     const name = this.name(view.getUint32(at + 8, true), byte)
     const op = view.getUint16(at + 12, true)
@@ -236,7 +234,7 @@ export class LogDefinitions {
     return this.addTensor(id, { ...UNKNOWN.tensor, name: this.placeholder('tensor', id, byte) })
   }
 
-  private readGraph(view: View, at: number, end: number, byte: number): void {
+  private readGraph(view: DataView, at: number, end: number, byte: number): void {
     const id = view.getUint32(at + 4, true)
     const count = view.getUint32(at + 12, true)
     let graph = this.graphs.get(id)
@@ -253,7 +251,7 @@ export class LogDefinitions {
     }
   }
 
-  private readCounted(view: View, at: number, byte: number): void {
+  private readCounted(view: DataView, at: number, byte: number): void {
     const index = view.getUint32(at + 4, true)
     if (index >= COUNTERS_MAX) {
       return this.report('damaged-record', `expected a counter from 0 to ${COUNTERS_MAX - 1}, found ${index}`, byte)

@@ -6,18 +6,18 @@ export const BYTES_MIN: readonly number[] = Array.from({ length: 64 }, (_, type)
 const decoder = new TextDecoder()
 
 /** An unsigned integer of 64 bits, rounded from 2^53 on. */
-export function readU64(view: DataView<ArrayBufferLike>, at: number): number {
+export function readU64(view: DataView, at: number): number {
   return view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true)
 }
 
 /** Addresses of user space fit 53 bits, as numbers do; the top byte of a tagged pointer (arm64) is dropped. */
-export function readAddress(view: DataView<ArrayBufferLike>, at: number): number {
+export function readAddress(view: DataView, at: number): number {
   return (view.getUint32(at + 4, true) & 0x1fffff) * 2 ** 32 + view.getUint32(at, true)
 }
 
 /** A text that ends before `end`, and the start of the next field; undefined if it does not fit. */
 export function readText(
-  view: DataView<ArrayBufferLike>,
+  view: DataView,
   at: number,
   end: number,
 ): { readonly text: string; readonly next: number } | undefined {
@@ -33,8 +33,6 @@ export function recordName(type: number): string {
   const name = RecordType[type]
   return name === undefined ? `type ${type}` : name.replace(/(?<!^)([A-Z])/g, '_$1').toUpperCase()
 }
-
-type View = DataView<ArrayBufferLike>
 
 /** A record of an unchecked block further than this from its neighbours is damaged: one day, in ns. */
 const JUMP_NS_MAX = 86_400e9
@@ -52,7 +50,7 @@ export class LogClock {
   lastNs = 0
 
   /** Sets the origin, once, to a time in the log. Returns it in absolute nanoseconds. */
-  begin(view: View, at: number): bigint {
+  begin(view: DataView, at: number): bigint {
     if (!this.hasOrigin && view.getUint32(at + 4, true) < HIGH_END) {
       this.originLow = view.getUint32(at, true)
       this.originHigh = view.getUint32(at + 4, true)
@@ -62,7 +60,7 @@ export class LogClock {
   }
 
   /** Moves to a time under a checksum: later issues are shown there. */
-  goTo(view: View, at: number): void {
+  goTo(view: DataView, at: number): void {
     this.earliestNs = -Number.MAX_SAFE_INTEGER
     this.latestNs = Number.MAX_SAFE_INTEGER
     this.lastNs = this.read(view, at) ?? this.lastNs
@@ -76,7 +74,7 @@ export class LogClock {
   }
 
   /** A time; undefined for none (0) and for damage. */
-  read(view: View, at: number): number | undefined {
+  read(view: DataView, at: number): number | undefined {
     const low = view.getUint32(at, true)
     const high = view.getUint32(at + 4, true)
     if (high >= HIGH_END || (low === 0 && high === 0)) return undefined
@@ -86,7 +84,7 @@ export class LogClock {
 }
 
 /** An absolute time; undefined for none (0) and for damage. */
-export function readAbsolute(view: View, at: number): bigint | undefined {
+export function readAbsolute(view: DataView, at: number): bigint | undefined {
   const ns = view.getBigUint64(at, true)
   return ns > 0n && ns < 1n << 62n ? ns : undefined
 }

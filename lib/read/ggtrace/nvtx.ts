@@ -4,8 +4,6 @@ import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-eve
 import type { Report } from './blocks.ts'
 import { readU64 } from './fields.ts'
 
-type View = DataView<ArrayBufferLike>
-
 /** `color_type` of a record with a colour, the only one in NVTX. */
 const ARGB = 1
 
@@ -23,7 +21,7 @@ export class NvtxNames {
   ) {}
 
   /** Reads a definition; ignores those of other types. */
-  define(type: number, view: View, at: number, byte: number): void {
+  define(type: number, view: DataView, at: number, byte: number): void {
     const number = (index: number) => view.getUint32(at + 4 + 4 * index, true)
     if (type === RecordType.NvtxDomain) this.domains.set(number(0), this.name(number(1), byte))
     else if (type === RecordType.Thread) this.threads.set(number(0), this.name(number(1), byte))
@@ -66,7 +64,7 @@ interface Context {
 /** The event of an NVTX record; undefined for records of other types. */
 export function readNvtx(
   type: number,
-  view: View,
+  view: DataView,
   at: number,
   context: Context,
 ): NvtxEvent | NvtxNameEvent | undefined {
@@ -92,7 +90,7 @@ export function readNvtx(
   }
 }
 
-function eventOf(what: NvtxEvent['what'], range: number, view: View, at: number, context: Context): NvtxEvent {
+function eventOf(what: NvtxEvent['what'], range: number, view: DataView, at: number, context: Context): NvtxEvent {
   const { names, tid, atNs, byte } = context
   const domain = view.getUint32(at + 12, true)
   return {
@@ -115,7 +113,7 @@ function endOf(what: NvtxEvent['what'], range: number, domain: number, { names, 
   return { kind: 'nvtx', what, tid, atNs, thread, domain, range, message: 0, category: 0, color: -1 }
 }
 
-function payloadOf(number: number, view: View, at: number): NvtxPayload | undefined {
+function payloadOf(number: number, view: DataView, at: number): NvtxPayload | undefined {
   const type = NVTX_PAYLOADS[number] ?? 'unknown'
   switch (type) {
     case 'none':

@@ -21,8 +21,6 @@ import type { LogDefinitions } from './definitions.ts'
 import { type LogClock, readAddress, readU64 } from './fields.ts'
 import { readNvtx } from './nvtx.ts'
 
-type View = DataView<ArrayBufferLike>
-
 /** An operator's start and end, the end of its worker's wait after it, and the wait within. */
 interface OperatorTimes {
   readonly startNs: number
@@ -46,7 +44,7 @@ export class EventRecords {
   areEndsInferred = false
   /** Records of unknown types, of later versions. */
   readonly leftOut = new LeftOut()
-  private view: View = new DataView(new ArrayBuffer(0))
+  private view: DataView = new DataView(new ArrayBuffer(0))
   private tid = 0
   private worker = -1
   private call = -1
@@ -375,7 +373,7 @@ export class EventRecords {
 }
 
 /** A u32, -1 for none. */
-function readNumber(view: View, at: number): number {
+function readNumber(view: DataView, at: number): number {
   const number = view.getUint32(at, true)
   return number === NONE ? -1 : number
 }

@@ -58,7 +58,7 @@ class RecordReader implements ChunkReader {
   private originLow = 0
   private readonly guard = new TimeGuard()
   private emptyRecords = 0
-  private view: DataView<ArrayBufferLike> = new DataView(new ArrayBuffer(0))
+  private view: DataView = new DataView(new ArrayBuffer(0))
 
   constructor(
     private readonly cursor: ByteCursor,

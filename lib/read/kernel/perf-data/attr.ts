@@ -48,7 +48,7 @@ export interface PerfAttr {
 }
 
 /** Reads a `struct perf_event_attr` of `bytes` bytes. */
-export function parseAttr(view: DataView<ArrayBufferLike>, at: number, bytes: number): PerfAttr {
+export function parseAttr(view: DataView, at: number, bytes: number): PerfAttr {
   const flags = view.getUint32(at + 40, true)
   return {
     tracepoint: view.getUint32(at, true) === TRACEPOINT ? view.getUint32(at + 8, true) : -1,
@@ -113,7 +113,7 @@ export class SampleReader {
   }
 
   /** Reads the sample in bytes `[at, end)`, after the record's header; false where it has no tracepoint's record. */
-  readSample(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
+  readSample(view: DataView, start: number, end: number): boolean {
     const attr = this.attrAt(view, start, end)
     this.name = attr?.name ?? 'an unknown event'
     if (!attr) return false
@@ -133,7 +133,7 @@ export class SampleReader {
   }
 
   /** Reads the sample_id at the end of a record that is no sample; false where there is none. */
-  readTail(view: DataView<ArrayBufferLike>, start: number, end: number): boolean {
+  readTail(view: DataView, start: number, end: number): boolean {
     // perf's own events (synthesized records, losses) have ids that are not in the file.
     const attr = this.attrAt(view, end - 8, end) ?? this.first
     if (!attr?.hasSampleIdAll) return false
@@ -146,7 +146,7 @@ export class SampleReader {
   }
 
   /** Reads the fields that are common to samples and the tails of other records; `addr` is in samples only. */
-  private readOrigin(view: DataView<ArrayBufferLike>, start: number, end: number, type: number, addr: number): number {
+  private readOrigin(view: DataView, start: number, end: number, type: number, addr: number): number {
     const { origin } = this
     origin.tid = origin.pid = origin.cpu = -1
     origin.high = origin.low = 0
@@ -175,7 +175,7 @@ export class SampleReader {
   }
 
   /** The event of the id at a place, if samples have an identifier; else the first event, as all have the same layout. */
-  private attrAt(view: DataView<ArrayBufferLike>, at: number, end: number): PerfAttr | undefined {
+  private attrAt(view: DataView, at: number, end: number): PerfAttr | undefined {
     const { first } = this
     if (!first || (first.sampleType & Sample.identifier) === 0) return first
     if (at < 0 || at + 8 > end) return undefined
@@ -184,7 +184,7 @@ export class SampleReader {
 }
 
 /** Bytes of the counters in a sample. */
-function readBytes(format: number, view: DataView<ArrayBufferLike>, at: number, end: number): number {
+function readBytes(format: number, view: DataView, at: number, end: number): number {
   const count = (...bits: number[]) => bits.filter((bit) => (format & bit) !== 0).length
   const times = 8 * count(Read.enabled, Read.running)
   const each = 8 + 8 * count(Read.id, Read.lost)

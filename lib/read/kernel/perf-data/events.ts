@@ -65,7 +65,7 @@ export class PerfEvents {
   ) {}
 
   /** Reads the record in bytes `[at, end)`, at `byte` of the input. */
-  record(view: DataView<ArrayBufferLike>, at: number, end: number, byte: number): void {
+  record(view: DataView, at: number, end: number, byte: number): void {
     const type = view.getUint32(at, true)
     const misc = view.getUint16(at + 4, true)
     const start = at + HEAD_BYTES
@@ -124,7 +124,7 @@ export class PerfEvents {
     return this.tracepoints
   }
 
-  private readSample(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number): void {
+  private readSample(view: DataView, start: number, end: number, byte: number): void {
     const tracepoints = this.prepare()
     const { samples } = this
     if (!samples.readSample(view, start, end)) return this.leave(`samples of ${samples.name}`)
@@ -141,7 +141,7 @@ export class PerfEvents {
   }
 
   /** u32 pid, u32 tid, the name. */
-  private readComm(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number): void {
+  private readComm(view: DataView, start: number, end: number, byte: number): void {
     this.prepare()
     const tid = start + 8 <= end ? view.getInt32(start + 4, true) : -1
     if (tid < 0 || !this.samples.readTail(view, start, end)) return
@@ -154,7 +154,7 @@ export class PerfEvents {
   }
 
   /** u32 pid, parent's pid, tid, parent's tid, u64 time. */
-  private readTask(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number, isFork: boolean): void {
+  private readTask(view: DataView, start: number, end: number, byte: number, isFork: boolean): void {
     this.prepare()
     if (start + 24 > end || !this.samples.readTail(view, start, end) || isSynthesized(this.samples.origin)) return
     const atNs = this.timeOf(byte)
@@ -165,14 +165,7 @@ export class PerfEvents {
   }
 
   /** A context switch in perf's records, which are two: of the previous and of the next thread. */
-  private readSwitch(
-    view: DataView<ArrayBufferLike>,
-    start: number,
-    end: number,
-    byte: number,
-    misc: number,
-    isCpuWide: boolean,
-  ): void {
+  private readSwitch(view: DataView, start: number, end: number, byte: number, misc: number, isCpuWide: boolean): void {
     this.prepare()
     if (this.hasSwitches || !this.samples.readTail(view, start, end)) return
     const isOut = (misc & Misc.switchOut) !== 0
@@ -204,7 +197,7 @@ export class PerfEvents {
   }
 
   /** LOST: u64 id, u64 count; LOST_SAMPLES: u64 count, without a time where it is perf's sum of LOST at the end. */
-  private readLost(view: DataView<ArrayBufferLike>, start: number, end: number, byte: number, type: number): void {
+  private readLost(view: DataView, start: number, end: number, byte: number, type: number): void {
     this.prepare()
     const at = start + (type === Record.lost ? 8 : 0)
     if (at + 8 > end) return

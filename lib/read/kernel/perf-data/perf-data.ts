@@ -66,7 +66,7 @@ class PerfRecords implements ChunkReader {
   private readonly cursor: ByteCursor
   private readonly end: number
   private readonly shift: number
-  private view = new DataView(new ArrayBuffer(0)) as DataView<ArrayBufferLike>
+  private view: DataView = new DataView(new ArrayBuffer(0))
   private readonly zstd = new ZstdStream()
   /** The rest of the current compressed record, and its place. */
   private packed = NO_BYTES
@@ -150,7 +150,7 @@ class PerfRecords implements ChunkReader {
     return 0
   }
 
-  private sizeAt(view: DataView<ArrayBufferLike>, at: number, byte: number): number {
+  private sizeAt(view: DataView, at: number, byte: number): number {
     const size = view.getUint16(at + 6, true)
     if (size >= HEAD_BYTES) return size
     this.damage('damaged-record', `expected a record's size of at least ${HEAD_BYTES} bytes, found ${size}`, byte)
@@ -184,7 +184,7 @@ class PerfRecords implements ChunkReader {
   }
 
   /** Are the event formats after a record in the window? */
-  private hasFormats(view: DataView<ArrayBufferLike>, at: number, size: number): boolean {
+  private hasFormats(view: DataView, at: number, size: number): boolean {
     const bytes = size < 12 ? 0 : view.getUint32(at + 8, true)
     if (bytes <= FORMATS_BYTES_MAX) return size + bytes <= this.cursor.available
     const detail = `expected at most ${FORMATS_BYTES_MAX} bytes of event formats, found ${bytes}`

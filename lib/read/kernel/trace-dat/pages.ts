@@ -61,7 +61,7 @@ export class RingPages {
   }
 
   /** A page's time, in absolute nanoseconds of the trace's clock. */
-  timeOf(view: DataView<ArrayBufferLike>, at: number): bigint {
+  timeOf(view: DataView, at: number): bigint {
     return view.getBigUint64(at, true)
   }
 
@@ -72,17 +72,17 @@ export class RingPages {
   }
 
   /** A page's time, from the origin. */
-  startOf(view: DataView<ArrayBufferLike>, at: number): number {
+  startOf(view: DataView, at: number): number {
     return (view.getUint32(at + 4, true) - this.originHigh) * 2 ** 32 + (view.getUint32(at, true) - this.originLow)
   }
 
   /** Is the page without events? Its header must be in the view. */
-  isEmpty(view: DataView<ArrayBufferLike>, at: number): boolean {
+  isEmpty(view: DataView, at: number): boolean {
     return (view.getUint32(at + this.commit.offset, true) & COMMIT_MASK) === 0
   }
 
   /** Reads the page in bytes `[at, end)`. */
-  read(view: DataView<ArrayBufferLike>, at: number, end: number, sink: PageSink): void {
+  read(view: DataView, at: number, end: number, sink: PageSink): void {
     const start = at + this.data
     if (start > end) return sink.damaged(at, `a page's head of ${this.data} bytes`, `${end - at} bytes`)
     const commit = view.getInt32(at + this.commit.offset, true)
@@ -95,17 +95,11 @@ export class RingPages {
     this.readEvents(view, start, Math.min(stop, end), pageNs, sink)
   }
 
-  private missed(view: DataView<ArrayBufferLike>, commit: number, stop: number, end: number): number {
+  private missed(view: DataView, commit: number, stop: number, end: number): number {
     return (commit & MISSED_STORED) !== 0 && stop + this.commit.size <= end ? view.getUint32(stop, true) : -1
   }
 
-  private readEvents(
-    view: DataView<ArrayBufferLike>,
-    start: number,
-    stop: number,
-    pageNs: number,
-    sink: PageSink,
-  ): void {
+  private readEvents(view: DataView, start: number, stop: number, pageNs: number, sink: PageSink): void {
     let atNs = pageNs
     for (let at = start; at + 4 <= stop; ) {
       const head = view.getUint32(at, true)
@@ -143,7 +137,7 @@ export class RingPages {
 
 /** Some whole pages of one CPU; the last one may be cut. */
 export interface PageRun {
-  readonly view: DataView<ArrayBufferLike>
+  readonly view: DataView
   /** Start of the first page in `view`, and end of the last. */
   readonly at: number
   readonly end: number

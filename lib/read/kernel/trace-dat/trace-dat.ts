@@ -52,7 +52,7 @@ class TraceDatEvents implements PageSink {
   private readonly tracepoints: Tracepoints
   private guard = new TimeGuard()
   private cpu = 0
-  private view = new DataView(new ArrayBuffer(0)) as DataView<ArrayBufferLike>
+  private view: DataView = new DataView(new ArrayBuffer(0))
   /** Offset of `view` in the input. */
   private byte = 0
 

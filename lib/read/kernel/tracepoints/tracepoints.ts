@@ -10,13 +10,7 @@ const IRQ_FLAGS = 0x18
 const CLONE_THREAD = 0x10000
 
 /** Makes an event of a record's bytes; undefined: there is none. */
-type Decode = (
-  view: DataView<ArrayBufferLike>,
-  at: number,
-  end: number,
-  cpu: number,
-  atNs: number,
-) => TraceEvent | undefined
+type Decode = (view: DataView, at: number, end: number, cpu: number, atNs: number) => TraceEvent | undefined
 
 interface Decoder {
   /** Bytes up to the end of its last field. */
@@ -78,13 +72,7 @@ export class Tracepoints {
    * The event of the record in bytes `[at, end)`; undefined for one that is not of the scheduler, or redundant; the
    * required number of bytes for one that is too short.
    */
-  decode(
-    view: DataView<ArrayBufferLike>,
-    at: number,
-    end: number,
-    cpu: number,
-    atNs: number,
-  ): TraceEvent | number | undefined {
+  decode(view: DataView, at: number, end: number, cpu: number, atNs: number): TraceEvent | number | undefined {
     const { offset } = this.typeField
     if (at + offset + 2 > end) return offset + 2
     const type = view.getUint16(at + offset, true)
@@ -123,7 +111,7 @@ export class Tracepoints {
   }
 }
 
-type Int = (view: DataView<ArrayBufferLike>, at: number) => number
+type Int = (view: DataView, at: number) => number
 
 /** Reads a number; -1 where the kernel does not record it. */
 function int(format: EventFormat, name: string): Int {
@@ -142,7 +130,7 @@ function int(format: EventFormat, name: string): Int {
   }
 }
 
-type Text = (view: DataView<ArrayBufferLike>, at: number, end: number, tid: number) => number
+type Text = (view: DataView, at: number, end: number, tid: number) => number
 
 /** Interns a thread's name. */
 function comm({ comms }: Tracepoints, format: EventFormat, name: string): Text {
@@ -283,7 +271,7 @@ export class Comms {
   constructor(private readonly names: Names) {}
 
   /** The name in bytes `[start, end)`, up to the first zero. */
-  id(view: DataView<ArrayBufferLike>, start: number, end: number, tid: number): number {
+  id(view: DataView, start: number, end: number, tid: number): number {
     if (end - start !== COMM_BYTES + 1) return this.names.id(textOf(view, start, end))
     const a = view.getUint32(start, true)
     const b = view.getUint32(start + 4, true)
@@ -300,12 +288,12 @@ export class Comms {
   }
 
   /** A text in bytes `[start, end)`, up to the first zero. */
-  text(view: DataView<ArrayBufferLike>, start: number, end: number): number {
+  text(view: DataView, start: number, end: number): number {
     return this.names.id(textOf(view, start, end))
   }
 
   /** The name of a thread that executes a file, whose path is in the bytes. */
-  ofFile(view: DataView<ArrayBufferLike>, start: number, end: number): number {
+  ofFile(view: DataView, start: number, end: number): number {
     const stop = endOf(view, start, end)
     let base = stop
     while (base > start && view.getUint8(base - 1) !== 0x2f) base--
@@ -313,13 +301,13 @@ export class Comms {
   }
 }
 
-function endOf(view: DataView<ArrayBufferLike>, start: number, end: number): number {
+function endOf(view: DataView, start: number, end: number): number {
   let stop = start
   while (stop < end && view.getUint8(stop) !== 0) stop++
   return stop
 }
 
-function textOf(view: DataView<ArrayBufferLike>, start: number, end: number): string {
+function textOf(view: DataView, start: number, end: number): string {
   return decoder.decode(new Uint8Array(view.buffer, view.byteOffset + start, endOf(view, start, end) - start))
 }
 

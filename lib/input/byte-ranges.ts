@@ -1,3 +1,4 @@
+import { firstIndex } from '../bytes/search.ts'
 import type { ByteRange } from './byte-source.ts'
 
 /** A stream's bytes are kept where something after them is needed first: at most so many. */
@@ -70,14 +71,8 @@ export class ByteRanges {
       if (this.kept.length > 0 && this.streamedTo - this.kept[0]!.offset > KEPT_BYTES_MAX) throw this.tooFar(at)
     }
     const { kept } = this
-    let low = 0
-    for (let high = kept.length; high - low > 1; ) {
-      const middle = (low + high) >>> 1
-      if (kept[middle]!.offset <= at) low = middle
-      else high = middle
-    }
-    const chunk = kept[low]
-    if (!chunk || chunk.offset > at) throw this.tooFar(at)
+    const chunk = kept[firstIndex(0, kept.length, (i) => kept[i]!.offset > at) - 1]
+    if (!chunk) throw this.tooFar(at)
     return chunk
   }
 }

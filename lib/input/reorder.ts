@@ -1,3 +1,5 @@
+import { firstIndex } from '../bytes/search.ts'
+
 /** Something that happened at a time. */
 export interface Timed {
   readonly atNs: number
@@ -23,20 +25,11 @@ export class ReorderWindow<T extends Timed> {
     const held = this.held
     const last = held[held.length - 1]
     if (!last || last.atNs <= record.atNs || held.length === this.head) held.push(record)
-    else held.splice(this.slotAfter(record.atNs), 0, record)
-    return held.length - this.head > this.size ? this.shift() : undefined
-  }
-
-  /** Index for a record of this time: after all that are not later. */
-  private slotAfter(atNs: number): number {
-    let low = this.head
-    let high = this.held.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.held[middle]!.atNs <= atNs) low = middle + 1
-      else high = middle
+    else {
+      const place = firstIndex(this.head, held.length, (i) => held[i]!.atNs > record.atNs)
+      held.splice(place, 0, record)
     }
-    return low
+    return held.length - this.head > this.size ? this.shift() : undefined
   }
 
   /** Removes the earliest record; undefined: none is left. */

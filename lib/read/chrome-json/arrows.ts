@@ -1,3 +1,5 @@
+import { firstIndex } from '../../bytes/search.ts'
+
 /** Between one and two times as many runs are remembered. */
 const RUNS_MAX = 1 << 17
 /** First id of runs that reuse a key; keys are smaller. */
@@ -196,12 +198,8 @@ function insert<T extends Timed>(list: T[], item: T): void {
 
 /** Number of items of a list that are earlier, or at the same time earlier in the file. */
 function countBefore(list: readonly Timed[], { atNs, byte }: Timed): number {
-  let [low, high] = [0, list.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const item = list[middle]!
-    if (item.atNs < atNs || (item.atNs === atNs && item.byte < byte)) low = middle + 1
-    else high = middle
-  }
-  return low
+  return firstIndex(0, list.length, (i) => {
+    const item = list[i]!
+    return item.atNs > atNs || (item.atNs === atNs && item.byte >= byte)
+  })
 }

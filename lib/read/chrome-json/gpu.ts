@@ -1,7 +1,8 @@
+import { firstIndex } from '../../bytes/search.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
-import { NumberList, type Order, Spans } from '../common/spans.ts'
+import { NumberList, Spans } from '../common/spans.ts'
 import type { ArgReader } from './args.ts'
 import type { ArrowEnd, ArrowSlice, Runs } from './arrows.ts'
 import type { Place } from './fields.ts'
@@ -74,13 +75,8 @@ export class GpuActivity {
     const { spans, arrows } = thread
     const order = thread.isInOrder ? undefined : spans.order()
     const idAt = (place: number) => (order ? order.at(place) : place)
-    let [low, high] = [0, spans.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (spans.start(idAt(middle)) <= atNs) low = middle + 1
-      else high = middle
-    }
-    for (let place = low - 1; place >= Math.max(0, low - NESTED_CALLS_MAX); place--) {
+    const later = firstIndex(0, spans.length, (place) => spans.start(idAt(place)) > atNs)
+    for (let place = later - 1; place >= Math.max(0, later - NESTED_CALLS_MAX); place--) {
       const id = idAt(place)
       const startNs = spans.start(id)
       if (spans.end(id) < atNs) continue
@@ -187,7 +183,8 @@ export class GpuActivity {
     const spans = this.threads.get(this.rows.threadKey(pid, tid))?.spans
     if (!spans) return found
     const order = spans.order()
-    for (let place = firstFrom(spans, order, startNs); place < order.length; place++) {
+    const first = firstIndex(0, order.length, (place) => spans.start(order.at(place)) >= startNs)
+    for (let place = first; place < order.length; place++) {
       const id = order.at(place)
       if (spans.start(id) > untilNs) break
       const pieces = spans.b(id) === NONE ? 0 : this.launched.of(spans.b(id))
@@ -234,17 +231,6 @@ export class GpuActivity {
     this.owner ??= this.hostProcess
     return this.owner
   }
-}
-
-/** The first place in an order of spans whose start is not before a time. */
-function firstFrom(spans: Spans, order: Order, atNs: number): number {
-  let [low, high] = [0, order.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (spans.start(order.at(middle)) < atNs) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 const SLOTS_MIN = 1 << 10

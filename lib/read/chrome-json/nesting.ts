@@ -1,6 +1,7 @@
+import { firstIndex } from '../../bytes/search.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
 import type { ArrowEnd, ArrowSlice, Runs } from './arrows.ts'
-import { countUntil, type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
+import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
 
 /** Maximum number of held slices, begins, ends and arrows of all rows; and of slices of a row whose thread is in order. */
 const HELD_MAX = 1 << 16
@@ -76,7 +77,7 @@ class HeldRow {
   /** Removes and returns the slices that begin up to a time, in order. */
   take(untilNs: number): HeldSlice[] {
     const slices = this.sorted()
-    const count = countUntil(slices, untilNs, startOf)
+    const count = countUntil(slices, untilNs)
     if (count === 0) return []
     this.slices = slices.slice(count)
     return count === slices.length ? slices : slices.slice(0, count)
@@ -171,7 +172,7 @@ export class Nesting {
       beforeNs = Math.min(beforeNs, row.open.firstNs - 1)
     }
     this.held += thread.size
-    const isEnough = countUntil(fullest.sorted(), beforeNs, startOf) * 4 >= fullest.slices.length
+    const isEnough = countUntil(fullest.sorted(), beforeNs) * 4 >= fullest.slices.length
     return beforeNs < middleNs && isEnough ? beforeNs : middleNs
   }
 
@@ -286,8 +287,9 @@ function nextOf(cursors: readonly Cursor[], { atNs, track }: ArrowEnd): HeldSlic
   return next
 }
 
-function startOf({ startNs }: HeldSlice): number {
-  return startNs
+/** Number of slices that begin up to a time, in a list in order. */
+function countUntil(slices: readonly HeldSlice[], untilNs: number): number {
+  return firstIndex(0, slices.length, (i) => slices[i]!.startNs > untilNs)
 }
 
 function compare(a: HeldSlice, b: HeldSlice): number {

@@ -209,14 +209,3 @@ export class OpenRanges {
     return edge
   }
 }
-
-/** Number of items up to a time, in a list in order of time. */
-export function countUntil<T>(list: readonly T[], untilNs: number, timeOf: (item: T) => number): number {
-  let [low, high] = [0, list.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (timeOf(list[middle]!) <= untilNs) low = middle + 1
-    else high = middle
-  }
-  return low
-}

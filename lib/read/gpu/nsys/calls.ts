@@ -1,3 +1,4 @@
+import { firstIndex } from '../../../bytes/search.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import { Order, Spans, SparseNumbers } from '../../common/spans.ts'
 import type { Report } from './report.ts'
@@ -125,9 +126,10 @@ export class LaunchedWork {
   find(correlation: number): readonly [number, number] {
     const { spans } = this
     this.order ??= new Order(spans.length, (x, y) => spans.a(x) - spans.a(y))
-    const first = this.firstFrom(correlation)
+    const { order } = this
+    const first = firstIndex(0, spans.length, (place) => spans.a(order.at(place)) >= correlation)
     let last = first
-    while (last < spans.length && spans.a(this.order.at(last)) === correlation) last++
+    while (last < spans.length && spans.a(order.at(last)) === correlation) last++
     return [first, last]
   }
 
@@ -137,16 +139,6 @@ export class LaunchedWork {
 
   end(place: number): number {
     return this.spans.end(this.order!.at(place))
-  }
-
-  private firstFrom(correlation: number): number {
-    let [low, high] = [0, this.spans.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.spans.a(this.order!.at(middle)) < correlation) low = middle + 1
-      else high = middle
-    }
-    return low
   }
 }
 

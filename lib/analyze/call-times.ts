@@ -1,5 +1,6 @@
 import { CallOrder } from '../model/call-order.ts'
 import { decodingIn, isCut, isFailed, isVerification, sequencesOf } from '../model/calls.ts'
+import { DefaultMap } from '../model/default-map.ts'
 import type { TokenEvent } from '../model/events.ts'
 import { type Role, Roles } from '../model/roles.ts'
 
@@ -66,7 +67,7 @@ export class CallTimes {
   private readonly promptEnds = new Map<number, number>()
   /** Times of all contexts; of draft contexts, only their calls before decoding. */
   private readonly all = new Times()
-  private readonly byContext = new Map<number, Times>()
+  private readonly byContext = new DefaultMap<number, Times>(() => new Times())
   /** Calls that verify drafts, by context: the next call shows how many were accepted. */
   private readonly verifying = new Map<number, TimedCall>()
   private waiting: TimedCall[] = []
@@ -168,11 +169,7 @@ export class CallTimes {
   }
 
   private timesOf(context: number): Times | undefined {
-    const known = this.byContext.get(context)
-    if (known || this.byContext.size === CONTEXTS_MAX) return known
-    const times = new Times()
-    this.byContext.set(context, times)
-    return times
+    return this.byContext.size < CONTEXTS_MAX ? this.byContext.of(context) : this.byContext.get(context)
   }
 }
 

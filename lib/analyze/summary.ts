@@ -2,6 +2,7 @@ import { UsageError } from '../errors.ts'
 import { putAt } from '../model/by-id.ts'
 import { isCut, isFailed, meaningOf } from '../model/calls.ts'
 import { type Counter, CounterSet } from '../model/counters.ts'
+import { DefaultMap } from '../model/default-map.ts'
 import {
   type Batch,
   Inferred,
@@ -127,7 +128,7 @@ export class SummaryPass implements EventPass<Summary> {
   private readonly workers = new Set<number>()
   private readonly threads = new Set<number>()
   private readonly layers = new Set<number>()
-  private readonly ops = new Map<number, OpTotals>()
+  private readonly ops = new DefaultMap<number, OpTotals>(() => ({ count: 0, timeNs: 0 }))
   /** Totals of the op of a tensor, by tensor. */
   private readonly totals: (OpTotals | undefined)[] = []
   private latestWorker = -1
@@ -309,8 +310,7 @@ export class SummaryPass implements EventPass<Summary> {
   private totalsOf(tensor: number): OpTotals {
     const { op, layer } = this.tensors[tensor] ?? unknownTensor(tensor)
     if (layer >= 0) this.layers.add(layer)
-    const totals = this.ops.get(op) ?? { count: 0, timeNs: 0 }
-    this.ops.set(op, totals)
+    const totals = this.ops.of(op)
     putAt(this.totals, tensor, totals, undefined)
     return totals
   }

@@ -1,4 +1,5 @@
 import { putAt } from '../../model/by-id.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 
 /** Steps that are kept until the operators of all workers were added: a log may contain 13 000 of one worker in a row. */
@@ -78,7 +79,7 @@ export class GraphRuns {
   /** In the order of their starts. */
   private readonly runs: GraphRun[] = []
   private readonly cursors: (Cursor | undefined)[] = []
-  private readonly ofCall = new Map<number, GraphRun[]>()
+  private readonly ofCall = new DefaultMap<number, GraphRun[]>(() => [])
   /** Released runs, whose memory is reused. */
   private readonly spare: GraphRun[] = []
   /** Serial of the last run that computed a tensor, by tensor. */
@@ -144,9 +145,7 @@ export class GraphRuns {
     const run = this.spare.pop() ?? new GraphRun()
     run.begin(this.serials++, call)
     this.runs.push(run)
-    const others = this.ofCall.get(call)
-    if (others) others.push(run)
-    else this.ofCall.set(call, [run])
+    this.ofCall.of(call).push(run)
     return run
   }
 

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import { type SwitchEvent, TaskState, type ThreadEvent, type TraceEvent } from '../../model/events.ts'
 import { matchTrains, type Range } from './estimate.ts'
 
@@ -29,7 +30,15 @@ interface Sight {
 
 /** Times of the threads in an input. Memory grows with the number of threads. */
 export class Sights {
-  private readonly threads = new Map<number, Sight>()
+  private readonly threads = new DefaultMap<number, Sight>(() => ({
+    firstNs: Infinity,
+    lastNs: -Infinity,
+    bornNs: undefined,
+    diedNs: undefined,
+    isBornTwice: false,
+    runs: [],
+    calls: [],
+  }))
 
   see(event: TraceEvent): void {
     switch (event.kind) {
@@ -80,25 +89,25 @@ export class Sights {
 
   private at(tid: number, fromNs: number, toNs = fromNs): void {
     if (tid <= 0) return
-    const sight = this.sight(tid)
+    const sight = this.threads.of(tid)
     if (fromNs < sight.firstNs) sight.firstNs = fromNs
     if (toNs > sight.lastNs) sight.lastNs = toNs
   }
 
   private run(tid: number, atNs: number): void {
     if (tid <= 0) return
-    const { runs } = this.sight(tid)
+    const { runs } = this.threads.of(tid)
     if (runs.length < RUNS_MAX && this.threads.size <= TRAINS_MAX) runs.push(atNs)
   }
 
   private call(tid: number, atNs: number): void {
     if (tid <= 0) return
-    const { calls } = this.sight(tid)
+    const { calls } = this.threads.of(tid)
     if (calls.length < RUNS_MAX) calls.push(atNs)
   }
 
   private end(tid: number, atNs: number): void {
-    if (tid > 0) this.sight(tid).diedNs ??= atNs
+    if (tid > 0) this.threads.of(tid).diedNs ??= atNs
   }
 
   private switched({ atNs, prevTid, prevState, nextTid }: SwitchEvent): void {
@@ -112,25 +121,9 @@ export class Sights {
     if (tid <= 0) return
     if (what === 'exit') return this.end(tid, atNs)
     if (what !== 'fork') return
-    const sight = this.sight(tid)
+    const sight = this.threads.of(tid)
     sight.isBornTwice ||= sight.bornNs !== undefined
     sight.bornNs ??= atNs
-  }
-
-  private sight(tid: number): Sight {
-    const known = this.threads.get(tid)
-    if (known) return known
-    const sight: Sight = {
-      firstNs: Infinity,
-      lastNs: -Infinity,
-      bornNs: undefined,
-      diedNs: undefined,
-      isBornTwice: false,
-      runs: [],
-      calls: [],
-    }
-    this.threads.set(tid, sight)
-    return sight
   }
 }
 

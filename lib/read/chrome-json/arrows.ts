@@ -1,4 +1,5 @@
 import { firstIndex } from '../../bytes/search.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 
 /** Between one and two times as many runs are remembered. */
 const RUNS_MAX = 1 << 17
@@ -59,7 +60,7 @@ export class Runs {
   /** Number of ends that were joined by key only, as their start is not remembered. */
   byKeyOnly = 0
   /** Ids of ends whose start may be at a call, which is drawn later; by the call's correlation id. */
-  readonly launched = new Map<number, number[]>()
+  readonly launched = new DefaultMap<number, number[]>(() => [])
   /** Some starts were forgotten. */
   private hasForgotten = false
   /** Steps and ends without a slice so far, by key. */
@@ -162,9 +163,7 @@ export class Runs {
   private idsWithoutRun({ key, launch }: ArrowEnd): readonly number[] {
     if (launch < 0) return [key]
     const id = this.nextId++
-    const ids = this.launched.get(launch)
-    if (ids) ids.push(id)
-    else this.launched.set(launch, [id])
+    this.launched.of(launch).push(id)
     return [key, id]
   }
 

@@ -1,5 +1,6 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { textIn } from '../../input/json-bytes.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { LeftOut } from '../../model/left-out.ts'
 import type { ArrowEnd, Runs } from './arrows.ts'
 import type { EventCategory, Place } from './fields.ts'
@@ -20,9 +21,9 @@ const [LETTER_E, LETTER_T, ONE] = [0x65, 0x74, 0x31]
 /** Reads the ends of arrows. */
 export class FlowReader {
   /** By category and name. */
-  private readonly kinds = new Map<number, number>()
+  private readonly kinds: DefaultMap<number, number> = new DefaultMap(() => this.kinds.size + FIELDS_KIND + 1)
   /** Ends without a slice, by thread. */
-  private readonly loose = new Map<number, { launches: number; others: number }>()
+  private readonly loose = new DefaultMap((_thread: number) => ({ launches: 0, others: 0 }))
   private atWork = 0
 
   constructor(
@@ -77,12 +78,7 @@ export class FlowReader {
 
   /** Number for arrows of a category and a name; without a name, for asynchronous operations of the category. */
   private kindOf(category: number, name = NO_NAME): number {
-    const both = category * 2 ** 26 + name
-    const known = this.kinds.get(both)
-    if (known !== undefined) return known
-    const kind = this.kinds.size + FIELDS_KIND + 1
-    this.kinds.set(both, kind)
-    return kind
+    return this.kinds.of(category * 2 ** 26 + name)
   }
 
   /** Counts ends of arrows in the fields of GPU work. */
@@ -95,8 +91,7 @@ export class FlowReader {
   /** Counts an end without a slice. */
   countLoose(thread: number, arrow: ArrowEnd): void {
     this.runs.drop(arrow)
-    const counts = this.loose.get(thread) ?? { launches: 0, others: 0 }
-    this.loose.set(thread, counts)
+    const counts = this.loose.of(thread)
     if (arrow.launch >= 0) counts.launches++
     else counts.others++
   }

@@ -1,4 +1,5 @@
 import { firstIndex } from '../../bytes/search.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
 import type { ArrowEnd, ArrowSlice, Runs } from './arrows.ts'
 import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
@@ -106,8 +107,8 @@ class HeldThread {
  * half of each thread is passed on. A slice that comes later than that is passed on out of order.
  */
 export class Nesting {
-  private readonly rows = new Map<number, HeldRow>()
-  private readonly threads = new Map<number, HeldThread>()
+  private readonly rows = new DefaultMap<number, HeldRow>((track) => this.newRow(track))
+  private readonly threads = new DefaultMap<number, HeldThread>((id) => new HeldThread(id))
   private held = 0
 
   constructor(
@@ -116,7 +117,7 @@ export class Nesting {
   ) {}
 
   add(slice: HeldSlice): void {
-    const row = this.row(slice.track)
+    const row = this.rows.of(slice.track)
     row.add(slice)
     this.held++
     if (row.slices.length > HELD_IN_ORDER_MAX && row.thread.isInOrder) this.release(row.thread, row.middleNs())
@@ -125,7 +126,7 @@ export class Nesting {
 
   /** Adds a begin or an end on a row. */
   edge(track: number, edge: Edge): void {
-    const row = this.row(track)
+    const row = this.rows.of(track)
     row.edges ??= new EdgeQueue(this.taker)
     row.edges.push(edge)
     row.thread.isInOrder = false
@@ -134,7 +135,7 @@ export class Nesting {
 
   /** Adds the end of an arrow on a thread. */
   arrow(thread: number, arrow: ArrowEnd): void {
-    this.thread(thread).arrows.push(arrow)
+    this.threads.of(thread).arrows.push(arrow)
     if (++this.held > HELD_MAX) this.releaseHalf()
   }
 
@@ -238,24 +239,11 @@ export class Nesting {
     return { startNs: around.startNs, addArrow: (end) => this.runs.place(slice, end) }
   }
 
-  private row(track: number): HeldRow {
-    let row = this.rows.get(track)
-    if (!row) {
-      const { thread, hasArrows } = this.taker.placeOf(track)
-      row = new HeldRow(track, this.thread(thread ?? -1 - track), hasArrows)
-      row.thread.rows.push(row)
-      this.rows.set(track, row)
-    }
+  private newRow(track: number): HeldRow {
+    const { thread, hasArrows } = this.taker.placeOf(track)
+    const row = new HeldRow(track, this.threads.of(thread ?? -1 - track), hasArrows)
+    row.thread.rows.push(row)
     return row
-  }
-
-  private thread(id: number): HeldThread {
-    let thread = this.threads.get(id)
-    if (!thread) {
-      thread = new HeldThread(id)
-      this.threads.set(id, thread)
-    }
-    return thread
   }
 }
 

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
 import { FreeNumbers } from '../common/free-numbers.ts'
 import { type Edge, EdgeQueue, type EdgeTaker, OpenRanges } from './pairs.ts'
@@ -23,7 +24,7 @@ export class Operations {
   private readonly queue: EdgeQueue
   private readonly open = new Map<number, Operation>()
   /** Lanes in use, by group of rows. */
-  private readonly lanes = new Map<string, FreeNumbers>()
+  private readonly lanes = new DefaultMap<string, FreeNumbers>(() => new FreeNumbers(0))
 
   constructor(
     private readonly names: Names,
@@ -55,9 +56,7 @@ export class Operations {
   private begin(edge: Edge): void {
     let operation = this.open.get(edge.id)
     if (!operation && this.open.size < OPEN_MAX) {
-      const group = `${edge.pid} ${this.titleOf(edge)}`
-      const lanes = this.lanes.get(group) ?? new FreeNumbers(0)
-      this.lanes.set(group, lanes)
+      const lanes = this.lanes.of(`${edge.pid} ${this.titleOf(edge)}`)
       const lane = lanes.take()
       operation = { lanes, lane, row: this.rowOf(edge, lane), ranges: new OpenRanges() }
       this.open.set(edge.id, operation)

@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { IssueCode } from '../../model/issues.ts'
 import { Order } from '../common/spans.ts'
 import type { ArrowEnd } from './arrows.ts'
@@ -155,7 +156,7 @@ const UNNAMED = -1
 export class OpenRanges {
   private begins: Open[] = []
   /** The same by their names. */
-  private readonly byName = new Map<number, Open[]>()
+  private readonly byName = new DefaultMap<number, Open[]>(() => [])
   private count = 0
 
   get isEmpty(): boolean {
@@ -171,10 +172,7 @@ export class OpenRanges {
   begin(edge: Edge): boolean {
     if (this.count >= OPEN_MAX) return false
     const open = { edge, hasEnded: false }
-    const name = edge.isNamed ? edge.name : UNNAMED
-    const named = this.byName.get(name)
-    if (named) named.push(open)
-    else this.byName.set(name, [open])
+    this.byName.of(edge.isNamed ? edge.name : UNNAMED).push(open)
     this.begins.push(open)
     this.count++
     return true

@@ -1,4 +1,5 @@
 import { NVTX_OBJECTS, NVTX_PAYLOADS, RecordType } from '../../log/ggtrace-layout.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { Names } from '../../model/names.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
 import type { Report } from './blocks.ts'
@@ -10,7 +11,7 @@ const ARGB = 1
 /** Names of the domains, categories and threads of NVTX. */
 export class NvtxNames {
   private readonly domains = new Map<number, number>()
-  private readonly categories = new Map<number, Map<number, number>>()
+  private readonly categories = new DefaultMap<number, Map<number, number>>(() => new Map())
   private readonly threads = new Map<number, number>()
 
   constructor(
@@ -26,8 +27,7 @@ export class NvtxNames {
     if (type === RecordType.NvtxDomain) this.domains.set(number(0), this.name(number(1), byte))
     else if (type === RecordType.Thread) this.threads.set(number(0), this.name(number(1), byte))
     else if (type === RecordType.NvtxCategory) {
-      const known = this.categories.get(number(0)) ?? new Map<number, number>()
-      this.categories.set(number(0), known.set(number(1), this.name(number(2), byte)))
+      this.categories.of(number(0)).set(number(1), this.name(number(2), byte))
     }
   }
 

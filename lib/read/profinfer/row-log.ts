@@ -1,6 +1,7 @@
 import { FormatError } from '../../errors.ts'
 import { CsvRow } from '../../input/csv-row.ts'
 import { KeyedRow } from '../../input/keyed-row.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { LineLog, type Origin } from '../common/line-log.ts'
 import type { ReadContext } from '../format.ts'
 import { type Columns, cellNames, EDGES, type Layout, locate, PROBES, required } from './layouts.ts'
@@ -15,7 +16,8 @@ const GUID_BYTES = /^\d{1,3}(?:\|\d{1,3}){15}$/
 export class RowLog extends LineLog<ProbePairs> {
   private readonly row: CsvRow
   private columns: Columns | undefined
-  private readonly nodes = new Map<string, ProbeNode>()
+  /** By the text that describes them, so that each distinct node is decoded once. */
+  private readonly nodes = new DefaultMap<string, ProbeNode>(() => this.decodeNode(this.columns!))
   /** Number of cells of a row, as in the first complete row; by probe where each cell has its name. */
   private readonly cells = new Map<number, number>()
   private rows = 0
@@ -130,25 +132,15 @@ export class RowLog extends LineLog<ProbePairs> {
       tgid: id(columns.tgid),
       cpu: id(columns.cpu),
       guid: type === 30 ? guidOf(row.text(columns.guid)) : '',
-      node: type === 20 || type === 40 ? this.node(columns) : undefined,
+      node: type === 20 || type === 40 ? this.nodes.of(this.nodeKey(columns)) : undefined,
       counters: columns.counters.length > 0 ? columns.counters.map((column) => row.number(column)) : undefined,
       counterNames: columns.counterNames,
     }
   }
 
-  /** Finds the row's node by its text, so that each distinct node is decoded once. */
-  private node(columns: Columns): ProbeNode {
-    const { row } = this
-    const key = columns.nodeTail >= 0 ? row.tail(columns.nodeTail) : this.nodeKey(columns)
-    let node = this.nodes.get(key)
-    if (!node) {
-      node = this.decodeNode(columns)
-      this.nodes.set(key, node)
-    }
-    return node
-  }
-
+  /** The text that describes the row's node. */
   private nodeKey(columns: Columns): string {
+    if (columns.nodeTail >= 0) return this.row.tail(columns.nodeTail)
     const { op, name, address, sourceAddresses, ne, sourceNe } = columns
     return [op, name, address, ...sourceAddresses, ...ne, ...sourceNe.flat()]
       .map((column) => this.row.text(column))

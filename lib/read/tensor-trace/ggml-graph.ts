@@ -7,6 +7,7 @@
 // dtype is not reliable ("reshaped", "view") and not used.
 
 import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
@@ -81,15 +82,12 @@ function* tensorsOf(
 
 /** The sources of each node, in ggml's order. (A result of ggml_cast has itself as a source, which is left out.) */
 function sourcesIn(edges: readonly JsonObject[]): Map<string, string[]> {
-  const sourcesOf = new Map<string, string[]>()
+  const sourcesOf = new DefaultMap<string, string[]>(() => [])
   const order = (edge: JsonObject) => textOf(edge, 'label')
   const inOrder = [...edges].sort((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0))
   for (const edge of inOrder) {
     const [source, target] = [textOf(edge, 'source'), textOf(edge, 'target')]
-    if (source === target) continue
-    const sources = sourcesOf.get(target)
-    if (sources) sources.push(source)
-    else sourcesOf.set(target, [source])
+    if (source !== target) sourcesOf.of(target).push(source)
   }
   return sourcesOf
 }

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { Definitions } from '../../model/definitions.ts'
 import { type Field, type Layout, sourceCount } from './layouts.ts'
 import type { Node } from './passes.ts'
@@ -7,7 +8,7 @@ const NO_LAYER = 0xffff
 
 /** Finds the node of a record by the bytes that describe it, so that each distinct node is decoded once. */
 export class NodeTable {
-  private readonly byHash = new Map<number, { readonly key: Uint8Array; readonly node: Node }[]>()
+  private readonly byHash = new DefaultMap<number, { readonly key: Uint8Array; readonly node: Node }[]>(() => [])
 
   constructor(
     private readonly layout: Layout,
@@ -18,13 +19,11 @@ export class NodeTable {
   find(bytes: Uint8Array, start: number, view: DataView, at: number): Node {
     const { identity, recordBytes } = this.layout
     const key = bytes.subarray(start, start + recordBytes)
-    const hash = hashNode(view, at, identity)
-    const sameHash = this.byHash.get(hash)
-    const found = sameHash?.find((entry) => isSameNode(entry.key, key, identity))
+    const sameHash = this.byHash.of(hashNode(view, at, identity))
+    const found = sameHash.find((entry) => isSameNode(entry.key, key, identity))
     if (found) return found.node
     const entry = { key: key.slice(), node: decodeNode(bytes, start, view, at, this.layout, this.definitions) }
-    if (sameHash) sameHash.push(entry)
-    else this.byHash.set(hash, [entry])
+    sameHash.push(entry)
     return entry.node
   }
 }

@@ -1,4 +1,5 @@
 import { firstIndex } from '../../../bytes/search.ts'
+import { DefaultMap } from '../../../model/default-map.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import { Order, Spans, SparseNumbers } from '../../common/spans.ts'
 import type { Report } from './report.ts'
@@ -10,12 +11,12 @@ const OS_TABLE = 'OSRT_API'
 
 /** Calls by thread; `a` of a span is the name, `b` the correlation id. */
 export class ApiCalls {
-  readonly byThread = new Map<number, Spans>()
+  readonly byThread = new DefaultMap<number, Spans>(() => new Spans())
   /** Results other than 0, by thread. */
-  private readonly results = new Map<number, SparseNumbers>()
-  private readonly namesByTextId = new Map<number, number>()
+  private readonly results = new DefaultMap<number, SparseNumbers>(() => new SparseNumbers())
+  private readonly namesByTextId = new DefaultMap<number, number>((textId) => this.nameOf(textId))
   /** Whether a call of that name launches a CUDA graph. */
-  private readonly graphLaunches = new Map<number, boolean>()
+  private readonly graphLaunches = new DefaultMap<number, boolean>((name) => this.isGraphLaunch(name))
 
   constructor(
     private readonly report: Report,
@@ -38,7 +39,7 @@ export class ApiCalls {
       yield* spans.order().inBatches((id, batch) => {
         const [name, correlation] = [spans.a(id), spans.b(id)]
         const [first, last] = correlation === NO_CORRELATION ? NOTHING : work.find(correlation)
-        if (first === last && this.isGraphLaunch(name)) hidden++
+        if (first === last && this.graphLaunches.of(name)) hidden++
         batch.push({
           kind: 'api',
           library,
@@ -68,46 +69,25 @@ export class ApiCalls {
         const endNs = report.endOf(table, startNs, report.time(row, 1))
         if (endNs === undefined) continue
         const thread = report.threads.of(row.high(2), row.low(2))
-        let spans = this.byThread.get(thread)
-        if (!spans) {
-          spans = new Spans()
-          this.byThread.set(thread, spans)
-        }
+        const spans = this.byThread.of(thread)
         const result = row.number(5, 0)
-        if (result !== 0 && library === 'cuda') this.keepResult(thread, spans.length, result)
+        if (result !== 0 && library === 'cuda') this.results.of(thread).set(spans.length, result)
         const correlation = report.correlation(row, 4, startNs)
-        spans.push(startNs, endNs, this.nameOf(row.number(3)), correlation < 0 ? NO_CORRELATION : correlation)
+        const name = this.namesByTextId.of(row.number(3))
+        spans.push(startNs, endNs, name, correlation < 0 ? NO_CORRELATION : correlation)
         report.count(table)
       }
     }
   }
 
-  private keepResult(thread: number, id: number, result: number): void {
-    let results = this.results.get(thread)
-    if (!results) {
-      results = new SparseNumbers()
-      this.results.set(thread, results)
-    }
-    results.set(id, result)
-  }
-
   /** The name without the version of CUDA: `cudaLaunchKernel_v7000` becomes `cudaLaunchKernel`; `cublasCreate_v2` remains. */
   private nameOf(textId: number): number {
-    const known = this.namesByTextId.get(textId)
-    if (known !== undefined) return known
     const { names } = this.report
-    const name = names.id(names.text(this.report.string(textId)).replace(/_v\d{4,5}(?=_|$)/, '') || 'call')
-    this.namesByTextId.set(textId, name)
-    return name
+    return names.id(names.text(this.report.string(textId)).replace(/_v\d{4,5}(?=_|$)/, '') || 'call')
   }
 
   private isGraphLaunch(name: number): boolean {
-    let isLaunch = this.graphLaunches.get(name)
-    if (isLaunch === undefined) {
-      isLaunch = this.library === 'cuda' && /^cu(?:da)?GraphLaunch/.test(this.report.names.text(name))
-      this.graphLaunches.set(name, isLaunch)
-    }
-    return isLaunch
+    return this.library === 'cuda' && /^cu(?:da)?GraphLaunch/.test(this.report.names.text(name))
   }
 }
 
@@ -142,17 +122,5 @@ export class LaunchedWork {
   }
 }
 
-/** The GPU work of a report by process, as correlation ids are unique in a process only. */
-export class Launches {
-  private readonly byOwner = new Map<number, LaunchedWork>()
-
-  /** The work of a process, by its number. */
-  of(owner: number): LaunchedWork {
-    let work = this.byOwner.get(owner)
-    if (!work) {
-      work = new LaunchedWork()
-      this.byOwner.set(owner, work)
-    }
-    return work
-  }
-}
+/** The GPU work of a report by the number of its process, as correlation ids are unique in a process only. */
+export type Launches = DefaultMap<number, LaunchedWork>

@@ -17,11 +17,12 @@ import { FormatError } from '../../../errors.ts'
 import { collected, type RandomAccess, rangeAccess } from '../../../input/random-access.ts'
 import type { OnDamage } from '../../../input/sqlite/rows.ts'
 import { isSqlite, SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
+import { DefaultMap } from '../../../model/default-map.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { IssueCode } from '../../../model/issues.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format, ReadContext } from '../../format.ts'
-import { ApiCalls, Launches } from './calls.ts'
+import { ApiCalls, LaunchedWork } from './calls.ts'
 import { readGpuWork, readStreams, readSynchronization } from './gpu-tables.ts'
 import { NvtxReader } from './nvtx.ts'
 import { project } from './projection.ts'
@@ -70,7 +71,7 @@ async function* read(access: RandomAccess, context: ReadContext): AsyncGenerator
 }
 
 async function* events(report: Report, osRuntime: boolean): AsyncGenerator<TraceEvent[], void> {
-  const launches = new Launches()
+  const launches = new DefaultMap<number, LaunchedWork>(() => new LaunchedWork())
   const streams = await readStreams(report)
   yield* readGpuWork(report, streams, launches)
   reportGraphs(report)

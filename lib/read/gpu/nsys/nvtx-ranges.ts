@@ -1,4 +1,5 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
+import { DefaultMap } from '../../../model/default-map.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { NvtxEvent, NvtxPayload } from '../../../model/nvtx-events.ts'
 import { Spans, SparseNumbers } from '../../common/spans.ts'
@@ -31,14 +32,17 @@ export interface NvtxNames {
   readonly lastNs: number
 }
 
+/** The pushed ranges of a thread, by domain. */
+type Stacks = DefaultMap<number, number[]>
+
 /** NVTX ranges and marks in any order, by thread; `a` of a span is the name, `b` the number of the style. */
 export class NvtxRanges {
-  readonly byThread = new Map<number, Spans>()
+  readonly byThread = new DefaultMap<number, Spans>(() => new Spans())
   /** Number of open ranges among those that were passed on. */
   openRanges = 0
   private readonly styles: Style[] = []
   private readonly styleIds = new Map<string, number>()
-  private readonly payloads = new Map<Spans, Payloads>()
+  private readonly payloads = new DefaultMap<Spans, Payloads>(() => new Payloads())
   private started = 0
 
   constructor(private readonly names: NvtxNames) {}
@@ -46,12 +50,8 @@ export class NvtxRanges {
   /** Adds a range, or a mark (which ends at its start). `payload` has the style's type. */
   add(startNs: number, endNs: number, name: number, style: Style, payload?: PayloadBits): void {
     const { what, thread, endThread, domainId, categoryId, color } = style
-    let spans = this.byThread.get(thread)
-    if (!spans) {
-      spans = new Spans()
-      this.byThread.set(thread, spans)
-    }
-    if (payload) this.payloadsOf(spans).set(spans.length, payload.high, payload.low)
+    const spans = this.byThread.of(thread)
+    if (payload) this.payloads.of(spans).set(spans.length, payload.high, payload.low)
     const key = `${what} ${thread} ${endThread} ${domainId} ${categoryId} ${color} ${style.payload}`
     let id = this.styleIds.get(key)
     if (id === undefined) {
@@ -64,7 +64,7 @@ export class NvtxRanges {
   /** Ranges and marks, thread by thread in order of their starts; pops at their times between the pushes. */
   *events(): Generator<TraceEvent[], void> {
     for (const spans of this.byThread.values()) {
-      const stacks = new Map<number, number[]>()
+      const stacks: Stacks = new DefaultMap(() => [])
       yield* spans.order().inBatches((id, batch) => this.place(spans, id, stacks, batch))
       const pops: TraceEvent[] = []
       for (const stack of stacks.values()) this.pop(spans, stack, Infinity, pops)
@@ -72,16 +72,12 @@ export class NvtxRanges {
     }
   }
 
-  /** Adds a range or mark, after the pops before it. `stacks` contains the pushed ranges, by domain. */
-  private place(spans: Spans, id: number, stacks: Map<number, number[]>, into: TraceEvent[]): void {
+  /** Adds a range or mark, after the pops before it. */
+  private place(spans: Spans, id: number, stacks: Stacks, into: TraceEvent[]): void {
     const { what, thread, endThread, domainId } = this.styles[spans.b(id)]!
     const [startNs, endNs] = [spans.start(id), this.endOf(spans, id)]
     if (spans.end(id) >= OPEN_NS) this.openRanges++
-    let stack = stacks.get(domainId)
-    if (!stack) {
-      stack = []
-      stacks.set(domainId, stack)
-    }
+    const stack = stacks.of(domainId)
     this.pop(spans, stack, startNs, into)
     if (what === 'mark') {
       into.push(this.event('mark', spans, id, startNs))
@@ -126,7 +122,7 @@ export class NvtxRanges {
   private event(what: NvtxEvent['what'], spans: Spans, id: number, atNs: number): NvtxEvent {
     const { names } = this
     const { thread, domainId, categoryId, color, payload: type } = this.styles[spans.b(id)]!
-    const payload = type && this.payloadsOf(spans).at(id, type)
+    const payload = type && this.payloads.of(spans).at(id, type)
     return {
       ...this.bare(what, thread, domainId, atNs),
       message: spans.a(id),
@@ -151,15 +147,6 @@ export class NvtxRanges {
       category: 0,
       color: -1,
     }
-  }
-
-  private payloadsOf(spans: Spans): Payloads {
-    let payloads = this.payloads.get(spans)
-    if (!payloads) {
-      payloads = new Payloads()
-      this.payloads.set(spans, payloads)
-    }
-    return payloads
   }
 }
 

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../../model/default-map.ts'
 import type { ThreadState, TraceEvent } from '../../../model/events.ts'
 import { Spans } from '../../common/spans.ts'
 import { MEMORY_KINDS, pidOf, type Report } from './report.ts'
@@ -42,19 +43,14 @@ export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEven
   const spans = new Spans() // `a` is the index in `owners`, `b` is 0 for an allocation, 1 for a free
   const sizes: number[] = []
   const owners: { readonly name: number; bytes: number }[] = []
-  const known = new Map<string, number>()
+  const numbers = new DefaultMap((name: string) => owners.push({ name: report.names.id(name), bytes: 0 }) - 1)
   await report.each(table, columns, (row) => {
     const atNs = report.time(row, 0)
     if (report.endOf(table, atNs, atNs) === undefined) return
     const [pid, device] = [pidOf(row.high(1), row.low(1)), row.number(2, 0)]
     const kind = row.number(5, DEVICE_MEMORY)
     const of = kind === DEVICE_MEMORY ? '' : `${MEMORY_KINDS[kind] ?? 'other'} `
-    const name = `GPU ${device}: ${of}memory allocated by process ${pid}`
-    let owner = known.get(name)
-    if (owner === undefined) {
-      owner = owners.push({ name: report.names.id(name), bytes: 0 }) - 1
-      known.set(name, owner)
-    }
+    const owner = numbers.of(`GPU ${device}: ${of}memory allocated by process ${pid}`)
     spans.push(atNs, atNs, owner, row.number(4, 0))
     sizes.push(row.number(3, 0))
     report.count(table)
@@ -69,18 +65,13 @@ export async function* readMemoryUsage(report: Report): AsyncGenerator<TraceEven
 /** States of the traced threads, thread by thread in order. */
 export async function* readSchedule(report: Report): AsyncGenerator<TraceEvent[], void> {
   const table = 'SCHED_EVENTS'
-  const byThread = new Map<number, Spans>() // `a` is the state, `b` the CPU
+  const byThread = new DefaultMap<number, Spans>(() => new Spans()) // `a` is the state, `b` the CPU
   await report.each(table, ['start', 'cpu', 'isSchedIn', 'globalTid', 'threadState', 'threadBlock'], (row) => {
     const atNs = report.time(row, 0)
     if (report.endOf(table, atNs, atNs) === undefined) return
     const thread = report.threads.of(row.high(3), row.low(3))
-    let spans = byThread.get(thread)
-    if (!spans) {
-      spans = new Spans()
-      byThread.set(thread, spans)
-    }
     const state = row.number(2, 0) !== 0 ? 'running' : stateOf(row.number(4, 0), row.number(5, -1))
-    spans.push(atNs, atNs, STATES.indexOf(state), row.number(1, 0))
+    byThread.of(thread).push(atNs, atNs, STATES.indexOf(state), row.number(1, 0))
     report.count(table)
   })
   for (const [thread, spans] of byThread) {

@@ -1,6 +1,7 @@
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
 import { ByteTable } from '../../../input/byte-table.ts'
+import { DefaultMap } from '../../../model/default-map.ts'
 import type { Clock, SwitchEvent, ThreadEvent, TraceEvent, WakingEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
@@ -119,8 +120,10 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   protected readonly context = { atNs: 0, cpu: -1, tid: -1, tgid: -1, isIrq: false }
   protected readonly comms: ByteTable<number>
   private readonly bodies: Bodies
-  private readonly eventNames = new Map<string, EventName>()
-  private readonly nameTable = new ByteTable<EventName>((name) => this.eventName(name))
+  private readonly eventNames = new DefaultMap<string, EventName>((name) => {
+    return { name, handler: this.handlerOf(name), skipped: 0 }
+  })
+  private readonly nameTable = new ByteTable<EventName>((name) => this.eventNames.of(name))
   /** Processes by thread, from the columns. */
   private readonly tgids = new Map<number, number>()
   private readonly leftOut = new LeftOut()
@@ -351,14 +354,6 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   private reportNoCpu(): void {
     this.hasNoCpu = true
     this.issue('no-cpu', 'expected the CPU on each line (perf script -F comm,pid,tid,cpu,time,event,trace), found none')
-  }
-
-  private eventName(name: string): EventName {
-    const known = this.eventNames.get(name)
-    if (known) return known
-    const event = { name, handler: this.handlerOf(name), skipped: 0 }
-    this.eventNames.set(name, event)
-    return event
   }
 }
 

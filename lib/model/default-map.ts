@@ -1,0 +1,16 @@
+/** A map that makes the value of a key when it is first asked for. */
+export class DefaultMap<K, V> extends Map<K, V> {
+  constructor(private readonly make: (key: K) => V) {
+    super()
+  }
+
+  /** The value of a key, made if there is none. */
+  of(key: K): V {
+    let value = this.get(key)
+    if (value === undefined) {
+      value = this.make(key)
+      this.set(key, value)
+    }
+    return value
+  }
+}

@@ -8,20 +8,39 @@ export const END_OF_INPUT = 'the end of the input'
 /** Longer texts and tables are damage. */
 const FIELD_BYTES_MAX = 64 << 20
 
+/** Calls `read` with a reader of the fields from an offset on, which is closed afterwards. */
+export type ReadAt = <T>(offset: number, read: (from: FieldReader) => Promise<T>) => Promise<T>
+
+/** Reads fields at any place of an input. Errors are FormatErrors that name `format`. */
+export function fieldsIn(ranges: ByteRanges, format: string): ReadAt {
+  return async (offset, read) => {
+    const from = new FieldReader(ranges, format, offset)
+    try {
+      return await read(from)
+    } finally {
+      await from.close()
+    }
+  }
+}
+
+/** Reads the fields of bytes in memory, as {@link fieldsIn} does; such a reader needs no end. */
+export function fieldsOf(bytes: Uint8Array, format: string): FieldReader {
+  async function* read(start: number) {
+    yield bytes.subarray(start)
+  }
+  return new FieldReader({ read }, format, 0)
+}
+
 /** Reads little-endian fields one after the other: for headers and tables, not for events. */
 export class FieldReader {
   private cursor: ByteCursor
-  private shift: number
 
-  /** Reads `[start, end)`. Errors are FormatErrors that name `format`. */
   constructor(
     private readonly ranges: Pick<ByteRanges, 'read'>,
     private readonly format: string,
-    start: number,
-    private readonly end = Infinity,
+    private shift: number,
   ) {
-    this.shift = start
-    this.cursor = new ByteCursor(ranges.read(start, end))
+    this.cursor = new ByteCursor(ranges.read(shift, Infinity))
   }
 
   /** Offset of the next field in the input. */
@@ -89,7 +108,7 @@ export class FieldReader {
     const start = this.offset + bytes
     await this.cursor.close()
     this.shift = start
-    this.cursor = new ByteCursor(this.ranges.read(start, this.end))
+    this.cursor = new ByteCursor(this.ranges.read(start, Infinity))
   }
 
   /** Ends reading. */
@@ -103,5 +122,6 @@ export class FieldReader {
   }
 }
 
-const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+/** A view of the same bytes. */
+export const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 const decoder = new TextDecoder()

@@ -1,6 +1,6 @@
 import { FormatError, isFormatError } from '../../../errors.ts'
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
-import { END_OF_INPUT, FieldReader } from '../../../input/field-reader.ts'
+import { END_OF_INPUT, type FieldReader, fieldsIn, fieldsOf, type ReadAt, viewOf } from '../../../input/field-reader.ts'
 import type { Clock } from '../../../model/events.ts'
 import {
   type FormatTables,
@@ -44,8 +44,8 @@ export async function readPerfHead(
   format: string,
   facts: PerfFacts,
 ): Promise<PerfData | undefined> {
-  const from = new FieldReader(ranges, format, 0)
-  try {
+  const readAt = fieldsIn(ranges, format)
+  return readAt(0, async (from) => {
     const magic = await from.text(8, 'the magic')
     if (magic !== 'PERFILE2') {
       const hint = 'convert it where it was recorded: `perf script --ns -F comm,pid,tid,cpu,time,event,trace`'
@@ -58,7 +58,7 @@ export async function readPerfHead(
     const data = await section(from)
     await section(from)
     const bits = await from.bytes(FEATURES_MAX / 8, 'the features')
-    await readAttrs(ranges, format, attrs, attrBytes, facts)
+    await readAttrs(readAt, attrs, attrBytes, facts)
     if (data.bytes === 0) {
       from.fail(
         'records',
@@ -66,11 +66,9 @@ export async function readPerfHead(
         'perf was killed before it had written the file; let it end by Ctrl-C, or use a pipe',
       )
     }
-    await readFeatures(ranges, format, data.offset + data.bytes, bits, facts).catch((error) => orCut(error, facts))
+    await readFeatures(readAt, data.offset + data.bytes, bits, facts).catch((error) => orCut(error, facts))
     return data
-  } finally {
-    await from.close()
-  }
+  })
 }
 
 /** A pipe's header: magic and its size. */
@@ -92,35 +90,18 @@ function orCut(error: unknown, facts: PerfFacts): void {
   throw new FormatError(error.format, at, expected, found, hint)
 }
 
-async function readAttrs(
-  ranges: ByteRanges,
-  format: string,
-  { offset, bytes }: PerfData,
-  each: number,
-  facts: PerfFacts,
-): Promise<void> {
-  const from = new FieldReader(ranges, format, offset)
-  try {
+function readAttrs(readAt: ReadAt, { offset, bytes }: PerfData, each: number, facts: PerfFacts): Promise<void> {
+  return readAt(offset, async (from) => {
     const size = each - 16
     if (size < ATTR_BYTES_MIN || each > 4096) from.fail('events of 80 to 4096 bytes', `${each}`)
     if (bytes / each > ATTRS_MAX) from.fail(`at most ${ATTRS_MAX} events`, `${bytes / each}`)
     for (let i = 0; i < Math.floor(bytes / each); i++) {
       const attr = parseAttr(viewOf(await from.bytes(size, 'an event')), 0, size)
       const place = await section(from)
-      facts.attrs.push({ attr, ids: await readIds(ranges, format, place) })
+      const ids = await readAt(place.offset, (there) => there.bytes(place.bytes, 'ids of an event'))
+      facts.attrs.push({ attr, ids: idsIn(ids) })
     }
-  } finally {
-    await from.close()
-  }
-}
-
-async function readIds(ranges: ByteRanges, format: string, { offset, bytes }: PerfData): Promise<number[]> {
-  const from = new FieldReader(ranges, format, offset)
-  try {
-    return idsIn(await from.bytes(bytes, 'ids of an event'))
-  } finally {
-    await from.close()
-  }
+  })
 }
 
 function idsIn(bytes: Uint8Array): number[] {
@@ -128,24 +109,14 @@ function idsIn(bytes: Uint8Array): number[] {
   return Array.from({ length: Math.floor(bytes.length / 8) }, (_, i) => view.getUint32(8 * i, true))
 }
 
-async function readFeatures(
-  ranges: ByteRanges,
-  format: string,
-  offset: number,
-  bits: Uint8Array,
-  facts: PerfFacts,
-): Promise<void> {
-  const table = new FieldReader(ranges, format, offset)
-  try {
+function readFeatures(readAt: ReadAt, offset: number, bits: Uint8Array, facts: PerfFacts): Promise<void> {
+  return readAt(offset, async (table) => {
     for (let feature = 0; feature < FEATURES_MAX; feature++) {
       if ((bits[feature >> 3]! & (1 << (feature & 7))) === 0) continue
       const place = await section(table)
-      const from = new FieldReader(ranges, format, place.offset)
-      await readFeature(from, feature, place.bytes, facts).finally(() => from.close())
+      await readAt(place.offset, (from) => readFeature(from, feature, place.bytes, facts))
     }
-  } finally {
-    await table.close()
-  }
+  })
 }
 
 /** Reads one feature; ignores those that are not needed. */
@@ -204,17 +175,7 @@ export async function readPipeFact(
     facts.attrs.push({ attr: parseAttr(view, 0, size), ids: idsIn(bytes.subarray(size)) })
     return
   }
-  const from = new FieldReader({ read: (start, end) => piece(bytes, start, end) }, format, 0)
-  try {
-    if (type === 'formats') return await readTracingData(from, facts)
-    await readFeature(from, await from.u64('a feature'), bytes.length - 8, facts)
-  } finally {
-    await from.close()
-  }
+  const from = fieldsOf(bytes, format)
+  if (type === 'formats') return readTracingData(from, facts)
+  await readFeature(from, await from.u64('a feature'), bytes.length - 8, facts)
 }
-
-async function* piece(bytes: Uint8Array, start: number, end: number): AsyncGenerator<Uint8Array> {
-  yield bytes.subarray(start, Math.min(end, bytes.length))
-}
-
-const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)

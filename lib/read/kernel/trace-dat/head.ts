@@ -1,5 +1,5 @@
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
-import { FieldReader } from '../../../input/field-reader.ts'
+import { type FieldReader, fieldsIn, fieldsOf, type ReadAt, viewOf } from '../../../input/field-reader.ts'
 import { type Inflate, inflateZlib, inflateZstd } from '../../../input/inflate.ts'
 import type { Clock } from '../../../model/events.ts'
 import {
@@ -34,8 +34,8 @@ const Section = { headers: 16, ftrace: 17, events: 18 } as const
 
 /** Reads the file without its pages. Throws FormatError where that is impossible. */
 export async function readHead(ranges: ByteRanges, format: string): Promise<TraceDat> {
-  const from = new FieldReader(ranges, format, 0)
-  try {
+  const readAt = fieldsIn(ranges, format)
+  return readAt(0, async (from) => {
     await from.skip(MAGIC_BYTES)
     const version = await from.textZ('the version of the file', 16)
     if (version !== '6' && version !== '7') {
@@ -46,10 +46,8 @@ export async function readHead(ranges: ByteRanges, format: string): Promise<Trac
     }
     await from.u8('the size of a long')
     const pageBytes = pageSize(from, await from.u32('the size of a page'))
-    return version === '6' ? await readHead6(ranges, format, from, pageBytes) : await readHead7(ranges, format, from)
-  } finally {
-    await from.close()
-  }
+    return version === '6' ? readHead6(ranges, readAt, from, pageBytes) : readHead7(format, readAt, from)
+  })
 }
 
 /** 17 08 44 "tracing". */
@@ -61,7 +59,7 @@ function pageSize(from: FieldReader, bytes: number): number {
 }
 
 /** Version 6 has its parts in order: it can be read from a stream. */
-async function readHead6(ranges: ByteRanges, format: string, from: FieldReader, pageBytes: number): Promise<TraceDat> {
+async function readHead6(ranges: ByteRanges, readAt: ReadAt, from: FieldReader, pageBytes: number): Promise<TraceDat> {
   const tables: FormatTables = { formats: [], headerPage: undefined }
   await readHeaderTexts(from, tables)
   await readFtraceFormats(from, tables)
@@ -85,7 +83,7 @@ async function readHead6(ranges: ByteRanges, format: string, from: FieldReader, 
   }
   const top = await readTable6(from, '', cpus, pageBytes)
   const facts = options.facts(top.clock)
-  return { ...tables, version: 6, inflate: undefined, facts, buffers: buffers6(ranges, format, top, options, cpus) }
+  return { ...tables, version: 6, inflate: undefined, facts, buffers: buffers6(readAt, top, options, cpus) }
 }
 
 async function readOptions6(from: FieldReader, options: TraceOptions): Promise<void> {
@@ -113,27 +111,23 @@ async function readTable6(from: FieldReader, name: string, count: number, pageBy
 }
 
 async function* buffers6(
-  ranges: ByteRanges,
-  format: string,
+  readAt: ReadAt,
   top: TraceBuffer,
   options: TraceOptions,
   count: number,
 ): AsyncGenerator<TraceBuffer> {
   yield top
   for (const { name, offset, cpus } of options.buffers6(count)) {
-    const from = new FieldReader(ranges, format, offset)
-    try {
+    yield await readAt(offset, async (from) => {
       const tag = await from.text(10, 'a tag')
       if (tag !== 'flyrecord\0') from.fail('"flyrecord"', 'something else')
-      yield await readTable6(from, name, cpuCount(from, cpus), top.pageBytes)
-    } finally {
-      await from.close()
-    }
+      return readTable6(from, name, cpuCount(from, cpus), top.pageBytes)
+    })
   }
 }
 
 /** Version 7 consists of sections; the options, at the file's end, contain their places. */
-async function readHead7(ranges: ByteRanges, format: string, from: FieldReader): Promise<TraceDat> {
+async function readHead7(format: string, readAt: ReadAt, from: FieldReader): Promise<TraceDat> {
   const compression = await from.textZ('the compression', 64)
   await from.textZ("the compression's version", 64)
   if (!Object.hasOwn(COMPRESSIONS, compression)) {
@@ -142,7 +136,7 @@ async function readHead7(ranges: ByteRanges, format: string, from: FieldReader):
   }
   const inflate = COMPRESSIONS[compression]
   const options = new TraceOptions()
-  const sections = new Sections(ranges, format, inflate)
+  const sections = new Sections(format, readAt, inflate)
   await sections.readOptions(await from.u64('the place of the options'), options)
   const tables: FormatTables = { formats: [], headerPage: undefined }
   const read = {
@@ -168,21 +162,20 @@ async function* each<T>(all: readonly T[]): AsyncGenerator<T> {
 /** The sections of version 7: u16 id, u16 flags (1: compressed), u32 name, u64 size, then the bytes. */
 class Sections {
   constructor(
-    private readonly ranges: ByteRanges,
     private readonly format: string,
+    private readonly readAt: ReadAt,
     private readonly inflate: Inflate | undefined,
   ) {}
 
   /** Calls `read` with the contents of the section at `offset`. */
-  async open(offset: number, id: number, read: (part: FieldReader, size: number) => Promise<void>): Promise<void> {
-    const from = new FieldReader(this.ranges, this.format, offset)
-    try {
+  open(offset: number, id: number, read: (part: FieldReader, size: number) => Promise<void>): Promise<void> {
+    return this.readAt(offset, async (from) => {
       const found = await from.u16('the id of a section')
       if (found !== id) from.fail(`section ${id}`, `section ${found}`)
       const flags = await from.u16("a section's flags")
       await from.u32("a section's name")
       const size = await from.u64("a section's size")
-      if ((flags & 1) === 0) return await read(from, size)
+      if ((flags & 1) === 0) return read(from, size)
       const packed = await from.u32('the compressed size')
       const plain = await from.u32('the decompressed size')
       if (plain > SECTION_BYTES_MAX) from.fail(`at most ${SECTION_BYTES_MAX} bytes in a section`, `${plain}`)
@@ -191,9 +184,7 @@ class Sections {
         return from.fail('a section that can be decompressed', `damage (${error.message})`)
       })
       await read(fieldsOf(part, this.format), plain)
-    } finally {
-      await from.close()
-    }
+    })
   }
 
   /** Reads the options, which continue in further sections. */
@@ -224,15 +215,7 @@ async function inflated(inflate: Inflate | undefined, bytes: Uint8Array, plain: 
   return inflate(bytes, plain)
 }
 
-function fieldsOf(bytes: Uint8Array, format: string): FieldReader {
-  const range = async function* (start: number, end: number) {
-    yield bytes.subarray(start, Math.min(end, bytes.length))
-  }
-  return new FieldReader({ read: range }, format, 0)
-}
-
 const inOrder = (cpus: readonly CpuPages[]) => cpus.filter(({ bytes }) => bytes > 0).sort((a, b) => a.offset - b.offset)
-const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 /** tracefs prints brackets around the clock that is in use. */
 const bare = (clock: string) => (/\[([^\]]*)\]/.exec(clock)?.[1] ?? clock.replace(/\0.*$/s, '')).trim()
 
@@ -311,7 +294,7 @@ export class TraceOptions {
 
 /** Reads one option; ignores those that are not needed. */
 export function readOption(options: TraceOptions, id: number, bytes: Uint8Array): void {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   if (id >= SECTION_FIRST && id <= SECTION_LAST) {
     if (bytes.length >= 8) options.sections.set(id, Number(view.getBigUint64(0, true)))
   } else if (id === Option.cpuCount) {

@@ -92,24 +92,8 @@ export class GpuActivity {
     const correlation = this.correlation()
     if (correlation >= 0) this.launched.add(correlation, endNs)
     this.counts[what]++
-    const { device, context, stream, streamName, contextName, pid } = this.place(slice)
     const facts = this.args.ofGpu()
-    return {
-      kind: 'gpu',
-      what,
-      name,
-      startNs,
-      endNs,
-      device,
-      context,
-      stream,
-      streamName,
-      contextName,
-      pid,
-      correlation,
-      signature: 0,
-      facts,
-    }
+    return { kind: 'gpu', what, name, startNs, endNs, ...this.place(slice), correlation, signature: 0, facts }
   }
 
   sync(slice: Place): TraceEvent {

@@ -154,62 +154,39 @@ export async function* readGpuWork(
 ): AsyncGenerator<TraceEvent[], void> {
   let latest = { context: -1, pid: -1 }
   for (const { table, what, columns, name, facts } of WORK) {
-    for await (const row of report.pages(table, [...COMMON, ...columns])) {
-      const events: TraceEvent[] = []
-      while (row.next()) {
-        const startNs = report.time(row, START)
-        const endNs = report.endOf(table, startNs, report.time(row, END))
-        if (endNs === undefined) continue
-        const correlation = report.correlation(row, CORRELATION, startNs)
-        if (correlation >= 0) {
-          launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
-        }
-        const signature = what === 'kernel' ? report.string(row.number(SIGNATURE)) : 0
-        const { device, context, contextName, stream, streamName, pid } = placeOf(row, streams)
-        if (context !== latest.context || pid !== latest.pid) {
-          latest = { context, pid }
-          streams.devices.set(streamKey(pid, context), device)
-        }
-        events.push({
-          kind: 'gpu',
-          what,
-          name: name(row, report),
-          startNs,
-          endNs,
-          device,
-          context,
-          contextName,
-          stream,
-          streamName,
-          pid,
-          correlation,
-          signature,
-          facts: facts(row),
-        })
-        report.count(table)
+    yield* report.events(table, [...COMMON, ...columns], (row) => {
+      const startNs = report.time(row, START)
+      const endNs = report.endOf(table, startNs, report.time(row, END))
+      if (endNs === undefined) return undefined
+      const correlation = report.correlation(row, CORRELATION, startNs)
+      if (correlation >= 0) {
+        launches.of(report.threads.processOf(row.high(PROCESS), row.low(PROCESS))).add(correlation, startNs, endNs)
       }
-      yield events
-    }
+      const signature = what === 'kernel' ? report.string(row.number(SIGNATURE)) : 0
+      const place = placeOf(row, streams)
+      const { context, pid, device } = place
+      if (context !== latest.context || pid !== latest.pid) {
+        latest = { context, pid }
+        streams.devices.set(streamKey(pid, context), device)
+      }
+      const work = { what, name: name(row, report), startNs, endNs, correlation, signature, facts: facts(row) }
+      return { kind: 'gpu', ...work, ...place }
+    })
   }
 }
 
 /** Waits for streams, events and contexts; and CUDA events with a time. */
 export async function* readSynchronization(report: Report, streams: Streams): AsyncGenerator<TraceEvent[], void> {
   const table = 'CUPTI_ACTIVITY_KIND_SYNCHRONIZATION'
-  for await (const row of report.pages(table, [...COMMON, 'syncType', 'eventId', 'eventSyncId'])) {
-    const events: TraceEvent[] = []
-    while (row.next()) {
-      const startNs = report.time(row, START)
-      const endNs = report.endOf(table, startNs, report.time(row, END))
-      if (endNs === undefined) continue
-      const name = report.names.id(SYNC_KINDS[row.number(FIRST)] ?? 'synchronize')
-      const correlation = report.correlation(row, CORRELATION, startNs)
-      const facts = eventFacts(row, FIRST + 1)
-      events.push({ kind: 'gpu-sync', name, startNs, endNs, ...placeOfWait(row, streams), correlation, facts })
-      report.count(table)
-    }
-    yield events
-  }
+  yield* report.events(table, [...COMMON, 'syncType', 'eventId', 'eventSyncId'], (row) => {
+    const startNs = report.time(row, START)
+    const endNs = report.endOf(table, startNs, report.time(row, END))
+    if (endNs === undefined) return undefined
+    const name = report.names.id(SYNC_KINDS[row.number(FIRST)] ?? 'synchronize')
+    const correlation = report.correlation(row, CORRELATION, startNs)
+    const facts = eventFacts(row, FIRST + 1)
+    return { kind: 'gpu-sync', name, startNs, endNs, ...placeOfWait(row, streams), correlation, facts }
+  })
   yield* readCudaEvents(report, streams)
 }
 
@@ -217,28 +194,14 @@ async function* readCudaEvents(report: Report, streams: Streams): AsyncGenerator
   const table = 'CUPTI_ACTIVITY_KIND_CUDA_EVENT'
   const columns = ['timestamp', 'timestamp', ...COMMON.slice(2), 'eventId', 'eventSyncId']
   let untimed = 0
-  for await (const row of report.pages(table, columns)) {
-    const events: TraceEvent[] = []
-    while (row.next()) {
-      const startNs = row.isNull(START) ? 0 : report.time(row, START)
-      if (startNs === 0) untimed++
-      else if (report.endOf(table, startNs, startNs) !== undefined) {
-        const [correlation, facts] = [report.correlation(row, CORRELATION, startNs), eventFacts(row, FIRST)]
-        const name = report.names.id('event')
-        events.push({
-          kind: 'gpu-sync',
-          name,
-          startNs,
-          endNs: startNs,
-          ...placeOfWait(row, streams),
-          correlation,
-          facts,
-        })
-        report.count(table)
-      }
-    }
-    yield events
-  }
+  yield* report.events(table, columns, (row) => {
+    const startNs = row.isNull(START) ? 0 : report.time(row, START)
+    if (startNs === 0) untimed++
+    if (startNs === 0 || report.endOf(table, startNs, startNs) === undefined) return undefined
+    const [correlation, facts] = [report.correlation(row, CORRELATION, startNs), eventFacts(row, FIRST)]
+    const name = report.names.id('event')
+    return { kind: 'gpu-sync', name, startNs, endNs: startNs, ...placeOfWait(row, streams), correlation, facts }
+  })
   if (untimed > 0) {
     const detail = `${untimed} CUDA events have no time: expected nsys profile --cuda-event-trace=true; not drawn`
     report.issue('cuda-events-without-time', detail)

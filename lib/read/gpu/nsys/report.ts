@@ -1,6 +1,6 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
-import type { IssueEvent } from '../../../model/events.ts'
+import type { IssueEvent, TraceEvent } from '../../../model/events.ts'
 import { type IssueCode, issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import { CORRELATION_MAX, isTime } from '../../../model/limits.ts'
@@ -59,6 +59,23 @@ export class Report {
     for await (const rows of this.pages(table, columns)) while (rows.next()) take(rows)
   }
 
+  /** Events of the rows of a table, page by page. `make` returns undefined for a row that is not drawn. */
+  async *events(
+    table: string,
+    columns: readonly string[],
+    make: (row: SqliteRows) => TraceEvent | undefined,
+  ): AsyncGenerator<TraceEvent[], void> {
+    for await (const rows of this.pages(table, columns)) {
+      const events: TraceEvent[] = []
+      while (rows.next()) {
+        const event = make(rows)
+        if (event) events.push(event)
+      }
+      this.count(table, events.length)
+      yield events
+    }
+  }
+
   /** Reads the texts that columns refer to by number. */
   async readStrings(): Promise<void> {
     await this.each('StringIds', ['id', 'value'], (row) => {
@@ -95,9 +112,9 @@ export class Report {
     return this.strings.get(id) ?? 0
   }
 
-  /** Counts a drawn row. */
-  count(table: string): void {
-    this.counts.set(table, (this.counts.get(table) ?? 0) + 1)
+  /** Counts drawn rows. */
+  count(table: string, rows = 1): void {
+    this.counts.set(table, (this.counts.get(table) ?? 0) + rows)
   }
 
   issue(code: IssueCode, detail: string, atNs = 0, byte = 0): void {

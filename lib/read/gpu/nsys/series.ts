@@ -13,27 +13,22 @@ export async function* readGpuMetrics(report: Report): AsyncGenerator<TraceEvent
     metrics.set(`${row.high(0)} ${row.low(0)} ${row.number(1)}`, row.text(2))
   })
   const names = new Map<string, number>()
-  for await (const row of report.pages('GPU_METRICS', ['timestamp', 'typeId', 'metricId', 'value'])) {
-    const events: TraceEvent[] = []
-    while (row.next()) {
-      const [atNs, value] = [report.time(row, 0), row.number(3)]
-      if (report.endOf('GPU_METRICS', atNs, atNs) === undefined) continue
-      if (!Number.isFinite(value)) {
-        report.leftOut.add('GPU_METRICS without a number')
-        continue
-      }
-      const key = `${row.high(1)} ${row.low(1)} ${row.number(2)}`
-      let name = names.get(key)
-      if (name === undefined) {
-        const gpu = row.low(1) & 0xff // lowest byte of the type
-        name = report.names.id(`GPU ${gpu}: ${metrics.get(key) || `metric ${row.number(2)}`}`)
-        names.set(key, name)
-      }
-      events.push({ kind: 'counter', name, unit: 'count', atNs, value })
-      report.count('GPU_METRICS')
+  yield* report.events('GPU_METRICS', ['timestamp', 'typeId', 'metricId', 'value'], (row) => {
+    const [atNs, value] = [report.time(row, 0), row.number(3)]
+    if (report.endOf('GPU_METRICS', atNs, atNs) === undefined) return undefined
+    if (!Number.isFinite(value)) {
+      report.leftOut.add('GPU_METRICS without a number')
+      return undefined
     }
-    yield events
-  }
+    const key = `${row.high(1)} ${row.low(1)} ${row.number(2)}`
+    let name = names.get(key)
+    if (name === undefined) {
+      const gpu = row.low(1) & 0xff // lowest byte of the type
+      name = report.names.id(`GPU ${gpu}: ${metrics.get(key) || `metric ${row.number(2)}`}`)
+      names.set(key, name)
+    }
+    return { kind: 'counter', name, unit: 'count', atNs, value }
+  })
 }
 
 /** Allocated memory by process and device, from allocations and frees. */

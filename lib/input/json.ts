@@ -63,6 +63,12 @@ export function textOf(object: JsonObject, key: string): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** The elements per dimension of a tensor, its `shape`, or undefined. */
+export function shapeOf({ shape }: JsonObject): readonly number[] | undefined {
+  const isShape = Array.isArray(shape) && shape.length > 0 && shape.every((n) => Number.isSafeInteger(n) && n >= 0)
+  return isShape ? shape : undefined
+}
+
 /** Numbers that a double cannot hold become texts: addresses that serve as ids. */
 const LONG_IDS = /("(?:id|buffer_id|buffer_ptr)"\s*:\s*)(\d{16,})/g
 

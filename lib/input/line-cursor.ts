@@ -1,5 +1,5 @@
 import { Ascii } from '../bytes/ascii.ts'
-import { FormatError } from '../errors.ts'
+import { FormatError, type Position } from '../errors.ts'
 import { ByteCursor } from './byte-cursor.ts'
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -57,6 +57,11 @@ export class LineCursor {
     if (this.end > this.start && this.bytes[this.end - 1] === Ascii.Return) this.end--
     this.line++
     return true
+  }
+
+  /** The place of the current line. */
+  get position(): Position {
+    return { byte: this.offset, line: this.line }
   }
 
   /** The current line as text. For rare lines, or small logs: decoding whole lines is slow. */

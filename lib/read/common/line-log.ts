@@ -72,8 +72,7 @@ export abstract class LineLog<M extends EventMaker = EventMaker> implements Chun
   protected finish(): void {}
 
   protected issue(code: IssueCode, detail: string): void {
-    const at = { byte: this.lines.offset, line: this.lines.line }
-    this.maker.report(issueOf(code, detail, at, this.guard.lastNs))
+    this.maker.report(issueOf(code, detail, this.lines.position, this.guard.lastNs))
   }
 
   /** Reports that the current line cannot be read: it is a logger's message on losses, torn, or an issue of `code`. */

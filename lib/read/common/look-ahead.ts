@@ -1,3 +1,4 @@
+import type { Position } from '../../errors.ts'
 import { ReorderWindow, type Timed } from '../../input/reorder.ts'
 import type { Clock, IssueEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
@@ -64,6 +65,12 @@ export abstract class LookAhead<T extends Timed> {
     const { batch } = this
     batch.add(issue)
     if (!batch.hasBegun && batch.size > EARLY_ISSUES_MAX) this.begin(this.window.waiting)
+  }
+
+  /** Adds the issue of a record that is more than `size` records late; `what` names the records. */
+  protected reportLate(what: string, byNs: number, at: Position, atNs: number): void {
+    const detail = `expected at most ${this.size} ${what} out of order, found one ${byNs} ns late; left out`
+    this.report(issueOf('record-out-of-order', detail, at, atNs))
   }
 
   /** Adds an event that needs no order. */

@@ -2,6 +2,7 @@ import type { Position } from '../../errors.ts'
 import { Inferred, type Phase } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { parseTensorName } from '../../model/tensors.ts'
+import { UNKNOWN } from '../../model/unknown.ts'
 import { LookAhead, type Preview } from '../common/look-ahead.ts'
 import type { ReadContext } from '../format.ts'
 import { findThreadIds, Workers } from './threads.ts'
@@ -145,11 +146,7 @@ export class ProbePairs extends LookAhead<Probe> {
     const { atNs, at, tid } = probe
     if (tid < 0)
       return this.report(issueOf('unreadable-row', `expected a thread id, found ${tid < -1 ? tid : 'none'}`, at, atNs))
-    if (atNs < this.lastNs) {
-      const detail = `expected at most ${this.size} rows out of order, found one ${this.lastNs - atNs} ns late; left out`
-      this.report(issueOf('record-out-of-order', detail, at, atNs))
-      return
-    }
+    if (atNs < this.lastNs) return this.reportLate('rows', this.lastNs - atNs, at, atNs)
     this.lastNs = atNs
     this.lastAt = at
     switch (probe.type) {
@@ -308,17 +305,8 @@ export class ProbePairs extends LookAhead<Probe> {
     const layer = parseTensorName(node.name).layer
     const op = node.op < 0 ? 0 : ops.name(node.op)
     const inferred = ops.inferred ? Inferred.OpName : 0
-    this.emit({
-      ...UNPLACED,
-      id: node.id,
-      name: names.id(node.name),
-      layer,
-      op,
-      ne: node.ne,
-      sources,
-      structAddress: node.address,
-      inferred,
-    })
+    const { id, ne, address: structAddress } = node
+    this.emit({ ...UNKNOWN.tensor, id, name: names.id(node.name), layer, op, ne, sources, structAddress, inferred })
   }
 
   /** A source that no operator computed: a weight, an input, or a view of either. */
@@ -328,19 +316,10 @@ export class ProbePairs extends LookAhead<Probe> {
     if (known !== undefined) return known
     const id = this.tensors++
     this.leaves.set(key, id)
-    this.emit({ ...UNPLACED, id, name: 0, layer: -1, op: 0, ne, sources: [], structAddress, inferred: 0 })
+    this.emit({ ...UNKNOWN.tensor, id, name: 0, ne, structAddress })
     return id
   }
 }
-
-const UNPLACED = {
-  kind: 'tensor',
-  type: 0,
-  sizeBytes: -1,
-  buffer: -1,
-  offset: undefined,
-  address: 0,
-} as const
 
 const HOST_TYPES = new Set([10, 15, 30, 35])
 

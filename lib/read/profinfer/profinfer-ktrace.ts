@@ -67,9 +67,8 @@ class KtraceLog extends LineLog {
     const [, stamp, cpu, first, next] = row as unknown as [string, string, string, string, string | undefined]
     const atNs = (Number(stamp.slice(0, -9)) - origin.high) * 1e9 + (Number(stamp.slice(-9)) - origin.low)
     if (!this.believes(atNs)) return
-    const at = { byte: lines.offset, line: lines.line }
     const what = next === undefined ? { woken: Number(first), prev: '', next: '' } : { woken: -1, prev: first, next }
-    states.add({ atNs, at, cpu: Number(cpu), ...what })
+    states.add({ atNs, at: lines.position, cpu: Number(cpu), ...what })
   }
 }
 
@@ -160,11 +159,7 @@ class SchedStates extends LookAhead<SchedRow> {
 
   protected override release(row: SchedRow): void {
     const { atNs, at, woken, cpu } = row
-    if (atNs < this.lastNs) {
-      const detail = `expected at most ${this.size} rows out of order, found one ${this.lastNs - atNs} ns late; left out`
-      this.report(issueOf('record-out-of-order', detail, at, atNs))
-      return
-    }
+    if (atNs < this.lastNs) return this.reportLate('rows', this.lastNs - atNs, at, atNs)
     this.lastNs = atNs
     if (woken >= 0) return this.wake(woken, atNs)
     const found = parse(row, this.form)

@@ -43,9 +43,8 @@ export class RowLog extends LineLog<ProbePairs> {
     const names = Array.from({ length: row.count }, (_, i) => row.text(i))
     const missing = required(layout).filter((name) => !names.includes(name))
     if (missing.length > 0) {
-      const at = { byte: lines.offset, line: lines.line }
       const expected = `columns ${required(layout).join(', ')}`
-      throw new FormatError(this.format, at, expected, `none called ${missing.join(', ')}`)
+      throw new FormatError(this.format, lines.position, expected, `none called ${missing.join(', ')}`)
     }
     this.columns = locate(layout, names)
     return true
@@ -126,7 +125,7 @@ export class RowLog extends LineLog<ProbePairs> {
     }
     return {
       atNs,
-      at: { byte: lines.offset, line: lines.line },
+      at: lines.position,
       type,
       tid,
       tgid: id(columns.tgid),

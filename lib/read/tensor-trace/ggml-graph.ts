@@ -6,11 +6,12 @@
 //
 // dtype is not reliable ("reshaped", "view") and not used.
 
-import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
+import { type JsonObject, listOf, readJson, shapeOf, textOf, wholeOf } from '../../input/json.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
+import { UNKNOWN } from '../../model/unknown.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 
@@ -112,18 +113,15 @@ function sorted(keys: Iterable<string>, sourcesOf: ReadonlyMap<string, readonly 
 }
 
 function tensorOf(node: JsonObject, isLeaf: boolean, names: Names) {
-  const shape = node['shape']
-  const isShape = Array.isArray(shape) && shape.length > 0 && shape.every((n) => Number.isSafeInteger(n) && n >= 0)
   const address = /^0x[\da-f]{1,13}$/.test(textOf(node, 'address')) ? Number(node['address']) : 0
   return {
-    kind: 'tensor',
+    ...UNKNOWN.tensor,
     name: names.id(textOf(node, 'label')),
     layer: wholeOf(node, 'layer_id') ?? -1,
     op: isLeaf ? 0 : names.id(opOf(textOf(node, 'operation'))),
-    type: 0,
-    ne: isShape ? (shape as number[]) : undefined,
-    ...{ sizeBytes: -1, buffer: -1, offset: undefined, address: 0, structAddress: address, inferred: 0 },
-  } as const
+    ne: shapeOf(node),
+    structAddress: address,
+  }
 }
 
 /** `rms_norm(x)` is RMS_NORM; unknown symbols stay unchanged. A dot file has `\\>` for `>`. */

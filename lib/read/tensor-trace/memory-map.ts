@@ -5,10 +5,11 @@
 //
 // Offsets are from the start of the file. Tensors of experts are listed expert by expert (`name[i]`); the reader joins them.
 
-import { type JsonObject, listOf, readJson, textOf, wholeOf } from '../../input/json.ts'
+import { type JsonObject, listOf, readJson, shapeOf, textOf, wholeOf } from '../../input/json.ts'
 import type { TensorEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { parseTensorName } from '../../model/tensors.ts'
+import { UNKNOWN } from '../../model/unknown.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 
@@ -63,14 +64,12 @@ function extentOf(object: JsonObject): Extent | undefined {
   const name = textOf(object, 'name')
   const [start, end] = [wholeOf(object, 'offset_start'), wholeOf(object, 'offset_end')]
   if (name === '' || start === undefined || end === undefined || end < start) return undefined
-  const shape = object['shape']
-  const isShape = Array.isArray(shape) && shape.length > 0 && shape.every((n) => Number.isSafeInteger(n) && n >= 0)
   const expert = /^(.+)\[\d+\]$/.exec(name)
   return {
     name: expert?.[1] ?? name,
     ...{ start, end, bytes: end - start },
     slices: expert ? 1 : 0,
-    shape: isShape ? (shape as number[]) : undefined,
+    shape: shapeOf(object),
     layer: wholeOf(object, 'layer_id') ?? parseTensorName(name).layer,
   }
 }
@@ -90,11 +89,9 @@ function join(extents: Map<string, Extent>, slice: Extent): void {
 function tensorOf({ start, end, bytes, slices, shape, layer }: Extent, id: number, name: number): TensorEvent {
   const isWhole = end - start === bytes
   return {
-    kind: 'tensor',
-    ...{ id, name, layer, op: 0, type: 0 },
+    ...UNKNOWN.tensor,
+    ...{ id, name, layer, buffer: 0, offset: start },
     ne: shape && isWhole ? (slices > 0 ? [...shape, slices] : shape) : undefined,
-    sources: [],
     sizeBytes: isWhole ? bytes : -1,
-    ...{ buffer: 0, offset: start, address: 0, structAddress: 0, inferred: 0 },
   }
 }

@@ -1,6 +1,7 @@
 import { Inferred, type Phase } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { parseTensorName } from '../../model/tensors.ts'
+import { UNKNOWN } from '../../model/unknown.ts'
 import { LookAhead, type Preview } from '../common/look-ahead.ts'
 import type { ReadContext } from '../format.ts'
 import { Places, type Source } from './places.ts'
@@ -185,22 +186,9 @@ export class Passes extends LookAhead<Sample> {
       return placed.id
     })
     node.id = this.tensors++
-    this.emit({
-      kind: 'tensor',
-      id: node.id,
-      name: names.id(node.name),
-      layer: this.layerOf(node),
-      op: ops.name(node.op),
-      type: 0,
-      ne: undefined,
-      sources,
-      sizeBytes: -1,
-      buffer: -1,
-      offset: undefined,
-      address: 0,
-      structAddress: 0,
-      inferred: ops.inferred ? Inferred.OpName : 0,
-    })
+    const { id } = node
+    const [name, layer, op] = [names.id(node.name), this.layerOf(node), ops.name(node.op)]
+    this.emit({ ...UNKNOWN.tensor, id, name, layer, op, sources, inferred: ops.inferred ? Inferred.OpName : 0 })
   }
 
   /** The recorded layer, else that of the name (a truncated name may lack digits), else that of a companion. */

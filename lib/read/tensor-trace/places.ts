@@ -1,6 +1,7 @@
 import type { Definitions } from '../../model/definitions.ts'
 import type { BufferEvent, BufferUsage, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import { UNKNOWN } from '../../model/unknown.ts'
 
 /** A source, as recorded. */
 export interface Source {
@@ -75,20 +76,10 @@ export class Places {
     this.observe(source)
     const { id: buffer, events } = place === undefined ? NO_BUFFER : this.buffer(onDisk ? 'disk' : place)
     const tensor: TraceEvent = {
-      kind: 'tensor',
-      id: nextId,
-      name: names.id(name),
-      layer,
-      op: 0,
-      type: 0,
-      ne: source.ne,
-      sources: [],
-      sizeBytes,
-      buffer,
+      ...UNKNOWN.tensor,
+      ...{ id: nextId, name: names.id(name), layer, ne: source.ne, sizeBytes, buffer },
       offset: this.offsetOf(source),
-      address: this.pointersAreData ? pointer : 0,
-      structAddress: this.pointersAreData ? 0 : pointer,
-      inferred: 0,
+      [this.pointersAreData ? 'address' : 'structAddress']: pointer,
     }
     return { id: nextId, isNew: true, events: [...events, tensor] }
   }

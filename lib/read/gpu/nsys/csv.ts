@@ -77,8 +77,7 @@ export class CsvReport implements ChunkReader {
 
   /** Adds an issue: the current row is unreadable. */
   bad(detail: string, atNs: number): void {
-    const at = { byte: this.lines.offset, line: this.lines.line }
-    this.batch.add(issueOf('unreadable-row', detail, at, atNs))
+    this.batch.add(issueOf('unreadable-row', detail, this.lines.position, atNs))
   }
 
   private line(): void {
@@ -97,8 +96,7 @@ export class CsvReport implements ChunkReader {
     const unit = /\((.*)\)/.exec(cells.find((cell) => cell.startsWith('Start ')) ?? '')?.[1] ?? 'ns'
     const nsPerUnit = UNITS.get(unit.replace(/ec$/, ''))
     if (nsPerUnit === undefined) {
-      const at = { byte: this.lines.offset, line: this.lines.line }
-      throw new FormatError(this.format, at, 'times in ns, us, ms or s', unit)
+      throw new FormatError(this.format, this.lines.position, 'times in ns, us, ms or s', unit)
     }
     this.nsPerUnit = nsPerUnit
   }

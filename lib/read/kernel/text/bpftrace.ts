@@ -137,8 +137,7 @@ class BpftraceLog extends SchedTextLog {
     if (handler === 'llama') {
       this.llamaLines++
       const toNs = () => (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
-      const at = { byte: this.lines.offset, line: this.lines.line }
-      return this.llama.read(name as LlamaType, scan, context, at, toNs)
+      return this.llama.read(name as LlamaType, scan, context, this.lines.position, toNs)
     }
     const count = handler === 'known' ? 2 : TYPES[handler]!.numbers
     for (let i = 0; i < count; i++) {
@@ -208,8 +207,8 @@ class BpftraceLog extends SchedTextLog {
     if (wanted === undefined) return
     const file = traced === undefined ? 'the file that was traced' : `${traced}`
     const found = this.probes === OWN_PROBES ? 'no such function there' : 'none'
-    const at = { byte: this.lines.offset, line: this.lines.line }
-    this.maker.emit(issueOf('nothing-traced', `expected calls of ${wanted} in ${file}, found ${found}`, at, 0))
+    const detail = `expected calls of ${wanted} in ${file}, found ${found}`
+    this.maker.emit(issueOf('nothing-traced', detail, this.lines.position, 0))
   }
 
   protected override about(): About {

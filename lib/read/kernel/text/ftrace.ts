@@ -189,9 +189,8 @@ class FtraceLog extends SchedTextLog {
     if (this.hasHead || ++this.ticks < TICKS_MAX) {
       return this.reject('impossible-time', 'expected a time in seconds, found a whole number')
     }
-    const { offset, line } = this.lines
     const hint = "trace_clock was a counter or the processor's: echo mono > trace_clock"
-    throw new FormatError(this.format, { byte: offset, line }, 'times in seconds', 'whole numbers', hint)
+    throw new FormatError(this.format, this.lines.position, 'times in seconds', 'whole numbers', hint)
   }
 
   protected override readOther(text: string): boolean {

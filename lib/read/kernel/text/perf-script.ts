@@ -206,7 +206,7 @@ class PerfLog extends SchedTextLog {
     const what = name.slice(RECORD.length)
     const text = this.textFrom(this.scan.at)
     const { atNs } = this.context
-    const { offset, line } = this.lines
+    const { lines } = this
     const base = { kind: 'thread', atNs, parentTid: -1 } as const
     if (what === 'COMM') {
       const [, comm, tgid, tid] = COMM.exec(text.replace(/^exec: /, '')) ?? []
@@ -214,7 +214,7 @@ class PerfLog extends SchedTextLog {
       const isNew = atNs > 0
       const id = this.comms.get(encoder.encode(comm), 0, encoder.encode(comm).length)
       const thread = { ...base, tid: Number(tid), tgid: Number(tgid), comm: id } as const
-      this.maker.addAt({ ...thread, what: isNew ? 'rename' : 'known' }, offset, line)
+      this.maker.addOf(lines, { ...thread, what: isNew ? 'rename' : 'known' })
       return true
     }
     if (what.startsWith('LOST')) {
@@ -224,8 +224,8 @@ class PerfLog extends SchedTextLog {
     const [, tgid, tid, , parent] = IDS.exec(text) ?? []
     if (tid === undefined || (what !== 'FORK' && what !== 'EXIT') || atNs <= 0) return false
     const thread = { ...base, tid: Number(tid), tgid: Number(tgid), comm: 0 }
-    if (what === 'FORK') this.maker.addAt({ ...thread, what: 'fork', parentTid: Number(parent) }, offset, line)
-    else this.maker.addAt({ ...thread, what: 'exit' }, offset, line)
+    if (what === 'FORK') this.maker.addOf(lines, { ...thread, what: 'fork', parentTid: Number(parent) })
+    else this.maker.addOf(lines, { ...thread, what: 'exit' })
     return true
   }
 

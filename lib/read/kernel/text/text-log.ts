@@ -1,6 +1,7 @@
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
 import { ByteTable } from '../../../input/byte-table.ts'
+import type { LineCursor } from '../../../input/line-cursor.ts'
 import { DefaultMap } from '../../../model/default-map.ts'
 import type { Clock, SwitchEvent, ThreadEvent, TraceEvent, WakingEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
@@ -40,13 +41,11 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
     super(format, context, size)
   }
 
-  /** Adds an event, which is at `byte` and `line`. */
-  addAt(event: SchedEvent | LlamaRecord, byte: number, line: number): void {
+  /** Adds the event of the current line. */
+  addOf(lines: LineCursor, event: SchedEvent | LlamaRecord): void {
     const { atNs } = event
-    if (atNs >= this.lastNs) return this.add(event)
-    const late = `found one ${this.lastNs - atNs} ns late`
-    const detail = `expected at most ${this.size} events out of order, ${late}; left out`
-    this.report(issueOf('record-out-of-order', detail, { byte, line }, atNs))
+    if (atNs >= this.lastNs) this.add(event)
+    else this.reportLate('events', this.lastNs - atNs, lines.position, atNs)
   }
 
   /** The log has `sched_waking`: the `sched_wakeup` after each one is redundant. */
@@ -54,11 +53,11 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
     this.hasWakings = true
   }
 
-  /** Adds a `sched_wakeup`. */
-  addWakeup(event: WakingEvent, byte: number, line: number): void {
+  /** Adds the `sched_wakeup` of the current line. */
+  addWakeupOf(lines: LineCursor, event: WakingEvent): void {
     if (this.hasWakings) return
     if (!this.batch.hasBegun) this.wakeups.add(event)
-    this.addAt(event, byte, line)
+    this.addOf(lines, event)
   }
 
   protected override preview(): About {
@@ -261,8 +260,8 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     const { lines } = this
     const read = this.withCurrentState(this.readFields(handler, event.name, origin))
     if (read === undefined) this.reject('unreadable-row', `expected the fields of ${event.name}, found "${this.start}"`)
-    else if (handler !== 'wakeup') this.maker.addAt(read, lines.offset, lines.line)
-    else if (read.kind === 'waking') this.maker.addWakeup(read, lines.offset, lines.line)
+    else if (handler !== 'wakeup') this.maker.addOf(lines, read)
+    else if (read.kind === 'waking') this.maker.addWakeupOf(lines, read)
   }
 
   /** The event of the fields; undefined where they do not match. */
@@ -294,9 +293,8 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     if (read?.kind !== 'switch' || !isOldState(read.prevState)) return read
     if (!this.hasOldStates) {
       this.hasOldStates = true
-      const { offset, line } = this.lines
       const detail = `expected at most 0x1ff, found 0x${read.prevState.toString(16)}`
-      this.maker.emit(issueOf('old-thread-states', detail, { byte: offset, line }, read.atNs))
+      this.maker.emit(issueOf('old-thread-states', detail, this.lines.position, read.atNs))
     }
     return { ...read, prevState: currentBits(read.prevState) }
   }
@@ -308,7 +306,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     this.readForeign()
     if (this.headIssues <= HEAD_ISSUES_MAX) return
     const found = `${HEAD_ISSUES_MAX} lines that are something else`
-    throw new FormatError(this.format, { byte: lines.offset, line: lines.line }, 'a line with an event', found)
+    throw new FormatError(this.format, lines.position, 'a line with an event', found)
   }
 
   /** Reads a row without a valid time. */
@@ -348,7 +346,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     const comm = isNamed ? this.comms.get(scan.bytes, commStart, commEnd) : 0
     const { atNs } = context
     const event = { kind: 'thread', what: 'known', atNs, tid, tgid, comm, parentTid: -1 } as const
-    this.maker.addAt(event, lines.offset, lines.line)
+    this.maker.addOf(lines, event)
   }
 
   private reportNoCpu(): void {

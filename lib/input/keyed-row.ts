@@ -1,4 +1,5 @@
 import { Ascii } from '../bytes/ascii.ts'
+import { isSame } from './byte-table.ts'
 import { CsvRow } from './csv-row.ts'
 
 /**
@@ -73,12 +74,6 @@ function endOfName(bytes: Uint8Array, start: number, end: number): number {
 function isNameByte(byte: number, mayBeDigit: boolean): boolean {
   const letter = byte | 0x20
   return (letter >= 0x61 && letter <= 0x7a) || byte === 0x5f || (mayBeDigit && byte >= 0x30 && byte <= 0x39)
-}
-
-function isSame(name: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (name.length !== end - start) return false
-  for (let i = 0; i < name.length; i++) if (name[i] !== bytes[start + i]) return false
-  return true
 }
 
 const encoder = new TextEncoder()

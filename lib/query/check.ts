@@ -96,8 +96,10 @@ class PacketWalker {
   #byte(byte: number): void {
     if (this.#scale === 1) this.#begin()
     const inPacket = this.#expect !== 'packet' && this.#expect !== 'packet length'
-    if (this.#expect === 'packet' && byte !== packetTag) this.#garbage(byte)
-    else if (inPacket && this.#offset === this.#packetEnd) this.#overrun()
+    if (this.#expect === 'packet' && byte !== packetTag) {
+      const what = `a packet should start here with 0x0a, but there is 0x${byte.toString(16).padStart(2, '0')}`
+      this.#report('garbage', this.#offset, what)
+    } else if (inPacket && this.#offset === this.#packetEnd) this.#overrun()
     else {
       this.#offset++
       this.#number += (byte & 127) * this.#scale
@@ -128,12 +130,12 @@ class PacketWalker {
   }
 
   #open(length: number): void {
-    if (length > largestPacket) this.#oversize(length)
-    else {
-      this.#payloadStart = this.#offset
-      this.#packetEnd = this.#offset + length
-      this.#next()
+    if (length > largestPacket) {
+      return this.#report('oversize', this.#recordStart, `the packet claims to have ${length} bytes`)
     }
+    this.#payloadStart = this.#offset
+    this.#packetEnd = this.#offset + length
+    this.#next()
   }
 
   #field(tag: number): void {
@@ -167,15 +169,6 @@ class PacketWalker {
     const [expected, found] = start === undefined ? [undefined, 0] : [this.#packetEnd - start, this.#offset - start]
     const what = expected === undefined ? 'its length is cut' : `it should have ${expected} bytes and has ${found}`
     this.#report('truncated', this.#recordStart, `the file ends within a packet: ${what}`, expected, found)
-  }
-
-  #garbage(byte: number): void {
-    const found = `0x${byte.toString(16).padStart(2, '0')}`
-    this.#report('garbage', this.#offset, `a packet should start here with 0x0a, but there is ${found}`)
-  }
-
-  #oversize(length: number): void {
-    this.#report('oversize', this.#recordStart, `the packet claims to have ${length} bytes`)
   }
 
   #overrun(): void {

@@ -1,3 +1,4 @@
+import { joined } from '../bytes/joined.ts'
 import { TraceProcessorError } from './errors.ts'
 import { type Guest, grow, importsFor, wasmPage } from './wasm-imports.ts'
 
@@ -127,7 +128,7 @@ export class WasmHost {
         exports.trace_processor_on_rpc_request(piece.length)
       })
     }
-    const replies = this.#replies
+    const replies = this.#replies // large ones arrive in pieces
     this.#replies = []
     return joined(replies)
   }
@@ -177,18 +178,6 @@ export class WasmHost {
 function isZero(words: Int32Array): boolean {
   for (let at = 0; at < words.length; at++) if (words[at] !== 0) return false
   return true
-}
-
-/** Large replies arrive in pieces. */
-function joined(pieces: Uint8Array[]): Uint8Array {
-  if (pieces.length === 1) return pieces[0]!
-  const whole = new Uint8Array(pieces.reduce((size, piece) => size + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
 }
 
 function explain(guest: Guest, cause: unknown): TraceProcessorError {

@@ -27,7 +27,7 @@ export interface ReadContext {
   readonly osRuntime?: boolean | undefined
 }
 
-/** One input format: one file in `lib/read/`, one line in `lib/read/index.ts`. */
+/** One input format: a line of `lib/read/index.ts`. */
 export interface Format {
   /** The value of `--from`, and the start of every error message. */
   readonly name: string

@@ -101,33 +101,18 @@ export class SqliteRows {
   /** As {@link number}, but a bigint above 2^53. */
   exact(field: number, missing = NaN): number | bigint {
     const value = this.number(field, missing)
-    if (
-      this.fields[field] === this.rowidColumn ||
-      this.typeOf(field) === FLOAT ||
-      !(Math.abs(value) > Number.MAX_SAFE_INTEGER)
-    )
-      return value
+    const isRowid = this.fields[field] === this.rowidColumn
+    if (isRowid || this.typeOf(field) === FLOAT || !(Math.abs(value) > Number.MAX_SAFE_INTEGER)) return value
     return (BigInt(this.high(field)) << 32n) | BigInt(this.low(field))
   }
 
   /** The upper 32 bits of an integer, signed. */
   high(field: number): number {
     const at = this.places[this.fields[field]!]!
-    switch (this.typeOf(field)) {
-      case 1:
-        return this.view.getInt8(at) >> 31
-      case 2:
-        return this.view.getInt16(at) >> 31
-      case 3:
-        return this.view.getInt8(at) >> 31
-      case 4:
-        return this.view.getInt32(at) >> 31
-      case 5:
-        return this.view.getInt16(at)
-      case 6:
-        return this.view.getInt32(at)
-    }
-    return Number(this.unstored(field) >> 32n)
+    const type = this.typeOf(field)
+    if (type >= 1 && type <= 4) return this.view.getInt8(at) >> 31
+    if (type === 5) return this.view.getInt16(at)
+    return type === 6 ? this.view.getInt32(at) : Number(this.unstored(field) >> 32n)
   }
 
   /** The lower 32 bits of an integer, unsigned. */

@@ -13,6 +13,7 @@ import { joined } from '../../../bytes/joined.ts'
 import { FormatError } from '../../../errors.ts'
 import { ByteCursor } from '../../../input/byte-cursor.ts'
 import { ByteRanges } from '../../../input/byte-ranges.ts'
+import { viewOf } from '../../../input/field-reader.ts'
 import { ZstdStream } from '../../../input/inflate.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { IssueCode } from '../../../model/issues.ts'
@@ -20,7 +21,6 @@ import { type ChunkReader, type EventBatch, readBatches } from '../../common/bat
 import type { Format } from '../../format.ts'
 import { PerfEvents, Record } from './events.ts'
 import { noFacts, type PerfData, type PerfFacts, PIPE_HEAD_BYTES, readPerfHead, readPipeFact } from './head.ts'
-import { perfettoOfPerfData } from './perfetto.ts'
 
 /** The magic in both byte orders. */
 const MAGICS = ['PERFILE2', '2ELIFREP'].map((text) => new TextEncoder().encode(text))
@@ -29,7 +29,15 @@ export const perfData: Format = {
   name: 'perf-data',
   title: "perf record's perf.data, or its pipe: scheduler tracepoints, context switches, threads",
 
-  perfetto: perfettoOfPerfData,
+  // On the clock that the file names; Perfetto supports perf's default clock, too.
+  perfetto: {
+    refusal,
+    showsSwitches: false,
+    clockOf({ clock, clockSource = 'perf' }) {
+      if (clock !== 'unknown' && clock !== 'none') return clock
+      return clockSource === 'perf' ? 'PERF' : undefined
+    },
+  },
   sniff: (head) => MAGICS.some((magic) => magic.every((byte, i) => head[i] === byte)),
 
   async *read(source, { names, range }) {
@@ -44,6 +52,26 @@ export const perfData: Format = {
     const place = data ?? { offset: PIPE_HEAD_BYTES, bytes: Infinity }
     yield* new PerfRecords(ranges, place, perfData.name, facts, events).read()
   },
+}
+
+/** Size of a file's header. */
+const FILE_HEAD_BYTES = 104
+/** Place of the features' bits, and the bit for compressed records. */
+const FEATURES_AT = 72
+const COMPRESSED = 27
+
+/** Why Perfetto's reader does not read a file. */
+function refusal(head: Uint8Array): string | undefined {
+  const view = viewOf(head)
+  const headBytes = head.length < 16 ? 0 : view.getUint32(8, true)
+  if (headBytes === FILE_HEAD_BYTES && head.length < headBytes) {
+    return `expected ${headBytes} bytes of a head, found the end of the file after ${head.length}\nhint: give the whole file`
+  }
+  if (headBytes !== FILE_HEAD_BYTES) {
+    return 'Perfetto does not read what `perf record -o -` writes\nhint: record to a file: perf record -o perf.data'
+  }
+  if ((view.getUint32(FEATURES_AT, true) & (1 << COMPRESSED)) === 0) return undefined
+  return 'Perfetto does not read compressed records\nhint: record without -z, or: perf inject -i <it> -o plain.data'
 }
 
 /** Events of a batch. */
@@ -134,7 +162,7 @@ class PerfRecords implements ChunkReader {
     cursor.skip(skipped)
     this.skipped -= skipped
     if (this.view.buffer !== bytes.buffer || this.view.byteOffset !== bytes.byteOffset) {
-      this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      this.view = viewOf(bytes)
     }
     const { view } = this
     while (!this.isDamaged && cursor.available >= HEAD_BYTES) {
@@ -206,7 +234,7 @@ class PerfRecords implements ChunkReader {
 
   private readPlain(plain: Uint8Array, byte: number): void {
     const bytes = this.rest.length === 0 ? plain : joined([this.rest, plain])
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const view = viewOf(bytes)
     let at = 0
     while (at + HEAD_BYTES <= bytes.length) {
       const size = this.sizeAt(view, at, byte)

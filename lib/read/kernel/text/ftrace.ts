@@ -17,7 +17,6 @@ import type { Clock } from '../../../model/events.ts'
 import { PERFETTO_READS_IT } from '../../../model/left-out.ts'
 import type { Origin } from '../../common/line-log.ts'
 import type { Format, ReadContext } from '../../format.ts'
-import { perfettoOfFtrace } from './perfetto.ts'
 import { Columns, Scan } from './scan.ts'
 import { SchedTextLog } from './text-log.ts'
 
@@ -27,9 +26,27 @@ const HEAD =
 export const ftrace: Format = {
   name: 'ftrace',
   title: "ftrace's text (trace, trace_pipe) and trace-cmd report",
-  perfetto: perfettoOfFtrace,
+  // On MONOTONIC, whichever clock it was recorded on.
+  perfetto: { refusal, showsSwitches: true, clockOf: () => 'MONOTONIC' },
   sniff: (head) => HEAD.test(new TextDecoder().decode(head)),
   read: (source, context) => new FtraceLog(source, ftrace.name, context).read(),
+}
+
+/** A line of ftrace's text that Perfetto's reader accepts. */
+const PERFETTO_LINE = /-\d+\s+\(?\s?-?\d*\)?\s?\[\d+\]\s*[a-zA-Z0-9.]{0,5}\s+\d+\.\d+:\s+\S+:/
+const PERFETTO_SWITCH =
+  /-\d+\s+(?:\(\s*(?:\d+|-+)\)\s+)?\[\d+\]\s*[a-zA-Z0-9.]{0,5}\s+\d+\.\d+:\s+sched_switch:\s+prev_comm=.* prev_pid=-?\d+ prev_prio=\d+ prev_state=\S+ (?:==> )?next_comm=/
+
+/** Why Perfetto's reader does not read a text. */
+function refusal(head: Uint8Array): string | undefined {
+  const text = new TextDecoder().decode(head)
+  const firstLine = text.slice(0, text.indexOf('\n') + 1)
+  const isKnown = /^(?: |# tracer|cpus=\d|TRACE:)/.test(text) || PERFETTO_LINE.test(firstLine)
+  if (isKnown && PERFETTO_SWITCH.test(text)) return undefined
+  return (
+    'Perfetto reads no sched_switch of this text, which is of another form than the one it knows\nhint: it knows that of ' +
+    '`trace` in tracefs without the options latency-format and fields, and that of trace-cmd report -R'
+  )
 }
 
 /** Place of the `-` between name and thread: after 16 bytes, or 8 (latency format). Names may contain more of them. */

@@ -141,17 +141,29 @@ export async function* eventsOf(
 }
 
 async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
-  const { name } = input
   if (!('events' in input)) return openLog(input, names, options)
+  return opened({ name: input.name, isCompanion: false }, () => input.events(names), options)
+}
+
+/** An input whose events are those of `events`; `close` also closes what {@link OpenInput.read} did not read. */
+function opened(
+  about: Pick<OpenInput, 'name' | 'isCompanion'>,
+  events: (definitions?: Definitions) => Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
+  options: ReadingOptions,
+  close?: () => Promise<unknown>,
+): OpenInput {
   let reading: ReturnType<typeof checked> | undefined
-  const read = () => {
-    reading = checked(input.events(names), name, options)
-    return reading
+  return {
+    ...about,
+    read(definitions) {
+      reading = checked(events(definitions), about.name, options)
+      return reading
+    },
+    async close() {
+      await reading?.return() // a reader may have opened the file once more
+      await close?.()
+    },
   }
-  const close = async () => {
-    await reading?.return()
-  }
-  return { name, isCompanion: false, read, close }
 }
 
 /** Opens a log of any known format, gzip'ed or not. */
@@ -184,19 +196,7 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
         await rest.return()
       }
     }
-    let reading: ReturnType<typeof checked> | undefined
-    return {
-      name,
-      isCompanion: format.isCompanion === true,
-      read(definitions) {
-        reading = checked(read(definitions), name, options)
-        return reading
-      },
-      async close() {
-        await reading?.return() // a reader may have opened the file once more
-        await rest.return()
-      },
-    }
+    return opened({ name, isCompanion: format.isCompanion === true }, read, options, () => rest.return())
   } catch (error) {
     await rest.return()
     throw broken ? brokenGzip(broken, name) : error

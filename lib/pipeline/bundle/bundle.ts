@@ -30,28 +30,19 @@ export class Bundle {
   private originNs = 0n
   /** The clock that trace_processor assumes for the file. */
   private readonly clock: Clock
-  private readonly input: OpenInput
-  private readonly begun: BegunInput
-  private readonly reading: PerfettoReading
-  /** Name of our trace in the archive. */
-  private readonly trace: string
   /** Name of the file in messages. */
   readonly name: string
-  private readonly source: ByteSource
 
+  /** `trace`: name of our trace in the archive. */
   private constructor(
-    { name, source }: LogInput,
-    trace: string,
-    reading: PerfettoReading,
-    input: OpenInput,
-    begun: BegunInput,
+    private readonly file: LogInput,
+    private readonly trace: string,
+    private readonly reading: PerfettoReading,
+    private readonly input: OpenInput,
+    private readonly begun: BegunInput,
   ) {
+    const { name } = file
     this.name = name
-    this.source = source
-    this.trace = trace
-    this.reading = reading
-    this.input = input
-    this.begun = begun
     this.path = memberName(name) === trace ? `bundled-${trace}` : memberName(name)
     const clock = reading.clockOf(begun.first)
     if (clock === undefined) throw unknownClock(name, begun.first)
@@ -127,7 +118,7 @@ export class Bundle {
   /** The file's bytes. */
   async *content(): AsyncGenerator<Uint8Array, void> {
     let bytes = 0
-    for await (const chunk of chunksOf(this.source, this.name)) {
+    for await (const chunk of chunksOf(this.file.source, this.name)) {
       bytes += chunk.length
       yield chunk
     }

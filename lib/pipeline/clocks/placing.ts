@@ -1,11 +1,11 @@
 import type { Summary } from '../../analyze/summary.ts'
-import type { InputEvent, TraceEvent } from '../../model/events.ts'
+import type { InputEvent, IssueEvent, TraceEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
 import type { Bundle } from '../bundle/bundle.ts'
 import type { BegunInput } from '../inputs.ts'
 import { CpuOwners } from '../order.ts'
 import { Clocks, type Joined } from './clocks.ts'
 import { type Relation, related, SAME, timeOf } from './relation.ts'
-import { InputSpans } from './spans.ts'
 
 /**
  * Puts the inputs of a trace on its clock, one after the other, and chooses one input for each CPU. The trace's clock is the first
@@ -107,3 +107,30 @@ export class Placed {
     return { ...summary, relation: { to: reference.clock, how, offsetNs, boundNs } }
   }
 }
+
+interface Span {
+  readonly name: string
+  readonly fromNs: number
+  readonly toNs: number
+}
+
+/** Time spans of inputs, in the trace's time. */
+class InputSpans {
+  private readonly spans: Span[] = []
+
+  /** Adds an input. Returns an issue if it does not overlap with any before it. */
+  add(span: Span): IssueEvent | undefined {
+    const { spans } = this
+    const isApart = spans.length > 0 && spans.every(({ fromNs, toNs }) => span.toNs < fromNs || toNs < span.fromNs)
+    spans.push(span)
+    if (!isApart) return undefined
+    const { name, fromNs, toNs } = spans[0]!
+    const found =
+      span.toNs < fromNs
+        ? `ends ${seconds(fromNs - span.toNs)} before it`
+        : `begins ${seconds(span.fromNs - toNs)} after it`
+    return issueOf('inputs-apart', `expected times of ${name}; this input ${found}`, { byte: 0 }, span.fromNs)
+  }
+}
+
+const seconds = (ns: number) => `${(ns / 1e9).toPrecision(3)} s`

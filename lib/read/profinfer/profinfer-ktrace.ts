@@ -36,17 +36,9 @@ const STAMP_BYTES = 32
 const ROWS = '"<ns> [<cpu>] sched_switch: […] => […]" or "<ns> [<cpu>] sched_wakeup: <tid> <comm>"'
 
 /** Reads ProfInfer's `ktrace` text. */
-class KtraceLog extends LineLog {
-  private readonly states: SchedStates
-
+class KtraceLog extends LineLog<SchedStates> {
   constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
-    const states = new SchedStates(format, context)
-    super(source, format, states)
-    this.states = states
-  }
-
-  protected override readHead(): boolean {
-    return true
+    super(source, format, new SchedStates(format, context))
   }
 
   protected override stampOf(bytes: Uint8Array, start: number, end: number): bigint | undefined {
@@ -55,7 +47,7 @@ class KtraceLog extends LineLog {
   }
 
   protected override readLine(origin: Origin): void {
-    const { lines, states } = this
+    const { lines, maker: states } = this
     const text = decoder.decode(lines.bytes.subarray(lines.start, lines.end))
     const row = SWITCH.exec(text) ?? WAKEUP.exec(text)
     if (!row) {

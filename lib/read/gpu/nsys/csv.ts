@@ -21,12 +21,12 @@ export function hasColumns(head: Uint8Array, columns: readonly string[]): boolea
 /** Compares whole names without their units. */
 function isHeader(line: string, columns: readonly string[]): boolean {
   if (!columns.every((column) => line.includes(column))) return false // cheap, as detection tries every input
-  const names = line
-    .replace(/^\uFEFF/, '')
-    .split(',')
-    .map((cell) => cell.replace(/ \(.*\)$/, ''))
+  const names = cellsOf(line).map(withoutUnit)
   return columns.every((column) => names.includes(column))
 }
+
+const cellsOf = (header: string) => header.replace(/^\uFEFF/, '').split(',')
+const withoutUnit = (cell: string) => cell.replace(/ \(.*\)$/, '')
 
 /** A report of `nsys stats --format csv`: row by row; cells by the names of their columns, without units. */
 export class CsvReport implements ChunkReader {
@@ -91,8 +91,8 @@ export class CsvReport implements ChunkReader {
   private findHeader(): void {
     const { text } = this.lines
     if (!isHeader(text, this.required)) return
-    const cells = text.replace(/^\uFEFF/, '').split(',')
-    this.columns = new Map(cells.map((cell, i) => [cell.replace(/ \(.*\)$/, ''), i]))
+    const cells = cellsOf(text)
+    this.columns = new Map(cells.map((cell, i) => [withoutUnit(cell), i]))
     const unit = /\((.*)\)/.exec(cells.find((cell) => cell.startsWith('Start ')) ?? '')?.[1] ?? 'ns'
     const nsPerUnit = UNITS.get(unit.replace(/ec$/, ''))
     if (nsPerUnit === undefined) {

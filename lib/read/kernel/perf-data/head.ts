@@ -2,12 +2,7 @@ import { FormatError, isFormatError } from '../../../errors.ts'
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import { END_OF_INPUT, type FieldReader, fieldsIn, fieldsOf, type ReadAt, viewOf } from '../../../input/field-reader.ts'
 import type { Clock } from '../../../model/events.ts'
-import {
-  type FormatTables,
-  readFtraceFormats,
-  readHeaderTexts,
-  readSystemFormats,
-} from '../tracepoints/event-formats.ts'
+import { readTables } from '../tracepoints/event-formats.ts'
 import { clockOf, type PerfAttr, parseAttr } from './attr.ts'
 
 /** The contents of a recording except its records. */
@@ -153,10 +148,7 @@ async function readTracingData(from: FieldReader, { formats }: PerfFacts): Promi
   await from.textZ('the version of the event formats', 16)
   await from.skip(2)
   await from.u32('the size of a page')
-  const tables: FormatTables = { formats, headerPage: undefined }
-  await readHeaderTexts(from, tables)
-  await readFtraceFormats(from, tables)
-  await readSystemFormats(from, tables)
+  await readTables(from, { formats, headerPage: undefined })
 }
 
 const TRACING_MAGIC_BYTES = 10

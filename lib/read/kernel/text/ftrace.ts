@@ -182,7 +182,7 @@ const CLOCKS: Readonly<Record<string, Clock>> = {
 
 /** Reads ftrace's texts, and those of `trace-cmd report`. */
 class FtraceLog extends SchedTextLog {
-  private readonly ftrace: FtraceColumns
+  declare protected readonly columns: FtraceColumns
   /** Lines with a whole number as time, ahead of the first time. */
   private ticks = 0
   /** A marker has named the clock. */
@@ -191,15 +191,13 @@ class FtraceLog extends SchedTextLog {
 
   constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
     const scan = new Scan()
-    const columns = new FtraceColumns(scan)
-    super(source, format, context, scan, columns)
-    this.ftrace = columns
+    super(source, format, context, scan, new FtraceColumns(scan))
     this.attributes['tool'] = 'ftrace'
   }
 
   protected override hasStamp(): boolean {
-    if (this.ftrace.isRelative) this.attributes['times'] = "microseconds since the buffer's start (latency-format)"
-    return !this.ftrace.isTicks
+    if (this.columns.isRelative) this.attributes['times'] = "microseconds since the buffer's start (latency-format)"
+    return !this.columns.isTicks
   }
 
   protected override readUntimed(): void {

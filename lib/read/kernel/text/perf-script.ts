@@ -67,16 +67,12 @@ class PerfColumns extends Columns {
   private readIds(): boolean {
     const { scan } = this
     this.tgid = -1
-    this.tid = this.readId()
+    this.tid = scan.integer()
     if (scan.eatByte(Ascii.Slash)) {
       this.tgid = this.tid
-      this.tid = this.readId()
+      this.tid = scan.integer()
     }
     return !Number.isNaN(this.tid) && !Number.isNaN(this.tgid) && scan.byte === Ascii.Blank
-  }
-
-  private readId(): number {
-    return this.scan.integer()
   }
 
   /** `[000] K` */

@@ -198,18 +198,14 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   }
 
   protected override readLine(origin: Origin): void {
-    const { lines, columns, context, scan, guard } = this
+    const { lines, columns, scan, guard } = this
     if (!this.readColumns(lines.bytes, lines.start, lines.end)) return this.readForeign()
     if (!this.hasStamp()) return this.readUntimed(origin)
     const atNs = (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
     // The fast path of the guard's check.
     if (Math.abs(atNs - guard.lastNs) < 1e9) guard.lastNs = atNs
     else if (!this.believes(atNs)) return
-    context.atNs = atNs
-    context.cpu = columns.cpu
-    context.tid = columns.tid
-    context.tgid = columns.tgid
-    context.isIrq = columns.isIrq
+    this.enter(atNs)
     if (columns.cpu < 0 && !this.hasNoCpu) this.reportNoCpu()
     if (columns.tgid >= 0 && this.tgids.get(columns.tid) !== columns.tgid) this.addThread()
     const event = this.nameTable.get(scan.bytes, columns.nameStart, columns.nameEnd)
@@ -246,6 +242,16 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     scan.at = start
     scan.end = end
     return this.columns.read()
+  }
+
+  /** Begins a row of this time. */
+  private enter(atNs: number): void {
+    const { columns, context } = this
+    context.atNs = atNs
+    context.cpu = columns.cpu
+    context.tid = columns.tid
+    context.tgid = columns.tgid
+    context.isIrq = columns.isIrq
   }
 
   private readEvent(event: EventName, handler: Handler, origin: Origin): void {
@@ -311,11 +317,8 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
 
   /** Reads a row without a valid time. */
   protected readUntimed(origin: Origin): void {
-    const { columns, context, scan } = this
-    context.atNs = 0
-    context.cpu = columns.cpu
-    context.tid = columns.tid
-    context.tgid = columns.tgid
+    const { columns, scan } = this
+    this.enter(0)
     const event = this.nameTable.get(scan.bytes, columns.nameStart, columns.nameEnd)
     if (event.handler !== 'record' || !this.readRecord(event.name, origin)) event.skipped++
   }

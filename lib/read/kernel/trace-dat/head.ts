@@ -7,6 +7,7 @@ import {
   readFtraceFormats,
   readHeaderTexts,
   readSystemFormats,
+  readTables,
 } from '../tracepoints/event-formats.ts'
 
 /** A trace.dat without its pages. */
@@ -61,9 +62,7 @@ function pageSize(from: FieldReader, bytes: number): number {
 /** Version 6 has its parts in order: it can be read from a stream. */
 async function readHead6(ranges: ByteRanges, readAt: ReadAt, from: FieldReader, pageBytes: number): Promise<TraceDat> {
   const tables: FormatTables = { formats: [], headerPage: undefined }
-  await readHeaderTexts(from, tables)
-  await readFtraceFormats(from, tables)
-  await readSystemFormats(from, tables)
+  await readTables(from, tables)
   ranges.release(from.offset)
   await from.skip(await from.u32('the size of the kernel symbols'))
   await from.skip(await from.u32('the size of the printk formats'))

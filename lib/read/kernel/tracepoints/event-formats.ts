@@ -65,6 +65,13 @@ export interface FormatTables {
   headerPage: string | undefined
 }
 
+/** Reads all tables in the order in which perf.data and trace.dat 6 have them. */
+export async function readTables(from: FieldReader, tables: FormatTables): Promise<void> {
+  await readHeaderTexts(from, tables)
+  await readFtraceFormats(from, tables)
+  await readSystemFormats(from, tables)
+}
+
 /** Reads `header_page` and `header_event` of trace.dat and perf.data: a name, a u64 size, the text. */
 export async function readHeaderTexts(from: FieldReader, tables: FormatTables): Promise<void> {
   for (const name of ['header_page', 'header_event']) {

@@ -145,12 +145,9 @@ function comm({ comms }: Tracepoints, format: EventFormat, name: string): Text {
 }
 
 function switches(events: Tracepoints, format: EventFormat): Decode {
-  const [prevTid, prevPrio, prevState] = ['prev_pid', 'prev_prio', 'prev_state'].map((name) => int(format, name)) as [
-    Int,
-    Int,
-    Int,
-  ]
-  const [nextTid, nextPrio] = ['next_pid', 'next_prio'].map((name) => int(format, name)) as [Int, Int]
+  const [prevTid, nextTid] = [int(format, 'prev_pid'), int(format, 'next_pid')]
+  const [prevPrio, nextPrio] = [int(format, 'prev_prio'), int(format, 'next_prio')]
+  const prevState = int(format, 'prev_state')
   const prevComm = comm(events, format, 'prev_comm')
   const nextComm = comm(events, format, 'next_comm')
   const decodeState = stateDecoderOf(format.print) ?? currentBits
@@ -175,7 +172,7 @@ function switches(events: Tracepoints, format: EventFormat): Decode {
 function wakings(events: Tracepoints, format: EventFormat): Decode {
   const flags = int(format, 'common_flags')
   const waker = int(format, 'common_pid')
-  const [pid, prio, target] = ['pid', 'prio', 'target_cpu'].map((name) => int(format, name)) as [Int, Int, Int]
+  const [pid, prio, target] = [int(format, 'pid'), int(format, 'prio'), int(format, 'target_cpu')]
   const name = comm(events, format, 'comm')
   return (view, at, end, cpu, atNs) => {
     const tid = pid(view, at)

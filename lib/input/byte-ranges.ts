@@ -1,4 +1,5 @@
 import { firstIndex } from '../bytes/search.ts'
+import { FormatError } from '../errors.ts'
 import type { ByteRange } from './byte-source.ts'
 
 /** A stream's bytes are kept where something after them is needed first: at most so many. */
@@ -19,11 +20,12 @@ export class ByteRanges {
   private streamedTo = 0
   private readonly chunks: AsyncIterator<Uint8Array>
 
-  /** `tooFar` makes the error for a stream of which too many bytes would be kept, or that cannot be read again. */
+  /** `hint`: for the FormatError (of `format`) of a stream of which too many bytes would be kept. */
   constructor(
     source: AsyncIterable<Uint8Array>,
     private readonly range: ByteRange | undefined,
-    private readonly tooFar: (byte: number) => Error,
+    private readonly format: string,
+    private readonly hint: string,
   ) {
     this.chunks = source[Symbol.asyncIterator]()
   }
@@ -74,5 +76,9 @@ export class ByteRanges {
     const chunk = kept[firstIndex(0, kept.length, (i) => kept[i]!.offset > at) - 1]
     if (!chunk) throw this.tooFar(at)
     return chunk
+  }
+  private tooFar(byte: number): FormatError {
+    const found = 'a stream, or a compressed file, too long to be kept in memory'
+    return new FormatError(this.format, { byte }, 'a file that can be read at any place', found, this.hint)
   }
 }

@@ -1,4 +1,5 @@
 import { Ascii } from '../bytes/ascii.ts'
+import { resized } from '../bytes/resized.ts'
 
 /** One row of comma-separated values over bytes (RFC 4180 quoting; no line breaks inside quotes). */
 export class CsvRow {
@@ -14,7 +15,10 @@ export class CsvRow {
     this.count = 0
     let at = start
     for (;;) {
-      if (this.count === this.starts.length) this.grow()
+      if (this.count === this.starts.length) {
+        this.starts = resized(this.starts, 2 * this.count)
+        this.ends = resized(this.ends, 2 * this.count)
+      }
       const fieldEnd = bytes[at] === Ascii.Quote ? endOfQuoted(bytes, at, end) : endOfPlain(bytes, at, end)
       this.starts[this.count] = at
       this.ends[this.count++] = fieldEnd
@@ -78,14 +82,6 @@ export class CsvRow {
   /** The text of the fields from `first` to the end of the row, commas included. */
   tail(first: number): string {
     return decoder.decode(this.bytes.subarray(this.starts[first], this.ends[this.count - 1]))
-  }
-
-  private grow(): void {
-    const [starts, ends] = [this.starts, this.ends]
-    this.starts = new Int32Array(starts.length * 2)
-    this.ends = new Int32Array(starts.length * 2)
-    this.starts.set(starts)
-    this.ends.set(ends)
   }
 }
 

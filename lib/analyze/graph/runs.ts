@@ -1,3 +1,4 @@
+import { resized } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { OperatorEvent } from '../../model/events.ts'
@@ -49,16 +50,11 @@ export class GraphRun {
   }
 
   private grow(): void {
-    const { nodes, lasts, starts, ends } = this
-    const size = 2 * nodes.length
-    this.nodes = new Int32Array(size)
-    this.lasts = new Int32Array(size)
-    this.starts = new Float64Array(size)
-    this.ends = new Float64Array(size)
-    this.nodes.set(nodes)
-    this.lasts.set(lasts)
-    this.starts.set(starts)
-    this.ends.set(ends)
+    const size = 2 * this.nodes.length
+    this.nodes = resized(this.nodes, size)
+    this.lasts = resized(this.lasts, size)
+    this.starts = resized(this.starts, size)
+    this.ends = resized(this.ends, size)
   }
 }
 

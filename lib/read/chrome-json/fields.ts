@@ -83,6 +83,12 @@ export class Fields {
     this.origin = { whole: Number(originNs / 1000n), nanos: Number(originNs % 1000n) }
   }
 
+  /** The place of an event without a duration; undefined, with an issue, if there is no valid time. */
+  placeAt(event: EventScanner): Place | undefined {
+    const atNs = this.timeOf(event)
+    return atNs === undefined ? undefined : this.placeOf(event, atNs, atNs)
+  }
+
   placeOf(event: EventScanner, startNs: number, endNs: number): Place {
     const { bytes, starts, ends } = event
     const category = this.categoryOf(event)

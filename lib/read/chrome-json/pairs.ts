@@ -1,3 +1,4 @@
+import { resized } from '../../bytes/resized.ts'
 import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { IssueCode } from '../../model/issues.ts'
@@ -129,17 +130,13 @@ export class EdgeQueue {
   }
 
   private resize(length: number): void {
-    const resized = <T extends Float64Array | Uint32Array | Uint8Array>(from: T, to: T): T => {
-      to.set(from.subarray(0, Math.min(this.length, length)))
-      return to
-    }
-    this.times = resized(this.times, new Float64Array(length))
-    this.bytes = resized(this.bytes, new Float64Array(length))
-    this.ids = resized(this.ids, new Float64Array(length))
-    this.names = resized(this.names, new Uint32Array(length))
-    this.categories = resized(this.categories, new Uint32Array(length))
-    this.pids = resized(this.pids, new Uint32Array(length))
-    this.flags = resized(this.flags, new Uint8Array(length))
+    this.times = resized(this.times, length)
+    this.bytes = resized(this.bytes, length)
+    this.ids = resized(this.ids, length)
+    this.names = resized(this.names, length)
+    this.categories = resized(this.categories, length)
+    this.pids = resized(this.pids, length)
+    this.flags = resized(this.flags, length)
   }
 }
 

@@ -201,9 +201,9 @@ export class Recording {
   }
 
   /** A begin, an end or a mark, which waits for earlier ones. */
-  private edgeOf(event: EventScanner, what: Edge['what'], atNs: number, place: Place, id = 0): Edge {
+  private edgeOf(event: EventScanner, what: Edge['what'], place: Place, id = 0): Edge {
     this.args.begin(event)
-    const { category, name } = place
+    const { category, name, startNs: atNs } = place
     return {
       what,
       atNs,
@@ -219,16 +219,14 @@ export class Recording {
   }
 
   private edge(event: EventScanner, what: 'begin' | 'end'): void {
-    const atNs = this.fields.timeOf(event)
-    if (atNs === undefined) return
-    const place = this.fields.placeOf(event, atNs, atNs)
-    this.nesting.edge(this.rows.thread('process', place.pid, place.tid), this.edgeOf(event, what, atNs, place))
+    const place = this.fields.placeAt(event)
+    if (place) this.nesting.edge(this.rows.thread('process', place.pid, place.tid), this.edgeOf(event, what, place))
   }
 
   private instant(event: EventScanner): void {
-    const atNs = this.fields.timeOf(event)
-    if (atNs === undefined) return
-    const { name, category, pid, tid } = this.fields.placeOf(event, atNs, atNs)
+    const place = this.fields.placeAt(event)
+    if (!place) return
+    const { name, category, pid, tid, startNs: atNs } = place
     const isMemory = category.route === 'memory'
     this.args.begin(event)
     const track = this.rows.thread(isMemory ? 'memory' : 'process', pid, tid)
@@ -254,9 +252,9 @@ export class Recording {
   }
 
   private counter(event: EventScanner): void {
-    const atNs = this.fields.timeOf(event)
-    if (atNs === undefined) return
-    const { name, pid } = this.fields.placeOf(event, atNs, atNs)
+    const place = this.fields.placeAt(event)
+    if (!place) return
+    const { name, pid, startNs: atNs } = place
     const title = `${this.names.text(name)}${event.has(Field.id) ? ` ${this.fields.textOf(event, Field.id)}` : ''}`
     this.args.begin(event)
     const isOnly = this.args.count === 1
@@ -270,10 +268,8 @@ export class Recording {
   }
 
   private operation(event: EventScanner, what: Edge['what']): void {
-    const atNs = this.fields.timeOf(event)
-    if (atNs === undefined) return
-    const place = this.fields.placeOf(event, atNs, atNs)
-    this.operations.add(this.edgeOf(event, what, atNs, place, this.flows.operationOf(event, place)))
+    const place = this.fields.placeAt(event)
+    if (place) this.operations.add(this.edgeOf(event, what, place, this.flows.operationOf(event, place)))
   }
 
   private flow(event: EventScanner, phase: 's' | 't' | 'f'): void {

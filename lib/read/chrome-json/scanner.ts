@@ -1,4 +1,5 @@
 import { Ascii } from '../../bytes/ascii.ts'
+import { resized } from '../../bytes/resized.ts'
 import { ByteTable, isSame } from '../../input/byte-table.ts'
 import { MORE, mistake, skipSpace, skipText, skipValue, unescaped } from '../../input/json-bytes.ts'
 
@@ -131,13 +132,9 @@ export class EventScanner {
   }
 
   private noteArg(key: number, value: number, valueEnd: number): void {
-    let { argPlaces } = this
     const at = this.argsEnd
-    if (at === argPlaces.length) {
-      argPlaces = new Int32Array(at * 2)
-      argPlaces.set(this.argPlaces)
-      this.argPlaces = argPlaces
-    }
+    if (at === this.argPlaces.length) this.argPlaces = resized(this.argPlaces, at * 2)
+    const { argPlaces } = this
     argPlaces[at] = key
     argPlaces[at + 1] = value
     argPlaces[at + 2] = valueEnd

@@ -10,7 +10,6 @@
 // Records are in rounds, by CPU; the reader sorts them by time.
 
 import { joined } from '../../../bytes/joined.ts'
-import { FormatError } from '../../../errors.ts'
 import { ByteCursor } from '../../../input/byte-cursor.ts'
 import { ByteRanges } from '../../../input/byte-ranges.ts'
 import { viewOf } from '../../../input/field-reader.ts'
@@ -41,11 +40,8 @@ export const perfData: Format = {
   sniff: (head) => MAGICS.some((magic) => magic.every((byte, i) => head[i] === byte)),
 
   async *read(source, { names, range }) {
-    const ranges = new ByteRanges(source, range, (byte) => {
-      const found = 'a stream, or a compressed file, too long to be kept in memory'
-      const hint = 'decompress it and give the file itself, or pipe the output of `perf record -o -`'
-      return new FormatError(perfData.name, { byte }, 'a file that can be read at any place', found, hint)
-    })
+    const hint = 'decompress it and give the file itself, or pipe the output of `perf record -o -`'
+    const ranges = new ByteRanges(source, range, perfData.name, hint)
     const facts = noFacts()
     const data = await readPerfHead(ranges, perfData.name, facts)
     const events = new PerfEvents(perfData.name, names, facts)

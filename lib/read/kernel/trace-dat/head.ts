@@ -17,7 +17,7 @@ export interface TraceDat extends FormatTables {
   readonly inflate: Inflate | undefined
   readonly facts: Facts
   /** In the order of the file. */
-  readonly buffers: AsyncIterable<TraceBuffer>
+  readonly buffers: Iterable<TraceBuffer> | AsyncIterable<TraceBuffer>
 }
 
 /** Most CPUs of a kernel (CONFIG_NR_CPUS is at most 8192). */
@@ -68,7 +68,8 @@ async function readHead6(ranges: ByteRanges, readAt: ReadAt, from: FieldReader, 
   await from.skip(await from.u32('the size of the printk formats'))
   await from.skip(await from.u64('the size of the thread names'))
   ranges.release(from.offset)
-  const cpus = cpuCount(from, await from.u32('the number of CPUs'))
+  const cpus = await from.u32('the number of CPUs')
+  if (cpus > CPUS_MAX) from.fail(`at most ${CPUS_MAX} CPUs`, `${cpus}`)
   const options = new TraceOptions()
   options.cpus = cpus
   let tag = await from.text(10, 'a tag')
@@ -89,14 +90,9 @@ async function readOptions6(from: FieldReader, options: TraceOptions): Promise<v
   for (let i = 0; i < OPTIONS_MAX; i++) {
     const id = await from.u16('an option')
     if (id === 0) return
-    readOption(options, id, await from.bytes(await from.u32('the size of an option'), 'an option'))
+    options.read(id, await from.bytes(await from.u32('the size of an option'), 'an option'))
   }
   from.fail(`at most ${OPTIONS_MAX} options`, 'more')
-}
-
-function cpuCount(from: FieldReader, cpus: number): number {
-  if (cpus > CPUS_MAX) from.fail(`at most ${CPUS_MAX} CPUs`, `${cpus}`)
-  return cpus
 }
 
 async function readTable6(from: FieldReader, name: string, count: number, pageBytes: number): Promise<TraceBuffer> {
@@ -113,14 +109,14 @@ async function* buffers6(
   readAt: ReadAt,
   top: TraceBuffer,
   options: TraceOptions,
-  count: number,
+  cpus: number,
 ): AsyncGenerator<TraceBuffer> {
   yield top
-  for (const { name, offset, cpus } of options.buffers6(count)) {
+  for (const { name, offset } of options.buffers6.sort((a, b) => a.offset - b.offset)) {
     yield await readAt(offset, async (from) => {
       const tag = await from.text(10, 'a tag')
       if (tag !== 'flyrecord\0') from.fail('"flyrecord"', 'something else')
-      return readTable6(from, name, cpuCount(from, cpus), top.pageBytes)
+      return readTable6(from, name, cpus, top.pageBytes)
     })
   }
 }
@@ -151,11 +147,7 @@ async function readHead7(format: string, readAt: ReadAt, from: FieldReader): Pro
     return { name, clock: bare(clock), pageBytes: pageSize(from, pageBytes), cpus: inOrder(cpus) }
   })
   const facts = options.facts(buffers[0]?.clock)
-  return { ...tables, version: 7, inflate, facts, buffers: each(buffers) }
-}
-
-async function* each<T>(all: readonly T[]): AsyncGenerator<T> {
-  yield* all
+  return { ...tables, version: 7, inflate, facts, buffers }
 }
 
 /** The sections of version 7: u16 id, u16 flags (1: compressed), u32 name, u64 size, then the bytes. */
@@ -198,7 +190,7 @@ class Sections {
           const bytes = await part.bytes(await part.u32('the size of an option'), 'an option')
           if (id === 0 && bytes.length === 8) following = Number(viewOf(bytes).getBigUint64(0, true))
           if (id === 0) break
-          readOption(options, id, bytes)
+          options.read(id, bytes)
         }
       })
       next = following
@@ -258,20 +250,27 @@ const SECTION_LAST = 21
 const LOSSES_MAX = 8192
 
 /** Gathers the options of a trace.dat. */
-export class TraceOptions {
+class TraceOptions {
   /** Places of sections by their ids. */
   readonly sections = new Map<number, number>()
+  /** Version 6: names and places of the buffers except the top one. */
+  readonly buffers6: { readonly name: string; readonly offset: number }[] = []
   readonly buffers7: TraceBuffer[] = []
-  readonly losses: string[] = []
-  readonly texts = new Map<number, string>()
-  readonly instances: { readonly name: string; readonly offset: number; readonly cpus: number | undefined }[] = []
   cpus: number | undefined
+  private readonly losses: string[] = []
+  private readonly texts = new Map<number, string>()
 
-  /** Version 6: buffers except the top one; `cpus` is the number of CPUs of those that do not record it. */
-  buffers6(cpus: number): { readonly name: string; readonly offset: number; readonly cpus: number }[] {
-    return this.instances
-      .map(({ name, offset, cpus: own }) => ({ name, offset, cpus: own ?? cpus }))
-      .sort((a, b) => a.offset - b.offset)
+  /** Reads one option; ignores those that are not needed. */
+  read(id: number, bytes: Uint8Array): void {
+    const view = viewOf(bytes)
+    if (id >= SECTION_FIRST && id <= SECTION_LAST) {
+      if (bytes.length >= 8) this.sections.set(id, Number(view.getBigUint64(0, true)))
+    } else if (id === Option.cpuCount) {
+      if (bytes.length >= 4) this.cpus = view.getUint32(0, true)
+    } else if (id === Option.cpuStat) {
+      if (this.losses.length < LOSSES_MAX) this.losses.push(...lossesIn(textOf(bytes, 0)))
+    } else if (id === Option.buffer) this.readBuffer(bytes, view)
+    else this.texts.set(id, textOf(bytes, 0).trim())
   }
 
   /** The facts of a trace on `clock`. */
@@ -289,41 +288,28 @@ export class TraceOptions {
     const toRealtimeNs = date === undefined ? undefined : BigInt(`0x${date}`) * 1000n
     return { clock: CLOCKS.get(clock ?? '') ?? 'unknown', attributes, toRealtimeNs, losses: this.losses }
   }
-}
 
-/** Reads one option; ignores those that are not needed. */
-export function readOption(options: TraceOptions, id: number, bytes: Uint8Array): void {
-  const view = viewOf(bytes)
-  if (id >= SECTION_FIRST && id <= SECTION_LAST) {
-    if (bytes.length >= 8) options.sections.set(id, Number(view.getBigUint64(0, true)))
-  } else if (id === Option.cpuCount) {
-    if (bytes.length >= 4) options.cpus = view.getUint32(0, true)
-  } else if (id === Option.cpuStat) {
-    if (options.losses.length < LOSSES_MAX) options.losses.push(...lossesIn(textOf(bytes, 0)))
-  } else if (id === Option.buffer) readBuffer(options, bytes, view)
-  else options.texts.set(id, textOf(bytes, 0).trim())
-}
-
-/** u64 place, name; version 7: clock, u32 page size, u32 count, then u32 CPU, u64 place, u64 size of each. */
-function readBuffer(options: TraceOptions, bytes: Uint8Array, view: DataView): void {
-  if (bytes.length < 9) return
-  const offset = Number(view.getBigUint64(0, true))
-  const name = textOf(bytes, 8)
-  const clockAt = 8 + bytes.indexOf(0, 8) - 8 + 1
-  const clock = textOf(bytes, clockAt)
-  let at = clockAt + clock.length + 1
-  if (at + 8 > bytes.length) {
-    options.instances.push({ name, offset, cpus: undefined })
-    return
+  /** u64 place, name; version 7: clock, u32 page size, u32 count, then u32 CPU, u64 place, u64 size of each. */
+  private readBuffer(bytes: Uint8Array, view: DataView): void {
+    if (bytes.length < 9) return
+    const offset = Number(view.getBigUint64(0, true))
+    const name = textOf(bytes, 8)
+    const clockAt = bytes.indexOf(0, 8) + 1
+    const clock = textOf(bytes, clockAt)
+    let at = clockAt + clock.length + 1
+    if (at + 8 > bytes.length) {
+      this.buffers6.push({ name, offset })
+      return
+    }
+    const pageBytes = view.getUint32(at, true)
+    const count = view.getUint32(at + 4, true)
+    const cpus: CpuPages[] = []
+    for (at += 8; cpus.length < count && at + 20 <= bytes.length; at += 20) {
+      const [place, size] = [view.getBigUint64(at + 4, true), view.getBigUint64(at + 12, true)]
+      cpus.push({ cpu: view.getUint32(at, true), offset: Number(place), bytes: Number(size) })
+    }
+    this.buffers7.push({ name, clock, pageBytes, cpus })
   }
-  const pageBytes = view.getUint32(at, true)
-  const count = view.getUint32(at + 4, true)
-  const cpus: { cpu: number; offset: number; bytes: number }[] = []
-  for (at += 8; cpus.length < count && at + 20 <= bytes.length; at += 20) {
-    const [place, size] = [view.getBigUint64(at + 4, true), view.getBigUint64(at + 12, true)]
-    cpus.push({ cpu: view.getUint32(at, true), offset: Number(place), bytes: Number(size) })
-  }
-  options.buffers7.push({ name, clock, pageBytes, cpus })
 }
 
 /** "overrun: 5": events that were overwritten or did not fit, from tracefs' per_cpu/cpu<n>/stats. */

@@ -8,7 +8,6 @@
 // The pages are those of the kernel's ring buffer, CPU after CPU: events of one CPU are in order of time, those of different
 // CPUs, or of a thread on different CPUs, are not.
 
-import { FormatError } from '../../../errors.ts'
 import { ByteRanges } from '../../../input/byte-ranges.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import { type IssueCode, issueOf } from '../../../model/issues.ts'
@@ -30,11 +29,8 @@ export const traceDat: Format = {
   sniff: (head) => MAGIC.every((byte, i) => head[i] === byte),
 
   async *read(source, { names, range }) {
-    const ranges = new ByteRanges(source, range, (byte) => {
-      const found = 'a stream, or a compressed file, too long to be kept in memory'
-      const hint = 'decompress it and give the file itself, or record with `trace-cmd record --file-version 6`'
-      return new FormatError(traceDat.name, { byte }, 'a file that can be read at any place', found, hint)
-    })
+    const hint = 'decompress it and give the file itself, or record with `trace-cmd record --file-version 6`'
+    const ranges = new ByteRanges(source, range, traceDat.name, hint)
     const head = await readHead(ranges, traceDat.name)
     yield* new TraceDatEvents(traceDat.name, head, ranges, names).read()
   },

@@ -1,6 +1,6 @@
 import { defineConfig, type Options } from 'tsup'
 
-const shared = { target: 'node20', sourcemap: true, splitting: false } as const
+const shared = { target: 'node20', splitting: false } as const
 
 /** The CLI imports the very library that a user would, from beside it: lib is not bundled a second time. */
 const libraryBeside: NonNullable<Options['esbuildPlugins']>[number] = {

@@ -13,6 +13,7 @@ const MOE = join(ROOT, 'examples/moe.csv')
 const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
 
 let folder: string
+let tarball: string
 let packed: string[]
 
 const run = (command: string, args: string[], cwd = folder) =>
@@ -41,11 +42,12 @@ beforeAll(() => {
   }
   run(process.execPath, ['scripts/build-native.mjs'], clone)
   // Without `prepack`, which is that and tsup, whose output is in dist/.
-  const [tarball] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], clone))
-  packed = tarball.files.map(({ path }: { path: string }) => path)
+  const [made] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], clone))
+  tarball = join(folder, made.filename)
+  packed = made.files.map(({ path }: { path: string }) => path)
   rmSync(clone, { recursive: true })
   run('npm', ['init', '-y'])
-  run('npm', ['install', '--no-save', '--prefer-offline', '--no-audit', '--no-fund', `./${tarball.filename}`])
+  run('npm', ['install', '--no-save', '--prefer-offline', '--no-audit', '--no-fund', tarball])
 })
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -68,7 +70,19 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
     }
   }
   expect(expected.filter((path) => !packed.includes(path))).toEqual([])
-  expect(packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp/.test(path))).toEqual([])
+  expect(packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp|\.map$/.test(path))).toEqual([])
+})
+
+describe('by checkers of packages', () => {
+  for (const [name, args] of [
+    ['publint', ['run', '--strict']],
+    ['attw', ['--profile', 'node16', '--format', 'ascii']],
+  ] as const) {
+    const testIf = hasTool(name) ? test : test.skip
+    testIf(`${name} finds no problem`, () => {
+      expect(run(name, [...args, tarball])).toContain('ggml2perfetto') // exits with an error if it finds one
+    })
+  }
 })
 
 describe('in Node', () => {

@@ -243,7 +243,7 @@ describe('lib', () => {
     expect(bare).toEqual([])
   })
 
-  test('each format is the one export of its file, which is called as the format is, and all are registered', () => {
+  test('files of formats export nothing else, are called as their format or their family, and all are registered', () => {
     const wrong: string[] = []
     const registry = LIB.find(({ fileName }) => fileName === 'lib/read/index.ts')!
     const registered = importsOf(registry).map(({ target }) => target)
@@ -255,8 +255,9 @@ describe('lib', () => {
           ({ kind }) => kind === ts.SyntaxKind.ExportKeyword,
         ),
       )
-      if (exported.length !== 1) wrong.push(`${file.fileName}: ${exported.length} exports`)
-      const name = /name: '(.+)'/.exec(formats[0]!.getText())?.[1]
+      if (exported.length !== formats.length) wrong.push(`${file.fileName}: exports more than formats`)
+      const family = posix.basename(posix.dirname(file.fileName))
+      const name = formats.length > 1 ? family : /name: '(.+)'/.exec(formats[0]!.getText())?.[1]
       if (posix.basename(file.fileName) !== `${name}.ts`) wrong.push(`${file.fileName}: format ${name}`)
       if (!registered.includes(file.fileName)) wrong.push(`${file.fileName}: not in lib/read/index.ts`)
     }

@@ -56,8 +56,8 @@ export const openCommand: CommandModule<object, Arguments> = {
       .usage(
         `$0 open <trace or log>\n\nShows a trace, or a log converted to one, in ${VIEWER}: serves it once, on this ` +
           'machine (127.0.0.1:9001) and to pages of that site only, opens the browser, and ends when the trace was ' +
-          'fetched. The first decode calls are in view; calls and workers are pinned to the top; slow operators get ' +
-          'a track. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
+          'fetched. The first decode calls are in view; calls and workers are pinned to the top; a track names ' +
+          'what made operators slow. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
           'leave this machine.',
       )
       .positional('input', {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import {
   type ConvertOptions,
@@ -7,10 +7,12 @@ import {
   findView,
   type OpenTrace,
   openTrace,
+  type TraceEvent,
   VIEWER,
   type View,
   viewerUrl,
 } from '../../lib/index.ts'
+import { input, ORIGIN_NS } from '../sched/schedule.ts'
 
 const MOE = readFileSync('examples/moe.csv')
 const RECORDED = readFileSync('examples/moe.ggtrace.gz')
@@ -116,8 +118,8 @@ describe('commands', () => {
       trace.query('select name from track order by id').rows.flat().map(String),
     )
     const matches = (id: string) => names.filter((name) => new RegExp(argsOf(found, id)[0]!).test(name)).sort()
-    expect(matches('PinTracksByRegex')).toEqual(['Phase', 'Tokens', 'worker 0', 'worker 1'])
-    expect(matches('ExpandTracksByRegex')).toEqual([expect.stringMatching(/^LLM decode --lib/), 'Memory', 'Workers'])
+    expect(matches('PinTracksByRegex')).toEqual(['GB/s', 'Phase', 'Tokens', 'tok/s', 'worker 0', 'worker 1'])
+    expect(matches('ExpandTracksByRegex')).toEqual([expect.stringMatching(/^LLM /), 'Memory', 'Workers'])
   })
 
   test.each([
@@ -149,9 +151,85 @@ describe('commands', () => {
       .slice(0, 500)
       .map(({ ts, dur, name }) => `${ts} ${dur} ${name}`)
     expect(drawn.length).toBeGreaterThan(10)
-    const plain = (name: unknown) => String(name).replace(/^\d+\.\d× /, '')
+    const plain = (name: unknown) => String(name).replace(/ ×\d+( · .*)?$/, '')
     expect(drawn.map(([ts, dur, name]) => `${ts} ${dur} ${plain(name)}`).sort()).toEqual(expected.sort())
-    for (const [, , name] of drawn) expect(Number.parseFloat(String(name))).toBeGreaterThanOrEqual(3)
+    for (const [, , name] of drawn) expect(Number(/ ×(\d+)/.exec(String(name))![1])).toBeGreaterThanOrEqual(3)
+  })
+})
+
+describe('of a run on GPUs, its first work is in view', () => {
+  const fixture = (name: string) => {
+    const bytes = readFileSync(`test/fixtures/${name}`)
+    return name.endsWith('.gz') ? gunzipSync(bytes) : bytes
+  }
+  const OF_UI = ['GPU', 'Hardware Queues']
+
+  test.each([
+    [
+      'nsys/one-gpu.sqlite.gz',
+      ['stream 7 (default), context 1, process 9946'],
+      ['CCCL', 'CUDA API', 'NVTX', 'NVTX on the GPU', 'Nsight Systems', 'default domain'],
+    ],
+    [
+      'nsys/two-processes.sqlite.gz',
+      ['stream 15, context 2, process 112', 'stream 7, context 1, process 111'],
+      ['CUDA API', 'NVTX', 'NVTX on the GPU', 'Nsight Systems', 'default domain'],
+    ],
+    [
+      'chrome-json/h100.json.gz',
+      ['stream 7, context 1, process 25286'],
+      ['Annotations on the GPU', 'CUDA API', 'PyTorch', 'PyTorch profiler'],
+    ],
+    ['chrome-json/gpu-only.json', ['stream 0, process 44077'], ['HIP API', 'PyTorch profiler']],
+  ])('%s: groups open, streams pinned', async (name, streams, groups) => {
+    const log = fixture(name)
+    const found = await view(log)
+    await withTrace(await traceOf(log), (trace) => {
+      const names = [...new Set(trace.query('select name from track').rows.flat().map(String))].concat(OF_UI)
+      const matches = (id: string) => names.filter((name) => new RegExp(argsOf(found, id)[0]!).test(name)).sort()
+      expect(matches('PinTracksByRegex')).toEqual(streams)
+      expect(matches('ExpandTracksByRegex')).toEqual([...OF_UI, ...groups].sort())
+      const first = trace.query('select min(ts) from gpu_slice').rows[0]![0] as bigint
+      const [start, end] = found.span!
+      expect(start).toBeLessThan(first)
+      expect(end).toBeGreaterThan(first)
+      expect(end - start).toBeLessThan(30_000_000n)
+      const inView = trace.query(`select count(*) from gpu_slice where ts between ${start} and ${end}`).rows[0]![0]
+      expect(inView).toBeGreaterThanOrEqual(10)
+    })
+    expect(found.commands.map(({ id }) => id)).not.toContain('dev.perfetto.AddDebugSliceTrack')
+  })
+
+  test('with steps of vLLM: these are in view, with their work on the GPU', async () => {
+    const log = fixture('chrome-json/vllm.json.gz')
+    const found = await view(log)
+    const calls = await withTrace(await traceOf(log), (trace) => callsIn(trace, found))
+    expect(calls.length).toBeGreaterThan(0)
+    expect(argsOf(found, 'PinTracksByRegex')[0]).toMatch(/\bTokens\b.*\btok\/s\b.*\bstream \d+/)
+    expect(argsOf(found, 'ExpandTracksByRegex')[0]).toMatch(/\|GPU\|Hardware Queues\|.*\|PyTorch\|/)
+  })
+
+  test('a first copy of a few bytes is not the first work, and of long work the beginning is in view', async () => {
+    const MS = 1e6
+    const run = (startNs: number, endNs: number, stream: number): TraceEvent => ({
+      ...{
+        kind: 'gpu',
+        what: 'kernel',
+        device: 0,
+        context: 1,
+        contextName: 0,
+        streamName: 0,
+        pid: 9,
+        correlation: 0,
+        signature: 0,
+        facts: [],
+      },
+      ...{ startNs, endNs, name: 0, stream },
+    })
+    const works = [run(0, 1000, 7), run(0, 5, 8), run(50 * MS, 52 * MS, 7), run(52.5 * MS, 900 * MS, 7)]
+    const found = await findView(convert(input('profile', () => works)))
+    expect(found.span!.map((ts) => Number(ts - BigInt(ORIGIN_NS)) / MS)).toEqual([47, 73])
+    expect(argsOf(found, 'PinTracksByRegex')[0]).toMatch(/^\^\(stream 7\b[^|]*\)\$$/) // 8 has too little work
   })
 })
 
@@ -184,7 +262,7 @@ describe('the URL', () => {
   test('carries all of it, is not cut by terminals, and fits where URLs are limited to 2 000 characters', async () => {
     const found = await view(RECORDED)
     const url = viewerUrl(traceUrl, found)
-    expect(url).toMatch(/^https:\/\/ui\.perfetto\.dev\/#!\/\?[\w%&=.-]+$/)
+    expect(url).toMatch(/^https:\/\/ui\.perfetto\.dev\/#!\/\?[\w%&=.,+-]+$/)
     expect(url.length).toBeLessThan(2000)
     const parameters = new URLSearchParams(url.slice(`${VIEWER}/#!/?`.length))
     expect(parameters.get('url')).toBe(traceUrl)

@@ -141,7 +141,7 @@ function bundleOf({ bundle, inputs }: Arguments, output: string, to: TraceKind):
 }
 
 /** A log as an input. Files permit access to any part: some formats contain at their end what must be known before. */
-function logOf(path: string, onRead: ReturnType<Progress['onRead']>): Input {
+export function logOf(path: string, onRead: ReturnType<Progress['onRead']>): Input {
   const range = path === '-' ? undefined : fileRange(path, onRead)
   const source = readLog(path, onRead)
   return { name: inputName(path), source: range ? Object.assign(source, { range, beside: sizeBeside(path) }) : source }

@@ -1,9 +1,11 @@
 import { basename } from 'node:path'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
+  type ConvertOptions,
   convert,
   fileSize,
   findView,
+  type Input,
   type ServedTrace,
   type Summary,
   summarize,
@@ -14,19 +16,25 @@ import {
   viewerUrl,
 } from '../../lib/index.ts'
 import { openBrowser } from '../browser.ts'
-import { defaultOutput, type Opened, openInput } from '../inputs.ts'
-import { DRAWING, READING, readOpTable } from '../options.ts'
+import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
+import { CLOCKS, DRAWING, READING, readOpTable } from '../options.ts'
 import { onSignals } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print } from '../terminal.ts'
 import { keptTrace, traceInFile } from '../trace-file.ts'
 import { plural, size } from '../units.ts'
-import { quoted, within } from './convert.ts'
+import { logOf, quoted, within } from './convert.ts'
+
+/** The option for opening a browser. */
+export const BROWSER = {
+  browser: { type: 'boolean', default: true, describe: 'Open the URL in the browser; --no-browser: only print it' },
+} as const
 
 const OPTIONS = {
-  browser: { type: 'boolean', default: true, describe: 'Open the URL in the browser; --no-browser: only print it' },
+  ...BROWSER,
   ...DRAWING,
+  ...CLOCKS,
   ...READING,
   quiet: {
     alias: 'q',
@@ -37,7 +45,7 @@ const OPTIONS = {
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
-  input: string
+  inputs: string[]
 }
 
 type Args = ArgumentsCamelCase<Arguments>
@@ -47,73 +55,136 @@ const BROWSER_BYTES = 2 ** 30 // source: Perfetto, docs/visualization/large-trac
 /** The compression ratio of traces with gzip; the UI holds them decompressed. */
 const GZIP_RATIO = 3
 
-/** `ggml2perfetto open <trace or log>` */
+/** `ggml2perfetto open <trace or logs…>` */
 export const openCommand: CommandModule<object, Arguments> = {
-  command: 'open <input>',
-  describe: `Show a trace or a log in ${VIEWER}, in your browser`,
+  command: 'open <inputs..>',
+  describe: `Show a trace or logs in ${VIEWER}, in your browser`,
   builder: (yargs) =>
     yargs
       .usage(
-        `$0 open <trace or log>\n\nShows a trace, or a log converted to one, in ${VIEWER}: serves it once, on this ` +
+        `$0 open <trace or logs>\n\nShows a trace, or logs converted to one, in ${VIEWER}: serves it once, on this ` +
           'machine (127.0.0.1:9001) and to pages of that site only, opens the browser, and ends when the trace was ' +
           'fetched. The first decode calls are in view; calls and workers are pinned to the top; a track names ' +
           'what made operators slow. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
           'leave this machine.',
       )
-      .positional('input', {
+      .positional('inputs', {
         type: 'string',
+        array: true,
         demandOption: true,
-        describe: "Trace (Perfetto's, …) or log, gzip'ed or not; - for stdin",
+        describe: "Trace (Perfetto's, …), or logs of one run, as for convert; gzip'ed or not; - for stdin",
       })
       .options(OPTIONS)
       .example('$0 open run.ggtrace', 'no file remains')
+      .example('$0 open run.ggtrace run.sched.dat', 'a log and its scheduler events, on one timeline')
       .example('$0 open run.bin --tokens 3..5 --detail full', 'three decode steps, with all arguments')
       .example('$0 open run.pftrace --no-browser', 'prints the URL, to open in a browser of your choice'),
   handler,
 }
 
 async function handler(args: Args): Promise<void> {
-  const progress = args.quiet || !process.stderr.isTTY ? SILENT : progressBar(await totalSize([args.input]))
-  const opened = await openInput(args.input, progress.onRead(0))
+  const { inputs, browser, quiet } = args
+  if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
+  const showing = { inputs, browser, quiet, say: print }
+  const opTable = await readOpTable(args.opTable)
+  const progress = await progressOf(showing)
+  if (inputs.length > 1) {
+    const options = conversionOf(args, opTable)
+    return showLogs(
+      showing,
+      inputs.map((input, i) => logOf(input, progress.onRead(i))),
+      options,
+      progress,
+    )
+  }
+  const opened = await openInput(inputs[0]!, progress.onRead(0))
+  const { name, source, kind } = opened
+  if (kind === 'log' || args.from !== undefined) {
+    return showLogs(showing, [{ name, source }], conversionOf(args, opTable), progress)
+  }
+  await show(showing, progress, async () => {
+    const trace = await traceFrom(opened, args)
+    return { trace, view: await viewOf(trace, opened), heldBytes: trace.bytes * (opened.isZipped ? GZIP_RATIO : 1) }
+  })
+}
+
+/** What is shown, and how. */
+interface Showing {
+  /** Paths of the trace or the logs. */
+  readonly inputs: readonly string[]
+  /** Opens a browser; else the URL is only printed. */
+  readonly browser: boolean
+  readonly quiet: boolean
+  /** Prints the URL, and what is in the logs. */
+  readonly say: typeof print
+  /** The logs were described before. */
+  readonly isDescribed?: boolean
+}
+
+interface Shown {
+  readonly trace: ServedTrace
+  readonly view: View
+  /** Decompressed bytes, about. */
+  readonly heldBytes: number
+}
+
+async function progressOf({ inputs, quiet }: Pick<Showing, 'inputs' | 'quiet'>): Promise<Progress> {
+  return quiet || !process.stderr.isTTY ? SILENT : progressBar(await totalSize(inputs))
+}
+
+/** Serves what `make` returns, once, and opens the browser; ends when the trace was fetched. */
+async function show(showing: Showing, progress: Progress, make: () => Promise<Shown>, isLog = false): Promise<void> {
   const release = onSignals('interrupted: the trace was not fetched', progress.stop)
-  const server = await TraceServer.listen()
+  let server: TraceServer | undefined
   try {
-    const trace = await traceFrom(opened, args, progress)
-    const view = await viewOf(trace, opened)
+    server = await TraceServer.listen()
+    const { trace, view, heldBytes } = await make()
     const { url, fetched } = server.offer(trace)
-    await warnOfSize(trace.bytes, opened, args)
-    await show(viewerUrl(url, view), trace.bytes, args)
+    await warnOfSize(trace.bytes, heldBytes, showing.inputs, isLog)
+    await printUrl(viewerUrl(url, view), trace.bytes, showing)
     await fetched
-    if (!args.quiet) await note('the browser has the trace')
+    if (!showing.quiet) await note('the browser has the trace')
   } finally {
     progress.stop()
     release()
-    server.close()
+    server?.close()
   }
 }
 
-/** The input if it is a trace, else the trace converted from it, in a form that can be read more than once. */
-async function traceFrom(opened: Opened, args: Args, progress: Progress): Promise<ServedTrace> {
-  const { name, source } = opened
-  const opTable = await readOpTable(args.opTable)
-  if (isLog(opened, args)) {
-    const { from, detail, opName, tokens, memory, flows, allThreads, osrt: osRuntime, quiet } = args
-    const options = { from, opTable, detail, opName, tokens, memory, flows, allThreads, osRuntime }
-    const pieces = within(args, [name], convert({ name, source }, options))
-    const { trace, result } = await keptTrace(defaultOutput(args.input, 'perfetto'), pieces)
+/** Shows logs, converted to a trace of which no file remains. */
+async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions, progress: Progress): Promise<void> {
+  const { inputs } = showing
+  const names = inputs.map(inputName)
+  const make = async () => {
+    const pieces = within(options, names, convert(logs, options))
+    const { trace, result } = await keptTrace(defaultOutput(inputs[0]!, 'perfetto'), pieces)
     progress.stop()
-    await tellLog(name, result[0]!, quiet)
-    return trace
+    if (!showing.isDescribed) await tellLogs(names, result, showing)
+    return { trace, view: await findView(trace.read()), heldBytes: trace.bytes }
   }
+  await show(showing, progress, make, true)
+}
+
+/** Shows logs that were just recorded, and described: the URL goes to stderr, because stdout is the program's. */
+export async function showRecorded(inputs: readonly string[], how: Pick<Showing, 'browser' | 'quiet'>): Promise<void> {
+  const progress = await progressOf({ ...how, inputs })
+  const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
+  await showLogs({ ...how, inputs, say: note, isDescribed: true }, logs, {}, progress)
+}
+
+function conversionOf(args: Args, opTable: ConvertOptions['opTable']): ConvertOptions {
+  const { from, detail, opName, tokens, memory, flows, allThreads, clock: clocks, osrt: osRuntime } = args
+  return { from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, osRuntime }
+}
+
+/** The trace, in a form that can be read more than once. */
+async function traceFrom({ name, source }: Opened, args: Args): Promise<ServedTrace> {
   refuseOptions(args, name)
-  const isFile = args.input !== '-' && (await fileSize(args.input)) !== undefined
+  const [path] = args.inputs as [string]
+  const isFile = path !== '-' && (await fileSize(path)) !== undefined
   if (!isFile) return (await keptTrace(name, source)).trace
   await source.return()
-  return traceInFile(basename(args.input), args.input)
-}
-
-function isLog({ kind }: Opened, { from }: Args): boolean {
-  return kind === 'log' || from !== undefined
+  return traceInFile(basename(path), path)
 }
 
 async function viewOf(trace: ServedTrace, { name, head }: Opened): Promise<View> {
@@ -128,7 +199,7 @@ async function viewOf(trace: ServedTrace, { name, head }: Opened): Promise<View>
 
 /** A trace is shown unchanged. Throws UsageError for options that apply only to logs. */
 function refuseOptions(args: Args, name: string): void {
-  const given = (['tokens', 'detail', 'opName', 'memory', 'flows', 'opTable'] as const).find(
+  const given = (['tokens', 'detail', 'opName', 'memory', 'flows', 'clock', 'opTable'] as const).find(
     (option) => args[option] !== undefined,
   )
   if (given === undefined) return
@@ -136,21 +207,21 @@ function refuseOptions(args: Args, name: string): void {
   throw new UsageError(`--${option} is for logs; ${name} is a trace, or of no known log format`)
 }
 
-async function tellLog(name: string, summary: Summary, quiet: boolean): Promise<void> {
-  const issues = issueCount(summary)
-  if (!quiet) {
-    const where = issues > 0 ? ['  the Issues track shows where'] : []
-    await print([...describeLog(name, summary), ...where])
-  } else if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}, on the Issues track`)
+async function tellLogs(names: string[], summaries: Summary[], { quiet, say }: Showing): Promise<void> {
+  const issues = summaries.reduce((sum, summary) => sum + issueCount(summary), 0)
+  if (quiet) {
+    if (issues > 0) await note(`warning: ${names.join(', ')}: ${plural(issues, 'issue')}, on the Issues track`)
+    return
+  }
+  const where = issues > 0 ? ['  the Issues track shows where'] : []
+  await say([...summaries.flatMap((summary, i) => describeLog(names[i]!, summary)), ...where])
 }
 
 /** Warns about a trace that is probably too large for the browser, and suggests alternatives. */
-async function warnOfSize(bytes: number, opened: Opened, args: Args): Promise<void> {
-  const asLog = isLog(opened, args)
-  const held = bytes * (opened.isZipped && !asLog ? GZIP_RATIO : 1)
+async function warnOfSize(bytes: number, held: number, inputs: readonly string[], asLog: boolean): Promise<void> {
   if (held <= BROWSER_BYTES) return
-  const name = quoted(args.input)
-  const trace = asLog ? quoted(defaultOutput(args.input, 'perfetto')) : name
+  const name = inputs.map(quoted).join(' ')
+  const trace = asLog ? quoted(defaultOutput(inputs[0]!, 'perfetto')) : name
   await note(
     [
       `warning: the trace is large (${size(held)}${held === bytes ? '' : ' decompressed, about'}): ` +
@@ -163,8 +234,8 @@ async function warnOfSize(bytes: number, opened: Opened, args: Args): Promise<vo
   )
 }
 
-async function show(url: string, bytes: number, { browser, quiet }: Args): Promise<void> {
-  await print(url)
+async function printUrl(url: string, bytes: number, { browser, quiet, say }: Showing): Promise<void> {
+  await say(url)
   const failure = browser ? await openBrowser(url) : undefined
   if (failure !== undefined) await note(`no browser was opened: ${failure}; open the URL above yourself`)
   if (quiet) return

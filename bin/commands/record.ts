@@ -15,6 +15,7 @@ import { computedCalls, describeLog, issueCount } from '../summary.ts'
 import { note } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 import { quoted } from './convert.ts'
+import { BROWSER, showRecorded } from './open.ts'
 
 const OPTIONS = {
   output: {
@@ -111,6 +112,12 @@ const OPTIONS = {
     coerce: oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
     describe: 'Announce what llama.cpp does as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
   },
+  open: {
+    type: 'boolean',
+    default: false,
+    describe: 'When the program has ended, show what was recorded in the browser, as the command open does',
+  },
+  browser: { ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' },
   quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still reported' },
 } as const
 
@@ -163,6 +170,7 @@ export const recordCommand: CommandModule<object, Arguments> = {
         'sudo $0 record --sched -o run.ggtrace -- setpriv --reuid=$(id -u) --regid=$(id -g) --init-groups llama-cli …',
         'and who took the CPUs; then: ggml2perfetto run.ggtrace run.sched.dat',
       )
+      .example('$0 record --open -- llama-cli -m model.gguf -p Hello', 'records, and opens the trace in the browser')
       .example('$0 record --children -o run.ggtrace -- ./bench.sh', 'what a script runs'),
   handler,
 }
@@ -182,6 +190,7 @@ export function markProgram(args: readonly string[]): readonly string[] {
 /** The options that select what is recorded. */
 function chosen(args: ArgumentsCamelCase<Arguments>) {
   const { maxSize, ring } = args
+  if (!args.browser && !args.open) throw new UsageError('--no-browser: expected --open, too')
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
   const { output, level, children, sync, states, sched, tokens, every, ops, paused, toggle, guard, nvtxEmit } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
@@ -225,6 +234,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     release()
     process.exitCode = result.exitCode
     await printResult(program, result, args)
+    if (args.open) await openResult(result, args)
     endAs(result)
   } finally {
     release()
@@ -260,8 +270,26 @@ async function printResult(program: string, result: RecordResult, args: Argument
     if (lines.length > 0) await note(lines)
   }
   for (const line of describeSched(sched, args)) await note(line)
-  const inputs = sched?.path === undefined ? logs : [...logs, sched.path]
-  if (logs.length > 0 && !quiet) await note(`next: ggml2perfetto ${inputs.map(quoted).join(' ')}`)
+  if (logs.length > 0 && !quiet && !args.open) await note(nextCommand('', result))
+}
+
+/** The logs that were recorded, as inputs of another command. */
+function inputsOf({ logs, sched }: RecordResult): readonly string[] {
+  return sched?.path === undefined ? logs : [...logs, sched.path]
+}
+
+function nextCommand(command: string, result: RecordResult): string {
+  return `next: ggml2perfetto ${command}${inputsOf(result).map(quoted).join(' ')}`
+}
+
+/** Shows what was recorded. An error here must not change the program's exit code. */
+async function openResult(result: RecordResult, { browser, quiet }: Arguments): Promise<void> {
+  if (result.logs.length === 0) return note('--open: there is nothing to show')
+  try {
+    await showRecorded(inputsOf(result), { browser, quiet })
+  } catch (error) {
+    await note(`error: not opened: ${(error as Error).message}\n${nextCommand('open ', result)}`)
+  }
 }
 
 /** Why there are no scheduler events, and what there is instead; the hint comes last. */

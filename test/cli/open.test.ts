@@ -1,94 +1,27 @@
-import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
-import { get, type IncomingMessage } from 'node:http'
-import { connect, createServer } from 'node:net'
+import { createServer } from 'node:net'
+import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
 import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
+import { browserFor, fetched, fetching, isFree, opened, PAGE, running, UI, usePort } from './open-helpers.ts'
 
-// All of these take port 9001, the only one that the UI fetches from: one after the other, in one file.
 useFolder()
+usePort()
 
-const UI = 'https://ui.perfetto.dev'
 const OTHER = 'https://other.example'
 
 beforeAll(() => {
   run([MOE, '-o', 'moe.pftrace'])
 })
 
-/** A running `open`. */
-interface Running {
-  readonly child: ChildProcess
-  /** What the UI is opened with. */
-  readonly url: string
-  /** What the UI fetches. */
-  readonly traceUrl: string
-  readonly ended: Promise<{ code: number; stdout: string; stderr: string }>
-}
-
-const running: ChildProcess[] = []
-beforeEach(async () => {
-  while (!(await isFree())) await sleep(50) // somebody else's, or one that is just ending
-})
-afterEach(async () => {
-  for (const child of running.splice(0)) {
-    if (child.exitCode !== null || child.signalCode !== null) continue
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  }
-})
-
-/** Starts `open` and waits for the URL that it prints. */
-async function opened(args: readonly string[], input?: Uint8Array, env: Record<string, string> = {}): Promise<Running> {
-  const plain = { DISPLAY: '', WAYLAND_DISPLAY: '', BROWSER: '', WSL_DISTRO_NAME: '' }
-  const child = start(['open', ...args], { ...plain, ...env })
-  running.push(child)
-  const said = { stdout: '', stderr: '' }
-  const ended = once(child, 'close').then(([code]) => ({ code, ...said }))
-  child.stdin.end(input ?? '')
-  child.stderr.on('data', (text) => (said.stderr += text))
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', (text) => {
-      said.stdout += text
-      const line = said.stdout.split('\n').find((line) => line.startsWith(UI))
-      if (line !== undefined && said.stdout.endsWith('\n')) resolve(line)
-    })
-    void ended.then(() => reject(new Error(said.stderr)))
-  })
-  const traceUrl = new URLSearchParams(url.slice(`${UI}/#!/?`.length)).get('url')!
-  return { child, url, traceUrl, ended }
-}
-
 /** A packet of 1 MiB that has nothing in it but zeros: field 15 of TracePacket, which there is not. */
 const padding = () => {
   const field = Buffer.from([0x7a, 0x80, 0x80, 0x40]) // tag, 1 MiB as a varint
   return Buffer.concat([Buffer.from([0x0a, 0x84, 0x80, 0x40]), field, Buffer.alloc(1 << 20)])
-}
-
-/** Begins to fetch as the UI does. */
-const fetching = (url: string) =>
-  new Promise<IncomingMessage>((resolve, reject) => {
-    get(url, { agent: false, headers: { origin: UI } }, resolve).on('error', reject)
-  })
-
-const fetched = async (url: string) => {
-  const pieces: Buffer[] = []
-  for await (const piece of await fetching(url)) pieces.push(piece)
-  return Buffer.concat(pieces)
-}
-
-/** Does nobody listen? (Asked by connecting: to listen would take the port from those who are about to.) */
-function isFree(): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(9001, '127.0.0.1', () => {
-      socket.destroy()
-      resolve(false)
-    })
-    socket.once('error', () => resolve(true))
-  })
 }
 
 describe('what is served', () => {
@@ -155,6 +88,17 @@ describe('what is served', () => {
     expect((await fetched(traceUrl)).equals(read('part.pftrace'))).toBe(true)
   })
 
+  test('several logs, as one trace', async () => {
+    const [log, sched] = ['profinfer-csv/tiny.csv', 'profinfer-ktrace/tiny.txt'].map((name) =>
+      resolve('test/fixtures', name),
+    )
+    run([log!, sched!, '-o', 'both.pftrace'])
+    const { traceUrl, ended } = await opened([log!, sched!, '--no-browser'])
+    expect(traceUrl).toMatch(/\/tiny\.csv\.pftrace$/)
+    expect((await fetched(traceUrl)).equals(read('both.pftrace'))).toBe(true)
+    expect((await ended).stdout).toMatch(/^.*tiny\.csv: .*^.*tiny\.txt: /ms)
+  })
+
   test('issues of a log are told, with --quiet too', async () => {
     writeFileSync(at('cut.csv'), readFileSync(MOE).subarray(0, 200_000))
     const { traceUrl, ended } = await opened(['cut.csv', '-q', '--no-browser'])
@@ -192,8 +136,16 @@ describe('what is refused', () => {
     )
   })
 
+  test('a trace among several inputs, stdin twice', () => {
+    fails(
+      [MOE, 'moe.pftrace'],
+      /^error: moe\.pftrace: is a trace already, there is nothing to convert\nhint: ggml2perfetto open/,
+    )
+    fails(['-', '-'], /^error: stdin \(-\) can be read only once\n$/)
+  })
+
   test('options for logs, of a trace', () => {
-    for (const option of ['--tokens=1', '--detail=full', '--op-name=op', '--op-table=v4']) {
+    for (const option of ['--tokens=1', '--detail=full', '--op-name=op', '--op-table=v4', '--clock=moe.pftrace=mono']) {
       fails(['moe.pftrace', option], /^error: --[\w-]+ is for logs; moe\.pftrace is a trace|no known table/)
     }
     fails([MOE, '--tokens', '99'], /nothing to convert, the log has the calls 0\.\.8/)
@@ -307,26 +259,6 @@ describe('the browser is opened', () => {
   })
 })
 
-/** Does what the UI does: asks for a trace_processor, then fetches what its URL names. Tells how that went. */
-const PAGE = `<!doctype html><script type="module">
-const outcome = async (...args) => {
-  try {
-    const response = await fetch(...args)
-    return { status: response.status, body: await response.blob() }
-  } catch (error) { return { error: String(error) } }
-}
-const hash = async (blob) => [...new Uint8Array(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()))].join()
-const parameters = Object.fromEntries(location.hash.slice(4).split('&').map((part) => part.split('=').map(decodeURIComponent)))
-const probe = await outcome('http://127.0.0.1:9001/status', { method: 'post', cache: 'no-cache' })
-const opaque = await outcome(parameters.url, { mode: 'no-cors' })
-const trace = location.search === '?opaque' ? opaque : await outcome(parameters.url)
-const report = {
-  origin: location.origin, probe: probe.status ?? probe.error, status: trace.status, error: trace.error,
-  hash: trace.body && (await hash(trace.body)), opaque: opaque.body?.size,
-}
-await fetch('/report', { method: 'POST', body: JSON.stringify(report) })
-</script>`
-
 const inChromium = CHROMIUM === undefined ? describe.skip : describe
 inChromium('in Chromium (needs chromium, openssl)', () => {
   let sites: Sites
@@ -377,11 +309,8 @@ inChromium('in Chromium (needs chromium, openssl)', () => {
   })
 
   test('opened by the command itself, from a log, through xdg-open', async () => {
-    const line = [CHROMIUM!, ...sites.arguments(true, [UI])].map((arg) => `'${arg}'`).join(' ')
-    writeFileSync(at('browser'), `#!/bin/sh\necho $$ > '${at('browser.pid')}'\nexec ${line} "$@"\n`)
-    chmodSync(at('browser'), 0o755)
     const report = sites.report()
-    const { ended } = await opened([WARM_UP], undefined, { BROWSER: at('browser') })
+    const { ended } = await opened([WARM_UP], undefined, { BROWSER: browserFor(sites) })
     expect(await report).toMatchObject({ origin: UI, status: 200 })
     expect((await ended).code).toBe(0)
     process.kill(Number(read('browser.pid')))

@@ -11,8 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { eventsOf, inputOf, Names } from '../../lib/index.ts'
+import { convert, eventsOf, findView, inputOf, Names, openTrace } from '../../lib/index.ts'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
 import { CPU, hasTaskset, ON_CPU, startHog } from '../machine.ts'
 import { at, CLI, folder, names, run, start } from './helpers.ts'
@@ -88,6 +89,19 @@ function switchesByCpu(text: string, body: RegExp): Map<number, string[]> {
     list.push(`${found[1]}>${found[2]}`)
   }
   return cpus
+}
+
+/** Names of the track that `open` adds. */
+async function slowOperators(logs: readonly string[]): Promise<unknown[]> {
+  const pieces: Uint8Array[] = []
+  for await (const piece of convert(logs.map((log) => inputOf(at(log))))) pieces.push(piece)
+  const { commands } = await findView(Readable.from(pieces))
+  const trace = await openTrace(Buffer.concat(pieces))
+  try {
+    return trace.query(commands.at(-1)!.args[0]!).rows.map((row) => row.at(-1))
+  } finally {
+    trace.close()
+  }
 }
 
 describe('what the machine did', () => {
@@ -166,6 +180,9 @@ describe('what the machine did', () => {
       const isOn = (ns: number) => [ns - CLOCK_ERROR_NS, ns, ns + CLOCK_ERROR_NS].flatMap(running).includes(caller)
       expect(times.filter((ns) => !isOn(ns))).toEqual([])
       expect(turns.some(({ at, next }) => next === hog.pid && at > times[0]! && at < times.at(-1)!)).toBe(true)
+      expect(await slowOperators(['llama.ggtrace', 'llama.sched.dat'])).toContainEqual(
+        expect.stringMatching(/ ×\d+ · preempted \d+ % by .+ \d+$/), // by the hog, or by what else runs here
+      )
     },
   )
 

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { describe, expect, test } from '@jest/globals'
 import { convert, findView, type Names, openTrace, type TraceEvent, UNKNOWN, viewerUrl } from '../../lib/index.ts'
 import { input, inputEvent, type Step, switchOf, wakingOf } from '../sched/schedule.ts'
@@ -61,11 +62,7 @@ async function bytesOf(trace: AsyncIterable<Uint8Array>): Promise<Buffer> {
 /** The slices that the UI makes of the command, the same way, and whether it finds the operator of each. */
 async function slowOf(...inputs: Parameters<typeof convert>[0][]): Promise<{ names: string[]; found: unknown[] }> {
   const bytes = await bytesOf(convert(inputs.flat() as Parameters<typeof convert>[0]))
-  const view = await findView(
-    (async function* () {
-      yield bytes
-    })(),
-  )
+  const view = await findView(Readable.from([bytes]))
   expect(
     viewerUrl(`http://127.0.0.1:9001/${'x'.repeat(22)}/a-rather-long-name.ggtrace.pftrace`, view).length,
   ).toBeLessThan(2000)

@@ -62,6 +62,8 @@ export enum Inferred {
   OpName = 128,
   /** The counts: the processor counted for a part of the time only. */
   Counts = 256,
+  /** The layer: that of the sources. */
+  Layer = 512,
 }
 
 /** First event of every input: its format and its clock. */

@@ -20,6 +20,7 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.TokenCount, 'token count'],
   [Inferred.OpName, 'op name'],
   [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
+  [Inferred.Layer, 'layer: that of the sources'],
 ]
 
 /** Labels that are cached by their names. */

@@ -139,14 +139,14 @@ export const LAYOUT = {
     rank: at(4),
     name: 'Memory',
     description:
-      'Where each operator reads: a value is valid until the next operator reads elsewhere. Live tensors in the compute ' +
-      'buffers, use of the KV cache, allocations.',
+      'Where each operator reads: a value is valid until the next operator reads elsewhere, or the graph run ends. Live ' +
+      'tensors in the compute buffers, use of the KV cache, allocations.',
   }),
   offsetRead: counter<of.Buffer & { readonly offsetsFrom: string }>('memory', {
     rank: bufferRank(0),
     name: ({ title }) => `${title}: offset read`,
     description: ({ label, offsetsFrom }) =>
-      `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}.`,
+      `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}; 0 between graph runs.`,
     unit: 'bytes',
     axis: ({ usage }) => usage,
   }),

@@ -2,7 +2,6 @@ import {
   type BufferEvent,
   type ByteSource,
   type ConvertOptions,
-  formatShape,
   type GraphEvent,
   Inferred,
   type IssueEvent,
@@ -15,6 +14,7 @@ import {
 } from '../../lib/index.ts'
 import { ISSUES } from '../../lib/model/issues.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
+import { inferredArg, operatorArgs, WAIT_BIT } from './expected-args.ts'
 import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
 
@@ -25,18 +25,6 @@ import { eventsIn } from './support.ts'
 
 const IDLE_NS_MIN = 100e6
 const ISSUES_SHOWN_MAX = 1000
-/** What each bit of `Inferred` says, lowest first. */
-const INFERRED = [
-  'end: start of the next record',
-  'no end recorded',
-  'gap to the next operator: may contain operators that were not recorded',
-  'worker index',
-  'call borders',
-  'phase',
-  'token count',
-  'op name',
-]
-const WAIT_BIT = 4
 const END_BIT = 1
 const NO_END_BIT = 2
 const TOUCHED = 'Memory/bytes touched per operator'
@@ -108,6 +96,8 @@ class Drawing {
   private originNs = 0n
   /** Since when nothing has been touched, unless the next operator begins then. */
   private touchedUntilNs = Infinity
+  /** Of worker 0: a run ends with its call, or before a node that it computed already. */
+  private graphRun = { call: -1, endNs: -1, nodes: new Set<number>(), reads: new Set<string>() }
 
   constructor(
     private readonly names: Names,
@@ -122,6 +112,7 @@ class Drawing {
   rowsOf(events: readonly TraceEvent[]): string[] {
     for (const event of events) this.draw(event)
     this.touchedEnd()
+    this.graphRunEnds(Infinity)
     this.phases()
     this.experts(events.filter((event) => event.kind === 'operator'))
     this.issues(events.filter((event) => event.kind === 'issue'))
@@ -196,7 +187,7 @@ class Drawing {
     const { worker, startNs, endNs, waitEndNs, inferred } = event
     const tensor = this.tensors.get(event.tensor)!
     const row = `Workers/worker ${worker}`
-    const args = this.detail === 'names' ? {} : this.operatorArgs(event, tensor)
+    const args = operatorArgs(event, this.tensors, this.names, this.detail)
     const track = this.slice(row, 'operator', this.operatorName(tensor), startNs, endNs, args, waitEndNs)
     if (waitEndNs <= endNs) return
     const waitArgs = this.detail === 'names' ? {} : inferredArg(inferred & WAIT_BIT)
@@ -212,35 +203,19 @@ class Drawing {
     return `${role} ${op}`.trim() || name || 'operator'
   }
 
-  private operatorArgs(event: OperatorEvent, tensor: TensorEvent): Args {
-    const args: Record<string, string> = { ...inferredArg((event.inferred & ~WAIT_BIT) | tensor.inferred) }
-    const [name, op, type] = [tensor.name, tensor.op, tensor.type].map((id) => this.names.text(id))
-    if (name) args['tensor'] = name
-    if (op) args['op'] = op
-    if (type) args['type'] = type
-    if (tensor.layer >= 0) args['layer'] = `${tensor.layer}`
-    if (tensor.ne) args['shape'] = formatShape(tensor.ne)
-    if (event.experts) args['experts'] = event.experts.join(',')
-    const sources = tensor.sources.map((id) => this.tensors.get(id)!)
-    sources.forEach((source, i) => {
-      const shape = source.ne ? formatShape(source.ne) : ''
-      args[`src${i}`] = [this.names.text(source.name), shape].filter(Boolean).join(' ') || 'unnamed'
-    })
-    if (this.detail !== 'full') return args
-    Object.assign(args, placeArgs('', tensor), ...sources.map((source, i) => placeArgs(`src${i}_`, source)))
-    if (event.call >= 0) args['token'] = `${event.call}`
-    if (event.tid >= 0) args['tid'] = `${event.tid}`
-    if (event.cpu >= 0) args['cpu'] = `${event.cpu}`
-    return args
-  }
-
   /** Of worker 0: where its sources lie, and how many bytes they have. */
-  private memory({ worker, tensor, startNs, waitEndNs, inferred }: OperatorEvent): void {
+  private memory({ worker, tensor, call, startNs, waitEndNs, inferred }: OperatorEvent): void {
     if (worker !== 0) return
+    if (call !== this.graphRun.call || this.graphRun.nodes.has(tensor)) this.graphRunEnds(startNs)
+    this.graphRun.call = call
+    this.graphRun.endNs = waitEndNs
+    this.graphRun.nodes.add(tensor)
     const sources = this.tensors.get(tensor)!.sources.map((id) => this.tensors.get(id)!)
     for (const { buffer, offset } of sources) {
       if (buffer < 0 || offset === undefined) continue
-      this.counter(`Memory/${this.bufferTitle(buffer)}: offset read`, startNs, offset)
+      const row = `Memory/${this.bufferTitle(buffer)}: offset read`
+      this.graphRun.reads.add(row)
+      this.counter(row, startNs, offset)
     }
     const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((size) => size >= 0)
     if (sizes.length === 0 || startNs > this.touchedUntilNs) this.touchedEnd()
@@ -259,6 +234,13 @@ class Drawing {
     if (this.touchedUntilNs < Infinity) this.counter(TOUCHED, this.touchedUntilNs, 0)
   }
 
+  /** Between graph runs, nothing is read. */
+  private graphRunEnds(nextNs: number): void {
+    const { reads, endNs } = this.graphRun
+    if (endNs < nextNs) for (const row of reads) this.counter(row, endNs, 0)
+    this.graphRun = { call: -1, endNs: -1, nodes: new Set(), reads: new Set() }
+  }
+
   /** Buffers of one usage are numbered in the order in which they were read first. */
   private bufferTitle(id: number): string {
     const known = this.bufferTitles.get(id)
@@ -273,7 +255,7 @@ class Drawing {
   private token(event: TokenEvent): void {
     const { phase, tokens, call, startNs, endNs, tid, inferred } = event
     const args: Record<string, string> = { phase, ...inferredArg(inferred) }
-    if (call >= 0) args['token'] = `${call}`
+    if (call >= 0) args['call'] = `${call}`
     if (tokens >= 0) args['n_tokens'] = `${tokens}`
     // The end of a call that the log cut short is a lower bound: no rate.
     const isCut = (inferred & (Inferred.NoEnd | Inferred.Call)) === Inferred.NoEnd
@@ -295,7 +277,7 @@ class Drawing {
     const device = this.names.text(backend)
     const args: Record<string, string> = { operators: `${nodes}`, ...inferredArg(inferred) }
     if (device) args['backend'] = device
-    if (call >= 0) args['token'] = `${call}`
+    if (call >= 0) args['call'] = `${call}`
     const name = device ? `${device} graph` : 'graph'
     this.slice('Graphs', 'graph', name, startNs, endNs, this.detail === 'names' ? {} : args)
   }
@@ -346,17 +328,26 @@ class Drawing {
         if (isSame) choices.at(-1)!.push(user)
         else choices.push([user])
       }
-      for (const choice of choices) this.choice(layer < 0 ? 'no layer' : `layer ${layer}`, choice)
+      for (const choice of choices) this.choice(layer, choice)
     }
   }
 
-  private choice(row: string, users: readonly OperatorEvent[]): void {
+  private choice(layer: number, users: readonly OperatorEvent[]): void {
     const { call, experts, startNs } = users[0]!
-    const args: Record<string, string> = { experts: experts!.join(','), operators: `${users.length}` }
-    if (call >= 0) args['token'] = `${call}`
+    const set = [...experts!].sort((a, b) => a - b).join(',')
+    const args: Record<string, string> = { experts: experts!.join(','), expert_set: set, operators: `${users.length}` }
+    if (layer >= 0) args['layer'] = `${layer}`
+    if (call >= 0) args['call'] = `${call}`
     const endNs = Math.max(...users.map((user) => user.endNs))
     const name = `experts ${experts!.join(' ')}`
-    this.slice(`Experts/${row}`, 'expert', name, startNs, endNs, this.detail === 'names' ? {} : args)
+    this.slice(
+      `Experts/${layer < 0 ? 'no layer' : `layer ${layer}`}`,
+      'expert',
+      name,
+      startNs,
+      endNs,
+      this.detail === 'names' ? {} : args,
+    )
   }
 
   /** Those of one time are drawn 1 ns apart: trace_processor would nest them. */
@@ -377,17 +368,3 @@ class Drawing {
 }
 
 const endOf = (span: readonly TokenEvent[]) => Math.max(...span.map((call) => call.endNs))
-
-function placeArgs(prefix: string, { sizeBytes, offset, address, structAddress }: TensorEvent): Args {
-  const args: Record<string, string> = {}
-  if (sizeBytes >= 0) args[`${prefix}bytes`] = `${sizeBytes}`
-  if (offset !== undefined) args[`${prefix}offset`] = `${offset}`
-  if (address > 0) args[`${prefix}address`] = `0x${address.toString(16)}`
-  if (structAddress > 0) args[`${prefix}struct_address`] = `0x${structAddress.toString(16)}`
-  return args
-}
-
-function inferredArg(bits: number): Args {
-  const words = INFERRED.filter((_, i) => ((bits >> i) & 1) === 1)
-  return words.length > 0 ? { inferred: words.join('; ') } : {}
-}

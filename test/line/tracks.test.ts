@@ -128,7 +128,7 @@ describe.each(FORMATS)('%s', (format) => {
   })
 
   test('one prefill of 16 tokens and eight decodes, each a call, a graph and 148 operators a worker', () => {
-    const tokens = rows(`SELECT name, extract_arg(arg_set_id, 'debug.n_tokens'), extract_arg(arg_set_id, 'debug.token')
+    const tokens = rows(`SELECT name, extract_arg(arg_set_id, 'debug.n_tokens'), extract_arg(arg_set_id, 'debug.call')
       FROM slice WHERE category = 'token' ORDER BY ts`)
     const decodes = [1, 2, 3, 4, 5, 6, 7, 8].map((nth) => [`decode ${nth}`, 1, nth])
     expect(tokens).toEqual([['prefill (16 tokens)', 16, 0], ...decodes])
@@ -136,7 +136,7 @@ describe.each(FORMATS)('%s', (format) => {
       rows(`SELECT name, extract_arg(arg_set_id, 'debug.operators'), extract_arg(arg_set_id, 'debug.backend')
       FROM slice WHERE category = 'graph' ORDER BY ts`)
     expect(graphs).toEqual(Array.from({ length: 9 }, () => ['CPU graph', 148, 'CPU']))
-    const perCall = rows(`SELECT extract_arg(arg_set_id, 'debug.token'), count(*) FROM slice WHERE category = 'operator'
+    const perCall = rows(`SELECT extract_arg(arg_set_id, 'debug.call'), count(*) FROM slice WHERE category = 'operator'
       GROUP BY 1 ORDER BY 1`)
     expect(perCall).toEqual(Array.from({ length: 9 }, (_, call) => [call, 148 * WORKERS[format]]))
     const phases = rows(
@@ -150,7 +150,7 @@ describe.each(FORMATS)('%s', (format) => {
 
   test('operators lie within the graph and the call that they name', () => {
     const outside = `SELECT count(*) FROM slice op JOIN slice whole
-      ON extract_arg(op.arg_set_id, 'debug.token') = extract_arg(whole.arg_set_id, 'debug.token')
+      ON extract_arg(op.arg_set_id, 'debug.call') = extract_arg(whole.arg_set_id, 'debug.call')
       WHERE op.category = 'operator' AND whole.category = '?' AND (op.ts < whole.ts OR op.ts + op.dur > whole.ts + whole.dur)`
     expect(rows(outside.replace('?', 'graph'))).toEqual([[0]])
     expect(rows(outside.replace('?', 'token'))).toEqual([[0]])
@@ -193,7 +193,7 @@ describe('tensor-trace', () => {
   const rows = (sql: string): Cell[][] => traces['tensor-trace'].query(sql).rows
 
   test('operators follow one another within a call, and the last one has no end', () => {
-    const open = rows(`SELECT extract_arg(arg_set_id, 'debug.token'), name FROM slice
+    const open = rows(`SELECT extract_arg(arg_set_id, 'debug.call'), name FROM slice
       WHERE category = 'operator' AND dur = 0 AND extract_arg(arg_set_id, 'debug.inferred') GLOB '*no end recorded*'`)
     expect(open).toEqual(Array.from({ length: 9 }, (_, call) => [call, 'result_output MUL_MAT']))
     expect(

@@ -153,7 +153,7 @@ describe('buffer-stats', () => {
     const stats =
       alloc(600604880, `${0x5567_0000_1000}`, 1 << 20, 'CPU_Compute', `${0x7e0f_ffff_f000}`) +
       alloc(600604881, `${0x5567_0000_2000}`, 1 << 20, 'KVCache_CPU', `${0x5567_0000_2000}`)
-    const offsets = `SELECT track.name, min(value) FROM counter JOIN track ON counter.track_id = track.id
+    const offsets = `SELECT track.name, max(value) FROM counter JOIN track ON counter.track_id = track.id
       WHERE track.name GLOB '*offset read' GROUP BY 1 ORDER BY 1`
     const alone = new Map((await rowsOf([input('log', small)], offsets)).map(([name, value]) => [name, value]))
     const known = new Map(

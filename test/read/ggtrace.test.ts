@@ -244,7 +244,7 @@ describe('the trace of it', () => {
   })
 
   test('has the operators, fused ones by what they result in', () => {
-    expect(slices('worker 0', 'token', 'inner_wait_ns', 'fused_to')).toEqual([
+    expect(slices('worker 0', 'call', 'inner_wait_ns', 'fused_to')).toEqual([
       ['attn_norm RMS_NORM+MUL', 3000, 400, 0, null, 'attn_norm-0'],
       ['barrier', 3400, 100, null, null, null],
       ['Qcur MUL_MAT', 3600, 1000, 0, 300, null],
@@ -252,7 +252,7 @@ describe('the trace of it', () => {
       ['ffn_moe_up MUL_MAT_ID', 4900, 1000, 0, null, null],
       ['barrier', 5900, 100, null, null, null],
     ])
-    expect(slices('worker 1', 'token').at(-1)).toEqual(['norm RMS_NORM', 5_000_001_000, 100, 1])
+    expect(slices('worker 1', 'call').at(-1)).toEqual(['norm RMS_NORM', 5_000_001_000, 100, 1])
   })
 
   test('has the experts of every token, over the operators that used them', () => {
@@ -276,8 +276,12 @@ describe('the trace of it', () => {
     expect(counter('weights: offset read')).toEqual([
       [3600, 12288],
       [4900, 69632],
+      [6000, 0],
     ])
-    expect(counter('KV cache: offset read')).toEqual([[4900, 1536]])
+    expect(counter('KV cache: offset read')).toEqual([
+      [4900, 1536],
+      [6000, 0],
+    ])
     expect(counter('CPU: allocated')).toEqual([
       [500, 65536],
       [700, 131072],

@@ -63,19 +63,19 @@ describe('a log whose context was overrun', () => {
   })
 
   test('their arguments have the result and its meaning, and no rate', async () => {
-    const lines = await linesOf(/^Tokens/, ['token', 'n_tokens', 'result', 'result_meaning', 'tok_per_s'])
+    const lines = await linesOf(/^Tokens/, ['call', 'n_tokens', 'result', 'result_meaning', 'tok_per_s'])
     const remain = 'ubatches that were processed remain in the memory of the context'
     expect(lines.filter((line) => line.includes('failed')).map((line) => line.replace(/.*{(.*)}/, '$1'))).toEqual([
-      'token: 4, n_tokens: 1, result: 1, result_meaning: no slot in the KV cache; nothing was computed',
-      `token: 6, n_tokens: 8, result: 2, result_meaning: aborted; ${remain}`,
-      `token: 7, n_tokens: 1, result: -3, result_meaning: fatal error; ${remain}`,
-      'token: 8, n_tokens: 4, result: -1, result_meaning: error; the memory is as before the call',
+      'call: 4, n_tokens: 1, result: 1, result_meaning: no slot in the KV cache; nothing was computed',
+      `call: 6, n_tokens: 8, result: 2, result_meaning: aborted; ${remain}`,
+      `call: 7, n_tokens: 1, result: -3, result_meaning: fatal error; ${remain}`,
+      'call: 8, n_tokens: 4, result: -1, result_meaning: error; the memory is as before the call',
       ...[9, 10, 11, 12, 13].map(
         (call) =>
-          `token: ${call}, n_tokens: 1, result: 1, result_meaning: no slot in the KV cache; nothing was computed`,
+          `call: ${call}, n_tokens: 1, result: 1, result_meaning: no slot in the KV cache; nothing was computed`,
       ),
     ])
-    expect(lines[0]).toBe('Tokens | 0–20000000 prefill (4 tokens) {token: 0, n_tokens: 4, tok_per_s: 200}')
+    expect(lines[0]).toBe('Tokens | 0–20000000 prefill (4 tokens) {call: 0, n_tokens: 4, tok_per_s: 200}')
   })
 
   test('they have no tok/s, and leave the KV cache as it was', async () => {

@@ -42,7 +42,7 @@ test.each([0, 5])('call %i: an arrow for each operator and each operator that re
   expect(new Set(rows.map((row) => row.slice(1).join()))).toEqual(new Set(['worker 0,worker 0,1,operator,operator']))
   const [[begin, end]] = trace.query(`select min(a.ts), max(b.ts + b.dur) from flow f
     join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id`).rows as [[number, number]]
-  const calls = trace.query(`select extract_arg(arg_set_id, 'debug.token') from slice where category = 'token'
+  const calls = trace.query(`select extract_arg(arg_set_id, 'debug.call') from slice where category = 'token'
     and ts <= ${begin} and ts + dur >= ${end}`).rows
   expect(calls).toEqual([[call]])
   trace.close()

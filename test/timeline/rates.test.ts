@@ -27,7 +27,7 @@ test('tok/s is the tokens of each call by its time, and 0 between calls', async 
 
 test('GFLOP/s and GB/s are the work of a graph by its time', async () => {
   const graphs = trace.query(`with op as (select s.ts, s.dur, s.arg_set_id, t.name as track,
-      extract_arg(s.arg_set_id, 'debug.token') as token from slice s join track t on s.track_id = t.id where category = 'operator')
+      extract_arg(s.arg_set_id, 'debug.call') as token from slice s join track t on s.track_id = t.id where category = 'operator')
     select token, min(ts), max(ts + dur), sum(iif(track = 'worker 0', extract_arg(arg_set_id, 'debug.flop'), 0)) from op
     group by token order by token`).rows as [number, number, number, number][]
   const flops = samples('GFLOP/s').filter(([, value]) => Number(value) > 0) as [number, number][]
@@ -40,7 +40,7 @@ test('GFLOP/s and GB/s are the work of a graph by its time', async () => {
   const bytes = samples('GB/s').filter(([, value]) => Number(value) > 0) as [number, number][]
   const known = trace.query(`select sum(extract_arg(s.arg_set_id, 'debug.bytes_moved')) from slice s
     join track t on s.track_id = t.id where category = 'operator' and t.name = 'worker 0'
-    and extract_arg(s.arg_set_id, 'debug.token') = 4`).rows[0]![0] as number
+    and extract_arg(s.arg_set_id, 'debug.call') = 4`).rows[0]![0] as number
   const moved = bytes[4]![1] * (graphs[4]![2] - graphs[4]![1])
   // Fused operators have no argument of their own: 13 of RMS_NORM and MUL on 512 numbers, and their weights.
   expect(Math.round(moved - known)).toBe(13 * 3 * 2048)

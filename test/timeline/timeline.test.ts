@@ -162,8 +162,36 @@ test('memory is sampled once per node, not once per worker', async () => {
   ])
   expect(await drawn(node, {}, { rows: /Memory/ })).toEqual([
     'Memory/weights: offset read | 0 = 64',
+    'Memory/weights: offset read | 5 = 0',
     'Memory/bytes touched per operator | 0 = 8',
     'Memory/bytes touched per operator | 5 = 0',
+  ])
+})
+
+test('nothing is read between graph runs: where they end, offsets read go to 0', async () => {
+  const runs = run((names) => [
+    { kind: 'buffer', id: 0, usage: 'weights', label: 'file', offsetsFrom: 'its start' },
+    { kind: 'buffer', id: 1, usage: 'kv-cache', label: 'cache', offsetsFrom: 'its start' },
+    tensor(0, { buffer: 0, offset: 64 }),
+    tensor(1, { buffer: 1, offset: 32 }),
+    tensor(2, { name: names.id('a-0'), op: names.id('ADD'), sources: [0] }),
+    tensor(3, { name: names.id('b-0'), op: names.id('ADD'), sources: [1] }),
+    operator(0, 5, { tensor: 2 }),
+    operator(10, 15, { tensor: 3, waitEndNs: 20 }),
+    operator(30, 35, { tensor: 2 }), // again: another graph run of the call
+    operator(35, 40, { tensor: 2 }), // at once after it
+    operator(50, 55, { tensor: 3, call: 1 }),
+  ])
+  expect(await drawn(runs, {}, { rows: /offset read/ })).toEqual([
+    'Memory/weights: offset read | 0 = 64',
+    'Memory/weights: offset read | 20 = 0',
+    'Memory/weights: offset read | 30 = 64',
+    'Memory/weights: offset read | 35 = 64',
+    'Memory/weights: offset read | 40 = 0',
+    'Memory/KV cache: offset read | 10 = 32',
+    'Memory/KV cache: offset read | 20 = 0',
+    'Memory/KV cache: offset read | 50 = 32',
+    'Memory/KV cache: offset read | 55 = 0',
   ])
 })
 

@@ -80,7 +80,7 @@ export class Calls {
     const { startNs, endNs, phase, call, tokens } = event
     const { make } = this.context
     const extra = [make.word('phase', phase)]
-    if (call >= 0) extra.push(make.int('token', call))
+    if (call >= 0) extra.push(make.int('call', call))
     if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
     if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
     if (event.batch) extra.push(...this.batchArgs(event.batch))
@@ -137,7 +137,7 @@ export class Calls {
     const backend = make.names.text(event.backend)
     const extra = [make.int('operators', event.nodes)]
     if (backend) extra.push(make.arg('backend', { name: event.backend }))
-    if (event.call >= 0) extra.push(make.int('token', event.call))
+    if (event.call >= 0) extra.push(make.int('call', event.call))
     if (event.split !== undefined && event.split >= 0) extra.push(make.int('split', event.split))
     if (event.status) extra.push(make.int('status', event.status))
     extra.push(...make.inferred(event.inferred))

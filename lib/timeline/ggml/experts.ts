@@ -16,9 +16,16 @@ interface Choice {
   operators: number
 }
 
+interface Layer {
+  /** -1: not known. */
+  readonly number: number
+  readonly lanes: Lanes
+  choice: Choice | undefined
+}
+
 /** The Experts group: one row per layer, one slice per choice of the router, which spans the operators that use it. */
 export class Experts {
-  private readonly layers = new Map<number, { readonly lanes: Lanes; choice: Choice | undefined }>()
+  private readonly layers = new Map<number, Layer>()
   /** By tensor: the choice in it that operators of worker 0 may still use; null after it was written. */
   private readonly open: (Choice | null | undefined)[] = []
   /** Number of tensors that contain choices. */
@@ -42,7 +49,7 @@ export class Experts {
       // A large batch needs several records.
       layer.choice = { ...before, ids: [...Array.from(before.ids), ...ids] }
     } else {
-      if (before) this.write(layer.lanes, before)
+      if (before) this.write(layer, before)
       layer.choice = { call, tensor, ids, k, startNs: atNs, endNs: atNs, operators: 0 }
     }
     if (this.open[tensor] === undefined) this.holders++
@@ -50,7 +57,7 @@ export class Experts {
   }
 
   finish(): void {
-    for (const { lanes, choice } of this.layers.values()) if (choice) this.write(lanes, choice)
+    for (const layer of this.layers.values()) if (layer.choice) this.write(layer, layer.choice)
     this.layers.clear()
   }
 
@@ -77,29 +84,32 @@ export class Experts {
       choice.operators++
       return
     }
-    if (choice) this.write(layer.lanes, choice)
+    if (choice) this.write(layer, choice)
     layer.choice = { call, tensor: -1, ids: experts, k: experts.length, startNs, endNs, operators: 1 }
   }
 
-  private layer(tensor: number) {
+  private layer(tensor: number): Layer {
     const number = this.context.tensors[tensor]!.layer
     let layer = this.layers.get(number)
     if (!layer) {
-      layer = { lanes: this.context.tracks.lanes('expertsOfLayer', { layer: number }, true), choice: undefined }
+      layer = { number, lanes: this.context.tracks.lanes('expertsOfLayer', { layer: number }, true), choice: undefined }
       this.layers.set(number, layer)
     }
     return layer
   }
 
-  private write(lanes: Lanes, { call, tensor, ids, k, startNs, endNs, operators }: Choice): void {
+  private write({ lanes, number: layer }: Layer, { call, tensor, ids, k, startNs, endNs, operators }: Choice): void {
     const { make, detail } = this.context
     if (tensor >= 0) this.open[tensor] = null
     const tokens = k > 0 ? ids.length / k : 1
     const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
     if (detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert' })
-    const extra = [make.text('experts', joined(ids, ',', k)), make.int('operators', operators)]
+    const extra = [make.text('experts', joined(ids, ',', k))]
+    if (tokens === 1) extra.push(make.text('expert_set', setOf(ids)))
+    if (layer >= 0) extra.push(make.int('layer', layer))
+    extra.push(make.int('operators', operators))
     if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct(ids)))
-    if (call >= 0) extra.push(make.int('token', call))
+    if (call >= 0) extra.push(make.int('call', call))
     lanes.place(startNs, endNs, { name, category: 'expert', extra })
   }
 }
@@ -116,6 +126,13 @@ function joined(ids: ArrayLike<number>, separator: string, k: number): string {
     text += ids[i]
   }
   return text
+}
+
+/** The experts of one token as text, in order of their ids: the same for each order of choice. */
+function setOf(ids: ArrayLike<number>): string {
+  return Array.from(ids)
+    .sort((a, b) => a - b)
+    .join(',')
 }
 
 /** Number of different ids. */

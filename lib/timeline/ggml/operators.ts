@@ -2,6 +2,7 @@ import type { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
 import { putAt } from '../../model/by-id.ts'
 import { Inferred, type OperatorEvent, type TensorEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
@@ -31,6 +32,8 @@ export class Operators {
   /** By the bits of `inferred` that concern the wait. */
   private readonly barriers: (Label | undefined)[] = [undefined]
   private readonly innerWait: number
+  /** The argument of the operators of one call, which come in a row. */
+  private ofCall: { readonly call: number; readonly args: readonly Arg[] } = { call: -1, args: [] }
 
   constructor(
     private readonly context: TrackContext,
@@ -105,13 +108,15 @@ export class Operators {
     const args: Arg[] = []
     if (tensor.name !== 0) args.push(make.arg('tensor', { name: tensor.name }))
     if (tensor.op !== 0) args.push(make.arg('op', { name: tensor.op }))
-    if (tensor.layer >= 0) args.push(make.int('layer', tensor.layer))
+    const layer = layerOf(tensor, tensors, make.names)
+    if (layer >= 0) args.push(make.int('layer', layer))
     if (tensor.ne) args.push(make.word('shape', formatShape(tensor.ne)))
     if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
     if (this.context.detail === 'full') args.push(...this.placeArgs('', tensor))
     for (const [i, id] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[id]!))
     if (this.context.detail === 'full' && event.fusedTo === undefined) args.push(...this.workArgs(event.tensor))
-    args.push(...make.inferred((event.inferred & ~Inferred.Wait) | tensor.inferred)) // a wait is the barrier slice's
+    const ofLayer = layer === tensor.layer ? 0 : Inferred.Layer
+    args.push(...make.inferred((event.inferred & ~Inferred.Wait) | tensor.inferred | ofLayer)) // a wait is the barrier slice's
     return make.set(args)
   }
 
@@ -132,6 +137,7 @@ export class Operators {
     const shape = source.ne ? formatShape(source.ne) : ''
     const name = make.names.text(source.name)
     const args = [make.word(key, name && shape ? `${name} ${shape}` : name || shape || 'unnamed')]
+    if (key === 'src0' && source.type !== 0) args.push(make.arg('src0_type', { name: source.type }))
     if (this.context.detail === 'full') args.push(...this.placeArgs(`${key}_`, source))
     return args
   }
@@ -151,22 +157,28 @@ export class Operators {
     const { make, tensors, detail } = this.context
     const { experts, innerWaitNs, counts, fusedTo, startNs, endNs, call, tid, cpu } = event
     const isFull = detail === 'full'
-    // The fast path: most operators have no such arguments, or one.
+    const ofCall = call === this.ofCall.call ? this.ofCall.args : this.argsOf(call)
+    // The fast path: most operators have the argument of their call only.
     if (!experts && !counts && fusedTo === undefined && !isFull) {
-      return innerWaitNs ? [{ key: this.innerWait, int: innerWaitNs }] : undefined
+      if (innerWaitNs) return [...ofCall, { key: this.innerWait, int: innerWaitNs }]
+      return ofCall.length > 0 ? ofCall : undefined
     }
-    const args: Arg[] = []
+    const args: Arg[] = [...ofCall]
     if (experts) args.push(make.text('experts', experts.join(',')))
     if (innerWaitNs) args.push({ key: this.innerWait, int: innerWaitNs })
     if (counts) args.push(...this.counts(counts, endNs - startNs))
     if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
     if (isFull) {
       if (endNs > startNs && fusedTo === undefined) args.push(...this.rateArgs(event))
-      if (call >= 0) args.push(make.int('token', call))
       if (tid >= 0) args.push(make.int('tid', tid))
       if (cpu >= 0) args.push(make.int('cpu', cpu))
     }
     return args.length > 0 ? args : undefined
+  }
+
+  private argsOf(call: number): readonly Arg[] {
+    this.ofCall = { call, args: call < 0 ? [] : [this.context.make.int('call', call)] }
+    return this.ofCall.args
   }
 
   private counts(counts: readonly number[], durationNs: number): Arg[] {
@@ -198,4 +210,11 @@ export class Operators {
     }
     return label
   }
+}
+
+/** The layer of an operator: of FLASH_ATTN_EXT, which llama.cpp does not name, that of its sources; or -1. */
+function layerOf({ layer, op, sources }: TensorEvent, tensors: readonly TensorEvent[], names: Names): number {
+  if (layer >= 0 || names.text(op) !== 'FLASH_ATTN_EXT') return layer
+  const layers = new Set(sources.map((id) => tensors[id]!.layer).filter((known) => known >= 0)) // masks have none
+  return layers.size === 1 ? [...layers][0]! : -1
 }

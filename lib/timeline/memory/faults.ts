@@ -34,7 +34,7 @@ export class Faults {
     const { make, tensors, counters: set } = this.context
     const { name, op } = tensors[tensor]!
     const args = [make.arg('operator', { name }), make.arg('op', { name: op })]
-    if (call >= 0) args.push(make.int('token', call))
+    if (call >= 0) args.push(make.int('call', call))
     const [first] = weights
     if (first && first.sizeBytes >= 0) args.push(make.int('weight_bytes', first.sizeBytes))
     if (first?.offset !== undefined) args.push(make.int('weight_offset', first.offset))

@@ -3,19 +3,29 @@ import { Inferred, type OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Buffers } from './buffers.ts'
 
-/** The sources of an operator: tracks of their buffers, offsets in them, and the sum of their bytes, or -1. */
+/** The counter of a buffer. */
+interface Counter {
+  readonly track: number
+  /** Serial of the last graph run that reads the buffer. */
+  run: number
+}
+
+/** The sources of an operator: counters of their buffers, offsets in them, and the sum of their bytes, or -1. */
 interface Sources {
-  readonly tracks: readonly number[]
+  readonly counters: readonly Counter[]
   readonly offsets: readonly number[]
   readonly bytes: number
 }
 
 /** Counters of the Memory group: the offset at which operators read in each buffer, and the bytes that they touch. */
 export class Reads {
-  private readonly counters = new Map<number, number>()
+  private readonly counters = new Map<number, Counter>()
   private touched = 0
   /** The end of the barrier after the last operator; -1: no value ends there. */
   private touchedUntilNs = -1
+  private readonly run = { serial: 0, call: -1, endNs: -1 }
+  /** By tensor: the serial of the last graph run that computed it. */
+  private readonly runOf: number[] = []
   /** By tensor: the sources of its operator. */
   private readonly reads: (Sources | undefined)[] = []
 
@@ -25,17 +35,37 @@ export class Reads {
   ) {}
 
   /** Samples the counters at the start of an operator, only for worker 0: all workers have the same sources. */
-  place({ worker, tensor, startNs, waitEndNs, inferred }: OperatorEvent): void {
+  place({ worker, tensor, call, startNs, waitEndNs, inferred }: OperatorEvent): void {
     if (worker !== 0) return
     const { writer } = this.context
-    const { tracks, offsets, bytes } = this.reads[tensor] ?? this.readsOf(tensor)
-    for (let i = 0; i < tracks.length; i++) writer.counter(tracks[i]!, startNs, offsets[i]!)
+    const { run } = this
+    if (call !== run.call || this.runOf[tensor] === run.serial) this.endRun(startNs)
+    run.call = call
+    run.endNs = waitEndNs
+    putAt(this.runOf, tensor, run.serial, -1)
+    const { counters, offsets, bytes } = this.reads[tensor] ?? this.readsOf(tensor)
+    for (let i = 0; i < counters.length; i++) {
+      const counter = counters[i]!
+      counter.run = run.serial
+      writer.counter(counter.track, startNs, offsets[i]!)
+    }
     if (this.touchedUntilNs >= 0 && (startNs > this.touchedUntilNs || bytes < 0)) this.endTouched()
     if (bytes < 0) return
     if (this.touched === 0) this.touched = this.context.tracks.add('touched', {})
     writer.counter(this.touched, startNs, bytes)
     // If the end is the next operator's start, the sample of that operator has the same time.
     this.touchedUntilNs = (inferred & Inferred.End) === 0 ? waitEndNs : -1
+  }
+
+  /** A run ends with its call, or before a node that it contains already. Nothing is read until the next one begins. */
+  private endRun(nextNs: number): void {
+    const { run, counters } = this
+    if (run.endNs >= 0 && run.endNs < nextNs) {
+      for (const { track, run: last } of counters.values()) {
+        if (last === run.serial) this.context.writer.counter(track, run.endNs, 0)
+      }
+    }
+    run.serial++
   }
 
   private endTouched(): void {
@@ -49,7 +79,7 @@ export class Reads {
     const placed = sources.filter(({ offset, buffer }) => offset !== undefined && buffer >= 0)
     const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((bytes) => bytes >= 0)
     const reads = {
-      tracks: placed.map(({ buffer }) => this.counter(buffer)),
+      counters: placed.map(({ buffer }) => this.counter(buffer)),
       offsets: placed.map(({ offset }) => offset!),
       bytes: sizes.length > 0 ? sizes.reduce((sum, bytes) => sum + bytes, 0) : -1,
     }
@@ -59,14 +89,16 @@ export class Reads {
 
   finish(): void {
     if (this.touchedUntilNs >= 0) this.endTouched()
+    this.endRun(Infinity)
   }
 
-  private counter(id: number): number {
+  private counter(id: number): Counter {
     const known = this.counters.get(id)
     if (known !== undefined) return known
     const buffer = this.buffers.get(id)
     const track = this.context.tracks.add('offsetRead', { ...buffer, offsetsFrom: buffer.event.offsetsFrom })
-    this.counters.set(id, track)
-    return track
+    const counter = { track, run: -1 }
+    this.counters.set(id, counter)
+    return counter
   }
 }

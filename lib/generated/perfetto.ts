@@ -74,6 +74,8 @@ export enum TrackEvent {
   double_counter_value = 44,
   flow_ids = 47,
   terminating_flow_ids = 48,
+  correlation_id_str = 53,
+  correlation_id_str_iid = 54,
   gpu_correlation = 3000,
 }
 
@@ -130,6 +132,7 @@ export enum InternedData {
   graphics_contexts = 23,
   gpu_specifications = 24,
   debug_annotation_string_values = 29,
+  correlation_id_str = 43,
 }
 
 /** Field numbers of the message InternedGraphicsContext. */

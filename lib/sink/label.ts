@@ -40,6 +40,11 @@ export interface Label {
   /** Tracks that a program adds may have custom categories. */
   readonly category: Category | (string & {})
   readonly args?: ArgSet | undefined
+  /**
+   * Slices with the same text have the same colour; by default, those with the same name (without digits). An id of the shared
+   * `Names`, or a text that is not interned.
+   */
+  readonly colour?: number | string | undefined
   /** Arguments that differ from slice to slice. */
   readonly extra?: readonly Arg[] | undefined
   /** Ids of arrows: slices with the same id are connected in order of time. */

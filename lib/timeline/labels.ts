@@ -23,6 +23,12 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.Layer, 'layer: that of the sources'],
 ]
 
+/**
+ * The colour of slices in which nothing is computed. The Perfetto UI derives colours from hashes of texts; that of this text is
+ * one of the palest and, with the palette "common", a grey blue (v55.3 and v58.2, ui/src/components/colorizer.ts).
+ */
+export const PALE = 'nothing'
+
 /** Labels that are cached by their names. */
 const LABELS_MAX = 1 << 15
 const PLAIN = {
@@ -30,6 +36,7 @@ const PLAIN = {
   name: 0,
   category: '',
   args: undefined,
+  colour: undefined,
   extra: undefined,
   flows: undefined,
   flowEnds: undefined,
@@ -86,9 +93,9 @@ export class ArgMaker {
   }
 
   /** A label for many slices, see {@link Label.id}. */
-  label({ name, category, args }: Pick<Label, 'name' | 'category' | 'args'>): Label {
+  label({ name, category, args, colour }: Pick<Label, 'name' | 'category' | 'args' | 'colour'>): Label {
     // All fields, also undefined ones: objects of one shape are fast.
-    return { ...PLAIN, id: this.labels++, name, category, args } satisfies Label
+    return { ...PLAIN, id: this.labels++, name, category, args, colour } satisfies Label
   }
 
   /** The argument that lists inferred facts, if any. */

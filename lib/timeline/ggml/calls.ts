@@ -11,6 +11,7 @@ import {
 } from '../../model/events.ts'
 import { Roles } from '../../model/roles.ts'
 import type { TrackContext } from '../context.ts'
+import { PALE } from '../labels.ts'
 import { Lanes } from '../tracks.ts'
 
 /** Minimum pause between calls that is drawn as idle, in ns. */
@@ -87,7 +88,12 @@ export class Calls {
     if (event.step) extra.push(...this.stepArgs(event.step))
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     extra.push(...make.inferred(event.inferred))
-    row.lanes.place(startNs, endNs, { name, category: 'token', extra: this.shown(extra) })
+    row.lanes.place(startNs, endNs, {
+      name,
+      category: 'token',
+      colour: make.names.id(whatOf(event)),
+      extra: this.shown(extra),
+    })
     this.addToSpan(event)
     this.onCall(event)
   }
@@ -184,13 +190,13 @@ export class Calls {
     if (span.what !== FAILED) extra.push(make.int('n_tokens', span.tokens))
     extra.push(...make.inferred(span.inferred))
     const name = make.names.id(span.what)
-    this.phases.place(span.startNs, span.endNs, { name, category: 'phase', extra: this.shown(extra) })
+    this.phases.place(span.startNs, span.endNs, { name, category: 'phase', colour: name, extra: this.shown(extra) })
     this.span = undefined
   }
 
   private addToSpan(event: TokenEvent): void {
     const { startNs, endNs, tokens, inferred } = event
-    const what = isFailed(event) ? FAILED : event.phase
+    const what = whatOf(event)
     const before = this.span
     const pauseNs = before ? startNs - before.endNs : 0
     if (before?.what === what && pauseNs < IDLE_NS_MIN) {
@@ -204,8 +210,9 @@ export class Calls {
     this.endSpan()
     if (before && pauseNs >= IDLE_NS_MIN) {
       const extra = this.context.make.inferred(before.inferred & Inferred.NoEnd) // idle may begin too early
-      const name = this.context.make.names.id('idle')
-      this.phases.place(before.endNs, startNs, { name, category: 'phase', extra: this.shown(extra) })
+      const { names } = this.context.make
+      const [name, colour] = [names.id('idle'), names.id(PALE)]
+      this.phases.place(before.endNs, startNs, { name, category: 'phase', colour, extra: this.shown(extra) })
     }
     this.span = { what, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
   }
@@ -213,6 +220,11 @@ export class Calls {
   private shown(extra: Arg[]): Arg[] | undefined {
     return this.context.detail === 'names' || extra.length === 0 ? undefined : extra
   }
+}
+
+/** The kind of a call, which the Phase row shows: its phase, or `failed`. */
+function whatOf(event: TokenEvent): string {
+  return isFailed(event) ? FAILED : event.phase
 }
 
 /** Numbers all successful decode calls, also those that are not drawn. */

@@ -103,14 +103,15 @@ export class Experts {
     if (tensor >= 0) this.open[tensor] = null
     const tokens = k > 0 ? ids.length / k : 1
     const name = tokens === 1 ? `experts ${joined(ids, ' ', k)}` : `experts of ${tokens} tokens`
-    if (detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert' })
+    const colour = tokens === 1 ? setOf(ids) : undefined
+    if (detail === 'names') return lanes.place(startNs, endNs, { name, category: 'expert', colour })
     const extra = [make.text('experts', joined(ids, ',', k))]
-    if (tokens === 1) extra.push(make.text('expert_set', setOf(ids)))
+    if (colour !== undefined) extra.push(make.text('expert_set', colour))
     if (layer >= 0) extra.push(make.int('layer', layer))
     extra.push(make.int('operators', operators))
     if (tensor >= 0) extra.push(make.int('n_tokens', tokens), make.int('distinct', countDistinct(ids)))
     if (call >= 0) extra.push(make.int('call', call))
-    lanes.place(startNs, endNs, { name, category: 'expert', extra })
+    lanes.place(startNs, endNs, { name, category: 'expert', colour, extra })
   }
 }
 

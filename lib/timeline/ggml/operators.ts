@@ -6,7 +6,7 @@ import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
-import { countArgs } from '../labels.ts'
+import { countArgs, PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
 
 /** Names of operator slices: `<role> <OP>`, the op only, or the tensor's full name. */
@@ -205,7 +205,7 @@ export class Operators {
     if (!label) {
       const { make, names, detail } = this.context
       const args = detail === 'names' ? undefined : make.set(make.inferred(bits))
-      label = make.label({ name: names.id('barrier'), category: 'barrier', args })
+      label = make.label({ name: names.id('barrier'), category: 'barrier', args, colour: names.id(PALE) })
       this.barriers[bits] = label
     }
     return label

@@ -39,6 +39,7 @@ class Sequence {
   readonly argNames = new IidSet()
   readonly argTexts = new IidSet()
   readonly argSets = new IidSet()
+  readonly colours = new IidSet()
   readonly labels = new IidSet()
 
   /** `piece` names the sequence in its packets. */
@@ -68,6 +69,7 @@ export class PerfettoWriter implements Writer {
   private readonly categoryIids = new Map<string, number>()
   private readonly argNameIids = new Iids()
   private readonly argTextIids = new Iids()
+  private readonly colourIids = new Iids()
   private gpuSequence: Sequence | undefined
   private sequenceCount = 0
   private readonly clock = new TraceClock(this.out)
@@ -219,11 +221,13 @@ export class PerfettoWriter implements Writer {
     return fields
   }
 
-  private fields(out: ProtoWriter, { name, category, args }: Label): void {
+  private fields(out: ProtoWriter, { name, category, args, colour }: Label): void {
     out.varint(TrackEvent.category_iids, this.categoryIid(category))
     if (typeof name === 'number') out.varint(TrackEvent.name_iid, this.nameIids.of(name))
     else out.string(TrackEvent.name, name)
     if (args) out.raw(this.encoded(args))
+    if (typeof colour === 'number') out.varint(TrackEvent.correlation_id_str_iid, this.colourIids.of(colour))
+    else if (colour !== undefined) out.string(TrackEvent.correlation_id_str, colour)
   }
 
   /** Begins a packet: its sequence and its time. A time before the previous one is written as absolute time. */
@@ -275,11 +279,14 @@ export class PerfettoWriter implements Writer {
   }
 
   /** Writes the names that are not interned in this sequence yet, within the packet that first needs them. */
-  private intern(sequence: Sequence, { name, category, args, extra }: Label): void {
+  private intern(sequence: Sequence, { name, category, args, extra, colour }: Label): void {
     const { out } = this
     const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
+    const colourIid = typeof colour === 'number' ? this.colourIids.of(colour) : 0
     const categoryIid = this.categoryIid(category)
-    const isKnown = (nameIid === 0 || sequence.names.has(nameIid)) && sequence.categories.has(categoryIid)
+    const knowsColour = colourIid === 0 || sequence.colours.has(colourIid)
+    const isKnown =
+      (nameIid === 0 || sequence.names.has(nameIid)) && knowsColour && sequence.categories.has(categoryIid)
     const knowsArgs = (!args || sequence.argSets.has(args.id)) && (!extra || this.knows(sequence, extra))
     if (isKnown && knowsArgs) return
     const interned = out.begin(TracePacket.interned_data)
@@ -289,6 +296,9 @@ export class PerfettoWriter implements Writer {
     if (sequence.categories.add(categoryIid)) this.entry(InternedData.event_categories, categoryIid, category)
     if (args && sequence.argSets.add(args.id)) for (const arg of args.args) this.internArg(sequence, arg)
     if (extra) for (const arg of extra) this.internArg(sequence, arg)
+    if (colourIid !== 0 && sequence.colours.add(colourIid)) {
+      this.entry(InternedData.correlation_id_str, colourIid, this.names.text(colour as number))
+    }
     out.end(interned)
   }
 

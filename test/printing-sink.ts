@@ -128,13 +128,16 @@ export class PrintingSink implements Writer {
     return row
   }
 
-  private text({ name, args, extra = [], flows = [], flowEnds = [] }: Label): string {
+  private text({ name, args, extra = [], flows = [], flowEnds = [], arrowsOut = [], arrowsIn = [] }: Label): string {
     const keys = this.shown.args ?? []
     const shown = [...(args?.args ?? []), ...extra]
       .map((arg) => [this.names.text(arg.key), this.valueOf(arg)] as const)
       .filter(([key]) => keys === 'all' || keys.includes(key))
     const values = shown.length > 0 ? ` {${shown.map(([key, value]) => `${key}: ${value}`).join(', ')}}` : ''
-    const arrows = [...flows.map((id) => ` →${id}`), ...flowEnds.map((id) => ` →${id}|`)]
+    const arrows = [
+      ...[...flows, ...arrowsOut].map((id) => ` →${id}`),
+      ...[...flowEnds, ...arrowsIn].map((id) => ` →${id}|`),
+    ]
     return `${typeof name === 'number' ? this.names.text(name) : name}${values}${arrows.join('')}`
   }
 

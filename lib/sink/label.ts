@@ -51,6 +51,10 @@ export interface Label {
   readonly flows?: readonly number[] | undefined
   /** Ids of arrows that end here: later slices with these ids are not connected with earlier ones. */
   readonly flowEnds?: readonly number[] | undefined
+  /** Ids of arrows from here to one other slice, which begins later, but may be written earlier. */
+  readonly arrowsOut?: readonly number[] | undefined
+  /** Ids of arrows to here. */
+  readonly arrowsIn?: readonly number[] | undefined
   /** Id of the `GpuWork` that the slice launched. */
   readonly launched?: number | undefined
 }

@@ -40,6 +40,8 @@ const PLAIN = {
   extra: undefined,
   flows: undefined,
   flowEnds: undefined,
+  arrowsOut: undefined,
+  arrowsIn: undefined,
   launched: undefined,
 } as const satisfies Label
 

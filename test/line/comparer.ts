@@ -30,7 +30,7 @@ const sortedEntries = (args: Args) => Object.entries(args).sort(([a], [b]) => (a
 
 /** What is worked out from whole graphs, and tested by itself: test/timeline/, test/model/work.test.ts. */
 const WORKED_OUT = /\/Rates(\/|$)|: (live|size)$|used \(inferred\)$/
-const WORK_ARGS = new Set(['flop', 'gflop_per_s', 'bytes_moved', 'bytes_moved_max', 'gb_per_s'])
+const WORK_ARGS = new Set(['flop', 'gflop_per_s', 'bytes_moved', 'bytes_moved_max', 'gb_per_s', 'waited_for'])
 
 /** Everything in a loaded trace, but for what is worked out. */
 export function rowsOf(trace: OpenTrace): string[] {

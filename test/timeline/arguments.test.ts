@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { convert, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
+import { type Cell, convert, type EventInput, inputOf, type OpenTrace, openTrace, UNKNOWN } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
 
 /** Arguments that SQL groups by, in the trace of a recorded mixture of experts at the default level of detail. */
 
@@ -69,4 +70,68 @@ test('offsets read go to 0 at the end of each graph run', () => {
   const zeros = samples.filter(([value]) => value === 0)
   expect(zeros).toEqual(Array(9).fill([0, 1]))
   expect(samples.at(-1)![0]).toBe(0)
+})
+
+test('each wait names the worker that computed the node last, and an arrow leads from its operator', async () => {
+  const full = await openTrace(convert(inputOf('examples/moe.ggtrace.gz'), { detail: 'full' }))
+  expect(full.problems()).toEqual([])
+  // Both workers compute every node, in the same order.
+  const nodes = `nodes as (select s.*, t.name as worker, row_number() over (partition by t.name order by s.ts) as nth
+    from slice s join track t on s.track_id = t.id where s.category = 'operator'),
+    pairs as (select a.id as a, b.id as b, a.ts + a.dur as aEnd, b.ts + b.dur as bEnd, a.track_id as aTrack, b.track_id as bTrack
+    from nodes a join nodes b using (nth) where a.worker = 'worker 0' and b.worker = 'worker 1')`
+  const expected =
+    full.query(`with ${nodes} select barrier.id, iif(aEnd < bEnd, 'worker 1', 'worker 0'), iif(aEnd < bEnd, b, a)
+    from pairs join slice barrier on barrier.category = 'barrier' and barrier.ts = min(aEnd, bEnd)
+      and barrier.track_id = iif(aEnd < bEnd, aTrack, bTrack) where aEnd <> bEnd order by barrier.id`).rows
+  expect(expected.length).toBeGreaterThan(1000)
+  const waits = full.query(
+    `select id, ${arg('waited_for')} from slice where ${arg('waited_for')} is not null order by id`,
+  ).rows
+  expect(waits).toEqual(expected.map(([id, worker]) => [id, worker]))
+  // An arrow leads to the later slice: there is none to barriers that begin before the operator does.
+  const starts = new Map(full.query('select id, ts from slice').rows as [number, number][])
+  const arrows = full.query('select slice_in, slice_out from flow order by 1').rows
+  const isLater = ([barrier, , operator]: Cell[]) => starts.get(barrier as number)! > starts.get(operator as number)!
+  expect(arrows).toEqual(expected.filter(isLater).map(([barrier, , operator]) => [barrier, operator]))
+  expect(arrows.length).toBeGreaterThan(0.8 * waits.length)
+  full.close()
+})
+
+test('where operators of a worker are missing, no wait has a cause', async () => {
+  const operators: EventInput = {
+    name: 'a worker that is missing for a while',
+    events: (names) => {
+      const tensors = ['a-0', 'b-0', 'c-0'].map((name, id) => ({ ...UNKNOWN.tensor, id, name: names.id(name) }))
+      const operator = (tensor: number, worker: number, startNs: number, endNs: number) =>
+        ({ ...UNKNOWN.operator, tensor, worker, call: 0, startNs, endNs, waitEndNs: 100 * tensor + 95 }) as const
+      const first = [operator(0, 0, 0, 50), operator(1, 0, 100, 160), operator(2, 0, 280, 285)]
+      return [
+        [{ kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 5n, attributes: {} }, ...tensors],
+        first,
+        [operator(0, 2, 2, 60), operator(1, 2, 102, 140), operator(2, 2, 202, 250)],
+        [operator(0, 1, 1, 40), operator(2, 1, 201, 240)],
+      ]
+    },
+  }
+  const lines = await drawn(operators, { detail: 'full' }, { rows: /Workers/, args: ['waited_for'] })
+  const id = 2 ** 50
+  expect(lines).toEqual([
+    `Workers/worker 0 | 0–50 a`,
+    `Workers/worker 0 | 50–95 barrier {waited_for: worker 2} →${id}|`,
+    'Workers/worker 0 | 100–160 b',
+    'Workers/worker 0 | 160–195 barrier',
+    'Workers/worker 0 | 280–285 c', // last, but after the barriers of the others began
+    'Workers/worker 0 | 285–295 barrier',
+    `Workers/worker 2 | 2–60 a →${id} →${id + 2}`,
+    'Workers/worker 2 | 60–95 barrier',
+    'Workers/worker 2 | 102–140 b',
+    'Workers/worker 2 | 140–195 barrier',
+    'Workers/worker 2 | 202–250 c',
+    'Workers/worker 2 | 250–295 barrier {waited_for: worker 0}',
+    'Workers/worker 1 | 1–40 a',
+    `Workers/worker 1 | 40–95 barrier {waited_for: worker 2} →${id + 2}|`,
+    'Workers/worker 1 | 201–240 c',
+    'Workers/worker 1 | 240–295 barrier {waited_for: worker 0}',
+  ])
 })

@@ -60,9 +60,14 @@ export class GraphRun {
 
 const NONE: readonly GraphRun[] = []
 
+/** A step of a graph run. */
+export interface StepOfRun {
+  readonly run: GraphRun
+  readonly step: number
+}
+
 /** The current step of a worker. */
-interface Cursor {
-  run: GraphRun
+interface Cursor extends StepOfRun {
   step: number
 }
 
@@ -88,7 +93,8 @@ export class GraphRuns {
   /** `onRun` gets a run, and the next run of the same call, if there is one. */
   constructor(private readonly onRun: (run: GraphRun, next: GraphRun | undefined) => void) {}
 
-  add(event: OperatorEvent): void {
+  /** Returns the operator's step, valid until the worker's next one; undefined if it belongs to none. */
+  add(event: OperatorEvent): StepOfRun | undefined {
     const { worker, tensor, call, startNs, endNs } = event
     const cursor = this.cursors[worker]
     if (cursor && cursor.run.call === call) {
@@ -97,14 +103,16 @@ export class GraphRuns {
       const next = cursor.step + 1
       if (next < run.count && run.nodes[next] === tensor && isWithin(run, next, startNs)) {
         cursor.step = next
-        return run.merge(next, startNs, endNs)
+        run.merge(next, startNs, endNs)
+        return cursor
       }
       if (next === run.count && run === this.ofCall.get(call)?.at(-1) && this.runOf[tensor] !== run.serial) {
         cursor.step = next
-        return this.append(run, event)
+        this.append(run, event)
+        return cursor
       }
     }
-    this.search(event, cursor)
+    return this.search(event, cursor)
   }
 
   /** Releases all runs. */
@@ -118,7 +126,7 @@ export class GraphRuns {
     if (++this.held > HELD_STEPS_MAX) this.release()
   }
 
-  private search(event: OperatorEvent, cursor: Cursor | undefined): void {
+  private search(event: OperatorEvent, cursor: Cursor | undefined): Cursor | undefined {
     const { worker, tensor, call, startNs, endNs } = event
     const runs = this.ofCall.get(call) ?? NONE
     for (let i = cursor ? Math.max(runs.indexOf(cursor.run), 0) : 0; i < runs.length; i++) {
@@ -126,15 +134,22 @@ export class GraphRuns {
       const step = stepOf(run, tensor, startNs, cursor?.run === run ? cursor.step : -1)
       // The last step ends with the beginning of the next run.
       if (step < 0 || (step === run.count - 1 && i + 1 < runs.length && runs[i + 1]!.starts[0]! <= startNs)) continue
-      this.cursors[worker] = { run, step }
-      return run.merge(step, startNs, endNs)
+      run.merge(step, startNs, endNs)
+      return this.moved(worker, run, step)
     }
     let run = runs.at(-1)
     // Another worker lost this operator, or its run was released already: leave it out.
-    if (startNs < (run ? run.starts[run.count - 1]! : (this.released.get(call) ?? -Infinity))) return
+    if (startNs < (run ? run.starts[run.count - 1]! : (this.released.get(call) ?? -Infinity))) return undefined
     if (!run || this.runOf[tensor] === run.serial || run.count >= HELD_STEPS_MAX / 2) run = this.begin(call)
-    this.cursors[worker] = { run, step: run.count }
+    const moved = this.moved(worker, run, run.count)
     this.append(run, event)
+    return moved
+  }
+
+  private moved(worker: number, run: GraphRun, step: number): Cursor {
+    const cursor = { run, step }
+    this.cursors[worker] = cursor
+    return cursor
   }
 
   private begin(call: number): GraphRun {

@@ -11,6 +11,7 @@ import { Experts } from './experts.ts'
 import { Flows } from './flows.ts'
 import { Operators, type OpNaming } from './operators.ts'
 import { Rates } from './rates.ts'
+import { type Wait, Waits } from './waits.ts'
 import { WorkerCounters } from './worker-counters.ts'
 
 /** Draws events of ggml and llama.cpp: calls, splits, operators. Memory and threads use them too. */
@@ -23,6 +24,7 @@ export class GgmlArea {
   private readonly copies: Copies
   private readonly rates: Rates
   private readonly runs: GraphRuns
+  private readonly waits: Waits | undefined
 
   /** `flowsOf` is the call whose data flow is drawn. */
   constructor(
@@ -34,7 +36,8 @@ export class GgmlArea {
     const { tensors, views, names } = context
     const works = new Works(tensors, (tensor) => names.text(tensor.op))
     this.operators = new Operators(context, works, opNaming)
-    this.flows = new Flows(context, flowsOf, (event, arrows) => this.operators.place(event, arrows))
+    this.flows = new Flows(context, flowsOf, (event, wait, arrows) => this.operators.place(event, wait, arrows))
+    if (context.detail === 'full') this.waits = new Waits(context.input, (event, wait) => this.draw(event, wait))
     this.counters = new WorkerCounters(context)
     this.experts = new Experts(context)
     this.copies = new Copies(context)
@@ -50,24 +53,31 @@ export class GgmlArea {
       memory.lifetimes.run(run, plan, next)
       this.rates.run(run, plan)
       memory.cache.run(run, plan)
+      this.waits?.complete(run)
     })
   }
 
   /** The most frequent event. */
   operator(event: OperatorEvent): void {
-    if (!this.flows.holds(event)) this.operators.place(event)
+    if (!this.waits) this.draw(event, undefined)
     this.kernel.serve(event.worker, event.tid)
     this.memory.operator(event)
     this.counters.place(event)
     this.experts.place(event)
-    this.runs.add(event)
+    const step = this.runs.add(event)
+    this.waits?.hold(event, step)
+  }
+
+  private draw(event: OperatorEvent, wait: Wait | undefined): void {
+    if (!this.flows.holds(event, wait)) this.operators.place(event, wait)
   }
 
   take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent): void {
     switch (event.kind) {
       case 'token':
         this.kernel.trace(event.tid)
-        this.flows.token(event)
+        if (this.waits) this.waits.afterwards(() => this.flows.token(event))
+        else this.flows.token(event)
         this.memory.lifetimes.token(event)
         return this.calls.token(event, true)
       case 'graph':
@@ -87,9 +97,10 @@ export class GgmlArea {
   }
 
   finish(): void {
-    this.flows.finish()
     this.calls.finish()
     this.runs.finish()
+    this.waits?.finish()
+    this.flows.finish()
     this.memory.cache.finish() // the last calls wait for their runs
     this.experts.finish()
   }

@@ -1,6 +1,7 @@
 import { nodesOf, readsOf } from '../../analyze/graph/plan.ts'
 import type { OperatorEvent, TokenEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
+import type { Wait } from './waits.ts'
 
 /** Operators that are held back at most, if the end of the call is missing. */
 const HELD_MAX = 1 << 20
@@ -8,29 +9,38 @@ const HELD_MAX = 1 << 20
 const IDS_START = 2 ** 48
 const IDS_PER_INPUT = 2 ** 32
 
+interface Held {
+  readonly event: OperatorEvent
+  readonly wait: Wait | undefined
+}
+
 /**
  * Draws the data flow of one call as arrows between slices of worker 0: from the operator that writes a tensor to each operator
  * that reads it or a view of it. Operators of worker 0 are held back from the first one of the call to its end: the begin of an
  * arrow depends on its readers.
  */
 export class Flows {
-  private held: OperatorEvent[] = []
+  private held: Held[] = []
   private isDone: boolean
   private nextId: number
 
   constructor(
     private readonly context: TrackContext,
     private readonly call: number | undefined,
-    private readonly draw: (event: OperatorEvent, arrows: readonly number[] | undefined) => void,
+    private readonly draw: (
+      event: OperatorEvent,
+      wait: Wait | undefined,
+      arrows: readonly number[] | undefined,
+    ) => void,
   ) {
     this.isDone = call === undefined
     this.nextId = IDS_START + context.input * IDS_PER_INPUT
   }
 
   /** Holds an operator back to draw it later with its arrows; false if it can be drawn immediately. */
-  holds(event: OperatorEvent): boolean {
+  holds(event: OperatorEvent, wait?: Wait): boolean {
     if (this.isDone || event.worker !== 0 || (this.held.length === 0 && event.call !== this.call)) return false
-    this.held.push(event)
+    this.held.push({ event, wait })
     if (this.held.length >= HELD_MAX) this.release()
     return true
   }
@@ -48,9 +58,10 @@ export class Flows {
     if (held.length === 0) return
     this.held = []
     this.isDone = true
-    const own = held.filter((event) => event.call === this.call).sort((a, b) => a.startNs - b.startNs)
+    const events = held.map(({ event }) => event)
+    const own = events.filter((event) => event.call === this.call).sort((a, b) => a.startNs - b.startNs)
     const arrows = this.arrows(own)
-    for (const event of held) this.draw(event, arrows.get(event))
+    for (const { event, wait } of held) this.draw(event, wait, arrows.get(event))
   }
 
   /** The arrows that begin or end at each operator: one id for each pair of a writer and a reader. */

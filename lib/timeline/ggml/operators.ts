@@ -8,6 +8,7 @@ import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { countArgs, PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
+import type { Wait } from './waits.ts'
 
 /** Names of operator slices: `<role> <OP>`, the op only, or the tensor's full name. */
 export type OpNaming = (typeof OP_NAMINGS)[number]
@@ -44,14 +45,15 @@ export class Operators {
   }
 
   /** `flows`: arrows that begin or end at the slice. */
-  place(event: OperatorEvent, flows?: readonly number[]): void {
+  place(event: OperatorEvent, wait?: Wait, flows?: readonly number[]): void {
     const { worker, startNs, endNs, waitEndNs } = event
     const extra = this.context.detail === 'names' ? undefined : this.perRunArgs(event)
     const known = this.label(event)
     const { id, name, category, args } = known
-    const label = extra || flows ? { id, name, category, args, extra, flows } : known
+    const arrowsOut = wait && wait.waitedFor === undefined ? wait.arrows : undefined
+    const label = extra || flows || arrowsOut ? { id, name, category, args, extra, flows, arrowsOut } : known
     const lanes = this.workers[worker] ?? this.addWorker(worker)
-    if (waitEndNs > endNs) lanes.place(startNs, endNs, label, waitEndNs, this.barrier(event.inferred))
+    if (waitEndNs > endNs) lanes.place(startNs, endNs, label, waitEndNs, this.barrier(event.inferred, wait))
     else lanes.place(startNs, endNs, label)
   }
 
@@ -199,7 +201,7 @@ export class Operators {
     return args
   }
 
-  private barrier(inferred: number): Label {
+  private barrier(inferred: number, wait: Wait | undefined): Label {
     const bits = inferred & Inferred.Wait
     let label = this.barriers[bits]
     if (!label) {
@@ -208,7 +210,12 @@ export class Operators {
       label = make.label({ name: names.id('barrier'), category: 'barrier', args, colour: names.id(PALE) })
       this.barriers[bits] = label
     }
-    return label
+    if (wait?.waitedFor === undefined) return label
+    return {
+      ...label,
+      extra: [this.context.make.word('waited_for', `worker ${wait.waitedFor}`)],
+      arrowsIn: wait.arrows,
+    }
   }
 }
 

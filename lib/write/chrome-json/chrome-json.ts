@@ -204,8 +204,9 @@ export class ChromeJsonWriter implements Writer {
   }
 
   /** Writes the rest of an event, and its arrows, which are separate events. */
-  private label(row: Row, atNs: number, { name, category, args, extra, flows, flowEnds }: Label): void {
+  private label(row: Row, atNs: number, label: Label): void {
     const { out } = this
+    const { name, category, args, extra, flows, flowEnds, arrowsOut, arrowsIn } = label
     out.raw(this.category(category))
     if (typeof name === 'number') out.raw(this.quote(name))
     else out.text(name)
@@ -216,6 +217,8 @@ export class ChromeJsonWriter implements Writer {
       out.sign(Ascii.CloseCurly)
     }
     out.sign(Ascii.CloseCurly)
+    if (arrowsOut) for (const arrow of arrowsOut) this.arrow(row.flowStart, atNs, arrow)
+    if (arrowsIn) for (const arrow of arrowsIn) this.arrow(row.flowStep, atNs, arrow)
     if (flows) this.flow(row, atNs, flows)
     if (!flowEnds) return
     this.flow(row, atNs, flowEnds)
@@ -225,12 +228,16 @@ export class ChromeJsonWriter implements Writer {
   /** Writes arrows at the slice or instant right before: the first event with an id starts an arrow. */
   private flow(row: Row, atNs: number, flows: readonly number[]): void {
     for (const flow of flows) {
-      this.event(this.flows.has(flow) ? row.flowStep : row.flowStart, atNs)
+      this.arrow(this.flows.has(flow) ? row.flowStep : row.flowStart, atNs, flow)
       this.flows.add(flow)
-      this.out.raw(FLOW)
-      this.out.number(flow)
-      this.out.sign(Ascii.CloseCurly)
     }
+  }
+
+  private arrow(start: Uint8Array, atNs: number, id: number): void {
+    this.event(start, atNs)
+    this.out.raw(FLOW)
+    this.out.number(id)
+    this.out.sign(Ascii.CloseCurly)
   }
 
   private category(category: string): Uint8Array {

@@ -31,6 +31,7 @@ import { writeTrack } from './track-descriptor.ts'
 const DELTA_CLOCK = 64
 
 const NONE: readonly Arg[] = []
+const NO_FLOWS: readonly number[] = []
 
 /** The packet sequence of one track, and the ids that are interned in it. */
 class Sequence {
@@ -153,10 +154,10 @@ export class PerfettoWriter implements Writer {
 
   private named(track: number, atNs: number, type: number, label: Label): void {
     const { out } = this
-    const { id, extra, flows, flowEnds } = label
+    const { id, extra, flows, flowEnds, arrowsOut, arrowsIn } = label
     const sequence = this.sequence(track, atNs)
     // The fast path: most slices repeat a label of this sequence, whose event is encoded already.
-    const isPlain = !flows && !flowEnds && type === TrackEventType.TYPE_SLICE_BEGIN
+    const isPlain = !flows && !flowEnds && !arrowsOut && !arrowsIn && type === TrackEventType.TYPE_SLICE_BEGIN
     if (isPlain && id !== undefined && sequence.labels.has(id)) {
       const body = this.bodies[id]!
       const event = extra || label.launched !== undefined ? this.withPerRunArgs(sequence, body, label) : body
@@ -171,7 +172,8 @@ export class PerfettoWriter implements Writer {
     else out.raw(this.body(id, label))
     if (extra) for (const arg of extra) this.arg(out, arg)
     if (flows) for (const flow of flows) out.fixed64(TrackEvent.flow_ids, flow)
-    if (flowEnds) for (const flow of flowEnds) out.fixed64(TrackEvent.terminating_flow_ids, flow)
+    if (arrowsOut) for (const flow of arrowsOut) out.fixed64(TrackEvent.flow_ids, flow)
+    for (const flow of flowEnds ?? arrowsIn ?? NO_FLOWS) out.fixed64(TrackEvent.terminating_flow_ids, flow)
     if (label.launched !== undefined) writeLaunch(out, label.launched)
     out.end(event)
     out.end(packet)

@@ -25,6 +25,18 @@ test('tok/s is the tokens of each call by its time, and 0 between calls', async 
   )
 })
 
+test('units are such that the viewer writes no exponents where values are large', () => {
+  const units =
+    trace.query(`select t.name, t.unit, max(c.value) > 1000 from counter_track t join counter c on c.track_id = t.id
+    where t.name in ('tok/s', 'GB/s', 'GFLOP/s', 'weights: offset read') group by 1, 2 order by 1`).rows
+  expect(units).toEqual([
+    ['GB/s', 'GB/s', 0],
+    ['GFLOP/s', 'GFLOP/s', 0],
+    ['tok/s', 'Hz', 1],
+    ['weights: offset read', 'bytes', 1],
+  ])
+})
+
 test('GFLOP/s and GB/s are the work of a graph by its time', async () => {
   const graphs = trace.query(`with op as (select s.ts, s.dur, s.arg_set_id, t.name as track,
       extract_arg(s.arg_set_id, 'debug.call') as token from slice s join track t on s.track_id = t.id where category = 'operator')

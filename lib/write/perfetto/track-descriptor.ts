@@ -15,6 +15,12 @@ const UNITS = {
   ns: CounterDescriptorUnit.UNIT_TIME_NS,
 } as const
 
+/**
+ * Names of other units. The Perfetto UI puts K, M, G before units that it knows (Hz, W, V, A, J, B, b, s); of others, it writes
+ * 2500 as 2.5e3 (v55.3 and v58.2, ui/src/base/number_format.ts). Values stay the same.
+ */
+const UNIT_NAMES: Readonly<Record<string, string>> = { 'tok/s': 'Hz' }
+
 /** Writes the descriptor of a track into a packet. */
 export function writeTrack(out: ProtoWriter, track: Track): void {
   const descriptor = out.begin(TracePacket.track_descriptor)
@@ -30,7 +36,7 @@ export function writeTrack(out: ProtoWriter, track: Track): void {
     const counter = out.begin(TrackDescriptor.counter)
     const unit = track.unit ?? 'count'
     if (unit in UNITS) out.varint(CounterDescriptor.unit, UNITS[unit as keyof typeof UNITS])
-    else out.string(CounterDescriptor.unit_name, unit)
+    else out.string(CounterDescriptor.unit_name, UNIT_NAMES[unit] ?? unit)
     if (track.axis) out.string(CounterDescriptor.y_axis_share_key, track.axis)
     out.end(counter)
   }

@@ -1,4 +1,5 @@
 import { UsageError } from '../../errors.ts'
+import { clockNamed } from '../../model/clock-names.ts'
 import type { Clock } from '../../model/events.ts'
 
 /** An input's clock as the user gives it: its name, an offset of its times, or the begin of the input. */
@@ -7,20 +8,6 @@ export type GivenClock =
   | { readonly offsetNs: bigint; readonly text: string }
   | { readonly startNs: bigint; readonly text: string }
 
-/** Names of Linux, of ftrace's `trace_clock` and of perf's `-k`. */
-const CLOCKS: ReadonlyMap<string, Clock> = new Map(
-  Object.entries({
-    mono: 'MONOTONIC',
-    monotonic: 'MONOTONIC',
-    mono_raw: 'MONOTONIC_RAW',
-    monotonic_raw: 'MONOTONIC_RAW',
-    boot: 'BOOTTIME',
-    boottime: 'BOOTTIME',
-    real: 'REALTIME',
-    realtime: 'REALTIME',
-  }),
-)
-
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 0, us: 3, µs: 3, ms: 6, s: 9 }))
 const EXPECTED =
   'expected the name of a clock (mono, mono_raw, boot, real), an offset of its times (+1.2ms, -3s), or its begin on the first ' +
@@ -28,7 +15,7 @@ const EXPECTED =
 
 /** `mono`, `+1.2ms`, `@1444.435370125s`. Throws UsageError for anything else. */
 export function parseClock(input: string, text: string): GivenClock {
-  const clock = CLOCKS.get(text.toLowerCase().replace(/^clock_/, ''))
+  const clock = clockNamed(text.toLowerCase().replace(/^clock_/, ''))
   if (clock) return { clock }
   const [, sign, whole = '', fraction = '', unit = ''] = /^([+@-])(\d+)(?:\.(\d+))?(ns|us|µs|ms|s)$/.exec(text) ?? []
   const digits = UNITS.get(unit)

@@ -1,8 +1,10 @@
+import { MinHeap } from './min-heap.ts'
+
 /** Small numbers that are taken and released; the smallest free one is found without a look at the others. */
 export class FreeNumbers {
   private readonly taken = new Set<number>()
-  /** The free ones below `next`, as a binary heap with the smallest on top; also some that were taken as `wanted`. */
-  private readonly heap: number[] = []
+  /** The free ones below `next`; also some that were taken as `wanted`. */
+  private readonly heap = new MinHeap()
   private readonly inHeap = new Set<number>()
 
   constructor(private next: number) {}
@@ -17,41 +19,15 @@ export class FreeNumbers {
   release(number: number): void {
     if (!this.taken.delete(number) || this.inHeap.has(number)) return
     this.inHeap.add(number)
-    this.push(number)
+    this.heap.push(number, number)
   }
 
   private smallest(): number {
-    while (this.heap.length > 0) {
-      const number = this.pop()
+    while (this.heap.size > 0) {
+      const number = this.heap.pop()
       this.inHeap.delete(number)
       if (!this.taken.has(number)) return number
     }
     return this.next++
-  }
-
-  private push(number: number): void {
-    const { heap } = this
-    let at = heap.push(number) - 1
-    for (let above = (at - 1) >> 1; at > 0 && heap[above]! > number; above = (at - 1) >> 1) {
-      heap[at] = heap[above]!
-      at = above
-    }
-    heap[at] = number
-  }
-
-  private pop(): number {
-    const { heap } = this
-    const [smallest, last] = [heap[0]!, heap.pop()!]
-    if (heap.length === 0) return smallest
-    let at = 0
-    for (;;) {
-      let below = 2 * at + 1
-      if (below + 1 < heap.length && heap[below + 1]! < heap[below]!) below++
-      if (below >= heap.length || heap[below]! >= last) break
-      heap[at] = heap[below]!
-      at = below
-    }
-    heap[at] = last
-    return smallest
   }
 }

@@ -9,7 +9,8 @@
 
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
-import type { Clock, TraceEvent } from '../../../model/events.ts'
+import { clockNamed } from '../../../model/clock-names.ts'
+import type { TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import type { Origin } from '../../common/line-log.ts'
 import type { Format, ReadContext } from '../../format.ts'
@@ -94,21 +95,8 @@ const FUNCTIONS: Readonly<Record<string, string>> = {
   graph: 'ggml_backend_graph_compute_async',
   op: 'ggml_cpu_extra_compute_forward',
 }
-const CLOCKS: Readonly<Record<string, Clock>> = {
-  boot: 'BOOTTIME',
-  mono: 'MONOTONIC',
-  raw: 'MONOTONIC_RAW',
-  real: 'REALTIME',
-}
-/** Types of lines, and how many numbers are between the CPU and the text. */
-const TYPES: Readonly<Record<string, { readonly handler: Handler; readonly numbers: number }>> = {
-  switch: { handler: 'switch', numbers: 5 },
-  waking: { handler: 'waking', numbers: 5 },
-  fork: { handler: 'fork', numbers: 3 },
-  rename: { handler: 'rename', numbers: 2 },
-  exit: { handler: 'exit', numbers: 2 },
-  thread: { handler: 'known', numbers: 2 },
-}
+/** How many numbers are between the CPU and the text, by type of line. */
+const NUMBERS: Readonly<Record<string, number>> = { switch: 5, waking: 5, fork: 3, rename: 2, exit: 2, thread: 2 }
 
 /** Reads the output of our bpftrace scripts. */
 class BpftraceLog extends SchedTextLog {
@@ -128,7 +116,9 @@ class BpftraceLog extends SchedTextLog {
 
   protected override handlerOf(name: string): Handler | undefined {
     this.ourLines++
-    return isLlamaType(name) ? 'llama' : Object.hasOwn(TYPES, name) ? TYPES[name]!.handler : undefined
+    if (isLlamaType(name)) return 'llama'
+    if (!Object.hasOwn(NUMBERS, name)) return undefined
+    return name === 'thread' ? 'known' : (name as Handler)
   }
 
   /** `5 2 120 1 llama-cli       |swapper/1`: numbers, then names of commands. */
@@ -139,7 +129,7 @@ class BpftraceLog extends SchedTextLog {
       const toNs = () => (scan.seconds - origin.high) * 1e9 + (scan.nanos - origin.low)
       return this.llama.read(name as LlamaType, scan, context, this.lines.position, toNs)
     }
-    const count = handler === 'known' ? 2 : TYPES[handler]!.numbers
+    const count = NUMBERS[name]!
     for (let i = 0; i < count; i++) {
       numbers[i] = scan.integer()
       if (Number.isNaN(numbers[i]) || !scan.eatByte(Ascii.Blank)) return undefined
@@ -176,12 +166,13 @@ class BpftraceLog extends SchedTextLog {
 
   /** Reads a line of our scripts that is no event; false where it has our prefix but is unknown, or is torn. */
   private readOwn(line: string): boolean {
-    const clock = CLOCK.exec(line)?.[1]
+    const name = CLOCK.exec(line)?.[1]
+    const clock = name === undefined ? undefined : clockNamed(name)
     const [, fact, value] = FACT.exec(line) ?? []
     if (fact !== undefined) this.attributes[fact] = value!
-    if (clock !== undefined && !Object.hasOwn(CLOCKS, clock)) return false
+    if (name !== undefined && clock === undefined) return false
     if (clock !== undefined) {
-      this.clock = CLOCKS[clock]!
+      this.clock = clock
       this.attributes['clock_from'] = 'the line "g2p clock" names it'
     }
     const isOurs = clock !== undefined || fact !== undefined

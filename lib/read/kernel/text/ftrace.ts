@@ -13,6 +13,7 @@
 
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
+import { clockNamed } from '../../../model/clock-names.ts'
 import type { Clock } from '../../../model/events.ts'
 import { PERFETTO_READS_IT } from '../../../model/left-out.ts'
 import type { Origin } from '../../common/line-log.ts'
@@ -172,13 +173,6 @@ const PARENT = /\btrace_event_clock_sync: parent_ts=(\d+)(?:\.(\d+))?/
 const WALL = /\btrace_event_clock_sync: realtime_ts=(\d{1,16})\b/
 /** With so many whole numbers as times, the log has no times. */
 const TICKS_MAX = 3
-const CLOCKS: Readonly<Record<string, Clock>> = {
-  mono: 'MONOTONIC',
-  boot: 'BOOTTIME',
-  raw: 'MONOTONIC_RAW',
-  mono_raw: 'MONOTONIC_RAW',
-  real: 'REALTIME',
-}
 
 /** Reads ftrace's texts, and those of `trace-cmd report`. */
 class FtraceLog extends SchedTextLog {
@@ -255,7 +249,7 @@ class FtraceLog extends SchedTextLog {
   }
 
   private nameClock(name: string): void {
-    const clock = Object.hasOwn(CLOCKS, name) ? CLOCKS[name] : undefined
+    const clock = clockNamed(name)
     if (clock === undefined || this.isTooLate()) return
     this.clock = clock
     this.shiftNs = 0n
@@ -264,7 +258,10 @@ class FtraceLog extends SchedTextLog {
   }
 
   private readClocks(text: string, stampNs: bigint): void {
-    const readings = Array.from(text.matchAll(READING), ([, name, ns]) => ({ clock: CLOCKS[name!]!, ns: BigInt(ns!) }))
+    const readings = Array.from(text.matchAll(READING), ([, name, ns]) => ({
+      clock: clockNamed(name!)!,
+      ns: BigInt(ns!),
+    }))
     if (readings.length > 1) this.maker.emit({ kind: 'clocks', readings })
     const best = readings.find(({ clock }) => clock === 'MONOTONIC') ?? readings[0]!
     this.anchor(best.clock, best.ns, stampNs, 'clock_sync')

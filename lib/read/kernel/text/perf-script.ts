@@ -10,7 +10,7 @@
 
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
-import type { Clock } from '../../../model/events.ts'
+import { clockNamed } from '../../../model/clock-names.ts'
 import { PERFETTO_READS_IT } from '../../../model/left-out.ts'
 import type { Origin } from '../../common/line-log.ts'
 import type { Format, ReadContext } from '../../format.ts'
@@ -119,12 +119,6 @@ const FACTS: readonly (readonly [string, RegExp])[] = [
   ['cpus', /^# nrcpus online : (\d+)/],
   ['tool', /^# perf version : (\S+)/],
 ]
-const CLOCKS: Readonly<Record<string, Clock>> = {
-  monotonic: 'MONOTONIC',
-  monotonic_raw: 'MONOTONIC_RAW',
-  boottime: 'BOOTTIME',
-  realtime: 'REALTIME',
-}
 const RECORD = 'PERF_RECORD_'
 const COMM = /^(.*):(-?\d+)\/(-?\d+)$/
 const IDS = /^\((-?\d+):(-?\d+)\):\((-?\d+):(-?\d+)\)/
@@ -177,19 +171,20 @@ class PerfLog extends SchedTextLog {
       if (value !== undefined)
         this.attributes[name] = name === 'cpus' ? Number(value) : name === 'tool' ? `perf ${value}` : value
     }
-    const clock = CLOCK.exec(text)?.[1]
-    if (clock !== undefined && Object.hasOwn(CLOCKS, clock)) {
-      this.clock = CLOCKS[clock]!
+    const clock = clockNamed(CLOCK.exec(text)?.[1] ?? '')
+    if (clock !== undefined) {
+      this.clock = clock
       this.attributes['clock_from'] = 'the header names it'
     }
-    const [, seconds, micros, own, nanos, name] = REFERENCE.exec(text) ?? []
-    if (name !== undefined && Object.hasOwn(CLOCKS, name)) {
+    const [, seconds, micros, ownSeconds, nanos, name] = REFERENCE.exec(text) ?? []
+    const own = clockNamed(name ?? '')
+    if (own !== undefined) {
       const real = BigInt(seconds!) * 1_000_000_000n + BigInt(micros!) * 1000n
-      const ns = BigInt(own!) * 1_000_000_000n + BigInt(nanos!)
+      const ns = BigInt(ownSeconds!) * 1_000_000_000n + BigInt(nanos!)
       this.maker.emit({
         kind: 'clocks',
         readings: [
-          { clock: CLOCKS[name]!, ns },
+          { clock: own, ns },
           { clock: 'REALTIME', ns: real },
         ],
       })

@@ -1,6 +1,7 @@
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import { type FieldReader, fieldsIn, fieldsOf, type ReadAt, viewOf } from '../../../input/field-reader.ts'
 import { type Inflate, inflateZlib, inflateZstd } from '../../../input/inflate.ts'
+import { clockNamed } from '../../../model/clock-names.ts'
 import type { Clock } from '../../../model/events.ts'
 import {
   type FormatTables,
@@ -237,11 +238,6 @@ export interface Facts {
   readonly losses: readonly string[]
 }
 
-/** tracefs' names of Linux's clocks. */
-const CLOCKS: ReadonlyMap<string, Clock> = new Map(
-  Object.entries({ mono: 'MONOTONIC', mono_raw: 'MONOTONIC_RAW', boot: 'BOOTTIME' }),
-)
-
 const Option = { date: 1, cpuStat: 2, buffer: 3, uname: 5, cpuCount: 8, version: 9 } as const
 /** Options 16 to 21 contain the place of the section of the same number. */
 const SECTION_FIRST = 16
@@ -286,7 +282,7 @@ class TraceOptions {
     if (clock !== undefined) attributes['trace_clock'] = clock
     const date = /^0x([0-9a-f]{1,15})$/i.exec(this.texts.get(Option.date) ?? '')?.[1]
     const toRealtimeNs = date === undefined ? undefined : BigInt(`0x${date}`) * 1000n
-    return { clock: CLOCKS.get(clock ?? '') ?? 'unknown', attributes, toRealtimeNs, losses: this.losses }
+    return { clock: clockNamed(clock ?? '') ?? 'unknown', attributes, toRealtimeNs, losses: this.losses }
   }
 
   /** u64 place, name; version 7: clock, u32 page size, u32 count, then u32 CPU, u64 place, u64 size of each. */

@@ -188,8 +188,7 @@ export class Document {
     const { cursor, scanner } = this
     const { bytes, end } = cursor
     for (;;) {
-      let at = skipSpace(bytes, cursor.start, end)
-      if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
+      const at = nextItem(bytes, cursor.start, end)
       cursor.skip(at - cursor.start)
       if (at >= end) return false
       if (bytes[at] === Ascii.CloseSquare) {
@@ -325,8 +324,7 @@ export class Document {
     const { micros, scanner: ahead } = this
     const times: bigint[] = []
     for (let at = start; ; ) {
-      at = skipSpace(bytes, at, end)
-      if (at < end && bytes[at] === Ascii.Comma) at = skipSpace(bytes, at + 1, end)
+      at = nextItem(bytes, at, end)
       if (at - start > AHEAD_BYTES_MAX) return { times, isOver: true }
       if (at >= end) return { times, isOver: false }
       if (bytes[at] !== Ascii.OpenCurly) return { times, isOver: true }
@@ -355,6 +353,12 @@ export class Document {
     while (cursor.available < wanted) if (!(await cursor.fill())) break
     return cursor.available > before
   }
+}
+
+/** The place after white space, and after a comma and white space. */
+function nextItem(bytes: Uint8Array, start: number, end: number): number {
+  const at = skipSpace(bytes, start, end)
+  return at < end && bytes[at] === Ascii.Comma ? skipSpace(bytes, at + 1, end) : at
 }
 
 /** Start of the value of a member whose key begins at a quote. */

@@ -180,10 +180,9 @@ export class Passes extends LookAhead<Sample> {
     }
     const sources = node.sources.map((source) => {
       if (source.doubt) this.report(issueOf('other-weight', source.doubt, { byte: sample.byte }, sample.atNs))
-      const placed = this.places.tensor(source, names, this.tensors)
-      if (placed.isNew) this.tensors++
-      for (const event of placed.events) this.emit(event)
-      return placed.id
+      const id = this.places.tensor(source, names, this.tensors, (event) => this.emit(event))
+      if (id === this.tensors) this.tensors++
+      return id
     })
     node.id = this.tensors++
     const { id } = node

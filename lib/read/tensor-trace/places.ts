@@ -21,14 +21,6 @@ export interface Source {
   readonly doubt?: string | undefined
 }
 
-/** The tensor of a source. */
-interface Placed {
-  readonly id: number
-  readonly isNew: boolean
-  /** Definitions to pass on before its first use. */
-  readonly events: readonly TraceEvent[]
-}
-
 /**
  * Finds the buffer of a source, and its offset there. Loggers of this family log a pointer per source: some that of the data,
  * others that of the ggml_tensor struct. Weights that overlap in memory prove the latter: then offsets in buffers are not
@@ -66,22 +58,22 @@ export class Places {
     }
   }
 
-  /** The tensor of a source; `nextId` is its id if it is new. */
-  tensor(source: Source, names: Names, nextId: number): Placed {
+  /** The id of a source's tensor. If it is new, it gets the id `nextId`, and `emit` gets its definitions. */
+  tensor(source: Source, names: Names, nextId: number, emit: (event: TraceEvent) => void): number {
     const { name, pointer, sizeBytes, onDisk, place, layer } = source
     const key = `${onDisk} ${place} ${pointer} ${sizeBytes} ${name}`
     const known = this.tensors.get(key)
-    if (known !== undefined) return { id: known, isNew: false, events: [] }
+    if (known !== undefined) return known
     this.tensors.set(key, nextId)
     this.observe(source)
-    const { id: buffer, events } = place === undefined ? NO_BUFFER : this.buffer(onDisk ? 'disk' : place)
-    const tensor: TraceEvent = {
+    const buffer = place === undefined ? -1 : this.buffer(onDisk ? 'disk' : place, emit)
+    emit({
       ...UNKNOWN.tensor,
       ...{ id: nextId, name: names.id(name), layer, ne: source.ne, sizeBytes, buffer },
       offset: this.offsetOf(source),
       [this.pointersAreData ? 'address' : 'structAddress']: pointer,
-    }
-    return { id: nextId, isNew: true, events: [...events, tensor] }
+    })
+    return nextId
   }
 
   private offsetOf({ onDisk, place, pointer }: Source): number | undefined {
@@ -97,20 +89,21 @@ export class Places {
       this.bases.set(place, Math.min(this.bases.get(place) ?? Infinity, pointer))
   }
 
-  private buffer(place: bigint | 'disk'): { readonly id: number; readonly events: readonly TraceEvent[] } {
+  private buffer(place: bigint | 'disk', emit: (event: TraceEvent) => void): number {
     const known = this.buffers.get(place)
-    if (known !== undefined) return { id: known, events: [] }
+    if (known !== undefined) return known
     const id = this.buffers.size
     this.buffers.set(place, id)
     if (place === 'disk') {
-      const event = { label: 'model file', usage: 'weights', offsetsFrom: 'the start of the GGUF file' } as const
-      return { id, events: [{ kind: 'buffer', id, ...event }] }
+      emit({ kind: 'buffer', id, label: 'model file', usage: 'weights', offsetsFrom: 'the start of the GGUF file' })
+      return id
     }
     this.frozen.add(place)
     const { name, usage: listed, sizeBytes } = this.definition(place) ?? {}
     const usage: BufferUsage = this.caches.has(place) ? 'kv-cache' : (listed ?? 'compute')
     const label = [name ? this.definitions!.names.text(name) : '', labelOf(place)].filter(Boolean).join(' ')
-    return { id, events: [{ kind: 'buffer', id, usage, label, offsetsFrom: this.baseOf(place), name, sizeBytes }] }
+    emit({ kind: 'buffer', id, usage, label, offsetsFrom: this.baseOf(place), name, sizeBytes })
+    return id
   }
 
   private baseOf(place: bigint): string {
@@ -124,7 +117,6 @@ export class Places {
   }
 }
 
-const NO_BUFFER = { id: -1, events: [] } as const
 /** Label of a buffer that is logged by its id. */
 const labelOf = (place: bigint) => `0x${place.toString(16)}`
 

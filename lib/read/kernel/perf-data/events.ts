@@ -50,8 +50,6 @@ export class PerfEvents {
   private readonly guard = new TimeGuard()
   private readonly samples = new SampleReader()
   private tracepoints: Tracepoints | undefined
-  private recordsTasks = false
-  private recordsNames = false
   private hasSwitches = false
   private originHigh = 0
   private originLow = 0
@@ -108,12 +106,12 @@ export class PerfEvents {
     if (cut)
       this.issue('torn-file', `expected ${cut.expected}, found ${cut.found}: some facts are missing`, cut.at.byte)
     for (const { attr, ids } of attrs) this.samples.define(attr, ids)
-    this.recordsTasks = attrs.some(({ attr }) => attr.recordsTasks)
-    this.recordsNames = attrs.some(({ attr }) => attr.recordsNames)
-    const left = new Set<string>()
-    if (this.recordsTasks)
-      for (const name of ['sched_process_fork', 'sched_process_exit', 'task_newtask']) left.add(name)
-    if (this.recordsNames) for (const name of ['sched_process_exec', 'task_rename']) left.add(name)
+    const recordsTasks = attrs.some(({ attr }) => attr.recordsTasks)
+    const recordsNames = attrs.some(({ attr }) => attr.recordsNames)
+    const left = [
+      ...(recordsTasks ? ['sched_process_fork', 'sched_process_exit', 'task_newtask'] : []),
+      ...(recordsNames ? ['sched_process_exec', 'task_rename'] : []),
+    ]
     this.tracepoints = new Tracepoints(this.names, left)
     for (const text of formats) this.tracepoints.define(text)
     const id = this.tracepoints.idOf('sched_switch')
@@ -238,12 +236,8 @@ export class PerfEvents {
     const isLate = !this.rounds.push(event)
     if (this.rounds.isFull) this.pass(this.rounds.takeHalf())
     if (isLate && event.kind !== 'issue') {
-      this.issue(
-        'record-out-of-order',
-        'expected records in order from round to round, found an earlier one',
-        byte,
-        event.atNs,
-      )
+      const detail = 'expected records in order from round to round, found an earlier one'
+      this.issue('record-out-of-order', detail, byte, event.atNs)
     }
   }
 

@@ -93,8 +93,7 @@ export class LlamaLines {
     const [, , third, fourth] = numbers as [number, number, number, number]
     if (type === 'op') return this.operator(record)
     if (type === 'graph') {
-      const graph = { ...UNKNOWN.graph, startNs, endNs: atNs, nodes: Math.max(0, third), status: fourth }
-      return [graph]
+      return [{ ...UNKNOWN.graph, startNs, endNs: atNs, nodes: Math.max(0, third), status: fourth }]
     }
     if (type === 'token' || type === 'encode') return this.call(record)
     if (type === 'fault')
@@ -106,56 +105,31 @@ export class LlamaLines {
     const [tid, , tokens, result] = numbers as [number, number, number, number]
     const isEncode = type === 'encode'
     const phase = isEncode ? 'encode' : tokens > 1 ? 'prefill' : 'decode'
-    const batch: Batch = {
-      function: isEncode ? 'llama_encode' : 'llama_decode',
-      areAllOutput: false,
-      isLeftOut: false,
-      result,
-      spans: [],
-      context: 0,
-    }
-    const call = this.calls++
-    const event: TokenEvent = {
-      kind: 'token',
-      call,
-      phase,
-      tokens,
-      startNs,
-      endNs,
-      tid,
-      inferred: isEncode ? 0 : Inferred.Phase,
-      batch,
-    }
+    const unknown = { areAllOutput: false, isLeftOut: false, spans: [], context: 0 }
+    const batch: Batch = { function: isEncode ? 'llama_encode' : 'llama_decode', result, ...unknown }
+    const inferred = isEncode ? 0 : Inferred.Phase
+    const event: TokenEvent = { kind: 'token', call: this.calls++, phase, tokens, startNs, endNs, tid, inferred, batch }
     const failure = failureOf(event, at)
     return failure ? [event, failure] : [event]
   }
 
   private operator({ startNs, atNs, cpu, numbers, name }: LlamaRecord): TraceEvent[] {
-    const [tid, worker, endNs, , op, type, ...rest] = numbers as [number, number, number, number, number, number]
-    const key = `${name} ${op} ${(rest as number[]).join(' ')}`
+    const [tid, worker, endNs, , op, type] = numbers as [number, number, number, number, number, number]
+    const dimensions = numbers.slice(6) // and the address
+    const key = `${name} ${op} ${dimensions.join(' ')}`
     const known = this.tensors.get(key)
     const tensor = known ?? this.tensors.size
     const operator = { ...UNKNOWN.operator, tensor, worker, tid, cpu, startNs, endNs, waitEndNs: atNs } as const
     if (known !== undefined) return [operator]
     this.tensors.set(key, tensor)
     const { names } = this.context
-    const [n0, n1, n2, n3, structAddress] = rest as number[]
-    const ne = [n0!, n1!, n2!, n3!]
-    const { layer } = parseTensorName(names.text(name))
     this.ops ??= inferOpNames([...this.uses.values()], names)
-    const inferred = this.ops.inferred ? Inferred.OpName : 0
-    const typeName = names.id(`type ${type}`)
-    const opName = this.ops.name(op)
     const node = {
-      ...UNKNOWN.tensor,
-      id: tensor,
-      name,
-      layer,
-      op: opName,
-      type: typeName,
-      ne,
-      structAddress: structAddress!,
-      inferred,
+      ...{ ...UNKNOWN.tensor, id: tensor, name, layer: parseTensorName(names.text(name)).layer },
+      op: this.ops.name(op),
+      type: names.id(`type ${type}`),
+      ...{ ne: dimensions.slice(0, 4), structAddress: dimensions[4]! },
+      inferred: this.ops.inferred ? Inferred.OpName : 0,
     }
     return [node, operator]
   }

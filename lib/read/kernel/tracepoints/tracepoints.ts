@@ -39,7 +39,7 @@ export class Tracepoints {
   /** Events named in `left` are left out: the recording contains the same in another form. */
   constructor(
     readonly names: Names,
-    private readonly left: ReadonlySet<string> = new Set(),
+    private readonly left: readonly string[] = [],
   ) {
     this.comms = new Comms(names)
   }
@@ -95,7 +95,7 @@ export class Tracepoints {
 
   private isDecoded(name: string): boolean {
     const redundantWith = KNOWN[name]!.redundantWith ?? []
-    return this.has(name) && !this.left.has(name) && !redundantWith.some((other) => this.has(other))
+    return this.has(name) && !this.left.includes(name) && !redundantWith.some((other) => this.has(other))
   }
 
   private compiled(): readonly (Decoder | undefined)[] {

@@ -1,5 +1,5 @@
 import { Ascii } from '../bytes/ascii.ts'
-import type { WalkProblem, WalkResult } from './check.ts'
+import { type WalkProblem, type WalkResult, walk } from './check.ts'
 
 const DEPTH_MAX = 1000
 
@@ -9,13 +9,8 @@ const DEPTH_MAX = 1000
  * of an array in the outermost object. Stops at the first problem.
  * @throws only what `source` throws
  */
-export async function walkJson(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<WalkResult> {
-  const walker = new JsonWalker()
-  for await (const chunk of source) {
-    walker.push(chunk)
-    if (walker.problem) break
-  }
-  return walker.end()
+export function walkJson(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<WalkResult> {
+  return walk(source, new JsonWalker())
 }
 
 /** Does a trace start as JSON? `head` contains its first bytes, decompressed. */

@@ -45,8 +45,15 @@ export interface Problem {
  * silently ignores, above all a truncated file. Stops at the first problem.
  * @throws only what `source` throws
  */
-export async function walkPackets(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<WalkResult> {
-  const walker = new PacketWalker()
+export function walkPackets(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<WalkResult> {
+  return walk(source, new PacketWalker())
+}
+
+/** Walks a trace chunk by chunk, up to its first problem. */
+export async function walk(
+  source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  walker: { readonly problem: WalkProblem | undefined; push(chunk: Uint8Array): void; end(): WalkResult },
+): Promise<WalkResult> {
   for await (const chunk of source) {
     walker.push(chunk)
     if (walker.problem) break

@@ -3,7 +3,7 @@ import { resized } from '../../bytes/resized.ts'
 import { ByteTable, isSame } from '../../input/byte-table.ts'
 import { MORE, mistake, skipSpace, skipText, skipValue, unescaped } from '../../input/json-bytes.ts'
 
-/** The fields of an event that are read. */
+/** The fields of an event that are read, in the order of {@link FIELD_NAMES}. */
 export enum Field {
   ph,
   cat,
@@ -23,8 +23,6 @@ export enum Field {
 }
 const FIELDS = Field.args + 1
 const OTHER = -1
-
-const [a, b, c, d, i, n, p, t] = [0x61, 0x62, 0x63, 0x64, 0x69, 0x6e, 0x70, 0x74]
 
 /** Finds the fields of an event in its bytes, without decoding or allocating. */
 export class EventScanner {
@@ -155,38 +153,15 @@ export class EventScanner {
   }
 }
 
-/** Fields with long names, which few events have. */
-const LONG_FIELDS = new Map([
-  ['scope', Field.scope],
-  ['bind_id', Field.bindId],
-  ['flow_in', Field.flowIn],
-  ['flow_out', Field.flowOut],
-])
-const LONG_MAX = 8
+/** Fields by their names in the file. */
+const FIELD_NAMES = 'ph cat name pid tid ts dur id id2 bp scope bind_id flow_in flow_out args'
+const FIELD_NUMBERS = new Map(FIELD_NAMES.split(' ').map((name, field) => [name, field]))
+const NAME_MAX = 8
 
+/** Only for events with a new layout, which are few. */
 function fieldOf(bytes: Uint8Array, at: number, length: number): number {
-  const first = bytes[at]
-  if (length === 2) {
-    if (first === p && bytes[at + 1] === 0x68) return Field.ph
-    if (first === t && bytes[at + 1] === 0x73) return Field.ts
-    if (first === i && bytes[at + 1] === d) return Field.id
-    if (first === b && bytes[at + 1] === p) return Field.bp
-    return OTHER
-  }
-  if (length === 3) {
-    if (first === p && bytes[at + 1] === i && bytes[at + 2] === d) return Field.pid
-    if (first === t && bytes[at + 1] === i && bytes[at + 2] === d) return Field.tid
-    if (first === c && bytes[at + 1] === a && bytes[at + 2] === t) return Field.cat
-    if (first === d && bytes[at + 1] === 0x75 && bytes[at + 2] === 0x72) return Field.dur
-    if (first === i && bytes[at + 1] === d && bytes[at + 2] === 0x32) return Field.id2
-    return OTHER
-  }
-  if (length === 4) {
-    if (first === n && bytes[at + 1] === a && bytes[at + 2] === 0x6d && bytes[at + 3] === 0x65) return Field.name
-    if (first === a && bytes[at + 1] === 0x72 && bytes[at + 2] === 0x67 && bytes[at + 3] === 0x73) return Field.args
-  }
-  if (length <= 4 || length > LONG_MAX) return OTHER
-  return LONG_FIELDS.get(String.fromCharCode(...bytes.subarray(at, at + length))) ?? OTHER
+  if (length > NAME_MAX) return OTHER
+  return FIELD_NUMBERS.get(String.fromCharCode(...bytes.subarray(at, at + length))) ?? OTHER
 }
 
 /** Maximum length of a step, and number of steps after a value and in all: programs write few. */

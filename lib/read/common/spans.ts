@@ -85,12 +85,8 @@ export class SparseNumbers {
 
   set(id: number, value: number): void {
     const block = id >>> BLOCK_BITS
-    let numbers = this.blocks[block]
-    if (!numbers) {
-      numbers = new Uint32Array(BLOCK)
-      this.blocks[block] = numbers
-    }
-    numbers[id & IN_BLOCK] = value
+    this.blocks[block] ??= new Uint32Array(BLOCK)
+    this.blocks[block][id & IN_BLOCK] = value
   }
 
   /** 0 where none was set. */

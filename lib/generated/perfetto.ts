@@ -19,6 +19,7 @@ export enum TracePacket {
   timestamp_clock_id = 58,
   trace_packet_defaults = 59,
   track_descriptor = 60,
+  cpu_info = 67,
   trace_attributes = 126,
 }
 
@@ -257,12 +258,23 @@ export enum TraceAttribute {
 /** Field numbers of the message SystemInfo. */
 export enum SystemInfo {
   utsname = 1,
+  num_cpus = 8,
 }
 
 /** Field numbers of the message Utsname. */
 export enum Utsname {
   sysname = 1,
   release = 3,
+}
+
+/** Field numbers of the message CpuInfo. */
+export enum CpuInfo {
+  cpus = 1,
+}
+
+/** Field numbers of the message CpuInfo.Cpu. */
+export enum Cpu {
+  processor = 1,
 }
 
 /** Field numbers of the message FtraceEventBundle. */

@@ -91,6 +91,8 @@ export interface InputEvent {
 export interface Capabilities {
   /** `false`: its switches do not record the state of the thread that leaves the CPU. */
   readonly waitStates?: boolean
+  /** `false`: its events are in no order of time, such as those of one thread after the other. */
+  readonly order?: boolean
 }
 
 /** perf's clock (which Perfetto knows), or a number of clock_gettime(2) that has no name here. */
@@ -348,6 +350,12 @@ export interface ThreadEvent {
   readonly comm: number
   /** Thread that forked it; -1 = not known. */
   readonly parentTid: number
+}
+
+/** Start or time of an event, in ns since the input's origin; undefined for definitions. */
+export function firstTimeOf(event: TraceEvent): number | undefined {
+  if ('startNs' in event) return event.startNs
+  return 'atNs' in event ? event.atNs : undefined
 }
 
 /** End or time of an event, in ns since the input's origin; undefined for definitions. */

@@ -59,6 +59,7 @@ export async function* traceOf(
     const companions = await Companions.read(opened, names)
     const logs = await beginLogs(companions.logs, companions.definitions)
     bundle?.checkSwitches(logs)
+    if (logs.length === 1 && !bundle) writer.countFrom?.(logs[0]!.leadNs)
     const placing = new Placing(options.clocks ?? {}, logs, bundle)
     const drawing = new Drawing(
       writer,

@@ -3,7 +3,7 @@ import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-sour
 import { gunzip, isGzip, peek } from '../input/gunzip.ts'
 import { Replay } from '../input/replay.ts'
 import type { Definitions } from '../model/definitions.ts'
-import { type InputEvent, lastTimeOf, type TraceEvent } from '../model/events.ts'
+import { firstTimeOf, type InputEvent, lastTimeOf, type TraceEvent } from '../model/events.ts'
 import { issueOf } from '../model/issues.ts'
 import type { Names } from '../model/names.ts'
 import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
@@ -67,6 +67,8 @@ export interface BegunInput {
   readonly isOfScheduler: boolean
   /** Does it contain switches of CPUs? Some recordings of the scheduler contain only states of threads. */
   readonly hasSwitches: boolean
+  /** Events may be this long before its origin, in ns. */
+  readonly leadNs: number
   /** All events; readable once. */
   readonly batches: Replay<TraceEvent[]>
 }
@@ -89,6 +91,10 @@ export async function beginLogs(inputs: readonly OpenInput[], definitions: Defin
 /** Kinds of events about the input itself. */
 const COMMON: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
 const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread'])
+/** Allocations before a recording began, or unsorted rows, may be this long before the first events. */
+const LEAD_NS = 10e9
+/** The same for inputs without an order of time, such as one CPU after the other. The largest lead of all: one day. */
+const LEAD_NS_MAX = 86_400e9
 /** Batches that are read at most to find out whether an input is a recording of the scheduler. */
 const BEGINNING_MAX = 16
 
@@ -98,15 +104,21 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   const kinds = new Set<TraceEvent['kind']>()
   let first: InputEvent | undefined
   let seen = 0
+  let earliestNs = 0
   await batches.look((batch) => {
     first ??= batch[0] as InputEvent
-    for (const { kind } of batch) if (!COMMON.has(kind)) kinds.add(kind)
+    for (const event of batch) {
+      if (!COMMON.has(event.kind)) kinds.add(event.kind)
+      earliestNs = Math.min(earliestNs, firstTimeOf(event) ?? 0)
+    }
     return ++seen === BEGINNING_MAX || [...kinds].some((kind) => kind !== 'thread')
   })
   const [kind] = kinds
   const isOfScheduler = kind !== undefined && OF_SCHEDULER.has(kind)
   const hasSwitches = isOfScheduler && !kinds.has('state')
-  return { name, first: first!, isOfScheduler, hasSwitches, batches }
+  const isOrdered = !isOfScheduler && first!.capabilities?.order !== false
+  const leadNs = isOrdered ? Math.min(LEAD_NS - earliestNs, LEAD_NS_MAX) : LEAD_NS_MAX
+  return { name, first: first!, isOfScheduler, hasSwitches, leadNs, batches }
 }
 
 /** Opens inputs and detects their formats. Throws UsageError for an unknown format. */

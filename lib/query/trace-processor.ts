@@ -27,8 +27,8 @@ const pieceSize = (32 << 20) - 64
 
 const { TPM_APPEND_TRACE_DATA, TPM_FINALIZE_TRACE_DATA, TPM_QUERY_STREAMING } = TraceProcessorMethod
 
-/** Tags of `Trace.packet`, `TracePacket.clock_snapshot` and `ClockSnapshot.clocks`, which are length-delimited. */
-const [PACKET, CLOCK_SNAPSHOT, CLOCK] = [0x0a, 0x32, 0x0a]
+/** Tag of `Trace.packet`, which is length-delimited. */
+const PACKET = 0x0a
 
 /**
  * Per module, the image of an instance that has read the first byte of a protobuf trace. Its SQL and its packet reader are set
@@ -68,7 +68,7 @@ export class TraceProcessor {
       for await (const chunk of chunks) {
         if (chunk.length === 0) continue
         if (opened) opened.#append(chunk)
-        else if (beginsWithClocks(chunk)) {
+        else if (beginsWithMessage(chunk)) {
           opened = await TraceProcessor.#behindFirstByte(wasm, maxMemory)
           opened.#append(chunk.subarray(1))
         } else {
@@ -86,7 +86,7 @@ export class TraceProcessor {
     }
   }
 
-  /** An instance that has read the first byte of a trace for which {@link beginsWithClocks} is true. */
+  /** An instance that has read the first byte of a trace for which {@link beginsWithMessage} is true. */
   static async #behindFirstByte(wasm: WebAssembly.Module, maxMemory: number): Promise<TraceProcessor> {
     const image = prepared.get(wasm)
     if (image && image.size <= maxMemory) {
@@ -216,12 +216,18 @@ function imageOf(host: WasmHost): HostImage | null {
 }
 
 /**
- * Are these the first bytes of a trace whose first packet contains only a clock snapshot, as in this library's traces? A line
- * feed alone could also be the first byte of JSON or text.
+ * Are these the first bytes of a trace whose first packet contains a single message, as in this library's traces (a track, a clock
+ * snapshot)? A line feed alone could also be the first byte of JSON or text.
  */
-function beginsWithClocks([packet, packetSize = 0, snapshot, snapshotSize, clock]: Uint8Array): boolean {
-  const isSnapshot = snapshot === CLOCK_SNAPSHOT && snapshotSize === packetSize - 2 && packetSize < 0x80
-  return packet === PACKET && isSnapshot && clock === CLOCK
+function beginsWithMessage(head: Uint8Array): boolean {
+  const number = (at: number) => {
+    const [low = 0, high = 0] = head.subarray(at)
+    return low < 0x80 ? { value: low, end: at + 1 } : { value: (low & 0x7f) | (high << 7), end: at + 2 }
+  }
+  const size = number(1)
+  const tag = number(size.end)
+  const length = number(tag.end)
+  return head[0] === PACKET && (tag.value & 7) === 2 && length.end + length.value === size.end + size.value
 }
 
 /** Moves the error itself before its position; trace_processor returns a traceback with names of its own source. */

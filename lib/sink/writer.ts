@@ -4,10 +4,14 @@ import type { Label } from './label.ts'
 import type { Track } from './track.ts'
 
 /**
- * One output kind. Times are nanoseconds since the first {@link Writer.origin}. On one track, begins and ends must nest; a time
- * before the previous one costs a few more bytes.
+ * One output kind. Times are nanoseconds since the first {@link Writer.origin}. On one track, begins and ends must nest.
  */
 export interface Writer {
+  /**
+   * Comes before all others in a trace of one input, whose clock need not be related to another one: no event is expected
+   * earlier than this before the origin, and a writer may count times from there.
+   */
+  countFrom?(leadNs: number): void
   /**
    * Comes first: the clock of all times, and the absolute time from which they count. For further inputs, only the time at which
    * they begin.
@@ -25,6 +29,8 @@ export interface Writer {
   readonly scheduler?: SchedulerSink
   /** For formats with GPU work; without it, the timeline draws it as slices. */
   readonly gpu?: GpuSink
+  /** The machine that was traced, if something is known about it; more may be known when it is called again. */
+  machine?(machine: Machine): void
   /** Facts about the whole trace. */
   attributes(attributes: Readonly<Record<string, string | number>>): void
   /** Comes last. */
@@ -35,14 +41,22 @@ export interface Writer {
   take(): Uint8Array
 }
 
+/** A machine; undefined = not known. */
+export interface Machine {
+  /** Release of the Linux kernel. Comes before events of the scheduler, whose states depend on it. */
+  readonly release?: string | undefined
+  /** Number of CPUs. */
+  readonly cpus?: number | undefined
+  /** The CPU's model. */
+  readonly cpu?: string | undefined
+}
+
 /** Events of the kernel's scheduler. */
 export interface SchedulerSink {
-  /** Comes first: the release of the kernel. */
-  system(release: string): void
   /** The process of a thread; once for each thread. `uuid` is unique among those of tracks. */
   linkThread(uuid: number, tid: number, pid: number): void
-  /** The name of a process; once for each process. */
-  nameProcess(uuid: number, pid: number, name: string): void
+  /** The name of a process; once for each process. An empty description is not written. */
+  nameProcess(uuid: number, pid: number, name: string, description: string): void
   /**
    * Another thread takes a CPU. In order for each CPU, and without gaps: the previous thread is the next thread of the switch
    * before. CPUs may come one after the other.

@@ -121,7 +121,7 @@ export class Timeline implements EventPass<void> {
     const { names } = make
     const { detail, memory } = this.options
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
-    const tracks = new Tracks(tree, new Tracks(tree).add('run', { ...event, input }))
+    const tracks = new Tracks(tree, { ...event, input })
     const views = new Views(tensors, (tensor) => names.text(tensor.op))
     this.issues = new Issues({ tracks, make, writer })
     const report = (issue: IssueEvent) => this.issues.place(issue)

@@ -3,6 +3,7 @@ import type { Writer } from '../sink/writer.ts'
 import { Gaps } from './gaps.ts'
 import { LAYOUT } from './layout.ts'
 import { NestedRows } from './nested.ts'
+import type { Run } from './of.ts'
 import { type Group, type Place, specOf, type TrackSpec } from './place.ts'
 
 /** A track or a group of the layout. */
@@ -57,13 +58,11 @@ export class TrackTree {
 export class Tracks {
   private readonly groups = new Map<Group, number>([['trace', 0]])
 
-  /** `root` is the input's group. */
+  /** `run` describes the group of an input; without it, there is none. */
   constructor(
     private readonly tree: TrackTree,
-    root = 0,
-  ) {
-    this.groups.set('run', root)
-  }
+    private readonly run?: Run,
+  ) {}
 
   /**
    * Defines a track and returns its id. `of`: what the track depends on; `row`: its n-th row, from 0; `group`: required for groups
@@ -91,7 +90,7 @@ export class Tracks {
   private group(key: Group): number {
     const known = this.groups.get(key)
     if (known !== undefined) return known
-    const added = this.add(key as 'workers', {})
+    const added = key === 'run' && this.run ? this.add(key, this.run) : this.add(key as 'workers', {})
     this.groups.set(key, added)
     return added
   }

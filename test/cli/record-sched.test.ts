@@ -329,3 +329,16 @@ describe('who may', () => {
     },
   )
 })
+
+describe('the processes of threads', () => {
+  rootTest('are recorded, also of those that began earlier: the recorder itself and its threads', async () => {
+    const { code, pid } = run(['record', '--sched', '-q', '-o', 'own.ggtrace', '--', 'sleep', '0.2'])
+    expect(code).toBe(0)
+    const trace = await openTrace(convert(inputOf(at('own.sched.dat'))))
+    const { rows } = trace.query(`select count(*), sum(tid = ${pid}), max(p.name)
+      from thread join process p using (upid) where pid = ${pid} and utid in (select utid from sched)`)
+    trace.close()
+    const [[threads, main, name]] = rows as [[number, number, string]]
+    expect([threads > 1, main, name]).toEqual([true, 1, 'node'])
+  })
+})

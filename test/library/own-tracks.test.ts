@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { convert, type EventInput, type OwnEvent, openTrace, type TraceEvent } from '../../lib/index.ts'
 import { pathOf, storedBytes } from '../line/support.ts'
+import { zeroOf } from '../origin.ts'
 
 /** Tracks that users bring along, read back by SQL. */
 
@@ -125,14 +126,18 @@ describe('own tracks', () => {
 
   test("stand beside a log's tracks, on one clock, and change nothing on those", async () => {
     const log = { name: 'log', source: storedBytes('tensor-trace/moe-2threads.bin.gz') }
-    const operators = `select count(*), sum(ts), sum(dur) from slice where category = 'operator'`
+    const operators = (zeroNs = 0n) =>
+      `select count(*), sum(ts + ${zeroNs}), sum(dur) from slice where category = 'operator'`
     const alone = await openTrace(convert(log))
-    const [[count, sum, dur]] = alone.query(operators).rows as [number[]]
-    const [[firstNs]] = alone.query(`select min(ts) from slice where category = 'operator'`).rows as [[number]]
+    const zeroNs = zeroOf(alone)
+    const [[count, sum, dur]] = alone.query(operators(zeroNs)).rows as [number[]]
+    const [[firstNs]] = alone.query(`select min(ts) + ${zeroNs} from slice where category = 'operator'`).rows as [
+      [number],
+    ]
     alone.close()
     const beside = server(slice('all', firstNs! - Number(ORIGIN_NS), firstNs! - Number(ORIGIN_NS) + 5))
     const trace = await openTrace(convert([log, beside]))
-    expect(trace.query(operators).rows).toEqual([[count, sum, dur]])
+    expect(trace.query(operators()).rows).toEqual([[count, sum, dur]])
     expect(trace.query(`select name, ts, dur from slice where category = 'own'`).rows).toEqual([['all', firstNs, 5]])
     const roots = trace.query('select name from track where parent_id is null order by name').rows
     expect(roots.map(([name]) => String(name).slice(0, 6))).toEqual(['LLM ru', 'Server'])

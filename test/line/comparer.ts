@@ -1,4 +1,5 @@
 import type { Cell, OpenTrace } from '../../lib/index.ts'
+import { zeroOf } from '../origin.ts'
 
 /**
  * What is in a written trace, as trace_processor sees it: one text per row, so that two multisets are compared by
@@ -32,25 +33,37 @@ const sortedEntries = (args: Args) => Object.entries(args).sort(([a], [b]) => (a
 const WORKED_OUT = /\/Rates(\/|$)|: (live|size)$|used \(inferred\)$/
 const WORK_ARGS = new Set(['flop', 'gflop_per_s', 'bytes_moved', 'bytes_moved_max', 'gb_per_s', 'waited_for'])
 
+/** Facts from which {@link zeroOf} computes. */
+const CLOCK_FACT = /^(clock|origin_\w+)$/
+
 /** Everything in a loaded trace, but for what is worked out. */
 export function rowsOf(trace: OpenTrace): string[] {
   const tracks = new Map([...pathsOf(trace)].filter(([, path]) => !WORKED_OUT.test(path)))
   const args = argsOf(trace)
   const rows = [...tracks.values()].map(trackRow)
+  const zeroNs = zeroOf(trace)
   const slices = trace.query('SELECT track_id, category, name, ts, dur, arg_set_id, depth FROM slice').rows
   for (const [track, category, name, ts, dur, set, depth] of slices) {
     const path = tracks.get(track as number)!
     rows.push(
-      sliceRow(path, `${category}`, `${name}`, big(ts), dur as number, args.get(set as number) ?? {}, depth as number),
+      sliceRow(
+        path,
+        `${category}`,
+        `${name}`,
+        big(ts) + zeroNs,
+        dur as number,
+        args.get(set as number) ?? {},
+        depth as number,
+      ),
     )
   }
   for (const [track, ts, value] of trace.query('SELECT track_id, ts, value FROM counter').rows) {
     const path = tracks.get(track as number)
-    if (path !== undefined) rows.push(counterRow(path, big(ts), value as number))
+    if (path !== undefined) rows.push(counterRow(path, big(ts) + zeroNs, value as number))
   }
   const facts = trace.query(`SELECT substr(name, 17), coalesce(str_value, int_value) FROM metadata
     WHERE name GLOB 'trace_attribute.*'`)
-  for (const [key, value] of facts.rows) rows.push(factRow(`${key}`, `${value}`))
+  for (const [key, value] of facts.rows) if (!CLOCK_FACT.test(`${key}`)) rows.push(factRow(`${key}`, `${value}`))
   return rows
 }
 

@@ -1,4 +1,5 @@
 import type { Cell, OpenTrace } from '../../lib/index.ts'
+import { zeroOf } from '../origin.ts'
 
 /**
  * What a trace holds as far as Chrome's JSON can carry it, read from either kind of trace: one text per slice, counter
@@ -68,17 +69,18 @@ const titleOf = ([name, ...above]: readonly string[]) =>
 export function perfettoContent(trace: OpenTrace): Content {
   const rows = new Map([...pathsOf(trace)].map(([id, [name, ...group]]) => [id, `${titleOf(group)}: ${name}`]))
   const args = argsOf(trace, 'debug')
+  const zeroNs = zeroOf(trace)
   const slices = trace
     .query('SELECT id, parent_id, track_id, arg_set_id, ts, name, category, depth, dur FROM slice')
     .rows.map(([id, parent, track, set, ts, ...what]) => {
-      const text = sliceText(rows.get(track!)!, what, big(ts), args.get(set!))
+      const text = sliceText(rows.get(track!)!, what, big(ts) + zeroNs, args.get(set!))
       return { id: id as number, parent: parent as number | null, text }
     })
   const samples = trace
     .query('SELECT track_id, unit, ts, value FROM counter JOIN counter_track track ON track.id = track_id')
     .rows.map(([track, unit, ts, value]) =>
       // Perfetto gets a unit that its UI shortens.
-      JSON.stringify([`${rows.get(track!)} ${unit === 'Hz' ? 'tok/s' : unit}`, `${big(ts)}`, roughly(value!)]),
+      JSON.stringify([`${rows.get(track!)} ${unit === 'Hz' ? 'tok/s' : unit}`, `${big(ts) + zeroNs}`, roughly(value!)]),
     )
   const ordered = trace.query(`SELECT track.id, track.parent_id, coalesce(args.int_value, 0) FROM track
     LEFT JOIN args ON arg_set_id = source_arg_set_id AND key = 'sibling_order_rank'`).rows

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { type OwnSliceEvent, openTrace, summarize } from '../../lib/index.ts'
 import { attempt, importFaults } from '../line/hostile.ts'
 import { converted, cut, eventsIn, plainBytes, randomOf } from '../line/support.ts'
+import { ZERO_NS } from '../origin.ts'
 import { drawn } from '../printing-sink.ts'
 import { nanosecondsOf } from './chrome-json/figures.ts'
 
@@ -277,8 +278,8 @@ describe('documents', () => {
     ]
     expect([read.clock, read.issues]).toEqual([own.clock, []])
     const sql = [
-      `SELECT ts, dur, name, category FROM slice WHERE category != 'issue' ORDER BY ts, dur DESC, name, category`,
-      'SELECT ts, value FROM counter ORDER BY ts, value',
+      `SELECT ts + ${ZERO_NS}, dur, name, category FROM slice WHERE category != 'issue' ORDER BY ts, dur DESC, name, category`,
+      `SELECT ts + ${ZERO_NS}, value FROM counter ORDER BY ts, value`,
     ]
     expect(await rowsOf(json, ...sql)).toEqual(await rowsOf(log, ...sql))
   })

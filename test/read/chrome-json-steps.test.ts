@@ -5,6 +5,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { openTrace, summarize } from '../../lib/index.ts'
 import { converted, plainBytes } from '../line/support.ts'
+import { ZERO_NS } from '../origin.ts'
 import { stepsOf } from './chrome-json/figures.ts'
 
 /** Steps of vLLM and SGLang last to the end of the GPU work that they launched, not to the end of the launch. */
@@ -26,7 +27,7 @@ async function rowsOf(bytes: Uint8Array, sql: string) {
 }
 
 async function expectSteps(bytes: Uint8Array): Promise<void> {
-  const found = await rowsOf(bytes, `select ts, ts + dur ${TOKENS}`)
+  const found = await rowsOf(bytes, `select ts + ${ZERO_NS}, ts + dur + ${ZERO_NS} ${TOKENS}`)
   expect(found.map((times) => times.map((time) => BigInt(time as number)))).toEqual(
     stepsOf(new TextDecoder().decode(bytes)),
   )

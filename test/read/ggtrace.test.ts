@@ -13,6 +13,7 @@ import {
   sniffFormat,
   summarize,
 } from '../../lib/index.ts'
+import { ORIGIN_TS } from '../origin.ts'
 import { begun, everyRecord, FIXTURES, joined, killed, ORIGIN_NS, read, tiny } from './ggtrace-logs.ts'
 
 const FOLDER = fileURLToPath(new URL('../fixtures/ggtrace/', import.meta.url))
@@ -210,7 +211,7 @@ describe('the trace of it', () => {
 
   const rows = (sql: string): Cell[][] => trace.query(sql).rows
   const slices = (track: string, ...args: string[]) =>
-    rows(`SELECT slice.name, ts - ${ORIGIN_NS}, dur ${args.map((arg) => `, extract_arg(arg_set_id, 'debug.${arg}')`).join('')}
+    rows(`SELECT slice.name, ts - ${ORIGIN_TS}, dur ${args.map((arg) => `, extract_arg(arg_set_id, 'debug.${arg}')`).join('')}
       FROM slice JOIN track ON track_id = track.id WHERE track.name = '${track}' ORDER BY ts, dur`)
 
   test('is called by its command, and every row is there', () => {
@@ -271,7 +272,7 @@ describe('the trace of it', () => {
 
   test('has where operators read, and what was allocated', () => {
     const counter = (name: string) =>
-      rows(`SELECT ts - ${ORIGIN_NS}, value FROM counter JOIN track ON track_id = track.id
+      rows(`SELECT ts - ${ORIGIN_TS}, value FROM counter JOIN track ON track_id = track.id
         WHERE track.name = '${name}' ORDER BY ts, counter.id`)
     expect(counter('weights: offset read')).toEqual([
       [3600, 12288],
@@ -291,10 +292,13 @@ describe('the trace of it', () => {
   })
 
   test('joins its clock with the others', () => {
-    const joined =
-      rows(`SELECT b.clock_value - a.clock_value FROM clock_snapshot a JOIN clock_snapshot b USING (snapshot_id)
-      WHERE a.clock_name = 'MONOTONIC' AND b.clock_name = 'REALTIME'`)
-    expect(joined).toEqual([[1_763_000_000_000_000_789n - ORIGIN_NS]])
+    const origins = rows(
+      `SELECT substr(name, 17), int_value FROM metadata WHERE name GLOB 'trace_attribute.origin_*_ns'`,
+    )
+    expect(Object.fromEntries(origins)).toMatchObject({
+      origin_monotonic_ns: Number(ORIGIN_NS),
+      origin_realtime_ns: 1_763_000_000_000_000_789n,
+    })
   })
 })
 describe('large logs', () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sqlite from 'node-sqlite3-wasm'
 import type { openTrace } from '../../lib/index.ts'
+import { ZERO_NS } from '../origin.ts'
 
 /** What a report of Nsight Systems says by SQL, and what its trace says by SQL: the same, if all is well. */
 
@@ -146,10 +147,10 @@ export function drawn(trace: Trace, kinds: readonly string[]): { figures: Figure
   const rows: Record<string, string[]> = {}
   for (const kind of kinds) {
     const from = KINDS[kind]!.drawn
-    const sum = `SELECT count(*), min(s.ts), max(s.ts + s.dur), sum(s.dur) FROM ${from}`
+    const sum = `SELECT count(*), min(s.ts) + ${ZERO_NS}, max(s.ts + s.dur) + ${ZERO_NS}, sum(s.dur) FROM ${from}`
     figures[kind] = trace.query(sum).rows[0]!.map((value) => (value === null ? null : BigInt(value as number)))
     rows[kind] = trace
-      .query(`SELECT s.ts, s.dur, s.name FROM ${from}`)
+      .query(`SELECT s.ts + ${ZERO_NS}, s.dur, s.name FROM ${from}`)
       .rows.map((cells) => cells.join(' '))
       .sort()
   }
@@ -195,7 +196,7 @@ export function toldProjections(db: sqlite.Database): Figures {
 
 export const drawnProjections = (trace: Trace): Figures =>
   trace
-    .query(`SELECT count(*), min(ts), max(ts + dur), sum(dur), sum(extract_arg(arg_set_id, 'debug.gpu_work')),
+    .query(`SELECT count(*), min(ts) + ${ZERO_NS}, max(ts + dur) + ${ZERO_NS}, sum(dur), sum(extract_arg(arg_set_id, 'debug.gpu_work')),
       sum(extract_arg(arg_set_id, 'debug.busy_ns')) FROM slice WHERE category = 'nvtx_gpu'`)
     .rows[0]!.map((value) => (value === null ? null : BigInt(value as number)))
 
@@ -211,7 +212,7 @@ export function toldRunning(db: sqlite.Database): Figures {
 export const drawnRunning = (trace: Trace): Figures =>
   trace
     .query(
-      `SELECT count(*), min(ts), max(ts + dur), sum(dur) FROM slice WHERE category = 'state' AND name GLOB 'running*'`,
+      `SELECT count(*), min(ts) + ${ZERO_NS}, max(ts + dur) + ${ZERO_NS}, sum(dur) FROM slice WHERE category = 'state' AND name GLOB 'running*'`,
     )
     .rows[0]!.map((value) => (value === null ? null : BigInt(value as number)))
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { openTrace, sniffFormat, summarize } from '../../lib/index.ts'
 import { attempt, importFaults } from '../line/hostile.ts'
 import { converted, plainBytes, randomOf } from '../line/support.ts'
+import { ZERO_NS } from '../origin.ts'
 import * as figures from './nsys-figures.ts'
 import { drawnLaunches } from './nsys-launches.ts'
 import { reportOf } from './reports.ts'
@@ -97,7 +98,8 @@ describe('CSV reports', () => {
 
   const work = async (source: Uint8Array) => {
     const trace = await openTrace(await converted(source))
-    const { rows } = trace.query(`SELECT s.name, ts, dur, extract_arg(arg_set_id, 'kind'), submission_id, t.name
+    const { rows } =
+      trace.query(`SELECT s.name, ts + ${ZERO_NS}, dur, extract_arg(arg_set_id, 'kind'), submission_id, t.name
       FROM gpu_slice s JOIN track t ON t.id = track_id ORDER BY ts`)
     expect(trace.problems()).toEqual([])
     trace.close()
@@ -128,7 +130,8 @@ describe('CSV reports', () => {
 
   test('nvtx_pushpop_trace: ranges are nested as the report says', async () => {
     const trace = await openTrace(await converted(JAX))
-    const found = trace.query(`SELECT s.name, ts, dur, depth, extract_arg(arg_set_id, 'debug.domain'), t.name
+    const found =
+      trace.query(`SELECT s.name, ts + ${ZERO_NS}, dur, depth, extract_arg(arg_set_id, 'debug.domain'), t.name
       FROM slice s JOIN track t ON t.id = track_id WHERE category = 'nvtx' ORDER BY ts, depth`).rows
     trace.close()
     const lines = new TextDecoder().decode(JAX).trim().split('\n').slice(1)

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { openTrace, summarize } from '../../lib/index.ts'
 import { attempt, type Outcome } from '../line/hostile.ts'
 import { converted } from '../line/support.ts'
+import { ZERO_NS } from '../origin.ts'
 import { drawn, type Shown } from '../printing-sink.ts'
 import type { Row } from './databases.ts'
 import { globalTid, reportOf, rows, SESSION_NS, type Tables, WHOLE } from './reports.ts'
@@ -50,8 +51,8 @@ test('a thread without a name is called as its process: a program without its fo
 })
 
 describe('times', () => {
-  const SLICES = `SELECT name, ts, dur FROM slice WHERE category != 'issue' OR category IS NULL ORDER BY ts, dur, name`
-  const COUNTERS = 'SELECT ts, value FROM counter ORDER BY ts, value'
+  const SLICES = `SELECT name, ts + ${ZERO_NS}, dur FROM slice WHERE category != 'issue' OR category IS NULL ORDER BY ts, dur, name`
+  const COUNTERS = `SELECT ts + ${ZERO_NS}, value FROM counter ORDER BY ts, value`
 
   test('since 1970 (nsys export --ts-normalize) are the same, to the nanosecond', async () => {
     const whole = { ...WHOLE, CUPTI_ACTIVITY_KIND_CUDA_EVENT: [EVENTS] }
@@ -62,13 +63,13 @@ describe('times', () => {
 
   test('before the session began are drawn where it is told when that was', async () => {
     const early = reportOf({ CUPTI_ACTIVITY_KIND_KERNEL: [rows.kernel(100, -3000, -1000, 1)] })
-    const [kernels] = await answers(early, "SELECT ts, dur FROM gpu_slice WHERE name = 'gemm'")
+    const [kernels] = await answers(early, `SELECT ts + ${ZERO_NS}, dur FROM gpu_slice WHERE name = 'gemm'`)
     expect(kernels).toEqual([[SESSION_NS - 3000n, 2000]])
     const loose = reportOf({
       CUPTI_ACTIVITY_KIND_KERNEL: [rows.kernel(100, -3000, -1000, 1), rows.kernel(100, 3000, 3500, 2)],
       TARGET_INFO_SESSION_START_TIME: [],
     })
-    const [found] = await answers(loose, "SELECT ts, dur FROM gpu_slice WHERE name = 'gemm'")
+    const [found] = await answers(loose, `SELECT ts + ${ZERO_NS}, dur FROM gpu_slice WHERE name = 'gemm'`)
     expect(found).toEqual([[3000, 500]])
     expect((await issuesOf(loose)).map(({ title, count }) => [title, count])).toContainEqual([
       'row before the session',

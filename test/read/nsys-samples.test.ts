@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { openTrace } from '../../lib/index.ts'
 import { converted } from '../line/support.ts'
+import { ZERO_NS } from '../origin.ts'
 import * as figures from './nsys-figures.ts'
 import { drawnLaunches } from './nsys-launches.ts'
 
@@ -86,7 +87,9 @@ all('CSV reports', () => {
     converted(bytes).then((trace) =>
       opened(
         trace,
-        (open) => open.query('SELECT s.ts, dur, s.name, t.name FROM gpu_slice s JOIN track t ON t.id = track_id').rows,
+        (open) =>
+          open.query(`SELECT s.ts + ${ZERO_NS}, dur, s.name, t.name FROM gpu_slice s JOIN track t ON t.id = track_id`)
+            .rows,
       ),
     )
 
@@ -129,7 +132,9 @@ all('CSV reports', () => {
     })
     const found = await opened(await converted(bytesOf(name)), (open) =>
       open
-        .query(`SELECT ts, dur, t.name, depth FROM slice s JOIN track t ON t.id = track_id WHERE category = 'nvtx'`)
+        .query(
+          `SELECT ts + ${ZERO_NS}, dur, t.name, depth FROM slice s JOIN track t ON t.id = track_id WHERE category = 'nvtx'`,
+        )
         .rows.map(([ts, dur, title, depth]) => [ts, dur, /\d+$/.exec(`${title}`)?.[0], depth].join(' ')),
     )
     expect(found.sort()).toEqual(rows.sort())

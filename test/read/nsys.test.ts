@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { type ConvertOptions, convert, inputOf, openTrace, summarize } from '../../lib/index.ts'
 import { converted } from '../line/support.ts'
+import { ZERO_NS } from '../origin.ts'
 import { makeLaunches, toldLaunches, withReport } from './nsys-figures.ts'
 import { drawnLaunches } from './nsys-launches.ts'
 import { globalTid, reportOf, rows, SESSION_NS, WHOLE } from './reports.ts'
@@ -28,7 +29,7 @@ async function asking<T>(
   }
 }
 
-const SINCE = `ts - ${SESSION_NS}`
+const SINCE = `ts + ${ZERO_NS} - ${SESSION_NS}`
 const titles = async (bytes: Uint8Array, options = {}) =>
   (await summarize({ name: 'report', source: bytes }, options)).issues.map(({ title, count }) => `${count} × ${title}`)
 
@@ -227,7 +228,7 @@ describe('what may be otherwise', () => {
 
   test('without a session start, times count from zero, on a clock that is not told', async () => {
     const loose = reportOf({ TARGET_INFO_SESSION_START_TIME: [] })
-    const kernels = await asking(loose, (sql) => sql('SELECT ts, dur FROM gpu_slice ORDER BY ts'))
+    const kernels = await asking(loose, (sql) => sql(`SELECT ts + ${ZERO_NS}, dur FROM gpu_slice ORDER BY ts`))
     expect(kernels).toEqual([
       [2000, 2000],
       [2500, 1000],

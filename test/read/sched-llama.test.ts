@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { convert, openTrace, summarize } from '../../lib/index.ts'
 import { eventsIn, plainBytes } from '../line/support.ts'
+import { ZERO_NS } from '../origin.ts'
 import { inputOf } from './sched-text.ts'
 
 /** What our bpftrace scripts tell of llama.cpp: read, and drawn as any other log. */
@@ -28,7 +29,7 @@ describe('operators', () => {
   test('each is a slice on its worker, and a wait after it', async () => {
     const found = await query(
       'bpftrace/op.txt',
-      `select ts, dur, category, track.name from slice join track on slice.track_id = track.id
+      `select ts + ${ZERO_NS}, dur, category, track.name from slice join track on slice.track_id = track.id
        where category in ('operator', 'barrier') order by ts, dur desc`,
     )
     const expected = rows.flatMap(([start, , , worker, end, waitEnd]) => [
@@ -63,7 +64,10 @@ test('calls have their phase from their tokens, and their result', async () => {
   expect(clock).toBe('BOOTTIME')
   expect(issues).toEqual([])
   expect(calls).toMatchObject({ prefill: { calls: 1, tokens: 8 }, decode: { calls: 5, tokens: 5 } })
-  const found = await query('bpftrace/token.txt', "select ts, dur from slice where category = 'token' order by ts")
+  const found = await query(
+    'bpftrace/token.txt',
+    `select ts + ${ZERO_NS}, dur from slice where category = 'token' order by ts`,
+  )
   expect(found).toEqual(rows.map(([start, , , end]) => [Number(start), Number(end) - Number(start)]))
 })
 
@@ -105,7 +109,10 @@ test.each([
 
 test('graphs', async () => {
   const rows = rowsOf('bpftrace/graph.txt', 'graph')
-  const found = await query('bpftrace/graph.txt', "select ts, dur from slice where category = 'graph' order by ts")
+  const found = await query(
+    'bpftrace/graph.txt',
+    `select ts + ${ZERO_NS}, dur from slice where category = 'graph' order by ts`,
+  )
   expect(found).toEqual(rows.map(([start, , , end]) => [Number(start), Number(end) - Number(start)]))
   expect(found).toHaveLength(6)
 })
@@ -127,7 +134,7 @@ test('page faults and reads are counted up', async () => {
     ['page faults, minor', 1, 1],
     ['page faults, major', 4, 2],
   ])
-  const read = await query('bpftrace/block.txt', 'select ts, value from counter')
+  const read = await query('bpftrace/block.txt', `select ts + ${ZERO_NS}, value from counter`)
   const [[, , , end, , bytes] = []] = rowsOf('bpftrace/block.txt', 'io')
   expect(read).toEqual([[Number(end), Number(bytes)]])
 })

@@ -188,6 +188,7 @@ describe('what is drawn', () => {
       [60, null],
       [100, 'llama-cli'],
       [300, 'elsewhere'],
+      [2 ** 22, 'threads of unknown processes'],
     ])
     const about = `select extract_arg(source_arg_set_id, 'description') from track where name = 'worker 0: state'`
     expect(rows(trace, about).flat().join()).toMatch(/scheduler's events.*replace the states in the log/)

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { convert, type EventInput, inputOf, type Names, openTrace, UNKNOWN } from '../../lib/index.ts'
 import type { OperatorEvent, TensorEvent, TraceEvent } from '../../lib/model/events.ts'
+import { ORIGIN_TS } from '../origin.ts'
 import { drawn } from '../printing-sink.ts'
 
 /** What events become, also those that no reader yields. */
@@ -64,7 +65,7 @@ test('ranges nest per thread, arrows join them, and what stays open ends with th
   ])
 })
 
-test('counters are exact, and several clocks are in one snapshot', async () => {
+test('counters are exact, and the origin is known on all clocks', async () => {
   const counts = run((names) => {
     const name = names.id('cache misses')
     const at = (atNs: number, value: number): TraceEvent => ({ kind: 'counter', name, unit: 'count', atNs, value })
@@ -82,12 +83,19 @@ test('counters are exact, and several clocks are in one snapshot', async () => {
   ])
   const trace = await openTrace(convert(counts))
   expect(trace.problems()).toEqual([])
-  expect(trace.query(`select ts - ${ORIGIN_NS}, value from counter order by ts`).rows).toEqual([
+  expect(trace.query(`select ts - ${ORIGIN_TS}, value from counter order by ts`).rows).toEqual([
     [5, 2 ** 53 - 1],
     [7, 0.25],
     [10, -3],
   ])
-  expect(trace.query("select clock_value from clock_snapshot where clock_name = 'BOOTTIME'").rows).toEqual([[42]])
+  const origins = `select substr(name, 17), int_value from metadata where name glob 'trace_attribute.origin_*_ns'`
+  expect(new Map(trace.query(origins).rows as [string, number][])).toEqual(
+    new Map<string, number | bigint>([
+      ['origin_ns', ORIGIN_NS],
+      ['origin_realtime_ns', ORIGIN_NS],
+      ['origin_boottime_ns', 42],
+    ]),
+  )
   trace.close()
 })
 

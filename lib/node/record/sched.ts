@@ -225,6 +225,7 @@ async function describe({ root, folder, cpus, events }: TraceInstance): Promise<
     ),
     systems,
     cmdlines: await text(join(root, 'saved_cmdlines')),
+    tgids: await text(join(root, 'saved_tgids')).catch(() => ''),
     clock: CLOCK,
     traceClock: await text(join(folder, 'trace_clock')),
     uname: [type(), hostname(), release(), machine()].join(' '),

@@ -24,6 +24,8 @@ export interface TraceDatHeader {
   readonly systems: ReadonlyMap<string, readonly string[]>
   /** `saved_cmdlines`: a line `pid comm` for each thread. */
   readonly cmdlines: string
+  /** `saved_tgids`: a line `tid pid` for each thread; empty if the kernel does not record them. */
+  readonly tgids: string
   /** The clock of all times, such as `mono`, and the file `trace_clock` with its name in brackets. */
   readonly clock: string
   readonly traceClock: string
@@ -40,7 +42,7 @@ export interface CpuPages {
   read(): AsyncIterable<Uint8Array>
 }
 
-const OPTION = { cpuStat: 2, traceClock: 4, uname: 5 } as const
+const OPTION = { cpuStat: 2, traceClock: 4, uname: 5, tgids: 12 } as const
 const TABLE_ENTRY_BYTES = 16
 
 /** Data bytes in a page of the ring buffer, from `events/header_page`: where the data begins and how long it is. */
@@ -91,13 +93,14 @@ function descriptions({ headerPage, headerEvent, ...header }: TraceDatHeader, pa
   ]
 }
 
-function options({ traceClock, uname, stats }: TraceDatHeader): Buffer[] {
+function options({ traceClock, uname, stats, tgids }: TraceDatHeader): Buffer[] {
   const option = (id: number, value: string) => [integer(16, id), sized(32, text(value))]
   return [
     text('options  '),
     ...[...stats].flatMap(([cpu, lines]) => option(OPTION.cpuStat, `CPU: ${cpu}\n${lines}`)),
     ...option(OPTION.traceClock, traceClock),
     ...option(OPTION.uname, uname),
+    ...(tgids === '' ? [] : option(OPTION.tgids, tgids)),
     integer(16, 0),
   ]
 }

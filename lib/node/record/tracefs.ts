@@ -57,6 +57,8 @@ export async function makeInstance(wishes: TraceWishes): Promise<TraceInstance> 
     await write(file('tracing_on'), '0')
     // When no process holds it open any more, even after kill -9, the buffer is stopped and its memory freed.
     await write(file('options/disable_on_free'), '1').catch(() => undefined)
+    // Linux 4.14 and later: saved_tgids then contains the process of each thread that ran.
+    await write(file('options/record-tgid'), '1').catch(() => undefined)
     ring = await open(file('free_buffer'), 'w').catch(() => undefined)
     await write(file('trace_clock'), wishes.clock)
     const cpus = await cpusOf(folder)

@@ -1,5 +1,6 @@
 import { type SwitchEvent, TaskState, type ThreadEvent, type WakingEvent } from '../../model/events.ts'
 import { INT32_MAX } from '../../model/limits.ts'
+import type { Machine } from '../../sink/writer.ts'
 import type { ArgMaker } from '../labels.ts'
 import type { TrackTree } from '../tracks.ts'
 import { CpuRows } from './cpu-rows.ts'
@@ -10,6 +11,9 @@ import { ThreadLinks } from './thread-links.ts'
 
 /** The first kernel release with the state bits of {@link TaskState}: trace_processor decodes states by the release. */
 const RELEASE_MIN = [4, 14] as const
+
+/** More CPUs are an error of the log: Linux has at most 8192. */
+const CPUS_MAX = 8192
 
 /** State of a CPU after its last switch. */
 interface Cpu {
@@ -44,7 +48,7 @@ export class Scheduler {
   private readonly links: ThreadLinks
   private readonly rows: CpuRows | undefined
   private readonly labels = new Map<number, { readonly comm: number; readonly label: number }>()
-  private release: string | undefined
+  private machine: Machine = {}
   private hasBegun = false
   private readonly allThreads: boolean
   private isExpected: boolean
@@ -68,10 +72,10 @@ export class Scheduler {
     if (this.isExpected) lane.supersede()
   }
 
-  /** Uses facts of an input: kernel release and process. */
+  /** Uses facts of an input: machine and process. */
   describe(attributes: Readonly<Record<string, string | number>>): void {
-    const { kernel, pid, command } = attributes
-    if (kernel !== undefined) this.release ??= String(kernel)
+    const { pid, command } = attributes
+    this.machine = { ...machineOf(attributes), ...this.machine }
     const number = Number(pid)
     if (pid !== undefined && Number.isInteger(number) && number > 0 && number <= INT32_MAX)
       this.links.traceProcess(number, `${command ?? ''}`)
@@ -116,7 +120,7 @@ export class Scheduler {
 
   waking(event: WakingEvent): void {
     if (!this.hasBegun) this.begin()
-    const { tid, wakerTid, atNs, targetCpu } = event
+    const { tid, comm, wakerTid, atNs, targetCpu } = event
     const waker = this.cpus.get(event.cpu)
     const isTraced = this.links.isTraced(tid)
     if (isTraced) {
@@ -127,8 +131,8 @@ export class Scheduler {
     const target = this.cpu(targetCpu)
     if (isTraced && !target.isShown) this.show(target)
     if (!this.isAll && !isTraced && !this.links.isTraced(wakerTid) && !target.isShown) return
-    this.links.show(tid)
-    this.links.show(wakerTid)
+    this.links.show(tid, comm)
+    this.links.show(wakerTid, wakerTid === waker?.tid ? waker.comm : 0)
     this.tree.writer.scheduler?.waking(event)
   }
 
@@ -136,6 +140,10 @@ export class Scheduler {
   finish(): number {
     const late = this.changes.finish()
     if (this.hasBegun) for (const lane of this.lanes) lane.finish()
+    this.links.finish()
+    const { machine } = this
+    const release = this.hasBegun ? releaseFor(machine.release) : machine.release
+    if (release !== undefined || machine.cpus !== undefined) this.tree.writer.machine?.({ ...machine, release })
     this.rows?.finish()
     return late
   }
@@ -148,7 +156,7 @@ export class Scheduler {
     this.hasBegun = true
     this.isExpected = true
     for (const lane of this.lanes) lane.supersede()
-    this.tree.writer.scheduler?.system(releaseFor(this.release))
+    this.tree.writer.machine?.({ release: releaseFor(this.machine.release) })
   }
 
   private cpu(number: number): Cpu {
@@ -166,8 +174,8 @@ export class Scheduler {
   }
 
   private write(event: SwitchEvent): void {
-    this.links.show(event.prevTid)
-    this.links.show(event.nextTid)
+    this.links.show(event.prevTid, event.prevComm)
+    this.links.show(event.nextTid, event.nextComm)
     const { scheduler } = this.tree.writer
     if (scheduler) scheduler.switched(event)
     else this.rows?.place(event)
@@ -218,6 +226,17 @@ export class Scheduler {
 function bridge(event: SwitchEvent, tid: number): SwitchEvent {
   const { prevTid, prevComm, prevPrio } = event
   return { ...event, prevTid: tid, prevState: 0, nextTid: prevTid, nextComm: prevComm, nextPrio: prevPrio }
+}
+
+/** What the attributes of an input contain about the machine. */
+function machineOf(attributes: Readonly<Record<string, string | number>>): Machine {
+  const { kernel = attributes['kernel_release'], cpus, cpu } = attributes
+  const count = Number(cpus)
+  return {
+    ...(kernel !== undefined && { release: String(kernel) }),
+    ...(Number.isInteger(count) && count > 0 && count <= CPUS_MAX && { cpus: count }),
+    ...(cpu !== undefined && { cpu: String(cpu) }),
+  }
 }
 
 /** The release to write. Events have the state bits of Linux 4.14 and later, also if an older kernel recorded them. */

@@ -2,15 +2,26 @@ import type { ThreadEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { TrackTree } from '../tracks.ts'
 
+/**
+ * The process of threads whose process no input records. No thread has this number: Linux's are smaller (PID_MAX_LIMIT). Viewers
+ * draw each thread without a process as a row of its own at the top: hundreds on a busy machine.
+ */
+const UNKNOWN_PID = 1 << 22
+const UNKNOWN_NAME = 'threads of unknown processes'
+const UNKNOWN_DESCRIPTION =
+  'Threads that shared CPUs with the traced process. The recording does not contain their processes.'
+
 /** Knows the process of each thread, and which threads are traced. Writes the process of each shown thread once. */
 export class ThreadLinks {
   private readonly traced = new Set<number>()
   private readonly processes = new Set<number>()
   private readonly tgids = new Map<number, number>()
   private readonly processNames = new Map<number, string>()
-  private readonly shown = new Set<number>([0])
-  /** Thread ids, and negated process ids. */
-  private readonly written = new Set<number>()
+  /** The shown threads, and the names that they had first. */
+  private readonly shown = new Map<number, number>()
+  private readonly linked = new Set<number>()
+  /** Thread ids, and negated process ids; Perfetto knows the idle thread. */
+  private readonly written = new Set<number>([0])
 
   constructor(
     private readonly tree: TrackTree,
@@ -55,23 +66,38 @@ export class ThreadLinks {
     this.write(tid)
   }
 
-  /** A thread appears in the trace. */
-  show(tid: number): void {
+  /** A thread appears in the trace, under a name (0 = not known). */
+  show(tid: number, comm: number): void {
     if (tid < 0 || this.shown.has(tid)) return
-    this.shown.add(tid)
+    this.shown.set(tid, comm)
     this.write(tid)
   }
 
+  /** Comes last: puts the other threads into one process, and names processes by their main threads. */
+  finish(): void {
+    this.processNames.set(UNKNOWN_PID, UNKNOWN_NAME)
+    for (const tid of this.shown.keys()) if (!this.written.has(tid)) this.link(tid, UNKNOWN_PID)
+    for (const pid of this.linked) this.name(pid, this.names.text(this.shown.get(pid) ?? 0))
+  }
+
   private write(tid: number): void {
-    const { scheduler } = this.tree.writer
     const pid = this.tgids.get(tid)
-    if (!scheduler || pid === undefined || this.written.has(tid) || !this.shown.has(tid)) return
+    if (pid !== undefined && this.shown.has(tid) && !this.written.has(tid)) this.link(tid, pid)
+  }
+
+  private link(tid: number, pid: number): void {
+    const { scheduler } = this.tree.writer
+    if (!scheduler) return
     this.written.add(tid)
-    const name = this.processNames.get(pid)
-    if (name && !this.written.has(-pid)) {
-      this.written.add(-pid)
-      scheduler.nameProcess(this.tree.newId(), pid, name)
-    }
+    this.linked.add(pid)
+    this.name(pid, this.processNames.get(pid))
     scheduler.linkThread(this.tree.newId(), tid, pid)
+  }
+
+  private name(pid: number, name = ''): void {
+    if (name === '' || this.written.has(-pid)) return
+    this.written.add(-pid)
+    const description = pid === UNKNOWN_PID ? UNKNOWN_DESCRIPTION : ''
+    this.tree.writer.scheduler?.nameProcess(this.tree.newId(), pid, name, description)
   }
 }

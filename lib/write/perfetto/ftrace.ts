@@ -5,12 +5,10 @@ import {
   ProcessDescriptor,
   SchedSwitchFtraceEvent,
   SchedWakingFtraceEvent,
-  SystemInfo,
   ThreadDescriptor,
   Trace,
   TracePacket,
   TrackDescriptor,
-  Utsname,
 } from '../../generated/perfetto.ts'
 import type { SwitchEvent, WakingEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
@@ -83,19 +81,6 @@ export class PerfettoScheduler implements SchedulerSink {
     private readonly timestamp: (atNs: number) => bigint,
   ) {}
 
-  system(release: string): void {
-    const { out } = this
-    this.timestamp(0) // may write a packet that declares BOOTTIME, so call it before a packet begins
-    const packet = out.begin(Trace.packet)
-    const info = out.begin(TracePacket.system_info)
-    const utsname = out.begin(SystemInfo.utsname)
-    out.string(Utsname.sysname, 'Linux')
-    out.string(Utsname.release, release)
-    out.end(utsname)
-    out.end(info)
-    out.end(packet)
-  }
-
   linkThread(uuid: number, tid: number, pid: number): void {
     const { out } = this
     this.descriptor(uuid, () => {
@@ -106,9 +91,10 @@ export class PerfettoScheduler implements SchedulerSink {
     })
   }
 
-  nameProcess(uuid: number, pid: number, name: string): void {
+  nameProcess(uuid: number, pid: number, name: string, description: string): void {
     const { out } = this
     this.descriptor(uuid, () => {
+      if (description !== '') out.string(TrackDescriptor.description, description)
       const message = out.begin(TrackDescriptor.process)
       out.varint(ProcessDescriptor.pid, pid)
       out.string(ProcessDescriptor.process_name, name)
@@ -271,6 +257,7 @@ export class PerfettoScheduler implements SchedulerSink {
 
   private packet(cpu: number, write: () => void): void {
     const { out } = this
+    this.timestamp(0) // may write a packet that declares BOOTTIME
     const packet = out.begin(Trace.packet)
     const bundle = out.begin(TracePacket.ftrace_events)
     out.varint(FtraceEventBundle.cpu, cpu)

@@ -17,18 +17,16 @@ import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { Track } from '../../sink/track.ts'
-import type { Writer } from '../../sink/writer.ts'
+import type { Machine, Writer } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
 import { END, ScratchEvents } from './event-pieces.ts'
 import { PerfettoScheduler } from './ftrace.ts'
 import { PerfettoGpu, writeLaunch } from './gpu-stages.ts'
 import { IidSet, Iids } from './iids.ts'
+import { writeMachine } from './machine.ts'
 import { ProtoWriter } from './proto-writer.ts'
-import { TraceClock } from './trace-clock.ts'
+import { ORIGIN_CLOCK, TraceClock } from './trace-clock.ts'
 import { writeTrack } from './track-descriptor.ts'
-
-/** Incremental clock of each sequence: every timestamp is the difference to the one before it. */
-const DELTA_CLOCK = 64
 
 const NONE: readonly Arg[] = []
 const NO_FLOWS: readonly number[] = []
@@ -44,15 +42,12 @@ class Sequence {
   readonly labels = new IidSet()
 
   /** `piece` names the sequence in its packets. */
-  constructor(
-    readonly piece: Piece,
-    public lastNs: number,
-  ) {}
+  constructor(readonly piece: Piece) {}
 }
 
 /**
- * Writes Perfetto's protobuf (TrackEvent): one packet sequence per track with a default track, a delta clock and interned names,
- * the smallest encoding (about 25 bytes a slice).
+ * Writes Perfetto's protobuf (TrackEvent): one packet sequence per track with a default track and interned names, the smallest
+ * encoding (about 30 bytes a slice). Times count from near zero, in few bytes: see {@link TraceClock}.
  */
 export class PerfettoWriter implements Writer {
   readonly scheduler: PerfettoScheduler
@@ -78,7 +73,7 @@ export class PerfettoWriter implements Writer {
   constructor(private readonly names: Names) {
     this.scheduler = new PerfettoScheduler(this.out, names, (atNs) => this.clock.boottime(atNs))
     this.gpu = new PerfettoGpu(this.out, names, (atNs) => {
-      this.gpuSequence ??= this.begun(undefined, atNs)
+      this.gpuSequence ??= this.begun(undefined)
       return this.packet(this.gpuSequence, atNs)
     })
   }
@@ -89,6 +84,10 @@ export class PerfettoWriter implements Writer {
 
   take(): Uint8Array {
     return this.out.take()
+  }
+
+  countFrom(leadNs: number): void {
+    this.clock.countFrom(leadNs)
   }
 
   origin(clock: Clock | 'unknown', originNs: bigint): void {
@@ -111,7 +110,7 @@ export class PerfettoWriter implements Writer {
   }
 
   end(track: number, atNs: number): void {
-    this.event(this.sequence(track, atNs), atNs, END)
+    this.event(this.sequence(track), atNs, END)
   }
 
   instant(track: number, atNs: number, label: Label): void {
@@ -119,7 +118,7 @@ export class PerfettoWriter implements Writer {
   }
 
   counter(track: number, atNs: number, value: number): void {
-    const sequence = this.sequence(track, atNs)
+    const sequence = this.sequence(track)
     if (Number.isSafeInteger(value) && value >= 0) {
       return this.event(sequence, atNs, this.scratchEvents.sample(value))
     }
@@ -133,14 +132,19 @@ export class PerfettoWriter implements Writer {
     out.end(packet)
   }
 
+  machine(machine: Machine): void {
+    writeMachine(this.out, machine)
+  }
+
   attributes(attributes: Readonly<Record<string, string | number>>): void {
     const { out } = this
     const packet = out.begin(Trace.packet)
     const message = out.begin(TracePacket.trace_attributes)
-    for (const [key, value] of Object.entries(attributes)) {
+    for (const [key, value] of Object.entries({ ...attributes, ...this.clock.attributes() })) {
       const attribute = out.begin(TraceAttributes.attribute)
       out.string(TraceAttribute.key, key)
-      if (typeof value === 'number' && Number.isSafeInteger(value)) out.int64(TraceAttribute.long_value, value)
+      if (typeof value === 'bigint') out.bigVarint(TraceAttribute.long_value, value)
+      else if (typeof value === 'number' && Number.isSafeInteger(value)) out.int64(TraceAttribute.long_value, value)
       else out.string(TraceAttribute.string_value, String(value))
       out.end(attribute)
     }
@@ -155,7 +159,7 @@ export class PerfettoWriter implements Writer {
   private named(track: number, atNs: number, type: number, label: Label): void {
     const { out } = this
     const { id, extra, flows, flowEnds, arrowsOut, arrowsIn } = label
-    const sequence = this.sequence(track, atNs)
+    const sequence = this.sequence(track)
     // The fast path: most slices repeat a label of this sequence, whose event is encoded already.
     const isPlain = !flows && !flowEnds && !arrowsOut && !arrowsIn && type === TrackEventType.TYPE_SLICE_BEGIN
     if (isPlain && id !== undefined && sequence.labels.has(id)) {
@@ -198,11 +202,8 @@ export class PerfettoWriter implements Writer {
 
   /** Writes a packet with an encoded event. */
   private event(sequence: Sequence, atNs: number, event: Piece): void {
-    const delta = atNs - sequence.lastNs
-    if (delta >= 0) {
-      sequence.lastNs = atNs
-      return this.out.message(Trace.packet, TracePacket.timestamp, delta, sequence.piece, event)
-    }
+    const ts = atNs + this.clock.originTs
+    if (ts >= 0) return this.out.message(Trace.packet, TracePacket.timestamp, ts, sequence.piece, event)
     const packet = this.packet(sequence, atNs)
     this.out.piece(event)
     this.out.end(packet)
@@ -232,50 +233,44 @@ export class PerfettoWriter implements Writer {
     else if (colour !== undefined) out.string(TrackEvent.correlation_id_str, colour)
   }
 
-  /** Begins a packet: its sequence and its time. A time before the previous one is written as absolute time. */
+  /** Begins a packet: its sequence and its time. In a trace with snapshots, a time before the origin is written as absolute time. */
   private packet(sequence: Sequence, atNs: number): number {
     const { out } = this
     const packet = out.begin(Trace.packet)
-    const delta = atNs - sequence.lastNs
-    if (delta >= 0 && delta <= Number.MAX_SAFE_INTEGER) {
-      out.varint(TracePacket.timestamp, delta)
-      sequence.lastNs = atNs
-    } else {
-      out.bigVarint(TracePacket.timestamp, this.clock.absolute(atNs))
-      out.varint(TracePacket.timestamp_clock_id, this.clock.id)
+    const { clock } = this
+    if (atNs >= 0 || clock.isNearZero) out.varint(TracePacket.timestamp, clock.timestamp(atNs))
+    else {
+      out.bigVarint(TracePacket.timestamp, clock.absolute(atNs))
+      out.varint(TracePacket.timestamp_clock_id, clock.id)
     }
     out.piece(sequence.piece)
     return packet
   }
 
   /** The sequence of a track; begins it at the track's first event. */
-  private sequence(track: number, atNs: number): Sequence {
+  private sequence(track: number): Sequence {
     const known = this.sequences[track]
     if (known) return known
-    const sequence = this.begun(track, atNs)
+    const sequence = this.begun(track)
     this.sequences[track] = sequence
     return sequence
   }
 
-  private begun(track: number | undefined, atNs: number): Sequence {
+  private begun(track: number | undefined): Sequence {
     this.scratch.varint(TracePacket.trusted_packet_sequence_id, ++this.sequenceCount)
-    const sequence = new Sequence(new Piece(this.scratch.take()), atNs)
+    const sequence = new Sequence(new Piece(this.scratch.take()))
     const { out } = this
     const packet = out.begin(Trace.packet)
     out.piece(sequence.piece)
     out.varint(TracePacket.sequence_flags, SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED)
     const defaults = out.begin(TracePacket.trace_packet_defaults)
-    out.varint(TracePacketDefaults.timestamp_clock_id, DELTA_CLOCK)
+    if (!this.clock.isNearZero) out.varint(TracePacketDefaults.timestamp_clock_id, ORIGIN_CLOCK)
     if (track !== undefined) {
       const eventDefaults = out.begin(TracePacketDefaults.track_event_defaults)
       out.varint(TrackEventDefaults.track_uuid, track)
       out.end(eventDefaults)
     }
     out.end(defaults)
-    const snapshot = out.begin(TracePacket.clock_snapshot)
-    this.clock.reading(DELTA_CLOCK, this.clock.absolute(atNs), true)
-    this.clock.reading(this.clock.id, this.clock.absolute(atNs), false)
-    out.end(snapshot)
     out.end(packet)
     return sequence
   }

@@ -1,5 +1,6 @@
 import { openTrace } from '../../../lib/index.ts'
 import { converted } from '../../line/support.ts'
+import { ZERO_NS } from '../../origin.ts'
 
 /** What a trace of the PyTorch profiler holds, by category: from the source with exact decimals, and from our trace by SQL. */
 
@@ -104,7 +105,7 @@ export async function figuresIn(source: Uint8Array): Promise<InTrace> {
     const rows = (sql: string) => trace.query(sql).rows
     const big = (value: unknown) => BigInt(value as number)
     const all = new Map<string, Figures>()
-    const sums = 'count(*), min(ts), max(ts), sum(dur)'
+    const sums = `count(*), min(ts) + ${ZERO_NS}, max(ts) + ${ZERO_NS}, sum(dur)`
     for (const [name, ...figures] of [
       ...rows(
         `SELECT category, ${sums} FROM slice WHERE category NOT IN ('issue', 'token', 'phase') GROUP BY category`,
@@ -117,7 +118,7 @@ export async function figuresIn(source: Uint8Array): Promise<InTrace> {
       SELECT extract_arg(arg_set_id, 'debug.correlation') FROM slice
       WHERE category = 'api' AND extract_arg(arg_set_id, 'debug.gpu_work') > 0)`)[0]![0] as number
     const starts = rows(
-      `SELECT ts FROM slice WHERE category IS NULL OR category NOT IN ('issue', 'token', 'phase') ORDER BY ts`,
+      `SELECT ts + ${ZERO_NS} FROM slice WHERE category IS NULL OR category NOT IN ('issue', 'token', 'phase') ORDER BY ts`,
     )
     return { byCategory: sorted(all), launched, starts: starts.map(([ts]) => big(ts)), problems: trace.problems() }
   } finally {

@@ -232,13 +232,15 @@ export interface TraceBuffer {
 export interface Facts {
   readonly clock: Clock | 'unknown'
   readonly attributes: Readonly<Record<string, string | number>>
+  /** Thread ids and their processes. */
+  readonly tgids: readonly (readonly [tid: number, tgid: number])[]
   /** Add to a time for wall-clock time, in ns; from `trace-cmd record --date`. */
   readonly toRealtimeNs: bigint | undefined
   /** The kernel's counts of lost events, by CPU. */
   readonly losses: readonly string[]
 }
 
-const Option = { date: 1, cpuStat: 2, buffer: 3, uname: 5, cpuCount: 8, version: 9 } as const
+const Option = { date: 1, cpuStat: 2, buffer: 3, uname: 5, cpuCount: 8, version: 9, tgids: 12 } as const
 /** Options 16 to 21 contain the place of the section of the same number. */
 const SECTION_FIRST = 16
 const SECTION_LAST = 21
@@ -282,7 +284,14 @@ class TraceOptions {
     if (clock !== undefined) attributes['trace_clock'] = clock
     const date = /^0x([0-9a-f]{1,15})$/i.exec(this.texts.get(Option.date) ?? '')?.[1]
     const toRealtimeNs = date === undefined ? undefined : BigInt(`0x${date}`) * 1000n
-    return { clock: clockNamed(clock ?? '') ?? 'unknown', attributes, toRealtimeNs, losses: this.losses }
+    const tgids = (this.texts.get(Option.tgids) ?? '').matchAll(/^(\d{1,10}) (\d{1,10})$/gm)
+    return {
+      clock: clockNamed(clock ?? '') ?? 'unknown',
+      attributes,
+      tgids: Array.from(tgids, ([, tid, tgid]) => [Number(tid), Number(tgid)] as const),
+      toRealtimeNs,
+      losses: this.losses,
+    }
   }
 
   /** u64 place, name; version 7: clock, u32 page size, u32 count, then u32 CPU, u64 place, u64 size of each. */

@@ -145,7 +145,7 @@ class TraceDatEvents implements PageSink {
 
   private begin(originNs: bigint): void {
     if (this.batch.hasBegun) return
-    const { clock, attributes, toRealtimeNs } = this.head.facts
+    const { clock, attributes, tgids, toRealtimeNs } = this.head.facts
     const facts = { version: this.head.version, ...attributes }
     this.pages.setOrigin(originNs)
     const readings =
@@ -159,6 +159,9 @@ class TraceDatEvents implements PageSink {
       { kind: 'input', format: this.format, clock, originNs, attributes: facts },
       ...(readings.length > 0 ? [{ kind: 'clocks', readings } as const] : []),
     )
+    for (const [tid, tgid] of tgids) {
+      this.batch.add({ kind: 'thread', what: 'known', atNs: 0, tid, tgid, comm: 0, parentTid: -1 })
+    }
   }
 
   private issue(code: IssueCode, detail: string, byte: number, atNs: number): void {

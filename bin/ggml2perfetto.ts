@@ -31,7 +31,8 @@ const EPILOGUE = `Words, as llama.cpp uses them:
 
 Exit code 0: done (a damaged log is read up to its end, and its issues are reported); 1: an error, such as a log of which
 nothing can be drawn.
-record ends as the program did; 127, 126: the program does not exist, or cannot be run.`
+record ends as the program did; 1 if the program succeeded, but its log could not be written completely (a full disk);
+127, 126: the program does not exist, or cannot be run.`
 
 /** A prefix for arguments that yargs would parse as options, or lose: `-`, SQL that starts with a comment, all after `--`. */
 const PLAIN = '\0'

@@ -40,8 +40,9 @@ export function describeLog(name: string, summary: Summary): string[] {
 /** Why something that recordings usually contain is missing, and what to do; one line each. */
 export function missingParts(summary: Summary): string[] {
   const { format, graphs, operators, attributes, callsByGraph } = summary
-  if (format !== 'ggtrace' || graphs === 0) return []
-  const lines: string[] = []
+  const leftOut = format === 'ggtrace' ? leftOutBy(summary) : undefined
+  if (format !== 'ggtrace' || graphs === 0) return leftOut === undefined ? [] : [leftOut]
+  const lines: string[] = leftOut === undefined ? [] : [leftOut]
   if (!hasCalls(summary) || (callsByGraph > 0 && callsByGraph === computedCalls(summary))) {
     lines.push(
       'no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it (or bound inside its library), ' +
@@ -59,6 +60,7 @@ export function missingParts(summary: Summary): string[] {
   if (attributes['level'] === 'op' && !/--sync/.test(`${attributes['note']}`)) {
     const others = summary.backends.filter((name) => !name.startsWith('CPU'))
     const sync = 'record --sync computes and times node by node'
+    if (leftOut !== undefined) return lines
     if (operators === 0 && missing !== undefined) lines.push(`no operators were seen: ${missing} (${library}); ${sync}`)
     else if (others.length > 0 || operators === 0)
       lines.push(`operators of ${others.join(', ') || 'its backend'} were not seen: there is no operator hook; ${sync}`)
@@ -66,6 +68,21 @@ export function missingParts(summary: Summary): string[] {
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
   if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)
   return lines
+}
+
+/** Which option of `record` left out all operators, or all but the calls; undefined if none did. */
+function leftOutBy({ attributes, graphs, operators, issues, calls }: Summary): string | undefined {
+  const option = (name: string) => attributes[`recorded.${name}`]
+  if (operators > 0 || attributes['level'] !== 'op') return undefined
+  const [from, tokens, ops] = [option('from'), option('tokens'), option('ops')]
+  const full = issues.find(({ code }) => /^(log-full|disk-full|process-limit)$/.test(code ?? ''))
+  if (full) return `no operators: ${full.title} before the first one was written`
+  if (graphs === 0 && from !== undefined)
+    return 'only calls: recording was paused (--paused), and nothing resumed it (--toggle, or ggml2perfetto_resume in the program)'
+  if (graphs === 0 && tokens !== undefined && hasCalls({ calls }))
+    return `only calls: none of its ${plural(computedCalls({ calls }), 'call')} is in --tokens ${tokens}`
+  if (graphs > 0 && ops !== undefined) return `no operators: no node of the graphs has an op of --ops ${ops}`
+  return undefined
 }
 
 /** `2 345 switches on 2 CPUs · 1 200 wakings`, or undefined without scheduler events. */
@@ -112,7 +129,7 @@ export function computedCalls({ calls }: Pick<Summary, 'calls'>): number {
 }
 
 /** Does the log contain a call of the model? */
-export function hasCalls({ calls }: Summary): boolean {
+export function hasCalls({ calls }: Pick<Summary, 'calls'>): boolean {
   return Object.values(calls).some(({ calls }) => calls > 0)
 }
 

@@ -56,3 +56,30 @@ export function isFormatError(error: unknown): error is FormatError {
 }
 
 const OWN_ERRORS = new Set(['FormatError', 'UsageError', 'TraceProcessorError', 'SqlError'])
+
+/** The candidate that `word` is probably a misspelling of; undefined if none resembles it. Upper and lower case are the same. */
+export function closest(word: string, candidates: Iterable<string>): string | undefined {
+  let best: string | undefined
+  let least = Math.min(3, Math.max(1, Math.floor(word.length / 3))) + 1
+  for (const candidate of candidates) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    if (distance < least) [best, least] = [candidate, distance]
+  }
+  return best
+}
+
+/** How many letters are inserted, deleted, replaced, or swapped with the next one. */
+function editDistance(from: string, to: string): number {
+  const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, j) => j)]
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i]
+    const [above, twoAbove] = [rows[i - 1]!, rows[i - 2]]
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = above[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1)
+      const isSwap = twoAbove && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+      row.push(Math.min(replaced, above[j]! + 1, row[j - 1]! + 1, isSwap ? twoAbove[j - 2]! + 1 : Infinity))
+    }
+    rows.push(row)
+  }
+  return rows[from.length]![to.length]!
+}

@@ -1,4 +1,5 @@
 export * from './browser.ts'
+export { closest } from './errors.ts'
 
 export {
   type CheckResult,

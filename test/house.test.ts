@@ -95,7 +95,7 @@ describe('who may import whom', () => {
     'lib/timeline': ['lib/analyze/graph', 'lib/sink', 'lib/model'],
     'lib/pipeline': ['lib/read', 'lib/input', 'lib/timeline', 'lib/write', 'lib/analyze', 'lib/sink', 'lib/model'],
     'lib/query': ['lib/generated'],
-    'lib/node': ['lib/pipeline', 'lib/query', 'lib/write', 'lib/analyze', 'lib/input'],
+    'lib/node': ['lib/pipeline', 'lib/query', 'lib/write', 'lib/analyze', 'lib/input', 'lib/model'],
     'lib/browser.ts': ['lib'],
     'lib/index.ts': ['lib'],
   }

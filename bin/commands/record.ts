@@ -11,7 +11,7 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { bytes, once, oneOf, oneOrMore, parseTokens, whole } from '../options.ts'
-import { computedCalls, describeLog, issueCount } from '../summary.ts'
+import { computedCalls, describeLog, issueCount, missingParts } from '../summary.ts'
 import { note } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 import { quoted } from './convert.ts'
@@ -35,8 +35,9 @@ const OPTIONS = {
   },
   children: {
     type: 'boolean',
-    default: false,
-    describe: 'Also record what the program starts; further processes write <output>.<pid>',
+    default: true,
+    describe:
+      'Record what the program starts, too: the first process that calls ggml writes <output>, others <output>.<pid>',
   },
   sync: {
     type: 'boolean',
@@ -171,7 +172,7 @@ export const recordCommand: CommandModule<object, Arguments> = {
         'and who took the CPUs; then: ggml2perfetto run.ggtrace run.sched.dat',
       )
       .example('$0 record --open -- llama-cli -m model.gguf -p Hello', 'records, and opens the trace in the browser')
-      .example('$0 record --children -o run.ggtrace -- ./bench.sh', 'what a script runs'),
+      .example('$0 record -o run.ggtrace -- ./bench.sh', 'what a script runs'),
   handler,
 }
 
@@ -232,7 +233,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       onSchedProblem: (problem) => void note(withoutSched(problem, args)),
     })
     release()
-    process.exitCode = result.exitCode
+    process.exitCode = result.exitCode || (result.failure === undefined ? 0 : 1)
     await printResult(program, result, args)
     if (args.open) await openResult(result, args)
     endAs(result)
@@ -256,12 +257,13 @@ function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
 
 /** Prints what was recorded, and the next command. An error here must not change the program's exit code. */
 async function printResult(program: string, result: RecordResult, args: Arguments): Promise<void> {
-  const { logs, problem, signal, sched } = result
+  const { logs, problem, failure, signal, sched } = result
   const { quiet } = args
   if (signal !== undefined && (!REPEATED.includes(signal) || signal === 'SIGKILL')) {
     await note(`${program} was ended by ${signal}`)
   }
   if (problem !== undefined) await note(problem)
+  if (failure !== undefined) await note(`error: ${failure}`)
   for (const log of logs) {
     const lines = await describe(log, args).catch((error: unknown) => {
       const { message } = error as Error
@@ -325,7 +327,7 @@ function missing(summary: Summary, level: string): string[] {
   const { note: why } = summary.attributes
   if (why !== undefined) return [`  note: ${why}`]
   const computed = computedCalls(summary) + summary.calls.warmUp.calls + summary.graphs
-  if (level !== 'op' || summary.operators > 0 || computed === 0) return []
+  if (level !== 'op' || summary.operators > 0 || computed === 0 || missingParts(summary).length > 0) return []
   return [
     '  note: no operators: this ggml does not export the functions that show them, or it computes on a GPU only (--sync)',
   ]

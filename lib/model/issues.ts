@@ -82,6 +82,22 @@ export const ISSUES = {
     title: 'lost records',
     hint: 'the buffers of the recorder were full, and events are missing there: record less, or with larger buffers (perf record -m, trace-cmd record -b, buffer_size_kb in tracefs, BPFTRACE_PERF_RB_PAGES)',
   },
+  'dropped-records': {
+    title: 'dropped records',
+    hint: 'the log had no space for them, and events are missing there: the disk was full, or a size limit was reached',
+  },
+  'disk-full': {
+    title: 'the disk was full',
+    hint: 'the log is incomplete: free space, write it to another disk (-o), or record less (--max-size, --ring, --tokens, --ops)',
+  },
+  'log-full': {
+    title: 'the log reached its size limit',
+    hint: 'record --max-size sets the limit; --ring keeps the last part of the run instead of the first',
+  },
+  'process-limit': {
+    title: 'the program reached its limit for the size of files',
+    hint: 'the log is incomplete: raise the limit (ulimit -f), or record less (--tokens, --ops)',
+  },
   'unreadable-row': {
     title: 'unreadable row',
     hint: 'a required value is missing or has another form: the row is left out',

@@ -10,6 +10,7 @@
 #define ENV_OUT "GGML2PERFETTO_OUT"               /* path of the log; without it nothing is recorded */
 #define ENV_NEW "GGML2PERFETTO_NEW"               /* path of the log until it replaces an older file of that name */
 #define ENV_OLD "GGML2PERFETTO_OLD"               /* inode of that older file */
+#define ENV_REPORT "GGML2PERFETTO_REPORT"         /* path of the file for problems with the log, see process_report */
 #define ENV_LEVEL "GGML2PERFETTO_LEVEL"           /* token, graph, op */
 #define ENV_STATES "GGML2PERFETTO_STATES"         /* 0: no thread states */
 #define ENV_COUNTERS "GGML2PERFETTO_COUNTERS"     /* names, separated by commas */

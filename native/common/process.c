@@ -84,6 +84,20 @@ void process_facts(void (*fact)(const char * key, const char * value)) {
     fact("cpus", text);
 }
 
+enum { REPORT_BYTES = 64 }; /* per problem, as in lib/node/record/log-report.ts */
+
+void process_report(enum process_problem problem, int error) {
+    const char * path = environment(ENV_REPORT);
+    const int file = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    char text[REPORT_BYTES] = "", number[NUMBER_BYTES];
+    number_text(text, (uint64_t) error);
+    number_text(number, (uint64_t) geteuid());
+    strcat(strcat(strcat(text, " "), number), "\n");
+    if (pwrite(file, text, sizeof(text), (off_t) problem * REPORT_BYTES) < 0) { /* nobody else can be informed */ }
+    close(file);
+}
+
 /* Under sudo, the log belongs to the user who called sudo. */
 static void set_owner(struct ggtrace_options * options) {
     const char * user = getenv("SUDO_UID"), * group = getenv("SUDO_GID");

@@ -56,6 +56,7 @@ struct shared {
     uint16_t free_writer;  /* 0: none; a list through next_free */
     uint64_t file_end;     /* offset of the next segment */
     uint64_t retry_at, retry_after;
+    uint32_t full;         /* enum ggtrace_full */
     struct ring ring;
     struct ggtrace_writer writers[GGTRACE_WRITERS_MAX];
 };

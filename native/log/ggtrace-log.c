@@ -252,6 +252,10 @@ bool ggtrace_is_ring(const struct ggtrace * log) {
     return log && log->is_ring;
 }
 
+enum ggtrace_full ggtrace_full(const struct ggtrace * log) {
+    return log ? (enum ggtrace_full) LOAD(log->shared->full) : GGTRACE_FULL_NOT;
+}
+
 struct ggtrace_totals ggtrace_totals(const struct ggtrace * log) {
     struct ggtrace_totals totals = {0, 0};
     if (!log) return totals;
@@ -305,9 +309,10 @@ static bool close_writers(struct ggtrace * log, uint64_t * used) {
 static void write_end(struct ggtrace * log) {
     const struct ggtrace_totals totals = ggtrace_totals(log);
     const uint64_t end[] = {ggtrace_now(), totals.written, totals.dropped};
+    const uint32_t full = ggtrace_full(log);
     struct ggtrace_writer * control = &log->shared->writers[CONTROL];
     ggtrace_seal(control);
-    ggtrace_put_locked(log, GGTRACE_RUN, GGTRACE_END, &(struct part){end, sizeof(end)}, 1);
+    ggtrace_put_locked(log, GGTRACE_RUN, GGTRACE_END, (struct part[]){{end, sizeof(end)}, {&full, sizeof(full)}}, 2);
     ggtrace_seal(control);
 }
 

@@ -102,7 +102,7 @@ struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why
 struct ggtrace_state_record { uint32_t head; uint64_t time; uint32_t tid, cpu, state; } GGTRACE_RECORD;
 struct ggtrace_level_record { uint32_t head; uint64_t time; uint32_t level, percent; uint64_t with, without; } GGTRACE_RECORD;
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
-struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; } GGTRACE_RECORD;
+struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; uint32_t full; } GGTRACE_RECORD;
 
 /* Parameters of the writing functions. Their fields have the same places as in the record, after its first word. */
 
@@ -175,7 +175,7 @@ GGTRACE_SIZE(ggtrace_loss_record, 20);
 GGTRACE_SIZE(ggtrace_state_record, 24);
 GGTRACE_SIZE(ggtrace_level_record, 36);
 GGTRACE_SIZE(ggtrace_clocks_record, 28);
-GGTRACE_SIZE(ggtrace_end_record, 28);
+GGTRACE_SIZE(ggtrace_end_record, 32);
 GGTRACE_SIZE(ggtrace_token, 44 - 4);
 GGTRACE_SIZE(ggtrace_span, 12);
 GGTRACE_AT(ggtrace_token, context, 36 - 4);

@@ -65,7 +65,10 @@ static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes
     /* Growing a file beyond this limit gives SIGXFSZ, which also kills the host: check first. */
     if (!size_limit(&most)) return false;
     const bool is_limited = log->bytes_max && !log->is_ring && log->bytes_max < most;
-    if (offset + bytes > (is_limited ? log->bytes_max : most)) return errno = EFBIG, false;
+    if (offset + bytes > (is_limited ? log->bytes_max : most)) {
+        STORE(log->shared->full, is_limited ? GGTRACE_FULL_LIMIT : GGTRACE_FULL_PROCESS_LIMIT);
+        return errno = EFBIG, false;
+    }
     if (!ggtrace_is_ours(log)) return errno = EBADF, false;
     for (int tries = 0; tries < EINTR_MAX; tries++) {
         const bool done = fallocate(log->file, 0, (off_t) offset, bytes) == 0;
@@ -103,7 +106,9 @@ bool ggtrace_take_segment(struct ggtrace_writer * writer, uint32_t needed) {
     if (retry_at && ggtrace_now() < retry_at) return errno = ENOSPC, false;
     uint32_t piece = 0;
     uint64_t offset = log->is_ring ? ggtrace_ring_take(writer, bytes, &piece) : ADD(shared->file_end, bytes);
+    errno = 0;
     uint8_t * segment = allocate(log, offset, bytes) ? map(log, offset, bytes) : NULL;
+    if (!segment && errno != EFBIG) STORE(shared->full, errno == ENOSPC || errno == EDQUOT ? GGTRACE_FULL_DISK : GGTRACE_FULL_OTHER);
     if (piece) ggtrace_ring_use(writer, piece, segment);
     if (!segment) {
         uint64_t end = offset + bytes; /* undo the reservation, unless another writer has taken the next segment */

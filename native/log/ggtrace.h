@@ -101,6 +101,10 @@ void ggtrace_flush(struct ggtrace * log);
 
 struct ggtrace_totals ggtrace_totals(const struct ggtrace * log);
 
+/* Why the log last had no room for a record: it always had, bytes_max, RLIMIT_FSIZE of the process, … The END record contains it. */
+enum ggtrace_full { GGTRACE_FULL_NOT, GGTRACE_FULL_LIMIT, GGTRACE_FULL_PROCESS_LIMIT, GGTRACE_FULL_DISK, GGTRACE_FULL_OTHER };
+enum ggtrace_full ggtrace_full(const struct ggtrace * log);
+
 /*
  * Does the log keep its last part? The file may exceed bytes_max by the segments that threads are writing, 16 to 256 KiB
  * each, and by definitions that need more than half of it. The file has holes until ggtrace_close.

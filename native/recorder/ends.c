@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 /* Ends the recording: when the program ends, and in the child of a fork, which is not recorded. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -44,4 +45,5 @@ __attribute__((destructor)) static void finish(void) {
     states_stop();
     record_clocks();
     ggtrace_close(recording.log);
+    if (ggtrace_totals(recording.log).dropped && ggtrace_full(recording.log) == GGTRACE_FULL_DISK) process_report(PROCESS_DISK_FULL, ENOSPC);
 }

@@ -2,6 +2,7 @@
 #include "recorder/recorder.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,10 @@ static void open_recording(void) {
     if (is_tried || !path || is_child()) return; /* checked here too, because a fork runs no constructor */
     is_tried = true;
     recording.log = process_open_log(path, &(struct ggtrace_options){.bytes_max = control_bytes_max(), .ring = control_keeps_last()});
-    if (!recording.log) return;
+    if (!recording.log) {
+        process_report(PROCESS_CANNOT_OPEN, errno);
+        return;
+    }
     fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
     process_facts(fact);
     record_ring();
@@ -130,9 +134,14 @@ int recorder_begin(const void * caller) {
     return level;
 }
 
+/* Is the program linked with ggml? If not, it may load it later, or only start another program that uses it (timeout, sh). */
+static bool has_ggml(void) {
+    return dlsym(RTLD_NEXT, "ggml_backend_graph_compute_async") || dlsym(RTLD_NEXT, "ggml_graph_compute") || dlsym(RTLD_NEXT, "llama_decode");
+}
+
 /*
- * Only the started process is recorded, also after exec (a script's `exec llama-cli`). Its children are not recorded unless
- * requested: in them the recorder does nothing, and restores the environment that they pass on.
+ * Without ENV_CHILDREN, only the started process is recorded, also after exec (a script's `exec llama-cli`): in its children the
+ * recorder does nothing, and restores the environment that they pass on.
  */
 __attribute__((constructor)) static void keep_to_one_process(void) {
     char own[NUMBER_BYTES];
@@ -142,7 +151,7 @@ __attribute__((constructor)) static void keep_to_one_process(void) {
     if (!is_child()) {
         const char * states = environment(ENV_STATES);
         if (environment(ENV_OUT)) ggtrace_prepare();
-        if (environment(ENV_OUT) && !(states && strcmp(states, "0") == 0)) states_prepare();
+        if (environment(ENV_OUT) && !(states && strcmp(states, "0") == 0)) states_prepare(environment(ENV_CHILDREN) && !has_ggml());
         return;
     }
     atomic_store(&recording.level, LEVEL_OFF);

@@ -20,7 +20,7 @@
 #include "recorder/registry.h"
 
 /* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
-enum { RING_PAGES_MOST = 128, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 100000000 };
+enum { RING_PAGES_MOST = 128, RING_PAGES_OF_WRAPPER = 32, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 100000000 };
 /* Other CPUs may still be writing newer records: up to this age, records are in order. */
 enum { SETTLE_NS = 1000000 };
 
@@ -103,8 +103,9 @@ static void give_back(void) {
     ring_count = 0;
 }
 
-void states_prepare(void) {
+void states_prepare(bool may_wrap) {
     const int kept = errno;
+    const int pages = may_wrap ? RING_PAGES_OF_WRAPPER : RING_PAGES_MOST;
     const int cpus = (int) sysconf(_SC_NPROCESSORS_CONF);
     problem = NULL;
     owner = getpid();
@@ -115,7 +116,7 @@ void states_prepare(void) {
             problem = explain(errno);
             break;
         }
-        struct perf_event_mmap_page * page = map_ring(file, RING_PAGES_MOST);
+        struct perf_event_mmap_page * page = map_ring(file, pages);
         close(file);
         if (page) rings[ring_count++] = (struct ring){.page = page};
         else problem = "there is no memory for the kernel's records (perf_event_mlock_kb, RLIMIT_MEMLOCK)";

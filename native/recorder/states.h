@@ -5,10 +5,15 @@
 #ifndef GGML2PERFETTO_STATES_H
 #define GGML2PERFETTO_STATES_H
 
+#include <stdbool.h>
+
 #include "log/ggtrace.h"
 
-/* Opens the events. Must run before the program creates threads: only threads created later are included. */
-void states_prepare(void);
+/*
+ * Opens the events. Must run before the program creates threads: only threads created later are included. A process that may only
+ * start the program that computes (`may_wrap`) takes less of the user's memory for events, so that its children have enough.
+ */
+void states_prepare(bool may_wrap);
 
 /* Writes states to the log from now on. Returns NULL, or the reason why it is not possible, in words. */
 const char * states_start(struct ggtrace * log);

@@ -22,12 +22,17 @@ describe('refuses what cannot be recorded, before it starts', () => {
     'static programs, but not those that start others (needs libc.a)',
     () => {
       compile('static', 'int main(void) { return 5; }', '-static')
-      const { code, stderr } = run(['record', './static'])
+      const { code, stderr } = run(['record', '--no-children', './static'])
       expect([code, stderr.split('\n')[0]]).toEqual([
         1,
         'error: ./static: cannot be recorded: it is linked statically, and the system loads no other library into it',
       ])
-      expect(run(['record', '--children', './static']).code).toBe(5)
+      expect(run(['record', './static']).code).toBe(5)
+      compile('computes', 'const char * name = "llama_decode"; int main(void) { return name[0]; }', '-static')
+      expect(run(['record', './computes'])).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/linked statically/),
+      })
     },
   )
 

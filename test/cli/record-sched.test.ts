@@ -201,23 +201,24 @@ describe('what stays', () => {
   rootTest('is one file: it replaces an older one, and nothing is left in the kernel or the folder', () => {
     writeFileSync(at('once.sched.dat'), 'older')
     const before = names()
-    const command = ['record', '--sched', '-o', 'once.ggtrace', '--', 'sh', '-c', './caller >/dev/null; exit 3']
+    const command = [
+      'record',
+      '--sched',
+      '--no-children',
+      '-o',
+      'once.ggtrace',
+      '--',
+      'sh',
+      '-c',
+      './caller >/dev/null; exit 3',
+    ]
     const { code, stdout, pid } = run(command)
     expect([code, stdout, names(), ownedBy(pid)]).toEqual([3, '', before, []])
     expect(readFileSync(at('once.sched.dat')).subarray(0, 12).toString('latin1')).toBe('\x17\x08Dtracing6\0')
   })
 
   rootTest('with the log beside it as it is without, one for all children, named in quotes where it must', () => {
-    const { code, stdout, stderr } = run([
-      'record',
-      '--sched',
-      '--children',
-      '-o',
-      'a run.log',
-      'sh',
-      '-c',
-      './caller; ./caller',
-    ])
+    const { code, stdout, stderr } = run(['record', '--sched', '-o', 'a run.log', 'sh', '-c', './caller; ./caller'])
     expect([code, stdout]).toEqual([0, 'said\nsaid\n'])
     expect(stderr).toMatch(/\nnext: ggml2perfetto 'a run\.log' 'a run\.log\.\d+' 'a run\.log\.sched\.dat'\n$/)
     expect(names().filter((name) => name.endsWith('.sched.dat') && name.startsWith('a run'))).toHaveLength(1)

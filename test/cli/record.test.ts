@@ -7,7 +7,6 @@ import {
   canRecord,
   canRun,
   compile,
-  LLAMA,
   linuxTest,
   NO_CALL,
   script,
@@ -275,21 +274,42 @@ describe('the log', () => {
     expect(stderr).toMatch(/next: ggml2perfetto killed\.ggtrace/)
   })
 
-  linuxTest('of what a script becomes by exec is written, and none of its children', () => {
+  linuxTest('of what a script becomes by exec is written, and with --no-children none of its children', () => {
     script('becomes', '#!/usr/bin/env bash\n./caller\nexec ./caller\n')
-    const { stdout, stderr, code } = run(['record', '-o', 'becomes.ggtrace', './becomes'])
+    const { stdout, stderr, code } = run(['record', '--no-children', '-o', 'becomes.ggtrace', './becomes'])
     expect([code, stdout]).toEqual([0, 'said\nsaid\n'])
     expect(stderr).toMatch(/^next: ggml2perfetto becomes\.ggtrace$/m)
     expect(stderr.match(/: 2 calls/g)).toHaveLength(1)
   })
 
-  linuxTest('of each process that calls ggml is written with --children', () => {
-    script('several', '#!/usr/bin/env bash\n./caller\nexec ./caller\n')
-    const { stdout, stderr, code } = run(['record', '--children', '-o', 'several.ggtrace', './several'])
+  linuxTest('of each process that calls ggml is written, the first one under the name of the log', () => {
+    script('several', '#!/usr/bin/env bash\ntrue\n(./caller)\n./caller | cat\n')
+    const { stdout, stderr, code } = run(['record', '-o', 'several.ggtrace', './several'])
     expect([code, stdout]).toEqual([0, 'said\nsaid\n'])
     expect(stderr).toMatch(/^next: ggml2perfetto several\.ggtrace several\.ggtrace\.\d+$/m)
     expect(stderr.match(/: 2 calls/g)).toHaveLength(2)
+    expect(names().filter((name) => name.startsWith('several.'))).toHaveLength(2)
   })
+
+  const WRAPPERS = [
+    ['timeout', '60'],
+    ['env', 'A=1'],
+    ['nice', '-n', '1'],
+    ['sh', '-c', 'true; "$0"; exit $?'],
+    ['stdbuf', '-o0'],
+    ['taskset', '-c', '0'],
+    ['setpriv', '--no-new-privs'],
+    ['timeout', '60', 'nice', 'sh', '-c', 'exec "$0"'],
+  ]
+  for (const wrapper of WRAPPERS.filter(([program]) => canRun(program!, '--version') || program === 'sh')) {
+    linuxTest(`of what ${wrapper.join(' ')} starts is the only one, without an option`, () => {
+      const { stdout, stderr, code } = run(['record', '-o', 'wrapped.ggtrace', '--', ...wrapper, './caller'])
+      expect([code, stdout]).toEqual([0, 'said\n'])
+      expect(stderr).toMatch(/^wrapped\.ggtrace: 2 calls/)
+      expect(stderr).toMatch(/^next: ggml2perfetto wrapped\.ggtrace$/m)
+      expect(names().filter((name) => name.startsWith('wrapped.'))).toEqual(['wrapped.ggtrace'])
+    })
+  }
 
   linuxTest('tells with --sync that nodes were computed one by one; not otherwise, whatever the environment', () => {
     const env = { GGML2PERFETTO_SYNC: '1' }
@@ -358,34 +378,5 @@ describe('the log', () => {
       code: 1,
       stderr: expect.stringMatching(/permission denied/),
     })
-  })
-})
-
-describe('without a ggml call, it says why', () => {
-  const reasons = (args: readonly string[]) => {
-    const { stderr } = run(['record', ...args])
-    expect(stderr).toMatch(NO_CALL)
-    return stderr.split('\n').slice(1, -1)
-  }
-
-  linuxTest('a wrapper, a script, hidden symbols, an early end', () => {
-    expect(reasons(['true'])[0]).toMatch(/did its children do the work, .* --children/)
-    expect(reasons(['true'])[1]).toMatch(
-      /hidden symbols or calls that are bound inside it\? See: objdump -R <file> \| grep llama_decode/,
-    )
-    expect(reasons(['sh', '-c', 'exit 2'])[0]).toMatch(/it ended with exit code 2, perhaps before/)
-    script('wrapper', '#!/bin/sh\n./caller\n')
-    expect(reasons(['./wrapper'])).toEqual(['  - it is a script: what a script runs is recorded with --children only'])
-    expect(reasons(['--children', 'true']).join()).not.toMatch(/--children/)
-    expect(reasons(['./caller', '1', '2', '3', '4', '5']).join()).toMatch(/it ended with exit code 9/)
-  })
-
-  linuxTest('ggml built in', () => {
-    const source = `${LLAMA}\nint main(void) { struct batch b = {1}; return llama_decode(0, b); }`
-    compile('exporting', source, '-rdynamic')
-    compile('hiding', source.replace('int llama_decode', 'const char * name = "llama_decode";\nint llama_decode'), '-s')
-    for (const name of ['exporting', 'hiding']) {
-      expect(reasons([`./${name}`])).toEqual([expect.stringMatching(/ggml is built into it .*BUILD_SHARED_LIBS=ON/)])
-    }
   })
 })

@@ -1,4 +1,4 @@
-import { Header, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
+import { HEADER_BYTES, Header, NONE, RecordType } from '../../lib/log/ggtrace-layout.ts'
 import { plainBytes } from '../line/support.ts'
 import { altered, begun, blocksOf, everyRecord, fieldsOf, joined, killed, lossy, tiny } from '../read/ggtrace-logs.ts'
 import { fixture, type Provocations, textInput } from './provoked.ts'
@@ -32,6 +32,17 @@ const withoutDefinitions = () => {
   return log(joined([...run, ...events, ...end]))
 }
 
+/** A log that had no room for 5 records, for this reason. */
+function full(why: number) {
+  const { run, definitions, events, end } = blocks()
+  const alter = (view: DataView) => {
+    view.setUint16(HEADER_BYTES + 2, 32, true)
+    view.setBigUint64(HEADER_BYTES + 20, 5n, true)
+    view.setUint32(HEADER_BYTES + 28, why, true)
+  }
+  return log(joined([...run, ...definitions, ...events, ...end.map((block) => altered(block, alter))]))
+}
+
 const probes = (...rows: string[]) => textInput(`ts,type,pid\n${rows.join('\n')}\n`)
 const waking = (i: number) => ` bash-1 [000] d..2. ${i + 1}.000000: sched_waking: comm=a pid=2 prio=120 target_cpu=000`
 /** The first page of local-v6.dat, and its count of bytes of events. */
@@ -61,6 +72,10 @@ export const PROVOKED_BY_KERNEL: Provocations = {
       ...others,
     ]),
   'lost-records': () => log(everyRecord()),
+  'dropped-records': () => log(everyRecord()),
+  'log-full': () => full(1),
+  'process-limit': () => full(2),
+  'disk-full': () => full(3),
   'op-table-unclear': () => fixture('tensor-trace/ambiguous-ops.bin'),
 
   'damaged-block': () => changed(tiny(), (bytes) => (bytes[bytes.length >> 1]! ^= 0x10)),

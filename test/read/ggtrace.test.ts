@@ -178,7 +178,7 @@ describe('a log with every type of record', () => {
       ['end', 700, ''],
     ])
     expect(issues).toEqual([
-      'lost records: writer 2 had no space for 7 records, 7 so far',
+      'dropped records: writer 2 had no space for 7 records, 7 so far',
       'failed call: llama_encode returned -2: error (call 1)',
       'lost records: 3 records were lost: the disk was full',
       "recorded less: decode took 1.300 ms a call when recorded, 1.000 ms when not: 30 % more, above the guard's 10 %; from here on only graphs",

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { UsageError } from '../../errors.ts'
-import { type Environment, linkage, type Program, STARTING_FUNCTIONS } from './program.ts'
+import { type Environment, linkage, type Program, programName, STARTING_FUNCTIONS } from './program.ts'
 
 /** `e_machine` and pointer width of this machine's programs, by Node's names. */
 const MACHINES: Readonly<Record<string, readonly [machine: number, bits: 32 | 64]>> = {
@@ -34,14 +34,22 @@ export function checkSystem(platform: string, arch: string): void {
 }
 
 /** Throws UsageError if it is certain in advance that nothing of a program could be recorded. */
-export function checkRecordable(program: Program, arch: string, children: boolean): void {
-  const problem = obstacle(program, arch, children)
+export async function checkRecordable(
+  program: Program,
+  arch: string,
+  children: boolean,
+  env: Environment,
+): Promise<void> {
+  const isStatic = program.elf.loader === undefined && !isLoader(program.executable)
+  // A static program may start one that can be recorded.
+  const isLost = isStatic && (!children || (await linkage(program, env)) === 'inside')
+  const problem = obstacle(program, arch, isLost)
   if (problem === undefined) return
   const who = program.isScript ? `${program.name}: its interpreter ${program.executable}` : program.name
   throw new UsageError(`${who}: cannot be recorded: ${problem}`)
 }
 
-function obstacle(program: Program, arch: string, children: boolean): string | undefined {
+function obstacle(program: Program, arch: string, isLost: boolean): string | undefined {
   const { elf, executable } = program
   const [machine, bits] = MACHINES[arch]!
   if (elf.machine !== 0 && (elf.machine !== machine || elf.bits !== bits)) {
@@ -49,10 +57,10 @@ function obstacle(program: Program, arch: string, children: boolean): string | u
       elf.bits === bits ? `built for another processor (ELF machine ${elf.machine})` : `a ${elf.bits}-bit program`
     return `it is ${what}; the recorder is ${bits}-bit ${arch}`
   }
-  if (elf.loader === undefined && !isLoader(executable) && !children) {
+  if (isLost) {
     return (
       'it is linked statically, and the system loads no other library into it\n' +
-      `hint: build it with shared libraries, or ${OWN_BUILD}; if it only starts the program that computes: --children`
+      `hint: build it with shared libraries, or ${OWN_BUILD}; if it only starts the program that computes: without --no-children`
     )
   }
   if (elf.loader?.includes('musl')) {
@@ -121,10 +129,11 @@ async function likelyReasons(program: Program, { failure, children }: Ending, en
   if (linked === 'inside') return [...reasons, INSIDE]
   if (linked === 'linked' && failure === undefined)
     reasons.push('it is linked with ggml: perhaps it had nothing to compute')
-  if (program.isScript && !children)
-    return [...reasons, 'it is a script: what a script runs is recorded with --children only']
-  if (!children) reasons.push('did its children do the work, as with a wrapper? They are recorded with --children')
-  if (linked === 'none') reasons.push(children ? HIDDEN : HIDDEN)
+  if (program.isScript && !children) return [...reasons, 'it is a script: --no-children leaves out what a script runs']
+  if (!children) reasons.push('did its children do the work, as with a wrapper? --no-children leaves them out')
+  const elsewhere = ELSEWHERE.exec(programName(program))?.[0]
+  if (elsewhere) reasons.push(`${elsewhere} starts programs without LD_PRELOAD: ${ELSEWHERE_HINT}`)
+  else if (linked === 'none') reasons.push(HIDDEN)
   return reasons
 }
 
@@ -132,6 +141,10 @@ function tooManyRights({ executable }: Program): string {
   return `the system gave it more rights (getcap ${executable}), so that LD_PRELOAD was ignored: record a copy without them`
 }
 
+/** Programs that start others without the environment, or outside of the own process tree. */
+const ELSEWHERE = /^(sudo|doas|su|docker|podman|ssh|systemd-run|flatpak|snap)$/
+const ELSEWHERE_HINT =
+  'record there: … ggml2perfetto record -- <program>; as another user of this machine: setpriv --reuid=…'
 const INSIDE =
   `ggml is built into it (static libraries), where its calls cannot be seen: build it with -DBUILD_SHARED_LIBS=ON, or ` +
   OWN_BUILD

@@ -136,9 +136,30 @@ export async function linkage(program: Program, env: Environment): Promise<'link
   const { elf, executable } = program
   if (elf.exports.size > 0) return 'inside'
   if (elf.imports.size > 0) return 'linked'
+  for await (const { elf } of librariesOf(program, env)) {
+    if (elf.imports.size + elf.exports.size > 0) return 'linked'
+  }
+  return (await containsText(executable, STARTING_FUNCTIONS[0])) ? 'inside' : 'none'
+}
+
+/** The libraries of ggml and llama.cpp that a program is linked with, or the program itself if they are part of it. */
+export async function ggmlFiles(program: Program, env: Environment): Promise<string[]> {
+  if (program.isScript) return []
+  const files = program.elf.exports.size > 0 ? [program.executable] : []
+  for await (const { elf, path } of librariesOf(program, env)) if (elf.exports.size > 0) files.push(path)
+  return files
+}
+
+interface Library {
+  readonly elf: Elf
+  readonly path: string
+}
+
+/** The libraries that a program is linked with, directly or through others. */
+async function* librariesOf({ elf, executable }: Program, env: Environment): AsyncGenerator<Library> {
   const seen = new Set<string>()
   const search = (env['LD_LIBRARY_PATH'] ?? '').split(/[:;]/).filter(Boolean)
-  const left: { readonly elf: Elf; readonly path: string }[] = [{ elf, path: executable }]
+  const left: Library[] = [{ elf, path: executable }]
   for (let next = left.pop(); next && seen.size < LIBRARIES_MAX; next = left.pop()) {
     const origin = dirname(await realpath(next.path).catch(() => next!.path))
     const own = next.elf.folders.map((folder) => folder.replace(/\$ORIGIN|\$\{ORIGIN\}/g, origin))
@@ -147,11 +168,10 @@ export async function linkage(program: Program, env: Environment): Promise<'link
       const path = await findLibrary(name, [...own, ...search, ...systemFolders(elf)])
       const library = path && (await readElf(path, STARTING_FUNCTIONS).catch(() => undefined))
       if (!library) continue
-      if (library.imports.size + library.exports.size > 0) return 'linked'
+      yield { elf: library, path }
       left.push({ elf: library, path })
     }
   }
-  return (await containsText(executable, STARTING_FUNCTIONS[0])) ? 'inside' : 'none'
 }
 
 function systemFolders({ loader = '' }: Elf): string[] {
@@ -167,7 +187,7 @@ async function findLibrary(name: string, folders: readonly string[]): Promise<st
 }
 
 /** Does a file contain `text`? Programs contain names of functions in messages, even without symbols. */
-async function containsText(path: string, text: string): Promise<boolean> {
+export async function containsText(path: string, text: string): Promise<boolean> {
   const file = await open(path).catch(() => undefined)
   if (!file) return false
   try {

@@ -3,6 +3,7 @@ import { constants as files } from 'node:fs'
 import { open, readdir, stat, unlink } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
+import { env as processEnvironment } from 'node:process'
 import { UsageError } from '../../errors.ts'
 import { explainFileError } from '../files.ts'
 import { hiddenNextTo, isReplaceable, outputTarget } from '../outputs.ts'
@@ -10,6 +11,8 @@ import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import { placeOfLog } from './log-place.ts'
+import { withLogReport } from './log-report.ts'
+import { checkOps } from './ops.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
 import { recorderLibrary, withReachable } from './recorder-library.ts'
 import { type SchedRecording, withSched } from './sched.ts'
@@ -24,13 +27,16 @@ export type NvtxEmitted = 'phases' | 'tokens' | 'graphs' | 'operators'
 export interface RecordOptions {
   /** The program, as a shell would find it, and its arguments. */
   readonly command: readonly [program: string, ...args: string[]]
-  /** The program's environment, such as `process.env`; only LD_PRELOAD, GGML2PERFETTO_* and, if not set, NVTX_INJECTION64_PATH are added. */
-  readonly env: Environment
+  /** The program's environment, by default `process.env`; only LD_PRELOAD, GGML2PERFETTO_* and, if not set, NVTX_INJECTION64_PATH are added. */
+  readonly env?: Environment | undefined
   /** The log's path; an older file is replaced. By default `<program>-<time>.ggtrace` in the working directory. */
   readonly output?: string | undefined
   /** By default `op`. */
   readonly level?: RecordLevel | undefined
-  /** Also records processes that the program starts: each further process that calls ggml writes a log `<output>.<pid>`. */
+  /**
+   * Records processes that the program starts, too: by default yes. The first process that calls ggml writes `output`, each further
+   * one `<output>.<pid>`.
+   */
   readonly children?: boolean | undefined
   /** Computes node by node, to time operators of backends without an operator hook (GPUs): slower. */
   readonly sync?: boolean | undefined
@@ -86,14 +92,18 @@ export interface RecordResult {
   readonly exitCode: number
   /** The signal that ended it. */
   readonly signal: NodeJS.Signals | undefined
-  /** Paths of the logs: the first process that called ggml, then others (`children`). */
+  /** Paths of the logs: of the first process that called ggml, then of others (`children`). */
   readonly logs: readonly string[]
   /** Why there is no log, as a message. */
   readonly problem: string | undefined
+  /** The log could not be written, or not completely, because of the disk or its permissions; a message. */
+  readonly failure: string | undefined
   /** The scheduler's events of the whole machine, or why there are none; undefined if not requested. */
   readonly sched: SchedRecording | undefined
 }
 
+const DISK_FULL =
+  'the disk was full: the log is incomplete\nhint: write it to another disk (-o), or limit its size (--max-size)'
 /** Longest path that the recorder accepts. */
 const PATH_BYTES_MAX = 4000
 
@@ -103,14 +113,15 @@ const PATH_BYTES_MAX = 4000
  * it runs anything if nothing could be recorded or written; with `exitCode` 127 or 126 if there is no program to run.
  */
 export async function record(options: RecordOptions): Promise<RecordResult> {
-  const { env, children = false, platform = hostPlatform(), arch = hostArch() } = options
+  const { env = processEnvironment, children = true, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
   if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
   checkEmitted(options)
   if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
   checkCounters(options)
   const program = await findProgram(options.command[0], env, resolve('.'))
-  checkRecordable(program, arch, children)
+  await checkRecordable(program, arch, children, env)
+  if (options.ops) await checkOps(options.ops, program, env)
   const output = options.output === undefined ? await defaultLog(program) : options.output
   await checkLog(output, program)
   const library = await recorderLibrary({ env, platform, arch, onBuild: options.onBuild })
@@ -119,16 +130,19 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   try {
     const runs = () =>
       withReachable(library, program, env, (path) => {
-        const environment = { ...recorderEnvironment(options, path, output), ...place.environment }
-        return run(program, environment, options)
+        const environment = recorderEnvironment({ ...options, env, children }, path, output)
+        return withLogReport(output, (file) => run(program, { ...environment, ...place.environment, ...file }, options))
       })
-    const { ended, sched } = options.sched ? await withSched(output, runs, options) : { ended: await runs() }
+    const recorded = options.sched ? await withSched(output, runs, options) : { ended: await runs(), sched: undefined }
+    const { result: ended, report } = recorded.ended
     const { code, signal, secure } = ended
-    const failure = signal ?? (code ? `exit code ${code}` : undefined)
+    const failed = signal ?? (code ? `exit code ${code}` : undefined)
     const logs = [...(await logAt(await place.settle())), ...(await changed(output, before))]
-    const problem = logs.length > 0 ? undefined : await explainNoLog(program, { failure, secure, children }, env)
+    const failure = report.isDiskFull ? `${output}: ${DISK_FULL}` : report.cannotOpen
+    const hasReason = logs.length > 0 || failure !== undefined
+    const problem = hasReason ? undefined : await explainNoLog(program, { failure: failed, secure, children }, env)
     const exitCode = code ?? 128 + system.signals[signal!]
-    return { exitCode, signal: signal ?? undefined, logs, problem, sched }
+    return { exitCode, signal: signal ?? undefined, logs, problem, failure, sched: recorded.sched }
   } finally {
     await place.settle()
   }
@@ -142,7 +156,11 @@ function checkEmitted({ nvtxEmit = [], level = 'op' }: RecordOptions): void {
   throw new UsageError(`nvtx-emit ${nvtxEmit.join(',')}: expected level ${needed}, found ${level}`)
 }
 
-function recorderEnvironment(options: RecordOptions, library: string, output: string): Environment {
+function recorderEnvironment(
+  options: RecordOptions & { env: Environment },
+  library: string,
+  output: string,
+): Environment {
   const { env, children, level, sync, states = true, tokens, every, ops, counters } = options
   const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
   const isListener = !env['NVTX_INJECTION64_PATH']

@@ -25,6 +25,8 @@ import { addFact, baseAt, type RunBlock, readRun } from './run.ts'
 const BATCH_EVENTS = 2048
 /** Most issues before the first readable block; more means that there is none. */
 const EARLY_ISSUES_MAX = 1000
+/** Why records were dropped, by the number in the END record. */
+const FULL: readonly (IssueCode | undefined)[] = [undefined, 'log-full', 'process-limit', 'disk-full']
 
 export const ggtrace: Format = {
   name: 'ggtrace',
@@ -223,8 +225,10 @@ class LogReader implements ChunkReader {
     }
     if (end.dropped > writers.dropped) {
       const detail = `${end.dropped} records in all found no space, ${end.dropped - writers.dropped} of them not reported before`
-      this.issue('lost-records', detail, byte)
+      this.issue('dropped-records', detail, byte)
     }
+    const why = end.dropped > 0 && FULL[end.full]
+    if (why) this.issue(why, `${end.dropped} records were dropped`, byte)
   }
 
   private issue(code: IssueCode, detail: string, byte: number): void {

@@ -49,7 +49,7 @@ export class Writers {
     state.next = sequence + 1
     if (dropped > state.dropped) {
       const detail = `writer ${writer} had no space for ${dropped - state.dropped} records, ${dropped} so far`
-      this.report('lost-records', detail, byte)
+      this.report('dropped-records', detail, byte)
       this.dropped += dropped - state.dropped
       state.dropped = dropped
     }

@@ -328,7 +328,7 @@ export class EventRecords {
       case RecordType.Loss: {
         const why = definitions.lookUp(view.getUint32(at + 16, true), byte)
         const detail = `${view.getUint32(at + 12, true)} records were lost${why && `: ${why}`}`
-        return this.batch.add(issueOf('lost-records', detail, { byte }, atNs))
+        return this.batch.add(issueOf(why ? 'lost-records' : 'dropped-records', detail, { byte }, atNs))
       }
       case RecordType.Level:
         return this.batch.add(issueOf('recorded-less', this.lessBecause(at), { byte }, atNs))

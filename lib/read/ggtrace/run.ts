@@ -15,6 +15,9 @@ const FACTS_MAX = 256
 /** Facts of so many characters are not extended. */
 const FACT_CHARS_MAX = 4096
 
+/** Older recorders write END records without the reason for dropped records. */
+const END_WITH_REASON_BYTES = 32
+
 /** The contents of one run block. */
 export interface RunBlock {
   /** Without a prototype: any text may be a key. */
@@ -22,8 +25,8 @@ export interface RunBlock {
   readonly clocks: readonly Readings[]
   /** Place of the first MONOTONIC reading in the block's view. */
   readonly clockAt: number | undefined
-  /** Total event records written and dropped, from an END record. */
-  readonly end: { readonly written: number; readonly dropped: number } | undefined
+  /** Total event records written and dropped, and why (`full`, as in docs/ggtrace-format.md), from an END record. */
+  readonly end: { readonly written: number; readonly dropped: number; readonly full: number } | undefined
 }
 
 /** Reads a run block. */
@@ -47,7 +50,8 @@ export function readRun(block: Block, clock: LogClock, report: Report): RunBlock
       clockAt ??= at + 4
       if (readings.length > 1) clocks.push(readings)
     } else if (type === RecordType.End) {
-      last = { written: readU64(view, at + 12), dropped: readU64(view, at + 20) }
+      const full = end - at >= END_WITH_REASON_BYTES ? view.getUint32(at + 28, true) : 0
+      last = { written: readU64(view, at + 12), dropped: readU64(view, at + 20), full }
       const endNs = clock.read(view, at + 4)
       if (endNs !== undefined) clock.lastNs = Math.max(clock.lastNs, endNs)
     } else if (type === RecordType.Fact) {

@@ -18,7 +18,7 @@ import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { CLOCKS, DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
-import { computedCalls, describeLog, issueCount, refuseEmpty } from '../summary.ts'
+import { computedCalls, describeLog, hasCalls, issueCount, refuseEmpty } from '../summary.ts'
 import { note, print } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 
@@ -213,7 +213,7 @@ async function printSummary(
   const trace = quoted(output)
   const viewers = args.to === 'json' ? `chrome://tracing or ${VIEWER}` : VIEWER
   lines.push(`wrote ${output} (${size(bytes)}): drag it into ${viewers}, or: ggml2perfetto open ${trace}`)
-  lines.push(`next: ${nextCommand(trace, summaries, args.to)}`)
+  lines.push(`next: ggml2perfetto query ${trace} "${nextQuery(summaries, args)}"`)
   return print(lines)
 }
 
@@ -221,22 +221,27 @@ function clockOf({ clock, format }: Summary): string {
   return clock === 'unknown' ? `${format} with an unknown clock` : `on CLOCK_${clock}`
 }
 
-/** Suggests a query that most of the converted logs have an answer to. */
-function nextCommand(trace: string, summaries: readonly Summary[], to: TraceKind): string {
-  return `ggml2perfetto query ${trace} "${nextQuery(summaries, to)}"`
-}
-
-function nextQuery(summaries: readonly Summary[], to: TraceKind): string {
-  if (summaries.some(({ operators }) => operators > 0)) {
-    return "select name, sum(dur)/1e6 as ms from slice where category='operator' group by 1 order by 2 desc limit 10"
-  }
-  if (to === 'perfetto' && summaries.every(({ format }) => format.startsWith('nsys'))) {
-    return 'select name, sum(dur)/1e6 as ms from gpu_slice group by 1 order by 2 desc limit 10'
-  }
-  if (to === 'perfetto' && summaries.every(({ scheduler }) => scheduler)) {
-    return 'select name, sum(dur)/1e6 as ms from sched_slice join thread using (utid) where tid > 0 group by 1 order by 2 desc limit 10'
-  }
-  return 'select category, name, sum(dur)/1e6 as ms from slice group by 1, 2 order by 3 desc limit 10'
+/** A query that the trace of these logs has an answer to. With `tokens`, it contains calls, but perhaps no operators. */
+export function nextQuery(
+  summaries: readonly Summary[],
+  { to, tokens }: Pick<ConvertOptions, 'to' | 'tokens'>,
+): string {
+  const times = (name: string, from: string) =>
+    `select ${name}, sum(dur)/1e6 as ms from ${from} group by 1 order by 2 desc limit 10`
+  if (!tokens && summaries.some(({ operators }) => operators > 0))
+    return times('name', "slice where category='operator'")
+  const isPerfetto = to !== 'json'
+  if (isPerfetto && summaries.every(({ contents }) => /\b(kernel|memory copy|memory copies)\b/.test(contents ?? '')))
+    return times('name', 'gpu_slice')
+  const hasCpus = ({ scheduler, issues }: Summary) =>
+    scheduler?.switches && !issues.some(({ code }) => code === 'no-cpu')
+  if (isPerfetto && summaries.every(hasCpus)) return times('name', 'sched_slice join thread using (utid) where tid > 0')
+  if (summaries.some((summary) => hasCalls(summary) || summary.graphs + summary.nvtx > 0))
+    return 'select category, name, sum(dur)/1e6 as ms from slice group by 1, 2 order by 3 desc limit 10'
+  return (
+    "select kind, name, count(*) as n from (select 'slice' as kind, name from slice union all select 'counter', name from counter " +
+    "join track on track.id = track_id union all select 'event', name from ftrace_event union all select 'thread', name from thread) group by 1, 2 order by 3 desc limit 10"
+  )
 }
 
 /** A path, quoted for a shell if necessary. */

@@ -1,0 +1,40 @@
+import { readdirSync } from 'node:fs'
+import { describe, expect, test } from '@jest/globals'
+import { nextQuery } from '../../bin/commands/convert.ts'
+import { type ConvertOptions, convert, openTrace, type Summary } from '../../lib/index.ts'
+import { pathOf, plainBytes } from '../line/support.ts'
+
+/** The query that the command proposes after a conversion has an answer: for each fixture, and each kind of trace. */
+
+const FIXTURES = readdirSync(pathOf(''), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .flatMap(({ name }) => readdirSync(pathOf(name)).map((file) => `${name}/${file}`))
+  .filter((name) => !name.endsWith('.md') && !/\.c$|^(perf-data|trace-dat)\/.*\.txt/.test(name))
+
+/** Rows of the proposed query, or undefined where nothing is drawn: such a log is refused. */
+async function rowsOf(names: readonly string[], options: ConvertOptions): Promise<number | undefined> {
+  let summaries: readonly Summary[] = []
+  async function* trace() {
+    const inputs = names.map((name) => ({ name, source: plainBytes(name) }))
+    summaries = yield* convert(inputs, options)
+  }
+  const open = await openTrace(trace())
+  try {
+    const isDrawn = summaries.some(({ drawn }) => drawn > 0)
+    return isDrawn ? open.query(nextQuery(summaries, options)).rows.length : undefined
+  } finally {
+    open.close()
+  }
+}
+
+describe.each(['perfetto', 'json'] as const)('in a %s trace', (to) => {
+  test.each(FIXTURES)('of %s', async (name) => {
+    expect(await rowsOf([name], { to })).not.toBe(0)
+  })
+
+  test('of one call, of which no operator was recorded, and of two logs', async () => {
+    expect(await rowsOf(['profinfer-csv/tiny.csv'], { to, tokens: [0, 0] })).toBeGreaterThan(0)
+    const both = ['profinfer-csv/moe-2threads.csv.gz', 'profinfer-ktrace/real.txt']
+    expect(await rowsOf(both, { to })).toBeGreaterThan(0)
+  })
+})

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { chmodSync, mkdirSync, readdirSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { ensureLlama, hasLlama, LIB, model, runner } from '../llama/testbed.ts'
-import { at, canMount, folder, names, run, withMount } from './helpers.ts'
+import { at, CLI, canMount, folder, names, run, withMount } from './helpers.ts'
 import { canRun, compile, LLAMA, linuxTest, NO_CALL, script, unless, useProgram } from './record-helpers.ts'
 import '../live.ts'
 
@@ -145,5 +146,27 @@ describe('without a ggml call, it says why', () => {
     for (const name of ['exporting', 'hiding']) {
       expect(reasons([`./${name}`])).toEqual([expect.stringMatching(/ggml is built into it .*BUILD_SHARED_LIBS=ON/)])
     }
+  })
+})
+
+describe('a log without a given name', () => {
+  linuxTest('has a name of its own, also if several are recorded in the same second', async () => {
+    mkdirSync(at('same'))
+    const said = await Promise.all(
+      Array.from({ length: 4 }, () => {
+        const child = spawn(process.execPath, [CLI, 'record', '--', '../caller'], { cwd: at('same'), stdio: 'pipe' })
+        let stderr = ''
+        child.stderr.on('data', (data) => {
+          stderr += data
+        })
+        return new Promise<string>((resolve) => child.on('close', () => resolve(stderr)))
+      }),
+    )
+    const logs = said.map((stderr) => /^next: ggml2perfetto (caller-\d{8}-\d{6}(?:-\d)?\.ggtrace)$/m.exec(stderr)?.[1])
+    expect(new Set(logs).size).toBe(4)
+    expect(readdirSync(at('same')).sort()).toEqual([...logs].sort())
+    said.forEach((stderr, i) => {
+      expect(new Set(stderr.match(/caller-[\d-]+\.ggtrace(\.\d+)?/g))).toEqual(new Set([logs[i]]))
+    })
   })
 })

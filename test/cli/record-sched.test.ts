@@ -287,15 +287,35 @@ describe('who may not', () => {
   }
 
   nobodyTest('gets a log without, and a hint (needs root, to be somebody else)', () => {
-    const told = without('nobody', 'setpriv', '--reuid=65534', '--regid=65534', '--clear-groups')
+    const told = without('nobody', ...NOBODY)
     expect(told).toMatch(/instances\/ggml2perfetto-\d+: permission denied: .* for root; .*\nhint: sudo ggml2perfetto /)
   })
 
-  namespaceTest('is told where there is no tracefs, or it is read-only (needs root and unshare)', () => {
-    const inNamespace = (line: string) => ['unshare', '--mount', 'sh', '-c', `${line} && exec "$0" "$@"`]
-    expect(
-      without('unmounted', ...inNamespace(`umount -R ${TRACING}; { umount -R /sys/kernel/debug 2>/dev/null; true; }`)),
-    ).toMatch(/tracefs is not mounted here; .*\nhint: /)
+  const inNamespace = (line: string) => ['unshare', '--mount', 'sh', '-c', `${line} && exec "$0" "$@"`]
+  const UNMOUNT = `umount -R ${TRACING}; { umount -R /sys/kernel/debug 2>/dev/null; true; }`
+  const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+
+  nobodyTest('and there is no tracefs, is told so (needs root, unshare, to be somebody else)', () => {
+    const told = without('unmounted', ...inNamespace(UNMOUNT), ...NOBODY)
+    expect(told).toMatch(/tracefs is not mounted here, and cannot be: unshare: .*; .*\nhint: sudo mount/)
+  })
+
+  namespaceTest('as root mounts tracefs for itself where there is none; nothing stays (needs root and unshare)', () => {
+    const mounts = readFileSync('/proc/self/mounts', 'utf8')
+    const [unshare, ...args] = inNamespace(UNMOUNT)
+    const after = '"$@"; echo "left: $(grep -c tracefs /proc/self/mounts) $(ls /sys/kernel/tracing | wc -l)"'
+    const recorded = [process.execPath, CLI, 'record', '--sched', '-o', 'own-mount.ggtrace', './caller']
+    const { stdout, stderr } = spawnSync(unshare!, [...args, 'sh', '-c', after, 'sh', ...recorded], {
+      cwd: folder,
+      env: process.env,
+      encoding: 'utf8',
+    })
+    expect(stdout).toBe('said\nleft: 0 0\n')
+    expect(stderr).toMatch(/\nwrote own-mount\.sched\.dat \(.*\): .* scheduler events on \d+ CPUs?\n/)
+    expect(readFileSync('/proc/self/mounts', 'utf8')).toBe(mounts)
+  })
+
+  namespaceTest('is told where tracefs is read-only (needs root and unshare)', () => {
     const readOnly = without('read-only', ...inNamespace(`mount -o remount,bind,ro ${TRACING}`))
     expect(readOnly).toMatch(/tracefs is mounted read-only/)
   })

@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs'
-import { link, lstat, rename, unlink } from 'node:fs/promises'
+import { link, lstat, rename, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { hiddenNextTo } from '../outputs.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
@@ -7,6 +7,36 @@ import type { Environment } from './program.ts'
 
 /** From this size on, the recorder has written more than the first header. */
 const BEGUN_BYTES = 4096
+
+/** Names of logs contain the second: as long as this, another recording could choose the same name. */
+const NAME_MS = 2000
+
+/**
+ * `<program>-<time>.ggtrace`, in the working directory: a name that does not exist yet, and that no other recording of the same
+ * second chooses: a hidden file reserves it, for two seconds or until `release`.
+ */
+export async function newLogName(program: string): Promise<{ output: string; release(): Promise<void> }> {
+  const now = new Date()
+  const two = (value: number) => String(value).padStart(2, '0')
+  const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`
+  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`
+  const stem = `${program.replace(/^-/, '_')}-${date}-${time}`
+  for (let count = 1; ; count++) {
+    const output = `${stem}${count === 1 ? '' : `-${count}`}.ggtrace`
+    const reserved = resolve(`.${output}.reserved`)
+    const code = await writeFile(reserved, '', { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => error.code)
+    if (code === 'EEXIST') continue
+    const release = async () => {
+      if (code === undefined) await unlink(reserved).catch(() => undefined)
+    }
+    if (await lstat(output).catch(() => undefined)) {
+      await release()
+      continue
+    }
+    setTimeout(release, NAME_MS).unref()
+    return { output, release }
+  }
+}
 
 /** Where the recorder writes its log. */
 export interface LogPlace {

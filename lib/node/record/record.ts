@@ -10,7 +10,7 @@ import { hiddenNextTo, isReplaceable, outputTarget } from '../outputs.ts'
 import { checkCounters } from './counters.ts'
 import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosis.ts'
 import { RECORDER_ENVIRONMENT } from './environment.ts'
-import { placeOfLog } from './log-place.ts'
+import { newLogName, placeOfLog } from './log-place.ts'
 import { withLogReport } from './log-report.ts'
 import { checkOps } from './ops.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
@@ -122,7 +122,20 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   const program = await findProgram(options.command[0], env, resolve('.'))
   await checkRecordable(program, arch, children, env)
   if (options.ops) await checkOps(options.ops, program, env)
-  const output = options.output === undefined ? await defaultLog(program) : options.output
+  const decided = { ...options, env, children, platform, arch }
+  if (options.output !== undefined) return recordTo(options.output, program, decided)
+  const { output, release } = await newLogName(programName(program))
+  try {
+    return await recordTo(output, program, decided)
+  } finally {
+    await release()
+  }
+}
+
+type Decided = RecordOptions & { env: Environment; children: boolean; platform: string; arch: string }
+
+async function recordTo(output: string, program: Program, options: Decided): Promise<RecordResult> {
+  const { env, children, platform, arch } = options
   await checkLog(output, program)
   const library = await recorderLibrary({ env, platform, arch, onBuild: options.onBuild })
   const before = await furtherLogs(output)
@@ -130,7 +143,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   try {
     const runs = () =>
       withReachable(library, program, env, (path) => {
-        const environment = recorderEnvironment({ ...options, env, children }, path, output)
+        const environment = recorderEnvironment(options, path, output)
         return withLogReport(output, (file) => run(program, { ...environment, ...place.environment, ...file }, options))
       })
     const recorded = options.sched ? await withSched(output, runs, options) : { ended: await runs(), sched: undefined }
@@ -156,11 +169,7 @@ function checkEmitted({ nvtxEmit = [], level = 'op' }: RecordOptions): void {
   throw new UsageError(`nvtx-emit ${nvtxEmit.join(',')}: expected level ${needed}, found ${level}`)
 }
 
-function recorderEnvironment(
-  options: RecordOptions & { env: Environment },
-  library: string,
-  output: string,
-): Environment {
+function recorderEnvironment(options: Decided, library: string, output: string): Environment {
   const { env, children, level, sync, states = true, tokens, every, ops, counters } = options
   const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
   const isListener = !env['NVTX_INJECTION64_PATH']
@@ -229,19 +238,6 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message
-
-/** `<program>-<time>.ggtrace`, a name that does not exist yet. */
-async function defaultLog(program: Program): Promise<string> {
-  const now = new Date()
-  const two = (value: number) => String(value).padStart(2, '0')
-  const date = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`
-  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`
-  const stem = `${programName(program).replace(/^-/, '_')}-${date}-${time}`
-  for (let count = 1; ; count++) {
-    const path = `${stem}${count === 1 ? '' : `-${count}`}.ggtrace`
-    if (!(await stat(path).catch(() => undefined))) return path
-  }
-}
 
 /** Throws UsageError if the log could not be written. */
 async function checkLog(output: string, program: Program): Promise<void> {

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -44,7 +45,17 @@ const RING_KIB_MIN = 256
  * user or this kernel cannot do so.
  */
 export async function makeInstance(wishes: TraceWishes): Promise<TraceInstance> {
-  const root = await findTracefs()
+  const { root, release } = await findTracefs()
+  try {
+    const { remove, ...instance } = await makeInstanceIn(root, wishes)
+    return { ...instance, remove: () => remove().finally(release) }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+async function makeInstanceIn(root: string, wishes: TraceWishes): Promise<TraceInstance> {
   await removeStale(root)
   const folder = await makeFolder(join(root, 'instances'))
   const file = (name: string) => join(folder, name)
@@ -72,15 +83,56 @@ export async function makeInstance(wishes: TraceWishes): Promise<TraceInstance> 
   }
 }
 
-async function findTracefs(): Promise<string> {
+/** A folder with tracefs, until `release`. */
+interface Tracefs {
+  readonly root: string
+  release(): Promise<void>
+}
+
+const PLACE = '/sys/kernel/tracing'
+
+async function findTracefs(): Promise<Tracefs> {
   const mounts = (await readFile('/proc/self/mounts', 'utf8').catch(() => ''))
     .split('\n')
     .map((line) => line.split(' '))
   const folders = mounts.filter(([, , type]) => type === 'tracefs').map(([, folder]) => folder!)
-  const root = folders.find((folder) => folder === '/sys/kernel/tracing') ?? folders[0]
-  if (root !== undefined) return root
-  throw new UsageError(
-    'tracefs is not mounted here\n' +
+  const root = folders.find((folder) => folder === PLACE) ?? folders[0]
+  return root === undefined ? mountTracefs() : { root, release: async () => undefined }
+}
+
+/**
+ * Mounts tracefs in the mount namespace of a process that then ends, so that nobody else sees it. The open folder keeps it usable:
+ * the kernel unmounts it when the folder is closed, or this process ends.
+ */
+async function mountTracefs(): Promise<Tracefs> {
+  const line = `mount -t tracefs tracefs ${PLACE} && echo mounted && cat`
+  const helper = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', line], {
+    stdio: 'pipe',
+    detached: true, // Ctrl-C is not for it
+  })
+  helper.stdin.on('error', () => undefined)
+  let complaint = ''
+  helper.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaint += text
+  })
+  const isMounted = await new Promise<boolean>((resolve) => {
+    helper.on('error', () => resolve(false))
+    helper.stdout.once('data', () => resolve(true))
+    helper.once('close', () => resolve(false))
+  })
+  try {
+    if (!isMounted) throw notMounted(complaint)
+    const file = await open(`/proc/${helper.pid}/root${PLACE}`)
+    return { root: `/proc/self/fd/${file.fd}`, release: () => file.close() }
+  } finally {
+    helper.stdin.end()
+  }
+}
+
+function notMounted(complaint: string): UsageError {
+  const why = complaint.trim().split('\n').at(-1)
+  return new UsageError(
+    `tracefs is not mounted here${why ? `, and cannot be: ${why}` : ''}\n` +
       'hint: sudo mount -t tracefs tracefs /sys/kernel/tracing; in a container: -v /sys/kernel/tracing:/sys/kernel/tracing --privileged',
   )
 }
@@ -152,7 +204,8 @@ async function enable(folder: string, wanted: readonly string[]): Promise<string
 
 /** The message for a failed call; other errors are returned unchanged. */
 async function problemOf(error: unknown, folder: string): Promise<unknown> {
-  const { code, path = folder } = error as NodeJS.ErrnoException
+  const { code, path: found = folder } = error as NodeJS.ErrnoException
+  const path = found.replace(/^\/proc\/self\/fd\/\d+/, PLACE)
   if (code === 'EACCES')
     return new UsageError(
       `${path}: permission denied: events of the whole machine are for root\n` +

@@ -12,6 +12,7 @@ import { openCommand } from './commands/open.ts'
 import { peaksCommand } from './commands/peaks.ts'
 import { queryCommand } from './commands/query.ts'
 import { markProgram, recordCommand } from './commands/record.ts'
+import { knownCommand, withMeant } from './mistakes.ts'
 import { note, print, systemReason } from './terminal.ts'
 
 // trace_processor is 13 MB of WASM. V8's optimizing compiler takes longer for it than a small trace takes to load (1.3 s
@@ -34,6 +35,8 @@ nothing can be drawn.
 record ends as the program did; 1 if the program succeeded, but its log could not be written completely (a full disk);
 127, 126: the program does not exist, or cannot be run.`
 
+const COMMANDS = ['convert', 'open', 'info', 'check', 'query', 'record', 'nvtx', 'peaks', 'help', 'completion']
+
 /** A prefix for arguments that yargs would parse as options, or lose: `-`, SQL that starts with a comment, all after `--`. */
 const PLAIN = '\0'
 
@@ -48,9 +51,12 @@ function restore(args: Record<string, unknown>): void {
   for (const [key, value] of Object.entries(args)) args[key] = Array.isArray(value) ? value.map(plain) : plain(value)
 }
 
-function parser() {
+function parser(args: readonly string[]) {
+  const parser = yargs()
+  // Types of yargs do not contain it: the options of the command that is parsed.
+  const options = () => (parser as unknown as { getOptions(): { key: Record<string, unknown> } }).getOptions()
   return (
-    yargs()
+    parser
       .scriptName('ggml2perfetto')
       .usage('See what a ggml / llama.cpp run did: converts its logs to traces for https://ui.perfetto.dev.')
       .command(convertCommand)
@@ -61,6 +67,15 @@ function parser() {
       .command(recordCommand)
       .command(nvtxCommand)
       .command(peaksCommand)
+      .command('help [command]', 'Show the help of a command')
+      .command(
+        'completion',
+        'Print a script for Tab completion in bash and zsh: source <(ggml2perfetto completion)',
+        {},
+        () => {
+          parser.showCompletionScript()
+        },
+      )
       .middleware(restore)
       .strict()
       .parserConfiguration({
@@ -77,7 +92,8 @@ function parser() {
       .exitProcess(false)
       .showHelpOnFail(false)
       .fail((message, error) => {
-        throw error && error.name !== 'YError' ? error : new UsageError(explainUsage(message ?? error.message))
+        if (error && error.name !== 'YError') throw error
+        throw new UsageError(explainUsage(withMeant(message ?? error.message, args, Object.keys(options().key))))
       })
   )
 }
@@ -85,18 +101,20 @@ function parser() {
 function explainUsage(message: string): string {
   const what = message.startsWith('Not enough non-option') ? 'an argument is missing' : message
   // An error that starts with an option's name is ours, and contains its own advice.
-  return what.startsWith('--') ? what : `${what}\nhint: ggml2perfetto --help, or --help after a command`
+  return what.startsWith('--') || what.includes('\nhint: ')
+    ? what
+    : `${what}\nhint: ggml2perfetto --help, or --help after a command`
 }
 
 async function main(args: readonly string[]): Promise<void> {
   if (args.length === 0) {
-    await note(await parser().getHelp())
+    await note(await parser(args).getHelp())
     process.exitCode = 1
     return
   }
   // yargs passes its output (help, version) to a callback; without one, it prints it and ignores errors.
   let said = ''
-  await parser().parseAsync(protect(markProgram(args)), {}, (_error, _args, output) => {
+  await parser(args).parseAsync(protect(markProgram(knownCommand(args, COMMANDS))), {}, (_error, _args, output) => {
     said = output
   })
   if (said !== '') await print(said)

@@ -82,6 +82,13 @@ export const DRAWING = {
   },
 } as const
 
+/** The first given option that applies only to logs, such as `--op-name`; undefined if none is given. */
+export function givenDrawing(args: Readonly<Record<string, unknown>>): string | undefined {
+  const options = ['tokens', 'detail', 'opName', 'memory', 'flows', 'clock', 'opTable'] as const
+  const given = options.find((option) => args[option] !== undefined)
+  return given && `--${given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`
+}
+
 /** The option for the clocks of inputs. */
 export const CLOCKS = {
   clock: {

@@ -2,6 +2,7 @@ import { fstatSync, writeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { gzip, removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/index.ts'
+import { refuseLog } from './mistakes.ts'
 import { send } from './terminal.ts'
 
 /** Signals that end this process, and the corresponding exit codes in shells. */
@@ -24,6 +25,7 @@ export async function checkOutput(output: string, inputs: readonly string[], kin
     if (stats?.ino !== there.ino || stats.dev !== there.dev) continue
     throw new UsageError(`${output}: is the input itself, which would be lost\nhint: name another file with -o`)
   }
+  await refuseLog(output)
 }
 
 /** Writes a trace to a file (gzip'ed for `….gz`), which appears only when it is complete, or to standard output for `-`. */

@@ -1,5 +1,6 @@
 import type { Cell, QueryResult } from '../lib/index.ts'
 import { oneLine, printableJson } from './terminal.ts'
+import { plural } from './units.ts'
 
 /** The formats of a query's result. */
 export const ROW_FORMATS = ['table', 'csv', 'json'] as const
@@ -46,7 +47,7 @@ function* tableLines({ columns, rows }: QueryResult): Generator<string> {
   yield line(columns.map(inCell))
   yield widths.map((width) => '─'.repeat(width)).join('  ')
   for (const row of texts) yield line(row)
-  yield `(${rows.length === 1 ? '1 row' : `${rows.length} rows`})`
+  yield `(${plural(rows.length, 'row')})`
 }
 
 function pad(text: string, width: number, toTheRight: boolean): string {

@@ -61,3 +61,9 @@ export function aligned(facts: readonly (readonly [string, string])[], indent = 
   const width = Math.max(0, ...facts.map(([key]) => key.length))
   return facts.map(([key, value]) => `${indent}${key.padEnd(width)}  ${value}`)
 }
+
+/** A path, quoted for a shell if necessary. */
+export function quoted(path: string): string {
+  if (path.startsWith('-')) return quoted(`./${path}`)
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+}

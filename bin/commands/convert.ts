@@ -15,11 +15,12 @@ import {
   VIEWER,
 } from '../../lib/index.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
+import { refuseSwapped } from '../mistakes.ts'
 import { CLOCKS, DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
 import { computedCalls, describeLog, hasCalls, issueCount, refuseEmpty } from '../summary.ts'
-import { note, print } from '../terminal.ts'
+import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 
 const OPTIONS = {
@@ -91,6 +92,7 @@ export const convertCommand: CommandModule<object, Arguments> = {
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { inputs, tokens, flows, quiet } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
+  refuseSwapped(inputs)
   const opTable = await readOpTable(args.opTable)
   const total = await totalSize(inputs)
   const to = args.to ?? traceKindOf(args.output ?? '')
@@ -242,10 +244,4 @@ export function nextQuery(
     "select kind, name, count(*) as n from (select 'slice' as kind, name from slice union all select 'counter', name from counter " +
     "join track on track.id = track_id union all select 'event', name from ftrace_event union all select 'thread', name from thread) group by 1, 2 order by 3 desc limit 10"
   )
-}
-
-/** A path, quoted for a shell if necessary. */
-export function quoted(path: string): string {
-  if (path.startsWith('-')) return quoted(`./${path}`)
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

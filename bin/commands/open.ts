@@ -17,14 +17,14 @@ import {
 } from '../../lib/index.ts'
 import { openBrowser } from '../browser.ts'
 import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
-import { CLOCKS, DRAWING, READING, readOpTable } from '../options.ts'
+import { CLOCKS, DRAWING, givenDrawing, READING, readOpTable } from '../options.ts'
 import { onSignals } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
 import { describeLog, issueCount } from '../summary.ts'
-import { note, print } from '../terminal.ts'
+import { note, print, quoted } from '../terminal.ts'
 import { keptTrace, traceInFile } from '../trace-file.ts'
 import { plural, size } from '../units.ts'
-import { logOf, quoted, within } from './convert.ts'
+import { logOf, within } from './convert.ts'
 
 /** The option for opening a browser. */
 export const BROWSER = {
@@ -199,12 +199,8 @@ async function viewOf(trace: ServedTrace, { name, head }: Opened): Promise<View>
 
 /** A trace is shown unchanged. Throws UsageError for options that apply only to logs. */
 function refuseOptions(args: Args, name: string): void {
-  const given = (['tokens', 'detail', 'opName', 'memory', 'flows', 'clock', 'opTable'] as const).find(
-    (option) => args[option] !== undefined,
-  )
-  if (given === undefined) return
-  const option = given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
-  throw new UsageError(`--${option} is for logs; ${name} is a trace, or of no known log format`)
+  const given = givenDrawing(args)
+  if (given !== undefined) throw new UsageError(`${given} is for logs; ${name} is a trace, or of no known log format`)
 }
 
 async function tellLogs(names: string[], summaries: Summary[], { quiet, say }: Showing): Promise<void> {

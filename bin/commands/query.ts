@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
+  type ConvertOptions,
   convert,
-  type InputOptions,
   type OpenTrace,
   openTrace,
   type Summary,
@@ -9,11 +10,12 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
-import { once, oneOf, READING, readOpTable } from '../options.ts'
+import { CLOCKS, DRAWING, givenDrawing, once, oneOf, READING, readOpTable } from '../options.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { issueCount } from '../summary.ts'
-import { note, send } from '../terminal.ts'
+import { note, quoted, send } from '../terminal.ts'
 import { plural } from '../units.ts'
+import { within } from './convert.ts'
 
 const OPTIONS = {
   format: {
@@ -35,22 +37,30 @@ const OPTIONS = {
     coerce: once('--file'),
     describe: 'Read the SQL from this file',
   },
+  ...DRAWING,
+  detail: { ...DRAWING.detail, defaultDescription: 'full' },
+  ...CLOCKS,
   ...READING,
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
-  input: string
-  sql?: string | undefined
+  inputs: string[]
 }
 
-/** `ggml2perfetto query <trace or log> "<SQL>"` */
+/** `ggml2perfetto query <trace, or logs> "<SQL>"` */
 export const queryCommand: CommandModule<object, Arguments> = {
-  command: 'query <input> [sql]',
-  describe: 'Query a trace or a log in SQL (PerfettoSQL); a log is converted in memory, with --detail full',
+  command: 'query <inputs..>',
+  describe: 'Query a trace, or logs, in SQL (PerfettoSQL); logs are converted in memory, with --detail full',
   builder: (yargs) =>
     yargs
-      .positional('input', { type: 'string', demandOption: true, describe: 'Trace or log; - for stdin' })
-      .positional('sql', { type: 'string', describe: "Statements; the last one's rows are printed; - for stdin" })
+      .usage('$0 query <trace, or logs..> <SQL>')
+      .positional('inputs', {
+        type: 'string',
+        array: true,
+        demandOption: true,
+        describe:
+          "A trace, or logs of one run, as for convert; then the SQL (the last statement's rows are printed). - for stdin",
+      })
       .options(OPTIONS)
       .example(
         '$0 query run.csv "select name, count(*) n, sum(dur)/1e6 ms from slice where category=\'operator\' group by 1 order by 3 desc limit 10"',
@@ -60,16 +70,23 @@ export const queryCommand: CommandModule<object, Arguments> = {
         '$0 query run.csv "select name, dur/1e6 ms from slice where category=\'token\'"',
         'the llama_decode calls',
       )
+      .example(
+        '$0 query run.ggtrace run.sched.dat "select name, sum(dur) ns from sched join thread using (utid) group by 1"',
+        'several logs, on one clock',
+      )
       .example('$0 query run.pftrace --file waits.sql --format csv > waits.csv', 'for a spreadsheet'),
   handler,
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { format, csvSafe } = args
+  const { format, csvSafe, from, tokens, opName, memory, flows, allThreads, osrt: osRuntime, clock: clocks } = args
   if (csvSafe && format !== 'csv') throw new UsageError(`--csv-safe: expected --format csv, found ${format}`)
-  const sql = await readSql(args)
-  const options = { from: args.from, opTable: await readOpTable(args.opTable), osRuntime: args.osrt }
-  const trace = await open(await openInput(args.input), options)
+  const { inputs, sql } = await splitSql(args)
+  const reading = { from, opTable: await readOpTable(args.opTable), osRuntime, clocks }
+  const options = { ...reading, detail: args.detail ?? ('full' as const), opName, tokens, memory, flows, allThreads }
+  const opened: Opened[] = []
+  for (const input of inputs) opened.push(await openInput(input))
+  const trace = await open(opened, options, givenDrawing(args))
   try {
     await sendLines(formatRows(trace.query(sql), { format, csvSafe, isTerminal: process.stdout.isTTY }))
   } finally {
@@ -77,22 +94,43 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
 }
 
-async function readSql({ input, sql, file }: Arguments): Promise<string> {
-  if ((sql === undefined) === (file === undefined)) {
-    const what = sql === undefined ? 'the SQL is missing' : 'two SQLs: one as argument, one with --file'
-    throw new UsageError(`${what}\nhint: ggml2perfetto query ${input} "select name, dur from slice limit 10"`)
+/** The inputs, and the SQL: the last argument, if it is not in a file. */
+async function splitSql({ inputs: words, file }: Arguments): Promise<{ inputs: readonly string[]; sql: string }> {
+  const last = words.at(-1)!
+  const example = (input: string) => `hint: ggml2perfetto query ${quoted(input)} "select name, dur from slice limit 10"`
+  if (file !== undefined && words.length > 1 && isSql(last))
+    throw new UsageError(`two SQLs: one as argument, one with --file\n${example(words[0]!)}`)
+  const inputs = file === undefined ? words.slice(0, -1) : words
+  if (inputs.length === 0) throw new UsageError(`the SQL is missing\n${example(last)}`)
+  const swapped = inputs.find(isSql)
+  if (swapped !== undefined || (file === undefined && !isSql(last) && existsSync(last))) {
+    const what = swapped === undefined ? 'the SQL is missing' : 'the SQL comes after the inputs'
+    throw new UsageError(`${what}\n${example(swapped === undefined ? inputs[0]! : last)}`)
   }
-  const path = file ?? (sql === '-' ? '-' : undefined)
-  if (path === undefined) return sql!
-  if (path === '-' && input === '-') throw new UsageError('stdin (-) can be read only once: as the input or as the SQL')
-  return Buffer.from(await readWhole(readInput(path))).toString('utf8')
+  const path = file ?? (last === '-' ? '-' : undefined)
+  if ([...inputs, path].filter((input) => input === '-').length > 1)
+    throw new UsageError('stdin (-) can be read only once: as an input or as the SQL')
+  return { inputs, sql: path === undefined ? last : Buffer.from(await readWhole(readInput(path))).toString('utf8') }
 }
 
-/** Opens a trace as it is, or a log, converted while trace_processor reads it. A format we do not know is left to trace_processor. */
-async function open({ name, kind, source }: Opened, options: InputOptions): Promise<OpenTrace> {
-  if (kind === 'log' || options.from !== undefined) {
-    return openTrace(noteIssues(name, convert({ name, source }, { ...options, detail: 'full' })))
+/** SQL has blanks; a file of that name would be an input. */
+const isSql = (word: string) => /\s/.test(word) && !existsSync(word)
+
+/** Opens a trace as it is, or logs, converted while trace_processor reads them. A format we do not know is left to trace_processor. */
+async function open(
+  opened: readonly Opened[],
+  options: ConvertOptions,
+  drawing: string | undefined,
+): Promise<OpenTrace> {
+  const [{ name, kind, source }] = opened as [Opened]
+  if (opened.length > 1 || kind === 'log' || options.from !== undefined) {
+    const trace = opened.find((input) => input.kind === 'trace')
+    if (trace) throw new UsageError(`${trace.name}: is a trace, and only logs can be queried together`)
+    const names = opened.map((input) => input.name)
+    return openTrace(noteIssues(names, within(options, names, convert(opened, options))))
   }
+  if (drawing !== undefined)
+    throw new UsageError(`${drawing} is for logs; ${name} is a trace, or of no known log format`)
   if (kind === 'trace') return openTrace(source)
   const head: Uint8Array[] = []
   try {
@@ -111,10 +149,15 @@ async function* copyFirst(source: AsyncIterable<Uint8Array>, head: Uint8Array[])
   }
 }
 
-async function* noteIssues(name: string, trace: AsyncGenerator<Uint8Array, Summary[]>): AsyncGenerator<Uint8Array> {
-  const [summary] = yield* trace
-  const issues = issueCount(summary!)
-  if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}; they are slices of category 'issue'`)
+async function* noteIssues(
+  names: readonly string[],
+  trace: AsyncGenerator<Uint8Array, Summary[]>,
+): AsyncGenerator<Uint8Array> {
+  const summaries = yield* trace
+  for (const [i, name] of names.entries()) {
+    const issues = issueCount(summaries[i]!)
+    if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}; they are slices of category 'issue'`)
+  }
 }
 
 /** Lines are collected: one write per line would cost more than the query. */

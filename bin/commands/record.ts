@@ -12,9 +12,8 @@ import {
 } from '../../lib/index.ts'
 import { bytes, once, oneOf, oneOrMore, parseTokens, whole } from '../options.ts'
 import { computedCalls, describeLog, issueCount, missingParts } from '../summary.ts'
-import { note } from '../terminal.ts'
+import { note, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
-import { quoted } from './convert.ts'
 import { BROWSER, showRecorded } from './open.ts'
 
 const OPTIONS = {

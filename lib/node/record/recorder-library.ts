@@ -33,12 +33,10 @@ const LISTENER: NativeTarget = {
  * The path of a library that receives what a program announces through NVTX, and writes it to a log: the value of
  * NVTX_INJECTION64_PATH for a program that {@link record} does not run. Throws UsageError if it is not available.
  */
-export function nvtxListener(
-  options: Pick<NativeOptions, 'env'> & Partial<Omit<NativeOptions, 'env'>>,
-): Promise<string> {
-  const { platform = hostPlatform(), arch = hostArch() } = options
+export function nvtxListener(options: Partial<NativeOptions> = {}): Promise<string> {
+  const { env = self.env, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
-  return nativeFile(LISTENER, { ...options, platform, arch })
+  return nativeFile(LISTENER, { ...options, env, platform, arch })
 }
 
 /** The path of the recorder's library, see {@link nativeFile}. Throws UsageError if it is not available. */

@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs'
+import { closest, inspect, readFileChunks, UsageError } from '../lib/index.ts'
+import { quoted } from './terminal.ts'
+
+/** Endings of files that this program writes and does not convert. */
+const TRACE = /\.(pftrace|perfetto-trace|pb|zip)(\.gz)?$|\.json(\.gz)?$/i
+
+/** `help <command>` as `<command> --help`. Throws UsageError for a word that is neither a command nor a file but resembles a command. */
+export function knownCommand(args: readonly string[], commands: readonly string[]): readonly string[] {
+  const [first, second] = args
+  if (first === 'help') {
+    if (second === undefined || commands.includes(second)) return second === undefined ? ['--help'] : [second, '--help']
+    const meant = closest(second, commands)
+    const hint = meant === undefined ? commands.join(', ') : `did you mean ggml2perfetto help ${meant}?`
+    throw new UsageError(`${second}: no such command\nhint: ${hint}`)
+  }
+  const isOther = first === undefined || commands.includes(first) || /^-|[./\\]/.test(first) || existsSync(first)
+  const meant = isOther ? undefined : closest(first, commands)
+  if (meant === undefined) return args
+  throw new UsageError(`${first}: no such command, and no such file\nhint: did you mean ggml2perfetto ${meant}?`)
+}
+
+/** yargs' message about the arguments, with the options that were probably meant. An unknown option may have taken an input as its value. */
+export function withMeant(message: string, args: readonly string[], options: readonly string[]): string {
+  const known = options.filter((name) => name.length > 1)
+  const given = args.flatMap((arg) => /^--([\w-]+)/.exec(arg)?.[1] ?? [])
+  const isKnown = (name: string) => known.includes(name) || known.includes(name.replace(/^no-/, ''))
+  const unknown = /^Not enough/.test(message)
+    ? given.filter((name) => !isKnown(name))
+    : (/^Unknown arguments?: (.*)$/.exec(message)?.[1]?.split(', ') ?? [])
+  const meant = unknown.flatMap((word) => {
+    const option = closest(word.replace(/^no-/, ''), known)
+    return option === undefined ? [] : `--${word.startsWith('no-') ? 'no-' : ''}${option}`
+  })
+  if (meant.length === 0) return message
+  const what = /^Not enough/.test(message) ? `Unknown argument: ${unknown.join(', ')}` : message
+  return `${what}\nhint: did you mean ${[...new Set(meant)].join(', ')}?`
+}
+
+/** Throws UsageError if the trace to write seems to be among the inputs, instead of after `-o`. */
+export function refuseSwapped(inputs: readonly string[]): void {
+  const output = inputs.find((input) => TRACE.test(input) && !existsSync(input))
+  const logs = inputs.filter((input) => input !== output)
+  if (output === undefined || logs.length === 0 || !logs.every((log) => log === '-' || existsSync(log))) return
+  const command = ['ggml2perfetto', ...logs.map(quoted), '-o', quoted(output)].join(' ')
+  throw new UsageError(`${output}: no such input\nhint: -o is for the trace to write: ${command}`)
+}
+
+/** Throws UsageError if the trace to write is an existing log, which would be lost. */
+export async function refuseLog(output: string): Promise<void> {
+  const { kind, isTrace, source } = await inspect(readFileChunks(output))
+  await source.return()
+  if (kind !== 'log' || isTrace) return
+  throw new UsageError(
+    `${output}: is a log, which would be lost\nhint: -o is for the trace to write, such as ${quoted(`${output}.pftrace`)}`,
+  )
+}

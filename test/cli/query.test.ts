@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { pathOf } from '../line/support.ts'
 import { at, MOE, read, run, useFolder } from './helpers.ts'
 
 useFolder()
@@ -98,6 +99,29 @@ describe('inputs', () => {
     const tids =
       "select count(distinct extract_arg(arg_set_id, 'debug.tid')) as tids from slice where category = 'operator'"
     expect(query(MOE, tids, '--format', 'csv')).toBe('tids\n10\n')
+  })
+
+  test('several logs, on one clock, with the options of convert', () => {
+    const scheduler = pathOf('perf-script/mono.txt')
+    const rows = (...args: string[]) => JSON.parse(run(['query', MOE, ...args, '--format', 'json']).stdout)
+    const sql = "select (select count(*) from sched) > 0 as s, count(*) as n from slice where category = 'operator'"
+    expect(rows(scheduler, sql)).toEqual([{ s: 0, n: 2664 }]) // the threads of another process
+    expect(rows(scheduler, '--all-threads', '--clock', `${scheduler}=+1ms`, sql)).toEqual([{ s: 1, n: 2664 }])
+    const count =
+      "select count(*) as n, min(extract_arg(arg_set_id, 'debug.op')) as op from slice where category = 'operator'"
+    expect(rows('--tokens', '1', '--detail', 'names', count)).toEqual([{ n: 296, op: null }])
+    expect(rows('--op-name', 'op', "select count(*) as n from slice where name = 'MUL_MAT'")[0].n).toBeGreaterThan(100)
+  })
+
+  test('options for logs are refused for a trace, and a trace together with others', () => {
+    expect(run(['query', 'moe.pftrace', 'select 1', '--detail', 'full'])).toMatchObject({
+      code: 1,
+      stderr: 'error: --detail is for logs; moe.pftrace is a trace, or of no known log format\n',
+    })
+    expect(run(['query', MOE, 'moe.pftrace', 'select 1'])).toMatchObject({
+      code: 1,
+      stderr: 'error: moe.pftrace: is a trace, and only logs can be queried together\n',
+    })
   })
 
   test('issues of a log are told, and can be asked for', () => {

@@ -3,11 +3,16 @@ export function containing(contents: string) {
   return { contents, attributes: { holds: contents } }
 }
 
-/** An input's contents as text: `3689 kernels, 1 memory copy`, without counts of 0. Nouns are in the singular. */
+/** `2 664`: with thousands separated, for people. */
+export function grouped(value: number): string {
+  return String(value).replace(/\B(?=(\d{3})+$)/g, ' ')
+}
+
+/** An input's contents as text: `3 689 kernels, 1 memory copy`, without counts of 0. Nouns are in the singular. */
 export function contentsOf(counts: readonly (readonly [count: number, noun: string])[]): string {
   return counts
     .filter(([count]) => count > 0)
-    .map(([count, noun]) => `${count} ${count === 1 ? noun : pluralOf(noun)}`)
+    .map(([count, noun]) => `${grouped(count)} ${count === 1 ? noun : pluralOf(noun)}`)
     .join(', ')
 }
 

@@ -13,6 +13,7 @@ import { ByteCursor } from '../../input/byte-cursor.ts'
 import { BLOCK_ALIGNMENT, BlockKind, HEADER_BYTES, MAGIC } from '../../log/ggtrace-layout.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
+import { grouped } from '../common/holdings.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { type Block, BlockFinder, forEachRecord, keepBlock, type Report } from './blocks.ts'
 import { LogDefinitions } from './definitions.ts'
@@ -224,11 +225,11 @@ class LogReader implements ChunkReader {
       this.issue('missing-records', `expected ${end.written} event records, found ${records.count}`, byte)
     }
     if (end.dropped > writers.dropped) {
-      const detail = `${end.dropped} records in all found no space, ${end.dropped - writers.dropped} of them not reported before`
+      const detail = `${grouped(end.dropped)} records in all found no space, ${grouped(end.dropped - writers.dropped)} of them not reported before`
       this.issue('dropped-records', detail, byte)
     }
     const why = end.dropped > 0 && FULL[end.full]
-    if (why) this.issue(why, `${end.dropped} records were dropped`, byte)
+    if (why) this.issue(why, `${grouped(end.dropped)} records were dropped`, byte)
   }
 
   private issue(code: IssueCode, detail: string, byte: number): void {

@@ -1,4 +1,5 @@
 import { BlockKind } from '../../log/ggtrace-layout.ts'
+import { grouped } from '../common/holdings.ts'
 import { MinHeap } from '../common/min-heap.ts'
 import { type Block, keepBlock, type Report } from './blocks.ts'
 
@@ -48,7 +49,7 @@ export class Writers {
     }
     state.next = sequence + 1
     if (dropped > state.dropped) {
-      const detail = `writer ${writer} had no space for ${dropped - state.dropped} records, ${dropped} so far`
+      const detail = `writer ${writer} had no space for ${grouped(dropped - state.dropped)} records, ${grouped(dropped)} so far`
       this.report('dropped-records', detail, byte)
       this.dropped += dropped - state.dropped
       state.dropped = dropped

@@ -1,0 +1,104 @@
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { at, MOE, names, run, useFolder } from './helpers.ts'
+
+/** What the command says of words that are probably mistyped, and that it loses nothing by them. */
+
+useFolder()
+
+beforeAll(() => copyFileSync(MOE, at('run.csv')))
+
+const refused = (...args: string[]) => {
+  const before = names()
+  const { code, stdout, stderr } = run(args)
+  expect([code, stdout, names()]).toEqual([1, '', before])
+  return stderr
+}
+
+describe('options', () => {
+  test.each([
+    [['run.csv', '--detial', 'full'], 'detial', '--detail'],
+    [['--toekns', '3', 'run.csv'], 'toekns', '--tokens'],
+    [['query', 'run.csv', 'select 1', '--fromat', 'csv'], 'fromat', '--format'],
+    [['open', 'run.csv', '--no-brwser'], 'brwser', '--browser'],
+    [['record', '--lvel', 'op', 'true'], 'lvel', '--level'],
+    [['info', '--jsn', 'run.csv'], 'jsn', '--json'], // takes the input as its value
+  ] as const)('%j: did you mean', (args, unknown, meant) => {
+    expect(refused(...args)).toBe(`error: Unknown argument: ${unknown}\nhint: did you mean ${meant}?\n`)
+  })
+
+  test('that resemble none get the hint to the help', () => {
+    expect(refused('run.csv', '--zyxwvuts')).toBe(
+      'error: Unknown argument: zyxwvuts\nhint: ggml2perfetto --help, or --help after a command\n',
+    )
+  })
+})
+
+describe('commands', () => {
+  test('did you mean', () => {
+    expect(refused('qurey', 'run.csv', 'select 1')).toBe(
+      'error: qurey: no such command, and no such file\nhint: did you mean ggml2perfetto query?\n',
+    )
+    expect(refused('recrod', '--', 'true')).toContain('did you mean ggml2perfetto record?')
+    expect(refused('nothing-like-it')).toBe('error: nothing-like-it: cannot read: no such file\n')
+  })
+
+  test('a file that is called like a misspelled command is an input', () => {
+    copyFileSync(MOE, at('infos'))
+    expect(run(['infos', '-o', 'infos.pftrace'])).toMatchObject({ code: 0 })
+  })
+
+  test('help <command> is <command> --help; help is listed, as is completion', () => {
+    for (const command of ['convert', 'query', 'record']) {
+      expect(run(['help', command])).toMatchObject({ code: 0, stdout: run([command, '--help']).stdout })
+    }
+    const { stdout } = run(['--help'])
+    expect(run(['help']).stdout).toBe(stdout)
+    expect(stdout).toMatch(/^ {2}ggml2perfetto help \[command\] /m)
+    expect(stdout).toMatch(/^ {2}ggml2perfetto completion /m)
+    expect(refused('help', 'opne')).toBe('error: opne: no such command\nhint: did you mean ggml2perfetto help open?\n')
+  })
+
+  test('completion prints a script, which asks for words', () => {
+    expect(run(['completion']).stdout).toContain('ggml2perfetto --get-yargs-completions')
+    expect(run(['--get-yargs-completions', 'ggml2perfetto', 'qu']).stdout.split('\n')).toContain('query')
+    expect(run(['--get-yargs-completions', 'ggml2perfetto', 'info', '--j']).stdout.split('\n')).toContain('--json')
+  })
+})
+
+describe('arguments in another order', () => {
+  test('the trace among the inputs', () => {
+    const said =
+      'error: out.pftrace: no such input\nhint: -o is for the trace to write: ggml2perfetto run.csv -o out.pftrace\n'
+    expect(refused('out.pftrace', 'run.csv')).toBe(said)
+    expect(refused('run.csv', 'out.pftrace')).toBe(said)
+  })
+
+  test('a log after -o, which would be lost', () => {
+    copyFileSync(MOE, at('other.csv'))
+    expect(refused('run.csv', '-o', 'other.csv')).toBe(
+      'error: other.csv: is a log, which would be lost\nhint: -o is for the trace to write, such as other.csv.pftrace\n',
+    )
+    expect(readFileSync(at('other.csv')).equals(readFileSync(MOE))).toBe(true)
+    // Older traces, of both kinds, and anything else are replaced.
+    for (const output of ['old.pftrace', 'old.json', 'old.txt']) {
+      writeFileSync(at(output), 'something else\n')
+      expect([output, run(['run.csv', '-o', output]).code]).toEqual([output, 0])
+      expect([output, run(['run.csv', '-o', output]).code]).toEqual([output, 0])
+    }
+  })
+
+  test('the SQL before the inputs', () => {
+    expect(refused('query', 'select 1', 'run.csv')).toBe(
+      'error: the SQL comes after the inputs\nhint: ggml2perfetto query run.csv "select name, dur from slice limit 10"\n',
+    )
+  })
+})
+
+test('large numbers are grouped for people, and in no data', () => {
+  const sql =
+    'with recursive n(i) as (select 1 union all select i + 1 from n where i < 1234) select i, 12345 as value from n'
+  expect(run(['query', 'run.csv', sql]).stdout).toMatch(/1234 {2}12345\n\(1 234 rows\)\n$/)
+  expect(run(['query', 'run.csv', sql, '--format', 'csv']).stdout).toMatch(/\n1234,12345\n$/)
+  expect(run(['info', 'run.csv']).stdout).toMatch(/operators +2 664\n/)
+})

@@ -42,7 +42,8 @@ export interface CpuPages {
   read(): AsyncIterable<Uint8Array>
 }
 
-const OPTION = { cpuStat: 2, traceClock: 4, uname: 5, tgids: 12 } as const
+/** trace-cmd has no option for the processes of threads: `tgids` is ours, which trace-cmd ignores. */
+const OPTION = { cpuStat: 2, traceClock: 4, uname: 5, tgids: 0x4732 } as const
 const TABLE_ENTRY_BYTES = 16
 
 /** Data bytes in a page of the ring buffer, from `events/header_page`: where the data begins and how long it is. */

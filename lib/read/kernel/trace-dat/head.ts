@@ -240,7 +240,8 @@ export interface Facts {
   readonly losses: readonly string[]
 }
 
-const Option = { date: 1, cpuStat: 2, buffer: 3, uname: 5, cpuCount: 8, version: 9, tgids: 12 } as const
+/** `tgids`: the processes of threads, only in files of `record --sched`. */
+const Option = { date: 1, cpuStat: 2, buffer: 3, uname: 5, cpuCount: 8, version: 9, tgids: 0x4732 } as const
 /** Options 16 to 21 contain the place of the section of the same number. */
 const SECTION_FIRST = 16
 const SECTION_LAST = 21

@@ -5,6 +5,7 @@ export type Category =
   | 'phase'
   | 'token'
   | 'graph'
+  | 'outside'
   | 'operator'
   | 'barrier'
   | 'copy'

@@ -89,7 +89,9 @@ export const LAYOUT = {
     rank: at(2),
     rows: 16,
     name: 'Graphs',
-    description: 'One slice per split of a graph: the part of it that the scheduler computes on one backend.',
+    description:
+      'One slice per split of a graph: the part of it that the scheduler computes on one backend. Between them, the rest of ' +
+      'the time of the call, in stretches from 1 µs on: what the program does outside graphs.',
   }),
 
   workers: group('run', {

@@ -2,7 +2,6 @@ import {
   type BufferEvent,
   type ByteSource,
   type ConvertOptions,
-  type GraphEvent,
   Inferred,
   type IssueEvent,
   type Names,
@@ -15,6 +14,7 @@ import {
 import { ISSUES } from '../../lib/model/issues.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
 import { inferredArg, operatorArgs, WAIT_BIT } from './expected-args.ts'
+import { graphSlices } from './expected-graphs.ts'
 import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
 
@@ -116,6 +116,9 @@ class Drawing {
     this.phases()
     this.experts(events.filter((event) => event.kind === 'operator'))
     this.issues(events.filter((event) => event.kind === 'issue'))
+    for (const { category, name, startNs, endNs, args } of graphSlices(events, this.names, inferredArg)) {
+      this.slice('Graphs', category, name, startNs, endNs, this.detail === 'names' ? {} : args)
+    }
     for (const { row, name, startNs, endNs, args } of stateSlices(events, this.names)) {
       this.slice(row, 'state', name, startNs, endNs, this.detail === 'names' ? {} : args)
     }
@@ -138,10 +141,9 @@ class Drawing {
         return this.memory(event)
       case 'token':
         return this.token(event)
-      case 'graph':
-        return this.graph(event)
       case 'counter':
         return this.counter(`Counters/${this.names.text(event.name)}`, event.atNs, event.value)
+      case 'graph':
       case 'issue':
       case 'state':
         return
@@ -271,15 +273,6 @@ class Drawing {
           : `${phase} (${tokens} tokens)`
     this.slice('Tokens', 'token', name, startNs, endNs, this.detail === 'names' ? {} : args)
     this.calls.push(event)
-  }
-
-  private graph({ startNs, endNs, backend, nodes, call, inferred }: GraphEvent): void {
-    const device = this.names.text(backend)
-    const args: Record<string, string> = { operators: `${nodes}`, ...inferredArg(inferred) }
-    if (device) args['backend'] = device
-    if (call >= 0) args['call'] = `${call}`
-    const name = device ? `${device} graph` : 'graph'
-    this.slice('Graphs', 'graph', name, startNs, endNs, this.detail === 'names' ? {} : args)
   }
 
   /** Successive calls of one phase are one slice; a long pause between calls is one, too. */

@@ -113,7 +113,9 @@ describe.each(FORMATS)('%s', (format) => {
     const expected = [
       ...['phase LLM run/Phase', 'token LLM run/Tokens', 'graph LLM run/Graphs', ...layers],
       ...workers.map((worker) => `operator ${worker}`),
-      ...(format === 'profinfer-csv' ? workers.map((worker) => `barrier ${worker}`) : []),
+      ...(format === 'profinfer-csv'
+        ? ['outside LLM run/Graphs', ...workers.map((worker) => `barrier ${worker}`)]
+        : []),
     ]
     expect(found.map((cells) => cells.join(' ')).sort()).toEqual(expected.sort())
   })

@@ -9,6 +9,7 @@ import { Calls } from './calls.ts'
 import { Copies } from './copies.ts'
 import { Experts } from './experts.ts'
 import { Flows } from './flows.ts'
+import { Graphs } from './graphs.ts'
 import { Operators, type OpNaming } from './operators.ts'
 import { Rates } from './rates.ts'
 import { type Wait, Waits } from './waits.ts'
@@ -17,6 +18,7 @@ import { WorkerCounters } from './worker-counters.ts'
 /** Draws events of ggml and llama.cpp: calls, splits, operators. Memory and threads use them too. */
 export class GgmlArea {
   private readonly calls: Calls
+  private readonly graphs: Graphs
   private readonly operators: Operators
   private readonly flows: Flows
   private readonly counters: WorkerCounters
@@ -42,7 +44,9 @@ export class GgmlArea {
     this.experts = new Experts(context)
     this.copies = new Copies(context)
     this.rates = new Rates(context, works)
+    this.graphs = new Graphs(context)
     this.calls = new Calls(context, (event) => {
+      this.graphs.call(event)
       this.rates.call(event)
       memory.cache.call(event)
     })
@@ -81,12 +85,13 @@ export class GgmlArea {
         this.memory.lifetimes.token(event)
         return this.calls.token(event, true)
       case 'graph':
-        return this.calls.graph(event)
+        return this.graphs.add(event)
       case 'experts':
         this.rates.choose(event)
         return this.experts.choose(event)
       case 'copy':
         this.memory.lifetimes.copy(event)
+        this.graphs.copy(event)
         return this.copies.place(event)
     }
   }
@@ -98,6 +103,7 @@ export class GgmlArea {
 
   finish(): void {
     this.calls.finish()
+    this.graphs.finish()
     this.runs.finish()
     this.waits?.finish()
     this.flows.finish()

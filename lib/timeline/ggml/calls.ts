@@ -1,14 +1,7 @@
 import type { Arg } from '../../model/args.ts'
 import { CallOrder } from '../../model/call-order.ts'
-import { hasRate, isFailed, meaningOf, statusWord } from '../../model/calls.ts'
-import {
-  type Batch,
-  type EngineStep,
-  type GraphEvent,
-  Inferred,
-  type SequenceSpan,
-  type TokenEvent,
-} from '../../model/events.ts'
+import { hasRate, isFailed, meaningOf } from '../../model/calls.ts'
+import { type Batch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import { Roles } from '../../model/roles.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
@@ -49,11 +42,10 @@ interface Row {
   decodes: number
 }
 
-/** The rows Phase, Tokens and Graphs. `onCall` receives the calls that are drawn, in order. */
+/** The rows Phase and Tokens. `onCall` receives the calls that are drawn, in order. */
 export class Calls {
   private readonly phases: Lanes
   private readonly rows = new Map<number, Row>()
-  private readonly graphs: Lanes
   private readonly roles = new Roles()
   private readonly order = new CallOrder((event) => this.place(event))
   private readonly hidden = new Set<TokenEvent>()
@@ -64,7 +56,6 @@ export class Calls {
     private readonly onCall: (event: TokenEvent) => void,
   ) {
     this.phases = context.tracks.lanes('phase', { idleMs: IDLE_NS_MIN / 1e6 }, true)
-    this.graphs = context.tracks.lanes('graphs', {}, true)
   }
 
   /** Calls may come out of order. A call that is not drawn is only counted. */
@@ -135,21 +126,6 @@ export class Calls {
         this.context.tracks.rename(track, 'tokens', { context: number, what, role }, lane)
       })
     }
-  }
-
-  /** Draws the compute of a split. */
-  graph(event: GraphEvent): void {
-    const { make } = this.context
-    const backend = make.names.text(event.backend)
-    const extra = [make.int('operators', event.nodes)]
-    if (backend) extra.push(make.arg('backend', { name: event.backend }))
-    if (event.call >= 0) extra.push(make.int('call', event.call))
-    if (event.split !== undefined && event.split >= 0) extra.push(make.int('split', event.split))
-    if (event.status) extra.push(make.int('status', event.status))
-    extra.push(...make.inferred(event.inferred))
-    const failed = event.status ? ` failed (${event.status}: ${statusWord(event.status)})` : ''
-    const name = make.names.id(`${backend ? `${backend} ` : ''}graph${failed}`)
-    this.graphs.place(event.startNs, event.endNs, { name, category: 'graph', extra: this.shown(extra) })
   }
 
   private batchArgs(batch: Batch): Arg[] {

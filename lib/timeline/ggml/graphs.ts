@@ -1,0 +1,149 @@
+import type { Arg } from '../../model/args.ts'
+import { isFailed, statusWord } from '../../model/calls.ts'
+import type { CopyEvent, GraphEvent, TokenEvent } from '../../model/events.ts'
+import type { Label } from '../../sink/label.ts'
+import type { TrackContext } from '../context.ts'
+import { PALE } from '../labels.ts'
+import type { Lanes } from '../tracks.ts'
+
+/** Slices that wait for the end of their call. */
+const HELD_MAX = 1 << 15
+/** Copies of one thread that wait. */
+const COPIES_MAX = 4096
+/** Shorter stretches between slices, and shorter copies, are not drawn: there is one after each split. */
+const STRETCH_NS_MIN = 1000
+
+const OUTSIDE = 'time of the call in which no graph ran: what it did then is not recorded'
+
+interface Piece {
+  readonly startNs: number
+  readonly endNs: number
+  readonly label: Label
+}
+
+/**
+ * The Graphs row: each split of a graph, and between them the rest of the time of its call, so that the row covers the call. A log
+ * contains a call after its graphs: they are held until then.
+ */
+export class Graphs {
+  private readonly lanes: Lanes
+  /** Graphs by call; -1: of calls without a number, which are found by time. */
+  private readonly held = new Map<number, Piece[]>()
+  private heldCount = 0
+  private hasGraphs = false
+  /** By thread. */
+  private readonly copies = new Map<number, Piece[]>()
+
+  constructor(private readonly context: TrackContext) {
+    this.lanes = context.tracks.lanes('graphs', {}, true)
+  }
+
+  /** Adds the compute of a split. */
+  add(event: GraphEvent): void {
+    const { startNs, endNs, call, status, split, nodes } = event
+    const { make } = this.context
+    const backend = make.names.text(event.backend)
+    const extra = [make.int('operators', nodes)]
+    if (backend) extra.push(make.arg('backend', { name: event.backend }))
+    if (call >= 0) extra.push(make.int('call', call))
+    if (split !== undefined && split >= 0) extra.push(make.int('split', split))
+    if (status) extra.push(make.int('status', status))
+    extra.push(...make.inferred(event.inferred))
+    const failed = status ? ` failed (${status}: ${statusWord(status)})` : ''
+    const name = make.names.id(`${backend ? `${backend} ` : ''}graph${failed}`)
+    this.hasGraphs = true
+    this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: this.shown(extra) } })
+  }
+
+  /** Adds a copy inside a call. */
+  copy({ what, startNs, endNs, bytes, tid }: CopyEvent): void {
+    if (endNs - startNs < STRETCH_NS_MIN) return
+    const { make } = this.context
+    const extra = this.shown([make.word('what', what), make.int('bytes', bytes)])
+    const piece = { startNs, endNs, label: { name: make.names.id('copy'), category: 'outside', extra } }
+    const known = this.copies.get(tid)
+    if (!known) this.copies.set(tid, [piece])
+    else if (known.push(piece) > COPIES_MAX) known.shift()
+  }
+
+  /** Draws a call: its graphs, and the time between them. Calls come in order. */
+  call(event: TokenEvent): void {
+    const { startNs, endNs, batch } = event
+    const graphs = this.graphsOf(event)
+    const copies = this.copiesOf(event)
+    // Without a graph, either nothing was computed, or graphs were not recorded.
+    const isKnown = graphs.length > 0 || (this.hasGraphs && isFailed(event) && !batch?.isLeftOut)
+    if (!isKnown) return
+    const pieces = [...graphs, ...copies].sort((a, b) => a.startNs - b.startNs)
+    let untilNs = startNs
+    for (const [i, piece] of pieces.entries()) {
+      const isGraph = piece.label.category === 'graph'
+      const isWithin = piece.startNs >= untilNs && piece.endNs <= (pieces[i + 1]?.startNs ?? endNs)
+      if (!isGraph && !isWithin) continue
+      this.stretch(event, untilNs, piece.startNs)
+      this.place(piece)
+      untilNs = Math.max(untilNs, piece.endNs)
+    }
+    this.stretch(event, untilNs, endNs)
+  }
+
+  /** Draws the graphs whose calls are not in the log. */
+  finish(): void {
+    const rest = [...this.held.values()].flat().sort((a, b) => a.startNs - b.startNs)
+    for (const piece of rest) this.place(piece)
+    this.held.clear()
+    this.heldCount = 0
+  }
+
+  private hold(call: number, piece: Piece): void {
+    const known = this.held.get(call)
+    if (known) known.push(piece)
+    else this.held.set(call, [piece])
+    if (++this.heldCount > HELD_MAX) this.finish()
+  }
+
+  /** Removes and returns the graphs of a call. Draws those before it that have no call. */
+  private graphsOf({ call, startNs, endNs }: TokenEvent): readonly Piece[] {
+    const numbered = call < 0 ? [] : (this.held.get(call) ?? [])
+    const others = this.held.get(-1) ?? []
+    this.held.delete(call)
+    this.held.delete(-1)
+    const own = [...numbered]
+    const later: Piece[] = []
+    for (const piece of others) {
+      if (piece.startNs >= startNs && piece.endNs <= endNs) own.push(piece)
+      else if (piece.endNs > startNs) later.push(piece)
+      else this.place(piece)
+    }
+    if (later.length > 0) this.held.set(-1, later)
+    this.heldCount -= numbered.length + others.length - later.length
+    return own
+  }
+
+  private copiesOf({ tid, startNs, endNs }: TokenEvent): readonly Piece[] {
+    const copies = this.copies.get(tid) ?? []
+    const later = copies.filter((copy) => copy.endNs > endNs)
+    if (later.length > 0) this.copies.set(tid, later)
+    else this.copies.delete(tid)
+    return copies.filter((copy) => copy.startNs >= startNs && copy.endNs <= endNs)
+  }
+
+  private place({ startNs, endNs, label }: Piece): void {
+    this.lanes.place(startNs, endNs, label)
+  }
+
+  /** Draws a stretch of a call without a graph. */
+  private stretch({ call }: TokenEvent, startNs: number, endNs: number): void {
+    if (endNs - startNs < STRETCH_NS_MIN) return
+    const { make } = this.context
+    const extra = [make.word('inferred', OUTSIDE)]
+    if (call >= 0) extra.unshift(make.int('call', call))
+    const [name, colour] = [make.names.id('outside graphs'), make.names.id(PALE)]
+    const label = { name, category: 'outside', colour, extra: this.shown(extra) }
+    this.lanes.place(startNs, endNs, label)
+  }
+
+  private shown(extra: Arg[]): Arg[] | undefined {
+    return this.context.detail === 'names' ? undefined : extra
+  }
+}

@@ -1,0 +1,55 @@
+import { type GraphEvent, Inferred, type Names, type TokenEvent, type TraceEvent } from '../../lib/index.ts'
+import type { Args } from './comparer.ts'
+
+interface GraphSlice {
+  readonly category: 'graph' | 'outside'
+  readonly name: string
+  readonly startNs: number
+  readonly endNs: number
+  readonly args: Args
+}
+
+const OUTSIDE = 'time of the call in which no graph ran: what it did then is not recorded'
+
+/** What the Graphs row must hold: call by call, its graphs and the rest of its time; then graphs that no call in the log has. */
+export function graphSlices(
+  events: readonly TraceEvent[],
+  names: Names,
+  inferredArg: (bits: number) => Args,
+): GraphSlice[] {
+  const inOrder = (slices: GraphSlice[]) => slices.sort((a, b) => a.startNs - b.startNs)
+  let waiting: GraphEvent[] = []
+  const drawn = events.flatMap((event) => {
+    if (event.kind === 'graph') waiting.push(event)
+    if (event.kind !== 'token') return []
+    const own = waiting.filter((graph) => isOf(event, graph))
+    waiting = waiting.filter((graph) => !own.includes(graph))
+    return inOrder([...own.map((graph) => graphSlice(graph, names, inferredArg)), ...rest(event, own)])
+  })
+  return [...drawn, ...inOrder(waiting.map((graph) => graphSlice(graph, names, inferredArg)))]
+}
+
+function isOf({ call, startNs, endNs }: TokenEvent, graph: GraphEvent): boolean {
+  return graph.call >= 0 ? graph.call === call : graph.startNs >= startNs && graph.endNs <= endNs
+}
+
+function graphSlice(event: GraphEvent, names: Names, inferredArg: (bits: number) => Args): GraphSlice {
+  const { startNs, endNs, backend, nodes, call, inferred } = event
+  const device = names.text(backend)
+  const args: Record<string, string> = { operators: `${nodes}`, ...inferredArg(inferred & ~Inferred.Counts) }
+  if (device) args['backend'] = device
+  if (call >= 0) args['call'] = `${call}`
+  return { category: 'graph', name: device ? `${device} graph` : 'graph', startNs, endNs, args }
+}
+
+/** The parts of a call before, between and after its graphs, from a microsecond on. */
+function rest({ call, startNs, endNs }: TokenEvent, own: readonly GraphEvent[]): GraphSlice[] {
+  if (own.length === 0) return []
+  const args: Args = { inferred: OUTSIDE, ...(call >= 0 && { call: `${call}` }) }
+  const starts = [startNs, ...own.map((graph) => graph.endNs)].sort((a, b) => a - b)
+  const ends = [...own.map((graph) => graph.startNs), endNs].sort((a, b) => a - b)
+  return starts.flatMap((from, i) => {
+    if (ends[i]! - from < 1000) return []
+    return [{ category: 'outside', name: 'outside graphs', startNs: from, endNs: ends[i]!, args }]
+  })
+}

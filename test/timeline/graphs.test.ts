@@ -1,0 +1,101 @@
+import { expect, test } from '@jest/globals'
+import { convert, GgtraceWriter, inputOf, openTrace } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
+
+/** The Graphs row covers each call: its graphs, and what the program does between them. */
+
+const US = 1000
+
+/** Time of calls, and the part of it that no slice of the Graphs row covers. */
+const COVERED = `with rows as (
+    select ts, ts + dur as endTs from slice join track on track_id = track.id where track.name glob 'Graphs*'),
+  calls as (select ts, ts + dur as endTs, dur from slice where category = 'token')
+  select sum(dur), sum(dur - (select sum(min(r.endTs, c.endTs) - max(r.ts, c.ts)) from rows r
+    where r.ts < c.endTs and r.endTs > c.ts)) from calls c`
+
+test.each([
+  ['examples/moe.ggtrace.gz', 13_966_336],
+  ['test/fixtures/profinfer-csv/moe-2threads.csv.gz', 38_617_166],
+])('%s: less than 2 %% of the time of calls is unexplained', async (path, callsNs) => {
+  const trace = await openTrace(convert(inputOf(path)))
+  try {
+    const [[calls, unexplained]] = trace.query(COVERED).rows as [[number, number]]
+    expect(calls).toBe(callsNs)
+    expect(unexplained / calls).toBeLessThan(0.02)
+    const inferred = trace.query(`select distinct name, extract_arg(arg_set_id, 'debug.inferred') from slice
+      where category = 'outside' and name = 'outside graphs'`).rows
+    expect(inferred).toEqual([['outside graphs', expect.stringMatching(/^time of the call in which no graph ran/)]])
+  } finally {
+    trace.close()
+  }
+})
+
+const rowOf = async (draw: (thread: ReturnType<GgtraceWriter['thread']>, graph: number) => void) => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  draw(writer.thread(700), writer.graph('CPU', []))
+  writer.end(1000 * US)
+  return drawn({ name: 'log', source: writer.take() }, {}, { rows: /^Graphs/, args: ['call', 'what'] })
+}
+
+test('stretches before, between and after the graphs of a call, from a microsecond on', async () => {
+  const lines = await rowOf((thread, graph) => {
+    thread.graph({ startNs: 20 * US, endNs: 40 * US, graph, call: 0, split: 0 })
+    thread.graph({ startNs: 40 * US + 999, endNs: 60 * US, graph, call: 0, split: 1 })
+    thread.graph({ startNs: 65 * US, endNs: 70 * US, graph, call: 0, split: 2 })
+    thread.token({ startNs: 10 * US, endNs: 80 * US, call: 0, tokens: 4 })
+  })
+  expect(lines).toEqual([
+    'Graphs | 10000–20000 outside graphs {call: 0}',
+    'Graphs | 20000–40000 CPU graph {call: 0}',
+    'Graphs | 40999–60000 CPU graph {call: 0}',
+    'Graphs | 60000–65000 outside graphs {call: 0}',
+    'Graphs | 65000–70000 CPU graph {call: 0}',
+    'Graphs | 70000–80000 outside graphs {call: 0}',
+  ])
+})
+
+test('copies of the thread of the call are cut out, from a microsecond on; not those inside graphs, or of other calls', async () => {
+  const copy = { bytes: 64, what: 'get' } as const
+  const lines = await rowOf((thread, graph) => {
+    thread.copy({ ...copy, startNs: 1 * US, endNs: 4 * US })
+    thread.graph({ startNs: 20 * US, endNs: 40 * US, graph, call: 0 })
+    thread.copy({ ...copy, startNs: 30 * US, endNs: 35 * US })
+    thread.copy({ ...copy, startNs: 42 * US, endNs: 45 * US })
+    thread.copy({ ...copy, startNs: 46 * US, endNs: 46 * US + 999 })
+    thread.token({ startNs: 10 * US, endNs: 50 * US, call: 0, tokens: 4 })
+  })
+  expect(lines).toEqual([
+    'Graphs | 10000–20000 outside graphs {call: 0}',
+    'Graphs | 20000–40000 CPU graph {call: 0}',
+    'Graphs | 40000–42000 outside graphs {call: 0}',
+    'Graphs | 42000–45000 copy {what: get}',
+    'Graphs | 45000–50000 outside graphs {call: 0}',
+  ])
+})
+
+test('a warm-up has no number: its graphs are found by time; graphs without a call are drawn as they are', async () => {
+  const lines = await rowOf((thread, graph) => {
+    thread.graph({ startNs: 0, endNs: 5 * US, graph, call: -1 })
+    thread.graph({ startNs: 20 * US, endNs: 40 * US, graph, call: -1 })
+    thread.token({ startNs: 10 * US, endNs: 50 * US, kind: 'warm-up', call: -1, tokens: 2 })
+    thread.graph({ startNs: 60 * US, endNs: 70 * US, graph, call: -1 })
+  })
+  expect(lines).toEqual([
+    'Graphs | 0–5000 CPU graph',
+    'Graphs | 10000–20000 outside graphs',
+    'Graphs | 20000–40000 CPU graph',
+    'Graphs | 40000–50000 outside graphs',
+    'Graphs | 60000–70000 CPU graph',
+  ])
+})
+
+test('a call without graphs has a slice only if it failed: otherwise they were not recorded', async () => {
+  const lines = await rowOf((thread, graph) => {
+    thread.token({ startNs: 0, endNs: 10 * US, call: 0, tokens: 1 })
+    thread.graph({ startNs: 20 * US, endNs: 30 * US, graph, call: 1 })
+    thread.token({ startNs: 20 * US, endNs: 30 * US, call: 1, tokens: 1 })
+    thread.token({ startNs: 40 * US, endNs: 50 * US, call: 2, tokens: 1, result: 1 })
+    thread.token({ startNs: 60 * US, endNs: 70 * US, call: 3, tokens: 1 })
+  })
+  expect(lines).toEqual(['Graphs | 20000–30000 CPU graph {call: 1}', 'Graphs | 40000–50000 outside graphs {call: 2}'])
+})

@@ -257,6 +257,8 @@ export interface AllocationEvent {
   readonly atNs: number
   /** Below 0 if it was freed. */
   readonly bytes: number
+  /** It was allocated at an unknown time before `atNs`, at which the log begins: in the middle of the run. */
+  readonly isEarlier?: boolean
 }
 
 /** A sample of a numeric series. */

@@ -71,7 +71,7 @@ export const LAYOUT = {
     rows: 16,
     name: 'Phase',
     description: ({ idleMs }) =>
-      `Successive calls of one kind: prefill, decode, failed; idle = no call for ${idleMs} ms.`,
+      `Successive calls of one kind: prefill, decode, failed; load = before the first call; idle = no call for ${idleMs} ms.`,
   }),
 
   tokens: track<{

@@ -302,7 +302,8 @@ export class LogDefinitions {
   }
 
   private allocate({ name }: LogBuffer, atNs: number, bytes: number): void {
-    this.batch.add({ kind: 'allocation', buffer: name, atNs: Math.max(atNs, this.fromNs), bytes })
+    const isEarlier = atNs < this.fromNs
+    this.batch.add({ kind: 'allocation', buffer: name, atNs: isEarlier ? this.fromNs : atNs, bytes, isEarlier })
   }
 
   private addBuffer(buffer: LogBuffer): void {

@@ -45,7 +45,7 @@ export class GgmlArea {
     this.copies = new Copies(context)
     this.rates = new Rates(context, works)
     this.graphs = new Graphs(context)
-    this.calls = new Calls(context, (event) => {
+    this.calls = new Calls(context, memory.allocations, (event) => {
       this.graphs.call(event)
       this.rates.call(event)
       memory.cache.call(event)

@@ -5,6 +5,7 @@ import { type Batch, type EngineStep, Inferred, type SequenceSpan, type TokenEve
 import { Roles } from '../../model/roles.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
+import type { Allocations } from '../memory/allocations.ts'
 import { Lanes } from '../tracks.ts'
 
 /** Minimum pause between calls that is drawn as idle, in ns. */
@@ -15,6 +16,9 @@ const SPANS_SHOWN = 16
 
 /** Contexts with separate rows; the rest share the row of the last one. */
 const CONTEXTS_MAX = 16
+
+const LOAD_BEGIN = 'begin: first allocation of a backend buffer'
+const LOAD_END = 'end: last allocation before the first call'
 
 /** Name of successive calls that failed. */
 const FAILED = 'failed'
@@ -50,9 +54,11 @@ export class Calls {
   private readonly order = new CallOrder((event) => this.place(event))
   private readonly hidden = new Set<TokenEvent>()
   private span: PhaseSpan | undefined
+  private hasCalls = false
 
   constructor(
     private readonly context: TrackContext,
+    private readonly allocations: Allocations,
     private readonly onCall: (event: TokenEvent) => void,
   ) {
     this.phases = context.tracks.lanes('phase', { idleMs: IDLE_NS_MIN / 1e6 }, true)
@@ -68,7 +74,11 @@ export class Calls {
     const row = this.rowOf(event)
     const name = nameOf(event, row)
     this.roles.add(event)
+    const isFirst = !this.hasCalls
+    this.hasCalls = true
     if (this.hidden.delete(event)) return
+    // The first call of a log that begins in mid-run has another number.
+    if (isFirst && event.call <= 0) this.load(event.startNs)
     const { startNs, endNs, phase, call, tokens } = event
     const { make } = this.context
     const extra = [make.word('phase', phase)]
@@ -158,6 +168,25 @@ export class Calls {
     this.nameRows()
   }
 
+  /** Draws the time before the first call, from the first allocation on. */
+  private load(callNs: number): void {
+    const { make } = this.context
+    const known = this.allocations.until(callNs)
+    if (!known) return
+    const { firstNs, lastNs, bytes } = known
+    const isIdle = callNs - lastNs >= IDLE_NS_MIN
+    const words = isIdle ? `${LOAD_BEGIN}; ${LOAD_END}` : LOAD_BEGIN
+    this.phase('load', firstNs, isIdle ? lastNs : callNs, [make.int('bytes', bytes), make.word('inferred', words)])
+    if (isIdle) this.phase('idle', lastNs, callNs, [])
+  }
+
+  /** The colours of phases are those of their calls. */
+  private phase(what: string, startNs: number, endNs: number, extra: Arg[]): void {
+    const { names } = this.context.make
+    const [name, colour] = [names.id(what), names.id(what === 'idle' ? PALE : what)]
+    this.phases.place(startNs, endNs, { name, category: 'phase', colour, extra: this.shown(extra) })
+  }
+
   private endSpan(): void {
     const { span } = this
     const { make } = this.context
@@ -165,8 +194,7 @@ export class Calls {
     const extra = [make.int('calls', span.calls)]
     if (span.what !== FAILED) extra.push(make.int('n_tokens', span.tokens))
     extra.push(...make.inferred(span.inferred))
-    const name = make.names.id(span.what)
-    this.phases.place(span.startNs, span.endNs, { name, category: 'phase', colour: name, extra: this.shown(extra) })
+    this.phase(span.what, span.startNs, span.endNs, extra)
     this.span = undefined
   }
 
@@ -186,9 +214,7 @@ export class Calls {
     this.endSpan()
     if (before && pauseNs >= IDLE_NS_MIN) {
       const extra = this.context.make.inferred(before.inferred & Inferred.NoEnd) // idle may begin too early
-      const { names } = this.context.make
-      const [name, colour] = [names.id('idle'), names.id(PALE)]
-      this.phases.place(before.endNs, startNs, { name, category: 'phase', colour, extra: this.shown(extra) })
+      this.phase('idle', before.endNs, startNs, extra)
     }
     this.span = { what, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
   }

@@ -14,6 +14,15 @@ export class Allocations {
     else this.events.set(event.buffer, [event])
   }
 
+  /** Allocations up to a time: the first, the last, and their bytes; undefined if there are none, or if the log begins later. */
+  until(atNs: number): { readonly firstNs: number; readonly lastNs: number; readonly bytes: number } | undefined {
+    const events = [...this.events.values()].flat().filter((event) => event.bytes > 0 && event.atNs <= atNs)
+    if (events.length === 0 || events.some(({ isEarlier }) => isEarlier)) return undefined
+    const times = events.map((event) => event.atNs)
+    const bytes = events.reduce((sum, event) => sum + event.bytes, 0)
+    return { firstNs: Math.min(...times), lastNs: Math.max(...times), bytes }
+  }
+
   finish(): void {
     const { tracks, names, writer } = this.context
     let nth = 0

@@ -18,9 +18,9 @@ export class MemoryArea {
   readonly buffers = new Buffers()
   readonly lifetimes: Lifetimes
   readonly cache: KvCache
+  readonly allocations: Allocations
   private readonly reads: Reads
   private readonly faults: Faults
-  private readonly allocations: Allocations
 
   constructor(context: TrackContext, rows: MemoryRows) {
     this.lifetimes = new Lifetimes(context, this.buffers, rows === 'lifetimes')

@@ -22,7 +22,7 @@ export interface OwnTrackEvent {
   readonly unit?: 'bytes' | 'count' | 'ns' | undefined
   /** Its slices nest, and come in order of their starts, outer before inner; any others go to further rows. */
   readonly nests?: boolean | undefined
-  /** It is main content of the input and goes above the rows of GPUs and of NVTX; by default below all others. */
+  /** It goes above the others of its group; without a group, it is main content of the input and goes above NVTX and calls of GPUs. */
   readonly leads?: boolean | undefined
 }
 

@@ -125,103 +125,8 @@ export const LAYOUT = {
     description: 'Transfers of tensor data: set = into a backend buffer, get = out of it, copy = between two.',
   }),
 
-  threadStates: group('run', {
-    rank: at(3, 8),
-    name: 'Thread states',
-    description: 'When the traced threads ran, and when they waited.',
-  }),
-  threadState: track<of.Thread & of.Nth>('threadStates', {
-    rank: ({ nth }) => nth,
-    name: ({ thread }) => thread,
-    description: ({ tid }) =>
-      `When thread ${tid} ran, could have run but was preempted or only just woken, and when it was blocked.`,
-  }),
-
-  memory: group('run', {
-    rank: at(4),
-    name: 'Memory',
-    description:
-      'Where each operator reads: a value is valid until the next operator reads elsewhere, or the graph run ends. Live ' +
-      'tensors in the compute buffers, use of the KV cache, allocations.',
-  }),
-  offsetRead: counter<of.Buffer & { readonly offsetsFrom: string }>('memory', {
-    rank: bufferRank(0),
-    name: ({ title }) => `${title}: offset read`,
-    description: ({ label, offsetsFrom }) =>
-      `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}; 0 between graph runs.`,
-    unit: 'bytes',
-    axis: ({ usage }) => usage,
-  }),
-  live: counter<of.Buffer & { readonly id: number }>('memory', {
-    rank: bufferRank(1),
-    name: ({ title }) => `${title}: live`,
-    description: ({ label }) =>
-      `Sum of the sizes of the tensors that live in this buffer (${label}), from first write to last read. Sampled ` +
-      'where operators start; views and in-place results count once.',
-    unit: 'bytes',
-    axis: ({ id }) => `live ${id}`,
-  }),
-  size: counter<of.Buffer & { readonly id: number }>('memory', {
-    rank: bufferRank(2),
-    name: ({ title }) => `${title}: size`,
-    description: ({ label }) => `Size of this buffer (${label}): the space for live tensors.`,
-    unit: 'bytes',
-    axis: ({ id }) => `live ${id}`,
-  }),
-  arena: group<of.Buffer>('memory', {
-    rank: bufferRank(3),
-    name: ({ title }) => `${title}: tensors`,
-    description: ({ label }) =>
-      `Tensors in this buffer (${label}): one row for each offset at which tensors begin, lowest first, as a map of the ` +
-      'memory. A slice lasts from the first worker that writes the tensor to the last that reads it or a view of it; an ' +
-      'in-place op ends its source. Rows at higher offsets may be within tensors of lower ones, but never at the same time.',
-  }),
-  tensors: track<{ readonly offset: number }>('arena', {
-    // Backends align tensors to at least 32 bytes.
-    rank: ({ offset }) => Math.min(Math.floor(offset / 32), RANK_MAX - 1),
-    name: ({ offset }) => `at ${offset}`,
-    description: ({ offset }) =>
-      `Tensors that begin at offset ${offset}, one after the other: first write to last read.`,
-  }),
-  otherTensors: track<{ readonly rowsMax: number }>('arena', {
-    rank: RANK_MAX,
-    name: 'other offsets',
-    description: ({ rowsMax }) => `Tensors at further offsets: only the first ${rowsMax} offsets have separate rows.`,
-  }),
-  touched: counter('memory', {
-    rank: AFTER_BUFFERS,
-    name: 'bytes touched per operator',
-    description:
-      'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
-      'where none follows at once. Whole tensors: MUL_MAT_ID is counted with all experts, though it reads the chosen ones.',
-    unit: 'bytes',
-  }),
-  kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'count'),
-  kvBytes: kvCache(1, 'KV cache: bytes used (inferred)', 'Bytes of the cells', 'bytes'),
-  allocated: counter<of.Nth & { readonly buffers: string }>('memory', {
-    rank: ({ nth }) => AFTER_BUFFERS + 2048 + nth,
-    name: ({ buffers }) => `${buffers}: allocated`,
-    description: ({ buffers }) =>
-      `Bytes of the backend buffers called ${buffers}, from when they were allocated until they were freed.`,
-    unit: 'bytes',
-  }),
-
-  experts: group('run', {
-    rank: at(5),
-    name: 'Experts',
-    description:
-      'Experts that the router of each layer chose (some logs contain only those of the first token of a batch). A slice ' +
-      'spans the operators that used the choice.',
-  }),
-  expertsOfLayer: track<{ readonly layer: number }>('experts', {
-    rank: ({ layer }) => (layer + 1) * 16,
-    rows: 16,
-    name: ({ layer }) => (layer < 0 ? 'no layer' : `layer ${layer}`),
-    description: ({ layer }) => `Experts chosen in ${layer < 0 ? 'an unknown layer' : `layer ${layer}`}.`,
-  }),
-
   rates: group('run', {
-    rank: at(5, 8),
+    rank: at(4),
     name: 'Rates',
     description:
       'Tokens, bytes and operations per second, by call and by graph run; counts by operator, if the log contains them.',
@@ -263,8 +168,94 @@ export const LAYOUT = {
   }),
   workerCounter: counter<of.Counter>('rates', { ...workerCounter }),
 
+  experts: group('run', {
+    rank: at(5),
+    name: 'Experts',
+    description:
+      'Experts that the router of each layer chose (some logs contain only those of the first token of a batch). A slice ' +
+      'spans the operators that used the choice.',
+  }),
+  expertsOfLayer: track<{ readonly layer: number }>('experts', {
+    rank: ({ layer }) => (layer + 1) * 16,
+    rows: 16,
+    name: ({ layer }) => (layer < 0 ? 'no layer' : `layer ${layer}`),
+    description: ({ layer }) => `Experts chosen in ${layer < 0 ? 'an unknown layer' : `layer ${layer}`}.`,
+  }),
+
+  memory: group('run', {
+    rank: at(6),
+    name: 'Memory',
+    description:
+      'Where each operator reads: a value is valid until the next operator reads elsewhere, or the graph run ends. Live ' +
+      'tensors in the compute buffers, use of the KV cache, allocations.',
+  }),
+  offsetRead: counter<of.Buffer & { readonly offsetsFrom: string }>('memory', {
+    rank: bufferRank(0),
+    name: ({ title }) => `${title}: offset read`,
+    description: ({ label, offsetsFrom }) =>
+      `Offset of each operator's source in this buffer (${label}), in bytes from ${offsetsFrom}; 0 between graph runs.`,
+    unit: 'bytes',
+    axis: ({ usage }) => usage,
+  }),
+  live: counter<of.Buffer>('memory', {
+    rank: bufferRank(1),
+    name: ({ title }) => `${title}: live`,
+    description: ({ label }) =>
+      `Sum of the sizes of the tensors that live in this buffer (${label}), from first write to last read. Sampled ` +
+      'where operators start; views and in-place results count once.',
+    unit: 'bytes',
+  }),
+  arena: group<of.Buffer>('memory', {
+    rank: bufferRank(3),
+    name: ({ title }) => `${title}: tensors`,
+    description: ({ label }) =>
+      `Tensors in this buffer (${label}): one row for each offset at which tensors begin, lowest first, as a map of the ` +
+      'memory. A slice lasts from the first worker that writes the tensor to the last that reads it or a view of it; an ' +
+      'in-place op ends its source. Rows at higher offsets may be within tensors of lower ones, but never at the same time.',
+  }),
+  tensors: track<{ readonly offset: number }>('arena', {
+    // Backends align tensors to at least 32 bytes.
+    rank: ({ offset }) => Math.min(Math.floor(offset / 32), RANK_MAX - 1),
+    name: ({ offset }) => `at ${offset}`,
+    description: ({ offset }) =>
+      `Tensors that begin at offset ${offset}, one after the other: first write to last read.`,
+  }),
+  otherTensors: track<{ readonly rowsMax: number }>('arena', {
+    rank: RANK_MAX,
+    name: 'other offsets',
+    description: ({ rowsMax }) => `Tensors at further offsets: only the first ${rowsMax} offsets have separate rows.`,
+  }),
+  touched: counter('memory', {
+    rank: AFTER_BUFFERS,
+    name: 'bytes touched per operator',
+    description:
+      'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
+      'where none follows at once. Whole tensors: MUL_MAT_ID is counted with all experts, though it reads the chosen ones.',
+    unit: 'bytes',
+  }),
+  kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'count'),
+  kvBytes: kvCache(1, 'KV cache: bytes used (inferred)', 'Bytes of the cells', 'bytes'),
+  sizes: group('memory', {
+    rank: AFTER_BUFFERS + 2048,
+    name: 'Sizes',
+    description: 'Bytes of the backend buffers: constant once the model is loaded.',
+  }),
+  size: counter<of.Buffer>('sizes', {
+    rank: bufferRank(2),
+    name: ({ title }) => `${title}: size`,
+    description: ({ label }) => `Size of this buffer (${label}): the space for live tensors.`,
+    unit: 'bytes',
+  }),
+  allocated: counter<of.Nth & { readonly buffers: string }>('sizes', {
+    rank: ({ nth }) => AFTER_BUFFERS + nth,
+    name: ({ buffers }) => `${buffers}: allocated`,
+    description: ({ buffers }) =>
+      `Bytes of the backend buffers called ${buffers}, from when they were allocated until they were freed.`,
+    unit: 'bytes',
+  }),
+
   faults: group('run', {
-    rank: at(5, 12),
+    rank: at(6, 8),
     name: 'Faults and I/O',
     description: 'Page faults and reads from disks while operators were computed, and the weights that they read.',
   }),
@@ -278,12 +269,10 @@ export const LAYOUT = {
   }),
   workerFaultCounter: counter<of.Counter>('faults', { ...workerCounter }),
 
-  series: group('run', { rank: at(6), name: 'Counters', description: 'Numeric series as recorded.' }),
-  oneSeries: counter<of.Nth & { readonly name: string; readonly unit: Unit }>('series', {
-    rank: ({ nth }) => nth,
-    name: ({ name }) => name,
-    description: ({ name }) => `${name}, as recorded.`,
-    unit: ({ unit }) => unit,
+  gpu: group('run', { rank: at(6, 12), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
+  streamWork: track<of.Stream>('gpu', {
+    ...ofStream,
+    description: 'Kernels, copies and fills, as the GPU ran them.',
   }),
 
   ranges: group('run', { rank: at(7), name: 'Ranges', description: 'Named ranges of each thread.' }),
@@ -350,16 +339,31 @@ export const LAYOUT = {
     ...ofStream,
     description: 'Waits for the stream, its events or its context; events that were recorded on it.',
   }),
-  gpu: group('run', { rank: at(7, 13), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
-  streamWork: track<of.Stream>('gpu', {
-    ...ofStream,
-    description: 'Kernels, copies and fills, as the GPU ran them.',
+
+  series: group('run', { rank: at(8), name: 'Counters', description: 'Numeric series as recorded.' }),
+  oneSeries: counter<of.Nth & { readonly name: string; readonly unit: Unit }>('series', {
+    rank: ({ nth }) => nth,
+    name: ({ name }) => name,
+    description: ({ name }) => `${name}, as recorded.`,
+    unit: ({ unit }) => unit,
   }),
 
   issues: track<{ readonly shownMax: number }>('run', {
     rank: at(9),
     name: 'Issues',
     description: ({ shownMax }) => `Losses and bad records, at the time when they happened (the first ${shownMax}).`,
+  }),
+
+  threadStates: group('run', {
+    rank: at(9, 8),
+    name: 'Thread states',
+    description: 'When the traced threads ran, and when they waited.',
+  }),
+  threadState: track<of.Thread & of.Nth>('threadStates', {
+    rank: ({ nth }) => nth,
+    name: ({ thread }) => thread,
+    description: ({ tid }) =>
+      `When thread ${tid} ran, could have run but was preempted or only just woken, and when it was blocked.`,
   }),
 
   /** Leading tracks are after the ranges, the first seven in order; the others after all tracks above. */

@@ -1,8 +1,15 @@
 import type { BufferUsage, InputEvent } from '../model/events.ts'
 import type { Track, Unit } from '../sink/track.ts'
 
-/** For the group of an input: its input event, and its number, from 0. */
-export type Run = Pick<InputEvent, 'format' | 'clock' | 'attributes' | 'title'> & { readonly input: number }
+/** For the group of an input: its input event, its number, from 0, and what is known at its end. */
+export interface Run extends Pick<InputEvent, 'format' | 'clock' | 'attributes' | 'title'> {
+  readonly input: number
+  readonly workers?: number
+  /** Names of the backends of its graphs. */
+  readonly backends?: readonly string[]
+  /** Identification of the first buffer of weights. */
+  readonly weights?: string | undefined
+}
 
 /** For a track of a worker: its number. */
 export interface Worker {

@@ -13,6 +13,7 @@ export type Group =
   | 'threadStates'
   | 'memory'
   | 'arena'
+  | 'sizes'
   | 'experts'
   | 'rates'
   | 'faults'
@@ -72,8 +73,24 @@ export function specOf<Of>({ name, rank, rows, description, kind, unit, axis }: 
 /** Characters of the command in the name of an input's group. */
 const COMMAND_CHARS_MAX = 60
 
-/** `LLM llama-cli -m …`, or the input's title. */
-export function runTitle({ title, attributes, input }: Run): string {
+/** A model in a command line: `-m` of Python means a module. */
+const MODEL = /(?:^|\s)(?:--model[ =](\S+)|-m (\S+\.(?:gguf|bin))(?!\S))/
+
+/** The file of the model, from the command line or from the name of a buffer of weights. */
+function modelOf({ attributes, weights = '' }: Run): string | undefined {
+  const [, long, short] = MODEL.exec(`${attributes['command'] ?? ''}`) ?? []
+  const path = long ?? short ?? /\S+\.gguf(?!\S)/.exec(weights)?.[0]
+  return path?.replace(/^.*[/\\]/, '')
+}
+
+/** `LLM moe.gguf · 2 workers · CPU`; `LLM server.py --port …` if the model is not known; or the input's title. */
+export function runTitle(run: Run): string {
+  const { title, attributes, input, workers = 0, backends = [] } = run
+  const model = modelOf(run)
+  if (title === undefined && model) {
+    const parts = [model, workers > 0 && `${workers} worker${workers > 1 ? 's' : ''}`, backends.join(' + ')]
+    return rowName(`LLM ${parts.filter(Boolean).join(' · ')}`, input)
+  }
   const command = `${attributes['command'] ?? ''}`.replace(/^\S*\//, '').trim() // without the program's folder
   const shown = command.length > COMMAND_CHARS_MAX ? `${command.slice(0, COMMAND_CHARS_MAX)}…` : command
   return title ?? rowName(`LLM ${shown || 'run'}`, input)
@@ -108,9 +125,9 @@ export const bufferRank =
   ({ usage, nth }: Buffer) =>
     Object.keys(BUFFERS).indexOf(usage) * RANKS_PER_USAGE + (nth % 256) * 8 + place
 
-/** `compute buffer`, `compute buffer 2`, …: the n-th buffer of a usage, from 1. */
-export function bufferTitle(usage: BufferUsage, nth: number): string {
-  return nth === 1 ? BUFFERS[usage] : `${BUFFERS[usage]} ${nth}`
+/** `compute buffer`, `weights (CPU_REPACK)`: buffers of a usage, or those of one name. */
+export function bufferTitle(usage: BufferUsage, name: string): string {
+  return name === '' ? BUFFERS[usage] : `${BUFFERS[usage]} (${name})`
 }
 
 /** `python3 9946`, or `thread 9946` if it has no name. */

@@ -12,7 +12,9 @@ import type { Scheduler } from './kernel/scheduler.ts'
 import type { ArgMaker, Detail } from './labels.ts'
 import { MemoryArea, type MemoryRows } from './memory/area.ts'
 import { NvtxArea } from './nvtx/area.ts'
+import type { Run } from './of.ts'
 import { OwnArea } from './own/area.ts'
+import { runTitle } from './place.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
 
 /** Options of a timeline. */
@@ -30,6 +32,8 @@ export interface TimelineOptions {
 export class Timeline implements EventPass<void> {
   private readonly tensors: TensorEvent[] = []
   private readonly counters = new CounterSet()
+  private run!: Run
+  private tracks!: Tracks
   private issues!: Issues
   private kernel!: KernelArea
   private memory!: MemoryArea
@@ -59,6 +63,7 @@ export class Timeline implements EventPass<void> {
     this.gpu.finish()
     this.nvtx.finish()
     this.own.finish()
+    this.nameRun()
   }
 
   private place(event: TraceEvent): void {
@@ -115,13 +120,21 @@ export class Timeline implements EventPass<void> {
     }
   }
 
+  /** The model, the workers and the backends are known at the end. */
+  private nameRun(): void {
+    const named = { ...this.run, ...this.ggml.machine, weights: this.memory.buffers.weights }
+    if (runTitle(named) !== runTitle(this.run)) this.tracks.renameRun(named)
+  }
+
   private begin(event: InputEvent): void {
     const { tree, tensors, counters, make, input } = this
     const { writer } = tree
     const { names } = make
     const { detail, memory } = this.options
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
-    const tracks = new Tracks(tree, { ...event, input })
+    this.run = { ...event, input }
+    const tracks = new Tracks(tree, this.run)
+    this.tracks = tracks
     const views = new Views(tensors, (tensor) => names.text(tensor.op))
     this.issues = new Issues({ tracks, make, writer })
     const report = (issue: IssueEvent) => this.issues.place(issue)

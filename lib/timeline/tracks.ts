@@ -77,6 +77,12 @@ export class Tracks {
     this.tree.rename(track, group, specOf(LAYOUT[key] as Place<Of<K>>, of, row))
   }
 
+  /** Replaces the name of the input's group, if it has tracks. */
+  renameRun(run: Run): void {
+    const track = this.groups.get('run')
+    if (track !== undefined) this.rename(track, 'run', run)
+  }
+
   /** Rows for slices that follow one another, see {@link Lanes}. */
   lanes<K extends Key>(key: K, of: Of<K>, isLate = false, group?: number): Lanes {
     return new Lanes(this.tree.writer, (row) => this.add(key, of, row, group), isLate)

@@ -45,8 +45,8 @@ export const chromeJson: Format = {
     const document = new Document(source, chromeJson.name, about, recording)
     try {
       const firstNs = pickOrigin(await document.firstTimes(ORIGIN_EVENTS))
-      recording.begin(firstNs)
       if (about.baseNs === undefined && firstNs < SINCE_1970) await searchWhole(about, context)
+      recording.begin(firstNs, about.isKineto)
       yield [inputOf(about, firstNs)]
       if (about.isKineto && about.baseNs === undefined && firstNs < SINCE_1970) {
         recording.issue('json-no-base-time', 'expected "baseTimeNanoseconds", found none: its time is not known', 0)

@@ -58,8 +58,9 @@ export class Recording {
     this.operations = new Operations(names, this.rows, this.taker)
   }
 
-  /** Sets the origin, in nanoseconds of the file's times. */
-  begin(originNs: bigint): void {
+  /** Sets the origin, in nanoseconds of the file's times. `isKineto`: PyTorch's profiler wrote the file. */
+  begin(originNs: bigint, isKineto: boolean): void {
+    this.rows.isKineto = isKineto
     this.fields.begin(originNs)
   }
 

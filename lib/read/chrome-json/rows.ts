@@ -46,6 +46,8 @@ export class Rows {
   private readonly threadNames = new Map<number, string>()
   private lastKey = -1
   private last = 0
+  /** The file is one of PyTorch's profiler. */
+  isKineto = false
 
   constructor(private readonly names: Names) {
     this.ids = new ByteTable(() => this.texts.length)
@@ -133,7 +135,8 @@ export class Rows {
     const row = this.rows[id]!
     if (row.isDefined) return
     row.isDefined = true
-    const key = row.kind === 'process' ? `process ${row.pid}` : row.kind
+    const kind = this.groupKind(row)
+    const key = kind === 'process' ? `process ${row.pid}` : kind
     let group = this.groups.get(key)
     if (group === undefined) {
       group = this.rows.length
@@ -149,7 +152,14 @@ export class Rows {
     return this.rows.length - 1
   }
 
-  private groupOf({ kind, pid }: Row): { name: string; description: string; leads?: boolean } {
+  /** The profiler of PyTorch announces its start and end in processes without numbers, which contain one event each. */
+  private groupKind({ kind, pid }: Row): GroupKind {
+    return this.isKineto && kind === 'process' && this.number(pid) < 0 ? 'profiler' : kind
+  }
+
+  private groupOf(row: Row): { name: string; description: string; leads?: boolean } {
+    const { pid } = row
+    const kind = this.groupKind(row)
     if (kind !== 'process') return GROUPS[kind]
     const [name, text] = [this.processNames.get(pid) ?? '', this.texts[pid] ?? '']
     const title = this.number(pid) >= 0 || text === '' ? `${name || 'process'} ${text}`.trim() : bothOf(name, text)
@@ -165,7 +175,8 @@ export class Rows {
     const name = this.names.text(this.threadName(pid, tid))
     const title =
       this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
-    return { name: title, description: `What ${name || 'thread'} ${text} did.`, nests: true }
+    const leads = tid === pid && this.number(tid) >= 0 // the main thread
+    return { name: title, description: `What ${name || 'thread'} ${text} did.`, nests: true, leads }
   }
 }
 

@@ -297,7 +297,14 @@ export class LogDefinitions {
     const path = this.names.text(file) || 'a mapped file'
     const copied = this.buffers.get(buffer)
     const label = copied ? `${this.describe(copied)}, copied from ${path}` : path
-    this.batch.add({ kind: 'buffer', id, usage: 'weights', label, offsetsFrom: 'the start of the GGUF file' })
+    this.batch.add({
+      kind: 'buffer',
+      id,
+      usage: 'weights',
+      label,
+      offsetsFrom: 'the start of the GGUF file',
+      name: copied?.name,
+    })
     return id
   }
 
@@ -309,8 +316,8 @@ export class LogDefinitions {
   private addBuffer(buffer: LogBuffer): void {
     buffer.id = this.bufferCount++
     const [usage, label] = [usageOf(buffer), this.describe(buffer)]
-    const { id, sizeBytes } = buffer
-    this.batch.add({ kind: 'buffer', id, usage, label, offsetsFrom: 'its base', sizeBytes })
+    const { id, sizeBytes, name } = buffer
+    this.batch.add({ kind: 'buffer', id, usage, label, offsetsFrom: 'its base', name, sizeBytes })
   }
 
   private describe({ name, backend, base, sizeBytes }: LogBuffer): string {

@@ -101,6 +101,11 @@ export class GgmlArea {
     this.calls.token(event, false)
   }
 
+  /** What computed. */
+  get machine(): { readonly workers: number; readonly backends: readonly string[] } {
+    return { workers: this.operators.workerCount, backends: this.graphs.backends }
+  }
+
   finish(): void {
     this.calls.finish()
     this.graphs.finish()

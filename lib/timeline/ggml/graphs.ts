@@ -30,6 +30,7 @@ export class Graphs {
   /** Graphs by call; -1: of calls without a number, which are found by time. */
   private readonly held = new Map<number, Piece[]>()
   private heldCount = 0
+  private readonly usedBackends = new Set<number>()
   private hasGraphs = false
   /** By thread. */
   private readonly copies = new Map<number, Piece[]>()
@@ -52,7 +53,13 @@ export class Graphs {
     const failed = status ? ` failed (${status}: ${statusWord(status)})` : ''
     const name = make.names.id(`${backend ? `${backend} ` : ''}graph${failed}`)
     this.hasGraphs = true
+    if (backend) this.usedBackends.add(event.backend)
     this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: this.shown(extra) } })
+  }
+
+  /** Names of the backends of all graphs, in order of first use. */
+  get backends(): readonly string[] {
+    return [...this.usedBackends].map((backend) => this.context.names.text(backend))
   }
 
   /** Adds a copy inside a call. */

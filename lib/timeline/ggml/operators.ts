@@ -57,6 +57,11 @@ export class Operators {
     else lanes.place(startNs, endNs, label)
   }
 
+  /** Number of workers so far. */
+  get workerCount(): number {
+    return this.workers.filter(Boolean).length
+  }
+
   private addWorker(worker: number): Lanes {
     const lanes = this.context.tracks.lanes('worker', { worker })
     this.workers[worker] = lanes

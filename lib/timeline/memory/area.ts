@@ -15,7 +15,7 @@ export const MEMORY_ROWS = ['counters', 'lifetimes'] as const
 
 /** Draws reads of operators, contents of buffers, and reads from disks. */
 export class MemoryArea {
-  readonly buffers = new Buffers()
+  readonly buffers: Buffers
   readonly lifetimes: Lifetimes
   readonly cache: KvCache
   readonly allocations: Allocations
@@ -23,6 +23,7 @@ export class MemoryArea {
   private readonly faults: Faults
 
   constructor(context: TrackContext, rows: MemoryRows) {
+    this.buffers = new Buffers(context.names)
     this.lifetimes = new Lifetimes(context, this.buffers, rows === 'lifetimes')
     this.cache = new KvCache(context)
     this.reads = new Reads(context, this.buffers)

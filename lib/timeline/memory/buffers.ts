@@ -1,4 +1,5 @@
 import type { BufferEvent, BufferUsage } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
 import type * as of from '../of.ts'
 import { bufferTitle } from '../place.ts'
 
@@ -7,14 +8,32 @@ export interface ShownBuffer extends of.Buffer {
   readonly event: BufferEvent
 }
 
-/** All defined buffers, and the titles of those in the Memory group, which are numbered in order of first use. */
+/**
+ * All defined buffers, and the titles of those in the Memory group. Buffers of a usage that have different names have them in their
+ * titles; those of one title are numbered in order of first use.
+ */
 export class Buffers {
   readonly events = new Map<number, BufferEvent>()
   private readonly shown = new Map<number, ShownBuffer>()
   private readonly ofUsage = new Map<BufferUsage, number>()
+  private readonly namesOf = new Map<BufferUsage, Set<number>>()
+  private readonly titles = new Map<string, number>()
+  /** By usage: the name of the buffers whose title does not contain it. */
+  private readonly plain = new Map<BufferUsage, string>()
+
+  constructor(private readonly names: Names) {}
+
+  /** Identification of the first buffer of weights. */
+  get weights(): string | undefined {
+    return [...this.events.values()].find(({ usage }) => usage === 'weights')?.label
+  }
 
   define(buffer: BufferEvent): void {
     this.events.set(buffer.id, buffer)
+    const { usage, name = 0 } = buffer
+    const known = this.namesOf.get(usage)
+    if (known) known.add(name)
+    else this.namesOf.set(usage, new Set([name]))
   }
 
   /** Returns a defined buffer with its title. */
@@ -25,8 +44,17 @@ export class Buffers {
     const nth = (this.ofUsage.get(event.usage) ?? 0) + 1
     this.ofUsage.set(event.usage, nth)
     const { usage, label } = event
-    const buffer = { event, usage, nth, title: bufferTitle(usage, nth), label }
+    const buffer = { event, usage, nth, title: this.titleOf(event), label }
     this.shown.set(id, buffer)
     return buffer
+  }
+
+  private titleOf({ usage, name: id = 0 }: BufferEvent): string {
+    const name = this.names.text(id)
+    if (!this.plain.has(usage) && this.namesOf.get(usage)!.size === 1) this.plain.set(usage, name)
+    const title = bufferTitle(usage, this.plain.get(usage) === name ? '' : name)
+    const nth = (this.titles.get(title) ?? 0) + 1
+    this.titles.set(title, nth)
+    return nth === 1 ? title : `${title} ${nth}`
   }
 }

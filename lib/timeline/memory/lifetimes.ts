@@ -201,7 +201,7 @@ export class Lifetimes {
     const known = this.arenas.get(id)
     if (known) return known
     const { tracks, writer } = this.context
-    const of = { ...this.buffers.get(id), id }
+    const of = this.buffers.get(id)
     const live = tracks.add('live', of)
     const { sizeBytes } = of.event
     if (sizeBytes !== undefined) writer.counter(tracks.add('size', of), atNs, sizeBytes)

@@ -18,7 +18,7 @@ import { Lanes } from '../tracks.ts'
 
 interface OwnTrack {
   definition: OwnTrackEvent
-  /** Index among the leading tracks, or among all. */
+  /** Index among the leading tracks of its group, or among all. */
   readonly nth: number
   /** 0 until its first event: empty tracks do not appear. */
   uuid: number
@@ -35,7 +35,8 @@ export class OwnTracks {
   private readonly tracks = new Map<number, OwnTrack>()
   private readonly nested: NestedRows[] = []
   private readonly arrowIds: ReturnType<typeof arrowIds>
-  private leading = 0
+  /** Leading tracks so far, by group. */
+  private readonly leading = new Map<number | undefined, number>()
 
   constructor(private readonly context: TrackContext) {
     this.arrowIds = arrowIds(context.input)
@@ -50,7 +51,9 @@ export class OwnTracks {
     const { id, name, group } = definition
     if (this.tracks.has(id)) throw new UsageError(`own-track ${id} ("${name}"): this id is defined already`)
     if (group !== undefined) this.known(group, 'group', definition.kind)
-    const nth = definition.leads ? this.leading++ : this.tracks.size
+    const leading = this.leading.get(group) ?? 0
+    if (definition.leads) this.leading.set(group, leading + 1)
+    const nth = definition.leads ? leading : this.tracks.size
     this.tracks.set(id, { definition, nth, uuid: 0, rows: [] })
   }
 

@@ -1,0 +1,119 @@
+import { expect, test } from '@jest/globals'
+import { convert, GgtraceWriter, type Input, inputOf, type OpenTrace, openTrace } from '../../lib/index.ts'
+
+/** The order of tracks, as the viewer shows them: what leads is at the top, what never changes is in a closed group. */
+
+const US = 1000
+
+const queried = async <T>(input: Input | Input[], query: (trace: OpenTrace) => T): Promise<T> => {
+  const trace = await openTrace(convert(input))
+  try {
+    return query(trace)
+  } finally {
+    trace.close()
+  }
+}
+
+/** Names of the children of a group, in the order of the viewer. */
+const children = (trace: OpenTrace, parent: string) =>
+  trace
+    .query(`select t.name from track t join track p on t.parent_id = p.id where p.name = '${parent}'
+      order by extract_arg(t.source_arg_set_id, 'sibling_order_rank'), t.id`)
+    .rows.flat()
+
+const ROOT = 'LLM moe.gguf · 2 workers · CPU'
+
+test('a run: called by model, workers and backend; calls, graphs, workers, rates, experts, memory', async () => {
+  await queried(inputOf('examples/moe.ggtrace.gz'), (trace) => {
+    expect(trace.query("select name from track where parent_id is null and name glob 'LLM*'").rows).toEqual([[ROOT]])
+    const rows = ['Phase', 'Tokens', 'Graphs', 'Workers', 'Copies', 'Rates', 'Experts', 'Memory']
+    expect(children(trace, ROOT)).toEqual(rows)
+    const sizes = ['compute buffer: size', ...['CPU', 'CPU_Mapped', 'CPU_REPACK'].map((name) => `${name}: allocated`)]
+    expect(children(trace, 'Sizes')).toEqual(sizes)
+    const memory = children(trace, 'Memory')
+    expect(memory.slice(0, 2)).toEqual(['weights: offset read', 'weights (CPU_REPACK): offset read'])
+    expect(memory.at(-1)).toBe('Sizes')
+    // Changes after the first call begins.
+    const constant = trace.query(`with first as (select min(ts) as ts from slice where category = 'token'),
+      changes as (select track_id, value <> lag(value) over (partition by track_id order by counter.ts) as changed
+        from counter, first where counter.ts >= first.ts)
+      select p.name, t.name from track t join track p on t.parent_id = p.id left join changes on track_id = t.id
+      where t.id in (select track_id from counter) group by t.id having ifnull(sum(changed), 0) <= 1`).rows
+    expect(constant.filter(([group]) => group !== 'Sizes')).toEqual([])
+  })
+})
+
+test('two runs are distinct', async () => {
+  const input = () => inputOf('examples/moe.ggtrace.gz')
+  await queried([input(), input()], (trace) => {
+    const roots = trace.query("select name from track where parent_id is null and name glob 'LLM*' order by name").rows
+    expect(roots).toEqual([[ROOT], [`${ROOT} (2)`]])
+  })
+})
+
+test.each([
+  ['./main -m /models/tiny.gguf -p "Hi"', 'LLM tiny.gguf · 1 worker · CPU'],
+  ['/usr/bin/python3 -m server --model=models/big.gguf', 'LLM big.gguf · 1 worker · CPU'],
+  ['/usr/bin/python3 -m server', 'LLM python3 -m server'],
+  ['', 'LLM run'],
+])('the name of a run of "%s"', async (command, name) => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  writer.run(command === '' ? {} : { command })
+  const tensor = writer.tensor({
+    name: 'a',
+    op: 1,
+    type: 0,
+    ne: [1, 1, 1, 1],
+    address: 0,
+    bytes: 4,
+    sources: [],
+  } as never)
+  const graph = writer.graph('CPU', [tensor])
+  writer.thread(700, 0).operator({ tensor, startNs: 10, endNs: 20 })
+  writer.thread(700).graph({ startNs: 5, endNs: 30, graph, call: 0 })
+  writer.end(1000 * US)
+  const source = writer.take()
+  await queried({ name: 'log', source }, (trace) => {
+    expect(trace.query('select name from track where parent_id is null').rows).toEqual([[name]])
+  })
+})
+
+test('an nsys report: what the program announced, its calls, and the states of threads last', async () => {
+  const order = ['NVTX', 'NVTX on the GPU', 'CUDA API', 'GPU synchronization', 'Thread states']
+  await queried(inputOf('test/fixtures/nsys/one-gpu.sqlite.gz'), (trace) => {
+    const found = children(trace, 'Nsight Systems')
+    expect(found.filter((name) => order.includes(`${name}`))).toEqual(order.filter((name) => found.includes(name)))
+    expect(found.at(-1)).toBe('Thread states')
+  })
+})
+
+test("PyTorch's profiler: the main thread leads, events about the profiler are in its group", async () => {
+  const slice = (cat: string, tid: number, ts: number, name: string) => ({
+    ph: 'X',
+    cat,
+    name,
+    pid: 7,
+    tid,
+    ts,
+    dur: 1,
+  })
+  const about = { ph: 'i', s: 'g', ts: 9 }
+  const source = JSON.stringify({
+    schemaVersion: 1,
+    baseTimeNanoseconds: 1_700_000_000_000_000_000,
+    traceEvents: [
+      slice('cpu_op', 8, 1, 'AddBackward0'),
+      slice('cpu_op', 7, 2, 'aten::add'),
+      { ...slice('Trace', 0, 3, 'PyTorch Profiler (0)'), pid: 'Spans', tid: 'PyTorch Profiler' },
+      { ...about, name: 'Iteration Start: PyTorch Profiler', pid: 'Traces', tid: 'Trace PyTorch Profiler' },
+      { ...about, name: 'Record Window End', pid: '', tid: '' },
+      { ph: 'M', name: 'thread_name', pid: 7, tid: 7, ts: 0, args: { name: 'thread 7 (pt_main_thread)' } },
+      { ph: 'M', name: 'thread_name', pid: 7, tid: 8, ts: 0, args: { name: 'thread 8 (pt_autograd_0)' } },
+    ],
+  })
+  await queried({ name: 'trace.json', source: new TextEncoder().encode(source) }, (trace) => {
+    expect(children(trace, 'PyTorch profiler')).toEqual(['PyTorch', 'Profiler'])
+    expect(children(trace, 'PyTorch')).toEqual(['pt_main_thread 7', 'pt_autograd_0 8'])
+    expect(children(trace, 'Profiler').toSorted()).toEqual(['PyTorch Profiler', 'Trace PyTorch Profiler', 'events'])
+  })
+})

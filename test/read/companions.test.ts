@@ -129,10 +129,10 @@ describe('memory-map', () => {
 describe('buffer-stats', () => {
   const at = (ns: number) => Number((startNs / 1000n) * 1000n) + ns
   const ALLOCATED = [
-    `Memory/CPU_Compute: allocated | ${at(-28e6)} = 4096`,
-    `Memory/scratch: allocated | ${at(-20e6)} = 1000`,
-    `Memory/scratch: allocated | ${at(-10e6)} = 1500`,
-    `Memory/scratch: allocated | ${at(5e6)} = 500`,
+    `Memory/Sizes/CPU_Compute: allocated | ${at(-28e6)} = 4096`,
+    `Memory/Sizes/scratch: allocated | ${at(-20e6)} = 1000`,
+    `Memory/Sizes/scratch: allocated | ${at(-10e6)} = 1500`,
+    `Memory/Sizes/scratch: allocated | ${at(5e6)} = 500`,
   ]
   const allocatedIn = (...inputs: Input[]) => drawn(inputs, {}, { rows: /allocated$/, isAbsolute: true })
 

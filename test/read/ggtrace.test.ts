@@ -217,15 +217,15 @@ describe('the trace of it', () => {
   test('is called by its command, and every row is there', () => {
     const names = rows(`SELECT track.name FROM track JOIN args ON arg_set_id = source_arg_set_id
       AND key = 'sibling_order_rank' ORDER BY track.id`).flat()
-    expect(names[0]).toBe('LLM llama-cli -m /models/tiny.gguf -p "Hi"')
+    expect(names).toContain('LLM tiny.gguf · 2 workers · CPU')
     expect(new Set(names)).toEqual(
       new Set([
-        names[0],
+        'LLM tiny.gguf · 2 workers · CPU',
         ...['Phase', 'Tokens', 'Graphs', 'Copies', 'Workers', 'worker 0', 'worker 0: state', 'worker 1'],
         ...['Experts', 'layer 0'],
         ...['Rates', ...[0, 1].map((worker) => `worker ${worker}: cpu_share`), 'Faults and I/O'],
         ...['minor-faults per ms', 'major-faults per ms', 'bytes-read in MB/s'].map((title) => `worker 1: ${title}`),
-        ...['Memory', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
+        ...['Memory', 'Sizes', 'CPU: allocated', 'bytes touched per operator', 'compute buffer: offset read'],
         ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
         ...['compute buffer: live', 'compute buffer: size', 'KV cache: cells used (inferred)'],
         ...['Rates', 'tok/s', 'GB/s', 'GFLOP/s'],

@@ -55,7 +55,7 @@ export function expectPossible(lines: readonly string[]): Record<string, number>
   for (const arena of new Set(lives.map((life) => life.arena))) {
     const own = lives.filter((life) => life.arena === arena)
     found[arena] = own.length
-    const [[, size] = [0, 0]] = samples(lines, `${arena}: size`)
+    const [[, size] = [0, 0]] = samples(lines, `Sizes/${arena}: size`)
     expect(own.filter(({ offset, bytes }) => offset < 0 || offset + bytes > size)).toEqual([])
     expect(overlaps(own)).toEqual([])
     expect(wrongSums(own, samples(lines, `${arena}: live`))).toEqual([])

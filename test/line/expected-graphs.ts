@@ -53,3 +53,13 @@ function rest({ call, startNs, endNs }: TokenEvent, own: readonly GraphEvent[]):
     return [{ category: 'outside', name: 'outside graphs', startNs: from, endNs: ends[i]!, args }]
   })
 }
+
+/** The name of a run, by what is drawn of it, where a buffer's label has the model's file. */
+export function runName(events: readonly TraceEvent[], names: Names): string {
+  const weights = events.find((event) => event.kind === 'buffer' && event.usage === 'weights')
+  const model = weights?.kind === 'buffer' ? /[^/ ]+\.gguf$/.exec(weights.label)?.[0] : undefined
+  if (model === undefined) return 'LLM run'
+  const workers = new Set(events.flatMap((event) => (event.kind === 'operator' ? [event.worker] : []))).size
+  const backends = new Set(events.flatMap((event) => (event.kind === 'graph' ? [names.text(event.backend)] : [])))
+  return `LLM ${model} · ${workers} worker${workers > 1 ? 's' : ''} · ${[...backends].join(' + ')}`
+}

@@ -14,7 +14,7 @@ import {
 import { ISSUES } from '../../lib/model/issues.ts'
 import { type Args, counterRow, factRow, sliceRow, trackRow } from './comparer.ts'
 import { inferredArg, operatorArgs, WAIT_BIT } from './expected-args.ts'
-import { graphSlices } from './expected-graphs.ts'
+import { graphSlices, runName } from './expected-graphs.ts'
 import { stateSlices } from './expected-states.ts'
 import { eventsIn } from './support.ts'
 
@@ -44,7 +44,8 @@ export async function expectedOfAll(sources: readonly ByteSource[], options: Con
     const isShown = (call: number | undefined) => call === undefined || (call >= first && call <= last)
     const shown = events.filter((event) => !('call' in event) || isShown(event.call))
     const decodes = events.filter((event) => event.kind === 'token' && event.phase === 'decode')
-    rows.push(...new Drawing(names, options, i === 0 ? 'LLM run' : `LLM run (${i + 1})`, decodes).rowsOf(shown))
+    const name = `${runName(shown, names)}${i === 0 ? '' : ` (${i + 1})`}`
+    rows.push(...new Drawing(names, options, name, decodes).rowsOf(shown))
     rows.push(...factsOf(events, sources.length > 1 ? `input_${i}.` : ''))
     if (i > 0) rows.push(...clockFacts(events, `input_${i}.`))
   }

@@ -27,6 +27,7 @@ test('a phase and its calls are alike', () => {
   expect(rows).toEqual([
     ['decode', 'phase', 1, 'decode'],
     ['decode', 'token', 8, 'decode '],
+    ['load', 'phase', 1, 'load'],
     ['prefill', 'phase', 1, 'prefill'],
     ['prefill', 'token', 1, 'prefill'],
   ])

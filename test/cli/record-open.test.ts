@@ -76,7 +76,7 @@ describe('record --open', () => {
   linuxTest('nothing was recorded: no browser, no port, and why', async () => {
     const { code, stderr } = run(['record', '--open', 'sh', '-c', 'exit 3'])
     expect(code).toBe(3)
-    expect(stderr).toMatch(/^no ggml call was seen in sh: .*\n--open: there is nothing to show\n$/s)
+    expect(stderr).toMatch(/^no ggml call was seen in sh and its children: .*\n--open: there is nothing to show\n$/s)
     expect(await isFree()).toBe(true)
   })
 

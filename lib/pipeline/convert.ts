@@ -70,7 +70,7 @@ export async function* traceOf(
     const summaries = new Map(companions.summaries)
     for (const log of logs) {
       const placed = await placing.place(log)
-      const [timeline, summary] = [drawing.begin(), new SummaryPass(names)]
+      const [timeline, summary] = [drawing.begin(log.isOfScheduler), new SummaryPass(names)]
       for await (const batch of placed.batches) {
         summary.take(batch)
         timeline.take(placed.take(batch))

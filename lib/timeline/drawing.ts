@@ -46,9 +46,9 @@ export class Drawing {
   }
 
   /** Begins the timeline of the next input: first those that name the traced process, then recordings of the scheduler. */
-  begin(): Timeline {
+  begin(isOfScheduler: boolean): Timeline {
     const { detail = 'shapes', opName: opNaming = 'role', tokens, memory = 'counters', flows } = this.options
-    const options = { detail, opNaming, tokens, memory, flowsOf: flows?.token }
+    const options = { detail, opNaming, tokens, memory, flowsOf: flows?.token, isOfScheduler }
     return new Timeline(this.tree, this.make, options, this.inputs++, this.scheduler)
   }
 

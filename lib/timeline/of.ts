@@ -4,6 +4,8 @@ import type { Track, Unit } from '../sink/track.ts'
 /** For the group of an input: its input event, its number, from 0, and what is known at its end. */
 export interface Run extends Pick<InputEvent, 'format' | 'clock' | 'attributes' | 'title'> {
   readonly input: number
+  /** It begins with events of the kernel's scheduler. */
+  readonly isOfScheduler: boolean
   readonly workers?: number
   /** Names of the backends of its graphs. */
   readonly backends?: readonly string[]

@@ -83,9 +83,9 @@ function modelOf({ attributes, weights = '' }: Run): string | undefined {
   return path?.replace(/^.*[/\\]/, '')
 }
 
-/** `LLM moe.gguf · 2 workers · CPU`; `LLM server.py --port …` if the model is not known; or the input's title. */
+/** `LLM moe.gguf · 2 workers · CPU`; `LLM server.py --port …` if the model is not known; `Scheduler events`; or the input's title. */
 export function runTitle(run: Run): string {
-  const { title, attributes, input, workers = 0, backends = [] } = run
+  const { title, attributes, input, isOfScheduler, workers = 0, backends = [] } = run
   const model = modelOf(run)
   if (title === undefined && model) {
     const parts = [model, workers > 0 && `${workers} worker${workers > 1 ? 's' : ''}`, backends.join(' + ')]
@@ -93,7 +93,7 @@ export function runTitle(run: Run): string {
   }
   const command = `${attributes['command'] ?? ''}`.replace(/^\S*\//, '').trim() // without the program's folder
   const shown = command.length > COMMAND_CHARS_MAX ? `${command.slice(0, COMMAND_CHARS_MAX)}…` : command
-  return title ?? rowName(`LLM ${shown || 'run'}`, input)
+  return title ?? rowName(isOfScheduler && !shown ? 'Scheduler events' : `LLM ${shown || 'run'}`, input)
 }
 
 /** All facts of a run, one per line. */

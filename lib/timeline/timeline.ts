@@ -26,6 +26,8 @@ export interface TimelineOptions {
   readonly memory: MemoryRows
   /** The call whose data flow is drawn as arrows; by default none. */
   readonly flowsOf?: number | undefined
+  /** The input begins with events of the kernel's scheduler. */
+  readonly isOfScheduler: boolean
 }
 
 /** Draws the events of one input, in the order of its log: passes each event to its area. */
@@ -132,7 +134,7 @@ export class Timeline implements EventPass<void> {
     const { names } = make
     const { detail, memory } = this.options
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
-    this.run = { ...event, input }
+    this.run = { ...event, input, isOfScheduler: this.options.isOfScheduler }
     const tracks = new Tracks(tree, this.run)
     this.tracks = tracks
     const views = new Views(tensors, (tensor) => names.text(tensor.op))

@@ -70,7 +70,9 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
     }
   }
   expect(expected.filter((path) => !packed.includes(path))).toEqual([])
-  expect(packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp|\.map$|^docs\/images/.test(path))).toEqual([])
+  expect(
+    packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp|\.map$|^docs\/images/.test(path)),
+  ).toEqual([])
 })
 
 describe('by checkers of packages', () => {

@@ -100,9 +100,9 @@ describe('of two inputs that tell of the same CPU', () => {
     expect(await drawn([first, noCpu('b'), third, noCpu('d')], {}, { args: ['detail'] })).toEqual([
       'CPUs/CPU 0 | 10000000–12000000 task 5',
       'CPUs/CPU 0 | 14000000–20000000 task 5',
-      `LLM run (2)/${issue}`,
+      `Scheduler events (2)/${issue}`,
       'CPUs/CPU 2 | 10000000–12000000 task 9',
-      `LLM run (4)/${issue}`,
+      `Scheduler events (4)/${issue}`,
     ])
   })
 })
@@ -145,7 +145,7 @@ test('states that perf tells of single threads leave those of the log where they
   ])
   expect(await drawn([log, perf])).toEqual([
     'Thread states/worker | 10–20 running on CPU 0',
-    'LLM run (2)/Thread states/llama | 10–20 running on CPU 0',
+    'Scheduler events (2)/Thread states/llama | 10–20 running on CPU 0',
   ])
 })
 

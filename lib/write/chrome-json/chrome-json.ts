@@ -1,6 +1,7 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { UsageError } from '../../errors.ts'
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
@@ -28,9 +29,13 @@ const FLOW = encode(',"bp":"e","cat":"flow","name":"flow","id":')
 /** A group, which is drawn as a process: the format has no other hierarchy than threads in processes. */
 interface Group {
   readonly pid: number
-  /** Names from the group up to the top, as viewers truncate at the right. */
-  readonly path: readonly string[]
+  name: string
+  readonly parent: Group | undefined
+  /** 0 = at the top. */
+  readonly depth: number
   readonly sortIndex: number
+  /** Of its rows by name; its own has no name. The format has no place for them. */
+  readonly descriptions: Map<string, string>
   /** Is it defined in the file? It is with its first row: a group of groups would be an empty process. */
   isDefined: boolean
 }
@@ -64,8 +69,6 @@ export class ChromeJsonWriter implements Writer {
   private readonly categories = new Map<string, Uint8Array>()
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
   private readonly flows = new Set<number>()
-  /** Descriptions of rows, by process; those of groups under the empty name. The format has no other place for them. */
-  private readonly descriptions = new Map<string, Map<string, string>>()
   private readonly clockFacts: Record<string, unknown> = {}
   private facts: Readonly<Record<string, string | number>> = {}
   private zeroNs: bigint | undefined
@@ -109,11 +112,11 @@ export class ChromeJsonWriter implements Writer {
     const { uuid, name, kind, rank } = track
     const parent = this.groups.get(track.parent)
     const group = kind === 'group' || !parent ? this.group(track, parent) : parent
-    const isDefined = this.groups.get(uuid)?.isDefined === true
     this.groups.set(uuid, group) // rows below a row become its siblings
-    this.describe(title(group), kind === 'group' ? '' : name, track.description)
-    if (kind !== 'group' || isDefined) this.defineGroup(group)
+    group.descriptions.set(kind === 'group' ? '' : name, track.description)
+    if (group.pid === uuid) this.rename(group, name)
     if (kind === 'group') return
+    this.defineGroup(group)
     if (kind !== 'counter') {
       this.define(group.pid, 'thread_name', { name }, uuid)
       this.define(group.pid, 'thread_sort_index', { sort_index: rank }, uuid)
@@ -151,23 +154,33 @@ export class ChromeJsonWriter implements Writer {
   }
 
   finish(): void {
-    const tracks = Object.fromEntries([...this.descriptions].map(([group, rows]) => [group, Object.fromEntries(rows)]))
+    const rows = new DefaultMap<string, Map<string, string>>(() => new Map())
+    for (const group of new Set(this.groups.values())) {
+      for (const [row, description] of group.descriptions) rows.of(title(group)).set(row, description)
+    }
+    const tracks = Object.fromEntries([...rows].map(([group, rows]) => [group, Object.fromEntries(rows)]))
     const metadata = { ...this.facts, ...this.clockFacts, tracks }
     this.out.raw(encode(`\n],"metadata":${json(metadata)}}\n`))
   }
 
+  /** Adds a group; one that is known remains. */
   private group({ uuid, name, rank }: Track, parent: Group | undefined): Group {
-    const depth = parent?.path.length ?? 0
+    const known = this.groups.get(uuid)
+    if (known) return known
+    const depth = parent ? parent.depth + 1 : 0
     const width = RANKS.slice(depth + 1).reduce((product, ranks) => product * ranks, 1)
     const place = depth < RANKS.length ? Math.min(rank + (parent ? 1 : 0), RANKS[depth]! - 1) : 0
     const sortIndex = (parent?.sortIndex ?? 0) + place * width
-    return { pid: uuid, path: [name, ...(parent?.path ?? [])], sortIndex, isDefined: false }
+    return { pid: uuid, name, parent, depth, sortIndex, descriptions: new Map(), isDefined: false }
   }
 
-  private describe(group: string, row: string, description: string): void {
-    const rows = this.descriptions.get(group)
-    if (rows) rows.set(row, description)
-    else this.descriptions.set(group, new Map([[row, description]]))
+  /** Names of groups contain those of the groups above. */
+  private rename(group: Group, name: string): void {
+    if (group.name === name) return
+    group.name = name
+    for (const each of new Set(this.groups.values())) {
+      if (each.isDefined && pathOf(each).includes(group)) this.define(each.pid, 'process_name', { name: title(each) })
+    }
   }
 
   private defineGroup(group: Group): void {
@@ -286,7 +299,14 @@ export class ChromeJsonWriter implements Writer {
 }
 
 /** `Workers (LLM run)`. */
-function title({ path: [name, ...above] }: Group): string {
+/** From the group up to the top. */
+function pathOf(group: Group): Group[] {
+  return group.parent ? [group, ...pathOf(group.parent)] : [group]
+}
+
+/** Begins with the group's own name, as viewers truncate at the right. */
+function title(group: Group): string {
+  const [name, ...above] = pathOf(group).map(({ name }) => name)
   return above.length > 0 ? `${name} (${above.join(', ')})` : `${name}`
 }
 

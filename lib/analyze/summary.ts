@@ -237,12 +237,8 @@ export class SummaryPass implements EventPass<Summary> {
         return this.countCall(event)
       case 'left-out':
         return this.leftOut.add(event.what, event.count, event.hint)
-      case 'issue': {
-        const known = this.issues.get(event.title)
-        if (known) known.count++
-        else this.issues.set(event.title, { count: 1, first: event })
-        return
-      }
+      case 'issue':
+        return this.countIssue(event)
       case 'experts':
         this.drawn++
         this.withExperts++
@@ -280,6 +276,7 @@ export class SummaryPass implements EventPass<Summary> {
         this.contents = event.contents
         return
       case 'copy':
+      case 'part':
       case 'allocation':
       case 'counter':
       case 'range':
@@ -288,6 +285,12 @@ export class SummaryPass implements EventPass<Summary> {
       case 'own-sample':
         this.drawn++
     }
+  }
+
+  private countIssue(event: IssueEvent): void {
+    const known = this.issues.get(event.title)
+    if (known) known.count++
+    else this.issues.set(event.title, { count: 1, first: event })
   }
 
   private countOperator({ tensor, worker, tid, startNs, endNs, waitEndNs, experts, counts }: OperatorEvent): void {

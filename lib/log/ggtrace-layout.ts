@@ -79,6 +79,7 @@ export enum RecordType {
   Counts = 47,
   CountsScaled = 48,
   Level = 49,
+  Part = 50,
   NvtxPush = 52,
   NvtxPop = 53,
   NvtxStart = 54,
@@ -121,6 +122,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Counts]: 8,
   [RecordType.CountsScaled]: 8,
   [RecordType.Level]: 36,
+  [RecordType.Part]: 28,
   [RecordType.NvtxPush]: 40,
   [RecordType.NvtxPop]: 16,
   [RecordType.NvtxStart]: 48,
@@ -143,6 +145,9 @@ export const TokenBits = { kind: 0xff, leftOut: 0x100, allOutput: 0x200, embeds:
 
 /** `kind` of a COPY record, by number. */
 export const COPY_KINDS = ['get', 'set', 'copy'] as const
+
+/** `what` of a PART record, by number. */
+export const PARTS = ['allocate', 'reserve', 'recorder'] as const
 
 /** `state` of a STATE record, by number. */
 export const THREAD_STATES = ['running', 'runnable', 'blocked', 'ended'] as const

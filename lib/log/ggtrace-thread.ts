@@ -6,6 +6,7 @@ import {
   NONE,
   NVTX_OBJECTS,
   NVTX_PAYLOADS,
+  PARTS,
   RECORD_BYTES,
   RECORD_BYTES_MAX,
   RecordType,
@@ -92,6 +93,15 @@ export interface GgtraceCopy {
   readonly to?: number
   readonly tensor?: number
   readonly what: (typeof COPY_KINDS)[number]
+}
+
+/** A part of a call in which no graph is computed. */
+export interface GgtracePart {
+  readonly startNs: number
+  readonly endNs: number
+  /** -1 for a warm-up. */
+  readonly call: number
+  readonly what: (typeof PARTS)[number]
 }
 
 /** A mark, or the begin of a range, in NVTX: `domain` and `message` are ids, the other fields as in NVTX. */
@@ -203,6 +213,11 @@ export class GgtraceThread {
   copy({ startNs, endNs, bytes, from = 0, to = 0, tensor = 0, what }: GgtraceCopy): void {
     const record = this.span(RecordType.Copy, startNs, endNs).u64(bytes)
     record.u32(from).u32(to).u32(tensor).u32(COPY_KINDS.indexOf(what))
+  }
+
+  part({ startNs, endNs, call, what }: GgtracePart): void {
+    const record = this.span(RecordType.Part, startNs, endNs)
+    record.u32(call < 0 ? NONE : call).u32(PARTS.indexOf(what))
   }
 
   free(atNs: number, buffer: number): void {

@@ -24,6 +24,7 @@ export type TraceEvent =
   | TokenEvent
   | ExpertsEvent
   | CopyEvent
+  | PartEvent
   | AllocationEvent
   | CounterEvent
   | CountedEvent
@@ -247,6 +248,16 @@ export interface CopyEvent {
   /** Tensor id, or -1. */
   readonly tensor: number
   readonly tid: number
+}
+
+/** A part of a call in which no graph is computed. */
+export interface PartEvent {
+  readonly kind: 'part'
+  /** The scheduler allocates a graph, or reserves memory for one; or the recorder describes one, which is its own cost. */
+  readonly what: 'allocate' | 'reserve' | 'recorder'
+  readonly startNs: number
+  readonly endNs: number
+  readonly call: number
 }
 
 /** A backend buffer was allocated or freed. */

@@ -155,6 +155,7 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
     case 'counted':
       return wrongNumber('index', event.index, COUNTED_MAX)
     case 'graph':
+    case 'part':
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call)
     case 'token':
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call) ?? orUnknown('tid', event.tid)

@@ -91,7 +91,8 @@ export const LAYOUT = {
     name: 'Graphs',
     description:
       'One slice per split of a graph: the part of it that the scheduler computes on one backend. Between them, the rest of ' +
-      'the time of the call, in stretches from 1 µs on: what the program does outside graphs.',
+      'the time of the call, in stretches from 1 µs on: what the program does outside graphs. `recorder: describe graph` is a ' +
+      'cost of recording, not of the program.',
   }),
 
   workers: group('run', {

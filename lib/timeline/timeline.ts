@@ -80,6 +80,7 @@ export class Timeline implements EventPass<void> {
       case 'graph':
       case 'experts':
       case 'copy':
+      case 'part':
         return this.ggml.take(event)
       case 'buffer':
       case 'allocation':

@@ -46,6 +46,7 @@ enum ggtrace_type {
     GGTRACE_COUNTS = 47,
     GGTRACE_COUNTS_SCALED = 48,
     GGTRACE_LEVEL = 49,
+    GGTRACE_PART = 50,
     GGTRACE_NVTX_PUSH = 52,
     GGTRACE_NVTX_POP = 53,
     GGTRACE_NVTX_START = 54,
@@ -63,6 +64,7 @@ enum ggtrace_token_kind { GGTRACE_DECODE = 0, GGTRACE_ENCODE = 1, GGTRACE_WARM_U
 #define GGTRACE_EMBEDS 0x400u     /* llama_decode was called to compute embeddings, not to decode */
 #define GGTRACE_BY_GRAPH 0x800u   /* no call was observed: kind and tokens come from the inputs of a scheduled graph */
 enum ggtrace_direction { GGTRACE_GET = 0, GGTRACE_SET = 1, GGTRACE_BETWEEN = 2 };
+enum ggtrace_part { GGTRACE_ALLOCATE = 0, GGTRACE_RESERVE = 1, GGTRACE_RECORDER = 2 };
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
 enum ggtrace_unit { GGTRACE_COUNT = 0, GGTRACE_NANOSECONDS = 1, GGTRACE_BYTES = 2 };
 #define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */
@@ -101,6 +103,7 @@ struct ggtrace_range_end_record { uint32_t head; uint64_t time; } GGTRACE_RECORD
 struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why; } GGTRACE_RECORD;
 struct ggtrace_state_record { uint32_t head; uint64_t time; uint32_t tid, cpu, state; } GGTRACE_RECORD;
 struct ggtrace_level_record { uint32_t head; uint64_t time; uint32_t level, percent; uint64_t with, without; } GGTRACE_RECORD;
+struct ggtrace_part_record { uint32_t head; uint64_t start, end; uint32_t call, what; } GGTRACE_RECORD;
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
 struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; uint32_t full; } GGTRACE_RECORD;
 
@@ -174,6 +177,7 @@ GGTRACE_SIZE(ggtrace_range_end_record, 12);
 GGTRACE_SIZE(ggtrace_loss_record, 20);
 GGTRACE_SIZE(ggtrace_state_record, 24);
 GGTRACE_SIZE(ggtrace_level_record, 36);
+GGTRACE_SIZE(ggtrace_part_record, 28);
 GGTRACE_SIZE(ggtrace_clocks_record, 28);
 GGTRACE_SIZE(ggtrace_end_record, 32);
 GGTRACE_SIZE(ggtrace_token, 44 - 4);

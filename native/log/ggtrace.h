@@ -312,6 +312,11 @@ GGTRACE_INLINE void ggtrace_graph(struct ggtrace_writer * writer, uint64_t start
                   .call = call, .status = status, .backend = backend, .split = split);
 }
 
+/* A part of a call that is not a graph run. what: enum ggtrace_part. */
+GGTRACE_INLINE void ggtrace_part(struct ggtrace_writer * writer, uint64_t start, uint64_t end, uint32_t call, uint32_t what) {
+    GGTRACE_WRITE(writer, start, GGTRACE_PART, ggtrace_part_record, .start = start, .end = end, .call = call, .what = what);
+}
+
 GGTRACE_INLINE void ggtrace_free(struct ggtrace_writer * writer, uint64_t time, uint32_t buffer) {
     GGTRACE_WRITE(writer, time, GGTRACE_FREE, ggtrace_free_record, .time = time, .buffer = buffer);
 }
@@ -331,8 +336,7 @@ GGTRACE_INLINE void ggtrace_range_end(struct ggtrace_writer * writer, uint64_t t
 /* The new state of a thread; cpu: where it runs, or ran last. */
 GGTRACE_INLINE void ggtrace_state(struct ggtrace_writer * writer, uint64_t time, uint32_t tid, uint32_t cpu,
                                   enum ggtrace_state state) {
-    GGTRACE_WRITE(writer, time, GGTRACE_STATE, ggtrace_state_record, .time = time, .tid = tid, .cpu = cpu,
-                  .state = (uint32_t) state);
+    GGTRACE_WRITE(writer, time, GGTRACE_STATE, ggtrace_state_record, .time = time, .tid = tid, .cpu = cpu, .state = (uint32_t) state);
 }
 
 /*

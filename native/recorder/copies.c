@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "recorder/calls.h"
+#include "recorder/parts.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 
@@ -15,35 +16,39 @@ uint64_t copies_begin(void) {
 
 void copies_end(uint64_t start, const void * tensor, size_t size, uint32_t kind) {
     if (!start) return;
+    const uint64_t end = clock_now();
     is_inside = false;
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     const uint32_t buffer = registry_tensor_buffer(tensor);
     ggtrace_copy(writer, &(struct ggtrace_copy){
         .start = start,
-        .end = clock_now(),
+        .end = end,
         .bytes = size,
         .source = kind == GGTRACE_GET ? buffer : 0,
         .target = kind == GGTRACE_SET ? buffer : 0,
         .tensor = registry_tensor(tensor),
         .kind = kind,
     });
+    parts_end(end, GGTRACE_RECORDER);
 }
 
 void copies_end_between(uint64_t start, const void * from, const void * to) {
     if (!start) return;
+    const uint64_t end = clock_now();
     is_inside = false;
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     ggtrace_copy(writer, &(struct ggtrace_copy){
         .start = start,
-        .end = clock_now(),
+        .end = end,
         .bytes = registry_tensor_bytes(from),
         .source = registry_tensor_buffer(from),
         .target = registry_tensor_buffer(to),
         .tensor = registry_tensor(to),
         .kind = GGTRACE_BETWEEN,
     });
+    parts_end(end, GGTRACE_RECORDER);
 }
 
 void copies_note_origin(const void * tensor, const void * data, size_t offset, size_t size) {

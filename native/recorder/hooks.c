@@ -12,6 +12,7 @@
 #include "recorder/graphs.h"
 #include "recorder/libraries.h"
 #include "recorder/operators.h"
+#include "recorder/parts.h"
 #include "recorder/recorder.h"
 #include "recorder/registry.h"
 #include "recorder/runs.h"
@@ -179,13 +180,19 @@ HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgrap
 HOOK(bool, ggml_backend_sched_alloc_graph, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_alloc_graph, bool, void *, void *);
     graphs_may_change();
-    return real(scheduler, cgraph);
+    const uint64_t start = parts_begin();
+    const bool has_room = real(scheduler, cgraph);
+    parts_end(start, GGTRACE_ALLOCATE);
+    return has_room;
 }
 
 HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_reserve, bool, void *, void *);
     graphs_may_change();
-    return real(scheduler, cgraph);
+    const uint64_t start = parts_begin();
+    const bool has_room = real(scheduler, cgraph);
+    parts_end(start, GGTRACE_RESERVE);
+    return has_room;
 }
 
 HOOK(void, ggml_backend_sched_reset, void * scheduler) {

@@ -8,6 +8,7 @@
 #include "recorder/calls.h"
 #include "recorder/graphs.h"
 #include "recorder/operators.h"
+#include "recorder/parts.h"
 #include "recorder/reach.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
@@ -51,12 +52,14 @@ void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
     is_inside = true;
     run->is_recorded = level >= LEVEL_GRAPH && calls_take();
     if (!run->is_recorded) return;
+    const uint64_t start = parts_begin();
     const char * title = backend ? registry_backend_title(backend) : "CPU";
     run->backend = registry_name(title);
     run->operators_before = operators_seen();
     run->graph = graphs_get(cgraph, run->backend, splits != NO_SCHEDULER);
     run->has_operators = run->graph && level >= LEVEL_OPERATOR;
     if (run->has_operators) reach_find();
+    parts_end(start, GGTRACE_RECORDER);
     clock_correct();
     run->split = splits == NO_SCHEDULER ? GGTRACE_NO_SPLIT : (uint32_t) splits++;
     run->is_announced = nvtx_emits(EMIT_GRAPHS);

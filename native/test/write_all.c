@@ -132,6 +132,7 @@ static void host(void) {
     ggtrace_counts(writer, call_start(CALLS), (const uint64_t[]){1, 2}, 2, true);
     ggtrace_loss(writer, call_start(CALLS), 3, WHY);
     ggtrace_level(writer, call_start(CALLS), 2, 10, 1300000, 1000000);
+    ggtrace_part(writer, call_start(CALLS), call_start(CALLS) + 1, GGTRACE_NO_CALL, GGTRACE_RECORDER);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);
     announce(writer, call_start(CALLS));
     ggtrace_range_end(writer, call_start(CALLS) + 2);

@@ -69,6 +69,7 @@ const EVENTS: readonly TraceEvent[] = [
   { kind: 'token', call: 0, phase: 'decode', tokens: 1, ...SPAN, tid: 1, inferred: 0 },
   { kind: 'experts', tensor: 0, call: 0, atNs: 100, tokens: 1, k: 1, ids: Int32Array.of(3) },
   { kind: 'copy', what: 'get', ...SPAN, bytes: 1, from: 0, to: 0, tensor: 0, tid: 1 },
+  { kind: 'part', what: 'allocate', ...SPAN, call: 0 },
   { kind: 'allocation', buffer: 1, atNs: 100, bytes: 64 },
   { kind: 'counter', name: 1, unit: 'count', atNs: 100, value: 2 },
   { kind: 'range', edge: 'begin', tid: 1, name: 1, atNs: 100 },

@@ -26,6 +26,10 @@ async function record(path: string, args: readonly string[], env: Record<string,
 /** The recorder's clock is computed from the processor's counter. */
 const CLOCK_ERROR_NS = 1000
 
+/** Number of calls of which the Graphs row covers all but 2 %. */
+const COVERED = `select count(*) from slice c where category = 'token' and dur * 0.98 <
+  (select sum(dur) from slice where category in ('graph', 'outside') and ts >= c.ts and ts + dur <= c.ts + c.dur)`
+
 /** The calls that the program says it made, and those in the log: same number, size and place in time. */
 function expectSameCalls(result: Run, tokens: readonly Extract<TraceEvent, { kind: 'token' }>[], originNs: bigint) {
   const recorded = [...tokens].sort((a, b) => a.startNs - b.startNs)
@@ -155,6 +159,34 @@ llama('the recorder, in front of real llama.cpp', () => {
     })
     expect(recorded.length).toBeGreaterThan(0)
     expect(recorded).toEqual(told.topk.map(({ call, layer, ids }) => ({ call, layer, ids })))
+  })
+
+  test('what lies between graphs is recorded: each new graph is allocated, and described by the recorder', async () => {
+    const { path } = await model('tinyMoe')
+    const { log } = await record(path, ['--threads', '2', '--prompt', '12', '--decode', '5'])
+    const trace = await openTrace(convert(inputOf(log)))
+    try {
+      const call = "extract_arg(arg_set_id, 'debug.call')"
+      const rows = trace.query(`select ${call}, group_concat(name, ' > ') from
+        (select ts, name, arg_set_id from slice where category in ('graph', 'outside') and name <> 'copy' order by ts)
+        where name <> 'outside graphs' group by 1`).rows
+      // llama.cpp computes a decode's graph again as long as it fits. On a busy machine, little work of the recorder takes long too.
+      const [work, more] = ['( > recorder: describe graph)+', '( > recorder: describe graph)*']
+      const described = expect.stringMatching(`^build graph > allocate${work} > CPU graph${more}$`)
+      const again = expect.stringMatching(`^(recorder: describe graph > )*CPU graph${more}$`)
+      expect(rows).toEqual([[0, described], [1, described], ...[2, 3, 4, 5].map((call) => [call, again])])
+      expect(trace.query(COVERED).rows).toEqual([[6]])
+      const [[cost, parts]] = trace.query(`select sum(extract_arg(arg_set_id, 'debug.recorder_ns')),
+        sum(iif(name glob 'recorder:*', dur, 0)) from slice where category in ('token', 'outside')`).rows as [
+        [number, number],
+      ]
+      expect([cost, cost > 20_000]).toEqual([parts, true])
+      const overlaps = `select count(*) from (select ts, lag(ts + dur) over (order by ts) as ended from slice
+        where category in ('graph', 'outside')) where ts < ended`
+      expect(trace.query(overlaps).rows).toEqual([[0]])
+    } finally {
+      trace.close()
+    }
   })
 
   test('levels record as much as they say', async () => {

@@ -147,6 +147,7 @@ export function everyRecord(): Uint8Array {
   host.token({ startNs: 1000, endNs: 1900, call: -1, tokens: 2, kind: 'warm-up' })
   host.copy({ what: 'set', startNs: 2000, endNs: 2100, bytes: 4096, to: buffers.cache, tensor: kv })
   host.copy({ what: 'copy', startNs: 2200, endNs: 2300, bytes: 64, from: buffers.compute, to: buffers.cache })
+  host.part({ startNs: 2850, endNs: 2890, call: 0, what: 'allocate' })
   for (const thread of [zero, one]) thread.call = 0
   zero.operator({ tensor: norm, fusedTo: scaled, startNs: 3000, endNs: 3400, waitEndNs: 3500 })
   one.operator({ tensor: norm, fusedTo: scaled, startNs: 3010, endNs: 3500 })

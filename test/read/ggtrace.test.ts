@@ -167,6 +167,7 @@ describe('a log with every type of record', () => {
     expect([...of('experts')[0]!.ids]).toEqual([5, 1, 5, 7, 0, 5])
     const copied = of('copy').map(({ what, from, to, bytes }) => `${what} ${text(from)}>${text(to)} ${bytes}`)
     expect(copied).toEqual(['set >CPU 4096', 'copy CPU>CPU 64', 'get CPU> 256'])
+    expect(of('part')).toEqual([{ kind: 'part', what: 'allocate', startNs: 2850, endNs: 2890, call: 0 }])
     expect(of('allocation').map(({ atNs, bytes }) => [atNs, bytes])).toEqual([
       [500, 65536],
       [700, 65536],

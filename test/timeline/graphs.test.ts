@@ -34,7 +34,10 @@ const rowOf = async (draw: (thread: ReturnType<GgtraceWriter['thread']>, graph: 
   const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
   draw(writer.thread(700), writer.graph('CPU', []))
   writer.end(1000 * US)
-  return drawn({ name: 'log', source: writer.take() }, {}, { rows: /^Graphs/, args: ['call', 'what'] })
+  const args = ['call', 'what', 'recorder_ns']
+  return (await drawn({ name: 'log', source: writer.take() }, {}, { rows: /^(Graphs|Tokens)/, args })).filter(
+    (line) => line.startsWith('Graphs') || line.includes('recorder_ns'),
+  )
 }
 
 test('stretches before, between and after the graphs of a call, from a microsecond on', async () => {
@@ -98,4 +101,41 @@ test('a call without graphs has a slice only if it failed: otherwise they were n
     thread.token({ startNs: 60 * US, endNs: 70 * US, call: 3, tokens: 1 })
   })
   expect(lines).toEqual(['Graphs | 20000–30000 CPU graph {call: 1}', 'Graphs | 40000–50000 outside graphs {call: 2}'])
+})
+
+test('parts of a call that were recorded; what comes before an allocation builds the graph; the cost of recording is the call’s', async () => {
+  const lines = await rowOf((thread, graph) => {
+    thread.part({ startNs: 15 * US, endNs: 20 * US, call: 0, what: 'allocate' })
+    thread.copy({ startNs: 22 * US, endNs: 24 * US, bytes: 64, what: 'set' })
+    thread.part({ startNs: 24 * US, endNs: 36 * US, call: 0, what: 'recorder' })
+    thread.part({ startNs: 37 * US, endNs: 48 * US, call: 0, what: 'recorder' })
+    thread.graph({ startNs: 48 * US, endNs: 60 * US, graph, call: 0 })
+    thread.token({ startNs: 10 * US, endNs: 62 * US, call: 0, tokens: 4 })
+    thread.part({ startNs: 72 * US, endNs: 80 * US, call: -1, what: 'reserve' })
+    thread.part({ startNs: 82 * US, endNs: 82 * US + 999, call: -1, what: 'allocate' })
+    thread.graph({ startNs: 84 * US, endNs: 90 * US, graph, call: -1 })
+    thread.token({ startNs: 70 * US, endNs: 90 * US, kind: 'warm-up', call: -1, tokens: 2 })
+    thread.part({ startNs: 102 * US, endNs: 105 * US, call: 1, what: 'allocate' })
+    thread.graph({ startNs: 105 * US, endNs: 110 * US, graph, call: 1 })
+    thread.token({ startNs: 100 * US, endNs: 110 * US, call: 1, tokens: 2, isByGraph: true })
+  })
+  expect(lines).toEqual([
+    'Tokens | 10000–62000 prefill (4 tokens) {call: 0, recorder_ns: 23000}',
+    'Graphs | 10000–15000 build graph {call: 0}',
+    'Graphs | 15000–20000 allocate {call: 0}',
+    'Graphs | 20000–22000 outside graphs {call: 0}',
+    'Graphs | 22000–24000 copy {what: set}',
+    'Graphs | 24000–36000 recorder: describe graph {call: 0}',
+    'Graphs | 36000–37000 outside graphs {call: 0}',
+    'Graphs | 37000–48000 recorder: describe graph {call: 0}',
+    'Graphs | 48000–60000 CPU graph {call: 0}',
+    'Graphs | 60000–62000 outside graphs {call: 0}',
+    'Graphs | 70000–72000 build graph',
+    'Graphs | 72000–80000 reserve memory',
+    'Graphs | 80000–84000 outside graphs',
+    'Graphs | 84000–90000 CPU graph',
+    'Graphs | 100000–102000 outside graphs {call: 1}',
+    'Graphs | 102000–105000 allocate {call: 1}',
+    'Graphs | 105000–110000 CPU graph {call: 1}',
+  ])
 })

@@ -3,6 +3,7 @@ import {
   Header,
   LEVELS,
   NONE,
+  PARTS,
   RECORD_BYTES,
   RecordType,
   SPAN_BYTES,
@@ -110,6 +111,8 @@ export class EventRecords {
         return this.readExperts(at, end)
       case RecordType.Copy:
         return this.readCopy(at)
+      case RecordType.Part:
+        return this.readPart(at)
       default:
         return this.readInstant(type, at)
     }
@@ -297,6 +300,15 @@ export class EventRecords {
       tensor: tensor === 0 ? -1 : definitions.tensor(tensor, byte),
       tid: this.tid,
     })
+  }
+
+  private readPart(at: number): void {
+    const span = this.readSpan(at)
+    if (!span) return
+    const number = this.view.getUint32(at + 24, true)
+    const what = PARTS[number]
+    if (what) this.batch.add({ kind: 'part', what, ...span, call: readNumber(this.view, at + 20) })
+    else this.leftOut.add(`parts of kind ${number}`)
   }
 
   /** Reads records with one time, at their start. */

@@ -1,7 +1,7 @@
 import { Plans } from '../../analyze/graph/plan.ts'
 import { GraphRuns } from '../../analyze/graph/runs.ts'
 import { Works } from '../../analyze/graph/work.ts'
-import type { CopyEvent, ExpertsEvent, GraphEvent, OperatorEvent, TokenEvent } from '../../model/events.ts'
+import type { CopyEvent, ExpertsEvent, GraphEvent, OperatorEvent, PartEvent, TokenEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { KernelArea } from '../kernel/area.ts'
 import type { MemoryArea } from '../memory/area.ts'
@@ -45,7 +45,7 @@ export class GgmlArea {
     this.copies = new Copies(context)
     this.rates = new Rates(context, works)
     this.graphs = new Graphs(context)
-    this.calls = new Calls(context, memory.allocations, (event) => {
+    this.calls = new Calls(context, memory.allocations, this.graphs, (event) => {
       this.graphs.call(event)
       this.rates.call(event)
       memory.cache.call(event)
@@ -76,7 +76,7 @@ export class GgmlArea {
     if (!this.flows.holds(event, wait)) this.operators.place(event, wait)
   }
 
-  take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent): void {
+  take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent | PartEvent): void {
     switch (event.kind) {
       case 'token':
         this.kernel.trace(event.tid)
@@ -86,6 +86,8 @@ export class GgmlArea {
         return this.calls.token(event, true)
       case 'graph':
         return this.graphs.add(event)
+      case 'part':
+        return this.graphs.part(event)
       case 'experts':
         this.rates.choose(event)
         return this.experts.choose(event)

@@ -7,6 +7,7 @@ import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
 import type { Allocations } from '../memory/allocations.ts'
 import { Lanes } from '../tracks.ts'
+import type { Graphs } from './graphs.ts'
 
 /** Minimum pause between calls that is drawn as idle, in ns. */
 const IDLE_NS_MIN = 100e6
@@ -59,6 +60,7 @@ export class Calls {
   constructor(
     private readonly context: TrackContext,
     private readonly allocations: Allocations,
+    private readonly graphs: Graphs,
     private readonly onCall: (event: TokenEvent) => void,
   ) {
     this.phases = context.tracks.lanes('phase', { idleMs: IDLE_NS_MIN / 1e6 }, true)
@@ -88,6 +90,8 @@ export class Calls {
     if (event.batch) extra.push(...this.batchArgs(event.batch))
     if (event.step) extra.push(...this.stepArgs(event.step))
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
+    const recorderNs = this.graphs.recorderNs(event)
+    if (recorderNs > 0) extra.push(make.int('recorder_ns', recorderNs))
     extra.push(...make.inferred(event.inferred))
     row.lanes.place(startNs, endNs, {
       name,

@@ -1,6 +1,6 @@
 import type { Arg } from '../../model/args.ts'
 import { isFailed, statusWord } from '../../model/calls.ts'
-import type { CopyEvent, GraphEvent, TokenEvent } from '../../model/events.ts'
+import { type CopyEvent, type GraphEvent, Inferred, type PartEvent, type TokenEvent } from '../../model/events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
@@ -14,20 +14,24 @@ const COPIES_MAX = 4096
 const STRETCH_NS_MIN = 1000
 
 const OUTSIDE = 'time of the call in which no graph ran: what it did then is not recorded'
+const BUILD = 'time of the call before it allocates a graph; contains dividing the batch and preparing the KV cache'
+const PART_NAMES = { allocate: 'allocate', reserve: 'reserve memory', recorder: 'recorder: describe graph' } as const
 
 interface Piece {
   readonly startNs: number
   readonly endNs: number
   readonly label: Label
+  /** Of a {@link PartEvent}. */
+  readonly what?: PartEvent['what']
 }
 
 /**
  * The Graphs row: each split of a graph, and between them the rest of the time of its call, so that the row covers the call. A log
- * contains a call after its graphs: they are held until then.
+ * contains a call after its graphs and parts: they are held until then.
  */
 export class Graphs {
   private readonly lanes: Lanes
-  /** Graphs by call; -1: of calls without a number, which are found by time. */
+  /** Graphs and parts by call; -1: of calls without a number, which are found by time. */
   private readonly held = new Map<number, Piece[]>()
   private heldCount = 0
   private readonly usedBackends = new Set<number>()
@@ -57,6 +61,28 @@ export class Graphs {
     this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: this.shown(extra) } })
   }
 
+  /** Adds a part of a call. */
+  part({ what, startNs, endNs, call }: PartEvent): void {
+    if (endNs - startNs < STRETCH_NS_MIN) return
+    const { make } = this.context
+    const extra = this.shown(call >= 0 ? [make.int('call', call)] : [])
+    this.hold(call, {
+      startNs,
+      endNs,
+      what,
+      label: { name: make.names.id(PART_NAMES[what]), category: 'outside', extra },
+    })
+  }
+
+  /** Time of a call, before it is drawn, that the recorder took to describe graphs. */
+  recorderNs({ call, startNs, endNs }: TokenEvent): number {
+    let sumNs = 0
+    for (const piece of this.held.get(call) ?? [])
+      if (piece.what === 'recorder' && piece.startNs >= startNs && piece.endNs <= endNs)
+        sumNs += piece.endNs - piece.startNs
+    return sumNs
+  }
+
   /** Names of the backends of all graphs, in order of first use. */
   get backends(): readonly string[] {
     return [...this.usedBackends].map((backend) => this.context.names.text(backend))
@@ -73,7 +99,7 @@ export class Graphs {
     else if (known.push(piece) > COPIES_MAX) known.shift()
   }
 
-  /** Draws a call: its graphs, and the time between them. Calls come in order. */
+  /** Draws a call: its graphs and parts, and the time between them. Calls come in order. */
   call(event: TokenEvent): void {
     const { startNs, endNs, batch } = event
     const graphs = this.graphsOf(event)
@@ -87,11 +113,11 @@ export class Graphs {
       const isGraph = piece.label.category === 'graph'
       const isWithin = piece.startNs >= untilNs && piece.endNs <= (pieces[i + 1]?.startNs ?? endNs)
       if (!isGraph && !isWithin) continue
-      this.stretch(event, untilNs, piece.startNs)
+      this.stretch(event, untilNs, piece)
       this.place(piece)
       untilNs = Math.max(untilNs, piece.endNs)
     }
-    this.stretch(event, untilNs, endNs)
+    this.stretch(event, untilNs, { startNs: endNs })
   }
 
   /** Draws the graphs whose calls are not in the log. */
@@ -139,15 +165,16 @@ export class Graphs {
     this.lanes.place(startNs, endNs, label)
   }
 
-  /** Draws a stretch of a call without a graph. */
-  private stretch({ call }: TokenEvent, startNs: number, endNs: number): void {
-    if (endNs - startNs < STRETCH_NS_MIN) return
+  /** Draws a stretch of a call that ends with the start of `next`. A scheduler that computes a graph did not build it in that call. */
+  private stretch({ call, inferred }: TokenEvent, startNs: number, next: Pick<Piece, 'startNs' | 'what'>): void {
+    if (next.startNs - startNs < STRETCH_NS_MIN) return
     const { make } = this.context
-    const extra = [make.word('inferred', OUTSIDE)]
+    const builds = (next.what === 'allocate' || next.what === 'reserve') && (inferred & Inferred.Call) === 0
+    const extra = [make.word('inferred', builds ? BUILD : OUTSIDE)]
     if (call >= 0) extra.unshift(make.int('call', call))
-    const [name, colour] = [make.names.id('outside graphs'), make.names.id(PALE)]
-    const label = { name, category: 'outside', colour, extra: this.shown(extra) }
-    this.lanes.place(startNs, endNs, label)
+    const name = make.names.id(builds ? 'build graph' : 'outside graphs')
+    const colour = builds ? undefined : make.names.id(PALE)
+    this.lanes.place(startNs, next.startNs, { name, category: 'outside', colour, extra: this.shown(extra) })
   }
 
   private shown(extra: Arg[]): Arg[] | undefined {

@@ -7,80 +7,60 @@ const LOG_BYTES_MIN = 64 * 1024
 const formats = FORMATS.map(({ name }) => name).join(' | ')
 const tables = OP_TABLES.map(({ name }) => name).join(' | ')
 
+/** An option with a value, which `coerce` reads; `byDefault` describes what applies without it. */
+export function valued<T>(coerce: (value: string) => T, describe: string, byDefault?: string) {
+  return { type: 'string', requiresArg: true, coerce, describe, defaultDescription: byDefault } as const
+}
+
+/** An option without a value. */
+export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const
+
 /** Options of all commands that read logs. */
 export const READING = {
-  from: {
-    type: 'string',
-    requiresArg: true,
-    coerce: once('--from'),
-    defaultDescription: 'detected from the content',
-    describe: `Log format: ${formats}`,
-  },
-  'op-table': {
-    type: 'string',
-    requiresArg: true,
-    coerce: once('--op-table'),
-    defaultDescription: 'inferred from the log',
-    describe:
-      `Names of ggml's op numbers, for logs that contain numbers: ${tables}, or a file (JSON array of op names, or ` +
+  from: valued(once('--from'), `Log format: ${formats}`, 'detected from the content'),
+  'op-table': valued(
+    once('--op-table'),
+    `Names of ggml's op numbers, for logs that contain numbers: ${tables}, or a file (JSON array of op names, or ` +
       'one name per line)',
-  },
-  osrt: {
-    type: 'boolean',
-    default: false,
-    describe: 'Nsight Systems reports: also draw calls of the OS runtime (often more than all other events)',
-  },
+    'inferred from the log',
+  ),
+  osrt: flag('Nsight Systems reports: also draw calls of the OS runtime (often more than all other events)'),
 } as const
 
 /** Options of all commands that draw a trace from a log. */
 export const DRAWING = {
-  detail: {
-    type: 'string',
-    requiresArg: true,
-    defaultDescription: 'shapes',
-    coerce: oneOf('--detail', ['names', 'shapes', 'full']),
-    describe: 'Arguments of ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
-  },
-  'op-name': {
-    type: 'string',
-    requiresArg: true,
-    defaultDescription: 'role',
-    coerce: oneOf('--op-name', ['role', 'op', 'tensor']),
-    describe: 'Names of ops: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
-  },
-  tokens: {
-    type: 'string',
-    requiresArg: true,
-    coerce: (value: string | undefined) => {
-      const text = once('--tokens')(value)
-      return text === undefined ? undefined : parseTokens(text)
-    },
-    defaultDescription: 'all',
-    describe: 'Only these llama_decode calls: 3..5 (both included), 7, or 2..; 0 is the prefill',
-  },
-  memory: {
-    type: 'string',
-    requiresArg: true,
-    defaultDescription: 'counters',
-    coerce: oneOf('--memory', ['counters', 'lifetimes']),
-    describe: 'Compute buffers: counters (bytes in use) | lifetimes (also each tensor, from first write to last read)',
-  },
-  flows: {
-    type: 'string',
-    requiresArg: true,
-    coerce: (value: string | undefined) => {
-      const text = once('--flows')(value)
-      return text === undefined ? undefined : parseFlows(text)
-    },
-    defaultDescription: 'none',
-    describe: 'Arrows from each operator to the operators that read its result, for one llama_decode call: token=3',
-  },
-  'all-threads': {
-    type: 'boolean',
-    default: false,
-    describe: 'Draw all scheduler events; by default those of the traced process, and what else ran on its CPUs',
-  },
+  detail: valued(
+    oneOf('--detail', ['names', 'shapes', 'full']),
+    'Arguments of ops: names (none) | shapes (tensor, op, layer, shapes, sources) | full (all recorded)',
+    'shapes',
+  ),
+  'op-name': valued(
+    oneOf('--op-name', ['role', 'op', 'tensor']),
+    'Names of ops: role (ffn_moe_up MUL_MAT_ID) | op (MUL_MAT_ID) | tensor (ffn_moe_up-3)',
+    'role',
+  ),
+  tokens: valued(
+    parseTokens,
+    'Only these llama_decode calls: 3..5 (both included), 7, or 2..; 0 is the prefill',
+    'all',
+  ),
+  memory: valued(
+    oneOf('--memory', ['counters', 'lifetimes']),
+    'Compute buffers: counters (bytes in use) | lifetimes (also each tensor, from first write to last read)',
+    'counters',
+  ),
+  flows: valued(
+    parseFlows,
+    'Arrows from each operator to the operators that read its result, for one llama_decode call: token=3',
+    'none',
+  ),
+  'all-threads': flag(
+    'Draw all scheduler events; by default those of the traced process, and what else ran on its CPUs',
+  ),
 } as const
+
+/** The logs of a command, or its traces. */
+export const inputsOf = (describe: string) => ({ type: 'string', array: true, demandOption: true, describe }) as const
 
 /** The first given option that applies only to logs, such as `--op-name`; undefined if none is given. */
 export function givenDrawing(args: Readonly<Record<string, unknown>>): string | undefined {
@@ -112,7 +92,7 @@ function parseClockOf(text: string): [string, string] {
 }
 
 /** For yargs' `coerce`: the text of an option. Throws UsageError if the option is given twice, because only one would count. */
-export function once(option: string): (value: string | undefined) => string | undefined {
+export function once(option: string): (value: string) => string {
   return (value) => {
     if (Array.isArray(value)) throw new UsageError(`${option} is given ${value.length} times; expected once`)
     return value
@@ -122,26 +102,31 @@ export function once(option: string): (value: string | undefined) => string | un
 /** For yargs' `coerce`: one of `choices`. Throws UsageError, with the choices, for anything else. */
 export function oneOf<const T extends string>(option: string, choices: readonly T[]): (value: string) => T {
   return (value) => {
-    const choice = once(option)(value) as T
-    if (choices.includes(choice)) return choice
-    throw new UsageError(`${option} "${choice}": expected ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`)
+    const given = once(option)(value)
+    const choice = choices.find((known) => known === given)
+    if (choice !== undefined) return choice
+    throw new UsageError(`${option} "${given}": expected ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`)
   }
 }
 
 /** For yargs' `coerce`: one or more of `choices`, separated by commas. */
-export function oneOrMore<const T extends string>(
-  option: string,
-  choices: readonly T[],
-): (value: string) => readonly T[] | undefined {
+export function oneOrMore<const T extends string>(option: string, choices: readonly T[]): (value: string) => T[] {
   const one = oneOf(option, choices)
   return (value) =>
     once(option)(value)
-      ?.split(',')
+      .split(',')
       .map((word) => one(word.trim()))
 }
 
-/** Parses `3..5`, `7` or `2..`: the first and the last call, both included. */
-export function parseTokens(text: string): readonly [number, number] {
+/** For yargs' `coerce`: words, separated by commas or blanks. */
+export const words = (option: string) => (value: string) =>
+  once(option)(value)
+    .split(/[\s,]+/)
+    .filter(Boolean)
+
+/** For yargs' `coerce`: `3..5`, `7` or `2..`, the first and the last call, both included. */
+export function parseTokens(value: string): readonly [number, number] {
+  const text = once('--tokens')(value)
   const match = /^(\d+)(?:(\.\.)(\d+)?)?$/.exec(text.trim())
   const first = Number(match?.[1])
   const last = match?.[2] === undefined ? first : match[3] === undefined ? Infinity : Number(match[3])
@@ -152,8 +137,9 @@ export function parseTokens(text: string): readonly [number, number] {
   )
 }
 
-/** Parses `token=3`: the call whose data flow is drawn. */
-export function parseFlows(text: string): { readonly token: number } {
+/** `token=3`: the call whose data flow is drawn. */
+function parseFlows(value: string): { readonly token: number } {
+  const text = once('--flows')(value)
   const match = /^token=(\d{1,9})$/.exec(text.trim())
   if (match) return { token: Number(match[1]) }
   throw new UsageError(
@@ -162,11 +148,10 @@ export function parseFlows(text: string): { readonly token: number } {
 }
 
 /** For yargs' `coerce`: a whole number from 1. */
-export function whole(option: string): (value: string) => number | undefined {
+export function whole(option: string): (value: string) => number {
   return (value) => {
     const text = once(option)(value)
-    if (text === undefined || (/^\d{1,9}$/.test(text) && Number(text) > 0))
-      return text === undefined ? undefined : Number(text)
+    if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text)
     throw new UsageError(`${option} "${text}": expected a whole number from 1`)
   }
 }
@@ -174,10 +159,9 @@ export function whole(option: string): (value: string) => number | undefined {
 const SIZE_UNITS = ['', 'K', 'M', 'G', 'T']
 
 /** For yargs' `coerce`: a size in bytes; `500M` is 500 MiB. */
-export function bytes(option: string): (value: string) => number | undefined {
+export function bytes(option: string): (value: string) => number {
   return (value) => {
     const text = once(option)(value)
-    if (text === undefined) return undefined
     const [, number, unit = ''] = /^(\d{1,9}(?:\.\d+)?)([KMGT]?)i?B?$/i.exec(text) ?? []
     const size = Math.floor(Number(number) * 1024 ** SIZE_UNITS.indexOf(unit.toUpperCase()))
     if (size >= LOG_BYTES_MIN) return size

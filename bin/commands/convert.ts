@@ -16,7 +16,7 @@ import {
 } from '../../lib/index.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { refuseSwapped } from '../mistakes.ts'
-import { CLOCKS, DRAWING, once, oneOf, READING, readOpTable } from '../options.ts'
+import { CLOCKS, DRAWING, flag, inputsOf, once, oneOf, READING, readOpTable, valued } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
 import { computedCalls, describeLog, hasCalls, issueCount, refuseEmpty } from '../summary.ts'
@@ -26,38 +26,27 @@ import { plural, size } from '../units.ts'
 const OPTIONS = {
   output: {
     alias: 'o',
-    type: 'string',
-    requiresArg: true,
-    coerce: once('--output'),
-    defaultDescription: '<first input>.pftrace in this folder; .zip with --bundle',
-    describe: "Trace to write, gzip'ed if its name ends in .gz; - for stdout; an older file is replaced",
+    ...valued(
+      once('--output'),
+      "Trace to write, gzip'ed if its name ends in .gz; - for stdout; an older file is replaced",
+      '<first input>.pftrace in this folder; .zip with --bundle',
+    ),
   },
-  to: {
-    type: 'string',
-    requiresArg: true,
-    coerce: (value: string | undefined) => (value === undefined ? undefined : oneOf('--to', TRACE_KINDS)(value)),
-    defaultDescription: 'perfetto; json where the output is called *.json',
-    describe:
-      'Kind of trace: perfetto (protobuf) | json (for chrome://tracing and others; larger, no groups in groups)',
-  },
+  to: valued(
+    oneOf('--to', TRACE_KINDS),
+    'Kind of trace: perfetto (protobuf) | json (for chrome://tracing and others; larger, no groups in groups)',
+    'perfetto; json where the output is called *.json',
+  ),
   ...DRAWING,
   ...CLOCKS,
-  bundle: {
-    type: 'string',
-    requiresArg: true,
-    coerce: once('--bundle'),
-    describe:
-      'Pack the trace and this file, as it is, into one .zip that Perfetto opens, on one clock: a perf.data (call stacks), or ' +
+  bundle: valued(
+    once('--bundle'),
+    'Pack the trace and this file, as it is, into one .zip that Perfetto opens, on one clock: a perf.data (call stacks), or ' +
       "ftrace's text",
-  },
+  ),
   ...READING,
-  strict: { type: 'boolean', default: false, describe: 'Stop at the first issue in a log, and write no trace' },
-  quiet: {
-    alias: 'q',
-    type: 'boolean',
-    default: false,
-    describe: 'No progress bar, no summary; issues are still reported',
-  },
+  strict: flag('Stop at the first issue in a log, and write no trace'),
+  quiet: { alias: 'q', ...flag('No progress bar, no summary; issues are still reported') },
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
@@ -70,12 +59,10 @@ export const convertCommand: CommandModule<object, Arguments> = {
   describe: 'Convert logs to one Perfetto trace (the default command)',
   builder: (yargs) =>
     yargs
-      .positional('inputs', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: "Logs of one run, its scheduler events, and companion files, gzip'ed or not; - for stdin",
-      })
+      .positional(
+        'inputs',
+        inputsOf("Logs of one run, its scheduler events, and companion files, gzip'ed or not; - for stdin"),
+      )
       .options(OPTIONS)
       .example('$0 run.csv', 'writes run.csv.pftrace; then: ggml2perfetto open run.csv.pftrace')
       .example('$0 run.bin --tokens 3..5 --detail full -o small.pftrace', 'three decode steps, with all arguments')

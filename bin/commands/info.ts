@@ -1,7 +1,7 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { convert, FORMATS, type LogInput, type Summary, summarize, UsageError } from '../../lib/index.ts'
 import { openInput } from '../inputs.ts'
-import { CLOCKS, READING, readOpTable } from '../options.ts'
+import { CLOCKS, flag, inputsOf, READING, readOpTable } from '../options.ts'
 import {
   describeCalls,
   describeIssues,
@@ -16,11 +16,7 @@ import { aligned, print, printJson } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
 
 const OPTIONS = {
-  json: {
-    type: 'boolean',
-    default: false,
-    describe: 'Print the summary as JSON (of several, an array); times in ns, startNs as a string',
-  },
+  json: flag('Print the summary as JSON (of several, an array); times in ns, startNs as a string'),
   ...CLOCKS,
   ...READING,
 } as const
@@ -36,12 +32,10 @@ export const infoCommand: CommandModule<object, Arguments> = {
     'Show what a log contains: calls, TTFT, TPOT, workers, ops by time, issues; of several logs, how their clocks relate',
   builder: (yargs) =>
     yargs
-      .positional('inputs', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: "Log, gzip'ed or not; - for stdin. Several logs must be of one run, as in convert",
-      })
+      .positional(
+        'inputs',
+        inputsOf("Log, gzip'ed or not; - for stdin. Several logs must be of one run, as in convert"),
+      )
       .options(OPTIONS)
       .example('$0 info run.csv', 'for people')
       .example('$0 info run.csv --json | jq .tpotNs', 'for scripts')

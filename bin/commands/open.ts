@@ -17,7 +17,7 @@ import {
 } from '../../lib/index.ts'
 import { openBrowser } from '../browser.ts'
 import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
-import { CLOCKS, DRAWING, givenDrawing, READING, readOpTable } from '../options.ts'
+import { CLOCKS, DRAWING, flag, givenDrawing, inputsOf, READING, readOpTable } from '../options.ts'
 import { onSignals } from '../output.ts'
 import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
 import { describeLog, issueCount } from '../summary.ts'
@@ -28,7 +28,7 @@ import { logOf, within } from './convert.ts'
 
 /** The option for opening a browser. */
 export const BROWSER = {
-  browser: { type: 'boolean', default: true, describe: 'Open the URL in the browser; --no-browser: only print it' },
+  browser: { ...flag('Open the URL in the browser; --no-browser: only print it'), default: true },
 } as const
 
 const OPTIONS = {
@@ -36,12 +36,7 @@ const OPTIONS = {
   ...DRAWING,
   ...CLOCKS,
   ...READING,
-  quiet: {
-    alias: 'q',
-    type: 'boolean',
-    default: false,
-    describe: 'Only the URL: no progress bar, no summary, no advice; problems are still reported',
-  },
+  quiet: { alias: 'q', ...flag('Only the URL: no progress bar, no summary, no advice; problems are still reported') },
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
@@ -68,12 +63,10 @@ export const openCommand: CommandModule<object, Arguments> = {
           'what made operators slow. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
           'leave this machine.',
       )
-      .positional('inputs', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: "Trace (Perfetto's, …), or logs of one run, as for convert; gzip'ed or not; - for stdin",
-      })
+      .positional(
+        'inputs',
+        inputsOf("Trace (Perfetto's, …), or logs of one run, as for convert; gzip'ed or not; - for stdin"),
+      )
       .options(OPTIONS)
       .example('$0 open run.ggtrace', 'no file remains')
       .example('$0 open run.ggtrace run.sched.dat', 'a log and its scheduler events, on one timeline')

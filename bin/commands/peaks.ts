@@ -1,11 +1,12 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
+import { flag } from '../options.ts'
 import { note, print, printJson } from '../terminal.ts'
 import { plural, threeDigits } from '../units.ts'
 
 const OPTIONS = {
-  json: { type: 'boolean', default: false, describe: 'Print JSON: bytes and operations per second' },
-  fresh: { type: 'boolean', default: false, describe: 'Measure now, even if an earlier result is stored' },
+  json: flag('Print JSON: bytes and operations per second'),
+  fresh: flag('Measure now, even if an earlier result is stored'),
 } as const
 
 type Arguments = InferredOptionTypes<typeof OPTIONS>

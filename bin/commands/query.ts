@@ -10,7 +10,7 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
-import { CLOCKS, DRAWING, givenDrawing, once, oneOf, READING, readOpTable } from '../options.ts'
+import { CLOCKS, DRAWING, flag, givenDrawing, inputsOf, once, oneOf, READING, readOpTable, valued } from '../options.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { issueCount } from '../summary.ts'
 import { note, quoted, send } from '../terminal.ts'
@@ -19,24 +19,11 @@ import { within } from './convert.ts'
 
 const OPTIONS = {
   format: {
-    type: 'string',
-    requiresArg: true,
+    ...valued(oneOf('--format', ROW_FORMATS), 'table | csv | json; integers are exact in all three'),
     default: 'table',
-    coerce: oneOf('--format', ROW_FORMATS),
-    describe: 'table | csv | json; integers are exact in all three',
   },
-  'csv-safe': {
-    type: 'boolean',
-    default: false,
-    describe: "With --format csv: put a ' before texts that a spreadsheet would take for formulas (= + - @)",
-  },
-  file: {
-    alias: 'f',
-    type: 'string',
-    requiresArg: true,
-    coerce: once('--file'),
-    describe: 'Read the SQL from this file',
-  },
+  'csv-safe': flag("With --format csv: put a ' before texts that a spreadsheet would take for formulas (= + - @)"),
+  file: { alias: 'f', ...valued(once('--file'), 'Read the SQL from this file') },
   ...DRAWING,
   detail: { ...DRAWING.detail, defaultDescription: 'full' },
   ...CLOCKS,
@@ -54,13 +41,12 @@ export const queryCommand: CommandModule<object, Arguments> = {
   builder: (yargs) =>
     yargs
       .usage('$0 query <trace, or logs..> <SQL>')
-      .positional('inputs', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe:
+      .positional(
+        'inputs',
+        inputsOf(
           "A trace, or logs of one run, as for convert; then the SQL (the last statement's rows are printed). - for stdin",
-      })
+        ),
+      )
       .options(OPTIONS)
       .example(
         '$0 query run.csv "select name, count(*) n, sum(dur)/1e6 ms from slice where category=\'operator\' group by 1 order by 3 desc limit 10"',

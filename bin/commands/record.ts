@@ -10,7 +10,7 @@ import {
   summarizeFile,
   UsageError,
 } from '../../lib/index.ts'
-import { bytes, once, oneOf, oneOrMore, parseTokens, whole } from '../options.ts'
+import { bytes, flag, once, oneOf, oneOrMore, parseTokens, valued, whole, words } from '../options.ts'
 import { computedCalls, describeLog, issueCount, missingParts } from '../summary.ts'
 import { note, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
@@ -19,106 +19,65 @@ import { BROWSER, showRecorded } from './open.ts'
 const OPTIONS = {
   output: {
     alias: 'o',
-    type: 'string',
-    requiresArg: true,
-    coerce: once('--output'),
-    defaultDescription: '<program>-<time>.ggtrace in this folder',
-    describe: 'Log to write; an older file is replaced',
+    ...valued(once('--output'), 'Log to write; an older file is replaced', '<program>-<time>.ggtrace in this folder'),
   },
   level: {
-    type: 'string',
-    requiresArg: true,
+    ...valued(
+      oneOf('--level', ['token', 'graph', 'op']),
+      'How much: token (llama_decode calls) | graph (and graphs, copies) | op (and every operator per worker)',
+    ),
     default: 'op',
-    coerce: oneOf('--level', ['token', 'graph', 'op']),
-    describe: 'How much: token (llama_decode calls) | graph (and graphs, copies) | op (and every operator per worker)',
   },
   children: {
-    type: 'boolean',
-    default: true,
-    describe:
+    ...flag(
       'Record what the program starts, too: the first process that calls ggml writes <output>, others <output>.<pid>',
-  },
-  sync: {
-    type: 'boolean',
-    default: false,
-    describe: 'Compute node by node, to also time operators of backends such as GPUs; slower than a run without',
-  },
-  states: {
-    type: 'boolean',
+    ),
     default: true,
-    describe: 'Record when threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without',
   },
-  sched: {
-    type: 'boolean',
-    default: false,
-    describe:
-      "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
+  sync: flag('Compute node by node, to also time operators of backends such as GPUs; slower than a run without'),
+  states: {
+    ...flag('Record when threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without'),
+    default: true,
+  },
+  sched: flag(
+    "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
       'not possible, record prints why, and records thread states only',
-  },
-  tokens: {
-    type: 'string',
-    requiresArg: true,
-    coerce: (value: string) => parseTokens(once('--tokens')(value) ?? ''),
-    defaultDescription: 'all',
-    describe: 'Record graphs and operators of these calls: 3..5, 7 or 2..; 0 is the first. Of others, only the call',
-  },
-  every: { type: 'string', requiresArg: true, coerce: whole('--every'), describe: 'Only every n-th of these calls' },
-  ops: {
-    type: 'string',
-    requiresArg: true,
-    coerce: (value: string) =>
-      once('--ops')(value)
-        ?.toUpperCase()
-        .split(/[\s,]+/)
-        .filter(Boolean),
-    defaultDescription: 'all',
-    describe: "Ops to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
-  },
-  counters: {
-    type: 'string',
-    requiresArg: true,
-    coerce: (value: string) =>
-      once('--counters')(value)
-        ?.split(/[\s,]+/)
-        .filter(Boolean),
-    defaultDescription: 'none',
-    describe: 'What to count in each operator on each worker, by names of perf: cycles,instructions,page-faults …',
-  },
-  faults: { type: 'boolean', default: false, describe: `Short for --counters ${FAULT_COUNTERS.join(',')}` },
-  paused: { type: 'boolean', default: false, describe: 'Record calls only, until --toggle or the program resumes' },
-  toggle: {
-    type: 'string',
-    requiresArg: true,
-    coerce: oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']),
-    describe: 'A signal that pauses and resumes: SIGUSR1 | SIGUSR2',
-  },
-  'max-size': {
-    type: 'string',
-    requiresArg: true,
-    coerce: bytes('--max-size'),
-    describe: 'Size limit of the log, such as 500M; records that do not fit are dropped and counted',
-  },
-  ring: { type: 'boolean', default: false, describe: 'With --max-size: keep the last part of the log, not the first' },
-  guard: {
-    type: 'string',
-    requiresArg: true,
-    coerce: whole('--guard'),
-    describe:
-      'Record less if decode takes this many % longer than without; every eighth call is not recorded, to compare',
-  },
-  'nvtx-emit': {
-    type: 'string',
-    requiresArg: true,
-    coerce: oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
-    describe: 'Announce what llama.cpp does as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
-  },
-  open: {
-    type: 'boolean',
-    default: false,
-    describe: 'When the program has ended, show what was recorded in the browser, as the command open does',
-  },
+  ),
+  tokens: valued(
+    parseTokens,
+    'Record graphs and operators of these calls: 3..5, 7 or 2..; 0 is the first. Of others, only the call',
+    'all',
+  ),
+  every: valued(whole('--every'), 'Only every n-th of these calls'),
+  ops: valued(
+    (value) => words('--ops')(value).map((op) => op.toUpperCase()),
+    "Ops to record, by ggml's names: MUL_MAT,MUL_MAT_ID",
+    'all',
+  ),
+  counters: valued(
+    words('--counters'),
+    'What to count in each operator on each worker, by names of perf: cycles,instructions,page-faults …',
+    'none',
+  ),
+  faults: flag(`Short for --counters ${FAULT_COUNTERS.join(',')}`),
+  paused: flag('Record calls only, until --toggle or the program resumes'),
+  toggle: valued(oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']), 'A signal that pauses and resumes: SIGUSR1 | SIGUSR2'),
+  'max-size': valued(
+    bytes('--max-size'),
+    'Size limit of the log, such as 500M; records that do not fit are dropped and counted',
+  ),
+  ring: flag('With --max-size: keep the last part of the log, not the first'),
+  guard: valued(
+    whole('--guard'),
+    'Record less if decode takes this many % longer than without; every eighth call is not recorded, to compare',
+  ),
+  'nvtx-emit': valued(
+    oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
+    'Announce what llama.cpp does as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
+  ),
+  open: flag('When the program has ended, show what was recorded in the browser, as the command open does'),
   browser: { ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' },
-  quiet: { alias: 'q', type: 'boolean', default: false, describe: 'No summary; problems are still reported' },
+  quiet: { alias: 'q', ...flag('No summary; problems are still reported') },
 } as const
 
 interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
@@ -138,18 +97,10 @@ const REPEATED: readonly string[] = [
   'SIGUSR1',
   'SIGUSR2',
 ]
+/** Options that take the next argument as their value. */
 const WITH_VALUE = [
   '-o',
-  '--output',
-  '--level',
-  '--tokens',
-  '--every',
-  '--ops',
-  '--counters',
-  '--toggle',
-  '--max-size',
-  '--guard',
-  '--nvtx-emit',
+  ...Object.entries(OPTIONS).flatMap(([name, { type }]) => (type === 'string' ? `--${name}` : [])),
 ]
 
 /** `ggml2perfetto record -- <program> [args…]` */

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { FORMATS, OP_TABLES, UsageError } from '../lib/index.ts'
+import type { ArgumentsCamelCase, InferredOptionTypes } from 'yargs'
+import { type ConvertOptions, FORMATS, OP_TABLES, UsageError } from '../lib/index.ts'
 import { systemReason } from './terminal.ts'
 
 /** A smaller log would contain hardly more than its definitions. */
@@ -62,11 +63,13 @@ export const DRAWING = {
 /** The logs of a command, or its traces. */
 export const inputsOf = (describe: string) => ({ type: 'string', array: true, demandOption: true, describe }) as const
 
-/** The first given option that applies only to logs, such as `--op-name`; undefined if none is given. */
-export function givenDrawing(args: Readonly<Record<string, unknown>>): string | undefined {
-  const options = ['tokens', 'detail', 'opName', 'memory', 'flows', 'clock', 'opTable'] as const
+/** Throws UsageError for an option that applies only to logs, such as `--op-name`: a trace is shown unchanged. */
+export function refuseDrawing(args: Readonly<Record<string, unknown>>, name: string): void {
+  const options = ['tokens', 'detail', 'opName', 'memory', 'flows', 'clock', 'opTable']
   const given = options.find((option) => args[option] !== undefined)
-  return given && `--${given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`
+  if (given === undefined) return
+  const option = given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
+  throw new UsageError(`--${option} is for logs; ${name} is a trace, or of no known log format`)
 }
 
 /** The option for the clocks of inputs. */
@@ -169,8 +172,17 @@ export function bytes(option: string): (value: string) => number {
   }
 }
 
+/** What the options of a command select, as options of the library. */
+export async function conversionOf(args: Conversion): Promise<ConvertOptions> {
+  const { from, detail, opName, tokens, memory, flows, allThreads, clock: clocks, osrt: osRuntime } = args
+  const opTable = await readOpTable(args.opTable)
+  return { from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, osRuntime }
+}
+
+type Conversion = Partial<ArgumentsCamelCase<InferredOptionTypes<typeof READING & typeof DRAWING & typeof CLOCKS>>>
+
 /** The value of `--op-table`: the name of a table that the library knows, or the names in a file. */
-export async function readOpTable(value: string | undefined): Promise<string | readonly string[] | undefined> {
+async function readOpTable(value: string | undefined): Promise<string | readonly string[] | undefined> {
   if (value === undefined || OP_TABLES.some(({ name }) => name === value)) return value
   const text = await readFile(value, 'utf8').catch((error) => {
     const reason = systemReason(error)

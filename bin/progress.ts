@@ -13,11 +13,15 @@ export interface Progress {
   stop(): void
 }
 
-/** Shows no progress. */
-export const SILENT: Progress = { onRead: () => () => undefined, stop: () => undefined }
+/** Progress of reading these inputs, if it can be shown. Throws UsageError for unreadable files. */
+export async function progressOf(paths: readonly string[], quiet: boolean): Promise<Progress> {
+  const total = await totalSize(paths)
+  if (!quiet && process.stderr.isTTY) return progressBar(total)
+  return { onRead: () => () => undefined, stop: () => undefined }
+}
 
-/** The size of all inputs together, or undefined if one of them is a pipe. Throws UsageError for unreadable files. */
-export async function totalSize(paths: readonly string[]): Promise<number | undefined> {
+/** The size of all inputs together, or undefined if one of them is a pipe. */
+async function totalSize(paths: readonly string[]): Promise<number | undefined> {
   const sizes = await Promise.all(paths.map((path) => (path === '-' ? undefined : fileSize(path))))
   return sizes.reduce<number | undefined>(
     (sum, bytes) => (sum === undefined || bytes === undefined ? undefined : sum + bytes),
@@ -26,7 +30,7 @@ export async function totalSize(paths: readonly string[]): Promise<number | unde
 }
 
 /** A bar for reading `total` bytes; without a total, only the bytes read and the rate. */
-export function progressBar(total: number | undefined): Progress {
+function progressBar(total: number | undefined): Progress {
   const bar = new SingleBar(
     {
       stream: process.stderr,

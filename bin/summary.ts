@@ -1,12 +1,25 @@
 import { describePosition, FORMATS, type Summary, UsageError } from '../lib/index.ts'
+import { note } from './terminal.ts'
 import { count, duration, plural, threeDigits } from './units.ts'
 
 /** Results of failed calls that are listed. */
 const RESULTS_SHOWN = 3
 
 /** The number of issues of all kinds. */
-export function issueCount(summary: Summary): number {
-  return summary.issues.reduce((sum, { count }) => sum + count, 0)
+export function issueCount(...summaries: readonly Summary[]): number {
+  return summaries.flatMap(({ issues }) => issues).reduce((sum, { count }) => sum + count, 0)
+}
+
+/** All that is printed about logs with `--quiet`. */
+export async function warnOfIssues(names: readonly string[], summaries: readonly Summary[]): Promise<void> {
+  const issues = issueCount(...summaries)
+  if (issues > 0) await note(`warning: ${names.join(', ')}: ${plural(issues, 'issue')}, on the Issues track`)
+}
+
+/** The contents of the logs of a trace. */
+export function describeLogs(names: readonly string[], summaries: readonly Summary[]): string[] {
+  const where = issueCount(...summaries) > 0 ? ['  the Issues track shows where'] : []
+  return [...summaries.flatMap((summary, i) => describeLog(names[i]!, summary)), ...where]
 }
 
 /** The content of a log, in a few lines. */

@@ -62,6 +62,15 @@ export function aligned(facts: readonly (readonly [string, string])[], indent = 
   return facts.map(([key, value]) => `${indent}${key.padEnd(width)}  ${value}`)
 }
 
+/** Rows with aligned columns: those of `texts` to the left, numbers to the right. */
+export function table(rows: readonly (readonly string[])[], texts: readonly number[] = [0]): string[] {
+  const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)))
+  return rows.map((row) => {
+    const cells = row.map((cell, i) => (texts.includes(i) ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+    return `  ${cells.join('   ')}`.trimEnd()
+  })
+}
+
 /** A path, quoted for a shell if necessary. */
 export function quoted(path: string): string {
   if (path.startsWith('-')) return quoted(`./${path}`)

@@ -16,12 +16,12 @@ import {
 } from '../../lib/index.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { refuseSwapped } from '../mistakes.ts'
-import { CLOCKS, DRAWING, flag, inputsOf, once, oneOf, READING, readOpTable, valued } from '../options.ts'
+import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, valued } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
-import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
-import { computedCalls, describeLog, hasCalls, issueCount, refuseEmpty } from '../summary.ts'
+import { type Progress, progressOf } from '../progress.ts'
+import { computedCalls, describeLogs, hasCalls, refuseEmpty, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
-import { plural, size } from '../units.ts'
+import { size } from '../units.ts'
 
 const OPTIONS = {
   output: {
@@ -77,37 +77,20 @@ export const convertCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { inputs, tokens, flows, quiet } = args
+  const { inputs, quiet, strict } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   refuseSwapped(inputs)
-  const opTable = await readOpTable(args.opTable)
-  const total = await totalSize(inputs)
+  const options = await conversionOf(args)
+  const progress = await progressOf(inputs, quiet)
   const to = args.to ?? traceKindOf(args.output ?? '')
   const output = args.output ?? (args.bundle === undefined ? defaultOutput(inputs[0]!, to) : zipOutput(inputs[0]!))
   const bundle = bundleOf(args, output, to)
   await checkOutput(output, bundle ? [...inputs, bundle.name] : inputs, to)
   if (process.stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
 
-  const progress = quiet || !process.stderr.isTTY ? SILENT : progressBar(total)
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
-    const { from, detail, opName, memory, strict, allThreads, clock: clocks, osrt: osRuntime } = args
-    const options = {
-      to,
-      from,
-      opTable,
-      detail,
-      opName,
-      tokens,
-      memory,
-      flows,
-      clocks,
-      allThreads,
-      osRuntime,
-      strict,
-      bundle,
-    }
-    const trace = within(args, inputs.map(inputName), convert(logs, options))
+    const trace = within(options, inputs.map(inputName), convert(logs, { ...options, to, strict, bundle }))
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
     await printSummary({ ...args, to }, output, result, bytes)
@@ -185,16 +168,11 @@ async function printSummary(
   summaries: readonly Summary[],
   bytes: number,
 ): Promise<void> {
-  const { inputs, tokens, quiet, bundle } = args
-  const ofInputs = summaries.slice(0, inputs.length)
-  const issues = ofInputs.reduce((sum, summary) => sum + issueCount(summary), 0)
-  if (quiet) {
-    if (issues > 0)
-      await note(`warning: ${inputs.map(inputName).join(', ')}: ${plural(issues, 'issue')}, on the Issues track`)
-    return
-  }
-  const lines = ofInputs.flatMap((summary, i) => describeLog(inputName(inputs[i]!), summary))
-  if (issues > 0) lines.push('  the Issues track shows where')
+  const { tokens, quiet, bundle } = args
+  const names = args.inputs.map(inputName)
+  const ofInputs = summaries.slice(0, names.length)
+  if (quiet) return warnOfIssues(names, ofInputs)
+  const lines = describeLogs(names, ofInputs)
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
   if (bundle !== undefined)
     lines.push(`${bundle}: packed as it is, ${clockOf(summaries.at(-1)!)}; the trace is on its clock`)

@@ -1,7 +1,7 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { convert, FORMATS, type LogInput, type Summary, summarize, UsageError } from '../../lib/index.ts'
 import { openInput } from '../inputs.ts'
-import { CLOCKS, flag, inputsOf, READING, readOpTable } from '../options.ts'
+import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
 import {
   describeCalls,
   describeIssues,
@@ -12,7 +12,7 @@ import {
   leftOutHints,
   OPEN_ENDS,
 } from '../summary.ts'
-import { aligned, print, printJson } from '../terminal.ts'
+import { aligned, print, printJson, table } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
 
 const OPTIONS = {
@@ -47,15 +47,14 @@ export const infoCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const opTable = await readOpTable(args.opTable)
+  const options = await conversionOf(args)
   if (args.inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const logs: LogInput[] = []
   for (const input of args.inputs) logs.push(await logOf(input))
-  const options = { from: args.from, opTable, osRuntime: args.osrt }
   const isAlone = logs.length === 1 && args.clock === undefined
   const summaries = isAlone
     ? [await summarize(logs[0]!, options)]
-    : await summarizeAll(convert(logs, { ...options, detail: 'names', clocks: args.clock }))
+    : await summarizeAll(convert(logs, { ...options, detail: 'names' }))
   if (args.json) return printJson(toJson(logs.length === 1 ? summaries[0]! : summaries))
   await print(summaries.flatMap((summary, i) => [...(i > 0 ? [''] : []), ...describe(logs[i]!.name, summary)]))
 }
@@ -172,8 +171,5 @@ function opLines({ ops, operators }: Summary): string[] {
     cells.push(row(`${rest.length} other ops`, sum('timeNs'), sum('count')))
   }
   cells.push(row('all workers', total, operators))
-  const widths = cells[0]!.map((_, i) => Math.max(...cells.map((row) => row[i]!.length)))
-  return cells.map(
-    (row) => `  ${row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('   ')}`,
-  )
+  return table(cells)
 }

@@ -7,7 +7,6 @@ import {
   findView,
   type Input,
   type ServedTrace,
-  type Summary,
   summarize,
   TraceServer,
   UsageError,
@@ -17,13 +16,13 @@ import {
 } from '../../lib/index.ts'
 import { openBrowser } from '../browser.ts'
 import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
-import { CLOCKS, DRAWING, flag, givenDrawing, inputsOf, READING, readOpTable } from '../options.ts'
+import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, READING, refuseDrawing } from '../options.ts'
 import { onSignals } from '../output.ts'
-import { type Progress, progressBar, SILENT, totalSize } from '../progress.ts'
-import { describeLog, issueCount } from '../summary.ts'
+import { type Progress, progressOf } from '../progress.ts'
+import { describeLogs, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { keptTrace, traceInFile } from '../trace-file.ts'
-import { plural, size } from '../units.ts'
+import { size } from '../units.ts'
 import { logOf, within } from './convert.ts'
 
 /** The option for opening a browser. */
@@ -79,21 +78,16 @@ async function handler(args: Args): Promise<void> {
   const { inputs, browser, quiet } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const showing = { inputs, browser, quiet, say: print }
-  const opTable = await readOpTable(args.opTable)
-  const progress = await progressOf(showing)
+  const options = await conversionOf(args)
+  const progress = await progressOf(inputs, quiet)
   if (inputs.length > 1) {
-    const options = conversionOf(args, opTable)
-    return showLogs(
-      showing,
-      inputs.map((input, i) => logOf(input, progress.onRead(i))),
-      options,
-      progress,
-    )
+    const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
+    return showLogs(showing, logs, options, progress)
   }
   const opened = await openInput(inputs[0]!, progress.onRead(0))
   const { name, source, kind } = opened
   if (kind === 'log' || args.from !== undefined) {
-    return showLogs(showing, [{ name, source }], conversionOf(args, opTable), progress)
+    return showLogs(showing, [{ name, source }], options, progress)
   }
   await show(showing, progress, async () => {
     const trace = await traceFrom(opened, args)
@@ -119,10 +113,6 @@ interface Shown {
   readonly view: View
   /** Decompressed bytes, about. */
   readonly heldBytes: number
-}
-
-async function progressOf({ inputs, quiet }: Pick<Showing, 'inputs' | 'quiet'>): Promise<Progress> {
-  return quiet || !process.stderr.isTTY ? SILENT : progressBar(await totalSize(inputs))
 }
 
 /** Serves what `make` returns, once, and opens the browser; ends when the trace was fetched. */
@@ -152,7 +142,9 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
     const pieces = within(options, names, convert(logs, options))
     const { trace, result } = await keptTrace(defaultOutput(inputs[0]!, 'perfetto'), pieces)
     progress.stop()
-    if (!showing.isDescribed) await tellLogs(names, result, showing)
+    if (!showing.isDescribed) {
+      await (showing.quiet ? warnOfIssues(names, result) : showing.say(describeLogs(names, result)))
+    }
     return { trace, view: await findView(trace.read()), heldBytes: trace.bytes }
   }
   await show(showing, progress, make, true)
@@ -160,19 +152,14 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
 
 /** Shows logs that were just recorded, and described: the URL goes to stderr, because stdout is the program's. */
 export async function showRecorded(inputs: readonly string[], how: Pick<Showing, 'browser' | 'quiet'>): Promise<void> {
-  const progress = await progressOf({ ...how, inputs })
+  const progress = await progressOf(inputs, how.quiet)
   const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
   await showLogs({ ...how, inputs, say: note, isDescribed: true }, logs, {}, progress)
 }
 
-function conversionOf(args: Args, opTable: ConvertOptions['opTable']): ConvertOptions {
-  const { from, detail, opName, tokens, memory, flows, allThreads, clock: clocks, osrt: osRuntime } = args
-  return { from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, osRuntime }
-}
-
 /** The trace, in a form that can be read more than once. */
 async function traceFrom({ name, source }: Opened, args: Args): Promise<ServedTrace> {
-  refuseOptions(args, name)
+  refuseDrawing(args, name)
   const [path] = args.inputs as [string]
   const isFile = path !== '-' && (await fileSize(path)) !== undefined
   if (!isFile) return (await keptTrace(name, source)).trace
@@ -188,22 +175,6 @@ async function viewOf(trace: ServedTrace, { name, head }: Opened): Promise<View>
     await summarize({ name, source: head })
     throw error
   }
-}
-
-/** A trace is shown unchanged. Throws UsageError for options that apply only to logs. */
-function refuseOptions(args: Args, name: string): void {
-  const given = givenDrawing(args)
-  if (given !== undefined) throw new UsageError(`${given} is for logs; ${name} is a trace, or of no known log format`)
-}
-
-async function tellLogs(names: string[], summaries: Summary[], { quiet, say }: Showing): Promise<void> {
-  const issues = summaries.reduce((sum, summary) => sum + issueCount(summary), 0)
-  if (quiet) {
-    if (issues > 0) await note(`warning: ${names.join(', ')}: ${plural(issues, 'issue')}, on the Issues track`)
-    return
-  }
-  const where = issues > 0 ? ['  the Issues track shows where'] : []
-  await say([...summaries.flatMap((summary, i) => describeLog(names[i]!, summary)), ...where])
 }
 
 /** Warns about a trace that is probably too large for the browser, and suggests alternatives. */

@@ -1,7 +1,7 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
 import { flag } from '../options.ts'
-import { note, print, printJson } from '../terminal.ts'
+import { note, print, printJson, table } from '../terminal.ts'
 import { plural, threeDigits } from '../units.ts'
 
 const OPTIONS = {
@@ -49,27 +49,18 @@ function describe(peaks: Peaks): string[] {
     `${threeDigits(all / readBytes.all)} ${unit}`,
     '',
   ]
+  const rows = [
+    ['', '1 thread', plural(threads, 'thread'), 'measured with'],
+    row('memory, read', readBytes, 'GB/s'),
+    row('FP32', fp32Flops, 'GFLOP/s'),
+    row('INT8 dot products', int8Ops, 'GOP/s'),
+    balance('balance, FP32', fp32Flops, 'FLOP/byte'),
+    balance('balance, INT8', int8Ops, 'OP/byte'),
+  ]
   const time = peaks.measuredAt.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
   return [
     `${cpu}, ${plural(threads, 'CPU')}`,
-    ...table([
-      ['', '1 thread', plural(threads, 'thread'), 'measured with'],
-      row('memory, read', readBytes, 'GB/s'),
-      row('FP32', fp32Flops, 'GFLOP/s'),
-      row('INT8 dot products', int8Ops, 'GOP/s'),
-      balance('balance, FP32', fp32Flops, 'FLOP/byte'),
-      balance('balance, INT8', int8Ops, 'OP/byte'),
-    ]),
+    ...table(rows, [0, 3]),
     cached ? `measured at ${time}, and kept; --fresh measures again` : `measured now, ${time}`,
   ]
-}
-
-/** Rows with aligned columns; the middle ones, numbers, aligned right. */
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)))
-  const isText = (i: number) => i === 0 || i === widths.length - 1
-  return rows.map((row) => {
-    const cells = row.map((cell, i) => (isText(i) ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
-    return `  ${cells.join('   ')}`.trimEnd()
-  })
 }

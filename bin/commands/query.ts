@@ -10,7 +10,18 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
-import { CLOCKS, DRAWING, flag, givenDrawing, inputsOf, once, oneOf, READING, readOpTable, valued } from '../options.ts'
+import {
+  CLOCKS,
+  conversionOf,
+  DRAWING,
+  flag,
+  inputsOf,
+  once,
+  oneOf,
+  READING,
+  refuseDrawing,
+  valued,
+} from '../options.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { issueCount } from '../summary.ts'
 import { note, quoted, send } from '../terminal.ts'
@@ -65,14 +76,13 @@ export const queryCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { format, csvSafe, from, tokens, opName, memory, flows, allThreads, osrt: osRuntime, clock: clocks } = args
+  const { format, csvSafe } = args
   if (csvSafe && format !== 'csv') throw new UsageError(`--csv-safe: expected --format csv, found ${format}`)
   const { inputs, sql } = await splitSql(args)
-  const reading = { from, opTable: await readOpTable(args.opTable), osRuntime, clocks }
-  const options = { ...reading, detail: args.detail ?? ('full' as const), opName, tokens, memory, flows, allThreads }
+  const options = { ...(await conversionOf(args)), detail: args.detail ?? 'full' }
   const opened: Opened[] = []
   for (const input of inputs) opened.push(await openInput(input))
-  const trace = await open(opened, options, givenDrawing(args))
+  const trace = await open(opened, options, args)
   try {
     await sendLines(formatRows(trace.query(sql), { format, csvSafe, isTerminal: process.stdout.isTTY }))
   } finally {
@@ -106,32 +116,23 @@ const isSql = (word: string) => /\s/.test(word) && !existsSync(word)
 async function open(
   opened: readonly Opened[],
   options: ConvertOptions,
-  drawing: string | undefined,
+  args: Readonly<Record<string, unknown>>,
 ): Promise<OpenTrace> {
-  const [{ name, kind, source }] = opened as [Opened]
+  const [{ name, kind, source, head }] = opened as [Opened]
   if (opened.length > 1 || kind === 'log' || options.from !== undefined) {
     const trace = opened.find((input) => input.kind === 'trace')
     if (trace) throw new UsageError(`${trace.name}: is a trace, and only logs can be queried together`)
     const names = opened.map((input) => input.name)
     return openTrace(noteIssues(names, within(options, names, convert(opened, options))))
   }
-  if (drawing !== undefined)
-    throw new UsageError(`${drawing} is for logs; ${name} is a trace, or of no known log format`)
+  refuseDrawing(args, name)
   if (kind === 'trace') return openTrace(source)
-  const head: Uint8Array[] = []
   try {
-    return await openTrace(copyFirst(source, head))
+    return await openTrace(source)
   } catch (error) {
     // An unknown format: the library's error lists the formats and shows the first bytes.
     await summarize({ name, source: head })
     throw error
-  }
-}
-
-async function* copyFirst(source: AsyncIterable<Uint8Array>, head: Uint8Array[]): AsyncGenerator<Uint8Array> {
-  for await (const piece of source) {
-    if (head.length === 0) head.push(piece)
-    yield piece
   }
 }
 

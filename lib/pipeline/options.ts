@@ -1,8 +1,5 @@
 import { UsageError } from '../errors.ts'
-import type { DrawOptions } from '../timeline/drawing.ts'
-import { OP_NAMINGS } from '../timeline/ggml/operators.ts'
-import { DETAILS } from '../timeline/labels.ts'
-import { MEMORY_ROWS } from '../timeline/memory/area.ts'
+import { DETAILS, type DrawOptions, MEMORY_ROWS, OP_NAMINGS } from '../timeline/options.ts'
 import { TRACE_KINDS, type TraceKind } from '../write/index.ts'
 import type { InputOptions, LogInput } from './inputs.ts'
 

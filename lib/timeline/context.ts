@@ -3,7 +3,8 @@ import type { CounterSet } from '../model/counters.ts'
 import type { IssueEvent, TensorEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
-import type { ArgMaker, Detail } from './labels.ts'
+import type { ArgMaker } from './labels.ts'
+import type { Detail } from './options.ts'
 import type { Tracks, TrackTree } from './tracks.ts'
 
 /** What all rows of one input share. */

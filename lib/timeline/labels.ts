@@ -1,14 +1,10 @@
 import type { Arg, ArgValue } from '../model/args.ts'
 import type { CounterSet } from '../model/counters.ts'
+import { DefaultMap } from '../model/default-map.ts'
 import { Inferred } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, Label } from '../sink/label.ts'
-
-/** Arguments of slices: none; op, shapes and sources; or everything recorded. */
-export type Detail = (typeof DETAILS)[number]
-
-/** All details, from least to most. */
-export const DETAILS = ['names', 'shapes', 'full'] as const
+import type { Detail } from './options.ts'
 
 const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.End, 'end: start of the next record'],
@@ -49,10 +45,13 @@ const PLAIN = {
 export class ArgMaker {
   private sets = 0
   private labels = 0
-  private readonly byCategory = new Map<string, Map<number, Label>>()
+  private readonly byCategory = new DefaultMap<string, Map<number, Label>>(() => new Map())
   private remembered = 0
 
-  constructor(readonly names: Names) {}
+  constructor(
+    readonly names: Names,
+    readonly detail: Detail,
+  ) {}
 
   arg(key: string, value: ArgValue): Arg {
     return { key: this.names.id(key), ...value }
@@ -74,17 +73,18 @@ export class ArgMaker {
     return { key: this.names.id(key), name: this.names.id(text) }
   }
 
+  /** Arguments of one slice, if slices have arguments. */
+  shown(args: readonly Arg[]): readonly Arg[] | undefined {
+    return this.detail === 'names' || args.length === 0 ? undefined : args
+  }
+
   set(args: readonly Arg[]): ArgSet | undefined {
     return args.length > 0 ? { id: this.sets++, args } : undefined
   }
 
   /** A cached or a new label; not all are cached if there are very many different ones. */
   common(name: number, category: Label['category']): Label {
-    let labels = this.byCategory.get(category)
-    if (!labels) {
-      labels = new Map()
-      this.byCategory.set(category, labels)
-    }
+    const labels = this.byCategory.of(category)
     let label = labels.get(name)
     if (label) return label
     if (this.remembered >= LABELS_MAX) return { ...PLAIN, name, category }

@@ -4,31 +4,18 @@ import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/e
 import type { EventPass } from '../model/pass.ts'
 import type { TrackContext } from './context.ts'
 import { GgmlArea } from './ggml/area.ts'
-import type { OpNaming } from './ggml/operators.ts'
 import { GpuArea } from './gpu/area.ts'
 import { Issues } from './issues.ts'
-import { KernelArea } from './kernel/area.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
-import type { ArgMaker, Detail } from './labels.ts'
-import { MemoryArea, type MemoryRows } from './memory/area.ts'
+import { States } from './kernel/states.ts'
+import type { ArgMaker } from './labels.ts'
+import { MemoryArea } from './memory/area.ts'
 import { NvtxArea } from './nvtx/area.ts'
 import type { Run } from './of.ts'
+import type { DrawOptions } from './options.ts'
 import { OwnArea } from './own/area.ts'
 import { runTitle } from './place.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
-
-/** Options of a timeline. */
-export interface TimelineOptions {
-  readonly detail: Detail
-  readonly opNaming: OpNaming
-  /** Calls to draw, from … to inclusive; by default all. */
-  readonly tokens?: readonly [number, number] | undefined
-  readonly memory: MemoryRows
-  /** The call whose data flow is drawn as arrows; by default none. */
-  readonly flowsOf?: number | undefined
-  /** The input begins with events of the kernel's scheduler. */
-  readonly isOfScheduler: boolean
-}
 
 /** Draws the events of one input, in the order of its log: passes each event to its area. */
 export class Timeline implements EventPass<void> {
@@ -37,18 +24,21 @@ export class Timeline implements EventPass<void> {
   private run!: Run
   private tracks!: Tracks
   private issues!: Issues
-  private kernel!: KernelArea
+  private states!: States
   private memory!: MemoryArea
   private ggml!: GgmlArea
   private gpu!: GpuArea
   private nvtx!: NvtxArea
   private own!: OwnArea
 
-  /** `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. */
+  /**
+   * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
+   * begins with events of the kernel's scheduler.
+   */
   constructor(
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
-    private readonly options: TimelineOptions,
+    private readonly options: DrawOptions & { readonly isOfScheduler: boolean },
     private readonly input: number,
     private readonly scheduler: Scheduler,
   ) {}
@@ -61,7 +51,7 @@ export class Timeline implements EventPass<void> {
     if (!this.ggml) return
     this.ggml.finish()
     this.memory.finish()
-    this.kernel.finish()
+    this.states.finish()
     this.gpu.finish()
     this.nvtx.finish()
     this.own.finish()
@@ -92,7 +82,7 @@ export class Timeline implements EventPass<void> {
       case 'thread':
         return this.scheduler.thread(event)
       case 'state':
-        return this.kernel.state(event)
+        return this.states.place(event)
       case 'gpu':
       case 'gpu-sync':
       case 'api':
@@ -130,10 +120,9 @@ export class Timeline implements EventPass<void> {
   }
 
   private begin(event: InputEvent): void {
-    const { tree, tensors, counters, make, input } = this
+    const { tree, tensors, counters, make, input, scheduler } = this
     const { writer } = tree
-    const { names } = make
-    const { detail, memory } = this.options
+    const { names, detail } = make
     if (event.clock !== 'none') writer.origin(event.clock, event.originNs)
     this.run = { ...event, input, isOfScheduler: this.options.isOfScheduler }
     const tracks = new Tracks(tree, this.run)
@@ -154,9 +143,11 @@ export class Timeline implements EventPass<void> {
       counters,
       report,
     }
-    this.kernel = new KernelArea(context, this.scheduler, event.attributes)
-    this.memory = new MemoryArea(context, memory)
-    this.ggml = new GgmlArea(context, this.options, this.kernel, this.memory)
+    this.states = new States(context, (tid) => scheduler.trace(tid))
+    scheduler.describe(event.attributes)
+    scheduler.join(this.states)
+    this.memory = new MemoryArea(context, this.options.memory)
+    this.ggml = new GgmlArea(context, this.options, this.states, this.memory)
     this.gpu = new GpuArea(context)
     this.nvtx = new NvtxArea(context)
     this.own = new OwnArea(context)

@@ -3,14 +3,15 @@ import { GraphRuns } from '../../analyze/graph/runs.ts'
 import { Works } from '../../analyze/graph/work.ts'
 import type { CopyEvent, ExpertsEvent, GraphEvent, OperatorEvent, PartEvent, TokenEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
-import type { KernelArea } from '../kernel/area.ts'
+import type { States } from '../kernel/states.ts'
 import type { MemoryArea } from '../memory/area.ts'
+import type { DrawOptions } from '../options.ts'
 import { Calls } from './calls.ts'
 import { Copies } from './copies.ts'
 import { Experts } from './experts.ts'
 import { Flows } from './flows.ts'
 import { Graphs } from './graphs.ts'
-import { Operators, type OpNaming } from './operators.ts'
+import { Operators } from './operators.ts'
 import { Rates } from './rates.ts'
 import { type Wait, Waits } from './waits.ts'
 import { WorkerCounters } from './worker-counters.ts'
@@ -28,17 +29,16 @@ export class GgmlArea {
   private readonly runs: GraphRuns
   private readonly waits: Waits | undefined
 
-  /** `flowsOf` is the call whose data flow is drawn. */
   constructor(
     context: TrackContext,
-    { opNaming, flowsOf }: { readonly opNaming: OpNaming; readonly flowsOf?: number | undefined },
-    private readonly kernel: KernelArea,
+    { opName = 'role', flows }: DrawOptions,
+    private readonly states: States,
     private readonly memory: MemoryArea,
   ) {
     const { tensors, views, names } = context
     const works = new Works(tensors, (tensor) => names.text(tensor.op))
-    this.operators = new Operators(context, works, opNaming)
-    this.flows = new Flows(context, flowsOf, (event, wait, arrows) => this.operators.place(event, wait, arrows))
+    this.operators = new Operators(context, works, opName)
+    this.flows = new Flows(context, flows?.token, (event, wait, arrows) => this.operators.place(event, wait, arrows))
     if (context.detail === 'full') this.waits = new Waits(context.input, (event, wait) => this.draw(event, wait))
     this.counters = new WorkerCounters(context)
     this.experts = new Experts(context)
@@ -64,7 +64,7 @@ export class GgmlArea {
   /** The most frequent event. */
   operator(event: OperatorEvent): void {
     if (!this.waits) this.draw(event, undefined)
-    this.kernel.serve(event.worker, event.tid)
+    this.states.serve(event.worker, event.tid)
     this.memory.operator(event)
     this.counters.place(event)
     this.experts.place(event)
@@ -79,7 +79,7 @@ export class GgmlArea {
   take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent | PartEvent): void {
     switch (event.kind) {
       case 'token':
-        this.kernel.trace(event.tid)
+        this.states.trace(event.tid)
         if (this.waits) this.waits.afterwards(() => this.flows.token(event))
         else this.flows.token(event)
         this.memory.lifetimes.token(event)

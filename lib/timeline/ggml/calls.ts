@@ -97,7 +97,7 @@ export class Calls {
       name,
       category: 'token',
       colour: make.names.id(whatOf(event)),
-      extra: this.shown(extra),
+      extra: make.shown(extra),
     })
     this.addToSpan(event)
     this.onCall(event)
@@ -186,9 +186,9 @@ export class Calls {
 
   /** The colours of phases are those of their calls. */
   private phase(what: string, startNs: number, endNs: number, extra: Arg[]): void {
-    const { names } = this.context.make
-    const [name, colour] = [names.id(what), names.id(what === 'idle' ? PALE : what)]
-    this.phases.place(startNs, endNs, { name, category: 'phase', colour, extra: this.shown(extra) })
+    const { make } = this.context
+    const [name, colour] = [make.names.id(what), make.names.id(what === 'idle' ? PALE : what)]
+    this.phases.place(startNs, endNs, { name, category: 'phase', colour, extra: make.shown(extra) })
   }
 
   private endSpan(): void {
@@ -221,10 +221,6 @@ export class Calls {
       this.phase('idle', before.endNs, startNs, extra)
     }
     this.span = { what, startNs, endNs, calls: 1, tokens: Math.max(tokens, 0), inferred }
-  }
-
-  private shown(extra: Arg[]): Arg[] | undefined {
-    return this.context.detail === 'names' || extra.length === 0 ? undefined : extra
   }
 }
 

@@ -20,7 +20,6 @@ export class Copies {
     if (endNs > startNs) extra.push(make.arg('gb_per_s', { double: bytes / (endNs - startNs) }))
     if (detail === 'full') extra.push(make.int('tid', tid))
     const name = moved ? `${what} ${make.names.text(moved.name)}` : what
-    const shown = detail === 'names' ? undefined : extra
-    this.lanes.place(startNs, endNs, { name: make.names.id(name), category: 'copy', extra: shown })
+    this.lanes.place(startNs, endNs, { name: make.names.id(name), category: 'copy', extra: make.shown(extra) })
   }
 }

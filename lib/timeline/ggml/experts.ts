@@ -1,4 +1,5 @@
 import { putAt } from '../../model/by-id.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Lanes } from '../tracks.ts'
@@ -25,7 +26,11 @@ interface Layer {
 
 /** The Experts group: one row per layer, one slice per choice of the router, which spans the operators that use it. */
 export class Experts {
-  private readonly layers = new Map<number, Layer>()
+  private readonly layers = new DefaultMap<number, Layer>((layer) => ({
+    number: layer,
+    lanes: this.context.tracks.lanes('expertsOfLayer', { layer }, true),
+    choice: undefined,
+  }))
   /** By tensor: the choice in it that operators of worker 0 may still use; null after it was written. */
   private readonly open: (Choice | null | undefined)[] = []
   /** Number of tensors that contain choices. */
@@ -89,13 +94,7 @@ export class Experts {
   }
 
   private layer(tensor: number): Layer {
-    const number = this.context.tensors[tensor]!.layer
-    let layer = this.layers.get(number)
-    if (!layer) {
-      layer = { number, lanes: this.context.tracks.lanes('expertsOfLayer', { layer: number }, true), choice: undefined }
-      this.layers.set(number, layer)
-    }
-    return layer
+    return this.layers.of(this.context.tensors[tensor]!.layer)
   }
 
   private write({ lanes, number: layer }: Layer, { call, tensor, ids, k, startNs, endNs, operators }: Choice): void {

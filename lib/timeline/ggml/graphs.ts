@@ -1,5 +1,5 @@
-import type { Arg } from '../../model/args.ts'
 import { isFailed, statusWord } from '../../model/calls.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { type CopyEvent, type GraphEvent, Inferred, type PartEvent, type TokenEvent } from '../../model/events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
@@ -32,12 +32,12 @@ interface Piece {
 export class Graphs {
   private readonly lanes: Lanes
   /** Graphs and parts by call; -1: of calls without a number, which are found by time. */
-  private readonly held = new Map<number, Piece[]>()
+  private readonly held = new DefaultMap<number, Piece[]>(() => [])
   private heldCount = 0
   private readonly usedBackends = new Set<number>()
   private hasGraphs = false
   /** By thread. */
-  private readonly copies = new Map<number, Piece[]>()
+  private readonly copies = new DefaultMap<number, Piece[]>(() => [])
 
   constructor(private readonly context: TrackContext) {
     this.lanes = context.tracks.lanes('graphs', {}, true)
@@ -58,14 +58,15 @@ export class Graphs {
     const name = make.names.id(`${backend ? `${backend} ` : ''}graph${failed}`)
     this.hasGraphs = true
     if (backend) this.usedBackends.add(event.backend)
-    this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: this.shown(extra) } })
+    this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: make.shown(extra) } })
   }
 
   /** Adds a part of a call. */
   part({ what, startNs, endNs, call }: PartEvent): void {
     if (endNs - startNs < STRETCH_NS_MIN) return
-    const { make } = this.context
-    const extra = this.shown(call >= 0 ? [make.int('call', call)] : [])
+    const { make, detail } = this.context
+    const ofCall = call >= 0 ? [make.int('call', call)] : []
+    const extra = detail === 'names' ? undefined : ofCall
     this.hold(call, {
       startNs,
       endNs,
@@ -92,11 +93,10 @@ export class Graphs {
   copy({ what, startNs, endNs, bytes, tid }: CopyEvent): void {
     if (endNs - startNs < STRETCH_NS_MIN) return
     const { make } = this.context
-    const extra = this.shown([make.word('what', what), make.int('bytes', bytes)])
+    const extra = make.shown([make.word('what', what), make.int('bytes', bytes)])
     const piece = { startNs, endNs, label: { name: make.names.id('copy'), category: 'outside', extra } }
-    const known = this.copies.get(tid)
-    if (!known) this.copies.set(tid, [piece])
-    else if (known.push(piece) > COPIES_MAX) known.shift()
+    const copies = this.copies.of(tid)
+    if (copies.push(piece) > COPIES_MAX) copies.shift()
   }
 
   /** Draws a call: its graphs and parts, and the time between them. Calls come in order. */
@@ -129,9 +129,7 @@ export class Graphs {
   }
 
   private hold(call: number, piece: Piece): void {
-    const known = this.held.get(call)
-    if (known) known.push(piece)
-    else this.held.set(call, [piece])
+    this.held.of(call).push(piece)
     if (++this.heldCount > HELD_MAX) this.finish()
   }
 
@@ -174,10 +172,6 @@ export class Graphs {
     if (call >= 0) extra.unshift(make.int('call', call))
     const name = make.names.id(builds ? 'build graph' : 'outside graphs')
     const colour = builds ? undefined : make.names.id(PALE)
-    this.lanes.place(startNs, next.startNs, { name, category: 'outside', colour, extra: this.shown(extra) })
-  }
-
-  private shown(extra: Arg[]): Arg[] | undefined {
-    return this.context.detail === 'names' ? undefined : extra
+    this.lanes.place(startNs, next.startNs, { name, category: 'outside', colour, extra: make.shown(extra) })
   }
 }

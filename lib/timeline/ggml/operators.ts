@@ -7,14 +7,9 @@ import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { countArgs, PALE } from '../labels.ts'
+import type { OpNaming } from '../options.ts'
 import type { Lanes } from '../tracks.ts'
 import type { Wait } from './waits.ts'
-
-/** Names of operator slices: `<role> <OP>`, the op only, or the tensor's full name. */
-export type OpNaming = (typeof OP_NAMINGS)[number]
-
-/** All namings. */
-export const OP_NAMINGS = ['role', 'op', 'tensor'] as const
 
 /** The label of a node's slices, and the properties for which it is valid. */
 interface NodeLabel {

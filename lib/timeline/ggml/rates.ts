@@ -2,6 +2,7 @@ import type { Plan } from '../../analyze/graph/plan.ts'
 import type { GraphRun } from '../../analyze/graph/runs.ts'
 import type { GraphWork, Works } from '../../analyze/graph/work.ts'
 import { hasRate } from '../../model/calls.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { ExpertsEvent, TokenEvent } from '../../model/events.ts'
 import type { Rate } from '../../sink/track.ts'
 import type { TrackContext } from '../context.ts'
@@ -13,8 +14,8 @@ const EXPERTS_MAX = 4096
 
 /** Counters of the Rates group: tokens, bytes and floating-point operations per second. */
 export class Rates {
-  private readonly rows = new Map<Rate, { readonly track: number; endNs: number }[]>()
-  private readonly choices = new Map<number, Choices>()
+  private readonly rows = new DefaultMap<Rate, { readonly track: number; endNs: number }[]>(() => [])
+  private readonly choices = new DefaultMap<number, Choices>(() => new Choices())
 
   constructor(
     private readonly context: TrackContext,
@@ -26,12 +27,7 @@ export class Rates {
   }
 
   choose({ tensor, atNs, ids }: ExpertsEvent): void {
-    let choices = this.choices.get(tensor)
-    if (!choices) {
-      choices = new Choices()
-      this.choices.set(tensor, choices)
-    }
-    choices.add(atNs, ids)
+    this.choices.of(tensor).add(atNs, ids)
   }
 
   run(run: GraphRun, plan: Plan): void {
@@ -58,8 +54,7 @@ export class Rates {
   /** Draws a value from start to end, in the first row that is free; `amount` per ns is giga per second. */
   private place(rate: Rate, startNs: number, endNs: number, amount: number): void {
     if (endNs <= startNs) return
-    const rows = this.rows.get(rate) ?? []
-    this.rows.set(rate, rows)
+    const rows = this.rows.of(rate)
     let row = rows.find((row) => row.endNs <= startNs)
     if (!row) {
       row = { track: this.context.tracks.add(rate, {}, rows.length), endNs }

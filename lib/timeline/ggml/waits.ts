@@ -1,4 +1,5 @@
 import type { GraphRun, StepOfRun } from '../../analyze/graph/runs.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 
 /** Operators that are held back at most: those of many workers come a block of thousands at a time. */
@@ -53,7 +54,7 @@ export class Waits {
   private held: Held[] = []
   private first = 0
   /** By serial. */
-  private readonly runs = new Map<number, RunSteps>()
+  private readonly runs = new DefaultMap<number, RunSteps>(() => ({ steps: [], workers: 0, isComplete: false }))
   private nextArrow: number
 
   /** `draw` gets the operators in the order in which they came. */
@@ -66,7 +67,7 @@ export class Waits {
 
   /** `at`: its step of a graph run, if it has one. */
   hold(event: OperatorEvent, at: StepOfRun | undefined): void {
-    const run = at && this.runOf(at.run.serial)
+    const run = at && this.runs.of(at.run.serial)
     this.held.push({ event, action: undefined, run, step: run && at && add(run, at.step, event) })
     if (this.held.length - this.first > HELD_MAX) this.drawFirst()
   }
@@ -88,15 +89,6 @@ export class Waits {
 
   finish(): void {
     while (this.first < this.held.length) this.drawFirst()
-  }
-
-  private runOf(serial: number): RunSteps {
-    let run = this.runs.get(serial)
-    if (!run) {
-      run = { steps: [], workers: 0, isComplete: false }
-      this.runs.set(serial, run)
-    }
-    return run
   }
 
   private drawFirst(): void {

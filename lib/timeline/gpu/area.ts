@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { ApiEvent, Facts, GpuActivityEvent, GpuEvent, GpuPlace, GpuSyncEvent } from '../../model/gpu-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { GpuQueue } from '../../sink/writer.ts'
@@ -28,7 +29,7 @@ export class GpuArea {
   private latestRows: NestedRows | undefined
   private latestPlace: GpuPlace | undefined
   private latestStream: Stream | undefined
-  private readonly processes = new Map<number, number>()
+  private readonly processes = new DefaultMap<number, number>(() => this.context.tree.addProcess())
   /** Frequent arguments and keys, looked up once. */
   private readonly kinds: Readonly<Record<GpuEvent['what'], Arg>>
   private readonly keys: { readonly correlation: number; readonly work: number }
@@ -75,7 +76,7 @@ export class GpuArea {
 
   private sync(event: GpuSyncEvent): void {
     const { name, startNs, endNs, correlation, facts } = event
-    const extra = this.shown([...this.correlationArg(correlation), ...this.factArgs(facts)])
+    const extra = this.context.make.shown([...this.correlationArg(correlation), ...this.factArgs(facts)])
     this.stream(event).waits.place(startNs, endNs, { name, category: 'sync', extra })
   }
 
@@ -90,7 +91,7 @@ export class GpuArea {
     const flows = this.arrowIds(event.flows)
     const flowEnds = this.arrowIds(event.flowEnds)
     const work = launched > 0 ? this.workId(pid, correlation) : undefined
-    const label: Label = { id, name, category, args, extra: this.shown(extra), flows, flowEnds, launched: work }
+    const label: Label = { id, name, category, args, extra: make.shown(extra), flows, flowEnds, launched: work }
     this.rowsOf(event).place(startNs, endNs, label)
   }
 
@@ -141,12 +142,7 @@ export class GpuArea {
   }
 
   private workId(pid: number, correlation: number): number {
-    let owner = this.processes.get(pid)
-    if (owner === undefined) {
-      owner = this.context.tree.addProcess()
-      this.processes.set(pid, owner)
-    }
-    return owner * CORRELATIONS + correlation
+    return this.processes.of(pid) * CORRELATIONS + correlation
   }
 
   private correlationArg(correlation: number): Arg[] {
@@ -163,10 +159,6 @@ export class GpuArea {
       else args.push(typeof value === 'number' ? make.int(key, value) : make.word(key, value))
     }
     return args
-  }
-
-  private shown(extra: readonly Arg[]): readonly Arg[] | undefined {
-    return this.context.detail === 'names' || extra.length === 0 ? undefined : extra
   }
 }
 

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { SwitchEvent } from '../../model/events.ts'
 import type { ArgMaker } from '../labels.ts'
 import { Tracks, type TrackTree } from '../tracks.ts'
@@ -5,7 +6,7 @@ import { Tracks, type TrackTree } from '../tracks.ts'
 /** Threads on each CPU as rows of slices, for writers without a {@link SchedulerSink}. */
 export class CpuRows {
   private readonly tracks: Tracks
-  private readonly cpus = new Map<number, { readonly track: number; isBusy: boolean }>()
+  private readonly cpus = new DefaultMap((cpu: number) => ({ track: this.tracks.add('cpu', { cpu }), isBusy: false }))
   private lastNs = 0
 
   constructor(
@@ -16,11 +17,7 @@ export class CpuRows {
   }
 
   place({ cpu, atNs, nextTid, nextComm }: SwitchEvent): void {
-    let row = this.cpus.get(cpu)
-    if (!row) {
-      row = { track: this.tracks.add('cpu', { cpu }), isBusy: false }
-      this.cpus.set(cpu, row)
-    }
+    const row = this.cpus.of(cpu)
     this.lastNs = Math.max(this.lastNs, atNs)
     if (row.isBusy) this.tree.writer.end(row.track, atNs)
     row.isBusy = nextTid !== 0 // 0 is the idle task

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import { type SwitchEvent, TaskState, type ThreadEvent, type WakingEvent } from '../../model/events.ts'
 import { INT32_MAX } from '../../model/limits.ts'
 import type { Machine } from '../../sink/writer.ts'
@@ -26,14 +27,6 @@ interface Cpu {
   held: SwitchEvent | undefined
 }
 
-/** Selects events of the scheduler. */
-export interface SchedulerOptions {
-  /** Draw all events; by default those that concern the traced process. */
-  readonly allThreads?: boolean | undefined
-  /** Does an input record switches? They replace the states of threads that logs record. */
-  readonly isExpected?: boolean | undefined
-}
-
 /**
  * Draws the scheduler's events of all inputs. Logs, which name the traced process and its threads, come first; then the inputs
  * that record switches. By default, it draws the threads of the traced process and the CPUs that they use, from the thread
@@ -41,7 +34,7 @@ export interface SchedulerOptions {
  * it draws everything.
  */
 export class Scheduler {
-  private readonly cpus = new Map<number, Cpu>()
+  private readonly cpus = new DefaultMap<number, Cpu>(() => ({ tid: -1, comm: 0, isShown: false, held: undefined }))
   private readonly lanes: States[] = []
   private readonly waited = new WaitedCpus()
   private readonly changes: ThreadChanges
@@ -50,17 +43,15 @@ export class Scheduler {
   private readonly labels = new Map<number, { readonly comm: number; readonly label: number }>()
   private machine: Machine = {}
   private hasBegun = false
-  private readonly allThreads: boolean
-  private isExpected: boolean
   private endNs = Infinity
 
+  /** `isExpected`: an input records switches. They replace the states of threads that logs record. */
   constructor(
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
-    { allThreads = false, isExpected = false }: SchedulerOptions,
+    private readonly allThreads: boolean,
+    private isExpected: boolean,
   ) {
-    this.allThreads = allThreads
-    this.isExpected = isExpected
     this.changes = new ThreadChanges(this.lanes, (untilNs) => this.waited.release(untilNs))
     this.links = new ThreadLinks(tree, make.names)
     this.rows = tree.writer.scheduler ? undefined : new CpuRows(tree, make)
@@ -100,7 +91,7 @@ export class Scheduler {
   switched(event: SwitchEvent): void {
     if (!this.hasBegun) this.begin()
     if (event.cpu < 0) return this.changeStates(event) // some texts do not record the CPU: no track can show the switch
-    const cpu = this.cpu(event.cpu)
+    const cpu = this.cpus.of(event.cpu)
     this.changeStates(event)
     const before = cpu.tid
     cpu.tid = event.nextTid
@@ -128,7 +119,7 @@ export class Scheduler {
       this.change({ tid, atNs, state: 'woken', cpu: targetCpu, by })
     }
     if (event.cpu < 0 || targetCpu < 0) return
-    const target = this.cpu(targetCpu)
+    const target = this.cpus.of(targetCpu)
     if (isTraced && !target.isShown) this.show(target)
     if (!this.isAll && !isTraced && !this.links.isTraced(wakerTid) && !target.isShown) return
     this.links.show(tid, comm)
@@ -157,14 +148,6 @@ export class Scheduler {
     this.isExpected = true
     for (const lane of this.lanes) lane.supersede()
     this.tree.writer.machine?.({ release: releaseFor(this.machine.release) })
-  }
-
-  private cpu(number: number): Cpu {
-    const known = this.cpus.get(number)
-    if (known) return known
-    const cpu = { tid: -1, comm: 0, isShown: false, held: undefined }
-    this.cpus.set(number, cpu)
-    return cpu
   }
 
   private show(cpu: Cpu): void {

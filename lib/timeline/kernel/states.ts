@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type StateEvent, type ThreadState } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { ArgMaker } from '../labels.ts'
@@ -39,8 +40,21 @@ const CAN_RUN: ReadonlySet<ThreadState | undefined> = new Set(['running', 'runna
 
 /** A lane below each worker's: on which CPU its thread runs, and when it waits. */
 export class States {
-  private readonly threads = new Map<number, Thread>()
-  private readonly lanes: (Lanes | undefined)[] = []
+  private readonly threads = new DefaultMap<number, Thread>(() => ({
+    worker: -1,
+    lanes: undefined,
+    pending: [],
+    state: undefined,
+    sinceNs: 0,
+    cpu: -1,
+    by: 0,
+    wait: 0,
+    takers: undefined,
+  }))
+  /** By worker. */
+  private readonly lanes = new DefaultMap<number, Lanes>((worker) =>
+    this.context.tracks.lanes('workerState', { worker, isFromSwitches: this.isSuperseded }, true),
+  )
   /** By worker: the thread of its last operator. */
   private readonly servedBy: number[] = []
   private lastNs = 0
@@ -49,7 +63,7 @@ export class States {
   /** `trace` receives each thread that belongs to the process. */
   constructor(
     private readonly context: TrackContext,
-    private readonly trace: (tid: number) => void = () => {},
+    readonly trace: (tid: number) => void,
   ) {}
 
   /** An operator of `worker` ran on the thread. */
@@ -57,7 +71,7 @@ export class States {
     if (this.servedBy[worker] === tid || tid < 0) return
     this.servedBy[worker] = tid
     this.trace(tid)
-    const thread = this.thread(tid)
+    const thread = this.threads.of(tid)
     if (thread.worker >= 0) return
     thread.worker = worker
     const { pending } = thread
@@ -81,7 +95,7 @@ export class States {
   place(event: StateEvent): void {
     this.trace(event.tid)
     if (this.isSuperseded && event.thread === undefined) return
-    const thread = this.thread(event.tid)
+    const thread = this.threads.of(event.tid)
     if (event.thread !== undefined) thread.lanes ??= this.addOwn(event.tid, event.thread)
     if (thread.worker >= 0 || thread.lanes) return this.change(thread, changeOf(event))
     thread.pending.push(event)
@@ -95,24 +109,6 @@ export class States {
       this.draw(thread, this.lastNs, Inferred.NoEnd)
       thread.state = undefined
     }
-  }
-
-  private thread(tid: number): Thread {
-    const known = this.threads.get(tid)
-    if (known) return known
-    const thread: Thread = {
-      worker: -1,
-      lanes: undefined,
-      pending: [],
-      state: undefined,
-      sinceNs: 0,
-      cpu: -1,
-      by: 0,
-      wait: 0,
-      takers: undefined,
-    }
-    this.threads.set(tid, thread)
-    return thread
   }
 
   private change(thread: Thread, { tid, state, atNs, cpu, by, wait, takers }: Change): void {
@@ -142,19 +138,13 @@ export class States {
       category: 'state' as const,
       extra: detail === 'names' ? undefined : extra,
     }
-    const lane = lanes ?? this.lanes[worker] ?? this.addLane(worker)
+    const lane = lanes ?? this.lanes.of(worker)
     lane.place(sinceNs, endNs, label)
   }
 
   private addOwn(tid: number, name: number): Lanes {
     const { tracks, names } = this.context
     return tracks.lanes('threadState', { thread: names.text(name), tid, nth: this.threads.size })
-  }
-
-  private addLane(worker: number): Lanes {
-    const lanes = this.context.tracks.lanes('workerState', { worker, isFromSwitches: this.isSuperseded }, true)
-    this.lanes[worker] = lanes
-    return lanes
   }
 }
 

@@ -1,17 +1,16 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { AllocationEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 
 /** Counters of the Memory group: bytes of all backend buffers of one name, from their allocation until they are freed. */
 export class Allocations {
   /** By name of the buffers. Kept to the end: logs record an allocation only when the buffer is first used. */
-  private readonly events = new Map<number, AllocationEvent[]>()
+  private readonly events = new DefaultMap<number, AllocationEvent[]>(() => [])
 
   constructor(private readonly context: TrackContext) {}
 
   add(event: AllocationEvent): void {
-    const known = this.events.get(event.buffer)
-    if (known) known.push(event)
-    else this.events.set(event.buffer, [event])
+    this.events.of(event.buffer).push(event)
   }
 
   /** Allocations up to a time: the first, the last, and their bytes; undefined if there are none, or if the log begins later. */

@@ -1,17 +1,12 @@
 import type { AllocationEvent, BufferEvent, OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
+import type { MemoryRows } from '../options.ts'
 import { Allocations } from './allocations.ts'
 import { Buffers } from './buffers.ts'
 import { Faults } from './faults.ts'
 import { KvCache } from './kv-cache.ts'
 import { Lifetimes } from './lifetimes.ts'
 import { Reads } from './reads.ts'
-
-/** Tracks of compute buffers in the Memory group: counters only, or also each tensor's lifetime. */
-export type MemoryRows = (typeof MEMORY_ROWS)[number]
-
-/** All selections. */
-export const MEMORY_ROWS = ['counters', 'lifetimes'] as const
 
 /** Draws reads of operators, contents of buffers, and reads from disks. */
 export class MemoryArea {
@@ -22,7 +17,7 @@ export class MemoryArea {
   private readonly reads: Reads
   private readonly faults: Faults
 
-  constructor(context: TrackContext, rows: MemoryRows) {
+  constructor(context: TrackContext, rows: MemoryRows = 'counters') {
     this.buffers = new Buffers(context.names)
     this.lifetimes = new Lifetimes(context, this.buffers, rows === 'lifetimes')
     this.cache = new KvCache(context)

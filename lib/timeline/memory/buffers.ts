@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { BufferEvent, BufferUsage } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type * as of from '../of.ts'
@@ -16,7 +17,7 @@ export class Buffers {
   readonly events = new Map<number, BufferEvent>()
   private readonly shown = new Map<number, ShownBuffer>()
   private readonly ofUsage = new Map<BufferUsage, number>()
-  private readonly namesOf = new Map<BufferUsage, Set<number>>()
+  private readonly namesOf = new DefaultMap<BufferUsage, Set<number>>(() => new Set())
   private readonly titles = new Map<string, number>()
   /** By usage: the name of the buffers whose title does not contain it. */
   private readonly plain = new Map<BufferUsage, string>()
@@ -30,10 +31,7 @@ export class Buffers {
 
   define(buffer: BufferEvent): void {
     this.events.set(buffer.id, buffer)
-    const { usage, name = 0 } = buffer
-    const known = this.namesOf.get(usage)
-    if (known) known.add(name)
-    else this.namesOf.set(usage, new Set([name]))
+    this.namesOf.of(buffer.usage).add(buffer.name ?? 0)
   }
 
   /** Returns a defined buffer with its title. */
@@ -51,7 +49,7 @@ export class Buffers {
 
   private titleOf({ usage, name: id = 0 }: BufferEvent): string {
     const name = this.names.text(id)
-    if (!this.plain.has(usage) && this.namesOf.get(usage)!.size === 1) this.plain.set(usage, name)
+    if (!this.plain.has(usage) && this.namesOf.of(usage).size === 1) this.plain.set(usage, name)
     const title = bufferTitle(usage, this.plain.get(usage) === name ? '' : name)
     const nth = (this.titles.get(title) ?? 0) + 1
     this.titles.set(title, nth)

@@ -1,12 +1,12 @@
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { BufferEvent, OperatorEvent, TensorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import { countArgs } from '../labels.ts'
-import type { Lanes } from '../tracks.ts'
 
 /** The Faults and I/O group: operators that waited for a disk, named by the weights that they read. */
 export class Faults {
-  private readonly workers: (Lanes | undefined)[] = []
+  private readonly workers = new DefaultMap((worker: number) => this.context.tracks.lanes('workerFaults', { worker }))
   private readonly weights = new Set<number>()
 
   constructor(private readonly context: TrackContext) {}
@@ -19,15 +19,14 @@ export class Faults {
   place(event: OperatorEvent): void {
     const { counts, worker, startNs, endNs } = event
     if (!counts) return
-    const { make, tensors, counters, detail } = this.context
+    const { make, tensors, counters } = this.context
     const count = (name: string) => counters.value(name, counts) ?? 0
     if (count('major-faults') === 0 && count('bytes-read') === 0) return
     const sources = tensors[event.tensor]!.sources.map((id) => tensors[id]!)
     const weights = sources.filter(({ buffer }) => this.weights.has(buffer))
     const name = weights.map((tensor) => make.names.text(tensor.name)).join(' ') || 'no weights'
-    const extra = detail === 'names' ? undefined : this.args(event, weights)
-    const lanes = this.workers[worker] ?? this.addWorker(worker)
-    lanes.place(startNs, endNs, { name: make.names.id(name), category: 'fault', extra })
+    const extra = make.shown(this.args(event, weights))
+    this.workers.of(worker).place(startNs, endNs, { name: make.names.id(name), category: 'fault', extra })
   }
 
   private args({ tensor, call, counts = [] }: OperatorEvent, weights: readonly TensorEvent[]): Arg[] {
@@ -39,11 +38,5 @@ export class Faults {
     if (first && first.sizeBytes >= 0) args.push(make.int('weight_bytes', first.sizeBytes))
     if (first?.offset !== undefined) args.push(make.int('weight_offset', first.offset))
     return [...args, ...countArgs(make, set, counts)]
-  }
-
-  private addWorker(worker: number): Lanes {
-    const lanes = this.context.tracks.lanes('workerFaults', { worker })
-    this.workers[worker] = lanes
-    return lanes
   }
 }

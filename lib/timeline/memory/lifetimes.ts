@@ -1,5 +1,6 @@
 import type { Life, Plan } from '../../analyze/graph/plan.ts'
 import type { GraphRun } from '../../analyze/graph/runs.ts'
+import { firstIndex } from '../../bytes/search.ts'
 import type { Arg } from '../../model/args.ts'
 import type { CopyEvent, TokenEvent } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
@@ -272,11 +273,5 @@ function stepEnd({ ends, starts, count }: GraphRun, step: number): number {
 
 /** The first step that starts at or after a time; `count` if none does. */
 function stepFrom(starts: Float64Array, count: number, atNs: number): number {
-  let [low, high] = [0, count]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (starts[middle]! < atNs) low = middle + 1
-    else high = middle
-  }
-  return low
+  return firstIndex(0, count, (step) => starts[step]! >= atNs)
 }

@@ -1,4 +1,5 @@
 import { putAt } from '../../model/by-id.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Buffers } from './buffers.ts'
@@ -19,7 +20,11 @@ interface Sources {
 
 /** Counters of the Memory group: the offset at which operators read in each buffer, and the bytes that they touch. */
 export class Reads {
-  private readonly counters = new Map<number, Counter>()
+  private readonly counters = new DefaultMap<number, Counter>((id) => {
+    const buffer = this.buffers.get(id)
+    const track = this.context.tracks.add('offsetRead', { ...buffer, offsetsFrom: buffer.event.offsetsFrom })
+    return { track, run: -1 }
+  })
   private touched = 0
   /** The end of the barrier after the last operator; -1: no value ends there. */
   private touchedUntilNs = -1
@@ -79,7 +84,7 @@ export class Reads {
     const placed = sources.filter(({ offset, buffer }) => offset !== undefined && buffer >= 0)
     const sizes = sources.map(({ sizeBytes }) => sizeBytes).filter((bytes) => bytes >= 0)
     const reads = {
-      counters: placed.map(({ buffer }) => this.counter(buffer)),
+      counters: placed.map(({ buffer }) => this.counters.of(buffer)),
       offsets: placed.map(({ offset }) => offset!),
       bytes: sizes.length > 0 ? sizes.reduce((sum, bytes) => sum + bytes, 0) : -1,
     }
@@ -90,15 +95,5 @@ export class Reads {
   finish(): void {
     if (this.touchedUntilNs >= 0) this.endTouched()
     this.endRun(Infinity)
-  }
-
-  private counter(id: number): Counter {
-    const known = this.counters.get(id)
-    if (known !== undefined) return known
-    const buffer = this.buffers.get(id)
-    const track = this.context.tracks.add('offsetRead', { ...buffer, offsetsFrom: buffer.event.offsetsFrom })
-    const counter = { track, run: -1 }
-    this.counters.set(id, counter)
-    return counter
   }
 }

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { CopyEvent } from '../../model/events.ts'
 
 /** Transfers of one tensor that are kept, as no life may need them. */
@@ -10,15 +11,13 @@ interface Span {
 
 /** Transfers of tensors' data, in (set, copy) and out (get), until a life uses them. */
 export class Transfers {
-  private readonly writes = new Map<number, Span[]>()
-  private readonly reads = new Map<number, Span[]>()
+  private readonly writes = new DefaultMap<number, Span[]>(() => [])
+  private readonly reads = new DefaultMap<number, Span[]>(() => [])
 
   /** `root`: the tensor that owns the memory. The tensor of a copy is its destination. */
   add(root: number, { what, startNs, endNs }: CopyEvent): void {
-    const side = what === 'get' ? this.reads : this.writes
-    const spans = side.get(root)
-    if (!spans) side.set(root, [{ startNs, endNs }])
-    else if (spans.push({ startNs, endNs }) > REMEMBERED_MAX) spans.shift()
+    const spans = (what === 'get' ? this.reads : this.writes).of(root)
+    if (spans.push({ startNs, endNs }) > REMEMBERED_MAX) spans.shift()
   }
 
   /** Number of tensors with transfers out. */

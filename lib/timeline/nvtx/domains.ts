@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
@@ -24,7 +25,12 @@ interface Domain {
 
 /** The NVTX group: the ranges and marks of a program, domain by domain. */
 export class Domains {
-  private readonly domains = new Map<number, Domain>()
+  private readonly domains: DefaultMap<number, Domain> = new DefaultMap((id) => {
+    const { tracks, names } = this.context
+    const name = id === 0 ? undefined : names.text(id)
+    const uuid = tracks.add('nvtxDomain', { domain: name, nth: this.domains.size })
+    return { uuid, name, threads: new Map(), lanes: tracks.lanes('nvtxRanges', {}, true, uuid) }
+  })
   /** By number: ranges without an end so far, and ends that came before their start. */
   private readonly started = new Map<number, NvtxEvent>()
   private readonly ended = new Map<number, NvtxEvent>()
@@ -98,7 +104,7 @@ export class Domains {
     const more = [make.int('range_id', start.range), make.int('tid', start.tid)]
     if (end && end.tid !== start.tid) more.push(make.int('end_tid', end.tid))
     if (!end) more.push(...make.inferred(Inferred.NoEnd))
-    this.domain(start.domain).lanes.place(start.atNs, endNs, this.label(start, more))
+    this.domains.of(start.domain).lanes.place(start.atNs, endNs, this.label(start, more))
   }
 
   private label({ message, domain, category, color, payload, json, tid }: NvtxEvent, more?: readonly Arg[]): Label {
@@ -128,7 +134,7 @@ export class Domains {
   }
 
   private thread(event: NvtxEvent): ThreadRow {
-    const domain = this.domain(event.domain)
+    const domain = this.domains.of(event.domain)
     const { tid, thread } = event
     const known = domain.threads.get(tid)
     if (known) return known
@@ -137,17 +143,6 @@ export class Domains {
     const row = { track: tracks.add('nvtxThread', of, 0, domain.uuid), depth: 0 }
     domain.threads.set(tid, row)
     return row
-  }
-
-  private domain(id: number): Domain {
-    const known = this.domains.get(id)
-    if (known) return known
-    const { tracks, names } = this.context
-    const name = id === 0 ? undefined : names.text(id)
-    const uuid = tracks.add('nvtxDomain', { domain: name, nth: this.domains.size })
-    const domain = { uuid, name, threads: new Map(), lanes: tracks.lanes('nvtxRanges', {}, true, uuid) }
-    this.domains.set(id, domain)
-    return domain
   }
 
   private issue(code: IssueCode, detail: string, atNs: number): void {

@@ -10,11 +10,10 @@ export class NvtxOnGpu {
 
   place(event: NvtxGpuEvent): void {
     const { name, startNs, endNs, launched, busyNs, domain } = event
-    const { make, detail } = this.context
+    const { make } = this.context
     const extra = [make.int('gpu_work', launched), make.int('busy_ns', busyNs)]
     if (domain !== 0) extra.push(make.arg('domain', { name: domain }))
-    const shown = detail === 'names' ? undefined : extra
-    this.rowsOf(event).place(startNs, endNs, { name, category: 'nvtx_gpu', extra: shown })
+    this.rowsOf(event).place(startNs, endNs, { name, category: 'nvtx_gpu', extra: make.shown(extra) })
   }
 
   /** Ends all open slices. */

@@ -1,37 +1,206 @@
+import { UsageError } from '../../errors.ts'
+import type { Arg } from '../../model/args.ts'
 import type { CounterEvent } from '../../model/events.ts'
-import type { OwnEvent } from '../../model/own-events.ts'
+import type {
+  OwnArgs,
+  OwnEvent,
+  OwnInstantEvent,
+  OwnNameEvent,
+  OwnSampleEvent,
+  OwnSliceEvent,
+  OwnTrackEvent,
+} from '../../model/own-events.ts'
+import type { Label } from '../../sink/label.ts'
+import { arrowIds } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
-import { OwnTracks } from './own-tracks.ts'
-import { Series } from './series.ts'
+import { NestedRows } from '../nested.ts'
+import type * as of from '../of.ts'
+import { Lanes } from '../tracks.ts'
 
-/** Draws custom series and tracks of an input, or of the program that creates the events. */
+interface OwnTrack {
+  definition: OwnTrackEvent
+  /** Index among the leading tracks of its group, or among all. */
+  readonly nth: number
+  /** 0 until its first event: empty tracks do not appear. */
+  uuid: number
+  /** Ids of its further rows. */
+  readonly rows: number[]
+  lanes?: Lanes | NestedRows
+}
+
+/**
+ * Draws the numeric series of an input, and the tracks that its reader, or the program that creates the events, defines. Mistakes in
+ * these are mistakes of code: they throw UsageError.
+ */
 export class OwnArea {
-  private readonly series: Series
-  private readonly tracks: OwnTracks
+  /** By name: rows of the Counters group. */
+  private readonly series = new Map<number, number>()
+  private readonly tracks = new Map<number, OwnTrack>()
+  private readonly nested: NestedRows[] = []
+  private readonly arrowIds: ReturnType<typeof arrowIds>
+  /** Leading tracks so far, by group. */
+  private readonly leading = new Map<number | undefined, number>()
 
-  constructor(context: TrackContext) {
-    this.series = new Series(context)
-    this.tracks = new OwnTracks(context)
+  constructor(private readonly context: TrackContext) {
+    this.arrowIds = arrowIds(context.input)
   }
 
   take(event: CounterEvent | OwnEvent): void {
     switch (event.kind) {
       case 'counter':
-        return this.series.place(event)
+        return this.counter(event)
       case 'own-track':
-        return this.tracks.define(event)
+        return this.define(event)
       case 'own-name':
-        return this.tracks.rename(event)
+        return this.rename(event)
       case 'own-slice':
-        return this.tracks.slice(event)
+        return this.slice(event)
       case 'own-instant':
-        return this.tracks.instant(event)
+        return this.instant(event)
       case 'own-sample':
-        return this.tracks.sample(event)
+        return this.sample(event)
     }
   }
 
+  /** Ends all open slices. */
   finish(): void {
-    this.tracks.finish()
+    for (const rows of this.nested) rows.finish()
   }
+
+  private counter({ name, unit, atNs, value }: CounterEvent): void {
+    const { tracks, names, writer } = this.context
+    let track = this.series.get(name)
+    if (track === undefined) {
+      track = tracks.add('oneSeries', { name: names.text(name), unit, nth: this.series.size })
+      this.series.set(name, track)
+    }
+    writer.counter(track, atNs, value)
+  }
+
+  private define(definition: OwnTrackEvent): void {
+    const { id, name, group } = definition
+    if (this.tracks.has(id)) throw new UsageError(`own-track ${id} ("${name}"): this id is defined already`)
+    if (group !== undefined) this.known(group, 'group', definition.kind)
+    const leading = this.leading.get(group) ?? 0
+    if (definition.leads) this.leading.set(group, leading + 1)
+    const nth = definition.leads ? leading : this.tracks.size
+    this.tracks.set(id, { definition, nth, uuid: 0, rows: [] })
+  }
+
+  private rename({ track: id, name, kind }: OwnNameEvent): void {
+    const track = this.tracks.get(id)
+    if (!track) throw unknown(kind, id)
+    track.definition = { ...track.definition, name }
+    if (track.uuid === 0) return
+    for (const [row, uuid] of [track.uuid, ...track.rows].entries()) {
+      this.context.tracks.rename(uuid, 'own', ofOwn(track), row, this.groupOf(track))
+    }
+  }
+
+  private slice(event: OwnSliceEvent): void {
+    const { startNs, endNs } = event
+    const track = this.known(event.track, 'slices', event.kind)
+    checkTime('startNs', startNs, event, track)
+    checkTime('endNs', endNs, event, track)
+    if (endNs < startNs) throw wrong(event, track, `endNs at or after startNs (${startNs})`, endNs)
+    track.lanes ??= this.rowsOf(track)
+    track.lanes.place(startNs, endNs, this.label(event, event))
+  }
+
+  private rowsOf(track: OwnTrack): Lanes | NestedRows {
+    const { writer } = this.context
+    if (!track.definition.nests) return new Lanes(writer, (row) => this.row(track, row), true)
+    const rows = new NestedRows(writer, (row) => this.row(track, row))
+    this.nested.push(rows)
+    return rows
+  }
+
+  private instant(event: OwnInstantEvent): void {
+    const track = this.known(event.track, 'slices', event.kind)
+    checkTime('atNs', event.atNs, event, track)
+    this.context.writer.instant(this.uuidOf(track), event.atNs, this.label(event))
+  }
+
+  private sample(event: OwnSampleEvent): void {
+    const { atNs, value } = event
+    const track = this.known(event.track, 'counter', event.kind)
+    checkTime('atNs', atNs, event, track)
+    if (!Number.isFinite(value)) throw wrong(event, track, 'a finite value', value)
+    this.context.writer.counter(this.uuidOf(track), atNs, value)
+  }
+
+  private known(id: number, holds: OwnTrackEvent['holds'], kind: OwnEvent['kind']): OwnTrack {
+    const track = this.tracks.get(id)
+    if (!track) throw unknown(kind, id)
+    const found = track.definition.holds ?? 'slices'
+    if (found === holds) return track
+    throw new UsageError(`${kind}: expected a track of ${holds}, found "${track.definition.name}" (${found})`)
+  }
+
+  private label({ name, category, args }: OwnSliceEvent | OwnInstantEvent, arrows?: OwnSliceEvent): Label {
+    const { make, names } = this.context
+    const common = make.common(name, category === undefined ? 'own' : names.text(category))
+    const extra = args && this.extra(args)
+    const flows = this.arrowIds(arrows?.flows)
+    const flowEnds = this.arrowIds(arrows?.flowEnds)
+    if (!extra && !flows && !flowEnds) return common
+    return {
+      id: common.id,
+      name,
+      category: common.category,
+      args: undefined,
+      extra,
+      flows,
+      flowEnds,
+      launched: undefined,
+    }
+  }
+
+  private extra(args: OwnArgs): Label['extra'] {
+    const { make } = this.context
+    if (isReady(args)) return make.shown(args)
+    return Object.entries(args).map(([key, value]) =>
+      typeof value === 'number' ? make.int(key, value) : make.text(key, value),
+    )
+  }
+
+  /** The n-th row of a track; row 0 is the track itself. */
+  private row(track: OwnTrack, row: number): number {
+    if (row === 0) return this.uuidOf(track)
+    const uuid = this.context.tracks.add('own', ofOwn(track), row, this.groupOf(track))
+    track.rows.push(uuid)
+    return uuid
+  }
+
+  private uuidOf(track: OwnTrack): number {
+    if (track.uuid === 0) track.uuid = this.context.tracks.add('own', ofOwn(track), 0, this.groupOf(track))
+    return track.uuid
+  }
+
+  /** undefined: the group of the input. */
+  private groupOf({ definition: { group } }: OwnTrack): number | undefined {
+    return group === undefined ? undefined : this.uuidOf(this.tracks.get(group)!)
+  }
+}
+
+function ofOwn({ definition, nth }: OwnTrack): of.Own {
+  const { name, description, holds = 'slices', unit, leads = false } = definition
+  return { name, description, holds, unit: holds === 'counter' ? unit : undefined, leads, nth }
+}
+
+function unknown(kind: string, id: number): UsageError {
+  return new UsageError(`${kind}: expected the id of an earlier own-track event, found ${id}`)
+}
+
+function isReady(args: OwnArgs): args is readonly Arg[] {
+  return Array.isArray(args)
+}
+
+/** Times in milliseconds are a common mistake: a trace contains whole nanoseconds. */
+function checkTime(field: string, ns: number, event: OwnEvent, track: OwnTrack): void {
+  if (!Number.isSafeInteger(ns)) throw wrong(event, track, `${field} in whole nanoseconds since the origin`, ns)
+}
+
+function wrong(event: OwnEvent, track: OwnTrack, expected: string, found: unknown): UsageError {
+  return new UsageError(`${event.kind} on track "${track.definition.name}": expected ${expected}, found ${found}`)
 }

@@ -66,7 +66,7 @@ export class ChromeJsonWriter implements Writer {
   private readonly rows: (Row | undefined)[] = []
   private readonly counterNames = new Set<string>()
   private readonly quoted: (Uint8Array | undefined)[] = []
-  private readonly categories = new Map<string, Uint8Array>()
+  private readonly categories = new DefaultMap((category: string) => encode(`,"cat":${json(category)},"name":`))
   private readonly encodedArgs: (Uint8Array | undefined)[] = []
   private readonly flows = new Set<number>()
   private readonly clockFacts: Record<string, unknown> = {}
@@ -220,7 +220,7 @@ export class ChromeJsonWriter implements Writer {
   private label(row: Row, atNs: number, label: Label): void {
     const { out } = this
     const { name, category, args, extra, flows, flowEnds, arrowsOut, arrowsIn } = label
-    out.raw(this.category(category))
+    out.raw(this.categories.of(category))
     if (typeof name === 'number') out.raw(this.quote(name))
     else out.text(name)
     if (args || extra) {
@@ -251,15 +251,6 @@ export class ChromeJsonWriter implements Writer {
     this.out.raw(FLOW)
     this.out.number(id)
     this.out.sign(Ascii.CloseCurly)
-  }
-
-  private category(category: string): Uint8Array {
-    let encoded = this.categories.get(category)
-    if (!encoded) {
-      encoded = encode(`,"cat":${json(category)},"name":`)
-      this.categories.set(category, encoded)
-    }
-    return encoded
   }
 
   private quote(name: number): Uint8Array {

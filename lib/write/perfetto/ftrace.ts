@@ -10,6 +10,7 @@ import {
   TracePacket,
   TrackDescriptor,
 } from '../../generated/perfetto.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { SwitchEvent, WakingEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { SchedulerSink } from '../../sink/writer.ts'
@@ -36,7 +37,8 @@ class TimeColumn {
 
 /** Events of one CPU that are not written yet. */
 class EventBundle {
-  readonly comms = new Map<number, number>()
+  /** By name: its index in the bundle's table. */
+  readonly comms: DefaultMap<number, number> = new DefaultMap(() => this.comms.size)
   readonly switches = new TimeColumn()
   readonly prevStates: number[] = []
   readonly nextTids: number[] = []
@@ -48,14 +50,6 @@ class EventBundle {
   readonly wokenPrios: number[] = []
   readonly wokenComms: number[] = []
   readonly flags: number[] = []
-
-  /** Index of a name in the bundle's table. */
-  comm(name: number): number {
-    const known = this.comms.get(name)
-    if (known !== undefined) return known
-    this.comms.set(name, this.comms.size)
-    return this.comms.size - 1
-  }
 }
 
 interface Cpu {
@@ -70,7 +64,7 @@ interface Cpu {
  * thread, so the first switch of each CPU is written in full; so is a waking by a thread that does not run on its CPU.
  */
 export class PerfettoScheduler implements SchedulerSink {
-  private readonly cpus = new Map<number, Cpu>()
+  private readonly cpus = new DefaultMap<number, Cpu>(() => ({ bundle: new EventBundle(), tid: -1 }))
   /** The last events with the same time: their time, CPU and kind of the last one, and its shift. */
   private readonly tie = { atNs: -Infinity, cpu: 0, kind: '', laterNs: 0 }
 
@@ -114,7 +108,7 @@ export class PerfettoScheduler implements SchedulerSink {
 
   switched(given: SwitchEvent): void {
     const event = this.inOrder(given)
-    const cpu = this.cpu(event.cpu)
+    const cpu = this.cpus.of(event.cpu)
     if (cpu.tid < 0) this.fullSwitch(event)
     else {
       const { switches } = cpu.bundle
@@ -126,7 +120,7 @@ export class PerfettoScheduler implements SchedulerSink {
 
   waking(given: WakingEvent): void {
     const event = this.inOrder(given)
-    const cpu = this.cpu(event.cpu)
+    const cpu = this.cpus.of(event.cpu)
     const isKnown = event.wakerTid < 0 || event.wakerTid === cpu.tid
     if (cpu.tid >= 0 && isKnown) {
       const { wakings } = cpu.bundle
@@ -159,20 +153,12 @@ export class PerfettoScheduler implements SchedulerSink {
     for (const number of [...this.cpus.keys()].sort((a, b) => a - b)) this.flush(number, this.cpus.get(number)!)
   }
 
-  private cpu(number: number): Cpu {
-    const known = this.cpus.get(number)
-    if (known) return known
-    const cpu = { bundle: new EventBundle(), tid: -1 }
-    this.cpus.set(number, cpu)
-    return cpu
-  }
-
   private compactSwitch(bundle: EventBundle, event: SwitchEvent): void {
     bundle.switches.add(event.atNs)
     bundle.prevStates.push(event.prevState)
     bundle.nextTids.push(event.nextTid)
     bundle.nextPrios.push(event.nextPrio)
-    bundle.nextComms.push(bundle.comm(event.nextComm))
+    bundle.nextComms.push(bundle.comms.of(event.nextComm))
   }
 
   private compactWaking(bundle: EventBundle, event: WakingEvent): void {
@@ -180,15 +166,13 @@ export class PerfettoScheduler implements SchedulerSink {
     bundle.wokenTids.push(event.tid)
     bundle.targetCpus.push(event.targetCpu)
     bundle.wokenPrios.push(event.prio)
-    bundle.wokenComms.push(bundle.comm(event.comm))
+    bundle.wokenComms.push(bundle.comms.of(event.comm))
     bundle.flags.push(event.isIrq ? IRQ_FLAG : 0)
   }
 
   private flush(number: number, cpu: Cpu): void {
-    const {
-      bundle,
-      bundle: { switches, wakings },
-    } = cpu
+    const { bundle } = cpu
+    const { switches, wakings } = bundle
     if (switches.count + wakings.count === 0) return
     cpu.bundle = new EventBundle()
     const { out } = this

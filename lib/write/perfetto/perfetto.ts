@@ -13,6 +13,7 @@ import {
   TrackEventType,
 } from '../../generated/perfetto.ts'
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { Clock } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
@@ -62,7 +63,7 @@ export class PerfettoWriter implements Writer {
   private readonly bodies: (Piece | undefined)[] = []
   private readonly scratchEvents = new ScratchEvents()
   private readonly nameIids = new Iids()
-  private readonly categoryIids = new Map<string, number>()
+  private readonly categoryIids: DefaultMap<string, number> = new DefaultMap(() => this.categoryIids.size + 1)
   private readonly argNameIids = new Iids()
   private readonly argTextIids = new Iids()
   private readonly colourIids = new Iids()
@@ -225,7 +226,7 @@ export class PerfettoWriter implements Writer {
   }
 
   private fields(out: ProtoWriter, { name, category, args, colour }: Label): void {
-    out.varint(TrackEvent.category_iids, this.categoryIid(category))
+    out.varint(TrackEvent.category_iids, this.categoryIids.of(category))
     if (typeof name === 'number') out.varint(TrackEvent.name_iid, this.nameIids.of(name))
     else out.string(TrackEvent.name, name)
     if (args) out.raw(this.encoded(args))
@@ -280,7 +281,7 @@ export class PerfettoWriter implements Writer {
     const { out } = this
     const nameIid = typeof name === 'number' ? this.nameIids.of(name) : 0
     const colourIid = typeof colour === 'number' ? this.colourIids.of(colour) : 0
-    const categoryIid = this.categoryIid(category)
+    const categoryIid = this.categoryIids.of(category)
     const knowsColour = colourIid === 0 || sequence.colours.has(colourIid)
     const isKnown =
       (nameIid === 0 || sequence.names.has(nameIid)) && knowsColour && sequence.categories.has(categoryIid)
@@ -324,15 +325,6 @@ export class PerfettoWriter implements Writer {
     out.varint(EventName.iid, iid)
     out.string(EventName.name, text)
     out.end(entry)
-  }
-
-  private categoryIid(category: string): number {
-    let iid = this.categoryIids.get(category)
-    if (iid === undefined) {
-      iid = this.categoryIids.size + 1
-      this.categoryIids.set(category, iid)
-    }
-    return iid
   }
 
   private encoded(set: ArgSet): Uint8Array {

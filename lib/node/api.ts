@@ -1,6 +1,6 @@
 import type { Summary } from '../analyze/summary.ts'
 import { UsageError } from '../errors.ts'
-import { gunzip } from '../input/gunzip.ts'
+import { gunzip, peek } from '../input/gunzip.ts'
 import { convert, summarize } from '../pipeline/convert.ts'
 import type { InputOptions, LogInput } from '../pipeline/inputs.ts'
 import type { ConvertOptions } from '../pipeline/options.ts'
@@ -62,8 +62,7 @@ export interface OpenTrace {
  * format that it reads. Throws TraceProcessorError if it cannot be loaded, UsageError if the file cannot be read.
  */
 export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>): Promise<OpenTrace> {
-  const chunks = typeof trace === 'string' ? readFileChunks(trace) : ArrayBuffer.isView(trace) ? [trace] : trace
-  const processor = await TraceProcessor.open(await traceProcessorModule(), chunks)
+  const processor = await TraceProcessor.open(await traceProcessorModule(), chunksOf(trace))
   return {
     query: (sql) => processor.query(sql),
     problems: () => importProblems(processor),
@@ -140,31 +139,23 @@ type Walk = Pick<CheckResult, 'kind' | 'walk'>
 
 async function walkTrace(trace: PathOrBytes): Promise<Walk> {
   let broken: string | undefined
-  const chunks = typeof trace === 'string' ? readFileChunks(trace) : chunk(trace)
-  const { kind, walk } = await walkAny(gunzip(chunks, (detail) => (broken = detail)))
+  const { kind, walk } = await walkAny(gunzip(chunksOf(trace), (detail) => (broken = detail)))
   if (broken === undefined || walk.problem) return { kind, walk }
   const { packets, bytes } = walk
   const message = `the gzip stream is broken after ${bytes} decompressed bytes: ${broken}`
-  const problem = {
-    kind: 'truncated',
-    offset: bytes,
-    packet: packets,
-    expected: undefined,
-    found: 0,
-    message,
-  } as const
-  return { kind, walk: { ...walk, problem } }
+  const at = { offset: bytes, packet: packets, expected: undefined, found: 0 }
+  return { kind, walk: { ...walk, problem: { kind: 'truncated', ...at, message } } }
 }
+
+/** The first bytes of a trace, which show its format: JSON may begin with blanks. */
+const KIND_BYTES = 4096
 
 /** Walks a trace in the format that its first bytes show. */
 async function walkAny(chunks: AsyncGenerator<Uint8Array>): Promise<Walk> {
-  let first = await chunks.next()
-  while (!first.done && first.value.length === 0) first = await chunks.next()
-  if (first.done) return { kind: 'perfetto', walk: await walkPackets([]) }
-  const whole = concat(first.value, chunks)
-  if (startsAsZip(first.value)) return { kind: 'zip', walk: await countBytes(whole) }
-  if (startsAsJson(first.value)) return { kind: 'json', walk: await walkJson(whole) }
-  return { kind: 'perfetto', walk: await walkPackets(whole) }
+  const { head, rest } = await peek(chunks, KIND_BYTES)
+  if (startsAsZip(head)) return { kind: 'zip', walk: await countBytes(rest) }
+  if (startsAsJson(head)) return { kind: 'json', walk: await walkJson(rest) }
+  return { kind: 'perfetto', walk: await walkPackets(rest) }
 }
 
 function startsAsZip(head: Uint8Array): boolean {
@@ -178,11 +169,8 @@ async function countBytes(chunks: AsyncIterable<Uint8Array>): Promise<WalkResult
   return { packets: 0, bytes, problem: undefined }
 }
 
-async function* concat(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  yield first
-  yield* rest
-}
-
-async function* chunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
+async function* chunksOf(trace: PathOrBytes | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  if (typeof trace === 'string') yield* readFileChunks(trace)
+  else if (ArrayBuffer.isView(trace)) yield trace
+  else yield* trace
 }

@@ -26,6 +26,9 @@ const REASONS: Readonly<Record<string, string>> = {
   EPIPE: 'the reader of the pipe is gone',
 }
 
+/** Does a file or a folder exist? */
+export const exists = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
+
 /** The error of a failed file operation as a message; other errors are returned unchanged. */
 export function explainFileError(path: string, doing: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | undefined)?.code

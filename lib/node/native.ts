@@ -1,12 +1,19 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { copyFile, mkdir, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rename, unlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { UsageError } from '../errors.ts'
-import { explainFileError } from './files.ts'
+import { exists, explainFileError } from './files.ts'
 import type { Environment } from './record/program.ts'
+
+/** Runs a program, and returns what it prints. Rejects with a {@link FailedRun}. */
+export const runFile = promisify(execFile)
+
+/** A program that could not be started, or failed, and what it printed; both texts are missing if it was not started. */
+export type FailedRun = NodeJS.ErrnoException & { readonly stdout?: string; readonly stderr?: string }
 
 /** The package's folder, relative to `lib/node/` in the sources and to `dist/` in the package. */
 const PLACES = ['../../', '../']
@@ -99,12 +106,6 @@ async function packageVersion(home: string): Promise<string> {
   return (JSON.parse(await readFile(join(home, 'package.json'), 'utf8')) as { version: string }).version
 }
 
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
-
 /** Paths of the target's sources and headers in native/, sorted. */
 async function sourcesIn(folder: string, { isSource }: NativeTarget): Promise<string[]> {
   const paths = await readdir(folder, { recursive: true })
@@ -136,22 +137,16 @@ async function build(target: NativeTarget, folder: string, to: string, options: 
   const sources = (await sourcesIn(folder, target)).filter((name) => name.endsWith('.c'))
   onBuild?.(compiler)
   const args = [...words, ...flags, `-I${folder}`, '-o', to, ...sources.map((name) => join(folder, name)), ...libraries]
-  await new Promise<void>((resolve, reject) => {
-    execFile(compiler, args, { env: { ...env, LD_PRELOAD: undefined } }, (error, stdout, stderr) => {
-      if (!error) return resolve()
-      const { code } = error as NodeJS.ErrnoException
-      if (code === 'ENOENT' || code === 'EACCES') {
-        const why = `for ${platform}-${arch} ${title} is built on the spot`
-        return reject(
-          new UsageError(
-            `${compiler}: no such compiler, and ${why}\nhint: install a C compiler (apt install gcc), or set CC to one`,
-          ),
-        )
-      }
-      const lines = (stderr || stdout || error.message).trimEnd().split('\n')
-      const complaint = lines.slice(0, COMPLAINT_LINES).map((line) => `  ${line}`)
-      reject(new UsageError([`${compiler}: ${title} cannot be built from ${folder}:`, ...complaint].join('\n')))
-    })
+  await runFile(compiler, args, { env: { ...env, LD_PRELOAD: undefined } }).catch((error: FailedRun) => {
+    if (error.code === 'ENOENT' || error.code === 'EACCES') {
+      const why = `for ${platform}-${arch} ${title} is built on the spot`
+      throw new UsageError(
+        `${compiler}: no such compiler, and ${why}\nhint: install a C compiler (apt install gcc), or set CC to one`,
+      )
+    }
+    const lines = (error.stderr || error.stdout || error.message).trimEnd().split('\n')
+    const complaint = lines.slice(0, COMPLAINT_LINES).map((line) => `  ${line}`)
+    throw new UsageError([`${compiler}: ${title} cannot be built from ${folder}:`, ...complaint].join('\n'))
   })
   if (!(await exists(to))) throw new UsageError(`${compiler}: built no ${target.name} from ${folder}`)
 }

@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus, arch as hostArch, hostname, platform as hostPlatform } from 'node:os'
 import { join } from 'node:path'
 import { UsageError } from '../errors.ts'
-import { cacheFolder, type NativeTarget, nativeFile, nativeHash, placeFile } from './native.ts'
+import { cacheFolder, type FailedRun, type NativeTarget, nativeFile, nativeHash, placeFile, runFile } from './native.ts'
 import { systemName } from './record/diagnosis.ts'
 import type { Environment } from './record/program.ts'
 
@@ -55,10 +54,9 @@ const PROGRAM: NativeTarget = {
   isSource: (path) => path.startsWith('peaks/'),
   flags: ['-std=gnu11', '-O2', '-pthread'],
   libraries: [],
-  works: (path, env) => run(path, ['--help'], env).then(...TRUE_OR_FALSE),
+  works: async (path, env) => (await run(path, ['--help'], env).catch(() => undefined)) !== undefined,
   isUsableAt: () => true,
 }
-const TRUE_OR_FALSE = [() => true, () => false] as const
 
 /** Time limit for measuring: it takes some seconds, and longer if memory is short. */
 const RUN_MS_MAX = 120_000
@@ -97,18 +95,13 @@ function hostKey(cpu: string, program: string): string {
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 16)
 }
 
-function run(program: string, args: readonly string[], env: Environment): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const options = { env: { ...env, LD_PRELOAD: undefined }, timeout: RUN_MS_MAX }
-    execFile(program, args, options, (error, stdout, stderr) => {
-      if (error) reject(Object.assign(error, { said: stderr.trim() }))
-      else resolve(stdout)
-    })
-  })
+async function run(program: string, args: readonly string[], env: Environment): Promise<string> {
+  const options = { env: { ...env, LD_PRELOAD: undefined }, timeout: RUN_MS_MAX }
+  return (await runFile(program, args, options)).stdout
 }
 
-function explainRun(error: Error & { readonly said: string }): never {
-  throw new UsageError(error.said || `peaks: cannot measure: ${error.message}`)
+function explainRun({ stderr = '', message }: FailedRun): never {
+  throw new UsageError(stderr.trim() || `peaks: cannot measure: ${message}`)
 }
 
 /** The peaks in a cache file; undefined if it is damaged. */

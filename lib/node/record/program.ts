@@ -2,6 +2,7 @@ import { constants, type Stats } from 'node:fs'
 import { access, open, realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../../errors.ts'
+import { exists } from '../files.ts'
 import { type Elf, readElf } from './elf.ts'
 
 /** Environment variables by name. */
@@ -97,11 +98,9 @@ async function checkExecutable(name: string, path: string): Promise<void> {
     throw programError(126, `${name}: cannot run: ${error.code === 'EACCES' ? 'permission denied' : error.message}`)
   })
   if (stats.isDirectory()) throw programError(126, `${name}: cannot run: is a directory`)
-  const isAllowed = await access(path, constants.X_OK).then(
-    () => stats.isFile(),
-    () => false,
-  )
-  if (!isAllowed) throw programError(126, `${name}: cannot run: it is not executable\nhint: chmod +x ${name}`)
+  const isRefused = await access(path, constants.X_OK).catch(() => true)
+  if (isRefused || !stats.isFile())
+    throw programError(126, `${name}: cannot run: it is not executable\nhint: chmod +x ${name}`)
 }
 
 /** The interpreter of a file that is not an ELF file: the one after `#!`, else the shell. */
@@ -120,12 +119,6 @@ async function interpreter(name: string, path: string): Promise<string> {
     await file.close()
   }
 }
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
 
 /**
  * How a program gets ggml's functions: `linked` from shared libraries, whose functions a recorder can interpose; `inside` if

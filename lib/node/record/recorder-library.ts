@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdtemp, rm, stat } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import * as self from 'node:process'
 import { UsageError } from '../../errors.ts'
-import { type NativeOptions, type NativeTarget, nativeFile } from '../native.ts'
+import { type FailedRun, type NativeOptions, type NativeTarget, nativeFile, runFile } from '../native.ts'
 import { checkSystem } from './diagnosis.ts'
 import { type Environment, type Program, programName } from './program.ts'
 
@@ -92,12 +91,10 @@ function isPreloadable(path: string): boolean {
 }
 
 /** Does this machine's loader accept the library? Another libc may not. */
-function loads(library: string, env: Environment): Promise<boolean> {
-  if (!isPreloadable(library)) return Promise.resolve(true)
-  return new Promise((resolve) => {
-    execFile('true', { env: { PATH: env['PATH'], LD_PRELOAD: library } }, (error, _stdout, stderr) => {
-      // Without a program to test it with, the library is assumed to work.
-      resolve((error as NodeJS.ErrnoException | null)?.code === 'ENOENT' || (!error && stderr === ''))
-    })
-  })
+async function loads(library: string, env: Environment): Promise<boolean> {
+  if (!isPreloadable(library)) return true
+  return runFile('true', [], { env: { PATH: env['PATH'], LD_PRELOAD: library } }).then(
+    ({ stderr }) => stderr === '',
+    ({ code }: FailedRun) => code === 'ENOENT', // without a program to test it with, the library is assumed to work
+  )
 }

@@ -8,8 +8,13 @@ const LOG_BYTES_MIN = 64 * 1024
 const formats = FORMATS.map(({ name }) => name).join(' | ')
 const tables = OP_TABLES.map(({ name }) => name).join(' | ')
 
-/** An option with a value, which `coerce` reads; `byDefault` describes what applies without it. */
-export function valued<T>(coerce: (value: string) => T, describe: string, byDefault?: string) {
+/** An option with a value, which `read` reads; `byDefault` describes what applies without it. */
+export function valued<T>(read: (value: string) => T, describe: string, byDefault?: string) {
+  const coerce = (value: string | false): T => {
+    if (value === false)
+      throw new UsageError('--no-… turns off an option without a value; found an option with a value')
+    return read(value)
+  }
   return { type: 'string', requiresArg: true, coerce, describe, defaultDescription: byDefault } as const
 }
 

@@ -27,6 +27,16 @@ describe('options', () => {
     expect(refused(...args)).toBe(`error: Unknown argument: ${unknown}\nhint: did you mean ${meant}?\n`)
   })
 
+  test.each([
+    ['run.csv', '--no-tokens'],
+    ['record', '--no-output', 'true'],
+    ['query', '--no-format', 'run.csv', 'select 1'],
+  ])('%s %s: --no-… of an option with a value', (...args) => {
+    expect(refused(...args)).toMatch(
+      /^error: --no-… turns off an option without a value; found an option with a value\n/,
+    )
+  })
+
   test('that resemble none get the hint to the help', () => {
     expect(refused('run.csv', '--zyxwvuts')).toBe(
       'error: Unknown argument: zyxwvuts\nhint: ggml2perfetto --help, or --help after a command\n',

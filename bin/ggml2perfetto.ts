@@ -22,18 +22,19 @@ setFlagsFromString('--liftoff-only')
 const { version, bugs } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 const EPILOGUE = `Words, as llama.cpp uses them:
-  call     one call of llama_decode, or one step of vLLM or SGLang; numbered from 0, without warm-up calls (--tokens)
+  call     one call of llama_decode, or one step of vLLM or SGLang; numbered from 0 (--tokens), warm-up calls excluded
   prefill  calls that process the prompt       decode  calls that make one token of each sequence
-  TTFT     time to first token: start of the first call to the end of the last prefill call before a decode
-  TPOT     time per output token of a sequence: from the end of a call to that of the next decode call, mean
-  tok/s    tokens of all sequences in the same time: TPOT × tok/s = sequences decoded at once
-  graph    a ggml graph; each compute is a run     op      the operation of a node, such as MUL_MAT
+  TTFT     time to first token: from the start of the first call to the end of the last call before a decode
+  TPOT     time per output token: mean time from the end of one call to the end of the next decode call
+  tok/s    tokens of all sequences per second: TPOT × tok/s = sequences decoded at once
+  graph    a ggml graph; one compute of it is a run    op  the operation of a node, such as MUL_MAT
   worker   a thread of ggml's pool; all workers share each op, then wait for each other (barrier)
 
-Exit code 0: done (a damaged log is read up to its end, and its issues are reported); 1: an error, such as a log of which
-nothing can be drawn.
-record ends as the program did; 1 if the program succeeded, but its log could not be written completely (a full disk);
-127, 126: the program does not exist, or cannot be run.`
+Exit codes:
+  0         success. A damaged log is read to its end, and its issues are printed
+  1         an error, such as a log that contains nothing to draw
+  of record the exit code of the program; 1 if the program succeeded, but its log is incomplete (a full disk);
+            127: there is no such program; 126: it cannot be run`
 
 const COMMANDS = ['convert', 'open', 'info', 'check', 'query', 'record', 'nvtx', 'peaks', 'help', 'completion']
 
@@ -93,17 +94,21 @@ function parser(args: readonly string[]) {
       .showHelpOnFail(false)
       .fail((message, error) => {
         if (error && error.name !== 'YError') throw error
-        throw new UsageError(explainUsage(withMeant(message ?? error.message, args, Object.keys(options().key))))
+        throw new UsageError(
+          explainUsage(withMeant(message ?? error.message, args, Object.keys(options().key)), args[0]),
+        )
       })
   )
 }
 
-function explainUsage(message: string): string {
-  const what = message.startsWith('Not enough non-option') ? 'an argument is missing' : message
+function explainUsage(message: string, command: string | undefined): string {
+  const option = /^Not enough arguments following: (.+)$/.exec(message)?.[1]
+  if (option !== undefined) return `${option.length > 1 ? '--' : '-'}${option}: its value is missing`
+  const what = message.startsWith('Not enough non-option') ? 'no input is given' : message
   // An error that starts with an option's name is ours, and contains its own advice.
-  return what.startsWith('--') || what.includes('\nhint: ')
+  return /^--\w.* "/.test(what) || what.includes('\nhint: ')
     ? what
-    : `${what}\nhint: ggml2perfetto --help, or --help after a command`
+    : `${what}\nhint: ggml2perfetto ${command === undefined || !COMMANDS.includes(command) ? '' : `${command} `}--help`
 }
 
 async function main(args: readonly string[]): Promise<void> {

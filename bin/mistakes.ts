@@ -28,13 +28,14 @@ export function withMeant(message: string, args: readonly string[], options: rea
   const unknown = /^Not enough/.test(message)
     ? given.filter((name) => !isKnown(name))
     : (/^Unknown arguments?: (.*)$/.exec(message)?.[1]?.split(', ') ?? [])
-  const meant = unknown.flatMap((word) => {
-    const option = closest(word.replace(/^no-/, ''), known)
-    return option === undefined ? [] : `--${word.startsWith('no-') ? 'no-' : ''}${option}`
-  })
-  if (meant.length === 0) return message
-  const what = /^Not enough/.test(message) ? `Unknown argument: ${unknown.join(', ')}` : message
-  return `${what}\nhint: did you mean ${[...new Set(meant)].join(', ')}?`
+  const [word] = unknown
+  if (word === undefined) return message
+  const plain = (arg: string) => arg.replace(/^-*(no-)?/, '').replace(/=.*/s, '')
+  const option = args.find((arg) => arg.startsWith('-') && plain(arg) === plain(word))?.replace(/=.*/s, '')
+  if (option === undefined) return `${word}: one argument too many`
+  const meant = closest(plain(word), known)
+  const hint = meant === undefined ? '' : `\nhint: did you mean --${option.startsWith('--no-') ? 'no-' : ''}${meant}?`
+  return `${option}: no such option${hint}`
 }
 
 /** Throws UsageError if the trace to write seems to be among the inputs, instead of after `-o`. */

@@ -63,9 +63,18 @@ export function closest(word: string, candidates: Iterable<string>): string | un
   let least = Math.min(3, Math.max(1, Math.floor(word.length / 3))) + 1
   for (const candidate of candidates) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
-    if (distance < least) [best, least] = [candidate, distance]
+    const isBetter =
+      distance === least && best !== undefined && isShortened(word, candidate) && !isShortened(word, best)
+    if (distance < least || isBetter) [best, least] = [candidate, distance]
   }
   return best
+}
+
+/** Is `word` only `whole` without some letters? */
+function isShortened(word: string, whole: string): boolean {
+  let at = 0
+  for (const letter of whole) if (letter === word[at]) at++
+  return at === word.length
 }
 
 /** How many letters are inserted, deleted, replaced, or swapped with the next one. */

@@ -9,9 +9,9 @@ export const nvtxCommand: CommandModule = {
   builder: (yargs) =>
     yargs
       .usage(
-        '$0 nvtx\n\nPrints the path of the library that writes what a program announces through NVTX to a log: ranges, marks, ' +
-          'names.\nNeither a tool of NVIDIA nor a GPU is needed. The log is $GGML2PERFETTO_OUT, or <program>-<pid>.ggtrace in the ' +
-          'folder\nthat the program runs in. A program that `record` runs needs no such thing.',
+        '$0 nvtx\n\nPrints the path of a library that logs the ranges, marks and names that a program announces through NVTX. ' +
+          'It needs neither tools of NVIDIA nor a GPU. The log is $GGML2PERFETTO_OUT, or <program>-<pid>.ggtrace in the folder ' +
+          'in which the program runs. `record` uses the library by itself.',
       )
       .example('NVTX_INJECTION64_PATH=$($0 nvtx) python train.py', 'then: ggml2perfetto python-<pid>.ggtrace'),
   handler: async () => {

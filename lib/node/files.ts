@@ -1,5 +1,6 @@
 import { createReadStream, statSync, unlinkSync } from 'node:fs'
 import { open, rename, stat, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { UsageError } from '../errors.ts'
 import type { ByteRange, RangedSource, SizeBeside } from '../input/byte-source.ts'
 import { giveToCaller, hiddenNextTo, modeFor, outputTarget } from './outputs.ts'
@@ -32,9 +33,10 @@ export const exists = async (path: string): Promise<boolean> => (await stat(path
 /** The error of a failed file operation as a message; other errors are returned unchanged. */
 export function explainFileError(path: string, doing: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
-  const reason = code === undefined ? undefined : REASONS[code]
+  const isFolder = code === 'ENOENT' && doing === 'write'
+  const reason = isFolder ? `no such folder: ${dirname(path)}` : code === undefined ? undefined : REASONS[code]
   // A line feed in a name could make a part of the name look like a message of this program.
-  return reason === undefined ? error : new UsageError(`${path.replaceAll('\n', '\\n')}: cannot ${doing}: ${reason}`)
+  return reason === undefined ? error : new UsageError(`${path}: cannot ${doing}: ${reason}`.replaceAll('\n', '\\n'))
 }
 
 /** A file's size in bytes, or undefined if it has none (a pipe). Throws UsageError if it cannot be read. */

@@ -1,4 +1,4 @@
-import { UsageError } from '../errors.ts'
+import { closest, UsageError } from '../errors.ts'
 import { chromeJson } from './chrome-json/chrome-json.ts'
 import type { Format } from './format.ts'
 import { ggtrace } from './ggtrace/ggtrace.ts'
@@ -73,7 +73,7 @@ function detect(formats: readonly Format[], head: Uint8Array, input: string): Fo
   const format = sniffFormat(head, formats)
   if (format) return format
   throw new UsageError(
-    `${input}: not a format we know; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats(formats)}\n` +
+    `${input}: not a known format; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats(formats)}\n` +
       `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : 'name the format with --from'}`,
   )
 }
@@ -84,7 +84,12 @@ const NSYS_HINT = 'nsys export --type sqlite converts it into a file that can be
 function formatByName(formats: readonly Format[], name: string): Format {
   const format = formats.find((known) => known.name === name)
   if (format) return format
-  throw new UsageError(`no format is called "${name}"; known formats:\n${listFormats(formats)}`)
+  const meant = closest(
+    name,
+    formats.map((known) => known.name),
+  )
+  const hint = meant === undefined ? '' : `\nhint: did you mean ${meant}?`
+  throw new UsageError(`no format is called "${name}"; known formats:\n${listFormats(formats)}${hint}`)
 }
 
 function listFormats(formats: readonly Format[]): string {

@@ -262,7 +262,7 @@ describe('is refused', () => {
       },
     }
     const bundle = { name: 'perf.data', source }
-    expect(await refusal({ bundle }, { name: 'x', source: Uint8Array.of(1, 2) })).toMatch(/^x: not a format we know/)
+    expect(await refusal({ bundle }, { name: 'x', source: Uint8Array.of(1, 2) })).toMatch(/^x: not a known format/)
     expect(open).toBe(0)
   })
 

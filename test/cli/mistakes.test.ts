@@ -17,14 +17,15 @@ const refused = (...args: string[]) => {
 
 describe('options', () => {
   test.each([
-    [['run.csv', '--detial', 'full'], 'detial', '--detail'],
-    [['--toekns', '3', 'run.csv'], 'toekns', '--tokens'],
-    [['query', 'run.csv', 'select 1', '--fromat', 'csv'], 'fromat', '--format'],
-    [['open', 'run.csv', '--no-brwser'], 'brwser', '--browser'],
-    [['record', '--lvel', 'op', 'true'], 'lvel', '--level'],
-    [['info', '--jsn', 'run.csv'], 'jsn', '--json'], // takes the input as its value
+    [['run.csv', '--detial', 'full'], '--detial', '--detail'],
+    [['--toekns', '3', 'run.csv'], '--toekns', '--tokens'],
+    [['query', 'run.csv', 'select 1', '--fromat', 'csv'], '--fromat', '--format'],
+    [['open', 'run.csv', '--no-brwser'], '--no-brwser', '--no-browser'],
+    [['record', '--lvel', 'op', 'true'], '--lvel', '--level'],
+    [['record', '--opn', '--', 'true'], '--opn', '--open'], // as near to --ops
+    [['info', '--jsn', 'run.csv'], '--jsn', '--json'], // takes the input as its value
   ] as const)('%j: did you mean', (args, unknown, meant) => {
-    expect(refused(...args)).toBe(`error: Unknown argument: ${unknown}\nhint: did you mean ${meant}?\n`)
+    expect(refused(...args)).toBe(`error: ${unknown}: no such option\nhint: did you mean ${meant}?\n`)
   })
 
   test.each([
@@ -38,9 +39,7 @@ describe('options', () => {
   })
 
   test('that resemble none get the hint to the help', () => {
-    expect(refused('run.csv', '--zyxwvuts')).toBe(
-      'error: Unknown argument: zyxwvuts\nhint: ggml2perfetto --help, or --help after a command\n',
-    )
+    expect(refused('run.csv', '--zyxwvuts')).toBe('error: --zyxwvuts: no such option\nhint: ggml2perfetto --help\n')
   })
 })
 

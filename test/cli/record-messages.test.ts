@@ -126,7 +126,7 @@ describe('without a ggml call, it says why', () => {
       /did its children do the work, .*\? --no-children leaves them out/,
     )
     expect(reasons(['true'])[0]).toMatch(
-      /hidden symbols or calls that are bound inside it\? See: objdump -R <file> \| grep llama_decode/,
+      /does it use llama\.cpp\? It is not linked with ggml\. .* objdump -R <library> \| grep llama_decode prints nothing/,
     )
     expect(reasons(['sh', '-c', 'exit 2'])[0]).toMatch(/it ended with exit code 2, perhaps before/)
     script('wrapper', '#!/bin/sh\n./caller\n')

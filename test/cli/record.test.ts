@@ -365,7 +365,7 @@ describe('the log', () => {
       return stderr
     }
     expect(refused('.')).toMatch(/^error: \.: cannot write: is a directory\nhint: name a file, such as caller\.ggtrace/)
-    expect(refused('nowhere/x')).toBe('error: nowhere/x: cannot write: nowhere is no folder\n')
+    expect(refused('nowhere/x')).toBe('error: nowhere/x: cannot write: no such folder: nowhere\n')
     expect(refused('/dev/null')).toMatch(/not a regular file/)
     expect(refused('./caller')).toMatch(/it is the program itself/)
     expect(refused('-')).toMatch(/cannot go to stdout/)

@@ -166,7 +166,7 @@ inChromium('in Chromium, a log becomes the very bytes that Node makes of it', ()
 inChromium('in Chromium', () => {
   test('errors are those of Node', async () => {
     const result = inBrowser(page(`await summarize({ name: 'x.bin', source: new Blob(['what?']) })`))
-    await expect(result).rejects.toThrow(/^UsageError: x\.bin: not a format we know; it begins with 77 68 61 74 3f/)
+    await expect(result).rejects.toThrow(/^UsageError: x\.bin: not a known format; it begins with 77 68 61 74 3f/)
     const failed = inBrowser(page(`await summarize({ name: 'x.csv', source: await fetch('/nothing') })`))
     await expect(failed).rejects.toThrow('UsageError: x.csv: the request failed: HTTP 404 Not Found')
   })

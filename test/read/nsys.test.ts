@@ -271,7 +271,7 @@ describe('what may be otherwise', () => {
   test('a report that was not exported is refused, and it is said how to export it', async () => {
     const source = new TextEncoder().encode('closed')
     await expect(summarize({ name: 'run.nsys-rep', source })).rejects.toThrow(
-      /^run\.nsys-rep: not a format we know.*\nhint: nsys export --type sqlite converts it into a file that can be read$/s,
+      /^run\.nsys-rep: not a known format.*\nhint: nsys export --type sqlite converts it into a file that can be read$/s,
     )
   })
 

@@ -149,5 +149,5 @@ const INSIDE =
   `ggml is built into it (static libraries), where its calls cannot be seen: build it with -DBUILD_SHARED_LIBS=ON, or ` +
   OWN_BUILD
 const HIDDEN =
-  'is ggml in it, or in a library that it loads, with hidden symbols or calls that are bound inside it? ' +
-  `See: objdump -R <file> | grep ${STARTING_FUNCTIONS[0]} (no line: its calls cannot be seen)`
+  'does it use llama.cpp? It is not linked with ggml. If it loads a library that contains ggml, the calls may be inside ' +
+  `that library and cannot be seen: then objdump -R <library> | grep ${STARTING_FUNCTIONS[0]} prints nothing`

@@ -254,7 +254,7 @@ async function checkLog(output: string, program: Program): Promise<void> {
     throw cannot('it is the program itself')
   const folder = dirname(output)
   const parent = await stat(folder).catch(() => undefined)
-  if (!parent?.isDirectory()) throw cannot(`${folder} is no folder`)
+  if (!parent?.isDirectory()) throw cannot(parent ? `${folder} is not a folder` : `no such folder: ${folder}`)
   await outputTarget(folder)
   if (!(await isReplaceable(output))) throw explainFileError(output, 'replace', { code: 'EPERM' })
   // Only an attempt shows whether writing is possible (permissions, read-only file systems, quotas).

@@ -22,7 +22,7 @@ setFlagsFromString('--liftoff-only')
 const { version, bugs } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 const EPILOGUE = `Words, as llama.cpp uses them:
-  call     one call of llama_decode, or one step of vLLM or SGLang; numbered from 0 (--tokens), warm-up calls excluded
+  call     one call of llama_decode, or one step of vLLM or SGLang; numbered from 0, except warm-up calls
   prefill  calls that process the prompt       decode  calls that make one token of each sequence
   TTFT     time to first token: from the start of the first call to the end of the last call before a decode
   TPOT     time per output token: mean time from the end of one call to the end of the next decode call
@@ -33,7 +33,7 @@ const EPILOGUE = `Words, as llama.cpp uses them:
 Exit codes:
   0         success. A damaged log is read to its end, and its issues are printed
   1         an error, such as a log that contains nothing to draw
-  of record the exit code of the program; 1 if the program succeeded, but its log is incomplete (a full disk);
+  record    the exit code of the program; 1 if the program succeeded, but its log is incomplete (a full disk);
             127: there is no such program; 126: it cannot be run`
 
 const COMMANDS = ['convert', 'open', 'info', 'check', 'query', 'record', 'nvtx', 'peaks', 'help', 'completion']

@@ -173,6 +173,15 @@ describe('docs/tracks.md', () => {
   })
 })
 
+test('docs/tracks.md describes each argument of a trace at --detail full', async () => {
+  const documented = new Set([...read('docs/tracks.md').matchAll(/`([a-z_]\w*)`/g)].map(([, name]) => name))
+  const trace = await openTrace(convert(inputOf(join(ROOT, 'examples/moe.ggtrace.gz')), { detail: 'full' }))
+  const { rows } = trace.query("select distinct replace(key, 'debug.', '') from slice join args using (arg_set_id)")
+  const names = rows.map(([key]) => String(key).replace(/^src\d+(_(?!type)|$)/, (_, rest) => (rest ? '' : 'src0')))
+  expect(names.filter((name) => !documented.has(name))).toEqual([])
+  trace.close()
+})
+
 describe('examples', () => {
   const examples = readdirSync(join(ROOT, 'examples')).filter(
     (name) => name.endsWith('.mjs') && !name.includes('.tmp.'),

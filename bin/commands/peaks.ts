@@ -19,7 +19,7 @@ export const peaksCommand: CommandModule<object, Arguments> = {
     yargs
       .usage(
         '$0 peaks [options]\n\nMeasures what this machine can do at most: reading memory, multiply-adds of FP32, dot products of ' +
-          'INT8; with\none thread, and with one on each CPU that it may use (taskset is obeyed). Takes some two seconds, in ' +
+          'INT8; with\none thread, and with one on each CPU that it may use (taskset is obeyed). Takes about two seconds, in ' +
           'which\nnothing else should compute; the result is kept for this host.',
       )
       .options(OPTIONS)

@@ -20,7 +20,7 @@ export const ISSUES = {
   },
   'inputs-apart': {
     title: 'no time in common with the other inputs',
-    hint: 'the files are of different runs, or on another clock than was assumed: name the right files, or give the clock (--clock <input>=boot)',
+    hint: 'the files are of different runs, or their clock is not the assumed one: name the right files, or give the clock (--clock <input>=boot)',
   },
   'recorded-twice': {
     title: 'left out, recorded twice',
@@ -250,7 +250,7 @@ export const ISSUES = {
   // Recordings of the kernel
   'old-thread-states': {
     title: 'numbers of thread states of an older kernel',
-    hint: 'Linux before 4.15 has other numbers for the states: some may be wrong: give the recording itself (trace.dat, perf.data)',
+    hint: 'Linux before 4.15 has other numbers for the states, and some may be wrong: give the recording itself (trace.dat, perf.data)',
   },
   'nothing-traced': {
     title: 'nothing traced',

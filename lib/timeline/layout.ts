@@ -147,8 +147,8 @@ export const LAYOUT = {
     name: 'GB/s',
     description:
       'Bytes that the operators of a graph read and write, by the time from its first operator to its last; 0 between ' +
-      'graphs. Computed from shapes and sizes: each source counts once, MUL_MAT_ID with the chosen experts, or, if the ' +
-      'choice was not recorded, with as many as it may have used. CPU caches may provide part of the data.',
+      'graphs. Computed from shapes and sizes: each source counts once, MUL_MAT_ID with the chosen experts. If the choice ' +
+      'was not recorded, as many experts count as it may have used. CPU caches may provide part of the data.',
     unit: 'GB/s',
   }),
   'GFLOP/s': counter('rates', {
@@ -212,7 +212,7 @@ export const LAYOUT = {
     description: ({ label }) =>
       `Tensors in this buffer (${label}): one row for each offset at which tensors begin, lowest first, as a map of the ` +
       'memory. A slice lasts from the first worker that writes the tensor to the last that reads it or a view of it; an ' +
-      'in-place op ends its source. Rows at higher offsets may be within tensors of lower ones, but never at the same time.',
+      'in-place op ends its source. Tensors of different rows may use the same memory, but never at the same time.',
   }),
   tensors: track<{ readonly offset: number }>('arena', {
     // Backends align tensors to at least 32 bytes.
@@ -231,7 +231,7 @@ export const LAYOUT = {
     name: 'bytes touched per operator',
     description:
       'Sum of the sizes of the sources of the operator that worker 0 computes, until the barrier after it opens; 0 ' +
-      'where none follows at once. Whole tensors: MUL_MAT_ID is counted with all experts, though it reads the chosen ones.',
+      'if no operator follows at once. Tensors count as a whole: MUL_MAT_ID with all experts, although it reads only some.',
     unit: 'bytes',
   }),
   kvCells: kvCache(0, 'KV cache: cells used (inferred)', 'Cells', 'count'),
@@ -364,7 +364,7 @@ export const LAYOUT = {
     rank: ({ nth }) => nth,
     name: ({ thread }) => thread,
     description: ({ tid }) =>
-      `When thread ${tid} ran, could have run but was preempted or only just woken, and when it was blocked.`,
+      `When thread ${tid} ran, when it was runnable (preempted, or woken and not yet running), and when it was blocked.`,
   }),
 
   /** Leading tracks are after the ranges, the first seven in order; the others after all tracks above. */

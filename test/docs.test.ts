@@ -182,6 +182,18 @@ test('docs/tracks.md describes each argument of a trace at --detail full', async
   trace.close()
 })
 
+test.each([
+  ['open', 'docs/opening.md'],
+  ['record', 'docs/recording.md'],
+])('all options of %s are in %s', (command, path) => {
+  const help = node([join(ROOT, 'dist/ggml2perfetto.js'), command, '--help'])
+  const options = [...help.matchAll(/^ {2}(?:-\w,| {3}) (--[\w-]+)/gm)].map(([, option]) => option!)
+  expect(options.length).toBeGreaterThan(10)
+  const guide = read(path)
+  const missing = options.filter((option) => !guide.includes(option) && !guide.includes(`--no-${option.slice(2)}`))
+  expect(missing).toEqual(['--help', '--version'])
+})
+
 describe('examples', () => {
   const examples = readdirSync(join(ROOT, 'examples')).filter(
     (name) => name.endsWith('.mjs') && !name.includes('.tmp.'),

@@ -11,7 +11,7 @@ interface Arguments {
 /** `ggml2perfetto check <trace>` */
 export const checkCommand: CommandModule<object, Arguments> = {
   command: 'check <trace>',
-  describe: 'Check a trace: is it complete, and does Perfetto import it without errors? (exit code 1 if not)',
+  describe: 'Check that a trace is complete and that Perfetto imports it without errors; if not, exit with code 1',
   builder: (yargs) =>
     yargs
       .positional('trace', {

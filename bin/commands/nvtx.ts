@@ -5,7 +5,7 @@ import { note, print } from '../terminal.ts'
 /** `ggml2perfetto nvtx` */
 export const nvtxCommand: CommandModule = {
   command: 'nvtx',
-  describe: 'Print the path of the library that records what any program announces through NVTX (Linux)',
+  describe: 'Print the path of the library that records the NVTX ranges and marks of any program (Linux)',
   builder: (yargs) =>
     yargs
       .usage(

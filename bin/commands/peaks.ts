@@ -18,9 +18,9 @@ export const peaksCommand: CommandModule<object, Arguments> = {
   builder: (yargs) =>
     yargs
       .usage(
-        '$0 peaks [options]\n\nMeasures what this machine can do at most: reading memory, multiply-adds of FP32, dot products of ' +
-          'INT8; with\none thread, and with one on each CPU that it may use (taskset is obeyed). Takes about two seconds, in ' +
-          'which\nnothing else should compute; the result is kept for this host.',
+        '$0 peaks [options]\n\nMeasures the peak rates of this machine: reading memory, multiply-adds of FP32, dot products of ' +
+          'INT8; with one thread, and with one on each CPU that it may use (taskset applies). This takes about two seconds. ' +
+          'Nothing else should compute in this time. The result is stored for this host.',
       )
       .options(OPTIONS)
       .example('$0 peaks', 'for people')

@@ -43,6 +43,12 @@ describe('options', () => {
   })
 })
 
+test('a mistyped format: the known ones, and the one that was probably meant', () => {
+  expect(refused('run.csv', '--from', 'ggtrce')).toMatch(
+    /^error: no format is called "ggtrce"; [^]*\nhint: did you mean ggtrace\?\n$/,
+  )
+})
+
 describe('commands', () => {
   test('did you mean', () => {
     expect(refused('qurey', 'run.csv', 'select 1')).toBe(

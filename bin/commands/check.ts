@@ -18,7 +18,7 @@ export const checkCommand: CommandModule<object, Arguments> = {
         type: 'string',
         demandOption: true,
         describe:
-          "Perfetto trace, Chrome JSON or a ZIP of traces, gzip'ed or not, written by whatever tool; - for stdin",
+          "Perfetto trace, Chrome JSON or a ZIP of traces, gzip'ed or not, written by any tool; - for stdin",
       })
       .example('$0 check run.csv.pftrace', 'walks the packets or events, then loads it in trace_processor'),
   handler,

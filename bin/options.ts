@@ -60,9 +60,7 @@ export const DRAWING = {
     'Arrows from each operator to the operators that read its result, for one llama_decode call: token=3',
     'none',
   ),
-  'all-threads': flag(
-    'Draw all scheduler events; by default those of the traced process, and what else ran on its CPUs',
-  ),
+  'all-threads': flag('Draw all scheduler events, not only those of the traced process and of its CPUs'),
 } as const
 
 /** The logs of a command, or its traces. */
@@ -86,8 +84,8 @@ export const CLOCKS = {
     nargs: 1,
     coerce: (values: string[] | undefined) => values && Object.fromEntries(values.map(parseClockOf)),
     describe:
-      '<input>=<clock>: an input with an unknown clock is on mono, boot, mono_raw or real; or what to add to its times ' +
-      "to have the first input's (+1.2ms), or when it begins there (@1444.4s). Else relations are found or refused",
+      '<input>=<clock>: the clock of an input that does not contain it: mono, boot, mono_raw or real; or what to add to its times ' +
+      "(+1.2ms), or when it begins on the first input's clock (@1444.4s). By default, the relation is inferred",
   },
 } as const
 

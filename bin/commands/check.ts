@@ -17,8 +17,7 @@ export const checkCommand: CommandModule<object, Arguments> = {
       .positional('trace', {
         type: 'string',
         demandOption: true,
-        describe:
-          "Perfetto trace, Chrome JSON or a ZIP of traces, gzip'ed or not, written by any tool; - for stdin",
+        describe: "Perfetto trace, Chrome JSON or a ZIP of traces, gzip'ed or not, written by any tool; - for stdin",
       })
       .example('$0 check run.csv.pftrace', 'walks the packets or events, then loads it in trace_processor'),
   handler,

@@ -62,10 +62,7 @@ export const openCommand: CommandModule<object, Arguments> = {
           'what made operators slow. The browser may ask whether the site may access this machine: allow it, the trace does not ' +
           'leave this machine.',
       )
-      .positional(
-        'inputs',
-        inputsOf("Trace (Perfetto's, …), or logs of one run, as for convert; gzip'ed or not; - for stdin"),
-      )
+      .positional('inputs', inputsOf("A trace, or logs of one run as for convert; gzip'ed or not; - for stdin"))
       .options(OPTIONS)
       .example('$0 open run.ggtrace', 'no file remains')
       .example('$0 open run.ggtrace run.sched.dat', 'a log and its scheduler events, on one timeline')

@@ -24,30 +24,26 @@ const OPTIONS = {
   level: {
     ...valued(
       oneOf('--level', ['token', 'graph', 'op']),
-      'How much: token (llama_decode calls) | graph (and graphs, copies) | op (and every operator per worker)',
+      'What to record: token (llama_decode calls) | graph (also graphs and copies) | op (also every operator on every worker)',
     ),
     default: 'op',
   },
   children: {
     ...flag(
-      'Record what the program starts, too: the first process that calls ggml writes <output>, others <output>.<pid>',
+      'Also record the programs that it starts: the first process that calls ggml writes <output>, others <output>.<pid>',
     ),
     default: true,
   },
-  sync: flag('Compute node by node, to also time operators of backends such as GPUs; slower than a run without'),
+  sync: flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower'),
   states: {
-    ...flag('Record when threads ran, waited for a CPU, and were blocked (no root needed); --no-states: without'),
+    ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
     default: true,
   },
   sched: flag(
     "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
-      'not possible, record prints why, and records thread states only',
+      'not possible, record prints the reason and records thread states only',
   ),
-  tokens: valued(
-    parseTokens,
-    'Record graphs and operators of these calls: 3..5, 7 or 2..; 0 is the first. Of others, only the call',
-    'all',
-  ),
+  tokens: valued(parseTokens, 'Record graphs and operators of these calls only: 3..5, 7 or 2..; 0 is the first', 'all'),
   every: valued(whole('--every'), 'Only every n-th of these calls'),
   ops: valued(
     (value) => words('--ops')(value).map((op) => op.toUpperCase()),
@@ -60,8 +56,11 @@ const OPTIONS = {
     'none',
   ),
   faults: flag(`Short for --counters ${FAULT_COUNTERS.join(',')}`),
-  paused: flag('Record calls only, until --toggle or the program resumes'),
-  toggle: valued(oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']), 'A signal that pauses and resumes: SIGUSR1 | SIGUSR2'),
+  paused: flag('Begin paused: record calls only, until --toggle or the program resumes'),
+  toggle: valued(
+    oneOf('--toggle', ['SIGUSR1', 'SIGUSR2']),
+    'The signal that pauses and resumes recording: SIGUSR1 | SIGUSR2',
+  ),
   'max-size': valued(
     bytes('--max-size'),
     'Size limit of the log, such as 500M; records that do not fit are dropped and counted',
@@ -69,13 +68,13 @@ const OPTIONS = {
   ring: flag('With --max-size: keep the last part of the log, not the first'),
   guard: valued(
     whole('--guard'),
-    'Record less if decode takes this many % longer than without; every eighth call is not recorded, to compare',
+    'Record less if recording makes decode slower by more than this many %; every eighth call is not recorded, to compare',
   ),
   'nvtx-emit': valued(
     oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
-    'Announce what llama.cpp does as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
+    'Announce these as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
   ),
-  open: flag('When the program has ended, show what was recorded in the browser, as the command open does'),
+  open: flag('Open the trace in the browser when the program has ended, as the command open does'),
   browser: { ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' },
   quiet: { alias: 'q', ...flag('No summary; problems are still reported') },
 } as const
@@ -119,10 +118,10 @@ export const recordCommand: CommandModule<object, Arguments> = {
       .example('$0 record -- llama-cli -m model.gguf -p Hello', 'then: ggml2perfetto llama-cli-<time>.ggtrace')
       .example(
         'sudo $0 record --sched -o run.ggtrace -- setpriv --reuid=$(id -u) --regid=$(id -g) --init-groups llama-cli …',
-        'and who took the CPUs; then: ggml2perfetto run.ggtrace run.sched.dat',
+        'also records who took the CPUs; then: ggml2perfetto run.ggtrace run.sched.dat',
       )
       .example('$0 record --open -- llama-cli -m model.gguf -p Hello', 'records, and opens the trace in the browser')
-      .example('$0 record -o run.ggtrace -- ./bench.sh', 'what a script runs'),
+      .example('$0 record -o run.ggtrace -- ./bench.sh', 'records the programs that a script runs'),
   handler,
 }
 

@@ -45,7 +45,7 @@ describe('options', () => {
 
 test('a mistyped format: the known ones, and the one that was probably meant', () => {
   expect(refused('run.csv', '--from', 'ggtrce')).toMatch(
-    /^error: no format is called "ggtrce"; [^]*\nhint: did you mean ggtrace\?\n$/,
+    /^error: no format is called "ggtrce"; [\s\S]*\nhint: did you mean ggtrace\?\n$/,
   )
 })
 

@@ -1,6 +1,8 @@
 import type { GraphRun, StepOfRun } from '../../analyze/graph/runs.ts'
+import { resized } from '../../bytes/resized.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { OperatorEvent } from '../../model/events.ts'
+import { HeldOperators } from './held-operators.ts'
 
 /** Operators that are held back at most: those of many workers come a block of thousands at a time. */
 const HELD_MAX = 1 << 17
@@ -20,30 +22,42 @@ export interface Wait {
   readonly arrows: readonly number[] | undefined
 }
 
-/** A node that all workers compute. */
-interface Step {
-  readonly at: number
-  /** Number of events that are drawn. */
-  drawn: number
-  readonly events: OperatorEvent[]
-  /** The operator that ends last. */
-  last: OperatorEvent
-  /** The arrow to the barrier after the first one of `events`; 0: not numbered yet. */
-  firstArrow: number
-}
+/** The operators of a graph run, by step: a node that all workers compute. Steps that have no operator yet are 0. */
+class RunSteps {
+  /** Operators that were read; -1 once one was drawn too early. */
+  counts = new Int32Array(256)
+  /** Numbers of the operator that came last, and of the one that ends last. */
+  latest = new Float64Array(256)
+  slowest = new Float64Array(256)
+  /** The arrow of the first operator; 0: not numbered yet. */
+  arrows = new Float64Array(256)
+  steps = 0
+  workers = 0
+  isComplete = false
+  /** Operators that are held. */
+  held = 0
 
-interface RunSteps {
-  readonly steps: (Step | undefined)[]
-  workers: number
-  isComplete: boolean
-}
+  /** Makes room for a step. */
+  reach(step: number): void {
+    if (step < this.steps) return
+    this.steps = step + 1
+    if (step < this.counts.length) return
+    const size = 2 * this.steps
+    this.counts = resized(this.counts, size)
+    this.latest = resized(this.latest, size)
+    this.slowest = resized(this.slowest, size)
+    this.arrows = resized(this.arrows, size)
+  }
 
-interface Held {
-  readonly event: OperatorEvent | undefined
-  /** Done in its turn. */
-  readonly action: (() => void) | undefined
-  readonly run: RunSteps | undefined
-  readonly step: Step | undefined
+  /** Reuses the object for another run. */
+  clear(): void {
+    this.counts.fill(0, 0, this.steps)
+    this.arrows.fill(0, 0, this.steps)
+    this.steps = 0
+    this.workers = 0
+    this.isComplete = false
+    this.held = 0
+  }
 }
 
 /**
@@ -51,10 +65,12 @@ interface Held {
  * those of all workers were read. Where some are missing, nothing is known.
  */
 export class Waits {
-  private held: Held[] = []
-  private first = 0
+  private readonly held = new HeldOperators(HELD_MAX)
+  /** What is done before the operator of a number is drawn. */
+  private actions: { readonly before: number; readonly action: () => void }[] = []
   /** By serial. */
-  private readonly runs = new DefaultMap<number, RunSteps>(() => ({ steps: [], workers: 0, isComplete: false }))
+  private readonly runs = new DefaultMap<number, RunSteps>(() => this.spare.pop() ?? new RunSteps())
+  private readonly spare: RunSteps[] = []
   private nextArrow: number
 
   /** `draw` gets the operators in the order in which they came. */
@@ -67,15 +83,15 @@ export class Waits {
 
   /** `at`: its step of a graph run, if it has one. */
   hold(event: OperatorEvent, at: StepOfRun | undefined): void {
-    const run = at && this.runs.of(at.run.serial)
-    this.held.push({ event, action: undefined, run, step: run && at && add(run, at.step, event) })
-    if (this.held.length - this.first > HELD_MAX) this.drawFirst()
+    if (this.held.isFull) this.drawFirst()
+    const number = this.held.add(event, at?.run.serial ?? -1, at?.step ?? 0)
+    if (at) this.add(this.runs.of(at.run.serial), at.step, number)
   }
 
   /** Does something after the operators that came before are drawn. */
   afterwards(action: () => void): void {
-    if (this.first === this.held.length) action()
-    else this.held.push({ event: undefined, action, run: undefined, step: undefined })
+    if (this.held.isEmpty) action()
+    else this.actions.push({ before: this.held.end, action })
   }
 
   /** All operators of the run were read. */
@@ -83,57 +99,71 @@ export class Waits {
     const run = this.runs.get(serial)
     if (!run) return
     run.isComplete = true
-    this.runs.delete(serial)
-    while (this.first < this.held.length && this.held[this.first]!.run?.isComplete !== false) this.drawFirst()
+    const { held } = this
+    while (!held.isEmpty && this.runs.get(held.serial[held.at(held.first)]!)?.isComplete !== false) this.drawFirst()
+    if (run.held === 0) this.forget(serial, run)
   }
 
   finish(): void {
-    while (this.first < this.held.length) this.drawFirst()
+    while (!this.held.isEmpty) this.drawFirst()
+  }
+
+  private forget(serial: number, run: RunSteps): void {
+    if (!this.runs.delete(serial)) return
+    run.clear()
+    this.spare.push(run)
+  }
+
+  private add(run: RunSteps, step: number, number: number): void {
+    const { held } = this
+    run.reach(step)
+    const isFirst = run.counts[step] === 0
+    held.previous[held.at(number)] = isFirst ? -1 : run.latest[step]!
+    run.latest[step] = number
+    const slowest = run.slowest[step]!
+    if (isFirst || held.endNs[held.at(number)]! > held.endNs[held.at(slowest)]!) run.slowest[step] = number
+    run.held++
+    if (run.counts[step]! < 0) return
+    const count = ++run.counts[step]!
+    if (count > run.workers) run.workers = count
   }
 
   private drawFirst(): void {
-    const { event, action, run, step } = this.held[this.first++]!
-    if (this.first === HELD_MAX || this.first === this.held.length) {
-      this.held = this.held.slice(this.first)
-      this.first = 0
-    }
-    action?.()
-    if (!event) return
-    const isKnown = step && run && run.workers > 1 && step.events.length === run.workers
-    this.draw(event, isKnown ? this.waitOf(event, step) : undefined)
-    if (run && step && ++step.drawn === step.events.length) run.steps[step.at] = undefined
+    const { held } = this
+    const number = held.first
+    const serial = held.serial[held.at(number)]!
+    const run = serial < 0 ? undefined : this.runs.get(serial)
+    const wait = run && this.waitOf(run, held.step[held.at(number)]!, number)
+    this.draw(held.take(), wait)
+    if (run && --run.held === 0 && run.isComplete) this.forget(serial, run)
+    while (this.actions.length > 0 && this.actions[0]!.before <= held.first) this.actions.shift()!.action()
   }
 
-  private waitOf(event: OperatorEvent, step: Step): Wait | undefined {
-    const { events, last } = step
-    if (step.firstArrow === 0) {
-      step.firstArrow = this.nextArrow
-      this.nextArrow += events.length
+  private waitOf(run: RunSteps, step: number, number: number): Wait | undefined {
+    const { held } = this
+    if (run.workers < 2 || run.counts[step] !== run.workers) {
+      run.counts[step] = -1 // its columns are used again
+      return undefined
     }
-    const isWaiting = ({ endNs, waitEndNs }: OperatorEvent) => waitEndNs > endNs && endNs < last.endNs
-    const hasArrow = ({ endNs }: OperatorEvent) => endNs > last.startNs
-    const arrowTo = (waiting: OperatorEvent) => step.firstArrow + events.indexOf(waiting)
-    if (event === last) {
-      return {
-        waitedFor: undefined,
-        arrows: events.filter((other) => isWaiting(other) && hasArrow(other)).map(arrowTo),
-      }
+    if (run.arrows[step] === 0) {
+      run.arrows[step] = this.nextArrow
+      this.nextArrow += run.workers
     }
-    return isWaiting(event)
-      ? { waitedFor: last.worker, arrows: hasArrow(event) ? [arrowTo(event)] : undefined }
-      : undefined
+    const slowest = run.slowest[step]!
+    const [lastStart, lastEnd] = [held.startNs[held.at(slowest)]!, held.endNs[held.at(slowest)]!]
+    const isWaiting = (at: number) => held.waitEndNs[at]! > held.endNs[at]! && held.endNs[at]! < lastEnd
+    const hasArrow = (at: number) => held.endNs[at]! > lastStart
+    // An arrow for each operator of the step, by its place in the chain.
+    const arrows: number[] = []
+    let arrow = run.arrows[step]! + run.workers - 1
+    for (let of = run.latest[step]!; of >= 0; of = held.previous[held.at(of)]!, arrow--) {
+      if (!held.has(of)) return undefined
+      const at = held.at(of)
+      const isAsked = number === slowest ? of !== number : of === number
+      if (isAsked && isWaiting(at) && hasArrow(at)) arrows.unshift(arrow)
+    }
+    if (number === slowest) return { waitedFor: undefined, arrows }
+    if (!isWaiting(held.at(number))) return undefined
+    return { waitedFor: held.worker[held.at(slowest)]!, arrows: arrows.length > 0 ? arrows : undefined }
   }
-}
-
-function add(run: RunSteps, at: number, event: OperatorEvent): Step {
-  let step = run.steps[at]
-  if (step) {
-    step.events.push(event)
-    if (event.endNs > step.last.endNs) step.last = event
-  } else {
-    step = { at, drawn: 0, events: [event], last: event, firstArrow: 0 }
-    run.steps[at] = step
-  }
-  run.workers = Math.max(run.workers, step.events.length)
-  return step
 }

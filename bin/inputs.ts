@@ -5,6 +5,7 @@ import {
   fileRange,
   type Inspected,
   inspect,
+  type LogInput,
   readFileChunks,
   sizeBeside,
   type TraceKind,
@@ -73,4 +74,14 @@ async function* readStandardInput(onRead?: (bytes: number) => void): AsyncGenera
     const reason = systemReason(error)
     throw reason === undefined ? error : new UsageError(`standard input: cannot read: ${reason}`)
   }
+}
+
+/** A log; throws UsageError for a trace. */
+export async function logOf(input: string): Promise<LogInput> {
+  const { name, kind, source } = await openInput(input)
+  if (kind !== 'trace') return { name, source }
+  await source.return()
+  throw new UsageError(
+    `${name}: is a trace, not a log\n` + `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
+  )
 }

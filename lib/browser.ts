@@ -1,4 +1,5 @@
 /** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
+export type * from './analyze/analysis.ts'
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
 export type { CallCount, ClockRelation, FailedCalls, IssueCount, Summary } from './analyze/summary.ts'
 export { toWebStream, type WebStream } from './bytes/web-stream.ts'
@@ -19,6 +20,7 @@ export type * from './model/own-events.ts'
 export { formatShape, parseTensorName, type TensorName } from './model/tensors.ts'
 export { UNKNOWN } from './model/unknown.ts'
 export { type Work, workOf } from './model/work.ts'
+export { type AnalyzeOptions, analyze } from './pipeline/analyze.ts'
 export { convert, summarize } from './pipeline/convert.ts'
 export {
   type EventInput,

@@ -1,6 +1,6 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { convert, FORMATS, type LogInput, type Summary, summarize, UsageError } from '../../lib/index.ts'
-import { openInput } from '../inputs.ts'
+import { logOf } from '../inputs.ts'
 import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
 import {
   describeCalls,
@@ -57,15 +57,6 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     : await summarizeAll(convert(logs, { ...options, detail: 'names' }))
   if (args.json) return printJson(toJson(logs.length === 1 ? summaries[0]! : summaries))
   await print(summaries.flatMap((summary, i) => [...(i > 0 ? [''] : []), ...describe(logs[i]!.name, summary)]))
-}
-
-async function logOf(input: string): Promise<LogInput> {
-  const { name, kind, source } = await openInput(input)
-  if (kind !== 'trace') return { name, source }
-  await source.return()
-  throw new UsageError(
-    `${name}: is a trace, not a log\n` + `hint: ggml2perfetto check ${name}, or: ggml2perfetto query ${name} "<SQL>"`,
-  )
 }
 
 /** The relation of inputs is known only after a conversion to one trace, which is discarded. */

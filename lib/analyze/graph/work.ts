@@ -21,8 +21,26 @@ export interface GraphWork {
   readonly expertSteps: readonly ExpertStep[]
 }
 
+/** The work of a step: a node, or fused ones. */
+export interface StepWork {
+  /** Of matrix products; -1 where shapes are not known. */
+  readonly flop: number
+  /** -1 = not known. */
+  readonly bytesRead: number
+  readonly bytesWritten: number
+  /** The part of `bytesRead` from weights. */
+  readonly weightBytes: number
+  /** The tensor that contains the choice of experts, or -1; and the work that depends on it. */
+  readonly chosen: number
+  readonly expertsRead: number
+  readonly expertBytes: number
+  readonly isUpperBound: boolean
+}
+
 /** The work of nodes and of graphs, each computed once. */
 export class Works {
+  /** By the last node, and for fused ones by all of them. */
+  private readonly ofSteps = new Map<number, StepWork>()
   private readonly ofNodes: (Work | undefined)[] = []
   private readonly ofGraphs = new WeakMap<Plan, GraphWork>()
 
@@ -31,6 +49,55 @@ export class Works {
     private readonly tensors: readonly TensorEvent[],
     private readonly opOf: (tensor: TensorEvent) => string,
   ) {}
+
+  /** The work of a step from its first node to its last one. `isWeight`: is the tensor a weight of the model? */
+  step(first: number, last: number, isWeight: (tensor: TensorEvent) => boolean): StepWork {
+    const key = first * 2 ** 26 + last
+    let work = this.ofSteps.get(key)
+    if (!work) {
+      work = this.stepWork(first, last, isWeight)
+      this.ofSteps.set(key, work)
+    }
+    return work
+  }
+
+  private stepWork(first: number, last: number, isWeight: (tensor: TensorEvent) => boolean): StepWork {
+    const fused = first === last ? [first] : nodesOf(this.tensors, first, last)
+    const sum = { flop: 0, bytesRead: 0, bytesWritten: 0, weightBytes: 0 }
+    const experts = { chosen: -1, expertsRead: 0, expertBytes: 0, isUpperBound: false }
+    for (const node of fused) {
+      const work = fused.length === 1 ? this.node(node) : this.workOf(node, fused)
+      sum.flop = plus(sum.flop, work.flop)
+      sum.bytesRead = plus(sum.bytesRead, work.bytesRead)
+      if (node === last) sum.bytesWritten = work.bytesWritten
+      sum.weightBytes = plus(sum.weightBytes, this.weightBytes(node, work, isWeight))
+      if (work.expertsRead === 0) continue
+      const { expertsRead, expertBytes, isUpperBound } = work
+      Object.assign(experts, { chosen: this.tensors[node]!.sources[2] ?? -1, expertsRead, expertBytes, isUpperBound })
+    }
+    return { ...sum, ...experts }
+  }
+
+  private weightBytes(
+    node: number,
+    { expertBytes, expertsRead }: Work,
+    isWeight: (tensor: TensorEvent) => boolean,
+  ): number {
+    const { sources } = this.tensors[node]!
+    let bytes = 0
+    for (const [i, id] of sources.entries()) {
+      const source = this.tensors[id]!
+      if (isWeight(source)) bytes = plus(bytes, i === 0 && expertsRead > 0 ? expertBytes : this.bytesReadOf(node, i))
+    }
+    return bytes
+  }
+
+  /** Bytes of one source that a node reads; -1 = not known. */
+  private bytesReadOf(node: number, index: number): number {
+    const tensor = this.tensors[node]!
+    const only = tensor.sources.map((source, i) => (i === index ? this.tensors[source] : undefined))
+    return workOf(this.opOf(tensor), tensor, only).bytesRead
+  }
 
   /** The work of a node by itself. */
   node(id: number): Work {
@@ -77,3 +144,6 @@ export class Works {
     return workOf(this.opOf(tensor), tensor, sources)
   }
 }
+
+/** A sum of which a part is not known is not known. */
+export const plus = (a: number, b: number) => (a < 0 || b < 0 ? -1 : a + b)

@@ -1,0 +1,162 @@
+import type { Block } from '../model/blocks.ts'
+import { blockOf } from '../model/blocks.ts'
+import { putAt } from '../model/by-id.ts'
+import { CounterSet } from '../model/counters.ts'
+import { DefaultMap } from '../model/default-map.ts'
+import type { BufferEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { Names } from '../model/names.ts'
+import type { EventPass } from '../model/pass.ts'
+import { parseTensorName } from '../model/tensors.ts'
+import type { CallTime, OperatorFigures, OperatorRow, WorkerFigures } from './analysis.ts'
+import { Choices } from './graph/choices.ts'
+import { Works } from './graph/work.ts'
+import { Backends } from './operators/backends.ts'
+import { type CallOperators, OperatorsByCall } from './operators/call-operators.ts'
+import { OperatorRows } from './operators/rows.ts'
+import { Steps } from './operators/steps.ts'
+import { TimeParts } from './operators/time-parts.ts'
+
+/** What the operators and calls of one input add to the Analysis. */
+export interface InputFigures {
+  readonly call_time: readonly CallTime[]
+  readonly operators: OperatorFigures
+  readonly workers: readonly WorkerFigures[]
+}
+
+/** How much is computed. */
+export interface AnalysisDepth {
+  /** Distributions of durations too. */
+  readonly distributions: boolean
+}
+
+/** Collects figures of one input's calls and operators. */
+export class AnalysisPass implements EventPass<InputFigures> {
+  private readonly tensors: TensorEvent[] = []
+  private readonly buffers = new Map<number, BufferEvent>()
+  private readonly blocks: (Block | undefined)[] = []
+  private readonly counters = new CounterSet()
+  private readonly choices = new DefaultMap<number, Choices>(() => new Choices())
+  private readonly backends: Backends
+  private readonly byCall: OperatorsByCall
+  private readonly steps = new Steps()
+  private readonly rows: OperatorRows
+  private readonly parts: TimeParts
+
+  constructor(
+    private readonly names: Names,
+    depth: AnalysisDepth,
+  ) {
+    const { tensors, counters, buffers } = this
+    this.backends = new Backends(names)
+    const isWeight = ({ buffer, op, name }: TensorEvent) =>
+      buffers.get(buffer)?.usage === 'weights' || (op === 0 && /\.weight$/.test(names.text(name)))
+    this.rows = new OperatorRows(
+      {
+        tensors,
+        names,
+        counters,
+        works: new Works(tensors, (tensor) => names.text(tensor.op)),
+        isWeight,
+        backendAt: (call, atNs) => this.backends.at(call, atNs),
+        expertsChosen: (tensor, _startNs, endNs) => this.choices.get(tensor)?.until(endNs) ?? 0,
+      },
+      depth.distributions,
+    )
+    this.parts = new TimeParts(
+      (tensor) => this.blockOf(tensor),
+      (backend) => this.backends.isCpu(backend),
+      () => undefined,
+    )
+    this.byCall = new OperatorsByCall((operators) => this.call(operators))
+  }
+
+  take(batch: readonly TraceEvent[]): void {
+    for (const event of batch) {
+      switch (event.kind) {
+        case 'operator':
+          this.byCall.operator(event)
+          break
+        case 'token':
+          this.byCall.call(event)
+          break
+        case 'graph':
+          this.backends.graph(event)
+          this.parts.graph(event)
+          break
+        case 'part':
+          this.parts.part(event)
+          break
+        case 'experts':
+          this.choices.of(event.tensor).add(event.atNs, event.ids)
+          break
+        case 'tensor':
+          this.tensors[event.id] = event
+          break
+        case 'buffer':
+          this.buffers.set(event.id, event)
+          break
+        case 'counted':
+          this.counters.define(event, this.names.text(event.name))
+          break
+      }
+    }
+  }
+
+  finish(): InputFigures {
+    this.byCall.finish()
+    const rows = this.rows.finish(false)
+    const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
+    return {
+      call_time: this.parts.finish(),
+      operators: {
+        operator_time_ns: total((row) => row.operator_time_ns),
+        wait_ns: total((row) => row.wait_ns),
+        executions: total((row) => row.executions),
+        rows,
+      },
+      workers: workersOf(rows),
+    }
+  }
+
+  /** All operators of a call were read. */
+  private call(operators: CallOperators): void {
+    this.steps.find(operators)
+    this.rows.add(operators, this.steps)
+    if (operators.event) this.parts.add(operators.event, operators)
+  }
+
+  private blockOf(id: number): Block {
+    const known = this.blocks[id]
+    if (known) return known
+    const tensor = this.tensors[id]!
+    const block = blockOf(parseTensorName(this.names.text(tensor.name)).role, this.names.text(tensor.op))
+    putAt(this.blocks, id, block, undefined)
+    return block
+  }
+}
+
+/** Sums of each worker over all rows. */
+function workersOf(rows: readonly OperatorRow[]): WorkerFigures[] {
+  const workers = new Map<number, WorkerFigures>()
+  for (const { phase, workers: of } of rows) {
+    for (const { worker, executions, operator_time_ns, wait_ns, last } of of) {
+      const sum = workers.get(worker)
+      const byPhase = sum?.by_phase[phase]
+      workers.set(worker, {
+        worker,
+        executions: (sum?.executions ?? 0) + executions,
+        operator_time_ns: (sum?.operator_time_ns ?? 0) + operator_time_ns,
+        wait_ns: (sum?.wait_ns ?? 0) + wait_ns,
+        last: (sum?.last ?? 0) + last,
+        by_phase: {
+          ...sum?.by_phase,
+          [phase]: {
+            operator_time_ns: (byPhase?.operator_time_ns ?? 0) + operator_time_ns,
+            wait_ns: (byPhase?.wait_ns ?? 0) + wait_ns,
+          },
+        },
+      })
+    }
+  }
+  return [...workers.values()].sort((a, b) => a.worker - b.worker)
+}

@@ -1,0 +1,120 @@
+import { resized } from '../../bytes/resized.ts'
+import type { OperatorEvent, TokenEvent } from '../../model/events.ts'
+
+/** Operators of all calls that are held: those of many workers come a block of thousands at a time. */
+const HELD_MAX = 1 << 17
+/** Calls whose events are remembered after their operators were released, for late ones. */
+const CALLS_MAX = 1024
+
+type Numbers = readonly number[] | undefined
+
+/** The operators of one call, as columns, those of each worker in order of time. */
+export class CallOperators {
+  count = 0
+  /** The call; undefined where none was recorded. */
+  event: TokenEvent | undefined
+  tensor = new Int32Array(1024)
+  worker = new Int32Array(1024)
+  tid = new Int32Array(1024)
+  cpu = new Int32Array(1024)
+  /** The last of fused nodes; else the same as in `tensor`. */
+  last = new Int32Array(1024)
+  startNs = new Float64Array(1024)
+  endNs = new Float64Array(1024)
+  waitEndNs = new Float64Array(1024)
+  innerWaitNs = new Float64Array(1024)
+  /** Counts of operators that have any. */
+  readonly counts: Numbers[] = []
+
+  add(event: OperatorEvent): void {
+    if (this.count === this.tensor.length) this.grow()
+    const at = this.count++
+    this.tensor[at] = event.tensor
+    this.worker[at] = event.worker
+    this.tid[at] = event.tid
+    this.cpu[at] = event.cpu
+    this.last[at] = event.fusedTo ?? event.tensor
+    this.startNs[at] = event.startNs
+    this.endNs[at] = event.endNs
+    this.waitEndNs[at] = event.waitEndNs
+    this.innerWaitNs[at] = event.innerWaitNs ?? 0
+    if (event.counts) this.counts[at] = event.counts
+  }
+
+  clear(): void {
+    this.count = 0
+    this.event = undefined
+    this.counts.length = 0
+  }
+
+  private grow(): void {
+    const size = 2 * this.tensor.length
+    this.tensor = resized(this.tensor, size)
+    this.worker = resized(this.worker, size)
+    this.tid = resized(this.tid, size)
+    this.cpu = resized(this.cpu, size)
+    this.last = resized(this.last, size)
+    this.startNs = resized(this.startNs, size)
+    this.endNs = resized(this.endNs, size)
+    this.waitEndNs = resized(this.waitEndNs, size)
+    this.innerWaitNs = resized(this.innerWaitNs, size)
+  }
+}
+
+/**
+ * Collects the operators of each call until those of all workers were read: the phase of a call is known at its end, and blocks of
+ * one worker contain the operators of several calls. Calls are released in the order in which they began.
+ */
+export class OperatorsByCall {
+  /** Open calls, the oldest first. */
+  private readonly open = new Map<number, CallOperators>()
+  private readonly events = new Map<number, TokenEvent>()
+  private readonly spare: CallOperators[] = []
+  private latest: CallOperators | undefined
+  private latestCall = NaN
+  private held = 0
+
+  /** `onCall` gets the operators of a call; those of a very long one, or late ones, in several parts. They are valid until it returns. */
+  constructor(private readonly onCall: (operators: CallOperators) => void) {}
+
+  operator(event: OperatorEvent): void {
+    let of = this.latest
+    if (event.call !== this.latestCall || of === undefined) {
+      of = this.of(event.call)
+      this.latest = of
+      this.latestCall = event.call
+    }
+    of.add(event)
+    if (++this.held > HELD_MAX) this.release()
+  }
+
+  call(event: TokenEvent): void {
+    if (event.call < 0) return
+    this.events.set(event.call, event)
+    if (this.events.size > CALLS_MAX + this.open.size) this.events.delete(this.events.keys().next().value!)
+  }
+
+  finish(): void {
+    while (this.open.size > 0) this.release()
+  }
+
+  private of(call: number): CallOperators {
+    let of = this.open.get(call)
+    if (!of) {
+      of = this.spare.pop() ?? new CallOperators()
+      this.open.set(call, of)
+    }
+    return of
+  }
+
+  private release(): void {
+    const [call, of] = this.open.entries().next().value!
+    this.open.delete(call)
+    if (of === this.latest) this.latest = undefined
+    of.event = this.events.get(call)
+    this.held -= of.count
+    this.onCall(of)
+    of.clear()
+    this.spare.push(of)
+  }
+}

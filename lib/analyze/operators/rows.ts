@@ -1,0 +1,221 @@
+import { DDSketch } from '@datadog/sketches-js'
+import { blockOf } from '../../model/blocks.ts'
+import { putAt } from '../../model/by-id.ts'
+import type { CounterSet } from '../../model/counters.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { Phase, TensorEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import { formatShape, parseTensorName } from '../../model/tensors.ts'
+import type { OperatorRow } from '../analysis.ts'
+import { plus, type Works } from '../graph/work.ts'
+import type { CallOperators } from './call-operators.ts'
+import { bucketsOf, distributionOf, RELATIVE_ERROR } from './sketches.ts'
+import type { Steps } from './steps.ts'
+
+/** Rows at most; further nodes are counted in one row per op. */
+const ROWS_MAX = 1 << 15
+
+/** Sums of a worker in a row. */
+interface OfWorker {
+  executions: number
+  timeNs: number
+  waitNs: number
+  last: number
+}
+
+/** Sums of one row. */
+class Row {
+  steps = 0
+  executions = 0
+  wallNs = 0
+  timeNs = 0
+  waitNs = 0
+  innerWaitNs = 0
+  preemptedNs = 0
+  blockedNs = 0
+  flop = 0
+  bytesRead = 0
+  bytesWritten = 0
+  weightBytes = 0
+  bytesAreMax = false
+  readonly workers: (OfWorker | undefined)[] = []
+  readonly counts: number[] = []
+  readonly durations: DDSketch | undefined
+
+  constructor(
+    readonly key: Pick<OperatorRow, 'op' | 'role' | 'layer' | 'block' | 'type' | 'backend' | 'phase' | 'shape'>,
+    hasDurations: boolean,
+  ) {
+    this.durations = hasDurations ? new DDSketch({ relativeAccuracy: RELATIVE_ERROR }) : undefined
+  }
+
+  worker(worker: number): OfWorker {
+    const known = this.workers[worker]
+    if (known) return known
+    const made = { executions: 0, timeNs: 0, waitNs: 0, last: 0 }
+    putAt(this.workers, worker, made, undefined)
+    return made
+  }
+}
+
+/** What rows are made from. */
+export interface RowsContext {
+  readonly tensors: readonly TensorEvent[]
+  readonly names: Names
+  readonly works: Works
+  readonly counters: CounterSet
+  /** Is the tensor a weight of the model? */
+  isWeight(tensor: TensorEvent): boolean
+  /** The backend that computes a graph at this time. */
+  backendAt(call: number, atNs: number): string
+  /** The number of experts that were chosen for a step: `tensor` contains the choice. 0: not known. */
+  expertsChosen(tensor: number, startNs: number, endNs: number): number
+}
+
+/** Sums operators by op, role, layer, type, backend, phase and shape. */
+export class OperatorRows {
+  private readonly byKey = new Map<string, Row>()
+  /** By phase, then tensor. */
+  private readonly byTensor = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
+
+  /** `hasDurations`: also their distribution, which costs as much as all else. */
+  constructor(
+    private readonly context: RowsContext,
+    private readonly hasDurations: boolean,
+  ) {}
+
+  add(operators: CallOperators, steps: Steps): void {
+    const phase = operators.event?.phase ?? 'none'
+    const rows = this.byTensor.of(phase)
+    const { count, tensor, worker, startNs, endNs, waitEndNs, innerWaitNs, counts } = operators
+    const hasCounts = counts.length > 0
+    for (let i = 0; i < count; i++) {
+      const row = rows[tensor[i]!] ?? this.rowOf(tensor[i]!, operators.last[i]!, phase, rows, operators, i)
+      const timeNs = endNs[i]! - startNs[i]!
+      const waitNs = waitEndNs[i]! - endNs[i]!
+      row.executions++
+      row.timeNs += timeNs
+      row.waitNs += waitNs
+      row.innerWaitNs += innerWaitNs[i]!
+      const of = row.workers[worker[i]!] ?? row.worker(worker[i]!)
+      of.executions++
+      of.timeNs += timeNs
+      of.waitNs += waitNs
+      row.durations?.accept(timeNs)
+      if (hasCounts && counts[i]) addCounts(row.counts, counts[i]!)
+    }
+    this.addSteps(steps, rows)
+  }
+
+  private addSteps(steps: Steps, rows: readonly (Row | undefined)[]): void {
+    const { count, tensor, last, startNs, waitEndNs, workers, slowest } = steps
+    const { works, isWeight } = this.context
+    for (let step = 0; step < count; step++) {
+      const row = rows[tensor[step]!]!
+      row.steps++
+      row.wallNs += waitEndNs[step]! - startNs[step]!
+      if (workers[step]! > 1) row.worker(slowest[step]!).last++
+      const work = works.step(tensor[step]!, last[step]!, isWeight)
+      row.flop = plus(row.flop, work.flop)
+      let read = work.bytesRead
+      let weights = work.weightBytes
+      if (work.expertsRead > 0) {
+        const chosen = this.context.expertsChosen(work.chosen, startNs[step]!, waitEndNs[step]!)
+        if (chosen === 0) row.bytesAreMax ||= work.isUpperBound
+        else {
+          const notRead = (work.expertBytes / work.expertsRead) * (work.expertsRead - chosen)
+          read -= notRead
+          weights -= notRead
+        }
+      }
+      row.bytesRead = plus(row.bytesRead, work.bytesRead < 0 ? -1 : read)
+      row.weightBytes = plus(row.weightBytes, work.weightBytes < 0 ? -1 : weights)
+      row.bytesWritten = plus(row.bytesWritten, work.bytesWritten)
+    }
+  }
+
+  private rowOf(
+    id: number,
+    last: number,
+    phase: Phase | 'none',
+    rows: (Row | undefined)[],
+    operators: CallOperators,
+    i: number,
+  ): Row {
+    const { tensors, names, backendAt } = this.context
+    const [first, result] = [tensors[id]!, tensors[last]!]
+    const ops = last === id ? [first] : [first, result]
+    const op = ops.map((tensor) => names.text(tensor.op)).join('+')
+    const { role, layer } = parseTensorName(names.text(result.name))
+    const weights = first.sources.map((source) => tensors[source]!).find((source) => this.context.isWeight(source))
+    const key = {
+      op,
+      role,
+      layer: result.layer >= 0 ? result.layer : layer,
+      block: blockOf(role, names.text(first.op)),
+      type: names.text((weights ?? result).type),
+      backend: backendAt(operators.event?.call ?? -1, operators.startNs[i]!),
+      phase,
+      shape: this.shapeOf(first),
+    }
+    const text = this.byKey.size < ROWS_MAX ? JSON.stringify(key) : op
+    let row = this.byKey.get(text)
+    if (!row) {
+      row = new Row(
+        text === op ? { ...key, role: '', layer: -1, block: 'other', type: '', shape: '' } : key,
+        this.hasDurations,
+      )
+      this.byKey.set(text, row)
+    }
+    putAt(rows, id, row, undefined)
+    return row
+  }
+
+  /** M×N×K of a matrix product, in ggml's meaning: M rows of the weights, N columns of the result, K summed up; else the result's shape. */
+  private shapeOf({ op, ne, sources }: TensorEvent): string {
+    const { tensors, names } = this.context
+    if (!ne) return ''
+    const k = sources.length > 0 ? tensors[sources[0]!]!.ne?.[0] : undefined
+    if (!/^(MUL_MAT|MUL_MAT_ID)$/.test(names.text(op)) || k === undefined) return formatShape(ne)
+    const batch = ne.slice(2).reduce((product, n) => product * n, 1)
+    return `${ne[0]}×${ne[1] ?? 1}×${k}${batch > 1 ? `×${batch}` : ''}`
+  }
+
+  /** The rows, most operator time first. */
+  finish(hasStates: boolean): OperatorRow[] {
+    const { counters } = this.context.counters
+    return [...this.byKey.values()]
+      .sort((a, b) => b.timeNs - a.timeNs)
+      .map((row) => ({
+        ...row.key,
+        steps: row.steps,
+        executions: row.executions,
+        wall_ns: row.wallNs,
+        operator_time_ns: row.timeNs,
+        wait_ns: row.waitNs,
+        inner_wait_ns: row.innerWaitNs,
+        workers: row.workers.flatMap((of, worker) =>
+          of
+            ? [{ worker, executions: of.executions, operator_time_ns: of.timeNs, wait_ns: of.waitNs, last: of.last }]
+            : [],
+        ),
+        preempted_ns: hasStates ? row.preemptedNs : null,
+        blocked_ns: hasStates ? row.blockedNs : null,
+        flop: row.flop,
+        bytes_read: row.bytesRead,
+        bytes_written: row.bytesWritten,
+        weight_bytes: row.weightBytes,
+        bytes_are_max: row.bytesAreMax,
+        counters: Object.fromEntries(row.counts.map((value, i) => [counters[i]?.key ?? `counter_${i}`, value])),
+        duration: distributionOf(row.durations, row.executions, row.timeNs),
+        buckets: bucketsOf(row.durations),
+      }))
+  }
+}
+
+function addCounts(sums: number[], counts: readonly number[]): void {
+  for (let i = 0; i < counts.length; i++) {
+    while (sums.length <= i) sums.push(0)
+    sums[i]! += counts[i] ?? 0
+  }
+}

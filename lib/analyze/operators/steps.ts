@@ -1,0 +1,121 @@
+import { resized } from '../../bytes/resized.ts'
+import type { CallOperators } from './call-operators.ts'
+
+/**
+ * The steps of a call: a node, or several fused ones, computed by all workers. Workers come in any order, the operators of each in
+ * order of time; a node occurs once in each graph run.
+ */
+export class Steps {
+  count = 0
+  /** The node; of fused nodes, the first and the last one. */
+  tensor = new Int32Array(1024)
+  last = new Int32Array(1024)
+  /** Start of the first worker. */
+  startNs = new Float64Array(1024)
+  /** End of computing of the last worker, and end of the last barrier wait. */
+  endNs = new Float64Array(1024)
+  waitEndNs = new Float64Array(1024)
+  /** Operators, and the worker that ended last. */
+  workers = new Int32Array(1024)
+  slowest = new Int32Array(1024)
+  /** The step of each operator; -1: none, as another worker lost operators. */
+  of = new Int32Array(1024)
+  /** The next step with the same node; -1: none. */
+  private next = new Int32Array(1024)
+  /** By tensor: its first and latest step in this call, valid where `serials` is this call's. */
+  private firsts = new Int32Array(1024)
+  private latest = new Int32Array(1024)
+  private serials = new Int32Array(1024)
+  private serial = 0
+  private readonly cursors: number[] = []
+
+  /** Finds the steps of these operators; replaces those of the last call. */
+  find(operators: CallOperators): void {
+    const { count, tensor, worker, startNs } = operators
+    this.serial++
+    this.count = 0
+    this.cursors.fill(-1)
+    if (this.of.length < count) this.of = new Int32Array(2 * count)
+    for (let i = 0; i < count; i++) {
+      const by = worker[i]!
+      while (this.cursors.length <= by) this.cursors.push(-1)
+      const cursor = this.cursors[by]!
+      let step = cursor + 1
+      if (step >= this.count || this.tensor[step] !== tensor[i] || !this.isWithin(step, startNs[i]!)) {
+        step = this.stepOf(tensor[i]!, cursor, startNs[i]!)
+      }
+      this.of[i] = step
+      if (step < 0) continue
+      this.cursors[by] = step
+      this.merge(step, operators, i)
+    }
+  }
+
+  /** The step of a node after one that the worker has passed; a new one if there is none; -1 where it would be in the past. */
+  private stepOf(tensor: number, passed: number, startNs: number): number {
+    if (tensor < this.serials.length && this.serials[tensor] === this.serial) {
+      for (let step = this.firsts[tensor]!; step >= 0; step = this.next[step]!) {
+        if (step > passed && this.isWithin(step, startNs)) return step
+      }
+    }
+    if (this.count > 0 && startNs < this.startNs[this.count - 1]!) return -1
+    return this.append(tensor)
+  }
+
+  /** Did an operator that began at this time begin before the step after this one did? */
+  private isWithin(step: number, startNs: number): boolean {
+    return step + 1 >= this.count || startNs < this.startNs[step + 1]!
+  }
+
+  private append(tensor: number): number {
+    if (this.count === this.tensor.length) this.grow()
+    const step = this.count++
+    this.tensor[step] = tensor
+    this.workers[step] = 0
+    this.next[step] = -1
+    if (tensor >= this.serials.length) this.growTensors(tensor)
+    if (this.serials[tensor] === this.serial) this.next[this.latest[tensor]!] = step
+    else this.firsts[tensor] = step
+    this.serials[tensor] = this.serial
+    this.latest[tensor] = step
+    return step
+  }
+
+  private merge(step: number, operators: CallOperators, i: number): void {
+    const endNs = operators.endNs[i]!
+    const startNs = operators.startNs[i]!
+    const waitEndNs = operators.waitEndNs[i]!
+    if (this.workers[step]!++ === 0) {
+      this.last[step] = operators.last[i]!
+      this.startNs[step] = startNs
+      this.endNs[step] = endNs
+      this.waitEndNs[step] = waitEndNs
+      this.slowest[step] = operators.worker[i]!
+      return
+    }
+    if (startNs < this.startNs[step]!) this.startNs[step] = startNs
+    if (waitEndNs > this.waitEndNs[step]!) this.waitEndNs[step] = waitEndNs
+    if (endNs <= this.endNs[step]!) return
+    this.endNs[step] = endNs
+    this.slowest[step] = operators.worker[i]!
+  }
+
+  private grow(): void {
+    const size = 2 * this.tensor.length
+    this.tensor = resized(this.tensor, size)
+    this.last = resized(this.last, size)
+    this.startNs = resized(this.startNs, size)
+    this.endNs = resized(this.endNs, size)
+    this.waitEndNs = resized(this.waitEndNs, size)
+    this.workers = resized(this.workers, size)
+    this.slowest = resized(this.slowest, size)
+    this.next = resized(this.next, size)
+  }
+
+  private growTensors(tensor: number): void {
+    const size = Math.max(2 * this.serials.length, tensor + 1)
+    this.firsts = resized(this.firsts, size)
+    this.latest = resized(this.latest, size)
+    this.serials = resized(this.serials, size)
+  }
+}

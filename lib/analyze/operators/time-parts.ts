@@ -1,0 +1,132 @@
+import type { Block } from '../../model/blocks.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
+import type { CallTime, TimePart } from '../analysis.ts'
+import type { CallOperators } from './call-operators.ts'
+
+type What = TimePart['what']
+
+/** Sums of the calls of a phase. */
+class PhaseTime {
+  calls = 0
+  timeNs = 0
+  readonly parts = new DefaultMap<What, { ns: number }>(() => ({ ns: 0 }))
+}
+
+/** Graphs and parts of a call that wait for its operators. */
+interface OpenCall {
+  readonly graphs: GraphEvent[]
+  readonly parts: PartEvent[]
+}
+
+/** Calls whose graphs wait at most, for logs without operators of some calls. */
+const OPEN_MAX = 4096
+
+/** Time of a thread without a CPU. */
+export interface OffTime {
+  readonly preemptedNs: number
+  readonly blockedNs: number
+}
+
+/**
+ * Splits the time of calls into parts that sum to it, on the thread that makes the call: it is worker 0 of CPU graphs. What it computes and
+ * waits for there is in its operators; graphs of other backends are time in which it waits for them.
+ */
+export class TimeParts {
+  private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
+  private readonly open = new Map<number, OpenCall>()
+
+  /** `blockOf`: of a node. `off`: the time without a CPU of a thread in an interval; undefined where it was not recorded. */
+  constructor(
+    private readonly blockOf: (tensor: number) => Block,
+    private readonly isCpu: (backend: number) => boolean,
+    private readonly off: (tid: number, fromNs: number, toNs: number) => OffTime | undefined,
+  ) {}
+
+  graph(event: GraphEvent): void {
+    this.of(event.call)?.graphs.push(event)
+  }
+
+  part(event: PartEvent): void {
+    this.of(event.call)?.parts.push(event)
+  }
+
+  /** Adds a call with its operators, once all were read. */
+  add(event: TokenEvent, operators: CallOperators | undefined): void {
+    const { graphs, parts } = this.open.get(event.call) ?? { graphs: [], parts: [] }
+    this.open.delete(event.call)
+    const sums = this.phases.of(event.phase)
+    sums.calls++
+    sums.timeNs += event.endNs - event.startNs
+    const left = { ns: event.endNs - event.startNs }
+    const take = (what: What, ns: number) => {
+      sums.parts.of(what).ns += ns
+      left.ns -= ns
+    }
+    let inGraphsNs = 0
+    for (const graph of graphs) {
+      const ns = within(graph, event)
+      if (this.isCpu(graph.backend)) inGraphsNs += ns
+      else take('waiting for a backend', ns)
+    }
+    for (const part of parts) {
+      const what = part.what === 'reserve' ? 'reserve memory' : part.what
+      const inside = graphs.filter(({ startNs, endNs }) => startNs < part.endNs && part.startNs < endNs)
+      const ns = within(part, event)
+      if (inside.length > 0) inGraphsNs -= ns
+      take(what, ns)
+    }
+    const computedNs = operators ? this.takeOperators(operators, take) : 0
+    if (inGraphsNs > 0) take('rest', inGraphsNs - Math.min(computedNs, inGraphsNs))
+    take('outside graphs', left.ns)
+  }
+
+  /** Takes the operators of worker 0 and returns their time. */
+  private takeOperators(operators: CallOperators, take: (what: What, ns: number) => void): number {
+    const { count, worker, tensor, startNs, endNs, waitEndNs, tid } = operators
+    const { off, blockOf } = this
+    let sum = 0
+    for (let i = 0; i < count; i++) {
+      if (worker[i] !== 0) continue
+      let [compute, wait] = [endNs[i]! - startNs[i]!, waitEndNs[i]! - endNs[i]!]
+      sum += compute + wait
+      const without = off(tid[i]!, startNs[i]!, endNs[i]!)
+      if (without) {
+        compute -= without.preemptedNs + without.blockedNs
+        take('preempted', without.preemptedNs)
+        take('blocked', without.blockedNs)
+      }
+      take(blockOf(tensor[i]!), compute)
+      if (wait > 0) take('barrier wait', wait)
+    }
+    return sum
+  }
+
+  private of(call: number): OpenCall | undefined {
+    if (call < 0) return undefined
+    let open = this.open.get(call)
+    if (!open) {
+      open = { graphs: [], parts: [] }
+      this.open.set(call, open)
+      if (this.open.size > OPEN_MAX) this.open.delete(this.open.keys().next().value!)
+    }
+    return open
+  }
+
+  finish(): CallTime[] {
+    return [...this.phases].map(([phase, { calls, timeNs, parts }]) => ({
+      phase,
+      calls,
+      time_ns: timeNs,
+      parts: [...parts]
+        .map(([what, { ns }]) => ({ what, time_ns: ns, share: timeNs > 0 ? ns / timeNs : 0 }))
+        .filter(({ time_ns }) => time_ns !== 0)
+        .sort((a, b) => b.time_ns - a.time_ns),
+    }))
+  }
+}
+
+/** The part of an interval that is in a call, in ns. */
+function within(of: { readonly startNs: number; readonly endNs: number }, call: TokenEvent): number {
+  return Math.max(Math.min(of.endNs, call.endNs) - Math.max(of.startNs, call.startNs), 0)
+}

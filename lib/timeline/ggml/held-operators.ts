@@ -50,8 +50,8 @@ export class HeldOperators {
     return this.first === this.end
   }
 
-  get isFull(): boolean {
-    return this.end - this.first === this.capacity
+  get size(): number {
+    return this.end - this.first
   }
 
   /** Are the columns of an operator that came those of that number, or are they used again? */

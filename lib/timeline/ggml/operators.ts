@@ -27,6 +27,8 @@ export class Operators {
   private readonly allLabels = new Map<string, Label>()
   /** By the bits of `inferred` that concern the wait. */
   private readonly barriers: (Label | undefined)[] = [undefined]
+  /** The argument of barriers, by the worker that was waited for. */
+  private readonly waitedFor: (readonly Arg[] | undefined)[] = []
   private readonly innerWait: number
   /** The argument of the operators of one call, which come in a row. */
   private ofCall: { readonly call: number; readonly args: readonly Arg[] } = { call: -1, args: [] }
@@ -211,11 +213,15 @@ export class Operators {
       this.barriers[bits] = label
     }
     if (wait?.waitedFor === undefined) return label
-    return {
-      ...label,
-      extra: [this.context.make.word('waited_for', `worker ${wait.waitedFor}`)],
-      arrowsIn: wait.arrows,
-    }
+    const { id, name, category, args, colour } = label
+    const extra = this.waitedFor[wait.waitedFor] ?? this.waitFor(wait.waitedFor)
+    return { id, name, category, args, colour, extra, arrowsIn: wait.arrows }
+  }
+
+  private waitFor(worker: number): readonly Arg[] {
+    const args = [this.context.make.word('waited_for', `worker ${worker}`)]
+    putAt(this.waitedFor, worker, args, undefined)
+    return args
   }
 }
 

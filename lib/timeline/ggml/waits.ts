@@ -4,8 +4,9 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 import { HeldOperators } from './held-operators.ts'
 
-/** Operators that are held back at most: those of many workers come a block of thousands at a time. */
+/** Operators that are held back at most, and for each worker: a block of one worker contains up to 13 000. */
 const HELD_MAX = 1 << 17
+const HELD_OF_WORKER = 1 << 14
 /** Ids of arrows: a separate range from all others, and one range for each of a few inputs. */
 const IDS_START = 2 ** 50
 const IDS_PER_INPUT = 2 ** 48
@@ -72,6 +73,7 @@ export class Waits {
   private readonly runs = new DefaultMap<number, RunSteps>(() => this.spare.pop() ?? new RunSteps())
   private readonly spare: RunSteps[] = []
   private nextArrow: number
+  private workers = 2
 
   /** `draw` gets the operators in the order in which they came. */
   constructor(
@@ -83,7 +85,8 @@ export class Waits {
 
   /** `at`: its step of a graph run, if it has one. */
   hold(event: OperatorEvent, at: StepOfRun | undefined): void {
-    if (this.held.isFull) this.drawFirst()
+    if (event.worker >= this.workers) this.workers = event.worker + 1
+    if (this.held.size >= Math.min(this.workers * HELD_OF_WORKER, HELD_MAX)) this.drawFirst()
     const number = this.held.add(event, at?.run.serial ?? -1, at?.step ?? 0)
     if (at) this.add(this.runs.of(at.run.serial), at.step, number)
   }
@@ -150,20 +153,23 @@ export class Waits {
       this.nextArrow += run.workers
     }
     const slowest = run.slowest[step]!
-    const [lastStart, lastEnd] = [held.startNs[held.at(slowest)]!, held.endNs[held.at(slowest)]!]
-    const isWaiting = (at: number) => held.waitEndNs[at]! > held.endNs[at]! && held.endNs[at]! < lastEnd
-    const hasArrow = (at: number) => held.endNs[at]! > lastStart
+    const { startNs, endNs, waitEndNs, previous } = held
+    const [lastStart, lastEnd] = [startNs[held.at(slowest)]!, endNs[held.at(slowest)]!]
+    const at = held.at(number)
+    if (number !== slowest && !(waitEndNs[at]! > endNs[at]! && endNs[at]! < lastEnd)) return undefined
     // An arrow for each operator of the step, by its place in the chain.
-    const arrows: number[] = []
+    let arrows: number[] | undefined
     let arrow = run.arrows[step]! + run.workers - 1
-    for (let of = run.latest[step]!; of >= 0; of = held.previous[held.at(of)]!, arrow--) {
+    for (let of = run.latest[step]!; of >= 0; of = previous[held.at(of)]!, arrow--) {
       if (!held.has(of)) return undefined
-      const at = held.at(of)
-      const isAsked = number === slowest ? of !== number : of === number
-      if (isAsked && isWaiting(at) && hasArrow(at)) arrows.unshift(arrow)
+      if (number === slowest ? of === number : of !== number) continue
+      const other = held.at(of)
+      const isWaiting = waitEndNs[other]! > endNs[other]! && endNs[other]! < lastEnd
+      if (!isWaiting || endNs[other]! <= lastStart) continue
+      if (arrows) arrows.unshift(arrow)
+      else arrows = [arrow]
     }
-    if (number === slowest) return { waitedFor: undefined, arrows }
-    if (!isWaiting(held.at(number))) return undefined
-    return { waitedFor: held.worker[held.at(slowest)]!, arrows: arrows.length > 0 ? arrows : undefined }
+    if (number === slowest) return arrows && { waitedFor: undefined, arrows }
+    return { waitedFor: held.worker[held.at(slowest)]!, arrows }
   }
 }

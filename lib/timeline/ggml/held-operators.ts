@@ -1,5 +1,8 @@
 import type { OperatorEvent } from '../../model/events.ts'
 
+/** The columns grow with the operators that are held. */
+const FIRST_CAPACITY = 1 << 10
+
 type Numbers = readonly number[] | undefined
 
 /**
@@ -11,40 +14,29 @@ export class HeldOperators {
   end = 0
   /** Number of the first one that is held. */
   first = 0
-  readonly startNs: Float64Array
-  readonly endNs: Float64Array
-  readonly waitEndNs: Float64Array
+  startNs = new Float64Array(FIRST_CAPACITY)
+  endNs = new Float64Array(FIRST_CAPACITY)
+  waitEndNs = new Float64Array(FIRST_CAPACITY)
   /** Serial of the graph run; -1: none. */
-  readonly serial: Int32Array
+  serial = new Int32Array(FIRST_CAPACITY)
   /** The step of the graph run. */
-  readonly step: Int32Array
+  step = new Int32Array(FIRST_CAPACITY)
   /** Number of the operator of the same step that came before; -1: none. */
-  readonly previous: Float64Array
-  readonly worker: Int32Array
-  private readonly innerWaitNs: Float64Array
-  private readonly tensor: Int32Array
-  private readonly tid: Int32Array
-  private readonly cpu: Int32Array
-  private readonly call: Int32Array
-  private readonly fusedTo: Int32Array
-  private readonly inferred: Int32Array
-  private readonly counts: Numbers[] = []
-  private readonly experts: Numbers[] = []
-
-  /** `capacity`: operators that are held at most, a power of two. */
-  constructor(private readonly capacity: number) {
-    const doubles = () => new Float64Array(capacity)
-    const ints = () => new Int32Array(capacity)
-    ;[this.startNs, this.endNs, this.waitEndNs, this.innerWaitNs, this.previous] = [
-      doubles(),
-      doubles(),
-      doubles(),
-      doubles(),
-      doubles(),
-    ]
-    ;[this.serial, this.step, this.worker, this.tensor, this.tid] = [ints(), ints(), ints(), ints(), ints()]
-    ;[this.cpu, this.call, this.fusedTo, this.inferred] = [ints(), ints(), ints(), ints()]
-  }
+  previous = new Float64Array(FIRST_CAPACITY)
+  worker = new Int32Array(FIRST_CAPACITY)
+  private innerWaitNs = new Float64Array(FIRST_CAPACITY)
+  private tensor = new Int32Array(FIRST_CAPACITY)
+  private tid = new Int32Array(FIRST_CAPACITY)
+  private cpu = new Int32Array(FIRST_CAPACITY)
+  private call = new Int32Array(FIRST_CAPACITY)
+  private fusedTo = new Int32Array(FIRST_CAPACITY)
+  private inferred = new Int32Array(FIRST_CAPACITY)
+  private counts: Numbers[] = []
+  private experts: Numbers[] = []
+  /** Of the columns, a power of two. */
+  private capacity = FIRST_CAPACITY
+  /** Operators before this one were not moved when the columns grew. */
+  private known = 0
 
   get isEmpty(): boolean {
     return this.first === this.end
@@ -56,7 +48,7 @@ export class HeldOperators {
 
   /** Are the columns of an operator that came those of that number, or are they used again? */
   has(number: number): boolean {
-    return number >= this.end - this.capacity
+    return number >= Math.max(this.end - this.capacity, this.known)
   }
 
   /** The index of an operator in the columns. */
@@ -66,6 +58,7 @@ export class HeldOperators {
 
   /** Adds an operator and returns its number. */
   add(event: OperatorEvent, serial: number, step: number): number {
+    if (this.size === this.capacity) this.grow()
     const number = this.end++
     const at = this.at(number)
     this.startNs[at] = event.startNs
@@ -107,5 +100,37 @@ export class HeldOperators {
       experts: this.experts[at],
       inferred: this.inferred[at]!,
     }
+  }
+
+  private grow(): void {
+    const to = 2 * this.capacity
+    const moved = <T extends Float64Array | Int32Array>(column: T): T => {
+      const wider = new (column.constructor as new (length: number) => T)(to)
+      for (let number = this.first; number < this.end; number++) wider[number & (to - 1)] = column[this.at(number)]!
+      return wider
+    }
+    const movedLists = (lists: readonly Numbers[]) => {
+      const wider = new Array<Numbers>(to).fill(undefined)
+      for (let number = this.first; number < this.end; number++) wider[number & (to - 1)] = lists[this.at(number)]
+      return wider
+    }
+    this.startNs = moved(this.startNs)
+    this.endNs = moved(this.endNs)
+    this.waitEndNs = moved(this.waitEndNs)
+    this.innerWaitNs = moved(this.innerWaitNs)
+    this.previous = moved(this.previous)
+    this.serial = moved(this.serial)
+    this.step = moved(this.step)
+    this.worker = moved(this.worker)
+    this.tensor = moved(this.tensor)
+    this.tid = moved(this.tid)
+    this.cpu = moved(this.cpu)
+    this.call = moved(this.call)
+    this.fusedTo = moved(this.fusedTo)
+    this.inferred = moved(this.inferred)
+    this.counts = movedLists(this.counts)
+    this.experts = movedLists(this.experts)
+    this.capacity = to
+    this.known = this.first
   }
 }

@@ -66,7 +66,7 @@ class RunSteps {
  * those of all workers were read. Where some are missing, nothing is known.
  */
 export class Waits {
-  private readonly held = new HeldOperators(HELD_MAX)
+  private readonly held = new HeldOperators()
   /** What is done before the operator of a number is drawn. */
   private actions: { readonly before: number; readonly action: () => void }[] = []
   /** By serial. */

@@ -135,3 +135,34 @@ test('where operators of a worker are missing, no wait has a cause', async () =>
     'Workers/worker 1 | 240–295 barrier {waited_for: worker 0}',
   ])
 })
+
+test('blocks of 13 000 operators of one worker, one after the other: each wait has its cause', async () => {
+  const [nodes, runs] = [100, 390]
+  const operators: EventInput = {
+    name: 'long blocks',
+    *events(names) {
+      const tensors = Array.from({ length: nodes }, (_, id) => ({ ...UNKNOWN.tensor, id, name: names.id(`n-${id}`) }))
+      yield [{ kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 5n, attributes: {} }, ...tensors]
+      for (let first = 0; first < runs; first += 130) {
+        for (const worker of [0, 1, 2]) {
+          yield Array.from({ length: 130 * nodes }, (_, i) => {
+            const startNs = (first * nodes + i) * 100
+            const endNs = startNs + 30 + 20 * ((i + worker) % 3)
+            return {
+              ...UNKNOWN.operator,
+              tensor: i % nodes,
+              worker,
+              call: first + Math.floor(i / nodes),
+              startNs,
+              endNs,
+              waitEndNs: startNs + 90,
+            }
+          })
+        }
+      }
+    },
+  }
+  const lines = await drawn(operators, { detail: 'full' }, { rows: /Workers/, args: ['waited_for'] })
+  const waits = lines.filter((line) => line.includes('waited_for'))
+  expect(waits.length).toBe(2 * nodes * runs)
+})

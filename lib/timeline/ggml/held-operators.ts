@@ -58,7 +58,8 @@ export class HeldOperators {
 
   /** Adds an operator and returns its number. */
   add(event: OperatorEvent, serial: number, step: number): number {
-    if (this.size === this.capacity) this.grow()
+    // Half of the columns stay with operators that were drawn: others of their steps need them.
+    if (2 * this.size >= this.capacity) this.grow()
     const number = this.end++
     const at = this.at(number)
     this.startNs[at] = event.startNs
@@ -104,14 +105,15 @@ export class HeldOperators {
 
   private grow(): void {
     const to = 2 * this.capacity
+    const from = Math.max(this.end - this.capacity, this.known)
     const moved = <T extends Float64Array | Int32Array>(column: T): T => {
       const wider = new (column.constructor as new (length: number) => T)(to)
-      for (let number = this.first; number < this.end; number++) wider[number & (to - 1)] = column[this.at(number)]!
+      for (let number = from; number < this.end; number++) wider[number & (to - 1)] = column[this.at(number)]!
       return wider
     }
     const movedLists = (lists: readonly Numbers[]) => {
       const wider = new Array<Numbers>(to).fill(undefined)
-      for (let number = this.first; number < this.end; number++) wider[number & (to - 1)] = lists[this.at(number)]
+      for (let number = from; number < this.end; number++) wider[number & (to - 1)] = lists[this.at(number)]
       return wider
     }
     this.startNs = moved(this.startNs)
@@ -131,6 +133,6 @@ export class HeldOperators {
     this.counts = movedLists(this.counts)
     this.experts = movedLists(this.experts)
     this.capacity = to
-    this.known = this.first
+    this.known = from
   }
 }

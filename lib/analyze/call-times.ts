@@ -1,5 +1,5 @@
 import { CallOrder } from '../model/call-order.ts'
-import { decodingIn, isCut, isFailed, isVerification, sequencesOf } from '../model/calls.ts'
+import { decodingIn, hasRate, isCut, isFailed, isVerification, sequencesOf } from '../model/calls.ts'
 import { DefaultMap } from '../model/default-map.ts'
 import type { TokenEvent } from '../model/events.ts'
 import { type Role, Roles } from '../model/roles.ts'
@@ -46,6 +46,28 @@ interface TimedCall {
   readonly isAssumed?: boolean
 }
 
+/** A timed call, as {@link Decoding} defines it: each of its tokens took `timeNs` × `sequences` / `tokens`. */
+export interface TimedDecode {
+  /** Time from the end of the context's call before it to its own end, in ns. */
+  readonly timeNs: number
+  readonly tokens: number
+  readonly sequences: number
+}
+
+/** Calls that prefill only and succeeded, their tokens, and the time in which at least one of them was running, in ns. */
+export interface Prefilling {
+  readonly calls: number
+  readonly tokens: number
+  readonly timeNs: number
+  readonly tokensPerSecond: number
+}
+
+/**
+ * Gets each call that succeeded, in order, with its time where it is timed: once in `context`, once in the figures of `all` contexts.
+ * `all` does not contain decode calls of drafts; `context` not the graphs of a scheduler.
+ */
+export type OnCall = (of: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined) => void
+
 /** Calls, TTFT and decoding of a llama_context. */
 export interface ContextTimes {
   /** Address of the llama_context. */
@@ -57,6 +79,8 @@ export interface ContextTimes {
   readonly decoding: Decoding | undefined
 }
 
+const NONE: OnCall = () => {}
+
 /** TTFT and {@link Decoding} of calls. Calls may come out of order. */
 export class CallTimes {
   private readonly order = new CallOrder((event) => this.time(event))
@@ -66,12 +90,17 @@ export class CallTimes {
   /** End of the latest call that began a prompt, by context. */
   private readonly promptEnds = new Map<number, number>()
   /** Times of all contexts; of draft contexts, only their calls before decoding. */
-  private readonly all = new Times()
-  private readonly byContext = new DefaultMap<number, Times>(() => new Times())
+  private readonly all: Times
+  private readonly byContext: DefaultMap<number, Times>
   /** Calls that verify drafts, by context: the next call shows how many were accepted. */
   private readonly verifying = new Map<number, TimedCall>()
   private waiting: TimedCall[] = []
   private waitingOf = 0
+
+  constructor(onCall = NONE) {
+    this.all = new Times((event, timed) => onCall('all', event, timed))
+    this.byContext = new DefaultMap(() => new Times((event, timed) => onCall('context', event, timed)))
+  }
 
   /** Adds a call; warm-ups are ignored. */
   add(event: TokenEvent): void {
@@ -92,6 +121,16 @@ export class CallTimes {
 
   get decoding(): Decoding | undefined {
     return this.all.decoding
+  }
+
+  /** Prefills of drafts are not in it. */
+  get prefilling(): Prefilling | undefined {
+    return this.all.prefilling
+  }
+
+  /** {@link prefilling} of one context. */
+  prefillingOf(context: number): Prefilling | undefined {
+    return this.byContext.get(context)?.prefilling
   }
 
   get contexts(): ContextTimes[] {
@@ -164,7 +203,7 @@ export class CallTimes {
 
   private flush(): void {
     const drafts = this.roles.of(this.waitingOf) === 'draft'
-    for (const call of this.waiting) if (!drafts || call.event.phase !== 'decode') this.all.add(call)
+    for (const call of this.waiting) if (!drafts || call.event.phase !== 'decode') this.all.add(call, drafts)
     this.waiting = []
   }
 
@@ -189,6 +228,15 @@ class Times {
   /** Time × sequences. */
   private spentNs = 0
   private isAssumed = false
+  private readonly prefills = { calls: 0, tokens: 0, busy: new Union() }
+
+  constructor(private readonly onCall: (event: TokenEvent, timed: TimedDecode | undefined) => void) {}
+
+  get prefilling(): Prefilling | undefined {
+    const { calls, tokens, busy } = this.prefills
+    const timeNs = busy.length
+    return timeNs === 0 ? undefined : { calls, tokens, timeNs, tokensPerSecond: (tokens * 1e9) / timeNs }
+  }
 
   get ttftNs(): number | undefined {
     const { firstCallNs, firstTokenNs } = this
@@ -211,28 +259,40 @@ class Times {
     }
   }
 
-  add(call: TimedCall): void {
+  add(call: TimedCall, isDraft = false): void {
     const { event, fromNs } = call
     const decodes = event.phase === 'decode' || event.phase === 'mixed'
     this.calls++
     this.hasDecoded ||= decodes
-    if (isCut(event)) return
+    if (event.phase === 'prefill' && !isDraft) this.addPrefill(event)
+    if (isCut(event)) return this.onCall(event, undefined)
     this.firstCallNs ??= event.startNs
     if (!this.hasDecoded) this.firstTokenNs = event.endNs
-    if (decodes && fromNs !== undefined) this.timeDecode(call, fromNs)
+    this.onCall(event, decodes && fromNs !== undefined ? this.timeDecode(call, fromNs) : undefined)
   }
 
-  private timeDecode({ event, made, isAssumed: isMadeAssumed = false }: TimedCall, fromNs: number): void {
+  private addPrefill(event: TokenEvent): void {
+    if (!hasRate(event)) return
+    this.prefills.calls++
+    this.prefills.tokens += event.tokens
+    this.prefills.busy.add(event.startNs, event.endNs)
+  }
+
+  private timeDecode(
+    { event, made, isAssumed: isMadeAssumed = false }: TimedCall,
+    fromNs: number,
+  ): TimedDecode | undefined {
     const { phase, batch } = event
     const mixed = phase === 'mixed' ? decodingIn(batch!.spans).length : undefined
     const { sequences, isAssumed } = mixed === undefined ? sequencesOf(event) : { sequences: mixed, isAssumed: false }
     const tokens = made ?? mixed ?? (event.tokens < 0 ? sequences : event.tokens)
-    if (tokens === 0) return
+    if (tokens === 0) return undefined
     this.timed++
     this.tokens += tokens
     this.spentNs += (event.endNs - fromNs) * sequences
     this.isAssumed ||= isAssumed || isMadeAssumed
     this.busy.add(fromNs, event.endNs)
+    return { timeNs: event.endNs - fromNs, tokens, sequences }
   }
 }
 

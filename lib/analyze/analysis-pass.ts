@@ -7,7 +7,10 @@ import type { BufferEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import { parseTensorName } from '../model/tensors.ts'
-import type { CallTime, OperatorFigures, OperatorRow, WorkerFigures } from './analysis.ts'
+import type { CallSeries, CallTime, OperatorFigures, OperatorRow, SeriesName, WorkerFigures } from './analysis.ts'
+import { CallRows } from './calls/call-rows.ts'
+import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
+import { RoleTable } from './calls/roles.ts'
 import { Choices } from './graph/choices.ts'
 import { Works } from './graph/work.ts'
 import { Backends } from './operators/backends.ts'
@@ -21,12 +24,16 @@ export interface InputFigures {
   readonly call_time: readonly CallTime[]
   readonly operators: OperatorFigures
   readonly workers: readonly WorkerFigures[]
+  readonly calls: CallsOfInput
+  readonly call_rows: CallSeries | undefined
 }
 
 /** How much is computed. */
 export interface AnalysisDepth {
   /** Distributions of durations too. */
   readonly distributions: boolean
+  /** Figures over time that are made. */
+  readonly series?: readonly SeriesName[] | undefined
 }
 
 /** Collects figures of one input's calls and operators. */
@@ -41,6 +48,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly steps = new Steps()
   private readonly rows: OperatorRows
   private readonly parts: TimeParts
+  private readonly callRows: CallRows | undefined
+  private readonly calls: CallStatistics
 
   constructor(
     private readonly names: Names,
@@ -67,6 +76,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
       (backend) => this.backends.isCpu(backend),
       () => undefined,
     )
+    if (depth.series?.includes('calls')) this.callRows = new CallRows((tensor) => this.blockOf(tensor))
+    this.calls = new CallStatistics(new RoleTable(tensors, names), this.callRows)
     this.byCall = new OperatorsByCall((operators) => this.call(operators))
   }
 
@@ -78,6 +89,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
           break
         case 'token':
           this.byCall.call(event)
+          this.calls.call(event)
           break
         case 'graph':
           this.backends.graph(event)
@@ -102,7 +114,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
     }
   }
 
-  finish(): InputFigures {
+  /** `firstNs`: time of the first event. */
+  finish(firstNs = 0): InputFigures {
+    this.calls.finishCalls()
     this.byCall.finish()
     const rows = this.rows.finish(false)
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
@@ -115,6 +129,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
         rows,
       },
       workers: workersOf(rows),
+      calls: this.calls.finish(),
+      call_rows: this.callRows?.finish(firstNs),
     }
   }
 
@@ -122,6 +138,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private call(operators: CallOperators): void {
     this.steps.find(operators)
     this.rows.add(operators, this.steps)
+    this.calls.operators(operators)
     if (operators.event) this.parts.add(operators.event, operators)
   }
 

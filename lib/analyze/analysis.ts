@@ -1,5 +1,10 @@
 import type { Block } from '../model/blocks.ts'
 import type { Phase } from '../model/events.ts'
+import type { CallFigures, CallSeries } from './analysis-calls.ts'
+import type { Distribution } from './distribution.ts'
+
+export type * from './analysis-calls.ts'
+export type { Distribution } from './distribution.ts'
 
 /** Version of the document; another major number where a field changes its meaning or is removed. */
 export const ANALYSIS_SCHEMA = 'ggml2perfetto.analysis/1'
@@ -51,43 +56,58 @@ export interface AnalysedInput {
 /** What ran, and what of it was recorded. */
 export interface RunFacts {
   readonly command: string | null
+  /** Name of the model. */
   readonly model: string | null
+  readonly architecture: string | null
+  /** Paths of GGUF files whose weights were used. */
+  readonly model_files: readonly string[]
+  /** Elements of all weights that recorded graphs use; null where the log has no shapes of them. */
+  readonly parameters: number | null
+  /** These weights by type, most bytes first: the quantisation mix. Null where the log has no types of them. */
+  readonly weights: readonly WeightType[] | null
+  readonly layers: number | null
   readonly host: string | null
   readonly cpu: string | null
   readonly cpus: number | null
   readonly kernel: string | null
+  /** Version of ggml. */
   readonly build: string | null
   readonly backends: readonly string[]
   readonly workers: number
-  readonly layers: number
-  /** Types of the weights that operators read, by bytes. */
-  readonly weight_types: Readonly<Record<string, number>>
+  /** Threads that ran operators or calls. */
+  readonly threads: number
   readonly duration_ns: number
-  readonly recorded: readonly string[]
-  /** Events that were lost, by code of the issue. */
+  /** Level of the recorder: `calls`, `graphs` or `op`. */
+  readonly level: string | null
+  readonly recorded: readonly RecordedKind[]
+  /** Names of counters of operators. */
+  readonly counters: readonly string[]
+  /** What was asked for where it was not everything, such as `tokens` and `ops`. */
+  readonly limited_to: Readonly<Record<string, string>>
+  /** Events that were lost or bad, by code of the issue. */
   readonly losses: Readonly<Record<string, number>>
 }
 
-/** A distribution. Quantiles have a relative error of at most 1 %. */
-export interface Distribution {
-  readonly count: number
-  readonly mean_ns: number
-  readonly min_ns: number
-  readonly p50_ns: number
-  readonly p90_ns: number
-  readonly p99_ns: number
-  readonly max_ns: number
-}
+/** A kind of data in a log. */
+export type RecordedKind =
+  | 'calls'
+  | 'graphs'
+  | 'operators'
+  | 'counters'
+  | 'experts'
+  | 'memory'
+  | 'copies'
+  | 'states'
+  | 'scheduler'
+  | 'nvtx'
+  | 'gpu'
 
-/** Counts and times of calls. Definitions: {@link Summary} and {@link Decoding}. */
-export interface CallFigures {
-  readonly count: number
-  readonly by_phase: Readonly<Partial<Record<Phase, { readonly calls: number; readonly tokens: number }>>>
-  readonly failed: number
-  readonly ttft_ns: number | null
-  readonly tpot_ns: number | null
-  readonly decode_tokens_per_s: number | null
-  readonly sequences: number | null
+/** Weights of one type. */
+export interface WeightType {
+  readonly type: string
+  readonly tensors: number
+  readonly parameters: number
+  readonly bytes: number
 }
 
 /** Parts of the time of all calls of a phase, on the thread that makes them; they sum to `time_ns`. */
@@ -218,5 +238,8 @@ export interface Finding {
 
 /** Figures over time. */
 export interface Series {
-  readonly points_max: number
+  readonly calls?: CallSeries | undefined
 }
+
+/** Names of {@link Series}. */
+export type SeriesName = keyof Series

@@ -1,11 +1,15 @@
-import { ANALYSIS_SCHEMA, type Analysis, type CallFigures, type RunFacts, type Undetermined } from './analysis.ts'
+import { ANALYSIS_SCHEMA, type Analysis, type CallFigures, type Undetermined } from './analysis.ts'
 import type { InputFigures } from './analysis-pass.ts'
+import type { CallsOfInput } from './calls/call-statistics.ts'
+import type { Contents } from './run/contents.ts'
+import { runOf } from './run/facts.ts'
 import type { Summary } from './summary.ts'
 
 /** One input: its summary, and what its calls and operators add. */
 export interface AnalysedLog {
   readonly name: string
   readonly summary: Summary
+  readonly contents: Contents
   readonly figures: InputFigures
 }
 
@@ -25,8 +29,8 @@ export function assemble(logs: readonly AnalysedLog[]): Analysis {
       operators: summary.operators,
       issues: countsOf(summary),
     })),
-    run: runOf(summary, figures),
-    calls: callsOf(summary, undetermined),
+    run: runOf(main, logs, undetermined),
+    calls: callsOf(summary, figures, undetermined),
     call_time: figures.call_time,
     operators: figures.operators,
     workers: figures.workers,
@@ -35,6 +39,7 @@ export function assemble(logs: readonly AnalysedLog[]): Analysis {
     rooflines: [],
     findings: [],
     undetermined,
+    ...(figures.call_rows && { series: { calls: figures.call_rows } }),
   }
 }
 
@@ -42,49 +47,10 @@ function countsOf({ issues }: Summary): Record<string, number> {
   return Object.fromEntries(issues.map(({ code, title, count }) => [code ?? title, count]))
 }
 
-function runOf(summary: Summary, { operators }: InputFigures): RunFacts {
-  const { attributes } = summary
-  const text = (...keys: readonly string[]) => {
-    const key = keys.find((key) => attributes[key] !== undefined)
-    return key === undefined ? null : String(attributes[key])
-  }
-  const types: Record<string, number> = {}
-  for (const { type, weight_bytes } of operators.rows) {
-    if (weight_bytes > 0) types[type] = (types[type] ?? 0) + weight_bytes
-  }
-  const cpus = Number(attributes['cpus'])
-  return {
-    command: text('command'),
-    model: text('model.name', 'model'),
-    host: text('host', 'hostname'),
-    cpu: text('cpu'),
-    cpus: Number.isFinite(cpus) ? cpus : null,
-    kernel: text('kernel', 'kernel_release'),
-    build: text('ggml.version', 'build'),
-    backends: summary.backends,
-    workers: summary.workers,
-    layers: summary.layers,
-    weight_types: types,
-    duration_ns: summary.durationNs,
-    recorded: [
-      ...(Object.values(summary.calls).some(({ calls }) => calls > 0) ? ['calls'] : []),
-      ...(summary.graphs > 0 ? ['graphs'] : []),
-      ...(summary.operators > 0 ? ['operators'] : []),
-      ...(summary.counters.length > 0 ? ['counters'] : []),
-      ...(summary.scheduler ? ['scheduler'] : []),
-      ...(summary.nvtx > 0 ? ['nvtx'] : []),
-    ],
-    losses: countsOf(summary),
-  }
-}
-
-function callsOf(summary: Summary, undetermined: Undetermined[]): CallFigures {
+function callsOf(summary: Summary, figures: InputFigures, undetermined: Undetermined[]): CallFigures {
   const { calls, ttftNs, decoding } = summary
   const { warmUp, failed, ...phases } = calls
-  if (ttftNs === undefined)
-    undetermined.push({ what: 'calls.ttft_ns', why: 'no call before the first decode was recorded' })
-  if (!decoding)
-    undetermined.push({ what: 'calls.tpot_ns', why: 'no decode call that follows another call was recorded' })
+  undetermined.push(...missingOf(summary, figures.calls))
   return {
     count: Object.values(phases).reduce((sum, { calls }) => sum + calls, 0),
     by_phase: Object.fromEntries(
@@ -97,5 +63,37 @@ function callsOf(summary: Summary, undetermined: Undetermined[]): CallFigures {
     tpot_ns: decoding?.tpotNs ?? null,
     decode_tokens_per_s: decoding?.tokensPerSecond ?? null,
     sequences: decoding?.sequences ?? null,
+    ...figures.calls,
   }
+}
+
+/** The figures of calls that are not known, and why. */
+function missingOf({ calls, ttftNs, tpotNs }: Summary, figures: CallsOfInput): Undetermined[] {
+  const missing: Undetermined[] = []
+  const why = (what: string, why: string, hint?: string) => missing.push({ what: `calls.${what}`, why, hint })
+  if (ttftNs === undefined) why('ttft_ns', 'no call before the first decode was recorded')
+  if (figures.prefill_tokens_per_s === null)
+    why('prefill_tokens_per_s', 'no prefill call with known tokens and end was recorded')
+  if (tpotNs === undefined) return [...missing, noDecode('tpot_ns'), noDecode('slope')]
+  const { slope, contexts } = figures
+  if (contexts.every(({ by_sequence }) => by_sequence.length === 0))
+    why(
+      'contexts.by_sequence',
+      'the log does not contain the sequences of batches',
+      'record the run with ggml2perfetto record',
+    )
+  if (!slope)
+    why(
+      'slope',
+      calls.decode.calls < 4
+        ? 'it takes three decode calls after the first one'
+        : 'the lengths of contexts are not known',
+    )
+  else if (!slope.operators)
+    why('slope.operators', 'operators of fewer than three of these calls were recorded', 'record --level op')
+  return missing
+}
+
+const noDecode = (what: string): Undetermined => {
+  return { what: `calls.${what}`, why: 'no decode call that follows another call was recorded' }
 }

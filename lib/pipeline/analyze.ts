@@ -1,6 +1,7 @@
-import type { Analysis } from '../analyze/analysis.ts'
+import type { Analysis, SeriesName } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { type AnalysedLog, assemble } from '../analyze/assemble.ts'
+import { ContentsPass } from '../analyze/run/contents.ts'
 import { SummaryPass } from '../analyze/summary.ts'
 import { UsageError } from '../errors.ts'
 import { Names } from '../model/names.ts'
@@ -12,6 +13,8 @@ import { beginLogs, closeAll, type Input, openInputs, type ReadingOptions } from
 export interface AnalyzeOptions extends ReadingOptions {
   /** Clocks of inputs, as {@link ConvertOptions} has them. */
   readonly clocks?: Readonly<Record<string, string>> | undefined
+  /** Figures over time that are added as {@link Analysis.series}; by default none. `calls`: a table of calls. */
+  readonly series?: readonly SeriesName[] | undefined
 }
 
 /**
@@ -31,14 +34,22 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     for (const log of logs) {
       const placed = await placing.place(log)
       const summary = new SummaryPass(names)
-      const figures = new AnalysisPass(names, { distributions: true })
+      const figures = new AnalysisPass(names, { distributions: true, series: options.series })
+      const contents = new ContentsPass(names)
       for await (const batch of placed.batches) {
         summary.take(batch)
+        contents.take(batch)
         figures.take(placed.take(batch))
         if (batch[0]!.kind === 'input') figures.take(placed.take(companions.take(batch[0]!)))
       }
       summary.take(placed.issues(summary))
-      analysed.push({ name: log.name, summary: summary.finish(), figures: figures.finish() })
+      const firstNs = placed.timeOf(summary.firstNs)
+      analysed.push({
+        name: log.name,
+        summary: summary.finish(),
+        contents: contents.finish(),
+        figures: figures.finish(firstNs),
+      })
     }
     return assemble(analysed)
   } finally {

@@ -1,5 +1,6 @@
 import type { DDSketch } from '@datadog/sketches-js'
-import type { Buckets, Distribution } from '../analysis.ts'
+import type { Buckets } from '../analysis.ts'
+import type { Distribution } from '../distribution.ts'
 
 /** Of quantiles; DDSketch guarantees it (Masson et al., VLDB 2019). */
 export const RELATIVE_ERROR = 0.01
@@ -7,15 +8,16 @@ export const RELATIVE_ERROR = 0.01
 /** The distribution of durations; without a sketch only their mean. */
 export function distributionOf(sketch: DDSketch | undefined, count: number, sumNs: number): Distribution | null {
   if (!sketch || count === 0) return null
-  const at = (quantile: number) => Math.round(sketch.getValueAtQuantile(quantile))
+  const { min, max } = sketch
+  const at = (quantile: number) => Math.min(Math.max(Math.round(sketch.getValueAtQuantile(quantile)), min), max)
   return {
     count,
     mean_ns: sumNs / count,
-    min_ns: sketch.min,
+    min_ns: min,
     p50_ns: at(0.5),
     p90_ns: at(0.9),
     p99_ns: at(0.99),
-    max_ns: sketch.max,
+    max_ns: max,
   }
 }
 

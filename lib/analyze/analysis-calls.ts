@@ -1,0 +1,153 @@
+import type { Block } from '../model/blocks.ts'
+import type { Phase } from '../model/events.ts'
+import type { Role } from '../model/roles.ts'
+import type { Distribution } from './distribution.ts'
+
+/** Counts and times of calls. Definitions of TTFT: {@link Summary}; of TPOT and tok/s: {@link Decoding}. */
+export interface CallFigures {
+  readonly count: number
+  readonly by_phase: Readonly<Partial<Record<Phase, { readonly calls: number; readonly tokens: number }>>>
+  readonly failed: number
+  readonly ttft_ns: number | null
+  /** Tokens of all prefill calls, by the time in which at least one of them was running. Prompts of drafts do not count. */
+  readonly prefill_tokens_per_s: number | null
+  /** Mean over all tokens; the same as the mean of `tpot`. */
+  readonly tpot_ns: number | null
+  /** TPOT of all tokens; `count` is their number. A call that makes several tokens counts once for each of them. */
+  readonly tpot: Distribution | null
+  readonly decode_tokens_per_s: number | null
+  /** Sequences decoded at once, on average over time. */
+  readonly sequences: number | null
+  /** Each llama_context, in the order of their first calls; without any recorded, all calls as one. */
+  readonly contexts: readonly ContextFigures[]
+  /** TPOT against the length of the context: of the llama_context with the most calls that can be compared. */
+  readonly slope: ContextSlope | null
+}
+
+/** Calls of a llama_context. */
+export interface ContextFigures {
+  /** Its address; 0: not recorded. */
+  readonly context: number
+  /** Role in speculative decoding, inferred from the order of calls. */
+  readonly role: Role | null
+  readonly calls: number
+  readonly ttft_ns: number | null
+  readonly prefill_tokens_per_s: number | null
+  readonly decode_tokens_per_s: number | null
+  readonly tpot: Distribution | null
+  readonly jitter: Jitter | null
+  /** Its sequences that decoded, in the order of their first tokens; empty where the log does not record sequences. */
+  readonly by_sequence: readonly SequenceFigures[]
+  /** Sequences that are not in `by_sequence`, as there are too many; their tokens are in the figures of the context. */
+  readonly further_sequences: number
+}
+
+/** Tokens of one sequence. The numbers of sequences are used again for other texts. */
+export interface SequenceFigures {
+  readonly sequence: number
+  readonly tpot: Distribution
+  readonly jitter: Jitter
+}
+
+/**
+ * How unevenly tokens come. The standard deviation of TPOT over all tokens contains slow changes, such as growth with the context. The
+ * mean absolute difference of the TPOTs of successive decode calls does not; of a sequence, calls with another text in between do not
+ * count as successive.
+ */
+export interface Jitter {
+  readonly standard_deviation_ns: number
+  /** Null where no calls are successive. */
+  readonly mean_difference_ns: number | null
+  readonly differences: number
+}
+
+/** A straight line through points (context length, time), by least squares. */
+export interface Fit {
+  /** Growth, in ms per 1 000 tokens of context. */
+  readonly ms_per_1000_tokens: number
+  /** Standard error of the growth; it assumes that deviations of calls are independent. */
+  readonly standard_error_ms: number
+  /** The line's value at a context length of 0. */
+  readonly at_0_ns: number
+  readonly mean_ns: number
+  /** Share of the variance that the line explains, from 0 to 1; null where all times are the same. */
+  readonly r_squared: number | null
+}
+
+/**
+ * Growth of TPOT with the length of the context. Its points are timed decode calls with one token of each sequence; the context length
+ * is the position of that token, of several sequences their mean. The first decode call after another kind of call is no point: its
+ * caches are cold and its graph is new.
+ */
+export interface ContextSlope {
+  readonly context: number
+  readonly points: number
+  /** Calls that are no points as they are the first after another kind of call. */
+  readonly left_out: number
+  readonly from_tokens: number
+  readonly to_tokens: number
+  /** `counted`: the log has no positions; all tokens since its first call are taken for one text. */
+  readonly positions: 'recorded' | 'counted'
+  /** The most sequences in a point. */
+  readonly sequences_max: number
+  /** From the end of the context's call before to the end of this one; the sum of `between_calls` and `call`. */
+  readonly tpot: Fit
+  readonly between_calls: Fit
+  readonly call: Fit
+  /** What causes it; null without operators. */
+  readonly operators: OperatorSlope | null
+}
+
+/** Growth of the time of calls by role of operators, for the points whose operators were recorded. */
+export interface OperatorSlope {
+  readonly points: number
+  /** The time of these calls. */
+  readonly call: Fit
+  /** Parts that sum to `call`, in their growth and their means; most growth first. */
+  readonly parts: readonly SlopePart[]
+}
+
+/**
+ * Operators of a role, in all layers: their time on worker 0, which is the thread that makes the call, of computing and of the barrier
+ * wait after it. So a part contains the time that other workers need longer.
+ */
+export interface SlopePart extends Fit {
+  /** `rest`: in no operator of worker 0. `other roles`: those beyond the first 256. */
+  readonly what: 'role' | 'other roles' | 'rest'
+  readonly role: string
+  readonly op: string
+  readonly block: Block | null
+}
+
+/** A call of the model, in the table of calls. */
+export interface CallRow {
+  readonly call: number
+  readonly phase: Phase
+  /** Address of the llama_context; 0: not recorded. */
+  readonly context: number
+  /** Null: not known. */
+  readonly tokens: number | null
+  readonly sequences: number
+  /** Tokens in the context before the call, of several sequences their mean; null: not known. */
+  readonly context_tokens: number | null
+  /** Since the first event of the run. */
+  readonly start_ns: number
+  readonly time_ns: number
+  /** Null for calls that are not timed, see {@link Decoding}. */
+  readonly tpot_ns: number | null
+  /** 0: success. */
+  readonly result: number
+  /** Time of operators of all workers, without barrier waits; null where none were recorded. */
+  readonly operator_time_ns: Readonly<Partial<Record<Block, number>>> | null
+  readonly wait_ns: number | null
+}
+
+/** A table of calls. */
+export interface CallSeries {
+  /** Calls of the run, without warm-ups. */
+  readonly count: number
+  readonly rows_max: number
+  /** Of each llama_context and phase, every n-th call is in `rows`: 1 if all are. A power of two. */
+  readonly every: number
+  readonly rows: readonly CallRow[]
+}

@@ -1,0 +1,145 @@
+import { decodingIn } from '../../model/calls.ts'
+import type { SequenceSpan, TokenEvent } from '../../model/events.ts'
+import type { CallFigures, ContextFigures, SequenceFigures } from '../analysis-calls.ts'
+import { CallTimes, type TimedDecode } from '../call-times.ts'
+import type { CallOperators } from '../operators/call-operators.ts'
+import type { CallRows } from './call-rows.ts'
+import { ContextSlopes } from './context-slopes.ts'
+import type { RoleTable } from './roles.ts'
+import { Spread } from './spread.ts'
+
+/** Sequences with separate figures, of all contexts. */
+export const SEQUENCES_MAX = 256
+
+/** Figures that calls add to those of the {@link Summary}. */
+export type CallsOfInput = Pick<CallFigures, 'prefill_tokens_per_s' | 'tpot' | 'contexts' | 'slope'>
+
+/** The tokens of a sequence. */
+class OfSequence {
+  readonly spread = new Spread()
+  /** Its positions in the latest call. */
+  latest: SequenceSpan | undefined
+}
+
+/** The tokens of a llama_context. */
+class OfContext {
+  readonly spread = new Spread()
+  readonly sequences = new Map<number, OfSequence>()
+  readonly further = new Set<number>()
+  hasTimed = false
+}
+
+/** Distributions of TPOT by context and sequence, and its growth with the context. */
+export class CallStatistics {
+  private readonly times = new CallTimes((of, event, timed) => this.take(of, event, timed))
+  private readonly all = new Spread()
+  private readonly contexts = new Map<number, OfContext>()
+  private readonly slopes: ContextSlopes
+  private sequences = 0
+
+  /** `rows`: the table of calls, if it was asked for. */
+  constructor(
+    roles: RoleTable,
+    private readonly rows: CallRows | undefined,
+  ) {
+    this.slopes = new ContextSlopes(roles)
+  }
+
+  /** Adds a call, in any order. */
+  call(event: TokenEvent): void {
+    this.rows?.call(event)
+    this.times.add(event)
+  }
+
+  /** Adds operators of a call. */
+  operators(operators: CallOperators): void {
+    if (!operators.event) return
+    this.slopes.operators(operators.event, operators)
+    this.rows?.operators(operators.event, operators)
+  }
+
+  private take(of: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined): void {
+    if (of === 'context') {
+      this.rows?.timed(event, timed, undefined)
+      return this.takeOfContext(event, timed)
+    }
+    if (timed) this.all.add(timed.tokens, timed.timeNs * timed.sequences, false)
+    const contextTokens = this.slopes.call(event, timed)
+    this.rows?.timed(event, timed, contextTokens)
+  }
+
+  private takeOfContext(event: TokenEvent, timed: TimedDecode | undefined): void {
+    const context = event.batch?.context ?? 0
+    let of = this.contexts.get(context)
+    if (!of) {
+      of = new OfContext()
+      this.contexts.set(context, of)
+    }
+    if (!timed) return
+    const spentNs = timed.timeNs * timed.sequences
+    of.spread.add(timed.tokens, spentNs, of.hasTimed)
+    of.hasTimed = true
+    const spans = event.batch?.spans ?? []
+    const decoding = event.phase === 'mixed' ? decodingIn(spans) : spans
+    // The accepted tokens of each of several sequences are not known: they have the mean of the call.
+    for (const span of decoding) this.takeOfSequence(of, span, timed.tokens / timed.sequences, timed.timeNs)
+  }
+
+  private takeOfSequence(context: OfContext, span: SequenceSpan, tokens: number, timeNs: number): void {
+    let of = context.sequences.get(span.sequence)
+    if (!of) {
+      if (this.sequences === SEQUENCES_MAX) {
+        if (context.further.size < SEQUENCES_MAX) context.further.add(span.sequence)
+        return
+      }
+      of = new OfSequence()
+      this.sequences++
+      context.sequences.set(span.sequence, of)
+    }
+    const { latest } = of
+    of.spread.add(tokens, timeNs, latest !== undefined && isSuccessor(latest, span))
+    of.latest = span
+  }
+
+  /** Call it after the last {@link call} and before the last {@link operators}. */
+  finishCalls(): void {
+    this.times.finish()
+  }
+
+  finish(): CallsOfInput {
+    const { prefilling, contexts } = this.times
+    return {
+      prefill_tokens_per_s: prefilling?.tokensPerSecond ?? null,
+      tpot: this.all.distribution,
+      contexts: contexts.map(({ context, role, calls, ttftNs, decoding }): ContextFigures => {
+        const of = this.contexts.get(context)!
+        const { distribution: tpot, jitter } = of.spread
+        return {
+          context,
+          role: role ?? null,
+          calls,
+          ttft_ns: ttftNs ?? null,
+          prefill_tokens_per_s: this.times.prefillingOf(context)?.tokensPerSecond ?? null,
+          decode_tokens_per_s: decoding?.tokensPerSecond ?? null,
+          tpot,
+          jitter: tpot && jitter,
+          by_sequence: [...of.sequences].map(
+            ([sequence, { spread }]): SequenceFigures => ({
+              sequence,
+              tpot: spread.distribution!,
+              jitter: spread.jitter,
+            }),
+          ),
+          further_sequences: of.further.size,
+        }
+      }),
+      slope: this.slopes.finish() ?? null,
+    }
+  }
+}
+
+/** Does a span continue the text of the one before? Where positions are not recorded, it is assumed. */
+function isSuccessor(before: SequenceSpan, { position }: SequenceSpan): boolean {
+  if (before.position < 0 || position < 0) return true
+  return position > before.position && position <= before.position + before.tokens
+}

@@ -1,0 +1,150 @@
+import type { TokenEvent } from '../../model/events.ts'
+import type { ContextSlope, OperatorSlope, SlopePart } from '../analysis-calls.ts'
+import type { TimedDecode } from '../call-times.ts'
+import type { CallOperators } from '../operators/call-operators.ts'
+import { ContextLength } from './context-length.ts'
+import { Fits } from './fits.ts'
+import { FIRST_ROLE, OTHER_ROLES, ROLES_MAX, type RoleOf, type RoleTable } from './roles.ts'
+
+/** Contexts with a slope. */
+const CONTEXTS_MAX = 64
+/** Points that wait for their operators. */
+const POINTS_MAX = 1 << 17
+/** Calls with operators that wait for their time: it is known once the next call shows which drafts were accepted. */
+const TIMES_MAX = 1024
+
+/** Quantities of {@link ContextSums.calls}. */
+const [TPOT, BETWEEN, CALL] = [0, 1, 2]
+/** Quantities of {@link ContextSums.operators}, where those of {@link RoleTable} follow. */
+const [WHOLE, REST] = [0, 1]
+
+/** Sums of a llama_context. */
+class ContextSums {
+  readonly length = new ContextLength()
+  readonly calls = new Fits()
+  readonly operators = new Fits()
+  leftOut = 0
+  sequencesMax = 0
+  latestDecodes = false
+}
+
+/** A point whose operators were not read yet. */
+interface Point {
+  readonly of: ContextSums
+  readonly x: number
+  readonly callNs: number
+}
+
+/** {@link ContextSlope} of each llama_context. */
+export class ContextSlopes {
+  private readonly contexts = new Map<number, ContextSums>()
+  /** By call. */
+  private readonly points = new Map<number, Point>()
+  private readonly times = new Map<number, Float64Array>()
+  private readonly spare: Float64Array[] = []
+
+  constructor(private readonly roles: RoleTable) {}
+
+  /** Takes a call that succeeded, in order, and returns its context length where it is known. */
+  call(event: TokenEvent, timed: TimedDecode | undefined): number | undefined {
+    const context = event.batch?.context ?? 0
+    let of = this.contexts.get(context)
+    if (!of) {
+      if (this.contexts.size === CONTEXTS_MAX) return undefined
+      of = new ContextSums()
+      this.contexts.set(context, of)
+    }
+    const x = of.length.take(event)
+    const isFirst = !of.latestDecodes
+    of.latestDecodes = event.phase === 'decode'
+    if (x === undefined || !timed || event.phase !== 'decode' || Math.max(event.tokens, timed.tokens) > timed.sequences)
+      return x
+    if (isFirst) {
+      of.leftOut++
+      return x
+    }
+    const callNs = event.endNs - event.startNs
+    of.calls.add(x, [timed.timeNs, timed.timeNs - callNs, callNs], 3)
+    of.sequencesMax = Math.max(of.sequencesMax, timed.sequences)
+    if (event.call < 0) return x
+    this.points.set(event.call, { of, x, callNs })
+    if (this.points.size > POINTS_MAX) this.points.delete(this.points.keys().next().value!)
+    return x
+  }
+
+  /** Adds operators of a call. */
+  operators(event: TokenEvent, operators: CallOperators): void {
+    if (event.phase !== 'decode' || event.call < 0) return
+    const { roles } = this
+    const { count, worker, tensor, last, startNs, waitEndNs } = operators
+    let times = this.times.get(event.call)
+    for (let i = 0; i < count; i++) {
+      if (worker[i] !== 0) continue
+      times ??= this.timesOf(event.call)
+      times[roles.of(tensor[i]!, last[i]!)]! += waitEndNs[i]! - startNs[i]!
+    }
+  }
+
+  private timesOf(call: number): Float64Array {
+    const times = this.spare.pop() ?? new Float64Array(FIRST_ROLE + ROLES_MAX)
+    this.times.set(call, times.fill(0))
+    if (this.times.size > TIMES_MAX) this.settle(this.times.keys().next().value!)
+    return times
+  }
+
+  /** Adds the operators of a call to the sums of its context. */
+  private settle(call: number): void {
+    const times = this.times.get(call)!
+    const point = this.points.get(call)
+    this.times.delete(call)
+    this.points.delete(call)
+    this.spare.push(times)
+    if (!point) return
+    const count = FIRST_ROLE + this.roles.list.length
+    let inOperators = 0
+    for (let i = OTHER_ROLES; i < count; i++) inOperators += times[i]!
+    times[WHOLE] = point.callNs
+    times[REST] = point.callNs - inOperators
+    point.of.operators.add(point.x, times, count)
+  }
+
+  /** The slope of the context with the most points; undefined where no context has enough. */
+  finish(): ContextSlope | undefined {
+    for (const call of [...this.times.keys()]) this.settle(call)
+    const [most] = [...this.contexts]
+      .filter(([, { calls }]) => calls.isDetermined)
+      .sort(([, a], [, b]) => b.calls.points - a.calls.points)
+    if (!most) return undefined
+    const [context, { calls, operators, leftOut, length, sequencesMax }] = most
+    return {
+      context,
+      points: calls.points,
+      left_out: leftOut,
+      from_tokens: calls.fromX,
+      to_tokens: calls.toX,
+      positions: length.isCounted ? 'counted' : 'recorded',
+      sequences_max: sequencesMax,
+      tpot: calls.fit(TPOT),
+      between_calls: calls.fit(BETWEEN),
+      call: calls.fit(CALL),
+      operators: operators.isDetermined ? this.operatorSlope(operators) : null,
+    }
+  }
+
+  private operatorSlope(fits: Fits): OperatorSlope {
+    const none = { role: '', op: '', block: null }
+    const role = (i: number, of: RoleOf): SlopePart => ({ what: 'role', ...of, ...fits.fit(FIRST_ROLE + i) })
+    const parts: SlopePart[] = [
+      { what: 'rest', ...none, ...fits.fit(REST) },
+      { what: 'other roles', ...none, ...fits.fit(OTHER_ROLES) },
+      ...this.roles.list.flatMap((of, i) => (FIRST_ROLE + i < fits.quantities ? [role(i, of)] : [])),
+    ]
+    return {
+      points: fits.points,
+      call: fits.fit(WHOLE),
+      parts: parts
+        .filter(({ what, mean_ns }) => what === 'rest' || mean_ns !== 0)
+        .sort((a, b) => b.ms_per_1000_tokens - a.ms_per_1000_tokens),
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import type { BufferEvent, TensorEvent, TraceEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { EventPass } from '../../model/pass.ts'
+import type { RecordedKind, WeightType } from '../analysis.ts'
+
+/** Weights, files and kinds of data in an input. */
+export interface Contents {
+  readonly recorded: readonly RecordedKind[]
+  readonly modelFiles: readonly string[]
+  /** Null where weights have no shapes, or no types. */
+  readonly parameters: number | null
+  readonly weights: readonly WeightType[] | null
+  readonly layers: number
+}
+
+/** Events of each kind of data, in the order in which they are listed. */
+const KINDS: readonly (readonly [RecordedKind, ReadonlySet<TraceEvent['kind']>])[] = [
+  ['calls', new Set(['token'])],
+  ['graphs', new Set(['graph'])],
+  ['operators', new Set(['operator'])],
+  ['counters', new Set(['counted'])],
+  ['experts', new Set(['experts'])],
+  ['memory', new Set(['allocation'])],
+  ['copies', new Set(['copy'])],
+  ['states', new Set(['state'])],
+  ['scheduler', new Set(['switch', 'waking'])],
+  ['nvtx', new Set(['nvtx'])],
+  ['gpu', new Set(['gpu', 'api', 'gpu-sync'])],
+]
+
+/** Collects the {@link Contents} of an input. */
+export class ContentsPass implements EventPass<Contents> {
+  private readonly kinds = new Set<TraceEvent['kind']>()
+  private readonly buffers = new Map<number, BufferEvent>()
+  private readonly layers = new Set<number>()
+  /** By name and place, as a tensor whose sources change has another id. */
+  private readonly weights = new Map<string, TensorEvent>()
+  private hasOperators = false
+  private hasExperts = false
+
+  constructor(private readonly names: Names) {}
+
+  take(batch: readonly TraceEvent[]): void {
+    for (const event of batch) {
+      if (event.kind === 'operator') {
+        this.hasOperators = true
+        if (event.experts) this.hasExperts = true
+        continue
+      }
+      this.kinds.add(event.kind)
+      if (event.kind === 'buffer') this.buffers.set(event.id, event)
+      else if (event.kind === 'tensor') this.takeTensor(event)
+    }
+  }
+
+  private takeTensor(event: TensorEvent): void {
+    if (event.layer >= 0) this.layers.add(event.layer)
+    if (event.op !== 0 || event.viewOf !== undefined) return
+    const name = this.names.text(event.name)
+    const buffer = this.buffers.get(event.buffer)
+    if (buffer?.usage !== 'weights' && !name.endsWith('.weight')) return
+    this.weights.set(`${event.buffer} ${event.offset ?? event.address} ${name}`, event)
+  }
+
+  finish(): Contents {
+    const { kinds, buffers, names } = this
+    if (this.hasOperators) kinds.add('operator')
+    if (this.hasExperts) kinds.add('experts')
+    const weights = [...this.weights.values()]
+    const hasShapes = weights.length > 0 && weights.every(({ ne }) => ne !== undefined)
+    const byType = new Map<string, { type: string; tensors: number; parameters: number; bytes: number }>()
+    for (const weight of weights) {
+      const type = names.text(weight.type)
+      const sum = byType.get(type) ?? { type, tensors: 0, parameters: 0, bytes: 0 }
+      byType.set(type, sum)
+      sum.tensors++
+      sum.parameters += elementsOf(weight)
+      sum.bytes += Math.max(weight.sizeBytes, 0)
+    }
+    return {
+      recorded: KINDS.filter(([, of]) => [...of].some((kind) => kinds.has(kind))).map(([kind]) => kind),
+      modelFiles: [...new Set([...buffers.values()].flatMap(fileOf))],
+      parameters: hasShapes ? weights.reduce((sum, weight) => sum + elementsOf(weight), 0) : null,
+      weights: hasShapes && !byType.has('') ? [...byType.values()].sort((a, b) => b.bytes - a.bytes) : null,
+      layers: this.layers.size,
+    }
+  }
+}
+
+/** The file that a buffer maps, or that its weights were copied from: its label names it. */
+function fileOf({ usage, label }: BufferEvent): string[] {
+  const path = label.split(', copied from ').at(-1)!
+  return usage === 'weights' && /\.gguf$/i.test(path) ? [path] : []
+}
+
+function elementsOf({ ne }: TensorEvent): number {
+  return ne?.reduce((product, n) => product * n, 1) ?? 0
+}

@@ -1,0 +1,105 @@
+import type { RunFacts, Undetermined } from '../analysis.ts'
+import type { Summary } from '../summary.ts'
+import type { Contents } from './contents.ts'
+
+/** Issues in which no event is missing. */
+const NO_LOSS: ReadonlySet<string> = new Set(['call-failed', 'inputs-apart', 'unknown-op', 'op-table-unclear'])
+/** Options of `record` that leave out a part. */
+const LIMIT = /^recorded\.(.+)$/
+/** The recorder's own word for calls only. */
+const LEVELS: Readonly<Record<string, string>> = { token: 'calls', graph: 'graphs' }
+/** The model's file in a command of llama.cpp's tools. */
+const MODEL_ARGUMENT = /(?:^| )(?:-m|--model)[ =](\S+)/
+
+/** A log, and what it contains. */
+interface LogContents {
+  readonly summary: Summary
+  readonly contents: Contents
+}
+
+/** The facts of a run, from the log `main` that has its calls; of the machine, from any. What is not known is added to `undetermined`. */
+export function runOf(main: LogContents, logs: readonly LogContents[], undetermined: Undetermined[]): RunFacts {
+  const { summary, contents } = main
+  const { attributes } = summary
+  const text = (...keys: readonly string[]) => {
+    const key = keys.find((key) => attributes[key] !== undefined)
+    return key === undefined ? null : String(attributes[key])
+  }
+  const ofMachine: Summary['attributes'] = Object.assign(
+    {},
+    ...logs.map(({ summary }) => summary.attributes),
+    attributes,
+  )
+  const machine = (key: string, other = key) => {
+    const value = ofMachine[key] ?? ofMachine[other]
+    return value === undefined ? null : String(value)
+  }
+  const losses: Record<string, number> = {}
+  for (const { code, title, count } of logs.flatMap(({ summary }) => summary.issues)) {
+    if (!NO_LOSS.has(code ?? '')) losses[code ?? title] = (losses[code ?? title] ?? 0) + count
+  }
+  const recorded = new Set(logs.flatMap(({ contents }) => contents.recorded))
+  const { modelFiles, parameters, weights } = contents
+  const command = text('command')
+  const file = modelFiles[0] ?? MODEL_ARGUMENT.exec(command ?? '')?.[1]
+  const level = text('level')
+  const cpus = Number(machine('cpus') ?? NaN)
+  const facts: RunFacts = {
+    command,
+    model: text('model.name', 'general.name', 'model') ?? (file === undefined ? null : nameOf(file)),
+    architecture: text('general.architecture', 'architecture'),
+    model_files: modelFiles,
+    parameters,
+    weights,
+    layers: Math.max(summary.layers, contents.layers) || null,
+    host: machine('host', 'hostname'),
+    cpu: machine('cpu'),
+    cpus: Number.isFinite(cpus) ? cpus : null,
+    kernel: machine('kernel', 'kernel_release'),
+    build: text('ggml.version', 'build'),
+    backends: summary.backends,
+    workers: summary.workers,
+    threads: summary.threads,
+    duration_ns: summary.durationNs,
+    level: level === null ? null : (LEVELS[level] ?? level),
+    recorded: [...recorded],
+    counters: summary.counters.map(({ name }) => name),
+    limited_to: Object.fromEntries(
+      Object.entries(attributes).flatMap(([key, value]) => {
+        const limit = LIMIT.exec(key)?.[1]
+        return limit === undefined ? [] : [[limit, String(value)]]
+      }),
+    ),
+    losses,
+  }
+  undetermined.push(...missingOf(facts))
+  return facts
+}
+
+const nameOf = (path: string) => path.replace(/^.*[/\\]/, '').replace(/\.gguf$/i, '')
+
+/** The facts that the log does not contain, and why. */
+function missingOf(run: RunFacts): Undetermined[] {
+  const missing: Undetermined[] = []
+  const why = (what: keyof RunFacts, why: string, hint?: string) => {
+    if (run[what] === null) missing.push({ what: `run.${what}`, why, hint })
+  }
+  const record = 'record the run with ggml2perfetto record'
+  const gguf = 'analyse the GGUF file too'
+  const isPart = 'ops' in run.limited_to
+  why('command', 'the log does not contain it', record)
+  why('model', 'the log names no GGUF file', gguf)
+  why('architecture', 'logs do not contain the metadata of the model', gguf)
+  why('parameters', 'the log has no shapes of weights', gguf)
+  why('weights', 'the log has no types of weights', gguf)
+  if (run.parameters !== null && isPart)
+    missing.push({ what: 'run.parameters', why: 'only weights of the recorded ops are in the log', hint: gguf })
+  why('layers', 'no operator of a layer was recorded', record)
+  why('host', 'the log does not contain it')
+  why('cpu', 'the log does not contain it', record)
+  why('cpus', 'the log does not contain it', record)
+  why('kernel', 'the log does not contain it', record)
+  why('build', 'the log does not contain the version of ggml', record)
+  why('level', 'only the logs of ggml2perfetto record have a level', record)
+  return missing
+}

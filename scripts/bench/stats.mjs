@@ -18,13 +18,15 @@ async function run(what, log) {
   const input = { name: log, source: readFileChunks(log) }
   let executions
   if (what === 'analyze') executions = (await analyze(input)).operators.executions
-  else for await (const _ of convert(input)) continue
+  else for await (const _ of convert(input));
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
   console.log(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, rss: maxRSS / 1024, executions }))
 }
 
 function inProcess(...args) {
-  const { stdout, stderr } = spawnSync(process.execPath, [fileURLToPath(import.meta.url), ...args], { encoding: 'utf8' })
+  const { stdout, stderr } = spawnSync(process.execPath, [fileURLToPath(import.meta.url), ...args], {
+    encoding: 'utf8',
+  })
   if (!stdout) throw new Error(stderr)
   return JSON.parse(stdout)
 }

@@ -77,21 +77,27 @@ export class CpuOwners {
   private readonly owners = new Map<number, Owner>()
   /** By input: time of its last event. */
   private readonly ends: number[] = []
-  private input = -1
+
+  /** The next input begins. */
+  begin(): OwnedCpus {
+    return new OwnedCpus(this.owners, this.ends, this.ends.push(-Infinity) - 1)
+  }
+}
+
+/** The CPUs of one input. */
+export class OwnedCpus {
   private switches = 0
   private wakings = 0
   /** Of the first event that was left out. */
   private atNs = 0
   private readonly cpus = new Set<number>()
 
-  /** The next input begins. */
-  begin(): void {
-    this.input++
-    this.ends.push(-Infinity)
-    this.switches = 0
-    this.wakings = 0
-    this.cpus.clear()
-  }
+  /** `owners` and `ends` are those of all inputs. */
+  constructor(
+    private readonly owners: Map<number, Owner>,
+    private readonly ends: number[],
+    private readonly input: number,
+  ) {}
 
   /** The events of a batch that are drawn: the batch itself if all are. Their times are the trace's. */
   take(batch: TraceEvent[]): TraceEvent[] {

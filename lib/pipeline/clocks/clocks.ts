@@ -65,10 +65,16 @@ export class Clocks {
    */
   async joinAhead(other: Begun, first: Joined): Promise<Joined> {
     if (this.known(other.name, this.declared(other.name, other.first))) return this.join(other)
-    await lookAt(first.batches, LOOK_AHEAD_EVENTS, (batch) => this.note(batch, batch))
-    const joined = await this.join(other)
-    this.sights = new Sights() // the first input is noted again when it is read
-    return joined
+    const boots = this.boots.length
+    try {
+      await lookAt(first.batches, LOOK_AHEAD_EVENTS, (batch) => this.note(batch, batch))
+      return await this.join(other)
+    } catch (error) {
+      this.boots.length = boots // it may be joined later
+      throw error
+    } finally {
+      this.sights = new Sights() // the first input is noted again when it is read
+    }
   }
 
   /** Finds the relation of an input. Throws UsageError if there is none, or if the input is of another boot. */

@@ -3,7 +3,7 @@ import type { InputEvent, IssueEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Bundle } from '../bundle/bundle.ts'
 import type { BegunInput } from '../inputs.ts'
-import { CpuOwners } from '../order.ts'
+import { CpuOwners, type OwnedCpus } from '../order.ts'
 import { Clocks, type Joined } from './clocks.ts'
 import { type Relation, related, SAME, timeOf } from './relation.ts'
 
@@ -15,7 +15,7 @@ export class Placing {
   private readonly clocks: Clocks
   private readonly spans = new InputSpans()
   private readonly owners = new CpuOwners()
-  private count = 0
+  private first: Joined | undefined
 
   /** `given`: the user's clocks of inputs. Throws UsageError as {@link Clocks} does. */
   constructor(
@@ -31,10 +31,20 @@ export class Placing {
 
   /** Places the next input. Throws UsageError if no relation to the trace's clock is known. */
   async place(log: BegunInput): Promise<Placed> {
-    const { clocks, bundle, spans, owners } = this
-    owners.begin()
-    const isFirst = this.count++ === 0
-    const joined = await clocks.join(log)
+    return this.placed(log, await this.clocks.join(log))
+  }
+
+  /** The same before the inputs that were placed are read. Throws UsageError also where they must be read to find the relation. */
+  async placeAhead(log: BegunInput): Promise<Placed> {
+    const { clocks, first } = this
+    return this.placed(log, await (first ? clocks.joinAhead(log, first) : clocks.join(log)))
+  }
+
+  private async placed(log: BegunInput, joined: Joined): Promise<Placed> {
+    const { clocks, bundle, spans } = this
+    const cpus = this.owners.begin()
+    const isFirst = this.first === undefined
+    this.first ??= joined
     if (isFirst) await bundle?.meet(clocks, joined)
     const relation = bundle?.relation(joined.relation) ?? joined.relation
     const reference = bundle?.reference(clocks.reference) ?? clocks.reference
@@ -42,9 +52,9 @@ export class Placing {
     const take = (batch: TraceEvent[]): TraceEvent[] => {
       const onFirst = related(batch, joined.relation, clocks.reference)
       if (isNoted) clocks.note(batch, onFirst)
-      return owners.take(bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst)
+      return cpus.take(bundle ? bundle.withOwnReadings(related(batch, relation, reference), log.first) : onFirst)
     }
-    return new Placed(log, joined, { relation, reference, isFirst, spans, owners, take })
+    return new Placed(log, joined, { relation, reference, isFirst, spans, cpus, take })
   }
 }
 
@@ -55,7 +65,7 @@ interface Place {
   readonly reference: InputEvent
   readonly isFirst: boolean
   readonly spans: InputSpans
-  readonly owners: CpuOwners
+  readonly cpus: OwnedCpus
   take(batch: TraceEvent[]): TraceEvent[]
 }
 
@@ -84,7 +94,7 @@ export class Placed {
 
   /** Issues about the whole input: events that {@link take} left out, and its time. It has events from `firstNs` to `lastNs`. */
   issues({ firstNs, lastNs }: { readonly firstNs: number; readonly lastNs: number }): TraceEvent[] {
-    return [...this.place.owners.leftOut(), ...this.apart(firstNs, lastNs)]
+    return [...this.place.cpus.leftOut(), ...this.apart(firstNs, lastNs)]
   }
 
   /** The issue of an input that should overlap with those before it in time, but does not. */

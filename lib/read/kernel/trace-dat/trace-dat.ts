@@ -156,7 +156,7 @@ class TraceDatEvents implements PageSink {
           ]
         : []
     this.batch.begin(
-      { kind: 'input', format: this.format, clock, originNs, attributes: facts },
+      { kind: 'input', format: this.format, clock, originNs, attributes: facts, capabilities: { order: false } },
       ...(readings.length > 0 ? [{ kind: 'clocks', readings } as const] : []),
     )
     for (const [tid, tgid] of tgids) {

@@ -7,7 +7,16 @@ import type { BufferEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import { parseTensorName } from '../model/tensors.ts'
-import type { CallSeries, CallTime, OperatorFigures, OperatorRow, SeriesName, WorkerFigures } from './analysis.ts'
+import type {
+  CallSeries,
+  CallTime,
+  OperatorFigures,
+  OperatorRow,
+  RoleImbalance,
+  SchedulingFigures,
+  SeriesName,
+  WorkerFigures,
+} from './analysis.ts'
 import { CallRows } from './calls/call-rows.ts'
 import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
@@ -18,6 +27,10 @@ import { type CallOperators, OperatorsByCall } from './operators/call-operators.
 import { OperatorRows } from './operators/rows.ts'
 import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
+import { Imbalance } from './threads/imbalance.ts'
+import { Scheduling } from './threads/scheduling.ts'
+import type { ThreadHistory } from './threads/thread-history.ts'
+import { WorkerTimes } from './threads/worker-times.ts'
 
 /** What the operators and calls of one input add to the Analysis. */
 export interface InputFigures {
@@ -26,6 +39,9 @@ export interface InputFigures {
   readonly workers: readonly WorkerFigures[]
   readonly calls: CallsOfInput
   readonly call_rows: CallSeries | undefined
+  readonly imbalance: readonly RoleImbalance[]
+  /** Undefined where no states of the threads of workers are known. */
+  readonly scheduling: SchedulingFigures | undefined
 }
 
 /** How much is computed. */
@@ -50,9 +66,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly parts: TimeParts
   private readonly callRows: CallRows | undefined
   private readonly calls: CallStatistics
+  private readonly workers = new WorkerTimes()
+  private readonly imbalance: Imbalance
+  private readonly scheduling: Scheduling
 
+  /** `threads`: states of threads, from all inputs. */
   constructor(
     private readonly names: Names,
+    private readonly threads: ThreadHistory,
     depth: AnalysisDepth,
   ) {
     const { tensors, counters, buffers } = this
@@ -74,11 +95,16 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.parts = new TimeParts(
       (tensor) => this.blockOf(tensor),
       (backend) => this.backends.isCpu(backend),
-      () => undefined,
     )
     if (depth.series?.includes('calls')) this.callRows = new CallRows((tensor) => this.blockOf(tensor))
-    this.calls = new CallStatistics(new RoleTable(tensors, names), this.callRows)
-    this.byCall = new OperatorsByCall((operators) => this.call(operators))
+    const roles = new RoleTable(tensors, names)
+    this.calls = new CallStatistics(roles, this.callRows)
+    this.imbalance = new Imbalance(roles)
+    this.scheduling = new Scheduling(threads, names, roles)
+    this.byCall = new OperatorsByCall(
+      (operators) => this.call(operators),
+      (atNs) => threads.isKnownAt(atNs),
+    )
   }
 
   take(batch: readonly TraceEvent[]): void {
@@ -101,6 +127,18 @@ export class AnalysisPass implements EventPass<InputFigures> {
         case 'experts':
           this.choices.of(event.tensor).add(event.atNs, event.ids)
           break
+        case 'state':
+          this.threads.state(event)
+          break
+        case 'switch':
+          this.threads.switched(event)
+          break
+        case 'waking':
+          this.threads.waking(event)
+          break
+        case 'thread':
+          this.threads.thread(event)
+          break
         case 'tensor':
           this.tensors[event.id] = event
           break
@@ -114,11 +152,17 @@ export class AnalysisPass implements EventPass<InputFigures> {
     }
   }
 
+  /** Start of the first operator that waits for the rest of its call; undefined without any. */
+  get earliestNs(): number | undefined {
+    return this.byCall.earliestNs
+  }
+
   /** `firstNs`: time of the first event. */
   finish(firstNs = 0): InputFigures {
     this.calls.finishCalls()
     this.byCall.finish()
-    const rows = this.rows.finish(false)
+    const hasStates = this.scheduling.hasStates
+    const rows = this.rows.finish(hasStates)
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
     return {
       call_time: this.parts.finish(),
@@ -128,7 +172,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
         executions: total((row) => row.executions),
         rows,
       },
-      workers: workersOf(rows),
+      workers: this.workers.finish(),
+      imbalance: this.imbalance.finish(),
+      scheduling: hasStates ? this.scheduling.finish(rows) : undefined,
       calls: this.calls.finish(),
       call_rows: this.callRows?.finish(firstNs),
     }
@@ -137,9 +183,12 @@ export class AnalysisPass implements EventPass<InputFigures> {
   /** All operators of a call were read. */
   private call(operators: CallOperators): void {
     this.steps.find(operators)
-    this.rows.add(operators, this.steps)
+    const off = this.scheduling.add(operators, this.steps)
+    this.rows.add(operators, this.steps, off)
+    this.workers.add(operators, this.steps)
+    this.imbalance.add(operators, this.steps)
     this.calls.operators(operators)
-    if (operators.event) this.parts.add(operators.event, operators)
+    if (operators.event) this.parts.add(operators.event, operators, off)
   }
 
   private blockOf(id: number): Block {
@@ -150,30 +199,4 @@ export class AnalysisPass implements EventPass<InputFigures> {
     putAt(this.blocks, id, block, undefined)
     return block
   }
-}
-
-/** Sums of each worker over all rows. */
-function workersOf(rows: readonly OperatorRow[]): WorkerFigures[] {
-  const workers = new Map<number, WorkerFigures>()
-  for (const { phase, workers: of } of rows) {
-    for (const { worker, executions, operator_time_ns, wait_ns, last } of of) {
-      const sum = workers.get(worker)
-      const byPhase = sum?.by_phase[phase]
-      workers.set(worker, {
-        worker,
-        executions: (sum?.executions ?? 0) + executions,
-        operator_time_ns: (sum?.operator_time_ns ?? 0) + operator_time_ns,
-        wait_ns: (sum?.wait_ns ?? 0) + wait_ns,
-        last: (sum?.last ?? 0) + last,
-        by_phase: {
-          ...sum?.by_phase,
-          [phase]: {
-            operator_time_ns: (byPhase?.operator_time_ns ?? 0) + operator_time_ns,
-            wait_ns: (byPhase?.wait_ns ?? 0) + wait_ns,
-          },
-        },
-      })
-    }
-  }
-  return [...workers.values()].sort((a, b) => a.worker - b.worker)
 }

@@ -22,6 +22,8 @@ export interface Analysis {
   readonly call_time: readonly CallTime[]
   readonly operators: OperatorFigures
   readonly workers: readonly WorkerFigures[]
+  /** By role, most time lost first. */
+  readonly imbalance: readonly RoleImbalance[]
   /** Time in which threads of workers had no CPU; null where it was not recorded. */
   readonly scheduling: SchedulingFigures | null
   /** The model by itself; null where neither a GGUF nor a graph is known. */
@@ -174,7 +176,10 @@ export interface OperatorRow {
     readonly wait_ns: number
     readonly last: number
   }[]
-  /** Time in which the worker's thread had no CPU within its operators; null where it was not recorded. */
+  /**
+   * Time in its operators in which the worker's thread could run but had no CPU, and in which it waited for something, and then for a
+   * CPU; null where it was not recorded.
+   */
   readonly preempted_ns: number | null
   readonly blocked_ns: number | null
   /** -1: not known. Experts as they were chosen; `bytes_are_max`: where the choice was not recorded. */
@@ -196,22 +201,111 @@ export interface Buckets {
   readonly counts: readonly number[]
 }
 
-/** One worker in all calls. */
-export interface WorkerFigures {
-  readonly worker: number
-  readonly executions: number
+/** Times of a worker. Shares are parts of `call_time_ns`; null where no calls were recorded. */
+export interface WorkerTime {
+  /** Calls in which it computed an operator, and their time. */
+  readonly calls: number
+  readonly call_time_ns: number
+  /** Operators and waits, also those in no recorded call, such as warm-ups. */
   readonly operator_time_ns: number
   readonly wait_ns: number
-  /** Steps in which it was the last to end. */
+  /** Time of its calls in which it neither computed nor waited at a barrier. */
+  readonly idle_ns: number | null
+  readonly operator_share: number | null
+  readonly wait_share: number | null
+  readonly idle_share: number | null
+}
+
+/** One worker in all calls. */
+export interface WorkerFigures extends WorkerTime {
+  readonly worker: number
+  readonly executions: number
+  /** Steps that it computed together with others, and those in which it was the last to end. */
+  readonly steps: number
   readonly last: number
-  readonly by_phase: Readonly<
-    Partial<Record<Phase | 'none', { readonly operator_time_ns: number; readonly wait_ns: number }>>
-  >
+  /** Operators that began on another CPU than the one before, on the same thread. */
+  readonly moved_operators: number
+  readonly moved_operator_time_ns: number
+  readonly by_phase: Readonly<Partial<Record<Phase | 'none', WorkerTime>>>
+}
+
+/** How evenly the workers share the steps of a role. */
+export interface RoleImbalance {
+  readonly role: string
+  readonly op: string
+  readonly phase: Phase | 'none'
+  /** Workers of the step with most of them. */
+  readonly workers: number
+  /** Steps that several workers computed. */
+  readonly steps: number
+  /** Sums over these steps: computing of the slowest worker, and of all workers on average. */
+  readonly slowest_ns: number
+  readonly mean_ns: number
+  /** (slowest − mean) / slowest: 0 where all compute equally long; (n − 1) / n where one of n workers computes alone. */
+  readonly imbalance_share: number
+  /** The worker that ended last most often, and its share of the steps. */
+  readonly last_worker: number
+  readonly last_share: number
 }
 
 /** Threads of workers that had no CPU. */
 export interface SchedulingFigures {
+  /** `log`: states of threads, without the threads that took their CPUs; `scheduler`: a recording of the kernel's switches. */
   readonly source: 'log' | 'scheduler'
+  /** Do `takers` contain all threads that had the CPU, or the first one of each wait, or none? */
+  readonly takers: 'all' | 'first' | 'none'
+  readonly workers: readonly WorkerScheduling[]
+  /** Roles whose operators lost most time, at most 20. */
+  readonly roles: readonly RoleScheduling[]
+}
+
+/** States of a worker's thread in the calls of a phase. They sum to `call_time_ns`. */
+export interface WorkerScheduling {
+  readonly worker: number
+  readonly phase: Phase
+  readonly call_time_ns: number
+  readonly running_ns: number
+  /** It could run, but another thread took its CPU, or its CPU time was used up (cgroups). */
+  readonly preempted_ns: number
+  readonly preemptions: number
+  /** It was woken and had no CPU yet; null where the time is not known at which threads are woken: then a part of `blocked_ns`. */
+  readonly woken_ns: number | null
+  readonly blocked_ns: number
+  /** Before its first recorded state, or after the end of the recording. */
+  readonly unknown_ns: number
+  /** Times that it ran on another CPU than before. */
+  readonly migrations: number
+  /** Threads that had the CPU while it was preempted, or woken; most time first, at most 10. `share`: of `call_time_ns`. */
+  readonly takers: readonly Taker[]
+  /** Time of further ones. */
+  readonly other_takers_ns: number
+}
+
+/** Threads of one name that had the CPU of a worker. */
+export interface Taker {
+  /** `idle`: no thread had it. */
+  readonly comm: string
+  /** The one that had it longest, and the number of threads (at most 64 are counted). */
+  readonly tid: number
+  readonly threads: number
+  /** Is it a thread of the traced process? */
+  readonly is_own: boolean
+  readonly time_ns: number
+  readonly share: number
+}
+
+/** Operators of a role in which threads of workers had no CPU. */
+export interface RoleScheduling {
+  readonly role: string
+  readonly op: string
+  readonly phase: Phase | 'none'
+  /** Time of these operators, of all workers. */
+  readonly operator_time_ns: number
+  readonly preempted_ns: number
+  readonly blocked_ns: number
+  /** At most 5; `share`: of `operator_time_ns`. */
+  readonly takers: readonly Taker[]
+  readonly other_takers_ns: number
 }
 
 /** The model by itself. */

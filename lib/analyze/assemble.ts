@@ -1,4 +1,10 @@
-import { ANALYSIS_SCHEMA, type Analysis, type CallFigures, type Undetermined } from './analysis.ts'
+import {
+  ANALYSIS_SCHEMA,
+  type Analysis,
+  type CallFigures,
+  type SchedulingFigures,
+  type Undetermined,
+} from './analysis.ts'
 import type { InputFigures } from './analysis-pass.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import type { Contents } from './run/contents.ts'
@@ -13,12 +19,15 @@ export interface AnalysedLog {
   readonly figures: InputFigures
 }
 
-/** Makes the Analysis of a run from its logs; the first one with operators or calls is the run's. */
-export function assemble(logs: readonly AnalysedLog[]): Analysis {
+/** Makes the Analysis of a run from its logs; the first one with operators or calls is the run's. `unknown`: what the inputs lack. */
+export function assemble(
+  logs: readonly AnalysedLog[],
+  unknown: (summary: Summary, scheduling: SchedulingFigures | undefined) => readonly Undetermined[],
+): Analysis {
   const main =
     logs.find(({ summary }) => summary.operators > 0) ?? logs.find(({ summary }) => summary.drawn > 0) ?? logs[0]!
   const { summary, figures } = main
-  const undetermined: Undetermined[] = []
+  const undetermined = [...unknown(summary, figures.scheduling)]
   return {
     schema: ANALYSIS_SCHEMA,
     inputs: logs.map(({ name, summary }) => ({
@@ -34,7 +43,8 @@ export function assemble(logs: readonly AnalysedLog[]): Analysis {
     call_time: figures.call_time,
     operators: figures.operators,
     workers: figures.workers,
-    scheduling: null,
+    imbalance: figures.imbalance,
+    scheduling: figures.scheduling ?? null,
     model: null,
     rooflines: [],
     findings: [],

@@ -1,13 +1,17 @@
-import type { Analysis, SeriesName } from '../analyze/analysis.ts'
+import type { Analysis, SeriesName, Undetermined } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { type AnalysedLog, assemble } from '../analyze/assemble.ts'
 import { ContentsPass } from '../analyze/run/contents.ts'
 import { SummaryPass } from '../analyze/summary.ts'
+import { ThreadHistory } from '../analyze/threads/thread-history.ts'
+import { unknownScheduling } from '../analyze/threads/undetermined.ts'
 import { UsageError } from '../errors.ts'
+import type { InputEvent, TraceEvent } from '../model/events.ts'
 import { Names } from '../model/names.ts'
-import { Placing } from './clocks/placing.ts'
+import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
-import { beginLogs, closeAll, type Input, openInputs, type ReadingOptions } from './inputs.ts'
+import { beginLogs, closeAll, type Input, type Log, openInputs, type ReadingOptions } from './inputs.ts'
+import { interleaved, type PlacedLog } from './interleaved.ts'
 
 /** What is analysed, and how inputs are read. */
 export interface AnalyzeOptions extends ReadingOptions {
@@ -30,29 +34,106 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const companions = await Companions.read(opened, names)
     const logs = await beginLogs(companions.logs, companions.definitions)
     const placing = new Placing(options.clocks ?? {}, logs)
-    const analysed: AnalysedLog[] = []
-    for (const log of logs) {
-      const placed = await placing.place(log)
-      const summary = new SummaryPass(names)
-      const figures = new AnalysisPass(names, { distributions: true, series: options.series })
-      const contents = new ContentsPass(names)
-      for await (const batch of placed.batches) {
-        summary.take(batch)
-        contents.take(batch)
-        figures.take(placed.take(batch))
-        if (batch[0]!.kind === 'input') figures.take(placed.take(companions.take(batch[0]!)))
-      }
-      summary.take(placed.issues(summary))
-      const firstNs = placed.timeOf(summary.firstNs)
-      analysed.push({
-        name: log.name,
-        summary: summary.finish(),
-        contents: contents.finish(),
-        figures: figures.finish(firstNs),
-      })
+    const { series } = options
+    const { ahead, later } = await placeAll(placing, logs)
+    const threads = new ThreadHistory(names, {
+      pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
+      hasSwitches: ahead.some(({ log }) => log.hasSwitches),
+    })
+    const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, { names, threads, companions, series }))
+    const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
+    for await (const { of, batch } of interleaved(analysed)) {
+      of.take(batch)
+      if (open.has(of)) threads.trim(Math.min(...[...open].map(({ neededFromNs }) => neededFromNs)))
     }
-    return assemble(analysed)
+    for (const log of later) {
+      const unused = new ThreadHistory(names, { pids: [], hasSwitches: true }, 0)
+      const of = new Analysed(log, await placing.place(log), { names, threads: unused, companions, series })
+      for await (const batch of of.placed.batches) of.take(batch)
+      analysed.push(of)
+    }
+    analysed.sort((a, b) => logs.indexOf(a.log) - logs.indexOf(b.log))
+    const unplaced = later.map(({ name }): Undetermined => ({ what: 'scheduling', why: `${name}: ${TOO_LATE}` }))
+    const logsOf = analysed.map((of) => of.finish())
+    return assemble(logsOf, (summary, scheduling) => [...unknownScheduling(summary, scheduling, threads), ...unplaced])
   } finally {
     await closeAll(opened)
+  }
+}
+
+const TOO_LATE = 'the relation of its clock to the log is known only after both were read'
+
+/** Places inputs before any is read, as far as their relations to the first one are known; the others are read later. */
+async function placeAll(
+  placing: Placing,
+  logs: readonly Log[],
+): Promise<{ readonly ahead: readonly PlacedLog[]; readonly later: readonly Log[] }> {
+  const [ahead, later]: [PlacedLog[], Log[]] = [[], []]
+  for (const log of logs) {
+    try {
+      ahead.push({ log, placed: await placing.placeAhead(log) })
+    } catch (error) {
+      if (ahead.length === 0 || (error as Error).name !== 'UsageError') throw error
+      later.push(log)
+    }
+  }
+  return { ahead, later }
+}
+
+function pidOf({ attributes }: InputEvent): number[] {
+  const pid = Number(attributes['pid'])
+  return Number.isInteger(pid) && pid > 0 ? [pid] : []
+}
+
+/** What the passes over all inputs share. */
+interface Shared {
+  readonly names: Names
+  readonly threads: ThreadHistory
+  readonly companions: Companions
+  readonly series: AnalyzeOptions['series']
+}
+
+/** An input that is analysed. */
+class Analysed implements PlacedLog {
+  private readonly summary: SummaryPass
+  private readonly contents: ContentsPass
+  private readonly figures: AnalysisPass
+  private lastNs = -Infinity
+
+  constructor(
+    readonly log: Log,
+    readonly placed: Placed,
+    private readonly shared: Shared,
+  ) {
+    const { names, threads, series } = shared
+    this.summary = new SummaryPass(names)
+    this.contents = new ContentsPass(names)
+    this.figures = new AnalysisPass(names, threads, { distributions: true, series })
+  }
+
+  /** States of threads before this time are no longer needed for it, on the trace's clock. */
+  get neededFromNs(): number {
+    return Math.min(this.figures.earliestNs ?? Infinity, this.lastNs)
+  }
+
+  take(batch: TraceEvent[]): void {
+    const { summary, contents, figures, placed } = this
+    summary.take(batch)
+    contents.take(batch)
+    figures.take(placed.take(batch))
+    if (batch[0]!.kind === 'input') figures.take(placed.take(this.shared.companions.take(batch[0]!)))
+    this.lastNs = placed.timeOf(summary.lastNs)
+  }
+
+  finish(): AnalysedLog {
+    const { log, placed, summary, contents, figures } = this
+    summary.take(placed.issues(summary))
+    const firstNs = placed.timeOf(summary.firstNs)
+    return {
+      name: log.name,
+      summary: summary.finish(),
+      contents: contents.finish(),
+      figures: figures.finish(firstNs),
+    }
   }
 }

@@ -19,6 +19,8 @@ export interface RoleOf {
   readonly block: Block
 }
 
+const OTHERS: RoleOf = { role: '', op: '', block: 'other' }
+
 /** Small numbers of roles. */
 export class RoleTable {
   readonly list: RoleOf[] = []
@@ -35,6 +37,11 @@ export class RoleTable {
   of(tensor: number, last: number): number {
     const known = this.byTensor[tensor]
     return known === undefined || known < 0 ? this.find(tensor, last) : known
+  }
+
+  /** The role of a number from {@link of}; that of all further ones has no name. */
+  role(number: number): RoleOf {
+    return this.list[number - FIRST_ROLE] ?? OTHERS
   }
 
   private find(tensor: number, last: number): number {

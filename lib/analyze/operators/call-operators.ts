@@ -3,6 +3,10 @@ import type { OperatorEvent, TokenEvent } from '../../model/events.ts'
 
 /** Operators of all calls that are held: those of many workers come a block of thousands at a time. */
 const HELD_MAX = 1 << 17
+/** The same while the states of threads at their time are not read yet: a recorder writes them in blocks, too. 60 MB. */
+const WAITING_MAX = 1 << 20
+/** Operators that are read before the next check of that. */
+const LOOK_EVERY = 1 << 13
 /** Calls whose events are remembered after their operators were released, for late ones. */
 const CALLS_MAX = 1024
 
@@ -73,9 +77,22 @@ export class OperatorsByCall {
   private latest: CallOperators | undefined
   private latestCall = NaN
   private held = 0
+  private heldMax = HELD_MAX
 
-  /** `onCall` gets the operators of a call; those of a very long one, or late ones, in several parts. They are valid until it returns. */
-  constructor(private readonly onCall: (operators: CallOperators) => void) {}
+  /** `isKnownAt`: are the states of threads until then read? `onCall` gets the operators of a call; those of a very long one, or late ones, in several parts. They are valid until it returns. */
+  constructor(
+    private readonly onCall: (operators: CallOperators) => void,
+    private readonly isKnownAt: (atNs: number) => boolean,
+  ) {}
+
+  /** Start of the first operator that is held, nearly; undefined without any. */
+  get earliestNs(): number | undefined {
+    let earliestNs: number | undefined
+    for (const { startNs } of this.open.values()) {
+      if (earliestNs === undefined || startNs[0]! < earliestNs) earliestNs = startNs[0]!
+    }
+    return earliestNs
+  }
 
   operator(event: OperatorEvent): void {
     let of = this.latest
@@ -85,7 +102,7 @@ export class OperatorsByCall {
       this.latestCall = event.call
     }
     of.add(event)
-    if (++this.held > HELD_MAX) this.release()
+    if (++this.held > this.heldMax) this.makeRoom()
   }
 
   call(event: TokenEvent): void {
@@ -105,6 +122,16 @@ export class OperatorsByCall {
       this.open.set(call, of)
     }
     return of
+  }
+
+  private makeRoom(): void {
+    const { count, waitEndNs } = this.open.values().next().value!
+    if (this.held < WAITING_MAX && !this.isKnownAt(waitEndNs[count - 1]!)) {
+      this.heldMax = this.held + LOOK_EVERY
+      return
+    }
+    this.heldMax = HELD_MAX
+    this.release()
   }
 
   private release(): void {

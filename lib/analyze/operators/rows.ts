@@ -8,6 +8,7 @@ import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { OperatorRow } from '../analysis.ts'
 import { plus, type Works } from '../graph/work.ts'
+import type { OffTimes } from '../threads/off-times.ts'
 import type { CallOperators } from './call-operators.ts'
 import { bucketsOf, distributionOf, RELATIVE_ERROR } from './sketches.ts'
 import type { Steps } from './steps.ts'
@@ -84,7 +85,8 @@ export class OperatorRows {
     private readonly hasDurations: boolean,
   ) {}
 
-  add(operators: CallOperators, steps: Steps): void {
+  /** `off`: times without a CPU; undefined where these were not recorded. */
+  add(operators: CallOperators, steps: Steps, off: OffTimes | undefined): void {
     const phase = operators.event?.phase ?? 'none'
     const rows = this.byTensor.of(phase)
     const { count, tensor, worker, startNs, endNs, waitEndNs, innerWaitNs, counts } = operators
@@ -103,6 +105,9 @@ export class OperatorRows {
       of.waitNs += waitNs
       row.durations?.accept(timeNs)
       if (hasCounts && counts[i]) addCounts(row.counts, counts[i]!)
+      if (!off) continue
+      row.preemptedNs += off.preemptedNs[i]!
+      row.blockedNs += off.blockedNs[i]!
     }
     this.addSteps(steps, rows)
   }

@@ -2,6 +2,7 @@ import type { Block } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { CallTime, TimePart } from '../analysis.ts'
+import type { OffTimes } from '../threads/off-times.ts'
 import type { CallOperators } from './call-operators.ts'
 
 type What = TimePart['what']
@@ -22,12 +23,6 @@ interface OpenCall {
 /** Calls whose graphs wait at most, for logs without operators of some calls. */
 const OPEN_MAX = 4096
 
-/** Time of a thread without a CPU. */
-export interface OffTime {
-  readonly preemptedNs: number
-  readonly blockedNs: number
-}
-
 /**
  * Splits the time of calls into parts that sum to it, on the thread that makes the call: it is worker 0 of CPU graphs. What it computes and
  * waits for there is in its operators; graphs of other backends are time in which it waits for them.
@@ -36,11 +31,10 @@ export class TimeParts {
   private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
   private readonly open = new Map<number, OpenCall>()
 
-  /** `blockOf`: of a node. `off`: the time without a CPU of a thread in an interval; undefined where it was not recorded. */
+  /** `blockOf`: of a node. */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
     private readonly isCpu: (backend: number) => boolean,
-    private readonly off: (tid: number, fromNs: number, toNs: number) => OffTime | undefined,
   ) {}
 
   graph(event: GraphEvent): void {
@@ -51,8 +45,8 @@ export class TimeParts {
     this.of(event.call)?.parts.push(event)
   }
 
-  /** Adds a call with its operators, once all were read. */
-  add(event: TokenEvent, operators: CallOperators | undefined): void {
+  /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
+  add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
     const { graphs, parts } = this.open.get(event.call) ?? { graphs: [], parts: [] }
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
@@ -76,27 +70,30 @@ export class TimeParts {
       if (inside.length > 0) inGraphsNs -= ns
       take(what, ns)
     }
-    const computedNs = operators ? this.takeOperators(operators, take) : 0
+    const computedNs = this.takeOperators(operators, off, take)
     if (inGraphsNs > 0) take('rest', inGraphsNs - Math.min(computedNs, inGraphsNs))
     take('outside graphs', left.ns)
   }
 
   /** Takes the operators of worker 0 and returns their time. */
-  private takeOperators(operators: CallOperators, take: (what: What, ns: number) => void): number {
-    const { count, worker, tensor, startNs, endNs, waitEndNs, tid } = operators
-    const { off, blockOf } = this
+  private takeOperators(
+    operators: CallOperators,
+    off: OffTimes | undefined,
+    take: (what: What, ns: number) => void,
+  ): number {
+    const { count, worker, tensor, startNs, endNs, waitEndNs } = operators
     let sum = 0
     for (let i = 0; i < count; i++) {
       if (worker[i] !== 0) continue
       let [compute, wait] = [endNs[i]! - startNs[i]!, waitEndNs[i]! - endNs[i]!]
       sum += compute + wait
-      const without = off(tid[i]!, startNs[i]!, endNs[i]!)
-      if (without) {
-        compute -= without.preemptedNs + without.blockedNs
-        take('preempted', without.preemptedNs)
-        take('blocked', without.blockedNs)
+      if (off) {
+        compute -= off.preemptedNs[i]! + off.blockedNs[i]!
+        wait -= off.lateNs[i]!
+        take('preempted', off.preemptedNs[i]! + off.lateNs[i]!)
+        take('blocked', off.blockedNs[i]!)
       }
-      take(blockOf(tensor[i]!), compute)
+      take(this.blockOf(tensor[i]!), compute)
       if (wait > 0) take('barrier wait', wait)
     }
     return sum

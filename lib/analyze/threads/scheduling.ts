@@ -1,0 +1,176 @@
+import { putAt } from '../../model/by-id.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { Phase, TokenEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { OperatorRow, RoleScheduling, SchedulingFigures, WorkerScheduling } from '../analysis.ts'
+import type { RoleTable } from '../calls/roles.ts'
+import type { CallOperators } from '../operators/call-operators.ts'
+import type { Steps } from '../operators/steps.ts'
+import { CallWorkers } from './call-workers.ts'
+import { State } from './columns.ts'
+import { OffTimes, type Served } from './off-times.ts'
+import { CpuTakers } from './takers.ts'
+import type { ThreadHistory } from './thread-history.ts'
+
+/** CpuTakers of a worker that are listed, of a role, and roles. */
+const TAKERS_MAX = 10
+const ROLE_TAKERS_MAX = 5
+const ROLES_MAX = 20
+
+/** StateSums of a worker in the calls of a phase. */
+class StateSums {
+  callTimeNs = 0
+  preemptions = 0
+  migrations = 0
+  /** By {@link State}. */
+  readonly ns = [0, 0, 0, 0, 0]
+  readonly takers = new CpuTakers()
+}
+
+/** StateSums the states of the threads of workers, in calls and in operators. */
+export class Scheduling {
+  readonly off: OffTimes
+  private readonly workers = new DefaultMap<Phase, (StateSums | undefined)[]>(() => [])
+  private readonly roles = new DefaultMap<string, CpuTakers>(() => new CpuTakers())
+  private readonly byTensor = new DefaultMap<Phase | 'none', (CpuTakers | undefined)[]>(() => [])
+  private readonly counted = new CallWorkers()
+  private hasKnown = false
+
+  constructor(
+    private readonly threads: ThreadHistory,
+    private readonly names: Names,
+    private readonly roleTable: RoleTable,
+  ) {
+    this.off = new OffTimes(threads, (operators, i) => this.takersOf(operators, i))
+  }
+
+  /** Adds operators of a call. Returns the times of operators; undefined where no state is known. */
+  add(operators: CallOperators, steps: Steps): OffTimes | undefined {
+    if (!this.off.find(operators, steps)) return undefined
+    this.hasKnown ||= this.off.hasKnown
+    if (operators.event) this.addServed(operators.event, this.off.served)
+    return this.off
+  }
+
+  /** A worker's first thread serves it from the begin of the call, its last one to the end. */
+  private addServed({ call, phase, startNs, endNs }: TokenEvent, served: readonly Served[]): void {
+    const open: (Served | undefined)[] = []
+    const isNew: boolean[] = []
+    const close = ({ worker, tid, fromNs }: Served, untilNs: number) => {
+      if (isNew[worker] && untilNs > fromNs) this.addThread(this.sumsOf(phase, worker), tid, fromNs, untilNs)
+    }
+    for (const of of served) {
+      const before = open[of.worker]
+      isNew[of.worker] ??= this.counted.isNew(call, of.worker)
+      if (before) close(before, Math.min(of.fromNs, endNs))
+      open[of.worker] = { ...of, fromNs: before ? Math.max(of.fromNs, startNs) : startNs }
+    }
+    for (const of of open) if (of) close(of, endNs)
+  }
+
+  /** Are states of threads of workers known? */
+  get hasStates(): boolean {
+    return !this.threads.isFull && this.hasKnown
+  }
+
+  finish(rows: readonly OperatorRow[]): SchedulingFigures {
+    const { threads } = this
+    const workers = [...this.workers].flatMap(([phase, sums]) =>
+      sums.flatMap((of, worker) => (of ? [this.workerOf(worker, phase, of)] : [])),
+    )
+    workers.sort((a, b) => a.worker - b.worker || b.call_time_ns - a.call_time_ns)
+    return { source: threads.source, takers: threads.takers, workers, roles: this.rolesOf(rows) }
+  }
+
+  /** Adds the states of a thread in an interval. */
+  private addThread(sums: StateSums, tid: number, startNs: number, endNs: number): void {
+    const { threads } = this
+    sums.callTimeNs += endNs - startNs
+    sums.ns[State.Unknown]! += endNs - startNs
+    const thread = tid >= 0 ? threads.of(tid) : undefined
+    if (!thread) return
+    let k = thread.at(startNs)
+    let cpu = -1
+    for (let before = k; before >= 0 && cpu < 0; before--) {
+      if (thread.state[before] === State.Running) cpu = thread.cpu[before]!
+    }
+    for (k = Math.max(k, 0); k < thread.count && thread.atNs[k]! < endNs; k++) {
+      const state = thread.state[k]!
+      const untilNs = k + 1 < thread.count ? thread.atNs[k + 1]! : threads.knownUntilNs
+      const [fromNs, toNs] = [Math.max(thread.atNs[k]!, startNs), Math.min(untilNs, endNs)]
+      if (toNs <= fromNs) continue
+      sums.ns[state]! += toNs - fromNs
+      sums.ns[State.Unknown]! -= toNs - fromNs
+      if (state === State.Preempted && fromNs === thread.atNs[k]) sums.preemptions++
+      if (state === State.Preempted || state === State.Woken)
+        threads.addTakers(sums.takers, thread, k, tid, fromNs, toNs)
+      if (state !== State.Running || thread.cpu[k]! < 0) continue
+      if (cpu >= 0 && thread.cpu[k] !== cpu) sums.migrations++
+      cpu = thread.cpu[k]!
+    }
+  }
+
+  private workerOf(worker: number, phase: Phase, sums: StateSums): WorkerScheduling {
+    const { ns, callTimeNs } = sums
+    return {
+      worker,
+      phase,
+      call_time_ns: callTimeNs,
+      running_ns: ns[State.Running]!,
+      preempted_ns: ns[State.Preempted]!,
+      preemptions: sums.preemptions,
+      woken_ns: this.threads.hasWoken ? ns[State.Woken]! : null,
+      blocked_ns: ns[State.Blocked]!,
+      unknown_ns: ns[State.Unknown]!,
+      migrations: sums.migrations,
+      ...sums.takers.list(TAKERS_MAX, callTimeNs, this.names),
+    }
+  }
+
+  private rolesOf(rows: readonly OperatorRow[]): RoleScheduling[] {
+    const sums = new Map<string, { -readonly [K in keyof RoleScheduling]: RoleScheduling[K] }>()
+    for (const { role, op, phase, operator_time_ns, preempted_ns, blocked_ns } of rows) {
+      const key = keyOf(phase, op, role)
+      let of = sums.get(key)
+      if (!of) {
+        of = { role, op, phase, operator_time_ns: 0, preempted_ns: 0, blocked_ns: 0, takers: [], other_takers_ns: 0 }
+        sums.set(key, of)
+      }
+      of.operator_time_ns += operator_time_ns
+      of.preempted_ns += preempted_ns ?? 0
+      of.blocked_ns += blocked_ns ?? 0
+    }
+    const lost = ({ preempted_ns, blocked_ns }: RoleScheduling) => preempted_ns + blocked_ns
+    return [...sums]
+      .filter(([, of]) => lost(of) > 0)
+      .sort(([, a], [, b]) => lost(b) - lost(a))
+      .slice(0, ROLES_MAX)
+      .map(([key, of]) => ({
+        ...of,
+        ...this.roles.of(key).list(ROLE_TAKERS_MAX, of.operator_time_ns, this.names),
+      }))
+  }
+
+  private sumsOf(phase: Phase, worker: number): StateSums {
+    const workers = this.workers.of(phase)
+    let sums = workers[worker]
+    if (!sums) {
+      sums = new StateSums()
+      putAt(workers, worker, sums, undefined)
+    }
+    return sums
+  }
+
+  private takersOf({ tensor, last, event }: CallOperators, i: number): CpuTakers {
+    const phase = event?.phase ?? 'none'
+    const byTensor = this.byTensor.of(phase)
+    const known = byTensor[tensor[i]!]
+    if (known) return known
+    const { op, role } = this.roleTable.role(this.roleTable.of(tensor[i]!, last[i]!))
+    const takers = this.roles.of(keyOf(phase, op, role))
+    putAt(byTensor, tensor[i]!, takers, undefined)
+    return takers
+  }
+}
+
+const keyOf = (phase: string, op: string, role: string) => `${phase} ${op} ${role}`

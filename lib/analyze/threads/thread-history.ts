@@ -1,0 +1,209 @@
+import { DefaultMap } from '../../model/default-map.ts'
+import {
+  type StateEvent,
+  type SwitchEvent,
+  TaskState,
+  type ThreadEvent,
+  type ThreadState,
+  type WakingEvent,
+} from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import { CpuTurns, State, ThreadStates } from './columns.ts'
+import type { CpuTakers } from './takers.ts'
+
+/** States of threads and turns of CPUs that are held at most. 140 MB. */
+const HELD_MAX = 1 << 22
+/** They are dropped in portions of so many, at least. */
+const TRIM_MIN = 1 << 16
+/** States before the operators that are released are kept for so long: operators of several workers come in blocks. 1 s. */
+const KEPT_NS = 1e9
+
+const CODES: Readonly<Record<ThreadState, number>> = {
+  running: State.Running,
+  runnable: State.Preempted,
+  woken: State.Woken,
+  blocked: State.Blocked,
+  off: State.Unknown,
+  ended: State.Unknown,
+}
+
+/** What is known of the inputs before their events. */
+export interface Recordings {
+  /** Processes that the logs trace. */
+  readonly pids: readonly number[]
+  /** An input records the switches of CPUs: they replace the states that logs contain. */
+  readonly hasSwitches: boolean
+}
+
+/** The states of threads, and the threads that had each CPU, for as long as operators need them. */
+export class ThreadHistory {
+  private readonly threads = new DefaultMap<number, ThreadStates>(() => new ThreadStates())
+  private readonly cpus: (CpuTurns | undefined)[] = []
+  /** Processes of threads, and names that only events of threads contain. */
+  private readonly tgids = new Map<number, number>()
+  private readonly comms = new Map<number, number>()
+  private readonly own = new Set<number>()
+  private held = 0
+  private trimmedNs = -Infinity
+  private firstNs = Infinity
+  private lastNs = -Infinity
+  /** Has a taker's name been recorded without switches? */
+  private hasFirstTakers = false
+  /** Is it known when threads were woken? Else they are blocked until they run. */
+  hasWoken = false
+  /** Changes that came after their operators were released. */
+  late = 0
+  /** There were more changes than are held. */
+  isFull = false
+
+  constructor(
+    private readonly names: Names,
+    private readonly recordings: Recordings,
+    readonly heldMax = HELD_MAX,
+  ) {}
+
+  /** Is any state known? */
+  get isEmpty(): boolean {
+    return this.firstNs === Infinity
+  }
+
+  get source(): 'log' | 'scheduler' {
+    return this.recordings.hasSwitches ? 'scheduler' : 'log'
+  }
+
+  get takers(): 'all' | 'first' | 'none' {
+    if (this.recordings.hasSwitches) return 'all'
+    return this.hasFirstTakers ? 'first' : 'none'
+  }
+
+  /** Last states last until then: to the end of a recording of the scheduler; without end in a log that contains states. */
+  get knownUntilNs(): number {
+    return this.recordings.hasSwitches ? this.lastNs : Infinity
+  }
+
+  /** Are all states until then known, if inputs come in order of time? */
+  isKnownAt(atNs: number): boolean {
+    return this.recordings.hasSwitches || this.isEmpty || this.lastNs >= atNs
+  }
+
+  /** The states of a thread; undefined where none is known. */
+  of(tid: number): ThreadStates | undefined {
+    const thread = this.threads.get(tid)
+    thread?.settle()
+    return thread
+  }
+
+  /** A worker runs on the thread. */
+  serve(tid: number): void {
+    this.own.add(tid)
+  }
+
+  state({ tid, atNs, state, cpu, takenBy = 0 }: StateEvent): void {
+    if (this.recordings.hasSwitches || tid < 0) return
+    this.hasFirstTakers ||= takenBy !== 0
+    this.hasWoken ||= state === 'woken'
+    this.add(tid, atNs, CODES[state], cpu, takenBy)
+  }
+
+  switched({ cpu, atNs, prevTid, prevState, nextTid, nextComm }: SwitchEvent): void {
+    if (prevTid > 0) {
+      const isEnd = (prevState & (TaskState.X | TaskState.Z)) !== 0
+      const canRun = prevState === 0 || (prevState & TaskState['+']) !== 0
+      this.add(prevTid, atNs, isEnd ? State.Unknown : canRun ? State.Preempted : State.Blocked, cpu, 0)
+    }
+    if (nextTid > 0) this.add(nextTid, atNs, State.Running, cpu, 0)
+    this.see(atNs)
+    if (cpu < 0 || this.isLate(atNs) || !this.hasRoom()) return
+    const turns = this.cpus[cpu] ?? this.addCpu(cpu)
+    turns.add(atNs, nextTid, nextComm)
+  }
+
+  waking({ tid, atNs, targetCpu }: WakingEvent): void {
+    this.hasWoken = true
+    if (tid > 0) this.add(tid, atNs, State.Woken, targetCpu, 0)
+  }
+
+  thread({ what, tid, tgid, comm, atNs, parentTid }: ThreadEvent): void {
+    if (tgid > 0) this.tgids.set(tid, tgid)
+    else if (what === 'fork' && this.isOwn(parentTid)) this.own.add(tid)
+    if (comm !== 0) this.comms.set(tid, comm)
+    if (what === 'exit') this.tgids.delete(tid) // the kernel may reuse the number
+    if (what === 'exit' && this.recordings.hasSwitches) this.see(atNs)
+  }
+
+  /** Adds the threads that had the CPU in an interval, instead of `tid`. */
+  addTakers(into: CpuTakers, of: ThreadStates, i: number, tid: number, fromNs: number, toNs: number): void {
+    const [cpu, by] = [of.cpu[i]!, of.by[i]!]
+    if (by > 0) {
+      const [, comm = '', id = '0'] = /^(.*) (\d+)$/.exec(this.names.text(by)) ?? []
+      into.add(this.names.id(comm), Number(id), this.isOwn(Number(id)), toNs - fromNs)
+    }
+    const turns = cpu >= 0 ? this.cpus[cpu] : undefined
+    if (!turns) return
+    for (let turn = Math.max(turns.at(fromNs), 0); turn < turns.count && turns.atNs[turn]! < toNs; turn++) {
+      const untilNs = turn + 1 < turns.count ? turns.atNs[turn + 1]! : toNs
+      const ns = Math.min(untilNs, toNs) - Math.max(turns.atNs[turn]!, fromNs)
+      const taker = turns.tid[turn]!
+      if (ns > 0 && taker !== tid) into.add(turns.comm[turn]! || this.commOf(taker), taker, this.isOwn(taker), ns)
+    }
+  }
+
+  /** Operators before this time are all released: drops what only they need. */
+  trim(untilNs: number): void {
+    if (this.held < TRIM_MIN || untilNs - KEPT_NS <= this.trimmedNs) return
+    this.trimmedNs = untilNs - KEPT_NS
+    for (const [tid, thread] of this.threads) {
+      this.held -= thread.trim(this.trimmedNs)
+      if (!thread.isOver(this.trimmedNs)) continue
+      this.threads.delete(tid)
+      this.held -= thread.count
+    }
+    for (const turns of this.cpus) if (turns) this.held -= turns.trim(this.trimmedNs)
+  }
+
+  private add(tid: number, atNs: number, state: number, cpu: number, by: number): void {
+    if (!this.isRelevant(tid)) return
+    this.see(atNs)
+    if (this.isLate(atNs)) this.late++
+    else if (this.hasRoom()) this.threads.of(tid).add(atNs, state, cpu, by)
+  }
+
+  private see(atNs: number): void {
+    if (atNs < this.firstNs) this.firstNs = atNs
+    if (atNs > this.lastNs) this.lastNs = atNs
+  }
+
+  private isLate(atNs: number): boolean {
+    return atNs < this.trimmedNs
+  }
+
+  private hasRoom(): boolean {
+    if (this.held >= this.heldMax) this.isFull = true
+    else this.held++
+    return !this.isFull
+  }
+
+  /** May a worker run on the thread? Not if it is known to belong to another process. */
+  private isRelevant(tid: number): boolean {
+    const { pids } = this.recordings
+    if (pids.length === 0 || this.own.has(tid)) return true
+    const tgid = this.tgids.get(tid)
+    return tgid === undefined || pids.includes(tgid)
+  }
+
+  private isOwn(tid: number): boolean {
+    const tgid = this.tgids.get(tid)
+    return this.own.has(tid) || (tgid !== undefined && this.recordings.pids.includes(tgid))
+  }
+
+  private commOf(tid: number): number {
+    return this.comms.get(tid) ?? this.names.id('?')
+  }
+
+  private addCpu(cpu: number): CpuTurns {
+    const made = new CpuTurns()
+    while (this.cpus.length <= cpu) this.cpus.push(undefined)
+    this.cpus[cpu] = made
+    return made
+  }
+}

@@ -1,0 +1,136 @@
+import { putAt } from '../../model/by-id.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { Phase } from '../../model/events.ts'
+import type { WorkerFigures, WorkerTime } from '../analysis.ts'
+import type { CallOperators } from '../operators/call-operators.ts'
+import type { Steps } from '../operators/steps.ts'
+import { CallWorkers } from './call-workers.ts'
+
+/** WorkerSums of a worker. */
+class WorkerSums {
+  calls = 0
+  callTimeNs = 0
+  timeNs = 0
+  waitNs = 0
+  /** The parts of them that are in recorded calls. */
+  timeInCallsNs = 0
+  waitInCallsNs = 0
+
+  add(other: WorkerSums): void {
+    this.calls += other.calls
+    this.callTimeNs += other.callTimeNs
+    this.timeNs += other.timeNs
+    this.waitNs += other.waitNs
+    this.timeInCallsNs += other.timeInCallsNs
+    this.waitInCallsNs += other.waitInCallsNs
+  }
+
+  figures(): WorkerTime {
+    const { calls, callTimeNs, timeInCallsNs, waitInCallsNs } = this
+    const share = (ns: number) => (callTimeNs > 0 ? ns / callTimeNs : null)
+    const idleNs = callTimeNs - timeInCallsNs - waitInCallsNs
+    return {
+      calls,
+      call_time_ns: callTimeNs,
+      operator_time_ns: this.timeNs,
+      wait_ns: this.waitNs,
+      idle_ns: calls > 0 ? idleNs : null,
+      operator_share: share(timeInCallsNs),
+      wait_share: share(waitInCallsNs),
+      idle_share: share(idleNs),
+    }
+  }
+}
+
+class Worker {
+  executions = 0
+  /** Steps with several workers, and those in which it ended last. */
+  steps = 0
+  last = 0
+  moves = 0
+  movedNs = 0
+  /** The thread of its latest operator, and the CPU where that began. */
+  tid = -1
+  cpu = -1
+  readonly phases = new DefaultMap<Phase | 'none', WorkerSums>(() => new WorkerSums())
+  /** In the operators that are added. */
+  count = 0
+  timeNs = 0
+  waitNs = 0
+}
+
+/** WorkerSums the time of each worker: computing, waiting at barriers, and the rest of the calls in which it takes part. */
+export class WorkerTimes {
+  private readonly workers: (Worker | undefined)[] = []
+  private readonly counted = new CallWorkers()
+
+  add(operators: CallOperators, steps: Steps): void {
+    const { count, worker, tid, cpu, startNs, endNs, waitEndNs, event } = operators
+    for (let i = 0; i < count; i++) {
+      const of = this.workers[worker[i]!] ?? this.make(worker[i]!)
+      const timeNs = endNs[i]! - startNs[i]!
+      of.count++
+      of.timeNs += timeNs
+      of.waitNs += waitEndNs[i]! - endNs[i]!
+      if (cpu[i] !== of.cpu || tid[i] !== of.tid) {
+        if (tid[i] === of.tid && of.cpu >= 0 && cpu[i]! >= 0) {
+          of.moves++
+          of.movedNs += timeNs
+        }
+        of.cpu = cpu[i]!
+        of.tid = tid[i]!
+      }
+      const step = steps.of[i]!
+      if (step < 0 || steps.workers[step]! < 2) continue
+      of.steps++
+      if (steps.slowest[step] === worker[i]) of.last++
+    }
+    for (let number = 0; number < this.workers.length; number++) {
+      const of = this.workers[number]
+      if (of && of.count > 0) this.close(of, number, event)
+    }
+  }
+
+  /** Adds the sums of the operators to those of their phase. */
+  private close(of: Worker, number: number, event: CallOperators['event']): void {
+    const sums = of.phases.of(event?.phase ?? 'none')
+    of.executions += of.count
+    sums.timeNs += of.timeNs
+    sums.waitNs += of.waitNs
+    if (event) {
+      sums.timeInCallsNs += of.timeNs
+      sums.waitInCallsNs += of.waitNs
+      if (this.counted.isNew(event.call, number)) {
+        sums.calls++
+        sums.callTimeNs += event.endNs - event.startNs
+      }
+    }
+    of.count = of.timeNs = of.waitNs = 0
+  }
+
+  private make(number: number): Worker {
+    const made = new Worker()
+    putAt(this.workers, number, made, undefined)
+    return made
+  }
+
+  finish(): WorkerFigures[] {
+    return this.workers.flatMap((of, worker) => {
+      if (!of) return []
+      const total = new WorkerSums()
+      for (const sums of of.phases.values()) total.add(sums)
+      return [
+        {
+          worker,
+          executions: of.executions,
+          ...total.figures(),
+          steps: of.steps,
+          last: of.last,
+          moved_operators: of.moves,
+          moved_operator_time_ns: of.movedNs,
+          by_phase: Object.fromEntries([...of.phases].map(([phase, sums]) => [phase, sums.figures()])),
+        },
+      ]
+    })
+  }
+}

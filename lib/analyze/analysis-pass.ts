@@ -183,6 +183,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   /** All operators of a call were read. */
   private call(operators: CallOperators): void {
     this.steps.find(operators)
+    this.threads.released(operators.waitEndNs[operators.count - 1]!)
     const off = this.scheduling.add(operators, this.steps)
     this.rows.add(operators, this.steps, off)
     this.workers.add(operators, this.steps)

@@ -23,7 +23,8 @@ export class ThreadStates {
   cpu = new Int32Array(8)
   /** Name of the thread that took its CPU first; 0: not known. */
   by = new Int32Array(8)
-  private isSettled = true
+  /** The first so many are settled. */
+  private settled = 0
   private isSorted = true
 
   add(atNs: number, state: number, cpu: number, by: number): void {
@@ -39,15 +40,13 @@ export class ThreadStates {
     this.cpu[at] = cpu
     this.by[at] = by
     if (at > 0 && atNs < this.atNs[at - 1]!) this.isSorted = false
-    this.isSettled = false
   }
 
   /** Sorts the states. A thread that can run anyway does not change its state when it is woken. */
   settle(): void {
-    if (this.isSettled) return
     const { count, state, cpu, by } = this
     if (!this.isSorted) this.sort()
-    for (let i = 1; i < count; i++) {
+    for (let i = Math.max(this.settled, 1); i < count; i++) {
       if (state[i] !== State.Woken) continue
       const before = state[i - 1]!
       if (before === State.Unknown || before === State.Blocked) continue
@@ -55,8 +54,7 @@ export class ThreadStates {
       cpu[i] = cpu[i - 1]!
       by[i] = by[i - 1]!
     }
-    this.isSettled = true
-    this.isSorted = true
+    this.settled = count
   }
 
   private sort(): void {
@@ -66,6 +64,8 @@ export class ThreadStates {
       const copy = column.slice(0, count)
       for (let i = 0; i < count; i++) column[i] = copy[order[i]!]!
     }
+    this.isSorted = true
+    this.settled = 0
   }
 
   /** Did the thread end before this time? */
@@ -86,6 +86,7 @@ export class ThreadStates {
     if (first <= 0 || 2 * first < this.count) return 0
     for (const column of [this.atNs, this.state, this.cpu, this.by]) column.copyWithin(0, first, this.count)
     this.count -= first
+    this.settled = this.count
     return first
   }
 }

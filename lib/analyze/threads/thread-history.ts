@@ -45,13 +45,14 @@ export class ThreadHistory {
   private readonly own = new Set<number>()
   private held = 0
   private trimmedNs = -Infinity
+  private releasedNs = -Infinity
   private firstNs = Infinity
   private lastNs = -Infinity
   /** Has a taker's name been recorded without switches? */
   private hasFirstTakers = false
   /** Is it known when threads were woken? Else they are blocked until they run. */
   hasWoken = false
-  /** Changes that came after their operators were released. */
+  /** Changes that came after operators of their time were released. */
   late = 0
   /** There were more changes than are held. */
   isFull = false
@@ -113,7 +114,7 @@ export class ThreadHistory {
     }
     if (nextTid > 0) this.add(nextTid, atNs, State.Running, cpu, 0)
     this.see(atNs)
-    if (cpu < 0 || this.isLate(atNs) || !this.hasRoom()) return
+    if (cpu < 0 || this.isDropped(atNs) || !this.hasRoom()) return
     const turns = this.cpus[cpu] ?? this.addCpu(cpu)
     turns.add(atNs, nextTid, nextComm)
   }
@@ -148,6 +149,11 @@ export class ThreadHistory {
     }
   }
 
+  /** Operators until then are released: later changes before this time are too late for them. */
+  released(untilNs: number): void {
+    if (untilNs > this.releasedNs) this.releasedNs = untilNs
+  }
+
   /** Operators before this time are all released: drops what only they need. */
   trim(untilNs: number): void {
     if (this.held < TRIM_MIN || untilNs - KEPT_NS <= this.trimmedNs) return
@@ -164,8 +170,8 @@ export class ThreadHistory {
   private add(tid: number, atNs: number, state: number, cpu: number, by: number): void {
     if (!this.isRelevant(tid)) return
     this.see(atNs)
-    if (this.isLate(atNs)) this.late++
-    else if (this.hasRoom()) this.threads.of(tid).add(atNs, state, cpu, by)
+    if (atNs < this.releasedNs) this.late++
+    if (!this.isDropped(atNs) && this.hasRoom()) this.threads.of(tid).add(atNs, state, cpu, by)
   }
 
   private see(atNs: number): void {
@@ -173,7 +179,7 @@ export class ThreadHistory {
     if (atNs > this.lastNs) this.lastNs = atNs
   }
 
-  private isLate(atNs: number): boolean {
+  private isDropped(atNs: number): boolean {
     return atNs < this.trimmedNs
   }
 

@@ -18,7 +18,7 @@ export function unknownScheduling(
     found.push({ what, why, hint: 'record for a shorter time' })
   } else if (!scheduling) found.push({ what, ...missing(operators, attributes, threads) })
   if (late > 0) {
-    const why = `${late} states of threads came after all operators of their time were read: they are left out`
+    const why = `${late} states of threads come so late in the log that they are missing in the times of operators`
     found.push({ what: `${what}.workers`, why })
   }
   if (!scheduling) return found

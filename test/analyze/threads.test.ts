@@ -80,7 +80,9 @@ describe('states that the log contains', () => {
     expect(undetermined.find(({ what }) => what === 'scheduling')?.why).toBe('the log contains no states of threads')
     const refused = { attributes: { states: 'perf_event_open is not allowed here' } }
     const other = await analyze(logOf((names) => eventsOf(names, [CALL]), refused))
-    expect(other.undetermined.find(({ what }) => what === 'scheduling')?.why).toMatch(/: perf_event_open is not allowed/)
+    expect(other.undetermined.find(({ what }) => what === 'scheduling')?.why).toMatch(
+      /: perf_event_open is not allowed/,
+    )
   })
 })
 
@@ -161,7 +163,11 @@ describe('workers', () => {
 
   test('compute, wait, or are idle in their calls', async () => {
     const calls: Call[] = [
-      { phase: 'prefill', at: [0, 300], parts: [...step('Qcur-0', 0, [50, 90, 10]), ...step('Kcur-0', 150, [100, 90])] },
+      {
+        phase: 'prefill',
+        at: [0, 300],
+        parts: [...step('Qcur-0', 0, [50, 90, 10]), ...step('Kcur-0', 150, [100, 90])],
+      },
       { phase: 'decode', at: [400, 600], parts: step('Qcur-0', 400, [60, 80]) },
     ]
     const { workers, imbalance } = await analyze(logOf((names) => eventsOf(names, calls)))

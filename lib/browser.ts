@@ -1,7 +1,16 @@
 /** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
 export type * from './analyze/analysis.ts'
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
+export {
+  type PhaseScaling,
+  type RoleScalingFigures,
+  type ScalingFigures,
+  type SpeedByWorkers,
+  scaling,
+  type WorkerCount,
+} from './analyze/scaling.ts'
 export type { CallCount, ClockRelation, FailedCalls, IssueCount, Summary } from './analyze/summary.ts'
+export type { ScalingFit } from './analyze/usl.ts'
 export { toWebStream, type WebStream } from './bytes/web-stream.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'

@@ -1,0 +1,175 @@
+import type { Analysis, Undetermined } from './analysis.ts'
+import { fitUsl, type ScalingFit } from './usl.ts'
+
+/**
+ * Another thread pays if it adds at least this share of the speed that a thread has in the run with the fewest: 10 %. Perfect scaling adds
+ * 100 %; a decode that is bound by memory adds nearly nothing.
+ */
+export const GAIN_SHARE_MIN = 0.1
+/** Roles at most, those with most time. */
+const ROLES_MAX = 20
+
+/** Speed of several runs of one program by their numbers of workers. */
+export interface ScalingFigures {
+  /** The runs, in the order given. Workers are those that computed in the phase; null: it was not recorded. */
+  readonly runs: readonly {
+    readonly name: string
+    readonly decode_workers: number | null
+    readonly prefill_workers: number | null
+  }[]
+  /** Below which gain another thread does not pay: share of the speed of one thread in the run with the fewest. */
+  readonly gain_share_min: number
+  readonly decode: PhaseScaling | null
+  readonly prefill: PhaseScaling | null
+  /** Roles of decode, or of prefill where there is none; most time first. */
+  readonly roles: readonly RoleScalingFigures[]
+  readonly undetermined: readonly Undetermined[]
+}
+
+/** Speeds by number of workers. */
+export interface SpeedByWorkers {
+  /** Ascending; runs with the same number are averaged. */
+  readonly counts: readonly WorkerCount[]
+  /** The number from which another thread does not pay; null where it paid up to the largest one. */
+  readonly knee: number | null
+}
+
+/** Speed of a phase by number of workers. */
+export interface PhaseScaling extends SpeedByWorkers {
+  readonly fit: ScalingFit | null
+}
+
+/** Speed with a number of workers. */
+export interface WorkerCount {
+  readonly workers: number
+  readonly tokens_per_s: number
+  /** To the smallest number of workers. */
+  readonly speedup: number
+  /** Speedup by the number of workers, relative to the smallest: 1 is perfect scaling. */
+  readonly efficiency: number
+  /** What each further thread added since the number before, as a share of the speed of one thread; null for the first. */
+  readonly gain_share: number | null
+}
+
+/** A role: its tokens per second would be those of a model that has only this role. */
+export interface RoleScalingFigures extends SpeedByWorkers {
+  readonly role: string
+  readonly op: string
+  readonly phase: 'decode' | 'prefill'
+}
+
+type ScaledPhase = 'decode' | 'prefill'
+
+/** Compares runs of one program with different numbers of threads. */
+export function scaling(analyses: readonly Analysis[]): ScalingFigures {
+  const undetermined: Undetermined[] = []
+  const phase = (phase: ScaledPhase): PhaseScaling | null => {
+    const counts = countsOf(analyses, phase, (analysis) => speedOf(analysis, phase))
+    if (counts.length < 2) {
+      const why = `runs with at least 2 numbers of workers are necessary, found ${counts.length}`
+      undetermined.push({ what: `scaling.${phase}`, why, hint: 'give logs of runs with other values of --threads' })
+      return null
+    }
+    const points = counts.map(({ workers, tokens_per_s }) => ({ n: workers, x: tokens_per_s }))
+    const fit = counts.length < 3 ? null : fitUsl(points)
+    if (!fit) {
+      const why = `at least 3 numbers of workers are necessary, found ${counts.length}`
+      undetermined.push({ what: `scaling.${phase}.fit`, why })
+    }
+    return { counts, knee: kneeOf(counts), fit }
+  }
+  const [decode, prefill] = [phase('decode'), phase('prefill')]
+  return {
+    runs: analyses.map((analysis) => ({
+      name: analysis.inputs[0]?.name ?? '',
+      decode_workers: workersIn(analysis, 'decode') ?? null,
+      prefill_workers: workersIn(analysis, 'prefill') ?? null,
+    })),
+    gain_share_min: GAIN_SHARE_MIN,
+    decode,
+    prefill,
+    roles: decode ? rolesOf(analyses, 'decode') : prefill ? rolesOf(analyses, 'prefill') : [],
+    undetermined,
+  }
+}
+
+/** The number of workers that computed in a phase. */
+function workersIn({ workers }: Analysis, phase: ScaledPhase): number | undefined {
+  const count = workers.filter(({ by_phase }) => (by_phase[phase]?.calls ?? 0) > 0).length
+  return count > 0 ? count : undefined
+}
+
+function tokensIn({ calls }: Analysis, phase: ScaledPhase): number {
+  return calls.by_phase[phase]?.tokens ?? 0
+}
+
+/** Tokens per second of the time of calls. */
+function speedOf(analysis: Analysis, phase: ScaledPhase): number {
+  if (phase === 'decode' && analysis.calls.decode_tokens_per_s !== null) return analysis.calls.decode_tokens_per_s
+  const ns = analysis.call_time.find((time) => time.phase === phase)?.time_ns ?? 0
+  return ns > 0 ? tokensIn(analysis, phase) / (ns / 1e9) : 0
+}
+
+/** The mean speed by number of workers. */
+function countsOf(
+  analyses: readonly Analysis[],
+  phase: ScaledPhase,
+  speedOf: (analysis: Analysis) => number,
+): WorkerCount[] {
+  const byCount = new Map<number, number[]>()
+  for (const analysis of analyses) {
+    const workers = workersIn(analysis, phase)
+    const speed = speedOf(analysis)
+    if (workers !== undefined && speed > 0) byCount.set(workers, [...(byCount.get(workers) ?? []), speed])
+  }
+  const means = [...byCount]
+    .map(([workers, speeds]) => ({ workers, speed: speeds.reduce((sum, of) => sum + of, 0) / speeds.length }))
+    .sort((a, b) => a.workers - b.workers)
+  const first = means[0]
+  return means.map(({ workers, speed }, i) => {
+    const before = means[i - 1]
+    const ofOne = first!.speed / first!.workers
+    return {
+      workers,
+      tokens_per_s: speed,
+      speedup: speed / first!.speed,
+      efficiency: speed / workers / ofOne,
+      gain_share: before ? (speed - before.speed) / (workers - before.workers) / ofOne : null,
+    }
+  })
+}
+
+function kneeOf(counts: readonly WorkerCount[]): number | null {
+  const at = counts.findIndex(({ gain_share }) => gain_share !== null && gain_share < GAIN_SHARE_MIN)
+  return at < 0 ? null : counts[at - 1]!.workers
+}
+
+function rolesOf(analyses: readonly Analysis[], phase: ScaledPhase): RoleScalingFigures[] {
+  const keyOf = ({ op, role }: { readonly op: string; readonly role: string }) => `${op} ${role}`
+  const times = analyses.map((analysis) => {
+    const byRole = new Map<string, { role: string; op: string; ns: number }>()
+    for (const row of analysis.operators.rows) {
+      if (row.phase !== phase) continue
+      const { role, op, wall_ns } = row
+      const sum = byRole.get(keyOf(row))
+      if (sum) sum.ns += wall_ns
+      else byRole.set(keyOf(row), { role, op, ns: wall_ns })
+    }
+    return { analysis, byRole }
+  })
+  const longest = new Map<string, { role: string; op: string; ns: number }>()
+  for (const { byRole } of times) {
+    for (const [key, of] of byRole) if (of.ns > (longest.get(key)?.ns ?? -1)) longest.set(key, of)
+  }
+  return [...longest]
+    .sort(([, a], [, b]) => b.ns - a.ns)
+    .slice(0, ROLES_MAX)
+    .flatMap(([key, { role, op }]) => {
+      const nsOf = new Map(times.map(({ analysis, byRole }) => [analysis, byRole.get(key)?.ns ?? 0]))
+      const counts = countsOf(analyses, phase, (analysis) => {
+        const ns = nsOf.get(analysis)!
+        return ns > 0 ? tokensIn(analysis, phase) / (ns / 1e9) : 0
+      })
+      return counts.length < 2 ? [] : [{ role, op, phase, counts, knee: kneeOf(counts) }]
+    })
+}

@@ -2,6 +2,14 @@
 export type * from './analyze/analysis.ts'
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
 export {
+  GROUP_KEYS,
+  type GroupCounter,
+  type GroupKey,
+  type GroupShare,
+  groupOperators,
+  type OperatorGroup,
+} from './analyze/operators/groups.ts'
+export {
   type PhaseScaling,
   type RoleScalingFigures,
   type ScalingFigures,
@@ -40,6 +48,7 @@ export {
   type ReadingOptions,
 } from './pipeline/inputs.ts'
 export type { ConvertOptions } from './pipeline/options.ts'
+export { readAnalysis } from './pipeline/read-analysis.ts'
 export { type Format, HEAD_BYTES, type PerfettoReading, type ReadContext } from './read/format.ts'
 export { FORMATS, sniffFormat } from './read/index.ts'
 export { type Inspected, inspect } from './read/inspect.ts'

@@ -195,7 +195,7 @@ export interface OperatorRow {
   readonly buckets: Buckets | null
 }
 
-/** Bucket `first + i` counts the values v with γ^(n−1) < v ≤ γ^n in ns, n = first + i, γ = 1.01 / 0.99. */
+/** Bucket `first + i` counts the values v with γ^(n−1) < v ≤ γ^n in ns, n = first + i, γ = 1.01 / 0.99. Values of 0 are in no bucket. */
 export interface Buckets {
   readonly first: number
   readonly counts: readonly number[]

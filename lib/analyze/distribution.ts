@@ -1,4 +1,4 @@
-/** A distribution. The q-quantile of n values is the one at index ⌊q · (n − 1)⌋ in order of size, with a relative error of at most 1 %. */
+/** A distribution. Quantiles are nearest-rank (the ⌈q · n⌉-th of n values), with a relative error of at most 1 %; the other figures are exact. */
 export interface Distribution {
   readonly count: number
   readonly mean_ns: number

@@ -1,5 +1,6 @@
 import { closest, UsageError } from '../errors.ts'
 import { chromeJson } from './chrome-json/chrome-json.ts'
+import { isAnalysis } from './documents.ts'
 import type { Format } from './format.ts'
 import { ggtrace } from './ggtrace/ggtrace.ts'
 import { nsys } from './gpu/nsys/nsys.ts'
@@ -72,6 +73,7 @@ function detect(formats: readonly Format[], head: Uint8Array, input: string): Fo
   if (head.length === 0) throw new UsageError(`${input}: the input is empty (0 bytes)`)
   const format = sniffFormat(head, formats)
   if (format) return format
+  if (isAnalysis(head)) throw new UsageError(`${input}: is an Analysis, not a log\nhint: ggml2perfetto stats ${input}`)
   throw new UsageError(
     `${input}: not a known format; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats(formats)}\n` +
       `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : 'name the format with --from'}`,

@@ -1,12 +1,13 @@
 import { gunzip, isGzip, peek } from '../input/gunzip.ts'
 import type { Replay } from '../input/replay.ts'
+import { isAnalysis } from './documents.ts'
 import { HEAD_BYTES } from './format.ts'
 import { sniffFormat } from './index.ts'
 
 /** An input whose first bytes are known. */
 export interface Inspected {
-  /** `log`: of a known format; `trace`: Perfetto's packets or Chrome's JSON; else `unknown`. */
-  readonly kind: 'log' | 'trace' | 'unknown'
+  /** `log`: of a known format; `trace`: Perfetto's packets or Chrome's JSON; `analysis`: a stored Analysis; else `unknown`. */
+  readonly kind: 'log' | 'trace' | 'analysis' | 'unknown'
   /** Chrome's JSON is both a log that can be converted and a trace. */
   readonly isTrace: boolean
   /** Compressed by gzip. */
@@ -27,7 +28,7 @@ export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspec
   const format = sniffFormat(plain)?.name
   const isTrace = format === 'chrome-json' || looksLikeTrace(plain) || looksLikeJsonTrace(plain)
   return {
-    kind: format !== undefined ? 'log' : isTrace ? 'trace' : 'unknown',
+    kind: format !== undefined ? 'log' : isTrace ? 'trace' : isAnalysis(plain) ? 'analysis' : 'unknown',
     isTrace,
     isZipped: isGzip(head),
     head,

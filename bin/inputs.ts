@@ -11,7 +11,7 @@ import {
   type TraceKind,
   UsageError,
 } from '../lib/index.ts'
-import { systemReason } from './terminal.ts'
+import { quoted, systemReason } from './terminal.ts'
 
 /** An input of the command line. */
 export interface Opened extends Inspected {
@@ -43,8 +43,17 @@ export function readInput(path: string, onRead?: (bytes: number) => void): Async
   return path === '-' ? readStandardInput(onRead) : readFileChunks(path, onRead)
 }
 
-/** Opens an input. Throws UsageError if it is empty or cannot be read. */
+/** Opens a log or a trace. Throws UsageError if it is empty, cannot be read, or is an Analysis. */
 export async function openInput(path: string, onRead?: (bytes: number) => void): Promise<Opened> {
+  const opened = await openAny(path, onRead)
+  if (opened.kind !== 'analysis') return opened
+  await opened.source.return()
+  const hint = `ggml2perfetto stats ${quoted(path)} prints its tables; a trace is made from the log`
+  throw new UsageError(`${opened.name}: is an Analysis, not a log or a trace\nhint: ${hint}`)
+}
+
+/** Opens an input of any kind. Throws UsageError if it is empty or cannot be read. */
+export async function openAny(path: string, onRead?: (bytes: number) => void): Promise<Opened> {
   const name = inputName(path)
   const inspected = await inspect(readInput(path, onRead))
   if (inspected.head.length === 0) throw new UsageError(`${name}: the input is empty (0 bytes)`)
@@ -76,9 +85,13 @@ async function* readStandardInput(onRead?: (bytes: number) => void): AsyncGenera
   }
 }
 
-/** A log; throws UsageError for a trace. */
+/** A log; throws UsageError for a trace or an Analysis. */
 export async function logOf(input: string): Promise<LogInput> {
-  const { name, kind, source } = await openInput(input)
+  return asLog(await openInput(input))
+}
+
+/** An opened input as a log; throws UsageError for a trace. */
+export async function asLog({ name, kind, source }: Opened): Promise<LogInput> {
   if (kind !== 'trace') return { name, source }
   await source.return()
   throw new UsageError(

@@ -47,12 +47,12 @@ export function refuseSwapped(inputs: readonly string[]): void {
   throw new UsageError(`${output}: no such input\nhint: -o is for the trace to write: ${command}`)
 }
 
-/** Throws UsageError if the trace to write is an existing log, which would be lost. */
+/** Throws UsageError if the trace to write is an existing log or Analysis, which would be lost. */
 export async function refuseLog(output: string): Promise<void> {
   const { kind, isTrace, source } = await inspect(readFileChunks(output))
   await source.return()
-  if (kind !== 'log' || isTrace) return
+  if (isTrace || (kind !== 'log' && kind !== 'analysis')) return
   throw new UsageError(
-    `${output}: is a log, which would be lost\nhint: -o is for the trace to write, such as ${quoted(`${output}.pftrace`)}`,
+    `${output}: is ${kind === 'log' ? 'a log' : 'an Analysis'}, which would be lost\nhint: -o is for the trace to write, such as ${quoted(`${output}.pftrace`)}`,
   )
 }

@@ -34,6 +34,21 @@ export function send(stream: NodeJS.WriteStream, data: Uint8Array | string): Pro
 const shown = (text: string | readonly string[]) =>
   typeof text === 'string' ? printable(text) : text.map(oneLine).join('\n')
 
+/** Lines are collected: one write per line would cost more than the query. */
+const BATCH_CHARACTERS = 1 << 16
+
+/** Prints lines as they are. */
+export async function sendLines(lines: Iterable<string>): Promise<void> {
+  let batch = ''
+  for (const line of lines) {
+    batch += `${line}\n`
+    if (batch.length < BATCH_CHARACTERS) continue
+    await send(process.stdout, batch)
+    batch = ''
+  }
+  if (batch !== '') await send(process.stdout, batch)
+}
+
 /** Prints the result of a command. */
 export function print(text: string | readonly string[]): Promise<void> {
   return send(process.stdout, `${shown(text)}\n`)

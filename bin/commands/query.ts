@@ -24,7 +24,7 @@ import {
 } from '../options.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { issueCount } from '../summary.ts'
-import { note, quoted, send } from '../terminal.ts'
+import { note, quoted, sendLines } from '../terminal.ts'
 import { plural } from '../units.ts'
 import { within } from './convert.ts'
 
@@ -145,18 +145,4 @@ async function* noteIssues(
     const issues = issueCount(summaries[i]!)
     if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}; they are slices of category 'issue'`)
   }
-}
-
-/** Lines are collected: one write per line would cost more than the query. */
-const BATCH_CHARACTERS = 1 << 16
-
-async function sendLines(lines: Iterable<string>): Promise<void> {
-  let batch = ''
-  for (const line of lines) {
-    batch += `${line}\n`
-    if (batch.length < BATCH_CHARACTERS) continue
-    await send(process.stdout, batch)
-    batch = ''
-  }
-  if (batch !== '') await send(process.stdout, batch)
 }

@@ -1,12 +1,33 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type Analysis, analyze, type LogInput, UsageError } from '../../lib/index.ts'
-import { logOf } from '../inputs.ts'
-import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
-import { print, printJson, table } from '../terminal.ts'
-import { count, duration, percent } from '../units.ts'
+import { type Analysis, closest, GROUP_KEYS, type GroupKey, UsageError } from '../../lib/index.ts'
+import { CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
+import { formatRows } from '../rows.ts'
+import { FIGURES } from '../stats/columns.ts'
+import { csvOf } from '../stats/csv.ts'
+import { analysisOf } from '../stats/inputs.ts'
+import { toMarkdown, toText } from '../stats/section.ts'
+import { sectionsOf } from '../stats/sections.ts'
+import { print, printJson, sendLines } from '../terminal.ts'
+
+/** Rows of a table of operators, for people; in Markdown, which is read next to other texts. */
+const TOP = 20
+const TOP_MARKDOWN = 10
+/** Characters of a line where the output is no terminal. */
+const WIDTH = 120
+
+const FORMATS = ['json', 'csv', 'markdown'] as const
+const SORTS = FIGURES.map(({ key }) => key)
 
 const OPTIONS = {
+  by: valued(groupKeys, `Operators by one or more of: ${GROUP_KEYS.join(', ')}`, 'role,op of each phase'),
+  top: valued(whole('--top'), 'Rows of each table of operators', `${TOP}; ${TOP_MARKDOWN} in Markdown; all in CSV`),
+  sort: valued(oneOf('--sort', SORTS), `Order of operators, the most first: ${SORTS.join(' | ')}`, 'wall'),
+  calls: flag('Also a table of calls'),
   json: flag('Print the Analysis as JSON; docs/analysis.md describes it'),
+  csv: flag(
+    'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by',
+  ),
+  markdown: flag('Print Markdown for an issue: short, without the name of the host'),
   ...CLOCKS,
   ...READING,
 } as const
@@ -23,39 +44,64 @@ export const statsCommand: CommandModule<object, Arguments> = {
     yargs
       .positional(
         'inputs',
-        inputsOf("Log, gzip'ed or not; - for stdin. Several logs must be of one run, as in convert"),
+        inputsOf("Logs of one run, as for convert, or an Analysis that --json wrote; gzip'ed or not; - for stdin"),
       )
       .options(OPTIONS)
       .example('$0 stats run.ggtrace', 'for people')
-      .example('$0 stats run.ggtrace --json > run.json', 'for scripts'),
+      .example('$0 stats run.ggtrace --by layer,role --top 10', 'which layers are slow')
+      .example(
+        '$0 stats run.ggtrace --json > run.json',
+        'for scripts, and to look at again: ggml2perfetto stats run.json',
+      )
+      .example('$0 stats run.json --csv --by op,type > ops.csv', 'for a spreadsheet'),
   handler,
 }
 
-async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const options = await conversionOf(args)
-  if (args.inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
-  const logs: LogInput[] = []
-  for (const input of args.inputs) logs.push(await logOf(input))
-  const analysis = await analyze(logs, options)
-  if (args.json) return printJson(JSON.stringify(analysis, null, 2))
-  await print(describe(analysis))
+/** For yargs' `coerce`: keys of operators, separated by commas. */
+function groupKeys(value: string): GroupKey[] {
+  const keys = once('--by')(value)
+    .split(',')
+    .map((word) => word.trim())
+  for (const key of keys) {
+    if (GROUP_KEYS.some((known) => known === key)) continue
+    const meant = closest(key, GROUP_KEYS)
+    const hint = meant === undefined ? '' : `\nhint: did you mean ${meant}?`
+    throw new UsageError(`--by "${value}": no key is called "${key}"; expected some of ${GROUP_KEYS.join(',')}${hint}`)
+  }
+  return [...new Set(keys)] as GroupKey[]
 }
 
-function describe({ call_time, operators }: Analysis): string[] {
-  const lines: string[] = []
-  for (const { phase, calls, time_ns, parts } of call_time) {
-    lines.push(`${phase}: ${count(calls)} calls, ${duration(time_ns)}`)
-    lines.push(...table(parts.map(({ what, time_ns, share }) => [what, duration(time_ns), percent(share)])), '')
-  }
-  const rows = operators.rows.slice(0, 20)
-  const cells = rows.map((row) => [
-    `${row.role} ${row.op}`,
-    row.phase,
-    row.type,
-    row.shape,
-    count(row.executions),
-    duration(row.operator_time_ns),
-    duration(row.duration?.p99_ns ?? 0),
-  ])
-  return [...lines, ...table([['operator', 'phase', 'type', 'shape', 'count', 'time', 'p99'], ...cells])]
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  refuseCombinations(args)
+  const analysis = await analysisOf(args, args.calls ? ['calls'] : undefined)
+  if (args.calls && analysis.series === undefined)
+    throw new UsageError(
+      `${args.inputs[0]}: contains no table of calls\nhint: ggml2perfetto stats <logs> --calls --json writes an Analysis with one`,
+    )
+  if (args.json) return printJson(JSON.stringify(analysis, null, 2))
+  const { csv, markdown, calls, sort = 'wall' } = args
+  if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort })
+  const top = args.top ?? (markdown ? TOP_MARKDOWN : TOP)
+  const sections = sectionsOf(analysis, {
+    by: args.by ?? ['role', 'op', 'phase'],
+    top,
+    sort,
+    calls,
+    isPublic: markdown,
+  })
+  await print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+}
+
+function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1]): Promise<void> {
+  return sendLines(formatRows(csvOf(analysis, grouping), { format: 'csv', isTerminal: process.stdout.isTTY }))
+}
+
+/** Throws UsageError for options of which one would have no effect. */
+function refuseCombinations(args: Arguments): void {
+  const formats = FORMATS.filter((format) => args[format])
+  if (formats.length > 1) throw new UsageError(`--${formats.join(' and --')}: expected one of them`)
+  const given = (['by', 'top', 'sort'] as const).find((option) => args[option] !== undefined)
+  if (args.json && given !== undefined)
+    throw new UsageError(`--${given} is for tables; --json is the whole Analysis\nhint: --csv is a table`)
+  if (args.csv && args.calls) throw new UsageError('--csv is a table of operators; --calls is for the other formats')
 }

@@ -5,40 +5,39 @@ const [SCHEMA, VERSION] = ANALYSIS_SCHEMA.split('/') as [string, string]
 
 type Kind = 'object' | 'array' | 'number' | 'string' | 'boolean' | 'null'
 
-/** What views rely on: the fields of the first version, and their kinds. */
+/** The parts of a document, and their kinds. */
+const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, readonly Kind[]>> = {
+  inputs: ['array'],
+  run: ['object'],
+  calls: ['object'],
+  call_time: ['array'],
+  operators: ['object'],
+  workers: ['array'],
+  scheduling: ['object', 'null'],
+  model: ['object', 'null'],
+  rooflines: ['array'],
+  findings: ['array'],
+  undetermined: ['array'],
+}
+
+const NUMBERS = ['layer', 'steps', 'executions', 'wall_ns', 'operator_time_ns', 'wait_ns', 'inner_wait_ns'] as const
+const WORK = ['flop', 'bytes_read', 'bytes_written', 'weight_bytes'] as const
+const TEXTS = ['op', 'role', 'block', 'type', 'backend', 'phase', 'shape'] as const
+
+/** The fields that are summed up; `[]`: of all elements. */
 const FIELDS: readonly (readonly [path: string, ...kinds: Kind[]])[] = [
-  ['inputs', 'array'],
-  ['run', 'object'],
-  ['run.backends', 'array'],
-  ['run.recorded', 'array'],
-  ['run.weight_types', 'object'],
-  ['run.losses', 'object'],
-  ['calls', 'object'],
   ['calls.by_phase', 'object'],
-  ['call_time', 'array'],
   ['call_time[].phase', 'string'],
   ['call_time[].time_ns', 'number'],
   ['call_time[].parts', 'array'],
-  ['operators', 'object'],
   ['operators.rows', 'array'],
-  ...(['op', 'role', 'block', 'type', 'backend', 'phase', 'shape'] as const).map(
-    (key) => [`operators.rows[].${key}`, 'string'] as const,
-  ),
-  ...(
-    [
-      ...(['layer', 'steps', 'executions', 'wall_ns', 'operator_time_ns', 'wait_ns', 'inner_wait_ns'] as const),
-      ...(['flop', 'bytes_read', 'bytes_written', 'weight_bytes'] as const),
-    ] as const
-  ).map((key) => [`operators.rows[].${key}`, 'number'] as const),
+  ...[...NUMBERS, ...WORK].map((key) => [`operators.rows[].${key}`, 'number'] as const),
+  ...TEXTS.map((key) => [`operators.rows[].${key}`, 'string'] as const),
   ['operators.rows[].workers', 'array'],
   ['operators.rows[].counters', 'object'],
   ['operators.rows[].duration', 'object', 'null'],
   ['operators.rows[].buckets', 'object', 'null'],
-  ['workers', 'array'],
 ]
-
-/** Parts that a document of an earlier program may lack. */
-const ADDED = { scheduling: null, model: null, rooflines: [], findings: [], undetermined: [] } as const
 
 /** Reads a stored Analysis. `name` is that of the input in errors. Throws UsageError if the text is no Analysis, or a newer one. */
 export function parseAnalysis(text: string, name: string): Analysis {
@@ -56,8 +55,9 @@ export function parseAnalysis(text: string, name: string): Analysis {
     const hint = Number(version) > Number(VERSION) ? 'a newer ggml2perfetto wrote it: update this one' : undefined
     throw wrong(name, `"schema": "${ANALYSIS_SCHEMA}"`, JSON.stringify(schema), hint)
   }
+  for (const [part, kinds] of Object.entries(PARTS)) checkField(document, [part], kinds, name, '')
   for (const [path, ...kinds] of FIELDS) checkField(document, path.split('.'), kinds, name, '')
-  return { ...ADDED, ...(document as Analysis) }
+  return document as Analysis
 }
 
 /** Checks the field at a path; `rows[]` are all elements of an array. */

@@ -55,6 +55,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     analysed.sort((a, b) => logs.indexOf(a.log) - logs.indexOf(b.log))
     const unplaced = later.map(({ name }): Undetermined => ({ what: 'scheduling', why: `${name}: ${TOO_LATE}` }))
     const logsOf = analysed.map((of) => of.finish())
+    refuseSeveral(logsOf)
     return assemble(logsOf, (summary, scheduling) => [...unknownScheduling(summary, scheduling, threads), ...unplaced])
   } finally {
     await closeAll(opened)
@@ -136,4 +137,17 @@ class Analysed implements PlacedLog {
       figures: figures.finish(firstNs),
     }
   }
+}
+
+/** Throws UsageError for logs of several processes or runs: an Analysis is of one. */
+function refuseSeveral(logs: readonly AnalysedLog[]): void {
+  const withOperators = logs.filter(({ summary }) => summary.operators > 0)
+  const isRun = ({ summary }: AnalysedLog) => Object.values(summary.calls).some(({ calls }) => calls > 0)
+  const runs = withOperators.length > 0 ? withOperators : logs.filter(isRun)
+  if (runs.length < 2) return
+  const [first, second] = runs as [AnalysedLog, AnalysedLog]
+  const what = withOperators.length > 0 ? 'operators' : 'calls'
+  throw new UsageError(
+    `${first.name} and ${second.name} both contain ${what}: an Analysis is of one process\nhint: analyse each of them alone`,
+  )
 }

@@ -7,8 +7,7 @@ import { gunzip } from '../input/gunzip.ts'
 import type { LogInput } from './inputs.ts'
 
 /**
- * Reads a stored Analysis: its JSON as a text, or an input that contains it, gzip'ed or not. Fields that a later version of the same
- * schema added may be missing. Throws UsageError if it is no Analysis, a newer one, or damaged.
+ * Reads a stored Analysis: its JSON as a text, or an input that contains it, gzip'ed or not. Throws UsageError if it is no Analysis, a newer one, or damaged.
  */
 export async function readAnalysis(input: LogInput | string): Promise<Analysis> {
   if (typeof input === 'string') return parseAnalysis(input, 'the Analysis')

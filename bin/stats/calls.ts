@@ -1,0 +1,137 @@
+import type { Analysis } from '../../lib/index.ts'
+import { count, duration, percent, plural, threeDigits } from '../units.ts'
+import { tableOf } from './generic.ts'
+import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
+
+type Calls = Analysis['calls']
+type Context = Calls['contexts'][number]
+type Slope = NonNullable<Calls['slope']>
+
+const PHASES = ['encode', 'prefill', 'mixed', 'decode', 'compute', 'warm-up'] as const
+/** Rows of a table of contexts, of sequences, and of roles. */
+const ROWS_MAX = 8
+
+/** The number of calls, and the times of tokens. */
+export function callsSection({ calls }: Analysis): Section | undefined {
+  const { by_phase, failed, ttft_ns, prefill_tokens_per_s, tpot_ns, tpot, decode_tokens_per_s, sequences } = calls
+  if (calls.count + failed === 0 && Object.keys(by_phase).length === 0) return undefined
+  const facts: [string, string][] = PHASES.flatMap((phase): [string, string][] => {
+    const of = by_phase[phase]
+    if (!of) return []
+    const rate = phase === 'prefill' ? prefill_tokens_per_s : phase === 'decode' ? decode_tokens_per_s : null
+    const parts = [plural(of.calls, 'call'), ...(of.tokens > 0 ? [plural(of.tokens, 'token')] : [])]
+    return [[phase, [...parts, ...(rate === null ? [] : [`${threeDigits(rate)} tok/s`])].join(', ')]]
+  })
+  if (failed > 0) facts.push(['failed', plural(failed, 'call')])
+  if (sequences !== null && sequences !== 1) facts.push(['sequences', `${threeDigits(sequences)} at once`])
+  if (ttft_ns !== null) facts.push(['TTFT', duration(ttft_ns)])
+  if (tpot_ns !== null) facts.push(['TPOT', [duration(tpot_ns), ...(tpot ? [quantiles(tpot)] : [])].join(': ')])
+  const [context, ...further] = calls.contexts
+  if (context?.jitter && further.length === 0) facts.push(['jitter', jitterText(context.jitter)])
+  if (calls.slope) facts.push(['growth', slopeText(calls.slope)])
+  const tables = [contextsTable(calls), sequencesTable(calls), rolesTable(calls.slope)].filter((of) => of !== undefined)
+  return { title: 'calls', facts, tables }
+}
+
+function quantiles({ p50_ns, p90_ns, p99_ns, max_ns }: NonNullable<Calls['tpot']>): string {
+  return `p50 ${duration(p50_ns)}, p90 ${duration(p90_ns)}, p99 ${duration(p99_ns)}, max ${duration(max_ns)}`
+}
+
+function jitterText({ standard_deviation_ns, mean_difference_ns }: NonNullable<Context['jitter']>): string {
+  const deviation = `${duration(standard_deviation_ns)} standard deviation`
+  return mean_difference_ns === null ? deviation : `${deviation}, ${duration(mean_difference_ns)} from call to call`
+}
+
+/** Is a growth clearly more than the scatter of calls would give? */
+const isClear = ({ ms_per_1000_tokens, standard_error_ms }: Slope['tpot']) =>
+  Math.abs(ms_per_1000_tokens) > 3 * standard_error_ms
+
+/** The growth of TPOT, with what is needed to judge it. */
+function slopeText({ tpot, points, from_tokens, to_tokens }: Slope): string {
+  const range = `${plural(points, 'call')} at ${count(from_tokens)} to ${count(to_tokens)} tokens`
+  if (!isClear(tpot)) return `TPOT does not clearly change with the context; ${range}`
+  const fit = tpot.r_squared === null ? '' : `, R² ${tpot.r_squared.toFixed(2)}`
+  const error = `±${threeDigits(tpot.standard_error_ms)}`
+  const growth = `${threeDigits(tpot.ms_per_1000_tokens)} ms (${error}) of TPOT per 1 000 tokens of context`
+  return `${growth}${fit}; ${range}`
+}
+
+const text = (title: string): Column => ({ title, isText: true })
+const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
+
+/** Only of several contexts. */
+function contextsTable({ contexts }: Calls): StatsTable | undefined {
+  if (contexts.length < 2) return undefined
+  const { shown, rest } = firstRows(contexts, ROWS_MAX)
+  const columns = [
+    text('context'),
+    ...numbers('calls', 'TTFT', 'prefill tok/s', 'TPOT', 'p99', 'decode tok/s', 'jitter'),
+  ]
+  const rows = shown.map((of, i) => [
+    of.role ?? String(i + 1),
+    count(of.calls),
+    of.ttft_ns === null ? '' : duration(of.ttft_ns),
+    of.prefill_tokens_per_s === null ? '' : threeDigits(of.prefill_tokens_per_s),
+    of.tpot ? duration(of.tpot.mean_ns) : '',
+    of.tpot ? duration(of.tpot.p99_ns) : '',
+    of.decode_tokens_per_s === null ? '' : threeDigits(of.decode_tokens_per_s),
+    of.jitter?.mean_difference_ns ? duration(of.jitter.mean_difference_ns) : '',
+  ])
+  return { columns, rows: withRest(rows, rest.length > 0 ? more(rest) : '', columns) }
+}
+
+/** Only of several sequences. */
+function sequencesTable({ contexts }: Calls): StatsTable | undefined {
+  const all = contexts.flatMap((of, i) =>
+    of.by_sequence.map((sequence) => ({ name: of.role ?? String(i + 1), sequence })),
+  )
+  if (all.length < 2) return undefined
+  const { shown } = firstRows(all, ROWS_MAX)
+  const left = all.length - shown.length + contexts.reduce((sum, of) => sum + of.further_sequences, 0)
+  const columns = [text('sequence'), ...numbers('tokens', 'TPOT', 'p50', 'p90', 'p99', 'jitter')]
+  const rows = shown.map(({ name, sequence: { sequence, tpot, jitter } }) => [
+    contexts.length > 1 ? `${sequence} (${name})` : String(sequence),
+    count(tpot.count),
+    ...[tpot.mean_ns, tpot.p50_ns, tpot.p90_ns, tpot.p99_ns].map(duration),
+    jitter.mean_difference_ns === null ? '' : duration(jitter.mean_difference_ns),
+  ])
+  return { columns, rows: withRest(rows, left > 0 ? `${count(left)} more` : '', columns) }
+}
+
+/** The roles that cause the growth of TPOT. */
+function rolesTable(slope: Calls['slope']): StatsTable | undefined {
+  if (!slope?.operators || !isClear(slope.tpot)) return undefined
+  const { parts, call } = slope.operators
+  const { shown, rest } = firstRows(parts, ROWS_MAX)
+  const columns = [text('growth of calls by operator'), ...numbers('ms per 1 000 tokens', 'share', 'R²', 'mean')]
+  const cells = (name: string, of: Slope['tpot']) => [
+    name,
+    `${threeDigits(of.ms_per_1000_tokens)} ±${threeDigits(of.standard_error_ms)}`,
+    call.ms_per_1000_tokens > 0 ? percent(of.ms_per_1000_tokens / call.ms_per_1000_tokens) : '',
+    of.r_squared === null ? '' : of.r_squared.toFixed(2),
+    duration(of.mean_ns),
+  ]
+  const rows = shown.map((of) => cells(of.what === 'role' ? `${of.role} ${of.op}`.trim() : of.what, of))
+  return { columns, rows: [...withRest(rows, rest.length > 0 ? more(rest) : '', columns), cells('all', call)] }
+}
+
+function withRest(rows: string[][], rest: string, columns: readonly Column[]): string[][] {
+  return rest === '' ? rows : [...rows, columns.map((_, i) => (i === 0 ? rest : ''))]
+}
+
+/** A row per call; undefined where the Analysis does not contain them. */
+export function callTable({ series }: Analysis): Section | undefined {
+  if (!series?.calls) return undefined
+  const { rows, every, count: all } = series.calls
+  const hasContexts = new Set(rows.map(({ context }) => context)).size > 1
+  const hasFailed = rows.some(({ result }) => result !== 0)
+  const shown = rows.map(({ context, result, operator_time_ns, wait_ns, ...of }) => ({
+    ...of,
+    computing_ns: operator_time_ns && Object.values(operator_time_ns).reduce((sum, ns) => sum + ns, 0),
+    wait_ns,
+    ...(hasContexts ? { context } : {}),
+    ...(hasFailed ? { result } : {}),
+  }))
+  const title = every === 1 ? 'each call' : `every ${every}th call of ${count(all)}`
+  return { title, tables: [tableOf(shown, Infinity)] }
+}

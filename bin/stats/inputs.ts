@@ -1,0 +1,63 @@
+import {
+  type Analysis,
+  type AnalyzeOptions,
+  analyze,
+  type LogInput,
+  readAnalysis,
+  UsageError,
+} from '../../lib/index.ts'
+import { asLog, openAny } from '../inputs.ts'
+import { type CLOCKS, conversionOf, type READING } from '../options.ts'
+import { progressOf } from '../progress.ts'
+import { note, quoted } from '../terminal.ts'
+
+type Options = { readonly inputs: readonly string[] } & Readonly<
+  Partial<Record<keyof typeof READING | keyof typeof CLOCKS | 'opTable', unknown>>
+>
+
+/**
+ * The Analysis of logs of one run, or the one that is stored in the only input. Shows the progress of reading. Throws UsageError for
+ * several Analyses, and for inputs without anything to analyse.
+ */
+export async function analysisOf(args: Options, series?: AnalyzeOptions['series']): Promise<Analysis> {
+  const { inputs } = args
+  if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
+  const { from, opTable, clocks, osRuntime } = await conversionOf(args as Parameters<typeof conversionOf>[0])
+  if (process.stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
+  const progress = await progressOf(inputs, false)
+  try {
+    const logs: LogInput[] = []
+    for (const [i, input] of inputs.entries()) {
+      const opened = await openAny(input, progress.onRead(i))
+      if (opened.kind !== 'analysis') logs.push(await asLog(opened))
+      else if (inputs.length > 1)
+        throw new UsageError(`${opened.name}: is an Analysis, of a whole run already; found ${inputs.length} inputs`)
+      else return await storedAnalysis(opened, args)
+    }
+    const analysis = await analyze(logs, { from, opTable, clocks, osRuntime, series })
+    refuseNothing(analysis)
+    return analysis
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Options that only a log has a use for. */
+const OF_LOGS = ['from', 'opTable', 'osrt', 'clock'] as const
+
+async function storedAnalysis(input: LogInput, args: Options): Promise<Analysis> {
+  const given = OF_LOGS.find((option) => args[option] !== undefined && args[option] !== false)
+  if (given !== undefined)
+    throw new UsageError(`--${given === 'opTable' ? 'op-table' : given} is for logs; ${input.name} is an Analysis`)
+  return readAnalysis(input)
+}
+
+/** Throws UsageError for logs without calls and operators. */
+function refuseNothing({ inputs, calls, operators, call_time, model, rooflines }: Analysis): void {
+  if (calls.count + calls.failed + operators.executions + call_time.length + rooflines.length > 0 || model) return
+  const formats = inputs.map(({ name, format }) => `${name}: ${format}`).join(', ')
+  const hint = `ggml2perfetto info ${inputs.map(({ name }) => quoted(name)).join(' ')}`
+  throw new UsageError(
+    `nothing to analyse: no calls, no graphs, no operators (${formats})\nhint: what it contains: ${hint}`,
+  )
+}

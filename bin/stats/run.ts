@@ -1,0 +1,65 @@
+import type { Analysis } from '../../lib/index.ts'
+import { duration, percent, plural, size, threeDigits } from '../units.ts'
+import { factsOf } from './generic.ts'
+import type { Section } from './section.ts'
+
+/** What ran, and what of it was recorded. */
+export function runSection({ run, inputs }: Analysis, isPublic: boolean): Section {
+  const { command, model, architecture, model_files, parameters, weights, layers, ...others } = run
+  const { workers, threads, host, cpu, cpus, duration_ns, recorded, ...rest } = others
+  const [nameOf, bytes] = [(path: string) => (isPublic ? path.replace(/^.*[\\/]/, '') : path), weightBytes(run)]
+  const mix = (weights ?? []).map((of) => `${of.type || 'unknown'} ${percent(of.bytes / bytes)}`).join(', ')
+  const shown = {
+    command,
+    log: inputs.map(({ name, format }) => `${nameOf(name)} (${format})`),
+    model,
+    architecture,
+    'model files': model_files.map(nameOf),
+    parameters: parameters === null ? null : inBillions(parameters),
+    weights: bytes > 0 ? `${size(bytes)}: ${mix}` : null,
+    layers: layers || null,
+    host: isPublic ? null : host,
+    CPU: [cpu, cpus === null ? null : plural(cpus, 'CPU')].filter((of) => of !== null),
+    ...rest,
+    workers: workers === 0 ? null : `${workers}, on ${plural(threads, 'thread')}`,
+    duration_ns,
+    recorded,
+  }
+  return { title: 'run', facts: factsOf(shown) }
+}
+
+const weightBytes = ({ weights }: Analysis['run']) => (weights ?? []).reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** `1.1 B`, `33.4 M`. */
+const inBillions = (parameters: number) =>
+  parameters >= 1e9 ? `${threeDigits(parameters / 1e9)} B` : `${threeDigits(parameters / 1e6)} M`
+
+/** Where the time of calls goes: the parts of each phase. */
+export function callTimeSection({ call_time }: Analysis): Section | undefined {
+  if (call_time.length === 0) return undefined
+  const whats = [...new Set(call_time.flatMap(({ parts }) => parts.map(({ what }) => what)))]
+  const part = (i: number, what: string) => call_time[i]!.parts.find((of) => of.what === what)
+  const most = (what: string) => Math.max(...call_time.map((_, i) => part(i, what)?.time_ns ?? 0))
+  const mostShare = (what: string) => Math.max(...call_time.map((_, i) => part(i, what)?.share ?? 0))
+  const sorted = whats.sort((a, b) => most(b) - most(a))
+  const shown = sorted.filter((what) => mostShare(what) >= SHARE_MIN)
+  const small = sorted.filter((what) => !shown.includes(what))
+  const cells = (of: readonly string[]) =>
+    call_time.flatMap((_, i) => {
+      const parts = of.flatMap((what) => part(i, what) ?? [])
+      const sum = (key: 'time_ns' | 'share') => parts.reduce((sum, part) => sum + part[key], 0)
+      return parts.length === 0 ? ['', ''] : [duration(sum('time_ns')), percent(sum('share'))]
+    })
+  const rows = shown.map((what) => [what, ...cells([what])])
+  if (small.length > 0) rows.push([`${plural(small.length, 'smaller part')}`, ...cells(small)])
+  rows.push([
+    'all',
+    ...call_time.flatMap(({ time_ns, calls }) => [duration(time_ns), calls === 1 ? '1 call' : `${calls} calls`]),
+  ])
+  const columns = call_time.flatMap(({ phase }) => [{ title: phase }, { title: 'share' }])
+  const title = 'time of calls, on the thread that makes them'
+  return { title, tables: [{ columns: [{ title: '', isText: true }, ...columns], rows }] }
+}
+
+/** Smaller parts of all phases are in one row. */
+const SHARE_MIN = 0.0005

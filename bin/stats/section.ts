@@ -1,0 +1,106 @@
+import { aligned, table } from '../terminal.ts'
+import { count } from '../units.ts'
+
+/** A part of the statistics: facts, tables, sentences. */
+export interface Section {
+  readonly title: string
+  readonly facts?: readonly (readonly [string, string])[]
+  readonly tables?: readonly StatsTable[]
+  readonly lines?: readonly string[]
+}
+
+/** A table; columns without any text are not shown. */
+export interface StatsTable {
+  readonly title?: string
+  readonly columns: readonly Column[]
+  readonly rows: readonly (readonly string[])[]
+}
+
+/** A column. */
+export interface Column {
+  readonly title: string
+  /** Texts are aligned to the left, numbers to the right. */
+  readonly isText?: boolean
+  /** Columns with a higher number are left out first where the terminal is narrow; 0 is never. */
+  readonly rank?: number
+}
+
+/** Sections as lines of text. Columns are left out where a table would be wider than `width` characters; the last line lists them. */
+export function toText(sections: readonly Section[], width: number): string[] {
+  const left = new Set<string>()
+  const lines = sections.flatMap(({ title, facts = [], tables = [], lines = [] }, i) => [
+    ...(i > 0 ? [''] : []),
+    title,
+    ...aligned(facts),
+    ...tables.flatMap((of) => [...(of.title === undefined ? [] : [`  ${of.title}`]), ...textTable(of, width, left)]),
+    ...lines.map((line) => `  ${line}`),
+  ])
+  if (left.size === 0) return lines
+  return [...lines, '', `left out in ${width} characters: ${[...left].join(', ')} (--csv and --json contain them)`]
+}
+
+function textTable(of: StatsTable, width: number, left: Set<string>): string[] {
+  let shown = withoutEmpty(of)
+  for (;;) {
+    const { columns, rows } = shown
+    const texts = columns.flatMap(({ isText }, i) => (isText ? [i] : []))
+    const lines = table([columns.map(({ title }) => title), ...rows], texts)
+    const last = Math.max(...columns.map(rankOf))
+    if (last === 0 || lines.every((line) => line.length <= width)) return lines
+    const at = columns.findLastIndex((column) => rankOf(column) === last)
+    left.add(columns[at]!.title)
+    shown = columnsOf(shown, (i) => i !== at)
+  }
+}
+
+const rankOf = ({ rank = 0 }: Column) => rank
+
+function columnsOf({ columns, rows, ...of }: StatsTable, isShown: (index: number) => boolean): StatsTable {
+  const shown = <T>(cells: readonly T[]) => cells.filter((_, i) => isShown(i))
+  return { ...of, columns: shown(columns), rows: rows.map(shown) }
+}
+
+function withoutEmpty(of: StatsTable): StatsTable {
+  return columnsOf(of, (i) => of.rows.some((row) => row[i] !== ''))
+}
+
+/** Columns of a higher rank are not in Markdown. */
+const MARKDOWN_RANK_MAX = 5
+
+/** Sections as Markdown, for an issue on GitHub. */
+export function toMarkdown(sections: readonly Section[]): string[] {
+  return sections.flatMap(({ title, facts = [], tables = [], lines = [] }, i) => [
+    ...(i > 0 ? [''] : []),
+    `**${escaped(title)}**`,
+    ...(facts.length > 0 ? ['', ...facts.map(([key, value]) => `- ${escaped(key)}: ${escaped(value)}`)] : []),
+    ...tables.flatMap((of) => ['', ...(of.title === undefined ? [] : [escaped(of.title), '']), ...markdownTable(of)]),
+    ...(lines.length > 0 ? ['', ...lines.map((line) => `- ${escaped(line)}`)] : []),
+  ])
+}
+
+function markdownTable(of: StatsTable): string[] {
+  const { columns, rows } = withoutEmpty(columnsOf(of, (i) => rankOf(of.columns[i]!) <= MARKDOWN_RANK_MAX))
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [
+    line(columns.map(({ title }) => escaped(title))),
+    line(columns.map(({ isText }) => (isText ? '---' : '---:'))),
+    ...rows.map((row) => line(row.map(escaped))),
+  ]
+}
+
+/** Names in logs may contain anything: nothing of it is markup, a link or a mention. */
+function escaped(text: string): string {
+  return text
+    .replace(/[\r\n]+/g, ' ')
+    .replace(/[\\`*|[\]<>]/g, '\\$&')
+    .replace(/@(?=\w)/g, '@\u200b')
+}
+
+/** The first rows, and one that counts the others; `rest` makes it. */
+export function firstRows<T>(all: readonly T[], max: number): { shown: readonly T[]; rest: readonly T[] } {
+  // One row is not replaced by a row that counts it.
+  return all.length <= max + 1 ? { shown: all, rest: [] } : { shown: all.slice(0, max), rest: all.slice(max) }
+}
+
+/** `31 more`. */
+export const more = (rest: readonly unknown[]) => `${count(rest.length)} more`

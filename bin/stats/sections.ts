@@ -1,0 +1,47 @@
+import type { Analysis } from '../../lib/index.ts'
+import { callsSection, callTable } from './calls.ts'
+import { sectionOf } from './generic.ts'
+import { type Grouping, operatorsSections } from './operators.ts'
+import { callTimeSection, runSection } from './run.ts'
+import type { Section } from './section.ts'
+import { workersSection } from './workers.ts'
+
+/** What is shown of an Analysis. */
+export interface Shown extends Grouping {
+  /** A table of calls. */
+  readonly calls: boolean
+  /** For other people: without the name of the host, and names of logs without folders. */
+  readonly isPublic: boolean
+}
+
+/** An Analysis as sections, in their order; those without content are left out. */
+export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
+  const sections: (Section | undefined)[] = [
+    runSection(analysis, shown.isPublic),
+    callsSection(analysis),
+    shown.calls ? callTable(analysis) : undefined,
+    callTimeSection(analysis),
+    ...operatorsSections(analysis, shown),
+    workersSection(analysis),
+    sectionOf('scheduling', analysis.scheduling),
+    sectionOf('model', analysis.model),
+    sectionOf('roofline', analysis.rooflines),
+    findingsSection(analysis),
+    undeterminedSection(analysis, shown),
+  ]
+  return sections.filter((section) => section !== undefined)
+}
+
+function findingsSection({ findings }: Analysis): Section | undefined {
+  if (findings.length === 0) return undefined
+  return { title: 'findings', lines: findings.map(({ sentence }, i) => `${i + 1}. ${sentence}`) }
+}
+
+/** What the logs do not contain. */
+function undeterminedSection({ undetermined }: Analysis, { by }: Grouping): Section | undefined {
+  const lines = undetermined.map(({ what, why, hint }) => `${what}: ${why}${hint === undefined ? '' : ` (${hint})`}`)
+  if (by.includes('worker'))
+    lines.push('wall time, quantiles, bytes and FLOP by worker: the workers compute each operator together')
+  if (lines.length === 0) return undefined
+  return { title: 'not known', lines }
+}

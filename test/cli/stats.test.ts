@@ -1,0 +1,218 @@
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { type Analysis, convert, inputOf, openTrace } from '../../lib/index.ts'
+import { counted } from '../read/ggtrace-logs.ts'
+import { at, MOE, names, run, useFolder } from './helpers.ts'
+
+/** `stats`: what it prints of logs and of a stored Analysis. */
+
+useFolder()
+
+const LOG = 'examples/moe.ggtrace.gz'
+
+beforeAll(() => {
+  copyFileSync(LOG, at('run.ggtrace.gz'))
+  writeFileSync(at('run.json'), run(['stats', 'run.ggtrace.gz', '--json']).stdout)
+})
+
+const stats = (...args: string[]) => {
+  const { code, stdout, stderr } = run(['stats', ...args])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout
+}
+
+/** The error of a command that prints and writes nothing. */
+const refused = (...args: string[]) => {
+  const before = names()
+  const { code, stdout, stderr } = run(args)
+  expect([code, stdout, names()]).toEqual([1, '', before])
+  return stderr
+}
+
+/** Rows of a CSV as objects; no field contains a comma. */
+function parsed(csv: string): Record<string, string>[] {
+  const [head, ...rows] = csv
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(','))
+  return rows.map((row) => Object.fromEntries(row.map((cell, i) => [head![i]!, cell.replaceAll('"', '')])))
+}
+
+describe('for people', () => {
+  test('run, calls, time of calls, operators by phase, workers', () => {
+    const text = stats('run.ggtrace.gz')
+    expect(text.match(/^\S.*$/gm)).toEqual([
+      'run',
+      'calls',
+      'time of calls, on the thread that makes them',
+      'operators of prefill',
+      'operators of decode',
+      'workers',
+      'not known',
+      expect.stringMatching(/^left out in 120 characters: .*read.* \(--csv and --json contain them\)$/),
+    ])
+    for (const line of [
+      /^ {2}CPU +AMD EPYC, 2 CPUs$/m,
+      /^ {2}prefill +1 call, 16 tokens, 1 769 tok\/s$/m,
+      /^ {2}TPOT +630 µs: p50 504 µs, p90 1\.18 ms, p99 1\.18 ms, max 1\.18 ms$/m,
+      /^ {2}MoE +3\.02 ms +33\.4 % +2\.11 ms +42\.8 %$/m,
+      /^ {2}all +9\.04 ms +1 call +4\.92 ms +8 calls$/m,
+      /^ {2}FLASH_ATTN_EXT +6\.7 % /m, // its role is empty
+      /^ {2}10 more +3\.2 % +124 µs +91\.5 µs +736$/m,
+      /^ {2}all +100\.0 % +3\.86 ms +6\.88 ms +2 576 +2\.67 µs +14\.9 µs +28\.1 +89\.1 +3\.17$/m,
+    ])
+      expect(text).toMatch(line)
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(120)
+    expect(text).not.toMatch(/\bnull\b|undefined|NaN|Infinity| 1 calls| {2}0\.0 % +$/)
+  })
+
+  test('--by, --top and --sort', () => {
+    const rows = (...args: string[]) => {
+      const lines = stats('run.json', ...args).split('\n')
+      const first = lines.indexOf('operators')
+      return lines.slice(first + 1, lines.indexOf('', first)).map((line) => line.trim().split(/ {2,}/)[0])
+    }
+    expect(rows('--by', 'block', '--top', '2')).toEqual(['block', 'MoE', 'attention', '5 more', 'all'])
+    expect(rows('--by', 'block', '--top', '2', '--sort', 'gb_per_s')).toEqual([
+      'block',
+      'other',
+      'LM head',
+      '5 more',
+      'all',
+    ])
+    expect(rows('--by', 'layer', '--top', '9')).toEqual(['layer', '0', '1', '4', '3', '2', 'none', '5', 'all'])
+    expect(rows('--by', 'worker')).toEqual(['worker', '0', '1', 'all'])
+    // One row is not replaced by "1 more".
+    expect(rows('--by', 'block', '--top', '6')).toHaveLength(9)
+    expect(stats('run.json', '--by', 'role', '--top', '200')).toMatch(/^ {2}\(unnamed\) +6\.8 % /m)
+    expect(stats('run.json', '--by', 'worker')).toMatch(
+      /^not known\n(?: {2}\S.*\n)* {2}wall time, quantiles, bytes and FLOP by worker: /m,
+    )
+  })
+
+  test('counters per operator and per byte', () => {
+    writeFileSync(at('counted.ggtrace'), counted())
+    expect(stats('counted.ggtrace', '--by', 'op')).toMatch(/^ {2}counters, per operator\n {2}op +\w.*per byte/m)
+  })
+
+  test('--markdown: the same as tables, without the name of the host', () => {
+    const analysis: Analysis = JSON.parse(readFileSync(at('run.json'), 'utf8'))
+    const secret = { ...analysis, run: { ...analysis.run, host: 'secret', command: 'a|b <img> @someone `x`' } }
+    writeFileSync(
+      at('host.json'),
+      JSON.stringify({ ...secret, inputs: [{ ...analysis.inputs[0], name: '/home/me/a.ggtrace' }] }),
+    )
+    const text = stats('host.json', '--markdown')
+    expect(text).toMatch(
+      /^\*\*run\*\*\n\n- command: a\\\|b \\<img\\> @\u200bsomeone \\`x\\`\n- log: a\.ggtrace \(ggtrace\)\n/,
+    )
+    expect(text).toMatch(/^\| operator \| share \| wall \|.*\n\| --- \| ---: \| ---: \|.*\n\| ffn_moe_gate MUL\\?_MAT/m)
+    expect(text).not.toMatch(/secret|\/home\/me/)
+    expect(text.split('\n').length).toBeLessThan(90)
+    expect(stats('host.json')).toContain('secret')
+  })
+
+  test('--calls shows the table that the Analysis contains', () => {
+    const analysis: Analysis = JSON.parse(readFileSync(at('run.json'), 'utf8'))
+    const { series } = JSON.parse(stats('run.ggtrace.gz', '--calls', '--json'))
+    writeFileSync(at('calls.json'), JSON.stringify({ ...analysis, series }))
+    const table = stats('calls.json', '--calls')
+      .split('\n\n')
+      .find((part) => part.startsWith('each call\n'))!
+    expect(table.split('\n')).toHaveLength(2 + 9)
+    expect(table).toMatch(/^ {2}call +phase +tokens .* tpot +computing +wait$/m)
+    expect(table).toMatch(/^ {2}0 +prefill +16 .* 9\.04 ms +8\.61 ms +\d+ µs$/m)
+    expect(stats('run.ggtrace.gz', '--calls')).toContain(table)
+    expect(refused('stats', 'run.json', '--calls')).toBe(
+      'error: run.json: contains no table of calls\nhint: ggml2perfetto stats <logs> --calls --json writes an Analysis with one\n',
+    )
+  })
+})
+
+describe('--csv', () => {
+  test('equals SQL over the converted trace', async () => {
+    const trace = await openTrace(convert(inputOf(LOG)))
+    const { rows } = trace.query(
+      `select name, count(*), sum(dur), min(dur), max(dur) from slice where category = 'operator' and name not glob '*+*' group by 1 order by 1`,
+    )
+    trace.close()
+    const csv = parsed(stats('run.ggtrace.gz', '--csv', '--by', 'role,op'))
+    const found = csv
+      .filter(({ op }) => !op!.includes('+'))
+      .map(({ role, op, executions, operator_time_ns, min_ns, max_ns }) => [
+        `${role} ${op}`.trim(),
+        ...[executions, operator_time_ns, min_ns, max_ns].map(Number),
+      ])
+      .sort(([a], [b]) => (a! < b! ? -1 : 1))
+    expect(found.length).toBeGreaterThan(20)
+    expect(found).toEqual(rows.map(([name, ...figures]) => [String(name), ...figures.map(Number)]))
+    for (const phase of ['prefill', 'decode'])
+      for (const kind of ['wall', 'operator_time'])
+        expect(csv.reduce((sum, row) => sum + Number(row[`${kind}_share_of_${phase}`]), 0)).toBeCloseTo(1, 9)
+  })
+
+  test('has the rows of the Analysis, from a log, from the stored Analysis, compressed, and from stdin', () => {
+    const csv = stats('run.ggtrace.gz', '--csv')
+    const analysis: Analysis = JSON.parse(readFileSync(at('run.json'), 'utf8'))
+    const rows = parsed(csv)
+    expect(rows).toHaveLength(analysis.operators.rows.length)
+    expect(rows[0]).toMatchObject({ phase: 'prefill', shape: expect.stringMatching(/×/), preempted_ns: '' })
+    writeFileSync(at('run.json.gz'), gzipSync(readFileSync(at('run.json'))))
+    expect(stats('run.json', '--csv')).toBe(csv)
+    expect(stats('run.json.gz', '--csv')).toBe(csv)
+    expect(run(['stats', '-', '--csv'], { input: readFileSync(at('run.json')) }).stdout).toBe(csv)
+    expect(stats('run.json', '--csv', '--top', '3').split('\n')).toHaveLength(5)
+  })
+})
+
+test('--json of a stored Analysis is the same document', () => {
+  expect(stats('run.json', '--json')).toBe(readFileSync(at('run.json'), 'utf8'))
+})
+
+describe('mistakes', () => {
+  test.each<[string[], string]>([
+    [
+      ['--by', 'rloe'],
+      '--by "rloe": no key is called "rloe"; expected some of op,role,layer,block,type,backend,phase,shape,worker\nhint: did you mean role?',
+    ],
+    [['--by', ''], '--by "": no key is called ""'],
+    [['--sort', 'p98'], '--sort "p98": expected wall, computing, '],
+    [['--json', '--csv'], '--json and --csv: expected one of them'],
+    [['--json', '--top', '3'], '--top is for tables; --json is the whole Analysis\nhint: --csv is a table'],
+    [['--clock', 'run.json=mono'], '--clock is for logs; run.json is an Analysis'],
+    [['run.ggtrace.gz'], 'run.json: is an Analysis, of a whole run already; found 2 inputs'],
+  ])('%j', (args, message) => {
+    expect(refused('stats', 'run.json', ...args)).toContain(`error: ${message}`)
+  })
+
+  test('a trace, several runs, and logs without calls and operators', () => {
+    run([MOE, '-o', 'moe.pftrace'])
+    expect(refused('stats', 'moe.pftrace')).toMatch(/^error: moe\.pftrace: is a trace, not a log\nhint: /)
+    copyFileSync(at('run.ggtrace.gz'), at('again.ggtrace.gz'))
+    expect(refused('stats', 'run.ggtrace.gz', 'again.ggtrace.gz')).toMatch(
+      /^error: run\.ggtrace\.gz and again\.ggtrace\.gz both contain operators: an Analysis is of one process\nhint: /,
+    )
+    copyFileSync('test/fixtures/perf-script/default.txt', at('sched.txt'))
+    expect(refused('stats', 'sched.txt')).toBe(
+      'error: nothing to analyse: no calls, no graphs, no operators (sched.txt: perf-script)\nhint: what it contains: ggml2perfetto info sched.txt\n',
+    )
+  })
+
+  test.each([
+    ['run.json'],
+    ['convert', 'run.json'],
+    ['info', 'run.json'],
+    ['open', 'run.json'],
+    ['check', 'run.json'],
+    ['query', 'run.json', 'select 1 as one'],
+  ])('%s %s of an Analysis: what to use instead', (...args) => {
+    expect(refused(...args)).toBe(
+      'error: run.json: is an Analysis, not a log or a trace\nhint: ggml2perfetto stats run.json prints its tables; a trace is made from the log\n',
+    )
+  })
+
+  test('an Analysis is not replaced by a trace', () => {
+    expect(refused('run.ggtrace.gz', '-o', 'run.json')).toContain('run.json: is an Analysis, which would be lost')
+  })
+})

@@ -46,10 +46,15 @@ export interface Undetermined {
 
 /** One log. */
 export interface AnalysedInput {
+  /** The path, as it was given. */
   readonly name: string
+  /** Its format (docs/formats.md). */
   readonly format: string
+  /** The clock of its times, such as `MONOTONIC`; `unknown`. */
   readonly clock: string
+  /** From its first to its last event. */
   readonly duration_ns: number
+  /** Operators in it: executions of nodes by workers. */
   readonly operators: number
   /** By code of the issue (docs/issues.md). */
   readonly issues: Readonly<Record<string, number>>
@@ -116,7 +121,9 @@ export interface WeightType {
 export interface CallTime {
   readonly phase: Phase
   readonly calls: number
+  /** From the start to the end of each call. */
   readonly time_ns: number
+  /** Most time first. */
   readonly parts: readonly TimePart[]
 }
 
@@ -135,45 +142,58 @@ export interface TimePart {
     | 'outside graphs'
     | 'rest'
   readonly time_ns: number
+  /** Of the time of all calls of the phase. */
   readonly share: number
 }
 
 /** Operators by the finest grouping; views sum rows up. */
 export interface OperatorFigures {
-  /** Sum of all slices of operators, of all workers. */
+  /** Time of computing: the sum of all slices of operators, of all workers. */
   readonly operator_time_ns: number
+  /** Time of waiting at the barriers after them. */
   readonly wait_ns: number
+  /** Operators: executions of nodes by workers. */
   readonly executions: number
+  /** Most computing first. */
   readonly rows: readonly OperatorRow[]
 }
 
 /** Nodes with the same op, role, layer, type, backend, phase and shape. */
 export interface OperatorRow {
+  /** Such as `MUL_MAT`; of fused nodes the first and the last one, such as `RMS_NORM+MUL`. */
   readonly op: string
+  /** Name of the tensor without the number of its layer; empty where it has none. */
   readonly role: string
   /** -1: in no layer. */
   readonly layer: number
+  /** The part of the model. */
   readonly block: Block
   /** Type of the weights (the first source that is one), else of the result. */
   readonly type: string
+  /** Empty where it is not known. */
   readonly backend: string
+  /** Of its call; `none`: in no recorded call. */
   readonly phase: Phase | 'none'
   /** M×N×K of a matrix product, else the shape of the result. */
   readonly shape: string
-  /** Nodes computed, and their operators of all workers. */
+  /** Nodes computed; fused nodes are one step. */
   readonly steps: number
+  /** Operators: executions of these nodes by workers. */
   readonly executions: number
   /** From the first start to the end of the last barrier, over all steps. */
   readonly wall_ns: number
-  /** Time of computing and of waiting at the barrier after it, over all workers; by worker in `workers`. */
+  /** Time of computing, over all workers. */
   readonly operator_time_ns: number
+  /** Time of waiting at the barrier after it, over all workers. */
   readonly wait_ns: number
+  /** Part of `operator_time_ns` at barriers within the operator. */
   readonly inner_wait_ns: number
   readonly workers: readonly {
     readonly worker: number
     readonly executions: number
     readonly operator_time_ns: number
     readonly wait_ns: number
+    /** Steps in which it was the last to end. */
     readonly last: number
   }[]
   /**
@@ -182,14 +202,19 @@ export interface OperatorRow {
    */
   readonly preempted_ns: number | null
   readonly blocked_ns: number | null
-  /** -1: not known. Experts as they were chosen; `bytes_are_max`: where the choice was not recorded. */
+  /** Of matrix products, a multiply-add counts as two; 0 for other ops; -1: not known. */
   readonly flop: number
+  /** Each source once, of experts the chosen ones; -1: not known. */
   readonly bytes_read: number
+  /** -1: not known. */
   readonly bytes_written: number
+  /** The part of `bytes_read` from weights; -1: not known. */
   readonly weight_bytes: number
+  /** The choice of experts was not recorded: `bytes_read` is an upper bound. */
   readonly bytes_are_max: boolean
+  /** Totals of counters by name, such as `page_faults`. */
   readonly counters: Readonly<Record<string, number>>
-  /** Durations of operators. */
+  /** Durations of operators; null where they were not asked for. */
   readonly duration: Distribution | null
   /** The same as counts by logarithmic bucket, so that rows can be merged; see {@link Buckets}. */
   readonly buckets: Buckets | null

@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import { analyze, GROUP_KEYS, inputOf } from '../lib/index.ts'
+
+/** docs/analysis.md and the README on `stats`: commands print what is there, and all fields are described. */
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const CLI = join(ROOT, 'dist/ggml2perfetto.js')
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+const blocks = (text: string, language: string) =>
+  [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map((match) => match[1]!)
+const node = (args: readonly string[], cwd = ROOT) => execFileSync(process.execPath, args, { cwd, encoding: 'utf8' })
+
+const guide = read('docs/analysis.md')
+const commands = ['docs/analysis.md', 'README.md']
+  .flatMap((path) => blocks(read(path), 'console'))
+  .filter((block) => block.startsWith('$ ggml2perfetto stats '))
+
+test.each(commands)('%s', (block) => {
+  const [command, ...expected] = block.trimEnd().split('\n')
+  const printed = node([CLI, ...command!.split(' ').slice(2)])
+    .trimEnd()
+    .split('\n')
+  // `…` is any number of lines.
+  let at = 0
+  let isAnywhere = false
+  for (const line of expected) {
+    if (line === '…') {
+      isAnywhere = true
+      continue
+    }
+    if (isAnywhere) at = printed.indexOf(line, at)
+    isAnywhere = false
+    expect(printed[at++]).toBe(line)
+  }
+  expect(expected.length).toBeGreaterThan(3)
+  if (!isAnywhere) expect(printed.slice(at)).toEqual([])
+})
+
+test('the fields of the document are those of the types', () => {
+  node(['scripts/analysis-docs.mjs', '--check'])
+})
+
+test('each field that an Analysis contains is described', async () => {
+  const documented = new Set([...guide.matchAll(/^\| `(?:\w+\.)*(\w+)` \|/gm)].map(([, name]) => name!))
+  const found = new Set<string>()
+  const look = (value: unknown, isRecord = false): void => {
+    if (Array.isArray(value)) for (const of of value) look(of)
+    else if (typeof value === 'object' && value !== null)
+      for (const [key, of] of Object.entries(value)) {
+        if (!isRecord) found.add(key)
+        look(of, /^(issues|losses|by_phase|counters|evidence|weight_types|limited_to|operator_time_ns)$/.test(key))
+      }
+  }
+  for (const log of ['examples/moe.ggtrace.gz', 'test/fixtures/profinfer-csv/pmc.csv'])
+    look(JSON.parse(JSON.stringify(await analyze(inputOf(join(ROOT, log))))))
+  expect(found.size).toBeGreaterThan(60)
+  expect([...found].filter((name) => !documented.has(name))).toEqual([])
+})
+
+test('all options of stats, and keys of operators', () => {
+  const help = node([CLI, 'stats', '--help'])
+  const options = [...help.matchAll(/^ {2}(?:-\w,| {3}) (--[\w-]+)/gm)].map(([, option]) => option!)
+  expect(options.filter((option) => !guide.includes(`\`${option}\``))).toEqual(['--help', '--version'])
+  const [, keys] = /`--by` \| groups operators by one or more of ([^.]+)\./.exec(guide)!
+  expect(keys!.split(', ')).toEqual([...GROUP_KEYS])
+  const sorts = /Order of operators, the most first: ([\w\s|]+)/.exec(help)![1]!.match(/\w+/g)!
+  expect(sorts.filter((key) => !guide.includes(`\`${key}\``))).toEqual([])
+})
+
+describe('the guide', () => {
+  test('its program runs', () => {
+    const [program] = blocks(guide, 'js')
+    const file = join(ROOT, 'examples', `analysis-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
+    const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-docs-'))
+    copyFileSync(join(ROOT, 'examples/moe.ggtrace.gz'), join(folder, 'run.ggtrace.gz'))
+    writeFileSync(file, program!)
+    try {
+      expect(node([file], folder)).toMatch(/^MoE 0\.58\d* 29\.7\d+\n[\s\S]*ggml2perfetto\.analysis\/1 \d+\n$/m)
+    } finally {
+      rmSync(file)
+    }
+  })
+
+  test('its links lead somewhere', () => {
+    const titles = [...guide.matchAll(/^### (\w+)$/gm)].map(([, title]) => title!.toLowerCase())
+    for (const [, target] of guide.matchAll(/\]\(([^)]+)\)/g))
+      expect(
+        target!.startsWith('#') ? titles.includes(target!.slice(1)) : existsSync(join(ROOT, 'docs', target!)),
+      ).toBe(true)
+  })
+})

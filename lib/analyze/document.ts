@@ -13,6 +13,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   call_time: ['array'],
   operators: ['object'],
   workers: ['array'],
+  imbalance: ['array'],
   scheduling: ['object', 'null'],
   model: ['object', 'null'],
   rooflines: ['array'],

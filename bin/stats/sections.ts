@@ -4,7 +4,7 @@ import { sectionOf } from './generic.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
 import { callTimeSection, runSection } from './run.ts'
 import type { Section } from './section.ts'
-import { workersSection } from './workers.ts'
+import { schedulingSection, workersSection } from './workers.ts'
 
 /** What is shown of an Analysis. */
 export interface Shown extends Grouping {
@@ -23,7 +23,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     callTimeSection(analysis),
     ...operatorsSections(analysis, shown),
     workersSection(analysis),
-    sectionOf('scheduling', analysis.scheduling),
+    schedulingSection(analysis),
     sectionOf('model', analysis.model),
     sectionOf('roofline', analysis.rooflines),
     findingsSection(analysis),
@@ -39,7 +39,13 @@ function findingsSection({ findings }: Analysis): Section | undefined {
 
 /** What the logs do not contain. */
 function undeterminedSection({ undetermined }: Analysis, { by }: Grouping): Section | undefined {
-  const lines = undetermined.map(({ what, why, hint }) => `${what}: ${why}${hint === undefined ? '' : ` (${hint})`}`)
+  // Figures with the same reason are in one line.
+  const byReason = new Map<string, string[]>()
+  for (const { what, why, hint } of undetermined) {
+    const reason = hint === undefined ? why : `${why} (${hint})`
+    byReason.set(reason, [...(byReason.get(reason) ?? []), what])
+  }
+  const lines = [...byReason].map(([reason, whats]) => `${whats.join(', ')}: ${reason}`)
   if (by.includes('worker'))
     lines.push('wall time, quantiles, bytes and FLOP by worker: the workers compute each operator together')
   if (lines.length === 0) return undefined

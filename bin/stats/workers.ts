@@ -1,21 +1,89 @@
 import type { Analysis } from '../../lib/index.ts'
 import { count, duration, percent } from '../units.ts'
-import type { Section } from './section.ts'
+import { type Column, firstRows, more, type Section } from './section.ts'
 
-/** Computing and waiting of each worker. */
-export function workersSection({ workers, operators }: Analysis): Section | undefined {
+/** Rows of a table of roles. */
+const ROLES_MAX = 8
+/** Takers of CPUs that a row names. */
+const TAKERS_MAX = 3
+
+const text = (title: string): Column => ({ title, isText: true })
+const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
+/** Zeros are not shown: a log of one worker contains no waits. */
+const ns = (value: number | null) => (value === null || value === 0 ? '' : duration(value))
+const share = (value: number | null) => (value === null || value === 0 ? '' : percent(value))
+const named = ({ role, op }: { readonly role: string; readonly op: string }) => `${role} ${op}`.trim() || '(unnamed)'
+
+/** What each worker did. */
+export function workersSection({ workers, imbalance }: Analysis): Section | undefined {
   if (workers.length === 0) return undefined
-  const steps = operators.rows.reduce((sum, row) => sum + row.steps, 0)
-  // A log of one worker contains no waits.
-  const known = (value: number, text: string) => (value > 0 ? text : '')
-  const rows = workers.map(({ worker, executions, operator_time_ns, wait_ns, last }) => [
-    String(worker),
-    count(executions),
-    duration(operator_time_ns),
-    known(wait_ns, duration(wait_ns)),
-    known(wait_ns, percent(wait_ns / (operator_time_ns + wait_ns || 1))),
-    known(last, percent(last / (steps || 1))),
+  const rows = workers.map((of) => [
+    String(of.worker),
+    count(of.executions),
+    ...[ns(of.operator_time_ns), share(of.operator_share)],
+    ...[ns(of.wait_ns), share(of.wait_share)],
+    ...[ns(of.idle_ns), share(of.idle_share)],
+    of.steps > 0 ? share(of.last / of.steps) : '',
+    of.moved_operators > 0 ? count(of.moved_operators) : '',
   ])
-  const titles = ['worker', 'operators', 'computing', 'barrier wait', 'share of waiting', 'last to end']
-  return { title: 'workers', tables: [{ columns: titles.map((title) => ({ title })), rows }] }
+  const titles = ['operators', 'computing', 'share', 'barrier wait', 'share', 'idle', 'share', 'last to end']
+  const columns = [text('worker'), ...numbers(...titles, 'on another CPU')]
+  return { title: 'workers', tables: [{ columns, rows }, ...imbalanceTable(imbalance)] }
+}
+
+/** Roles in which workers wait most for the slowest one. */
+function imbalanceTable(imbalance: Analysis['imbalance']) {
+  if (imbalance.length === 0) return []
+  const { shown, rest } = firstRows(imbalance, ROLES_MAX)
+  const rows = shown.map((of) => [
+    named(of),
+    of.phase,
+    ns(of.slowest_ns),
+    ns(of.mean_ns),
+    share(of.imbalance_share),
+    `${of.last_worker} in ${percent(of.last_share)}`,
+  ])
+  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
+  const columns = [text('imbalance'), text('phase'), ...numbers('slowest worker', 'mean', 'imbalance', 'last worker')]
+  return [{ columns, rows }]
+}
+
+type Takers = NonNullable<Analysis['scheduling']>['workers'][number]['takers']
+
+/** Time in which workers had no CPU, and who had it. */
+export function schedulingSection({ scheduling }: Analysis): Section | undefined {
+  if (!scheduling) return undefined
+  const off = ['preempted', 'woken', 'blocked']
+  const workers = scheduling.workers.map((of) => [
+    String(of.worker),
+    of.phase,
+    ...[of.call_time_ns, of.running_ns, of.preempted_ns, of.woken_ns, of.blocked_ns, of.unknown_ns].map(ns),
+    share(of.call_time_ns > 0 ? of.preempted_ns / of.call_time_ns : null),
+    of.preemptions > 0 ? count(of.preemptions) : '',
+    of.migrations > 0 ? count(of.migrations) : '',
+    takersText(of.takers),
+  ])
+  const times = numbers('calls', 'running', ...off, 'unknown', 'preempted', 'times', 'migrations')
+  const { shown, rest } = firstRows(scheduling.roles, ROLES_MAX)
+  const roles = shown.map((of) => {
+    const times = [of.operator_time_ns, of.preempted_ns, of.blocked_ns].map(ns)
+    return [named(of), of.phase, ...times, takersText(of.takers)]
+  })
+  if (rest.length > 0) roles.push([more(rest), '', '', '', '', ''])
+  const ofRoles = [text('operator'), text('phase'), ...numbers('computing', 'preempted', 'blocked'), text('by')]
+  return {
+    title: 'threads of workers in calls',
+    tables: [
+      { columns: [text('worker'), text('phase'), ...times, text('by')], rows: workers },
+      ...(roles.length > 0 ? [{ columns: ofRoles, rows: roles }] : []),
+    ],
+  }
+}
+
+/** `stress-ng 9.2 %, git 2.1 %` */
+function takersText(takers: Takers): string {
+  return takers
+    .slice(0, TAKERS_MAX)
+    .map(({ comm, share }) => `${comm} ${percent(share)}`)
+    .join(', ')
 }

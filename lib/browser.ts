@@ -12,6 +12,7 @@ export {
 export {
   type PhaseScaling,
   type RoleScalingFigures,
+  SCALING_SCHEMA,
   type ScalingFigures,
   type SpeedByWorkers,
   scaling,

@@ -1,10 +1,11 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type Analysis, closest, GROUP_KEYS, type GroupKey, UsageError } from '../../lib/index.ts'
+import { type Analysis, closest, GROUP_KEYS, type GroupKey, type ScalingFigures, UsageError } from '../../lib/index.ts'
 import { CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
 import { analysisOf } from '../stats/inputs.ts'
+import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
 import { sectionsOf } from '../stats/sections.ts'
 import { print, printJson, sendLines } from '../terminal.ts'
@@ -44,7 +45,9 @@ export const statsCommand: CommandModule<object, Arguments> = {
     yargs
       .positional(
         'inputs',
-        inputsOf("Logs of one run, as for convert, or an Analysis that --json wrote; gzip'ed or not; - for stdin"),
+        inputsOf(
+          "Logs of one run, as for convert, or an Analysis that --json wrote; gzip'ed or not; - for stdin. Logs of several runs, or several Analyses, are compared by numbers of threads",
+        ),
       )
       .options(OPTIONS)
       .example('$0 stats run.ggtrace', 'for people')
@@ -53,6 +56,7 @@ export const statsCommand: CommandModule<object, Arguments> = {
         '$0 stats run.ggtrace --json > run.json',
         'for scripts, and to look at again: ggml2perfetto stats run.json',
       )
+      .example('$0 stats t1.ggtrace t2.ggtrace t4.ggtrace', 'runs with 1, 2 and 4 threads: where more stop paying')
       .example('$0 stats run.json --csv --by op,type > ops.csv', 'for a spreadsheet'),
   handler,
 }
@@ -73,6 +77,8 @@ function groupKeys(value: string): GroupKey[] {
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   refuseCombinations(args)
+  const runs = await runsOf(args)
+  if (runs.length > 1) return printScaling(await scalingOf(runs, args), args)
   const analysis = await analysisOf(args, args.calls ? ['calls'] : undefined)
   if (args.calls && analysis.series === undefined)
     throw new UsageError(
@@ -90,6 +96,12 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     isPublic: markdown,
   })
   await print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+}
+
+function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): Promise<void> {
+  if (json) return printJson(JSON.stringify(figures, null, 2))
+  const sections = scalingSections(figures)
+  return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
 }
 
 function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1]): Promise<void> {

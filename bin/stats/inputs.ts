@@ -11,7 +11,8 @@ import { type CLOCKS, conversionOf, type READING } from '../options.ts'
 import { progressOf } from '../progress.ts'
 import { note, quoted } from '../terminal.ts'
 
-type Options = { readonly inputs: readonly string[] } & Readonly<
+/** Inputs of `stats`, and how they are read. */
+export type StatsInputs = { readonly inputs: readonly string[] } & Readonly<
   Partial<Record<keyof typeof READING | keyof typeof CLOCKS | 'opTable', unknown>>
 >
 
@@ -19,7 +20,7 @@ type Options = { readonly inputs: readonly string[] } & Readonly<
  * The Analysis of logs of one run, or the one that is stored in the only input. Shows the progress of reading. Throws UsageError for
  * several Analyses, and for inputs without anything to analyse.
  */
-export async function analysisOf(args: Options, series?: AnalyzeOptions['series']): Promise<Analysis> {
+export async function analysisOf(args: StatsInputs, series?: AnalyzeOptions['series']): Promise<Analysis> {
   const { inputs } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const { from, opTable, clocks, osRuntime } = await conversionOf(args as Parameters<typeof conversionOf>[0])
@@ -45,7 +46,7 @@ export async function analysisOf(args: Options, series?: AnalyzeOptions['series'
 /** Options that only a log has a use for. */
 const OF_LOGS = ['from', 'opTable', 'osrt', 'clock'] as const
 
-async function storedAnalysis(input: LogInput, args: Options): Promise<Analysis> {
+async function storedAnalysis(input: LogInput, args: StatsInputs): Promise<Analysis> {
   const given = OF_LOGS.find((option) => args[option] !== undefined && args[option] !== false)
   if (given !== undefined)
     throw new UsageError(`--${given === 'opTable' ? 'op-table' : given} is for logs; ${input.name} is an Analysis`)

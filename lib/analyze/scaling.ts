@@ -9,8 +9,12 @@ export const GAIN_SHARE_MIN = 0.1
 /** Roles at most, those with most time. */
 const ROLES_MAX = 20
 
+/** Version of {@link ScalingFigures}. */
+export const SCALING_SCHEMA = 'ggml2perfetto.scaling/1'
+
 /** Speed of several runs of one program by their numbers of workers. */
 export interface ScalingFigures {
+  readonly schema: typeof SCALING_SCHEMA
   /** The runs, in the order given. Workers are those that computed in the phase; null: it was not recorded. */
   readonly runs: readonly {
     readonly name: string
@@ -80,6 +84,7 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
   }
   const [decode, prefill] = [phase('decode'), phase('prefill')]
   return {
+    schema: SCALING_SCHEMA,
     runs: analyses.map((analysis) => ({
       name: analysis.inputs[0]?.name ?? '',
       decode_workers: workersIn(analysis, 'decode') ?? null,

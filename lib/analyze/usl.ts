@@ -12,7 +12,7 @@ export interface ScalingFit {
   readonly coherency: number
   /** Coefficient of determination of the speeds; 1 where as many numbers of workers as parameters were measured. */
   readonly r2: number
-  /** Number of workers with the largest speed: √((1 − σ) / κ); null where the speed grows without end. */
+  /** Number of workers with the largest speed: √((1 − σ) / κ), at least 1; null where the speed grows without end. */
   readonly workers_of_peak: number | null
 }
 
@@ -53,7 +53,7 @@ function fitOf(points: readonly Point[], lambda: number, sigma: number, kappa: n
     contention: sigma,
     coherency: kappa,
     r2: total > 0 ? 1 - residual / total : 1,
-    workers_of_peak: kappa > 0 && sigma < 1 ? Math.sqrt((1 - sigma) / kappa) : null,
+    workers_of_peak: kappa > 0 ? Math.sqrt(Math.max((1 - sigma) / kappa, 1)) : null,
   }
 }
 

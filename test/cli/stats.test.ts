@@ -217,7 +217,7 @@ describe('mistakes', () => {
     [['--json', '--csv'], '--json and --csv: expected one of them'],
     [['--json', '--top', '3'], '--top is for tables; --json is the whole Analysis\nhint: --csv is a table'],
     [['--clock', 'run.json=mono'], '--clock is for logs; run.json is an Analysis'],
-    [['run.ggtrace.gz'], 'run.json: is an Analysis, of a whole run already; found 2 inputs'],
+    [[MOE], 'run.json: is an Analysis, of a whole run already; found 2 inputs'],
   ])('%j', (args, message) => {
     expect(refused('stats', 'run.json', ...args)).toContain(`error: ${message}`)
   })

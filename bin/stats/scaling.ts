@@ -1,0 +1,112 @@
+import {
+  type Analysis,
+  eventsOf,
+  Names,
+  type PhaseScaling,
+  type RoleScalingFigures,
+  type ScalingFigures,
+  scaling,
+  UsageError,
+} from '../../lib/index.ts'
+import { asLog, openAny } from '../inputs.ts'
+import { percent, plural } from '../units.ts'
+import { analysisOf, type StatsInputs } from './inputs.ts'
+import type { Section } from './section.ts'
+
+/**
+ * The inputs of each run: an Analysis is one, a log of another process than those before it begins one, and inputs that name no process
+ * (recordings of the scheduler, companions) belong to the run before them.
+ */
+export async function runsOf({ inputs, from }: StatsInputs): Promise<string[][]> {
+  if (inputs.length < 2 || inputs.includes('-')) return [[...inputs]]
+  const runs: { readonly key: string; readonly inputs: string[] }[] = []
+  let leading: string[] = []
+  for (const input of inputs) {
+    const key = await processOf(input, from as string | undefined)
+    const known = key === undefined ? runs.at(-1) : runs.find((run) => run.key === key)
+    if (known) known.inputs.push(input)
+    else if (key === undefined) leading.push(input)
+    else {
+      runs.push({ key, inputs: [...leading, input] })
+      leading = []
+    }
+  }
+  return runs.length > 0 ? runs.map(({ inputs }) => inputs) : [[...inputs]]
+}
+
+/** Process and boot that a log names; the path of an Analysis. */
+async function processOf(path: string, from: string | undefined): Promise<string | undefined> {
+  const opened = await openAny(path)
+  if (opened.kind === 'analysis') {
+    await opened.source.return()
+    return `analysis ${path}`
+  }
+  for await (const [first] of eventsOf(await asLog(opened), new Names(), { from })) {
+    if (first?.kind !== 'input') return undefined
+    const { pid, boot_id = '' } = first.attributes
+    return pid === undefined ? undefined : `${pid} ${boot_id}`
+  }
+  return undefined
+}
+
+/** Options for one run. */
+const OF_ONE_RUN = ['by', 'top', 'sort', 'calls', 'csv'] as const
+
+/** How speed depends on the number of threads, of several runs. Throws UsageError for options for one run. */
+export async function scalingOf(
+  runs: readonly (readonly string[])[],
+  args: StatsInputs & Readonly<Partial<Record<(typeof OF_ONE_RUN)[number], unknown>>>,
+): Promise<ScalingFigures> {
+  const given = OF_ONE_RUN.find((option) => args[option] !== undefined && args[option] !== false)
+  if (given) throw new UsageError(`--${given} is for one run; these logs are of ${runs.length}, which are compared`)
+  const analyses: Analysis[] = []
+  for (const inputs of runs) {
+    const clocks = Object.entries(args.clock ?? {}).filter(([name]) => inputs.some((path) => path.endsWith(name)))
+    const clock = clocks.length > 0 ? Object.fromEntries(clocks) : undefined
+    analyses.push(await analysisOf({ ...args, inputs, clock }))
+  }
+  return scaling(analyses)
+}
+
+/** The figures for people. */
+export function scalingSections({ decode, prefill, roles, gain_share_min, undetermined }: ScalingFigures): Section[] {
+  const rule = `a thread pays if it adds at least ${percent(gain_share_min)} of what one thread computes in the run with the fewest`
+  return [
+    ...(decode ? [phaseSection('decode', decode)] : []),
+    ...(prefill ? [phaseSection('prefill', prefill)] : []),
+    ...(roles.length > 0 ? [roleSection(roles)] : []),
+    { title: 'how to read it', lines: [rule, ...undetermined.map(({ what, why }) => `${what} is not known: ${why}`)] },
+  ]
+}
+
+function phaseSection(title: string, { counts, knee, fit }: PhaseScaling): Section {
+  const columns = ['threads', 'tok/s', 'speed-up', 'efficiency', 'gain per thread'].map((title) => ({ title }))
+  const rows = counts.map((of) => [
+    `${of.workers}`,
+    of.tokens_per_s.toFixed(1),
+    `${of.speedup.toFixed(2)}×`,
+    percent(of.efficiency),
+    of.gain_share === null ? '' : percent(of.gain_share),
+  ])
+  const lines = [knee === null ? 'each further thread pays' : `more than ${plural(knee, 'thread')} do not pay`]
+  if (fit) {
+    const { contention, coherency, r2, workers_of_peak } = fit
+    const peak = workers_of_peak === null ? '' : `, fastest with ${workers_of_peak.toFixed(1)} threads`
+    const parameters = `contention ${percent(contention)}, coherency ${percent(coherency)}${peak}`
+    lines.push(`Universal Scalability Law: ${parameters}; R² ${r2.toFixed(3)} of ${counts.length} numbers of threads`)
+  }
+  return { title, tables: [{ columns, rows }], lines }
+}
+
+function roleSection(roles: readonly RoleScalingFigures[]): Section {
+  const columns = [{ title: 'operator', isText: true }, { title: 'speed-up' }, { title: 'threads that pay' }]
+  const rows = roles.map(({ role, op, counts, knee }) => {
+    const last = counts.at(-1)!
+    return [
+      `${role} ${op}`.trim(),
+      `${last.speedup.toFixed(2)}× with ${last.workers}`,
+      knee === null ? 'all' : `${knee}`,
+    ]
+  })
+  return { title: `${roles[0]!.phase} by role`, tables: [{ columns, rows }] }
+}

@@ -1,0 +1,84 @@
+import { writeFileSync } from 'node:fs'
+import { beforeAll, expect, test } from '@jest/globals'
+import { GgtraceWriter, type ScalingFigures } from '../../lib/index.ts'
+import { at, run, useFolder } from './helpers.ts'
+
+/** `stats` of several runs: how speed depends on the number of threads. */
+
+const ORIGIN_NS = 4_000_000_000_000n
+const MUL_MAT = 29
+const MS = 1e6
+
+/** A run of decodes that take so long each, as a log of this process. */
+function logOf(pid: number, workers: number, decodeMs: number): Uint8Array {
+  const writer = new GgtraceWriter({ originNs: ORIGIN_NS })
+  const clocks = { monotonic: ORIGIN_NS, boottime: ORIGIN_NS, realtime: 1_763_000_000_000_000_000n }
+  writer.run({ pid: `${pid}`, boot_id: 'a' }, clocks)
+  writer.op(MUL_MAT, 'MUL_MAT')
+  const node = writer.tensor({ name: 'Qcur-0', op: MUL_MAT })
+  const threads = Array.from({ length: workers }, (_, worker) => writer.thread(pid + worker, worker))
+  for (let call = 0; call < 6; call++) {
+    const [startNs, endNs] = [call * decodeMs * MS, (call + 1) * decodeMs * MS]
+    for (const thread of threads) {
+      thread.call = call
+      thread.operator({ tensor: node, startNs, endNs })
+    }
+    threads[0]!.token({ startNs, endNs, call, tokens: 1, kind: 'decode' })
+  }
+  writer.end(6 * decodeMs * MS)
+  return writer.take()
+}
+
+useFolder()
+beforeAll(() => {
+  for (const [workers, ms] of [
+    [1, 20],
+    [2, 10],
+    [4, 8],
+    [8, 8],
+  ] as const) {
+    writeFileSync(at(`t${workers}.ggtrace`), logOf(1000 * workers, workers, ms))
+  }
+})
+
+const LOGS = [1, 2, 4, 8].map((workers) => `t${workers}.ggtrace`)
+
+test('runs of different processes are compared', () => {
+  const { code, stdout } = run(['stats', ...LOGS])
+  expect(code).toBe(0)
+  const lines = stdout.split('\n').map((line) => line.trim().replace(/ {2,}/g, '  '))
+  expect(lines.slice(0, 7)).toEqual([
+    'decode',
+    'threads  tok/s  speed-up  efficiency  gain per thread',
+    '1  50.0  1.00×  100.0 %',
+    '2  100.0  2.00×  100.0 %  100.0 %',
+    '4  125.0  2.50×  62.5 %  25.0 %',
+    '8  125.0  2.50×  31.3 %  0.0 %',
+    'more than 4 threads do not pay',
+  ])
+  expect(stdout).toMatch(/Universal Scalability Law: .* R² 0\.\d+ of 4 numbers of threads/)
+  expect(stdout).toMatch(/Qcur MUL_MAT +2\.50× with 8 +4$/m)
+  expect(stdout).toMatch(/scaling\.prefill is not known/)
+})
+
+test('as JSON', () => {
+  const { stdout } = run(['stats', '--json', ...LOGS.slice(0, 2)])
+  const { schema, runs, decode } = JSON.parse(stdout) as ScalingFigures
+  expect([schema, decode!.knee, decode!.fit]).toEqual(['ggml2perfetto.scaling/1', null, null])
+  expect(runs.map(({ name, decode_workers }) => [name, decode_workers])).toEqual([
+    ['t1.ggtrace', 1],
+    ['t2.ggtrace', 2],
+  ])
+})
+
+test('stored Analyses are runs, too', () => {
+  for (const log of LOGS) writeFileSync(at(`${log}.json`), run(['stats', '--json', log]).stdout)
+  const stored = LOGS.map((log) => `${log}.json`)
+  expect(run(['stats', ...stored]).stdout).toBe(run(['stats', ...LOGS]).stdout)
+  expect(run(['stats', '--markdown', stored[0]!, LOGS[1]!]).stdout).toContain('| 2 | 100.0 | 2.00× |')
+})
+
+test('tables of one run are refused', () => {
+  const { code, stderr } = run(['stats', '--csv', ...LOGS])
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--csv is for one run; these logs are of 4')])
+})

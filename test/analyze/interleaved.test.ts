@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { type Analysis, analyze, convert, type EventInput, openTrace } from '../../lib/index.ts'
+import { type Analysis, analyze, convert, type EventInput, openTrace, type TraceEvent } from '../../lib/index.ts'
 import { type Act, actsOf, eventsOf as scheduleOf } from '../sched/model.ts'
-import { type Call, eventsOf, logOf, tidOf } from './workers-log.ts'
+import { switchOf } from '../sched/schedule.ts'
+import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 
 /** Several inputs of one run, read together. */
 
@@ -129,5 +130,47 @@ describe('figures of scheduling are those of the trace', () => {
     }
     await fc.assert(fc.asyncProperty(ACTS, fc.boolean(), property), { numRuns: 10 })
     expect(compared).toBeGreaterThan(50)
+  })
+})
+
+describe('a recording on another clock', () => {
+  /** Runs of worker 0 at irregular times, which both inputs record. */
+  const RUNS: number[] = [0]
+  for (let i = 1, gap = 1; i < 200; i++) {
+    gap = (gap * 48271) % 2147483647 // Lehmer's generator
+    RUNS.push(RUNS[i - 1]! + 1_000_000 + (gap % 9_000_000))
+  }
+  const END_NS = RUNS.at(-1)! + 1_000_000
+  const OFFSET_NS = 3_000_000
+  const states = () =>
+    RUNS.flatMap((ns) => [stateOf(tidOf(0), ns, 'running', 0), stateOf(tidOf(0), ns + 300_000, 'runnable', 0)])
+  const other = () =>
+    logOf(
+      (names) =>
+        RUNS.flatMap((ns) => [
+          switchOf(names, { cpu: 0, at: ns + OFFSET_NS, from: 66, to: tidOf(0) }),
+          switchOf(names, { cpu: 0, at: ns + OFFSET_NS + 300_000, from: tidOf(0), to: 66 }),
+        ]),
+      { name: 'other', clock: 'unknown' },
+    )
+  const filler = (count: number): TraceEvent[] =>
+    Array.from({ length: count }, (_, i) => ({ kind: 'counter', name: 1, unit: 'count', atNs: i, value: i }))
+
+  test('is placed by what the beginning of the log contains', async () => {
+    const log = logOf((names) => [...states(), ...eventsOf(names, callsOver(END_NS, 12))], { sizes: [100, 100, 100] })
+    const { scheduling } = await analyze([log, other()])
+    expect([scheduling!.source, scheduling!.workers[0]!.takers[0]!.tid]).toEqual(['scheduler', 66])
+  })
+
+  test('is not used where its relation is known only at the end of a long log, and this is stated', async () => {
+    const log = logOf((names) => [...filler(200_001), ...states(), ...eventsOf(names, callsOver(END_NS, 12))], {
+      sizes: [200_000],
+    })
+    const { scheduling, inputs, undetermined } = await analyze([log, other()])
+    expect(scheduling!.source).toBe('log')
+    expect(inputs.map(({ name }) => name)).toEqual(['log', 'other'])
+    expect(undetermined.filter(({ what }) => what === 'scheduling')).toEqual([
+      { what: 'scheduling', why: 'other: the relation of its clock to the log is known only after both were read' },
+    ])
   })
 })

@@ -1,6 +1,8 @@
 /** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
 export type * from './analyze/analysis.ts'
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
+export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
+export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
 export {
   GROUP_KEYS,
   type GroupCounter,
@@ -48,6 +50,7 @@ export {
   type LogInput,
   type ReadingOptions,
 } from './pipeline/inputs.ts'
+export { isModel, type ModelAnalysis, modelOf } from './pipeline/models.ts'
 export type { ConvertOptions } from './pipeline/options.ts'
 export { readAnalysis } from './pipeline/read-analysis.ts'
 export { type Format, HEAD_BYTES, type PerfettoReading, type ReadContext } from './read/format.ts'

@@ -5,6 +5,7 @@ import { formatRows } from '../rows.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
 import { analysisOf } from '../stats/inputs.ts'
+import { MACHINE, machineOf } from '../stats/machine.ts'
 import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
 import { sectionsOf } from '../stats/sections.ts'
@@ -29,6 +30,7 @@ const OPTIONS = {
     'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by',
   ),
   markdown: flag('Print Markdown for an issue: short, without the name of the host'),
+  ...MACHINE,
   ...CLOCKS,
   ...READING,
 } as const
@@ -46,11 +48,12 @@ export const statsCommand: CommandModule<object, Arguments> = {
       .positional(
         'inputs',
         inputsOf(
-          "Logs of one run, as for convert, or an Analysis that --json wrote; gzip'ed or not; - for stdin. Logs of several runs, or several Analyses, are compared by numbers of threads",
+          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that --json wrote; gzip'ed or not; - for stdin. Logs of several runs, or several Analyses, are compared by numbers of threads",
         ),
       )
       .options(OPTIONS)
       .example('$0 stats run.ggtrace', 'for people')
+      .example('$0 stats model.gguf', 'a model: its weights, and what a token costs')
       .example('$0 stats run.ggtrace --by layer,role --top 10', 'which layers are slow')
       .example(
         '$0 stats run.ggtrace --json > run.json',
@@ -79,7 +82,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   refuseCombinations(args)
   const runs = await runsOf(args)
   if (runs.length > 1) return printScaling(await scalingOf(runs, args), args)
-  const analysis = await analysisOf(args, args.calls ? ['calls'] : undefined)
+  const analysis = await analysisOf(args, { series: args.calls ? ['calls'] : undefined, ...(await machineOf(args)) })
   if (args.calls && analysis.series === undefined)
     throw new UsageError(
       `${args.inputs[0]}: contains no table of calls\nhint: ggml2perfetto stats <logs> --calls --json writes an Analysis with one`,

@@ -13,14 +13,17 @@ import { note, quoted } from '../terminal.ts'
 
 /** Inputs of `stats`, and how they are read. */
 export type StatsInputs = { readonly inputs: readonly string[] } & Readonly<
-  Partial<Record<keyof typeof READING | keyof typeof CLOCKS | 'opTable', unknown>>
+  Partial<Record<keyof typeof READING | keyof typeof CLOCKS | 'opTable' | MachineKey, unknown>>
 >
+
+type MachineKey = 'peaks' | 'peakGflops' | 'peakGbs' | 'flopsPerToken' | 'cacheType'
+type More = 'series' | 'peaks' | 'flopsPerToken' | 'cacheTypes'
 
 /**
  * The Analysis of logs of one run, or the one that is stored in the only input. Shows the progress of reading. Throws UsageError for
  * several Analyses, and for inputs without anything to analyse.
  */
-export async function analysisOf(args: StatsInputs, series?: AnalyzeOptions['series']): Promise<Analysis> {
+export async function analysisOf(args: StatsInputs, more: Pick<AnalyzeOptions, More> = {}): Promise<Analysis> {
   const { inputs } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const { from, opTable, clocks, osRuntime } = await conversionOf(args as Parameters<typeof conversionOf>[0])
@@ -35,7 +38,7 @@ export async function analysisOf(args: StatsInputs, series?: AnalyzeOptions['ser
         throw new UsageError(`${opened.name}: is an Analysis, of a whole run already; found ${inputs.length} inputs`)
       else return await storedAnalysis(opened, args)
     }
-    const analysis = await analyze(logs, { from, opTable, clocks, osRuntime, series })
+    const analysis = await analyze(logs, { from, opTable, clocks, osRuntime, ...more })
     refuseNothing(analysis)
     return analysis
   } finally {
@@ -44,12 +47,17 @@ export async function analysisOf(args: StatsInputs, series?: AnalyzeOptions['ser
 }
 
 /** Options that only a log has a use for. */
-const OF_LOGS = ['from', 'opTable', 'osrt', 'clock'] as const
+const OF_LOGS = [
+  ...(['from', 'opTable', 'osrt', 'clock'] as const),
+  ...(['peaks', 'peakGflops', 'peakGbs', 'flopsPerToken', 'cacheType'] as const),
+]
 
 async function storedAnalysis(input: LogInput, args: StatsInputs): Promise<Analysis> {
   const given = OF_LOGS.find((option) => args[option] !== undefined && args[option] !== false)
   if (given !== undefined)
-    throw new UsageError(`--${given === 'opTable' ? 'op-table' : given} is for logs; ${input.name} is an Analysis`)
+    throw new UsageError(
+      `--${given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)} is for logs; ${input.name} is an Analysis`,
+    )
   return readAnalysis(input)
 }
 

@@ -1,7 +1,8 @@
 import type { Analysis } from '../../lib/index.ts'
 import { callsSection, callTable } from './calls.ts'
-import { sectionOf } from './generic.ts'
+import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
+import { rooflineSection } from './roofline.ts'
 import { callTimeSection, runSection } from './run.ts'
 import type { Section } from './section.ts'
 import { schedulingSection, workersSection } from './workers.ts'
@@ -24,8 +25,8 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     ...operatorsSections(analysis, shown),
     workersSection(analysis),
     schedulingSection(analysis),
-    sectionOf('model', analysis.model),
-    sectionOf('roofline', analysis.rooflines),
+    ...(analysis.model ? modelSections(analysis.model) : []),
+    rooflineSection(analysis.rooflines),
     findingsSection(analysis),
     undeterminedSection(analysis, shown),
   ]

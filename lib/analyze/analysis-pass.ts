@@ -4,6 +4,7 @@ import { putAt } from '../model/by-id.ts'
 import { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
 import type { BufferEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { ModelShape } from '../model/model-shape.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import { parseTensorName } from '../model/tensors.ts'
@@ -22,6 +23,12 @@ import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
 import { Choices } from './graph/choices.ts'
 import { Works } from './graph/work.ts'
+import { activationsOf } from './model/activations.ts'
+import { CallWork, type CallWorkResult } from './model/call-work.ts'
+import { DimsWork } from './model/dims.ts'
+import type { ActivationFigures } from './model/figures.ts'
+import { shapeOfGraph } from './model/graph-shape.ts'
+import type { Measured } from './model/rooflines.ts'
 import { Backends } from './operators/backends.ts'
 import { type CallOperators, OperatorsByCall } from './operators/call-operators.ts'
 import { OperatorRows } from './operators/rows.ts'
@@ -42,6 +49,13 @@ export interface InputFigures {
   readonly imbalance: readonly RoleImbalance[]
   /** Undefined where no states of the threads of workers are known. */
   readonly scheduling: SchedulingFigures | undefined
+  /** The model, as far as the graph contains it. */
+  readonly shape: ModelShape | undefined
+  readonly activations: ActivationFigures | null
+  /** Work of the calls that have operators, by phase, and within NVTX ranges by name. */
+  readonly work: CallWorkResult
+  /** Work of PyTorch's operators. */
+  readonly products: readonly Measured[]
 }
 
 /** How much is computed. */
@@ -69,6 +83,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly workers = new WorkerTimes()
   private readonly imbalance: Imbalance
   private readonly scheduling: Scheduling
+  private readonly work: CallWork
+  private readonly dims: DimsWork
+  private readonly isWeight: (tensor: TensorEvent) => boolean
+  private activations: ActivationFigures | null = null
 
   /** `threads`: states of threads, from all inputs. */
   constructor(
@@ -78,7 +96,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
   ) {
     const { tensors, counters, buffers } = this
     this.backends = new Backends(names)
-    const isWeight = ({ buffer, op, name }: TensorEvent) =>
+    this.work = new CallWork(names)
+    this.dims = new DimsWork(names)
+    this.isWeight = ({ buffer, op, name }: TensorEvent) =>
       buffers.get(buffer)?.usage === 'weights' || (op === 0 && /\.weight$/.test(names.text(name)))
     this.rows = new OperatorRows(
       {
@@ -86,7 +106,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         names,
         counters,
         works: new Works(tensors, (tensor) => names.text(tensor.op)),
-        isWeight,
+        isWeight: this.isWeight,
         backendAt: (call, atNs) => this.backends.at(call, atNs),
         expertsChosen: (tensor, _startNs, endNs) => this.choices.get(tensor)?.until(endNs) ?? 0,
       },
@@ -116,6 +136,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         case 'token':
           this.byCall.call(event)
           this.calls.call(event)
+          this.work.seen(event)
           break
         case 'graph':
           this.backends.graph(event)
@@ -144,6 +165,15 @@ export class AnalysisPass implements EventPass<InputFigures> {
           break
         case 'buffer':
           this.buffers.set(event.id, event)
+          break
+        case 'own-slice':
+          this.dims.slice(event)
+          break
+        case 'gpu':
+          this.dims.gpu(event.endNs)
+          break
+        case 'nvtx':
+          this.work.nvtx(event)
           break
         case 'counted':
           this.counters.define(event, this.names.text(event.name))
@@ -177,6 +207,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
       scheduling: hasStates ? this.scheduling.finish(rows) : undefined,
       calls: this.calls.finish(),
       call_rows: this.callRows?.finish(firstNs),
+      shape: shapeOfGraph({ tensors: this.tensors, names: this.names, isWeight: this.isWeight }),
+      activations: this.activations,
+      work: this.work.finish(),
+      products: this.dims.finish(),
     }
   }
 
@@ -189,7 +223,13 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.workers.add(operators, this.steps)
     this.imbalance.add(operators, this.steps)
     this.calls.operators(operators)
-    if (operators.event) this.parts.add(operators.event, operators, off)
+    const { event } = operators
+    if (!event) return
+    this.parts.add(event, operators, off)
+    this.work.call(event, { ...this.rows.latest })
+    if (event.phase !== 'decode') return
+    const { tensors, buffers, names } = this
+    this.activations ??= activationsOf(this.steps, { tensors, buffers, names })
   }
 
   private blockOf(id: number): Block {

@@ -6,6 +6,12 @@ import type { Distribution } from './distribution.ts'
 export type * from './analysis-calls.ts'
 export type { Distribution } from './distribution.ts'
 
+import type { ModelFigures } from './model/figures.ts'
+import type { Roofline } from './model/roofline-types.ts'
+
+export type * from './model/figures.ts'
+export type * from './model/roofline-types.ts'
+
 /** Version of the document; another major number where a field changes its meaning or is removed. */
 export const ANALYSIS_SCHEMA = 'ggml2perfetto.analysis/1'
 
@@ -331,16 +337,6 @@ export interface RoleScheduling {
   /** At most 5; `share`: of `operator_time_ns`. */
   readonly takers: readonly Taker[]
   readonly other_takers_ns: number
-}
-
-/** The model by itself. */
-export interface ModelFigures {
-  readonly source: 'gguf' | 'graph'
-}
-
-/** A measured speed against what the machine can do. */
-export interface Roofline {
-  readonly what: string
 }
 
 /** A sentence of the diagnosis. */

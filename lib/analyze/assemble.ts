@@ -2,11 +2,14 @@ import {
   ANALYSIS_SCHEMA,
   type Analysis,
   type CallFigures,
+  type ModelFigures,
+  type RunFacts,
   type SchedulingFigures,
   type Undetermined,
 } from './analysis.ts'
 import type { InputFigures } from './analysis-pass.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
+import { type ModelOptions, modelParts } from './model/assemble-model.ts'
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
 import type { Summary } from './summary.ts'
@@ -19,15 +22,18 @@ export interface AnalysedLog {
   readonly figures: InputFigures
 }
 
+/** What the inputs lack of a log's scheduling. */
+export type UnknownOf = (summary: Summary, scheduling: SchedulingFigures | undefined) => readonly Undetermined[]
+
 /** Makes the Analysis of a run from its logs; the first one with operators or calls is the run's. `unknown`: what the inputs lack. */
-export function assemble(
-  logs: readonly AnalysedLog[],
-  unknown: (summary: Summary, scheduling: SchedulingFigures | undefined) => readonly Undetermined[],
-): Analysis {
+export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, options: ModelOptions = {}): Analysis {
   const main =
     logs.find(({ summary }) => summary.operators > 0) ?? logs.find(({ summary }) => summary.drawn > 0) ?? logs[0]!
   const { summary, figures } = main
   const undetermined = [...unknown(summary, figures.scheduling)]
+  const run = runOf(main, logs, undetermined)
+  const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
+  const { model, rooflines, undetermined: ofModel } = modelParts(log, options)
   return {
     schema: ANALYSIS_SCHEMA,
     inputs: logs.map(({ name, summary }) => ({
@@ -38,17 +44,17 @@ export function assemble(
       operators: summary.operators,
       issues: countsOf(summary),
     })),
-    run: runOf(main, logs, undetermined),
+    run: withModel(run, model, undetermined),
     calls: callsOf(summary, figures, undetermined),
     call_time: figures.call_time,
     operators: figures.operators,
     workers: figures.workers,
     imbalance: figures.imbalance,
     scheduling: figures.scheduling ?? null,
-    model: null,
-    rooflines: [],
+    model,
+    rooflines,
     findings: [],
-    undetermined,
+    undetermined: [...undetermined, ...ofModel],
     ...(figures.call_rows && { series: { calls: figures.call_rows } }),
   }
 }
@@ -106,4 +112,26 @@ function missingOf({ calls, ttftNs, tpotNs }: Summary, figures: CallsOfInput): U
 
 const noDecode = (what: string): Undetermined => {
   return { what: `calls.${what}`, why: 'no decode call that follows another call was recorded' }
+}
+
+/** `0 NVIDIA H100 80GB HBM3`, as profilers of GPUs name them. */
+function gpusOf({ attributes }: Summary): string | null {
+  const gpus = attributes['gpus'] ?? attributes['gpu']
+  return gpus === undefined ? null : String(gpus)
+}
+
+/** Facts that the log lacks, from the model's own file. */
+function withModel(run: RunFacts, model: ModelFigures | null, undetermined: Undetermined[]): RunFacts {
+  if (model === null || model.source === 'graph') return run
+  const filled = {
+    model: run.model ?? model.name,
+    architecture: run.architecture ?? model.architecture,
+    parameters: run.parameters ?? model.parameters,
+    layers: run.layers ?? model.layers,
+  }
+  const isFilled = ({ what }: Undetermined) =>
+    Object.entries(filled).some(([key, value]) => value !== null && what === `run.${key}`)
+  const left = undetermined.filter((of) => !isFilled(of))
+  undetermined.splice(0, undetermined.length, ...left)
+  return { ...run, ...filled }
 }

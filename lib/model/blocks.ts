@@ -6,10 +6,16 @@ const COPIES: ReadonlySet<string> = new Set(['CPY', 'DUP', 'CONT', 'CONCAT', 'RE
 
 /** Patterns of roles ({@link parseTensorName}), in the names of llama.cpp's graph callback (src/llama-graph.cpp, src/models). */
 const ROLES: readonly (readonly [Block, RegExp])[] = [
-  ['LM head', /^(result_output|output|lm_head|cls|result_embd)/],
+  ['LM head', /^(result_output|output(?!_norm)|lm_head|cls|result_embd)/],
+  [
+    'MoE',
+    /^(ffn_moe|ffn_shexp|shared_expert|moe|exp_probs|ffn_(gate|up|down|gate_up)_(exps|shexp|inp)|ffn_(gate|up|down)\.\d)/,
+  ],
   ['norm', /norm/],
-  ['embedding', /^(inp_embd|inp_scaled|inp_pos|embd|token_embd|position_embd|pos_embd|embedding)/],
-  ['MoE', /^(ffn_moe|ffn_shexp|shared_expert|moe|ffn_(gate|up|down)_(exps|shexp|inp))/],
+  [
+    'embedding',
+    /^(inp_embd|inp_scaled|inp_pos|embd|token_embd|token_types|per_layer_token_embd|position_embd|pos_embd|embedding)/,
+  ],
   ['FFN', /^(ffn|mlp|l_out_ffn)/],
   [
     'attention',

@@ -1,6 +1,8 @@
 import type { Analysis, SeriesName, Undetermined } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
-import { type AnalysedLog, assemble } from '../analyze/assemble.ts'
+import { type AnalysedLog, assemble, type UnknownOf } from '../analyze/assemble.ts'
+import type { PeakFigures } from '../analyze/model/roofline-types.ts'
+import { checkCacheTypes } from '../analyze/model/static.ts'
 import { ContentsPass } from '../analyze/run/contents.ts'
 import { SummaryPass } from '../analyze/summary.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
@@ -12,6 +14,7 @@ import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
 import { beginLogs, closeAll, type Input, type Log, openInputs, type ReadingOptions } from './inputs.ts'
 import { interleaved, type PlacedLog } from './interleaved.ts'
+import { splitModels } from './models.ts'
 
 /** What is analysed, and how inputs are read. */
 export interface AnalyzeOptions extends ReadingOptions {
@@ -19,17 +22,29 @@ export interface AnalyzeOptions extends ReadingOptions {
   readonly clocks?: Readonly<Record<string, string>> | undefined
   /** Figures over time that are added as {@link Analysis.series}; by default none. `calls`: a table of calls. */
   readonly series?: readonly SeriesName[] | undefined
+  /** What the machine can do: rooflines are compared with it. */
+  readonly peaks?: PeakFigures | undefined
+  /** For logs without operators: floating-point operations of a token. */
+  readonly flopsPerToken?: number | undefined
+  /** Types of the KV cache, such as `q8_0`; by default those that were recorded, or f16. */
+  readonly cacheTypes?: { readonly k: string; readonly v: string } | undefined
 }
 
 /**
  * Analyses one log, or several of one run: bytes → reader → events → passes → Analysis. Memory grows with the number of distinct
- * tensors, not with the length of the logs. Throws as {@link convert} does.
+ * tensors, not with the length of the logs. One input may be the model: its GGUF, or its `config.json` of Hugging Face; without a log
+ * only the model is analysed. Throws as {@link convert} and {@link modelOf} do.
  */
 export async function analyze(inputs: Input | readonly Input[], options: AnalyzeOptions = {}): Promise<Analysis> {
   const all = [inputs].flat() as readonly Input[]
   if (all.length === 0) throw new UsageError('no input: there is nothing to analyse')
+  checkCacheTypes(options)
   const names = new Names()
-  const opened = await openInputs(all, names, options)
+  const { logs: inLogs, models } = await splitModels(all)
+  if (models.length > 1) throw new UsageError(`${models.length} inputs are models; expected at most one`)
+  const shape = models[0]
+  if (inLogs.length === 0) return onlyModel(assemble([emptyLog(names)], () => [], { ...options, shape }))
+  const opened = await openInputs(inLogs, names, options)
   try {
     const companions = await Companions.read(opened, names)
     const logs = await beginLogs(companions.logs, companions.definitions)
@@ -56,7 +71,11 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const unplaced = later.map(({ name }): Undetermined => ({ what: 'scheduling', why: `${name}: ${TOO_LATE}` }))
     const logsOf = analysed.map((of) => of.finish())
     refuseSeveral(logsOf)
-    return assemble(logsOf, (summary, scheduling) => [...unknownScheduling(summary, scheduling, threads), ...unplaced])
+    const unknown: UnknownOf = (summary, scheduling) => [
+      ...unknownScheduling(summary, scheduling, threads),
+      ...unplaced,
+    ]
+    return assemble(logsOf, unknown, { ...options, shape })
   } finally {
     await closeAll(opened)
   }
@@ -150,4 +169,18 @@ function refuseSeveral(logs: readonly AnalysedLog[]): void {
   throw new UsageError(
     `${first.name} and ${second.name} both contain ${what}: an Analysis is of one process\nhint: analyse each of them alone`,
   )
+}
+
+/** In place of logs, where only a model is analysed. */
+function emptyLog(names: Names): AnalysedLog {
+  const threads = new ThreadHistory(names, { pids: [], hasSwitches: false }, 0)
+  const figures = new AnalysisPass(names, threads, { distributions: false })
+  const contents = new ContentsPass(names)
+  return { name: '', summary: new SummaryPass(names).finish(), contents: contents.finish(), figures: figures.finish(0) }
+}
+
+/** Without a log there is nothing to say of a run. */
+function onlyModel(analysis: Analysis): Analysis {
+  const undetermined = analysis.undetermined.filter(({ what }) => what.startsWith('model'))
+  return { ...analysis, inputs: [], undetermined }
 }

@@ -35,10 +35,15 @@ export class GraphRun {
 
   /** Adds a step. */
   add({ tensor, fusedTo, startNs, endNs }: OperatorEvent): void {
+    this.append(tensor, fusedTo ?? tensor, startNs, endNs)
+  }
+
+  /** Adds a step from its first node to its last one. */
+  append(first: number, last: number, startNs: number, endNs: number): void {
     if (this.count === this.nodes.length) this.grow()
     const at = this.count++
-    this.nodes[at] = tensor
-    this.lasts[at] = fusedTo ?? tensor
+    this.nodes[at] = first
+    this.lasts[at] = last
     this.starts[at] = startNs
     this.ends[at] = endNs
   }

@@ -78,6 +78,8 @@ export class OperatorRows {
   private readonly byKey = new Map<string, Row>()
   /** By phase, then tensor. */
   private readonly byTensor = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
+  /** Work of the operators that were added last; -1: not known. */
+  readonly latest = { flop: 0, bytes: 0, bytesAreMax: false }
 
   /** `hasDurations`: also their distribution, which costs as much as all else. */
   constructor(
@@ -115,6 +117,8 @@ export class OperatorRows {
   private addSteps(steps: Steps, rows: readonly (Row | undefined)[]): void {
     const { count, tensor, last, startNs, waitEndNs, workers, slowest } = steps
     const { works, isWeight } = this.context
+    let [flop, bytes] = [0, 0]
+    this.latest.bytesAreMax = false
     for (let step = 0; step < count; step++) {
       const row = rows[tensor[step]!]!
       row.steps++
@@ -126,8 +130,10 @@ export class OperatorRows {
       let weights = work.weightBytes
       if (work.expertsRead > 0) {
         const chosen = this.context.expertsChosen(work.chosen, startNs[step]!, waitEndNs[step]!)
-        if (chosen === 0) row.bytesAreMax ||= work.isUpperBound
-        else {
+        if (chosen === 0) {
+          row.bytesAreMax ||= work.isUpperBound
+          this.latest.bytesAreMax ||= work.isUpperBound
+        } else {
           const notRead = (work.expertBytes / work.expertsRead) * (work.expertsRead - chosen)
           read -= notRead
           weights -= notRead
@@ -136,7 +142,11 @@ export class OperatorRows {
       row.bytesRead = plus(row.bytesRead, work.bytesRead < 0 ? -1 : read)
       row.weightBytes = plus(row.weightBytes, work.weightBytes < 0 ? -1 : weights)
       row.bytesWritten = plus(row.bytesWritten, work.bytesWritten)
+      flop = plus(flop, work.flop)
+      bytes = work.bytesRead < 0 || work.bytesWritten < 0 ? -1 : plus(bytes, read + work.bytesWritten)
     }
+    this.latest.flop = flop
+    this.latest.bytes = bytes
   }
 
   private rowOf(

@@ -134,5 +134,6 @@ test('the bundled log', async () => {
     parameters: 2 * 512 * 2048 + 6 * (attention + experts + norms) + 512,
     recorded: ['calls', 'graphs', 'operators', 'experts', 'memory', 'copies', 'states'],
   })
-  expect(undetermined.map(({ what }) => what)).toEqual(['run.architecture', 'run.host'])
+  const ofRun = undetermined.map(({ what }) => what).filter((what) => what.startsWith('run.'))
+  expect(ofRun).toEqual(['run.architecture', 'run.host'])
 })

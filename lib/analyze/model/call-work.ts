@@ -1,0 +1,139 @@
+import { firstIndex } from '../../bytes/search.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { Phase, TokenEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { NvtxEvent } from '../../model/nvtx-events.ts'
+import { plus } from '../graph/work.ts'
+
+/** Calls and NVTX ranges that are remembered; of more, ranges are not evaluated. */
+const CALLS_MAX = 1 << 17
+const RANGES_MAX = 1 << 17
+
+/** Work of some calls: floating-point operations, bytes read and written (-1: not known), time. */
+export interface WorkSum {
+  /** Phase, or name of the NVTX range. */
+  readonly what: string
+  readonly phase: Phase | null
+  /** Calls; of ranges, the ranges. */
+  count: number
+  timeNs: number
+  flop: number
+  bytes: number
+  bytesAreMax: boolean
+}
+
+/** Calls of a phase; tokens: -1 where those of one are not known. */
+export interface CallTotals {
+  readonly phase: Phase
+  calls: number
+  tokens: number
+  timeNs: number
+}
+
+/** Sums by phase of all calls and of those with operators, and of those within NVTX ranges. */
+export interface CallWorkResult {
+  readonly all: readonly CallTotals[]
+  readonly phases: readonly WorkSum[]
+  readonly ranges: readonly WorkSum[]
+}
+
+/** The work of one call, or of a part of it. */
+export interface OneCall {
+  readonly flop: number
+  readonly bytes: number
+  readonly bytesAreMax: boolean
+}
+
+interface Range {
+  readonly name: number
+  readonly startNs: number
+  endNs: number
+}
+
+/** Sums the work of calls by phase, and by the NVTX ranges that contain them. */
+export class CallWork {
+  private readonly phases = new DefaultMap<Phase, WorkSum>((phase) => newSum(phase, phase))
+  /** All calls, also those without operators. */
+  private readonly all = new DefaultMap<Phase, CallTotals>((phase) => ({ phase, calls: 0, tokens: 0, timeNs: 0 }))
+  private readonly calls: { startNs: number; endNs: number; work: OneCall }[] = []
+  private readonly ranges: Range[] = []
+  private readonly stacks = new DefaultMap<string, Range[]>(() => [])
+  private readonly started = new Map<number, Range>()
+  private latest: TokenEvent | undefined
+
+  constructor(private readonly names: Names) {}
+
+  /** Counts a call. */
+  seen({ phase, tokens, startNs, endNs }: TokenEvent): void {
+    const sum = this.all.of(phase)
+    sum.calls++
+    sum.tokens = plus(sum.tokens, tokens)
+    sum.timeNs += endNs - startNs
+  }
+
+  /** Adds the operators of a call, or a further part of those of the same one. */
+  call(event: TokenEvent, work: OneCall): void {
+    const sum = this.phases.of(event.phase)
+    addWork(sum, work)
+    if (event === this.latest) {
+      const last = this.calls.at(-1)!
+      last.work = merged(last.work, work)
+      return
+    }
+    this.latest = event
+    add(sum, event.endNs - event.startNs)
+    if (this.calls.length < CALLS_MAX) this.calls.push({ startNs: event.startNs, endNs: event.endNs, work })
+  }
+
+  nvtx({ what, tid, domain, atNs, range, message }: NvtxEvent): void {
+    if (this.ranges.length >= RANGES_MAX) return
+    if (what === 'push') this.stacks.of(`${tid} ${domain}`).push({ name: message, startNs: atNs, endNs: NaN })
+    else if (what === 'pop') this.end(this.stacks.of(`${tid} ${domain}`).pop(), atNs)
+    else if (what === 'start') this.started.set(range, { name: message, startNs: atNs, endNs: NaN })
+    else if (what === 'end') {
+      this.end(this.started.get(range), atNs)
+      this.started.delete(range)
+    }
+  }
+
+  finish(): CallWorkResult {
+    const calls = this.calls.sort((a, b) => a.startNs - b.startNs)
+    const names = new DefaultMap<number, WorkSum>((name) => newSum(this.names.text(name), null))
+    for (const { name, startNs, endNs } of this.ranges) {
+      const first = firstIndex(0, calls.length, (i) => calls[i]!.startNs >= startNs)
+      const end = firstIndex(first, calls.length, (i) => calls[i]!.startNs > endNs)
+      const inside = calls.slice(first, end).filter((call) => call.endNs <= endNs)
+      if (inside.length === 0) continue
+      const sum = names.of(name)
+      add(sum, endNs - startNs)
+      for (const { work } of inside) addWork(sum, work)
+    }
+    return { all: [...this.all.values()], phases: [...this.phases.values()], ranges: [...names.values()] }
+  }
+
+  private end(range: Range | undefined, atNs: number): void {
+    if (!range) return
+    range.endNs = atNs
+    this.ranges.push(range)
+  }
+}
+
+function newSum(what: string, phase: Phase | null): WorkSum {
+  return { what, phase, count: 0, timeNs: 0, flop: 0, bytes: 0, bytesAreMax: false }
+}
+
+function add(sum: WorkSum, ns: number): void {
+  sum.count++
+  sum.timeNs += ns
+}
+
+function addWork(sum: WorkSum, { flop, bytes, bytesAreMax }: OneCall): void {
+  sum.flop = plus(sum.flop, flop)
+  sum.bytes = plus(sum.bytes, bytes)
+  sum.bytesAreMax ||= bytesAreMax
+}
+
+function merged(a: OneCall, b: OneCall): OneCall {
+  const bytesAreMax = a.bytesAreMax || b.bytesAreMax
+  return { flop: plus(a.flop, b.flop), bytes: plus(a.bytes, b.bytes), bytesAreMax }
+}

@@ -1,0 +1,126 @@
+import type { Names } from '../../model/names.ts'
+import type { OwnSliceEvent } from '../../model/own-events.ts'
+import type { Measured } from './rooflines.ts'
+
+type Dims = readonly (readonly number[])[]
+
+const product = (numbers: readonly number[]) => numbers.reduce((product, n) => product * n, 1)
+
+/** a: rows × k, b: k × columns; each with the same batches before them. */
+function matrixFlop(a: readonly number[] = [], b: readonly number[] = []): number {
+  return a.length >= 2 && b.length >= 2 && a.at(-1) === b.at(-2) ? 2 * product(a) * b.at(-1)! : -1
+}
+
+/** Of query, key and value with four dimensions, of which `position` and `head` are two: both products, as if no mask left out any. */
+function attentionFlop(dims: Dims, position: number, head: number): number {
+  const [q, k, v] = dims
+  if (q?.length !== 4 || k?.length !== 4 || v?.length !== 4) return -1
+  return 2 * q[0]! * q[head]! * q[position]! * k[position]! * (q[3]! + v[3]!)
+}
+
+/**
+ * Operators of PyTorch that compute matrix products themselves; those that call them (`aten::linear`, `aten::matmul`) would count twice.
+ * Dims are those of the function's arguments (aten/src/ATen/native/native_functions.yaml).
+ */
+const FLOPS: Readonly<Record<string, (dims: Dims) => number>> = {
+  'aten::mm': ([a, b]) => matrixFlop(a, b),
+  'aten::addmm': ([, a, b]) => matrixFlop(a, b),
+  'aten::bmm': ([a, b]) => matrixFlop(a, b),
+  'aten::baddbmm': ([, a, b]) => matrixFlop(a, b),
+  'aten::_flash_attention_forward': (dims) => attentionFlop(dims, 1, 2),
+  'aten::_efficient_attention_forward': (dims) => attentionFlop(dims, 1, 2),
+  'aten::_scaled_dot_product_flash_attention_for_cpu': (dims) => attentionFlop(dims, 2, 1),
+}
+
+interface OpSum {
+  readonly name: string
+  count: number
+  timeNs: number
+  flop: number
+}
+
+/** FLOP of PyTorch's operators from the shapes that its profiler recorded (Kineto's `Input Dims`). */
+export class DimsWork {
+  /** By name of the slice; null: no matrix product. */
+  private readonly ops: (OpSum | null | undefined)[] = []
+  private readonly key: number
+  private readonly flops = new Map<number, number>()
+  private startNs = Infinity
+  private endNs = -Infinity
+  private gpuEndNs = -Infinity
+  private unknown = 0
+
+  constructor(private readonly names: Names) {
+    this.key = names.id('Input Dims')
+  }
+
+  slice({ name, args, startNs, endNs }: OwnSliceEvent): void {
+    let op = this.ops[name]
+    if (op === undefined) {
+      const text = this.names.text(name)
+      op = Object.hasOwn(FLOPS, text) ? { name: text, count: 0, timeNs: 0, flop: 0 } : null
+      this.ops[name] = op
+    }
+    if (op === null || !Array.isArray(args)) return
+    const dims = (args as readonly { key: number; name?: number; text?: string }[]).find(({ key }) => key === this.key)
+    if (!dims) return
+    const flop = dims.name === undefined ? this.flopOf(op.name, dims.text ?? '') : this.known(name, op.name, dims.name)
+    if (flop < 0) {
+      this.unknown++
+      return
+    }
+    op.count++
+    op.timeNs += endNs - startNs
+    op.flop += flop
+    this.startNs = Math.min(this.startNs, startNs)
+    this.endNs = Math.max(this.endNs, endNs)
+  }
+
+  /** Work of a GPU, which operators launched. */
+  gpu(endNs: number): void {
+    if (endNs > this.gpuEndNs) this.gpuEndNs = endNs
+  }
+
+  /** All matrix products of the log; and by operator where they ran on the CPU, so that their time is that of their slices. */
+  finish(): Measured[] {
+    const ops = this.ops.flatMap((op) => (op && op.count > 0 ? [op] : []))
+    if (ops.length === 0) return []
+    const total = (of: (op: OpSum) => number) => ops.reduce((sum, op) => sum + of(op), 0)
+    const unknown = this.unknown > 0 ? `; ${this.unknown} have other shapes and do not count` : ''
+    const hasGpu = this.gpuEndNs > this.startNs
+    const note = `matrix products by the shapes of their arguments (Input Dims), from the first one to the end of ${hasGpu ? "the GPU's work" : 'the last one'}${unknown}`
+    const common = { phase: null, bytes: -1 }
+    const timeNs = Math.max(this.endNs, this.gpuEndNs) - this.startNs
+    const run = {
+      ...common,
+      scope: 'run' as const,
+      what: 'matrix products',
+      count: total(({ count }) => count),
+      timeNs,
+    }
+    const each = hasGpu
+      ? []
+      : ops.map(({ name, ...sums }) => ({ ...common, scope: 'operator' as const, what: name, ...sums }))
+    return [{ ...run, flop: total(({ flop }) => flop), note }, ...each]
+  }
+
+  private known(name: number, op: string, dims: number): number {
+    const key = name * 2 ** 26 + dims
+    let flop = this.flops.get(key)
+    if (flop === undefined) {
+      flop = this.flopOf(op, this.names.text(dims))
+      this.flops.set(key, flop)
+    }
+    return flop
+  }
+
+  private flopOf(op: string, text: string): number {
+    try {
+      const dims: unknown = JSON.parse(text)
+      const isDims = Array.isArray(dims) && dims.every((of) => Array.isArray(of) && of.every(Number.isSafeInteger))
+      return isDims ? FLOPS[op]!(dims as Dims) : -1
+    } catch {
+      return -1 // not JSON: cut
+    }
+  }
+}

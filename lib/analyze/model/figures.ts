@@ -1,0 +1,107 @@
+import type { Block } from '../../model/blocks.ts'
+
+/** The model by itself: what it contains, and what a token costs. null: not known. Weights only: no time is measured here. */
+export interface ModelFigures {
+  /** `gguf`: the file. `config`: config.json of Hugging Face. `graph`: the tensors that a log recorded. */
+  readonly source: 'gguf' | 'config' | 'graph'
+  readonly architecture: string | null
+  readonly name: string | null
+  readonly layers: number | null
+  readonly width: number | null
+  readonly vocabulary: number | null
+  readonly context_length: number | null
+  /** Of a layer; 0: no mixture of experts. */
+  readonly experts: number | null
+  readonly experts_used: number | null
+  /** Layers with the same attention. */
+  readonly attention: readonly AttentionFigures[]
+  readonly parameters: number
+  /** Parameters that a token uses: of experts the chosen ones, of embedding tables a row. */
+  readonly active_parameters: number
+  readonly bytes: number | null
+  readonly by_type: readonly TypeGroup[]
+  readonly by_block: readonly BlockGroup[]
+  readonly decode: DecodeFigures
+  /** The same evaluated at some lengths of the context. */
+  readonly at: readonly ModelAtContext[]
+  readonly activations: ActivationFigures | null
+  /** Bytes of weights that matrix products read for a token of decode in the log; null without operators. */
+  readonly recorded_matmul_weight_bytes: number | null
+}
+
+/** Equal layers. */
+export interface AttentionFigures {
+  readonly layers: number
+  readonly heads: number
+  readonly kv_heads: number
+  readonly key_length: number
+  readonly value_length: number
+  /** Last positions that it attends to; 0: all. */
+  readonly window: number
+}
+
+/** Weights, as they are in the file. */
+export interface WeightGroup {
+  readonly tensors: number
+  readonly parameters: number
+  readonly bytes: number | null
+}
+
+/** Weights of one type. */
+export interface TypeGroup extends WeightGroup {
+  readonly type: string
+}
+
+/** Weights of one block. */
+export interface BlockGroup extends WeightGroup {
+  readonly block: Block
+}
+
+/**
+ * A cost as a function of the number n of positions in the context, the new token included:
+ * constant + per_position · n + Σ per_position of a window · min(n, window).
+ */
+export interface ContextFunction {
+  readonly constant: number
+  readonly per_position: number
+  readonly windows: readonly { readonly window: number; readonly per_position: number }[]
+}
+
+/**
+ * The cost of one token of decode, of one sequence. FLOP are those of matrix products (a multiply-add is two); each byte counts once, as if
+ * no cache kept any between operators.
+ */
+export interface DecodeFigures {
+  /** All weights: matrices, norms, biases. Of experts the chosen ones; of embedding tables no more than a row. */
+  readonly weight_bytes: number | null
+  /** The part that matrix products read. A table that serves as LM head too (tied) is one of them. */
+  readonly matmul_weight_bytes: number | null
+  readonly embedding_bytes: number | null
+  readonly is_head_tied: boolean
+  /** Types of the KV cache; `is_assumed`: llama.cpp's default, as no log says another. */
+  readonly kv_cache: { readonly k: string; readonly v: string; readonly is_assumed: boolean } | null
+  readonly kv_read_bytes: ContextFunction | null
+  readonly kv_written_bytes: number | null
+  readonly flop: ContextFunction | null
+  /** The part of the LM head: a prefill computes it for the last token only. */
+  readonly lm_head_flop: number
+  readonly by_block: readonly { readonly block: Block; readonly weight_bytes: number | null; readonly flop: number }[]
+}
+
+/** The functions of {@link DecodeFigures} at one length of the context; and a prefill of so many tokens. */
+export interface ModelAtContext {
+  readonly context: number
+  readonly decode_bytes: number | null
+  readonly decode_flop: number | null
+  /** FLOP per byte. */
+  readonly decode_intensity: number | null
+  readonly prefill_flop: number | null
+}
+
+/** Results of operators while a token is decoded, from a recorded graph. */
+export interface ActivationFigures {
+  /** Written by all operators of one decode call. */
+  readonly bytes: number
+  /** The most that are in use at once in the compute buffers; null where places of results were not recorded. */
+  readonly peak_bytes: number | null
+}

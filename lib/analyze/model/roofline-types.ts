@@ -1,0 +1,55 @@
+import type { Phase } from '../../model/events.ts'
+
+/** The most that a machine can do. null: not known. */
+export interface PeakFigures {
+  /** The device, such as the name of the CPU. */
+  readonly device: string | null
+  /** Floating-point operations per second, of 32-bit numbers or of the type that `flop_type` names. */
+  readonly flop_per_s: number | null
+  readonly flop_type: string
+  /** Operations per second of 8-bit integers: ggml's CPU backend multiplies quantised weights so. */
+  readonly int8_op_per_s: number | null
+  readonly bytes_per_s: number | null
+  /** `given`: by an option. `measured`: by `ggml2perfetto peaks`. `known`: of the maker's documents, see `source`. */
+  readonly origin: 'given' | 'measured' | 'known'
+  readonly source: string
+}
+
+/** A measured speed against what the machine can do. */
+export interface Roofline {
+  /** `run`: all work of a log. `range`: NVTX ranges with this name, and the calls within them. */
+  readonly scope: 'run' | 'phase' | 'operator' | 'range'
+  /** The phase; the role and op; the range's name. */
+  readonly what: string
+  readonly phase: Phase | 'none' | null
+  /** Times that it ran: calls, steps or ranges. */
+  readonly count: number
+  /** Of phases: of their calls, waits included. Of operators: from the first start to the last barrier end. */
+  readonly time_ns: number
+  readonly flop: number
+  /** Read and written; null: not known. */
+  readonly bytes: number | null
+  /** An upper bound: which experts were chosen was not recorded. */
+  readonly bytes_are_max: boolean
+  readonly flop_per_s: number
+  readonly bytes_per_s: number | null
+  /** FLOP per byte. */
+  readonly intensity: number | null
+  /** The peak that applies to the types of its weights, weighted by FLOP; null: not known. */
+  readonly peak_flop_per_s: number | null
+  readonly peak_bytes_per_s: number | null
+  /** FLOP per byte above which computing is the limit: peak FLOP/s ÷ peak bytes/s. */
+  readonly ridge: number | null
+  /** min(peak FLOP/s, peak bytes/s × intensity). */
+  readonly attainable_flop_per_s: number | null
+  /** Model FLOP utilisation, and the same of the memory's bandwidth. Above 1: see `note`. */
+  readonly mfu_share: number | null
+  readonly mbu_share: number | null
+  /** Of what is attainable: the larger of both. */
+  readonly roof_share: number | null
+  /** `near the ridge`: its intensity differs from the ridge by less than a factor of 1.5. */
+  readonly bound: 'memory' | 'compute' | 'near the ridge' | null
+  /** intensity ÷ ridge: 0.1 is ten times below it. */
+  readonly margin: number | null
+  readonly note: string | null
+}

@@ -1,0 +1,83 @@
+import type { ModelFigures, Undetermined } from '../analyze/analysis.ts'
+import { checkCacheTypes, modelFigures, type StaticOptions } from '../analyze/model/static.ts'
+import { isFormatError, UsageError } from '../errors.ts'
+import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-source.ts'
+import { peek } from '../input/gunzip.ts'
+import type { ModelShape } from '../model/model-shape.ts'
+import { HEAD_BYTES } from '../read/format.ts'
+import { isGguf, readGguf } from '../read/gguf/gguf.ts'
+import { shapeOfGguf } from '../read/gguf/shape.ts'
+import { isHfConfig, shapeOfConfig } from '../read/hf-config/hf-config.ts'
+import type { Input, LogInput } from './inputs.ts'
+
+/** A config.json has some KB. */
+const CONFIG_BYTES_MAX = 1 << 24
+
+/** What a description of a model says, and what it does not. */
+export interface ModelAnalysis {
+  readonly model: ModelFigures
+  readonly undetermined: readonly Undetermined[]
+}
+
+/** Is this the start of a description of a model: a GGUF file, or a `config.json` of Hugging Face? */
+export function isModel(head: Uint8Array): boolean {
+  return isGguf(head) || isHfConfig(new TextDecoder('latin1').decode(head))
+}
+
+/**
+ * Computes what a model contains and what a token of decode costs, from a GGUF file (its header only) or a `config.json` of Hugging Face.
+ * Throws UsageError for anything else and for an unknown model type of a config.json, FormatError for a damaged GGUF.
+ */
+export async function modelOf({ name, source }: LogInput, options: StaticOptions = {}): Promise<ModelAnalysis> {
+  checkCacheTypes(options)
+  return modelFigures(await shapeOf(name, chunksOf(source, name)), options)
+}
+
+/** Separates descriptions of models from logs. The sources of all are readable once afterwards. */
+export async function splitModels(
+  inputs: readonly Input[],
+): Promise<{ readonly logs: Input[]; readonly models: ModelShape[] }> {
+  const logs: Input[] = []
+  const models: ModelShape[] = []
+  for (const input of inputs) {
+    if ('events' in input) {
+      logs.push(input)
+      continue
+    }
+    const { head, rest } = await peek(chunksOf(input.source, input.name), HEAD_BYTES)
+    if (isModel(head)) models.push(await shapeOf(input.name, rest))
+    else logs.push({ name: input.name, source: sourceOf(input.source, rest) })
+  }
+  return { logs, models }
+}
+
+/** The chunks, with the random access that the source has. */
+function sourceOf(source: ByteSource, rest: AsyncIterable<Uint8Array>): ByteSource {
+  const range = rangeOf(source)
+  const beside = besideOf(source)
+  return range ? Object.assign(rest, { range, ...(beside && { beside }) }) : rest
+}
+
+async function shapeOf(name: string, chunks: AsyncIterable<Uint8Array>): Promise<ModelShape> {
+  const { head, rest } = await peek(chunks, HEAD_BYTES)
+  if (isGguf(head)) {
+    try {
+      return shapeOfGguf(await readGguf(rest))
+    } catch (error) {
+      throw isFormatError(error) && error.input === undefined ? error.inInput(name) : error
+    }
+  }
+  const text = await textOf(rest)
+  if (isHfConfig(text)) return shapeOfConfig(text, name)
+  throw new UsageError(`${name}: expected a model: a GGUF file or a config.json of Hugging Face`)
+}
+
+async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of chunks) {
+    text += decoder.decode(chunk, { stream: true })
+    if (text.length > CONFIG_BYTES_MAX) break
+  }
+  return text
+}

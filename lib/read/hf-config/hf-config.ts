@@ -1,0 +1,204 @@
+import { UsageError } from '../../errors.ts'
+import { bytesOfType } from '../../model/ggml-types.ts'
+import {
+  type AttentionShape,
+  elementsOf,
+  type ModelShape,
+  type UnknownOfModel,
+  type Weight,
+} from '../../model/model-shape.ts'
+import { FAMILIES, type Family, KNOWN_FAMILIES } from './families.ts'
+
+/** Names of types in PyTorch, and in ggml. */
+const TYPES: Readonly<Record<string, string>> = { bfloat16: 'bf16', float16: 'f16', float32: 'f32' }
+
+/** Is this a `config.json` of Hugging Face? */
+export function isHfConfig(text: string): boolean {
+  return /^\s*\{/.test(text) && /"(model_type|architectures)"\s*:/.test(text) && !/"traceEvents"\s*:/.test(text)
+}
+
+/** The numbers of a config, by the first of several keys that it contains. */
+class Config {
+  constructor(
+    private readonly values: Readonly<Record<string, unknown>>,
+    private readonly name: string,
+  ) {}
+
+  get(...keys: readonly string[]): unknown {
+    return keys.map((key) => this.values[key]).find((value) => value !== undefined && value !== null)
+  }
+
+  number(...keys: readonly string[]): number {
+    const value = this.optional(...keys)
+    if (value !== undefined) return value
+    throw new UsageError(`${this.name}: expected a number for "${keys[0]}"`)
+  }
+
+  optional(...keys: readonly string[]): number | undefined {
+    const value = this.get(...keys)
+    return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+  }
+}
+
+/**
+ * The model that a `config.json` of Hugging Face describes: the weights that its family has at these sizes, in llama.cpp's names.
+ * Throws UsageError for a family that is not known.
+ */
+export function shapeOfConfig(text: string, name: string): ModelShape {
+  const json = parse(text, name)
+  // Models for images and texts have the language model's values in an object.
+  const inner = json['text_config']
+  const values = typeof inner === 'object' && inner !== null ? { ...json, ...inner } : json
+  const type = String(values['model_type'] ?? '')
+  const family = Object.hasOwn(FAMILIES, type) ? FAMILIES[type] : undefined
+  if (!family) {
+    throw new UsageError(
+      `${name}: the model type "${type}" is not known; known ones: ${KNOWN_FAMILIES.join(', ')}\n` +
+        'hint: give the GGUF of the model, or --flops-per-token',
+    )
+  }
+  return new Shape(new Config(values, name), family, type).build(String(values['_name_or_path'] ?? '') || null)
+}
+
+function parse(text: string, name: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch (error) {
+    throw new UsageError(`${name}: not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+/** Makes the weights of one model. */
+class Shape {
+  private readonly weights: Weight[] = []
+  private readonly unknown: UnknownOfModel[] = []
+  private readonly type: string
+  private readonly width: number
+  private readonly layers: number
+  private readonly heads: number
+  private readonly kvHeads: number
+  private readonly head: number
+  private readonly experts: number
+
+  constructor(
+    private readonly config: Config,
+    private readonly family: Family,
+    private readonly architecture: string,
+  ) {
+    this.width = config.number('hidden_size', 'n_embd')
+    this.layers = config.number('num_hidden_layers', 'n_layer')
+    this.heads = config.number('num_attention_heads', 'n_head')
+    this.kvHeads = config.optional('num_key_value_heads') ?? this.heads
+    this.head = config.optional('head_dim') ?? this.width / this.heads
+    this.experts = family.moe ? config.number('num_local_experts', 'num_experts') : 0
+    const dtype = String(config.get('torch_dtype', 'dtype') ?? '')
+    const isQuantised = config.get('quantization_config') !== undefined
+    this.type = isQuantised ? 'quantised' : (TYPES[dtype] ?? (dtype || 'unknown'))
+    if (bytesOfType(this.type, 1) < 0) {
+      const why = isQuantised
+        ? 'the weights are quantised; config.json does not contain their sizes'
+        : `config.json contains no known type of the weights (torch_dtype: "${dtype}")`
+      this.unknown.push({ what: 'model.bytes', why, hint: 'give the GGUF of the model' })
+    }
+  }
+
+  build(name: string | null): ModelShape {
+    const { config, family, width } = this
+    const vocabulary = config.number('vocab_size')
+    const contextLength = config.optional('max_position_embeddings', 'n_positions', 'n_ctx') ?? null
+    this.add('token_embd.weight', width, vocabulary)
+    if (family.positions) this.add('position_embd.weight', width, contextLength ?? 0)
+    for (let layer = 0; layer < this.layers; layer++) this.layer(layer)
+    this.norm('output_norm')
+    const isTied = config.get('tie_word_embeddings') ?? family.isTied ?? false
+    if (!isTied) this.add('output.weight', width, vocabulary)
+    if (family.headBias) this.add('output.bias', vocabulary)
+    return {
+      source: 'config',
+      architecture: this.architecture,
+      name,
+      layers: this.layers,
+      width,
+      vocabulary,
+      contextLength,
+      experts: this.experts,
+      expertsUsed: family.moe ? config.number('num_experts_per_tok') : 0,
+      attention: Array.from({ length: this.layers }, (_, layer) => this.attention(layer)),
+      weights: this.weights,
+      unknown: this.unknown,
+    }
+  }
+
+  private add(name: string, ...ne: readonly number[]): void {
+    this.weights.push({ name, type: this.type, ne, bytes: bytesOfType(this.type, elementsOf(ne)) })
+  }
+
+  private norm(name: string, size = this.width): void {
+    this.add(`${name}.weight`, size)
+    if (this.family.normBias) this.add(`${name}.bias`, size)
+  }
+
+  private matrix(name: string, from: number, to: number, hasBias = false): void {
+    this.add(`${name}.weight`, from, to)
+    if (hasBias) this.add(`${name}.bias`, to)
+  }
+
+  private layer(layer: number): void {
+    const { config, family, width, head } = this
+    const of = (name: string) => `blk.${layer}.${name}`
+    const names = ['attn_norm', 'ffn_norm', 'post_attention_norm', 'post_ffw_norm'].slice(0, family.norms ?? 2)
+    for (const name of names) this.norm(of(name))
+    const bias = family.qkvBias ?? config.get('attention_bias') === true
+    this.matrix(of('attn_q'), width, head * this.heads, bias)
+    this.matrix(of('attn_k'), width, head * this.kvHeads, bias)
+    this.matrix(of('attn_v'), width, head * this.kvHeads, bias)
+    this.matrix(of('attn_output'), head * this.heads, width, family.outputBias ?? (!family.qkvBias && bias))
+    if (family.qkNorm) for (const name of ['attn_q_norm', 'attn_k_norm']) this.norm(of(name), head)
+    if (this.isSparse(layer)) this.sparse(of)
+    else this.dense(of, '', config.optional('intermediate_size', 'n_inner') ?? 4 * width)
+  }
+
+  /** Some layers of a mixture of experts are dense. */
+  private isSparse(layer: number): boolean {
+    const { config, experts } = this
+    const dense = config.get('mlp_only_layers')
+    if (Array.isArray(dense) && dense.includes(layer)) return false
+    return experts > 0 && (layer + 1) % (config.optional('decoder_sparse_step') || 1) === 0
+  }
+
+  private dense(of: (name: string) => string, ending: string, size: number): void {
+    const { family, width, config } = this
+    const bias = family.ffnBias ?? config.get('mlp_bias') === true
+    if (family.gated ?? true) this.matrix(of(`ffn_gate${ending}`), width, size, bias)
+    this.matrix(of(`ffn_up${ending}`), width, size, bias)
+    this.matrix(of(`ffn_down${ending}`), size, width, bias)
+  }
+
+  private sparse(of: (name: string) => string): void {
+    const { config, width, experts, family } = this
+    const size = config.number(family.moe === 'mixtral' ? 'intermediate_size' : 'moe_intermediate_size')
+    this.matrix(of('ffn_gate_inp'), width, experts)
+    this.add(of('ffn_gate_exps.weight'), width, size, experts)
+    this.add(of('ffn_up_exps.weight'), width, size, experts)
+    this.add(of('ffn_down_exps.weight'), size, width, experts)
+    if (family.moe !== 'qwen2') return
+    this.dense(of, '_shexp', config.number('shared_expert_intermediate_size'))
+    this.matrix(of('ffn_gate_inp_shexp'), width, 1)
+  }
+
+  private attention(layer: number): AttentionShape {
+    const { heads, kvHeads, head } = this
+    return { heads, kvHeads, keyLength: head, valueLength: head, window: this.window(layer), cachesValues: true }
+  }
+
+  private window(layer: number): number {
+    const { config, family } = this
+    const window = config.optional('sliding_window') ?? 0
+    const types = config.get('layer_types')
+    if (Array.isArray(types)) return types[layer] === 'sliding_attention' ? window : 0
+    if (config.get('use_sliding_window') === false || family.windows === undefined) return 0
+    if (family.windows === 'all') return window
+    const period = config.optional('sliding_window_pattern') ?? family.windows
+    return layer % period < period - 1 ? window : 0
+  }
+}

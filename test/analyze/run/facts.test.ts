@@ -134,6 +134,8 @@ test('the bundled log', async () => {
     parameters: 2 * 512 * 2048 + 6 * (attention + experts + norms) + 512,
     recorded: ['calls', 'graphs', 'operators', 'experts', 'memory', 'copies', 'states'],
   })
-  const ofRun = undetermined.map(({ what }) => what).filter((what) => what.startsWith('run.'))
-  expect(ofRun).toEqual(['run.architecture', 'run.host'])
+  expect(undetermined.map(({ what }) => what).filter((what) => what.startsWith('run.'))).toEqual([
+    'run.architecture',
+    'run.host',
+  ])
 })

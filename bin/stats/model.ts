@@ -14,11 +14,17 @@ export function scaled(value: number): string {
 
 const bytes = (value: number | null) => (value === null ? '?' : size(value))
 
-/** The model by itself: what it contains, and what a token costs. */
+/** The model by itself: what it contains, and what a token costs. With tables where it was given, not only recorded. */
 export function modelSections(model: ModelFigures): Section[] {
+  const isGiven = model.source !== 'graph'
+  const tables = isGiven ? [typeTable(model), blockTable(model)] : []
   return [
-    { title: `model: ${titleOf(model)}`, facts: factsOf(model), tables: [typeTable(model), blockTable(model)] },
-    { title: 'a token of decode, n positions in the context', facts: costs(model), tables: [contextTable(model)] },
+    { title: `model: ${titleOf(model)}`, facts: factsOf(model), tables },
+    {
+      title: 'a token of decode, n positions in the context',
+      facts: costs(model),
+      tables: isGiven ? [contextTable(model)] : [],
+    },
   ]
 }
 

@@ -5,10 +5,11 @@ import type { Section } from './section.ts'
 /** Rooflines of operators that are printed, those with most time first. */
 const OPERATORS_MAX = 12
 
-/** Measured speeds against the peaks; without peaks the speeds alone. */
+/** Measured speeds against the peaks; without peaks the speeds alone, of operators not here: their own table has them. */
 export function rooflineSection(rooflines: readonly Roofline[]): Section | undefined {
   if (rooflines.length === 0) return undefined
-  const operators = rooflines.filter(({ scope }) => scope === 'operator').slice(0, OPERATORS_MAX)
+  const hasPeak = ({ mfu_share, mbu_share }: Roofline) => mfu_share !== null || mbu_share !== null
+  const operators = rooflines.filter((line) => line.scope === 'operator' && hasPeak(line)).slice(0, OPERATORS_MAX)
   const shown = [...rooflines.filter(({ scope }) => scope !== 'operator'), ...operators]
   const known = (value: number | null, unit: number) => (value === null ? '' : threeDigits(value / unit))
   const share = (value: number | null) => (value === null ? '' : percent(value))

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import type { Analysis } from '../../lib/index.ts'
 import { layoutOf, presets } from '../llama/gguf.mjs'
-import { at, MOE, run, useFolder } from './helpers.ts'
+import { at, CLI, MOE, run, useFolder } from './helpers.ts'
 
 /** `stats` of a model, and against the peaks of a machine. */
 
@@ -19,18 +20,25 @@ test('a GGUF: what it contains, and what a token costs', () => {
   const { code, stdout, stderr } = run(['stats', at('big.gguf')])
   expect([code, stderr]).toEqual([0, ''])
   expect(stdout).toContain('model: random, llama, from its GGUF\n')
-  expect(stdout).toContain('attention    22 layers of 32 heads, 4 for keys and values, of 64 elements\n')
+  expect(stdout).toContain('attention   22 layers of 32 heads, 4 for keys and values, of 64 elements\n')
   expect(stdout).toMatch(/weights read +555 MiB\n +KV cache read +22 KiB · n \(f16, assumed\)\n/)
-  expect(stdout).toContain('not determined:\n  model.activations: ')
+  expect(stdout).toContain('not known\n  model.activations: ')
   const json = JSON.parse(run(['stats', at('big.gguf'), '--json', '--cache-type', 'q8_0']).stdout) as Analysis
   expect(json).toMatchObject({ schema: 'ggml2perfetto.analysis/1', inputs: [], model: { source: 'gguf', layers: 22 } })
   expect(json.model?.decode.kv_read_bytes?.per_position).toBe(22 * 2 * 4 * 2 * 34)
 })
 
 test('a log against given peaks: utilisation and bound', () => {
-  const { code, stdout } = run(['stats', MOE, '--peak-gflops', '100', '--peak-gbs', '10'])
+  const { code, stdout } = run([
+    'stats',
+    join(CLI, '../../examples/moe.ggtrace.gz'),
+    '--peak-gflops',
+    '100',
+    '--peak-gbs',
+    '10',
+  ])
   expect(code).toBe(0)
-  expect(stdout).toMatch(/roofline +time +GFLOP\/s +GB\/s +FLOP\/byte +MFU +MBU +bound by\n/)
+  expect(stdout).toMatch(/roofline\n +what +time +GFLOP\/s +GB\/s +FLOP\/byte +MFU +MBU +bound by\n/)
   expect(stdout).toContain('peaks: 100 GFLOP/s, 10 GB/s, ridge at 10 FLOP/byte')
 })
 

@@ -118,14 +118,19 @@ function missingOf(rooflines: readonly Roofline[], peaks: PeakFigures | undefine
     const hint = "give the model's GGUF or config.json too, or --flops-per-token"
     return [{ what: 'rooflines', why, hint }]
   }
+  const missing: Undetermined[] = []
+  if (rooflines.some(({ scope, bytes }) => scope === 'phase' && bytes === null)) {
+    const why = 'the log contains no sizes of tensors, or not of all'
+    missing.push({ what: 'rooflines.bytes', why, hint: 'record the run with ggml2perfetto record' })
+  }
   if (!peaks) {
     const why = "the machine's peak rates are not known"
     const hint = '--peak-gflops and --peak-gbs, --peaks measure (now, on the machine that recorded), or --peaks <file>'
-    return [{ what: 'rooflines.mfu_share', why, hint }]
+    missing.push({ what: 'rooflines.mfu_share', why, hint })
+    return missing
   }
-  const lacking = [
-    ...(peaks.flop_per_s === null ? ['mfu_share'] : []),
-    ...(peaks.bytes_per_s === null ? ['mbu_share'] : []),
-  ]
-  return lacking.map((what) => ({ what: `rooflines.${what}`, why: `the peaks of ${peaks.source} do not contain it` }))
+  const why = `the peaks of ${peaks.source} do not contain it`
+  if (peaks.flop_per_s === null) missing.push({ what: 'rooflines.mfu_share', why })
+  if (peaks.bytes_per_s === null) missing.push({ what: 'rooflines.mbu_share', why })
+  return missing
 }

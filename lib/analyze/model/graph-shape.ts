@@ -1,6 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TensorEvent } from '../../model/events.ts'
-import type { AttentionShape, ModelShape, UnknownOfModel, Weight } from '../../model/model-shape.ts'
+import type { AttentionShape, ModelShape, Weight } from '../../model/model-shape.ts'
 import type { Names } from '../../model/names.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 
@@ -29,11 +29,6 @@ export function shapeOfGraph({ tensors, names, isWeight }: GraphContext): ModelS
   const attention = attentionOf(tensors, names)
   const moe = tensors.find((tensor) => tensor && names.text(tensor.op) === 'MUL_MAT_ID')
   const [stack, , ids] = moe?.sources.map((source) => tensors[source]) ?? []
-  const missing = (what: string): UnknownOfModel => ({
-    what: `model.${what}`,
-    why: 'a recorded graph does not contain it',
-    hint: 'give the GGUF too: ggml2perfetto stats run.ggtrace model.gguf',
-  })
   return {
     source: 'graph',
     architecture: null,
@@ -47,7 +42,11 @@ export function shapeOfGraph({ tensors, names, isWeight }: GraphContext): ModelS
     ...attention,
     weights: all,
     unknown: [
-      ...['architecture', 'name', 'context_length'].map(missing),
+      {
+        what: 'model.architecture',
+        why: 'a recorded graph contains neither architecture nor name nor trained context of its model',
+        hint: 'give the GGUF too: ggml2perfetto stats run.ggtrace model.gguf',
+      },
       {
         what: 'model.attention',
         why: 'a recorded graph does not say which layers have a sliding window: all are counted without one',

@@ -80,5 +80,5 @@ test('stored Analyses are runs, too', () => {
 
 test('tables of one run are refused', () => {
   const { code, stderr } = run(['stats', '--csv', ...LOGS])
-  expect([code, stderr]).toEqual([2, expect.stringContaining('--csv is for one run; these logs are of 4')])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('--csv is for one run; these logs are of 4')])
 })

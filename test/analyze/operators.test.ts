@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { type Analysis, analyze, convert, inputOf, openTrace } from '../../lib/index.ts'
+import { type Analysis, analyze, convert, type EventInput, inputOf, openTrace, UNKNOWN } from '../../lib/index.ts'
 import { scenario } from './scenario.ts'
 
 /** Figures of operators and of calls, against SQL over the trace of the same log, and against small runs that were computed by hand. */
@@ -193,4 +193,53 @@ test('a small run that was computed by hand', async () => {
     [0, 0],
     [1, 1],
   ])
+})
+
+test('a call of more operators than are held is counted once, and its operators have its phase', async () => {
+  const [nodes, runs, workers] = [100, 50, 240]
+  const log: EventInput = {
+    name: 'a very long call',
+    *events(names) {
+      const tensors = Array.from({ length: nodes }, (_, id) => ({
+        ...UNKNOWN.tensor,
+        id,
+        name: names.id(`ffn_up-${id}`),
+        op: names.id('MUL_MAT'),
+      }))
+      const backend = names.id('CPU')
+      yield [{ kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 0n, attributes: {} }, ...tensors]
+      for (let worker = 0; worker < workers; worker++) {
+        yield Array.from({ length: nodes * runs }, (_, i) => {
+          const startNs = 100 + i * 10
+          return {
+            ...UNKNOWN.operator,
+            tensor: i % nodes,
+            worker,
+            call: 0,
+            startNs,
+            endNs: startNs + 7,
+            waitEndNs: startNs + 9,
+          }
+        })
+      }
+      const endNs = 100 + nodes * runs * 10
+      yield [
+        { kind: 'graph', backend, nodes, call: 0, startNs: 100, endNs, inferred: 0 },
+        { kind: 'token', call: 0, phase: 'prefill', tokens: 512, startNs: 0, endNs: endNs + 100, tid: 1, inferred: 0 },
+      ]
+      yield [
+        { ...UNKNOWN.operator, tensor: 0, worker: 1, call: 0, startNs: endNs, endNs: endNs + 5, waitEndNs: endNs + 5 },
+      ]
+    },
+  }
+  const analysis = await analyze(log)
+  sumsToWhole(analysis)
+  const all = nodes * runs
+  expect(analysis.call_time.map(({ calls, time_ns }) => [calls, time_ns])).toEqual([[1, all * 10 + 200]])
+  const known = total(
+    analysis.operators.rows.filter(({ phase }) => phase === 'prefill'),
+    ({ executions }) => executions,
+  )
+  expect(analysis.operators.executions).toBe(all * workers + 1)
+  expect(known).toBeGreaterThan(0.1 * all * workers)
 })

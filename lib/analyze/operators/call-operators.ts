@@ -17,6 +17,8 @@ export class CallOperators {
   count = 0
   /** The call; undefined where none was recorded. */
   event: TokenEvent | undefined
+  /** Were other operators of the call released before? */
+  isFurther = false
   tensor = new Int32Array(1024)
   worker = new Int32Array(1024)
   tid = new Int32Array(1024)
@@ -73,6 +75,8 @@ export class OperatorsByCall {
   /** Open calls, the oldest first. */
   private readonly open = new Map<number, CallOperators>()
   private readonly events = new Map<number, TokenEvent>()
+  /** Calls of which operators were released. */
+  private readonly released = new WeakSet<TokenEvent>()
   private readonly spare: CallOperators[] = []
   private latest: CallOperators | undefined
   private latestCall = NaN
@@ -125,8 +129,9 @@ export class OperatorsByCall {
   }
 
   private makeRoom(): void {
-    const { count, waitEndNs } = this.open.values().next().value!
-    if (this.held < WAITING_MAX && !this.isKnownAt(waitEndNs[count - 1]!)) {
+    const [call, { count, waitEndNs }] = this.open.entries().next().value!
+    const hasEnded = call < 0 || this.events.has(call)
+    if (this.held < WAITING_MAX && !(hasEnded && this.isKnownAt(waitEndNs[count - 1]!))) {
       this.heldMax = this.held + LOOK_EVERY
       return
     }
@@ -139,6 +144,8 @@ export class OperatorsByCall {
     this.open.delete(call)
     if (of === this.latest) this.latest = undefined
     of.event = this.events.get(call)
+    of.isFurther = of.event !== undefined && this.released.has(of.event)
+    if (of.event) this.released.add(of.event)
     this.held -= of.count
     this.onCall(of)
     of.clear()

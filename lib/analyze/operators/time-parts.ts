@@ -50,9 +50,12 @@ export class TimeParts {
     const { graphs, parts } = this.open.get(event.call) ?? { graphs: [], parts: [] }
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
-    sums.calls++
-    sums.timeNs += event.endNs - event.startNs
-    const left = { ns: event.endNs - event.startNs }
+    const whole = event.endNs - event.startNs
+    const left = { ns: operators.isFurther ? 0 : whole }
+    if (!operators.isFurther) {
+      sums.calls++
+      sums.timeNs += whole
+    }
     const take = (what: What, ns: number) => {
       sums.parts.of(what).ns += ns
       left.ns -= ns
@@ -71,7 +74,8 @@ export class TimeParts {
       take(what, ns)
     }
     const computedNs = this.takeOperators(operators, off, take)
-    if (inGraphsNs > 0) take('rest', inGraphsNs - Math.min(computedNs, inGraphsNs))
+    if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns))
+    else if (inGraphsNs > 0) take('rest', inGraphsNs - Math.min(computedNs, inGraphsNs))
     take('outside graphs', left.ns)
   }
 

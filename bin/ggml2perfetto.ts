@@ -13,6 +13,7 @@ import { peaksCommand } from './commands/peaks.ts'
 import { queryCommand } from './commands/query.ts'
 import { markProgram, recordCommand } from './commands/record.ts'
 import { statsCommand } from './commands/stats.ts'
+import { whyCommand } from './commands/why.ts'
 import { knownCommand, withMeant } from './mistakes.ts'
 import { note, print, systemReason } from './terminal.ts'
 
@@ -37,7 +38,20 @@ Exit codes:
   record    the exit code of the program; 1 if the program succeeded, but its log is incomplete (a full disk);
             127: there is no such program; 126: it cannot be run`
 
-const COMMANDS = ['convert', 'open', 'info', 'stats', 'check', 'query', 'record', 'nvtx', 'peaks', 'help', 'completion']
+const COMMANDS = [
+  'convert',
+  'open',
+  'info',
+  'stats',
+  'why',
+  'check',
+  'query',
+  'record',
+  'nvtx',
+  'peaks',
+  'help',
+  'completion',
+]
 
 /** A prefix for arguments that yargs would parse as options, or lose: `-`, SQL that starts with a comment, all after `--`. */
 const PLAIN = '\0'
@@ -65,6 +79,7 @@ function parser(args: readonly string[]) {
       .command(openCommand)
       .command(infoCommand)
       .command(statsCommand)
+      .command(whyCommand)
       .command(checkCommand)
       .command(queryCommand)
       .command(recordCommand)

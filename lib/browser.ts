@@ -1,6 +1,8 @@
 /** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
 export type * from './analyze/analysis.ts'
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
+export { findings, lookedAt, RULES } from './analyze/findings/findings.ts'
+export type { Limit, Looked, Rule } from './analyze/findings/rule.ts'
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
 export {

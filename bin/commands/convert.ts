@@ -14,6 +14,7 @@ import {
   UsageError,
   VIEWER,
 } from '../../lib/index.ts'
+import { describeFindings } from '../findings.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
 import { refuseSwapped } from '../mistakes.ts'
 import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, valued } from '../options.ts'
@@ -90,7 +91,11 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
-    const trace = within(options, inputs.map(inputName), convert(logs, { ...options, to, strict, bundle }))
+    const trace = within(
+      options,
+      inputs.map(inputName),
+      convert(logs, { ...options, to, strict, bundle, findings: !quiet }),
+    )
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
     await printSummary({ ...args, to }, output, result, bytes)
@@ -176,6 +181,8 @@ async function printSummary(
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)
   if (bundle !== undefined)
     lines.push(`${bundle}: packed as it is, ${clockOf(summaries.at(-1)!)}; the trace is on its clock`)
+  const found = summaries.flatMap(({ findings = [] }) => findings)
+  lines.push(...describeFindings(found, `ggml2perfetto why ${args.inputs.map(quoted).join(' ')}`))
   if (output === '-') return note(lines)
   const trace = quoted(output)
   const viewers = args.to === 'json' ? `chrome://tracing or ${VIEWER}` : VIEWER

@@ -10,6 +10,7 @@ import {
   summarizeFile,
   UsageError,
 } from '../../lib/index.ts'
+import { describeFindings } from '../findings.ts'
 import { bytes, flag, once, oneOf, oneOrMore, parseTokens, valued, whole, words } from '../options.ts'
 import { computedCalls, describeLog, issueCount, missingParts } from '../summary.ts'
 import { note, quoted } from '../terminal.ts'
@@ -262,13 +263,14 @@ async function describe(log: string, args: Arguments): Promise<string[]> {
   const { level, quiet } = args
   if (quiet && !counted(args)) return []
   const { size: bytes } = await stat(log)
-  const summary = await summarizeFile(log)
+  const summary = await summarizeFile(log, { findings: true })
   const uncounted = summary.attributes['counters.missing']
   const problems = uncounted === undefined ? [] : [`  not counted: ${uncounted}`]
   if (quiet) return problems
   const lines = describeLog(log, summary)
   if (issueCount(summary) > 0) lines.push('  the Issues track of its trace shows where')
-  return [...lines, ...missing(summary, level), ...problems, `wrote ${log} (${size(bytes)})`]
+  const found = describeFindings(summary.findings ?? [], `ggml2perfetto why ${quoted(log)}`)
+  return [...lines, ...missing(summary, level), ...problems, ...found, `wrote ${log} (${size(bytes)})`]
 }
 
 /** What was requested but is missing. */

@@ -11,6 +11,7 @@ import { parseTensorName } from '../model/tensors.ts'
 import type {
   CallSeries,
   CallTime,
+  FirstCall,
   OperatorFigures,
   OperatorRow,
   RoleImbalance,
@@ -21,6 +22,7 @@ import type {
 import { CallRows } from './calls/call-rows.ts'
 import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
+import { FirstCalls } from './first-calls.ts'
 import { Choices } from './graph/choices.ts'
 import { Works } from './graph/work.ts'
 import { activationsOf } from './model/activations.ts'
@@ -32,6 +34,7 @@ import type { Measured } from './model/rooflines.ts'
 import { Backends } from './operators/backends.ts'
 import { type CallOperators, OperatorsByCall } from './operators/call-operators.ts'
 import { OperatorRows } from './operators/rows.ts'
+import { isSampled } from './operators/sampled-calls.ts'
 import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
 import { Imbalance } from './threads/imbalance.ts'
@@ -45,6 +48,8 @@ export interface InputFigures {
   readonly operators: OperatorFigures
   readonly workers: readonly WorkerFigures[]
   readonly calls: CallsOfInput
+  readonly first_calls: readonly FirstCall[]
+  readonly cpus_used: number | null
   readonly call_rows: CallSeries | undefined
   readonly imbalance: readonly RoleImbalance[]
   /** Undefined where no states of the threads of workers are known. */
@@ -62,9 +67,16 @@ export interface InputFigures {
 export interface AnalysisDepth {
   /** Distributions of durations too. */
   readonly distributions: boolean
+  /** Operators of a sample of calls only ({@link isSampled}): enough for findings, for a small part of the time. */
+  readonly sample?: boolean | undefined
   /** Figures over time that are made. */
   readonly series?: readonly SeriesName[] | undefined
 }
+
+/** Operators of a sample that are held. */
+const SAMPLE_HELD_MAX = 1 << 15
+/** Highest number of a CPU, plus one; those above it are not counted. */
+const CPUS_MAX = 4096
 
 /** Collects figures of one input's calls and operators. */
 export class AnalysisPass implements EventPass<InputFigures> {
@@ -78,6 +90,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly steps = new Steps()
   private readonly rows: OperatorRows
   private readonly parts: TimeParts
+  private readonly firstCalls: FirstCalls
+  private readonly cpus = new Uint8Array(CPUS_MAX)
+  private readonly sample: boolean
   private readonly callRows: CallRows | undefined
   private readonly calls: CallStatistics
   private readonly workers = new WorkerTimes()
@@ -95,6 +110,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     depth: AnalysisDepth,
   ) {
     const { tensors, counters, buffers } = this
+    this.sample = depth.sample === true
     this.backends = new Backends(names)
     this.work = new CallWork(names)
     this.dims = new DimsWork(names)
@@ -116,6 +132,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
       (tensor) => this.blockOf(tensor),
       (backend) => this.backends.isCpu(backend),
     )
+    this.firstCalls = new FirstCalls(
+      (tensor) => this.layerOf(tensor),
+      () => counters.counters.findIndex((counter) => counter?.key === 'major_faults'),
+    )
     if (depth.series?.includes('calls')) this.callRows = new CallRows((tensor) => this.blockOf(tensor))
     const roles = new RoleTable(tensors, names)
     this.calls = new CallStatistics(roles, this.callRows)
@@ -124,61 +144,69 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.byCall = new OperatorsByCall(
       (operators) => this.call(operators),
       (atNs) => threads.isKnownAt(atNs),
+      depth.sample ? SAMPLE_HELD_MAX : undefined,
     )
   }
 
   take(batch: readonly TraceEvent[]): void {
-    for (const event of batch) {
-      switch (event.kind) {
-        case 'operator':
-          this.byCall.operator(event)
-          break
-        case 'token':
-          this.byCall.call(event)
-          this.calls.call(event)
-          this.work.seen(event)
-          break
-        case 'graph':
-          this.backends.graph(event)
-          this.parts.graph(event)
-          break
-        case 'part':
-          this.parts.part(event)
-          break
-        case 'experts':
-          this.choices.of(event.tensor).add(event.atNs, event.ids)
-          break
-        case 'state':
-          this.threads.state(event)
-          break
-        case 'switch':
-          this.threads.switched(event)
-          break
-        case 'waking':
-          this.threads.waking(event)
-          break
-        case 'thread':
-          this.threads.thread(event)
-          break
-        case 'tensor':
-          this.tensors[event.id] = event
-          break
-        case 'buffer':
-          this.buffers.set(event.id, event)
-          break
-        case 'own-slice':
-          this.dims.slice(event)
-          break
-        case 'gpu':
-          this.dims.gpu(event.endNs)
-          break
-        case 'nvtx':
-          this.work.nvtx(event)
-          break
-        case 'counted':
-          this.counters.define(event, this.names.text(event.name))
-          break
-      }
+    for (const event of batch) this.event(event)
+  }
+
+  /** One event of a batch. */
+  event(event: TraceEvent): void {
+    const { sample } = this
+    switch (event.kind) {
+      case 'operator':
+        if (!sample || isSampled(event.call)) this.byCall.operator(event)
+        break
+      case 'token':
+        if (!sample || isSampled(event.call)) this.byCall.call(event)
+        // A call is timed from the end of the one before.
+        if (!sample || isSampled(event.call) || isSampled(event.call + 1)) this.calls.call(event)
+        if (!sample) this.work.seen(event)
+        break
+      case 'graph':
+        if (sample && !isSampled(event.call)) break
+        this.backends.graph(event)
+        this.parts.graph(event)
+        break
+      case 'part':
+        if (!sample || isSampled(event.call)) this.parts.part(event)
+        break
+      case 'experts':
+        if (!sample) this.choices.of(event.tensor).add(event.atNs, event.ids)
+        break
+      case 'state':
+        this.threads.state(event)
+        if (event.state === 'running' && event.cpu >= 0) this.cpus[event.cpu] = 1
+        break
+      case 'switch':
+        this.threads.switched(event)
+        break
+      case 'waking':
+        this.threads.waking(event)
+        break
+      case 'thread':
+        this.threads.thread(event)
+        break
+      case 'tensor':
+        this.tensors[event.id] = event
+        break
+      case 'buffer':
+        this.buffers.set(event.id, event)
+        break
+      case 'own-slice':
+        if (!sample) this.dims.slice(event)
+        break
+      case 'gpu':
+        if (!sample) this.dims.gpu(event.endNs)
+        break
+      case 'nvtx':
+        if (!sample) this.work.nvtx(event)
+        break
+      case 'counted':
+        this.counters.define(event, this.names.text(event.name))
+        break
     }
   }
 
@@ -206,6 +234,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
       imbalance: this.imbalance.finish(),
       scheduling: hasStates ? this.scheduling.finish(rows) : undefined,
       calls: this.calls.finish(),
+      first_calls: this.firstCalls.finish(),
+      cpus_used: this.cpus.reduce((sum, isUsed) => sum + isUsed, 0) || null,
       call_rows: this.callRows?.finish(firstNs),
       shape: shapeOfGraph({ tensors: this.tensors, names: this.names, isWeight: this.isWeight }),
       activations: this.activations,
@@ -223,13 +253,21 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.workers.add(operators, this.steps)
     this.imbalance.add(operators, this.steps)
     this.calls.operators(operators)
+    for (let i = 0; i < operators.count; i++) if (operators.cpu[i]! >= 0) this.cpus[operators.cpu[i]!] = 1
     const { event } = operators
     if (!event) return
     this.parts.add(event, operators, off)
+    this.firstCalls.add(event, operators, off)
+    if (this.sample) return
     this.work.call(event, { ...this.rows.latest })
     if (event.phase !== 'decode') return
     const { tensors, buffers, names } = this
     this.activations ??= activationsOf(this.steps, { tensors, buffers, names })
+  }
+
+  private layerOf(id: number): number {
+    const { layer, name } = this.tensors[id]!
+    return layer >= 0 ? layer : parseTensorName(this.names.text(name)).layer
   }
 
   private blockOf(id: number): Block {

@@ -35,6 +35,9 @@ export interface Analysis {
   /** The model by itself; null where neither a GGUF nor a graph is known. */
   readonly model: ModelFigures | null
   readonly rooflines: readonly Roofline[]
+  /** Of each phase. */
+  readonly first_calls: readonly FirstCall[]
+  /** What made the run slow, most time first. */
   readonly findings: readonly Finding[]
   readonly undetermined: readonly Undetermined[]
   /** Figures over time, made on request. */
@@ -82,6 +85,8 @@ export interface RunFacts {
   readonly host: string | null
   readonly cpu: string | null
   readonly cpus: number | null
+  /** CPUs on which threads of the program ran; null where it was not recorded. */
+  readonly cpus_used: number | null
   readonly kernel: string | null
   /** Version of ggml. */
   readonly build: string | null
@@ -346,9 +351,40 @@ export interface Finding {
   /** Time that it explains, in ns: findings are ranked by it. */
   readonly time_ns: number
   readonly confidence: 'high' | 'medium' | 'low'
+  readonly confidence_reason: string
+  /** The figures behind it, by name and unit. */
   readonly evidence: Readonly<Record<string, string | number>>
-  /** A command or an SQL query that shows it. */
-  readonly check: string
+  /** How to see it. */
+  readonly check: FindingCheck
+  /** What to do about it. */
+  readonly advice: string
+}
+
+/** Shows the figure of the evidence with this key: as the first column of the first row of a query, or in the output of a command. */
+export interface FindingCheck {
+  readonly evidence: string
+  /** An SQL query on the converted trace. */
+  readonly sql?: string | undefined
+  readonly command?: string | undefined
+}
+
+/** The first call of a phase, to be compared with those after it. */
+export interface FirstCall {
+  readonly phase: Phase
+  readonly call: number
+  readonly tokens: number
+  readonly time_ns: number
+  /** Major page faults in its operators; null where they were not counted. */
+  readonly major_faults: number | null
+  /** Time in its operators in which a worker waited for something, of the worker with most of it; null where it was not recorded. */
+  readonly blocked_ns: number | null
+  /** The layer with most time of worker 0, barrier waits included; of all layers, the median. */
+  readonly slowest_layer: number | null
+  readonly slowest_layer_ns: number | null
+  readonly median_layer_ns: number | null
+  /** Later calls of the phase, and the median of their times per token. */
+  readonly further_calls: number
+  readonly typical_token_ns: number | null
 }
 
 /** Figures over time. */

@@ -9,6 +9,7 @@ import {
 } from './analysis.ts'
 import type { InputFigures } from './analysis-pass.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
+import { findings } from './findings/findings.ts'
 import { type ModelOptions, modelParts } from './model/assemble-model.ts'
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
@@ -34,7 +35,7 @@ export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, optio
   const run = runOf(main, logs, undetermined)
   const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
   const { model, rooflines, undetermined: ofModel } = modelParts(log, options)
-  return {
+  const analysis: Analysis = {
     schema: ANALYSIS_SCHEMA,
     inputs: logs.map(({ name, summary }) => ({
       name,
@@ -53,10 +54,12 @@ export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, optio
     scheduling: figures.scheduling ?? null,
     model,
     rooflines,
+    first_calls: figures.first_calls,
     findings: [],
     undetermined: [...undetermined, ...ofModel],
     ...(figures.call_rows && { series: { calls: figures.call_rows } }),
   }
+  return { ...analysis, findings: findings(analysis) }
 }
 
 function countsOf({ issues }: Summary): Record<string, number> {

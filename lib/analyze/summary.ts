@@ -17,6 +17,7 @@ import { ISSUES } from '../model/issues.ts'
 import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
+import type { Finding } from './analysis.ts'
 import { CallTimes, type ContextTimes, type Decoding } from './call-times.ts'
 
 /** Issues of one kind. */
@@ -112,6 +113,8 @@ export interface Summary {
   readonly relation?: ClockRelation | undefined
   /** Ends of calls are lower bounds: the log does not record the end of the last operator of a call. */
   readonly endsAreOpen: boolean
+  /** What made the run slow, most time first, where convert was asked for it: of a sample of calls. */
+  readonly findings?: readonly Finding[] | undefined
 }
 
 /** Results that are counted separately. Programs return few; a damaged log may contain any. */
@@ -168,7 +171,7 @@ export class SummaryPass implements EventPass<Summary> {
   constructor(private readonly names: Names) {}
 
   take(batch: readonly TraceEvent[]): void {
-    for (const event of batch) this.count(event)
+    for (const event of batch) this.event(event)
   }
 
   /** Time of the first event so far, in ns since the input's origin; 0 if none has a time. */
@@ -219,7 +222,8 @@ export class SummaryPass implements EventPass<Summary> {
     }
   }
 
-  private count(event: TraceEvent): void {
+  /** One event of a batch. */
+  event(event: TraceEvent): void {
     switch (event.kind) {
       case 'operator':
         return this.countOperator(event)

@@ -40,7 +40,10 @@ export async function convertFile(
 }
 
 /** Summarizes a log. Throws FormatError and UsageError, see {@link convert}. */
-export function summarizeFile(from: PathOrBytes, options: InputOptions = {}): Promise<Summary> {
+export function summarizeFile(
+  from: PathOrBytes,
+  options: InputOptions & Pick<ConvertOptions, 'findings'> = {},
+): Promise<Summary> {
   return summarize(inputOf(from), options)
 }
 

@@ -8,6 +8,7 @@ import { attributesOf } from './attributes.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
 import { Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
+import { FindingsPass } from './findings-pass.ts'
 import { beginLogs, closeAll, eventsOf, type Input, openInputs, type ReadingOptions } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
 
@@ -71,8 +72,10 @@ export async function* traceOf(
     for (const log of logs) {
       const placed = await placing.place(log)
       const [timeline, summary] = [drawing.begin(log.isOfScheduler), new SummaryPass(names)]
+      const findings = options.findings && !log.isOfScheduler ? new FindingsPass(names) : undefined
       for await (const batch of placed.batches) {
-        summary.take(batch)
+        if (findings) findings.take(batch, summary)
+        else summary.take(batch)
         timeline.take(placed.take(batch))
         if (batch[0]!.kind === 'input') timeline.take(placed.take(companions.take(batch[0]!)))
         if (writer.size >= PIECE_BYTES) yield writer.take()
@@ -81,7 +84,8 @@ export async function* traceOf(
       for (const pass of [timeline, summary]) pass.take(found)
       timeline.finish()
       if (!log.isOfScheduler && summary.lastNs > summary.firstNs) drawing.scheduler.lived(placed.timeOf(summary.lastNs))
-      summaries.set(log.input, placed.described(summary.finish()))
+      const finished = placed.described(summary.finish())
+      summaries.set(log.input, findings ? { ...finished, findings: findings.of(finished, log.name) } : finished)
     }
     writer.attributes(attributesOf(companions, summaries, { late: drawing.finish(), bundle: bundle?.path }))
     writer.finish()
@@ -93,9 +97,17 @@ export async function* traceOf(
 }
 
 /** Reads an input and returns its summary. Throws as {@link convert} does. */
-export async function summarize(input: Input, options: ReadingOptions = {}): Promise<Summary> {
+export async function summarize(
+  input: Input,
+  options: ReadingOptions & Pick<ConvertOptions, 'findings'> = {},
+): Promise<Summary> {
   const names = new Names()
   const summary = new SummaryPass(names)
-  for await (const batch of eventsOf(input, names, options)) summary.take(batch)
-  return summary.finish()
+  const findings = options.findings ? new FindingsPass(names) : undefined
+  for await (const batch of eventsOf(input, names, options)) {
+    if (findings) findings.take(batch, summary)
+    else summary.take(batch)
+  }
+  const finished = summary.finish()
+  return findings ? { ...finished, findings: findings.of(finished, input.name) } : finished
 }

@@ -17,6 +17,8 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
    * unchanged, and a `perfetto_manifest`, all on one clock. The file must be readable twice: bytes, a Blob, a file; no stream.
    */
   readonly bundle?: LogInput | undefined
+  /** Also find what made the run slow, see {@link Summary.findings}. */
+  readonly findings?: boolean | undefined
   /** Stop at the first issue: throws FormatError. */
   readonly strict?: boolean | undefined
 }

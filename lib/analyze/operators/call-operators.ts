@@ -81,13 +81,16 @@ export class OperatorsByCall {
   private latest: CallOperators | undefined
   private latestCall = NaN
   private held = 0
-  private heldMax = HELD_MAX
+  private heldMax: number
 
-  /** `isKnownAt`: are the states of threads until then read? `onCall` gets the operators of a call; those of a very long one, or late ones, in several parts. They are valid until it returns. */
+  /** `isKnownAt`: are the states of threads until then read? `holdMax`: operators that are held. `onCall` gets the operators of a call; those of a very long one, or late ones, in several parts. They are valid until it returns. */
   constructor(
     private readonly onCall: (operators: CallOperators) => void,
     private readonly isKnownAt: (atNs: number) => boolean,
-  ) {}
+    private readonly holdMax = HELD_MAX,
+  ) {
+    this.heldMax = holdMax
+  }
 
   /** Start of the first operator that is held, nearly; undefined without any. */
   get earliestNs(): number | undefined {
@@ -135,7 +138,7 @@ export class OperatorsByCall {
       this.heldMax = this.held + LOOK_EVERY
       return
     }
-    this.heldMax = HELD_MAX
+    this.heldMax = this.holdMax
     this.release()
   }
 

@@ -15,6 +15,7 @@ const MODEL_ARGUMENT = /(?:^| )(?:-m|--model)[ =](\S+)/
 interface LogContents {
   readonly summary: Summary
   readonly contents: Contents
+  readonly figures: { readonly cpus_used: number | null }
 }
 
 /** The facts of a run, from the log `main` that has its calls; of the machine, from any. What is not known is added to `undetermined`. */
@@ -55,6 +56,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     host: machine('host', 'hostname'),
     cpu: machine('cpu'),
     cpus: Number.isFinite(cpus) ? cpus : null,
+    cpus_used: main.figures.cpus_used,
     kernel: machine('kernel', 'kernel_release'),
     build: text('ggml.version', 'build'),
     backends: summary.backends,

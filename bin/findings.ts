@@ -1,0 +1,42 @@
+import type { Finding } from '../lib/index.ts'
+import { duration, percent } from './units.ts'
+
+/** Findings in the last lines of a command. */
+const SHOWN = 3
+
+/** The most important findings, a line each, and the command that shows all with their evidence; no line without findings. */
+export function describeFindings(findings: readonly Finding[], command: string): string[] {
+  if (findings.length === 0) return []
+  const [first, ...others] = findings.slice(0, SHOWN).map(({ sentence }) => sentence)
+  const more = findings.length > SHOWN ? ` (${findings.length - SHOWN} more)` : ''
+  return [
+    `why: ${first}`,
+    ...others.map((sentence) => `     ${sentence}`),
+    `     evidence and checks${more}: ${command}`,
+  ]
+}
+
+/** A finding with its evidence, and how to check it. `query`: the command that runs SQL on the trace of the same logs. */
+export function describeFinding(finding: Finding, number: number, query: string): string[] {
+  const { sentence, time_ns, confidence, confidence_reason, evidence, check, advice } = finding
+  const indent = ' '.repeat(`${number}. `.length)
+  const figures = Object.entries(evidence).map(([key, value]) => `${label(key)} ${valueText(key, value)}`)
+  const shown = label(check.evidence)
+  return [
+    `${number}. ${sentence}`,
+    ...(time_ns > 0 ? [`${indent}time       ${duration(time_ns)}`] : []),
+    `${indent}confidence ${confidence}: ${confidence_reason}`,
+    `${indent}evidence   ${figures.join(' · ')}`,
+    `${indent}check      ${check.sql === undefined ? check.command! : `${query} "${check.sql}"`}`,
+    `${indent}           shows: ${shown}`,
+    `${indent}to do      ${advice}`,
+  ]
+}
+
+const label = (key: string) => key.replace(/_(ns|share|bytes)$/, '').replaceAll('_', ' ')
+
+function valueText(key: string, value: string | number): string {
+  if (typeof value === 'string') return value
+  if (key.endsWith('_ns')) return duration(value)
+  return key.endsWith('_share') ? percent(value) : String(Number(value.toPrecision(4)))
+}

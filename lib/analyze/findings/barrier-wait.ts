@@ -1,0 +1,80 @@
+import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
+import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { slicesIn } from './sql.ts'
+import { percent, shares } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.1,
+  why: 'runs of two to eight workers on idle CPUs lose 1 to 7 % to barriers, most in the smallest models',
+}
+const LAST: Limit = {
+  value: 0.75,
+  why: 'of equal workers each is the last one in 1 of n steps, and chance does not make three of four',
+}
+
+const ANY: Limit = {
+  value: 0.25,
+  why: 'where the last worker changes from step to step: small models on idle CPUs lose up to 15 % so, as their steps take microseconds',
+}
+
+/** Workers wait for each other. */
+export const barrierWait: Rule = {
+  id: 'barrier-wait',
+  title: 'Workers wait for each other at barriers',
+  limits: { share: SHARE, last: LAST, any: ANY },
+  advice:
+    'One worker is the last: its CPU is slower (E-core, SMT sibling) or shared: fewer threads, or threads on equal CPUs (taskset, ' +
+    '--cpu-mask). Another one each time: something takes their CPUs (record --sched), or steps are too short for so many threads',
+  look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
+}
+
+function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked[] {
+  const rows = analysis.operators.rows.filter((row) => row.phase === phase && row.workers.length > 1)
+  if (rows.length === 0) return []
+  const lostNs = rows.reduce((sum, row) => sum + lostIn(row), 0)
+  const share = lostNs / time_ns
+  const { worker, last } = latest(rows)
+  const isOne = last >= LAST.value
+  const blocks = new Map<string, number>()
+  for (const row of rows) blocks.set(row.block, (blocks.get(row.block) ?? 0) + lostIn(row) / time_ns)
+  const sentence =
+    `${percent(share)} of ${phase} is barrier wait: ` +
+    `worker ${worker} arrives last in ${percent(last)} of it (after ${shares([...blocks])})`
+  if (share < (isOne ? SHARE.value : ANY.value)) return [{ figure: sentence }]
+  const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
+  const { confidence, confidence_reason } = confidenceOf(analysis, calls)
+  const finding = {
+    sentence,
+    time_ns: lostNs,
+    ...(isOne || confidence === 'low'
+      ? { confidence, confidence_reason }
+      : {
+          confidence: 'medium' as const,
+          confidence_reason: `${confidence_reason}; no worker is always the last one, so its cause is elsewhere`,
+        }),
+    evidence: { phase, worker, lost_share: share, last_share: last, wait_of_all_workers_ns: waitNs },
+    check: { sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')}`, evidence: 'wait_of_all_workers_ns' },
+  }
+  return [{ figure: sentence, finding }]
+}
+
+/** Time that a step would take less if its work and its workers were equal: the mean wait of its workers, in ns. */
+export function lostIn({ wait_ns, workers }: OperatorRow): number {
+  return wait_ns / workers.length
+}
+
+/** The worker that is the last one in most of the lost time, and its share of that time: each row's time by its counts. */
+function latest(rows: readonly OperatorRow[]): { readonly worker: number; readonly last: number } {
+  const byWorker = new Map<number, number>()
+  let sum = 0
+  for (const row of rows) {
+    const steps = row.workers.reduce((sum, { last }) => sum + last, 0)
+    for (const { worker, last } of row.workers) {
+      const ns = steps > 0 ? (lostIn(row) * last) / steps : 0
+      byWorker.set(worker, (byWorker.get(worker) ?? 0) + ns)
+      sum += ns
+    }
+  }
+  const [worker, ns] = [...byWorker].reduce((a, b) => (b[1] > a[1] ? b : a))
+  return { worker, last: sum > 0 ? ns / sum : 0 }
+}

@@ -1,0 +1,33 @@
+import { confidenceOf, type Limit, type Rule } from './rule.ts'
+import { percent, time } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.2,
+  why: 'sampling of one token takes less than a tenth of TPOT, except in models of a few MB',
+}
+
+/** Tokens wait for the program between calls. */
+export const betweenCalls: Rule = {
+  id: 'between-calls',
+  title: 'Tokens wait between calls: sampling, grammar, the program',
+  limits: { share: SHARE },
+  advice:
+    'The time between calls is not in llama_decode: sampling (many samplers, a grammar, a large vocabulary), detokenizing, or a server that ' +
+    'waits. Try greedy sampling to compare; perf record -g on the calling thread shows what it does',
+  look: (analysis) => {
+    const { slope } = analysis.calls
+    if (!slope) return []
+    const { tpot, between_calls, points } = slope
+    const share = between_calls.mean_ns / tpot.mean_ns
+    const sentence = `${percent(share)} of the time per token is between calls: ${time(between_calls.mean_ns)} of ${time(tpot.mean_ns)}`
+    if (share < SHARE.value) return [{ figure: sentence }]
+    const finding = {
+      sentence,
+      time_ns: between_calls.mean_ns * points,
+      ...confidenceOf(analysis, points),
+      evidence: { between_share: share, between_ns: between_calls.mean_ns, tpot_ns: tpot.mean_ns, calls: points },
+      check: { command: 'ggml2perfetto stats <logs>', evidence: 'between_ns' },
+    }
+    return [{ figure: sentence, finding }]
+  },
+}

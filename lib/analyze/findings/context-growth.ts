@@ -1,0 +1,57 @@
+import type { ContextSlope } from '../analysis.ts'
+import type { Limit, Looked, Rule } from './rule.ts'
+import { number, percent, shares } from './words.ts'
+
+const GROWTH: Limit = {
+  value: 0.2,
+  why: 'a fifth of the mean TPOT over the recorded contexts: less is within what a CPU changes its clock by',
+}
+const ERRORS: Limit = {
+  value: 4,
+  why: 'growth of four standard errors happens by chance once in 15 000 runs',
+}
+const POINTS: Limit = { value: 16, why: 'a line through fewer calls says little' }
+
+/** Decoding gets slower with the length of the context. */
+export const contextGrowth: Rule = {
+  id: 'context-growth',
+  title: 'The time per token grows with the length of the context',
+  limits: { growth: GROWTH, errors: ERRORS, points: POINTS },
+  advice:
+    'Attention reads the whole KV cache for each token. Flash attention, a KV cache of a smaller type (-ctk, -ctv), or a model with fewer KV ' +
+    'heads or a sliding window read less',
+  look: (analysis) => (analysis.calls.slope ? lookAt(analysis.calls.slope) : []),
+}
+
+function lookAt(slope: ContextSlope): Looked[] {
+  const { tpot, points, from_tokens, to_tokens, operators, call } = slope
+  const { ms_per_1000_tokens: growth, standard_error_ms: error, mean_ns, r_squared } = tpot
+  const spanNs = growth * 1e3 * (to_tokens - from_tokens)
+  const by = operators?.parts.filter(({ what, ms_per_1000_tokens: of }) => what === 'role' && of > 0) ?? []
+  const parts = by.map(({ role, op, ms_per_1000_tokens: of }) => [role === '' ? op : role, of / growth] as const)
+  const causes = growth > 0 && parts.length > 0 ? `: ${shares(parts)}` : ''
+  const range = `from ${Math.round(from_tokens)} to ${Math.round(to_tokens)} tokens of context`
+  const sentence = `TPOT grows ${number(growth)} ms per 1 000 tokens${causes} (${percent(spanNs / mean_ns)} of its mean ${range})`
+  const isLine = points >= POINTS.value && growth >= ERRORS.value * error
+  if (!isLine || spanNs < GROWTH.value * mean_ns) {
+    return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]
+  }
+  const isGood = (r_squared ?? 0) >= 0.5
+  const finding = {
+    sentence,
+    // On average over the calls, half of the growth.
+    time_ns: (spanNs / 2) * points,
+    confidence: isGood ? ('high' as const) : ('medium' as const),
+    confidence_reason: `a line explains ${percent(r_squared ?? 0)} of the variance of ${points} calls (R²)`,
+    evidence: {
+      ms_per_1000_tokens: growth,
+      standard_error_ms: error,
+      call_ms_per_1000_tokens: call.ms_per_1000_tokens,
+      from_tokens,
+      to_tokens,
+      points,
+    },
+    check: { command: 'ggml2perfetto stats <logs>', evidence: 'ms_per_1000_tokens' },
+  }
+  return [{ figure: sentence, finding }]
+}

@@ -1,0 +1,47 @@
+import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { percent } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.1,
+  why: 'of a model that is wholly on a GPU, the CPU computes the embedding and the scheduler copies its inputs: less than a tenth',
+}
+
+/** A model that is divided: the CPU waits for another backend, and that one for the CPU. */
+export const dividedModel: Rule = {
+  id: 'divided-model',
+  title: 'CPU and another backend wait for each other',
+  limits: { share: SHARE },
+  advice:
+    'Only one of them computes at a time. Offload more layers (-ngl), or for MoE only the experts to the CPU (--cpu-moe); less of the model ' +
+    'on the slower one is the only gain',
+  look: (analysis) =>
+    phasesOf(analysis).flatMap((of) => {
+      const { phase, calls, time_ns } = of
+      const backendNs = partsNs(of, 'waiting for a backend')
+      const cpuNs = partsNs(
+        of,
+        'attention',
+        'FFN',
+        'MoE',
+        'norm',
+        'embedding',
+        'LM head',
+        'copy',
+        'other',
+        'barrier wait',
+      )
+      if (backendNs === 0) return []
+      const others = analysis.run.backends.filter((name) => !name.startsWith('CPU')).join(', ')
+      const [waits, computes] = [backendNs / time_ns, cpuNs / time_ns]
+      const sentence = `${percent(waits)} of ${phase} waits for ${others}, ${percent(computes)} computes on the CPU: one after the other`
+      if (Math.min(waits, computes) < SHARE.value) return [{ figure: sentence }]
+      const finding = {
+        sentence,
+        time_ns: Math.min(backendNs, cpuNs),
+        ...confidenceOf(analysis, calls),
+        evidence: { phase, backends: others, backend_share: waits, cpu_share: computes },
+        check: { command: 'ggml2perfetto stats <logs>', evidence: 'backend_share' },
+      }
+      return [{ figure: sentence, finding }]
+    }),
+}

@@ -1,0 +1,67 @@
+import type { Phase } from '../../model/events.ts'
+import type { Analysis, Finding } from '../analysis.ts'
+import { barrierWait } from './barrier-wait.ts'
+import { betweenCalls } from './between-calls.ts'
+import { contextGrowth } from './context-growth.ts'
+import { dividedModel } from './divided-model.ts'
+import { firstCall } from './first-call.ts'
+import { losses } from './losses.ts'
+import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
+import { outsideGraphs } from './outside-graphs.ts'
+import { pageFaults } from './page-faults.ts'
+import { preempted } from './preempted.ts'
+import type { Looked, Rule } from './rule.ts'
+import { unbalancedOp } from './unbalanced-op.ts'
+
+/** All rules of the diagnosis; docs/findings.md describes each. */
+export const RULES: readonly Rule[] = [
+  preempted,
+  moreThreadsThanCpus,
+  pageFaults,
+  firstCall,
+  barrierWait,
+  unbalancedOp,
+  contextGrowth,
+  outsideGraphs,
+  betweenCalls,
+  dividedModel,
+  losses,
+]
+
+/**
+ * What makes a run slow: the findings in its Analysis, most time first, without consequences of other findings. Empty where all
+ * figures are within what a quiet run shows.
+ */
+export function findings(analysis: Analysis, weights: Weights = {}): Finding[] {
+  const all = RULES.flatMap((rule) =>
+    rule
+      .look(analysis)
+      .flatMap(({ finding }) => (finding ? [{ rule, finding: weighted(rule, finding, weights) }] : [])),
+  )
+  const allNs = analysis.call_time.reduce((sum, { phase, time_ns }) => sum + time_ns * (weights[phase] ?? 1), 0)
+  return all
+    .filter(({ finding }) => finding.time_ns === 0 || finding.time_ns >= LEAST_SHARE * allNs)
+    .filter(({ rule: { id }, finding: { time_ns } }) =>
+      all.every(({ rule, finding }) => !rule.covers?.includes(id) || finding.time_ns < COVERED * time_ns),
+    )
+    .sort((a, b) => b.finding.time_ns - a.finding.time_ns)
+    .map(({ rule, finding }) => ({ rule: rule.id, ...finding, advice: rule.advice }))
+}
+
+/** Of a sample of calls: the calls of each phase for each one in the sample. */
+export type Weights = Readonly<Partial<Record<Phase, number>>>
+
+function weighted<F extends Pick<Finding, 'time_ns' | 'evidence'>>(rule: Rule, finding: F, weights: Weights): F {
+  const weight = rule === firstCall ? 1 : (weights[finding.evidence['phase'] as Phase] ?? 1)
+  return { ...finding, time_ns: finding.time_ns * weight }
+}
+
+/** Of the time of all calls: what explains less is not worth a sentence. */
+const LEAST_SHARE = 0.02
+/** A cause leaves out a consequence that explains at most twice its time: what waits for one worker is not equally long for all. */
+const COVERED = 0.5
+
+/** The figures that the rules looked at, by id of the rule: with a finding or without. */
+export function lookedAt(analysis: Analysis): { readonly rule: string; readonly figures: readonly Looked[] }[] {
+  return RULES.map((rule) => ({ rule: rule.id, figures: rule.look(analysis) }))
+}

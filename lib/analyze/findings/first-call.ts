@@ -1,0 +1,88 @@
+import type { Analysis, FirstCall } from '../analysis.ts'
+import type { Limit, Looked, Rule } from './rule.ts'
+import { callsOf } from './sql.ts'
+import { number, percent, time } from './words.ts'
+
+const TIMES: Limit = {
+  value: 3,
+  why: 'first calls of a warm run take up to twice as long: new threads, a new graph, caches of the CPU',
+}
+const SHARE: Limit = {
+  value: 0.05,
+  why: 'less of the time of all calls is not worth a sentence',
+}
+const FAULTS: Limit = {
+  value: 16,
+  why: 'a major fault is a wait for the disk; a program whose files are in memory has a few, of its own code',
+}
+
+/** The first call takes much longer than those after it: pages of the model that are not in memory, shaders, allocation. */
+export const firstCall: Rule = {
+  id: 'first-call',
+  title: 'The first call is much slower than those after it',
+  limits: { times: TIMES, share: SHARE, faults: FAULTS },
+  advice:
+    'With page faults: the model is read from the disk while it computes. Keep it in memory (--mlock, or read it once with cat), read it ' +
+    'at the start (--no-mmap), or warm up. On a GPU: its shaders are compiled; a cache of them stays between runs',
+  covers: ['page-faults'],
+  look: (analysis) => analysis.first_calls.flatMap((first) => lookAt(analysis, first)),
+}
+
+/** Time per token that calls usually take: of the phase itself, else of decode, as a batch does at most the work of its tokens one by one. */
+function typicalOf({ first_calls }: Analysis, first: FirstCall) {
+  if (first.phase !== 'warm-up' && first.typical_token_ns !== null && first.further_calls > 1)
+    return { ns: first.typical_token_ns, calls: first.further_calls, phase: first.phase }
+  const decode = first_calls.find(({ phase }) => phase === 'decode')
+  if (!decode || decode.typical_token_ns === null || decode.further_calls < 2) return undefined
+  return { ns: decode.typical_token_ns, calls: decode.further_calls, phase: decode.phase }
+}
+
+function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
+  const typical = typicalOf(analysis, first)
+  if (!typical) return []
+  const { phase, tokens, time_ns, major_faults, blocked_ns, slowest_layer } = first
+  const times = time_ns / (typical.ns * tokens)
+  const lostNs = time_ns - typical.ns * tokens
+  const allNs = analysis.call_time.reduce((sum, { time_ns }) => sum + time_ns, 0)
+  const as = typical.phase === phase ? `later ones` : `its ${tokens === 1 ? 'token' : `${tokens} tokens`} in decode`
+  const hasFaults = (major_faults ?? 0) >= FAULTS.value
+  const isBlocked = blocked_ns !== null && blocked_ns >= lostNs / 4
+  // A warm-up computes all experts, which no other call does.
+  const isExpected = phase === 'warm-up' && !hasFaults && !isBlocked
+  const figure = `the first ${phase} call takes ${number(times)} × as long as ${as}`
+  if (times < TIMES.value || lostNs < SHARE.value * allNs || isExpected) return [{ figure }]
+  const where = slowest_layer === null ? '' : `, most in blk.${slowest_layer}`
+  const why = hasFaults
+    ? `: ${major_faults} page faults that read from the disk${where}`
+    : isBlocked
+      ? `: a worker is blocked ${time(blocked_ns)} in operators${where}, as page faults do`
+      : ''
+  const sentence = `the first ${phase} call takes ${number(times)} × as long as ${as} (${time(time_ns)})${why}`
+  const finding = {
+    sentence,
+    time_ns: lostNs,
+    ...(hasFaults
+      ? { confidence: 'high' as const, confidence_reason: 'page faults were counted' }
+      : isBlocked
+        ? {
+            confidence: 'medium' as const,
+            confidence_reason: `blocked ${percent(blocked_ns / time_ns)} of the call; the cause was not counted (record --faults)`,
+          }
+        : {
+            confidence: 'medium' as const,
+            confidence_reason: 'the times are recorded, their cause is not (record --faults)',
+          }),
+    evidence: {
+      phase,
+      call_ns: time_ns,
+      tokens,
+      typical_token_ns: typical.ns,
+      compared_calls: typical.calls,
+      ...(major_faults !== null && { major_faults }),
+      ...(blocked_ns !== null && { blocked_ns }),
+      ...(slowest_layer !== null && { slowest_layer, slowest_layer_ns: first.slowest_layer_ns! }),
+    },
+    check: { sql: `select dur from ${callsOf(phase)} order by ts limit 1`, evidence: 'call_ns' },
+  }
+  return [{ figure: sentence, finding }]
+}

@@ -1,0 +1,42 @@
+import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { slicesIn } from './sql.ts'
+import { percent } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.1,
+  why: 'as in barrier-wait: what a run on idle CPUs loses to barriers is below it',
+}
+
+/** Workers share CPUs: at each barrier all wait until the last one was given one. */
+export const moreThreadsThanCpus: Rule = {
+  id: 'more-threads-than-cpus',
+  title: 'More workers than CPUs',
+  limits: { share: SHARE },
+  advice: 'Run with -t (--threads) of at most the number of CPUs, and without SMT siblings: of the cores',
+  covers: ['preempted', 'barrier-wait', 'unbalanced-op', 'first-call', 'context-growth'],
+  look: (analysis) => {
+    const { workers, cpus, cpus_used } = analysis.run
+    const usable = Math.min(cpus ?? Infinity, cpus_used ?? Infinity)
+    if (!Number.isFinite(usable) || workers === 0) return []
+    if (workers <= usable) return [{ figure: `${workers} workers on ${usable} CPUs` }]
+    return phasesOf(analysis).map((time) => {
+      const { phase, calls, time_ns } = time
+      const waitNs = partsNs(time, 'barrier wait')
+      const lostNs = waitNs + partsNs(time, 'preempted')
+      const share = lostNs / time_ns
+      const sentence = `${workers} workers share ${usable === 1 ? 'one CPU' : `${usable} CPUs`}: ${percent(share)} of ${phase} is waiting for each other`
+      if (share < SHARE.value) return { figure: sentence }
+      const finding = {
+        sentence,
+        time_ns: lostNs,
+        ...confidenceOf(analysis, calls),
+        evidence: { phase, workers, cpus: usable, waiting_share: share, barrier_wait_ns: waitNs },
+        check: {
+          sql: `select sum(s.dur) ${slicesIn(phase, 'barrier')} and t.name = 'worker 0'`,
+          evidence: 'barrier_wait_ns',
+        },
+      }
+      return { figure: sentence, finding }
+    })
+  },
+}

@@ -1,0 +1,41 @@
+import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { percent, shares } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.15,
+  why: 'a call of a model of a few MB takes up to a tenth of its time outside graphs, of a large one less than a hundredth',
+}
+
+const PARTS = ['outside graphs', 'allocate', 'reserve memory', 'recorder'] as const
+
+/** Calls spend their time outside of graphs: preparing the batch, allocating, recording. */
+export const outsideGraphs: Rule = {
+  id: 'outside-graphs',
+  title: 'Calls spend their time outside of graphs',
+  limits: { share: SHARE },
+  advice:
+    'allocate: the graph changes from call to call (batch sizes, contexts). recorder: a cost of recording, --level graph or --tokens avoid it. ' +
+    'The rest is the program or llama.cpp itself: a CPU profile of the calling thread (perf record -g) shows it',
+  look: (analysis) =>
+    phasesOf(analysis)
+      .filter(({ phase }) => phase !== 'compute' && analysis.run.recorded.includes('graphs'))
+      .map((of) => {
+        const { phase, calls, time_ns } = of
+        const lostNs = partsNs(of, ...PARTS)
+        const parts = PARTS.map((what) => [what, partsNs(of, what) / time_ns] as const)
+        const sentence = `${percent(lostNs / time_ns)} of ${phase} computes no graph: ${shares(parts)}`
+        if (lostNs < SHARE.value * time_ns) return { figure: sentence }
+        const graphsNs = time_ns - lostNs
+        const finding = {
+          sentence,
+          time_ns: lostNs,
+          ...confidenceOf(analysis, calls),
+          evidence: { phase, outside_share: lostNs / time_ns, outside_ns: lostNs, in_graphs_ns: graphsNs },
+          check: {
+            command: 'ggml2perfetto stats <logs>',
+            evidence: 'outside_share',
+          },
+        }
+        return { figure: sentence, finding }
+      }),
+}

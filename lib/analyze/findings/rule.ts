@@ -1,0 +1,77 @@
+import type { Phase } from '../../model/events.ts'
+import type { Analysis, CallTime, Finding } from '../analysis.ts'
+
+/** A figure from which a rule makes a finding, and why just there: it is above what a quiet run shows. */
+export interface Limit {
+  readonly value: number
+  readonly why: string
+}
+
+/** What a rule looked at. */
+export interface Looked {
+  /** The figure, in words; of a finding, its sentence. */
+  readonly figure: string
+  /** Undefined where the figure is within what a quiet run shows. */
+  readonly finding?: Omit<Finding, 'rule' | 'advice'> | undefined
+}
+
+/** A rule of the diagnosis: a pure function of the Analysis. docs/findings.md describes all of them. */
+export interface Rule {
+  readonly id: string
+  readonly title: string
+  readonly limits: Readonly<Record<string, Limit>>
+  /** What to do about it. */
+  readonly advice: string
+  /** Rules whose findings are consequences of this one: of those that explain no more time than it does, none is shown. */
+  readonly covers?: readonly string[]
+  /** All figures that it looks at; none where the document does not contain them. */
+  look(analysis: Analysis): readonly Looked[]
+}
+
+/** Phases whose calls a rule looks at, those that make tokens. */
+export const PHASES = ['decode', 'mixed', 'prefill', 'encode', 'compute'] as const satisfies readonly Phase[]
+
+/** The times of phases, the longest first. */
+export function phasesOf({ call_time }: Analysis): CallTime[] {
+  return call_time
+    .filter(({ phase, time_ns }) => time_ns > 0 && (PHASES as readonly Phase[]).includes(phase))
+    .sort((a, b) => b.time_ns - a.time_ns)
+}
+
+/** Time of parts of a phase's calls, in ns. */
+export function partsNs({ parts }: CallTime, ...what: readonly CallTime['parts'][number]['what'][]): number {
+  return parts.filter((part) => what.includes(part.what)).reduce((sum, { time_ns }) => sum + time_ns, 0)
+}
+
+/** Confidence in figures of these calls: losses make them doubtful, few calls too. */
+export function confidenceOf(analysis: Analysis, calls: number): Pick<Finding, 'confidence' | 'confidence_reason'> {
+  const lost = lostEvents(analysis)
+  if (lost > 0) return { confidence: 'low', confidence_reason: `${lost} losses: a part of the run was not recorded` }
+  if (calls < FEW) return { confidence: 'medium', confidence_reason: `only ${calls} calls were recorded` }
+  return { confidence: 'high', confidence_reason: `measured in ${calls} calls, none of which is lost` }
+}
+
+/** Fewer calls than these show a tendency only. */
+const FEW = 8
+
+/** Codes of issues that are losses of events of calls and operators (docs/issues.md). */
+const LOSSES: readonly string[] = [
+  'lost-records',
+  'dropped-records',
+  'disk-full',
+  'log-full',
+  'process-limit',
+  'lost-blocks',
+  'missing-records',
+  'damaged-block',
+  'damaged-bytes',
+  'torn-block',
+]
+
+/** Issues that are losses, over all inputs. */
+export function lostEvents({ inputs }: Analysis): number {
+  return inputs
+    .flatMap(({ issues }) => Object.entries(issues))
+    .filter(([code]) => LOSSES.includes(code))
+    .reduce((sum, [, count]) => sum + count, 0)
+}

@@ -1,0 +1,16 @@
+import type { Phase } from '../../model/events.ts'
+
+// Parts of queries on the converted trace (docs/tracks.md), for the checks of findings.
+
+/** Calls of a phase: `call`, `ts`, `dur`. */
+export const callsOf = (phase: Phase) =>
+  `(select extract_arg(arg_set_id, 'debug.call') as call, ts, dur from slice where category = 'token' ` +
+  `and extract_arg(arg_set_id, 'debug.phase') = '${phase}')`
+
+/** Slices `s` of a category, and their tracks `t`, within calls `c` of a phase. */
+export const slicesIn = (phase: Phase, category: string) =>
+  `from ${callsOf(phase)} c join slice s on s.ts >= c.ts and s.ts < c.ts + c.dur join track t on t.id = s.track_id ` +
+  `where s.category = '${category}'`
+
+/** A text in a query. */
+export const text = (value: string) => `'${value.replaceAll("'", "''")}'`

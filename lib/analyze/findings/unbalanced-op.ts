@@ -1,0 +1,116 @@
+import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
+import { lostIn } from './barrier-wait.ts'
+import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
+import { slicesIn, text } from './sql.ts'
+import { number, percent } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.05,
+  why: 'a gain of 5 % is the least that is worth another split of the work; norms of a small model lose 2 to 4 %',
+}
+const IDLE: Limit = {
+  value: 0.3,
+  why: 'with an even split workers wait less than 15 % of a step; with one row for two workers, 50 %',
+}
+const TIMES: Limit = {
+  value: 2,
+  why: 'a slow CPU makes all operators wait in proportion: this one must wait twice as much as the others',
+}
+
+/** The work of one kind of node is not split evenly. */
+export const unbalancedOp: Rule = {
+  id: 'unbalanced-op',
+  title: 'The work of an operator is not split evenly over the workers',
+  limits: { share: SHARE, idle: IDLE, times: TIMES },
+  advice:
+    'ggml splits most operators by rows: one with fewer rows (or heads) than workers leaves some of them idle. Fewer threads, a larger ' +
+    'batch, or another kernel (flash attention on or off) changes the split',
+  covers: ['barrier-wait'],
+  look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
+}
+
+/** Sums over the layers of one role. */
+interface OfRole {
+  readonly op: string
+  readonly role: string
+  readonly workers: number
+  lostNs: number
+  wallNs: number
+  steps: number
+  waitNs: number
+  readonly timeNs: Map<number, number>
+}
+
+function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked[] {
+  const roles = sumsOf(analysis.operators.rows.filter((row) => row.phase === phase && row.workers.length > 1))
+  if (roles.length === 0) return []
+  const total = roles.reduce((sum, { lostNs, wallNs }) => ({ lost: sum.lost + lostNs, wall: sum.wall + wallNs }), {
+    lost: 0,
+    wall: 0,
+  })
+  const uneven = roles.filter((of) => {
+    const idle = of.lostNs / of.wallNs
+    const others = total.wall > of.wallNs ? (total.lost - of.lostNs) / (total.wall - of.wallNs) : 0
+    return of.lostNs / time_ns >= SHARE.value && idle >= IDLE.value && idle >= TIMES.value * others
+  })
+  if (uneven.length === 0) {
+    const [most] = roles
+    return [
+      {
+        figure: `${nameOf(most!)} loses most of ${phase} to an uneven split: ${percent(most!.lostNs / time_ns)} of it`,
+      },
+    ]
+  }
+  return uneven.map((of) => {
+    const [busiest, busyNs] = [...of.timeNs].reduce((a, b) => (b[1] > a[1] ? b : a))
+    const othersNs = [...of.timeNs.values()].reduce((sum, ns) => sum + ns, -busyNs) / (of.timeNs.size - 1)
+    const sentence =
+      `${percent(of.lostNs / time_ns)} of ${phase} is lost in ${nameOf(of)}: worker ${busiest} computes ` +
+      `${othersNs > 0 ? `${number(busyNs / othersNs)} × as long as the others` : 'alone'}`
+    const finding = {
+      sentence,
+      time_ns: of.lostNs,
+      ...confidenceOf(analysis, calls),
+      evidence: {
+        phase,
+        role: of.role,
+        op: of.op,
+        lost_share: of.lostNs / time_ns,
+        idle_share: of.lostNs / of.wallNs,
+        steps: of.steps,
+        worker: busiest,
+        worker_time_ns: busyNs,
+      },
+      check: {
+        sql:
+          `select sum(s.dur) ${slicesIn(phase, 'operator')} and t.name = 'worker ${busiest}' ` +
+          `and s.name = ${text(nameOf(of))}`,
+        evidence: 'worker_time_ns',
+      },
+    }
+    return { figure: sentence, finding }
+  })
+}
+
+/** The name of its slices. */
+const nameOf = ({ role, op }: OfRole) => (role === '' ? op : `${role} ${op}`)
+
+/** By role and op, most lost time first. */
+function sumsOf(rows: readonly OperatorRow[]): OfRole[] {
+  const roles = new Map<string, OfRole>()
+  for (const row of rows) {
+    const { role, op, workers } = row
+    const key = `${role} ${op}`
+    const of = roles.get(key) ?? {
+      ...{ role, op, workers: workers.length, lostNs: 0, wallNs: 0, steps: 0, waitNs: 0 },
+      timeNs: new Map<number, number>(),
+    }
+    roles.set(key, of)
+    of.lostNs += lostIn(row)
+    of.wallNs += row.wall_ns
+    of.steps += row.steps
+    for (const { worker, operator_time_ns } of workers)
+      of.timeNs.set(worker, (of.timeNs.get(worker) ?? 0) + operator_time_ns)
+  }
+  return [...roles.values()].sort((a, b) => b.lostNs - a.lostNs)
+}

@@ -1,0 +1,67 @@
+import { DefaultMap } from '../model/default-map.ts'
+import type { Phase, TokenEvent } from '../model/events.ts'
+import type { FirstCall } from './analysis.ts'
+import type { CallOperators } from './operators/call-operators.ts'
+import { Median } from './operators/median.ts'
+import type { OffTimes } from './threads/off-times.ts'
+
+/** The first call of a phase, and the time per token of all others. */
+interface OfPhase {
+  first: Omit<FirstCall, 'typical_token_ns' | 'further_calls'> | undefined
+  readonly others: Median
+}
+
+/** Compares the first call of each phase with those after it. */
+export class FirstCalls {
+  private readonly phases = new DefaultMap<Phase, OfPhase>(() => ({ first: undefined, others: new Median() }))
+
+  /** `layerOf`: of a node. `faults`: index of the counter of major page faults in the counts of operators; -1 without one. */
+  constructor(
+    private readonly layerOf: (tensor: number) => number,
+    private readonly faults: () => number,
+  ) {}
+
+  /** Adds a call with its operators, in order of time. `off`: their time without a CPU, where it is known. */
+  add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
+    const { phase, tokens, startNs, endNs } = event
+    if (tokens <= 0) return
+    const of = this.phases.of(phase)
+    const timeNs = endNs - startNs
+    // The operators of a very long call come in several parts.
+    if (of.first?.call === event.call) return
+    if (of.first) return of.others.add(timeNs / tokens)
+    of.first = { phase, call: event.call, tokens, time_ns: timeNs, ...this.slowest(operators, off) }
+  }
+
+  /** The layer with the most time of worker 0, barrier waits included, in comparison with the median layer; and page faults. */
+  private slowest({ count, worker, last, startNs, waitEndNs, counts }: CallOperators, off: OffTimes | undefined) {
+    const layers = new DefaultMap<number, { ns: number }>(() => ({ ns: 0 }))
+    const faultsAt = this.faults()
+    let faults = 0
+    const blockedNs: number[] = []
+    for (let i = 0; i < count; i++) {
+      const by = worker[i]!
+      if (off) blockedNs[by] = (blockedNs[by] ?? 0) + off.blockedNs[i]!
+      if (faultsAt >= 0) faults += counts[i]?.[faultsAt] ?? 0
+      if (by === 0) layers.of(this.layerOf(last[i]!)).ns += waitEndNs[i]! - startNs[i]!
+    }
+    layers.delete(-1)
+    const inOrder = [...layers].sort((a, b) => b[1].ns - a[1].ns)
+    const [slowest, median] = [inOrder[0], inOrder[inOrder.length >> 1]]
+    return {
+      major_faults: faultsAt < 0 ? null : faults,
+      blocked_ns: off ? Math.max(0, ...blockedNs.filter((ns) => ns > 0)) : null,
+      slowest_layer: slowest?.[0] ?? null,
+      slowest_layer_ns: slowest?.[1].ns ?? null,
+      median_layer_ns: median?.[1].ns ?? null,
+    }
+  }
+
+  finish(): FirstCall[] {
+    return [...this.phases].map(([, { first, others }]) => ({
+      ...first!,
+      further_calls: others.count,
+      typical_token_ns: others.value,
+    }))
+  }
+}

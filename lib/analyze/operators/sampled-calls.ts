@@ -1,0 +1,9 @@
+/** The first calls, of which all are taken. */
+const FIRST = 16
+/** Of later calls, every n-th. */
+const EVERY = 32
+
+/** Is a call looked at where only a sample is? Operators outside of calls are not. */
+export function isSampled(call: number): boolean {
+  return call >= 0 && (call < FIRST || call % EVERY === 0)
+}

@@ -1,0 +1,125 @@
+import { describe, expect, test } from '@jest/globals'
+import { analyze, findings, lookedAt, RULES } from '../../../lib/index.ts'
+import { checkedFindings, decodes, type MadeStep, madeRun } from './made-run.ts'
+
+/** Workers with equal work in two matrix products and a norm. */
+const even = (workers: number): MadeStep[] => [
+  { name: 'norm-0', op: 'RMS_NORM', ns: Array.from({ length: workers }, () => 1000) },
+  { name: 'ffn_up-0', op: 'MUL_MAT', ns: Array.from({ length: workers }, (_, i) => 50_000 + 500 * i) },
+  { name: 'ffn_out-0', op: 'MUL_MAT', ns: Array.from({ length: workers }, (_, i) => 51_000 - 500 * i) },
+]
+
+const CPUS = { cpus: '4' }
+
+describe('findings of runs with known figures', () => {
+  test('an even run has none, and its figures are listed', async () => {
+    const analysis = await analyze(madeRun({ calls: decodes(20, even(2)), attributes: CPUS }))
+    expect(findings(analysis)).toEqual([])
+    expect(analysis.findings).toEqual([])
+    const figures = lookedAt(analysis).flatMap(({ figures }) => figures.map(({ figure }) => figure))
+    expect(figures).toContain('2 workers on 4 CPUs')
+    expect(figures.filter((figure) => !/\d|no losses/.test(figure))).toEqual([])
+  })
+
+  test('one worker that is always late', async () => {
+    const steps = ['attn_norm', 'ffn_up', 'ffn_out'].map((name) => ({
+      name: `${name}-0`,
+      op: 'MUL_MAT',
+      ns: [60_000, 100_000],
+    }))
+    const found = await checkedFindings(madeRun({ calls: decodes(20, steps), attributes: CPUS }))
+    expect(found.map(({ rule }) => rule)).toEqual(['barrier-wait'])
+    const [{ sentence, time_ns, confidence, evidence }] = found as [(typeof found)[0]]
+    // Of each step, worker 0 waits 40 of 100 µs, worker 1 never: 20 on average.
+    expect(time_ns).toBe(20 * 3 * 20_000)
+    expect(evidence).toEqual({
+      phase: 'decode',
+      worker: 1,
+      lost_share: 0.2,
+      last_share: 1,
+      wait_of_all_workers_ns: 20 * 3 * 40_000,
+    })
+    expect(sentence).toBe(
+      '20 % of decode is barrier wait: worker 1 arrives last in 100 % of it (after FFN 13 %, norm 6.7 %)',
+    )
+    expect(confidence).toBe('high')
+  })
+
+  test('an operator that one of two workers computes', async () => {
+    const steps = [...even(2), { name: 'soft-0', op: 'SOFT_MAX', ns: [40_000, 0] }]
+    const [first, ...others] = await checkedFindings(madeRun({ calls: decodes(20, steps), attributes: CPUS }))
+    expect(others).toEqual([])
+    expect(first).toMatchObject({ rule: 'unbalanced-op', time_ns: 20 * 20_000 })
+    expect(first!.sentence).toMatch(/^14 % of decode is lost in soft SOFT_MAX: worker 0 computes alone$/)
+  })
+
+  test('more workers than CPUs cover what follows from them', async () => {
+    const steps = [0, 1, 2].map((i) => ({ name: `ffn-${i}`, op: 'MUL_MAT', ns: [10_000, 20_000, 90_000] }))
+    const found = await checkedFindings(madeRun({ calls: decodes(20, steps), attributes: { cpus: '2' } }))
+    expect(found.map(({ rule }) => rule)).toEqual(['more-threads-than-cpus'])
+    expect(found[0]!.sentence).toBe('3 workers share 2 CPUs: 89 % of decode is waiting for each other')
+  })
+
+  test('a first call that reads its pages', async () => {
+    const cold = even(2).map((step, i) => ({ ...step, ns: step.ns.map((ns) => 10 * ns), majorFaults: 20 * i }))
+    const calls = [{ phase: 'prefill' as const, tokens: 2, steps: cold }, ...decodes(10, even(2))]
+    const found = await checkedFindings(madeRun({ calls, attributes: CPUS }))
+    const callNs = 10 * (1000 + 50_500 + 51_000)
+    expect(found.map(({ rule }) => rule)).toEqual(['first-call'])
+    expect(found[0]).toMatchObject({ time_ns: callNs - 2 * (callNs / 10), confidence: 'high' })
+    expect(found[0]!.evidence).toMatchObject({ call_ns: callNs, major_faults: 60, slowest_layer: 0 })
+    expect(found[0]!.sentence).toBe(
+      'the first prefill call takes 5 × as long as its 2 tokens in decode (1 ms): 60 page faults that read from the disk, most in blk.0',
+    )
+  })
+
+  test('pages that every call reads again', async () => {
+    const steps = even(2).map((step) => ({ ...step, majorFaults: 10 }))
+    const found = await checkedFindings(madeRun({ calls: decodes(10, steps), attributes: CPUS }))
+    expect(found.map(({ rule }) => rule)).toEqual(['page-faults'])
+    expect(found[0]!.evidence).toMatchObject({ phase: 'decode', major_faults: 300 })
+  })
+
+  test('calls that compute no graph, and a model that is divided', async () => {
+    const outside = decodes(20, even(1), { outsideNs: 60_000 })
+    const [first] = await checkedFindings(madeRun({ calls: outside, attributes: CPUS }))
+    expect(first).toMatchObject({ rule: 'outside-graphs', time_ns: 20 * 60_000 })
+    const divided = decodes(20, even(1), { backend: ['Vulkan0', 80_000] })
+    const found = await checkedFindings(madeRun({ calls: divided, attributes: CPUS }))
+    expect(found.map(({ rule }) => rule)).toEqual(['divided-model'])
+    expect(found[0]!.time_ns).toBe(20 * 80_000)
+    expect(found[0]!.sentence).toMatch(/^44 % of decode waits for Vulkan0, 56 % computes on the CPU/)
+  })
+
+  test('losses are a finding, and make others doubtful', async () => {
+    const steps = even(2).map((step) => ({ ...step, ns: [60_000, 100_000] }))
+    const found = await checkedFindings(madeRun({ calls: decodes(20, steps), attributes: CPUS, losses: 3 }))
+    expect(found.map(({ rule, confidence }) => [rule, confidence])).toEqual([
+      ['barrier-wait', 'low'],
+      ['losses', 'high'],
+    ])
+    expect(found[1]!.evidence).toEqual({ losses: 3, codes: 'lost-records' })
+  })
+
+  test('what explains little of the run is left out', async () => {
+    const outside = { phase: 'prefill' as const, steps: even(1), outsideNs: 60_000 }
+    const found = await checkedFindings(madeRun({ calls: [outside, ...decodes(50, even(1))], attributes: CPUS }))
+    expect(found).toEqual([])
+  })
+})
+
+describe('the rules', () => {
+  test('are all different, each with limits and their reasons, and what to do', () => {
+    expect(new Set(RULES.map(({ id }) => id)).size).toBe(RULES.length)
+    for (const { id, limits, advice, covers = [] } of RULES) {
+      expect([id, Object.values(limits).every(({ value, why }) => value > 0 && why.length > 20)]).toEqual([id, true])
+      expect([id, advice.length > 40]).toEqual([id, true])
+      expect([id, covers.filter((covered) => !RULES.some((rule) => rule.id === covered))]).toEqual([id, []])
+    }
+  })
+
+  test('do not fail on an Analysis without calls', async () => {
+    const analysis = await analyze(madeRun({ calls: [] }))
+    expect(findings(analysis)).toEqual([])
+  })
+})

@@ -1,0 +1,128 @@
+import { expect } from '@jest/globals'
+import {
+  type Analysis,
+  analyze,
+  convert,
+  type EventInput,
+  type Finding,
+  findings,
+  type Input,
+  openTrace,
+  type Phase,
+  type TraceEvent,
+} from '../../../lib/index.ts'
+
+/** One node of a call: how long each worker computes, in ns. All wait for the longest. */
+export interface MadeStep {
+  readonly name: string
+  readonly op: string
+  readonly ns: readonly number[]
+  readonly majorFaults?: number
+}
+
+export interface MadeCall {
+  readonly phase: Phase
+  readonly tokens?: number
+  readonly steps: readonly MadeStep[]
+  /** After the last step, within the call. */
+  readonly outsideNs?: number
+  /** Name of the backend of a second graph, and its time. */
+  readonly backend?: readonly [name: string, ns: number]
+}
+
+interface MadeRun {
+  readonly calls: readonly MadeCall[]
+  readonly attributes?: Readonly<Record<string, string>>
+  readonly cpu?: number
+  readonly losses?: number
+}
+
+/** Between calls. */
+export const GAP_NS = 1000
+const START_NS = 1_000_000
+
+/** A run with these calls, one after the other. */
+export function madeRun({ calls, attributes = {}, cpu = -1, losses = 0 }: MadeRun): EventInput {
+  return {
+    name: 'made',
+    *events(names) {
+      const events: TraceEvent[] = [
+        { kind: 'input', format: 'made', clock: 'MONOTONIC', originNs: 0n, attributes },
+        { kind: 'counted', index: 0, name: names.id('major-faults'), unit: 'count' },
+      ]
+      const tensors = new Map<string, number>()
+      let at = START_NS
+      for (const [call, { phase, tokens = 1, steps, outsideNs = 0, backend }] of calls.entries()) {
+        const start = at
+        for (const { name, op, ns, majorFaults } of steps) {
+          let tensor = tensors.get(name)
+          if (tensor === undefined) {
+            tensor = tensors.size
+            tensors.set(name, tensor)
+            const layer = Number(/-(\d+)$/.exec(name)?.[1] ?? -1)
+            const where = { buffer: -1, offset: undefined, address: 0, structAddress: 0, inferred: 0 }
+            events.push({
+              ...{ kind: 'tensor', id: tensor, name: names.id(name), layer, op: names.id(op), type: names.id('f32') },
+              ...{ ne: [64, 1, 1, 1], sources: [], sizeBytes: 256, ...where },
+            })
+          }
+          const end = at + Math.max(...ns)
+          for (const [worker, timeNs] of ns.entries()) {
+            const counts = majorFaults === undefined ? {} : { counts: [worker === 0 ? majorFaults : 0] }
+            const times = { startNs: at, endNs: at + timeNs, waitEndNs: end }
+            const who = { tensor, worker, tid: 100 + worker, cpu, call, experts: undefined, inferred: 0 }
+            events.push({ kind: 'operator', ...who, ...times, ...counts })
+          }
+          at = end
+        }
+        const graph = { kind: 'graph', nodes: steps.length, call, inferred: 0 } as const
+        events.push({ ...graph, startNs: start, endNs: at, backend: names.id('CPU') })
+        if (backend) {
+          events.push({ ...graph, startNs: at, endNs: at + backend[1], backend: names.id(backend[0]) })
+          at += backend[1]
+        }
+        at += outsideNs
+        events.push({ kind: 'token', call, phase, tokens, startNs: start, endNs: at, tid: 100, inferred: 0 })
+        at += GAP_NS
+      }
+      for (let i = 0; i < losses; i++) {
+        events.push({
+          kind: 'issue',
+          code: 'lost-records',
+          title: 'lost records',
+          detail: '1 record',
+          at: { byte: 0 },
+          atNs: at,
+        })
+      }
+      yield events
+    },
+  }
+}
+
+/** Decode calls that are all the same. */
+export const decodes = (count: number, steps: readonly MadeStep[], more: Partial<MadeCall> = {}): MadeCall[] =>
+  Array.from({ length: count }, () => ({ phase: 'decode' as const, steps, ...more }))
+
+/** The findings of these inputs; each check in SQL gives the figure that its evidence has. */
+export async function checkedFindings(inputs: Input | readonly Input[]): Promise<Finding[]> {
+  const analysis = await analyze(inputs)
+  await expectChecks(analysis, inputs)
+  return findings(analysis)
+}
+
+/** Runs the SQL of all findings on the converted trace. */
+export async function expectChecks({ findings }: Analysis, inputs: Input | readonly Input[]): Promise<void> {
+  const trace = await openTrace(convert(inputs, { detail: 'full' }))
+  try {
+    for (const { rule, evidence, check } of findings) {
+      const expected = evidence[check.evidence]
+      expect([rule, typeof expected]).toEqual([rule, 'number'])
+      if (check.sql === undefined) continue
+      const found = Number(trace.query(check.sql).rows[0]![0])
+      expect([rule, check.sql, found / Number(expected)]).toEqual([rule, check.sql, expect.closeTo(1, 6)])
+    }
+  } finally {
+    trace.close()
+  }
+}

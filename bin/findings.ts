@@ -27,7 +27,7 @@ export function describeFinding(finding: Finding, number: number, query: string)
     ...(time_ns > 0 ? [`${indent}time       ${duration(time_ns)}`] : []),
     `${indent}confidence ${confidence}: ${confidence_reason}`,
     `${indent}evidence   ${figures.join(' · ')}`,
-    `${indent}check      ${check.sql === undefined ? check.command! : `${query} "${check.sql}"`}`,
+    `${indent}check      ${check.sql === undefined ? check.command : `${query} "${check.sql}"`}`,
     `${indent}           shows: ${shown}`,
     `${indent}to do      ${advice}`,
   ]

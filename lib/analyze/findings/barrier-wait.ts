@@ -39,7 +39,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
   for (const row of rows) blocks.set(row.block, (blocks.get(row.block) ?? 0) + lostIn(row) / time_ns)
   const sentence =
     `${percent(share)} of ${phase} is barrier wait: ` +
-    `worker ${worker} arrives last in ${percent(last)} of it (after ${shares([...blocks])})`
+    `worker ${worker} arrives last in ${percent(last)} of it${shares([...blocks]) === '' ? '' : ` (after ${shares([...blocks])})`}`
   if (share < (isOne ? SHARE.value : ANY.value)) return [{ figure: sentence }]
   const waitNs = rows.flatMap(({ workers }) => workers).reduce((sum, { wait_ns }) => sum + wait_ns, 0)
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)

@@ -6,11 +6,16 @@ const SHARE: Limit = {
   why: 'sampling of one token takes less than a tenth of TPOT, except in models of a few MB',
 }
 
+const PREEMPTED: Limit = {
+  value: 0.05,
+  why: 'a thread that loses its CPU in calls (preempted) loses it between them, too: the program is not the cause',
+}
+
 /** Tokens wait for the program between calls. */
 export const betweenCalls: Rule = {
   id: 'between-calls',
   title: 'Tokens wait between calls: sampling, grammar, the program',
-  limits: { share: SHARE },
+  limits: { share: SHARE, preempted: PREEMPTED },
   advice:
     'The time between calls is not in llama_decode: sampling (many samplers, a grammar, a large vocabulary), detokenizing, or a server that ' +
     'waits. Try greedy sampling to compare; perf record -g on the calling thread shows what it does',
@@ -21,6 +26,9 @@ export const betweenCalls: Rule = {
     const share = between_calls.mean_ns / tpot.mean_ns
     const sentence = `${percent(share)} of the time per token is between calls: ${time(between_calls.mean_ns)} of ${time(tpot.mean_ns)}`
     if (share < SHARE.value) return [{ figure: sentence }]
+    const preempted = analysis.scheduling?.workers.filter(({ worker }) => worker === 0) ?? []
+    if (preempted.some(({ preempted_ns, call_time_ns }) => preempted_ns >= PREEMPTED.value * call_time_ns))
+      return [{ figure: `${sentence}, in which other threads had its CPU, too` }]
     const finding = {
       sentence,
       time_ns: between_calls.mean_ns * points,

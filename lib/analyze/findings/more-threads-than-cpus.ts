@@ -18,11 +18,13 @@ export const moreThreadsThanCpus: Rule = {
     const { workers, cpus, cpus_used } = analysis.run
     const usable = Math.min(cpus ?? Infinity, cpus_used ?? Infinity)
     if (!Number.isFinite(usable) || workers === 0) return []
-    if (workers <= usable) return [{ figure: `${workers} workers on ${usable} CPUs` }]
+    if (workers <= usable)
+      return [{ figure: `${workers === 1 ? '1 worker' : `${workers} workers`} on ${cpus ?? usable} CPUs` }]
     return phasesOf(analysis).map((time) => {
       const { phase, calls, time_ns } = time
-      const waitNs = partsNs(time, 'barrier wait')
-      const lostNs = waitNs + partsNs(time, 'preempted')
+      const lostNs = partsNs(time, 'barrier wait', 'preempted')
+      const ofCaller = analysis.operators.rows.filter((row) => row.phase === phase).flatMap((row) => row.workers)
+      const waitNs = ofCaller.reduce((sum, { worker, wait_ns }) => sum + (worker === 0 ? wait_ns : 0), 0)
       const share = lostNs / time_ns
       const sentence = `${workers} workers share ${usable === 1 ? 'one CPU' : `${usable} CPUs`}: ${percent(share)} of ${phase} is waiting for each other`
       if (share < SHARE.value) return { figure: sentence }

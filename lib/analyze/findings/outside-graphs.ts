@@ -1,4 +1,5 @@
 import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
+import { callsOf, slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
 
 const SHARE: Limit = {
@@ -32,8 +33,8 @@ export const outsideGraphs: Rule = {
           ...confidenceOf(analysis, calls),
           evidence: { phase, outside_share: lostNs / time_ns, outside_ns: lostNs, in_graphs_ns: graphsNs },
           check: {
-            command: 'ggml2perfetto stats <logs>',
-            evidence: 'outside_share',
+            sql: `select (select sum(dur) from ${callsOf(phase)}) - (select sum(s.dur) ${slicesIn(phase, 'graph')})`,
+            evidence: 'outside_ns',
           },
         }
         return { figure: sentence, finding }

@@ -3,10 +3,12 @@ import { type Analysis, findings, lookedAt } from '../../lib/index.ts'
 import { describeFinding } from '../findings.ts'
 import { CLOCKS, flag, inputsOf, READING } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
+import { MACHINE, machineOf } from '../stats/machine.ts'
 import { print, printJson, quoted } from '../terminal.ts'
 
 const OPTIONS = {
   json: flag('Print the findings as JSON; docs/findings.md describes them'),
+  ...MACHINE,
   ...CLOCKS,
   ...READING,
 } as const
@@ -34,7 +36,7 @@ export const whyCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const analysis = await analysisOf(args)
+  const analysis = await analysisOf(args, await machineOf(args))
   const found = findings(analysis)
   if (args.json) return printJson(JSON.stringify(found, null, 2))
   const query = `ggml2perfetto query ${analysis.inputs.map(({ name }) => quoted(name)).join(' ')}`

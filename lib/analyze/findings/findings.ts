@@ -10,6 +10,7 @@ import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
 import { outsideGraphs } from './outside-graphs.ts'
 import { pageFaults } from './page-faults.ts'
 import { preempted } from './preempted.ts'
+import { roofline } from './roofline.ts'
 import type { Looked, Rule } from './rule.ts'
 import { unbalancedOp } from './unbalanced-op.ts'
 
@@ -22,6 +23,7 @@ export const RULES: readonly Rule[] = [
   barrierWait,
   unbalancedOp,
   contextGrowth,
+  roofline,
   outsideGraphs,
   betweenCalls,
   dividedModel,

@@ -7,13 +7,18 @@ const SHARE: Limit = {
   why: 'a call of a model of a few MB takes up to a tenth of its time outside graphs, of a large one less than a hundredth',
 }
 
+const CALLS: Limit = {
+  value: 4,
+  why: 'the first call allocates its graph, and the recorder describes it: 15 to 30 % of it in models of a few MB',
+}
+
 const PARTS = ['outside graphs', 'allocate', 'reserve memory', 'recorder'] as const
 
 /** Calls spend their time outside of graphs: preparing the batch, allocating, recording. */
 export const outsideGraphs: Rule = {
   id: 'outside-graphs',
   title: 'Calls spend their time outside of graphs',
-  limits: { share: SHARE },
+  limits: { share: SHARE, calls: CALLS },
   advice:
     'allocate: the graph changes from call to call (batch sizes, contexts). recorder: a cost of recording, --level graph or --tokens avoid it. ' +
     'The rest is the program or llama.cpp itself: a CPU profile of the calling thread (perf record -g) shows it',
@@ -24,8 +29,8 @@ export const outsideGraphs: Rule = {
         const { phase, calls, time_ns } = of
         const lostNs = partsNs(of, ...PARTS)
         const parts = PARTS.map((what) => [what, partsNs(of, what) / time_ns] as const)
-        const sentence = `${percent(lostNs / time_ns)} of ${phase} computes no graph: ${shares(parts)}`
-        if (lostNs < SHARE.value * time_ns) return { figure: sentence }
+        const sentence = `${percent(lostNs / time_ns)} of ${phase} computes no graph${shares(parts) === '' ? '' : `: ${shares(parts)}`}`
+        if (lostNs < SHARE.value * time_ns || calls < CALLS.value) return { figure: sentence }
         const graphsNs = time_ns - lostNs
         const finding = {
           sentence,

@@ -1,0 +1,57 @@
+import type { Limit, Rule } from './rule.ts'
+import { number, percent } from './words.ts'
+
+const ROOF: Limit = {
+  value: 0.6,
+  why: 'kernels of ggml reach 60 to 95 % of the limit that applies; below it something else is the cause',
+}
+
+/** A phase runs at the limit of the machine: of its memory or of its arithmetic. */
+export const roofline: Rule = {
+  id: 'roofline',
+  title: 'A phase is as fast as the machine permits',
+  limits: { roof: ROOF },
+  advice:
+    'Memory-bound: more threads do not help; a smaller type of the weights, several sequences in a batch or speculative decoding do. ' +
+    'Compute-bound: more cores, another kernel library (BLIS, AMX) or a GPU do',
+  look: (analysis) =>
+    analysis.rooflines
+      .filter(({ scope, roof_share }) => scope === 'phase' && roof_share !== null)
+      .map(
+        ({
+          what,
+          phase,
+          bound,
+          roof_share,
+          time_ns,
+          count,
+          bytes_per_s,
+          flop_per_s,
+          mbu_share,
+          mfu_share,
+          intensity,
+          note,
+        }) => {
+          const isMemory = bound === 'memory'
+          const share = isMemory ? mbu_share! : bound === 'compute' ? mfu_share! : roof_share!
+          const speed = isMemory ? `${number(bytes_per_s! / 1e9)} GB/s` : `${number(flop_per_s / 1e9)} GFLOP/s`
+          const sentence = `${what} is ${bound === 'near the ridge' ? 'bound by memory and arithmetic' : `${bound}-bound`}: ${speed}, ${percent(share)} of this machine's peak`
+          if (share < ROOF.value) return { figure: `${what} reaches ${percent(share)} of this machine's peak` }
+          const finding = {
+            sentence,
+            time_ns,
+            confidence: share > 1 ? ('low' as const) : ('high' as const),
+            confidence_reason: note ?? `${count} calls against the peak of the machine`,
+            evidence: {
+              phase: phase ?? what,
+              roof_share: share,
+              flop_per_s,
+              ...(bytes_per_s !== null && { bytes_per_s }),
+              ...(intensity !== null && { intensity }),
+            },
+            check: { command: 'ggml2perfetto stats <logs>', evidence: 'roof_share' },
+          }
+          return { figure: sentence, finding }
+        },
+      ),
+}

@@ -47,7 +47,11 @@ export function partsNs({ parts }: CallTime, ...what: readonly CallTime['parts']
 export function confidenceOf(analysis: Analysis, calls: number): Pick<Finding, 'confidence' | 'confidence_reason'> {
   const lost = lostEvents(analysis)
   if (lost > 0) return { confidence: 'low', confidence_reason: `${lost} losses: a part of the run was not recorded` }
-  if (calls < FEW) return { confidence: 'medium', confidence_reason: `only ${calls} calls were recorded` }
+  if (calls < FEW)
+    return {
+      confidence: 'medium',
+      confidence_reason: calls === 1 ? 'only one call was recorded' : `only ${calls} calls were recorded`,
+    }
   return { confidence: 'high', confidence_reason: `measured in ${calls} calls, none of which is lost` }
 }
 

@@ -268,7 +268,7 @@ llama('the recorder, in front of real llama.cpp', () => {
       // In the middle of what follows so many calls, at a moment that nobody knows.
       const calls = 1 + (i % 5)
       let lines = 0
-      for await (const text of child.stdout.setEncoding('utf8')) {
+      for await (const text of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
         lines += text.split('\n').length - 1
         if (lines >= 1 + calls) break // the first line is of the model
       }

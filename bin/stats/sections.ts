@@ -33,9 +33,14 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
   return sections.filter((section) => section !== undefined)
 }
 
+/** Findings that are shown. */
+const FINDINGS = 3
+
 function findingsSection({ findings }: Analysis): Section | undefined {
   if (findings.length === 0) return undefined
-  return { title: 'findings', lines: findings.map(({ sentence }, i) => `${i + 1}. ${sentence}`) }
+  const shown = findings.slice(0, FINDINGS).map(({ sentence }, i) => `${i + 1}. ${sentence}`)
+  const more = findings.length > FINDINGS ? [`${findings.length - FINDINGS} more`] : []
+  return { title: 'findings', lines: [...shown, ...more, 'evidence and checks: ggml2perfetto why, with the same logs'] }
 }
 
 /** What the logs do not contain. */

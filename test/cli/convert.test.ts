@@ -26,7 +26,7 @@ test('a log becomes <input>.pftrace in the current folder, and the summary tells
     /: 9 calls: prefill 16 tokens, decode 8 tokens\n {2}TTFT 26\.1 ms · TPOT 1\.57 ms · 637 tok\/s decode\n/,
   )
   expect(stdout).toMatch(
-    / {2}2 664 operators on 2 workers · 9 graphs · 6 layers · no losses\nwrote moe\.csv\.pftrace \(\d+ KiB\)/,
+    / {2}2 664 operators on 2 workers · 9 graphs · 6 layers · no losses\n(why: .*\n( {5}.*\n)+)?wrote moe\.csv\.pftrace \(\d+ KiB\)/,
   )
   expect(await operators('moe.csv.pftrace')).toBe(2664)
 })

@@ -108,6 +108,34 @@ describe('findings of runs with known figures', () => {
   })
 })
 
+test('a phase at the limit of the memory, against peaks that are given', async () => {
+  // 1 MB of weights in 100 µs: 10 GB/s.
+  const weights = { name: 'ffn_up-0', op: 'MUL_MAT', ns: [100_000] }
+  const analysis = await analyze(madeRun({ calls: decodes(20, [weights]), attributes: CPUS }))
+  const speed = { flop: 2e6, bytes: 1e6, bytes_are_max: false, flop_per_s: 20e9, bytes_per_s: 10e9, intensity: 2 }
+  const peaks = { peak_flop_per_s: 1e12, peak_bytes_per_s: 12.5e9, ridge: 80, attainable_flop_per_s: 25e9 }
+  const shares = {
+    mfu_share: 0.02,
+    mbu_share: 0.8,
+    roof_share: 0.8,
+    bound: 'memory' as const,
+    margin: 0.025,
+    note: null,
+  }
+  const of = { scope: 'phase' as const, what: 'decode', phase: 'decode' as const, count: 20, time_ns: 2e6 }
+  const [finding] = findings({ ...analysis, rooflines: [{ ...of, ...speed, ...peaks, ...shares }] })
+  expect(finding).toMatchObject({ rule: 'roofline', time_ns: 2e6, confidence: 'high' })
+  expect(finding!.sentence).toBe("decode is memory-bound: 10 GB/s, 80 % of this machine's peak")
+  expect(findings({ ...analysis, rooflines: [{ ...of, ...speed, ...peaks, ...shares, mbu_share: 0.5 }] })).toEqual([])
+})
+
+test('tokens that wait between calls', async () => {
+  const calls = decodes(20, even(1))
+  const [finding] = await checkedFindings(madeRun({ calls, attributes: CPUS, gapNs: 50_000 }))
+  expect(finding!.sentence).toMatch(/^33 % of the time per token is between calls: 50 µs of 152 µs$/)
+  expect(finding).toMatchObject({ rule: 'between-calls', evidence: { between_ns: 50_000 } })
+})
+
 describe('the rules', () => {
   test('are all different, each with limits and their reasons, and what to do', () => {
     expect(new Set(RULES.map(({ id }) => id)).size).toBe(RULES.length)

@@ -35,14 +35,16 @@ interface MadeRun {
   readonly attributes?: Readonly<Record<string, string>>
   readonly cpu?: number
   readonly losses?: number
+  /** Between calls. */
+  readonly gapNs?: number
 }
 
 /** Between calls. */
-export const GAP_NS = 1000
+const GAP_NS = 1000
 const START_NS = 1_000_000
 
 /** A run with these calls, one after the other. */
-export function madeRun({ calls, attributes = {}, cpu = -1, losses = 0 }: MadeRun): EventInput {
+export function madeRun({ calls, attributes = {}, cpu = -1, losses = 0, gapNs = GAP_NS }: MadeRun): EventInput {
   return {
     name: 'made',
     *events(names) {
@@ -83,7 +85,7 @@ export function madeRun({ calls, attributes = {}, cpu = -1, losses = 0 }: MadeRu
         }
         at += outsideNs
         events.push({ kind: 'token', call, phase, tokens, startNs: start, endNs: at, tid: 100, inferred: 0 })
-        at += GAP_NS
+        at += gapNs
       }
       for (let i = 0; i < losses; i++) {
         events.push({

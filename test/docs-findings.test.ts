@@ -1,0 +1,35 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from '@jest/globals'
+import { RULES } from '../lib/index.ts'
+
+/** docs/findings.md describes all rules, as they are, and its commands print what is there. */
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const guide = readFileSync(join(ROOT, 'docs/findings.md'), 'utf8')
+
+test('each rule is described with its limits, their reasons, and what to do', () => {
+  const [, rules] = /## The rules\n([\s\S]*?)\n## /.exec(guide)!
+  const sections = rules!.split(/^### /m).slice(1)
+  expect(sections.map((section) => section.split('\n')[0])).toEqual(RULES.map(({ id }) => id))
+  for (const [i, { title, limits, advice, covers = [] }] of RULES.entries()) {
+    const rows = Object.entries(limits).map(([key, { value, why }]) => `| ${key} | ${value} | ${why} |`)
+    const left = covers.length > 0 ? [covers.map((id) => `\`${id}\``).join(', ')] : []
+    for (const text of [title, ...rows, advice, ...left]) expect(sections[i]).toContain(text)
+    expect(sections[i]).toMatch(/^> .*\d/m)
+  }
+})
+
+const blocks = [...guide.matchAll(/```console\n([\s\S]*?)```/g)].map((match) => match[1]!)
+
+test.each(blocks)('%s', (block) => {
+  const [command, ...expected] = block.trimEnd().split('\n')
+  const [, args] = /^\$ ggml2perfetto (.*)$/.exec(command!)!
+  const line = `exec "$NODE" dist/ggml2perfetto.js ${args}`
+  const env = { ...process.env, NODE: process.execPath }
+  const printed = execFileSync('sh', ['-c', line], { cwd: ROOT, encoding: 'utf8', env })
+  const parts = expected.join('\n').split(/^…\n?/m)
+  for (const part of parts) expect(printed).toContain(part.trimEnd())
+  expect(expected.length).toBeGreaterThan(2)
+})

@@ -69,7 +69,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     const before = ['taskset', ...ON_CPU]
     const found = await findingsOf(path, ['--decode', '60'], { before }).finally(() => hog.kill('SIGKILL'))
     expect(found[0]).toMatchObject({ rule: 'preempted', evidence: { worker: 0 } })
-    expect(found[0]!.sentence).toMatch(/^worker 0 was preempted \d+ % of (decode|prefill)$/)
+    expect(found[0]!.sentence).toMatch(/^worker 0 was preempted [\d.]+ % of (decode|prefill)$/)
     expect(found[0]!.evidence['preempted_share']).toBeGreaterThan(0.2)
   })
 
@@ -92,7 +92,9 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     await expectChecks(analysis, inputs)
     expect(analysis.findings[0]!.rule).toBe('preempted')
     // The hog is a shell.
-    expect(analysis.findings[0]!.sentence).toMatch(/^worker 0 was preempted \d+ % of (decode|prefill): (.*, )?sh \d+ %/)
+    expect(analysis.findings[0]!.sentence).toMatch(
+      /^worker 0 was preempted [\d.]+ % of (decode|prefill): (.*, )?sh [\d.]+ %/,
+    )
   })
 
   pinned('with more threads than CPUs: these (needs taskset, perf_event_open)', async () => {

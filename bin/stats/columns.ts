@@ -5,7 +5,7 @@ import { textOf } from './generic.ts'
 type Show = (value: number) => string
 
 /** A figure of a group, as a column. */
-export interface Figure {
+interface Figure {
   /** Its name for `--sort`. */
   readonly key: string
   readonly title: string

@@ -1,5 +1,5 @@
 import { count, duration, percent, size, threeDigits } from '../units.ts'
-import { firstRows, more, type Section, type StatsTable } from './section.ts'
+import { firstRows, more, type StatsTable } from './section.ts'
 
 /** Rows of a table that are shown. */
 const ROWS_MAX = 20
@@ -9,17 +9,6 @@ type Fields = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isList = (value: unknown): value is readonly Fields[] => Array.isArray(value) && value.some(isObject)
-
-/** A part of the Analysis as a section: values are facts, lists of objects tables. Undefined where it is empty. */
-export function sectionOf(title: string, part: unknown): Section | undefined {
-  if (Array.isArray(part)) return part.length === 0 ? undefined : { title, tables: [tableOf(part as Fields[])] }
-  if (!isObject(part)) return undefined
-  const tables = Object.entries(part).flatMap(([key, value]) =>
-    isList(value) ? [{ title: labelOf(key), ...tableOf(value) }] : [],
-  )
-  const facts = factsOf(part)
-  return facts.length + tables.length === 0 ? undefined : { title, facts, tables }
-}
 
 /** The values of an object that are known; those of nested objects in one line. */
 export function factsOf(part: Fields): [string, string][] {

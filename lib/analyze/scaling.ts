@@ -5,7 +5,7 @@ import { fitUsl, type ScalingFit } from './usl.ts'
  * Another thread pays if it adds at least this share of the speed that a thread has in the run with the fewest: 10 %. Perfect scaling adds
  * 100 %; a decode that is bound by memory adds nearly nothing.
  */
-export const GAIN_SHARE_MIN = 0.1
+const GAIN_SHARE_MIN = 0.1
 /** Roles at most, those with most time. */
 const ROLES_MAX = 20
 

@@ -9,7 +9,7 @@ import type { RoleTable } from './roles.ts'
 import { Spread } from './spread.ts'
 
 /** Sequences with separate figures, of all contexts. */
-export const SEQUENCES_MAX = 256
+const SEQUENCES_MAX = 256
 
 /** Figures that calls add to those of the {@link Summary}. */
 export type CallsOfInput = Pick<CallFigures, 'prefill_tokens_per_s' | 'tpot' | 'contexts' | 'slope'>

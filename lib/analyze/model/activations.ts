@@ -7,7 +7,7 @@ import type { Steps } from '../operators/steps.ts'
 import type { ActivationFigures } from './figures.ts'
 
 /** What the results of steps are computed from. */
-export interface ActivationContext {
+interface ActivationContext {
   readonly tensors: readonly TensorEvent[]
   readonly buffers: ReadonlyMap<number, BufferEvent>
   readonly names: Names

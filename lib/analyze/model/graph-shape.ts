@@ -5,7 +5,7 @@ import type { Names } from '../../model/names.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 
 /** What a recorded graph says of its model. */
-export interface GraphContext {
+interface GraphContext {
   readonly tensors: readonly TensorEvent[]
   readonly names: Names
   isWeight(tensor: TensorEvent): boolean

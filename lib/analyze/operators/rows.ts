@@ -7,6 +7,7 @@ import type { Phase, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { OperatorRow } from '../analysis.ts'
+import { layerOf } from '../graph/layers.ts'
 import { plus, type Works } from '../graph/work.ts'
 import type { OffTimes } from '../threads/off-times.ts'
 import type { CallOperators } from './call-operators.ts'
@@ -161,12 +162,14 @@ export class OperatorRows {
     const [first, result] = [tensors[id]!, tensors[last]!]
     const ops = last === id ? [first] : [first, result]
     const op = ops.map((tensor) => names.text(tensor.op)).join('+')
-    const { role, layer } = parseTensorName(names.text(result.name))
+    const named = parseTensorName(names.text(result.name))
+    const { role } = named
+    const layer = layerOf(result, tensors, names)
     const weights = first.sources.map((source) => tensors[source]!).find((source) => this.context.isWeight(source))
     const key = {
       op,
       role,
-      layer: result.layer >= 0 ? result.layer : layer,
+      layer: layer >= 0 ? layer : named.layer,
       block: blockOf(role, names.text(first.op)),
       type: names.text((weights ?? result).type),
       backend: backendAt(operators.event?.call ?? -1, operators.startNs[i]!),

@@ -1,8 +1,8 @@
+import { layerOf } from '../../analyze/graph/layers.ts'
 import type { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
 import { putAt } from '../../model/by-id.ts'
 import { Inferred, type OperatorEvent, type TensorEvent } from '../../model/events.ts'
-import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
@@ -223,11 +223,4 @@ export class Operators {
     putAt(this.waitedFor, worker, args, undefined)
     return args
   }
-}
-
-/** The layer of an operator: of FLASH_ATTN_EXT, which llama.cpp does not name, that of its sources; or -1. */
-function layerOf({ layer, op, sources }: TensorEvent, tensors: readonly TensorEvent[], names: Names): number {
-  if (layer >= 0 || names.text(op) !== 'FLASH_ATTN_EXT') return layer
-  const layers = new Set(sources.map((id) => tensors[id]!.layer).filter((known) => known >= 0)) // masks have none
-  return layers.size === 1 ? [...layers][0]! : -1
 }

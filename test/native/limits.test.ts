@@ -7,6 +7,7 @@ import { describe, expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace, summarizeFile } from '../../lib/index.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { hasLlama, model, type RunOptions, runHosts } from '../llama/testbed.ts'
+import '../live.ts'
 import { denied } from './as-user.ts'
 import {
   inFolder,

@@ -90,7 +90,7 @@ describe('for people', () => {
       '5 more',
       'all',
     ])
-    expect(rows('--by', 'layer', '--top', '9')).toEqual(['layer', '0', '1', '4', '3', '2', 'none', '5', 'all'])
+    expect(rows('--by', 'layer', '--top', '9')).toEqual(['layer', '0', '1', '4', '3', '2', '5', 'none', 'all'])
     expect(rows('--by', 'worker')).toEqual(['worker', '0', '1', 'all'])
     // One row is not replaced by "1 more".
     expect(rows('--by', 'block', '--top', '6')).toHaveLength(9)

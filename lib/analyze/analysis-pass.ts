@@ -24,6 +24,7 @@ import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
 import { FirstCalls } from './first-calls.ts'
 import { Choices } from './graph/choices.ts'
+import { layerOf } from './graph/layers.ts'
 import { Works } from './graph/work.ts'
 import { activationsOf } from './model/activations.ts'
 import { CallWork, type CallWorkResult } from './model/call-work.ts'
@@ -45,6 +46,10 @@ import { WorkerTimes } from './threads/worker-times.ts'
 /** What the operators and calls of one input add to the Analysis. */
 export interface InputFigures {
   readonly call_time: readonly CallTime[]
+  readonly callsWithoutParts: number
+  /** {@link Inferred} bits of operators, and of calls. */
+  readonly inferred: number
+  readonly inferredOfCalls: number
   readonly operators: OperatorFigures
   readonly workers: readonly WorkerFigures[]
   readonly calls: CallsOfInput
@@ -102,6 +107,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly dims: DimsWork
   private readonly isWeight: (tensor: TensorEvent) => boolean
   private activations: ActivationFigures | null = null
+  private inferred = 0
+  private inferredOfCalls = 0
 
   /** `threads`: states of threads, from all inputs. */
   constructor(
@@ -133,7 +140,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       (backend) => this.backends.isCpu(backend),
     )
     this.firstCalls = new FirstCalls(
-      (tensor) => this.layerOf(tensor),
+      (tensor) => layerOf(tensors[tensor]!, tensors, names),
       () => counters.counters.findIndex((counter) => counter?.key === 'major_faults'),
     )
     if (depth.series?.includes('calls')) this.callRows = new CallRows((tensor) => this.blockOf(tensor))
@@ -157,10 +164,16 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const { sample } = this
     switch (event.kind) {
       case 'operator':
-        if (!sample || isSampled(event.call)) this.byCall.operator(event)
+        if (sample && !isSampled(event.call)) break
+        this.byCall.operator(event)
+        this.inferred |= event.inferred
         break
       case 'token':
-        if (!sample || isSampled(event.call)) this.byCall.call(event)
+        this.inferredOfCalls |= event.inferred
+        if (!sample || isSampled(event.call)) {
+          this.byCall.call(event)
+          this.parts.call(event)
+        }
         // A call is timed from the end of the one before.
         if (!sample || isSampled(event.call) || isSampled(event.call + 1)) this.calls.call(event)
         if (!sample) this.work.seen(event)
@@ -224,6 +237,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
     return {
       call_time: this.parts.finish(),
+      callsWithoutParts: this.parts.callsWithoutParts,
+      inferred: this.inferred,
+      inferredOfCalls: this.inferredOfCalls,
       operators: {
         operator_time_ns: total((row) => row.operator_time_ns),
         wait_ns: total((row) => row.wait_ns),
@@ -263,11 +279,6 @@ export class AnalysisPass implements EventPass<InputFigures> {
     if (event.phase !== 'decode') return
     const { tensors, buffers, names } = this
     this.activations ??= activationsOf(this.steps, { tensors, buffers, names })
-  }
-
-  private layerOf(id: number): number {
-    const { layer, name } = this.tensors[id]!
-    return layer >= 0 ? layer : parseTensorName(this.names.text(name)).layer
   }
 
   private blockOf(id: number): Block {

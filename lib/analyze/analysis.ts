@@ -140,7 +140,7 @@ export interface CallTime {
 
 /** A part of the time of calls. */
 export interface TimePart {
-  /** `rest`: inside graphs, in no operator and no barrier. */
+  /** `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier. */
   readonly what:
     | Block
     | 'barrier wait'

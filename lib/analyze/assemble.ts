@@ -13,6 +13,7 @@ import { findings } from './findings/findings.ts'
 import { type ModelOptions, modelParts } from './model/assemble-model.ts'
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
+import { inferredFigures } from './run/inferred.ts'
 import type { Summary } from './summary.ts'
 
 /** One input: its summary, and what its calls and operators add. */
@@ -31,7 +32,11 @@ export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, optio
   const main =
     logs.find(({ summary }) => summary.operators > 0) ?? logs.find(({ summary }) => summary.drawn > 0) ?? logs[0]!
   const { summary, figures } = main
-  const undetermined = [...unknown(summary, figures.scheduling)]
+  const undetermined = [
+    ...unknown(summary, figures.scheduling),
+    ...inferredFigures(figures.inferred, figures.inferredOfCalls),
+    ...withoutParts(figures.callsWithoutParts),
+  ]
   const run = runOf(main, logs, undetermined)
   const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
   const { model, rooflines, undetermined: ofModel } = modelParts(log, options)
@@ -64,6 +69,12 @@ export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, optio
 
 function countsOf({ issues }: Summary): Record<string, number> {
   return Object.fromEntries(issues.map(({ code, title, count }) => [code ?? title, count]))
+}
+
+function withoutParts(calls: number): Undetermined[] {
+  if (calls === 0) return []
+  const why = `neither graphs nor operators of ${calls} call${calls === 1 ? ' were' : 's were'} recorded: their time is not in it`
+  return [{ what: 'call_time', why, hint: 'record with --level op' }]
 }
 
 function callsOf(summary: Summary, figures: InputFigures, undetermined: Undetermined[]): CallFigures {

@@ -1,5 +1,14 @@
 import { expect, test } from '@jest/globals'
-import { type Analysis, analyze, convert, type EventInput, inputOf, openTrace, UNKNOWN } from '../../lib/index.ts'
+import {
+  type Analysis,
+  analyze,
+  convert,
+  type EventInput,
+  Inferred,
+  inputOf,
+  openTrace,
+  UNKNOWN,
+} from '../../lib/index.ts'
 import { scenario } from './scenario.ts'
 
 /** Figures of operators and of calls, against SQL over the trace of the same log, and against small runs that were computed by hand. */
@@ -242,4 +251,60 @@ test('a call of more operators than are held is counted once, and its operators 
   )
   expect(analysis.operators.executions).toBe(all * workers + 1)
   expect(known).toBeGreaterThan(0.1 * all * workers)
+})
+
+test('calls without operators have the parts of their graphs; those without graphs are listed, and what is inferred', async () => {
+  const log: EventInput = {
+    name: 'graphs only',
+    *events(names) {
+      const graph = (backend: string, call: number, startNs: number, endNs: number) =>
+        ({ kind: 'graph', backend: names.id(backend), nodes: 1, call, startNs, endNs, inferred: 0 }) as const
+      const call = (call: number, startNs: number) =>
+        ({
+          kind: 'token',
+          call,
+          phase: 'decode',
+          tokens: 1,
+          startNs,
+          endNs: startNs + 100,
+          tid: 1,
+          inferred: 0,
+        }) as const
+      const tensor = { ...UNKNOWN.tensor, id: 0, name: names.id('ffn_up-0'), op: names.id('MUL_MAT') }
+      const operator = {
+        ...UNKNOWN.operator,
+        tensor: 0,
+        worker: 0,
+        call: 3,
+        startNs: 310,
+        endNs: 350,
+        waitEndNs: 350,
+        inferred: Inferred.End,
+      }
+      yield [{ kind: 'input', format: 'test', clock: 'MONOTONIC', originNs: 0n, attributes: {} }, tensor]
+      yield [
+        graph('CPU', 0, 10, 60),
+        graph('CUDA0', 0, 60, 70),
+        call(0, 0),
+        call(1, 100),
+        graph('CPU', 2, 220, 290),
+        call(2, 200),
+      ]
+      yield [operator, call(3, 300)]
+    },
+  }
+  const analysis = await analyze(log)
+  sumsToWhole(analysis)
+  expect(analysis.call_time.map(({ phase, calls, time_ns }) => [phase, calls, time_ns])).toEqual([['decode', 3, 300]])
+  const parts = analysis.call_time[0]!.parts.map(({ what, time_ns }) => [what, time_ns])
+  // 50 and 70 in graphs of the CPU; 60 of the call with an operator, of which no graph is known.
+  expect(parts).toEqual([
+    ['rest', 50 + 70 + 60],
+    ['outside graphs', 40 + 30],
+    ['FFN', 40],
+    ['waiting for a backend', 10],
+  ])
+  const why = (of: string) => analysis.undetermined.find(({ what }) => what === of)?.why
+  expect(why('call_time')).toBe('neither graphs nor operators of 1 call were recorded: their time is not in it')
+  expect(why('operators.operator_time_ns')).toMatch(/^inferred: ends of operators were not recorded/)
 })

@@ -162,14 +162,12 @@ export class OperatorRows {
     const [first, result] = [tensors[id]!, tensors[last]!]
     const ops = last === id ? [first] : [first, result]
     const op = ops.map((tensor) => names.text(tensor.op)).join('+')
-    const named = parseTensorName(names.text(result.name))
-    const { role } = named
-    const layer = layerOf(result, tensors, names)
+    const { role } = parseTensorName(names.text(result.name))
     const weights = first.sources.map((source) => tensors[source]!).find((source) => this.context.isWeight(source))
     const key = {
       op,
       role,
-      layer: layer >= 0 ? layer : named.layer,
+      layer: layerOf(result, tensors, names),
       block: blockOf(role, names.text(first.op)),
       type: names.text((weights ?? result).type),
       backend: backendAt(operators.event?.call ?? -1, operators.startNs[i]!),

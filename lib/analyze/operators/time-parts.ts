@@ -3,7 +3,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { CallTime, TimePart } from '../analysis.ts'
 import type { OffTimes } from '../threads/off-times.ts'
-import type { CallOperators } from './call-operators.ts'
+import { CallOperators } from './call-operators.ts'
 
 type What = TimePart['what']
 
@@ -20,8 +20,8 @@ interface OpenCall {
   readonly parts: PartEvent[]
 }
 
-/** Calls whose graphs wait at most, for logs without operators of some calls. */
-const OPEN_MAX = 4096
+/** Calls that wait for their operators at most; some may have none. */
+const OPEN_MAX = 1 << 14
 
 /**
  * Splits the time of calls into parts that sum to it, on the thread that makes the call: it is worker 0 of CPU graphs. What it computes and
@@ -30,6 +30,10 @@ const OPEN_MAX = 4096
 export class TimeParts {
   private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
   private readonly open = new Map<number, OpenCall>()
+  /** Calls that ended and wait for their operators. */
+  private readonly ended = new Map<number, TokenEvent>()
+  /** Calls without graphs and operators. */
+  private unknown = 0
 
   /** `blockOf`: of a node. */
   constructor(
@@ -45,8 +49,27 @@ export class TimeParts {
     this.of(event.call)?.parts.push(event)
   }
 
+  /** A call ended. Where no operators of it come, its parts are those of its graphs. */
+  call(event: TokenEvent): void {
+    if (event.call < 0) return
+    this.ended.set(event.call, event)
+    if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
+  }
+
+  private addWithout(event: TokenEvent): void {
+    this.ended.delete(event.call)
+    if (this.open.get(event.call)?.graphs.length) this.add(event, NO_OPERATORS, undefined)
+    else this.unknown++
+  }
+
+  /** Number of calls of which neither graphs nor operators were recorded: their time has no parts, and is not in any phase's. */
+  get callsWithoutParts(): number {
+    return this.unknown
+  }
+
   /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
   add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
+    this.ended.delete(event.call)
     const { graphs, parts } = this.open.get(event.call) ?? { graphs: [], parts: [] }
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
@@ -76,7 +99,7 @@ export class TimeParts {
     const computedNs = this.takeOperators(operators, off, take)
     if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns))
     else if (inGraphsNs > 0) take('rest', inGraphsNs - Math.min(computedNs, inGraphsNs))
-    take('outside graphs', left.ns)
+    take(graphs.length > 0 || operators.isFurther ? 'outside graphs' : 'rest', left.ns)
   }
 
   /** Takes the operators of worker 0 and returns their time. */
@@ -115,6 +138,7 @@ export class TimeParts {
   }
 
   finish(): CallTime[] {
+    for (const event of [...this.ended.values()]) this.addWithout(event)
     return [...this.phases].map(([phase, { calls, timeNs, parts }]) => ({
       phase,
       calls,
@@ -126,6 +150,8 @@ export class TimeParts {
     }))
   }
 }
+
+const NO_OPERATORS = new CallOperators()
 
 /** The part of an interval that is in a call, in ns. */
 function within(of: { readonly startNs: number; readonly endNs: number }, call: TokenEvent): number {

@@ -12,11 +12,16 @@ const ERRORS: Limit = {
 }
 const POINTS: Limit = { value: 16, why: 'a line through fewer calls says little' }
 
+const ATTENTION: Limit = {
+  value: 0.5,
+  why: 'the work of attention alone grows with the context: where all operators get slower, the machine does',
+}
+
 /** Decoding gets slower with the length of the context. */
 export const contextGrowth: Rule = {
   id: 'context-growth',
   title: 'The time per token grows with the length of the context',
-  limits: { growth: GROWTH, errors: ERRORS, points: POINTS },
+  limits: { growth: GROWTH, errors: ERRORS, points: POINTS, attention: ATTENTION },
   advice:
     'Attention reads the whole KV cache for each token. Flash attention, a KV cache of a smaller type (-ctk, -ctv), or a model with fewer KV ' +
     'heads or a sliding window read less',
@@ -32,7 +37,10 @@ function lookAt(slope: ContextSlope): Looked[] {
   const causes = growth > 0 && parts.length > 0 ? `: ${shares(parts)}` : ''
   const range = `from ${Math.round(from_tokens)} to ${Math.round(to_tokens)} tokens of context`
   const sentence = `TPOT grows ${number(growth)} ms per 1 000 tokens${causes} (${percent(spanNs / mean_ns)} of its mean ${range})`
-  const isLine = points >= POINTS.value && growth >= ERRORS.value * error
+  const grown = by.reduce((sum, part) => sum + part.ms_per_1000_tokens, 0)
+  const byAttention = by.reduce((sum, part) => sum + (part.block === 'attention' ? part.ms_per_1000_tokens : 0), 0)
+  const isOfContext = operators === null || byAttention >= ATTENTION.value * grown
+  const isLine = isOfContext && points >= POINTS.value && growth >= ERRORS.value * error
   if (!isLine || spanNs < GROWTH.value * mean_ns) {
     return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]
   }

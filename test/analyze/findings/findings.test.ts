@@ -151,3 +151,29 @@ describe('the rules', () => {
     expect(findings(analysis)).toEqual([])
   })
 })
+
+test('TPOT that grows is a finding only where attention grows: else the machine got slower', async () => {
+  const growing = (attention: number, other: number) =>
+    madeRun({
+      calls: [
+        { phase: 'prefill', tokens: 16, steps: [{ name: 'ffn_up-0', op: 'MUL_MAT', ns: [500_000, 500_000] }] },
+        ...Array.from({ length: 60 }, (_, i) => {
+          const step = (name: string, op: string, slope: number) => {
+            const ns = 200_000 + slope * i
+            return { name, op, ns: [ns, ns] }
+          }
+          return {
+            phase: 'decode' as const,
+            steps: [step('kqv_out-0', 'FLASH_ATTN_EXT', attention), step('ffn_up-0', 'MUL_MAT', other)],
+          }
+        }),
+      ],
+    })
+  const growth = async (input: ReturnType<typeof madeRun>) =>
+    (await analyze(input)).findings.filter(({ rule }) => rule === 'context-growth').map(({ sentence }) => sentence)
+  expect(await growth(growing(4000, 0))).toEqual([
+    expect.stringMatching(/^TPOT grows 4 ms per 1 000 tokens: kqv_out 100 % /),
+  ])
+  expect(await growth(growing(4000, 4000))).toEqual([expect.stringMatching(/^TPOT grows 8 ms per 1 000 tokens/)])
+  expect(await growth(growing(1000, 8000))).toEqual([])
+})

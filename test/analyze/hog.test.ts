@@ -1,4 +1,3 @@
-import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from '@jest/globals'
 import { analyze, convert, inputOf, openTrace, record, type SchedulingFigures } from '../../lib/index.ts'
@@ -6,22 +5,12 @@ import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
 import { hasTaskset, startHog } from '../machine.ts'
 import { perfTest } from '../native/as-user.ts'
 import { inFolder, readLog, useRecorder } from '../native/recording.ts'
+import { canTrace } from '../sched/instance.ts'
 import '../live.ts'
 
 /** A real run beside a program that wants the CPU of a worker: what the analysis says, against SQL over the trace of the same logs. */
 
-const INSTANCE = `/sys/kernel/tracing/instances/hog-${process.pid}`
-
-const canTrace = ((): boolean => {
-  try {
-    mkdirSync(INSTANCE)
-    rmdirSync(INSTANCE)
-    return hasTaskset
-  } catch {
-    return false
-  }
-})()
-const recorded = hasLlama() && canTrace ? describe : describe.skip
+const recorded = hasLlama() && hasTaskset && canTrace(`hog-${process.pid}`) ? describe : describe.skip
 
 /** By worker: time in decode calls in which its thread could run and had no CPU, by the lane below the worker. */
 const LANES = `

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, rmdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -8,6 +8,7 @@ import { expectChecks } from '../analyze/findings/made-run.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { hasLlama, LIB, model, type RunOptions, run, runner } from '../llama/testbed.ts'
 import { CPUS, hasTaskset, ON_CPU, startHog } from '../machine.ts'
+import { canTrace } from '../sched/instance.ts'
 import { perfTest } from './as-user.ts'
 import { inFolder, newLog, RECORDER, useRecorder } from './recording.ts'
 import '../live.ts'
@@ -15,17 +16,6 @@ import '../live.ts'
 /** Runs of real llama.cpp that are slow for a known reason, so strongly that the load of the machine does not matter. */
 
 const SOURCES = fileURLToPath(new URL('../llama', import.meta.url))
-const INSTANCE = `/sys/kernel/tracing/instances/findings-${process.pid}`
-
-const canTrace = ((): boolean => {
-  try {
-    mkdirSync(INSTANCE)
-    rmdirSync(INSTANCE)
-    return true
-  } catch {
-    return false
-  }
-})()
 const isRoot = process.getuid?.() === 0
 
 /** Attention is nearly all of its work once the context is long. */
@@ -73,7 +63,7 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     expect(found[0]!.evidence['preempted_share']).toBeGreaterThan(0.2)
   })
 
-  const traced = canTrace && isRoot ? pinned : test.skip
+  const traced = isRoot && canTrace(`findings-${process.pid}`) ? pinned : test.skip
   traced('the same with the kernel’s switches: by name (needs root, tracefs)', async () => {
     const { path } = await model('tinyDense')
     const hog = startHog()

@@ -1,4 +1,3 @@
-import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from '@jest/globals'
 import { type Cell, convert, inputOf, openTrace, record } from '../../lib/index.ts'
@@ -6,22 +5,12 @@ import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
 import { CPU, hasTaskset, startHog } from '../machine.ts'
 import { perfTest } from '../native/as-user.ts'
 import { inFolder, readLog, useRecorder } from '../native/recording.ts'
+import { canTrace } from './instance.ts'
 import '../live.ts'
 
 /** A real run beside a program that wants its CPU: recorded with the scheduler's events, and seen through SQL. */
 
-const INSTANCE = `/sys/kernel/tracing/instances/recorded-${process.pid}`
-
-const canTrace = ((): boolean => {
-  try {
-    mkdirSync(INSTANCE)
-    rmdirSync(INSTANCE)
-    return hasTaskset
-  } catch {
-    return false
-  }
-})()
-const recorded = hasLlama() && canTrace ? describe : describe.skip
+const recorded = hasLlama() && hasTaskset && canTrace(`recorded-${process.pid}`) ? describe : describe.skip
 
 /** Times on that CPU at which a worker could have run, and how much of them somebody else, or the hog, had it. */
 const WAITING = `

@@ -1,7 +1,10 @@
 import { stat } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
+  analyze,
   FAULT_COUNTERS,
+  type Finding,
+  inputOf,
   isOwnError,
   type RecordResult,
   record,
@@ -215,7 +218,7 @@ async function printResult(program: string, result: RecordResult, args: Argument
   if (problem !== undefined) await note(problem)
   if (failure !== undefined) await note(`error: ${failure}`)
   for (const log of logs) {
-    const lines = await describe(log, args).catch((error: unknown) => {
+    const lines = await describe(log, args, sched?.path).catch((error: unknown) => {
       const { message } = error as Error
       return isOwnError(error) ? message.split('\n') : [`${log}: cannot be read: ${message}`]
     })
@@ -259,7 +262,7 @@ function describeSched(sched: RecordResult['sched'], { quiet }: Arguments): stri
   return quiet ? losses : [...losses, wrote]
 }
 
-async function describe(log: string, args: Arguments): Promise<string[]> {
+async function describe(log: string, args: Arguments, sched: string | undefined): Promise<string[]> {
   const { level, quiet } = args
   if (quiet && !counted(args)) return []
   const { size: bytes } = await stat(log)
@@ -269,8 +272,17 @@ async function describe(log: string, args: Arguments): Promise<string[]> {
   if (quiet) return problems
   const lines = describeLog(log, summary)
   if (issueCount(summary) > 0) lines.push('  the Issues track of its trace shows where')
-  const found = describeFindings(summary.findings ?? [], `ggml2perfetto why ${quoted(log)}`)
+  const inputs = sched === undefined ? [log] : [log, sched]
+  const found = describeFindings(await findingsOf(summary, inputs), `ggml2perfetto why ${inputs.map(quoted).join(' ')}`)
   return [...lines, ...missing(summary, level), ...problems, ...found, `wrote ${log} (${size(bytes)})`]
+}
+
+/** Findings of a log; with a recording of the scheduler, also who took the CPUs of its workers. */
+async function findingsOf(summary: Summary, inputs: readonly string[]): Promise<readonly Finding[]> {
+  const found = summary.findings ?? []
+  if (inputs.length === 1 || !found.some(({ rule }) => rule === 'preempted')) return found
+  const named = await analyze(inputs.map(inputOf)).catch(() => undefined)
+  return named?.findings ?? found
 }
 
 /** What was requested but is missing. */

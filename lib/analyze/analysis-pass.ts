@@ -128,7 +128,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         tensors,
         names,
         counters,
-        works: new Works(tensors, (tensor) => names.text(tensor.op)),
+        works: depth.sample ? undefined : new Works(tensors, (tensor) => names.text(tensor.op)),
         isWeight: this.isWeight,
         backendAt: (call, atNs) => this.backends.at(call, atNs),
         expertsChosen: (tensor, _startNs, endNs) => this.choices.get(tensor)?.until(endNs) ?? 0,
@@ -248,12 +248,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
       },
       workers: this.workers.finish(),
       imbalance: this.imbalance.finish(),
-      scheduling: hasStates ? this.scheduling.finish(rows) : undefined,
+      scheduling: hasStates ? this.scheduling.finish(this.sample ? [] : rows) : undefined,
       calls: this.calls.finish(),
       first_calls: this.firstCalls.finish(),
       cpus_used: this.cpus.reduce((sum, isUsed) => sum + isUsed, 0) || null,
       call_rows: this.callRows?.finish(firstNs),
-      shape: shapeOfGraph({ tensors: this.tensors, names: this.names, isWeight: this.isWeight }),
+      shape: this.sample
+        ? undefined
+        : shapeOfGraph({ tensors: this.tensors, names: this.names, isWeight: this.isWeight }),
       activations: this.activations,
       work: this.work.finish(),
       products: this.dims.finish(),
@@ -266,8 +268,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.threads.released(operators.waitEndNs[operators.count - 1]!)
     const off = this.scheduling.add(operators, this.steps)
     this.rows.add(operators, this.steps, off)
-    this.workers.add(operators, this.steps)
-    this.imbalance.add(operators, this.steps)
+    if (!this.sample) {
+      this.workers.add(operators, this.steps)
+      this.imbalance.add(operators, this.steps)
+    }
     this.calls.operators(operators)
     for (let i = 0; i < operators.count; i++) if (operators.cpu[i]! >= 0) this.cpus[operators.cpu[i]!] = 1
     const { event } = operators

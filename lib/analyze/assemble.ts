@@ -10,7 +10,7 @@ import {
 import type { InputFigures } from './analysis-pass.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import { findings } from './findings/findings.ts'
-import { type ModelOptions, modelParts } from './model/assemble-model.ts'
+import { type ModelLog, type ModelOptions, modelParts } from './model/assemble-model.ts'
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
 import { inferredFigures } from './run/inferred.ts'
@@ -29,6 +29,16 @@ export type UnknownOf = (summary: Summary, scheduling: SchedulingFigures | undef
 
 /** Makes the Analysis of a run from its logs; the first one with operators or calls is the run's. `unknown`: what the inputs lack. */
 export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, options: ModelOptions = {}): Analysis {
+  const analysis = documentOf(logs, unknown, (log) => modelParts(log, options))
+  return { ...analysis, findings: findings(analysis) }
+}
+
+/** The same without findings. `modelOf`: the parts about the model. */
+export function documentOf(
+  logs: readonly AnalysedLog[],
+  unknown: UnknownOf,
+  modelOf: (log: ModelLog) => ReturnType<typeof modelParts>,
+): Analysis {
   const main =
     logs.find(({ summary }) => summary.operators > 0) ?? logs.find(({ summary }) => summary.drawn > 0) ?? logs[0]!
   const { summary, figures } = main
@@ -39,8 +49,8 @@ export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, optio
   ]
   const run = runOf(main, logs, undetermined)
   const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
-  const { model, rooflines, undetermined: ofModel } = modelParts(log, options)
-  const analysis: Analysis = {
+  const { model, rooflines, undetermined: ofModel } = modelOf(log)
+  return {
     schema: ANALYSIS_SCHEMA,
     inputs: logs.map(({ name, summary }) => ({
       name,
@@ -64,7 +74,6 @@ export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, optio
     undetermined: [...undetermined, ...ofModel],
     ...(figures.call_rows && { series: { calls: figures.call_rows } }),
   }
-  return { ...analysis, findings: findings(analysis) }
 }
 
 function countsOf({ issues }: Summary): Record<string, number> {

@@ -9,7 +9,7 @@ import { Bundle, memberName } from './bundle/bundle.ts'
 import { Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
 import { FindingsPass } from './findings-pass.ts'
-import { beginLogs, closeAll, eventsOf, type Input, openInputs, type ReadingOptions } from './inputs.ts'
+import { beginLogs, closeAll, eventsOf, type Input, type Log, openInputs, type ReadingOptions } from './inputs.ts'
 import { type ConvertOptions, checkOptions } from './options.ts'
 
 /** Bytes are passed on in pieces of about this size. */
@@ -69,10 +69,18 @@ export async function* traceOf(
       logs.some(({ hasSwitches }) => hasSwitches),
     )
     const summaries = new Map(companions.summaries)
+    const found = new Map<Log, FindingsPass>()
     for (const log of logs) {
       const placed = await placing.place(log)
-      const [timeline, summary] = [drawing.begin(log.isOfScheduler), new SummaryPass(names)]
-      const findings = options.findings && !log.isOfScheduler ? new FindingsPass(names) : undefined
+      const findings =
+        options.findings && !log.isOfScheduler
+          ? new FindingsPass(
+              names,
+              (ns) => placed.timeOf(ns),
+              (tid) => drawing.scheduler.isTraced(tid),
+            )
+          : undefined
+      const [timeline, summary] = [drawing.begin(log.isOfScheduler, findings?.waited), new SummaryPass(names)]
       for await (const batch of placed.batches) {
         if (findings) findings.take(batch, summary)
         else summary.take(batch)
@@ -80,14 +88,20 @@ export async function* traceOf(
         if (batch[0]!.kind === 'input') timeline.take(placed.take(companions.take(batch[0]!)))
         if (writer.size >= PIECE_BYTES) yield writer.take()
       }
-      const found = placed.issues(summary)
-      for (const pass of [timeline, summary]) pass.take(found)
+      const issues = placed.issues(summary)
+      for (const pass of [timeline, summary]) pass.take(issues)
       timeline.finish()
       if (!log.isOfScheduler && summary.lastNs > summary.firstNs) drawing.scheduler.lived(placed.timeOf(summary.lastNs))
-      const finished = placed.described(summary.finish())
-      summaries.set(log.input, findings ? { ...finished, findings: findings.of(finished, log.name) } : finished)
+      summaries.set(log.input, placed.described(summary.finish()))
+      if (findings) found.set(log, findings)
     }
-    writer.attributes(attributesOf(companions, summaries, { late: drawing.finish(), bundle: bundle?.path }))
+    const late = drawing.finish()
+    // A recording of the scheduler comes after the logs, and shows who took the CPUs of their workers.
+    for (const [{ input, name }, findings] of found) {
+      const summary = summaries.get(input)!
+      summaries.set(input, { ...summary, findings: findings.of(summary, name) })
+    }
+    writer.attributes(attributesOf(companions, summaries, { late, bundle: bundle?.path }))
     writer.finish()
     yield writer.take()
     return opened.map((input) => summaries.get(input)!)

@@ -1,11 +1,14 @@
 import type { Finding } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
-import { assemble } from '../analyze/assemble.ts'
+import { documentOf } from '../analyze/assemble.ts'
 import { findings, type Weights } from '../analyze/findings/findings.ts'
+import { isSampled } from '../analyze/operators/sampled-calls.ts'
 import type { Summary, SummaryPass } from '../analyze/summary.ts'
+import { CallTakers } from '../analyze/threads/call-takers.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
 import type { TraceEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
+import type { CpuWait } from '../model/waits.ts'
 
 /** States of threads that are no longer needed are dropped every so many batches. */
 const TRIM_EVERY = 64
@@ -14,9 +17,16 @@ const TRIM_EVERY = 64
 export class FindingsPass {
   private readonly threads: ThreadHistory
   private readonly figures: AnalysisPass
+  private readonly takers: CallTakers
   private batches = 0
 
-  constructor(names: Names) {
+  /** `timeOf`: a time of the log on the trace's clock; `isOwn`: does a thread belong to the traced process? */
+  constructor(
+    names: Names,
+    private readonly timeOf: (ns: number) => number = (ns) => ns,
+    isOwn: (tid: number) => boolean = () => false,
+  ) {
+    this.takers = new CallTakers(names, isOwn)
     this.threads = new ThreadHistory(names, { pids: [], hasSwitches: false })
     this.figures = new AnalysisPass(names, this.threads, { distributions: false, sample: true })
   }
@@ -27,15 +37,27 @@ export class FindingsPass {
     for (const event of batch) {
       summary.event(event)
       figures.event(event)
+      if (event.kind === 'token' && isSampled(event.call))
+        this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs))
     }
     if (++this.batches % TRIM_EVERY > 0) return
     const { earliestNs } = this.figures
     if (earliestNs !== undefined) this.threads.trim(earliestNs)
   }
 
+  /** A worker waited for its CPU, on the trace's clock. */
+  readonly waited = (wait: CpuWait): void => this.takers.wait(wait)
+
   /** The findings, with the summary of the same log. */
   of(summary: Summary, name: string): Finding[] {
-    const analysis = assemble([{ name, summary, contents: NOTHING, figures: this.figures.finish() }], () => [])
+    const log = { name, summary, contents: NOTHING, figures: this.figures.finish() }
+    const found = documentOf(
+      [log],
+      () => [],
+      () => NO_MODEL,
+    )
+    const { scheduling } = found
+    const analysis = { ...found, scheduling: scheduling && this.takers.named(scheduling) }
     const weights: Record<string, number> = {}
     for (const { phase, calls } of analysis.call_time)
       weights[phase] = (analysis.calls.by_phase[phase]?.calls ?? calls) / calls
@@ -43,5 +65,6 @@ export class FindingsPass {
   }
 }
 
-/** What findings do not look at. */
+/** What findings do not look at, or only where peaks are given. */
+const NO_MODEL = { model: null, rooflines: [], undetermined: [] } as const
 const NOTHING = { recorded: ['graphs'], modelFiles: [], parameters: null, weights: null, layers: 0 } as const

@@ -1,6 +1,7 @@
 import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import { Scheduler } from './kernel/scheduler.ts'
+import type { WaitTaker } from './kernel/states.ts'
 import { ArgMaker } from './labels.ts'
 import type { DrawOptions } from './options.ts'
 import { Timeline } from './timeline.ts'
@@ -25,9 +26,13 @@ export class Drawing {
     this.scheduler = new Scheduler(this.tree, this.make, options.allThreads ?? false, hasSwitches)
   }
 
-  /** Begins the timeline of the next input: first those that name the traced process, then recordings of the scheduler. */
-  begin(isOfScheduler: boolean): Timeline {
-    return new Timeline(this.tree, this.make, { ...this.options, isOfScheduler }, this.inputs++, this.scheduler)
+  /**
+   * Begins the timeline of the next input: first those that name the traced process, then recordings of the scheduler. `waited`
+   * receives waits of its workers, until {@link finish}.
+   */
+  begin(isOfScheduler: boolean, waited?: WaitTaker): Timeline {
+    const options = { ...this.options, isOfScheduler, waited }
+    return new Timeline(this.tree, this.make, options, this.inputs++, this.scheduler)
   }
 
   /** Comes last. Returns the number of state changes that came too late to be drawn. */

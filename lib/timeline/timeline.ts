@@ -7,7 +7,7 @@ import { GgmlArea } from './ggml/area.ts'
 import { GpuArea } from './gpu/area.ts'
 import { Issues } from './issues.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
-import { States } from './kernel/states.ts'
+import { States, type WaitTaker } from './kernel/states.ts'
 import type { ArgMaker } from './labels.ts'
 import { MemoryArea } from './memory/area.ts'
 import { NvtxArea } from './nvtx/area.ts'
@@ -38,7 +38,10 @@ export class Timeline implements EventPass<void> {
   constructor(
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
-    private readonly options: DrawOptions & { readonly isOfScheduler: boolean },
+    private readonly options: DrawOptions & {
+      readonly isOfScheduler: boolean
+      readonly waited?: WaitTaker | undefined
+    },
     private readonly input: number,
     private readonly scheduler: Scheduler,
   ) {}
@@ -143,7 +146,7 @@ export class Timeline implements EventPass<void> {
       counters,
       report,
     }
-    this.states = new States(context, (tid) => scheduler.trace(tid))
+    this.states = new States(context, (tid) => scheduler.trace(tid), this.options.waited)
     scheduler.describe(event.attributes)
     scheduler.join(this.states)
     this.memory = new MemoryArea(context, this.options.memory)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect } from '@jest/globals'
-import { analyze, convert, inputOf, openTrace, record, type SchedulingFigures } from '../../lib/index.ts'
+import { analyze, convert, convertFile, inputOf, openTrace, record, type SchedulingFigures } from '../../lib/index.ts'
 import { hasLlama, hostsProgram, LIB, model } from '../llama/testbed.ts'
 import { hasTaskset, startHog } from '../machine.ts'
 import { perfTest } from '../native/as-user.ts'
@@ -68,6 +68,9 @@ recorded(
 
       const both = await analyze(logs.both)
       const trace = await openTrace(convert(logs.both))
+      const { summaries } = await convertFile([log, result.sched!.path!], inFolder('hog.pftrace'), { findings: true })
+      const sentences = summaries[0]!.findings!.map(({ sentence }) => sentence)
+      expect(sentences.join('\n')).toMatch(/worker \d was preempted \d+ % of decode: .*\bsh \d/)
       expect([both.scheduling!.source, both.scheduling!.takers]).toEqual(['scheduler', 'all'])
       const preempted = preemptedOf(both.scheduling!)
       expect(preempted).toEqual(trace.query(LANES).rows.map((row) => row.map(Number)))

@@ -140,6 +140,7 @@ describe('what the machine did', () => {
       }).finally(() => hog.kill('SIGKILL'))
       expect(stderr).toMatch(/\nwrote llama\.sched\.dat \(.*\): .* scheduler events on \d+ CPUs?\n/)
       expect(stderr).toMatch(/\nnext: ggml2perfetto llama\.ggtrace llama\.sched\.dat\n$/)
+      expect(stderr).toMatch(/\nwhy: (.*\n +)*worker 0 was preempted \d+ % of decode: .*\bsh \d+/)
 
       const text = report('llama.sched.dat')
       const told = Number(/: ([\d ]+) scheduler events/.exec(stderr)![1]!.replaceAll(' ', ''))

@@ -64,7 +64,8 @@ class Row {
 export interface RowsContext {
   readonly tensors: readonly TensorEvent[]
   readonly names: Names
-  readonly works: Works
+  /** Undefined: neither work is needed, nor layers, types and shapes. */
+  readonly works: Works | undefined
   readonly counters: CounterSet
   /** Is the tensor a weight of the model? */
   isWeight(tensor: TensorEvent): boolean
@@ -116,15 +117,23 @@ export class OperatorRows {
   }
 
   private addSteps(steps: Steps, rows: readonly (Row | undefined)[]): void {
-    const { count, tensor, last, startNs, waitEndNs, workers, slowest } = steps
-    const { works, isWeight } = this.context
-    let [flop, bytes] = [0, 0]
-    this.latest.bytesAreMax = false
+    const { count, tensor, startNs, waitEndNs, workers, slowest } = steps
     for (let step = 0; step < count; step++) {
       const row = rows[tensor[step]!]!
       row.steps++
       row.wallNs += waitEndNs[step]! - startNs[step]!
       if (workers[step]! > 1) row.worker(slowest[step]!).last++
+    }
+    if (this.context.works) this.addWork(this.context.works, steps, rows)
+  }
+
+  private addWork(works: Works, steps: Steps, rows: readonly (Row | undefined)[]): void {
+    const { count, tensor, last, startNs, waitEndNs } = steps
+    const { isWeight } = this.context
+    let [flop, bytes] = [0, 0]
+    this.latest.bytesAreMax = false
+    for (let step = 0; step < count; step++) {
+      const row = rows[tensor[step]!]!
       const work = works.step(tensor[step]!, last[step]!, isWeight)
       row.flop = plus(row.flop, work.flop)
       let read = work.bytesRead
@@ -158,21 +167,20 @@ export class OperatorRows {
     operators: CallOperators,
     i: number,
   ): Row {
-    const { tensors, names, backendAt } = this.context
+    const { tensors, names, backendAt, works } = this.context
     const [first, result] = [tensors[id]!, tensors[last]!]
     const ops = last === id ? [first] : [first, result]
     const op = ops.map((tensor) => names.text(tensor.op)).join('+')
     const { role } = parseTensorName(names.text(result.name))
-    const weights = first.sources.map((source) => tensors[source]!).find((source) => this.context.isWeight(source))
     const key = {
       op,
       role,
-      layer: layerOf(result, tensors, names),
+      layer: works ? layerOf(result, tensors, names) : -1,
       block: blockOf(role, names.text(first.op)),
-      type: names.text((weights ?? result).type),
+      type: works ? this.typeOf(first, result) : '',
       backend: backendAt(operators.event?.call ?? -1, operators.startNs[i]!),
       phase,
-      shape: this.shapeOf(first),
+      shape: works ? this.shapeOf(first) : '',
     }
     const text = this.byKey.size < ROWS_MAX ? JSON.stringify(key) : op
     let row = this.byKey.get(text)
@@ -185,6 +193,12 @@ export class OperatorRows {
     }
     putAt(rows, id, row, undefined)
     return row
+  }
+
+  private typeOf(first: TensorEvent, result: TensorEvent): string {
+    const { tensors, names, isWeight } = this.context
+    const weights = first.sources.map((source) => tensors[source]!).find(isWeight)
+    return names.text((weights ?? result).type)
   }
 
   /** M×N×K of a matrix product, in ggml's meaning: M rows of the weights, N columns of the result, K summed up; else the result's shape. */

@@ -1,5 +1,5 @@
 /** The first calls, of which all are taken. */
-const FIRST = 16
+const FIRST = 10
 /** Of later calls, every n-th: a power of two. */
 const EVERY = 64
 

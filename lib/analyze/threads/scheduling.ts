@@ -12,8 +12,9 @@ import { OffTimes, type Served } from './off-times.ts'
 import { CpuTakers } from './takers.ts'
 import type { ThreadHistory } from './thread-history.ts'
 
-/** CpuTakers of a worker that are listed, of a role, and roles. */
-const TAKERS_MAX = 10
+/** Takers of a worker that are listed. */
+export const TAKERS_MAX = 10
+/** Of a role, and roles. */
 const ROLE_TAKERS_MAX = 5
 const ROLES_MAX = 20
 

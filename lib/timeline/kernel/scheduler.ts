@@ -77,6 +77,11 @@ export class Scheduler {
     if (tid > 0) this.links.trace(tid)
   }
 
+  /** Does the thread belong to the traced process? */
+  isTraced(tid: number): boolean {
+    return this.links.isTraced(tid)
+  }
+
   /** The traced process lived at least until then. */
   lived(endNs: number): void {
     this.endNs = this.endNs === Infinity ? endNs : Math.max(this.endNs, endNs)

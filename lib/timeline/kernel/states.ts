@@ -1,6 +1,7 @@
 import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type StateEvent, type ThreadState } from '../../model/events.ts'
+import type { CpuShares, CpuWait } from '../../model/waits.ts'
 import type { TrackContext } from '../context.ts'
 import type { ArgMaker } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
@@ -25,6 +26,9 @@ interface Thread {
   wait: number
   takers: Takers | undefined
 }
+
+/** Receives each wait of a worker for its CPU, and the threads that had it. Times are the trace's. */
+export type WaitTaker = (wait: CpuWait) => void
 
 /** Names of slices, by state. */
 const TITLES: Readonly<Record<ThreadState, string>> = {
@@ -60,10 +64,11 @@ export class States {
   private lastNs = 0
   private isSuperseded = false
 
-  /** `trace` receives each thread that belongs to the process. */
+  /** `trace` receives each thread that belongs to the process; `waited` waits whose takers are known. */
   constructor(
     private readonly context: TrackContext,
     readonly trace: (tid: number) => void,
+    private readonly waited?: WaitTaker,
   ) {}
 
   /** An operator of `worker` ran on the thread. */
@@ -130,8 +135,11 @@ export class States {
     if (endNs <= sinceNs) return
     const { make, detail } = this.context
     const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), ...make.inferred(inferred)]
-    if (takers) extra.push(...takenBy(make, takers, endNs))
-    else if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_first_by', make.names.text(by)))
+    if (takers) {
+      const shares = takers.sharesUntil(endNs)
+      if (worker >= 0) this.waited?.({ worker, fromNs: sinceNs, toNs: endNs, shares })
+      extra.push(...takenBy(make, shares))
+    } else if (by > 0) extra.push(make.text(state === 'woken' ? 'woken_by' : 'taken_first_by', make.names.text(by)))
     const which = state === 'running' ? cpu : wait > 0 ? ` (${make.names.text(wait)})` : ''
     const label = {
       name: make.names.id(`${TITLES[state!]}${which}`),
@@ -152,8 +160,7 @@ export class States {
 const NAMED_MAX = 5
 
 /** The thread that had the CPU longest while another one waited for it; if there were several, also all of them. */
-function takenBy(make: ArgMaker, takers: Takers, endNs: number): Arg[] {
-  const { known, unknownNs } = takers.sharesUntil(endNs)
+function takenBy(make: ArgMaker, { known, unknownNs }: CpuShares): Arg[] {
   const [longest] = known
   if (!longest) return []
   const args = [make.text('taken_by', make.names.text(longest.label)), make.int('taken_by_ns', longest.ns)]

@@ -1,3 +1,5 @@
+import type { CpuShare, CpuShares } from '../../model/waits.ts'
+
 /** Turns that are kept until the waits that contain them are drawn. 24 MB. */
 const HELD_MAX = 500_000
 
@@ -11,18 +13,6 @@ interface Turn {
   next: Turn | undefined
 }
 
-/** Time for which a thread had a CPU. */
-interface Share {
-  readonly label: number
-  readonly ns: number
-}
-
-/** Time for which each thread had a CPU, longest first, and time for which the thread is not known. */
-export interface Shares {
-  readonly known: readonly Share[]
-  readonly unknownNs: number
-}
-
 /** The threads that had a CPU, one after the other, since another thread was preempted on it. */
 export class Takers {
   constructor(
@@ -31,8 +21,8 @@ export class Takers {
   ) {}
 
   /** The shares until then. */
-  sharesUntil(endNs: number): Shares {
-    const shares = new Map<number, Share>()
+  sharesUntil(endNs: number): CpuShares {
+    const shares = new Map<number, CpuShare>()
     for (let turn: Turn | undefined = this.first; turn && turn.atNs < endNs; turn = turn.next) {
       const ns = Math.min(turn.next?.atNs ?? endNs, endNs) - Math.max(turn.atNs, this.sinceNs)
       if (ns > 0) shares.set(turn.tid, { label: turn.label, ns: ns + (shares.get(turn.tid)?.ns ?? 0) })

@@ -1,0 +1,56 @@
+import { DefaultMap } from '../../model/default-map.ts'
+import type { Phase } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { CpuWait } from '../../model/waits.ts'
+import type { SchedulingFigures } from '../analysis.ts'
+import { TAKERS_MAX } from './scheduling.ts'
+import { CpuTakers } from './takers.ts'
+
+/** The threads that had the CPUs of workers in some calls, from waits that come later than these calls, in any order. */
+export class CallTakers {
+  private readonly calls: { readonly phase: Phase; readonly fromNs: number; readonly toNs: number }[] = []
+  private readonly takers = new DefaultMap<string, CpuTakers>(() => new CpuTakers())
+
+  /** `isOwn`: does the thread belong to the traced process? */
+  constructor(
+    private readonly names: Names,
+    private readonly isOwn: (tid: number) => boolean,
+  ) {}
+
+  /** Calls come in order of time. */
+  call(phase: Phase, fromNs: number, toNs: number): void {
+    this.calls.push({ phase, fromNs, toNs })
+  }
+
+  /** A wait that is only partly in a call counts in proportion. */
+  wait({ worker, fromNs, toNs, shares }: CpuWait): void {
+    const { calls } = this
+    let [first, end] = [0, calls.length]
+    while (first < end) {
+      const middle = (first + end) >>> 1
+      if (calls[middle]!.toNs <= fromNs) first = middle + 1
+      else end = middle
+    }
+    for (let i = first; i < calls.length && calls[i]!.fromNs < toNs; i++) {
+      const call = calls[i]!
+      const part = (Math.min(call.toNs, toNs) - Math.max(call.fromNs, fromNs)) / (toNs - fromNs)
+      const takers = this.takers.of(`${worker} ${call.phase}`)
+      for (const { label, ns } of shares.known) this.add(takers, this.names.text(label), ns * part)
+    }
+  }
+
+  /** The figures with the takers of workers. */
+  named(scheduling: SchedulingFigures): SchedulingFigures {
+    if (this.takers.size === 0) return scheduling
+    const workers = scheduling.workers.map((of) => ({
+      ...of,
+      ...this.takers.of(`${of.worker} ${of.phase}`).list(TAKERS_MAX, of.call_time_ns, this.names),
+    }))
+    return { ...scheduling, takers: 'all', workers }
+  }
+
+  private add(takers: CpuTakers, label: string, ns: number): void {
+    const [, comm = label, id = '0'] = /^(.*) (\d+)$/.exec(label) ?? []
+    takers.add(this.names.id(comm), Number(id), this.isOwn(Number(id)), ns)
+  }
+}

@@ -5,6 +5,7 @@ import yargs from 'yargs'
 import { hideBin } from 'yargs/helpers'
 import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
 import { checkCommand } from './commands/check.ts'
+import { compareCommand } from './commands/compare.ts'
 import { convertCommand } from './commands/convert.ts'
 import { infoCommand } from './commands/info.ts'
 import { nvtxCommand } from './commands/nvtx.ts'
@@ -35,6 +36,7 @@ const EPILOGUE = `Words, as llama.cpp uses them:
 Exit codes:
   0         success. A damaged log is read to its end, and its issues are printed
   1         an error, such as a log that contains nothing to draw
+  compare   with --fail-above: 0 not slower by more, 2 slower, 3 not certain
   record    the exit code of the program; 1 if the program succeeded, but its log is incomplete (a full disk);
             127: there is no such program; 126: it cannot be run`
 
@@ -44,6 +46,7 @@ const COMMANDS = [
   'info',
   'stats',
   'why',
+  'compare',
   'check',
   'query',
   'record',
@@ -80,6 +83,7 @@ function parser(args: readonly string[]) {
       .command(infoCommand)
       .command(statsCommand)
       .command(whyCommand)
+      .command(compareCommand)
       .command(checkCommand)
       .command(queryCommand)
       .command(recordCommand)

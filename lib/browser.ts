@@ -1,6 +1,9 @@
 /** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
 export type * from './analyze/analysis.ts'
 export type { ContextTimes, Decoding } from './analyze/call-times.ts'
+export { compareRuns, type RunsOfSide } from './analyze/compare/compare.ts'
+export * from './analyze/compare/comparison.ts'
+export { type Gate, gateOf } from './analyze/compare/gate.ts'
 export { findings, lookedAt, RULES } from './analyze/findings/findings.ts'
 export type { Limit, Looked, Rule } from './analyze/findings/rule.ts'
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'

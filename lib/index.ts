@@ -31,6 +31,7 @@ export {
   record,
 } from './node/record/record.ts'
 export { nvtxListener } from './node/record/recorder-library.ts'
+export { orderOf, type RecordedRuns, type RunsOptions, recordRuns } from './node/record/runs.ts'
 export type { SchedRecording } from './node/record/sched.ts'
 export { type SignalWitness, signalWitness } from './node/record/witness.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'

@@ -10,13 +10,15 @@ export interface ModelSpec {
   readonly context: number
   readonly experts?: number
   readonly expertsUsed?: number
+  /** Weights of this name, such as `ffn_down`, are Q8_0, not Q4_0. */
+  readonly q8?: string
   /** Default 1. */
   readonly seed?: number
 }
 
 export interface ModelTensor {
   readonly name: string
-  readonly type: 'F32' | 'Q4_0'
+  readonly type: 'F32' | 'Q4_0' | 'Q8_0'
   /** ggml's order: the first number counts the elements of a row. */
   readonly shape: readonly number[]
   /** In bytes from the start of the file. */

@@ -15,7 +15,7 @@ const ALIGNMENT = 32
 const POOL_BLOCKS = 65_521 // a prime: no two rows or experts of a tensor come out equal
 
 /** ggml's type number, elements of a block, bytes of a block. */
-const TYPES = { F32: [0, 1, 4], Q4_0: [2, 32, 18] }
+const TYPES = { F32: [0, 1, 4], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34] }
 
 export const presets = {
   tinyDense: { layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048, context: 2048 },
@@ -123,7 +123,9 @@ const shapesOf = (spec) => {
   const { width, feedForward, experts } = spec
   const kvWidth = (width / spec.heads) * spec.kvHeads
   const layer = (number) => {
-    const of = (name, type, ...shape) => [`blk.${number}.${name}.weight`, type, shape]
+    const of = (name, type, ...shape) => {
+      return [`blk.${number}.${name}.weight`, spec.q8 === name ? 'Q8_0' : type, shape]
+    }
     return [
       of('attn_norm', 'F32', width),
       of('attn_q', 'Q4_0', width, width),
@@ -185,14 +187,19 @@ const nibbles = (word) => {
   return (word | (zeros << 3)) >>> 0
 }
 
-/** Random Q4_0 blocks for rows of this length, scaled so that products of rows have a spread of about one. */
-const poolFor = (rowLength, seed) => {
+/** The spread of the weights of a block, before its scale. */
+const SPREAD = { Q4_0: 4.2, Q8_0: 74 }
+
+/** Random blocks for rows of this length, scaled so that products of rows have a spread of about one. */
+const poolFor = (type, rowLength, seed) => {
   const random = randomFrom(seedOf('pool', rowLength, seed))
-  const pool = Buffer.alloc(POOL_BLOCKS * 18)
-  const scale = 1 / (4.2 * Math.sqrt(rowLength)) // 4.2: the spread of the weights of a block, before its scale
-  for (let at = 0; at < pool.length; at += 18) {
+  const [, , bytes] = TYPES[type]
+  const pool = Buffer.alloc(POOL_BLOCKS * bytes)
+  const scale = 1 / (SPREAD[type] * Math.sqrt(rowLength))
+  const weights = type === 'Q4_0' ? () => nibbles(random()) : random
+  for (let at = 0; at < pool.length; at += bytes) {
     pool.writeUInt16LE(halfOf(scale * (0.5 + random() / 2 ** 32)), at)
-    for (let word = 0; word < 16; word += 4) pool.writeUInt32LE(nibbles(random()), at + 2 + word)
+    for (let word = 2; word < bytes; word += 4) pool.writeUInt32LE(weights(), at + word)
   }
   return pool
 }
@@ -211,7 +218,7 @@ const floatsOf = ({ name, size, shape }, seed) => {
 /** The bytes of one tensor, in chunks: the pool over and over, from a place that the tensor's name decides. */
 function* chunksOf(tensor, pool, seed) {
   if (tensor.type === 'F32') return yield floatsOf(tensor, seed)
-  let from = (seedOf('start', tensor.name, seed) % POOL_BLOCKS) * 18
+  let from = (seedOf('start', tensor.name, seed) % POOL_BLOCKS) * (pool.length / POOL_BLOCKS)
   for (let left = tensor.size; left > 0; ) {
     const length = Math.min(left, pool.length - from)
     yield pool.subarray(from, from + length)
@@ -226,8 +233,9 @@ function* bytesOf(spec, { head, tensors }) {
   yield head
   for (const tensor of tensors) {
     const rowLength = tensor.shape[0]
-    if (tensor.type === 'Q4_0' && !pools.has(rowLength)) pools.set(rowLength, poolFor(rowLength, seed))
-    yield* chunksOf(tensor, pools.get(rowLength), seed)
+    const key = `${tensor.type} ${rowLength}`
+    if (tensor.type !== 'F32' && !pools.has(key)) pools.set(key, poolFor(tensor.type, rowLength, seed))
+    yield* chunksOf(tensor, pools.get(key), seed)
     yield Buffer.alloc(padded(tensor.size) - tensor.size)
   }
 }

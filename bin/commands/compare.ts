@@ -1,0 +1,121 @@
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '../../lib/index.ts'
+import { comparisonSections } from '../compare/sections.ts'
+import { filesOf, sideOf } from '../compare/sides.ts'
+import { flag, once, oneOf, READING, valued, whole } from '../options.ts'
+import { toMarkdown, toText } from '../stats/section.ts'
+import { note, print, printJson, quoted } from '../terminal.ts'
+import { plural } from '../units.ts'
+
+/** Characters of a line where the output is no terminal. */
+const WIDTH = 120
+const RUNS = 5
+const EXIT = { within: 0, worse: 2, inconclusive: 3 } as const
+
+const OPTIONS = {
+  with: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    describe: 'The other side: logs, folders of logs, or Analyses',
+  },
+  runs: valued(whole('--runs'), 'Record two commands by turns, so many runs of each', `${RUNS}`),
+  warmup: valued(whole('--warmup'), 'Runs of each command before, which do not count', '1'),
+  output: {
+    alias: 'o',
+    ...valued(once('--output'), 'Folder for the logs that are recorded', 'compare-<time> in this folder'),
+  },
+  level: valued(oneOf('--level', ['token', 'graph', 'op']), 'What to record, as for record', 'op'),
+  'fail-above': valued(
+    shareOf,
+    'Exit code 2 if b is slower by more than this, such as 5%; 3 if that is not certain, such as with fewer than 3 runs a side',
+  ),
+  top: valued(whole('--top'), 'Rows of each table', '10 of changes, 3 where there are none'),
+  json: flag('Print the comparison as JSON; docs/compare.md describes it'),
+  markdown: flag('Print Markdown, for a pull request'),
+  ...READING,
+} as const
+
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  inputs: string[] | undefined
+}
+
+/** `ggml2perfetto compare <logs…> --with <logs…>` */
+export const compareCommand: CommandModule<object, Arguments> = {
+  command: 'compare [inputs..]',
+  describe: 'Compare runs of two builds, models or settings: what is slower, and by how much',
+  builder: (yargs) =>
+    yargs
+      .usage(
+        '$0 compare <logs…> --with <logs…>\n$0 compare [--runs 5] -- <command a> <command b>\n\nCompares runs of two sides. ' +
+          'The unit is the run: five a side are a good start. With two commands, records both by turns.',
+      )
+      .positional('inputs', {
+        type: 'string',
+        array: true,
+        describe: 'Logs, folders of logs, or Analyses (stats --json) of side a; or two commands, each in quotes',
+      })
+      .options(OPTIONS)
+      .example(
+        "$0 compare -- 'llama-cli -m a.gguf -p Hi -n 64' 'llama-cli -m b.gguf -p Hi -n 64'",
+        'records 5 runs of each',
+      )
+      .example('$0 compare old/*.ggtrace --with new/*.ggtrace', 'logs that were recorded before')
+      .example('$0 compare old/ --with new/ --fail-above 5%', 'for CI: exit code 0, 2 (slower) or 3 (not certain)'),
+  handler,
+}
+
+/** For yargs' `coerce`: `5%` or `5`. */
+function shareOf(value: string): number {
+  const [, number] = /^\s*(\d+(?:\.\d+)?)\s*%?\s*$/.exec(once('--fail-above')(value)) ?? []
+  if (number === undefined) throw new UsageError(`--fail-above "${value}": expected a percentage, such as 5%`)
+  return Number(number) / 100
+}
+
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { json, markdown, failAbove, top } = args
+  if (json && markdown) throw new UsageError('--json and --markdown: expected one of them')
+  const comparison = await comparisonOf(args)
+  const gate = failAbove === undefined ? undefined : gateOf(comparison, failAbove)
+  if (gate) process.exitCode = EXIT[gate.answer]
+  if (json) return printJson(JSON.stringify(gate ? { ...comparison, gate } : comparison, null, 2))
+  const sections = comparisonSections(comparison, top, gate)
+  return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+}
+
+async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Comparison> {
+  const { inputs = [], with: others = [], runs, warmup, output, level, from, opTable } = args
+  const isRecording = process.argv.includes('--')
+  const reading = { from, opTable }
+  if (isRecording) {
+    if (others.length > 0) throw new UsageError('--with is for logs; found commands after --')
+    const [a, b, ...more] = inputs
+    if (a === undefined || b === undefined || more.length > 0)
+      throw new UsageError(
+        `${plural(inputs.length, 'command')} after --; expected two, each in quotes\nhint: ggml2perfetto compare -- 'llama-cli -m a.gguf' 'llama-cli -m b.gguf'`,
+      )
+    const folder = output ?? `compare-${new Date().toISOString().replace(/[:.]/g, '-').slice(0, 19)}`
+    const logs = await recordRuns({
+      commands: [a, b],
+      runs: runs ?? RUNS,
+      warmup: warmup ?? 1,
+      ...{ folder, level },
+      onRun: ({ side, number, isWarmup }) =>
+        void note(isWarmup ? `warm-up of ${side}` : `run ${number} of ${runs ?? RUNS} of ${side}`),
+    })
+    await note(`the logs are in ${folder}; again: ggml2perfetto compare ${quoted(folder)}`)
+    return compareRuns(await sideOf(a, logs.a, reading), await sideOf(b, logs.b, reading))
+  }
+  for (const option of ['runs', 'warmup', 'output', 'level'] as const)
+    if (args[option] !== undefined)
+      throw new UsageError(
+        `--${option} is for commands that are recorded: compare --${option} … -- <command a> <command b>`,
+      )
+  if (inputs.length === 0) throw new UsageError('no input is given\nhint: ggml2perfetto compare --help')
+  const files = await filesOf(inputs, others)
+  const name = (side: readonly string[]) => (side.length === 1 ? side[0]! : `${side[0]} … ${side.at(-1)}`)
+  return compareRuns(
+    await sideOf(name(files.before), files.before, reading),
+    await sideOf(name(files.after), files.after, reading),
+  )
+}

@@ -1,0 +1,193 @@
+import { DefaultMap } from '../../model/default-map.ts'
+import type { Analysis } from '../analysis.ts'
+import {
+  type ChangedFinding,
+  COMPARISON_SCHEMA,
+  type Comparison,
+  type Effect,
+  type EffectGroup,
+  type Verdict,
+} from './comparison.ts'
+import { differencesOf } from './differences.ts'
+import { figuresOf, type RunFigure } from './figures.ts'
+import { logRatio, margins, tailOfEach } from './interval.ts'
+
+/** Runs of one side. */
+export interface RunsOfSide {
+  /** How the side is called, such as its command. */
+  readonly name: string
+  readonly runs: readonly Analysis[]
+}
+
+/** All intervals together hold in this share of comparisons; and with this certainty, a change is named. */
+const LEVEL = 0.95
+const NAMED_LEVEL = 0.998
+/** Parts, roles, layers, types and workers with a smaller share of the time of their phase are not compared. */
+const SHARE_MIN = 0.01
+
+/** The values of a figure in the runs of both sides. */
+interface Values extends Pick<Effect, 'group' | 'phase' | 'name' | 'unit'> {
+  readonly before: number[]
+  readonly after: number[]
+}
+
+/**
+ * Compares runs of two sides: speed, parts of calls, operators by role, layer and type, workers, findings. An effect is the ratio of
+ * geometric means over runs, with an interval of Welch's kind on logarithms, whose spreads are moderated by those of all effects (Smyth
+ * 2004), corrected for the number of effects (Šidák).
+ */
+export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
+  const differences = differencesOf(before.runs, after.runs)
+  const compared = worthComparing(valuesOf(before.runs, after.runs))
+  const speeds = compared.filter(({ group }) => group === 'speed')
+  const others = compared.filter(({ group }) => group !== 'speed')
+  const effects = [speeds, others].flatMap((family) => {
+    const ratios = new Map(family.flatMap((values) => (isInBoth(values) ? [[values, ratioOf(values)]] : [])))
+    const marginOf = margins([...ratios.values()])
+    return family.map((values) => {
+      const ratio = ratios.get(values)
+      const margin = (level: number) => marginOf(ratio!, tailOfEach(level, ratios.size))
+      return effectOf(values, ratio && { estimate: ratio.estimate, margin: margin(LEVEL), named: margin(NAMED_LEVEL) })
+    })
+  })
+  return {
+    schema: COMPARISON_SCHEMA,
+    before: sideOf(before),
+    after: sideOf(after),
+    differences,
+    is_comparable: differences.every(({ is_obstacle }) => !is_obstacle),
+    compared_speeds: speeds.length,
+    compared_others: others.length,
+    level_share: LEVEL,
+    named_level_share: NAMED_LEVEL,
+    effects: effects.sort(byVerdict),
+    findings: changedFindings(before.runs, after.runs),
+  }
+}
+
+const sideOf = ({ name, runs }: RunsOfSide) => ({
+  name,
+  runs: runs.length,
+  inputs: runs.map(({ inputs }) => inputs.map(({ name }) => name)),
+})
+
+function valuesOf(before: readonly Analysis[], after: readonly Analysis[]): Values[] {
+  const byKey = new Map<string, Values>()
+  const add = (side: 'before' | 'after', { value, ...of }: RunFigure) => {
+    const key = JSON.stringify(of)
+    const values = byKey.get(key) ?? { ...of, before: [], after: [] }
+    byKey.set(key, values)
+    if (value > 0) values[side].push(value)
+  }
+  for (const run of before) for (const figure of figuresOf(run)) add('before', figure)
+  for (const run of after) for (const figure of figuresOf(run)) add('after', figure)
+  return [...byKey.values()].filter(({ before, after }) => before.length + after.length > 0)
+}
+
+/** Leaves out what is a small share of its group and phase on both sides: on average of all runs, those without it included. */
+function worthComparing(all: readonly Values[]): Values[] {
+  const sums = new DefaultMap<string, { before: number; after: number }>(() => ({ before: 0, after: 0 }))
+  const sum = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
+  for (const of of all) {
+    const totals = sums.of(`${of.group} ${of.phase}`)
+    totals.before += sum(of.before)
+    totals.after += sum(of.after)
+  }
+  return all.filter((of) => {
+    const totals = sums.of(`${of.group} ${of.phase}`)
+    if (of.group === 'speed') return true
+    return sum(of.before) >= SHARE_MIN * totals.before || sum(of.after) >= SHARE_MIN * totals.after
+  })
+}
+
+const isInBoth = ({ before, after }: Values) => before.length > 0 && after.length > 0
+const ratioOf = ({ before, after }: Values) => logRatio(before, after)
+
+/** A logarithm, and halves of the widths of its intervals. */
+interface Change {
+  readonly estimate: number
+  readonly margin: number
+  readonly named: number
+}
+
+function effectOf({ before: a, after: b, ...of }: Values, change: Change | undefined): Effect {
+  const shown = {
+    ...of,
+    before: geometricMean(a),
+    after: geometricMean(b),
+    runs_before: a.length,
+    runs_after: b.length,
+  }
+  if (!change) {
+    const verdict = a.length === 0 ? 'new' : 'gone'
+    return { ...shown, change_share: null, low_share: null, high_share: null, verdict }
+  }
+  const { estimate, margin, named } = change
+  const isKnown = Number.isFinite(margin)
+  return {
+    ...shown,
+    change_share: Math.expm1(estimate),
+    low_share: isKnown ? Math.expm1(estimate - margin) : null,
+    high_share: isKnown ? Math.expm1(estimate + margin) : null,
+    verdict: verdictOf(estimate, margin, named),
+  }
+}
+
+function verdictOf(estimate: number, margin: number, namedMargin: number): Verdict {
+  if (estimate === 0 && margin === 0) return 'same'
+  const change = estimate > 0 ? 'slower' : 'faster'
+  if (Math.abs(estimate) > namedMargin) return change
+  return Math.abs(estimate) > margin ? `maybe ${change}` : 'unclear'
+}
+
+function geometricMean(values: readonly number[]): number | null {
+  if (values.length === 0) return null
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length)
+}
+
+const VERDICTS: readonly Verdict[] = [
+  'slower',
+  'maybe slower',
+  'new',
+  'gone',
+  'faster',
+  'maybe faster',
+  'unclear',
+  'same',
+]
+const GROUPS: readonly EffectGroup[] = ['speed', 'part', 'role', 'layer', 'type', 'worker']
+
+/** Groups in order of how much they sum up; in each, regressions first, most time first. */
+function byVerdict(a: Effect, b: Effect): number {
+  const group = GROUPS.indexOf(a.group) - GROUPS.indexOf(b.group)
+  const verdict = VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict)
+  const lost = (of: Effect) => Math.abs((of.after ?? 0) - (of.before ?? 0))
+  const time = (of: Effect) => Math.max(of.before ?? 0, of.after ?? 0)
+  return verdict || group || (a.verdict === 'unclear' ? time(b) - time(a) : lost(b) - lost(a))
+}
+
+function changedFindings(before: readonly Analysis[], after: readonly Analysis[]): ChangedFinding[] {
+  const found = new Map<
+    string,
+    { before: number; after: number; of: Pick<ChangedFinding, 'rule' | 'phase' | 'sentence'> }
+  >()
+  const add = (side: 'before' | 'after', { findings }: Analysis) => {
+    const seen = new Set<string>()
+    for (const { rule, sentence, evidence } of findings) {
+      const phase = typeof evidence['phase'] === 'string' ? evidence['phase'] : null
+      const key = `${rule} ${phase}`
+      const known = found.get(key) ?? { before: 0, after: 0, of: { rule, phase, sentence } }
+      found.set(key, known)
+      if (!seen.has(key)) known[side]++
+      seen.add(key)
+    }
+  }
+  for (const run of before) add('before', run)
+  for (const run of after) add('after', run)
+  return [...found.values()].flatMap((known): ChangedFinding[] => {
+    const [isBefore, isAfter] = [known.before > before.length / 2, known.after > after.length / 2]
+    if (isBefore === isAfter) return []
+    const change = isAfter ? 'appeared' : 'vanished'
+    return [{ ...known.of, change, runs_before: known.before, runs_after: known.after }]
+  })
+}

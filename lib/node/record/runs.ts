@@ -1,0 +1,86 @@
+import { closeSync, openSync } from 'node:fs'
+import { mkdir, readFile, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { UsageError } from '../../errors.ts'
+import { type RecordOptions, record } from './record.ts'
+
+/** What to record, and how often. */
+export interface RunsOptions extends Pick<RecordOptions, 'level' | 'states' | 'onStart' | 'onBuild'> {
+  /** Two commands, each for a shell. */
+  readonly commands: readonly [before: string, after: string]
+  /** Runs of each. */
+  readonly runs: number
+  /** Runs of each before, which are recorded in the same way, and dropped. */
+  readonly warmup: number
+  /** Folder for the logs `a-1.ggtrace`, `b-1.ggtrace` …; it is made. */
+  readonly folder: string
+  /** Draws the order: numbers from 0 to below 1. By default Math.random. */
+  readonly random?: (() => number) | undefined
+  /** Called before each run. */
+  readonly onRun?:
+    | ((run: { readonly side: 'a' | 'b'; readonly number: number; readonly isWarmup: boolean }) => void)
+    | undefined
+}
+
+/** The logs of both sides, in order. */
+export interface RecordedRuns {
+  readonly a: readonly string[]
+  readonly b: readonly string[]
+}
+
+/** Characters of a program's messages that are shown if it fails. */
+const SHOWN = 1000
+
+/**
+ * Records two commands by turns, in blocks of A B B A or B A A B (drawn): a machine that gets slower in the meantime makes both slower.
+ * Throws UsageError if a command fails or calls no llama.cpp; logs that were recorded stay in the folder.
+ */
+export async function recordRuns(options: RunsOptions): Promise<RecordedRuns> {
+  const { runs, warmup, folder, random = Math.random } = options
+  await mkdir(folder, { recursive: true })
+  for (let number = 1; number <= warmup; number++) {
+    for (const side of ['a', 'b'] as const) await unlink(await recordOne(options, side, number, true))
+  }
+  const logs = { a: [] as string[], b: [] as string[] }
+  for (const side of orderOf(runs, random))
+    logs[side].push(await recordOne(options, side, logs[side].length + 1, false))
+  return logs
+}
+
+/** `n` of each side: blocks of four with both orders, and two at the end of an odd number. */
+export function orderOf(n: number, random: () => number): ('a' | 'b')[] {
+  const order: ('a' | 'b')[] = []
+  for (let left = n; left > 0; left -= 2) {
+    const [first, second] = random() < 0.5 ? (['a', 'b'] as const) : (['b', 'a'] as const)
+    order.push(...(left > 1 ? [first, second, second, first] : [first, second]))
+  }
+  return order
+}
+
+async function recordOne(options: RunsOptions, side: 'a' | 'b', number: number, isWarmup: boolean): Promise<string> {
+  const { commands, folder, level, states, onStart, onBuild, onRun } = options
+  onRun?.({ side, number, isWarmup })
+  const path = join(folder, isWarmup ? `${side}-warmup.ggtrace` : `${side}-${number}.ggtrace`)
+  const messages = join(folder, `${side}.messages`)
+  const sink = openSync(messages, 'w')
+  try {
+    const command = commands[side === 'a' ? 0 : 1]
+    const { exitCode, logs, problem, failure } = await record({
+      command: ['sh', '-c', command],
+      ...{ output: path, level, states, onStart, onBuild },
+      stdio: ['ignore', sink, sink],
+    })
+    if (exitCode !== 0) {
+      const said = (await readFile(messages, 'utf8')).trim().slice(-SHOWN)
+      throw new UsageError(
+        `${command}: ended with exit code ${exitCode}${said === '' ? '' : `; its last messages:\n${said}`}`,
+      )
+    }
+    if (failure !== undefined) throw new UsageError(failure)
+    if (logs[0] === undefined) throw new UsageError(`${command}: ${problem ?? 'no log was recorded'}`)
+    return logs[0]
+  } finally {
+    closeSync(sink)
+    await unlink(messages).catch(() => undefined)
+  }
+}

@@ -1,0 +1,151 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { type Analysis, analyze, compareRuns, gateOf, inputOf } from '../../../lib/index.ts'
+
+/** Runs made from a recorded one: its times, varied by known factors. */
+
+let recorded: Analysis
+beforeAll(async () => {
+  recorded = await analyze(inputOf('examples/moe.ggtrace.gz'))
+})
+
+/** Factors of five runs: some per cent of noise, with a geometric mean of 1. */
+const NOISE = [1.01, 0.98, 1.015, 0.995, 1 / (1.01 * 0.98 * 1.015 * 0.995)]
+
+interface Made {
+  /** All times. */
+  readonly by?: number
+  /** Those of the operators of a role. */
+  readonly role?: string
+  readonly roleBy?: number
+}
+
+function run({ by = 1, role, roleBy = 1 }: Made): Analysis {
+  const { calls, call_time, operators, workers } = recorded
+  const rows = operators.rows.map((row, i) => {
+    const noise = 1 + 0.003 * Math.sin(i + 1000 * by)
+    const factor = by * noise * (row.role === role ? roleBy : 1)
+    // Without a distribution, the sum counts.
+    return {
+      ...row,
+      operator_time_ns: row.operator_time_ns * factor,
+      duration: null,
+      buckets: null,
+      preempted_ns: 0,
+      blocked_ns: 0,
+    }
+  })
+  return {
+    ...recorded,
+    calls: { ...calls, ttft_ns: calls.ttft_ns! * by, tpot_ns: calls.tpot_ns! * by, tpot: null },
+    call_time: call_time.map((of) => ({
+      ...of,
+      parts: of.parts.map((part) => ({ ...part, time_ns: part.time_ns * by })),
+    })),
+    operators: { ...operators, rows },
+    workers,
+    first_calls: [],
+  }
+}
+
+const side = (made: Made = {}, factors = NOISE) => ({
+  name: 'side',
+  runs: factors.map((by) => run({ ...made, by: by * (made.by ?? 1) })),
+})
+
+test('a slower role is named first among operators, with an interval that contains the change; nothing else is', () => {
+  const { effects } = compareRuns(side(), side({ role: 'ffn_moe_up', roleBy: 1.15 }, [...NOISE].reverse()))
+  const roles = effects.filter(({ group }) => group === 'role')
+  expect(roles[0]).toMatchObject({ name: 'ffn_moe_up MUL_MAT_ID', verdict: 'slower' })
+  for (const { name, low_share, high_share, verdict } of roles) {
+    const change = name.startsWith('ffn_moe_up') ? 0.15 : 0
+    expect([name, low_share! <= change && change <= high_share!]).toEqual([name, true])
+    if (change === 0) expect([name, verdict]).toEqual([name, 'unclear'])
+  }
+  expect(effects.filter(({ verdict, group }) => verdict === 'slower' && group === 'speed')).toEqual([])
+})
+
+test('the other way round, the same is faster, by the inverse', () => {
+  const [a, b] = [side(), side({ by: 1.2 })]
+  const [there, back] = [compareRuns(a, b), compareRuns(b, a)]
+  for (const of of there.effects) {
+    const other = back.effects.find(
+      ({ group, phase, name }) => group === of.group && phase === of.phase && name === of.name,
+    )!
+    if (of.change_share === null) continue
+    expect((1 + of.change_share) * (1 + other.change_share!)).toBeCloseTo(1, 9)
+    expect((1 + of.low_share!) * (1 + other.high_share!)).toBeCloseTo(1, 9)
+    expect(other.verdict.replace('faster', 'slower')).toBe(of.verdict)
+  }
+})
+
+test('a run with itself: all effects are 1, and the same', () => {
+  const same = side()
+  const { effects, differences, findings, is_comparable } = compareRuns(same, same)
+  expect(effects.every(({ change_share, verdict }) => Math.abs(change_share!) < 1e-12 && verdict !== 'slower')).toBe(
+    true,
+  )
+  expect([differences, findings, is_comparable]).toEqual([[], [], true])
+})
+
+test('what only one side has stays, without a change', () => {
+  const without = side().runs.map((run) => ({
+    ...run,
+    operators: { ...run.operators, rows: run.operators.rows.filter(({ role }) => role !== 'ffn_moe_up') },
+  }))
+  const { effects } = compareRuns({ name: 'a', runs: without }, side())
+  const added = effects.filter(({ verdict }) => verdict === 'new')
+  expect([...new Set(added.map(({ name }) => name))]).toEqual(['ffn_moe_up MUL_MAT_ID'])
+  expect(
+    added.every(
+      ({ before, change_share, runs_before }) => before === null && change_share === null && runs_before === 0,
+    ),
+  ).toBe(true)
+})
+
+test('another prompt, other threads, another machine are obstacles; another build is a difference', () => {
+  const { run: facts, calls } = recorded
+  const other = (change: Partial<Analysis>) => side().runs.map((run) => ({ ...run, ...change }))
+  const compared = (change: Partial<Analysis>) => compareRuns(side(), { name: 'b', runs: other(change) })
+  expect(compared({ run: { ...facts, build: '0.26.0' } })).toMatchObject({
+    is_comparable: true,
+    differences: [{ what: 'build', before: '0.25.1', after: '0.26.0', is_obstacle: false }],
+  })
+  expect(compared({ run: { ...facts, workers: 4, cpu: 'Other' } }).differences.map(({ what }) => what)).toEqual([
+    'workers',
+    'CPU',
+  ])
+  const prefill = { calls: 1, tokens: 512 }
+  const prompt = compared({ calls: { ...calls, by_phase: { ...calls.by_phase, prefill } } })
+  expect([prompt.is_comparable, prompt.differences[0]!.what]).toEqual([false, 'prompt'])
+})
+
+test('findings of most runs of one side only', () => {
+  const found = { ...recorded.findings[0]!, rule: 'barrier-wait', sentence: 'waits', evidence: { phase: 'decode' } }
+  const with3 = side().runs.map((run, i) => (i < 3 ? { ...run, findings: [...run.findings, found] } : run))
+  const with2 = side().runs.map((run, i) => (i < 2 ? { ...run, findings: [...run.findings, found] } : run))
+  expect(compareRuns(side(), { name: 'b', runs: with3 }).findings).toEqual([
+    { rule: 'barrier-wait', phase: 'decode', change: 'appeared', sentence: 'waits', runs_before: 0, runs_after: 3 },
+  ])
+  expect(compareRuns(side(), { name: 'b', runs: with2 }).findings).toEqual([])
+})
+
+describe('the gate', () => {
+  const answer = (by: number, limit: number, factors = NOISE) =>
+    gateOf(compareRuns(side({}, factors), side({ by }, factors)), limit).answer
+
+  test('within, worse, inconclusive', () => {
+    expect(answer(1, 0.05)).toBe('within')
+    expect(answer(0.8, 0.05)).toBe('within')
+    expect(answer(1.2, 0.05)).toBe('worse')
+    expect(answer(1.05, 0.05)).toBe('inconclusive')
+  })
+
+  test('two runs a side, and sides that are not comparable, are inconclusive', () => {
+    expect(answer(1.5, 0.05, [1, 1.01])).toBe('inconclusive')
+    const other = side({ by: 2 }).runs.map((run) => ({ ...run, run: { ...run.run, workers: 7 } }))
+    expect(gateOf(compareRuns(side(), { name: 'b', runs: other }), 0.05)).toMatchObject({
+      answer: 'inconclusive',
+      why: expect.stringMatching(/workers: 2 and 7/),
+    })
+  })
+})

@@ -1,3 +1,5 @@
+import { NumberList } from '../../bytes/number-list.ts'
+import { orderOf } from '../../bytes/order.ts'
 import type { TraceEvent } from '../../model/events.ts'
 
 /** Events of a batch, approximately. */
@@ -7,26 +9,6 @@ const BLOCK = 1 << BLOCK_BITS
 const IN_BLOCK = BLOCK - 1
 /** Durations from here on are in a separate map. */
 const LONG = 0xffffffff
-
-type TypedArray = Float64Array | Uint32Array
-
-/** A list of numbers that grows by blocks: it copies nothing, and reserves at most one block. */
-export class NumberList<T extends TypedArray> {
-  length = 0
-  private readonly blocks: T[] = []
-
-  constructor(private readonly make: new (length: number) => T) {}
-
-  push(value: number): void {
-    const at = this.length++ & IN_BLOCK
-    if (at === 0) this.blocks.push(new this.make(BLOCK))
-    this.blocks[this.blocks.length - 1]![at] = value
-  }
-
-  at(index: number): number {
-    return this.blocks[index >>> BLOCK_BITS]![index & IN_BLOCK]!
-  }
-}
 
 /**
  * Spans of time with two small numbers each, to be sorted: 20 bytes each (16 where the second is 0), and 4 more if they
@@ -103,8 +85,7 @@ export class Order {
     readonly length: number,
     compare: (a: number, b: number) => number,
   ) {
-    const runs = runsOf(length, compare)
-    if (runs.length > 2) this.ids = merged(length, runs, compare)
+    this.ids = orderOf(length, compare)
   }
 
   /** The id at a place. */
@@ -123,33 +104,4 @@ export class Order {
     }
     yield batch
   }
-}
-
-/** The ids at which runs in order begin, and the end. */
-function runsOf(length: number, compare: (a: number, b: number) => number): number[] {
-  const runs = [0]
-  for (let id = 1; id < length; id++) if (compare(id - 1, id) > 0) runs.push(id)
-  runs.push(length)
-  return runs
-}
-
-/** Stable merge sort of runs: neighbouring runs become one until one is left. */
-function merged(length: number, runs: number[], compare: (a: number, b: number) => number): Uint32Array {
-  let from = Uint32Array.from({ length }, (_, id) => id)
-  let to = new Uint32Array(length)
-  while (runs.length > 2) {
-    const next = [0]
-    for (let run = 0; run + 1 < runs.length; run += 2) {
-      const [start, middle, end] = [runs[run]!, runs[run + 1]!, runs[run + 2] ?? runs[run + 1]!]
-      let [left, right] = [start, middle]
-      for (let place = start; place < end; place++) {
-        const takeLeft = left < middle && (right >= end || compare(from[left]!, from[right]!) <= 0)
-        to[place] = from[takeLeft ? left++ : right++]!
-      }
-      next.push(end)
-    }
-    runs = next
-    ;[from, to] = [to, from]
-  }
-  return from
 }

@@ -4,6 +4,7 @@ import { CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../
 import { formatRows } from '../rows.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
+import { kernelsCsv } from '../stats/gpu.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
 import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
@@ -27,7 +28,7 @@ const OPTIONS = {
   calls: flag('Also a table of calls'),
   json: flag('Print the Analysis as JSON; docs/analysis.md describes it'),
   csv: flag(
-    'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by',
+    'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by; of a log with GPU work only, its kernels',
   ),
   markdown: flag('Print Markdown for an issue: short, without the name of the host'),
   ...MACHINE,
@@ -108,7 +109,9 @@ function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): P
 }
 
 function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1]): Promise<void> {
-  return sendLines(formatRows(csvOf(analysis, grouping), { format: 'csv', isTerminal: process.stdout.isTTY }))
+  const { gpu, operators } = analysis
+  const rows = gpu && operators.rows.length === 0 ? kernelsCsv(gpu, grouping.top) : csvOf(analysis, grouping)
+  return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
 }
 
 /** Throws UsageError for options of which one would have no effect. */

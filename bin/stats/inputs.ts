@@ -62,11 +62,12 @@ async function storedAnalysis(input: LogInput, args: StatsInputs): Promise<Analy
 }
 
 /** Throws UsageError for logs without calls and operators. */
-function refuseNothing({ inputs, calls, operators, call_time, model, rooflines }: Analysis): void {
-  if (calls.count + calls.failed + operators.executions + call_time.length + rooflines.length > 0 || model) return
+function refuseNothing({ inputs, calls, operators, call_time, model, rooflines, gpu }: Analysis): void {
+  if (calls.count + calls.failed + operators.executions + call_time.length + rooflines.length > 0 || model || gpu)
+    return
   const formats = inputs.map(({ name, format }) => `${name}: ${format}`).join(', ')
   const hint = `ggml2perfetto info ${inputs.map(({ name }) => quoted(name)).join(' ')}`
   throw new UsageError(
-    `nothing to analyse: no calls, no graphs, no operators (${formats})\nhint: what it contains: ${hint}`,
+    `nothing to analyse: no calls, no graphs, no operators, no GPU work (${formats})\nhint: what it contains: ${hint}`,
   )
 }

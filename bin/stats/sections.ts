@@ -1,5 +1,6 @@
 import type { Analysis } from '../../lib/index.ts'
 import { callsSection, callTable } from './calls.ts'
+import { gpuSections } from './gpu.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
 import { rooflineSection } from './roofline.ts'
@@ -25,6 +26,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     ...operatorsSections(analysis, shown),
     workersSection(analysis),
     schedulingSection(analysis),
+    ...gpuSections(analysis, shown.top),
     ...(analysis.model ? modelSections(analysis.model) : []),
     rooflineSection(analysis.rooflines),
     findingsSection(analysis),

@@ -23,6 +23,7 @@ import { CallRows } from './calls/call-rows.ts'
 import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
 import { FirstCalls } from './first-calls.ts'
+import { type GpuOfInput, GpuStatistics, type GpuStatisticsEvent } from './gpu/gpu-statistics.ts'
 import { Choices } from './graph/choices.ts'
 import { layerOf } from './graph/layers.ts'
 import { Works } from './graph/work.ts'
@@ -66,6 +67,8 @@ export interface InputFigures {
   readonly work: CallWorkResult
   /** Work of PyTorch's operators. */
   readonly products: readonly Measured[]
+  /** Undefined where the input contains none. */
+  readonly gpu: GpuOfInput | undefined
 }
 
 /** How much is computed. */
@@ -105,6 +108,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly scheduling: Scheduling
   private readonly work: CallWork
   private readonly dims: DimsWork
+  private readonly gpu: GpuStatistics | undefined
   private readonly isWeight: (tensor: TensorEvent) => boolean
   private activations: ActivationFigures | null = null
   private inferred = 0
@@ -121,6 +125,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.backends = new Backends(names)
     this.work = new CallWork(names)
     this.dims = new DimsWork(names)
+    this.gpu = this.sample ? undefined : new GpuStatistics(names)
     this.isWeight = ({ buffer, op, name }: TensorEvent) =>
       buffers.get(buffer)?.usage === 'weights' || (op === 0 && /\.weight$/.test(names.text(name)))
     this.rows = new OperatorRows(
@@ -177,6 +182,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         // A call is timed from the end of the one before.
         if (!sample || isSampled(event.call) || isSampled(event.call + 1)) this.calls.call(event)
         if (!sample) this.work.seen(event)
+        if (event.step) this.gpu?.take(event)
         break
       case 'graph':
         if (sample && !isSampled(event.call)) break
@@ -209,18 +215,26 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.buffers.set(event.id, event)
         break
       case 'own-slice':
-        if (!sample) this.dims.slice(event)
-        break
       case 'gpu':
-        if (!sample) this.dims.gpu(event.endNs)
-        break
       case 'nvtx':
-        if (!sample) this.work.nvtx(event)
+      case 'api':
+      case 'nvtx-gpu':
+      case 'own-track':
+      case 'input':
+        if (!sample) this.ofGpu(event)
         break
       case 'counted':
         this.counters.define(event, this.names.text(event.name))
         break
     }
+  }
+
+  /** Events of inputs that may contain work of a GPU. */
+  private ofGpu(event: GpuStatisticsEvent): void {
+    if (event.kind === 'own-slice') this.dims.slice(event)
+    else if (event.kind === 'gpu') this.dims.gpu(event.endNs)
+    else if (event.kind === 'nvtx') this.work.nvtx(event)
+    this.gpu?.take(event)
   }
 
   /** Start of the first operator that waits for the rest of its call; undefined without any. */
@@ -259,6 +273,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       activations: this.activations,
       work: this.work.finish(),
       products: this.dims.finish(),
+      gpu: this.gpu?.finish(),
     }
   }
 

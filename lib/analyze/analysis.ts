@@ -8,9 +8,11 @@ export type * from './analysis-calls.ts'
 export type * from './analysis-workers.ts'
 export type { Distribution } from './distribution.ts'
 
+import type { GpuFigures } from './gpu/figures.ts'
 import type { ModelFigures } from './model/figures.ts'
 import type { Roofline } from './model/roofline-types.ts'
 
+export type * from './gpu/figures.ts'
 export type * from './model/figures.ts'
 export type * from './model/roofline-types.ts'
 
@@ -37,6 +39,8 @@ export interface Analysis {
   /** The model by itself; null where neither a GGUF nor a graph is known. */
   readonly model: ModelFigures | null
   readonly rooflines: readonly Roofline[]
+  /** Null where no work of a GPU and no calls of CUDA or HIP were recorded. */
+  readonly gpu: GpuFigures | null
   /** Of each phase. */
   readonly first_calls: readonly FirstCall[]
   /** What made the run slow, most time first. */

@@ -10,6 +10,7 @@ import {
 import type { InputFigures } from './analysis-pass.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import { findings } from './findings/findings.ts'
+import { gpuOf } from './gpu/assemble-gpu.ts'
 import { type ModelLog, type ModelOptions, modelParts } from './model/assemble-model.ts'
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
@@ -47,6 +48,8 @@ export function documentOf(
     ...inferredFigures(figures.inferred, figures.inferredOfCalls),
     ...withoutParts(figures.callsWithoutParts),
   ]
+  const gpu = gpuOf(logs)
+  undetermined.push(...(gpu?.undetermined ?? []))
   const run = runOf(main, logs, undetermined)
   const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
   const { model, rooflines, undetermined: ofModel } = modelOf(log)
@@ -69,6 +72,7 @@ export function documentOf(
     scheduling: figures.scheduling ?? null,
     model,
     rooflines,
+    gpu: gpu?.figures ?? null,
     first_calls: figures.first_calls,
     findings: [],
     undetermined: [...undetermined, ...ofModel],

@@ -17,6 +17,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   scheduling: ['object', 'null'],
   model: ['object', 'null'],
   rooflines: ['array'],
+  gpu: ['object', 'null'],
   first_calls: ['array'],
   findings: ['array'],
   undetermined: ['array'],

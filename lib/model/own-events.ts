@@ -24,6 +24,8 @@ export interface OwnTrackEvent {
   readonly nests?: boolean | undefined
   /** It goes above the others of its group; without a group, it is main content of the input and goes above NVTX and calls of GPUs. */
   readonly leads?: boolean | undefined
+  /** The thread that its slices are of; -1 = not known. */
+  readonly tid?: number | undefined
 }
 
 /** A new name of a track whose name was not known when it was defined. */

@@ -176,7 +176,8 @@ export class Rows {
     const title =
       this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
     const leads = tid === pid && this.number(tid) >= 0 // the main thread
-    return { name: title, description: `What ${name || 'thread'} ${text} did.`, nests: true, leads }
+    const number = this.number(tid)
+    return { name: title, description: `What ${name || 'thread'} ${text} did.`, nests: true, leads, tid: number }
   }
 }
 

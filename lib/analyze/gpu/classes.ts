@@ -1,0 +1,54 @@
+import type { GpuEvent } from '../../model/gpu-events.ts'
+import type { GpuCallKind } from './figures.ts'
+
+/** What a piece of work does, for the parts of a GPU's time. */
+export const WorkClass = { Computation: 0, Communication: 1, Copy: 2, Fill: 3 } as const
+
+/**
+ * Kernels of collective communication: TraceLens' rule (TraceLens/util.py, DEFAULT_COMMUNICATION_REGEXES and
+ * DEFAULT_CUSTOM_COLLECTIVE_PATTERNS, at 171dd74). HTA's (hta/common/types.py, CommunicateKernelGroupingPattern, at f4d0062) is
+ * `(^nccl.*)|(^hip)|(^hccl)|(.*ncclKernel.*)`.
+ */
+const COMMUNICATION = /rccl|nccl|cross_device_reduce/i
+/** Kernels with which ROCm 7.1 and earlier copy and fill (TraceLens/util.py, is_rocm_legacy_memcpy and is_rocm_legacy_memset). */
+const ROCM_COPY =
+  /^(MEMORY_COPY_(HOST_TO_DEVICE|DEVICE_TO_HOST|DEVICE_TO_DEVICE)|__amd_rocclr_copyBuffer(Rect)?(Aligned)?)(\.kd)?$/
+const ROCM_FILL = /^__amd_rocclr_fillBuffer(Aligned)?(\.kd)?$/
+
+/** The {@link WorkClass} of a piece of work. */
+export function classOf(what: GpuEvent['what'], name: string): number {
+  if (what === 'memcpy') return WorkClass.Copy
+  if (what === 'memset') return WorkClass.Fill
+  if (what === 'graph') return WorkClass.Computation
+  if (ROCM_COPY.test(name)) return WorkClass.Copy
+  if (ROCM_FILL.test(name)) return WorkClass.Fill
+  return COMMUNICATION.test(name) ? WorkClass.Communication : WorkClass.Computation
+}
+
+const LONG: readonly (readonly [RegExp, string])[] = [
+  [/Host-to-Device/, 'HtoD'],
+  [/Device-to-Host/, 'DtoH'],
+  [/Device-to-Device/, 'DtoD'],
+  [/Peer-to-Peer/, 'PtoP'],
+  [/Host-to-Host/, 'HtoH'],
+]
+
+/** Direction of a copy by its name: `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy Host-to-Device]`. */
+export function directionOf(what: GpuEvent['what'], name: string): string {
+  if (what === 'memset') return 'memset'
+  const short = /\b(HtoD|DtoH|DtoD|PtoP|HtoH|DtoA|AtoD|HtoA|AtoH|AtoA)\b/.exec(name)?.[1]
+  return short ?? LONG.find(([pattern]) => pattern.test(name))?.[1] ?? 'unknown'
+}
+
+/** Memory that PyTorch's profiler names: `Memcpy HtoD (Pageable -> Device)`, `Memset (Device)`; empty where the name has none. */
+export function memoryOf(name: string): readonly [from: string, to: string] {
+  const [, from, to] = /\((?:([A-Za-z ]+?) -> )?([A-Za-z ]+)\)$/.exec(name) ?? []
+  return [from?.toLowerCase() ?? '', to?.toLowerCase() ?? '']
+}
+
+/** Kind of a call of CUDA or HIP. */
+export function callKindOf(name: string): GpuCallKind['kind'] {
+  if (/Launch(?!HostFunc)/.test(name)) return 'launch'
+  if (/Synchronize/.test(name)) return 'synchronize'
+  return /Memcpy|Memset/i.test(name) ? 'copy' : 'other'
+}

@@ -1,0 +1,144 @@
+import type { Names } from '../../model/names.ts'
+import { WorkClass } from './classes.ts'
+import type { GpuDevice, GpuKind, GpuLauncher, GpuLaunchers, GpuStep, GpuStream } from './figures.ts'
+import { RANGE_KINDS } from './host-ranges.ts'
+import { type DeviceMeasure, kernelKey, kernelsOf, type Measures } from './measure.ts'
+import type { StepList } from './steps.ts'
+import { boundedBy, ROWS_MAX, restOf } from './tables.ts'
+import type { Device, GpuWork } from './work.ts'
+
+interface Of {
+  readonly work: GpuWork
+  /** Undefined where only sums are known. */
+  readonly measures: Measures | undefined
+  readonly steps: StepList
+  readonly names: Names
+  /** `0 NVIDIA H100, 1 NVIDIA H100` */
+  readonly gpus: string
+}
+
+const orNull = (number: number) => (number < 0 ? null : number)
+const shareOf = (timeNs: number, allNs: number) => (allNs > 0 ? timeNs / allNs : 0)
+
+/** All figures of a device. */
+export function deviceFigures(device: Device, of: Of): GpuDevice {
+  const { measures, gpus } = of
+  const measured = measures?.devices[device.index]
+  const hasLaunches = measured !== undefined && measured.launched > 0
+  const name = gpus.split(', ').find((gpu) => gpu.startsWith(`${device.device} `))
+  return {
+    device: orNull(device.device),
+    pid: orNull(device.pid),
+    name: name?.replace(/^\d+ /, '') ?? null,
+    work: device.work,
+    work_ns: device.workNs,
+    time: measured?.sweep.figures() ?? null,
+    idle: hasLaunches ? measured.sweep.gaps.figures() : null,
+    kinds: kindsOf(device, of),
+    ...kernels(device, of),
+    streams: streamsOf(device, of, hasLaunches),
+    transfers: device.transfers.figures(),
+    launch_latency: measured?.queue.latency.figures() ?? null,
+    launches_after_work: measured?.launchesAfterWork ?? 0,
+    queue: measured?.queue.figures() ?? null,
+    launchers: measured ? launchersOf(device, measured, of) : [],
+    ...stepsOf(measured, of),
+  }
+}
+
+function kindsOf({ index, transfers, workNs }: Device, { work }: Of): GpuKind[] {
+  const kinds = (['kernel', 'graph'] as const).map((kind) => {
+    const rows = work.rows.filter(({ what, stream }) => what === kind && stream.of.index === index)
+    const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((sum, row) => sum + of(row), 0)
+    return { kind, count: sum(({ count }) => count), time_ns: sum(({ timeNs }) => timeNs) }
+  })
+  return [...kinds, ...transfers.kinds()]
+    .filter(({ count }) => count > 0)
+    .sort((a, b) => b.time_ns - a.time_ns)
+    .map((kind) => ({ ...kind, share: shareOf(kind.time_ns, workNs) }))
+}
+
+function kernels(device: Device, { work, measures, names }: Of): Pick<GpuDevice, 'kernels' | 'other_kernels'> {
+  const { shown, rest } = boundedBy(kernelsOf(work.rows, device.index))
+  return {
+    kernels: shown.map(({ row, count, timeNs }) => ({
+      name: names.text(row.name),
+      is_communication: row.kind === WorkClass.Communication,
+      count,
+      time_ns: timeNs,
+      share: shareOf(timeNs, device.workNs),
+      duration: measures?.durations.get(kernelKey(row))?.figures() ?? null,
+    })),
+    other_kernels: restOf(rest),
+  }
+}
+
+function streamsOf(device: Device, { work, measures, names }: Of, hasLaunches: boolean): GpuStream[] {
+  return work.streams
+    .filter(({ of }) => of === device)
+    .sort((a, b) => a.stream - b.stream || a.context - b.context)
+    .slice(0, ROWS_MAX)
+    .map((stream) => {
+      const rows = work.rows.filter((row) => row.stream === stream)
+      const measured = measures?.streams[stream.index]
+      return {
+        stream: orNull(stream.stream),
+        context: orNull(stream.context),
+        name: names.text(stream.streamName),
+        work: rows.reduce((sum, { count }) => sum + count, 0),
+        time_ns: rows.reduce((sum, { timeNs }) => sum + timeNs, 0),
+        gaps: hasLaunches && measured ? measured.gaps.figures() : null,
+        launch_latency: measured?.queue.latency.figures() ?? null,
+        queue: measured?.queue.figures() ?? null,
+      }
+    })
+}
+
+/** A table for each kind of range that launched work, innermost and outermost. */
+function launchersOf(device: Device, measured: DeviceMeasure, { measures, names }: Of): GpuLaunchers[] {
+  return RANGE_KINDS.flatMap((kind, index) =>
+    (['innermost', 'outermost'] as const).flatMap((level): GpuLaunchers[] => {
+      const sums = sumsByName(measured, (site) => measures!.sites.nameOf(site, index, level))
+      if (sums.size === 0) return []
+      const { shown, rest } = boundedBy([...sums.values()])
+      const rows = shown.map(({ name, launches, count, timeNs }): GpuLauncher => {
+        const share = shareOf(timeNs, device.workNs)
+        return { name: names.text(name), launches, work: count, time_ns: timeNs, share }
+      })
+      const knownNs = [...sums.values()].reduce((sum, { timeNs }) => sum + timeNs, 0)
+      return [{ kind, level, rows, other: restOf(rest), none_ns: device.workNs - knownNs }]
+    }),
+  )
+}
+
+interface LauncherSum {
+  readonly name: number
+  launches: number
+  count: number
+  timeNs: number
+}
+
+function sumsByName(measured: DeviceMeasure, nameOf: (site: number) => number): Map<number, LauncherSum> {
+  const sums = new Map<number, LauncherSum>()
+  for (let site = 0; site < measured.work.length; site++) {
+    if (measured.work[site] === 0) continue
+    const name = nameOf(site)
+    if (name === 0) continue
+    let sum = sums.get(name)
+    if (!sum) {
+      sum = { name, launches: 0, count: 0, timeNs: 0 }
+      sums.set(name, sum)
+    }
+    sum.launches += measured.launches[site]!
+    sum.count += measured.work[site]!
+    sum.timeNs += measured.timesNs[site]!
+  }
+  return sums
+}
+
+function stepsOf(measured: DeviceMeasure | undefined, { steps }: Of): Pick<GpuDevice, 'steps' | 'further_steps'> {
+  const list = (measured?.steps ?? []).flatMap((sweep, i): GpuStep[] =>
+    sweep.work > 0 ? [{ name: steps.list[i]!.name, work: sweep.work, time: sweep.figures() }] : [],
+  )
+  return { steps: list, further_steps: measured ? steps.count - steps.list.length : steps.count }
+}

@@ -1,0 +1,253 @@
+import type { Distribution } from '../distribution.ts'
+
+/** Work of GPUs, as CUPTI and roctracer record it (Nsight Systems, PyTorch's profiler), and the calls that launched it. */
+export interface GpuFigures {
+  /** Each device of each process, in the order of their numbers. */
+  readonly devices: readonly GpuDevice[]
+  /** Calls of CUDA or HIP. */
+  readonly processes: readonly GpuProcess[]
+  /** NVTX ranges and PyTorch's annotations on the GPU: from the first to the last work launched within; most time first, at most 100 names. */
+  readonly ranges: readonly GpuRange[]
+  /** The further ones. */
+  readonly other_ranges: GpuRest | null
+}
+
+/** A device, as one process used it. */
+export interface GpuDevice {
+  /** Null where it is not known. */
+  readonly device: number | null
+  /** Null where it is not known. */
+  readonly pid: number | null
+  /** Null where it is not recorded. */
+  readonly name: string | null
+  /** Pieces of work: kernels, copies, fills, and CUDA graphs that were recorded as a whole. */
+  readonly work: number
+  /** Sum of their durations; work of several streams overlaps. */
+  readonly work_ns: number
+  /** Null for more work than is held (16 million pieces). */
+  readonly time: GpuTime | null
+  /** `idle_ns` by its cause; null where no launches were recorded. */
+  readonly idle: GpuGaps | null
+  /** By kind, most time first. */
+  readonly kinds: readonly GpuKind[]
+  /** By name, most time first, at most 100; with names that a program gave its kernels, without streams. */
+  readonly kernels: readonly GpuKernel[]
+  /** The further ones. */
+  readonly other_kernels: GpuRest | null
+  /** In the order of their numbers, at most 100. */
+  readonly streams: readonly GpuStream[]
+  /** Copies and fills by direction and memory, most bytes first. */
+  readonly transfers: readonly GpuTransfer[]
+  /** From the start of a call to the start of the first work that it launched; null where none of them was recorded. */
+  readonly launch_latency: Distribution | null
+  /** Launches whose work begins before them, as the clocks of CPU and GPU are not aligned; not in `launch_latency` and `queue`. */
+  readonly launches_after_work: number
+  /** Null where no launches were recorded. */
+  readonly queue: GpuQueueLength | null
+  /** What launched the work, on the thread that made the call. */
+  readonly launchers: readonly GpuLaunchers[]
+  /** Steps (`ProfilerStep#`, steps of vLLM or SGLang), at most the first 100: the work that was launched within. */
+  readonly steps: readonly GpuStep[]
+  /** Steps that are not in the list. */
+  readonly further_steps: number
+}
+
+/**
+ * The time from the start of the first work to the end of the last: computation + exposed communication + exposed copies + idle.
+ * Each is a union of intervals: work at the same time counts once. Kernels are communication if their name contains `nccl`, `rccl` or
+ * `cross_device_reduce` (as in TraceLens; HTA: begins with `nccl`, `hip` or `hccl`, or contains `ncclKernel`); copies are memcpy, memset and
+ * the kernels that ROCm copies and fills with; all else is computation. HTA's `compute_time`, `idle_time` and `kernel_time`
+ * (get_temporal_breakdown) are `computation_ns`, `idle_ns` and `total_ns`, its `non_compute_time` is the sum of the other two.
+ */
+export interface GpuTime {
+  readonly total_ns: number
+  readonly computation_ns: number
+  /** Communication while nothing is computed. */
+  readonly exposed_communication_ns: number
+  /** Copies and fills while neither computation nor communication runs. */
+  readonly exposed_copy_ns: number
+  readonly idle_ns: number
+  /** `total_ns` without `idle_ns`. */
+  readonly busy_ns: number
+  /** With or without computation at the same time. */
+  readonly communication_ns: number
+  /** With or without other work at the same time. */
+  readonly copy_ns: number
+  /** Of communication, what computation overlaps: HTA's get_comm_comp_overlap; null without communication. */
+  readonly communication_overlap_share: number | null
+  /** As TraceLens' `gpu_timeline` divides it: fills of memory are computation there. */
+  readonly tracelens: {
+    readonly computation_ns: number
+    readonly exposed_communication_ns: number
+    readonly exposed_copy_ns: number
+    /** All copies, without fills. */
+    readonly copy_ns: number
+  }
+}
+
+/**
+ * Gaps by cause, as HTA's get_idle_time_breakdown has them. `host_wait`: the work after the gap was launched after the gap began, so that the
+ * GPU waited for the CPU. `kernel_wait`: launched before, and the gap is shorter than 30 µs: the overhead between two kernels. `other`: such as a
+ * wait for another stream.
+ */
+export interface GpuGaps {
+  readonly host_wait: GpuGapSum
+  readonly kernel_wait: GpuGapSum
+  readonly other: GpuGapSum
+}
+
+/** Gaps of one cause. */
+export interface GpuGapSum {
+  readonly count: number
+  readonly time_ns: number
+}
+
+/** Work of one kind. */
+export interface GpuKind {
+  /** `kernel`, `memset`, `graph`; copies with their direction, such as `memcpy HtoD`. */
+  readonly kind: string
+  readonly count: number
+  readonly time_ns: number
+  /** Of `work_ns`. */
+  readonly share: number
+}
+
+/** Kernels of one name. */
+export interface GpuKernel {
+  readonly name: string
+  /** Is it a kernel of communication? See {@link GpuTime}. */
+  readonly is_communication: boolean
+  readonly count: number
+  readonly time_ns: number
+  /** Of `work_ns`. */
+  readonly share: number
+  /** Null for more work than is held. */
+  readonly duration: Distribution | null
+}
+
+/** What a table leaves out, summed up. */
+export interface GpuRest {
+  readonly names: number
+  readonly count: number
+  readonly time_ns: number
+}
+
+/** A stream. */
+export interface GpuStream {
+  /** Null where it is not known. */
+  readonly stream: number | null
+  readonly context: number | null
+  /** That the program or the driver gave it; empty: none. */
+  readonly name: string
+  readonly work: number
+  readonly time_ns: number
+  /**
+   * Gaps between its pieces of work, as HTA has them; work right after other work counts in `kernel_wait` with 0 ns. HTA's sums differ where work
+   * of one stream overlaps: it adds negative gaps. Null where no launches were recorded.
+   */
+  readonly gaps: GpuGaps | null
+  readonly launch_latency: Distribution | null
+  readonly queue: GpuQueueLength | null
+}
+
+/** Launches whose work has not begun, over the time from the first launch to the start of the last work. */
+export interface GpuQueueLength {
+  readonly mean: number
+  readonly max: number
+}
+
+/** Copies or fills in one direction. */
+export interface GpuTransfer {
+  /** `HtoD`, `DtoH`, `DtoD`, `PtoP` (between GPUs), `HtoH`; `memset`; `unknown`. */
+  readonly direction: string
+  /** Memory that they read, such as `pageable` or `pinned`; empty where it is not recorded. */
+  readonly from: string
+  /** Memory that they write. */
+  readonly to: string
+  readonly count: number
+  readonly bytes: number
+  readonly time_ns: number
+  /** `bytes` by `time_ns`; null without bytes. */
+  readonly gb_per_s: number | null
+  /** Those whose size is not recorded; not in `bytes`. */
+  readonly unknown_sizes: number
+}
+
+/** Time of GPU work by what launched it: a call of CUDA or HIP began within it, on its thread. */
+export interface GpuLaunchers {
+  /** Operators of PyTorch (`aten::`), its modules (`nn.Module:`), annotations of the program without steps, NVTX ranges. */
+  readonly kind: 'operator' | 'module' | 'annotation' | 'nvtx'
+  /** Of nested ones. */
+  readonly level: 'innermost' | 'outermost'
+  /** Most time first, at most 100 names. */
+  readonly rows: readonly GpuLauncher[]
+  /** The further ones. */
+  readonly other: GpuRest | null
+  /** Work that none of them launched. */
+  readonly none_ns: number
+}
+
+/** An operator, a module, an annotation or a range. */
+export interface GpuLauncher {
+  readonly name: string
+  readonly launches: number
+  /** Pieces of work that they launched. */
+  readonly work: number
+  readonly time_ns: number
+  /** Of `work_ns`. */
+  readonly share: number
+}
+
+/** A step: the work that was launched within. */
+export interface GpuStep {
+  readonly name: string
+  readonly work: number
+  readonly time: GpuTime
+}
+
+/** NVTX ranges or annotations of one name, on the GPU. */
+export interface GpuRange {
+  /** NVTX: with the domain before a colon. */
+  readonly name: string
+  readonly kind: 'nvtx' | 'annotation'
+  readonly count: number
+  /** From first to last work, summed up. */
+  readonly time_ns: number
+  /** Durations of their work, summed up; null where it is not recorded. */
+  readonly busy_ns: number | null
+  /** Pieces of work; null where it is not recorded. */
+  readonly work: number | null
+}
+
+/** Calls of CUDA or HIP of one process. */
+export interface GpuProcess {
+  readonly pid: number | null
+  readonly threads: number
+  /** By kind: time in which a thread was in such a call, over all threads. */
+  readonly kinds: readonly GpuCallKind[]
+  /** By name, most time first, at most 50. */
+  readonly calls: readonly GpuCall[]
+  /** The further ones. */
+  readonly other_calls: GpuRest | null
+}
+
+/** Calls of one kind. */
+export interface GpuCallKind {
+  /** Launches of kernels and graphs; waits for the GPU (`cudaStreamSynchronize` …); copies and fills, of which those without `Async` wait, too. */
+  readonly kind: 'launch' | 'synchronize' | 'copy' | 'other'
+  readonly count: number
+  readonly time_ns: number
+}
+
+/** Calls of one function. */
+export interface GpuCall {
+  readonly name: string
+  readonly kind: GpuCallKind['kind']
+  readonly count: number
+  /** A call within another one counts in both. */
+  readonly time_ns: number
+  readonly mean_ns: number
+  readonly max_ns: number
+  /** Pieces of GPU work that they launched. */
+  readonly work: number
+}

@@ -1,0 +1,228 @@
+import { DefaultMap } from '../../model/default-map.ts'
+import type { InputEvent, TokenEvent, TraceEvent } from '../../model/events.ts'
+import type { ApiEvent, GpuEvent, NvtxGpuEvent } from '../../model/gpu-events.ts'
+import type { Names } from '../../model/names.ts'
+import type { NvtxEvent } from '../../model/nvtx-events.ts'
+import type { OwnSliceEvent, OwnTrackEvent } from '../../model/own-events.ts'
+import type { Undetermined } from '../analysis.ts'
+import { deviceFigures } from './device-figures.ts'
+import type { GpuFigures } from './figures.ts'
+import { HostCalls } from './host-calls.ts'
+import { HostRanges, RANGE_KINDS } from './host-ranges.ts'
+import { Launches } from './launches.ts'
+import { measure } from './measure.ts'
+import { NvtxLabels } from './nvtx-labels.ts'
+import { ProjectedRanges } from './projected.ts'
+import { StepList } from './steps.ts'
+import { GpuWork, WORK_MAX } from './work.ts'
+
+/** Events that {@link GpuStatistics} uses. */
+export type GpuStatisticsEvent =
+  | Extract<TraceEvent, { readonly kind: 'input' | 'gpu' | 'api' | 'nvtx-gpu' | 'own-track' | 'own-slice' }>
+  | Extract<TraceEvent, { readonly kind: 'nvtx' | 'token' }>
+
+/** Figures of the GPUs of one input. */
+export interface GpuOfInput {
+  readonly figures: GpuFigures
+  readonly undetermined: readonly Undetermined[]
+}
+
+const [OPERATOR, MODULE, ANNOTATION, NVTX] = [0, 1, 2, RANGE_KINDS.indexOf('nvtx')]
+/** Formats without work of GPUs, whose ranges are not held. */
+const WITHOUT_GPU: ReadonlySet<string> = new Set(['ggtrace'])
+
+/** Numbers of categories of PyTorch's profiler. */
+interface Categories {
+  readonly operator: number
+  readonly annotation: number
+  readonly python: number
+  readonly onGpu: number
+}
+
+/**
+ * Figures of GPUs: events come in any order and are held as numbers, 20 bytes for a piece of work, 12 for a launch, 18 for an operator or a
+ * range, and 8 more each while figures are made: 10 million kernels with a launch each take 400 MB.
+ */
+export class GpuStatistics {
+  private readonly work: GpuWork
+  private readonly launches = new DefaultMap<number, Launches>(() => new Launches())
+  private readonly ranges = new HostRanges()
+  private readonly calls: HostCalls
+  private readonly projected: ProjectedRanges
+  private readonly steps = new StepList()
+  private readonly categories: Categories
+  /** Threads of tracks. */
+  private readonly threads = new Map<number, number>()
+  private readonly stacks = new DefaultMap<string, number[]>(() => [])
+  private readonly started = new Map<number, number>()
+  private readonly labels: NvtxLabels
+  /** By name of a Python function, that of its kind of module; 0: it is none. */
+  private readonly modules: (number | undefined)[] = []
+  /** By name of an annotation: is it a step? */
+  private readonly stepNames: (boolean | undefined)[] = []
+  private gpus = ''
+  private isUsed = true
+  private rangesLeftOut = 0
+
+  /** `workMax`: pieces of work, launches and ranges that are held. */
+  constructor(
+    private readonly names: Names,
+    private readonly workMax = WORK_MAX,
+  ) {
+    this.work = new GpuWork(names, workMax)
+    this.calls = new HostCalls(names)
+    this.labels = new NvtxLabels(names)
+    this.projected = new ProjectedRanges(names, this.labels)
+    const [operator, annotation] = [names.id('cpu_op'), names.id('user_annotation')]
+    this.categories = {
+      ...{ operator, annotation, python: names.id('python_function'), onGpu: names.id('gpu_user_annotation') },
+    }
+  }
+
+  take(event: GpuStatisticsEvent): void {
+    if (!this.isUsed) return
+    switch (event.kind) {
+      case 'gpu':
+        return this.gpu(event)
+      case 'api':
+        return this.api(event)
+      case 'own-slice':
+        return this.slice(event)
+      case 'nvtx':
+        return this.nvtx(event)
+      case 'nvtx-gpu':
+        return this.onGpu(event)
+      case 'own-track':
+        return this.track(event)
+      case 'token':
+        return this.call(event)
+      case 'input':
+        return this.input(event)
+    }
+  }
+
+  /** Undefined where the input contains neither GPU work nor calls. */
+  finish(): GpuOfInput | undefined {
+    const processes = this.calls.figures()
+    const { work, launches, ranges, steps, names } = this
+    if (work.devices.length === 0 && processes.length === 0) return undefined
+    steps.settle()
+    const measures = work.isOver ? undefined : measure(work, launches, ranges, steps)
+    const devices = work.devices
+      .toSorted((a, b) => a.device - b.device || a.pid - b.pid)
+      .map((device) => deviceFigures(device, { work, measures, steps, names, gpus: this.gpus }))
+    const figures = { devices, processes, ...this.projected.figures() }
+    return { figures, undetermined: this.undetermined(figures) }
+  }
+
+  private gpu(event: GpuEvent): void {
+    this.work.add(event)
+  }
+
+  private input({ attributes, format }: InputEvent): void {
+    this.isUsed = !WITHOUT_GPU.has(format)
+    this.gpus = String(attributes['gpus'] ?? '')
+  }
+
+  private api(event: ApiEvent): void {
+    const { library, launched, correlation, pid, tid, startNs } = event
+    if (library === 'os') return
+    this.calls.add(event)
+    if (launched === 0 || correlation < 0 || this.work.isOver) return
+    this.launches.of(pid).add(startNs, correlation, tid)
+  }
+
+  private slice(event: OwnSliceEvent): void {
+    const { category, name } = event
+    if (category === undefined) return
+    const { operator, annotation, python, onGpu } = this.categories
+    if (category === operator) this.range(OPERATOR, event, name)
+    else if (category === annotation) this.annotation(event)
+    else if (category === python) {
+      const module = this.moduleOf(name)
+      if (module > 0) this.range(MODULE, event, module)
+    } else if (category === onGpu) this.projected.annotation(event)
+  }
+
+  private annotation(event: OwnSliceEvent): void {
+    const { name, startNs, endNs } = event
+    const text = this.names.text(name)
+    this.stepNames[name] ??= /^ProfilerStep#\d+$/.test(text)
+    if (this.stepNames[name]) this.steps.add({ name: text, startNs, endNs })
+    else this.range(ANNOTATION, event, name)
+  }
+
+  /** PyTorch's profiler numbers the modules of each kind: `nn.Module: Linear_3`. */
+  private moduleOf(name: number): number {
+    let module = this.modules[name]
+    if (module === undefined) {
+      const kind = /^(nn\.Module: .*?)(?:_\d+)?$/.exec(this.names.text(name))?.[1]
+      module = kind === undefined ? 0 : this.names.id(kind)
+      this.modules[name] = module
+    }
+    return module
+  }
+
+  private range(kind: number, { track, startNs, endNs }: OwnSliceEvent, name: number): void {
+    const tid = this.threads.get(track)
+    if (tid !== undefined) this.addRange(kind, tid, startNs, name, endNs)
+  }
+
+  private addRange(kind: number, tid: number, startNs: number, name: number, endNs?: number): number {
+    const isHeld = this.ranges.length < this.workMax
+    const id = isHeld ? this.ranges.add(kind, tid, startNs, name, endNs) : -1
+    if (id < 0) this.rangesLeftOut++
+    return id
+  }
+
+  private nvtx({ what, tid, domain, atNs, range, message }: NvtxEvent): void {
+    if (what === 'mark') return
+    if (what === 'pop') {
+      const id = this.stacks.of(`${tid} ${domain}`).pop() ?? -1
+      if (id >= 0) this.ranges.end(id, atNs)
+    } else if (what === 'end') {
+      const id = this.started.get(range) ?? -1
+      this.started.delete(range)
+      if (id >= 0) this.ranges.end(id, atNs)
+    } else {
+      const id = this.addRange(NVTX, tid, atNs, this.labels.of(domain, message))
+      if (what === 'push') this.stacks.of(`${tid} ${domain}`).push(id)
+      else this.started.set(range, id)
+    }
+  }
+
+  private onGpu(event: NvtxGpuEvent): void {
+    this.projected.nvtx(event)
+  }
+
+  private track({ id, tid }: OwnTrackEvent): void {
+    if (tid !== undefined && tid >= 0) this.threads.set(id, tid)
+  }
+
+  /** A step of an engine: the time in which the CPU launches its work. */
+  private call({ step, call, phase, startNs }: TokenEvent): void {
+    if (step) this.steps.add({ name: `${phase} ${call}`, startNs, endNs: startNs + step.launchNs })
+  }
+
+  private undetermined({ devices }: GpuFigures): Undetermined[] {
+    const found: Undetermined[] = []
+    const add = (what: string, why: string, hint?: string) => found.push({ what: `gpu.${what}`, why, hint })
+    const { isOver, length } = this.work
+    if (devices.length === 0) add('devices', 'calls of CUDA or HIP were recorded, but no work of a GPU')
+    if (isOver) add('devices.time', `the log contains more than ${length} pieces of GPU work: only sums are known`)
+    else if (devices.some(({ queue }) => queue === null))
+      add(
+        'devices.launch_latency',
+        'the log contains no calls that launched the work',
+        'nsys profile --trace cuda; torch.profiler with ProfilerActivity.CPU and CUDA',
+      )
+    const early = devices.reduce((sum, { launches_after_work }) => sum + launches_after_work, 0)
+    if (early > 0)
+      add(
+        'devices.launch_latency',
+        `work of ${early} launches begins before them: the clocks of CPU and GPU are not aligned there`,
+      )
+    if (this.rangesLeftOut > 0) add('devices.launchers', `${this.rangesLeftOut} operators and ranges are not held`)
+    return found
+  }
+}

@@ -1,0 +1,202 @@
+import type { HostRanges } from './host-ranges.ts'
+import { LaunchQueue, TimesNs } from './latencies.ts'
+import type { Launches } from './launches.ts'
+import { Sites } from './sites.ts'
+import type { StepList } from './steps.ts'
+import { boundedBy } from './tables.ts'
+import { GapSums, TimeSweep } from './time-sweep.ts'
+import { type GpuWork, NONE, type Stream, type WorkRow } from './work.ts'
+
+/** From here on, the value of a launch is the number of its stream: its work has begun. */
+const BEGUN = 0x80000000
+
+/** Figures of a stream that need the order of its work. */
+export interface StreamMeasure {
+  readonly gaps: GapSums
+  readonly queue: LaunchQueue
+  endNs: number
+}
+
+/** Figures of a device that need the order of its work, or its launches. */
+export interface DeviceMeasure {
+  readonly sweep: TimeSweep
+  readonly queue: LaunchQueue
+  /** Launches whose work begins before them. */
+  launchesAfterWork: number
+  /** Pieces of work whose launch is known. */
+  launched: number
+  /** By site. */
+  readonly launches: Float64Array
+  readonly work: Float64Array
+  readonly timesNs: Float64Array
+  /** By step. */
+  readonly steps: TimeSweep[]
+}
+
+/** What the pieces of work show together with their launches. */
+export interface Measures {
+  readonly sites: Sites
+  readonly devices: readonly DeviceMeasure[]
+  readonly streams: readonly StreamMeasure[]
+  /** Durations of those rows that are shown. */
+  readonly durations: ReadonlyMap<string, TimesNs>
+}
+
+/** Kernels of one name on a device. */
+export const kernelKey = ({ stream, name }: Pick<WorkRow, 'stream' | 'name'>) => `${stream.of.index} ${name}`
+
+/** Kernels of each name on a device, over its streams. */
+export function kernelsOf(rows: readonly WorkRow[], device: number): { row: WorkRow; count: number; timeNs: number }[] {
+  const sums = new Map<number, { row: WorkRow; count: number; timeNs: number }>()
+  for (const row of rows) {
+    if (row.stream.of.index !== device || row.what !== 'kernel') continue
+    const sum = sums.get(row.name)
+    if (sum) {
+      sum.count += row.count
+      sum.timeNs += row.timeNs
+    } else sums.set(row.name, { row, count: row.count, timeNs: row.timeNs })
+  }
+  return [...sums.values()]
+}
+
+/** Goes through all work, in order of its start. `launches` by process; they are used up. */
+export function measure(
+  work: GpuWork,
+  launches: ReadonlyMap<number, Launches>,
+  ranges: HostRanges,
+  steps: StepList,
+): Measures {
+  const sites = new Sites()
+  ranges.sort()
+  join(work, launches)
+  for (const of of launches.values()) sites.attribute(of, ranges)
+  const count = sites.length
+  const devices = work.devices.map(
+    (): DeviceMeasure => ({
+      ...{ sweep: new TimeSweep(), queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
+      ...{ launches: new Float64Array(count), work: new Float64Array(count), timesNs: new Float64Array(count) },
+      steps: steps.list.map(() => new TimeSweep()),
+    }),
+  )
+  const streams = work.streams.map(() => ({ gaps: new GapSums(), queue: new LaunchQueue(), endNs: NaN }))
+  const durations = new Map(
+    devices.flatMap((_, device) =>
+      boundedBy(kernelsOf(work.rows, device)).shown.map(({ row }) => [kernelKey(row), new TimesNs()] as const),
+    ),
+  )
+  const measures = { sites, devices, streams, durations }
+  addUp(work, launches, measures)
+  const order = work.order()
+  divide(work, order, launches, steps, measures)
+  count > 0 && enqueue(work, order, launches, measures)
+  return measures
+}
+
+/** Replaces correlation ids by places of launches. */
+function join(work: GpuWork, launches: ReadonlyMap<number, Launches>): void {
+  const finders = work.streams.map(({ pid }) => launches.get(pid)?.finder())
+  for (let id = 0; id < work.length; id++) {
+    const find = finders[work.row(id).stream.index]
+    work.launches.set(id, find ? find(work.launches.at(id)) : NONE)
+  }
+}
+
+/** Sums by site, and the distributions of durations, in any order. */
+function addUp(work: GpuWork, launches: ReadonlyMap<number, Launches>, { devices, durations }: Measures): void {
+  const times = new Map(
+    work.rows.map((row) => [row, row.what === 'kernel' ? durations.get(kernelKey(row)) : undefined]),
+  )
+  for (let id = 0; id < work.length; id++) {
+    const row = work.row(id)
+    const durationNs = work.duration(id)
+    times.get(row)?.add(durationNs)
+    const at = work.launches.at(id)
+    if (at === NONE) continue
+    const device = devices[row.stream.of.index]!
+    const site = launches.get(row.stream.pid)!.values.at(at)
+    device.launched++
+    device.work[site]!++
+    device.timesNs[site]! += durationNs
+  }
+}
+
+/** Time of devices and steps, gaps and latencies. A launch's value becomes its stream, or {@link NONE} where its work began before it. */
+function divide(
+  work: GpuWork,
+  order: Uint32Array | undefined,
+  launches: ReadonlyMap<number, Launches>,
+  steps: StepList,
+  { devices, streams }: Measures,
+): void {
+  for (let place = 0; place < work.length; place++) {
+    const id = order ? order[place]! : place
+    const { stream, kind } = work.row(id)
+    const [startNs, at] = [work.start(id), work.launches.at(id)]
+    const endNs = startNs + work.duration(id)
+    const of = at === NONE ? undefined : launches.get(stream.pid)!
+    const launchNs = of ? of.start(at) : NaN
+    const device = devices[stream.of.index]!
+    device.sweep.take(startNs, endNs, kind, launchNs)
+    addGap(streams[stream.index]!, startNs, endNs, launchNs)
+    if (!of) continue
+    const step = steps.at(launchNs)
+    if (step >= 0) device.steps[step]!.take(startNs, endNs, kind, launchNs)
+    const site = of.values.at(at)
+    if (site < BEGUN) of.values.set(at, begin(device, streams, stream, site, startNs - launchNs))
+  }
+}
+
+function addGap(stream: StreamMeasure, startNs: number, endNs: number, launchNs: number): void {
+  if (startNs > stream.endNs) stream.gaps.add(stream.endNs, startNs, launchNs)
+  else if (!Number.isNaN(stream.endNs)) stream.gaps.add(startNs, startNs, NaN)
+  if (!(endNs <= stream.endNs)) stream.endNs = endNs
+}
+
+/** The first work of a launch begins; returns the launch's new value. */
+function begin(
+  device: DeviceMeasure,
+  streams: readonly StreamMeasure[],
+  { index }: Stream,
+  site: number,
+  latencyNs: number,
+): number {
+  device.launches[site]!++
+  if (latencyNs < 0) {
+    device.launchesAfterWork++
+    return NONE
+  }
+  device.queue.latency.add(latencyNs)
+  streams[index]!.queue.latency.add(latencyNs)
+  return BEGUN + index
+}
+
+/** Lengths of queues: launches and the first work of each, in order of time. */
+function enqueue(
+  work: GpuWork,
+  order: Uint32Array | undefined,
+  launches: ReadonlyMap<number, Launches>,
+  { devices, streams }: Measures,
+): void {
+  const pointers = new Map([...launches].map(([pid, of]) => [pid, { of, order: of.order(), place: 0 }]))
+  const queuesOf = (stream: number) => [streams[stream]!.queue, devices[work.streams[stream]!.of.index]!.queue]
+  const queues = work.streams.map(({ index }) => queuesOf(index))
+  for (let place = 0; place < work.length; place++) {
+    const id = order ? order[place]! : place
+    const at = work.launches.at(id)
+    if (at === NONE) continue
+    const pointer = pointers.get(work.row(id).stream.pid)!
+    const { of } = pointer
+    const begun = of.values.at(at)
+    if (begun === NONE) continue
+    const startNs = work.start(id)
+    for (; pointer.place < of.length; pointer.place++) {
+      const launch = pointer.order ? pointer.order[pointer.place]! : pointer.place
+      if (of.start(launch) > startNs) break
+      const value = of.values.at(launch)
+      if (value < BEGUN || value === NONE) continue
+      for (const queue of queues[value - BEGUN]!) queue.launched(of.start(launch))
+    }
+    for (const queue of queues[begun - BEGUN]!) queue.begun(startNs)
+    of.values.set(at, NONE)
+  }
+}

@@ -1,0 +1,106 @@
+import { WorkClass } from './classes.ts'
+import type { GpuGaps, GpuTime } from './figures.ts'
+
+/**
+ * GapSums below this are between two kernels: HTA's default of `consecutive_kernel_delay`, 30 (hta/trace_analysis.py, get_idle_time_breakdown). Its
+ * documentation says nanoseconds; the times that it is compared with are microseconds.
+ */
+export const KERNEL_WAIT_NS = 30_000
+
+/** GapSums by cause; see {@link GpuGaps}. */
+export class GapSums {
+  private readonly counts = new Float64Array(3)
+  private readonly timesNs = new Float64Array(3)
+
+  /** A gap before work that was launched at `launchNs` (NaN: not known). */
+  add(fromNs: number, untilNs: number, launchNs: number): void {
+    const cause = launchNs > fromNs ? 0 : untilNs - fromNs < KERNEL_WAIT_NS ? 1 : 2
+    this.counts[cause]!++
+    this.timesNs[cause]! += untilNs - fromNs
+  }
+
+  figures(): GpuGaps {
+    const sum = (cause: number) => ({ count: this.counts[cause]!, time_ns: this.timesNs[cause]! })
+    return { host_wait: sum(0), kernel_wait: sum(1), other: sum(2) }
+  }
+}
+
+/**
+ * Divides the time of a GPU, from work in order of its starts: between two starts, what is active is what began before and has not
+ * ended. See {@link GpuTime}. The definitions are TraceLens' (TraceLens/TreePerf/gpu_event_analyser.py, compute_metrics_dict) and HTA's
+ * (hta/analyzers/breakdown_analysis.py, get_temporal_breakdown).
+ */
+export class TimeSweep {
+  work = 0
+  readonly gaps = new GapSums()
+  private firstNs = NaN
+  private atNs = -Infinity
+  /** The latest end, by {@link WorkClass}. */
+  private readonly ends = new Float64Array(4).fill(-Infinity)
+  private computationNs = 0
+  private communicationNs = 0
+  private copyNs = 0
+  private exposedCommunicationNs = 0
+  private exposedCopyNs = 0
+  private idleNs = 0
+  private readonly tracelens = { computationNs: 0, exposedCommunicationNs: 0, exposedCopyNs: 0, copyNs: 0 }
+
+  /** Adds work that begins no earlier than that before. `launchNs` is NaN where it is not known. */
+  take(startNs: number, endNs: number, kind: number, launchNs: number): void {
+    if (this.work++ === 0) this.firstNs = this.atNs = startNs
+    if (startNs > this.atNs) this.until(startNs, launchNs)
+    if (endNs > this.ends[kind]!) this.ends[kind] = endNs
+  }
+
+  figures(): GpuTime {
+    const lastNs = Math.max(this.atNs, ...this.ends)
+    if (lastNs > this.atNs) this.until(lastNs, NaN)
+    const totalNs = this.work === 0 ? 0 : lastNs - this.firstNs
+    const { computationNs, communicationNs, exposedCommunicationNs, idleNs, tracelens } = this
+    const overlapNs = communicationNs - exposedCommunicationNs
+    return {
+      total_ns: totalNs,
+      computation_ns: computationNs,
+      exposed_communication_ns: exposedCommunicationNs,
+      exposed_copy_ns: this.exposedCopyNs,
+      idle_ns: idleNs,
+      busy_ns: totalNs - idleNs,
+      communication_ns: communicationNs,
+      copy_ns: this.copyNs,
+      communication_overlap_share: communicationNs > 0 ? overlapNs / communicationNs : null,
+      tracelens: {
+        computation_ns: tracelens.computationNs,
+        exposed_communication_ns: tracelens.exposedCommunicationNs,
+        exposed_copy_ns: tracelens.exposedCopyNs,
+        copy_ns: tracelens.copyNs,
+      },
+    }
+  }
+
+  /** Accounts for the time up to the next start. */
+  private until(nextNs: number, launchNs: number): void {
+    const { atNs, ends, tracelens } = this
+    const computing = within(atNs, ends[WorkClass.Computation]!, nextNs)
+    const communicating = within(atNs, ends[WorkClass.Communication]!, nextNs)
+    const copying = within(atNs, ends[WorkClass.Copy]!, nextNs)
+    const filling = within(atNs, ends[WorkClass.Fill]!, nextNs)
+    const moving = Math.max(copying, filling)
+    const working = Math.max(computing, communicating)
+    const busy = Math.max(working, moving)
+    this.computationNs += computing - atNs
+    this.communicationNs += communicating - atNs
+    this.copyNs += moving - atNs
+    this.exposedCommunicationNs += working - computing
+    this.exposedCopyNs += busy - working
+    this.idleNs += nextNs - busy
+    if (nextNs > busy) this.gaps.add(busy, nextNs, launchNs)
+    const kernels = Math.max(computing, filling)
+    tracelens.computationNs += kernels - atNs
+    tracelens.exposedCommunicationNs += Math.max(kernels, communicating) - kernels
+    tracelens.exposedCopyNs += busy - Math.max(kernels, communicating)
+    tracelens.copyNs += copying - atNs
+    this.atNs = nextNs
+  }
+}
+
+const within = (fromNs: number, ns: number, untilNs: number) => Math.min(untilNs, Math.max(fromNs, ns))

@@ -1,0 +1,148 @@
+import { NumberList } from '../../bytes/number-list.ts'
+import { orderOf } from '../../bytes/order.ts'
+import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
+import type { Names } from '../../model/names.ts'
+import { classOf } from './classes.ts'
+import { Durations } from './durations.ts'
+import { TransferSums } from './transfers.ts'
+
+/** A device of a process. */
+export interface Device {
+  readonly index: number
+  readonly device: number
+  readonly pid: number
+  work: number
+  workNs: number
+  readonly transfers: TransferSums
+}
+
+/** A stream of a device. */
+export interface Stream extends GpuPlace {
+  readonly index: number
+  readonly of: Device
+}
+
+/** Work of one name on one stream. */
+export interface WorkRow {
+  readonly stream: Stream
+  readonly name: number
+  readonly what: GpuEvent['what']
+  /** {@link WorkClass} */
+  readonly kind: number
+  count: number
+  timeNs: number
+}
+
+/** Pieces of work that are held, in 20 bytes each; with more, only sums are known. */
+export const WORK_MAX = 1 << 24
+/** No correlation id, or no launch. */
+export const NONE = 0xffffffff
+
+const WHATS: readonly GpuEvent['what'][] = ['kernel', 'memcpy', 'memset', 'graph']
+
+/** The work of all GPUs of an input, in any order. */
+export class GpuWork {
+  readonly devices: Device[] = []
+  readonly streams: Stream[] = []
+  readonly rows: WorkRow[] = []
+  /** More than {@link WORK_MAX} pieces: those are not held. */
+  isOver = false
+  private readonly starts = new NumberList(Float64Array)
+  private readonly durations = new Durations()
+  private readonly rowIds = new NumberList(Uint32Array)
+  /** Correlation ids; then places of launches. */
+  readonly launches = new NumberList(Uint32Array)
+  private readonly streamsByNumber = new Map<number, Stream[]>()
+  private readonly rowsByKey = new Map<number, number>()
+  private latest: Stream | undefined
+
+  constructor(
+    private readonly names: Names,
+    private readonly max = WORK_MAX,
+  ) {}
+
+  get length(): number {
+    return this.starts.length
+  }
+
+  add(event: GpuEvent): void {
+    const { what, startNs, endNs, correlation } = event
+    const durationNs = endNs - startNs
+    const stream = this.streamOf(event)
+    const id = this.rowOf(stream, event)
+    const row = this.rows[id]!
+    row.count++
+    row.timeNs += durationNs
+    const { of } = stream
+    of.work++
+    of.workNs += durationNs
+    if (what === 'memcpy' || what === 'memset') of.transfers.add(event, durationNs)
+    if (this.length >= this.max) {
+      this.isOver = true
+      return
+    }
+    this.starts.push(startNs)
+    this.durations.push(durationNs)
+    this.rowIds.push(id)
+    this.launches.push(correlation < 0 ? NONE : correlation)
+  }
+
+  /** Ids of the pieces by their starts; undefined: that is their order. */
+  order(): Uint32Array | undefined {
+    const { starts } = this
+    return orderOf(this.length, (a, b) => starts.at(a) - starts.at(b))
+  }
+
+  start(id: number): number {
+    return this.starts.at(id)
+  }
+
+  duration(id: number): number {
+    return this.durations.at(id)
+  }
+
+  row(id: number): WorkRow {
+    return this.rows[this.rowIds.at(id)]!
+  }
+
+  private streamOf(event: GpuEvent): Stream {
+    const { latest } = this
+    if (latest && isSame(latest, event)) return latest
+    const known = this.streamsByNumber.get(event.stream)?.find((stream) => isSame(stream, event))
+    this.latest = known ?? this.newStream(event)
+    return this.latest
+  }
+
+  private newStream({ device, context, contextName, stream, streamName, pid }: GpuPlace): Stream {
+    const of = this.devices.find((of) => of.device === device && of.pid === pid) ?? this.newDevice(device, pid)
+    const made: Stream = {
+      ...{ index: this.streams.length, of, device, context, contextName, stream, streamName, pid },
+    }
+    this.streams.push(made)
+    const sameNumber = this.streamsByNumber.get(stream)
+    if (sameNumber) sameNumber.push(made)
+    else this.streamsByNumber.set(stream, [made])
+    return made
+  }
+
+  private newDevice(device: number, pid: number): Device {
+    const { names } = this
+    const made = { index: this.devices.length, device, pid, work: 0, workNs: 0, transfers: new TransferSums(names) }
+    this.devices.push(made)
+    return made
+  }
+
+  private rowOf(stream: Stream, { what, name }: GpuEvent): number {
+    const key = (stream.index * 4 + WHATS.indexOf(what)) * 2 ** 32 + name
+    const known = this.rowsByKey.get(key)
+    if (known !== undefined) return known
+    const kind = classOf(what, this.names.text(name))
+    this.rowsByKey.set(key, this.rows.length)
+    return this.rows.push({ stream, name, what, kind, count: 0, timeNs: 0 }) - 1
+  }
+}
+
+function isSame(stream: Stream, place: GpuPlace): boolean {
+  const isOfDevice = stream.device === place.device && stream.pid === place.pid
+  return isOfDevice && stream.stream === place.stream && stream.context === place.context
+}

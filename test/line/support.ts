@@ -41,6 +41,8 @@ const WITHOUT_OPERATORS = /^nsys|^chrome-json/
 export const FIXTURE_NAMES = fixturesOf(
   (format) => !SCHEDULER_FORMATS.includes(format) && !WITHOUT_OPERATORS.test(format),
 )
+/** Those of GPUs. */
+export const GPU_FIXTURES = fixturesOf((format) => /^nsys$|^chrome-json$/.test(format))
 export const SCHEDULER_FIXTURES = fixturesOf((format) => SCHEDULER_TEXTS.includes(format))
 
 export const SMALL_FIXTURES = FIXTURE_NAMES.filter((name) => plainBytes(name).length <= SMALL_BYTES_MAX)

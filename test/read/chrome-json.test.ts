@@ -10,7 +10,15 @@ import { figuresIn, figuresOf } from './chrome-json/figures.ts'
 
 /** Folder of whole traces (`*.json.gz`), for those who have some. */
 const TRACES = process.env['KINETO_TRACES']
-const FIXTURES = ['absolute.json', 'gpu-only.json', 'h100.json.gz', 'integers.json', 'sglang.json.gz', 'vllm.json.gz']
+const FIXTURES = [
+  'absolute.json',
+  'communication.json.gz',
+  'gpu-only.json',
+  'h100.json.gz',
+  'integers.json',
+  'sglang.json.gz',
+  'vllm.json.gz',
+]
 const fixture = (name: string) => plainBytes(`chrome-json/${name}`)
 
 async function rowsOf(bytes: Uint8Array, ...queries: string[]): Promise<(readonly unknown[])[][]> {

@@ -5,6 +5,9 @@ import { betweenCalls } from './between-calls.ts'
 import { contextGrowth } from './context-growth.ts'
 import { dividedModel } from './divided-model.ts'
 import { firstCall } from './first-call.ts'
+import { gpuCommunication } from './gpu-communication.ts'
+import { gpuCopies } from './gpu-copies.ts'
+import { gpuLaunches } from './gpu-launches.ts'
 import { losses } from './losses.ts'
 import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
 import { outsideGraphs } from './outside-graphs.ts'
@@ -27,6 +30,9 @@ export const RULES: readonly Rule[] = [
   outsideGraphs,
   betweenCalls,
   dividedModel,
+  gpuLaunches,
+  gpuCommunication,
+  gpuCopies,
   losses,
 ]
 

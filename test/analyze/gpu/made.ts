@@ -18,7 +18,7 @@ export interface MadeCall {
   readonly tid?: number
   readonly startNs: number
   readonly endNs: number
-  readonly correlation?: number
+  readonly correlation?: number | undefined
 }
 
 /** An NVTX range of a thread, or a slice of a track of that thread. */

@@ -7,12 +7,12 @@ import { converted, GPU_FIXTURES, plainBytes } from '../../line/support.ts'
 const NCCL = "(name like '%nccl%' or name like '%rccl%' or name like '%cross_device_reduce%')"
 const KIND = "extract_arg(s.arg_set_id, 'kind')"
 const work = (pid: number | null) =>
-  `work as (select s.ts, s.ts + s.dur as until, s.name, s.dur, ${KIND} as kind, s.submission_id as launch from gpu_slice s
+  `work as materialized (select s.ts, s.ts + s.dur as until, s.name, s.dur, ${KIND} as kind, s.submission_id as launch from gpu_slice s
     left join process p using (upid) where ${pid === null ? 'true' : `p.pid = ${pid}`}),
-  classed as (select *, case when kind in ('memcpy', 'memset') then 2 when ${NCCL} then 1 else 0 end as class from work)`
+  classed as materialized (select *, case when kind in ('memcpy', 'memset') then 2 when ${NCCL} then 1 else 0 end as class from work)`
 /** The time between all starts and ends, by what is active: computation, communication, copies. */
 const SEGMENTS = `edge as (select ts as at from work union select until from work),
-  segment as (select at, lead(at) over (order by at) as next from edge),
+  segment as materialized (select at, lead(at) over (order by at) as next from edge),
   active as (select next - at as dur, ${[0, 1, 2]
     .map((of) => `exists (select 1 from classed where class = ${of} and ts <= at and until >= next) as active${of}`)
     .join(', ')} from segment where next is not null)`

@@ -1,0 +1,44 @@
+import { confidenceIn, devicesOf, evidenceOf, nameOf, unionOf, workOf } from './gpu-device.ts'
+import type { Limit, Rule } from './rule.ts'
+import { number, percent } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.1,
+  why: 'inputs, results and fills take up to a few percent; above it weights, caches or activations are moved',
+}
+
+/** A GPU copies while it does nothing else. */
+export const gpuCopies: Rule = {
+  id: 'gpu-copies',
+  title: 'A GPU copies and does nothing else meanwhile',
+  limits: { share: SHARE },
+  advice:
+    'Keep on the GPU what is copied again and again (weights that are offloaded, KV caches); copy from pinned memory on a stream of its own, so ' +
+    'that computation overlaps it. PCIe 4.0 x16 copies some 25 GB/s, 5.0 some 50: what stats shows below is pageable memory, or many small copies',
+  look: (analysis) =>
+    devicesOf(analysis)
+      .filter(({ time }) => time.copy_ns > 0)
+      .map((device) => {
+        const { total_ns, exposed_copy_ns: time_ns } = device.time
+        const share = time_ns / total_ns
+        const sentence = `${nameOf(analysis, device)} copies ${percent(share)} of the time, and does nothing else meanwhile`
+        if (share < SHARE.value) return { figure: sentence }
+        const most = device.transfers.toSorted((a, b) => b.time_ns - a.time_ns)[0]
+        const rate = most?.gb_per_s == null ? '' : ` at ${number(most.gb_per_s)} GB/s`
+        const finding = {
+          sentence: `${sentence}${most ? `: most of it ${most.direction}${rate}` : ''}`,
+          time_ns,
+          ...confidenceIn(analysis, device),
+          evidence: {
+            ...evidenceOf(device),
+            ...{ exposed_share: share, exposed_copy_ns: time_ns, copy_ns: device.time.copy_ns, total_ns },
+            ...(most && { direction: most.direction, direction_bytes: most.bytes, direction_ns: most.time_ns }),
+          },
+          check: {
+            sql: `with ${workOf(device)} select ${unionOf('0, 1, 2')} - ${unionOf('0, 1')}`,
+            evidence: 'exposed_copy_ns',
+          },
+        }
+        return { figure: sentence, finding }
+      }),
+}

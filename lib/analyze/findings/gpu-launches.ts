@@ -1,0 +1,51 @@
+import { confidenceIn, devicesOf, evidenceOf, nameOf, workOf } from './gpu-device.ts'
+import type { Limit, Rule } from './rule.ts'
+import { percent } from './words.ts'
+
+const SHARE: Limit = {
+  value: 0.2,
+  why: 'programs that launch ahead of the GPU, in PyTorch without graphs too, wait for up to a tenth of the time, where steps begin',
+}
+
+/** A GPU is idle as the host has not launched its next work. */
+export const gpuLaunches: Rule = {
+  id: 'gpu-launches',
+  title: 'A GPU waits for the host to launch its work',
+  limits: { share: SHARE },
+  advice:
+    'The CPU is the limit: fewer and larger kernels (torch.compile, CUDA graphs, larger batches), and fewer waits of the host for the GPU ' +
+    '(.item(), copies to the host, cudaStreamSynchronize) before it launches more. stats lists the operators that launch, and the calls',
+  look: (analysis) =>
+    devicesOf(analysis).flatMap((device) => {
+      const { idle, time } = device
+      if (!idle) return []
+      const { time_ns, count } = idle.host_wait
+      const share = time_ns / time.total_ns
+      const sentence = `${nameOf(analysis, device)} waits for launches ${percent(share)} of the time`
+      if (share < SHARE.value) return [{ figure: sentence }]
+      const query =
+        `with ${workOf(device)}, call as (select extract_arg(arg_set_id, 'debug.correlation') as launch, min(ts) as called ` +
+        `from slice where category = 'api' group by 1), gap as (select *, max(until) over (order by ts, id rows between unbounded ` +
+        `preceding and 1 preceding) as since from work) select sum(ts - since) from gap join call using (launch) ` +
+        `where ts > since and called > since`
+      // Correlation ids are of a process, and slices of calls in the trace are without one.
+      const isOnly = analysis.gpu!.processes.length === 1
+      const finding = {
+        sentence: `${sentence}: ${count === 1 ? '1 gap' : `${count} gaps`} with nothing launched`,
+        time_ns,
+        ...confidenceIn(analysis, device),
+        evidence: {
+          ...evidenceOf(device),
+          ...{
+            host_wait_share: share,
+            host_wait_ns: time_ns,
+            gaps: count,
+            idle_ns: time.idle_ns,
+            total_ns: time.total_ns,
+          },
+        },
+        check: { evidence: 'host_wait_ns', ...(isOnly ? { sql: query } : { command: 'ggml2perfetto stats <logs>' }) },
+      }
+      return [{ figure: sentence, finding }]
+    }),
+}

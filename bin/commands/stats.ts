@@ -90,7 +90,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     )
   if (args.json) return printJson(JSON.stringify(analysis, null, 2))
   const { csv, markdown, calls, sort = 'wall' } = args
-  if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort })
+  if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort }, args.sort !== undefined)
   const top = args.top ?? (markdown ? TOP_MARKDOWN : TOP)
   const sections = sectionsOf(analysis, {
     by: args.by ?? ['role', 'op', 'phase'],
@@ -108,9 +108,11 @@ function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): P
   return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
 }
 
-function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1]): Promise<void> {
+/** Operators; of logs without any, the kernels of GPUs. `isSorted`: an order was asked for, which only operators have. */
+function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isSorted: boolean): Promise<void> {
   const { gpu, operators } = analysis
-  const rows = gpu && operators.rows.length === 0 ? kernelsCsv(gpu, grouping.top) : csvOf(analysis, grouping)
+  const isOfGpu = gpu !== null && operators.rows.length === 0 && grouping.by === undefined && !isSorted
+  const rows = isOfGpu ? kernelsCsv(gpu, grouping.top) : csvOf(analysis, grouping)
   return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
 }
 

@@ -1,5 +1,5 @@
 import type { Finding } from '../lib/index.ts'
-import { duration, percent } from './units.ts'
+import { duration, percent, size } from './units.ts'
 
 /** Findings in the last lines of a command. */
 const SHOWN = 3
@@ -38,5 +38,6 @@ const label = (key: string) => key.replace(/_(ns|share|bytes)$/, '').replaceAll(
 function valueText(key: string, value: string | number): string {
   if (typeof value === 'string') return value
   if (key.endsWith('_ns')) return duration(value)
+  if (key.endsWith('_bytes')) return size(value)
   return key.endsWith('_share') ? percent(value) : String(Number(value.toPrecision(4)))
 }

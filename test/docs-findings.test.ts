@@ -3,17 +3,19 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { RULES } from '../lib/index.ts'
+import { RULES, threadScaling } from '../lib/index.ts'
 
 /** docs/findings.md describes all rules, as they are, and its commands print what is there. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
+/** Those of a run, and the one of several. */
+const ALL = [...RULES, threadScaling]
 const guide = readFileSync(join(ROOT, 'docs/findings.md'), 'utf8')
 
 test('each rule is described with its limits, their reasons, and what to do', () => {
   const [, rules] = /## The rules\n([\s\S]*?)\n## /.exec(guide)!
   const sections = rules!.split(/^### /m).slice(1)
-  expect(sections.map((section) => section.split('\n')[0])).toEqual(RULES.map(({ id }) => id))
-  for (const [i, { title, limits, advice, covers = [] }] of RULES.entries()) {
+  expect(sections.map((section) => section.split('\n')[0])).toEqual(ALL.map(({ id }) => id))
+  for (const [i, { title, limits, advice, covers = [] }] of ALL.entries()) {
     const rows = Object.entries(limits).map(([key, { value, why }]) => `| ${key} | ${value} | ${why} |`)
     const left = covers.length > 0 ? [covers.map((id) => `\`${id}\``).join(', ')] : []
     for (const text of [title, ...rows, advice, ...left]) expect(sections[i]).toContain(text)

@@ -1,6 +1,14 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type Analysis, closest, GROUP_KEYS, type GroupKey, type ScalingFigures, UsageError } from '../../lib/index.ts'
-import { CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
+import {
+  type Analysis,
+  closest,
+  type ExpertCacheSize,
+  GROUP_KEYS,
+  type GroupKey,
+  type ScalingFigures,
+  UsageError,
+} from '../../lib/index.ts'
+import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
@@ -26,6 +34,12 @@ const OPTIONS = {
   top: valued(whole('--top'), 'Rows of each table of operators', `${TOP}; ${TOP_MARKDOWN} in Markdown; all in CSV`),
   sort: valued(oneOf('--sort', SORTS), `Order of operators, the most first: ${SORTS.join(' | ')}`, 'wall'),
   calls: flag('Also a table of calls'),
+  experts: flag('Also tables of experts: each layer in each phase, and the most used experts'),
+  'expert-cache': valued(
+    expertCaches,
+    'Sizes of simulated caches of experts, separated by commas: bytes of all layers (8GB), experts a layer (16), or a share (25%)',
+    '12.5%,25%,50%,75%',
+  ),
   json: flag('Print the Analysis as JSON; docs/analysis.md describes it'),
   csv: flag(
     'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by; of a log with GPU work only, its kernels',
@@ -79,17 +93,35 @@ function groupKeys(value: string): GroupKey[] {
   return [...new Set(keys)] as GroupKey[]
 }
 
+/** For yargs' `coerce`: sizes of caches. */
+function expertCaches(value: string): ExpertCacheSize[] {
+  return once('--expert-cache')(value)
+    .split(',')
+    .map((word): ExpertCacheSize => {
+      const text = word.trim()
+      const [, share] = /^(\d{1,3}(?:\.\d+)?) ?%$/.exec(text) ?? []
+      if (share !== undefined && Number(share) > 0 && Number(share) <= 100) return { share: Number(share) / 100 }
+      if (/^[1-9]\d{0,5}$/.test(text)) return { experts: Number(text) }
+      if (/[a-z]$/i.test(text)) return { bytes: bytes('--expert-cache')(text), text }
+      throw new UsageError(`--expert-cache "${value}": expected sizes such as 8GB, 16 (experts a layer) or 25%`)
+    })
+}
+
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   refuseCombinations(args)
   const runs = await runsOf(args)
   if (runs.length > 1) return printScaling(await scalingOf(runs, args), args)
-  const analysis = await analysisOf(args, { series: args.calls ? ['calls'] : undefined, ...(await machineOf(args)) })
+  const analysis = await analysisOf(args, {
+    series: args.calls ? ['calls'] : undefined,
+    expertCaches: args.expertCache,
+    ...(await machineOf(args)),
+  })
   if (args.calls && analysis.series === undefined)
     throw new UsageError(
       `${args.inputs[0]}: contains no table of calls\nhint: ggml2perfetto stats <logs> --calls --json writes an Analysis with one`,
     )
   if (args.json) return printJson(JSON.stringify(analysis, null, 2))
-  const { csv, markdown, calls, sort = 'wall' } = args
+  const { csv, markdown, calls, experts, sort = 'wall' } = args
   if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort }, args.sort !== undefined)
   const top = args.top ?? (markdown ? TOP_MARKDOWN : TOP)
   const sections = sectionsOf(analysis, {
@@ -97,6 +129,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     top,
     sort,
     calls,
+    experts,
     isPublic: markdown,
   })
   await print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))

@@ -1,9 +1,10 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type Analysis, findings, lookedAt } from '../../lib/index.ts'
+import { type Finding, findings, lookedAt, type ScalingFigures, threadScaling } from '../../lib/index.ts'
 import { describeFinding } from '../findings.ts'
 import { CLOCKS, flag, inputsOf, READING } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
+import { runsOf, scalingOf } from '../stats/scaling.ts'
 import { print, printJson, quoted } from '../terminal.ts'
 
 const OPTIONS = {
@@ -26,30 +27,44 @@ export const whyCommand: CommandModule<object, Arguments> = {
       .positional(
         'inputs',
         inputsOf(
-          "Log, gzip'ed or not, or an Analysis (stats --json); - for stdin. Several logs must be of one run, as in convert",
+          "Logs of one run, as for convert, gzip'ed or not, or an Analysis (stats --json); - for stdin. Logs of several runs, or several Analyses, are compared by numbers of threads",
         ),
       )
       .options(OPTIONS)
       .example('$0 why run.ggtrace', 'the findings, most time first')
+      .example('$0 why t1.ggtrace t2.ggtrace t4.ggtrace', 'runs with 1, 2 and 4 threads: where more stop paying')
       .example('$0 why run.ggtrace run.sched.dat', 'also names the programs that took the CPUs'),
   handler,
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const runs = await runsOf(args)
+  if (runs.length > 1) return printOfRuns(await scalingOf(runs, args), args)
   const analysis = await analysisOf(args, await machineOf(args))
   const found = findings(analysis)
   if (args.json) return printJson(JSON.stringify(found, null, 2))
   const query = `ggml2perfetto query ${analysis.inputs.map(({ name }) => quoted(name)).join(' ')}`
-  const lines = found.flatMap((finding, i) => [...describeFinding(finding, i + 1, query), ''])
+  await print([...describeAll(found, query), ...describeFigures(lookedAt(analysis))])
+}
+
+/** What the numbers of threads of several runs show. */
+async function printOfRuns(figures: ScalingFigures, { json }: Arguments): Promise<void> {
+  const { findings } = figures
+  if (json) return printJson(JSON.stringify(findings, null, 2))
   await print([
-    ...(found.length === 0 ? ['no findings: nothing is unusual in what was recorded', ''] : lines),
-    ...describeFigures(analysis),
+    ...describeAll(findings, 'ggml2perfetto query'),
+    ...describeFigures([{ rule: threadScaling.id, figures: threadScaling.look(figures) }]),
+    'findings of each run: ggml2perfetto why, with its log alone',
   ])
 }
 
+function describeAll(found: readonly Finding[], query: string): string[] {
+  if (found.length === 0) return ['no findings: nothing is unusual in what was recorded', '']
+  return found.flatMap((finding, i) => [...describeFinding(finding, i + 1, query), ''])
+}
+
 /** The figures within what a quiet run shows, and what could not be looked at. */
-function describeFigures(analysis: Analysis): string[] {
-  const rules = lookedAt(analysis)
+function describeFigures(rules: ReturnType<typeof lookedAt>): string[] {
   const figures = rules.flatMap(({ figures }) =>
     figures.filter(({ finding }) => !finding).map(({ figure }) => `  ${figure}`),
   )

@@ -16,8 +16,8 @@ export type StatsInputs = { readonly inputs: readonly string[] } & Readonly<
   Partial<Record<keyof typeof READING | keyof typeof CLOCKS | 'opTable' | MachineKey, unknown>>
 >
 
-type MachineKey = 'peaks' | 'peakGflops' | 'peakGbs' | 'flopsPerToken' | 'cacheType'
-type More = 'series' | 'peaks' | 'flopsPerToken' | 'cacheTypes'
+type MachineKey = 'expertCache' | 'peaks' | 'peakGflops' | 'peakGbs' | 'flopsPerToken' | 'cacheType'
+type More = 'series' | 'expertCaches' | 'peaks' | 'flopsPerToken' | 'cacheTypes'
 
 /**
  * The Analysis of logs of one run, or the one that is stored in the only input. Shows the progress of reading. Throws UsageError for
@@ -49,7 +49,7 @@ export async function analysisOf(args: StatsInputs, more: Pick<AnalyzeOptions, M
 /** Options that only a log has a use for. */
 const OF_LOGS = [
   ...(['from', 'opTable', 'osrt', 'clock'] as const),
-  ...(['peaks', 'peakGflops', 'peakGbs', 'flopsPerToken', 'cacheType'] as const),
+  ...(['peaks', 'peakGflops', 'peakGbs', 'flopsPerToken', 'cacheType', 'expertCache'] as const),
 ]
 
 async function storedAnalysis(input: LogInput, args: StatsInputs): Promise<Analysis> {

@@ -50,7 +50,7 @@ async function processOf(path: string, from: string | undefined): Promise<string
 }
 
 /** Options for one run. */
-const OF_ONE_RUN = ['by', 'top', 'sort', 'calls', 'csv'] as const
+const OF_ONE_RUN = ['by', 'top', 'sort', 'calls', 'experts', 'expertCache', 'csv'] as const
 
 /** How speed depends on the number of threads, of several runs. Throws UsageError for options for one run. */
 export async function scalingOf(
@@ -58,7 +58,10 @@ export async function scalingOf(
   args: StatsInputs & Readonly<Partial<Record<(typeof OF_ONE_RUN)[number], unknown>>>,
 ): Promise<ScalingFigures> {
   const given = OF_ONE_RUN.find((option) => args[option] !== undefined && args[option] !== false)
-  if (given) throw new UsageError(`--${given} is for one run; these logs are of ${runs.length}, which are compared`)
+  if (given)
+    throw new UsageError(
+      `--${given.replace('C', '-c')} is for one run; these logs are of ${runs.length}, which are compared`,
+    )
   const analyses: Analysis[] = []
   for (const inputs of runs) {
     const clocks = Object.entries(args.clock ?? {}).filter(([name]) => inputs.some((path) => path.endsWith(name)))
@@ -69,12 +72,14 @@ export async function scalingOf(
 }
 
 /** The figures for people. */
-export function scalingSections({ decode, prefill, roles, gain_share_min, undetermined }: ScalingFigures): Section[] {
+export function scalingSections(figures: ScalingFigures): Section[] {
+  const { decode, prefill, roles, gain_share_min, findings, undetermined } = figures
   const rule = `a thread pays if it adds at least ${percent(gain_share_min)} of what one thread computes in the run with the fewest`
   return [
     ...(decode ? [phaseSection('decode', decode)] : []),
     ...(prefill ? [phaseSection('prefill', prefill)] : []),
     ...(roles.length > 0 ? [roleSection(roles)] : []),
+    ...(findings.length > 0 ? [{ title: 'findings', lines: findings.map(({ sentence }) => sentence) }] : []),
     { title: 'how to read it', lines: [rule, ...undetermined.map(({ what, why }) => `${what} is not known: ${why}`)] },
   ]
 }

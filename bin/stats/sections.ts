@@ -1,5 +1,6 @@
 import type { Analysis } from '../../lib/index.ts'
 import { callsSection, callTable } from './calls.ts'
+import { expertsSection } from './experts.ts'
 import { gpuSections } from './gpu.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
@@ -12,6 +13,8 @@ import { schedulingSection, workersSection } from './workers.ts'
 export interface Shown extends Grouping {
   /** A table of calls. */
   readonly calls: boolean
+  /** Tables of experts: all layers, and the most used experts. */
+  readonly experts: boolean
   /** For other people: without the name of the host, and names of logs without folders. */
   readonly isPublic: boolean
 }
@@ -27,6 +30,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     workersSection(analysis),
     schedulingSection(analysis),
     ...gpuSections(analysis, shown.top),
+    expertsSection(analysis, shown.experts ? shown.top : undefined),
     ...(analysis.model ? modelSections(analysis.model) : []),
     rooflineSection(analysis.rooflines),
     findingsSection(analysis),

@@ -22,6 +22,8 @@ import type {
 import { CallRows } from './calls/call-rows.ts'
 import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
+import { CACHE_SIZES, type ExpertCacheSize } from './experts/caches.ts'
+import { ExpertStatistics, type ExpertsOfInput } from './experts/experts.ts'
 import { FirstCalls } from './first-calls.ts'
 import { type GpuOfInput, GpuStatistics, type GpuStatisticsEvent } from './gpu/gpu-statistics.ts'
 import { Choices } from './graph/choices.ts'
@@ -69,6 +71,7 @@ export interface InputFigures {
   readonly products: readonly Measured[]
   /** Undefined where the input contains none. */
   readonly gpu: GpuOfInput | undefined
+  readonly experts: ExpertsOfInput
 }
 
 /** How much is computed. */
@@ -79,6 +82,10 @@ export interface AnalysisDepth {
   readonly sample?: boolean | undefined
   /** Figures over time that are made. */
   readonly series?: readonly SeriesName[] | undefined
+  /** Simulated caches of experts; by default {@link CACHE_SIZES}. */
+  readonly expertCaches?: readonly ExpertCacheSize[] | undefined
+  /** The model's own file, where it was given. */
+  readonly model?: ModelShape | undefined
 }
 
 /** Operators of a sample that are held. */
@@ -109,6 +116,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly work: CallWork
   private readonly dims: DimsWork
   private readonly gpu: GpuStatistics | undefined
+  private readonly experts: ExpertStatistics
   private readonly isWeight: (tensor: TensorEvent) => boolean
   private activations: ActivationFigures | null = null
   private inferred = 0
@@ -126,6 +134,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.work = new CallWork(names)
     this.dims = new DimsWork(names)
     this.gpu = this.sample ? undefined : new GpuStatistics(names)
+    this.experts = new ExpertStatistics({ tensors, names, counters }, depth.expertCaches ?? CACHE_SIZES, depth.model)
     this.isWeight = ({ buffer, op, name }: TensorEvent) =>
       buffers.get(buffer)?.usage === 'weights' || (op === 0 && /\.weight$/.test(names.text(name)))
     this.rows = new OperatorRows(
@@ -193,7 +202,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
         if (!sample || isSampled(event.call)) this.parts.part(event)
         break
       case 'experts':
-        if (!sample) this.choices.of(event.tensor).add(event.atNs, event.ids)
+        if (sample) break
+        this.choices.of(event.tensor).add(event.atNs, event.ids)
+        this.byCall.experts(event)
         break
       case 'state':
         this.threads.state(event)
@@ -274,12 +285,15 @@ export class AnalysisPass implements EventPass<InputFigures> {
       work: this.work.finish(),
       products: this.dims.finish(),
       gpu: this.gpu?.finish(),
+      experts: this.experts.finish(),
     }
   }
 
   /** All operators of a call were read. */
   private call(operators: CallOperators): void {
     this.steps.find(operators)
+    if (!this.sample) this.experts.add(operators, this.steps)
+    if (operators.count === 0) return
     this.threads.released(operators.waitEndNs[operators.count - 1]!)
     const off = this.scheduling.add(operators, this.steps)
     this.rows.add(operators, this.steps, off)

@@ -13,6 +13,10 @@ import type { ModelFigures } from './model/figures.ts'
 import type { Roofline } from './model/roofline-types.ts'
 
 export type * from './gpu/figures.ts'
+
+import type { ExpertFigures } from './experts/figures.ts'
+
+export type * from './experts/figures.ts'
 export type * from './model/figures.ts'
 export type * from './model/roofline-types.ts'
 
@@ -41,6 +45,8 @@ export interface Analysis {
   readonly rooflines: readonly Roofline[]
   /** Null where no work of a GPU and no calls of CUDA or HIP were recorded. */
   readonly gpu: GpuFigures | null
+  /** Which experts were chosen; null where the log does not contain it. */
+  readonly experts: ExpertFigures | null
   /** Of each phase. */
   readonly first_calls: readonly FirstCall[]
   /** What made the run slow, most time first. */

@@ -73,9 +73,10 @@ export function documentOf(
     model,
     rooflines,
     gpu: gpu?.figures ?? null,
+    experts: figures.experts.figures,
     first_calls: figures.first_calls,
     findings: [],
-    undetermined: [...undetermined, ...ofModel],
+    undetermined: [...undetermined, ...ofModel, ...figures.experts.undetermined],
     ...(figures.call_rows && { series: { calls: figures.call_rows } }),
   }
 }

@@ -18,6 +18,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   model: ['object', 'null'],
   rooflines: ['array'],
   gpu: ['object', 'null'],
+  experts: ['object', 'null'],
   first_calls: ['array'],
   findings: ['array'],
   undetermined: ['array'],

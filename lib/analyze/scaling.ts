@@ -1,5 +1,15 @@
 import type { Analysis, Undetermined } from './analysis.ts'
-import { fitUsl, type ScalingFit } from './usl.ts'
+import { threadScaling } from './findings/thread-scaling.ts'
+import {
+  type PhaseScaling,
+  type RoleScalingFigures,
+  SCALING_SCHEMA,
+  type ScalingFigures,
+  type WorkerCount,
+} from './scaling-figures.ts'
+import { fitUsl } from './usl.ts'
+
+export * from './scaling-figures.ts'
 
 /**
  * Another thread pays if it adds at least this share of the speed that a thread has in the run with the fewest: 10 %. Perfect scaling adds
@@ -9,58 +19,8 @@ const GAIN_SHARE_MIN = 0.1
 /** Roles at most, those with most time. */
 const ROLES_MAX = 20
 
-/** Version of {@link ScalingFigures}. */
-export const SCALING_SCHEMA = 'ggml2perfetto.scaling/1'
-
-/** Speed of several runs of one program by their numbers of workers. */
-export interface ScalingFigures {
-  readonly schema: typeof SCALING_SCHEMA
-  /** The runs, in the order given. Workers are those that computed in the phase; null: it was not recorded. */
-  readonly runs: readonly {
-    readonly name: string
-    readonly decode_workers: number | null
-    readonly prefill_workers: number | null
-  }[]
-  /** Below which gain another thread does not pay: share of the speed of one thread in the run with the fewest. */
-  readonly gain_share_min: number
-  readonly decode: PhaseScaling | null
-  readonly prefill: PhaseScaling | null
-  /** Roles of decode, or of prefill where there is none; most time first. */
-  readonly roles: readonly RoleScalingFigures[]
-  readonly undetermined: readonly Undetermined[]
-}
-
-/** Speeds by number of workers. */
-export interface SpeedByWorkers {
-  /** Ascending; runs with the same number are averaged. */
-  readonly counts: readonly WorkerCount[]
-  /** The number from which another thread does not pay; null where it paid up to the largest one. */
-  readonly knee: number | null
-}
-
-/** Speed of a phase by number of workers. */
-export interface PhaseScaling extends SpeedByWorkers {
-  readonly fit: ScalingFit | null
-}
-
-/** Speed with a number of workers. */
-export interface WorkerCount {
-  readonly workers: number
-  readonly tokens_per_s: number
-  /** To the smallest number of workers. */
-  readonly speedup: number
-  /** Speedup by the number of workers, relative to the smallest: 1 is perfect scaling. */
-  readonly efficiency: number
-  /** What each further thread added since the number before, as a share of the speed of one thread; null for the first. */
-  readonly gain_share: number | null
-}
-
-/** A role: its tokens per second would be those of a model that has only this role. */
-export interface RoleScalingFigures extends SpeedByWorkers {
-  readonly role: string
-  readonly op: string
-  readonly phase: 'decode' | 'prefill'
-}
+/** Rules of what would make a run slow with any number of threads. */
+const DISTURBING = ['preempted', 'page-faults', 'losses']
 
 type ScaledPhase = 'decode' | 'prefill'
 
@@ -83,19 +43,24 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
     return { counts, knee: kneeOf(counts), fit }
   }
   const [decode, prefill] = [phase('decode'), phase('prefill')]
-  return {
+  const figures: ScalingFigures = {
     schema: SCALING_SCHEMA,
     runs: analyses.map((analysis) => ({
       name: analysis.inputs[0]?.name ?? '',
       decode_workers: workersIn(analysis, 'decode') ?? null,
       prefill_workers: workersIn(analysis, 'prefill') ?? null,
+      disturbed_by: analysis.findings.flatMap(({ rule }) => (DISTURBING.includes(rule) ? [rule] : [])),
     })),
     gain_share_min: GAIN_SHARE_MIN,
     decode,
     prefill,
     roles: decode ? rolesOf(analyses, 'decode') : prefill ? rolesOf(analyses, 'prefill') : [],
+    findings: [],
     undetermined,
   }
+  const { id: rule, advice } = threadScaling
+  const found = threadScaling.look(figures).flatMap(({ finding }) => (finding ? [{ rule, ...finding, advice }] : []))
+  return { ...figures, findings: found }
 }
 
 /** The number of workers that computed in a phase. */

@@ -1,6 +1,7 @@
 import type { Analysis, SeriesName, Undetermined } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { type AnalysedLog, assemble, type UnknownOf } from '../analyze/assemble.ts'
+import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
 import type { PeakFigures } from '../analyze/model/roofline-types.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
 import { ContentsPass } from '../analyze/run/contents.ts'
@@ -9,6 +10,7 @@ import { ThreadHistory } from '../analyze/threads/thread-history.ts'
 import { unknownScheduling } from '../analyze/threads/undetermined.ts'
 import { UsageError } from '../errors.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
+import type { ModelShape } from '../model/model-shape.ts'
 import { Names } from '../model/names.ts'
 import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
@@ -26,6 +28,8 @@ export interface AnalyzeOptions extends ReadingOptions {
   readonly peaks?: PeakFigures | undefined
   /** For logs without operators: floating-point operations of a token. */
   readonly flopsPerToken?: number | undefined
+  /** Sizes of simulated caches of experts, at most 8; by default some shares of all experts. */
+  readonly expertCaches?: readonly ExpertCacheSize[] | undefined
   /** Types of the KV cache, such as `q8_0`; by default those that were recorded, or f16. */
   readonly cacheTypes?: { readonly k: string; readonly v: string } | undefined
 }
@@ -39,6 +43,8 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
   const all = [inputs].flat() as readonly Input[]
   if (all.length === 0) throw new UsageError('no input: there is nothing to analyse')
   checkCacheTypes(options)
+  if (options.expertCaches && options.expertCaches.length > CACHE_SIZES_MAX)
+    throw new UsageError(`${options.expertCaches.length} sizes of caches; expected at most ${CACHE_SIZES_MAX}`)
   const names = new Names()
   const { logs: inLogs, models } = await splitModels(all)
   if (models.length > 1) throw new UsageError(`${models.length} inputs are models; expected at most one`)
@@ -49,13 +55,14 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const companions = await Companions.read(opened, names)
     const logs = await beginLogs(companions.logs, companions.definitions)
     const placing = new Placing(options.clocks ?? {}, logs)
-    const { series } = options
+    const { series, expertCaches } = options
     const { ahead, later } = await placeAll(placing, logs)
     const threads = new ThreadHistory(names, {
       pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),
     })
-    const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, { names, threads, companions, series }))
+    const shared = { names, threads, companions, series, expertCaches, model: shape }
+    const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
     for await (const { of, batch } of interleaved(analysed)) {
       of.take(batch)
@@ -63,7 +70,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     }
     for (const log of later) {
       const unused = new ThreadHistory(names, { pids: [], hasSwitches: true }, 0)
-      const of = new Analysed(log, await placing.place(log), { names, threads: unused, companions, series })
+      const of = new Analysed(log, await placing.place(log), { ...shared, threads: unused })
       for await (const batch of of.placed.batches) of.take(batch)
       analysed.push(of)
     }
@@ -111,6 +118,8 @@ interface Shared {
   readonly threads: ThreadHistory
   readonly companions: Companions
   readonly series: AnalyzeOptions['series']
+  readonly expertCaches: AnalyzeOptions['expertCaches']
+  readonly model: ModelShape | undefined
 }
 
 /** An input that is analysed. */
@@ -125,10 +134,10 @@ class Analysed implements PlacedLog {
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
-    const { names, threads, series } = shared
+    const { names, threads, series, expertCaches, model } = shared
     this.summary = new SummaryPass(names)
     this.contents = new ContentsPass(names)
-    this.figures = new AnalysisPass(names, threads, { distributions: true, series })
+    this.figures = new AnalysisPass(names, threads, { distributions: true, series, expertCaches, model })
   }
 
   /** States of threads before this time are no longer needed for it, on the trace's clock. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { fitUsl } from '../../lib/analyze/usl.ts'
-import { type Analysis, analyze, scaling } from '../../lib/index.ts'
+import { type Analysis, analyze, scaling, threadScaling } from '../../lib/index.ts'
 import { type Call, eventsOf, logOf } from './workers-log.ts'
 
 /** Runs of one program with several numbers of threads. */
@@ -39,7 +39,7 @@ describe('scaling', () => {
   test('speed-up, gain, and the knee', async () => {
     const runs = await Promise.all([...DECODE_MS].map(([n, ms]) => runOf(n, ms * 1e6, 2e6)))
     const { decode, prefill, roles, undetermined, runs: named } = scaling(runs.toReversed())
-    expect(named[0]).toEqual({ name: '8.ggtrace', decode_workers: 8, prefill_workers: 8 })
+    expect(named[0]).toEqual({ name: '8.ggtrace', decode_workers: 8, prefill_workers: 8, disturbed_by: [] })
     expect(undetermined).toEqual([])
     expect(decode!.counts.map(({ workers, tokens_per_s }) => [workers, Math.round(1e6 / tokens_per_s)])).toEqual(
       [...DECODE_MS].map(([n, ms]) => [n, ms * 1000]),
@@ -78,6 +78,71 @@ describe('scaling', () => {
     expect(both.decode!.fit).toBeNull()
     expect(both.undetermined.map(({ what }) => what)).toEqual(['scaling.decode.fit', 'scaling.prefill.fit'])
     expect(scaling([]).decode).toBeNull()
+  })
+})
+
+describe('the finding', () => {
+  const found = async (times: readonly (readonly [workers: number, ms: number])[]) =>
+    scaling(await Promise.all(times.map(([n, ms]) => runOf(n, ms * 1e6, 2e6)))).findings
+
+  test('says from which number on more threads do not pay, with R²', async () => {
+    const [finding, ...others] = await found([...DECODE_MS])
+    expect(others).toEqual([]) // prefill scales perfectly
+    expect(finding).toMatchObject({ rule: 'thread-scaling', confidence: 'high', time_ns: 0 })
+    expect(finding!.sentence).toMatch(
+      /^more than 4 threads do not pay in decode: 125 tok\/s with 4, 125 with 8 \(R² (0\.9[89]|1\.00) of 5 numbers of threads\)$/,
+    )
+    expect(finding!.evidence).toMatchObject({ phase: 'decode', threads: 4, next_threads: 6, most_threads: 8 })
+    expect(finding!.evidence['gain_of_next_share']).toBeCloseTo((1000 / 7.8 - 1000 / 8) / 2 / 50, 9)
+    expect(finding!.check).toEqual({
+      command: 'ggml2perfetto stats 1.ggtrace 2.ggtrace 4.ggtrace 6.ggtrace 8.ggtrace',
+      evidence: 'threads',
+    })
+  })
+
+  test('is not made where each thread pays, where two numbers were run, or where no law fits', async () => {
+    const twice = [1, 2, 4, 8].map((n) => [n, 20 / n] as const)
+    expect(await found(twice)).toEqual([])
+    expect(threadScaling.look(scaling(await Promise.all(twice.map(([n, ms]) => runOf(n, ms * 1e6, 1e6)))))).toEqual([
+      { figure: expect.stringMatching(/^each further thread of decode pays, up to 8: R² 1\.00$/) },
+      { figure: expect.stringMatching(/^each further thread of prefill pays/) },
+    ])
+    expect(
+      await found([
+        [1, 20],
+        [2, 20],
+      ]),
+    ).toEqual([])
+    // Of three numbers the law has as many parameters.
+    expect(
+      (
+        await found([
+          [1, 20],
+          [2, 11],
+          [8, 11],
+        ])
+      ).map(({ confidence }) => confidence),
+    ).toEqual(['low'])
+    // Faster, slower, faster: the gain of the second number is below the limit, but nothing is a law.
+    expect(
+      await found([
+        [1, 20],
+        [2, 40],
+        [4, 8],
+        [8, 30],
+        [16, 6],
+      ]),
+    ).toEqual([])
+  })
+
+  test('is doubtful where runs were disturbed', async () => {
+    const runs = await Promise.all([...DECODE_MS].map(([n, ms]) => runOf(n, ms * 1e6, 2e6)))
+    const [of] = runs[4]!.findings
+    const disturbed = { ...runs[3]!, findings: [{ ...of!, rule: 'preempted' }] }
+    const { findings, runs: named } = scaling([...runs.slice(0, 3), disturbed, runs[4]!])
+    expect(named.map(({ disturbed_by }) => disturbed_by)).toEqual([[], [], [], ['preempted'], []])
+    expect(findings[0]).toMatchObject({ confidence: 'low' })
+    expect(findings[0]!.confidence_reason).toContain('1 of 5 runs were disturbed (preempted)')
   })
 })
 

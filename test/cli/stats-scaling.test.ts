@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { beforeAll, expect, test } from '@jest/globals'
-import { GgtraceWriter, type ScalingFigures } from '../../lib/index.ts'
+import { type Finding, GgtraceWriter, type ScalingFigures } from '../../lib/index.ts'
 import { at, run, useFolder } from './helpers.ts'
 
 /** `stats` of several runs: how speed depends on the number of threads. */
@@ -81,4 +81,18 @@ test('stored Analyses are runs, too', () => {
 test('tables of one run are refused', () => {
   const { code, stderr } = run(['stats', '--csv', ...LOGS])
   expect([code, stderr]).toEqual([1, expect.stringContaining('--csv is for one run; these logs are of 4')])
+})
+
+test('the finding of several runs: stats and why', () => {
+  const sentence = 'more than 4 threads do not pay in decode: 125 tok/s with 4, 125 with 8'
+  expect(run(['stats', ...LOGS]).stdout).toContain(`findings\n  ${sentence}`)
+  const { code, stdout } = run(['why', ...LOGS])
+  expect([code, stdout]).toEqual([0, expect.stringContaining(`1. ${sentence} (R² 0.9`)])
+  expect(stdout).toContain(`check      ggml2perfetto stats ${LOGS.join(' ')}\n`)
+  expect(stdout).toMatch(/findings of each run: ggml2perfetto why, with its log alone$/m)
+  const [finding] = JSON.parse(run(['why', '--json', ...LOGS]).stdout) as Finding[]
+  expect(finding).toMatchObject({ rule: 'thread-scaling', evidence: { threads: 4, next_threads: 8 } })
+  const two = run(['why', ...LOGS.slice(0, 2)]).stdout
+  expect(two).toContain('no findings')
+  expect(two).toContain('not looked at, as the log does not contain it: thread-scaling')
 })

@@ -4,6 +4,7 @@ import { barrierWait } from './barrier-wait.ts'
 import { betweenCalls } from './between-calls.ts'
 import { contextGrowth } from './context-growth.ts'
 import { dividedModel } from './divided-model.ts'
+import { expertImbalance } from './expert-imbalance.ts'
 import { firstCall } from './first-call.ts'
 import { gpuCommunication } from './gpu-communication.ts'
 import { gpuCopies } from './gpu-copies.ts'
@@ -33,6 +34,7 @@ export const RULES: readonly Rule[] = [
   gpuLaunches,
   gpuCommunication,
   gpuCopies,
+  expertImbalance,
   losses,
 ]
 

@@ -16,7 +16,7 @@ export interface Looked {
 }
 
 /** A rule of the diagnosis: a pure function of the Analysis. docs/findings.md describes all of them. */
-export interface Rule {
+export interface Rule<Of = Analysis> {
   readonly id: string
   readonly title: string
   readonly limits: Readonly<Record<string, Limit>>
@@ -25,7 +25,7 @@ export interface Rule {
   /** Rules whose findings are consequences of this one: of those that explain no more time than it does, none is shown. */
   readonly covers?: readonly string[]
   /** All figures that it looks at; none where the document does not contain them. */
-  look(analysis: Analysis): readonly Looked[]
+  look(of: Of): readonly Looked[]
 }
 
 /** Phases whose calls a rule looks at, those that make tokens. */

@@ -1,5 +1,5 @@
 import { resized } from '../../bytes/resized.ts'
-import type { OperatorEvent, TokenEvent } from '../../model/events.ts'
+import type { ExpertsEvent, OperatorEvent, TokenEvent } from '../../model/events.ts'
 
 /** Operators of all calls that are held: those of many workers come a block of thousands at a time. */
 const HELD_MAX = 1 << 17
@@ -9,6 +9,9 @@ const WAITING_MAX = 1 << 20
 const LOOK_EVERY = 1 << 13
 /** Calls whose events are remembered after their operators were released, for late ones. */
 const CALLS_MAX = 1024
+
+/** Ids of experts that take as much memory as an operator. */
+const IDS_OF_OPERATOR = 16
 
 type Numbers = readonly number[] | undefined
 
@@ -31,6 +34,11 @@ export class CallOperators {
   innerWaitNs = new Float64Array(1024)
   /** Counts of operators that have any. */
   readonly counts: Numbers[] = []
+  /** Experts that operators contain, with their indexes; and choices that were recorded as separate events. */
+  readonly experts: (readonly [at: number, ids: readonly number[]])[] = []
+  readonly choices: ExpertsEvent[] = []
+  /** Memory that the choices take, in operators. */
+  choiceSize = 0
 
   add(event: OperatorEvent): void {
     if (this.count === this.tensor.length) this.grow()
@@ -45,12 +53,24 @@ export class CallOperators {
     this.waitEndNs[at] = event.waitEndNs
     this.innerWaitNs[at] = event.innerWaitNs ?? 0
     if (event.counts) this.counts[at] = event.counts
+    if (event.experts) this.experts.push([at, event.experts])
+  }
+
+  /** Adds a choice of experts. Returns its size, in operators. */
+  choose(event: ExpertsEvent): number {
+    this.choices.push(event)
+    const size = 1 + Math.ceil(event.ids.length / IDS_OF_OPERATOR)
+    this.choiceSize += size
+    return size
   }
 
   clear(): void {
     this.count = 0
     this.event = undefined
     this.counts.length = 0
+    this.experts.length = 0
+    this.choices.length = 0
+    this.choiceSize = 0
   }
 
   private grow(): void {
@@ -95,7 +115,8 @@ export class OperatorsByCall {
   /** Start of the first operator that is held, nearly; undefined without any. */
   get earliestNs(): number | undefined {
     let earliestNs: number | undefined
-    for (const { startNs } of this.open.values()) {
+    for (const { startNs, count } of this.open.values()) {
+      if (count === 0) continue
       if (earliestNs === undefined || startNs[0]! < earliestNs) earliestNs = startNs[0]!
     }
     return earliestNs
@@ -110,6 +131,12 @@ export class OperatorsByCall {
     }
     of.add(event)
     if (++this.held > this.heldMax) this.makeRoom()
+  }
+
+  /** A choice of experts; a call may have only these. */
+  experts(event: ExpertsEvent): void {
+    this.held += this.of(event.call).choose(event)
+    if (this.held > this.heldMax) this.makeRoom()
   }
 
   call(event: TokenEvent): void {
@@ -134,7 +161,8 @@ export class OperatorsByCall {
   private makeRoom(): void {
     const [call, { count, waitEndNs }] = this.open.entries().next().value!
     const hasEnded = call < 0 || this.events.has(call)
-    if (this.held < WAITING_MAX && !(hasEnded && this.isKnownAt(waitEndNs[count - 1]!))) {
+    const isKnown = count === 0 || this.isKnownAt(waitEndNs[count - 1]!)
+    if (this.held < WAITING_MAX && !(hasEnded && isKnown)) {
       this.heldMax = this.held + LOOK_EVERY
       return
     }
@@ -149,7 +177,7 @@ export class OperatorsByCall {
     of.event = this.events.get(call)
     of.isFurther = of.event !== undefined && this.released.has(of.event)
     if (of.event) this.released.add(of.event)
-    this.held -= of.count
+    this.held -= of.count + of.choiceSize
     this.onCall(of)
     of.clear()
     this.spare.push(of)

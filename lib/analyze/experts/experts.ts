@@ -1,0 +1,174 @@
+import { putAt } from '../../model/by-id.ts'
+import type { CounterSet } from '../../model/counters.ts'
+import type { Phase, TensorEvent } from '../../model/events.ts'
+import type { ModelShape } from '../../model/model-shape.ts'
+import type { Names } from '../../model/names.ts'
+import type { Undetermined } from '../analysis.ts'
+import type { CallOperators } from '../operators/call-operators.ts'
+import type { Steps } from '../operators/steps.ts'
+import { Caches, type ExpertCacheSize } from './caches.ts'
+import { type Choice, choicesOf, type ExpertNodes } from './choices.ts'
+import type { ExpertFigures } from './figures.ts'
+import { Layer, type LayerShape } from './layer.ts'
+import { layerShapes, shapeInModel } from './layer-shapes.ts'
+import { ReusePairs } from './reuse-pairs.ts'
+import { totalsOf } from './totals.ts'
+
+/** Layers that are distinguished. */
+const LAYERS_MAX = 512
+/** Counters of page faults, the first one first. */
+const FAULTS = ['major_faults', 'page_faults', 'minor_faults']
+
+/** What a log contains of its experts. */
+export interface ExpertsOfInput {
+  readonly figures: ExpertFigures | null
+  readonly undetermined: readonly Undetermined[]
+}
+
+interface ExpertsContext {
+  readonly tensors: readonly TensorEvent[]
+  readonly names: Names
+  readonly counters: CounterSet
+}
+
+/** Statistics of the choices of experts, call by call. */
+export class ExpertStatistics {
+  private readonly layers = new Map<number, Layer>()
+  private readonly nodes: ExpertNodes
+  private readonly pairs = new ReusePairs()
+  /** What simulates caches, and the shapes of layers, both from the first choice on. */
+  private caches: Caches | undefined
+  private shapes: ReadonlyMap<number, LayerShape> = new Map()
+  /** By tensor: is it a product with experts? */
+  private readonly products: (boolean | undefined)[] = []
+  private tokensOfOthers = 0
+  private outside = 0
+  private firstTokensOnly = 0
+
+  /** `sizes`: of simulated caches. `model`: its file, for what the log does not contain. */
+  constructor(
+    private readonly context: ExpertsContext,
+    private readonly sizes: readonly ExpertCacheSize[],
+    private readonly model: ModelShape | undefined,
+  ) {
+    this.nodes = { tensors: context.tensors, isProduct: (tensor) => this.isProduct(tensor) }
+  }
+
+  /** All operators and choices of a call were read. */
+  add(operators: CallOperators, steps: Steps): void {
+    const { event, choices, experts } = operators
+    if (choices.length + experts.length === 0) return
+    if (!event || event.call < 0 || event.phase === 'warm-up') {
+      this.outside += Math.max(choices.length, experts.length)
+      return
+    }
+    this.caches ??= this.begin()
+    const found = choicesOf(operators, steps, this.nodes, this.faultIndex)
+    if (event.tokens > 1 && found.some(({ tensor }) => tensor < 0)) this.firstTokensOnly++
+    const reuses = found.map((choice) => this.addChoice(choice, event.phase))
+    if (event.phase === 'decode') this.addPairs(found, reuses, operators.isFurther)
+  }
+
+  /** Returns the mean distance of its reused experts. */
+  private addChoice(choice: Choice, phase: Phase): number | undefined {
+    let layer = this.layers.get(choice.layer)
+    if (!layer) {
+      if (this.layers.size === LAYERS_MAX) {
+        this.tokensOfOthers += choice.parts.reduce((sum, { length }) => sum + length / Math.max(choice.k, 1), 0)
+        return undefined
+      }
+      const shape = this.shapes.get(choice.layer) ?? UNKNOWN_SHAPE
+      layer = new Layer({ number: choice.layer, place: this.layers.size }, shape, this.caches!.ofLayer(shape))
+      this.layers.set(choice.layer, layer)
+    }
+    return layer.add(choice, phase, this.caches!.user(layer.place, phase))
+  }
+
+  private addPairs(choices: readonly Choice[], reuses: readonly (number | undefined)[], isPart: boolean): void {
+    const sum = { reuse: 0, count: 0, timeNs: 0, faults: 0 }
+    for (const [i, { layer, products, timeNs, faults }] of choices.entries()) {
+      sum.timeNs += timeNs
+      sum.faults += faults
+      const reuse = reuses[i]
+      if (reuse === undefined) continue
+      sum.reuse += reuse
+      sum.count++
+      if (products > 0) this.layers.get(layer)!.pairs.add(reuse, timeNs, faults)
+    }
+    const isWhole = !isPart && choices.every(({ products }) => products > 0)
+    if (isWhole && sum.count > 0) this.pairs.add(sum.reuse / sum.count, sum.timeNs, sum.faults)
+  }
+
+  private begin(): Caches {
+    const { model } = this
+    const recorded = layerShapes(this.context.tensors, this.nodes.isProduct)
+    this.shapes = new Map(
+      [...recorded].map(([layer, shape]) => [
+        layer,
+        shape.experts === undefined && model ? shapeInModel(model, layer) : shape,
+      ]),
+    )
+    return new Caches(this.sizes, this.shapes)
+  }
+
+  private isProduct(tensor: number): boolean {
+    const known = this.products[tensor]
+    if (known !== undefined) return known
+    const { tensors, names } = this.context
+    const isProduct = names.text(tensors[tensor]!.op) === 'MUL_MAT_ID'
+    putAt(this.products, tensor, isProduct, undefined)
+    return isProduct
+  }
+
+  /** Index of the counter of page faults; -1: none. */
+  private get faultIndex(): number {
+    const { counters } = this.context.counters
+    const known = FAULTS.map((key) => counters.findIndex((counter) => counter?.key === key))
+    return known.find((index) => index >= 0) ?? -1
+  }
+
+  finish(): ExpertsOfInput {
+    const { caches, outside } = this
+    if (!caches) return { figures: null, undetermined: outside > 0 ? [outsideOf(outside)] : [] }
+    const layers = [...this.layers.values()].sort((a, b) => a.number - b.number)
+    const counter = this.context.counters.counters[this.faultIndex]?.key ?? null
+    const figures = {
+      layers: layers.map((layer) => layer.finish(counter)),
+      reuse_and_time: this.pairs.finish(counter),
+      caches: caches.finish(layers),
+      tokens_of_other_layers: this.tokensOfOthers,
+    }
+    return { figures: { ...figures, by_phase: totalsOf(figures.layers) }, undetermined: this.unknownOf(figures) }
+  }
+
+  private unknownOf({ layers, caches }: Pick<ExpertFigures, 'layers' | 'caches'>): Undetermined[] {
+    const unknown: Undetermined[] = []
+    if (this.outside > 0) unknown.push(outsideOf(this.outside))
+    if (this.firstTokensOnly > 0) {
+      const calls = `${this.firstTokensOnly} ${this.firstTokensOnly === 1 ? 'call' : 'calls'} with several tokens`
+      const why = `the log contains the experts of only the first token of a batch: of ${calls} the others are not counted`
+      unknown.push({ what: 'experts.layers.by_phase', why, hint: 'record the run with ggml2perfetto record' })
+    }
+    if (layers.some((layer) => layer.experts_are_min)) {
+      const why = 'the shapes of their weights were not recorded: the highest number that was chosen, plus one'
+      unknown.push({ what: 'experts.layers.experts', why, hint: GIVE_MODEL })
+    }
+    const sizes = new Set(caches.map(({ size }) => size)).size
+    if (sizes < this.sizes.length) {
+      const why = `the sizes of experts were not recorded: ${this.sizes.length - sizes} of ${this.sizes.length} sizes of caches are left out`
+      unknown.push({ what: 'experts.caches', why, hint: GIVE_MODEL })
+    } else if (caches.some(({ by_phase }) => Object.values(by_phase).some(({ lfu_share }) => lfu_share === null))) {
+      const why = 'the number of experts was not known when the first ones were chosen'
+      unknown.push({ what: 'experts.caches.by_phase.lfu_share', why, hint: GIVE_MODEL })
+    }
+    return unknown
+  }
+}
+
+const GIVE_MODEL = "give the model's GGUF too"
+const UNKNOWN_SHAPE: LayerShape = { experts: undefined, expertBytes: null }
+
+function outsideOf(choices: number): Undetermined {
+  const why = `${choices} choices of warm-ups, or outside of recorded calls, are not counted`
+  return { what: 'experts', why }
+}

@@ -111,6 +111,15 @@ const arenaOp: fc.Arbitrary<ArenaOp> = fc.record({
 })
 
 describe('lifetimes of any graph', () => {
+  test.each([255, 256, 257, 512])('a graph of %i nodes, most of which write to its input', async (count) => {
+    // Fewer lives than steps: the columns are as long as the powers of two.
+    const ops = Array.from({ length: count }, (_, i): ArenaOp => {
+      return i % 2 === 0 ? { kind: 'plain', sources: [0], bytes: 64 } : { kind: 'write into', sources: [0], bytes: 64 }
+    })
+    const { log, expected } = runsOf([simulate(ops)], 1)
+    expect(livesIn(await memoryOf(log))).toHaveLength(expected.length)
+  })
+
   test('are those that the allocator had in mind', async () => {
     const graphs = fc.array(fc.array(arenaOp, { minLength: 1, maxLength: 40 }), { minLength: 1, maxLength: 3 })
     await fc.assert(

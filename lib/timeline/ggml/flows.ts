@@ -1,4 +1,4 @@
-import { nodesOf, readsOf } from '../../analyze/graph/plan.ts'
+import { DataWriters } from '../../analyze/graph/data-writers.ts'
 import type { OperatorEvent, TokenEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { Wait } from './waits.ts'
@@ -68,20 +68,12 @@ export class Flows {
   private arrows(events: readonly OperatorEvent[]): Map<OperatorEvent, number[]> {
     const { tensors, views } = this.context
     const arrows = new Map<OperatorEvent, number[]>(events.map((event) => [event, []]))
-    /** By tensor: the operator that wrote it, and those that wrote to parts of it since. */
-    const writers = new Map<number, OperatorEvent[]>()
+    const writers = new DataWriters<OperatorEvent>(tensors, views)
     for (const event of events) {
-      const nodes = nodesOf(tensors, event.tensor, event.fusedTo ?? event.tensor)
-      const from = new Set(readsOf(tensors, nodes).flatMap((id) => writers.get(views.root(id)) ?? []))
-      for (const writer of from) {
+      for (const writer of writers.step(event.tensor, event.fusedTo ?? event.tensor, event)) {
         const id = this.nextId++
         arrows.get(writer)!.push(id)
         arrows.get(event)!.push(id)
-      }
-      for (const node of nodes) {
-        const root = views.root(node)
-        if (root === node) writers.set(root, [event])
-        else writers.set(root, [...(writers.get(root) ?? []), event])
       }
     }
     return arrows

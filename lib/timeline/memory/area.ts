@@ -5,13 +5,13 @@ import { Allocations } from './allocations.ts'
 import { Buffers } from './buffers.ts'
 import { Faults } from './faults.ts'
 import { KvCache } from './kv-cache.ts'
-import { Lifetimes } from './lifetimes.ts'
+import { Lives } from './lives.ts'
 import { Reads } from './reads.ts'
 
 /** Draws reads of operators, contents of buffers, and reads from disks. */
 export class MemoryArea {
   readonly buffers: Buffers
-  readonly lifetimes: Lifetimes
+  readonly lifetimes: Lives
   readonly cache: KvCache
   readonly allocations: Allocations
   private readonly reads: Reads
@@ -19,7 +19,7 @@ export class MemoryArea {
 
   constructor(context: TrackContext, rows: MemoryRows = 'counters') {
     this.buffers = new Buffers(context.names)
-    this.lifetimes = new Lifetimes(context, this.buffers, rows === 'lifetimes')
+    this.lifetimes = new Lives(context, this.buffers, rows === 'lifetimes')
     this.cache = new KvCache(context)
     this.reads = new Reads(context, this.buffers)
     this.faults = new Faults(context)

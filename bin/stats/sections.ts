@@ -2,6 +2,7 @@ import type { Analysis } from '../../lib/index.ts'
 import { callsSection, callTable } from './calls.ts'
 import { expertsSection } from './experts.ts'
 import { gpuSections } from './gpu.ts'
+import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
 import { rooflineSection } from './roofline.ts'
@@ -31,6 +32,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     schedulingSection(analysis),
     ...gpuSections(analysis, shown.top),
     expertsSection(analysis, shown.experts ? shown.top : undefined),
+    memorySection(analysis),
     ...(analysis.model ? modelSections(analysis.model) : []),
     rooflineSection(analysis.rooflines),
     findingsSection(analysis),

@@ -29,6 +29,7 @@ import { type GpuOfInput, GpuStatistics, type GpuStatisticsEvent } from './gpu/g
 import { Choices } from './graph/choices.ts'
 import { layerOf } from './graph/layers.ts'
 import { Works } from './graph/work.ts'
+import { Memory, type MemoryOfInput } from './memory/memory.ts'
 import { activationsOf } from './model/activations.ts'
 import { CallWork, type CallWorkResult } from './model/call-work.ts'
 import { DimsWork } from './model/dims.ts'
@@ -72,6 +73,8 @@ export interface InputFigures {
   /** Undefined where the input contains none. */
   readonly gpu: GpuOfInput | undefined
   readonly experts: ExpertsOfInput
+  /** Undefined for a sample. */
+  readonly memory: MemoryOfInput | undefined
 }
 
 /** How much is computed. */
@@ -103,6 +106,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly backends: Backends
   private readonly byCall: OperatorsByCall
   private readonly steps = new Steps()
+  private readonly memory: Memory
   private readonly rows: OperatorRows
   private readonly parts: TimeParts
   private readonly firstCalls: FirstCalls
@@ -131,6 +135,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const { tensors, counters, buffers } = this
     this.sample = depth.sample === true
     this.backends = new Backends(names)
+    this.memory = new Memory({ tensors, buffers, names })
     this.work = new CallWork(names)
     this.dims = new DimsWork(names)
     this.gpu = this.sample ? undefined : new GpuStatistics(names)
@@ -190,8 +195,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
         }
         // A call is timed from the end of the one before.
         if (!sample || isSampled(event.call) || isSampled(event.call + 1)) this.calls.call(event)
-        if (!sample) this.work.seen(event)
         if (event.step) this.gpu?.take(event)
+        if (sample) break
+        this.work.seen(event)
+        this.memory.token(event)
         break
       case 'graph':
         if (sample && !isSampled(event.call)) break
@@ -224,6 +231,12 @@ export class AnalysisPass implements EventPass<InputFigures> {
         break
       case 'buffer':
         this.buffers.set(event.id, event)
+        break
+      case 'copy':
+        if (!sample) this.memory.copy(event)
+        break
+      case 'allocation':
+        if (!sample) this.memory.allocation(event)
         break
       case 'own-slice':
       case 'gpu':
@@ -286,6 +299,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       products: this.dims.finish(),
       gpu: this.gpu?.finish(),
       experts: this.experts.finish(),
+      memory: this.sample ? undefined : this.memory.finish(firstNs),
     }
   }
 
@@ -304,14 +318,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.calls.operators(operators)
     for (let i = 0; i < operators.count; i++) if (operators.cpu[i]! >= 0) this.cpus[operators.cpu[i]!] = 1
     const { event } = operators
+    if (!this.sample) this.memory.call(operators, this.steps)
     if (!event) return
     this.parts.add(event, operators, off)
     this.firstCalls.add(event, operators, off)
     if (this.sample) return
     this.work.call(event, { ...this.rows.latest })
     if (event.phase !== 'decode') return
-    const { tensors, buffers, names } = this
-    this.activations ??= activationsOf(this.steps, { tensors, buffers, names })
+    this.activations ??= activationsOf(this.memory.firstPlan!, this.tensors, this.memory.views)
   }
 
   private blockOf(id: number): Block {

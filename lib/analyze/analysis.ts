@@ -9,6 +9,7 @@ export type * from './analysis-workers.ts'
 export type { Distribution } from './distribution.ts'
 
 import type { GpuFigures } from './gpu/figures.ts'
+import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures } from './model/figures.ts'
 import type { Roofline } from './model/roofline-types.ts'
 
@@ -17,6 +18,7 @@ export type * from './gpu/figures.ts'
 import type { ExpertFigures } from './experts/figures.ts'
 
 export type * from './experts/figures.ts'
+export type * from './memory/figures.ts'
 export type * from './model/figures.ts'
 export type * from './model/roofline-types.ts'
 
@@ -47,6 +49,8 @@ export interface Analysis {
   readonly gpu: GpuFigures | null
   /** Which experts were chosen; null where the log does not contain it. */
   readonly experts: ExpertFigures | null
+  /** Null where the log contains neither operators nor allocations. */
+  readonly memory: MemoryFigures | null
   /** Of each phase. */
   readonly first_calls: readonly FirstCall[]
   /** What made the run slow, most time first. */

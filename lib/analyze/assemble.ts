@@ -2,6 +2,7 @@ import {
   ANALYSIS_SCHEMA,
   type Analysis,
   type CallFigures,
+  type MemoryFigures,
   type ModelFigures,
   type RunFacts,
   type SchedulingFigures,
@@ -11,6 +12,8 @@ import type { InputFigures } from './analysis-pass.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import { findings } from './findings/findings.ts'
 import { gpuOf } from './gpu/assemble-gpu.ts'
+import { unknownMemory } from './memory/memory.ts'
+import { pageFaultsOf, weightsRead } from './memory/reads.ts'
 import { type ModelLog, type ModelOptions, modelParts } from './model/assemble-model.ts'
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
@@ -53,6 +56,8 @@ export function documentOf(
   const run = runOf(main, logs, undetermined)
   const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
   const { model, rooflines, undetermined: ofModel } = modelOf(log)
+  const memory = memoryOf(figures)
+  if (memory) undetermined.push(...unknownMemory(memory))
   return {
     schema: ANALYSIS_SCHEMA,
     inputs: logs.map(({ name, summary }) => ({
@@ -74,11 +79,18 @@ export function documentOf(
     rooflines,
     gpu: gpu?.figures ?? null,
     experts: figures.experts.figures,
+    memory,
     first_calls: figures.first_calls,
     findings: [],
     undetermined: [...undetermined, ...ofModel, ...figures.experts.undetermined],
     ...(figures.call_rows && { series: { calls: figures.call_rows } }),
   }
+}
+
+/** Null where the log contains neither operators nor allocations. */
+function memoryOf({ memory, operators: { rows }, work }: InputFigures): MemoryFigures | null {
+  if (!memory || (rows.length === 0 && memory.allocations === null)) return null
+  return { ...memory, weights_read: weightsRead(rows, work.phases), page_faults: pageFaultsOf(rows) }
 }
 
 function countsOf({ issues }: Summary): Record<string, number> {

@@ -19,6 +19,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   rooflines: ['array'],
   gpu: ['object', 'null'],
   experts: ['object', 'null'],
+  memory: ['object', 'null'],
   first_calls: ['array'],
   findings: ['array'],
   undetermined: ['array'],

@@ -107,7 +107,7 @@ export class KvCaches {
 }
 
 /** Cells of a cache's tensor. */
-const cellsOf = ({ ne }: TensorEvent) => (ne?.[1] ?? 1) * (ne?.[2] ?? 1)
+export const cellsOf = ({ ne }: TensorEvent): number => (ne?.[1] ?? 1) * (ne?.[2] ?? 1)
 
 /** Bytes of so many cells, in all layers. Caches with a sliding window have fewer cells. */
 export function bytesOfCells({ tensors }: CacheOf, cells: number): number {

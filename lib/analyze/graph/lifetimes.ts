@@ -144,16 +144,14 @@ export class Lifetimes {
     const early: Sample[] = []
     const late: Sample[] = []
     if (steady[count]! < 0) late.push([run.ends[count - 1]!, steady[count]!])
-    for (const { index, birth, last, bytes } of unsteady) {
-      const [beginNs, endNs] = [begins[index]!, ends[index]!]
-      if (beginNs < starts[0]!) early.push([beginNs, bytes])
-      else {
-        const born = birth >= 0 ? birth : stepFrom(starts, count, beginNs)
-        if (born < count) deltas[born]! += bytes
-      }
-      const dead = last >= 0 && endNs === stepEnd(run, last) ? last + 1 : stepFrom(starts, count, endNs)
+    for (const life of unsteady) {
+      const { index, bytes } = life
+      const born = this.born(life, run)
+      if (born < 0) early.push([begins[index]!, bytes])
+      else if (born < count) deltas[born]! += bytes
+      const dead = this.dead(life, run)
       if (dead < count) deltas[dead]! -= bytes
-      else late.push([endNs, -bytes])
+      else late.push([ends[index]!, -bytes])
     }
     let sum = sampleAll(early, 0, onLive)
     for (let step = 0; step < count; step++) {
@@ -162,6 +160,28 @@ export class Lifetimes {
       onLive(starts[step]!, sum, step)
     }
     sampleAll(late, sum, onLive)
+  }
+
+  /** The tensors of an arena that are live in a step of the current run; -1: before its first one. */
+  livesAt(step: number, { lives, unsteady }: ArenaLayout, run: GraphRun): Life[] {
+    const timed = new Set(unsteady)
+    return lives.filter((life) => {
+      if (timed.has(life)) return this.born(life, run) <= step && step < this.dead(life, run)
+      return life.birth <= step && step < steadyEnd(life)
+    })
+  }
+
+  /** The step with which a life begins; -1: before the first one. */
+  private born({ index, birth }: Life, { starts, count }: GraphRun): number {
+    const beginNs = this.begins[index]!
+    if (beginNs < starts[0]!) return -1
+    return birth >= 0 ? birth : stepFrom(starts, count, beginNs)
+  }
+
+  /** The step before which a life ends; the number of steps: after the last one. */
+  private dead({ index, last }: Life, run: GraphRun): number {
+    const endNs = this.ends[index]!
+    return last >= 0 && endNs === stepEnd(run, last) ? last + 1 : stepFrom(run.starts, run.count, endNs)
   }
 
   private grow(size: number): void {

@@ -16,6 +16,8 @@ export interface WorkSum {
   readonly phase: Phase | null
   /** Calls; of ranges, the ranges. */
   count: number
+  /** Of calls; -1 where those of one are not known. */
+  tokens: number
   timeNs: number
   flop: number
   bytes: number
@@ -82,6 +84,7 @@ export class CallWork {
     }
     this.latest = event
     add(sum, event.endNs - event.startNs)
+    sum.tokens = plus(sum.tokens, event.tokens)
     if (this.calls.length < CALLS_MAX) this.calls.push({ startNs: event.startNs, endNs: event.endNs, work })
   }
 
@@ -119,7 +122,7 @@ export class CallWork {
 }
 
 function newSum(what: string, phase: Phase | null): WorkSum {
-  return { what, phase, count: 0, timeNs: 0, flop: 0, bytes: 0, bytesAreMax: false }
+  return { what, phase, count: 0, tokens: 0, timeNs: 0, flop: 0, bytes: 0, bytesAreMax: false }
 }
 
 function add(sum: WorkSum, ns: number): void {

@@ -18,6 +18,8 @@ type Numbers = readonly number[] | undefined
 /** The operators of one call, as columns, those of each worker in order of time. */
 export class CallOperators {
   count = 0
+  /** Number of the call; -1: in none. */
+  call = -1
   /** The call; undefined where none was recorded. */
   event: TokenEvent | undefined
   /** Were other operators of the call released before? */
@@ -174,6 +176,7 @@ export class OperatorsByCall {
     const [call, of] = this.open.entries().next().value!
     this.open.delete(call)
     if (of === this.latest) this.latest = undefined
+    of.call = call
     of.event = this.events.get(call)
     of.isFurther = of.event !== undefined && this.released.has(of.event)
     if (of.event) this.released.add(of.event)

@@ -154,11 +154,11 @@ function parseFlows(value: string): { readonly token: number } {
 }
 
 /** For yargs' `coerce`: a whole number from 1. */
-export function whole(option: string): (value: string) => number {
+export function whole(option: string, least = 1): (value: string) => number {
   return (value) => {
     const text = once(option)(value)
-    if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text)
-    throw new UsageError(`${option} "${text}": expected a whole number from 1`)
+    if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text)
+    throw new UsageError(`${option} "${text}": expected a whole number from ${least}`)
   }
 }
 

@@ -6,6 +6,7 @@ import {
   GROUP_KEYS,
   type GroupKey,
   type ScalingFigures,
+  type SeriesName,
   UsageError,
 } from '../../lib/index.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
@@ -27,6 +28,7 @@ const TOP_MARKDOWN = 10
 const WIDTH = 120
 
 const FORMATS = ['json', 'csv', 'markdown'] as const
+const SERIES = ['calls', 'offsets', 'memory', 'graph'] as const satisfies readonly SeriesName[]
 const SORTS = FIGURES.map(({ key }) => key)
 
 const OPTIONS = {
@@ -40,6 +42,8 @@ const OPTIONS = {
     'Sizes of simulated caches of experts, separated by commas: bytes of all layers (8GB), experts a layer (16), or a share (25%)',
     '12.5%,25%,50%,75%',
   ),
+  series: valued(seriesNames, `With --json, also figures over time: some of ${SERIES.join(', ')}`),
+  call: valued(whole('--call', 0), 'The call that the series graph and memory show', 'a decode call'),
   json: flag('Print the Analysis as JSON; docs/analysis.md describes it'),
   csv: flag(
     'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by; of a log with GPU work only, its kernels',
@@ -81,16 +85,28 @@ export const statsCommand: CommandModule<object, Arguments> = {
 
 /** For yargs' `coerce`: keys of operators, separated by commas. */
 function groupKeys(value: string): GroupKey[] {
-  const keys = once('--by')(value)
+  return listOf('--by', 'key', GROUP_KEYS, value)
+}
+
+/** The same for names of series. */
+function seriesNames(value: string): SeriesName[] {
+  return listOf('--series', 'series', SERIES, value)
+}
+
+/** Words of a list, separated by commas. */
+function listOf<T extends string>(option: string, noun: string, words: readonly T[], value: string): T[] {
+  const found = once(option)(value)
     .split(',')
     .map((word) => word.trim())
-  for (const key of keys) {
-    if (GROUP_KEYS.some((known) => known === key)) continue
-    const meant = closest(key, GROUP_KEYS)
+  for (const word of found) {
+    if (words.some((known) => known === word)) continue
+    const meant = closest(word, words)
     const hint = meant === undefined ? '' : `\nhint: did you mean ${meant}?`
-    throw new UsageError(`--by "${value}": no key is called "${key}"; expected some of ${GROUP_KEYS.join(',')}${hint}`)
+    throw new UsageError(
+      `${option} "${value}": no ${noun} is called "${word}"; expected some of ${words.join(',')}${hint}`,
+    )
   }
-  return [...new Set(keys)] as GroupKey[]
+  return [...new Set(found)] as T[]
 }
 
 /** For yargs' `coerce`: sizes of caches. */
@@ -111,15 +127,10 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   refuseCombinations(args)
   const runs = await runsOf(args)
   if (runs.length > 1) return printScaling(await scalingOf(runs, args), args)
-  const analysis = await analysisOf(args, {
-    series: args.calls ? ['calls'] : undefined,
-    expertCaches: args.expertCache,
-    ...(await machineOf(args)),
-  })
-  if (args.calls && analysis.series === undefined)
-    throw new UsageError(
-      `${args.inputs[0]}: contains no table of calls\nhint: ggml2perfetto stats <logs> --calls --json writes an Analysis with one`,
-    )
+  const series = [...new Set([...(args.series ?? []), ...(args.calls ? (['calls'] as const) : [])])]
+  const { call, expertCache: expertCaches } = args
+  const analysis = await analysisOf(args, { series, call, expertCaches, ...(await machineOf(args)) })
+  refuseMissing(analysis, series, args)
   if (args.json) return printJson(JSON.stringify(analysis, null, 2))
   const { csv, markdown, calls, experts, sort = 'wall' } = args
   if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort }, args.sort !== undefined)
@@ -149,6 +160,19 @@ function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isS
   return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
 }
 
+/** Throws UsageError where the Analysis lacks what was asked for: a stored one may, and a log may not contain the call. */
+function refuseMissing({ series = {}, undetermined }: Analysis, names: readonly SeriesName[], args: Arguments): void {
+  const missing = names.find((name) => series[name] === undefined)
+  if (missing === undefined) return
+  const reason = undetermined.find(({ what }) => what === `series.${missing}`)
+  if (reason) throw new UsageError(`--series ${missing}: ${reason.why}`)
+  const [what, option] =
+    missing === 'calls' && args.calls ? ['table of calls', '--calls'] : [`series of ${missing}`, `--series ${missing}`]
+  throw new UsageError(
+    `${args.inputs[0]}: contains no ${what}\nhint: ggml2perfetto stats <logs> ${option} --json writes an Analysis with one`,
+  )
+}
+
 /** Throws UsageError for options of which one would have no effect. */
 function refuseCombinations(args: Arguments): void {
   const formats = FORMATS.filter((format) => args[format])
@@ -156,5 +180,8 @@ function refuseCombinations(args: Arguments): void {
   const given = (['by', 'top', 'sort'] as const).find((option) => args[option] !== undefined)
   if (args.json && given !== undefined)
     throw new UsageError(`--${given} is for tables; --json is the whole Analysis\nhint: --csv is a table`)
+  if (args.series && !args.json) throw new UsageError('--series is for --json; --calls prints a table of calls')
+  if (args.call !== undefined && !args.series?.some((name) => name === 'graph' || name === 'memory'))
+    throw new UsageError('--call is for --series graph and --series memory')
   if (args.csv && args.calls) throw new UsageError('--csv is a table of operators; --calls is for the other formats')
 }

@@ -9,14 +9,15 @@ import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import { parseTensorName } from '../model/tensors.ts'
 import type {
-  CallSeries,
   CallTime,
   FirstCall,
   OperatorFigures,
   OperatorRow,
   RoleImbalance,
   SchedulingFigures,
+  Series,
   SeriesName,
+  Undetermined,
   WorkerFigures,
 } from './analysis.ts'
 import { CallRows } from './calls/call-rows.ts'
@@ -42,6 +43,7 @@ import { OperatorRows } from './operators/rows.ts'
 import { isSampled } from './operators/sampled-calls.ts'
 import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
+import { SeriesOfCalls } from './series/series.ts'
 import { Imbalance } from './threads/imbalance.ts'
 import { Scheduling } from './threads/scheduling.ts'
 import type { ThreadHistory } from './threads/thread-history.ts'
@@ -59,7 +61,8 @@ export interface InputFigures {
   readonly calls: CallsOfInput
   readonly first_calls: readonly FirstCall[]
   readonly cpus_used: number | null
-  readonly call_rows: CallSeries | undefined
+  readonly series: Series
+  readonly unknownSeries: readonly Undetermined[]
   readonly imbalance: readonly RoleImbalance[]
   /** Undefined where no states of the threads of workers are known. */
   readonly scheduling: SchedulingFigures | undefined
@@ -89,6 +92,8 @@ export interface AnalysisDepth {
   readonly expertCaches?: readonly ExpertCacheSize[] | undefined
   /** The model's own file, where it was given. */
   readonly model?: ModelShape | undefined
+  /** The call that `graph` and `memory` among them show. */
+  readonly call?: number | undefined
 }
 
 /** Operators of a sample that are held. */
@@ -113,6 +118,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly cpus = new Uint8Array(CPUS_MAX)
   private readonly sample: boolean
   private readonly callRows: CallRows | undefined
+  private readonly series: SeriesOfCalls | undefined
   private readonly calls: CallStatistics
   private readonly workers = new WorkerTimes()
   private readonly imbalance: Imbalance
@@ -142,6 +148,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.experts = new ExpertStatistics({ tensors, names, counters }, depth.expertCaches ?? CACHE_SIZES, depth.model)
     this.isWeight = ({ buffer, op, name }: TensorEvent) =>
       buffers.get(buffer)?.usage === 'weights' || (op === 0 && /\.weight$/.test(names.text(name)))
+    const works = new Works(tensors, (tensor) => names.text(tensor.op))
     this.rows = new OperatorRows(
       {
         tensors,
@@ -163,6 +170,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
       () => counters.counters.findIndex((counter) => counter?.key === 'major_faults'),
     )
     if (depth.series?.includes('calls')) this.callRows = new CallRows((tensor) => this.blockOf(tensor))
+    if (depth.series) {
+      const context = { tensors, buffers, names, views: this.memory.views, works, isWeight: this.isWeight }
+      this.series = new SeriesOfCalls(context, depth.series, depth.call)
+    }
     const roles = new RoleTable(tensors, names)
     this.calls = new CallStatistics(roles, this.callRows)
     this.imbalance = new Imbalance(roles)
@@ -212,6 +223,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         if (sample) break
         this.choices.of(event.tensor).add(event.atNs, event.ids)
         this.byCall.experts(event)
+        this.series?.experts(event)
         break
       case 'state':
         this.threads.state(event)
@@ -233,10 +245,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.buffers.set(event.id, event)
         break
       case 'copy':
-        if (!sample) this.memory.copy(event)
-        break
       case 'allocation':
-        if (!sample) this.memory.allocation(event)
+        if (!sample) this.memory.take(event)
         break
       case 'own-slice':
       case 'gpu':
@@ -290,7 +300,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
       calls: this.calls.finish(),
       first_calls: this.firstCalls.finish(),
       cpus_used: this.cpus.reduce((sum, isUsed) => sum + isUsed, 0) || null,
-      call_rows: this.callRows?.finish(firstNs),
+      series: { ...(this.callRows && { calls: this.callRows.finish(firstNs) }), ...this.series?.finish(firstNs) },
+      unknownSeries: this.series?.unknown() ?? [],
       shape: this.sample
         ? undefined
         : shapeOfGraph({ tensors: this.tensors, names: this.names, isWeight: this.isWeight }),
@@ -318,7 +329,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.calls.operators(operators)
     for (let i = 0; i < operators.count; i++) if (operators.cpu[i]! >= 0) this.cpus[operators.cpu[i]!] = 1
     const { event } = operators
-    if (!this.sample) this.memory.call(operators, this.steps)
+    if (!this.sample) this.memory.call(operators, this.steps, this.series?.liveOf(operators))
+    this.series?.add(operators, this.steps, this.rows.chosen)
     if (!event) return
     this.parts.add(event, operators, off)
     this.firstCalls.add(event, operators, off)

@@ -12,6 +12,7 @@ import type { GpuFigures } from './gpu/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures } from './model/figures.ts'
 import type { Roofline } from './model/roofline-types.ts'
+import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.ts'
 
 export type * from './gpu/figures.ts'
 
@@ -21,6 +22,7 @@ export type * from './experts/figures.ts'
 export type * from './memory/figures.ts'
 export type * from './model/figures.ts'
 export type * from './model/roofline-types.ts'
+export type * from './series/figures.ts'
 
 /** Version of the document; another major number where a field changes its meaning or is removed. */
 export const ANALYSIS_SCHEMA = 'ggml2perfetto.analysis/1'
@@ -299,6 +301,11 @@ export interface FirstCall {
 /** Figures over time. */
 export interface Series {
   readonly calls?: CallSeries | undefined
+  readonly offsets?: OffsetSeries | undefined
+  /** Of one call: the one that was asked for, or the first decode call, else the first call. */
+  readonly memory?: MemorySeries | undefined
+  /** Of one call: the one that was asked for, or the second decode call, else the first one, else the first call. */
+  readonly graph?: GraphSeries | undefined
 }
 
 /** Names of {@link Series}. */

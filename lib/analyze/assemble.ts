@@ -82,8 +82,8 @@ export function documentOf(
     memory,
     first_calls: figures.first_calls,
     findings: [],
-    undetermined: [...undetermined, ...ofModel, ...figures.experts.undetermined],
-    ...(figures.call_rows && { series: { calls: figures.call_rows } }),
+    undetermined: [...undetermined, ...ofModel, ...figures.experts.undetermined, ...figures.unknownSeries],
+    ...(Object.keys(figures.series).length > 0 && { series: figures.series }),
   }
 }
 

@@ -24,6 +24,8 @@ export interface AnalyzeOptions extends ReadingOptions {
   readonly clocks?: Readonly<Record<string, string>> | undefined
   /** Figures over time that are added as {@link Analysis.series}; by default none. `calls`: a table of calls. */
   readonly series?: readonly SeriesName[] | undefined
+  /** Number of the call that the series `graph` and `memory` show; by default a decode call. */
+  readonly call?: number | undefined
   /** What the machine can do: rooflines are compared with it. */
   readonly peaks?: PeakFigures | undefined
   /** For logs without operators: floating-point operations of a token. */
@@ -55,13 +57,13 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const companions = await Companions.read(opened, names)
     const logs = await beginLogs(companions.logs, companions.definitions)
     const placing = new Placing(options.clocks ?? {}, logs)
-    const { series, expertCaches } = options
+    const { series, call, expertCaches } = options
     const { ahead, later } = await placeAll(placing, logs)
     const threads = new ThreadHistory(names, {
       pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),
     })
-    const shared = { names, threads, companions, series, expertCaches, model: shape }
+    const shared = { names, threads, companions, series, call, expertCaches, model: shape }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
     for await (const { of, batch } of interleaved(analysed)) {
@@ -120,6 +122,7 @@ interface Shared {
   readonly series: AnalyzeOptions['series']
   readonly expertCaches: AnalyzeOptions['expertCaches']
   readonly model: ModelShape | undefined
+  readonly call: AnalyzeOptions['call']
 }
 
 /** An input that is analysed. */
@@ -134,10 +137,10 @@ class Analysed implements PlacedLog {
     readonly placed: Placed,
     private readonly shared: Shared,
   ) {
-    const { names, threads, series, expertCaches, model } = shared
+    const { names, threads, series, call, expertCaches, model } = shared
     this.summary = new SummaryPass(names)
     this.contents = new ContentsPass(names)
-    this.figures = new AnalysisPass(names, threads, { distributions: true, series, expertCaches, model })
+    this.figures = new AnalysisPass(names, threads, { distributions: true, series, call, expertCaches, model })
   }
 
   /** States of threads before this time are no longer needed for it, on the trace's clock. */

@@ -157,6 +157,25 @@ describe('for people', () => {
     expect(stats('run.json')).not.toContain('ms per 1 000 tokens')
   })
 
+  test('--series: figures over time, of the call that --call names', () => {
+    const of = (...args: string[]) => JSON.parse(stats('run.ggtrace.gz', '--json', ...args)).series
+    const { graph, memory, ...others } = of('--series', 'graph,memory', '--call', '3')
+    expect([graph.call, graph.nodes.length, memory.call, others]).toEqual([3, 288, 3, {}])
+    expect(Object.keys(of('--series', 'offsets', '--calls')).sort()).toEqual(['calls', 'offsets'])
+    const mistakes: Readonly<Record<string, readonly string[]>> = {
+      '--series graph: no operators of call 99 were recorded': ['--json', '--series', 'graph', '--call', '99'],
+      '--series is for --json; --calls prints a table of calls': ['--series', 'graph'],
+      '--call is for --series graph and --series memory': ['--json', '--call', '1'],
+      '--series "grap": no series is called "grap"; expected some of calls,offsets,memory,graph\nhint: did you mean graph?':
+        [...['--json', '--series', 'grap']],
+    }
+    for (const [message, args] of Object.entries(mistakes))
+      expect(refused('stats', 'run.ggtrace.gz', ...args)).toBe(`error: ${message}\n`)
+    expect(refused('stats', 'run.json', '--json', '--series', 'graph')).toBe(
+      'error: run.json: contains no series of graph\nhint: ggml2perfetto stats <logs> --series graph --json writes an Analysis with one\n',
+    )
+  })
+
   test('--calls shows the table that the Analysis contains', () => {
     const analysis: Analysis = JSON.parse(readFileSync(at('run.json'), 'utf8'))
     const { series } = JSON.parse(stats('run.ggtrace.gz', '--calls', '--json'))

@@ -3,6 +3,9 @@ import type { TensorEvent } from '../../model/events.ts'
 
 /** Ops that compute nothing: their result is a view of their first source (ggml_is_noop). */
 const VIEW_OPS: ReadonlySet<string> = new Set(['VIEW', 'RESHAPE', 'PERMUTE', 'TRANSPOSE'])
+/** Does an op compute nothing? `op`: without `GGML_OP_`. */
+export const isView = (op: string): boolean => VIEW_OPS.has(op)
+
 /** Limits damaged logs: ggml resolves views of views itself. */
 const DEPTH_MAX = 64
 

@@ -37,6 +37,15 @@ export interface StepWork {
   readonly isUpperBound: boolean
 }
 
+/** A weight that a step reads. */
+export interface WeightRead {
+  readonly tensor: TensorEvent
+  /** -1 = not known. */
+  readonly bytes: number
+  /** `bytes` are those of as many experts as {@link StepWork.expertsRead}. */
+  readonly isOfExperts: boolean
+}
+
 /** The work of nodes and of graphs, each computed once. */
 export class Works {
   /** By the last node, and for fused ones by all of them. */
@@ -78,18 +87,29 @@ export class Works {
     return { ...sum, ...experts }
   }
 
-  private weightBytes(
+  private weightBytes(node: number, work: Work, isWeight: (tensor: TensorEvent) => boolean): number {
+    return this.weightsOf(node, work, isWeight).reduce((sum, { bytes }) => plus(sum, bytes), 0)
+  }
+
+  /** The weights that a step reads. */
+  weights(first: number, last: number, isWeight: (tensor: TensorEvent) => boolean): WeightRead[] {
+    const fused = first === last ? [first] : nodesOf(this.tensors, first, last)
+    return fused.flatMap((node) => {
+      return this.weightsOf(node, fused.length === 1 ? this.node(node) : this.workOf(node, fused), isWeight)
+    })
+  }
+
+  private weightsOf(
     node: number,
     { expertBytes, expertsRead }: Work,
     isWeight: (tensor: TensorEvent) => boolean,
-  ): number {
-    const { sources } = this.tensors[node]!
-    let bytes = 0
-    for (const [i, id] of sources.entries()) {
-      const source = this.tensors[id]!
-      if (isWeight(source)) bytes = plus(bytes, i === 0 && expertsRead > 0 ? expertBytes : this.bytesReadOf(node, i))
-    }
-    return bytes
+  ): WeightRead[] {
+    return this.tensors[node]!.sources.flatMap((id, i) => {
+      const tensor = this.tensors[id]!
+      if (!isWeight(tensor)) return []
+      const isOfExperts = i === 0 && expertsRead > 0
+      return [{ tensor, bytes: isOfExperts ? expertBytes : this.bytesReadOf(node, i), isOfExperts }]
+    })
   }
 
   /** Bytes of one source that a node reads; -1 = not known. */
@@ -144,6 +164,10 @@ export class Works {
     return workOf(this.opOf(tensor), tensor, sources)
   }
 }
+
+/** Bytes of the experts that a step counts, but that were not chosen. */
+export const notRead = ({ expertBytes, expertsRead }: StepWork, chosen: number) =>
+  (expertBytes / expertsRead) * (expertsRead - chosen)
 
 /** A sum of which a part is not known is not known. */
 export const plus = (a: number, b: number) => (a < 0 || b < 0 ? -1 : a + b)

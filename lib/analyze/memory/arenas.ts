@@ -5,6 +5,7 @@ import { type ArenaLayout, Lifetimes } from '../graph/lifetimes.ts'
 import type { Life, Plan } from '../graph/plan.ts'
 import type { GraphRun } from '../graph/runs.ts'
 import type { Views } from '../graph/views.ts'
+import type { LiveBytes } from '../series/live-bytes.ts'
 import type { ArenaFigures, ArenaPhase, LivePeak, LiveTensor } from './figures.ts'
 
 /** Tensors of a peak that are listed. */
@@ -67,6 +68,8 @@ export class Arenas {
     last: 0,
   }))
   private readonly placed = new WeakMap<ArenaLayout, Placed>()
+  /** Gets the live bytes of the graph runs that are added, while it is set. */
+  watch: LiveBytes | undefined
 
   constructor(private readonly context: ArenaContext) {
     this.times = new Lifetimes(context.views)
@@ -80,12 +83,13 @@ export class Arenas {
     this.times.copy(event)
   }
 
-  /** Adds a graph run of a call. `hasNext`: the call has another one after it. */
-  run(run: GraphRun, plan: Plan, hasNext: boolean, phase: Phase | 'none'): void {
-    for (const layout of this.times.run(run, plan, hasNext, false)) this.add(layout, run, phase)
+  /** Adds a graph run of a call, the one with this number in it. `hasNext`: the call has another one after it. */
+  run(run: GraphRun, plan: Plan, index: number, hasNext: boolean, phase: Phase | 'none'): void {
+    for (const layout of this.times.run(run, plan, hasNext, false)) this.add(layout, run, index, phase)
   }
 
-  private add(layout: ArenaLayout, run: GraphRun, phase: Phase | 'none'): void {
+  private add(layout: ArenaLayout, run: GraphRun, index: number, phase: Phase | 'none'): void {
+    const { watch } = this
     const arena = this.arenas.of(layout.buffer)
     const sums = arena.phases.of(phase)
     const [startNs, endNs] = [run.starts[0]!, run.ends[run.count - 1]!]
@@ -97,6 +101,7 @@ export class Arenas {
       fromNs = untilNs
       now = bytes
       if (sampleNs <= endNs) last = bytes
+      watch?.sample(layout.buffer, run, index, sampleNs, bytes, step)
       if (bytes > peak) {
         peak = bytes
         atNs = sampleNs
@@ -120,6 +125,7 @@ export class Arenas {
       arena.lastNs = endNs
       arena.last = last
     }
+    watch?.peak(layout.buffer, peak, () => this.peakAt(peakStep, atNs, layout, run, phase))
     if (peak <= arena.peak) return
     arena.peak = peak
     arena.at = this.peakAt(peakStep, atNs, layout, run, phase)

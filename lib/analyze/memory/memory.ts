@@ -7,6 +7,7 @@ import { Views } from '../graph/views.ts'
 import type { CallOperators } from '../operators/call-operators.ts'
 import { CallRuns } from '../operators/call-runs.ts'
 import type { Steps } from '../operators/steps.ts'
+import type { LiveBytes } from '../series/live-bytes.ts'
 import { Arenas, type ArenaUse } from './arenas.ts'
 import { CacheUse } from './caches.ts'
 import type { AllocatedType, AllocationFigures, BufferFigures, MemoryFigures } from './figures.ts'
@@ -50,22 +51,20 @@ export class Memory {
     this.caches.token(event)
   }
 
-  copy(event: CopyEvent): void {
-    this.arenas.copy(event)
+  take(event: CopyEvent | AllocationEvent): void {
+    if (event.kind === 'copy') this.arenas.copy(event)
+    else this.allocations.add(event)
   }
 
-  allocation(event: AllocationEvent): void {
-    this.allocations.add(event)
-  }
-
-  /** Adds the operators of a call. */
-  call({ call, event }: CallOperators, steps: Steps): void {
+  /** Adds the operators of a call. `watch` gets the live bytes of its graph runs. */
+  call({ call, event }: CallOperators, steps: Steps, watch?: LiveBytes): void {
+    this.arenas.watch = watch
     const phase = event?.phase ?? 'none'
     const runs = this.callRuns.of(steps, call)
     for (const [i, run] of runs.entries()) {
       const plan = this.plans.of(run)
       if (i === 0) this.firstPlan = plan
-      this.arenas.run(run, plan, i + 1 < runs.length, phase)
+      this.arenas.run(run, plan, i, i + 1 < runs.length, phase)
       this.caches.run(call, plan)
     }
   }

@@ -1,4 +1,5 @@
 import { DDSketch } from '@datadog/sketches-js'
+import { resized } from '../../bytes/resized.ts'
 import { blockOf } from '../../model/blocks.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { CounterSet } from '../../model/counters.ts'
@@ -8,7 +9,7 @@ import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { OperatorRow } from '../analysis.ts'
 import { layerOf } from '../graph/layers.ts'
-import { plus, type Works } from '../graph/work.ts'
+import { notRead, plus, type Works } from '../graph/work.ts'
 import type { OffTimes } from '../threads/off-times.ts'
 import type { CallOperators } from './call-operators.ts'
 import { bucketsOf, distributionOf, RELATIVE_ERROR } from './sketches.ts'
@@ -80,6 +81,8 @@ export class OperatorRows {
   private readonly byKey = new Map<string, Row>()
   /** By phase, then tensor. */
   private readonly byTensor = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
+  /** By step of the call that was added last: the number of experts that were chosen, for steps that read experts; 0: not known. */
+  chosen = new Int32Array(1024)
   /** Work of the operators that were added last; -1: not known. */
   readonly latest = { flop: 0, bytes: 0, bytesAreMax: false }
 
@@ -140,13 +143,15 @@ export class OperatorRows {
       let weights = work.weightBytes
       if (work.expertsRead > 0) {
         const chosen = this.context.expertsChosen(work.chosen, startNs[step]!, waitEndNs[step]!)
+        if (step >= this.chosen.length) this.chosen = resized(this.chosen, 2 * count)
+        this.chosen[step] = chosen
         if (chosen === 0) {
           row.bytesAreMax ||= work.isUpperBound
           this.latest.bytesAreMax ||= work.isUpperBound
         } else {
-          const notRead = (work.expertBytes / work.expertsRead) * (work.expertsRead - chosen)
-          read -= notRead
-          weights -= notRead
+          const less = notRead(work, chosen)
+          read -= less
+          weights -= less
         }
       }
       row.bytesRead = plus(row.bytesRead, work.bytesRead < 0 ? -1 : read)

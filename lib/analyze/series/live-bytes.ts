@@ -1,0 +1,77 @@
+import type { BufferEvent, Phase, TensorEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { GraphRun } from '../graph/runs.ts'
+import type { LivePeak } from '../memory/figures.ts'
+import type { LiveSample, LiveSeries, MemorySeries } from './figures.ts'
+
+/** Samples of a buffer at most. */
+export const SAMPLES_MAX = 1 << 16
+
+/** Definitions of buffers and tensors. */
+interface LiveContext {
+  readonly tensors: readonly TensorEvent[]
+  readonly buffers: ReadonlyMap<number, BufferEvent>
+  readonly names: Names
+}
+
+interface Collected {
+  readonly samples: LiveSample[]
+  leftOut: number
+  peak: number
+  at: LivePeak | undefined
+}
+
+/** Collects the live bytes of compute buffers over the graph runs of one call. */
+export class LiveBytes {
+  private readonly buffers = new Map<number, Collected>()
+
+  constructor(
+    private readonly call: number,
+    private readonly phase: Phase | 'none',
+    private readonly context: LiveContext,
+  ) {}
+
+  /** Adds samples of a buffer in one graph run. `index`: number of the run in the call. */
+  sample(buffer: number, run: GraphRun, index: number, atNs: number, bytes: number, step: number): void {
+    const of = this.of(buffer)
+    if (of.samples.length >= SAMPLES_MAX) {
+      of.leftOut++
+      return
+    }
+    const { tensors, names } = this.context
+    const tensor = step < 0 ? '' : names.text(tensors[run.lasts[step]!]!.name)
+    of.samples.push({ at_ns: atNs, live_bytes: bytes, run: index, step, tensor })
+  }
+
+  /** Adds the peak of a buffer in one graph run; `make` describes it. */
+  peak(buffer: number, bytes: number, make: () => LivePeak): void {
+    const of = this.of(buffer)
+    if (bytes <= of.peak) return
+    of.peak = bytes
+    of.at = make()
+  }
+
+  private of(buffer: number): Collected {
+    let of = this.buffers.get(buffer)
+    if (!of) {
+      of = { samples: [], leftOut: 0, peak: -1, at: undefined }
+      this.buffers.set(buffer, of)
+    }
+    return of
+  }
+
+  /** `firstNs`: time of the first event. */
+  finish(firstNs: number): MemorySeries {
+    const { call, phase } = this
+    const buffers = [...this.buffers].map(([id, { samples, leftOut, at }]): LiveSeries => {
+      const { name = 0, label, sizeBytes } = this.context.buffers.get(id)!
+      return {
+        ...{ name: this.context.names.text(name), label, size_bytes: sizeBytes ?? null },
+        samples: samples.map((sample) => ({ ...sample, at_ns: sample.at_ns - firstNs })),
+        left_out: leftOut,
+        peak: { ...at!, at_ns: at!.at_ns - firstNs },
+      }
+    })
+    return { call, phase, samples_max: SAMPLES_MAX, buffers }
+  }
+}

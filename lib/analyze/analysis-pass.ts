@@ -3,7 +3,7 @@ import { blockOf } from '../model/blocks.ts'
 import { putAt } from '../model/by-id.ts'
 import { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
-import type { BufferEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { BufferEvent, ExpertsEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
@@ -220,10 +220,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         if (!sample || isSampled(event.call)) this.parts.part(event)
         break
       case 'experts':
-        if (sample) break
-        this.choices.of(event.tensor).add(event.atNs, event.ids)
-        this.byCall.experts(event)
-        this.series?.experts(event)
+        if (!sample) this.choose(event)
         break
       case 'state':
         this.threads.state(event)
@@ -312,6 +309,12 @@ export class AnalysisPass implements EventPass<InputFigures> {
       experts: this.experts.finish(),
       memory: this.sample ? undefined : this.memory.finish(firstNs),
     }
+  }
+
+  private choose(event: ExpertsEvent): void {
+    this.choices.of(event.tensor).add(event.atNs, event.ids)
+    this.byCall.experts(event)
+    this.series?.experts(event)
   }
 
   /** All operators of a call were read. */

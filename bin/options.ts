@@ -60,6 +60,13 @@ export const DRAWING = {
     'Arrows from each operator to the operators that read its result, for one llama_decode call: token=3',
     'none',
   ),
+  budget: valued(
+    bytes('--budget'),
+    'Size of the trace that should not be exceeded, such as 300MB: what does not fit is summed up, by worker and op; ' +
+      'prefills, the first calls, the slowest ones and evenly spread ones stay in full',
+    'what viewers load: 256M; JSON 480M',
+  ),
+  all: flag('All calls in full, however large the trace gets'),
   'all-threads': flag('Draw all scheduler events, not only those of the traced process and of its CPUs'),
 } as const
 
@@ -68,7 +75,7 @@ export const inputsOf = (describe: string) => ({ type: 'string', array: true, de
 
 /** Throws UsageError for an option that applies only to logs, such as `--op-name`: a trace is shown unchanged. */
 export function refuseDrawing(args: Readonly<Record<string, unknown>>, name: string): void {
-  const options = ['tokens', 'detail', 'opName', 'memory', 'flows', 'clock', 'opTable']
+  const options = ['tokens', 'detail', 'opName', 'memory', 'flows', 'budget', 'clock', 'opTable']
   const given = options.find((option) => args[option] !== undefined)
   if (given === undefined) return
   const option = given.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
@@ -178,8 +185,10 @@ export function bytes(option: string): (value: string) => number {
 /** What the options of a command select, as options of the library. */
 export async function conversionOf(args: Conversion): Promise<ConvertOptions> {
   const { from, detail, opName, tokens, memory, flows, allThreads, clock: clocks, osrt: osRuntime } = args
+  const { budget, all } = args
+  if (budget !== undefined && all) throw new UsageError('--budget: has no meaning with --all')
   const opTable = await readOpTable(args.opTable)
-  return { from, opTable, detail, opName, tokens, memory, flows, clocks, allThreads, osRuntime }
+  return { from, opTable, detail, opName, tokens, memory, flows, budget, all, clocks, allThreads, osRuntime }
 }
 
 type Conversion = Partial<ArgumentsCamelCase<InferredOptionTypes<typeof READING & typeof DRAWING & typeof CLOCKS>>>

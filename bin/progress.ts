@@ -9,28 +9,22 @@ const PATIENCE_MS = 250
 export interface Progress {
   /** Returns a function that takes the number of bytes read so far of the input with that index. */
   onRead(input: number): (bytes: number) => void
+  /** Some inputs are read twice: called with their indexes before their first reading, and with undefined after it. */
+  onFirstReading(inputs: readonly number[] | undefined): void
   /** Removes the bar from the screen. */
   stop(): void
 }
 
 /** Progress of reading these inputs, if it can be shown. Throws UsageError for unreadable files. */
 export async function progressOf(paths: readonly string[], quiet: boolean): Promise<Progress> {
-  const total = await totalSize(paths)
-  if (!quiet && process.stderr.isTTY) return progressBar(total)
-  return { onRead: () => () => undefined, stop: () => undefined }
-}
-
-/** The size of all inputs together, or undefined if one of them is a pipe. */
-async function totalSize(paths: readonly string[]): Promise<number | undefined> {
   const sizes = await Promise.all(paths.map((path) => (path === '-' ? undefined : fileSize(path))))
-  return sizes.reduce<number | undefined>(
-    (sum, bytes) => (sum === undefined || bytes === undefined ? undefined : sum + bytes),
-    0,
-  )
+  if (!quiet && process.stderr.isTTY) return progressBar(sizes)
+  return { onRead: () => () => undefined, onFirstReading: () => undefined, stop: () => undefined }
 }
 
-/** A bar for reading `total` bytes; without a total, only the bytes read and the rate. */
-function progressBar(total: number | undefined): Progress {
+/** A bar for reading inputs of these sizes; if one is not known (a pipe), only the bytes read and the rate. */
+function progressBar(sizes: readonly (number | undefined)[]): Progress {
+  let total = sizes.includes(undefined) ? undefined : sizes.reduce((sum: number, bytes) => sum + bytes!, 0)
   const bar = new SingleBar(
     {
       stream: process.stderr,
@@ -47,13 +41,21 @@ function progressBar(total: number | undefined): Progress {
     Presets.shades_classic,
   )
   const startedAt = performance.now()
-  const read: number[] = []
+  /** By input, and by input of a first reading. */
+  const [read, readFirst]: [number[], number[]] = [[], []]
+  let reading = read
   return {
+    onFirstReading(inputs) {
+      reading = inputs ? readFirst : read
+      if (total === undefined || !inputs) return
+      for (const input of inputs) total += sizes[input]!
+      if (bar.isActive) bar.setTotal(total)
+    },
     onRead: (input) => (bytes) => {
-      read[input] = bytes
+      reading[input] = bytes
       const ms = performance.now() - startedAt
       if (ms < PATIENCE_MS) return
-      const sum = read.reduce((sum, bytes) => sum + (bytes ?? 0), 0)
+      const sum = [...read, ...readFirst].reduce((sum, bytes) => sum + (bytes ?? 0), 0)
       const shown = { done: size(sum), all: size(total ?? sum), rate: size((1000 * sum) / ms) }
       if (bar.isActive) bar.update(sum, shown)
       else bar.start(total ?? sum, sum, shown)

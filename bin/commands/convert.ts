@@ -22,6 +22,7 @@ import { checkOutput, writeTrace } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { computedCalls, describeLogs, hasCalls, refuseEmpty, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
+import { noteThinned } from '../thinned.ts'
 import { size } from '../units.ts'
 
 const OPTIONS = {
@@ -94,7 +95,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     const trace = within(
       options,
       inputs.map(inputName),
-      convert(logs, { ...options, to, strict, bundle, findings: !quiet }),
+      convert(logs, { ...options, to, strict, bundle, findings: !quiet, onFirstReading: progress.onFirstReading }),
     )
     const { result, bytes } = await writeTrace(output, trace, progress.stop)
     progress.stop()
@@ -176,6 +177,7 @@ async function printSummary(
   const { tokens, quiet, bundle } = args
   const names = args.inputs.map(inputName)
   const ofInputs = summaries.slice(0, names.length)
+  await noteThinned(names, ofInputs, bytes)
   if (quiet) return warnOfIssues(names, ofInputs)
   const lines = describeLogs(names, ofInputs)
   if (tokens) lines.push(`  only the calls ${rangeText(tokens)} are in the trace; the figures are of the whole log`)

@@ -21,6 +21,7 @@ import { onSignals } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
 import { describeLogs, warnOfIssues } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
+import { noteThinned } from '../thinned.ts'
 import { keptTrace, traceInFile } from '../trace-file.ts'
 import { size } from '../units.ts'
 import { logOf, within } from './convert.ts'
@@ -136,9 +137,11 @@ async function showLogs(showing: Showing, logs: Input[], options: ConvertOptions
   const { inputs } = showing
   const names = inputs.map(inputName)
   const make = async () => {
-    const pieces = within(options, names, convert(logs, options))
+    const { onFirstReading } = progress
+    const pieces = within(options, names, convert(logs, { ...options, onFirstReading }))
     const { trace, result } = await keptTrace(defaultOutput(inputs[0]!, 'perfetto'), pieces)
     progress.stop()
+    await noteThinned(names, result, trace.bytes)
     if (!showing.isDescribed) {
       await (showing.quiet ? warnOfIssues(names, result) : showing.say(describeLogs(names, result)))
     }

@@ -25,6 +25,7 @@ import {
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { issueCount } from '../summary.ts'
 import { note, quoted, sendLines } from '../terminal.ts'
+import { noteThinned } from '../thinned.ts'
 import { plural } from '../units.ts'
 import { within } from './convert.ts'
 
@@ -141,6 +142,7 @@ async function* noteIssues(
   trace: AsyncGenerator<Uint8Array, Summary[]>,
 ): AsyncGenerator<Uint8Array> {
   const summaries = yield* trace
+  await noteThinned(names, summaries)
   for (const [i, name] of names.entries()) {
     const issues = issueCount(summaries[i]!)
     if (issues > 0) await note(`warning: ${name}: ${plural(issues, 'issue')}; they are slices of category 'issue'`)

@@ -17,6 +17,7 @@ import { ISSUES } from '../model/issues.ts'
 import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
+import type { Thinned } from '../model/sums.ts'
 import type { Finding } from './analysis.ts'
 import { CallTimes, type ContextTimes, type Decoding } from './call-times.ts'
 
@@ -113,6 +114,8 @@ export interface Summary {
   readonly relation?: ClockRelation | undefined
   /** Ends of calls are lower bounds: the log does not record the end of the last operator of a call. */
   readonly endsAreOpen: boolean
+  /** What is in the trace in full, and what is summed up; undefined where all of the input is in full. */
+  readonly thinned?: Thinned | undefined
   /** What made the run slow, most time first, where convert was asked for it: of a sample of calls. */
   readonly findings?: readonly Finding[] | undefined
 }
@@ -360,8 +363,8 @@ export class SummaryPass implements EventPass<Summary> {
   }
 }
 
-/** Only a custom reader can use a tensor before it defines it. */
-function unknownTensor(id: number): never {
+/** Throws UsageError: only a custom reader can use a tensor before it defines it. */
+export function unknownTensor(id: number): never {
   throw new UsageError(`operator: expected the id of a tensor event that came before, found ${id}`)
 }
 

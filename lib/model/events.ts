@@ -4,9 +4,11 @@ import type { IssueEvent } from './issues.ts'
 import type { LeftOutEvent } from './left-out.ts'
 import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
+import type { SumsEvent } from './sums.ts'
 
 export type * from './call-events.ts'
 export type { IssueEvent } from './issues.ts'
+export type { SumsEvent } from './sums.ts'
 
 /**
  * The events that readers yield and passes consume. Times are nanoseconds since the input's origin
@@ -37,6 +39,7 @@ export type TraceEvent =
   | ThreadEvent
   | IssueEvent
   | LeftOutEvent
+  | SumsEvent
   | GpuActivityEvent
   | OwnEvent
 
@@ -65,6 +68,8 @@ export enum Inferred {
   Counts = 256,
   /** The layer: that of the sources. */
   Layer = 512,
+  /** The place in time: sums are drawn one after the other in the time of what they sum. */
+  Place = 1024,
 }
 
 /** First event of every input: its format and its clock. */

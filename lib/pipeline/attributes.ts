@@ -45,6 +45,7 @@ function factsOf(summary: Summary): Attributes {
     operators: summary.operators,
     workers: summary.workers,
     issues: countOf(summary.issues),
+    ...thinnedFacts(summary),
     ...(summary.leftOut.length > 0 && { not_drawn: listOf(summary.leftOut) }),
     ...clockFacts(summary),
   }
@@ -57,6 +58,16 @@ function listOf(leftOut: Summary['leftOut']): string {
   const most = leftOut.slice(0, LEFT_OUT_LISTED_MAX).map(({ what, count }) => `${count} ${what}`)
   const rest = leftOut.length - most.length
   return [...most, ...(rest > 0 ? [`${rest} more kinds`] : [])].join(', ')
+}
+
+function thinnedFacts({ thinned }: Summary): Attributes {
+  if (!thinned) return {}
+  const { budgetBytes, calls, callsInFull, operators, operatorsInFull } = thinned
+  return {
+    budget_bytes: budgetBytes,
+    calls_in_full: `${callsInFull} of ${calls}`,
+    operators_in_full: `${operatorsInFull} of ${operators}; the others are summed up`,
+  }
 }
 
 function clockFacts({ relation, clock }: Summary): Attributes {

@@ -5,6 +5,7 @@ import { Drawing } from '../timeline/drawing.ts'
 import { createWriter } from '../write/index.ts'
 import { ZipWriter } from '../write/zip.ts'
 import { attributesOf } from './attributes.ts'
+import { Budget } from './budget/budget.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
 import { Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
@@ -61,6 +62,8 @@ export async function* traceOf(
     const logs = await beginLogs(companions.logs, companions.definitions)
     bundle?.checkSwitches(logs)
     if (logs.length === 1 && !bundle) writer.countFrom?.(logs[0]!.leadNs)
+    const { definitions } = companions
+    const budget = await Budget.of(logs, { inputs, opened, definitions, names }, options)
     const placing = new Placing(options.clocks ?? {}, logs, bundle)
     const drawing = new Drawing(
       writer,
@@ -70,7 +73,10 @@ export async function* traceOf(
     )
     const summaries = new Map(companions.summaries)
     const found = new Map<Log, FindingsPass>()
+    let bytes = 0
     for (const log of logs) {
+      const before = bytes + writer.size
+      const thinning = budget?.thinning(log, () => bytes + writer.size - before)
       const placed = await placing.place(log)
       const findings =
         options.findings && !log.isOfScheduler
@@ -84,15 +90,22 @@ export async function* traceOf(
       for await (const batch of placed.batches) {
         if (findings) findings.take(batch, summary)
         else summary.take(batch)
-        timeline.take(placed.take(batch))
+        timeline.take(placed.take(thinning ? thinning.take(batch) : batch))
         if (batch[0]!.kind === 'input') timeline.take(placed.take(companions.take(batch[0]!)))
-        if (writer.size >= PIECE_BYTES) yield writer.take()
+        if (writer.size < PIECE_BYTES) continue
+        bytes += writer.size
+        yield writer.take()
+      }
+      if (thinning) {
+        timeline.take(placed.take(thinning.finish()))
+        summary.take(thinning.leftOutEvents())
       }
       const issues = placed.issues(summary)
       for (const pass of [timeline, summary]) pass.take(issues)
       timeline.finish()
       if (!log.isOfScheduler && summary.lastNs > summary.firstNs) drawing.scheduler.lived(placed.timeOf(summary.lastNs))
-      summaries.set(log.input, placed.described(summary.finish()))
+      const thinned = thinning?.thinned
+      summaries.set(log.input, { ...placed.described(summary.finish()), ...(thinned && { thinned }) })
       if (findings) found.set(log, findings)
     }
     const late = drawing.finish()

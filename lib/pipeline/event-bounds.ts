@@ -156,6 +156,7 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
       return wrongNumber('index', event.index, COUNTED_MAX)
     case 'graph':
     case 'part':
+    case 'sums':
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call)
     case 'token':
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('call', event.call) ?? orUnknown('tid', event.tid)

@@ -142,14 +142,15 @@ export async function closeAll(inputs: readonly OpenInput[]): Promise<void> {
   for (const input of inputs) await input.close()
 }
 
-/** Reads an input's events; `names` interns their texts. Throws as `convert` does. */
+/** Reads an input's events; `names` interns their texts, `definitions` are those of its companions. Throws as `convert` does. */
 export async function* eventsOf(
   input: Input,
   names: Names,
   options: ReadingOptions = {},
+  definitions?: Definitions,
 ): AsyncGenerator<TraceEvent[], void> {
   const { read } = await openInput(input, names, options)
-  yield* read()
+  yield* read(definitions)
 }
 
 async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {

@@ -17,6 +17,16 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
    * unchanged, and a `perfetto_manifest`, all on one clock. The file must be readable twice: bytes, a Blob, a file; no stream.
    */
   readonly bundle?: LogInput | undefined
+  /**
+   * Size of the trace, in bytes, that should not be exceeded. Where all calls do not fit, the first ones, prefills, the slowest ones and
+   * evenly spread ones are in full; operators of the others are summed up, by worker and name. By default 256 MiB (JSON: 480 MiB), the
+   * most that viewers load.
+   */
+  readonly budget?: number | undefined
+  /** All calls in full, however large the trace gets. */
+  readonly all?: boolean | undefined
+  /** Called with the indexes of inputs that are read twice, before their first reading, and with undefined after it. */
+  readonly onFirstReading?: ((inputs: readonly number[] | undefined) => void) | undefined
   /** Also find what made the run slow, see {@link Summary.findings}. */
   readonly findings?: boolean | undefined
   /** Stop at the first issue: throws FormatError. */
@@ -26,7 +36,7 @@ export interface ConvertOptions extends InputOptions, DrawOptions {
 /** Throws UsageError for an invalid value of an option, and if there is no input. */
 export function checkOptions(
   inputs: readonly unknown[],
-  { to, detail, opName, tokens, memory, flows, bundle }: ConvertOptions,
+  { to, detail, opName, tokens, memory, flows, bundle, budget, all }: ConvertOptions,
 ): void {
   const oneOf = (option: string, value: string | undefined, allowed: readonly string[]) => {
     if (value === undefined || allowed.includes(value)) return
@@ -43,5 +53,7 @@ export function checkOptions(
   if (tokens && !(tokens[0] >= 0 && tokens[0] <= tokens[1])) {
     throw new UsageError(`tokens: expected [first, last], 0 or more, found [${tokens.join(', ')}]`)
   }
+  if (budget !== undefined && !(budget > 0)) throw new UsageError(`budget: expected bytes, above 0, found ${budget}`)
+  if (budget !== undefined && all) throw new UsageError('budget: has no meaning with all')
   if (inputs.length === 0) throw new UsageError('no input: there is nothing to convert')
 }

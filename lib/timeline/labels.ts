@@ -17,6 +17,7 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.OpName, 'op name'],
   [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
   [Inferred.Layer, 'layer: that of the sources'],
+  [Inferred.Place, 'place in time: sums are laid end to end in the time of what they sum'],
 ]
 
 /**

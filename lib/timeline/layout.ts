@@ -38,6 +38,11 @@ const ROLES = {
     'Its llama_context drafts tokens for another one (inferred: the other one verifies some right after its calls).',
 } as const
 
+/** Added where a trace does not contain all calls in full. */
+const SUMMED =
+  ' Slices called "… ×n (sum)" are sums of n slices, of all calls that are not in full: laid end to end in the time of these ' +
+  'calls, not at the recorded times. The argument count is n; call and to_call are the first call and the last one.'
+
 const CUDA_CALLS = 'Calls of the CUDA runtime, driver and libraries, by thread.'
 const HIP_CALLS = 'Calls of the HIP runtime, by thread.'
 const OS_CALLS = 'Calls of the operating system’s libraries that took long or wait, by thread.'
@@ -85,14 +90,15 @@ export const LAYOUT = {
     description: ({ what, role }) => (role ? `${CALLS[what]} ${ROLES[role]}` : CALLS[what]),
   }),
 
-  graphs: track('run', {
+  graphs: track<{ readonly isSummed: boolean }>('run', {
     rank: at(2),
     rows: 16,
     name: 'Graphs',
-    description:
+    description: ({ isSummed }) =>
       'One slice per split of a graph: the part of it that the scheduler computes on one backend. Between them, the rest of ' +
       'the time of the call, in stretches from 1 µs on: what the program does outside graphs. `recorder: describe graph` is a ' +
-      'cost of recording, not of the program.',
+      'cost of recording, not of the program.' +
+      (isSummed ? SUMMED : ''),
   }),
 
   workers: group('run', {
@@ -100,13 +106,14 @@ export const LAYOUT = {
     name: 'Workers',
     description: 'Work of each worker thread: one slice per operator (node of the graph), then its barrier wait.',
   }),
-  worker: track<of.Worker>('workers', {
+  worker: track<of.Worker & { readonly isSummed: boolean }>('workers', {
     rank: ({ worker }) => 16 * worker,
     rows: 16,
     name: ({ worker }) => `worker ${worker}`,
-    description: ({ worker }) =>
+    description: ({ worker, isSummed }) =>
       `Operators that worker ${worker} (ggml's ith) computed. Slices are compute time; the barrier slice after one is ` +
-      'the wait for the other workers. The thread that served the worker at the time is the argument tid (--detail full).',
+      'the wait for the other workers. The thread that served the worker at the time is the argument tid (--detail full).' +
+      (isSummed ? SUMMED : ''),
   }),
   workerState: track<of.Worker & { readonly isFromSwitches: boolean }>('workers', {
     rank: ({ worker }) => 16 * worker + 12,

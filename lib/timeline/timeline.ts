@@ -74,6 +74,7 @@ export class Timeline implements EventPass<void> {
       case 'experts':
       case 'copy':
       case 'part':
+      case 'sums':
         return this.ggml.take(event)
       case 'buffer':
       case 'allocation':

@@ -125,6 +125,11 @@ export class GraphRuns {
     while (this.runs.length > 0) this.release()
   }
 
+  /** Releases the runs of calls before `call`, as far as no other run began before them. */
+  releaseBefore(call: number): void {
+    while (this.runs.length > 0 && this.runs[0]!.call < call) this.release()
+  }
+
   private append(run: GraphRun, event: OperatorEvent): void {
     run.add(event)
     putAt(this.runOf, event.tensor, run.serial, -1)

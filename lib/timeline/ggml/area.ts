@@ -1,7 +1,15 @@
 import { Plans } from '../../analyze/graph/plan.ts'
 import { GraphRuns } from '../../analyze/graph/runs.ts'
 import { Works } from '../../analyze/graph/work.ts'
-import type { CopyEvent, ExpertsEvent, GraphEvent, OperatorEvent, PartEvent, TokenEvent } from '../../model/events.ts'
+import type {
+  CopyEvent,
+  ExpertsEvent,
+  GraphEvent,
+  OperatorEvent,
+  PartEvent,
+  SumsEvent,
+  TokenEvent,
+} from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { States } from '../kernel/states.ts'
 import type { MemoryArea } from '../memory/area.ts'
@@ -15,6 +23,9 @@ import { Operators } from './operators.ts'
 import { Rates } from './rates.ts'
 import { type Wait, Waits } from './waits.ts'
 import { WorkerCounters } from './worker-counters.ts'
+
+/** Operators of a call may come after sums of this many later calls: a block of a log contains up to 13 000 of one worker. */
+const LATE_CALLS = 1024
 
 /** Draws events of ggml and llama.cpp: calls, splits, operators. Memory and threads use them too. */
 export class GgmlArea {
@@ -76,7 +87,7 @@ export class GgmlArea {
     if (!this.flows.holds(event, wait)) this.operators.place(event, wait)
   }
 
-  take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent | PartEvent): void {
+  take(event: TokenEvent | GraphEvent | ExpertsEvent | CopyEvent | PartEvent | SumsEvent): void {
     switch (event.kind) {
       case 'token':
         this.states.trace(event.tid)
@@ -95,7 +106,16 @@ export class GgmlArea {
         this.memory.lifetimes.copy(event)
         this.graphs.copy(event)
         return this.copies.place(event)
+      case 'sums':
+        return event.of === 'graphs' ? this.graphs.placeSums(event) : this.sums(event)
     }
+  }
+
+  /** Operators of the calls before come no more, except of a few. */
+  private sums(event: SumsEvent): void {
+    this.runs.releaseBefore(event.call - LATE_CALLS)
+    if (this.waits) this.waits.afterwards(() => this.operators.sums(event))
+    else this.operators.sums(event)
   }
 
   /** Counts a call that is not drawn. */
@@ -114,6 +134,7 @@ export class GgmlArea {
     this.runs.finish()
     this.waits?.finish()
     this.flows.finish()
+    this.operators.finish()
     this.memory.cache.finish() // the last calls wait for their runs
     this.experts.finish()
   }

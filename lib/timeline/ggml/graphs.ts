@@ -1,10 +1,19 @@
 import { isFailed, statusWord } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import { type CopyEvent, type GraphEvent, Inferred, type PartEvent, type TokenEvent } from '../../model/events.ts'
+import {
+  type CopyEvent,
+  type GraphEvent,
+  Inferred,
+  type PartEvent,
+  type SumsEvent,
+  type TokenEvent,
+} from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
+import { Sums } from './sums.ts'
 
 /** Slices that wait for the end of their call. */
 const HELD_MAX = 1 << 15
@@ -25,6 +34,18 @@ interface Piece {
   readonly what?: PartEvent['what']
 }
 
+/** Name of the slice of a graph, as an id of the names. */
+export function graphName({ backend, status }: GraphEvent, names: Names): number {
+  const text = names.text(backend)
+  const failed = status ? ` failed (${status}: ${statusWord(status)})` : ''
+  return names.id(`${text ? `${text} ` : ''}graph${failed}`)
+}
+
+/** Name of the slice of a part; 0 if it is too short to be drawn. */
+export function partName({ what, startNs, endNs }: PartEvent, names: Names): number {
+  return endNs - startNs < STRETCH_NS_MIN ? 0 : names.id(PART_NAMES[what])
+}
+
 /**
  * The Graphs row: each split of a graph, and between them the rest of the time of its call, so that the row covers the call. A log
  * contains a call after its graphs and parts: they are held until then.
@@ -39,8 +60,15 @@ export class Graphs {
   /** By thread. */
   private readonly copies = new DefaultMap<number, Piece[]>(() => [])
 
+  private readonly sums: Sums
+  private readonly describeSums: () => void
+  private areSummed = false
+
   constructor(private readonly context: TrackContext) {
-    this.lanes = context.tracks.lanes('graphs', {}, true)
+    this.sums = new Sums(context)
+    const { lanes, rename } = context.tracks.renamable('graphs', { isSummed: false }, true)
+    this.lanes = lanes
+    this.describeSums = () => rename({ isSummed: true })
   }
 
   /** Adds the compute of a split. */
@@ -54,24 +82,31 @@ export class Graphs {
     if (split !== undefined && split >= 0) extra.push(make.int('split', split))
     if (status) extra.push(make.int('status', status))
     extra.push(...make.inferred(event.inferred))
-    const failed = status ? ` failed (${status}: ${statusWord(status)})` : ''
-    const name = make.names.id(`${backend ? `${backend} ` : ''}graph${failed}`)
+    const name = graphName(event, make.names)
     this.hasGraphs = true
     if (backend) this.usedBackends.add(event.backend)
     this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: make.shown(extra) } })
   }
 
+  /** Draws sums of graphs and parts. */
+  placeSums(event: SumsEvent): void {
+    this.areSummed = true
+    this.sums.place(event, this.lanes)
+  }
+
   /** Adds a part of a call. */
-  part({ what, startNs, endNs, call }: PartEvent): void {
-    if (endNs - startNs < STRETCH_NS_MIN) return
+  part(event: PartEvent): void {
+    const { what, startNs, endNs, call } = event
     const { make, detail } = this.context
+    const name = partName(event, make.names)
+    if (name === 0) return
     const ofCall = call >= 0 ? [make.int('call', call)] : []
     const extra = detail === 'names' ? undefined : ofCall
     this.hold(call, {
       startNs,
       endNs,
       what,
-      label: { name: make.names.id(PART_NAMES[what]), category: 'outside', extra },
+      label: { name, category: 'outside', extra },
     })
   }
 
@@ -122,6 +157,11 @@ export class Graphs {
 
   /** Draws the graphs whose calls are not in the log. */
   finish(): void {
+    this.drawHeld()
+    if (this.areSummed) this.describeSums()
+  }
+
+  private drawHeld(): void {
     const rest = [...this.held.values()].flat().sort((a, b) => a.startNs - b.startNs)
     for (const piece of rest) this.place(piece)
     this.held.clear()
@@ -130,7 +170,7 @@ export class Graphs {
 
   private hold(call: number, piece: Piece): void {
     this.held.of(call).push(piece)
-    if (++this.heldCount > HELD_MAX) this.finish()
+    if (++this.heldCount > HELD_MAX) this.drawHeld()
   }
 
   /** Removes and returns the graphs of a call. Draws those before it that have no call. */

@@ -24,11 +24,11 @@ export class HeldOperators {
   /** Number of the operator of the same step that came before; -1: none. */
   previous = new Float64Array(FIRST_CAPACITY)
   worker = new Int32Array(FIRST_CAPACITY)
+  call = new Int32Array(FIRST_CAPACITY)
   private innerWaitNs = new Float64Array(FIRST_CAPACITY)
   private tensor = new Int32Array(FIRST_CAPACITY)
   private tid = new Int32Array(FIRST_CAPACITY)
   private cpu = new Int32Array(FIRST_CAPACITY)
-  private call = new Int32Array(FIRST_CAPACITY)
   private fusedTo = new Int32Array(FIRST_CAPACITY)
   private inferred = new Int32Array(FIRST_CAPACITY)
   private counts: Numbers[] = []

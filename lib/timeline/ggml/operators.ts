@@ -2,13 +2,15 @@ import { layerOf } from '../../analyze/graph/layers.ts'
 import type { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
 import { putAt } from '../../model/by-id.ts'
-import { Inferred, type OperatorEvent, type TensorEvent } from '../../model/events.ts'
-import { formatShape, parseTensorName } from '../../model/tensors.ts'
+import { Inferred, type OperatorEvent, type SumsEvent, type TensorEvent } from '../../model/events.ts'
+import { formatShape } from '../../model/tensors.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { countArgs, PALE } from '../labels.ts'
 import type { OpNaming } from '../options.ts'
 import type { Lanes } from '../tracks.ts'
+import { NodeNames } from './node-names.ts'
+import { Sums } from './sums.ts'
 import type { Wait } from './waits.ts'
 
 /** The label of a node's slices, and the properties for which it is valid. */
@@ -21,6 +23,8 @@ interface NodeLabel {
 /** Rows of the Workers group: one per worker, operators and the barrier waits after them. */
 export class Operators {
   private readonly workers: (Lanes | undefined)[] = []
+  /** Describe the tracks of workers as such that contain sums. */
+  private readonly describeSums: (() => void)[] = []
   /** By tensor: the latest. */
   private readonly labels: (NodeLabel | undefined)[] = []
   /** By tensor, `fusedTo` and `inferred`. */
@@ -30,14 +34,19 @@ export class Operators {
   /** The argument of barriers, by the worker that was waited for. */
   private readonly waitedFor: (readonly Arg[] | undefined)[] = []
   private readonly innerWait: number
+  private readonly nodeNames: NodeNames
+  private readonly allSums: Sums
+  private areSummed = false
   /** The argument of the operators of one call, which come in a row. */
   private ofCall: { readonly call: number; readonly args: readonly Arg[] } = { call: -1, args: [] }
 
   constructor(
     private readonly context: TrackContext,
     private readonly works: Works,
-    private readonly naming: OpNaming,
+    naming: OpNaming,
   ) {
+    this.nodeNames = new NodeNames(context, naming)
+    this.allSums = new Sums(context)
     this.innerWait = context.names.id('inner_wait_ns')
   }
 
@@ -54,13 +63,25 @@ export class Operators {
     else lanes.place(startNs, endNs, label)
   }
 
+  /** Draws sums of a worker's operators and waits. */
+  sums(event: SumsEvent): void {
+    this.areSummed = true
+    this.allSums.place(event, this.workers[event.worker] ?? this.addWorker(event.worker))
+  }
+
+  /** Describes the tracks. */
+  finish(): void {
+    if (this.areSummed) for (const describe of this.describeSums) describe()
+  }
+
   /** Number of workers so far. */
   get workerCount(): number {
     return this.workers.filter(Boolean).length
   }
 
   private addWorker(worker: number): Lanes {
-    const lanes = this.context.tracks.lanes('worker', { worker })
+    const { lanes, rename } = this.context.tracks.renamable('worker', { worker, isSummed: false })
+    this.describeSums.push(() => rename({ worker, isSummed: true }))
     this.workers[worker] = lanes
     return lanes
   }
@@ -73,37 +94,13 @@ export class Operators {
     const key = `${tensor} ${fusedTo} ${inferred}`
     let label = this.allLabels.get(key)
     if (!label) {
-      const name = fusedTo === undefined ? this.sliceName(tensor) : this.fusedName(tensor, fusedTo)
+      const name = this.nodeNames.of(tensor, fusedTo)
       const args = this.context.detail === 'names' ? undefined : this.args(event)
       label = this.context.make.label({ name, category: 'operator', args })
       this.allLabels.set(key, label)
     }
     putAt(this.labels, tensor, { label, fusedTo, inferred }, undefined)
     return label
-  }
-
-  private sliceName(tensor: number): number {
-    const { names, tensors } = this.context
-    const { name, op, sources } = tensors[tensor]!
-    // Some logs do not name results: use the name of the first source.
-    const named = name || (sources.length > 0 ? tensors[sources[0]!]!.name : 0)
-    const [tensorText, opText] = [names.text(named), names.text(op)]
-    const text = {
-      op: opText,
-      tensor: tensorText,
-      role: `${parseTensorName(tensorText).role} ${opText}`.trim(),
-    }[this.naming]
-    return names.id(text || opText || tensorText || 'operator')
-  }
-
-  /** `<role of the result> <OP>+<OP>`: the first and the last of the fused ops. */
-  private fusedName(first: number, last: number): number {
-    const { names, tensors } = this.context
-    const [from, to] = [tensors[first]!, tensors[last]!]
-    const ops = [from.op, to.op].map((op) => names.text(op)).filter(Boolean)
-    const name = names.text(to.name)
-    const text = { op: ops.join('+'), tensor: name, role: `${parseTensorName(name).role} ${ops.join('+')}`.trim() }
-    return names.id(text[this.naming] || 'operator')
   }
 
   private args(event: OperatorEvent): ArgSet | undefined {

@@ -1,0 +1,54 @@
+/**
+ * Sums over operators of one worker, or over graphs, in successive calls that are not drawn in detail. No reader yields them:
+ * the budget of a trace (lib/pipeline/budget/) puts them in the place of what they sum.
+ */
+export interface SumsEvent {
+  readonly kind: 'sums'
+  readonly of: 'operators' | 'graphs'
+  /** ggml's `ith`; -1 for graphs. */
+  readonly worker: number
+  /** The first call, and the last one. */
+  readonly call: number
+  readonly toCall: number
+  /** From the start of the first operator or graph to the end of the last, with its wait. */
+  readonly startNs: number
+  readonly endNs: number
+  /** In the order in which they are drawn. */
+  readonly sums: readonly Sum[]
+}
+
+/** The sum of all slices of one name. */
+export interface Sum {
+  /** Category of the slices that it replaces. */
+  readonly what: 'operator' | 'barrier' | 'graph' | 'outside'
+  /** Name of these slices. */
+  readonly name: number
+  readonly count: number
+  /** Exact, as long as it is below 2^53. */
+  readonly sumNs: number
+  /** See `OperatorEvent.innerWaitNs`. */
+  readonly innerWaitNs: number
+  /** See `OperatorEvent.counts`; undefined without any. */
+  readonly counts: readonly number[] | undefined
+}
+
+/** What is in a trace in full, and what only as sums, where all of it would exceed the trace's budget. */
+export interface Thinned {
+  /** Size that the trace should not exceed, in bytes. */
+  readonly budgetBytes: number
+  /** The size of all of it, estimated; undefined where the input could be read only once. */
+  readonly allBytes: number | undefined
+  readonly calls: number
+  readonly callsInFull: number
+  /** Why calls are in full: the first ones, prefills, slow ones, evenly spread ones. */
+  readonly kept: Readonly<Record<KeptAs, number>>
+  readonly operators: number
+  readonly operatorsInFull: number
+  /** Operators that belong to no call: they are in the trace in full. */
+  readonly operatorsOutsideCalls: number
+  /** Estimated bytes of the recordings of the scheduler, which are never summed. */
+  readonly schedulerBytes: number
+}
+
+/** Why a call is in the trace in full. */
+export type KeptAs = 'first' | 'prefill' | 'slow' | 'spread'

@@ -1,0 +1,133 @@
+import { besideOf } from '../../input/byte-source.ts'
+import type { Definitions } from '../../model/definitions.ts'
+import type { Names } from '../../model/names.ts'
+import { eventsOf, type Input, type Log, type LogInput, type OpenInput } from '../inputs.ts'
+import type { ConvertOptions } from '../options.ts'
+import { CallPlan } from './plan.ts'
+import { type Rereadable, rereadable } from './sizes.ts'
+import { StreamThinning } from './stream.ts'
+import { type Survey, SurveyPass } from './survey.ts'
+import { Thinner } from './thinner.ts'
+import { type AboutBudget, Thinning } from './thinning.ts'
+
+/**
+ * The largest traces that are written by default. Perfetto: trace_processor's WASM takes 5.5 bytes of memory and 0.1 s of a CPU
+ * per megabyte (measured with operators, their arguments and counters: 4.6 M slices and samples, 1.4 GB, 25 s), a browser's WASM
+ * typically gets 2 GB (Perfetto, docs/visualization/large-traces.md), and queries need some. JSON: chrome://tracing reads it as one text,
+ * which in V8 has at most 2^29 characters.
+ */
+export const BUDGET_BYTES = { perfetto: 256 * 2 ** 20, json: 480 * 2 ** 20 } as const
+
+/** Bytes of the trace for a byte of the log, by detail: twice as many as the most that was measured, of a log with the shortest records. */
+const EXPANSIONS = { ggtrace: { names: 9, shapes: 15, full: 30 }, others: { names: 1, shapes: 2, full: 3 } } as const
+/** The same for JSON, compared with Perfetto. */
+const JSON_EXPANSION = 4
+/** The same for recordings of the scheduler: the most that was measured. */
+const SCHEDULER_EXPANSION = { perfetto: 0.16, json: 1.6 } as const
+
+/** A log and what is known about its size. */
+interface Sized {
+  readonly log: Log
+  readonly index: number
+  readonly again: Rereadable | undefined
+}
+
+/** What is shared by the logs of a trace. */
+interface Sharing {
+  readonly inputs: readonly Input[]
+  readonly opened: readonly OpenInput[]
+  readonly definitions: Definitions
+  readonly names: Names
+}
+
+/** The size that a trace should not exceed, and which calls of its logs are therefore in it in full. */
+export class Budget {
+  private readonly about: AboutBudget
+
+  private constructor(
+    private readonly options: ConvertOptions,
+    private readonly names: Names,
+    private readonly bytes: number,
+    private readonly schedulerBytes: number,
+    private readonly surveys: ReadonlyMap<Log, Survey>,
+    /** Estimated size of the traces of logs that can be read twice. */
+    private readonly allBytes: number,
+    isAllKnown: boolean,
+  ) {
+    const all = isAllKnown ? allBytes + schedulerBytes : undefined
+    this.about = { budgetBytes: bytes, allBytes: all, schedulerBytes }
+  }
+
+  /**
+   * Reads logs whose trace may exceed the budget a first time, if they can be read again; undefined where all of them is in the trace.
+   * Throws as the reading of the logs does.
+   */
+  static async of(logs: readonly Log[], sharing: Sharing, options: ConvertOptions): Promise<Budget | undefined> {
+    if (options.all) return undefined
+    const bytes = options.budget ?? BUDGET_BYTES[options.to ?? 'perfetto']
+    const sized = await Promise.all(
+      logs.map(async (log): Promise<Sized> => {
+        const index = sharing.opened.indexOf(log.input)
+        return { log, index, again: await rereadable(sharing.inputs[index]!) }
+      }),
+    )
+    const expected = sized.map(({ log, again }) => (again?.bytes ?? Infinity) * expansionOf(log, options))
+    const sum = (from: readonly number[]) => from.reduce((a, b) => a + b, 0)
+    if (sum(expected) <= bytes) return undefined
+    const schedulerBytes = sum(expected.filter((of, i) => logs[i]!.isOfScheduler && Number.isFinite(of)))
+    const surveys = await surveyed(
+      sized.filter(({ log }) => !log.isOfScheduler),
+      sharing,
+      options,
+    )
+    const allBytes = sum([...surveys.values()].map((survey) => survey.allBytes))
+    const isAllKnown = sized.every(({ log, again }) => log.isOfScheduler || again)
+    if (isAllKnown && allBytes + schedulerBytes <= bytes) return undefined
+    return new Budget(options, sharing.names, bytes, schedulerBytes, surveys, allBytes, isAllKnown)
+  }
+
+  /** What replaces details of a log; undefined for a log of which nothing can be replaced. `written`: bytes of its trace so far. */
+  thinning(log: Log, written: () => number): Thinning | undefined {
+    if (log.isOfScheduler) return undefined
+    const { bytes, schedulerBytes, options, names } = this
+    const free = Math.max(bytes - schedulerBytes, 0)
+    const survey = this.surveys.get(log)
+    if (!survey) {
+      // Nothing is known about what is left: by default, only what exceeds the budget is summed up, and gets a quarter more.
+      const share = Math.max(free - this.allBytes, free / 2)
+      const [fromBytes, toBytes] = options.budget === undefined ? [share, 1.25 * share] : [share / 2, share]
+      return new StreamThinning(names, { ...options, fromBytes, toBytes, written, about: this.about })
+    }
+    if (survey.operators === survey.operatorsOutsideCalls) return undefined
+    const plan = new CallPlan(survey, free * (survey.allBytes / Math.max(this.allBytes, free)), options, written)
+    return new Thinning(new Thinner(names, plan, options.opName), this.about)
+  }
+}
+
+function expansionOf({ isOfScheduler, first }: Log, { to = 'perfetto', detail = 'shapes' }: ConvertOptions): number {
+  if (isOfScheduler) return SCHEDULER_EXPANSION[to]
+  const perfetto = EXPANSIONS[first.format === 'ggtrace' ? 'ggtrace' : 'others'][detail]
+  return to === 'json' ? JSON_EXPANSION * perfetto : perfetto
+}
+
+async function surveyed(
+  logs: readonly Sized[],
+  { inputs, definitions, names }: Sharing,
+  options: ConvertOptions,
+): Promise<Map<Log, Survey>> {
+  const surveys = new Map<Log, Survey>()
+  const twice = logs.filter(({ again }) => again)
+  const indexes = twice.map(({ index }) => index)
+  if (indexes.length > 0) options.onFirstReading?.(indexes)
+  for (const { log, index, again } of twice) {
+    const { name, source } = inputs[index] as LogInput
+    const { range } = again!
+    const twin = Object.assign(range(0, Number.MAX_SAFE_INTEGER), { range, beside: besideOf(source) })
+    const survey = new SurveyPass(names, options)
+    const reading = { ...options, strict: false, everything: options.detail === 'full' }
+    for await (const batch of eventsOf({ name, source: twin }, names, reading, definitions)) survey.take(batch)
+    surveys.set(log, survey.finish())
+  }
+  if (indexes.length > 0) options.onFirstReading?.(undefined)
+  return surveys
+}

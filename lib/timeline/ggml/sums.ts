@@ -1,0 +1,53 @@
+import { Inferred } from '../../model/events.ts'
+import type { Sum, SumsEvent } from '../../model/sums.ts'
+import type { Label } from '../../sink/label.ts'
+import type { TrackContext } from '../context.ts'
+import { countArgs, PALE } from '../labels.ts'
+import type { Lanes } from '../tracks.ts'
+
+/** Names that are interned: stretches of calls have few different counts. */
+const NAMES_MAX = 1 << 14
+
+/** Draws sums of slices: one after the other, in the time of what they sum. */
+export class Sums {
+  /** By name of the slices: the name of their sum, by count. */
+  private readonly names = new Map<number, Map<number, number>>()
+  private named = 0
+
+  constructor(private readonly context: TrackContext) {}
+
+  /** Draws all sums of an event in a row. */
+  place(event: SumsEvent, lanes: Lanes): void {
+    let atNs = event.startNs
+    for (const sum of event.sums) {
+      lanes.place(atNs, atNs + sum.sumNs, this.label(sum, event))
+      atNs += sum.sumNs
+    }
+  }
+
+  private label(sum: Sum, event: SumsEvent): Label {
+    const { make, names, counters } = this.context
+    const { what, name, count, innerWaitNs, counts } = sum
+    const extra = [make.arg('summed', { name }), make.int('count', count), make.int('call', event.call)]
+    if (event.toCall > event.call) extra.push(make.int('to_call', event.toCall))
+    if (innerWaitNs > 0) extra.push(make.int('inner_wait_ns', innerWaitNs))
+    if (counts) extra.push(...countArgs(make, counters, counts))
+    extra.push(...make.inferred(Inferred.Place))
+    const colour = what === 'barrier' ? names.id(PALE) : name
+    return { name: this.nameOf(sum), category: `${what}_sum`, colour, extra: make.shown(extra) }
+  }
+
+  private nameOf({ name, count }: Sum): number | string {
+    const { names } = this.context
+    const byCount = this.names.get(name)
+    const known = byCount?.get(count)
+    if (known !== undefined) return known
+    const text = `${names.text(name)} ×${count} (sum)`
+    if (this.named >= NAMES_MAX) return text
+    this.named++
+    const id = names.id(text)
+    if (byCount) byCount.set(count, id)
+    else this.names.set(name, new Map([[count, id]]))
+    return id
+  }
+}

@@ -7,6 +7,8 @@ export interface SumsEvent {
   readonly of: 'operators' | 'graphs'
   /** ggml's `ith`; -1 for graphs. */
   readonly worker: number
+  /** Thread of the last operator, or -1. */
+  readonly tid: number
   /** The first call, and the last one. */
   readonly call: number
   readonly toCall: number

@@ -86,7 +86,8 @@ export async function* traceOf(
               (tid) => drawing.scheduler.isTraced(tid),
             )
           : undefined
-      const [timeline, summary] = [drawing.begin(log.isOfScheduler, findings?.waited), new SummaryPass(names)]
+      const how = { isOfScheduler: log.isOfScheduler, isSummed: thinning?.isPlanned, waited: findings?.waited }
+      const [timeline, summary] = [drawing.begin(how), new SummaryPass(names)]
       for await (const batch of placed.batches) {
         if (findings) findings.take(batch, summary)
         else summary.take(batch)

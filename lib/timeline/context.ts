@@ -17,6 +17,8 @@ export interface TrackContext {
   readonly make: ArgMaker
   readonly names: Names
   readonly detail: Detail
+  /** Not all calls of the input are in full: see `SumsEvent`. */
+  readonly isSummed: boolean
   /** The input's number, from 0. */
   readonly input: number
   /** By id. */

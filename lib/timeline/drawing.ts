@@ -27,11 +27,15 @@ export class Drawing {
   }
 
   /**
-   * Begins the timeline of the next input: first those that name the traced process, then recordings of the scheduler. `waited`
-   * receives waits of its workers, until {@link finish}.
+   * Begins the timeline of the next input: first those that name the traced process, then recordings of the scheduler. `isSummed`: some
+   * of its calls are not in full. `waited` receives waits of its workers, until {@link finish}.
    */
-  begin(isOfScheduler: boolean, waited?: WaitTaker): Timeline {
-    const options = { ...this.options, isOfScheduler, waited }
+  begin(of: {
+    readonly isOfScheduler: boolean
+    readonly isSummed?: boolean | undefined
+    readonly waited?: WaitTaker | undefined
+  }): Timeline {
+    const options = { ...this.options, ...of }
     return new Timeline(this.tree, this.make, options, this.inputs++, this.scheduler)
   }
 

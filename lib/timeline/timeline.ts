@@ -17,6 +17,12 @@ import { OwnArea } from './own/area.ts'
 import { runTitle } from './place.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
 
+interface Of {
+  readonly isOfScheduler: boolean
+  readonly isSummed?: boolean | undefined
+  readonly waited?: WaitTaker | undefined
+}
+
 /** Draws the events of one input, in the order of its log: passes each event to its area. */
 export class Timeline implements EventPass<void> {
   private readonly tensors: TensorEvent[] = []
@@ -33,15 +39,12 @@ export class Timeline implements EventPass<void> {
 
   /**
    * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
-   * begins with events of the kernel's scheduler.
+   * begins with events of the kernel's scheduler. `isSummed`: some of its calls are not in full.
    */
   constructor(
     private readonly tree: TrackTree,
     private readonly make: ArgMaker,
-    private readonly options: DrawOptions & {
-      readonly isOfScheduler: boolean
-      readonly waited?: WaitTaker | undefined
-    },
+    private readonly options: DrawOptions & Of,
     private readonly input: number,
     private readonly scheduler: Scheduler,
   ) {}
@@ -141,6 +144,7 @@ export class Timeline implements EventPass<void> {
       make,
       names,
       detail,
+      isSummed: this.options.isSummed ?? false,
       input,
       tensors,
       views,

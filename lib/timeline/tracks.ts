@@ -88,16 +88,6 @@ export class Tracks {
     return new Lanes(this.tree.writer, (row) => this.add(key, of, row, group), isLate)
   }
 
-  /** The same rows, whose names and descriptions can be replaced when more is known. */
-  renamable<K extends Key>(key: K, of: Of<K>, isLate = false): { readonly lanes: Lanes; rename(of: Of<K>): void } {
-    const tracks: number[] = []
-    const add = (row: number) => (tracks[row] = this.add(key, of, row))
-    const rename = (of: Of<K>) => {
-      for (const [row, track] of tracks.entries()) this.rename(track, key, of, row)
-    }
-    return { lanes: new Lanes(this.tree.writer, add, isLate), rename }
-  }
-
   /** Rows for slices that nest, see {@link NestedRows}. */
   nested<K extends Key>(key: K, of: Of<K>): NestedRows {
     return new NestedRows(this.tree.writer, (row) => this.add(key, of, row))

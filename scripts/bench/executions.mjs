@@ -62,7 +62,7 @@ async function converted(folder, rounds, options) {
 
 async function main(executions, detail, more) {
   const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
-  const options = JSON.stringify({ detail, ...more })
+  const options = JSON.stringify({ detail, all: true, ...more })
   try {
     let { log, best } = await converted(folder, Math.ceil(executions / perRound), options)
     if (executions > LOADABLE) {

@@ -20,6 +20,7 @@ const FIELDS = {
   46: { times: [4] },
 }
 const OPERATORS = [32, 33, 34, 45]
+const TOKEN = 36
 
 const bytes = gunzipSync(readFileSync(new URL('../../examples/moe.ggtrace.gz', import.meta.url)))
 const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -53,7 +54,8 @@ const events = blocks.filter(({ kind }) => kind === EVENTS)
 const bases = events.map(({ at }) => view.getBigUint64(at + 24, true))
 const inOrder = bases.toSorted((a, b) => Number(a - b))
 const period = inOrder.at(-1) - inOrder[0] + 50_000_000n
-const calls = Math.max(...events.flatMap((block) => [...recordsOf(block)].map((record) => callOf(record)))) + 1
+/** Calls in one round. */
+export const calls = Math.max(...events.flatMap((block) => [...recordsOf(block)].map((record) => callOf(record)))) + 1
 
 function callOf(record) {
   const call = FIELDS[view.getUint16(record, true)]?.call
@@ -61,8 +63,8 @@ function callOf(record) {
   return number === NONE ? -1 : number
 }
 
-/** The block in that round: with later times, and higher call and sequence numbers. */
-function blockIn(round, block, sequence) {
+/** The block in that round: with later times, and higher call and sequence numbers; its last call ends later by `slowNs`. */
+function blockIn(round, block, sequence, slowNs) {
   const copy = new Uint8Array(block.size)
   copy.set(bytes.subarray(block.at, block.at + block.size))
   const to = new DataView(copy.buffer)
@@ -78,6 +80,10 @@ function blockIn(round, block, sequence) {
     const { times = [], call } = FIELDS[view.getUint16(record, true)] ?? {}
     for (const time of times) later(record - block.at + time)
     if (call !== undefined) countOn(record - block.at + call)
+    if (slowNs > 0 && view.getUint16(record, true) === TOKEN && callOf(record) === calls - 1) {
+      const end = record - block.at + 12
+      to.setBigUint64(end, to.getBigUint64(end, true) + BigInt(slowNs), true)
+    }
   }
   to.setUint32(8, checksum(copy), true)
   return copy
@@ -88,8 +94,8 @@ export const perRound = events
   .flatMap((block) => [...recordsOf(block)])
   .filter((record) => OPERATORS.includes(view.getUint16(record, true))).length
 
-/** The log with that many rounds, block by block. */
-export async function* longLog(rounds) {
+/** The log with that many rounds, block by block. In the round `slow.round`, the last call ends `slow.ns` later (less than 50 ms). */
+export async function* longLog(rounds, slow) {
   for (const block of blocks.filter(({ kind }) => kind !== EVENTS)) {
     const isEnd = block.kind === RUN && [...recordsOf(block)].some((record) => view.getUint16(record, true) === 3)
     if (!isEnd) yield bytes.subarray(block.at, block.at + block.size)
@@ -101,7 +107,7 @@ export async function* longLog(rounds) {
       const writer = view.getUint16(block.at + 14, true)
       const sequence = sequences.get(writer) ?? 0
       sequences.set(writer, sequence + 1)
-      pieces.push(blockIn(round, block, sequence))
+      pieces.push(blockIn(round, block, sequence, slow?.round === round ? slow.ns : 0))
     }
     yield Buffer.concat(pieces)
   }

@@ -18,7 +18,7 @@ async function run(what, log) {
   const input = { name: log, source: readFileChunks(log) }
   let executions
   if (what === 'analyze') executions = (await analyze(input)).operators.executions
-  else for await (const _ of convert(input));
+  else for await (const _ of convert(input, { all: true }));
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
   console.log(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, rss: maxRSS / 1024, executions }))
 }

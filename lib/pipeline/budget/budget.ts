@@ -96,11 +96,18 @@ export class Budget {
       // Nothing is known about what is left: by default, only what exceeds the budget is summed up, and gets a quarter more.
       const share = Math.max(free - this.allBytes, free / 2)
       const [fromBytes, toBytes] = options.budget === undefined ? [share, 1.25 * share] : [share / 2, share]
-      return new StreamThinning(names, { ...options, fromBytes, toBytes, written, about: this.about })
+      return new StreamThinning(names, {
+        ...options,
+        fromBytes,
+        toBytes,
+        written,
+        about: this.about,
+        isPlanned: options.budget !== undefined,
+      })
     }
     if (survey.operators === survey.operatorsOutsideCalls) return undefined
     const plan = new CallPlan(survey, free * (survey.allBytes / Math.max(this.allBytes, free)), options, written)
-    return new Thinning(new Thinner(names, plan, options.opName), this.about)
+    return new Thinning(new Thinner(names, plan, options.opName), this.about, true)
   }
 }
 

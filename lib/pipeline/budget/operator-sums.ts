@@ -61,6 +61,7 @@ export class OperatorSums {
   stretch = -1
   private call = -1
   private toCall = -1
+  private tid = -1
   private startNs = 0
   private endNs = 0
   private waits = 0
@@ -88,6 +89,7 @@ export class OperatorSums {
       this.startNs = startNs
       this.endNs = waitEndNs
     }
+    this.tid = event.tid
     if (call > this.toCall) this.toCall = call
     else if (call < this.call) this.call = call
     if (startNs < this.startNs) this.startNs = startNs
@@ -106,14 +108,14 @@ export class OperatorSums {
   /** Returns the sums and begins again; undefined if there are none. */
   take(): SumsEvent | undefined {
     if (this.stretch < 0) return undefined
-    const { worker, call, toCall, startNs, endNs, shared } = this
+    const { worker, tid, call, toCall, startNs, endNs, shared } = this
     const sums = this.used.map((at): Sum => this.sumOf(at))
     if (this.waits > 0) {
       const { waits: count, waitNs: sumNs } = this
       sums.push({ what: 'barrier', name: shared.barrier, count, sumNs, innerWaitNs: 0, counts: undefined })
     }
     this.clear()
-    return { kind: 'sums', of: 'operators', worker, call, toCall, startNs, endNs, sums }
+    return { kind: 'sums', of: 'operators', worker, tid, call, toCall, startNs, endNs, sums }
   }
 
   private sumOf(at: number): Sum {
@@ -193,6 +195,6 @@ export class GraphSums {
     const sums = [...this.sums].map(([name, sum]): Sum => ({ ...sum, name, innerWaitNs: 0, counts: undefined }))
     this.sums.clear()
     this.stretch = -1
-    return { kind: 'sums', of: 'graphs', worker: -1, ...this.about, sums }
+    return { kind: 'sums', of: 'graphs', worker: -1, tid: -1, ...this.about, sums }
   }
 }

@@ -38,6 +38,7 @@ export interface StreamBudget extends Pick<ConvertOptions, 'tokens' | 'flows' | 
   /** Bytes of the log's trace so far. */
   readonly written: () => number
   readonly about: AboutBudget
+  readonly isPlanned: boolean
 }
 
 interface Decision {
@@ -146,7 +147,7 @@ export class StreamThinning extends Thinning {
     const budget = { ...given, written: () => Math.max(written(), operators() * operatorBytes) }
     const choice = new StreamChoice(budget)
     const thinner: Thinner = new Thinner(names, choice, budget.opName)
-    super(thinner, budget.about)
+    super(thinner, budget.about, budget.isPlanned)
     this.budget = budget
     this.choice = choice
   }

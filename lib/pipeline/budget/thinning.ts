@@ -10,6 +10,8 @@ export class Thinning {
   constructor(
     protected readonly thinner: Thinner,
     private readonly about: AboutBudget,
+    /** It is known from the start that not all calls are in full: the tracks are described so. */
+    readonly isPlanned: boolean,
   ) {}
 
   /** The events of a batch that are drawn now. */

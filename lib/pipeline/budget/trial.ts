@@ -43,7 +43,9 @@ class CountedTrace {
 
   constructor(names: Names, options: ConvertOptions) {
     this.writer = createWriter(options.to ?? 'perfetto', names)
-    this.timeline = new Drawing(this.writer, names, { ...options, tokens: undefined }, false).begin(false)
+    this.timeline = new Drawing(this.writer, names, { ...options, tokens: undefined }, false).begin({
+      isOfScheduler: false,
+    })
   }
 
   take(batch: readonly TraceEvent[]): void {

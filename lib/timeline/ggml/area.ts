@@ -113,6 +113,7 @@ export class GgmlArea {
 
   /** Operators of the calls before come no more, except of a few. */
   private sums(event: SumsEvent): void {
+    this.states.serve(event.worker, event.tid)
     this.runs.releaseBefore(event.call - LATE_CALLS)
     if (this.waits) this.waits.afterwards(() => this.operators.sums(event))
     else this.operators.sums(event)
@@ -134,7 +135,6 @@ export class GgmlArea {
     this.runs.finish()
     this.waits?.finish()
     this.flows.finish()
-    this.operators.finish()
     this.memory.cache.finish() // the last calls wait for their runs
     this.experts.finish()
   }

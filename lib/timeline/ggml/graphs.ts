@@ -61,14 +61,10 @@ export class Graphs {
   private readonly copies = new DefaultMap<number, Piece[]>(() => [])
 
   private readonly sums: Sums
-  private readonly describeSums: () => void
-  private areSummed = false
 
   constructor(private readonly context: TrackContext) {
     this.sums = new Sums(context)
-    const { lanes, rename } = context.tracks.renamable('graphs', { isSummed: false }, true)
-    this.lanes = lanes
-    this.describeSums = () => rename({ isSummed: true })
+    this.lanes = context.tracks.lanes('graphs', { isSummed: context.isSummed }, true)
   }
 
   /** Adds the compute of a split. */
@@ -90,7 +86,6 @@ export class Graphs {
 
   /** Draws sums of graphs and parts. */
   placeSums(event: SumsEvent): void {
-    this.areSummed = true
     this.sums.place(event, this.lanes)
   }
 
@@ -157,11 +152,6 @@ export class Graphs {
 
   /** Draws the graphs whose calls are not in the log. */
   finish(): void {
-    this.drawHeld()
-    if (this.areSummed) this.describeSums()
-  }
-
-  private drawHeld(): void {
     const rest = [...this.held.values()].flat().sort((a, b) => a.startNs - b.startNs)
     for (const piece of rest) this.place(piece)
     this.held.clear()
@@ -170,7 +160,7 @@ export class Graphs {
 
   private hold(call: number, piece: Piece): void {
     this.held.of(call).push(piece)
-    if (++this.heldCount > HELD_MAX) this.drawHeld()
+    if (++this.heldCount > HELD_MAX) this.finish()
   }
 
   /** Removes and returns the graphs of a call. Draws those before it that have no call. */

@@ -23,8 +23,6 @@ interface NodeLabel {
 /** Rows of the Workers group: one per worker, operators and the barrier waits after them. */
 export class Operators {
   private readonly workers: (Lanes | undefined)[] = []
-  /** Describe the tracks of workers as such that contain sums. */
-  private readonly describeSums: (() => void)[] = []
   /** By tensor: the latest. */
   private readonly labels: (NodeLabel | undefined)[] = []
   /** By tensor, `fusedTo` and `inferred`. */
@@ -36,7 +34,6 @@ export class Operators {
   private readonly innerWait: number
   private readonly nodeNames: NodeNames
   private readonly allSums: Sums
-  private areSummed = false
   /** The argument of the operators of one call, which come in a row. */
   private ofCall: { readonly call: number; readonly args: readonly Arg[] } = { call: -1, args: [] }
 
@@ -65,13 +62,7 @@ export class Operators {
 
   /** Draws sums of a worker's operators and waits. */
   sums(event: SumsEvent): void {
-    this.areSummed = true
     this.allSums.place(event, this.workers[event.worker] ?? this.addWorker(event.worker))
-  }
-
-  /** Describes the tracks. */
-  finish(): void {
-    if (this.areSummed) for (const describe of this.describeSums) describe()
   }
 
   /** Number of workers so far. */
@@ -80,8 +71,8 @@ export class Operators {
   }
 
   private addWorker(worker: number): Lanes {
-    const { lanes, rename } = this.context.tracks.renamable('worker', { worker, isSummed: false })
-    this.describeSums.push(() => rename({ worker, isSummed: true }))
+    const { tracks, isSummed } = this.context
+    const lanes = tracks.lanes('worker', { worker, isSummed })
     this.workers[worker] = lanes
     return lanes
   }

@@ -7,7 +7,7 @@ import { ZipWriter } from '../write/zip.ts'
 import { attributesOf } from './attributes.ts'
 import { Budget } from './budget/budget.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
-import { Placing } from './clocks/placing.ts'
+import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
 import { FindingsPass } from './findings-pass.ts'
 import { beginLogs, closeAll, eventsOf, type Input, type Log, openInputs, type ReadingOptions } from './inputs.ts'
@@ -78,14 +78,7 @@ export async function* traceOf(
       const before = bytes + writer.size
       const thinning = budget?.thinning(log, () => bytes + writer.size - before)
       const placed = await placing.place(log)
-      const findings =
-        options.findings && !log.isOfScheduler
-          ? new FindingsPass(
-              names,
-              (ns) => placed.timeOf(ns),
-              (tid) => drawing.scheduler.isTraced(tid),
-            )
-          : undefined
+      const findings = options.findings && !log.isOfScheduler ? findingsOf(names, placed, drawing) : undefined
       const how = { isOfScheduler: log.isOfScheduler, isSummed: thinning?.isPlanned, waited: findings?.waited }
       const [timeline, summary] = [drawing.begin(how), new SummaryPass(names)]
       for await (const batch of placed.batches) {
@@ -122,6 +115,15 @@ export async function* traceOf(
   } finally {
     await closeAll(opened)
   }
+}
+
+/** Finds what made the run of a log slow. */
+function findingsOf(names: Names, placed: Placed, { scheduler }: Drawing): FindingsPass {
+  return new FindingsPass(
+    names,
+    (ns) => placed.timeOf(ns),
+    (tid) => scheduler.isTraced(tid),
+  )
 }
 
 /** Reads an input and returns its summary. Throws as {@link convert} does. */

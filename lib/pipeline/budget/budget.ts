@@ -52,6 +52,8 @@ export class Budget {
     private readonly surveys: ReadonlyMap<Log, Survey>,
     /** Estimated size of the traces of logs that can be read twice. */
     private readonly allBytes: number,
+    /** The logs that can be read twice. */
+    private readonly readable: ReadonlySet<Log>,
     isAllKnown: boolean,
   ) {
     const all = isAllKnown ? allBytes + schedulerBytes : undefined
@@ -74,16 +76,17 @@ export class Budget {
     const expected = sized.map(({ log, again }) => (again?.bytes ?? Infinity) * expansionOf(log, options))
     const sum = (from: readonly number[]) => from.reduce((a, b) => a + b, 0)
     if (sum(expected) <= bytes) return undefined
+    const known = expected.filter(Number.isFinite)
     const schedulerBytes = sum(expected.filter((of, i) => logs[i]!.isOfScheduler && Number.isFinite(of)))
-    const surveys = await surveyed(
-      sized.filter(({ log }) => !log.isOfScheduler),
-      sharing,
-      options,
-    )
-    const allBytes = sum([...surveys.values()].map((survey) => survey.allBytes))
+    // Next to a stream, logs that fit anyway are not read twice.
+    const isSmall = known.length < logs.length && sum(known) <= bytes
+    const twice = isSmall ? [] : sized.filter(({ log }) => !log.isOfScheduler)
+    const surveys = await surveyed(twice, sharing, options)
+    const allBytes = isSmall ? sum(known) - schedulerBytes : sum([...surveys.values()].map((of) => of.allBytes))
     const isAllKnown = sized.every(({ log, again }) => log.isOfScheduler || again)
     if (isAllKnown && allBytes + schedulerBytes <= bytes) return undefined
-    return new Budget(options, sharing.names, bytes, schedulerBytes, surveys, allBytes, isAllKnown)
+    const readable = new Set(sized.filter(({ again }) => again).map(({ log }) => log))
+    return new Budget(options, sharing.names, bytes, schedulerBytes, surveys, allBytes, readable, isAllKnown)
   }
 
   /** What replaces details of a log; undefined for a log of which nothing can be replaced. `written`: bytes of its trace so far. */
@@ -92,6 +95,7 @@ export class Budget {
     const { bytes, schedulerBytes, options, names } = this
     const free = Math.max(bytes - schedulerBytes, 0)
     const survey = this.surveys.get(log)
+    if (!survey && this.readable.has(log)) return undefined
     if (!survey) {
       // Nothing is known about what is left: by default, only what exceeds the budget is summed up, and gets a quarter more.
       const share = Math.max(free - this.allBytes, free / 2)
@@ -105,8 +109,8 @@ export class Budget {
         isPlanned: options.budget !== undefined,
       })
     }
-    if (survey.operators === survey.operatorsOutsideCalls) return undefined
-    const plan = new CallPlan(survey, free * (survey.allBytes / Math.max(this.allBytes, free)), options, written)
+    if (this.allBytes <= free || survey.operators === survey.operatorsOutsideCalls) return undefined
+    const plan = new CallPlan(survey, free * (survey.allBytes / this.allBytes), options, written)
     return new Thinning(new Thinner(names, plan, options.opName), this.about, true)
   }
 }

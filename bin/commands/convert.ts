@@ -204,6 +204,9 @@ export function nextQuery(
 ): string {
   const times = (name: string, from: string) =>
     `select ${name}, sum(dur)/1e6 as ms from ${from} group by 1 order by 2 desc limit 10`
+  const [isSummed, operator] = [summaries.some(({ thinned }) => thinned), "category in ('operator','operator_sum')"]
+  if (!tokens && isSummed && to !== 'json')
+    return times("coalesce(extract_arg(arg_set_id,'debug.summed'),name) as op", `slice where ${operator}`)
   if (!tokens && summaries.some(({ operators }) => operators > 0))
     return times('name', "slice where category='operator'")
   const isPerfetto = to !== 'json'

@@ -161,9 +161,16 @@ export interface Tables {
   readonly states: readonly Row[]
 }
 
+/** From times of the trace to those of its log's clock; null where they are the same. */
+const SHIFT = `select cast((select coalesce(int_value, str_value) from metadata where name = 'trace_attribute.origin_ns') as int)
+  - cast((select coalesce(int_value, str_value) from metadata where name = 'trace_attribute.origin_ts') as int)`
+
 /** The tables, times rounded to `ns`: a text has microseconds, of which trace_processor's floating-point may miss one ns. */
 export function tablesOf(trace: OpenTrace, ns: number): Tables {
-  const round = (time: string) => `(cast((${time} + ${Math.floor(ns / 2)}) / ${ns} as int) * ${ns})`
+  // Times of a trace may count from a day before its log: texts round those of the clock.
+  const [[shift]] = trace.query(SHIFT).rows as [[number | bigint | null]]
+  const withinNs = Number(BigInt(shift ?? 0) % BigInt(ns))
+  const round = (time: string) => `(cast((${time} + ${withinNs + Math.floor(ns / 2)}) / ${ns} as int) * ${ns})`
   const from = (time: string) => `${round(time)} - ${round('(select min(ts) from sched)')}`
   const span = (t: string) => `${from(`${t}.ts`)}, iif(${t}.dur < 0, -1, ${from(`(${t}.ts + ${t}.dur)`)})`
   const ask = (sql: string) => trace.query(sql).rows

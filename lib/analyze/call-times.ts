@@ -143,7 +143,7 @@ export class CallTimes {
     const { phase, endNs } = event
     const context = contextOf(event)
     const before = this.ends.get(context)
-    if (isFailed(event) && (phase === 'decode' || phase === 'mixed')) return
+    if (isFailed(event) && decodes(event)) return
     // An end that is a lower bound times neither this call nor the next.
     this.ends.set(context, isCut(event) ? undefined : Math.max(before ?? endNs, endNs))
     if (isFailed(event)) return
@@ -153,8 +153,8 @@ export class CallTimes {
     const fromNs = before === undefined ? undefined : Math.min(Math.max(before, this.draftPromptEnd(event)), endNs)
     const call = { event, fromNs }
     if (!isVerification(event)) return this.take(call)
-    // Its drafts are taken first, as it is taken later.
-    if (context !== this.waitingOf) this.flush()
+    // The calls before it are taken first, as it is taken later.
+    this.flush()
     this.all.hasDecoded = true
     this.verifying.set(context, call)
   }
@@ -203,13 +203,18 @@ export class CallTimes {
 
   private flush(): void {
     const drafts = this.roles.of(this.waitingOf) === 'draft'
-    for (const call of this.waiting) if (!drafts || call.event.phase !== 'decode') this.all.add(call, drafts)
+    for (const call of this.waiting) if (!drafts || !decodes(call.event)) this.all.add(call, drafts)
     this.waiting = []
   }
 
   private timesOf(context: number): Times | undefined {
     return this.byContext.size < CONTEXTS_MAX ? this.byContext.of(context) : this.byContext.get(context)
   }
+}
+
+/** Does the call make tokens of sequences that were in earlier calls? */
+function decodes({ phase }: TokenEvent): boolean {
+  return phase === 'decode' || phase === 'mixed'
 }
 
 function contextOf({ batch }: TokenEvent): number {
@@ -261,14 +266,14 @@ class Times {
 
   add(call: TimedCall, isDraft = false): void {
     const { event, fromNs } = call
-    const decodes = event.phase === 'decode' || event.phase === 'mixed'
+    const isDecoding = decodes(event)
     this.calls++
-    this.hasDecoded ||= decodes
+    this.hasDecoded ||= isDecoding
     if (event.phase === 'prefill' && !isDraft) this.addPrefill(event)
     if (isCut(event)) return this.onCall(event, undefined)
     this.firstCallNs ??= event.startNs
     if (!this.hasDecoded) this.firstTokenNs = event.endNs
-    this.onCall(event, decodes && fromNs !== undefined ? this.timeDecode(call, fromNs) : undefined)
+    this.onCall(event, isDecoding && fromNs !== undefined ? this.timeDecode(call, fromNs) : undefined)
   }
 
   private addPrefill(event: TokenEvent): void {

@@ -110,6 +110,26 @@ test('a sequence of which a decode call takes in several tokens makes as many', 
   expect(timesOf(events)).toMatchObject({ calls: 2, tokens: 12, tpotNs: 10 * MS, tokensPerSecond: 200, sequences: 2 })
 })
 
+describe('calls before the first verification of drafts', () => {
+  const of = (call: number, context: number, phase: TokenEvent['phase'], position: number, tokens: number) => {
+    const batch = { ...batchOf([{ sequence: 0, position, tokens }], context), areAllOutput: tokens > 1 }
+    const times = { startNs: call * MS, endNs: (call + 1) * MS }
+    return { ...plain, call, phase, tokens, batch, ...times } satisfies TokenEvent
+  }
+
+  test('a prompt right before it counts for TTFT', () => {
+    const prompt = { ...of(0, 1, 'prefill', 0, 4), batch: batchOf(spansOf(1, 0, 4), 1) }
+    const { ttftNs } = summaryOf([prompt, of(1, 1, 'decode', 4, 3), of(2, 1, 'decode', 6, 1)])
+    expect(ttftNs).toBe(MS)
+  })
+
+  test('mixed calls of the draft make no tokens', () => {
+    const mixed = of(3, 2, 'mixed', 8, 1)
+    const events = [of(0, 2, 'decode', 4, 1), of(1, 1, 'decode', 4, 3), mixed, of(4, 1, 'decode', 6, 1)]
+    expect(timesOf(events)).toMatchObject({ calls: 1, tokens: 1 })
+  })
+})
+
 describe('which calls are timed', () => {
   const call = (startMs: number, endMs: number, tokens = 1, more: Partial<GgtraceToken> = {}) => ({
     startNs: startMs * MS,
@@ -315,8 +335,12 @@ test('calls of changing threads, whose blocks come in any order, are timed as th
 
 const plain = { kind: 'token', tid: 1, inferred: 0 } as const
 
-function timesOf(events: readonly TokenEvent[]): Summary['decoding'] {
+function summaryOf(events: readonly TokenEvent[]): Summary {
   const summary = new SummaryPass(new Names())
   summary.take(events)
-  return summary.finish().decoding
+  return summary.finish()
+}
+
+function timesOf(events: readonly TokenEvent[]): Summary['decoding'] {
+  return summaryOf(events).decoding
 }

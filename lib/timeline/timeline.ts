@@ -57,7 +57,7 @@ export class Timeline implements EventPass<void> {
     if (!this.ggml) return
     this.ggml.finish()
     this.memory.finish()
-    this.states.finish()
+    this.states.finish(-Infinity)
     this.gpu.finish()
     this.nvtx.finish()
     this.own.finish()

@@ -24,6 +24,7 @@ export function operatorArgs(
   tensors: ReadonlyMap<number, TensorEvent>,
   names: Names,
   detail: string,
+  isFirstOfThread: boolean,
 ): Args {
   if (detail === 'names') return {}
   const tensor = tensors.get(event.tensor)!
@@ -54,9 +55,9 @@ export function operatorArgs(
     args[`src${i}`] = [names.text(source.name), shape].filter(Boolean).join(' ') || 'unnamed'
   })
   if (event.call >= 0) args['call'] = `${event.call}`
+  if (event.tid >= 0 && (detail === 'full' || isFirstOfThread)) args['tid'] = `${event.tid}`
   if (detail !== 'full') return args
   Object.assign(args, placeArgs('', tensor), ...sources.map((source, i) => placeArgs(`src${i}_`, source)))
-  if (event.tid >= 0) args['tid'] = `${event.tid}`
   if (event.cpu >= 0) args['cpu'] = `${event.cpu}`
   return args
 }

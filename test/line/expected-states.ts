@@ -29,8 +29,8 @@ export function stateSlices(events: readonly TraceEvent[], names: Names): StateS
 const titleOf = ({ state, cpu }: StateEvent) =>
   state === 'running' ? `running on CPU ${cpu}` : TITLES[state as keyof typeof TITLES]
 
-function argsOf({ cpu, takenBy }: StateEvent, names: Names, isLast: boolean): Args {
-  const args: Record<string, string> = {}
+function argsOf({ tid, cpu, takenBy }: StateEvent, names: Names, isLast: boolean): Args {
+  const args: Record<string, string> = { tid: `${tid}` }
   if (cpu >= 0) args['cpu'] = `${cpu}`
   if (isLast) args['inferred'] = 'no end recorded'
   if (takenBy !== undefined) args['taken_first_by'] = names.text(takenBy)

@@ -186,11 +186,15 @@ class Drawing {
     return this.originNs + BigInt(ns)
   }
 
+  /** By worker: the thread of its latest operator. */
+  private readonly threads = new Map<number, number>()
+
   private operator(event: OperatorEvent): void {
     const { worker, startNs, endNs, waitEndNs, inferred } = event
     const tensor = this.tensors.get(event.tensor)!
     const row = `Workers/worker ${worker}`
-    const args = operatorArgs(event, this.tensors, this.names, this.detail)
+    const args = operatorArgs(event, this.tensors, this.names, this.detail, this.threads.get(worker) !== event.tid)
+    if (event.tid >= 0) this.threads.set(worker, event.tid)
     const track = this.slice(row, 'operator', this.operatorName(tensor), startNs, endNs, args, waitEndNs)
     if (waitEndNs <= endNs) return
     const waitArgs = this.detail === 'names' ? {} : inferredArg(inferred & WAIT_BIT)

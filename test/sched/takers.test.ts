@@ -130,7 +130,9 @@ describe('who had the CPU instead', () => {
       const times = `${1000 * i + 110}–${1000 * i + 1000}`
       return `${times} runnable (preempted) {taken_by: idle, taken_by_ns: 600, taken_by_all: ${all}}`
     })
-    expect(waits).toEqual(expected)
+    const latest = 'task 200 200: 140 ns, task 201 201: 50 ns, task 202 202: 50 ns, task 203 203: 50 ns'
+    const last = `25999110–25999400 runnable (preempted) {taken_by: task 200 200, taken_by_ns: 140, taken_by_all: ${latest}}`
+    expect(waits).toEqual([...expected, last]) // to the end of the recording
   })
 
   test('is not known while too many runs are held', () => {

@@ -75,7 +75,7 @@ export class GgmlArea {
   /** The most frequent event. */
   operator(event: OperatorEvent): void {
     if (!this.waits) this.draw(event, undefined)
-    this.states.serve(event.worker, event.tid)
+    this.states.serve(event.worker, event.tid, event.waitEndNs)
     this.memory.operator(event)
     this.counters.place(event)
     this.experts.place(event)
@@ -91,6 +91,7 @@ export class GgmlArea {
     switch (event.kind) {
       case 'token':
         this.states.trace(event.tid)
+        this.states.reach(event.endNs)
         if (this.waits) this.waits.afterwards(() => this.flows.token(event))
         else this.flows.token(event)
         this.memory.lifetimes.token(event)

@@ -1,6 +1,6 @@
 import type { Arg } from '../../model/args.ts'
 import { CallOrder } from '../../model/call-order.ts'
-import { hasRate, isFailed, meaningOf } from '../../model/calls.ts'
+import { decodingIn, hasRate, isFailed, isVerification, meaningOf, sequencesOf } from '../../model/calls.ts'
 import { type Batch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import { Roles } from '../../model/roles.ts'
 import type { TrackContext } from '../context.ts'
@@ -12,8 +12,9 @@ import type { Graphs } from './graphs.ts'
 /** Minimum pause between calls that is drawn as idle, in ns. */
 const IDLE_NS_MIN = 100e6
 
-/** Sequences of a batch that are listed. */
+/** Sequences of a batch that are listed; of one that verifies drafts, all that llama.cpp allows. */
 const SPANS_SHOWN = 16
+const VERIFIED_SHOWN = 256
 
 /** Contexts with separate rows; the rest share the row of the last one. */
 const CONTEXTS_MAX = 16
@@ -75,7 +76,7 @@ export class Calls {
   private place(event: TokenEvent): void {
     const row = this.rowOf(event)
     const name = nameOf(event, row)
-    this.roles.add(event)
+    if (event.phase !== 'warm-up' && !isFailed(event)) this.roles.add(event)
     const isFirst = !this.hasCalls
     this.hasCalls = true
     if (this.hidden.delete(event)) return
@@ -87,7 +88,9 @@ export class Calls {
     if (call >= 0) extra.push(make.int('call', call))
     if (tokens >= 0) extra.push(make.int('n_tokens', tokens))
     if (hasRate(event)) extra.push(make.arg('tok_per_s', { double: (tokens * 1e9) / (endNs - startNs) }))
-    if (event.batch) extra.push(...this.batchArgs(event.batch))
+    const decoding = decodingOf(event)
+    if (decoding >= 0 && decoding !== (tokens < 0 ? 1 : tokens)) extra.push(make.int('decoding', decoding))
+    if (event.batch) extra.push(...this.batchArgs(event.batch, isVerification(event)))
     if (event.step) extra.push(...this.stepArgs(event.step))
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     const recorderNs = this.graphs.recorderNs(event)
@@ -142,19 +145,20 @@ export class Calls {
     }
   }
 
-  private batchArgs(batch: Batch): Arg[] {
+  private batchArgs(batch: Batch, isVerification: boolean): Arg[] {
     const { make } = this.context
     const { isLeftOut, result, spans, context } = batch
     const extra: Arg[] = []
     const first = spans[0]
     if (first && first.position >= 0) extra.push(make.int('position', first.position))
     if (first) extra.push(make.int('sequence', first.sequence))
-    if (spans.length > 1) extra.push(make.word('sequences', describeSpans(spans)))
+    if (spans.length > 1)
+      extra.push(make.word('sequences', describeSpans(spans, isVerification ? VERIFIED_SHOWN : SPANS_SHOWN)))
     if (isLeftOut) extra.push(make.word('recorded', 'the call only'))
     if (batch.function !== 'llama_decode') extra.push(make.word('function', batch.function))
     if (batch.areAllOutput) extra.push(make.word('outputs', 'all tokens'))
     if (result !== 0) extra.push(make.int('result', result), make.word('result_meaning', meaningOf(batch).full))
-    if (this.context.detail === 'full' && context > 0) extra.push(make.arg('context', { pointer: context }))
+    if (context > 0) extra.push(make.arg('context', { pointer: context }))
     return extra
   }
 
@@ -236,11 +240,17 @@ function nameOf({ phase, tokens, batch }: TokenEvent, row: Row): string {
   return phase === 'decode' ? `decode ${++row.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
 }
 
+/** Number of sequences of which the call makes tokens; -1 for other phases than decode and mixed. */
+function decodingOf(event: TokenEvent): number {
+  if (event.phase === 'mixed') return decodingIn(event.batch?.spans ?? []).length
+  return event.phase === 'decode' ? sequencesOf(event).sequences : -1
+}
+
 /** `0@17 1@5-8`: sequence 0 at position 17, sequence 1 at 5 to 8. */
-function describeSpans(spans: readonly SequenceSpan[]): string {
-  const texts = spans.slice(0, SPANS_SHOWN).map(({ sequence, position, tokens }) => {
+function describeSpans(spans: readonly SequenceSpan[], shownMax: number): string {
+  const texts = spans.slice(0, shownMax).map(({ sequence, position, tokens }) => {
     if (position < 0) return `${sequence} (${tokens} tokens)`
     return `${sequence}@${position}${tokens > 1 ? `-${position + tokens - 1}` : ''}`
   })
-  return texts.join(' ') + (spans.length > SPANS_SHOWN ? ' …' : '')
+  return texts.join(' ') + (spans.length > shownMax ? ' …' : '')
 }

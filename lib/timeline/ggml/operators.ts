@@ -34,6 +34,8 @@ export class Operators {
   private readonly innerWait: number
   private readonly nodeNames: NodeNames
   private readonly allSums: Sums
+  /** By worker: the thread of its last operator. */
+  private readonly servedBy: number[] = []
   /** The argument of the operators of one call, which come in a row. */
   private ofCall: { readonly call: number; readonly args: readonly Arg[] } = { call: -1, args: [] }
 
@@ -149,9 +151,11 @@ export class Operators {
     const { make, tensors, detail } = this.context
     const { experts, innerWaitNs, counts, fusedTo, startNs, endNs, call, tid, cpu } = event
     const isFull = detail === 'full'
+    const isOther = tid >= 0 && this.servedBy[event.worker] !== tid
+    if (isOther) putAt(this.servedBy, event.worker, tid, -1)
     const ofCall = call === this.ofCall.call ? this.ofCall.args : this.argsOf(call)
     // The fast path: most operators have the argument of their call only.
-    if (!experts && !counts && fusedTo === undefined && !isFull) {
+    if (!experts && !counts && fusedTo === undefined && !isFull && !isOther) {
       if (innerWaitNs) return [...ofCall, { key: this.innerWait, int: innerWaitNs }]
       return ofCall.length > 0 ? ofCall : undefined
     }
@@ -160,9 +164,9 @@ export class Operators {
     if (innerWaitNs) args.push({ key: this.innerWait, int: innerWaitNs })
     if (counts) args.push(...this.counts(counts, endNs - startNs))
     if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
+    if (tid >= 0 && (isFull || isOther)) args.push(make.int('tid', tid))
     if (isFull) {
       if (endNs > startNs && fusedTo === undefined) args.push(...this.rateArgs(event))
-      if (tid >= 0) args.push(make.int('tid', tid))
       if (cpu >= 0) args.push(make.int('cpu', cpu))
     }
     return args.length > 0 ? args : undefined

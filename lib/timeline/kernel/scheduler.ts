@@ -44,6 +44,8 @@ export class Scheduler {
   private machine: Machine = {}
   private hasBegun = false
   private endNs = Infinity
+  /** The last switch, wakeup or end of a thread. */
+  private lastNs = -Infinity
 
   /** `isExpected`: an input records switches. They replace the states of threads that logs record. */
   constructor(
@@ -89,12 +91,14 @@ export class Scheduler {
 
   thread(event: ThreadEvent): void {
     this.links.learn(event)
+    if (event.what === 'exit' && this.hasBegun) this.reach(event.atNs)
     if (event.what === 'exit' && this.links.isTraced(event.tid))
       this.change({ tid: event.tid, atNs: event.atNs, state: 'ended' })
   }
 
   switched(event: SwitchEvent): void {
     if (!this.hasBegun) this.begin()
+    this.reach(event.atNs)
     if (event.cpu < 0) return this.changeStates(event) // some texts do not record the CPU: no track can show the switch
     const cpu = this.cpus.of(event.cpu)
     this.changeStates(event)
@@ -120,6 +124,7 @@ export class Scheduler {
     const waker = this.cpus.get(event.cpu)
     const isTraced = this.links.isTraced(tid)
     if (isTraced) {
+      this.reach(atNs)
       const by = this.label(wakerTid, wakerTid === waker?.tid ? waker.comm : 0)
       this.change({ tid, atNs, state: 'woken', cpu: targetCpu, by })
     }
@@ -135,13 +140,17 @@ export class Scheduler {
   /** Comes last. Returns the number of state changes that came too late to be drawn. */
   finish(): number {
     const late = this.changes.finish()
-    if (this.hasBegun) for (const lane of this.lanes) lane.finish()
+    if (this.hasBegun) for (const lane of this.lanes) lane.finish(this.lastNs)
     this.links.finish()
     const { machine } = this
     const release = this.hasBegun ? releaseFor(machine.release) : machine.release
     if (release !== undefined || machine.cpus !== undefined) this.tree.writer.machine?.({ ...machine, release })
     this.rows?.finish()
     return late
+  }
+
+  private reach(atNs: number): void {
+    if (atNs > this.lastNs) this.lastNs = atNs
   }
 
   private get isAll(): boolean {

@@ -12,6 +12,7 @@ import type { Change } from './thread-changes.ts'
 const PENDING_MAX = 20_000
 
 interface Thread {
+  readonly tid: number
   /** -1 until an operator of it is seen. */
   worker: number
   /** A separate track, if the log records only states. */
@@ -44,7 +45,8 @@ const CAN_RUN: ReadonlySet<ThreadState | undefined> = new Set(['running', 'runna
 
 /** A lane below each worker's: on which CPU its thread runs, and when it waits. */
 export class States {
-  private readonly threads = new DefaultMap<number, Thread>(() => ({
+  private readonly threads = new DefaultMap<number, Thread>((tid) => ({
+    tid,
     worker: -1,
     lanes: undefined,
     pending: [],
@@ -61,7 +63,9 @@ export class States {
   )
   /** By worker: the thread of its last operator. */
   private readonly servedBy: number[] = []
+  /** End of the log so far, and the last change of a state. */
   private lastNs = 0
+  private changedNs = 0
   private isSuperseded = false
 
   /** `trace` receives each thread that belongs to the process; `waited` waits whose takers are known. */
@@ -72,7 +76,8 @@ export class States {
   ) {}
 
   /** An operator of `worker` ran on the thread. */
-  serve(worker: number, tid: number): void {
+  serve(worker: number, tid: number, endNs: number): void {
+    this.reach(endNs)
     if (this.servedBy[worker] === tid || tid < 0) return
     this.servedBy[worker] = tid
     this.trace(tid)
@@ -82,6 +87,11 @@ export class States {
     const { pending } = thread
     thread.pending = []
     for (const event of pending) this.change(thread, changeOf(event))
+  }
+
+  /** The log is known until then: the last states of its threads last as long. */
+  reach(endNs: number): void {
+    if (endNs > this.lastNs) this.lastNs = endNs
   }
 
   /** Another input records the kernel's switches: leave out states of the log from now on. */
@@ -107,18 +117,20 @@ export class States {
     if (thread.pending.length > PENDING_MAX) thread.pending.splice(0, PENDING_MAX / 2)
   }
 
-  /** Draws the last states, up to the last change of all threads. */
-  finish(): void {
+  /** Draws the last states, up to the end of the log; those from switches up to `switchedNs`, the last of them. */
+  finish(switchedNs: number): void {
+    const untilNs = this.isSuperseded ? Math.max(this.changedNs, switchedNs) : this.lastNs
     for (const thread of this.threads.values()) {
       if ((thread.worker < 0 && !thread.lanes) || thread.state === undefined) continue
-      this.draw(thread, this.lastNs, Inferred.NoEnd)
+      this.draw(thread, untilNs, Inferred.NoEnd)
       thread.state = undefined
     }
   }
 
   private change(thread: Thread, { tid, state, atNs, cpu, by, wait, takers }: Change): void {
     if (thread.state !== undefined) this.draw(thread, atNs, 0)
-    this.lastNs = Math.max(this.lastNs, atNs)
+    this.reach(atNs)
+    this.changedNs = Math.max(this.changedNs, atNs)
     thread.state = state === 'ended' || state === 'off' ? undefined : state
     thread.sinceNs = atNs
     thread.cpu = cpu
@@ -131,10 +143,10 @@ export class States {
   }
 
   private draw(thread: Thread, endNs: number, inferred: number): void {
-    const { worker, lanes, state, sinceNs, cpu, by, wait, takers } = thread
+    const { tid, worker, lanes, state, sinceNs, cpu, by, wait, takers } = thread
     if (endNs <= sinceNs) return
     const { make, detail } = this.context
-    const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), ...make.inferred(inferred)]
+    const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), make.int('tid', tid), ...make.inferred(inferred)]
     if (takers) {
       const shares = takers.sharesUntil(endNs)
       if (worker >= 0) this.waited?.({ worker, fromNs: sinceNs, toNs: endNs, shares })

@@ -2,9 +2,10 @@
 export default {
   testEnvironment: '<rootDir>/test/environment.cjs',
   roots: ['<rootDir>/test'],
-  extensionsToTreatAsEsm: ['.ts'],
+  extensionsToTreatAsEsm: ['.ts', '.sql', '.textproto'],
   transform: {
     '\\.ts$': ['@swc/jest', { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],
+    '\\.(sql|textproto)$': '<rootDir>/test/text-transform.cjs',
   },
   setupFiles: ['<rootDir>/test/seed.ts'],
   workerIdleMemoryLimit: '100MB', // what suites leave behind is searched by each garbage collection of the next

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 
-const shared = { target: 'node20', splitting: false } as const
+const shared = { target: 'node20', splitting: false, loader: { '.sql': 'text', '.textproto': 'text' } } as const
 
 /** The CLI imports the very library that a user would, from beside it: lib is not bundled a second time. */
 const libraryBeside: NonNullable<Options['esbuildPlugins']>[number] = {
@@ -18,6 +19,16 @@ const sketchesWithoutProtobuf: NonNullable<Options['esbuildPlugins']>[number] = 
   },
 }
 
+/** The SQL package without its comments: 4 KB less. */
+const sqlWithoutComments: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'sql-without-comments',
+  setup(build) {
+    build.onLoad({ filter: /\.sql$/ }, ({ path }) => {
+      return { contents: readFileSync(path, 'utf8').replace(/^ *--.*\n/gm, ''), loader: 'text' }
+    })
+  },
+}
+
 /** What runs anywhere; test/house.test.ts proves that no Node module slipped in. Nothing is left to be imported. */
 const anywhere = {
   ...shared,
@@ -25,7 +36,7 @@ const anywhere = {
   platform: 'browser',
   treeshake: true,
   noExternal: ['fzstd', '@datadog/sketches-js'],
-  esbuildPlugins: [sketchesWithoutProtobuf],
+  esbuildPlugins: [sketchesWithoutProtobuf, sqlWithoutComments],
 } satisfies Options
 
 export default defineConfig([

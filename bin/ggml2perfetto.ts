@@ -13,6 +13,7 @@ import { openCommand } from './commands/open.ts'
 import { peaksCommand } from './commands/peaks.ts'
 import { queryCommand } from './commands/query.ts'
 import { markProgram, recordCommand } from './commands/record.ts'
+import { sqlCommand } from './commands/sql.ts'
 import { statsCommand } from './commands/stats.ts'
 import { whyCommand } from './commands/why.ts'
 import { knownCommand, withMeant } from './mistakes.ts'
@@ -49,6 +50,7 @@ const COMMANDS = [
   'compare',
   'check',
   'query',
+  'sql',
   'record',
   'nvtx',
   'peaks',
@@ -86,6 +88,7 @@ function parser(args: readonly string[]) {
       .command(compareCommand)
       .command(checkCommand)
       .command(queryCommand)
+      .command(sqlCommand)
       .command(recordCommand)
       .command(nvtxCommand)
       .command(peaksCommand)

@@ -60,6 +60,7 @@ export {
 export { isModel, type ModelAnalysis, modelOf } from './pipeline/models.ts'
 export type { ConvertOptions } from './pipeline/options.ts'
 export { readAnalysis } from './pipeline/read-analysis.ts'
+export { GGML_PACKAGE, GGML_SQL, GGML_SUMMARY } from './query/ggml-package.ts'
 export { type Format, HEAD_BYTES, type PerfettoReading, type ReadContext } from './read/format.ts'
 export { FORMATS, sniffFormat } from './read/index.ts'
 export { type Inspected, inspect } from './read/inspect.ts'

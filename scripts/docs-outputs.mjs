@@ -1,5 +1,5 @@
 /**
- * Writes what the commands in the console blocks of docs/analysis.md and README.md print, after a change of it; run after a build. A `…` is
+ * Writes what the commands in the console blocks of docs/analysis.md, docs/sql.md and README.md print, after a change of it; run after a build. A `…` is
  * any number of lines: after it, as many lines as before are written, from the same first one.
  */
 import { execFileSync } from 'node:child_process'
@@ -10,20 +10,25 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cli = join(root, 'dist/ggml2perfetto.js')
 
-for (const name of ['docs/analysis.md', 'README.md']) {
+for (const name of ['docs/analysis.md', 'docs/sql.md', 'README.md']) {
   const path = join(root, name)
   const text = readFileSync(path, 'utf8')
-  const blocks = /(?<=```console\n)(\$ ggml2perfetto stats .*)\n([\s\S]*?)\n(?=```)/g
+  const blocks = /(?<=```console\n)(\$ ggml2perfetto (?:stats|query) .*)\n([\s\S]*?)(?:\n|(?<=\n))(?=```)/g
   writeFileSync(
     path,
     text.replace(blocks, (_, command, old) => {
-      const output = execFileSync(process.execPath, [cli, ...command.split(' ').slice(2)], {
+      const output = execFileSync(process.execPath, [cli, ...wordsOf(command)], {
         cwd: root,
         encoding: 'utf8',
       })
       return `${command}\n${renewed(output.trimEnd(), old)}\n`
     }),
   )
+}
+
+/** The words of a command after the program; quotes are double. */
+function wordsOf(command) {
+  return [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain).slice(2)
 }
 
 function renewed(output, old) {

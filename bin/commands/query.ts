@@ -1,10 +1,14 @@
 import { existsSync } from 'node:fs'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import {
+  type Cell,
   type ConvertOptions,
   convert,
+  GGML_SUMMARY,
+  type MetricBundle,
   type OpenTrace,
   openTrace,
+  type QueryResult,
   type Summary,
   summarize,
   UsageError,
@@ -35,7 +39,8 @@ const OPTIONS = {
     default: 'table',
   },
   'csv-safe': flag("With --format csv: put a ' before texts that a spreadsheet would take for formulas (= + - @)"),
-  file: { alias: 'f', ...valued(once('--file'), 'Read the SQL from this file') },
+  file: { alias: 'f', ...valued(once('--file'), 'Read the SQL from this file; with --summary the spec') },
+  summary: flag('Print the metrics of a trace summary instead: those of ggml, or of the spec (textproto) in --file'),
   ...DRAWING,
   detail: { ...DRAWING.detail, defaultDescription: 'full' },
   ...CLOCKS,
@@ -72,6 +77,7 @@ export const queryCommand: CommandModule<object, Arguments> = {
         '$0 query run.ggtrace run.sched.dat "select name, sum(dur) ns from sched join thread using (utid) group by 1"',
         'several logs, on one clock',
       )
+      .example('$0 query run.ggtrace "include perfetto module ggml.calls; select * from ggml_decoding"', 'docs/sql.md')
       .example('$0 query run.pftrace --file waits.sql --format csv > waits.csv', 'for a spreadsheet'),
   handler,
 }
@@ -79,17 +85,45 @@ export const queryCommand: CommandModule<object, Arguments> = {
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { format, csvSafe } = args
   if (csvSafe && format !== 'csv') throw new UsageError(`--csv-safe: expected --format csv, found ${format}`)
-  const { inputs, sql } = await splitSql(args)
+  const { inputs, sql } = args.summary ? await withSpec(args) : await splitSql(args)
   const options = { ...(await conversionOf(args)), detail: args.detail ?? 'full' }
   const opened: Opened[] = []
   for (const input of inputs) opened.push(await openInput(input))
   const trace = await open(opened, options, args)
   try {
-    await sendLines(formatRows(trace.query(sql), { format, csvSafe, isTerminal: process.stdout.isTTY }))
+    await sendLines(
+      formatRows(args.summary ? metricRows(trace.summarize(sql)) : trace.query(sql), {
+        format,
+        csvSafe,
+        isTerminal: process.stdout.isTTY,
+      }),
+    )
   } finally {
     trace.close()
   }
 }
+
+/** All inputs, and the spec in place of SQL. */
+async function withSpec({ inputs, file }: Arguments): Promise<{ inputs: readonly string[]; sql: string }> {
+  const sql = inputs.find(isSql)
+  if (sql !== undefined) throw new UsageError(`--summary: expected inputs, found SQL: ${sql}`)
+  return { inputs, sql: file === undefined ? GGML_SUMMARY : await textOf(file) }
+}
+
+/** One row for each value: `ggml_calls_tokens  phase=decode  8`. */
+function metricRows(bundles: readonly MetricBundle[]): QueryResult {
+  const rows = bundles.flatMap(({ metrics, dimensions, rows }) =>
+    metrics.flatMap((metric, i) =>
+      rows.map((row): Cell[] => {
+        const named = dimensions.map((name, d) => `${name}=${row.dimensions[d] ?? ''}`)
+        return [metric, named.join(' '), row.values[i] ?? null]
+      }),
+    ),
+  )
+  return { columns: ['metric', 'dimensions', 'value'], rows: rows.sort(([a], [b]) => (a! < b! ? -1 : a === b ? 0 : 1)) }
+}
+
+const textOf = async (path: string) => Buffer.from(await readWhole(readInput(path))).toString('utf8')
 
 /** The inputs, and the SQL: the last argument, if it is not in a file. */
 async function splitSql({ inputs: words, file }: Arguments): Promise<{ inputs: readonly string[]; sql: string }> {
@@ -107,7 +141,7 @@ async function splitSql({ inputs: words, file }: Arguments): Promise<{ inputs: r
   const path = file ?? (last === '-' ? '-' : undefined)
   if ([...inputs, path].filter((input) => input === '-').length > 1)
     throw new UsageError('stdin (-) can be read only once: as an input or as the SQL')
-  return { inputs, sql: path === undefined ? last : Buffer.from(await readWhole(readInput(path))).toString('utf8') }
+  return { inputs, sql: path === undefined ? last : await textOf(path) }
 }
 
 /** SQL has blanks; a file of that name would be an input. */

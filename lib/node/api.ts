@@ -6,7 +6,9 @@ import type { InputOptions, LogInput } from '../pipeline/inputs.ts'
 import type { ConvertOptions } from '../pipeline/options.ts'
 import { importProblems, type Problem, type WalkResult, walkPackets } from '../query/check.ts'
 import { startsAsJson, walkJson } from '../query/check-json.ts'
-import { type QueryResult, TraceProcessor } from '../query/trace-processor.ts'
+import { GGML_PACKAGE, GGML_SUMMARY } from '../query/ggml-package.ts'
+import { type QueryResult, type SqlPackage, TraceProcessor } from '../query/trace-processor.ts'
+import type { MetricBundle } from '../query/trace-summary.ts'
 import { type View, viewOf } from '../query/view.ts'
 import { gzip } from '../write/gzip.ts'
 import { type TraceKind, traceKindOf } from '../write/index.ts'
@@ -54,6 +56,15 @@ export interface OpenTrace {
    * Throws SqlError for wrong SQL, TraceProcessorError if trace_processor failed or the trace is closed.
    */
   query(sql: string): QueryResult
+  /** Makes a further package of modules known to `INCLUDE PERFETTO MODULE`. Throws SqlError if there is one of its name. */
+  register(of: SqlPackage): void
+  /**
+   * Computes all metrics of trace summary specs (Perfetto's `TraceSummarySpec` in textproto), by default those of {@link GGML_SUMMARY}.
+   * Throws SqlError for wrong specs.
+   */
+  summarize(...specs: string[]): MetricBundle[]
+  /** The same as textproto, as trace_processor_shell prints it. */
+  summarizeAsText(...specs: string[]): string
   /** Import errors of trace_processor, and slices without end or name; empty for a sound trace. */
   problems(): Problem[]
   /** Frees the memory. */
@@ -66,8 +77,12 @@ export interface OpenTrace {
  */
 export async function openTrace(trace: PathOrBytes | AsyncIterable<Uint8Array>): Promise<OpenTrace> {
   const processor = await TraceProcessor.open(await traceProcessorModule(), chunksOf(trace))
+  processor.register(GGML_PACKAGE)
   return {
     query: (sql) => processor.query(sql),
+    register: (of) => processor.register(of),
+    summarize: (...specs) => processor.summarize(specs.length === 0 ? [GGML_SUMMARY] : specs),
+    summarizeAsText: (...specs) => processor.summarizeAsText(specs.length === 0 ? [GGML_SUMMARY] : specs),
     problems: () => importProblems(processor),
     close: () => processor.close(),
   }

@@ -48,8 +48,8 @@ function present<T>(value: T | undefined): T {
 const lowBits = 2 ** 49
 const highSign = 2 ** 14
 
-/** Reads packed int64 varints one by one: seven bytes into `low`, the rest (15 bits) into `high`. */
-function integerReader(bytes: Uint8Array): () => number | bigint {
+/** Returns a function that reads packed int64 varints one by one: seven bytes into `low`, the rest (15 bits) into `high`. */
+export function integerReader(bytes: Uint8Array): () => number | bigint {
   let at = 0
   return () => {
     let [low, high] = [0, 0]

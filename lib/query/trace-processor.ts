@@ -2,16 +2,24 @@ import { Writer } from 'protobufjs/minimal.js'
 import {
   AppendTraceDataResult,
   CellsBatch,
+  ComputationSpec,
   FinalizeDataResult,
+  RegisterSqlPackageArgs as PackageArgs,
   QueryArgs,
+  RegisterSqlPackageResult,
   QueryResult as Result,
   TraceProcessorRpc as Rpc,
+  SqlModule,
   TraceProcessorRpcStream as Stream,
+  TraceSummaryArgs as SummaryArgs,
+  SummaryFormat,
+  TraceSummaryResult as SummaryResult,
   TraceProcessorMethod,
 } from '../generated/trace_processor.ts'
 import { appendBatch, type Cell } from './cells.ts'
 import { SqlError, TraceProcessorError } from './errors.ts'
 import { Message } from './message.ts'
+import { bundlesOf, type MetricBundle } from './trace-summary.ts'
 import { type HostImage, memoryLimit, WasmHost } from './wasm-host.ts'
 
 export type { Cell }
@@ -25,7 +33,21 @@ export interface QueryResult {
 /** Largest piece of a trace sent in one message: 32 MiB minus room for the message's frame. */
 const pieceSize = (32 << 20) - 64
 
-const { TPM_APPEND_TRACE_DATA, TPM_FINALIZE_TRACE_DATA, TPM_QUERY_STREAMING } = TraceProcessorMethod
+/** Modules of PerfettoSQL: `INCLUDE PERFETTO MODULE <package>.<module>` runs the module's text once. */
+export interface SqlPackage {
+  /** The first part of the names of its modules. */
+  readonly name: string
+  /** The texts of its modules, by their names without the package's. */
+  readonly modules: Readonly<Record<string, string>>
+}
+
+const {
+  TPM_APPEND_TRACE_DATA,
+  TPM_FINALIZE_TRACE_DATA,
+  TPM_QUERY_STREAMING,
+  TPM_REGISTER_SQL_PACKAGE,
+  TPM_SUMMARIZE_TRACE,
+} = TraceProcessorMethod
 
 /** Tag of `Trace.packet`, which is length-delimited. */
 const PACKET = 0x0a
@@ -117,6 +139,61 @@ export class TraceProcessor {
     const error = results.map((result) => result.text(Result.error)).find((text) => text !== '')
     if (error) throw new SqlError(readable(error))
     return this.#decoded(() => tableOf(results))
+  }
+
+  /**
+   * Makes the modules of a package known to `INCLUDE PERFETTO MODULE`; their SQL runs only then.
+   * @throws SqlError if a package of this name is known, or a module has no valid name
+   */
+  register({ name, modules }: SqlPackage): void {
+    const replies = this.#request(TPM_REGISTER_SQL_PACKAGE, (writer) => {
+      const args = writer.uint32(tagOf(Rpc.register_sql_package_args)).fork()
+      args.uint32(tagOf(PackageArgs.package_name)).string(name)
+      for (const [module, sql] of Object.entries(modules)) {
+        const of = args.uint32(tagOf(PackageArgs.modules)).fork()
+        of.uint32(tagOf(SqlModule.name)).string(`${name}.${module}`)
+        of.uint32(tagOf(SqlModule.sql)).string(sql).ldelim()
+      }
+      args.ldelim()
+    })
+    const result = this.#decoded(() => replies.flatMap((reply) => reply.messages(Rpc.register_sql_package_result)))
+    const error = result.at(-1)?.text(RegisterSqlPackageResult.error)
+    if (error) throw new SqlError(readable(error))
+  }
+
+  /**
+   * Computes all metrics of trace summary specs (Perfetto's `TraceSummarySpec`, in textproto).
+   * @throws SqlError if a spec or its SQL is wrong; further queries work
+   */
+  summarize(specs: readonly string[]): MetricBundle[] {
+    const summary = this.#summarize(specs, SummaryFormat.BINARY_PROTOBUF)
+    return this.#decoded(() => bundlesOf(summary.bytes(SummaryResult.proto_summary)))
+  }
+
+  /** The same as textproto, as trace_processor_shell prints it (`TraceSummary`). */
+  summarizeAsText(specs: readonly string[]): string {
+    return this.#summarize(specs, SummaryFormat.TEXTPROTO).text(SummaryResult.textproto_summary)
+  }
+
+  #summarize(specs: readonly string[], format: SummaryFormat): Message {
+    const replies = this.#request(TPM_SUMMARIZE_TRACE, (writer) => {
+      const args = writer.uint32(tagOf(Rpc.trace_summary_args)).fork()
+      for (const spec of specs) args.uint32(tagOf(SummaryArgs.textproto_specs)).string(spec)
+      const computation = args.uint32(tagOf(SummaryArgs.computation_spec)).fork()
+      computation
+        .uint32(ComputationSpec.run_all_metrics << 3)
+        .bool(true)
+        .ldelim()
+      args
+        .uint32(SummaryArgs.output_format << 3)
+        .uint32(format)
+        .ldelim()
+    })
+    const result = this.#decoded(() => replies.flatMap((reply) => reply.messages(Rpc.trace_summary_result))).at(-1)
+    if (!result) throw this.#misunderstood('an answer to another question')
+    const error = result.text(SummaryResult.error)
+    if (error) throw new SqlError(readable(error))
+    return result
   }
 
   /** Frees the memory of this instance; every later call throws. May be called twice. */

@@ -58,7 +58,7 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
   )
   expected.push('dist/ggml2perfetto.js', 'vendor/trace_processor.wasm', 'vendor/trace_processor.LICENSE')
   expected.push('LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'native/log/ggtrace.h', 'native/ebpf/sched.bt')
-  expected.push('docs/library.md')
+  expected.push('docs/library.md', 'lib/query/sql/ggml/calls.sql', 'lib/query/sql/ggml.textproto')
   const compilers = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc', [process.arch]: 'cc' }
   const architectures = Object.entries(compilers).flatMap(([arch, compiler]) => (hasTool(compiler) ? [arch] : []))
   for (const arch of process.platform === 'linux' ? architectures : []) {
@@ -71,7 +71,9 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
   }
   expect(expected.filter((path) => !packed.includes(path))).toEqual([])
   expect(
-    packed.filter((path) => /^(lib|bin|test|scripts|node_modules|\.ci)\/|tmp|\.map$|^docs\/images/.test(path)),
+    packed.filter((path) =>
+      /^(lib\/(?!query\/sql\/)|(bin|test|scripts|node_modules|\.ci)\/)|tmp|\.map$|^docs\/images/.test(path),
+    ),
   ).toEqual([])
 })
 

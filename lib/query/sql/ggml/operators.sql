@@ -1,0 +1,137 @@
+-- Operators: executions of nodes of graphs by workers.
+--
+-- Layers, shapes, types and calls need a trace made with --detail shapes (the default) or full.
+
+INCLUDE PERFETTO MODULE ggml.calls;
+
+-- Rows of workers. A worker whose slices overlap has several.
+CREATE PERFETTO TABLE _ggml_worker_tracks AS
+SELECT
+  track.id AS track_id,
+  workers.parent_id AS run_id,
+  CAST(substr(track.name, 8) AS INTEGER) AS worker
+FROM track
+JOIN track AS workers ON workers.id = track.parent_id
+WHERE track.name GLOB 'worker [0-9]*' AND track.name NOT GLOB '*:*' AND workers.name = 'Workers';
+
+-- Barrier waits, and the operators before them: their slices follow each other in a row.
+CREATE PERFETTO TABLE _ggml_barriers AS
+WITH
+  ordered AS (
+    SELECT
+      id,
+      ts,
+      dur,
+      category,
+      track_id,
+      lag(id) OVER (PARTITION BY track_id ORDER BY ts, id) AS operator_id
+    FROM slice
+    WHERE category IN ('operator', 'barrier')
+  )
+SELECT id, ts, dur, track_id, operator_id FROM ordered WHERE category = 'barrier' ORDER BY operator_id;
+
+-- Phases of calls by their numbers.
+CREATE PERFETTO TABLE _ggml_call_phases AS
+SELECT run_id, call, phase, id, ts, dur FROM ggml_calls WHERE call IS NOT NULL ORDER BY call;
+
+-- The last word of the name of an operator; its number is a word of its own in `op 104`.
+CREATE PERFETTO MACRO _ggml_last_word(name Expr)
+RETURNS Expr AS
+substr(
+  $name,
+  1 + length(rtrim(iif($name GLOB '*op [0-9]*', replace($name, 'op ', 'op_'), $name), replace($name, ' ', '') || '_'))
+);
+
+-- Executions of nodes by workers.
+CREATE PERFETTO VIEW ggml_operators(
+  -- The slice of the operator.
+  id JOINID(slice.id),
+  -- When the worker began to compute it.
+  ts TIMESTAMP,
+  -- Time of computing, with waits at barriers in the operator.
+  dur DURATION,
+  -- Row of the worker.
+  track_id JOINID(track.id),
+  -- Group of the run.
+  run_id JOINID(track.id),
+  -- Number of the worker.
+  worker LONG,
+  -- Name of the slice.
+  name STRING,
+  -- Op, such as `MUL_MAT`; of fused nodes the first and the last one, such as `RMS_NORM+MUL`.
+  op STRING,
+  -- Name of the tensor without the number of its layer; empty if it has none.
+  role STRING,
+  -- Name of the tensor. Needs --detail shapes.
+  tensor STRING,
+  -- Layer; null if it is in none. Needs --detail shapes.
+  layer LONG,
+  -- Shape of the result. Needs --detail shapes.
+  shape STRING,
+  -- Type of the result. Needs --detail shapes.
+  type STRING,
+  -- Type of the first source: of a matrix product, that of the weights. Needs --detail shapes.
+  src0_type STRING,
+  -- Number of the call. Needs --detail shapes.
+  call LONG,
+  -- Phase of the call; `none` if no call is recorded; null with --detail names.
+  phase STRING,
+  -- Time of waiting at the barrier after it.
+  wait_dur DURATION,
+  -- Part of `dur` at barriers in the operator. Needs --detail shapes.
+  inner_wait_dur DURATION,
+  -- Arguments of the slice.
+  arg_set_id ARGSETID
+) AS
+WITH
+  named AS (
+    SELECT
+      slice.id,
+      slice.ts,
+      slice.dur,
+      slice.track_id,
+      slice.arg_set_id,
+      worker.run_id,
+      worker.worker,
+      slice.name,
+      CASE
+        WHEN extract_arg(arg_set_id, 'debug.fused_to') IS NOT NULL
+          THEN substr(slice.name, instr(slice.name, extract_arg(arg_set_id, 'debug.op') || '+'))
+        ELSE ifnull(extract_arg(arg_set_id, 'debug.op'), _ggml_last_word!(slice.name))
+      END AS op,
+      extract_arg(arg_set_id, 'debug.tensor') AS tensor,
+      extract_arg(arg_set_id, 'debug.call') AS call,
+      extract_arg(arg_set_id, 'debug.op') IS NOT NULL AS has_args,
+      extract_arg(arg_set_id, 'debug.fused_to') IS NOT NULL AS is_fused
+    FROM slice
+    JOIN _ggml_worker_tracks AS worker USING (track_id)
+    WHERE slice.category = 'operator'
+  )
+SELECT
+  named.id,
+  named.ts,
+  named.dur,
+  named.track_id,
+  named.run_id,
+  worker,
+  named.name,
+  op,
+  CASE
+    -- The slice has the name of the first source.
+    WHEN has_args AND tensor IS NULL AND NOT is_fused THEN ''
+    WHEN substr(named.name, -length(op)) = op THEN substr(named.name, 1, max(0, length(named.name) - length(op) - 1))
+    ELSE named.name
+  END AS role,
+  tensor,
+  extract_arg(arg_set_id, 'debug.layer') AS layer,
+  extract_arg(arg_set_id, 'debug.shape') AS shape,
+  extract_arg(arg_set_id, 'debug.type') AS type,
+  extract_arg(arg_set_id, 'debug.src0_type') AS src0_type,
+  named.call,
+  ifnull(calls.phase, iif(has_args, 'none', NULL)) AS phase,
+  ifnull(barrier.dur, 0) AS wait_dur,
+  ifnull(extract_arg(arg_set_id, 'debug.inner_wait_ns'), 0) AS inner_wait_dur,
+  arg_set_id
+FROM named
+LEFT JOIN _ggml_call_phases AS calls ON calls.call = named.call AND calls.run_id = named.run_id
+LEFT JOIN _ggml_barriers AS barrier ON barrier.operator_id = named.id;

@@ -28,9 +28,11 @@ import { failure, open } from './helpers.ts'
 import {
   rowsOf,
   sameCalls,
+  sameExperts,
   sameInterference,
   sameOperators,
   sameSummary,
+  sameTimes,
   sameWorkers,
   traceOf,
 } from './same-figures.ts'
@@ -59,6 +61,8 @@ describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
       sameOperators(analysis, trace)
       sameWorkers(analysis, trace)
       sameInterference(analysis, trace)
+      sameExperts(analysis, trace)
+      sameTimes(analysis, trace)
       sameSummary(trace)
     } finally {
       trace.close()
@@ -86,6 +90,20 @@ test('activations of experts are those of the recorded choices', async () => {
   expect(Object.fromEntries(rows.map(({ layer, expert, n }) => [`${layer} ${expert}`, n]))).toEqual(
     Object.fromEntries(counted),
   )
+})
+
+test('of a trace with sums of calls, sums by name are those of the full trace', async () => {
+  const log = inputOf('examples/moe.ggtrace.gz')
+  const analysis = await analyze(log)
+  const [thin, full] = [await traceOf(log, { budget: 1 }), await traceOf(log)]
+  const byName =
+    'SELECT worker, what, name, sum(count), sum(dur) FROM ggml_time_by_name GROUP BY 1, 2, 3 ORDER BY 1, 2, 3'
+  expect(thin.query('SELECT count() > 10 FROM ggml_sums').rows).toEqual([[1]])
+  expect(thin.query(byName).rows).toEqual(full.query(byName).rows)
+  sameTimes(analysis, thin)
+  sameCalls(analysis, thin)
+  thin.close()
+  full.close()
 })
 
 test('without arguments, roles, ops, workers and phases of calls are known', async () => {

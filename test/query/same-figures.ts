@@ -22,7 +22,7 @@ export function rowsOf(trace: OpenTrace, sql: string): Row[] {
 /** The converted trace, opened, with the modules of the package included. */
 export async function traceOf(inputs: Input | readonly Input[], options: ConvertOptions = {}): Promise<OpenTrace> {
   const trace = await openTrace(convert(inputs as Input, options))
-  for (const module of ['calls', 'operators', 'workers', 'waits', 'interference', 'experts'])
+  for (const module of ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'sums'])
     trace.query(`INCLUDE PERFETTO MODULE ggml.${module}`)
   return trace
 }
@@ -208,4 +208,31 @@ export function sameSummary(trace: OpenTrace): void {
         .sort(),
     )
   }
+}
+
+/** How often each expert was chosen, by phase and layer. */
+export function sameExperts({ experts }: Analysis, trace: OpenTrace): void {
+  const found = rowsOf(trace, "SELECT * FROM ggml_expert_activations WHERE phase NOT IN ('none', 'warm-up')").map(
+    ({ phase, layer, expert, activations }) => `${phase} ${layer ?? -1} ${expert}: ${activations}`,
+  )
+  const expected = (experts?.layers ?? []).flatMap(({ layer, by_phase }) =>
+    Object.entries(by_phase).flatMap(([phase, { by_expert }]) =>
+      by_expert.flatMap((n, expert) => (n > 0 ? [`${phase} ${layer} ${expert}: ${n}`] : [])),
+    ),
+  )
+  expect(found.sort()).toEqual(expected.sort())
+}
+
+/** Sums of operators and waits by name, of calls in full and of sums. */
+export function sameTimes({ operators }: Analysis, trace: OpenTrace): void {
+  const [row] = rowsOf(
+    trace,
+    `SELECT sum(iif(what = 'operator', dur, 0)) AS ns, sum(iif(what = 'operator', count, 0)) AS n,
+      sum(iif(what = 'barrier', dur, 0)) AS wait FROM ggml_time_by_name`,
+  )
+  expect([row!['ns'] ?? 0, row!['n'] ?? 0, row!['wait'] ?? 0]).toEqual([
+    operators.operator_time_ns,
+    operators.executions,
+    operators.wait_ns,
+  ])
 }

@@ -114,7 +114,7 @@ export class GgmlArea {
 
   /** Operators of the calls before come no more, except of a few. */
   private sums(event: SumsEvent): void {
-    this.states.serve(event.worker, event.tid)
+    this.states.serve(event.worker, event.tid, event.endNs)
     this.runs.releaseBefore(event.call - LATE_CALLS)
     if (this.waits) this.waits.afterwards(() => this.operators.sums(event))
     else this.operators.sums(event)

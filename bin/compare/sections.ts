@@ -138,10 +138,10 @@ function valueText({ unit }: Effect, value: number | null): string {
   return unit === 'bytes' ? size(value) : duration(value)
 }
 
-/** `[+3.1 +4.0 +4.9]`; without an interval only the estimate. */
+/** `[+3.1 +4.0 +4.9]`; without an interval, or where all runs agree, only the estimate. */
 function changeText({ change_share, low_share, high_share }: Effect): string {
   if (change_share === null) return ''
-  if (low_share === null || high_share === null) return signed(change_share)
+  if (low_share === null || high_share === null || low_share === high_share) return signed(change_share)
   return `[${[low_share, change_share, high_share].map(signed).join(' ')}]`
 }
 

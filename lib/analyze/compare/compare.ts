@@ -39,9 +39,10 @@ interface Values extends Pick<Effect, 'group' | 'phase' | 'name' | 'unit'> {
 export function compareRuns(before: RunsOfSide, after: RunsOfSide): Comparison {
   const differences = differencesOf(before.runs, after.runs)
   const compared = worthComparing(valuesOf(before.runs, after.runs))
-  const speeds = compared.filter(({ group }) => group === 'speed')
-  const others = compared.filter(({ group }) => group !== 'speed')
-  const effects = [speeds, others].flatMap((family) => {
+  const of = (isOf: (group: EffectGroup) => boolean) => compared.filter(({ group }) => isOf(group))
+  const speeds = of((group) => group === 'speed')
+  const others = of((group) => group !== 'speed' && group !== 'memory')
+  const effects = [speeds, others, of((group) => group === 'memory')].flatMap((family) => {
     const ratios = new Map(family.flatMap((values) => (isInBoth(values) ? [[values, ratioOf(values)]] : [])))
     const marginOf = margins([...ratios.values()])
     return family.map((values) => {
@@ -95,7 +96,7 @@ function worthComparing(all: readonly Values[]): Values[] {
   }
   return all.filter((of) => {
     const totals = sums.of(`${of.group} ${of.phase}`)
-    if (of.group === 'speed') return true
+    if (of.group === 'speed' || of.group === 'memory') return true
     return sum(of.before) >= SHARE_MIN * totals.before || sum(of.after) >= SHARE_MIN * totals.after
   })
 }
@@ -129,7 +130,7 @@ function effectOf({ before: a, after: b, ...of }: Values, change: Change | undef
     change_share: Math.expm1(estimate),
     low_share: isKnown ? Math.expm1(estimate - margin) : null,
     high_share: isKnown ? Math.expm1(estimate + margin) : null,
-    verdict: verdictOf(estimate, margin, named),
+    verdict: of.group === 'memory' ? moreOrLess(estimate, margin) : verdictOf(estimate, margin, named),
   }
 }
 
@@ -140,6 +141,13 @@ function verdictOf(estimate: number, margin: number, namedMargin: number): Verdi
   return Math.abs(estimate) > margin ? `maybe ${change}` : 'unclear'
 }
 
+/** Bytes do not vary from run to run, or hardly. */
+function moreOrLess(estimate: number, margin: number): Verdict {
+  if (Math.abs(estimate) < 1e-9) return 'same'
+  if (Math.abs(estimate) <= margin) return 'unclear'
+  return estimate > 0 ? 'more' : 'less'
+}
+
 function geometricMean(values: readonly number[]): number | null {
   if (values.length === 0) return null
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length)
@@ -148,6 +156,8 @@ function geometricMean(values: readonly number[]): number | null {
 const VERDICTS: readonly Verdict[] = [
   'slower',
   'maybe slower',
+  'more',
+  'less',
   'new',
   'gone',
   'faster',
@@ -155,7 +165,7 @@ const VERDICTS: readonly Verdict[] = [
   'unclear',
   'same',
 ]
-const GROUPS: readonly EffectGroup[] = ['speed', 'part', 'role', 'layer', 'type', 'worker']
+const GROUPS: readonly EffectGroup[] = ['speed', 'part', 'role', 'layer', 'type', 'worker', 'memory']
 
 /** Groups in order of how much they sum up; in each, regressions first, most time first. */
 function byVerdict(a: Effect, b: Effect): number {

@@ -15,7 +15,7 @@ const GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 /** The figures of a run that are compared. Times of parts, operators, layers, types and workers are per call of their phase. */
 export function figuresOf(analysis: Analysis): RunFigure[] {
-  return [...speed(analysis), ...parts(analysis), ...operators(analysis), ...workers(analysis)]
+  return [...speed(analysis), ...parts(analysis), ...operators(analysis), ...workers(analysis), ...memory(analysis)]
 }
 
 function speed({ calls, first_calls }: Analysis): RunFigure[] {
@@ -39,6 +39,20 @@ function parts({ call_time }: Analysis): RunFigure[] {
       ...{ group: 'part' as const, phase, name: what, unit: 'ns' as const, value: time_ns / calls },
     })),
   )
+}
+
+/** Live bytes at the peak of each buffer, allocated bytes, weights that a call reads. */
+function memory({ memory }: Analysis): RunFigure[] {
+  if (!memory) return []
+  const figure = (name: string, phase: Phase | null, value: number | null): RunFigure[] =>
+    value === null ? [] : [{ group: 'memory', phase, name, unit: 'bytes', value }]
+  return [
+    ...memory.buffers.flatMap(({ usage, name, arena }) =>
+      figure(`peak of ${name === '' ? usage : name}`, null, arena?.peak_live_bytes ?? null),
+    ),
+    ...figure('allocated', null, memory.allocations?.peak_bytes ?? null),
+    ...memory.weights_read.flatMap(({ phase, bytes_per_call }) => figure('weights read a call', phase, bytes_per_call)),
+  ]
 }
 
 /** Operators by role and op, layer, and type of their weights. */

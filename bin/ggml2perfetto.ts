@@ -7,6 +7,7 @@ import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
 import { checkCommand } from './commands/check.ts'
 import { compareCommand } from './commands/compare.ts'
 import { convertCommand } from './commands/convert.ts'
+import { dagCommand } from './commands/dag.ts'
 import { infoCommand } from './commands/info.ts'
 import { nvtxCommand } from './commands/nvtx.ts'
 import { openCommand } from './commands/open.ts'
@@ -47,6 +48,7 @@ const COMMANDS = [
   'info',
   'stats',
   'why',
+  'dag',
   'compare',
   'check',
   'query',
@@ -85,6 +87,7 @@ function parser(args: readonly string[]) {
       .command(infoCommand)
       .command(statsCommand)
       .command(whyCommand)
+      .command(dagCommand)
       .command(compareCommand)
       .command(checkCommand)
       .command(queryCommand)

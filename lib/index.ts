@@ -1,4 +1,20 @@
 export * from './browser.ts'
+export { DAG_SCHEMA, type Dag, type DagEdge, type DagNode, type DagRange, dagOf, type Range } from './dag/dag.ts'
+export {
+  DAG_DIFF_SCHEMA,
+  type DagDiff,
+  type Difference,
+  type DiffNode,
+  type DiffPart,
+  type DiffSide,
+  diffDags,
+  type NamedDag,
+} from './dag/diff.ts'
+export { callText, type DrawOptions, draw, type NodeValues, sizeOf } from './dag/draw.ts'
+export { differencesOf, diffPartText, drawDiff } from './dag/draw-diff.ts'
+export { type Drawing, toDot } from './dag/drawing.ts'
+export { type FoldedNode, fold, type Pattern, partsText } from './dag/fold.ts'
+export { type ColorScale, METRICS, type Metric, type MetricName, valueText } from './dag/metrics.ts'
 export { closest } from './errors.ts'
 
 export {
@@ -21,6 +37,7 @@ export {
   sizeBeside,
   writeFileWhole,
 } from './node/files.ts'
+export { drawSvg } from './node/graphviz.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { COUNTERS, FAULT_COUNTERS } from './node/record/counters.ts'
 export {

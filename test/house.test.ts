@@ -92,10 +92,11 @@ describe('who may import whom', () => {
     'lib/write': ['lib/sink', 'lib/model', 'lib/generated'],
     'lib/analyze/graph': ['lib/model'],
     'lib/analyze': ['lib/model'],
+    'lib/dag': ['lib/analyze', 'lib/model'],
     'lib/timeline': ['lib/analyze/graph', 'lib/sink', 'lib/model'],
     'lib/pipeline': ['lib/read', 'lib/input', 'lib/timeline', 'lib/write', 'lib/analyze', 'lib/sink', 'lib/model'],
     'lib/query': ['lib/generated'],
-    'lib/node': ['lib/pipeline', 'lib/query', 'lib/write', 'lib/analyze', 'lib/input', 'lib/model'],
+    'lib/node': ['lib/pipeline', 'lib/query', 'lib/write', 'lib/analyze', 'lib/dag', 'lib/input', 'lib/model'],
     'lib/browser.ts': ['lib'],
     'lib/index.ts': ['lib'],
   }

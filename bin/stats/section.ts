@@ -25,8 +25,11 @@ export interface Column {
   readonly rank?: number
 }
 
-/** Sections as lines of text. Columns are left out where a table would be wider than `width` characters; the last line lists them. */
-export function toText(sections: readonly Section[], width: number): string[] {
+/**
+ * Sections as lines of text. Columns are left out where a table would be wider than `width` characters; the last line lists them, and
+ * `where` they are.
+ */
+export function toText(sections: readonly Section[], width: number, where = '--csv and --json contain'): string[] {
   const left = new Set<string>()
   const lines = sections.flatMap(({ title, facts = [], tables = [], lines = [] }, i) => [
     ...(i > 0 ? [''] : []),
@@ -36,7 +39,7 @@ export function toText(sections: readonly Section[], width: number): string[] {
     ...lines.map((line) => `  ${line}`),
   ])
   if (left.size === 0) return lines
-  return [...lines, '', `left out in ${width} characters: ${[...left].join(', ')} (--csv and --json contain them)`]
+  return [...lines, '', `left out in ${width} characters: ${[...left].join(', ')} (${where} them)`]
 }
 
 function textTable(of: StatsTable, width: number, left: Set<string>): string[] {

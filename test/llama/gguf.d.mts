@@ -1,6 +1,8 @@
 /** The shape of a model with random weights; with `experts` a mixture of experts. */
 export interface ModelSpec {
   readonly name?: string
+  /** Default `llama`. */
+  readonly architecture?: 'llama' | 'qwen2'
   readonly layers: number
   readonly width: number
   readonly feedForward: number
@@ -34,7 +36,7 @@ export interface Model {
   readonly size: number
 }
 
-export type Preset = 'tinyDense' | 'tinyMoe' | 'big'
+export type Preset = 'tinyDense' | 'tinyMoe' | 'tinyQwen2' | 'big'
 
 export const presets: Readonly<Record<Preset, ModelSpec>>
 export const layoutOf: (spec: ModelSpec) => Omit<Model, 'path' | 'spec'> & { readonly head: Uint8Array }

@@ -1,6 +1,7 @@
 /**
- * Writes GGUF v3 models of the `llama` architecture, dense or mixture of experts, with random weights: no download, any
- * size, the same bytes for the same spec. They decode as fast as a real model of that shape and say nothing of sense.
+ * Writes GGUF v3 models with random weights: no download, any size, the same bytes for the same spec. They decode as fast as a real
+ * model of that shape and say nothing of sense. Of the `llama` architecture, dense or mixture of experts, or of `qwen2`, which adds
+ * biases to Q, K and V.
  *
  * Plain JavaScript, so that `make-model.mjs` and the README's demo run without a TypeScript step; types in gguf.d.mts.
  */
@@ -29,6 +30,10 @@ export const presets = {
     context: 2048,
     experts: 8,
     expertsUsed: 2,
+  },
+  tinyQwen2: {
+    ...{ architecture: 'qwen2', layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048 },
+    context: 2048,
   },
   big: { layers: 22, width: 2048, feedForward: 5632, heads: 32, kvHeads: 4, vocabulary: 32_000, context: 2048 },
 }
@@ -92,24 +97,27 @@ const vocabularyOf = (count) => {
   ]
 }
 
-const metadataOf = (spec) => [
-  pair('general.architecture', 'text', 'llama'),
+const metadataOf = (spec, { architecture = 'llama' } = spec) => [
+  pair('general.architecture', 'text', architecture),
   pair('general.name', 'text', spec.name ?? 'random'),
   pair('general.file_type', 'u32', 2), // mostly Q4_0
   pair('general.quantization_version', 'u32', 2),
   pair('general.alignment', 'u32', ALIGNMENT),
-  pair('llama.block_count', 'u32', spec.layers),
-  pair('llama.context_length', 'u32', spec.context),
-  pair('llama.embedding_length', 'u32', spec.width),
-  pair('llama.feed_forward_length', 'u32', spec.feedForward),
-  pair('llama.attention.head_count', 'u32', spec.heads),
-  pair('llama.attention.head_count_kv', 'u32', spec.kvHeads),
-  pair('llama.attention.layer_norm_rms_epsilon', 'f32', 1e-5),
-  pair('llama.rope.dimension_count', 'u32', spec.width / spec.heads),
-  pair('llama.rope.freq_base', 'f32', 10_000),
-  pair('llama.vocab_size', 'u32', spec.vocabulary),
+  pair(`${architecture}.block_count`, 'u32', spec.layers),
+  pair(`${architecture}.context_length`, 'u32', spec.context),
+  pair(`${architecture}.embedding_length`, 'u32', spec.width),
+  pair(`${architecture}.feed_forward_length`, 'u32', spec.feedForward),
+  pair(`${architecture}.attention.head_count`, 'u32', spec.heads),
+  pair(`${architecture}.attention.head_count_kv`, 'u32', spec.kvHeads),
+  pair(`${architecture}.attention.layer_norm_rms_epsilon`, 'f32', 1e-5),
+  pair(`${architecture}.rope.dimension_count`, 'u32', spec.width / spec.heads),
+  pair(`${architecture}.rope.freq_base`, 'f32', 10_000),
+  pair(`${architecture}.vocab_size`, 'u32', spec.vocabulary),
   ...(spec.experts
-    ? [pair('llama.expert_count', 'u32', spec.experts), pair('llama.expert_used_count', 'u32', spec.expertsUsed)]
+    ? [
+        pair(`${architecture}.expert_count`, 'u32', spec.experts),
+        pair(`${architecture}.expert_used_count`, 'u32', spec.expertsUsed),
+      ]
     : []),
   pair('tokenizer.ggml.model', 'text', 'llama'),
   ...vocabularyOf(spec.vocabulary),
@@ -131,6 +139,13 @@ const shapesOf = (spec) => {
       of('attn_q', 'Q4_0', width, width),
       of('attn_k', 'Q4_0', width, kvWidth),
       of('attn_v', 'Q4_0', width, kvWidth),
+      ...(spec.architecture === 'qwen2'
+        ? [
+            [`blk.${number}.attn_q.bias`, 'F32', [width]],
+            [`blk.${number}.attn_k.bias`, 'F32', [kvWidth]],
+            [`blk.${number}.attn_v.bias`, 'F32', [kvWidth]],
+          ]
+        : []),
       of('attn_output', 'Q4_0', width, width),
       of('ffn_norm', 'F32', width),
       ...(experts

@@ -38,13 +38,14 @@ static const char usage[] =
     "  --step              wait for a line on stdin before each call; idle workers sleep\n"
     "  --dlsym             find llama_decode by dlsym, as ctypes and llama-cpp-python do\n"
     "  --topk              print the experts that the router chose (through cb_eval)\n"
+    "  --nodes             print the nodes of each graph, and what each reads (through cb_eval)\n"
     "  --tensors           print what gguf_* says of the file's tensors, and do nothing else\n"
     "  --verbose           llama.cpp's log on stderr\n";
 
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, dlsym, topk, tensors, verbose;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, dlsym, topk, nodes, tensors, verbose;
 };
 
 static struct options options = {
@@ -121,7 +122,31 @@ static void print_topk(const struct session * session, const struct ggml_tensor 
     free(ids);
 }
 
+static void print_tensor(const struct ggml_tensor * tensor) {
+    printf("{\"id\":\"%p\",\"name\":\"%s\",\"op\":\"%s\"}", (const void *) tensor, tensor->name,
+           tensor->op == GGML_OP_NONE ? "" : ggml_op_desc(tensor));
+}
+
+/* A node, in the order of the graph, with its source list as ggml has it. */
+static void print_node(const struct session * session, const struct ggml_tensor * tensor) {
+    flockfile(stdout);
+    printf("{\"event\":\"node\",\"context\":%d,\"call\":%d,\"node\":", session->index, session->calls);
+    print_tensor(tensor);
+    printf(",\"sources\":[");
+    bool is_first = true;
+    for (int i = 0; i < GGML_MAX_SRC; i++) {
+        if (!tensor->src[i]) continue;
+        if (!is_first) printf(",");
+        is_first = false;
+        print_tensor(tensor->src[i]);
+    }
+    printf("]}\n");
+    funlockfile(stdout);
+}
+
 static bool on_eval(struct ggml_tensor * tensor, bool ask, void * data) {
+    if (ask && options.nodes) print_node(data, tensor);
+    if (!options.topk) return !ask;
     const bool wanted = strncmp(tensor->name, "ffn_moe_topk-", strlen("ffn_moe_topk-")) == 0;
     if (wanted && !ask) print_topk(data, tensor);
     return wanted || !ask;
@@ -268,7 +293,7 @@ static void open_session(struct session * session, struct llama_model * model, i
     params.n_threads = options.threads;
     params.n_threads_batch = options.threads;
     params.kv_unified = true;
-    if (options.topk) {
+    if (options.topk || options.nodes) {
         params.cb_eval = on_eval;
         params.cb_eval_user_data = session;
     }
@@ -337,8 +362,8 @@ static void parse(char ** arguments) {
         { "--no-mmap", &options.no_mmap },               { "--no-repack", &options.no_repack },
         { "--warmup", &options.warmup },                 { "--times", &options.times },
         { "--dlsym", &options.dlsym },                   { "--topk", &options.topk },
-        { "--tensors", &options.tensors },               { "--verbose", &options.verbose },
-        { "--step", &options.step },
+        { "--nodes", &options.nodes },                   { "--tensors", &options.tensors },
+        { "--verbose", &options.verbose },               { "--step", &options.step },
     };
     for (; *arguments; arguments++) {
         const char * name = *arguments;

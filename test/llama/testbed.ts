@@ -70,6 +70,23 @@ export interface TopK {
   readonly ids: readonly (readonly number[])[]
 }
 
+interface NodeTensor {
+  /** Its address in the program. */
+  readonly id: string
+  readonly name: string
+  /** Empty of leaves. */
+  readonly op: string
+}
+
+/** A node of a graph that a call computed, as the program has it (run.c with --nodes). */
+export interface GraphNodeLine {
+  readonly event: 'node'
+  readonly context: number
+  readonly call: number
+  readonly node: NodeTensor
+  readonly sources: readonly NodeTensor[]
+}
+
 export interface FileTensor {
   readonly event: 'tensor'
   readonly name: string
@@ -87,7 +104,7 @@ export interface Result {
   readonly tokens: readonly (readonly (readonly number[])[])[]
 }
 
-export type Line = Load | Call | FailedCall | TopK | FileTensor | Child | Result
+export type Line = Load | Call | FailedCall | TopK | GraphNodeLine | FileTensor | Child | Result
 
 export interface Run {
   readonly code: number | null

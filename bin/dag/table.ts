@@ -1,0 +1,136 @@
+import {
+  callText,
+  type Dag,
+  type FoldedNode,
+  fold,
+  METRICS,
+  type MetricName,
+  type NodeValues,
+  type Pattern,
+  partsText,
+  valueText,
+} from '../../lib/index.ts'
+import type { Column, Section } from '../stats/section.ts'
+import { firstRows, more } from '../stats/section.ts'
+import { duration, percent, plural, threeDigits } from '../units.ts'
+
+/** What the table shows. */
+export interface TableOptions {
+  readonly colorBy: MetricName
+  readonly values: NodeValues | undefined
+  /** Only so many nodes, those with the most of `colorBy`. */
+  readonly top: number | undefined
+  readonly views: boolean
+}
+
+/** Characters of the longest bar. */
+const BAR = 12
+/** Rows of a part, without `top`. */
+const ROWS_MAX = 100
+
+const COLUMNS: readonly Column[] = [
+  { title: '#' },
+  { title: 'node', isText: true },
+  { title: 'op', isText: true },
+  { title: 'in', isText: true, rank: 2 },
+  { title: 'result', isText: true, rank: 4 },
+  { title: 'time' },
+  { title: 'share' },
+  { title: '', isText: true, rank: 1 },
+  { title: 'slowest', rank: 6 },
+  { title: 'bytes', rank: 3 },
+  { title: 'GB/s' },
+  { title: 'imbalance', rank: 2 },
+]
+const SHOWN: ReadonlySet<MetricName> = new Set(['time', 'bytes', 'gbps', 'imbalance', 'order'])
+
+interface Row {
+  readonly folded: FoldedNode
+  readonly of: Pattern
+  readonly value: number | null
+}
+
+/** A graph for people: its nodes in their order, layers of the same structure once. */
+export function dagSections(dag: Dag, options: TableOptions): Section[] {
+  const patterns = fold(dag)
+  const byId = new Map(dag.nodes.map((node) => [node.id, node]))
+  const figureOf = (folded: FoldedNode) => {
+    if (!options.values) return METRICS[options.colorBy].of(folded.mean)
+    const found = folded.ids.map((id) => options.values!.of(byId.get(id)!)).filter((value) => value !== undefined)
+    return found.length === 0 ? null : found.reduce((sum, value) => sum + value, 0) / found.length
+  }
+  const parts = patterns.map((of) => ({
+    of,
+    rows: of.nodes
+      .filter(({ mean: { kind } }) => options.views || kind !== 'view')
+      .map((folded): Row => ({ folded, of, value: figureOf(folded) })),
+  }))
+  const totalNs = dag.nodes.reduce((sum, { wall_ns }) => sum + (wall_ns ?? 0), 0)
+  const all = parts.flatMap(({ rows }) => rows)
+  const most = Math.max(...all.map(({ folded, of }) => (folded.mean.wall_ns ?? 0) * of.parts))
+  const tableOf = (rows: readonly Row[]) => ({
+    columns: [...COLUMNS, ...valueColumn(options)],
+    rows: rows.map((row) => cellsOf(row, { totalNs, most, ...options })),
+  })
+  const operators = dag.nodes.filter(({ kind }) => kind === 'operator').length
+  const facts: [string, string][] = [
+    ['call', callText(dag).replace(/^call /, '')],
+    ['nodes', `${plural(dag.nodes.length, 'node')}, ${operators} computed, ${plural(dag.edges.length, 'edge')}`],
+    ['time', `${duration(totalNs)}, the sum over nodes`],
+  ]
+  const graph: Section = { title: 'graph', facts }
+  if (options.top !== undefined) {
+    const sorted = all.filter(({ value }) => value !== null).sort((a, b) => weightOf(b, options) - weightOf(a, options))
+    return [graph, { title: `most ${titleOf(options)}`, tables: [tableOf(sorted.slice(0, options.top))] }]
+  }
+  return [
+    graph,
+    ...parts.map(({ of, rows }): Section => {
+      const { shown, rest } = firstRows(rows, ROWS_MAX)
+      const mean = of.parts > 1 ? `; figures are means of ${of.parts}, shares are of all` : ''
+      return {
+        title: partsText(of) + mean,
+        tables: [tableOf(shown)],
+        ...(rest.length > 0 ? { lines: [`${more(rest)}: --nodes, --layers or --top chooses`] } : {}),
+      }
+    }),
+  ]
+}
+
+const titleOf = ({ values, colorBy }: TableOptions) => values?.title ?? METRICS[colorBy].title
+
+const isSum = (metric: MetricName) => ['time', 'compute', 'wait', 'bytes', 'weights', 'flop'].includes(metric)
+
+/** The order of `top`: of times, bytes and FLOP all layers count. */
+const weightOf = ({ value, of }: Row, { values, colorBy }: TableOptions) =>
+  (value ?? 0) * (values === undefined && isSum(colorBy) ? of.parts : 1)
+
+const valueColumn = (options: TableOptions): Column[] =>
+  options.values || !SHOWN.has(options.colorBy) ? [{ title: titleOf(options) }] : []
+
+function cellsOf(
+  { folded, of, value }: Row,
+  options: TableOptions & { readonly totalNs: number; readonly most: number },
+): string[] {
+  const { mean, ids, slowest_ns, slowest_layer } = folded
+  const { totalNs, most } = options
+  const wallNs = mean.wall_ns === null ? null : mean.wall_ns * ids.length
+  const text = (value: number | null, format: (value: number) => string) => (value === null ? '' : format(value))
+  const slowest = slowest_ns === null || ids.length === 1 ? '' : `${duration(slowest_ns)} in ${slowest_layer}`
+  const unit = options.values ? '' : METRICS[options.colorBy].unit
+  return [
+    mean.order === null ? '' : `${mean.order}`,
+    ids.length > 1 ? mean.role || '–' : mean.name,
+    mean.op + (mean.kind === 'fused' ? ' (fused)' : ''),
+    options.top === undefined ? '' : partsText(of),
+    [mean.type, mean.shape].filter(Boolean).join(' '),
+    text(mean.wall_ns, duration),
+    text(wallNs, (ns) => percent(totalNs === 0 ? 0 : ns / totalNs)),
+    text(wallNs, (ns) => '▇'.repeat(Math.round((BAR * ns) / most))),
+    slowest,
+    text(METRICS.bytes.of(mean), (bytes) => valueText(bytes, 'bytes')),
+    text(mean.gb_per_s, threeDigits),
+    text(mean.imbalance_share, percent),
+    ...valueColumn(options).map(() => text(value, (of) => (unit === '' ? threeDigits(of) : valueText(of, unit)))),
+  ]
+}

@@ -119,7 +119,7 @@ function cellsOf(
   const slowest = slowest_ns === null || ids.length === 1 ? '' : `${duration(slowest_ns)} in ${slowest_layer}`
   const unit = options.values ? '' : METRICS[options.colorBy].unit
   return [
-    mean.order === null ? '' : `${mean.order}`,
+    `${ids[0]}`,
     ids.length > 1 ? mean.role || '–' : mean.name,
     mean.op + (mean.kind === 'fused' ? ' (fused)' : ''),
     options.top === undefined ? '' : partsText(of),

@@ -36,7 +36,7 @@ export function differencesOf({ differs, a, b }: DiffNode): string[] {
     const [before, after] = [text(a!), text(b!)]
     if (key === 'sources')
       return before === after ? 'reads another node of that name' : `${after} (a: ${before.slice(6)})`
-    return `${key}: ${before} → ${after}`
+    return `${key === 'role' ? 'name' : key}: ${before} → ${after}`
   })
 }
 

@@ -122,6 +122,9 @@ function partOf(a: Pattern | undefined, b: Pattern | undefined, dagA: Dag, dagB:
 /** What a source is: a node of this part, by its index, or a text. */
 type Source = number | string
 
+/** A node of another layer, whichever: the first layer reads the embedding, the others the layer before. */
+const ELSEWHERE = 'other layers'
+
 /** The nodes of one side of a part, and what they read. */
 class Side {
   readonly sources: readonly (readonly Source[])[]
@@ -132,17 +135,16 @@ class Side {
     dag: Dag,
   ) {
     const positions = new Map(nodes.map(({ ids }, i) => [ids[0]!, i]))
-    const byId = new Map([...dag.nodes, ...dag.outside].map((node) => [node.id, node]))
-    const leaves = new Map(dag.leaves.map((leaf) => [leaf.id, leaf]))
-    const sourceOf = (id: number): Source => {
-      const [leaf, other] = [leaves.get(id), byId.get(id)]
-      return (
-        positions.get(id) ??
-        (leaf ? `${leaf.kind} ${leaf.role || leaf.name}` : `other layers: ${other?.role} ${other?.op}`)
-      )
+    const others = new Map([...dag.nodes, ...dag.outside].map(({ id, role, op }) => [id, `${role} ${op}`.trim()]))
+    const leaves = new Map(dag.leaves.map(({ id, kind, role, name }) => [id, `${kind} ${role || name}`]))
+    const sourceOf = (id: number): Source => positions.get(id) ?? leaves.get(id) ?? ELSEWHERE
+    const textOf = (id: number): string => {
+      const at = positions.get(id)
+      if (at !== undefined) return nameOf(nodes[at]!)
+      return leaves.get(id) ?? [ELSEWHERE, others.get(id)].filter(Boolean).join(': ')
     }
     this.sources = nodes.map(({ mean }) => mean.sources.map(sourceOf))
-    this.texts = this.sources.map((list) => list.map((of) => (typeof of === 'string' ? of : nameOf(nodes[of]!))))
+    this.texts = nodes.map(({ mean }) => mean.sources.map(textOf))
   }
 }
 

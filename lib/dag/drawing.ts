@@ -96,12 +96,21 @@ const OUTLINES = {
   none: ', penwidth=0',
 } as const satisfies Readonly<Record<DrawnNode['outline'], string>>
 
+/** A label of lines. None is empty: Graphviz 16 fails at that. */
+const labelOf = (lines: readonly string[]) =>
+  quoted(
+    lines
+      .map((line) => line.replace(/\s+/g, ' ').trim())
+      .filter(Boolean)
+      .join('\n'),
+  )
+
 const nodeLine = ({ id, lines, shape, fill, text, outline }: DrawnNode) =>
-  `${id} [label=${quoted(lines.join('\n'))}, shape=${shape}, fillcolor="${fill}", fontcolor="${text}"${OUTLINES[outline]}]`
+  `${id} [label=${labelOf(lines)}, shape=${shape}, fillcolor="${fill}", fontcolor="${text}"${OUTLINES[outline]}]`
 
 function edgeLine({ from, to, label, isDashed, isLoose, color }: DrawnEdge): string {
   const attributes = [
-    ...(label === undefined ? [] : [`label=${quoted(label)}`]),
+    ...(label ? [`label=${quoted(label)}`] : []),
     ...(isDashed ? ['style=dashed'] : []),
     ...(isLoose ? ['constraint=false'] : []),
     ...(color === undefined ? [] : [`color="${color}"`]),

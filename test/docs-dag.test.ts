@@ -16,7 +16,9 @@ const node = (args: readonly string[], cwd = ROOT) => execFileSync(process.execP
 
 test.each(blocks('console'))('%s', (block) => {
   const [command, ...expected] = block.trimEnd().split('\n')
-  const printed = node([CLI, ...command!.split(' ').slice(2)])
+  const line = `ggml2perfetto() { "$NODE" dist/ggml2perfetto.js "$@"; }; ${command!.slice(2)}`
+  const env = { ...process.env, NODE: process.execPath }
+  const printed = execFileSync('sh', ['-c', line], { cwd: ROOT, encoding: 'utf8', env })
   const parts = expected.join('\n').split(/^…\n?/m)
   for (const part of parts) expect(printed).toContain(part.trimEnd())
   expect(expected.length).toBeGreaterThan(4)

@@ -57,7 +57,10 @@ const OPTIONS = {
     `Figure that colours nodes: ${METRIC_NAMES.join(', ')}`,
     'time',
   ),
-  'color-csv': valued(once('--color-csv'), 'CSV file that colours nodes: lines name,value or name,op,value'),
+  'color-csv': valued(
+    once('--color-csv'),
+    'CSV file that colours nodes, - for stdin: lines name,value or name,op,value',
+  ),
   scale: valued(oneOf('--scale', ['linear', 'log']), 'Scale of the colours: linear or log', 'by figure'),
   collapse: flag('SVG: draw layers of the same structure once, with the mean of each figure'),
   weights: tristate('Weights as nodes', 'in DOT; not in SVG'),

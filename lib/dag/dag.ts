@@ -1,5 +1,5 @@
 import type { GraphLeaf, GraphNode, GraphSeries } from '../analyze/series/figures.ts'
-import { inLayers } from './layers.ts'
+import { graphRuns, inLayers } from './layers.ts'
 
 /** Name and version of {@link Dag} documents. */
 export const DAG_SCHEMA = 'ggml2perfetto.dag/1'
@@ -59,21 +59,23 @@ const isIn = (value: number, range: Range | undefined) => !range || (value >= ra
 
 /** The graph of a call as nodes and edges. Edges of kind `source` are exactly the source lists of the nodes. */
 export function dagOf(graph: GraphSeries, { layers, nodes: ids }: DagRange = {}): Dag {
-  const { call, phase, tokens, left_out } = graph
-  const inLayer = inLayers(graph)
-  const nodes = graph.nodes.flatMap((node, i) =>
+  const { call, phase, tokens, left_out, leaves } = graph
+  const runs = graphRuns(graph.nodes)
+  const all = graph.nodes.map((node, i) => ({ ...node, run: runs[i]! }))
+  const inLayer = inLayers({ nodes: all, leaves })
+  const nodes = all.flatMap((node, i) =>
     isIn(inLayer[i]!, layers) && isIn(node.id, ids)
       ? [{ ...node, in_layer: inLayer[i]!, gb_per_s: rateOf(node, node.wall_ns) }]
       : [],
   )
   const own = new Set(nodes.map(({ id }) => id))
-  const edges = nodes.flatMap((node) => edgesOf(node, graph.nodes))
+  const edges = nodes.flatMap((node) => edgesOf(node, all))
   const read = new Set(edges.map(({ from }) => from))
   return {
     schema: DAG_SCHEMA,
     ...{ call, phase, tokens, left_out, nodes },
-    leaves: graph.leaves.filter(({ id }) => read.has(id)),
-    outside: graph.nodes.filter(({ id }) => read.has(id) && !own.has(id)),
+    leaves: leaves.filter(({ id }) => read.has(id)),
+    outside: all.filter(({ id }) => read.has(id) && !own.has(id)),
     edges,
   }
 }

@@ -5,6 +5,8 @@ import { type Dag, type DagEdge, type DagNode, rateOf } from './dag.ts'
 export interface Pattern {
   /** In ascending order; empty: in no layer. */
   readonly layers: readonly number[]
+  /** Numbers of its graph runs, in ascending order. */
+  readonly runs: readonly number[]
   /** Parts that it represents: layers × graph runs. */
   readonly parts: number
   readonly nodes: readonly FoldedNode[]
@@ -61,9 +63,10 @@ function structureOf(part: readonly DagNode[], leaves: ReadonlyMap<number, Graph
 }
 
 function patternOf(parts: readonly (readonly DagNode[])[]): Pattern {
-  const layers = new Set(parts.map(([first]) => first!.in_layer).filter((layer) => layer >= 0))
+  const sorted = (values: readonly number[]) => [...new Set(values)].sort((a, b) => a - b)
   return {
-    layers: [...layers].sort((a, b) => a - b),
+    layers: sorted(parts.map(([first]) => first!.in_layer).filter((layer) => layer >= 0)),
+    runs: sorted(parts.map(([first]) => first!.run)),
     parts: parts.length,
     nodes: parts[0]!.map((_, i) => foldedOf(parts.map((part) => part[i]!))),
   }
@@ -135,10 +138,10 @@ export function rangesText(numbers: readonly number[]): string {
   return parts.length > 12 ? `${parts.slice(0, 11).join(', ')} …` : parts.join(', ')
 }
 
-/** `layers 0–4`, `layer 5`, `in no layer`; with the number of graph runs, where there are several. */
-export function partsText({ layers, parts }: Pattern): string {
-  const runs = parts / Math.max(1, layers.length)
-  const times = runs > 1 && Number.isInteger(runs) ? `, ${runs} graph runs` : ''
-  if (layers.length === 0) return `in no layer${times}`
-  return `layer${layers.length === 1 ? '' : 's'} ${rangesText(layers)}${times}`
+/** `layers 0–4`, `layer 5`, `in no layer`; with its graph runs, other than the first one alone. */
+export function partsText({ layers, runs }: Pick<Pattern, 'layers' | 'runs'>): string {
+  const isFirst = runs.every((run) => run === 0)
+  const ofRuns = isFirst ? '' : `, graph run${runs.length === 1 ? '' : 's'} ${rangesText(runs)}`
+  if (layers.length === 0) return `in no layer${ofRuns}`
+  return `layer${layers.length === 1 ? '' : 's'} ${rangesText(layers)}${ofRuns}`
 }

@@ -23,3 +23,21 @@ export function inLayers({ nodes, leaves }: Pick<GraphSeries, 'nodes' | 'leaves'
 }
 
 const isOtherRun = (nodes: readonly GraphNode[], i: number) => nodes[i]!.run !== nodes[i - 1]!.run
+
+/**
+ * By node, the number of its graph run. A call whose micro-batches differ in size computes other tensors in the last one, which the
+ * recorded runs do not separate: where the first node of a run occurs again, by its name and op, another run begins.
+ */
+export function graphRuns(nodes: readonly GraphNode[]): number[] {
+  let [first, further, isOtherLayer] = [undefined as GraphNode | undefined, 0, false]
+  return nodes.map((node, i) => {
+    if (i === 0 || isOtherRun(nodes, i)) first = undefined
+    if (node.kind === 'view') return node.run + further
+    if (first && node.layer !== first.layer) isOtherLayer = true
+    // Two norms of one layer may have one name.
+    const isAgain = first?.name === node.name && first.op === node.op && isOtherLayer
+    if (isAgain) further++
+    if (!first || isAgain) [first, isOtherLayer] = [node, false]
+    return node.run + further
+  })
+}

@@ -1,15 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { colorsOf, fillAt } from '../../lib/dag/colors.ts'
 import { rangesText } from '../../lib/dag/fold.ts'
-import { inLayers } from '../../lib/dag/layers.ts'
+import { graphRuns, inLayers } from '../../lib/dag/layers.ts'
 import {
   analyze,
   type Dag,
   dagOf,
-  diffDags,
   draw,
-  drawDiff,
   drawSvg,
   eventsOf,
   fold,
@@ -133,6 +130,19 @@ test('nodes without a layer in their name are in that of their weights, or of th
   expect(inLayers({ nodes: nodes9, leaves: [{ layer: 2 } as Graph['leaves'][number]] })).toEqual([
     -1, 2, 2, 2, 2, -1, 3, -1, 2,
   ])
+})
+
+test('a graph run begins where the first node of the one before occurs again', () => {
+  const of = (names: string, run = 0) =>
+    names.split(' ').map((text): Node => {
+      const [name, layer = '-1'] = text.split('-')
+      return { ...({ kind: 'operator', op: 'ADD', run } as Node), name: text, layer: Number(layer), role: name! }
+    })
+  expect(graphRuns([...of('embd a-0 a-1 out embd a-0 a-1 out embd'), ...of('embd a-0', 1)])).toEqual([
+    ...[0, 0, 0, 0, 1, 1, 1, 1, 2],
+    ...[3, 3],
+  ])
+  expect(graphRuns(of('norm-0 a-0 norm-0 b-0 a-1 norm-0 a-0'))).toEqual([0, 0, 0, 0, 0, 1, 1])
 })
 
 test('layers of the same structure fold into one, with the mean of each figure', async () => {
@@ -274,118 +284,5 @@ describe('drawings', () => {
     const { legend, groups } = draw(dag, { ...options, values })
     expect([legend.title, legend.cells.map(({ label }) => label)]).toEqual(['ipc, linear scale', ['3']])
     expect(groups.flatMap(({ nodes }) => nodes).filter(({ fill }) => fill === legend.cells[0]!.fill).length).toBe(3)
-  })
-})
-
-describe('colours', () => {
-  const luminance = (color: string) => {
-    const [r, g, b] = [1, 3, 5].map((at) => {
-      const share = Number.parseInt(color.slice(at, at + 2), 16) / 255
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
-    })
-    return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!
-  }
-
-  test('get darker with the value; text on them has a contrast of at least 4.5', () => {
-    let before = Infinity
-    for (let place = 0; place <= 1; place += 1 / 256) {
-      const { fill, text } = fillAt(place)
-      const [a, b] = [luminance(fill), luminance(text)]
-      expect((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)).toBeGreaterThanOrEqual(4.5)
-      expect(a).toBeLessThan(before + 0.001) // channels are whole numbers
-      before = a
-    }
-  })
-
-  test('linear and logarithmic scales', () => {
-    const [linear, log] = [colorsOf([1, 10, 100], 'linear')!, colorsOf([0, 1, 10, 100], 'log')!]
-    expect([linear.at(0), linear.at(0.5), linear.at(1)]).toEqual([1, 50.5, 100])
-    expect([log.at(0), log.at(0.5), log.at(1)].map((value) => Math.round(value))).toEqual([1, 10, 100])
-    expect(log.of(10)).toEqual(fillAt(0.5))
-    expect(log.of(0)).toEqual(fillAt(0))
-    expect(linear.of(50.5)).toEqual(fillAt(0.5))
-    expect(colorsOf([7], 'log')!.of(7)).toEqual(fillAt(1))
-    expect(colorsOf([], 'linear')).toBeUndefined()
-  })
-})
-
-describe('differences', () => {
-  const side = async (path: string, change = (nodes: readonly Node[]) => nodes) => {
-    const graph = await graphOf(inputOf(path), 2)
-    return { name: path, dag: dagOf({ ...graph, nodes: change(graph.nodes) }) }
-  }
-  const MOE = 'examples/moe.ggtrace.gz'
-  const changesOf = (diff: ReturnType<typeof diffDags>) =>
-    diff.parts.flatMap(({ nodes, layers_b }) =>
-      nodes
-        .filter(({ change }) => change !== 'same')
-        .map(
-          ({ change, differs, a, b }) =>
-            `${rangesText(layers_b)}: ${change} ${(b ?? a)!.role} ${(b ?? a)!.op} ${differs}`,
-        ),
-    )
-
-  test('a graph and itself: none', async () => {
-    for (const path of [MOE, 'examples/llama.ggtrace.gz', 'test/fixtures/ggtrace/tiny.ggtrace']) {
-      const of = await side(path)
-      expect(changesOf(diffDags(of, of))).toEqual([])
-    }
-  })
-
-  test('Llama and Qwen2: biases of Q, K and V, in each layer; and the reverse', async () => {
-    const [a, b] = [await side('examples/llama.ggtrace.gz'), await side('examples/qwen2.ggtrace.gz')]
-    const structure = (changes: string[]) => changes.filter((text) => !text.includes('changed'))
-    const added = (mark: string) =>
-      ['0–6', '7'].flatMap((layers) => ['Q', 'V', 'K'].map((of) => `${layers}: ${mark} ${of}cur ADD `))
-    expect(structure(changesOf(diffDags(a, b)))).toEqual(added('added'))
-    expect(structure(changesOf(diffDags(b, a))).sort()).toEqual(added('removed').sort())
-    const drawing = drawDiff(diffDags(a, b), a, b)
-    const blue = drawing.edges.filter(({ title }) => title.endsWith('only in b')).map(({ title }) => title)
-    expect(blue.slice(0, 6).sort()).toEqual(
-      ['Q', 'K', 'V']
-        .flatMap((of) => [`${of}cur MUL_MAT → ${of}cur ADD, only in b`, `${of}cur ADD → ${of}cur RESHAPE, only in b`])
-        .sort(),
-    )
-    expect(drawing.groups.flatMap(({ nodes }) => nodes).filter(({ lines }) => lines[0]!.startsWith('+ ')).length).toBe(
-      6,
-    )
-  })
-
-  test('ops, types, shapes and names that differ, of all layers or of one', async () => {
-    const a = await side(MOE)
-    const b = await side(MOE, (nodes) =>
-      nodes.map((node) => {
-        if (node.role === 'ffn_moe_swiglu') return { ...node, op: 'GEGLU' }
-        if (node.role === 'Vcur' && node.op === 'MUL_MAT' && node.layer === 3)
-          return { ...node, type: 'bf16', shape: '512' }
-        if (node.role === 'attn_out') return { ...node, name: `output_of-${node.layer}`, role: 'output_of' }
-        return node
-      }),
-    )
-    expect(changesOf(diffDags(a, b)).sort()).toEqual(
-      [
-        ...['0–2, 4', '3', '5'].flatMap((layers) => [
-          `${layers}: changed ffn_moe_swiglu GEGLU op`,
-          `${layers}: changed output_of MUL_MAT role`,
-        ]),
-        '3: changed Vcur MUL_MAT type,shape',
-      ].sort(),
-    )
-  })
-
-  test('other numbers of layers: the last corresponds to the last', async () => {
-    const a = await side(MOE)
-    const of = (layers: readonly number[]) => {
-      const isIn = ({ in_layer }: { readonly in_layer: number }) => layers.includes(in_layer)
-      const outside = a.dag.nodes.filter((node) => !isIn(node))
-      return { name: 'b', dag: { ...a.dag, nodes: a.dag.nodes.filter(isIn), outside } }
-    }
-    const { parts } = diffDags(a, of([-1, 2, 5]))
-    expect(parts.map(({ layers_a, layers_b }) => [rangesText(layers_a), rangesText(layers_b)])).toEqual([
-      ['', ''],
-      ['0–4', '2'],
-      ['5', '5'],
-    ])
-    expect(parts.flatMap(({ nodes }) => nodes).filter(({ change }) => change !== 'same')).toEqual([])
   })
 })

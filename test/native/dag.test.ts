@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { analyze, type Dag, dagOf, diffDags, inputOf } from '../../lib/index.ts'
+import { analyze, type Dag, dagOf, diffDags, fold, inputOf } from '../../lib/index.ts'
 import type { Preset } from '../llama/gguf.mjs'
 import { type GraphNodeLine, hasLlama, model, run } from '../llama/testbed.ts'
 import { newLog, RECORDER, useRecorder } from './recording.ts'
@@ -11,11 +11,11 @@ import { newLog, RECORDER, useRecorder } from './recording.ts'
 const ARGS = ['--threads', '2', '--threadpool', '--prompt', '6', '--decode', '2', '--nodes']
 
 /** The graph of a call, from the log, and the nodes that the program printed. */
-async function recorded(preset: Preset, call: number): Promise<{ dag: Dag; lines: GraphNodeLine[] }> {
+async function recorded(preset: Preset, call: number, args = ARGS): Promise<{ dag: Dag; lines: GraphNodeLine[] }> {
   const log = newLog()
   mkdirSync(dirname(log), { recursive: true })
   const { path } = await model(preset)
-  const { code, stderr, lines } = await run(path, ARGS, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })
+  const { code, stderr, lines } = await run(path, args, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log } })
   expect([code, stderr]).toEqual([0, ''])
   const { series } = await analyze(inputOf(log), { series: ['graph'], call })
   const nodes = lines.filter((line) => line.event === 'node').filter((line) => line.call === call)
@@ -72,6 +72,22 @@ llama('graphs of recorded runs', () => {
     // Attention reads what was just written to the caches.
     const layers = new Set(dag.nodes.map(({ in_layer }) => in_layer).filter((layer) => layer >= 0)).size
     expect(dag.edges.filter(({ kind }) => kind === 'memory').length).toBe(2 * layers)
+  })
+
+  test('a prompt in micro-batches: graph runs of 8, 8 and 4 tokens', async () => {
+    const { dag } = await recorded('tinyDense', 0, ['--prompt', '20', '--ubatch', '8', '--decode', '1'])
+    const shapes = dag.nodes.filter(({ name }) => name === 'embd').map(({ run, shape }) => [run, shape])
+    expect(shapes).toEqual([
+      [0, '512×8'],
+      [1, '512×8'],
+      [2, '512×4'],
+    ])
+    const layers = fold(dag).flatMap(({ layers, runs, parts, nodes }) =>
+      layers.length > 1 ? [{ runs, parts, count: nodes.length }] : [],
+    )
+    expect(layers.map(({ parts }) => parts).reduce((a, b) => a + b)).toBeGreaterThanOrEqual(3 * 7)
+    expect(new Set(layers.flatMap(({ runs }) => runs))).toEqual(new Set([0, 1, 2]))
+    expect(Math.max(...layers.map(({ count }) => count))).toBeLessThan(50)
   })
 
   test('Qwen2 adds a bias to Q, K and V of each layer; all else is as in Llama', async () => {

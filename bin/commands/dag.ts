@@ -66,7 +66,10 @@ const OPTIONS = {
   weights: tristate('Weights as nodes', 'in DOT; not in SVG'),
   views: tristate('Views as nodes', 'in DOT; not in SVG'),
   'edge-shapes': flag('SVG and DOT: write the shape of the data at each edge'),
-  top: valued(whole('--top'), 'Table: only so many nodes, the most --color-by first; of --diff, rows of each part'),
+  top: valued(
+    whole('--top'),
+    'Table: only so many nodes, the most --color-by first; of --diff, rows of each part and change',
+  ),
   json: flag('Print JSON; docs/dag.md describes it'),
   ...READING,
 } as const

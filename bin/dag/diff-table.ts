@@ -13,10 +13,12 @@ const COLUMNS: readonly Column[] = [
   { title: 'what', isText: true },
 ]
 const MARKS = { added: '+', removed: '−', changed: '~', same: '' } as const
+/** Where more nodes differ in their shape alone, the models have different sizes: one line for all. */
+const SHAPES_MAX = 4
 /** Rows of nodes that differ in their time only. */
 const TIMES = 3
 
-/** How two graphs differ, for people. `top`: rows of nodes that differ, of each part. */
+/** How two graphs differ, for people. `top`: rows of nodes that were added, removed and changed, each, of each part. */
 export function diffSections(diff: DagDiff, top: number): Section[] {
   const graphs = (['a', 'b'] as const).map((side): [string, string] => {
     const { name, nodes, operators, layers } = diff[side]
@@ -39,19 +41,24 @@ export function diffSections(diff: DagDiff, top: number): Section[] {
 
 function partSection(part: DiffPart, top: number): Section {
   const of = (change: DiffNode['change']) => part.nodes.filter((node) => node.change === change)
-  const differing = part.nodes.filter(({ change }) => change !== 'same')
+  const shapes = part.nodes.filter(({ differs }) => differs.length === 1 && differs[0] === 'shape')
+  const isOtherSize = shapes.length > SHAPES_MAX
+  const differing = part.nodes.filter((node) => node.change !== 'same' && !(isOtherSize && shapes.includes(node)))
   const counts = (['added', 'removed', 'changed'] as const)
     .map((change) => ({ change, count: of(change).length }))
     .filter(({ count }) => count > 0)
     .map(({ change, count }) => `${count} ${change}`)
   // Nodes that read another node because of those that were added or removed are the least of news.
-  const order = (node: DiffNode) =>
-    node.change === 'changed' ? (node.differs.every((key) => key === 'sources') ? 2 : 1) : 0
-  const { shown, rest } = firstRows(
-    [...differing].sort((a, b) => order(a) - order(b)),
-    top,
+  const order = ({ differs }: DiffNode) => (differs.length === 1 && differs[0] === 'sources' ? 1 : 0)
+  const sorted = [...differing].sort((a, b) => order(a) - order(b))
+  const rows = (['added', 'removed', 'changed'] as const).map((change) =>
+    firstRows(
+      sorted.filter((node) => node.change === change),
+      top,
+    ),
   )
-  const slower = of('same')
+  const [shown, rest] = [rows.flatMap((of) => of.shown), rows.flatMap((of) => of.rest)]
+  const slower = [...of('same'), ...(isOtherSize ? shapes : [])]
     .filter((node) => changeNs(node) !== null)
     .sort((a, b) => Math.abs(changeNs(b)!) - Math.abs(changeNs(a)!))
     .slice(0, TIMES)
@@ -62,9 +69,21 @@ function partSection(part: DiffPart, top: number): Section {
     title: `${diffPartText(part)}: ${counts.length === 0 ? 'the same nodes' : counts.join(', ')}`,
     facts: [['time', `${duration(a)} → ${duration(b)}${part.is_layer ? ' a layer' : ''}`]],
     tables: [{ columns: COLUMNS, rows: [...shown, ...slower].map(cellsOf) }],
-    ...(rest.length > 0 ? { lines: [`${more(rest)}: --top ${differing.length}, --json`] } : {}),
+    lines: [
+      ...(rest.length > 0
+        ? [`${more(rest)}: --top ${Math.max(...rows.map(({ shown, rest }) => shown.length + rest.length))}, --json`]
+        : []),
+      ...(isOtherSize
+        ? [`${plural(shapes.length, 'node')} with another shape, such as ${shapeText(shapes.at(-1)!)}`]
+        : []),
+    ],
   }
 }
+
+/** `Qcur MUL_MAT: 512 → 896` */
+const shapeText = ({ a, b }: DiffNode) => `${[b!.role, b!.op].filter(Boolean).join(' ')}: ${a!.shape} → ${b!.shape}`
+
+const ratioText = (ratio: number) => (ratio < 0.005 ? '< × 0.01' : `× ${ratio.toFixed(2)}`)
 
 const changeNs = ({ a, b }: DiffNode) =>
   a === null || b === null || a.wall_ns === null || b.wall_ns === null ? null : b.wall_ns - a.wall_ns
@@ -73,7 +92,7 @@ function cellsOf(node: DiffNode): string[] {
   const { change, a, b } = node
   const of = (b ?? a)!
   const time = (ns: number | null | undefined) => (ns === null || ns === undefined ? '' : duration(ns))
-  const ratio = changeNs(node) === null || !a?.wall_ns ? '' : `× ${(b!.wall_ns! / a.wall_ns).toFixed(2)}`
+  const ratio = changeNs(node) === null || !a?.wall_ns ? '' : ratioText(b!.wall_ns! / a.wall_ns)
   const what =
     a && b ? differencesOf(node) : [[of.type, of.shape].filter(Boolean).join(' '), `reads ${of.sources.join(', ')}`]
   return [MARKS[change], of.role || '–', of.op, time(a?.wall_ns), time(b?.wall_ns), ratio, what.join(', ')]

@@ -132,6 +132,20 @@ test('--diff: a table, JSON, DOT and SVG', () => {
   expect(dag('--diff', MOE, MOE)).toMatch(/the structure of both graphs is the same/)
 })
 
+test('--diff of models of different sizes: shapes are one line', () => {
+  const text = dag('--diff', MOE, LLAMA, '--call', '0')
+  expect(text).toMatch(/^ {2}− +ffn_moe_up +MUL_MAT_ID /m)
+  expect(text).toMatch(/^ {2}\d+ nodes with another shape, such as \S+ [A-Z_]+: 512×16 → 512×8$/m)
+  expect(text.match(/^ {2}~ .* shape: /gm)!.length).toBeLessThan(10) // those whose time differs most
+})
+
+test('Graphviz is loaded by what draws only', () => {
+  const library = readFileSync(fileURLToPath(new URL('../../dist/index.js', import.meta.url)), 'utf8')
+  expect(library.match(/.*wasm-graphviz.*/g)!.map((line) => line.trim())).toEqual([
+    'const { Graphviz } = await import("@hpcc-js/wasm-graphviz");',
+  ])
+})
+
 test('mistakes', () => {
   const mistakes: Readonly<Record<string, readonly string[]>> = {
     '-o x.png: expected a name that ends in .svg, .dot, .gv or .json, or - for DOT': [MOE, '-o', 'x.png'],

@@ -1,6 +1,7 @@
 /**
- * Writes what the commands in the console blocks of docs/analysis.md, docs/dag.md, docs/sql.md and README.md print, after a change of it; run after a build. A `…` is
- * any number of lines: after it, as many lines as before are written, from the same first one.
+ * Writes what the commands in the console blocks of docs/analysis.md, docs/dag.md, docs/sql.md and README.md print, after a change of it;
+ * run after a build. Two commands with a pipe are left out. A `…` is any number of lines: after it, as many lines as before are written,
+ * from the same first one.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +14,8 @@ const cli = join(root, 'dist/ggml2perfetto.js')
 for (const name of ['docs/analysis.md', 'docs/dag.md', 'docs/sql.md', 'README.md']) {
   const path = join(root, name)
   const text = readFileSync(path, 'utf8')
-  const blocks = /(?<=```console\n)(\$ ggml2perfetto (?:stats|query|dag) .*)\n([\s\S]*?)(?:\n|(?<=\n))(?=```)/g
+  const blocks =
+    /(?<=```console\n)(\$ ggml2perfetto (?:stats|query|dag) (?!.* \| ggml2perfetto).*)\n([\s\S]*?)(?:\n|(?<=\n))(?=```)/g
   writeFileSync(
     path,
     text.replace(blocks, (_, command, old) => {

@@ -7,7 +7,10 @@ const shared = { target: 'node20', splitting: false, loader: { '.sql': 'text', '
 const libraryBeside: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'library-beside',
   setup(build) {
-    build.onResolve({ filter: /\/lib\/index\.ts$/ }, () => ({ path: './index.js', external: true }))
+    build.onResolve({ filter: /\/lib\/(index|report)\.ts$/ }, ({ path }) => ({
+      path: `./${path.replace(/^.*\/(\w+)\.ts$/, '$1')}.js`,
+      external: true,
+    }))
   },
 }
 
@@ -35,7 +38,7 @@ const anywhere = {
   target: 'es2022',
   platform: 'browser',
   treeshake: true,
-  noExternal: ['fzstd', '@datadog/sketches-js'],
+  noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy'],
   esbuildPlugins: [sketchesWithoutProtobuf, sqlWithoutComments],
 } satisfies Options
 
@@ -46,8 +49,9 @@ export default defineConfig([
     format: ['esm', 'cjs'],
     dts: true,
     shims: true,
-    clean: ['!ggml2perfetto.*', '!browser.*'],
+    clean: ['!ggml2perfetto.*', '!browser.*', '!report.*'],
   },
   { ...anywhere, entry: ['lib/browser.ts'], format: ['esm', 'cjs'], dts: true },
+  { ...anywhere, entry: ['lib/report.ts'], format: ['esm', 'cjs'], dts: true, minify: true },
   { ...shared, entry: ['bin/ggml2perfetto.ts'], format: ['esm'], esbuildPlugins: [libraryBeside] },
 ])

@@ -14,6 +14,7 @@ import { openCommand } from './commands/open.ts'
 import { peaksCommand } from './commands/peaks.ts'
 import { queryCommand } from './commands/query.ts'
 import { markProgram, recordCommand } from './commands/record.ts'
+import { reportCommand } from './commands/report.ts'
 import { sqlCommand } from './commands/sql.ts'
 import { statsCommand } from './commands/stats.ts'
 import { whyCommand } from './commands/why.ts'
@@ -50,6 +51,7 @@ const COMMANDS = [
   'why',
   'dag',
   'compare',
+  'report',
   'check',
   'query',
   'sql',
@@ -89,6 +91,7 @@ function parser(args: readonly string[]) {
       .command(whyCommand)
       .command(dagCommand)
       .command(compareCommand)
+      .command(reportCommand)
       .command(checkCommand)
       .command(queryCommand)
       .command(sqlCommand)

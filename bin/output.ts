@@ -8,15 +8,15 @@ import { send } from './terminal.ts'
 /** Signals that end this process, and the corresponding exit codes in shells. */
 const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 
-/** Throws UsageError for an output that must not be written: a terminal (except JSON), a folder, or one of the inputs. */
-export async function checkOutput(output: string, inputs: readonly string[], kind: TraceKind): Promise<void> {
+/** Throws UsageError for an output that must not be written: a terminal (except texts), a folder, or one of the inputs. */
+export async function checkOutput(output: string, inputs: readonly string[], kind: TraceKind | 'html'): Promise<void> {
   if (output === '-') {
-    if (!process.stdout.isTTY || kind === 'json') return
+    if (!process.stdout.isTTY || kind !== 'perfetto') return
     throw new UsageError('a trace is binary: not written to a terminal\nhint: -o <file>, or pipe it on')
   }
   const there = await stat(output).catch(() => undefined)
   if (there?.isDirectory()) {
-    const example = join(output, `${basename(inputs[0]!)}.pftrace`)
+    const example = join(output, `${basename(inputs[0]!)}.${kind === 'html' ? kind : 'pftrace'}`)
     throw new UsageError(`${output}: cannot write: is a directory\nhint: name a file, such as ${example}`)
   }
   if (!there?.isFile()) return
@@ -28,14 +28,17 @@ export async function checkOutput(output: string, inputs: readonly string[], kin
   await refuseLog(output)
 }
 
-/** Writes a trace to a file (gzip'ed for `….gz`), which appears only when it is complete, or to standard output for `-`. */
+/**
+ * Writes a trace, or something else, to a file (gzip'ed for `….gz`), which appears only when it is complete, or to standard output for `-`.
+ */
 export async function writeTrace<R>(
   output: string,
   pieces: AsyncGenerator<Uint8Array, R>,
   onInterrupt: () => void,
+  what = 'trace',
 ): Promise<{ result: R; bytes: number }> {
   if (output === '-') return writeStandardOutput(pieces)
-  const release = onSignals('interrupted: no trace was written', () => {
+  const release = onSignals(`interrupted: no ${what} was written`, () => {
     onInterrupt()
     removeUnfinished()
   })

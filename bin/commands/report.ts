@@ -1,0 +1,48 @@
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { CLOCKS, inputsOf, once, READING, valued } from '../options.ts'
+import { checkOutput } from '../output.ts'
+import { reportOutput, writeReport } from '../report-file.ts'
+import { analysisOf } from '../stats/inputs.ts'
+import { MACHINE, machineOf } from '../stats/machine.ts'
+
+const OPTIONS = {
+  output: {
+    alias: 'o',
+    ...valued(once('--output'), 'The page; - for stdout', '<first input>.html in this folder'),
+  },
+  title: valued(once('--title'), 'Title of the page', 'the name of the model'),
+  ...MACHINE,
+  ...CLOCKS,
+  ...READING,
+} as const
+
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  inputs: string[]
+}
+
+/** `ggml2perfetto report <logs…> -o report.html` */
+export const reportCommand: CommandModule<object, Arguments> = {
+  command: 'report <inputs..>',
+  describe: 'Write a report: one HTML page with findings and figures, which needs no network',
+  builder: (yargs) =>
+    yargs
+      .positional(
+        'inputs',
+        inputsOf(
+          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that stats --calls --json wrote; gzip'ed or not; - for stdin",
+        ),
+      )
+      .options(OPTIONS)
+      .example('$0 report run.ggtrace', 'writes run.html')
+      .example('$0 report run.ggtrace model.gguf --peaks measure -o run.html', 'with the roof of this machine')
+      .example('$0 compare old/ --with new/ --report compared.html', 'two sides'),
+  handler,
+}
+
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { inputs, title } = args
+  const output = args.output ?? reportOutput(inputs[0]!)
+  await checkOutput(output, inputs, 'html')
+  const analysis = await analysisOf(args, { series: ['calls'], ...(await machineOf(args)) })
+  await writeReport(analysis, output, title)
+}

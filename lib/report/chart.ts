@@ -1,0 +1,62 @@
+import * as Plot from '@observablehq/plot'
+import { coloursOf } from './colours.ts'
+import { type Html, html, raw } from './html.ts'
+import { svgDocument } from './svg-document.ts'
+
+/** Widths in pixels of the two drawings of a chart: for a screen or paper, and for a phone. */
+const WIDTHS = { wide: 860, narrow: 340 } as const
+const FONT = 12
+
+/** What is drawn at a width. */
+export type PlotOptions = Plot.PlotOptions
+
+/**
+ * A chart as SVG, in two widths of which the page shows the one that fits. `options` makes what is drawn for a width in pixels; `isNarrow`: for a
+ * phone. `label` is its name for screen readers.
+ */
+export function chart(label: string, options: (width: number, isNarrow: boolean) => PlotOptions): Html {
+  const drawn = (['wide', 'narrow'] as const).map((kind) => {
+    const width = WIDTHS[kind]
+    const plot = Plot.plot({
+      document: svgDocument(),
+      width,
+      ariaLabel: label,
+      ...options(width, kind === 'narrow'),
+      style: { fontSize: `${FONT}px` },
+    })
+    return html`<div class="${kind}">${raw(String(plot).replace('<svg ', '<svg role="img" '))}</div>`
+  })
+  return html`<div class="chart">${drawn}</div>`
+}
+
+/** Colours with their names; of one name nothing. */
+export function legend(names: readonly string[]): Html | undefined {
+  if (names.length < 2) return undefined
+  const { range } = coloursOf(names)
+  const items = names.map((name, i) => html`<li><span class="key" style="background:${range[i]}"></span>${name}</li>`)
+  return html`<ul class="legend">${items}</ul>`
+}
+
+/** `options` of a scale of colours by name. */
+export const byName = (names: readonly string[]) => ({ ...coloursOf(names), type: 'ordinal' }) as const
+
+/** A text that fits into so many pixels; empty where less than three characters would. */
+export function fitting(text: string, pixels: number): string {
+  const characters = Math.floor(pixels / (FONT * 0.6))
+  if (text.length <= characters) return text
+  return characters < 4 ? '' : `${text.slice(0, characters - 1)}…`
+}
+
+/** An axis with a logarithmic scale, with labels at powers of ten, and between them where there are few. `values` are above 0. */
+export function logarithmic(label: string, values: readonly number[], text: (value: number) => string) {
+  const [first, last] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))]
+  const decades = last - first
+  const steps = decades > 3 ? [1] : [1, 2, 5]
+  const every = Math.ceil(decades / 9)
+  const powers = Array.from({ length: decades + 1 }, (_, i) => first + i).filter((_, i) => i % every === 0)
+  const [low, high] = [Math.min(...values) / 1.5, Math.max(...values) * 1.5]
+  const ticks = powers
+    .flatMap((power) => steps.map((step) => step * 10 ** power))
+    .filter((tick) => tick >= low && tick <= high)
+  return { type: 'log', label, grid: true, domain: [low, high], ticks, tickFormat: text } as const
+}

@@ -1,0 +1,40 @@
+import type { Analysis } from '../analyze/analysis.ts'
+
+/** What sections are made from. */
+export interface Context {
+  readonly analysis: Analysis
+  /** The command that prints figures of these inputs: `stats` and its options. */
+  stats(options: string): string
+}
+
+/** The name of a file without its folders: reports are for other people. */
+export const baseName = (path: string): string => path.replace(/^.*[\\/]/, '')
+
+/** A path, quoted for a shell if necessary. */
+export function shellWord(path: string): string {
+  return /^[\w@%+=:,.][\w@%+=:,./-]*$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+}
+
+/** The context of an Analysis. */
+export function contextOf(analysis: Analysis): Context {
+  const inputs = analysis.inputs.map(({ name }) => shellWord(baseName(name))).join(' ') || '<inputs>'
+  return { analysis, stats: (options) => `ggml2perfetto stats ${inputs} ${options}`.trimEnd() }
+}
+
+/** `ffn_up MUL_MAT`; `(unnamed)` without both. */
+export const operatorName = ({ role, op }: { readonly role: string | null; readonly op: string | null }): string =>
+  `${role ?? ''} ${op ?? ''}`.trim() || '(unnamed)'
+
+/** A text for a value that may be not known. */
+export const known = <T>(value: T | null | undefined, text: (value: T) => string): string =>
+  value === null || value === undefined ? '' : text(value)
+
+/** Values of equal groups of neighbours, so that there are at most `max` groups. */
+export function inGroups<T>(of: readonly T[], max: number): T[][] {
+  const size = Math.max(1, Math.ceil(of.length / max))
+  return Array.from({ length: Math.ceil(of.length / size) }, (_, i) => of.slice(i * size, (i + 1) * size))
+}
+
+/** The mean; 0 of none. */
+export const mean = (values: readonly number[]): number =>
+  values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length

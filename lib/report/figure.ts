@@ -1,0 +1,57 @@
+import { type Html, html } from './html.ts'
+
+/** Rows of a table behind a figure. */
+const ROWS_MAX = 200
+
+/** The data of a figure. */
+export interface Table {
+  readonly columns: readonly { readonly title: string; readonly isText?: boolean }[]
+  readonly rows: readonly (readonly string[])[]
+}
+
+/** A figure: a drawing, what it shows, its data, and how to get these. */
+export interface Figure {
+  readonly title: string
+  /** How to read it. */
+  readonly about: string
+  readonly legend?: Html | undefined
+  readonly chart: Html
+  readonly table: Table
+  /** Commands, or SQL on the converted trace, that give the data. */
+  readonly source: string
+}
+
+/** A part of the page. */
+export interface Section {
+  /** Of its heading, for links. */
+  readonly id: string
+  readonly title: string
+  readonly content: readonly Html[]
+}
+
+/** Columns by their titles; those with a leading `<` are texts. */
+export const columns = (...titles: readonly string[]): Table['columns'] =>
+  titles.map((title) => (title.startsWith('<') ? { title: title.slice(1), isText: true } : { title }))
+
+/** A table with its caption; rows beyond a maximum are counted. */
+export function tableHtml({ columns, rows }: Table, caption: string, rowsMax = ROWS_MAX): Html {
+  const kind = (i: number) => (columns[i]?.isText ? 'text' : 'number')
+  const cell = (text: string, i: number) =>
+    i === 0 ? html`<th scope="row" class="${kind(i)}">${text}</th>` : html`<td class="${kind(i)}">${text}</td>`
+  const more =
+    rows.length > rowsMax
+      ? html`<p class="note">The first ${rowsMax} of ${rows.length} rows; the command gives all.</p>`
+      : undefined
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table><caption>${caption}</caption>
+<thead><tr>${columns.map(({ title }, i) => html`<th scope="col" class="${kind(i)}">${title}</th>`)}</tr></thead>
+<tbody>${rows.slice(0, rowsMax).map((row) => html`<tr>${row.map(cell)}</tr>\n`)}</tbody></table></div>${more}`
+}
+
+/** A figure with its data behind it. */
+export function figureHtml({ title, about, legend, chart, table, source }: Figure): Html {
+  return html`<figure><figcaption><h3>${title}</h3><p>${about}</p></figcaption>
+${legend}${chart}
+<details><summary>Data of “${title}”</summary>${tableHtml(table, title)}</details>
+<p class="source">Source: <code>${source}</code></p></figure>
+`
+}

@@ -1,0 +1,66 @@
+import type { Analysis } from '../analyze/analysis.ts'
+import { COMPARISON_SCHEMA, type Comparison } from '../analyze/compare/comparison.ts'
+import { duration, plural, threeDigits } from '../model/units.ts'
+import { comparisonPage } from './comparison.ts'
+import { baseName, type Context, contextOf, known } from './context.ts'
+import type { Section } from './figure.ts'
+import { html } from './html.ts'
+import { pageHtml } from './page.ts'
+import { blocksSection } from './sections/blocks.ts'
+import { callTimeSection } from './sections/call-time.ts'
+import { findingsSection } from './sections/findings.ts'
+import { issuesSection, unknownSection } from './sections/limits.ts'
+import { matmulSection } from './sections/matmul.ts'
+import { phasesSection } from './sections/phases.ts'
+import { rooflineSection } from './sections/roofline.ts'
+import { runSection } from './sections/run.ts'
+import { workersSection } from './sections/workers.ts'
+
+/** How a report is made. */
+export interface ReportOptions {
+  /** The title of the page; by default the name of the model, or of the log. */
+  readonly title?: string | undefined
+}
+
+/** Parts of a report that a log may have no data for. */
+const PARTS: readonly (readonly [title: string, section: (context: Context) => Section | undefined])[] = [
+  ['time of calls', callTimeSection],
+  ['prefill and decode', phasesSection],
+  ['parts of the model', blocksSection],
+  ['roofline', rooflineSection],
+  ['matrix products', matmulSection],
+  ['workers', workersSection],
+]
+
+/**
+ * A report as one HTML page that needs nothing else: drawings are SVG, and its policy forbids every request. Of an Analysis: findings, then figures with
+ * their data; `series.calls` adds figures over calls. Of a comparison: both sides. Texts of inputs are escaped; the host's name and folders of
+ * logs are not in it.
+ */
+export function reportHtml(of: Analysis | Comparison, options: ReportOptions = {}): string {
+  if (of.schema === COMPARISON_SCHEMA) return pageHtml(comparisonPage(of, options.title))
+  const context = contextOf(of)
+  const parts = PARTS.map(([title, make]) => ({ title, section: make(context) }))
+  const missing = parts.flatMap(({ title, section }) => (section ? [] : [title]))
+  const sections = [
+    findingsSection(context),
+    runSection(context),
+    ...parts.flatMap(({ section }) => section ?? []),
+    issuesSection(context),
+    unknownSection(context, missing),
+  ]
+  const { run, calls, inputs } = of
+  const name = options.title ?? run.model ?? baseName(inputs[0]?.name ?? 'report')
+  const facts = [
+    known(calls.decode_tokens_per_s, (value) => `${threeDigits(value)} tok/s decode`),
+    known(calls.prefill_tokens_per_s, (value) => `${threeDigits(value)} tok/s prefill`),
+    known(calls.ttft_ns, (value) => `TTFT ${duration(value)}`),
+    run.workers > 0 ? plural(run.workers, 'worker') : '',
+    run.cpu ?? '',
+  ]
+  return pageHtml({
+    title: name,
+    lead: html`<p class="lead">${facts.filter((of) => of !== '').join(' · ')}</p>`,
+    sections,
+  })
+}

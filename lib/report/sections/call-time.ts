@@ -1,0 +1,158 @@
+import * as Plot from '@observablehq/plot'
+import type { CallRow, CallTime } from '../../analyze/analysis.ts'
+import { duration, percent, threeDigits } from '../../model/units.ts'
+import { byName, chart, legend } from '../chart.ts'
+import { type Context, inGroups, mean } from '../context.ts'
+import { columns, figureHtml, type Section } from '../figure.ts'
+import type { Html } from '../html.ts'
+
+/** Bars of a chart over calls; of more calls, a bar is a mean. */
+const BARS_MAX = 160
+/** Width of a bar; the rest is the space to the next one. */
+const BAR_SHARE = 0.94
+/** Parts with a smaller share of all phases are one. */
+const SHARE_MIN = 0.005
+
+/** Where the time of calls goes: of each phase, and over calls. */
+export function callTimeSection(context: Context): Section | undefined {
+  const { call_time, series } = context.analysis
+  const rows = series?.calls?.rows ?? []
+  const phases = [...new Set(rows.map(({ phase }) => phase))]
+  const content = [
+    ...(call_time.length > 0 ? [partsFigure(call_time, context)] : []),
+    ...phases.flatMap(
+      (phase) =>
+        overCalls(
+          phase,
+          rows.filter((row) => row.phase === phase),
+          context,
+        ) ?? [],
+    ),
+  ]
+  if (content.length === 0) return undefined
+  return { id: 'call-time', title: 'Where the time of calls goes', content }
+}
+
+function partsFigure(call_time: readonly CallTime[], { stats }: Context): Html {
+  const most = new Map<string, number>()
+  for (const { parts } of call_time)
+    for (const { what, share } of parts) most.set(what, Math.max(most.get(what) ?? 0, share))
+  const names = [...most]
+    .filter(([, share]) => share >= SHARE_MIN)
+    .sort((a, b) => b[1] - a[1])
+    .map(([what]) => what)
+  const data = call_time.flatMap(({ phase, parts }) =>
+    parts.filter(({ what }) => names.includes(what)).map((part) => ({ phase, ...part })),
+  )
+  const label = ({ phase, what, time_ns, share }: (typeof data)[number]) =>
+    `${phase}: ${what}\n${percent(share)}, ${duration(time_ns)}`
+  return figureHtml({
+    title: 'Parts of the time of calls, by phase',
+    about:
+      'On the thread that makes the calls; the parts sum to the time of the calls. Smaller parts than 0.5 % are only in the table.',
+    legend: legend(names),
+    chart: chart('Parts of the time of calls by phase, in percent', () => ({
+      height: 60 + 46 * call_time.length,
+      marginLeft: 64,
+      x: { percent: true, domain: [0, 100], label: 'share of the time of calls, %' },
+      y: { domain: call_time.map(({ phase }) => phase), label: null, tickSize: 0 },
+      color: byName(names),
+      marks: [
+        Plot.barX(data, Plot.stackX({ x: 'share', y: 'phase', fill: 'what', order: names, title: label, inset: 0.5 })),
+      ],
+    })),
+    table: {
+      columns: columns('<phase', '<part', 'time', 'share'),
+      rows: call_time.flatMap(({ phase, parts }) =>
+        parts.map(({ what, time_ns, share }) => [phase, what, duration(time_ns), percent(share)]),
+      ),
+    },
+    source: `${stats('--json')} (call_time)`,
+  })
+}
+
+/** A bar: one call, or the mean of neighbours. */
+interface Bar {
+  readonly first: CallRow
+  readonly calls: number
+  readonly timeNs: number
+  /** By block, and of waits; of all workers. */
+  readonly parts: Readonly<Record<string, number>>
+}
+
+const WAIT = 'barrier wait'
+const CALL = 'call'
+
+function barOf(calls: readonly CallRow[]): Bar {
+  const withOperators = calls.filter(({ operator_time_ns }) => operator_time_ns !== null)
+  const blocks = new Set(withOperators.flatMap(({ operator_time_ns }) => Object.keys(operator_time_ns!)))
+  const partOf = (block: string) =>
+    mean(withOperators.map((of) => (of.operator_time_ns as Record<string, number>)[block] ?? 0))
+  const parts = [...blocks].map((block) => [block, partOf(block)] as const)
+  const waits = mean(withOperators.map(({ wait_ns }) => wait_ns ?? 0))
+  const timeNs = mean(calls.map(({ time_ns }) => time_ns))
+  const all = withOperators.length > 0 ? [...parts, [WAIT, waits] as const] : [[CALL, timeNs] as const]
+  return { first: calls[0]!, calls: calls.length, timeNs, parts: Object.fromEntries(all) }
+}
+
+function overCalls(phase: string, rows: readonly CallRow[], { stats }: Context): Html | undefined {
+  if (rows.length < 2) return undefined
+  const bars = inGroups(rows, BARS_MAX).map(barOf)
+  const sums = new Map<string, number>()
+  for (const { parts } of bars)
+    for (const [name, ns] of Object.entries(parts)) sums.set(name, (sums.get(name) ?? 0) + ns)
+  const names = [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name)
+  const per = bars[0]!.calls
+  const callText = ({ first, calls }: Bar) => (calls === 1 ? `call ${first.call}` : `${calls} calls from ${first.call}`)
+  const data = bars.flatMap((bar, i) =>
+    Object.entries(bar.parts).map(([name, ns]) => ({
+      i,
+      name,
+      ms: ns / 1e6,
+      text: `${callText(bar)}: ${name}\n${duration(ns)}; the call takes ${duration(bar.timeNs)}`,
+    })),
+  )
+  const ticks = bars.filter((_, i) => i % Math.ceil(bars.length / 8) === 0).map((bar) => bars.indexOf(bar) + BAR_SHARE / 2)
+  const what = names.includes(CALL) ? 'of the call' : 'of all workers: operators by block, and waits at barriers'
+  return figureHtml({
+    title: `Time of ${phase} over calls`,
+    about: `Time ${what}${per > 1 ? `; a bar is the mean of ${per} calls` : ''}.`,
+    legend: legend(names),
+    chart: chart(`Time of ${phase} calls by block, in milliseconds`, () => ({
+      height: 280,
+      marginLeft: 52,
+      x: {
+        label: 'call',
+        ticks,
+        tickFormat: (i: number) => String(bars[Math.floor(i)]?.first.call ?? ''),
+        domain: [0, bars.length],
+      },
+      y: { grid: true, label: 'ms per call', tickFormat: threeDigits },
+      color: byName(names),
+      marks: [
+        Plot.rectY(
+          data,
+          Plot.stackY({
+            x1: 'i',
+            x2: ({ i }: { i: number }) => i + BAR_SHARE,
+            y: 'ms',
+            fill: 'name',
+            order: names,
+            title: 'text',
+          }),
+        ),
+        Plot.ruleY([0]),
+      ],
+    })),
+    table: {
+      columns: columns('call', 'calls', 'time of a call', ...names),
+      rows: bars.map((bar) => [
+        String(bar.first.call),
+        String(bar.calls),
+        duration(bar.timeNs),
+        ...names.map((name) => duration(bar.parts[name] ?? 0)),
+      ]),
+    },
+    source: `${stats('--calls --json')} (series.calls)`,
+  })
+}

@@ -1,0 +1,102 @@
+import * as Plot from '@observablehq/plot'
+import type { Roofline } from '../../analyze/analysis.ts'
+import { duration, percent, threeDigits } from '../../model/units.ts'
+import { byName, chart, legend, logarithmic } from '../chart.ts'
+import type { Context } from '../context.ts'
+import { known } from '../context.ts'
+import { columns, figureHtml, type Section } from '../figure.ts'
+
+/** Points that are drawn, those with most time first. */
+const POINTS_MAX = 60
+
+type Point = Roofline & { readonly intensity: number; readonly phase: NonNullable<Roofline['phase']> }
+const isPoint = (of: Roofline): of is Point =>
+  of.scope === 'operator' && of.intensity !== null && of.intensity > 0 && of.flop_per_s > 0
+
+/** Measured speeds against the work per byte, and what the machine can do. */
+export function rooflineSection({ analysis: { rooflines }, stats }: Context): Section | undefined {
+  const points = rooflines.filter(isPoint).slice(0, POINTS_MAX)
+  if (points.length === 0) return undefined
+  const phases = [...new Set(points.map(({ phase }) => phase))]
+  const peak = rooflines.find(({ ridge }) => ridge !== null)
+  const roofs = rooflines.find(
+    ({ peak_bytes_per_s, peak_flop_per_s }) => peak_bytes_per_s !== null || peak_flop_per_s !== null,
+  )
+  const [left, right] = [
+    Math.min(...points.map(({ intensity }) => intensity)) / 2,
+    Math.max(...points.map(({ intensity }) => intensity), peak?.ridge ?? 0) * 2,
+  ]
+  const roof = roofOf(roofs, left, right)
+  const timeMax = Math.max(...points.map(({ time_ns }) => time_ns))
+  const about = roofs
+    ? `The line is the most that the machine can do: ${known(roofs.peak_bytes_per_s, (of) => `${threeDigits(of / 1e9)} GB/s`)} ${known(roofs.peak_flop_per_s, (of) => `and ${threeDigits(of / 1e9)} GFLOP/s`)}${peak ? `; above ${threeDigits(peak.ridge!)} FLOP/byte (the ridge) computing is the limit` : ''}.`
+    : 'The peaks of the machine are not known: report --peaks measure, on the machine that recorded, draws the roof.'
+  const figure = figureHtml({
+    title: 'Speed of operators by their work per byte',
+    about: `Each point is an operator of a phase, in all layers; a larger one has more time. ${about}`,
+    legend: legend(phases),
+    chart: chart('Speed of operators in GFLOP/s by FLOP per byte', () => ({
+      height: 380,
+      marginLeft: 56,
+      x: logarithmic('FLOP/byte', [left, right], threeDigits),
+      y: logarithmic(
+        'GFLOP/s',
+        [...points.map(({ flop_per_s }) => flop_per_s / 1e9), ...roof.map(({ y }) => y)],
+        threeDigits,
+      ),
+      r: { range: [3, 12], domain: [0, timeMax] },
+      color: byName(phases),
+      marks: [
+        Plot.line(roof, { x: 'x', y: 'y', strokeWidth: 2 }),
+        ...(peak ? [Plot.ruleX([peak.ridge!], { strokeDasharray: '4,4', strokeOpacity: 0.6 })] : []),
+        Plot.dot(points, {
+          ...{ x: 'intensity', r: 'time_ns', fill: 'phase', stroke: 'phase', fillOpacity: 0.55 },
+          y: ({ flop_per_s }) => flop_per_s / 1e9,
+          title: textOf,
+        }),
+      ],
+    })),
+    table: {
+      columns: columns('<operator', '<phase', 'time', 'GFLOP/s', 'GB/s', 'FLOP/byte', 'MFU', 'MBU', '<bound by'),
+      rows: points.map((of) => [
+        of.what,
+        of.phase,
+        duration(of.time_ns),
+        threeDigits(of.flop_per_s / 1e9),
+        known(of.bytes_per_s, (value) => threeDigits(value / 1e9)),
+        threeDigits(of.intensity),
+        known(of.mfu_share, percent),
+        known(of.mbu_share, percent),
+        of.bound ?? '',
+      ]),
+    },
+    source: `${stats('--json')} (rooflines)`,
+  })
+  return { id: 'roofline', title: 'Roofline', content: [figure] }
+}
+
+function textOf({
+  what,
+  phase,
+  time_ns,
+  flop_per_s,
+  bytes_per_s,
+  intensity,
+  roof_share,
+  bytes_are_max,
+}: Point): string {
+  return [
+    `${what} (${phase})`,
+    `${threeDigits(flop_per_s / 1e9)} GFLOP/s, ${known(bytes_per_s, (of) => `${threeDigits(of / 1e9)} GB/s`)}`,
+    `${bytes_are_max ? 'at least ' : ''}${threeDigits(intensity)} FLOP/byte, ${duration(time_ns)}`,
+    ...(roof_share === null ? [] : [`${percent(roof_share)} of what is attainable`]),
+  ].join('\n')
+}
+
+function roofOf(of: Roofline | undefined, left: number, right: number): { x: number; y: number }[] {
+  if (!of) return []
+  const [flop, bytes] = [(of.peak_flop_per_s ?? Infinity) / 1e9, (of.peak_bytes_per_s ?? Infinity) / 1e9]
+  const at = (x: number) => ({ x, y: Math.min(flop, bytes * x) })
+  const ridge = flop / bytes
+  return [left, ...(ridge > left && ridge < right ? [ridge] : []), right].map(at)
+}

@@ -3,6 +3,8 @@ import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '..
 import { comparisonSections } from '../compare/sections.ts'
 import { filesOf, sideOf } from '../compare/sides.ts'
 import { flag, once, oneOf, READING, valued, whole } from '../options.ts'
+import { checkOutput } from '../output.ts'
+import { writeReport } from '../report-file.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
 import { note, print, printJson, quoted } from '../terminal.ts'
 import { plural } from '../units.ts'
@@ -31,6 +33,7 @@ const OPTIONS = {
     'Exit code 2 if b is slower by more than this, such as 5%; 3 if that is not certain, such as with fewer than 3 runs a side',
   ),
   top: valued(whole('--top'), 'Rows of each table', '10 of changes, 3 where there are none'),
+  report: valued(once('--report'), 'Also write a report of both sides: one HTML page, which needs no network'),
   json: flag('Print the comparison as JSON; docs/compare.md describes it'),
   markdown: flag('Print Markdown, for a pull request'),
   ...READING,
@@ -73,9 +76,12 @@ function shareOf(value: string): number {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { json, markdown, failAbove, top } = args
+  const { json, markdown, failAbove, top, report } = args
   if (json && markdown) throw new UsageError('--json and --markdown: expected one of them')
+  if (report === '-') throw new UsageError('--report -: expected the name of a file, such as compared.html')
+  if (report !== undefined) await checkOutput(report, args.inputs ?? [], 'html')
   const comparison = await comparisonOf(args)
+  if (report !== undefined) await writeReport(comparison, report, undefined)
   const gate = failAbove === undefined ? undefined : gateOf(comparison, failAbove)
   if (gate) process.exitCode = EXIT[gate.answer]
   if (json) return printJson(JSON.stringify(gate ? { ...comparison, gate } : comparison, null, 2))

@@ -1,8 +1,216 @@
-import type { Comparison } from '../analyze/compare/comparison.ts'
-import { html } from './html.ts'
+import * as Plot from '@observablehq/plot'
+import type { Comparison, Effect, EffectGroup, Verdict } from '../analyze/compare/comparison.ts'
+import { duration, percent, plural, size } from '../model/units.ts'
+import { byName, chart, fitting, legend } from './chart.ts'
+import { colour } from './colours.ts'
+import { known } from './context.ts'
+import { columns, figureHtml, type Section, tableHtml } from './figure.ts'
+import { type Html, html } from './html.ts'
 import type { Page } from './page.ts'
 
-/** The page of a comparison. */
-export function comparisonPage({ before, after }: Comparison, title: string | undefined): Page {
-  return { title: title ?? `${before.name} and ${after.name}`, lead: html`<p></p>`, sections: [] }
+const TITLES: Readonly<Record<EffectGroup, string>> = {
+  speed: 'Speed',
+  part: 'Time of calls, per call',
+  role: 'Operators, per call',
+  layer: 'Layers, per call',
+  type: 'Types of weights, per call',
+  worker: 'Workers, per call',
+  memory: 'Memory',
+}
+/** Effects that are drawn of each group; they are in order of what matters. */
+const EFFECTS_MAX = 20
+const SOURCE = 'ggml2perfetto compare <a> --with <b> --json'
+
+/** The page of a comparison: how the sides differ, what changed, and the parts of calls on both sides. */
+export function comparisonPage(comparison: Comparison, title: string | undefined): Page {
+  const { before, after, effects } = comparison
+  const groups = (Object.keys(TITLES) as EffectGroup[]).flatMap((group) => {
+    const of = effects.filter((effect) => effect.group === group)
+    return of.length > 0 ? [effectsFigure(group, of)] : []
+  })
+  const changed = effects.filter(({ verdict }) => /slower|faster/.test(verdict))
+  const sides = partsFigures(comparison)
+  return {
+    title: title ?? 'Comparison of two sides',
+    lead: html`<p class="lead">a: ${before.name} (${plural(before.runs, 'run')}) · b: ${after.name} (${plural(after.runs, 'run')})</p>`,
+    sections: [
+      changesSection(changed, comparison),
+      sidesSection(comparison),
+      { id: 'effects', title: 'What changed, and how certain it is', content: [...groups, readingHtml(comparison)] },
+      ...(sides.length > 0 ? [{ id: 'parts', title: 'Parts of calls on both sides', content: sides }] : []),
+    ],
+  }
+}
+
+const valueText = (value: number | null, unit: Effect['unit']) => known(value, unit === 'ns' ? duration : size)
+const signed = (share: number) => `${share > 0 ? '+' : ''}${percent(share)}`
+const nameOf = ({ phase, name }: Effect) => (phase === null ? name : `${name} (${phase})`)
+const intervalOf = ({ low_share, high_share }: Effect) =>
+  low_share === null || high_share === null ? '' : `${signed(low_share)} … ${signed(high_share)}`
+
+/** Changes, regressions first; and findings that appeared or vanished. */
+function changesSection(changed: readonly Effect[], { findings, before, after, is_comparable }: Comparison): Section {
+  const items = changed
+    .slice(0, EFFECTS_MAX)
+    .map(
+      (of) =>
+        html`<li><strong>${of.name} ${of.verdict} ${known(of.change_share, signed)}</strong> ${of.phase ?? ''}: ${valueText(of.before, of.unit)} → ${valueText(of.after, of.unit)} <span class="note">${intervalOf(of)}</span></li>`,
+    )
+  const lines = findings.map(
+    ({ change, sentence, runs_before, runs_after }) =>
+      html`<li>${change} (${runs_before} of ${before.runs}, ${runs_after} of ${after.runs} runs): ${sentence}</li>`,
+  )
+  const content = [
+    is_comparable
+      ? undefined
+      : html`<p><strong>The sides are not comparable: differences below explain other times by themselves.</strong></p>`,
+    items.length > 0 ? html`<ol class="findings">${items}</ol>` : html`<p>No change is certain.</p>`,
+    lines.length > 0 ? html`<h3>Findings that changed</h3><ul>${lines}</ul>` : undefined,
+  ]
+  return { id: 'findings', title: 'Changes', content: content.filter((of) => of !== undefined) }
+}
+
+function sidesSection({ before, after, differences }: Comparison): Section {
+  const rows = differences.map(({ what, before, after, is_obstacle }) => [
+    what,
+    is_obstacle ? 'yes' : '',
+    before,
+    after,
+  ])
+  const table = { columns: columns('<what', '<explains other times', '<a', '<b'), rows }
+  return {
+    id: 'sides',
+    title: 'Both sides',
+    content: [
+      html`<dl><dt>a</dt><dd>${before.name}: ${plural(before.runs, 'run')}</dd><dt>b</dt><dd>${after.name}: ${plural(after.runs, 'run')}</dd></dl>`,
+      rows.length > 0
+        ? tableHtml(table, 'In what the sides differ, apart from their times')
+        : html`<p>No fact of the runs differs.</p>`,
+    ],
+  }
+}
+
+const COLOUR: Readonly<Partial<Record<Verdict, number>>> = {
+  slower: 9,
+  'maybe slower': 9,
+  more: 9,
+  faster: 3,
+  'maybe faster': 3,
+  less: 3,
+}
+
+function effectsFigure(group: EffectGroup, effects: readonly Effect[]): Html {
+  const shown = effects.filter(({ change_share }) => change_share !== null).slice(0, EFFECTS_MAX)
+  const points = shown.map((of) => ({
+    ...of,
+    label: nameOf(of),
+    change: 100 * of.change_share!,
+    low: 100 * (of.low_share ?? of.change_share!),
+    high: 100 * (of.high_share ?? of.change_share!),
+    colour: colour(COLOUR[of.verdict] ?? 7),
+    text: `${nameOf(of)}: ${of.verdict}\n${valueText(of.before, of.unit)} → ${valueText(of.after, of.unit)}, ${signed(of.change_share!)}\n${intervalOf(of)}`,
+  }))
+  const reach = Math.min(200, Math.max(5, ...points.flatMap(({ low, high, change }) => [-low, high, Math.abs(change)])))
+  const clamp = (value: number) => Math.max(-Math.min(reach, 100), Math.min(reach, value))
+  const drawing = chart(`${TITLES[group]}: change from a to b in percent`, (_, isNarrow) => ({
+    height: 56 + 22 * points.length,
+    marginLeft: isNarrow ? 130 : 270,
+    x: { label: 'change from a to b, %', grid: true, domain: [-Math.min(reach, 100), reach] },
+    y: {
+      domain: points.map(({ label }) => label),
+      label: null,
+      tickSize: 0,
+      tickFormat: (name: string) => fitting(name, isNarrow ? 130 : 270),
+    },
+    marks: [
+      Plot.ruleX([0]),
+      Plot.ruleY(points, {
+        x1: ({ low }) => clamp(low),
+        x2: ({ high }) => clamp(high),
+        y: 'label',
+        stroke: 'colour',
+        strokeWidth: 3,
+        strokeOpacity: 0.6,
+      }),
+      Plot.dot(points, { x: ({ change }) => clamp(change), y: 'label', r: 5, fill: 'colour', title: 'text' }),
+    ],
+    color: { type: 'identity' },
+  }))
+  return figureHtml({
+    title: TITLES[group],
+    about: `To the right b is slower, or larger. A point is the change of the geometric mean over runs, its line the interval.${effects.length > shown.length ? ' Further ones are in the table.' : ''}`,
+    chart: points.length > 0 ? drawing : html`<p>No figure is on both sides.</p>`,
+    table: {
+      columns: columns('<what', '<phase', 'a', 'b', 'change', 'interval', 'runs a', 'runs b', '<verdict'),
+      rows: effects.map((of) => [
+        of.name,
+        of.phase ?? '',
+        valueText(of.before, of.unit),
+        valueText(of.after, of.unit),
+        known(of.change_share, signed),
+        intervalOf(of),
+        String(of.runs_before),
+        String(of.runs_after),
+        of.verdict,
+      ]),
+    },
+    source: `${SOURCE} (effects)`,
+  })
+}
+
+/** Parts of the time of a call of each phase, of both sides one above the other. */
+function partsFigures({ effects }: Comparison): Html[] {
+  const parts = effects.filter(({ group, phase }) => group === 'part' && phase !== null)
+  return [...new Set(parts.map(({ phase }) => phase!))].map((phase) => {
+    const of = parts.filter((part) => part.phase === phase).sort((a, b) => (b.before ?? 0) - (a.before ?? 0))
+    const names = of.map(({ name }) => name)
+    const data = of.flatMap(({ name, before, after }) =>
+      (
+        [
+          ['a', before],
+          ['b', after],
+        ] as const
+      ).map(([side, ns]) => ({ side, name, ms: (ns ?? 0) / 1e6 })),
+    )
+    return figureHtml({
+      title: `Time of a call of ${phase} on both sides`,
+      about: 'Geometric means over the runs of a side, of parts that are at least 1 % of a call.',
+      legend: legend(names),
+      chart: chart(`Time of a call of ${phase} by part on both sides, in milliseconds`, () => ({
+        height: 130,
+        marginLeft: 30,
+        x: { label: 'ms per call', grid: true },
+        y: { domain: ['a', 'b'], label: null, tickSize: 0 },
+        color: byName(names),
+        marks: [
+          Plot.barX(
+            data,
+            Plot.stackX({
+              x: 'ms',
+              y: 'side',
+              fill: 'name',
+              order: names,
+              inset: 0.5,
+              title: ({ side, name, ms }: (typeof data)[number]) => `${side}: ${name}\n${duration(ms * 1e6)}`,
+            }),
+          ),
+          Plot.ruleX([0]),
+        ],
+      })),
+      table: {
+        columns: columns('<part', 'a', 'b', 'change'),
+        rows: of.map((part) => [
+          part.name,
+          valueText(part.before, part.unit),
+          valueText(part.after, part.unit),
+          known(part.change_share, signed),
+        ]),
+      },
+      source: `${SOURCE} (effects, group part)`,
+    })
+  })
+}
+
+function readingHtml({ compared_speeds, compared_others, level_share, named_level_share }: Comparison): Html {
+  return html`<p class="note">The unit is the run. Together, all intervals of speed (${compared_speeds}) and all others (${compared_others}) contain their true values in ${percent(level_share)} of comparisons; “slower” and “faster” are named where ${percent(named_level_share)} do, “maybe” where ${percent(level_share)} do.</p>`
 }

@@ -8,7 +8,9 @@ import { html } from './html.ts'
 import { pageHtml } from './page.ts'
 import { blocksSection } from './sections/blocks.ts'
 import { callTimeSection } from './sections/call-time.ts'
+import { expertsSection } from './sections/experts.ts'
 import { findingsSection } from './sections/findings.ts'
+import { gpuSection } from './sections/gpu.ts'
 import { issuesSection, unknownSection } from './sections/limits.ts'
 import { matmulSection } from './sections/matmul.ts'
 import { phasesSection } from './sections/phases.ts'
@@ -30,6 +32,8 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['roofline', rooflineSection],
   ['matrix products', matmulSection],
   ['workers', workersSection],
+  ['experts', expertsSection],
+  ['GPU', gpuSection],
 ]
 
 /**

@@ -112,7 +112,9 @@ function overCalls(phase: string, rows: readonly CallRow[], { stats }: Context):
       text: `${callText(bar)}: ${name}\n${duration(ns)}; the call takes ${duration(bar.timeNs)}`,
     })),
   )
-  const ticks = bars.filter((_, i) => i % Math.ceil(bars.length / 8) === 0).map((bar) => bars.indexOf(bar) + BAR_SHARE / 2)
+  const ticks = bars
+    .filter((_, i) => i % Math.ceil(bars.length / 8) === 0)
+    .map((bar) => bars.indexOf(bar) + BAR_SHARE / 2)
   const what = names.includes(CALL) ? 'of the call' : 'of all workers: operators by block, and waits at barriers'
   return figureHtml({
     title: `Time of ${phase} over calls`,

@@ -9,7 +9,7 @@ export function findingsSection({ analysis: { findings } }: Context): Section {
   const content =
     findings.length > 0
       ? html`<ol class="findings">${findings.map(findingHtml)}</ol>`
-      : html`<p>No findings: nothing is unusual in what was recorded.</p>`
+      : html`<p>No findings in what was recorded.</p>`
   return { id: 'findings', title: 'Findings', content: [content] }
 }
 

@@ -1,0 +1,137 @@
+import * as Plot from '@observablehq/plot'
+import type { GpuDevice } from '../../analyze/analysis.ts'
+import { duration, percent, plural, size, threeDigits } from '../../model/units.ts'
+import { byName, chart, fitting, legend } from '../chart.ts'
+import { colour } from '../colours.ts'
+import { type Context, known } from '../context.ts'
+import { columns, figureHtml, type Section, tableHtml } from '../figure.ts'
+import { type Html, html } from '../html.ts'
+
+/** Kernels and devices that are drawn. */
+const KERNELS_MAX = 15
+const DEVICES_MAX = 16
+
+/** Where the time of GPUs goes. */
+export function gpuSection(context: Context): Section | undefined {
+  const { gpu } = context.analysis
+  if (!gpu || gpu.devices.length === 0) return undefined
+  const devices = gpu.devices.slice(0, DEVICES_MAX)
+  const content = [
+    timesFigure(devices, context),
+    ...devices.slice(0, 2).flatMap((device) => [kernelsFigure(device, context), transfersTable(device)]),
+  ]
+  return { id: 'gpu', title: 'GPU', content: content.filter((of) => of !== undefined) }
+}
+
+const nameOf = ({ device, pid, name }: GpuDevice) =>
+  [known(device, (of) => `GPU ${of}`) || 'GPU', known(pid, (of) => `process ${of}`), name ?? '']
+    .filter((of) => of !== '')
+    .join(', ')
+
+function timesFigure(devices: readonly GpuDevice[], { stats }: Context): Html | undefined {
+  const rows = devices.flatMap((device, i) => {
+    const { time } = device
+    return time && time.total_ns > 0
+      ? [{ row: `${i}: ${known(device.device, (of) => `GPU ${of}`) || 'GPU'}`, name: nameOf(device), time }]
+      : []
+  })
+  if (rows.length === 0) return undefined
+  const kinds = (time: (typeof rows)[number]['time']) =>
+    [
+      ['computation', time.computation_ns],
+      ['exposed communication', time.exposed_communication_ns],
+      ['exposed copies', time.exposed_copy_ns],
+      ['idle', time.idle_ns],
+    ] as const
+  const data = rows.flatMap(({ row, name, time }) =>
+    kinds(time).map(([kind, ns]) => ({ row, name, kind: kind as string, ns, share: ns / time.total_ns })),
+  )
+  const names = kinds(rows[0]!.time).map(([kind]) => kind as string)
+  return figureHtml({
+    title: 'Time of GPUs',
+    about: 'From the first to the last work. Exposed: while nothing is computed. Work at the same time counts once.',
+    legend: legend(names),
+    chart: chart('Time of GPUs by what they do, in percent', () => ({
+      height: 60 + 30 * rows.length,
+      marginLeft: 76,
+      x: { percent: true, label: 'share, %', domain: [0, 100] },
+      y: { domain: rows.map(({ row }) => row), label: null, tickSize: 0 },
+      color: byName(names),
+      marks: [
+        Plot.barX(
+          data,
+          Plot.stackX({
+            x: 'share',
+            y: 'row',
+            fill: 'kind',
+            order: names,
+            inset: 0.5,
+            title: ({ name, kind, ns, share }: (typeof data)[number]) =>
+              `${name}: ${kind}\n${percent(share)}, ${duration(ns)}`,
+          }),
+        ),
+      ],
+    })),
+    table: {
+      columns: columns('<device', 'total', ...names),
+      rows: rows.map(({ name, time }) => [name, duration(time.total_ns), ...kinds(time).map(([, ns]) => duration(ns))]),
+    },
+    source: `${stats('--json')} (gpu.devices.time)`,
+  })
+}
+
+function kernelsFigure(device: GpuDevice, { stats }: Context): Html | undefined {
+  const kernels = device.kernels.slice(0, KERNELS_MAX).map((of, i) => ({ ...of, row: String(i) }))
+  if (kernels.length === 0) return undefined
+  return figureHtml({
+    title: `Kernels with most time, ${nameOf(device)}`,
+    about: `Sums of durations; ${plural(device.work, 'piece')} of work take ${duration(device.work_ns)} in all.`,
+    chart: chart('Kernels of the GPU with most time, in percent of all work', (width, isNarrow) => {
+      const left = isNarrow ? 150 : 330
+      return {
+        height: 56 + 22 * kernels.length,
+        marginLeft: left,
+        x: { percent: true, label: 'share of the work, %', grid: true },
+        y: {
+          domain: kernels.map(({ row }) => row),
+          label: null,
+          tickSize: 0,
+          tickFormat: (row: string) => fitting(kernels[Number(row)]!.name, left - 8),
+        },
+        width,
+        marks: [
+          Plot.barX(kernels, {
+            x: 'share',
+            y: 'row',
+            fill: colour(0),
+            inset: 0.5,
+            title: ({ name, share, time_ns, count }) =>
+              `${name}\n${percent(share)}, ${duration(time_ns)} in ${plural(count, 'kernel')}`,
+          }),
+          Plot.ruleX([0]),
+        ],
+      }
+    }),
+    table: {
+      columns: columns('<kernel', 'times', 'time', 'share', 'median'),
+      rows: device.kernels.map(({ name, count, time_ns, share, duration: of }) => [
+        name,
+        String(count),
+        duration(time_ns),
+        percent(share),
+        known(of?.p50_ns, duration),
+      ]),
+    },
+    source: `${stats('--json')} (gpu.devices.kernels)`,
+  })
+}
+
+function transfersTable(device: GpuDevice): Html | undefined {
+  if (device.transfers.length === 0) return undefined
+  const rows = device.transfers.map(({ direction, from, to, count, bytes, time_ns, gb_per_s }) => [
+    ...[direction, from, to, String(count), size(bytes), duration(time_ns)],
+    known(gb_per_s, threeDigits),
+  ])
+  const table = { columns: columns('<direction', '<from', '<to', 'times', 'bytes', 'time', 'GB/s'), rows }
+  return html`<details><summary>Copies and fills, ${nameOf(device)}</summary>${tableHtml(table, `Copies and fills, ${nameOf(device)}`)}</details>`
+}

@@ -1,5 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { CLOCKS, inputsOf, once, READING, valued } from '../options.ts'
+import { CLOCKS, inputsOf, once, READING, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
 import { reportOutput, writeReport } from '../report-file.ts'
 import { analysisOf } from '../stats/inputs.ts'
@@ -11,6 +11,7 @@ const OPTIONS = {
     ...valued(once('--output'), 'The page; - for stdout', '<first input>.html in this folder'),
   },
   title: valued(once('--title'), 'Title of the page', 'the name of the model'),
+  call: valued(whole('--call', 0), 'The call whose memory is shown', 'a decode call'),
   ...MACHINE,
   ...CLOCKS,
   ...READING,
@@ -29,7 +30,7 @@ export const reportCommand: CommandModule<object, Arguments> = {
       .positional(
         'inputs',
         inputsOf(
-          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that stats --calls --json wrote; gzip'ed or not; - for stdin",
+          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that `stats --json --series calls,memory,offsets` wrote; gzip'ed or not; - for stdin",
         ),
       )
       .options(OPTIONS)
@@ -40,9 +41,9 @@ export const reportCommand: CommandModule<object, Arguments> = {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { inputs, title } = args
+  const { inputs, title, call } = args
   const output = args.output ?? reportOutput(inputs[0]!)
   await checkOutput(output, inputs, 'html')
-  const analysis = await analysisOf(args, { series: ['calls'], ...(await machineOf(args)) })
+  const analysis = await analysisOf(args, { series: ['calls', 'memory', 'offsets'], call, ...(await machineOf(args)) })
   await writeReport(analysis, output, title)
 }

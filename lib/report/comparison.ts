@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot'
 import type { Comparison, Effect, EffectGroup, Verdict } from '../analyze/compare/comparison.ts'
-import { duration, percent, plural, size } from '../model/units.ts'
+import { duration, percent, plural, size, threeDigits } from '../model/units.ts'
 import { byName, chart, fitting, legend } from './chart.ts'
 import { colour } from './colours.ts'
 import { known } from './context.ts'
@@ -179,7 +179,7 @@ function partsFigures({ effects }: Comparison): Html[] {
       chart: chart(`Time of a call of ${phase} by part on both sides, in milliseconds`, () => ({
         height: 130,
         marginLeft: 30,
-        x: { label: 'ms per call', grid: true },
+        x: { label: 'ms per call', grid: true, tickFormat: threeDigits },
         y: { domain: ['a', 'b'], label: null, tickSize: 0 },
         color: byName(names),
         marks: [

@@ -13,6 +13,7 @@ import { findingsSection } from './sections/findings.ts'
 import { gpuSection } from './sections/gpu.ts'
 import { issuesSection, unknownSection } from './sections/limits.ts'
 import { matmulSection } from './sections/matmul.ts'
+import { memorySection } from './sections/memory.ts'
 import { phasesSection } from './sections/phases.ts'
 import { rooflineSection } from './sections/roofline.ts'
 import { runSection } from './sections/run.ts'
@@ -32,6 +33,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['roofline', rooflineSection],
   ['matrix products', matmulSection],
   ['workers', workersSection],
+  ['memory', memorySection],
   ['experts', expertsSection],
   ['GPU', gpuSection],
 ]

@@ -40,7 +40,7 @@ code{font:.85em/1.45 ui-monospace,monospace;overflow-wrap:anywhere;background:va
 details{margin:.25rem 0}summary{cursor:pointer;color:var(--accent)}
 .scroll{overflow-x:auto;max-height:28rem;overflow-y:auto;margin:.5rem 0}
 table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;color:var(--muted);padding:.25rem 0}
+caption{text-align:left;color:var(--muted);padding:.25rem 0;white-space:nowrap}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
 thead th{font-weight:600;background:var(--panel);position:sticky;top:0}
 .number{text-align:right;white-space:nowrap}.text{text-align:left;overflow-wrap:anywhere;min-width:6rem}

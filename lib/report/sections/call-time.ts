@@ -1,13 +1,15 @@
 import * as Plot from '@observablehq/plot'
 import type { CallRow, CallTime } from '../../analyze/analysis.ts'
 import { duration, percent, threeDigits } from '../../model/units.ts'
-import { byName, chart, legend } from '../chart.ts'
+import { byName, chart, legend, type PlotOptions } from '../chart.ts'
 import { type Context, inGroups, mean } from '../context.ts'
 import { columns, figureHtml, type Section } from '../figure.ts'
 import type { Html } from '../html.ts'
 
 /** Bars of a chart over calls; of more calls, a bar is a mean. */
-const BARS_MAX = 160
+const BARS_MAX = { wide: 160, narrow: 80 } as const
+/** Of the largest part: a smaller one is not drawn. */
+const VISIBLE_MIN = 0.001
 /** Width of a bar; the rest is the space to the next one. */
 const BAR_SHARE = 0.94
 /** Parts with a smaller share of all phases are one. */
@@ -95,57 +97,65 @@ function barOf(calls: readonly CallRow[]): Bar {
   return { first: calls[0]!, calls: calls.length, timeNs, parts: Object.fromEntries(all) }
 }
 
+const callText = ({ first, calls }: Bar) => (calls === 1 ? `call ${first.call}` : `${calls} calls from ${first.call}`)
+
+/** Bars over calls. Parts that would be thinner than a line are only in the table. */
+function drawn(bars: readonly Bar[], names: readonly string[]): PlotOptions {
+  const most = bars.reduce((most, { parts }) => Math.max(most, ...Object.values(parts)), 0)
+  const data = bars.flatMap((bar, i) =>
+    Object.entries(bar.parts)
+      .filter(([, ns]) => ns > most * VISIBLE_MIN)
+      .map(([name, ns]) => ({
+        i,
+        name,
+        ms: ns / 1e6,
+        text: `${callText(bar)}: ${name}\n${duration(ns)} of ${duration(bar.timeNs)}`,
+      })),
+  )
+  const every = Math.ceil(bars.length / 8)
+  return {
+    height: 280,
+    marginLeft: 52,
+    x: {
+      label: 'call',
+      ticks: bars.flatMap((_, i) => (i % every === 0 ? [i + BAR_SHARE / 2] : [])),
+      tickFormat: (i: number) => String(bars[Math.floor(i)]?.first.call ?? ''),
+      domain: [0, bars.length],
+    },
+    y: { grid: true, label: 'ms per call', tickFormat: threeDigits },
+    color: byName(names),
+    marks: [
+      Plot.rectY(
+        data,
+        Plot.stackY({
+          ...{ x1: 'i', x2: ({ i }: { i: number }) => i + BAR_SHARE, y: 'ms' },
+          ...{ fill: 'name', order: [...names], title: 'text' },
+        }),
+      ),
+      Plot.ruleY([0]),
+    ],
+  }
+}
+
 function overCalls(phase: string, rows: readonly CallRow[], { stats }: Context): Html | undefined {
   if (rows.length < 2) return undefined
-  const bars = inGroups(rows, BARS_MAX).map(barOf)
+  const barsOf = (max: number) => inGroups(rows, max).map(barOf)
+  const bars = barsOf(BARS_MAX.wide)
   const sums = new Map<string, number>()
   for (const { parts } of bars)
     for (const [name, ns] of Object.entries(parts)) sums.set(name, (sums.get(name) ?? 0) + ns)
   const names = [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name)
   const per = bars[0]!.calls
-  const callText = ({ first, calls }: Bar) => (calls === 1 ? `call ${first.call}` : `${calls} calls from ${first.call}`)
-  const data = bars.flatMap((bar, i) =>
-    Object.entries(bar.parts).map(([name, ns]) => ({
-      i,
-      name,
-      ms: ns / 1e6,
-      text: `${callText(bar)}: ${name}\n${duration(ns)}; the call takes ${duration(bar.timeNs)}`,
-    })),
-  )
-  const ticks = bars
-    .filter((_, i) => i % Math.ceil(bars.length / 8) === 0)
-    .map((bar) => bars.indexOf(bar) + BAR_SHARE / 2)
-  const what = names.includes(CALL) ? 'of the call' : 'of all workers: operators by block, and waits at barriers'
+  const what = names.includes(CALL)
+    ? 'Time of the call'
+    : 'Time of all workers together: operators by block, and waits at barriers'
   return figureHtml({
     title: `Time of ${phase} over calls`,
-    about: `Time ${what}${per > 1 ? `; a bar is the mean of ${per} calls` : ''}.`,
+    about: `${what}${per > 1 ? `; a bar is the mean of ${per} calls` : ''}.`,
     legend: legend(names),
-    chart: chart(`Time of ${phase} calls by block, in milliseconds`, () => ({
-      height: 280,
-      marginLeft: 52,
-      x: {
-        label: 'call',
-        ticks,
-        tickFormat: (i: number) => String(bars[Math.floor(i)]?.first.call ?? ''),
-        domain: [0, bars.length],
-      },
-      y: { grid: true, label: 'ms per call', tickFormat: threeDigits },
-      color: byName(names),
-      marks: [
-        Plot.rectY(
-          data,
-          Plot.stackY({
-            x1: 'i',
-            x2: ({ i }: { i: number }) => i + BAR_SHARE,
-            y: 'ms',
-            fill: 'name',
-            order: names,
-            title: 'text',
-          }),
-        ),
-        Plot.ruleY([0]),
-      ],
-    })),
+    chart: chart(`Time of ${phase} calls by block, in milliseconds`, (_, isNarrow) =>
+      drawn(isNarrow ? barsOf(BARS_MAX.narrow) : bars, names),
+    ),
     table: {
       columns: columns('call', 'calls', 'time of a call', ...names),
       rows: bars.map((bar) => [

@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot'
 import type { Analysis } from '../../analyze/analysis.ts'
-import { duration, percent } from '../../model/units.ts'
+import { duration, percent, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, operatorName } from '../context.ts'
@@ -104,7 +104,7 @@ function imbalanceFigure(roles: Analysis['imbalance'], { stats }: Context): Html
     chart: chart('Time lost to uneven sharing by operator, in milliseconds', (_, isNarrow) => ({
       height: 56 + 24 * named.length,
       marginLeft: isNarrow ? 150 : 260,
-      x: { label: 'ms', grid: true },
+      x: { label: 'ms', grid: true, tickFormat: threeDigits },
       y: {
         domain: named.map(({ name }) => name),
         label: null,

@@ -37,7 +37,9 @@ export const columns = (...titles: readonly string[]): Table['columns'] =>
 export function tableHtml({ columns, rows }: Table, caption: string, rowsMax = ROWS_MAX): Html {
   const kind = (i: number) => (columns[i]?.isText ? 'text' : 'number')
   const cell = (text: string, i: number) =>
-    i === 0 ? html`<th scope="row" class="${kind(i)}">${text}</th>` : html`<td class="${kind(i)}">${text}</td>`
+    i === 0 && text !== ''
+      ? html`<th scope="row" class="${kind(i)}">${text}</th>`
+      : html`<td class="${kind(i)}">${text}</td>`
   const more =
     rows.length > rowsMax
       ? html`<p class="note">The first ${rowsMax} of ${rows.length} rows; the command gives all.</p>`

@@ -9,14 +9,14 @@ for(const title of svg.querySelectorAll('title')){const mark=title.parentNode;te
 if(all.length===0)continue;marks.set(svg,{all,at:-1});svg.tabIndex=0;
 svg.setAttribute('aria-label',svg.getAttribute('aria-label')+'. '+all.length+' values: arrow keys read them')}
 const hide=()=>{tip.hidden=true;if(shown)shown.classList.remove('at');shown=undefined};
-const show=mark=>{hide();shown=mark;mark.classList.add('at');tip.textContent=texts.get(mark);tip.hidden=false;
-const of=mark.getBoundingClientRect(),own=tip.getBoundingClientRect();
+const show=mark=>{hide();shown=mark;mark.classList.add('at');tip.textContent=texts.get(mark);tip.hidden=false;place()};
+const place=()=>{if(!shown)return;const of=shown.getBoundingClientRect(),own=tip.getBoundingClientRect();
 tip.style.left=Math.max(4,Math.min(innerWidth-own.width-4,of.left+of.width/2-own.width/2))+'px';
 tip.style.top=(of.top-own.height-8>0?of.top-own.height-8:Math.min(innerHeight-own.height-4,of.bottom+8))+'px'};
 const markAt=target=>{for(let node=target;node&&node.closest;node=node.parentNode){if(texts.has(node))return node;if(node.tagName==='svg')return}};
 document.addEventListener('pointerover',event=>{const mark=markAt(event.target);if(mark)show(mark);else hide()});
 document.addEventListener('click',event=>{const mark=markAt(event.target);if(mark)show(mark)});
-document.addEventListener('scroll',hide,{passive:true,capture:true});
+document.addEventListener('scroll',place,{passive:true,capture:true});
 document.addEventListener('focusout',hide);
 document.addEventListener('keydown',event=>{if(event.key==='Escape')return hide();
 const of=marks.get(event.target);if(!of)return;const step={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1}[event.key];
@@ -25,4 +25,4 @@ event.preventDefault();show(of.all[of.at])});
 })()`
 
 /** SHA-256 of {@link SCRIPT} in base64: the page's policy runs no other script. A test computes it. */
-export const SCRIPT_HASH = 'vaYYOTMvye2qOXAo6YjSOvIb+jFBO/Vpo3UCVvogAow='
+export const SCRIPT_HASH = 'JsuEHwg0GxcwbFEqpYWSXiYUr/ZpRqg5SalIWPfQ9qs='

@@ -15,9 +15,9 @@ type Message = Readonly<{
 
 /** A page in Chromium, driven by its DevTools protocol over pipes. */
 export class PageVisit {
-  /** Messages of the console, and errors, of the page; requests other than the page itself. */
+  /** Messages of the console, and errors, of the page. */
   readonly complaints: string[] = []
-  readonly requests: string[] = []
+  private readonly requestsById = new Map<string, string>()
   private readonly waiting = new Map<number, (message: Message) => void>()
   private readonly listeners = new Set<(message: Message) => void>()
   private nextId = 1
@@ -57,6 +57,11 @@ export class PageVisit {
     return visit
   }
 
+  /** Requests that the page made, and that its policy did not stop. */
+  get requests(): string[] {
+    return [...this.requestsById.values()]
+  }
+
   send<T = unknown>(method: string, params: Record<string, unknown> = {}): Promise<T> {
     const id = this.nextId++
     const message = { id, method, params, ...(this.session ? { sessionId: this.session } : {}) }
@@ -70,7 +75,7 @@ export class PageVisit {
 
   /** Opens a page, waits until it is loaded and painted, and returns the milliseconds. */
   async goto(url: string): Promise<number> {
-    this.requests.length = 0
+    this.requestsById.clear()
     const loaded = this.event('Page.loadEventFired')
     const begin = performance.now()
     await this.send('Page.navigate', { url })
@@ -117,7 +122,10 @@ export class PageVisit {
       this.waiting.delete(message.id)
     }
     const { method, params } = message
-    if (method === 'Network.requestWillBeSent') this.requests.push((params!['request'] as { url: string }).url)
+    const request = params?.['requestId'] as string
+    if (method === 'Network.requestWillBeSent')
+      this.requestsById.set(request, (params!['request'] as { url: string }).url)
+    if (method === 'Network.loadingFailed' && params!['blockedReason'] === 'csp') this.requestsById.delete(request)
     if (method === 'Runtime.exceptionThrown' || method === 'Runtime.consoleAPICalled' || method === 'Log.entryAdded')
       this.complaints.push(JSON.stringify(params))
     for (const listener of this.listeners) listener(message)

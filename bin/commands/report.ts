@@ -34,7 +34,7 @@ export const reportCommand: CommandModule<object, Arguments> = {
         ),
       )
       .options(OPTIONS)
-      .example('$0 report run.ggtrace', 'writes run.html')
+      .example('$0 report run.ggtrace', 'writes run.ggtrace.html')
       .example('$0 report run.ggtrace model.gguf --peaks measure -o run.html', 'with the roof of this machine')
       .example('$0 compare old/ --with new/ --report compared.html', 'two sides'),
   handler,

@@ -1,6 +1,6 @@
 /**
- * Measures `analyze` against `convert` on a long `.ggtrace`, in turn, each in a separate process: the ratio of their CPU times, and
- * the memory of `analyze`.
+ * Measures `analyze`, and a report with all its series, against `convert` on a long `.ggtrace`, in turn, each in a separate process: the
+ * ratio of their CPU times, and their memory.
  *   node scripts/bench/stats.mjs [executions, default 2000000] [pairs, default 3]
  */
 import { spawnSync } from 'node:child_process'
@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { analyze, convert, readFileChunks } from 'ggml2perfetto'
+import { reportHtml } from 'ggml2perfetto/report'
 import { longLog, perRound } from './long-log.mjs'
 
 const [what, ...args] = process.argv.slice(2)
@@ -17,10 +18,15 @@ const [what, ...args] = process.argv.slice(2)
 async function run(what, log) {
   const input = { name: log, source: readFileChunks(log) }
   let executions
-  if (what === 'analyze') executions = (await analyze(input)).operators.executions
-  else for await (const _ of convert(input, { all: true }));
+  let page
+  if (what === 'convert') for await (const _ of convert(input, { all: true }));
+  else {
+    const analysis = await analyze(input, { series: what === 'report' ? ['calls', 'memory', 'offsets'] : [] })
+    executions = analysis.operators.executions
+    if (what === 'report') page = reportHtml(analysis).length
+  }
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
-  console.log(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, rss: maxRSS / 1024, executions }))
+  console.log(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, rss: maxRSS / 1024, executions, page }))
 }
 
 function inProcess(...args) {
@@ -37,11 +43,12 @@ async function main(executions, pairs) {
     const log = join(folder, 'long.ggtrace')
     await pipeline(longLog(Math.ceil(executions / perRound)), createWriteStream(log))
     for (let pair = 0; pair < pairs; pair++) {
-      const [converted, analysed] = [inProcess('convert', log), inProcess('analyze', log)]
-      const ratio = analysed.cpu / converted.cpu
+      const [converted, analysed, reported] = ['convert', 'analyze', 'report'].map((what) => inProcess(what, log))
+      const text = ({ cpu, rss }) =>
+        `${cpu.toFixed(2)} s, ${rss.toFixed(0)} MiB, ${(cpu / converted.cpu).toFixed(2)} × the conversion`
       console.log(
-        `convert ${converted.cpu.toFixed(2)} s CPU · analyze ${analysed.cpu.toFixed(2)} s, ${analysed.rss.toFixed(0)} MiB, ` +
-          `${analysed.executions} executions: ${ratio.toFixed(2)} × the conversion`,
+        `${analysed.executions} executions: convert ${converted.cpu.toFixed(2)} s CPU · analyze ${text(analysed)} · ` +
+          `report ${text(reported)}, a page of ${(reported.page / 1e6).toFixed(1)} MB`,
       )
     }
   } finally {
@@ -49,5 +56,5 @@ async function main(executions, pairs) {
   }
 }
 
-if (what === 'convert' || what === 'analyze') await run(what, args[0])
+if (['convert', 'analyze', 'report'].includes(what)) await run(what, args[0])
 else await main(Number(what ?? 2e6), Number(args[0] ?? 3))

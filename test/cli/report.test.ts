@@ -1,0 +1,73 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from '@jest/globals'
+import { at, MOE, names, read, run, useFolder } from './helpers.ts'
+
+/** `report`, and `compare --report`. */
+
+const LOG = fileURLToPath(new URL('../../examples/moe.ggtrace.gz', import.meta.url))
+
+useFolder()
+
+describe('report', () => {
+  test('writes a page named after the log', () => {
+    const { code, stdout, stderr } = run(['report', LOG])
+    expect([code, stdout]).toEqual([0, ''])
+    expect(stderr).toMatch(/^wrote moe\.ggtrace\.html \(\d+ KiB\), a page for browsers\n$/)
+    const page = read('moe.ggtrace.html').toString()
+    expect(page).toMatch(/^<!DOCTYPE html>\n/)
+    expect(page.length).toBeLessThan(2e6)
+    for (const part of ['Weights read by offset', 'Live bytes of', 'Time of decode over calls', 'Choices of experts'])
+      expect(page).toContain(`<h3>${part}`)
+  })
+
+  test('-o, --title, peaks; a stored Analysis; standard output', () => {
+    run(['report', LOG, '--title', 'Mine & yours', '--peak-gflops', '100', '--peak-gbs', '10', '-o', 'own.html'])
+    expect(read('own.html').toString()).toContain('<h1>Mine &amp; yours</h1>')
+    expect(/The line is[^<]*/.exec(read('own.html').toString())?.[0]).toContain(
+      '10 GB/s and 100 GFLOP/s; above 10 FLOP/byte (the ridge)',
+    )
+    writeFileSync(at('run.json'), run(['stats', LOG, '--json', '--series', 'calls,memory,offsets']).stdout)
+    const { code, stdout, stderr } = run(['report', 'run.json', '-o', '-'])
+    expect([code, stderr]).toEqual([0, ''])
+    run(['report', LOG, '-o', 'log.html'])
+    expect(stdout).toBe(read('log.html').toString())
+  })
+
+  test('says what is wrong, and leaves nothing behind', () => {
+    mkdirSync(at('folder'))
+    writeFileSync(at('empty.ggtrace'), '')
+    const before = names()
+    expect(run(['report', LOG, '-o', 'folder'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: folder: cannot write: is a directory\nhint: .*\.html\n$/),
+    })
+    expect(run(['report', LOG, '-o', LOG]).stderr).toMatch(/is the input itself/)
+    expect(run(['report', 'empty.ggtrace'])).toMatchObject({
+      code: 1,
+      stderr: 'error: empty.ggtrace: the input is empty (0 bytes)\n',
+    })
+    expect(run(['report']).stderr).toBe('error: no input is given\nhint: ggml2perfetto report --help\n')
+    expect(run(['report', LOG, '-o', 'none/x.html'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no such folder'),
+    })
+    expect(names()).toEqual(before)
+  })
+
+  test('--help', () => {
+    expect(run(['report', '--help']).stdout).toMatch(/^ggml2perfetto report <inputs\.\.>\n/)
+    expect(run(['--help']).stdout).toMatch(/\n {2}ggml2perfetto report <inputs\.\.> +Write a report/)
+  })
+})
+
+test('compare --report', () => {
+  const { code, stdout } = run(['compare', LOG, '--with', MOE, '--report', 'both.html'])
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^sides\n/)])
+  const page = read('both.html').toString()
+  expect(page).toContain('<h3>Time of a call of decode on both sides</h3>')
+  expect(page).toContain('moe.csv')
+  expect(run(['compare', LOG, '--with', MOE, '--report', '-']).stderr).toMatch(
+    /^error: --report -: expected the name of a file/,
+  )
+})

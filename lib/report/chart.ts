@@ -51,7 +51,8 @@ export function fitting(text: string, pixels: number): string {
 export function logarithmic(label: string, values: readonly number[], text: (value: number) => string) {
   const [first, last] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))]
   const decades = last - first
-  const steps = decades > 3 ? [1] : [1, 2, 5]
+  // Where there is no space for all labels, the library leaves out some.
+  const steps = decades > 2 ? [1] : [1, 2, 5]
   const every = Math.ceil(decades / 9)
   const powers = Array.from({ length: decades + 1 }, (_, i) => first + i).filter((_, i) => i % every === 0)
   const [low, high] = [Math.min(...values) / 1.5, Math.max(...values) * 1.5]

@@ -49,11 +49,14 @@ export function tableHtml({ columns, rows }: Table, caption: string, rowsMax = R
 <tbody>${rows.slice(0, rowsMax).map((row) => html`<tr>${row.map(cell)}</tr>\n`)}</tbody></table></div>${more}`
 }
 
+/** The command that prints the data. */
+export const sourceHtml = (source: string): Html => html`<p class="source">Source: <code>${source}</code></p>`
+
 /** A figure with its data behind it. */
 export function figureHtml({ title, about, legend, chart, table, source }: Figure): Html {
   return html`<figure><figcaption><h3>${title}</h3><p>${about}</p></figcaption>
 ${legend}${chart}
 <details><summary>Data of “${title}”</summary>${tableHtml(table, title)}</details>
-<p class="source">Source: <code>${source}</code></p></figure>
+${sourceHtml(source)}</figure>
 `
 }

@@ -4,7 +4,7 @@ import { percent, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known } from '../context.ts'
-import { columns, figureHtml, type Section } from '../figure.ts'
+import { columns, figureHtml, type Section, type Table } from '../figure.ts'
 import type { Html } from '../html.ts'
 
 /** Columns of the heat map; of more experts a column is several. */
@@ -52,11 +52,12 @@ function heatMap({ layers }: ExpertFigures, phase: PhaseName, { stats }: Context
     chart: chart(`Choices of experts by layer in ${phase}`, () => ({
       height: 60 + Math.max(8, Math.min(22, 500 / rows.length)) * rows.length,
       marginLeft: 44,
-      x: { label: 'expert', domain: [-0.5, experts - 0.5], ticks: wholeTicks(experts) },
+      x: { label: 'expert', domain: [-0.5, experts - 0.5], ticks: wholeTicks(experts), tickFormat: String },
       y: {
         label: 'layer',
         domain: [Math.max(...rows) + 0.5, Math.min(...rows) - 0.5],
         ticks: wholeTicks(Math.max(...rows) + 1),
+        tickFormat: String,
       },
       marks: [
         Plot.rect(cells, {
@@ -75,36 +76,34 @@ function heatMap({ layers }: ExpertFigures, phase: PhaseName, { stats }: Context
         }),
       ],
     })),
-    table: {
-      columns: columns(
-        '<layer',
-        'tokens',
-        'most used',
-        'max to mean',
-        'Gini',
-        'entropy',
-        'unused',
-        'repeated',
-        'choices by expert',
-      ),
-      rows: shown.map(({ layer, by_phase }) => {
-        const { tokens, balance, repeated, by_expert } = by_phase[phase]!
-        return [
-          String(layer),
-          String(tokens),
-          String(balance.most_used),
-          threeDigits(balance.max_to_mean),
-          threeDigits(balance.gini),
-          percent(balance.entropy_share),
-          String(balance.unused),
-          known(repeated?.share, percent),
-          by_expert.slice(0, COLUMNS_MAX).join(' '),
-        ]
-      }),
-    },
+    table: choicesTable(shown, phase),
     source: `${stats('--json')} (experts.layers)`,
   })
 }
+
+const TITLES = [
+  'tokens',
+  'most used',
+  'max to mean',
+  'Gini',
+  'entropy',
+  'unused',
+  'repeated',
+  'choices by expert',
+] as const
+
+const choicesTable = (layers: ExpertFigures['layers'], phase: PhaseName): Table => ({
+  columns: columns('<layer', ...TITLES),
+  rows: layers.map(({ layer, by_phase }) => {
+    const { tokens, balance, repeated, by_expert } = by_phase[phase]!
+    return [
+      ...[layer, tokens, balance.most_used].map(String),
+      ...[threeDigits(balance.max_to_mean), threeDigits(balance.gini), percent(balance.entropy_share)],
+      ...[String(balance.unused), known(repeated?.share, percent)],
+      by_expert.slice(0, COLUMNS_MAX).join(' '),
+    ]
+  }),
+})
 
 function reuseFigure({ layers, by_phase }: ExpertFigures, phase: PhaseName, { stats }: Context): Html | undefined {
   const sums: number[] = []

@@ -18,7 +18,7 @@ function findingHtml(finding: Finding, index: number): Html {
   const rows = Object.entries(evidence).map(([name, value]) => [name, String(value)])
   const table = tableHtml({ columns: columns('<figure', '<value'), rows }, `Evidence of finding ${index + 1}`)
   const how = check.sql ?? check.command
-  return html`<li><strong>${sentence}</strong><p class="note">explains ${duration(time_ns)} · confidence: ${confidence} (${confidence_reason}) · rule ${rule}</p>
+  return html`<li><strong>${sentence}</strong><p class="note">${time_ns > 0 ? `explains ${duration(time_ns)} · ` : ''}confidence: ${confidence} (${confidence_reason}) · rule ${rule}</p>
 <p>${advice}</p><details><summary>Evidence and check of finding ${index + 1}</summary>${table}${how === undefined ? undefined : html`<p class="source">${check.evidence}: <code>${how}</code></p>`}</details></li>
 `
 }

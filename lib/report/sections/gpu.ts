@@ -4,7 +4,7 @@ import { duration, percent, plural, size, threeDigits } from '../../model/units.
 import { byName, chart, fitting, legend } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known } from '../context.ts'
-import { columns, figureHtml, type Section, tableHtml } from '../figure.ts'
+import { columns, figureHtml, type Section, sourceHtml, tableHtml } from '../figure.ts'
 import { type Html, html } from '../html.ts'
 
 /** Kernels and devices that are drawn. */
@@ -18,7 +18,7 @@ export function gpuSection(context: Context): Section | undefined {
   const devices = gpu.devices.slice(0, DEVICES_MAX)
   const content = [
     timesFigure(devices, context),
-    ...devices.slice(0, 2).flatMap((device) => [kernelsFigure(device, context), transfersTable(device)]),
+    ...devices.slice(0, 2).flatMap((device) => [kernelsFigure(device, context), transfersTable(device, context)]),
   ]
   return { id: 'gpu', title: 'GPU', content: content.filter((of) => of !== undefined) }
 }
@@ -126,12 +126,12 @@ function kernelsFigure(device: GpuDevice, { stats }: Context): Html | undefined 
   })
 }
 
-function transfersTable(device: GpuDevice): Html | undefined {
+function transfersTable(device: GpuDevice, { stats }: Context): Html | undefined {
   if (device.transfers.length === 0) return undefined
   const rows = device.transfers.map(({ direction, from, to, count, bytes, time_ns, gb_per_s }) => [
     ...[direction, from, to, String(count), size(bytes), duration(time_ns)],
     known(gb_per_s, threeDigits),
   ])
   const table = { columns: columns('<direction', '<from', '<to', 'times', 'bytes', 'time', 'GB/s'), rows }
-  return html`<details><summary>Copies and fills, ${nameOf(device)}</summary>${tableHtml(table, `Copies and fills, ${nameOf(device)}`)}</details>`
+  return html`<details><summary>Copies and fills, ${nameOf(device)}</summary>${tableHtml(table, `Copies and fills, ${nameOf(device)}`)}${sourceHtml(`${stats('--json')} (gpu.devices.transfers)`)}</details>`
 }

@@ -1,6 +1,6 @@
 import { plural } from '../../model/units.ts'
 import { baseName, type Context } from '../context.ts'
-import { columns, type Section, tableHtml } from '../figure.ts'
+import { columns, type Section, sourceHtml, tableHtml } from '../figure.ts'
 import { html } from '../html.ts'
 
 /** Issues and losses of the recording. */
@@ -13,7 +13,7 @@ export function issuesSection({ analysis: { inputs, run }, stats }: Context): Se
     rows.length === 0
       ? html`<p>None: the logs were read without an issue, and nothing was lost.</p>`
       : html`<p>${plural(rows.length, 'kind')} of issues.${losses.length > 0 ? ` Lost or bad events: ${losses.join(', ')}.` : ''}</p>
-${tableHtml({ columns: columns('<log', '<issue', 'times'), rows }, 'Issues by their code')}<p class="source">Source: <code>${stats('--json')} (inputs, run.losses)</code></p>`
+${tableHtml({ columns: columns('<log', '<issue', 'times'), rows }, 'Issues by their code')}${sourceHtml(`${stats('--json')} (inputs, run.losses)`)}`
   return { id: 'issues', title: 'Issues and losses', content: [content] }
 }
 

@@ -3,8 +3,8 @@ import type { LiveSeries, MemoryFigures, MemorySeries, OffsetMap } from '../../a
 import { count, duration, percent, size, threeDigits } from '../../model/units.ts'
 import { chart } from '../chart.ts'
 import { colour } from '../colours.ts'
-import { type Context, inGroups, known } from '../context.ts'
-import { columns, figureHtml, type Section, tableHtml } from '../figure.ts'
+import { baseName, type Context, inGroups, known } from '../context.ts'
+import { columns, figureHtml, type Section, sourceHtml, type Table, tableHtml } from '../figure.ts'
 import type { Html } from '../html.ts'
 
 /** Steps of the line of live bytes; of more, a step is the most of several. */
@@ -22,82 +22,54 @@ export function memorySection(context: Context): Section | undefined {
   const { memory, series } = context.analysis
   const live = (series?.memory?.buffers ?? []).flatMap((buffer) => liveFigure(buffer, series!.memory!, context) ?? [])
   const maps = (series?.offsets?.maps ?? []).slice(0, MAPS_MAX).flatMap((map) => offsetsFigure(map, context) ?? [])
-  const content = [...(memory ? tables(memory) : []), ...live, ...maps]
+  const content = [...(memory ? tables(memory, context) : []), ...live, ...maps]
   return content.length === 0 ? undefined : { id: 'memory', title: 'Memory', content }
 }
 
-function tables({ buffers, kv_caches, page_faults, allocations }: MemoryFigures): Html[] {
-  const made: Html[] = []
-  if (buffers.length > 0)
-    made.push(
-      tableHtml(
-        {
-          columns: columns('<buffer', '<use', 'size', 'tensors', 'bytes of tensors', 'most live', 'reuse'),
-          rows: buffers
-            .slice(0, ROWS_MAX)
-            .map(({ name, label, usage, size_bytes, tensors, tensor_bytes, arena }) => [
-              name || label.replace(/^.*[\\/]/, ''),
-              usage,
-              known(size_bytes, size),
-              count(tensors),
-              known(tensor_bytes, size),
-              known(arena?.peak_live_bytes, size),
-              known(arena?.reuse, (of) => `${of.toFixed(1)}×`),
-            ]),
-        },
-        'Buffers',
-      ),
-    )
-  if (kv_caches.length > 0)
-    made.push(
-      tableHtml(
-        {
-          columns: columns('<KV cache', 'cells', 'bytes', 'per token', 'most used', 'share'),
-          rows: kv_caches.map((of, i) => [
-            `context ${i}`,
-            known(of.capacity_cells, count),
-            known(of.capacity_bytes, size),
-            known(of.bytes_per_token, size),
-            count(of.peak_cells),
-            known(of.peak_share, percent),
-          ]),
-        },
-        'KV caches (inferred from the positions in batches)',
-      ),
-    )
-  if (page_faults && page_faults.length > 0)
-    made.push(
-      tableHtml(
-        {
-          columns: columns('<page faults', 'minor', 'major', 'all', 'read from disks'),
-          rows: page_faults.map((of) => [
-            of.phase,
-            known(of.minor_faults, count),
-            known(of.major_faults, count),
-            known(of.page_faults, count),
-            known(of.read_bytes, size),
-          ]),
-        },
-        'Page faults of operators by phase',
-      ),
-    )
-  if (allocations && allocations.by_type.length > 0)
-    made.push(
-      tableHtml(
-        {
-          columns: columns('<allocated', 'most', 'at the end', 'allocations'),
-          rows: allocations.by_type.map((of) => [
-            of.name,
-            size(of.peak_bytes),
-            size(of.last_bytes),
-            count(of.allocations),
-          ]),
-        },
-        `Backend buffers that were allocated, at most ${size(allocations.peak_bytes)} at once`,
-      ),
-    )
-  return made
+/** Tables of what there is, each with its caption; those without rows are left out. */
+function tables({ buffers, kv_caches, page_faults, allocations }: MemoryFigures, { stats }: Context): Html[] {
+  const peak = allocations ? `, at most ${size(allocations.peak_bytes)} at once` : ''
+  const all: readonly (readonly [caption: string, table: Table])[] = [
+    ['Buffers', buffersTable(buffers)],
+    ['KV caches (inferred from the positions in batches)', cachesTable(kv_caches)],
+    ['Page faults of operators by phase', faultsTable(page_faults ?? [])],
+    [`Backend buffers that were allocated${peak}`, allocatedTable(allocations?.by_type ?? [])],
+  ]
+  const made = all.filter(([, { rows }]) => rows.length > 0).map(([caption, table]) => tableHtml(table, caption))
+  return made.length === 0 ? [] : [...made, sourceHtml(`${stats('--json')} (memory)`)]
 }
+
+const buffersTable = (buffers: MemoryFigures['buffers']): Table => ({
+  columns: columns('<buffer', '<use', 'size', 'tensors', 'bytes of tensors', 'most live', 'reuse'),
+  rows: buffers
+    .slice(0, ROWS_MAX)
+    .map(({ name, label, usage, size_bytes, tensors, tensor_bytes, arena }) => [
+      ...[name || baseName(label), usage, known(size_bytes, size), count(tensors), known(tensor_bytes, size)],
+      known(arena?.peak_live_bytes, size),
+      known(arena?.reuse, (of) => `${of.toFixed(1)}×`),
+    ]),
+})
+
+const cachesTable = (caches: MemoryFigures['kv_caches']): Table => ({
+  columns: columns('<KV cache', 'cells', 'bytes', 'per token', 'most used', 'share'),
+  rows: caches.map((of, i) => [
+    ...[`context ${i}`, known(of.capacity_cells, count), known(of.capacity_bytes, size)],
+    ...[known(of.bytes_per_token, size), count(of.peak_cells), known(of.peak_share, percent)],
+  ]),
+})
+
+const faultsTable = (faults: NonNullable<MemoryFigures['page_faults']>): Table => ({
+  columns: columns('<page faults', 'minor', 'major', 'all', 'read from disks'),
+  rows: faults.map((of) => [
+    ...[of.phase, known(of.minor_faults, count), known(of.major_faults, count)],
+    ...[known(of.page_faults, count), known(of.read_bytes, size)],
+  ]),
+})
+
+const allocatedTable = (types: NonNullable<MemoryFigures['allocations']>['by_type']): Table => ({
+  columns: columns('<allocated', 'most', 'at the end', 'allocations'),
+  rows: types.map((of) => [of.name, size(of.peak_bytes), size(of.last_bytes), count(of.allocations)]),
+})
 
 function liveFigure(
   { name, label, size_bytes, samples, peak }: LiveSeries,
@@ -106,25 +78,27 @@ function liveFigure(
 ): Html | undefined {
   if (samples.length < 2) return undefined
   const startNs = samples[0]!.at_ns
+  const most = samples.reduce((most, { live_bytes }) => Math.max(most, live_bytes), 0)
+  const [unit, unitName] = most < MIB ? [1024, 'KiB'] : [MIB, 'MiB']
   const steps = inGroups(samples, STEPS_MAX).map((of) => {
     const most = of.reduce((most, sample) => (sample.live_bytes > most.live_bytes ? sample : most))
-    return { ...most, ms: (of[0]!.at_ns - startNs) / 1e6, mib: most.live_bytes / MIB }
+    return { ...most, ms: (of[0]!.at_ns - startNs) / 1e6, amount: most.live_bytes / unit }
   })
   const buffer = name || label
   return figureHtml({
     title: `Live bytes of ${buffer} over call ${call} (${phase})`,
-    about: `A tensor is live from its first write to its last read. The most is ${size(Math.max(...steps.map(({ live_bytes }) => live_bytes)))} at ${peak.tensor || 'the start'} ${peak.op}${known(size_bytes, (of) => `; the buffer has ${size(of)}`)}.`,
-    chart: chart(`Live bytes of ${buffer} over call ${call}, in MiB`, () => ({
+    about: `A tensor is live from its first write to its last read. The most is ${size(most)} at ${peak.tensor || 'the start'} ${peak.op}${known(size_bytes, (of) => `; the buffer has ${size(of)}`)}.`,
+    chart: chart(`Live bytes of ${buffer} over call ${call}, in ${unitName}`, () => ({
       height: 260,
       marginLeft: 56,
       x: { label: 'ms since the start of the call', tickFormat: threeDigits },
-      y: { label: 'MiB', grid: true, zero: true, tickFormat: threeDigits },
+      y: { label: unitName, grid: true, zero: true, tickFormat: threeDigits },
       marks: [
-        Plot.areaY(steps, { x: 'ms', y: 'mib', curve: 'step-after', fill: colour(0), fillOpacity: 0.25 }),
-        Plot.lineY(steps, { x: 'ms', y: 'mib', curve: 'step-after', stroke: colour(0), strokeWidth: 1.5 }),
+        Plot.areaY(steps, { x: 'ms', y: 'amount', curve: 'step-after', fill: colour(0), fillOpacity: 0.25 }),
+        Plot.lineY(steps, { x: 'ms', y: 'amount', curve: 'step-after', stroke: colour(0), strokeWidth: 1.5 }),
         Plot.ruleY([0]),
         Plot.dot(steps, {
-          ...{ x: 'ms', y: 'mib', r: 4, fill: 'transparent' },
+          ...{ x: 'ms', y: 'amount', r: 4, fill: 'transparent' },
           title: ({ live_bytes, tensor, ms }) =>
             `${size(live_bytes)} from ${tensor || 'the start'} on\n${duration(ms * 1e6)} after the start`,
         }),
@@ -194,7 +168,7 @@ function offsetsFigure(map: OffsetMap, { stats }: Context): Html | undefined {
     return { shown, most: found.most, size: [perTime * time_bin_ns, perOffset * offset_bin_bytes] as const }
   }
   const wide = mapOf('wide')
-  const file = name || label.replace(/^.*[\\/]/, '')
+  const file = name || baseName(label)
   const at = (ms: number) => duration(Math.max(0, ms) * 1e6)
   return figureHtml({
     title: `Weights read by offset and time, ${file}`,

@@ -4,8 +4,8 @@ import { duration, threeDigits } from '../../model/units.ts'
 import { chart } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, inGroups, known, mean } from '../context.ts'
-import { columns, figureHtml, type Section, tableHtml } from '../figure.ts'
-import type { Html } from '../html.ts'
+import { columns, figureHtml, type Section, sourceHtml, tableHtml } from '../figure.ts'
+import { type Html, html } from '../html.ts'
 
 /** Points of a chart. */
 const POINTS_MAX = 300
@@ -14,7 +14,12 @@ const POINTS_MAX = 300
 export function phasesSection(context: Context): Section | undefined {
   const { calls } = context.analysis
   if (calls.count === 0) return undefined
-  const content = [speedTable(context.analysis), tpotFigure(context), sequencesTable(context.analysis)]
+  const content = [
+    speedTable(context.analysis),
+    sourceHtml(`${context.stats('--json')} (calls, rooflines)`),
+    tpotFigure(context),
+    sequencesTable(context),
+  ]
   return { id: 'phases', title: 'Prefill and decode', content: content.filter((of) => of !== undefined) }
 }
 
@@ -108,7 +113,12 @@ function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | und
 }
 
 /** The sequences that decoded: requests of a server. */
-function sequencesTable({ calls: { contexts } }: Analysis): Html | undefined {
+function sequencesTable({
+  analysis: {
+    calls: { contexts },
+  },
+  stats,
+}: Context): Html | undefined {
   const of = contexts.flatMap(({ by_sequence }, context) => by_sequence.map((sequence) => ({ context, ...sequence })))
   if (of.length < 2) return undefined
   const rows = of.map(({ context, sequence, tpot, jitter }) => [
@@ -118,8 +128,6 @@ function sequencesTable({ calls: { contexts } }: Analysis): Html | undefined {
     ...[tpot.mean_ns, tpot.p50_ns, tpot.p99_ns, tpot.max_ns, jitter.standard_deviation_ns].map(duration),
   ])
   const titles = ['tokens', 'TPOT mean', 'p50', 'p99', 'max', 'standard deviation']
-  return tableHtml(
-    { columns: columns('<sequence', 'context', ...titles), rows },
-    'Sequences that decoded (of requests)',
-  )
+  const table = { columns: columns('<sequence', 'context', ...titles), rows }
+  return html`${tableHtml(table, 'Sequences that decoded (of requests)')}${sourceHtml(`${stats('--json')} (calls.contexts.by_sequence)`)}`
 }

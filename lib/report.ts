@@ -1,2 +1,4 @@
 /** Reports: an entry of its own, as it contains the library that draws. */
+export type { LayerDrawing } from './report/context.ts'
 export { type ReportOptions, reportHtml } from './report/report.ts'
+export { layerToShow } from './report/sections/graph.ts'

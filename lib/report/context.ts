@@ -1,10 +1,21 @@
 import type { Analysis } from '../analyze/analysis.ts'
 
+/** A drawing of the graph of one layer. */
+export interface LayerDrawing {
+  readonly layer: number
+  /** A complete SVG document, whose texts are escaped: it becomes a part of the page. */
+  readonly svg: string
+}
+
 /** What sections are made from. */
 export interface Context {
   readonly analysis: Analysis
+  /** The graph of a layer. */
+  readonly drawing?: LayerDrawing | undefined
   /** The command that prints figures of these inputs: `stats` and its options. */
   stats(options: string): string
+  /** Another command, and its options. */
+  command(name: string, options: string): string
 }
 
 /** The name of a file without its folders: reports are for other people. */
@@ -16,9 +27,10 @@ export function shellWord(path: string): string {
 }
 
 /** The context of an Analysis. */
-export function contextOf(analysis: Analysis): Context {
+export function contextOf(analysis: Analysis, drawing?: LayerDrawing): Context {
   const inputs = analysis.inputs.map(({ name }) => shellWord(baseName(name))).join(' ') || '<inputs>'
-  return { analysis, stats: (options) => `ggml2perfetto stats ${inputs} ${options}`.trimEnd() }
+  const command = (name: string, options: string) => `ggml2perfetto ${name} ${inputs} ${options}`.trimEnd()
+  return { analysis, drawing, command, stats: (options) => command('stats', options) }
 }
 
 /** `ffn_up MUL_MAT`; `(unnamed)` without both. */

@@ -2,7 +2,7 @@ import type { Analysis } from '../analyze/analysis.ts'
 import { COMPARISON_SCHEMA, type Comparison } from '../analyze/compare/comparison.ts'
 import { duration, plural, threeDigits } from '../model/units.ts'
 import { comparisonPage } from './comparison.ts'
-import { baseName, type Context, contextOf, known } from './context.ts'
+import { baseName, type Context, contextOf, known, type LayerDrawing } from './context.ts'
 import type { Section } from './figure.ts'
 import { html } from './html.ts'
 import { pageHtml } from './page.ts'
@@ -11,6 +11,7 @@ import { callTimeSection } from './sections/call-time.ts'
 import { expertsSection } from './sections/experts.ts'
 import { findingsSection } from './sections/findings.ts'
 import { gpuSection } from './sections/gpu.ts'
+import { graphSection } from './sections/graph.ts'
 import { issuesSection, unknownSection } from './sections/limits.ts'
 import { matmulSection } from './sections/matmul.ts'
 import { memorySection } from './sections/memory.ts'
@@ -23,6 +24,8 @@ import { workersSection } from './sections/workers.ts'
 export interface ReportOptions {
   /** The title of the page; by default the name of the model, or of the log. */
   readonly title?: string | undefined
+  /** The graph of one layer ({@link layerToShow}), drawn by the caller: its layout needs a large library. */
+  readonly drawing?: LayerDrawing | undefined
 }
 
 /** Parts of a report that a log may have no data for. */
@@ -35,6 +38,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['workers', workersSection],
   ['memory', memorySection],
   ['experts', expertsSection],
+  ['graph of a layer', graphSection],
   ['GPU', gpuSection],
 ]
 
@@ -45,7 +49,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
  */
 export function reportHtml(of: Analysis | Comparison, options: ReportOptions = {}): string {
   if (of.schema === COMPARISON_SCHEMA) return pageHtml(comparisonPage(of, options.title))
-  const context = contextOf(of)
+  const context = contextOf(of, options.drawing)
   const parts = PARTS.map(([title, make]) => ({ title, section: make(context) }))
   const missing = parts.flatMap(({ title, section }) => (section ? [] : [title]))
   const sections = [

@@ -5,9 +5,9 @@
 export const SCRIPT = `(()=>{
 const tip=document.getElementById('tip'),texts=new WeakMap(),marks=new WeakMap();let shown;
 for(const svg of document.querySelectorAll('.chart svg')){const all=[];
-for(const title of svg.querySelectorAll('title')){const mark=title.parentNode;texts.set(mark,title.textContent);title.remove();all.push(mark)}
+for(const title of svg.querySelectorAll('title')){const mark=title.parentNode;if(mark===svg)continue;texts.set(mark,title.textContent);title.remove();all.push(mark)}
 if(all.length===0)continue;marks.set(svg,{all,at:-1});svg.tabIndex=0;
-svg.setAttribute('aria-label',svg.getAttribute('aria-label')+'. '+all.length+' values: arrow keys read them')}
+const label=svg.getAttribute('aria-label');if(label)svg.setAttribute('aria-label',label+'. '+all.length+' values: arrow keys read them')}
 const hide=()=>{tip.hidden=true;if(shown)shown.classList.remove('at');shown=undefined};
 const show=mark=>{hide();shown=mark;mark.classList.add('at');tip.textContent=texts.get(mark);tip.hidden=false;place()};
 const place=()=>{if(!shown)return;const of=shown.getBoundingClientRect(),own=tip.getBoundingClientRect();
@@ -25,4 +25,4 @@ event.preventDefault();show(of.all[of.at])});
 })()`
 
 /** SHA-256 of {@link SCRIPT} in base64: the page's policy runs no other script. A test computes it. */
-export const SCRIPT_HASH = 'JsuEHwg0GxcwbFEqpYWSXiYUr/ZpRqg5SalIWPfQ9qs='
+export const SCRIPT_HASH = 'AJ8QswLBsh2KWhn6u5eNURNpO7OOCoGlcIijgLhkGiw='

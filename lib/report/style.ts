@@ -33,7 +33,7 @@ figure{margin:0 0 1.75rem;break-inside:avoid}
 figcaption p,.source,.note{color:var(--muted);font-size:.9rem}
 code{font:.85em/1.45 ui-monospace,monospace;overflow-wrap:anywhere;background:var(--panel);padding:.05rem .25rem;border-radius:3px}
 .chart svg{display:block;max-width:100%;height:auto;overflow:visible;color:var(--fg);--plot-background:var(--bg)}
-.chart text{white-space:pre}
+.paper{background:#fff;color:#000;max-height:36rem}.paper svg{max-width:none;color:#000}.chart text{white-space:pre}
 .narrow{display:none}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem .9rem;padding:0;margin:.25rem 0;font-size:.85rem}
 .key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;margin-right:.35rem;vertical-align:-.05rem;print-color-adjust:exact}

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze, compareRuns, groupOperators, inputOf } from '../../lib/index.ts'
 import { SCRIPT, SCRIPT_HASH } from '../../lib/report/script.ts'
-import { reportHtml } from '../../lib/report.ts'
+import { layerToShow, reportHtml } from '../../lib/report.ts'
 import { drawingsOf, figuresOf, type Mark, marksOf, tableOf, unescaped } from './svg.ts'
 
 /** Reports: what they contain, read back from the page, against the Analysis. */
@@ -39,7 +39,7 @@ describe('a report', () => {
       expect(unescaped(page)).toContain(`<strong>${sentence}</strong>`)
       expect(unescaped(page)).toContain(advice)
     }
-    expect(page).toContain('as the logs do not contain it: GPU')
+    expect(page).toContain('Not in this report: graph of a layer, GPU')
     for (const { what, why } of analysis.undetermined) {
       expect(unescaped(page)).toContain(why)
       expect(page).toContain(what)
@@ -250,4 +250,45 @@ test('a report of a comparison has both sides, changes with their intervals, and
   const width = (side: string) =>
     sum(parts.filter(({ lines }) => lines[0]!.startsWith(side)).map(({ numbers }) => numbers['width']! + 1))
   expect(width('b: ') / width('a: ')).toBeCloseTo(1.2, 2)
+})
+
+test('GPUs: widths are parts of the time from the first to the last work; kernels by share', async () => {
+  const log = fileURLToPath(new URL('../fixtures/chrome-json/communication.json.gz', import.meta.url))
+  const of = await analyze(inputOf(log), { series: ['calls'] })
+  const figures = figuresOf(reportHtml(of))
+  const device = of.gpu!.devices[0]!
+  const parts = marksOf(drawingsOf(figures.get('Time of GPUs')!)[0]!).filter(
+    ({ numbers }) => numbers['y'] === marksOf(drawingsOf(figures.get('Time of GPUs')!)[0]!)[0]!.numbers['y'],
+  )
+  const { total_ns, computation_ns, exposed_communication_ns, exposed_copy_ns, idle_ns } = device.time!
+  const shares = [computation_ns, exposed_communication_ns, exposed_copy_ns, idle_ns].map((ns) => ns / total_ns)
+  const all = sum(parts.map(({ numbers }) => numbers['width']! + 1))
+  for (const [i, share] of shares.entries())
+    expect(Math.abs((parts[i]!.numbers['width']! + 1) / all - share)).toBeLessThan(0.005)
+  const [title, kernels] = [...figures].find(([title]) => title.startsWith('Kernels with most time'))!
+  expect(title).toContain('GPU')
+  expect(
+    tableOf(kernels)
+      .slice(1)
+      .map(([name]) => name),
+  ).toEqual(device.kernels.map(({ name }) => name))
+})
+
+test('a graph of a layer that the caller draws is in the page, with its nodes', async () => {
+  const of = await analyze(inputOf(MOE), { series: ['graph'] })
+  const layer = layerToShow(of.series!.graph!.nodes)!
+  expect(layer).toBe(3)
+  const svg = '<?xml version="1.0"?>\n<svg aria-labelledby="t"><title id="t">graph</title></svg>'
+  const text = figuresOf(reportHtml(of, { drawing: { layer, svg } })).get(
+    `Layer 3 in call ${of.series!.graph!.call} (decode)`,
+  )!
+  expect(text).toContain(`>${svg.split('\n')[1]}</div>`)
+  const names = tableOf(text)
+    .slice(1)
+    .map(([name]) => name)
+  const ofLayer = of.series!.graph!.nodes.filter(({ name, kind }) => /-3$/.test(name) && kind !== 'view')
+  expect(ofLayer.length).toBeGreaterThan(15)
+  for (const { name } of ofLayer) expect(names).toContain(name)
+  expect(names.filter((name) => /-[0-24-9]$/.test(name!))).toEqual([])
+  expect(text).toContain('ggml2perfetto dag moe.ggtrace.gz --layers 3 --call')
 })

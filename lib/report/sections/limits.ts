@@ -25,10 +25,7 @@ export function unknownSection({ analysis: { undetermined } }: Context, missing:
     byReason.set(reason, [...(byReason.get(reason) ?? []), what])
   }
   const lines = [...byReason].map(([reason, whats]) => html`<li><strong>${whats.join(', ')}</strong>: ${reason}</li>`)
-  const parts =
-    missing.length === 0
-      ? undefined
-      : html`<li>Not in this report, as the logs do not contain it: ${missing.join(', ')}</li>`
+  const parts = missing.length === 0 ? undefined : html`<li>Not in this report: ${missing.join(', ')}</li>`
   const none = lines.length + missing.length === 0 ? html`<li>Nothing is missing.</li>` : undefined
   return { id: 'unknown', title: 'Not known', content: [html`<ul>${parts}${lines}${none}</ul>`] }
 }

@@ -3,7 +3,7 @@ import type { Comparison, Effect, EffectGroup, Verdict } from '../analyze/compar
 import { duration, percent, plural, size, threeDigits } from '../model/units.ts'
 import { byName, chart, fitting, legend } from './chart.ts'
 import { colour } from './colours.ts'
-import { known } from './context.ts'
+import { baseName, known } from './context.ts'
 import { columns, figureHtml, type Section, tableHtml } from './figure.ts'
 import { type Html, html } from './html.ts'
 import type { Page } from './page.ts'
@@ -23,7 +23,8 @@ const SOURCE = 'ggml2perfetto compare <a> --with <b> --json'
 
 /** The page of a comparison: how the sides differ, what changed, and the parts of calls on both sides. */
 export function comparisonPage(comparison: Comparison, title: string | undefined): Page {
-  const { before, after, effects } = comparison
+  const { effects } = comparison
+  const [before, after] = [namedSide(comparison.before), namedSide(comparison.after)]
   const groups = (Object.keys(TITLES) as EffectGroup[]).flatMap((group) => {
     const of = effects.filter((effect) => effect.group === group)
     return of.length > 0 ? [effectsFigure(group, of)] : []
@@ -35,11 +36,17 @@ export function comparisonPage(comparison: Comparison, title: string | undefined
     lead: html`<p class="lead">a: ${before.name} (${plural(before.runs, 'run')}) · b: ${after.name} (${plural(after.runs, 'run')})</p>`,
     sections: [
       changesSection(changed, comparison),
-      sidesSection(comparison),
+      sidesSection({ ...comparison, before, after }),
       { id: 'effects', title: 'What changed, and how certain it is', content: [...groups, readingHtml(comparison)] },
       ...(sides.length > 0 ? [{ id: 'parts', title: 'Parts of calls on both sides', content: sides }] : []),
     ],
   }
+}
+
+/** A side whose name has logs without their folders: reports are for other people. */
+function namedSide(side: Comparison['before']): Comparison['before'] {
+  const paths = side.inputs.flat().sort((a, b) => b.length - a.length)
+  return { ...side, name: paths.reduce((name, path) => name.replaceAll(path, () => baseName(path)), side.name) }
 }
 
 const valueText = (value: number | null, unit: Effect['unit']) => known(value, unit === 'ns' ? duration : size)
@@ -71,11 +78,12 @@ function changesSection(changed: readonly Effect[], { findings, before, after, i
 }
 
 function sidesSection({ before, after, differences }: Comparison): Section {
-  const rows = differences.map(({ what, before, after, is_obstacle }) => [
+  const shown = (what: string, value: string, name: string) => (what === 'host' ? `another one (${name})` : value)
+  const rows = differences.map(({ what, is_obstacle, ...of }) => [
     what,
     is_obstacle ? 'yes' : '',
-    before,
-    after,
+    shown(what, of.before, 'a'),
+    shown(what, of.after, 'b'),
   ])
   const table = { columns: columns('<what', '<explains other times', '<a', '<b'), rows }
   return {
@@ -112,6 +120,9 @@ function effectsFigure(group: EffectGroup, effects: readonly Effect[]): Html {
   }))
   const reach = Math.min(200, Math.max(5, ...points.flatMap(({ low, high, change }) => [-low, high, Math.abs(change)])))
   const clamp = (value: number) => Math.max(-Math.min(reach, 100), Math.min(reach, value))
+  const isBeyond = points.some(
+    ({ low, high, change }) => Math.min(low, change) < -Math.min(reach, 100) || Math.max(high, change) > reach,
+  )
   const drawing = chart(`${TITLES[group]}: change from a to b in percent`, (_, isNarrow) => ({
     height: 56 + 22 * points.length,
     marginLeft: isNarrow ? 130 : 270,
@@ -138,7 +149,7 @@ function effectsFigure(group: EffectGroup, effects: readonly Effect[]): Html {
   }))
   return figureHtml({
     title: TITLES[group],
-    about: `To the right b is slower, or larger. A point is the change of the geometric mean over runs, its line the interval.${effects.length > shown.length ? ' Further ones are in the table.' : ''}`,
+    about: `To the right b is slower, or larger. A point is the change of the geometric mean over runs, its line the interval.${isBeyond ? ' What is beyond the axis is at its edge.' : ''}${effects.length > shown.length ? ' Further ones are in the table.' : ''}`,
     chart: points.length > 0 ? drawing : html`<p>No figure is on both sides.</p>`,
     table: {
       columns: columns('<what', '<phase', 'a', 'b', 'change', 'interval', 'runs a', 'runs b', '<verdict'),

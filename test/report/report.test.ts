@@ -235,7 +235,7 @@ test('a report of a comparison has both sides, changes with their intervals, and
     calls: { ...analysis.calls, tpot_ns: analysis.calls.tpot_ns! * factor, ttft_ns: analysis.calls.ttft_ns! * factor },
   })
   const runs = (by: number) => [1, 1.001, 0.999, 1.002, 0.998].map((noise) => slower(by * noise))
-  const comparison = compareRuns({ name: 'old', runs: runs(1) }, { name: 'new', runs: runs(1.2) })
+  const comparison = compareRuns({ name: analysis.inputs[0]!.name, runs: runs(1) }, { name: 'new', runs: runs(1.2) })
   const made = reportHtml(comparison)
   expect([...made.matchAll(/<h2 id="([\w-]+)"/g)].map(([, id]) => id)).toEqual([
     'findings',
@@ -243,6 +243,7 @@ test('a report of a comparison has both sides, changes with their intervals, and
     'effects',
     'parts',
   ])
+  expect(made).not.toContain('/examples/')
   const [first] = comparison.effects
   expect(first).toMatchObject({ verdict: 'slower' })
   expect(made).toContain(`<strong>${first!.name} slower +20.0 %</strong>`)

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { Analysis, Comparison } from '../lib/index.ts'
+import { type Analysis, type Comparison, dagOf, draw, drawSvg } from '../lib/index.ts'
 import { inputName } from './inputs.ts'
 import { writeTrace } from './output.ts'
 import { note } from './terminal.ts'
@@ -10,10 +10,21 @@ export function reportOutput(input: string): string {
   return `${basename(inputName(input)).replace(/(?<=.)\.gz$/, '')}.html`
 }
 
+/** The graph of a layer in the middle of the model, without the name of the log; undefined where no graph was recorded. */
+async function drawingOf(of: Analysis | Comparison): Promise<{ layer: number; svg: string } | undefined> {
+  const graph = 'series' in of ? of.series?.graph : undefined
+  const { layerToShow } = await import('../lib/report.ts')
+  const layer = graph && layerToShow(graph.nodes)
+  if (layer === undefined) return undefined
+  const dag = dagOf(graph!, { layers: [layer, layer] })
+  const svg = await drawSvg(draw(dag, { name: `layer ${layer}`, views: false, weights: false }))
+  return { layer, svg }
+}
+
 /** Writes a report; the file appears only when it is complete. The library that draws is loaded here only. */
 export async function writeReport(of: Analysis | Comparison, output: string, title: string | undefined): Promise<void> {
   const { reportHtml } = await import('../lib/report.ts')
-  const page = new TextEncoder().encode(reportHtml(of, { title }))
+  const page = new TextEncoder().encode(reportHtml(of, { title, drawing: await drawingOf(of) }))
   await writeTrace(output, pieces(page), () => undefined, 'report')
   if (output !== '-') await note(`wrote ${output} (${size(page.length)}), a page for browsers`)
 }

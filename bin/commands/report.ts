@@ -11,7 +11,7 @@ const OPTIONS = {
     ...valued(once('--output'), 'The page; - for stdout', '<first input>.html in this folder'),
   },
   title: valued(once('--title'), 'Title of the page', 'the name of the model'),
-  call: valued(whole('--call', 0), 'The call whose memory is shown', 'a decode call'),
+  call: valued(whole('--call', 0), 'The call whose memory and graph are shown', 'a decode call'),
   ...MACHINE,
   ...CLOCKS,
   ...READING,
@@ -30,7 +30,7 @@ export const reportCommand: CommandModule<object, Arguments> = {
       .positional(
         'inputs',
         inputsOf(
-          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that `stats --json --series calls,memory,offsets` wrote; gzip'ed or not; - for stdin",
+          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that `stats --json --series calls,memory,offsets,graph` wrote; gzip'ed or not; - for stdin",
         ),
       )
       .options(OPTIONS)
@@ -44,6 +44,10 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { inputs, title, call } = args
   const output = args.output ?? reportOutput(inputs[0]!)
   await checkOutput(output, inputs, 'html')
-  const analysis = await analysisOf(args, { series: ['calls', 'memory', 'offsets'], call, ...(await machineOf(args)) })
+  const analysis = await analysisOf(args, {
+    series: ['calls', 'memory', 'offsets', 'graph'],
+    call,
+    ...(await machineOf(args)),
+  })
   await writeReport(analysis, output, title)
 }

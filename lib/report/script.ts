@@ -5,7 +5,8 @@
 export const SCRIPT = `(()=>{
 const tip=document.getElementById('tip'),texts=new WeakMap(),marks=new WeakMap();let shown;
 for(const svg of document.querySelectorAll('.chart svg')){const all=[];
-for(const title of svg.querySelectorAll('title')){const mark=title.parentNode;if(mark===svg)continue;texts.set(mark,title.textContent);title.remove();all.push(mark)}
+for(const title of svg.querySelectorAll('title')){const mark=title.parentNode;if(mark===svg)continue;texts.set(mark,title.textContent);title.remove();all.push(mark);
+if(mark.hasAttribute('role'))mark.setAttribute('aria-label',texts.get(mark))}
 if(all.length===0)continue;marks.set(svg,{all,at:-1});svg.tabIndex=0;
 const label=svg.getAttribute('aria-label');if(label)svg.setAttribute('aria-label',label+'. '+all.length+' values: arrow keys read them')}
 const hide=()=>{tip.hidden=true;if(shown)shown.classList.remove('at');shown=undefined};
@@ -25,4 +26,4 @@ event.preventDefault();show(of.all[of.at])});
 })()`
 
 /** SHA-256 of {@link SCRIPT} in base64: the page's policy runs no other script. A test computes it. */
-export const SCRIPT_HASH = 'AJ8QswLBsh2KWhn6u5eNURNpO7OOCoGlcIijgLhkGiw='
+export const SCRIPT_HASH = '7Ms8Y6wdpKtcf/QBdz2XVmO6vXwyTgAzteWxKt0FLaY='

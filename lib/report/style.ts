@@ -33,7 +33,7 @@ figure{margin:0 0 1.75rem;break-inside:avoid}
 figcaption p,.source,.note{color:var(--muted);font-size:.9rem}
 code{font:.85em/1.45 ui-monospace,monospace;overflow-wrap:anywhere;background:var(--panel);padding:.05rem .25rem;border-radius:3px}
 .chart svg{display:block;max-width:100%;height:auto;overflow:visible;color:var(--fg);--plot-background:var(--bg)}
-.paper{background:#fff;color:#000;max-height:36rem}.paper svg{max-width:none;color:#000}.chart text{white-space:pre}
+.scroll.paper{background:#fff;color:#000;max-height:36rem}.paper svg{max-width:none;color:#000}.chart text{white-space:pre}
 .narrow{display:none}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem .9rem;padding:0;margin:.25rem 0;font-size:.85rem}
 .key{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;margin-right:.35rem;vertical-align:-.05rem;print-color-adjust:exact}
@@ -50,8 +50,9 @@ ol.findings{padding-left:1.5rem}ol.findings>li{margin-bottom:1rem;break-inside:a
 ol.findings strong{font-size:1.05rem}
 #tip{position:fixed;z-index:4;max-width:min(24rem,90vw);background:var(--fg);color:var(--bg);font-size:.85rem;padding:.35rem .6rem;border-radius:4px;pointer-events:none;white-space:pre-line;overflow-wrap:anywhere}
 #tip[hidden]{display:none}
-.at{stroke:var(--fg)!important;stroke-width:2.5px!important;stroke-opacity:1!important}
+.at:not(g){stroke:var(--fg)!important;stroke-width:2.5px!important;stroke-opacity:1!important}
+g.at{opacity:.75}
 footer{color:var(--muted);font-size:.85rem;padding-bottom:2rem}
 @media (max-width:640px){.wide{display:none}.narrow{display:block}dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}header,main,footer,nav{padding-left:.9rem;padding-right:.9rem}}
-@media print{:root,:root:has(#theme-dark:checked){${variables('light')}}nav,fieldset.theme,.skip,#tip{display:none!important}body{font-size:11pt}.wide{display:block}.narrow{display:none}h2,h3{break-after:avoid}.scroll{max-height:none;overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .3rem}.number,.text{white-space:normal;min-width:0}*{print-color-adjust:exact}}
+@media print{:root,:root:has(#theme-dark:checked){${variables('light')}}nav,fieldset.theme,.skip,#tip{display:none!important}body{font-size:11pt}.wide{display:block}.narrow{display:none}h2,h3{break-after:avoid}.scroll{max-height:none;overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .3rem}.number,.text{white-space:normal;min-width:0}*{print-color-adjust:exact}.paper{max-height:none}.paper svg{max-width:100%}}
 `

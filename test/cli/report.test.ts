@@ -17,7 +17,13 @@ describe('report', () => {
     const page = read('moe.ggtrace.html').toString()
     expect(page).toMatch(/^<!DOCTYPE html>\n/)
     expect(page.length).toBeLessThan(2e6)
-    for (const part of ['Weights read by offset', 'Live bytes of', 'Time of decode over calls', 'Choices of experts'])
+    for (const part of [
+      'Weights read by offset',
+      'Live bytes of',
+      'Time of decode over calls',
+      'Choices of experts',
+      'Layer 3 in call',
+    ])
       expect(page).toContain(`<h3>${part}`)
   })
 
@@ -27,7 +33,7 @@ describe('report', () => {
     expect(/The line is[^<]*/.exec(read('own.html').toString())?.[0]).toContain(
       '10 GB/s and 100 GFLOP/s; above 10 FLOP/byte (the ridge)',
     )
-    writeFileSync(at('run.json'), run(['stats', LOG, '--json', '--series', 'calls,memory,offsets']).stdout)
+    writeFileSync(at('run.json'), run(['stats', LOG, '--json', '--series', 'calls,memory,offsets,graph']).stdout)
     const { code, stdout, stderr } = run(['report', 'run.json', '-o', '-'])
     expect([code, stderr]).toEqual([0, ''])
     run(['report', LOG, '-o', 'log.html'])

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { analyze, compareRuns, inputOf } from '../../lib/index.ts'
+import { analyze, compareRuns, dagOf, draw, drawSvg, inputOf } from '../../lib/index.ts'
 import { reportHtml } from '../../lib/report.ts'
 import { CHROMIUM } from '../browser.ts'
 import { PageVisit } from './page-visit.ts'
@@ -24,10 +24,17 @@ let visit: PageVisit
 const inBrowser = CHROMIUM === undefined ? describe.skip : describe
 inBrowser('a report in Chromium', () => {
   beforeAll(async () => {
-    const analysis = await analyze(inputOf(MOE), { series: ['calls', 'memory', 'offsets'] })
+    const analysis = await analyze(inputOf(MOE), { series: ['calls', 'memory', 'offsets', 'graph'] })
     const hostile = { ...analysis, run: { ...analysis.run, model: '</title><script>document.title="broken"</script>' } }
     const pages = {
-      report: reportHtml(hostile),
+      report: reportHtml(hostile, {
+        drawing: {
+          layer: 3,
+          svg: await drawSvg(
+            draw(dagOf(analysis.series!.graph!, { layers: [3, 3] }), { name: 'layer 3', views: false }),
+          ),
+        },
+      }),
       comparison: reportHtml(compareRuns({ name: 'a', runs: [analysis] }, { name: 'b', runs: [analysis] })),
     }
     for (const name of ['report', 'comparison'] as const) {

@@ -54,5 +54,5 @@ ol.findings strong{font-size:1.05rem}
 g.at{opacity:.75}
 footer{color:var(--muted);font-size:.85rem;padding-bottom:2rem}
 @media (max-width:640px){.wide{display:none}.narrow{display:block}dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}header,main,footer,nav{padding-left:.9rem;padding-right:.9rem}}
-@media print{:root,:root:has(#theme-dark:checked){${variables('light')}}nav,fieldset.theme,.skip,#tip{display:none!important}body{font-size:11pt}.wide{display:block}.narrow{display:none}h2,h3{break-after:avoid}.scroll{max-height:none;overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .3rem}.number,.text{white-space:normal;min-width:0}*{print-color-adjust:exact}.paper{max-height:none}.paper svg{max-width:100%}}
+@media print{:root,:root:has(#theme-dark:checked){${variables('light')}}nav,fieldset.theme,.skip,#tip{display:none!important}body{font-size:11pt}.wide{display:block}.narrow{display:none}h2,h3{break-after:avoid}.scroll{max-height:none;overflow:visible}table{font-size:7.5pt}th,td{padding:.1rem .3rem}.number,.text{white-space:normal;min-width:0}*{print-color-adjust:exact}.scroll.paper{max-height:none}.paper svg{max-width:100%}}
 `

@@ -21,7 +21,7 @@ async function run(what, log) {
   let page
   if (what === 'convert') for await (const _ of convert(input, { all: true }));
   else {
-    const analysis = await analyze(input, { series: what === 'report' ? ['calls', 'memory', 'offsets'] : [] })
+    const analysis = await analyze(input, { series: what === 'report' ? ['calls', 'memory', 'offsets', 'graph'] : [] })
     executions = analysis.operators.executions
     if (what === 'report') page = reportHtml(analysis).length
   }

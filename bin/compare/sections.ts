@@ -104,15 +104,17 @@ function groupSection(group: EffectGroup, effects: readonly Effect[], top: numbe
   const unclear = of.filter(({ verdict }) => !CHANGED.has(verdict))
   const most = top ?? Math.max(UNCLEAR_TOP, Math.min(changed.length, TOP))
   const { shown, rest } = group === 'speed' ? { shown: of, rest: [] } : firstRows([...changed, ...unclear], most)
+  const widest = scaleOf(shown)
   const rows = shown.map((effect) => [
     effect.name,
     effect.group === 'speed' ? '' : (effect.phase ?? ''),
     valueText(effect, effect.before),
     valueText(effect, effect.after),
     changeText(effect),
+    drawn(effect, widest),
     effect.verdict === 'unclear' ? '~' : effect.verdict,
   ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', '', changed.length > most ? '' : '~'])
+  if (rest.length > 0) rows.push([more(rest), '', '', '', '', '', changed.length > most ? '' : '~'])
   return [
     {
       title: TITLES[group],
@@ -124,6 +126,7 @@ function groupSection(group: EffectGroup, effects: readonly Effect[], top: numbe
             { title: 'a' },
             { title: 'b' },
             { title: '[low estimate high] %' },
+            { title: `±${percent(widest)}`, isText: true, isDrawing: true, rank: DRAWING },
             { title: '', isText: true },
           ],
           rows,
@@ -143,6 +146,32 @@ function changeText({ change_share, low_share, high_share }: Effect): string {
   if (change_share === null) return ''
   if (low_share === null || high_share === null || low_share === high_share) return signed(change_share)
   return `[${[low_share, change_share, high_share].map(signed).join(' ')}]`
+}
+
+/** Columns of drawings are left out first, and not in Markdown. */
+const DRAWING = 9
+/** Characters on each side of 0. */
+const HALF = 10
+
+/** What the drawings of a table reach to: the largest bound, from 5 % to 100 %. */
+function scaleOf(effects: readonly Effect[]): number {
+  const bounds = effects.flatMap(({ low_share, high_share }) => [Math.abs(low_share ?? 0), Math.abs(high_share ?? 0)])
+  return Math.min(1, Math.max(0.05, ...bounds))
+}
+
+/** An interval around the line of no change: `     │  ├──●──┤`. */
+function drawn({ low_share, change_share, high_share }: Effect, scale: number): string {
+  if (low_share === null || change_share === null || high_share === null) return ''
+  const at = (share: number) => HALF + Math.round(Math.min(1, Math.max(-1, share / scale)) * HALF)
+  const [low, middle, high] = [at(low_share), at(change_share), at(high_share)]
+  const character = (i: number) => {
+    if (i === middle) return '●'
+    if (i < low || i > high) return i === HALF ? '│' : ' '
+    if (i === low) return '├'
+    if (i === high) return '┤'
+    return i === HALF ? '┼' : '─'
+  }
+  return Array.from({ length: 2 * HALF + 1 }, (_, i) => character(i)).join('')
 }
 
 /** In percent; more than a tenfold change has no useful number. */

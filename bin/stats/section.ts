@@ -23,6 +23,8 @@ export interface Column {
   readonly isText?: boolean
   /** Columns with a higher number are left out first where the terminal is narrow; 0 is never. */
   readonly rank?: number
+  /** It draws what other columns contain: not listed where it is left out. */
+  readonly isDrawing?: boolean
 }
 
 /**
@@ -51,7 +53,7 @@ function textTable(of: StatsTable, width: number, left: Set<string>): string[] {
     const last = Math.max(...columns.map(rankOf))
     if (last === 0 || lines.every((line) => line.length <= width)) return lines
     const at = columns.findLastIndex((column) => rankOf(column) === last)
-    left.add(columns[at]!.title)
+    if (!columns[at]!.isDrawing) left.add(columns[at]!.title)
     shown = columnsOf(shown, (i) => i !== at)
   }
 }

@@ -50,7 +50,7 @@ describe('logs', () => {
     const { code, stdout, stderr } = run(['compare', 'old', '--with', 'new'])
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^sides\n {2}a {2}old\/run-1\.ggtrace … old\/run-5\.ggtrace: 5 runs\n/)
-    expect(stdout).toMatch(/\n {2}TPOT +10 ms +12 ms +\[\+1\d\.\d \+1\d\.\d \+2\d\.\d\] +slower\n/)
+    expect(stdout).toMatch(/\n {2}TPOT +10 ms +12 ms +\[\+1\d\.\d \+1\d\.\d \+2\d\.\d\] +│ +● +slower\n/)
     expect(stdout).toMatch(
       /\noperators, per call\n.*\n {2}ffn_up MUL_MAT +decode +5\.0\d ms +7\.0\d ms +\[\+3.* slower\n/,
     )

@@ -138,6 +138,11 @@ recorded('commands (needs linux-x64 and cc)', () => {
     expect(differences.map(({ what }) => what)).toEqual(expect.arrayContaining(['weights', 'model files']))
     expect(is_comparable).toBe(true)
     expect(jsonOf('recorded').effects).toEqual(effects)
+    const again = run(['compare', ...args])
+    expect([again.code, again.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^error: recorded: contains runs already \([ab]-1\.ggtrace\)\nhint: /),
+    ])
   })
 
   test('a command that fails ends it, with its messages', () => {

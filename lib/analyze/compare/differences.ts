@@ -33,12 +33,22 @@ const FACTS: readonly Fact[] = [
   { what: 'command', of: ({ run }) => run.command },
 ]
 
-/** In what the runs of two sides differ, obstacles first. A fact that no run of a side contains is no difference. */
+/**
+ * In what the runs of two sides differ, obstacles first. A fact that no run of a side contains is no difference; what runs of both sides
+ * have in common is no obstacle: lengths of answers vary from run to run.
+ */
 export function differencesOf(before: readonly Analysis[], after: readonly Analysis[]): Difference[] {
   const differences = FACTS.flatMap(({ what, of, isObstacle = false }): Difference[] => {
     const [a, b] = [valuesOf(before, of), valuesOf(after, of)]
     if (a.length === 0 || b.length === 0 || a.join('\n') === b.join('\n')) return []
-    return [{ what, before: a.join('; '), after: b.join('; '), is_obstacle: isObstacle }]
+    return [
+      {
+        what,
+        before: a.join('; '),
+        after: b.join('; '),
+        is_obstacle: isObstacle && !a.some((value) => b.includes(value)),
+      },
+    ]
   })
   return differences.sort((a, b) => Number(b.is_obstacle) - Number(a.is_obstacle))
 }

@@ -21,12 +21,16 @@ export function logRatio(before: readonly number[], after: readonly number[]): L
   return { estimate, spread: { square, df } }
 }
 
+/** Equal values differ from their mean by the error of rounding. */
+const ROUNDING = 1e-24
+
 /** Mean of logarithms, and the square of its standard error. */
 function logsOf(values: readonly number[]): { readonly mean: number; readonly square: number } {
   const logs = values.map(Math.log)
   const mean = logs.reduce((sum, value) => sum + value, 0) / logs.length
   const squares = logs.reduce((sum, value) => sum + (value - mean) ** 2, 0)
-  return { mean, square: logs.length < 2 ? 0 : squares / (logs.length - 1) / logs.length }
+  const square = logs.length < 2 ? 0 : squares / (logs.length - 1) / logs.length
+  return { mean, square: square < ROUNDING ? 0 : square }
 }
 
 /** Fewer ratios say too little about each other's spread. */

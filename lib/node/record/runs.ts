@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
-import { mkdir, readFile, unlink } from 'node:fs/promises'
+import { mkdir, readdir, readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError } from '../../errors.ts'
 import { type RecordOptions, record } from './record.ts'
@@ -28,22 +28,29 @@ export interface RecordedRuns {
   readonly b: readonly string[]
 }
 
+/** Logs of both sides, and of further processes of a run. */
+const RUN_LOG = /^[ab]-\d+\.ggtrace/
 /** Characters of a program's messages that are shown if it fails. */
 const SHOWN = 1000
 
 /**
  * Records two commands by turns, in blocks of A B B A or B A A B (drawn): a machine that gets slower in the meantime makes both slower.
- * Throws UsageError if a command fails or calls no llama.cpp; logs that were recorded stay in the folder.
+ * Throws UsageError if the folder contains runs already, or if a command fails or calls no llama.cpp; logs that were recorded stay.
  */
 export async function recordRuns(options: RunsOptions): Promise<RecordedRuns> {
   const { runs, warmup, folder, random = Math.random } = options
   await mkdir(folder, { recursive: true })
+  const old = (await readdir(folder)).find((name) => RUN_LOG.test(name))
+  if (old !== undefined)
+    throw new UsageError(`${folder}: contains runs already (${old})\nhint: give another folder, or remove them`)
   for (let number = 1; number <= warmup; number++) {
-    for (const side of ['a', 'b'] as const) await unlink(await recordOne(options, side, number, true))
+    for (const side of ['a', 'b'] as const) {
+      for (const log of await recordOne(options, side, number, true)) await unlink(log)
+    }
   }
   const logs = { a: [] as string[], b: [] as string[] }
   for (const side of orderOf(runs, random))
-    logs[side].push(await recordOne(options, side, logs[side].length + 1, false))
+    logs[side].push((await recordOne(options, side, logs[side].length + 1, false))[0]!)
   return logs
 }
 
@@ -57,7 +64,12 @@ export function orderOf(n: number, random: () => number): ('a' | 'b')[] {
   return order
 }
 
-async function recordOne(options: RunsOptions, side: 'a' | 'b', number: number, isWarmup: boolean): Promise<string> {
+async function recordOne(
+  options: RunsOptions,
+  side: 'a' | 'b',
+  number: number,
+  isWarmup: boolean,
+): Promise<readonly string[]> {
   const { commands, folder, level, states, onStart, onBuild, onRun } = options
   onRun?.({ side, number, isWarmup })
   const path = join(folder, isWarmup ? `${side}-warmup.ggtrace` : `${side}-${number}.ggtrace`)
@@ -78,7 +90,7 @@ async function recordOne(options: RunsOptions, side: 'a' | 'b', number: number, 
     }
     if (failure !== undefined) throw new UsageError(failure)
     if (logs[0] === undefined) throw new UsageError(`${command}: ${problem ?? 'no log was recorded'}`)
-    return logs[0]
+    return logs
   } finally {
     closeSync(sink)
     await unlink(messages).catch(() => undefined)

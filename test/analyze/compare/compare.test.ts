@@ -119,6 +119,21 @@ test('another prompt, other threads, another machine are obstacles; another buil
   expect([prompt.is_comparable, prompt.differences[0]!.what]).toEqual([false, 'prompt'])
 })
 
+test('lengths of answers that vary on both sides are a difference, and no obstacle', () => {
+  const lengths = (of: readonly number[]) => ({
+    name: 'side',
+    runs: side().runs.map((run, i) => {
+      const decode = { calls: of[i % of.length]!, tokens: of[i % of.length]! }
+      return { ...run, calls: { ...run.calls, by_phase: { ...run.calls.by_phase, decode } } }
+    }),
+  })
+  expect(compareRuns(lengths([60, 61]), lengths([60, 64]))).toMatchObject({
+    is_comparable: true,
+    differences: [{ what: 'decode calls', before: '60; 61', after: '60; 64', is_obstacle: false }],
+  })
+  expect(compareRuns(lengths([60, 61]), lengths([128])).is_comparable).toBe(false)
+})
+
 test('findings of most runs of one side only', () => {
   const found = { ...recorded.findings[0]!, rule: 'barrier-wait', sentence: 'waits', evidence: { phase: 'decode' } }
   const with3 = side().runs.map((run, i) => (i < 3 ? { ...run, findings: [...run.findings, found] } : run))

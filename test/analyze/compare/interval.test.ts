@@ -70,5 +70,7 @@ test('a hand-computed interval', () => {
 
 test('equal values have no margin; one run a side has no interval', () => {
   expect(margins([])(logRatio([5, 5], [5, 5]), 0.05)).toBe(0)
+  const [three, seven] = [Array<number>(7).fill(31_871_321), Array<number>(7).fill(7 * 31_871_321)]
+  expect(margins([])(logRatio(three, seven), 0.05)).toBe(0)
   expect(margins([])(logRatio([5], [5, 6]), 0.05)).toBe(Infinity)
 })

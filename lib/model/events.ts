@@ -99,6 +99,8 @@ export interface Capabilities {
   readonly waitStates?: boolean
   /** `false`: its events are in no order of time, such as those of one thread after the other. */
   readonly order?: boolean
+  /** `false`: its format has no operators of ggml and no graphs: there is nothing to sum up where the trace is large. */
+  readonly operators?: boolean
 }
 
 /** perf's clock (which Perfetto knows), or a number of clock_gettime(2) that has no name here. */

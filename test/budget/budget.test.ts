@@ -160,6 +160,22 @@ test('an example: nine calls, one of which is in full', async () => {
   expect(thin.inFull.length).toBeLessThan(9)
 })
 
+test.each(['chrome-json/h100.json.gz', 'nsys/one-gpu.sqlite.gz', 'nsys-nvtx-trace/jax.csv'])(
+  '%s has nothing to sum up: it is read once',
+  async (name) => {
+    const readings: unknown[] = []
+    const onFirstReading = (indexes: unknown) => readings.push(indexes)
+    const [thin, full] = [
+      await made(inputOf(`test/fixtures/${name}`), { budget: 1, onFirstReading }),
+      await made(inputOf(`test/fixtures/${name}`), {}),
+    ]
+    expect(Buffer.compare(thin.trace, full.trace)).toBe(0)
+    expect(readings).toEqual([])
+    await made(inputOf('examples/moe.csv'), { budget: 1, onFirstReading })
+    expect(readings).toEqual([[0], undefined])
+  },
+)
+
 test('a budget is above 0, and has no meaning with all', async () => {
   const tried = (options: object) => convert(inputOf('examples/moe.csv'), options).next()
   await expect(tried({ budget: 0 })).rejects.toThrow(UsageError)

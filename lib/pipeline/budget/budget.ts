@@ -65,7 +65,7 @@ export class Budget {
    * Throws as the reading of the logs does.
    */
   static async of(logs: readonly Log[], sharing: Sharing, options: ConvertOptions): Promise<Budget | undefined> {
-    if (options.all) return undefined
+    if (options.all || logs.every(({ first }) => first.capabilities?.operators === false)) return undefined
     const bytes = options.budget ?? BUDGET_BYTES[options.to ?? 'perfetto']
     const sized = await Promise.all(
       logs.map(async (log): Promise<Sized> => {

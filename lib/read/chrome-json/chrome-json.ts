@@ -74,7 +74,7 @@ function inputOf(about: About, firstNs: bigint): InputEvent {
     originNs: firstNs + (baseNs ?? own?.zeroNs ?? 0n),
     title: isKineto ? 'PyTorch profiler' : 'Chrome trace',
     attributes,
-    capabilities: { order: false },
+    capabilities: { order: false, operators: false },
   }
 }
 

@@ -48,7 +48,8 @@ export class CsvReport implements ChunkReader {
   /** Calls `take` for every row, which adds its events to the batch. Throws FormatError without a header. */
   read(take: () => void, attributes: InputEvent['attributes'] = {}): AsyncGenerator<TraceEvent[]> {
     const { format } = this
-    this.batch.begin({ kind: 'input', format, clock: 'unknown', originNs: 0n, title: 'Nsight Systems', attributes })
+    const known = { title: 'Nsight Systems', capabilities: { operators: false } }
+    this.batch.begin({ kind: 'input', format, clock: 'unknown', originNs: 0n, attributes, ...known })
     this.take = take
     return readBatches(this.lines, this)
   }

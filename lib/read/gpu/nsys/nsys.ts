@@ -59,6 +59,7 @@ async function* read(access: RandomAccess, context: ReadContext): AsyncGenerator
       originNs: start ?? 0n,
       title: 'Nsight Systems',
       attributes: await readAbout(report),
+      capabilities: { operators: false },
     },
   ]
   await readDiagnostics(report)

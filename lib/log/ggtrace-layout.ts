@@ -86,6 +86,10 @@ export enum RecordType {
   NvtxEnd = 55,
   NvtxMark = 56,
   NvtxNamed = 57,
+  Function = 58,
+  Sequence = 59,
+  Task = 60,
+  Message = 61,
 }
 
 /** Size of records with a fixed size, or of the part before the repeated fields. */
@@ -129,6 +133,10 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.NvtxEnd]: 20,
   [RecordType.NvtxMark]: 40,
   [RecordType.NvtxNamed]: 28,
+  [RecordType.Function]: 52,
+  [RecordType.Sequence]: 52,
+  [RecordType.Task]: 28,
+  [RecordType.Message]: 20,
 }
 
 /** Size of a span in a TOKEN record. */
@@ -208,3 +216,53 @@ export function checksum(view: DataView, at: number, size: number): number {
     sum ^= (lanes[lane]! << (4 * lane)) | (lane === 0 ? 0 : lanes[lane]! >>> (32 - 4 * lane))
   return sum >>> 0
 }
+
+/** `what` of a FUNCTION record, by number. */
+export const FUNCTION_PURPOSES = [
+  'sample',
+  'accept',
+  'create-sampler',
+  'tokenize',
+  'detokenize',
+  'token-to-piece',
+  'synchronize',
+  'load-model',
+  'read-header',
+  'map',
+  'copy-weights',
+  'create-context',
+  'reserve',
+  'save-state',
+  'restore-state',
+  'load-lora',
+  'set-lora',
+  'get-embeddings',
+  'tokenize-media',
+  'encode-media',
+  'decode-media',
+  'draft',
+  'verify',
+  'accept-draft',
+] as const
+
+/** `what` of a SEQUENCE record, by number. */
+export const SEQUENCE_CHANGES = ['remove', 'shift', 'copy', 'keep', 'clear'] as const
+
+/** `what` of a TASK record, by number. */
+export const TASK_STEPS = [
+  'post',
+  'defer',
+  'resume',
+  'launch',
+  'prompt',
+  'reuse',
+  'reprocess',
+  'progress',
+  'draft',
+  'checkpoint',
+  'timings',
+  'release',
+  'send',
+  'cancel',
+  'error',
+] as const

@@ -2,6 +2,7 @@ import type { BlockWriter, OpenBlock } from './ggtrace-blocks.ts'
 import {
   COPY_KINDS,
   COUNTERS_MAX,
+  FUNCTION_PURPOSES,
   LEVELS,
   NONE,
   NVTX_OBJECTS,
@@ -10,110 +11,27 @@ import {
   RECORD_BYTES,
   RECORD_BYTES_MAX,
   RecordType,
+  SEQUENCE_CHANGES,
   SPAN_BYTES,
+  TASK_STEPS,
   THREAD_STATES,
   TOKEN_KINDS,
   TokenBits,
 } from './ggtrace-layout.ts'
+import type {
+  GgtraceCopy,
+  GgtraceExperts,
+  GgtraceFunction,
+  GgtraceGraphRun,
+  GgtraceNvtx,
+  GgtraceOperator,
+  GgtracePart,
+  GgtraceSequence,
+  GgtraceTask,
+  GgtraceToken,
+} from './ggtrace-records.ts'
 
-/** One worker's execution of one node. */
-export interface GgtraceOperator {
-  readonly tensor: number
-  readonly startNs: number
-  /** End of computing. */
-  readonly endNs: number
-  /** End of the barrier wait; by default the worker did not wait. */
-  readonly waitEndNs?: number
-  readonly innerWaitNs?: number
-  /** The last of the nodes that were computed in one step. */
-  readonly fusedTo?: number
-  /** Counts of the operator, by index of the counter ({@link GgtraceWriter.counted}). */
-  readonly counts?: readonly number[]
-  /** Events were counted only part of the time, and extrapolated. */
-  readonly isScaled?: boolean
-}
-
-/** One call of `llama_decode`. */
-export interface GgtraceToken {
-  readonly startNs: number
-  readonly endNs: number
-  /** -1 for a warm-up. */
-  readonly call: number
-  readonly tokens: number
-  readonly kind?: (typeof TOKEN_KINDS)[number]
-  readonly result?: number
-  readonly context?: number
-  readonly spans?: readonly GgtraceSpan[]
-  /** Events inside the call were not recorded. */
-  readonly isLeftOut?: boolean
-  /** Several tokens, each of which has an output. */
-  readonly areAllOutput?: boolean
-  /** A decode call that computes embeddings. */
-  readonly isForEmbeddings?: boolean
-  /** No call was observed: kind and tokens come from the inputs of a graph. */
-  readonly isByGraph?: boolean
-}
-
-/** Consecutive tokens of a batch that belong to one sequence, at consecutive positions. */
-export interface GgtraceSpan {
-  readonly sequence: number
-  /** Of the first token; -1 if llama.cpp assigns positions. */
-  readonly position: number
-  readonly tokens: number
-}
-
-/** One graph run on one backend. */
-export interface GgtraceGraphRun {
-  readonly startNs: number
-  readonly endNs: number
-  readonly graph: number
-  readonly call: number
-  readonly status?: number
-  /** Id of the backend's name. */
-  readonly backend?: number
-  /** Number of the graph run within one run of a scheduler; -1 outside of a scheduler. */
-  readonly split?: number
-}
-
-/** A router's choice: `ids` contains `k` experts for each token. */
-export interface GgtraceExperts {
-  readonly atNs: number
-  readonly tensor: number
-  readonly call: number
-  readonly k: number
-  readonly ids: ArrayLike<number>
-}
-
-/** A transfer of data; buffers are ids, 0 is memory outside of backend buffers. */
-export interface GgtraceCopy {
-  readonly startNs: number
-  readonly endNs: number
-  readonly bytes: number
-  readonly from?: number
-  readonly to?: number
-  readonly tensor?: number
-  readonly what: (typeof COPY_KINDS)[number]
-}
-
-/** A part of a call in which no graph is computed. */
-export interface GgtracePart {
-  readonly startNs: number
-  readonly endNs: number
-  /** -1 for a warm-up. */
-  readonly call: number
-  readonly what: (typeof PARTS)[number]
-}
-
-/** A mark, or the begin of a range, in NVTX: `domain` and `message` are ids, the other fields as in NVTX. */
-export interface GgtraceNvtx {
-  readonly atNs: number
-  readonly domain?: number
-  readonly message?: number
-  readonly category?: number
-  /** 0xaarrggbb. */
-  readonly color?: number
-  readonly payload?: { readonly type: (typeof NVTX_PAYLOADS)[number]; readonly value: number | bigint }
-}
+export type * from './ggtrace-records.ts'
 
 const U32_END = 2 ** 32
 const CURSOR_BYTES = RECORD_BYTES[RecordType.Cursor]!
@@ -218,6 +136,42 @@ export class GgtraceThread {
   part({ startNs, endNs, call, what }: GgtracePart): void {
     const record = this.span(RecordType.Part, startNs, endNs)
     record.u32(call < 0 ? NONE : call).u32(PARTS.indexOf(what))
+  }
+
+  /** A function that is not a call. */
+  function(function_: GgtraceFunction): void {
+    const { what, name = 0, startNs, endNs, context = 0, sequence = -1, output = -1, value = -1 } = function_
+    this.span(RecordType.Function, startNs, endNs)
+      .u32(FUNCTION_PURPOSES.indexOf(what))
+      .u32(name)
+      .u64(context)
+      .u32(sequence < 0 ? NONE : sequence)
+      .u32(output < 0 ? NONE : output)
+      .u64(BigInt.asUintN(64, BigInt(value)))
+  }
+
+  /** A change of a sequence in the KV cache. */
+  sequence(change: GgtraceSequence): void {
+    const { what, atNs, context = 0, sequence, to = -1, from = -1, end = -1, delta = 0, isDone = true } = change
+    const record = this.instant(RecordType.Sequence, atNs).u64(context).u32(SEQUENCE_CHANGES.indexOf(what))
+    for (const number of [sequence, to, from, end, delta]) record.u32(number >>> 0)
+    record.u32(isDone ? 1 : 0).u32(0)
+  }
+
+  /** A step of a server's task. */
+  task({ what, atNs, task = -1, slot = -1 }: GgtraceTask): void {
+    const record = this.instant(RecordType.Task, atNs).u32(TASK_STEPS.indexOf(what))
+    record
+      .u32(task >>> 0)
+      .u32(slot >>> 0)
+      .u32(0)
+  }
+
+  /** A line of the program's own log; `level` is ggml's number. */
+  message(atNs: number, level: number, text: string): void {
+    const bytes = new TextEncoder().encode(text)
+    const size = RECORD_BYTES[RecordType.Message]! + Math.ceil(bytes.length / 4) * 4
+    this.instant(RecordType.Message, atNs, size).u32(level).text(bytes)
   }
 
   free(atNs: number, buffer: number): void {

@@ -4,10 +4,12 @@ import type { IssueEvent } from './issues.ts'
 import type { LeftOutEvent } from './left-out.ts'
 import type { NvtxEvent, NvtxNameEvent } from './nvtx-events.ts'
 import type { OwnEvent } from './own-events.ts'
+import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from './request-events.ts'
 import type { SumsEvent } from './sums.ts'
 
 export type * from './call-events.ts'
 export type { IssueEvent } from './issues.ts'
+export type * from './request-events.ts'
 export type { SumsEvent } from './sums.ts'
 
 /**
@@ -28,6 +30,10 @@ export type TraceEvent =
   | CopyEvent
   | PartEvent
   | AllocationEvent
+  | FunctionEvent
+  | SequenceEvent
+  | TaskEvent
+  | RequestEvent
   | CounterEvent
   | CountedEvent
   | RangeEvent

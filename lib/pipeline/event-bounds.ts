@@ -177,6 +177,15 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
     case 'nvtx-name':
     case 'issue':
       return wrongTime(event.atNs)
+    case 'function':
+      return (
+        wrongSpan(event.startNs, event.endNs) ?? orUnknown('tid', event.tid) ?? orUnknown('sequence', event.sequence)
+      )
+    case 'sequence':
+    case 'task':
+      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid)
+    case 'request':
+      return wrongSpan(event.startNs, event.endNs)
     case 'input':
       return wrongOrigin(event)
     case 'clocks':

@@ -115,6 +115,11 @@ export class Timeline implements EventPass<void> {
         return this.begin(event)
       case 'left-out': // counted in the summary
         return
+      case 'function': // requests are made of them
+      case 'sequence':
+      case 'task':
+      case 'request':
+        return
       default:
         return this.own.take(event)
     }

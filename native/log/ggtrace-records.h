@@ -10,6 +10,7 @@
 #define GGTRACE_NO_CALL 0xffffffffu
 #define GGTRACE_NO_SPLIT 0xffffffffu
 #define GGTRACE_NO_POSITION 0xffffffffu
+#define GGTRACE_NO_NUMBER 0xffffffffu
 
 enum ggtrace_kind { GGTRACE_RUN = 1, GGTRACE_DEFINITIONS = 2, GGTRACE_EVENTS = 3, GGTRACE_RING = 4 };
 
@@ -53,6 +54,10 @@ enum ggtrace_type {
     GGTRACE_NVTX_END = 55,
     GGTRACE_NVTX_MARK = 56,
     GGTRACE_NVTX_NAMED = 57,
+    GGTRACE_FUNCTION = 58,
+    GGTRACE_SEQUENCE = 59,
+    GGTRACE_TASK = 60,
+    GGTRACE_MESSAGE = 61,
 };
 
 enum ggtrace_usage { GGTRACE_USAGE_ANY = 0, GGTRACE_USAGE_WEIGHTS = 1, GGTRACE_USAGE_COMPUTE = 2 };
@@ -68,6 +73,21 @@ enum ggtrace_part { GGTRACE_ALLOCATE = 0, GGTRACE_RESERVE = 1, GGTRACE_RECORDER 
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
 enum ggtrace_unit { GGTRACE_COUNT = 0, GGTRACE_NANOSECONDS = 1, GGTRACE_BYTES = 2 };
 #define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */
+#define GGTRACE_UNKNOWN_VALUE UINT64_MAX /* `value` of a FUNCTION */
+/* `what` of a FUNCTION, a SEQUENCE and a TASK: docs/ggtrace-format.md explains them. */
+enum ggtrace_purpose {
+    GGTRACE_SAMPLE, GGTRACE_ACCEPT, GGTRACE_CREATE_SAMPLER, GGTRACE_TOKENIZE, GGTRACE_DETOKENIZE, GGTRACE_TOKEN_TO_PIECE,
+    GGTRACE_SYNCHRONIZE, GGTRACE_LOAD_MODEL, GGTRACE_READ_HEADER, GGTRACE_MAP, GGTRACE_COPY_WEIGHTS, GGTRACE_CREATE_CONTEXT,
+    GGTRACE_RESERVE_GRAPHS, GGTRACE_SAVE_STATE, GGTRACE_RESTORE_STATE, GGTRACE_LOAD_LORA, GGTRACE_SET_LORA,
+    GGTRACE_GET_EMBEDDINGS, GGTRACE_TOKENIZE_MEDIA, GGTRACE_ENCODE_MEDIA, GGTRACE_DECODE_MEDIA, GGTRACE_DRAFT, GGTRACE_VERIFY,
+    GGTRACE_ACCEPT_DRAFT,
+};
+enum ggtrace_change { GGTRACE_REMOVE, GGTRACE_SHIFT, GGTRACE_COPY_SEQUENCE, GGTRACE_KEEP, GGTRACE_CLEAR };
+enum ggtrace_step {
+    GGTRACE_POST, GGTRACE_DEFER, GGTRACE_RESUME, GGTRACE_LAUNCH, GGTRACE_PROMPT, GGTRACE_REUSE, GGTRACE_REPROCESS,
+    GGTRACE_PROGRESS, GGTRACE_DRAFTED, GGTRACE_CHECKPOINT, GGTRACE_TIMINGS, GGTRACE_RELEASE, GGTRACE_SEND, GGTRACE_CANCEL,
+    GGTRACE_ERROR,
+};
 
 struct ggtrace_block {
     uint32_t magic, size, checksum;
@@ -104,6 +124,7 @@ struct ggtrace_loss_record { uint32_t head; uint64_t time; uint32_t records, why
 struct ggtrace_state_record { uint32_t head; uint64_t time; uint32_t tid, cpu, state; } GGTRACE_RECORD;
 struct ggtrace_level_record { uint32_t head; uint64_t time; uint32_t level, percent; uint64_t with, without; } GGTRACE_RECORD;
 struct ggtrace_part_record { uint32_t head; uint64_t start, end; uint32_t call, what; } GGTRACE_RECORD;
+struct ggtrace_message_record { uint32_t head; uint64_t time; uint32_t level, bytes; } GGTRACE_RECORD;
 struct ggtrace_clocks_record { uint32_t head; uint64_t monotonic, boottime, realtime; } GGTRACE_RECORD;
 struct ggtrace_end_record { uint32_t head; uint64_t time, written, dropped; uint32_t full; } GGTRACE_RECORD;
 
@@ -124,6 +145,28 @@ struct ggtrace_span {
 struct ggtrace_copy {
     uint64_t start, end, bytes;
     uint32_t source, target, tensor, kind; /* kind: enum ggtrace_direction */
+};
+
+struct ggtrace_function {
+    uint64_t start, end;
+    uint32_t what, name; /* what: enum ggtrace_purpose */
+    uint64_t context;
+    uint32_t sequence, output; /* GGTRACE_NO_NUMBER: not known */
+    uint64_t value; /* GGTRACE_UNKNOWN_VALUE: not known */
+};
+
+struct ggtrace_sequence {
+    uint64_t time, context;
+    uint32_t what; /* enum ggtrace_change */
+    int32_t sequence, to, from, end, delta; /* as in llama.h */
+    uint32_t is_done, reserved;
+};
+
+struct ggtrace_task {
+    uint64_t time;
+    uint32_t what; /* enum ggtrace_step */
+    int32_t task, slot; /* -1: not known */
+    uint32_t detail; /* reserved: 0 */
 };
 
 struct ggtrace_buffer {
@@ -185,6 +228,12 @@ GGTRACE_SIZE(ggtrace_span, 12);
 GGTRACE_AT(ggtrace_token, context, 36 - 4);
 GGTRACE_SIZE(ggtrace_copy, 44 - 4);
 GGTRACE_AT(ggtrace_copy, source, 28 - 4);
+GGTRACE_SIZE(ggtrace_function, 52 - 4);
+GGTRACE_AT(ggtrace_function, value, 44 - 4);
+GGTRACE_SIZE(ggtrace_sequence, 52 - 4);
+GGTRACE_AT(ggtrace_sequence, sequence, 24 - 4);
+GGTRACE_SIZE(ggtrace_task, 28 - 4);
+GGTRACE_SIZE(ggtrace_message_record, 20);
 GGTRACE_SIZE(ggtrace_buffer, 40);
 GGTRACE_SIZE(ggtrace_mapping, 32);
 GGTRACE_SIZE(ggtrace_counted, 12);

@@ -16,6 +16,7 @@
 
 #define GGTRACE_POISON
 #include "ggtrace.h"
+#include "ggtrace-requests.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -308,6 +309,18 @@ static uint32_t text_bytes(const char * text, size_t bytes, size_t most) {
     if (bytes <= most) return (uint32_t) bytes;
     while (most > 0 && ((uint8_t) text[most] & 0xc0) == 0x80) most--;
     return (uint32_t) most;
+}
+
+void ggtrace_message(struct ggtrace_writer * writer, uint64_t time, uint32_t level, const char * text, size_t bytes) {
+    if (!writer->log) return;
+    const uint32_t length = text_bytes(text, bytes, GGTRACE_TEXT_BYTES_MAX);
+    const uint32_t size = (uint32_t) sizeof(struct ggtrace_message_record) + ((length + 3) & ~3u);
+    struct ggtrace_message_record * record = ggtrace_begin(writer, size, time);
+    if (!record) return;
+    memset((uint8_t *) record + size - 4, 0, 4);
+    *record = (struct ggtrace_message_record){.time = time, .level = level, .bytes = length};
+    memcpy(record + 1, text, length);
+    ggtrace_commit(writer, record, GGTRACE_MESSAGE, size);
 }
 
 bool ggtrace_fact(struct ggtrace * log, const char * key, const char * value) {

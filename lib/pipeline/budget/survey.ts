@@ -77,6 +77,8 @@ export class SurveyPass implements EventPass<Survey> {
       case 'range':
       case 'gpu':
       case 'api':
+      case 'function':
+      case 'request':
       case 'gpu-sync':
       case 'nvtx-gpu':
       case 'switch':

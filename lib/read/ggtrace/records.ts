@@ -1,7 +1,6 @@
 import {
   COPY_KINDS,
   Header,
-  LEVELS,
   NONE,
   PARTS,
   RECORD_BYTES,
@@ -12,7 +11,7 @@ import {
   TokenBits,
 } from '../../log/ggtrace-layout.ts'
 import { failureOf, phaseOf } from '../../model/calls.ts'
-import { type Batch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
+import { type Batch, Inferred, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import { WORKER_MAX } from '../../model/limits.ts'
@@ -20,7 +19,9 @@ import type { EventBatch } from '../common/batches.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogDefinitions } from './definitions.ts'
 import { type LogClock, readAddress, readU64 } from './fields.ts'
+import { lessBecause } from './level.ts'
 import { readNvtx } from './nvtx.ts'
+import { readFunction, readSequence, readTask } from './requests.ts'
 
 /** An operator's start and end, the end of its worker's wait after it, and the wait within. */
 interface OperatorTimes {
@@ -113,6 +114,8 @@ export class EventRecords {
         return this.readCopy(at)
       case RecordType.Part:
         return this.readPart(at)
+      case RecordType.Function:
+        return this.readFunction(at)
       default:
         return this.readInstant(type, at)
     }
@@ -171,8 +174,8 @@ export class EventRecords {
   private strayOperator(at: number): void {
     if (this.hasStrayOperators) return
     this.hasStrayOperators = true
-    const wanted = `operators in blocks of worker 0 to ${WORKER_MAX} only`
-    this.report('operator-without-worker', `expected ${wanted}; the block's operators are left out`, at + this.shift)
+    const detail = `expected operators in blocks of worker 0 to ${WORKER_MAX} only; the block's operators are left out`
+    this.report('operator-without-worker', detail, at + this.shift)
   }
 
   private readCounts(at: number, end: number, inferred: number): void {
@@ -271,8 +274,7 @@ export class EventRecords {
     const atNs = this.readTime(at, at + 4)
     if (atNs === undefined || atNs < this.fromNs) return
     const { view } = this
-    const tokens = view.getUint32(at + 16, true)
-    const k = view.getUint32(at + 20, true)
+    const [tokens, k] = [view.getUint32(at + 16, true), view.getUint32(at + 20, true)]
     const present = (end - at - 28) / 4
     if (tokens * k > present) {
       const detail = `expected ${tokens} × ${k} ids within its EXPERTS record, found ${present}; left out`
@@ -311,6 +313,17 @@ export class EventRecords {
     else this.leftOut.add(`parts of kind ${number}`)
   }
 
+  private readFunction(at: number): void {
+    const span = this.readSpan(at)
+    const of = { ...span!, tid: this.tid, names: this.definitions, byte: at + this.shift }
+    if (span) this.addOr(readFunction(this.view, at, of), 'functions')
+  }
+
+  private addOr(event: TraceEvent | number, what: string): void {
+    if (typeof event === 'number') this.leftOut.add(`${what} of kind ${event}`)
+    else this.batch.add(event)
+  }
+
   /** Reads records with one time, at their start. */
   private readInstant(type: number, at: number): void {
     const atNs = this.readTime(at, at + 4)
@@ -325,6 +338,10 @@ export class EventRecords {
         const state = THREAD_STATES[view.getUint32(at + 20, true)]
         return state && this.batch.add({ kind: 'state', tid, cpu, state, atNs })
       }
+      case RecordType.Sequence:
+        return this.addOr(readSequence(view, at, atNs, tid), 'changes of sequences')
+      case RecordType.Task:
+        return this.addOr(readTask(view, at, atNs, tid), 'steps of tasks')
       case RecordType.RangeBegin: {
         const name = definitions.name(view.getUint32(at + 12, true), byte)
         return this.batch.add({ kind: 'range', edge: 'begin', tid, name, atNs })
@@ -343,23 +360,13 @@ export class EventRecords {
         return this.batch.add(issueOf(why ? 'lost-records' : 'dropped-records', detail, { byte }, atNs))
       }
       case RecordType.Level:
-        return this.batch.add(issueOf('recorded-less', this.lessBecause(at), { byte }, atNs))
+        return this.batch.add(issueOf('recorded-less', lessBecause(view, at), { byte }, atNs))
       default: {
         const event = readNvtx(type, view, at, { names: definitions.nvtx, tid, atNs, byte })
         if (event) this.batch.add(event)
         else this.leftOut.add(`records of type ${type}`)
       }
     }
-  }
-
-  /** The text of a LEVEL record. */
-  private lessBecause(at: number): string {
-    const { view } = this
-    const level = LEVELS[view.getUint32(at + 12, true)] ?? 'other things'
-    const [withNs, withoutNs] = [readU64(view, at + 20), readU64(view, at + 28)]
-    const more = Math.round((withNs / withoutNs - 1) * 100)
-    const took = `decode took ${(withNs / 1e6).toFixed(3)} ms a call when recorded, ${(withoutNs / 1e6).toFixed(3)} ms when not`
-    return `${took}: ${more} % more, above the guard's ${view.getUint32(at + 16, true)} %; from here on only ${level}`
   }
 
   /** The start and end that most records begin with; undefined where the log is not complete yet. */

@@ -1,0 +1,142 @@
+/** What a {@link GgtraceThread} writes. Times are ns since the log's origin. */
+import type {
+  COPY_KINDS,
+  FUNCTION_PURPOSES,
+  NVTX_PAYLOADS,
+  PARTS,
+  SEQUENCE_CHANGES,
+  TASK_STEPS,
+  TOKEN_KINDS,
+} from './ggtrace-layout.ts'
+
+/** One worker's execution of one node. */
+export interface GgtraceOperator {
+  readonly tensor: number
+  readonly startNs: number
+  /** End of computing. */
+  readonly endNs: number
+  /** End of the barrier wait; by default the worker did not wait. */
+  readonly waitEndNs?: number
+  readonly innerWaitNs?: number
+  /** The last of the nodes that were computed in one step. */
+  readonly fusedTo?: number
+  /** Counts of the operator, by index of the counter ({@link GgtraceWriter.counted}). */
+  readonly counts?: readonly number[]
+  /** Events were counted only part of the time, and extrapolated. */
+  readonly isScaled?: boolean
+}
+
+/** One call of `llama_decode`. */
+export interface GgtraceToken {
+  readonly startNs: number
+  readonly endNs: number
+  /** -1 for a warm-up. */
+  readonly call: number
+  readonly tokens: number
+  readonly kind?: (typeof TOKEN_KINDS)[number]
+  readonly result?: number
+  readonly context?: number
+  readonly spans?: readonly GgtraceSpan[]
+  /** Events inside the call were not recorded. */
+  readonly isLeftOut?: boolean
+  /** Several tokens, each of which has an output. */
+  readonly areAllOutput?: boolean
+  /** A decode call that computes embeddings. */
+  readonly isForEmbeddings?: boolean
+  /** No call was observed: kind and tokens come from the inputs of a graph. */
+  readonly isByGraph?: boolean
+}
+
+/** Consecutive tokens of a batch that belong to one sequence, at consecutive positions. */
+export interface GgtraceSpan {
+  readonly sequence: number
+  /** Of the first token; -1 if llama.cpp assigns positions. */
+  readonly position: number
+  readonly tokens: number
+}
+
+/** One graph run on one backend. */
+export interface GgtraceGraphRun {
+  readonly startNs: number
+  readonly endNs: number
+  readonly graph: number
+  readonly call: number
+  readonly status?: number
+  /** Id of the backend's name. */
+  readonly backend?: number
+  /** Number of the graph run within one run of a scheduler; -1 outside of a scheduler. */
+  readonly split?: number
+}
+
+/** A router's choice: `ids` contains `k` experts for each token. */
+export interface GgtraceExperts {
+  readonly atNs: number
+  readonly tensor: number
+  readonly call: number
+  readonly k: number
+  readonly ids: ArrayLike<number>
+}
+
+/** A transfer of data; buffers are ids, 0 is memory outside of backend buffers. */
+export interface GgtraceCopy {
+  readonly startNs: number
+  readonly endNs: number
+  readonly bytes: number
+  readonly from?: number
+  readonly to?: number
+  readonly tensor?: number
+  readonly what: (typeof COPY_KINDS)[number]
+}
+
+/** A part of a call in which no graph is computed. */
+export interface GgtracePart {
+  readonly startNs: number
+  readonly endNs: number
+  /** -1 for a warm-up. */
+  readonly call: number
+  readonly what: (typeof PARTS)[number]
+}
+
+/** A function that is not a call: `name` is an id; -1 is not known, 0 no name or no context. */
+export interface GgtraceFunction {
+  readonly what: (typeof FUNCTION_PURPOSES)[number]
+  readonly startNs: number
+  readonly endNs: number
+  readonly name?: number
+  readonly context?: number
+  readonly sequence?: number
+  readonly output?: number
+  readonly value?: number
+}
+
+/** A change of a sequence: positions as llama.cpp takes them, -1 for the start and the end. */
+export interface GgtraceSequence {
+  readonly what: (typeof SEQUENCE_CHANGES)[number]
+  readonly atNs: number
+  readonly sequence: number
+  readonly context?: number
+  readonly to?: number
+  readonly from?: number
+  readonly end?: number
+  readonly delta?: number
+  readonly isDone?: boolean
+}
+
+/** A step of a server's task; -1 is not known. */
+export interface GgtraceTask {
+  readonly what: (typeof TASK_STEPS)[number]
+  readonly atNs: number
+  readonly task?: number
+  readonly slot?: number
+}
+
+/** A mark, or the begin of a range, in NVTX: `domain` and `message` are ids, the other fields as in NVTX. */
+export interface GgtraceNvtx {
+  readonly atNs: number
+  readonly domain?: number
+  readonly message?: number
+  readonly category?: number
+  /** 0xaarrggbb. */
+  readonly color?: number
+  readonly payload?: { readonly type: (typeof NVTX_PAYLOADS)[number]; readonly value: number | bigint }
+}

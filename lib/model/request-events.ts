@@ -1,0 +1,245 @@
+/**
+ * Events of the work around calls: what a program, such as llama-server, does with requests. Readers yield functions, changes of
+ * sequences, and tasks; {@link RequestEvent}s are made of them (lib/model/requests), or read where an input contains requests.
+ */
+
+/**
+ * The purpose of a function that is not a call ({@link TokenEvent}):
+ * - sampling: `sample` (llama_sampler_apply), `accept` (llama_sampler_accept), `create-sampler` (with a grammar, its parsing);
+ * - text: `tokenize`, `detokenize`, `token-to-piece`;
+ * - waiting: `synchronize` (llama_synchronize, ggml_backend_synchronize and the like);
+ * - loading: `load-model` with its stages `read-header`, `map`, `copy-weights`, then `create-context` with `reserve`;
+ * - `save-state`, `restore-state`; `load-lora`, `set-lora`; `get-embeddings`;
+ * - images and sound: `tokenize-media`, `encode-media`, `decode-media`;
+ * - speculative decoding: `draft`, `verify` (the draft model takes the batch: common_speculative_process), `accept-draft`.
+ */
+export type FunctionPurpose =
+  | 'sample'
+  | 'accept'
+  | 'create-sampler'
+  | 'tokenize'
+  | 'detokenize'
+  | 'token-to-piece'
+  | 'synchronize'
+  | 'load-model'
+  | 'read-header'
+  | 'map'
+  | 'copy-weights'
+  | 'create-context'
+  | 'reserve'
+  | 'save-state'
+  | 'restore-state'
+  | 'load-lora'
+  | 'set-lora'
+  | 'get-embeddings'
+  | 'tokenize-media'
+  | 'encode-media'
+  | 'decode-media'
+  | 'draft'
+  | 'verify'
+  | 'accept-draft'
+
+/** A function of llama.cpp from entry to return; on a thread they nest. */
+export interface FunctionEvent {
+  readonly kind: 'function'
+  readonly what: FunctionPurpose
+  /** Name of the sampler, the stage, the backend or the function; 0: no other than its purpose. */
+  readonly name: number
+  readonly startNs: number
+  readonly endNs: number
+  readonly tid: number
+  /** Address of the llama_context (of a model while it loads), or 0. */
+  readonly context: number
+  /** Sequence that it works for, as the function was given it; -1 = not known. */
+  readonly sequence: number
+  /** Sampling: place in the batch of the output that is sampled; -1 = not known. */
+  readonly output: number
+  /** Number of tokens (text, drafts), or of bytes (loading, state); -1 = not known. */
+  readonly value: number
+}
+
+/**
+ * A change of the KV cache by `llama_memory_seq_rm` (`remove`), `_seq_add` (`shift`), `_seq_cp` (`copy`), `_seq_keep` (`keep`) or
+ * `llama_memory_clear` (`clear`). Before a prefill, a server removes from the first position that is not reused.
+ */
+export interface SequenceEvent {
+  readonly kind: 'sequence'
+  readonly what: 'remove' | 'shift' | 'copy' | 'keep' | 'clear'
+  readonly atNs: number
+  readonly tid: number
+  /** Address of the llama_context, or of the memory where its context is not known. */
+  readonly context: number
+  /** -1: all sequences. */
+  readonly sequence: number
+  /** Of `copy`: the sequence copied to; else -1. */
+  readonly to: number
+  /** First position; -1 = from the start. */
+  readonly from: number
+  /** Position after the last; -1 = to the end. */
+  readonly end: number
+  /** Of `shift`: what is added to each position; else 0. */
+  readonly delta: number
+  /** `false`: the function could not do it (a part of a recurrent state cannot be removed), and changed nothing. */
+  readonly isDone: boolean
+}
+
+/**
+ * A step of a server's task:
+ * - `post`: a task comes into the queue;
+ * - `defer`: no slot is free: it waits;
+ * - `resume`: a slot was released: the task with the number, or the longest waiting one, goes back into the queue;
+ * - `launch`: a slot begins to process it;
+ * - `prompt`: the size of its prompt is known;
+ * - `reuse`: the number of tokens that are reused is known, and the position from which the cache was cut;
+ * - `reprocess`: the whole prompt is processed again; `text` contains the reason;
+ * - `progress`: a part of the prompt is processed;
+ * - `draft`: a draft was verified;
+ * - `checkpoint`: the slot's state was saved, restored or dropped; `text` contains which;
+ * - `timings`: the server's own figures at the end of the task;
+ * - `release`: the slot is free again;
+ * - `send`: a result is passed to the thread that answers;
+ * - `cancel`: the client is gone;
+ * - `error`: it failed; `text` contains why.
+ */
+export type TaskStep =
+  | 'post'
+  | 'defer'
+  | 'resume'
+  | 'launch'
+  | 'prompt'
+  | 'reuse'
+  | 'reprocess'
+  | 'progress'
+  | 'draft'
+  | 'checkpoint'
+  | 'timings'
+  | 'release'
+  | 'send'
+  | 'cancel'
+  | 'error'
+
+/** One step of a server's task: from its functions, from a line of its log, or both. */
+export interface TaskEvent {
+  readonly kind: 'task'
+  readonly what: TaskStep
+  readonly atNs: number
+  /** Thread, or -1. */
+  readonly tid: number
+  /** The server's number of the task; -1 = not known. */
+  readonly task: number
+  /** Number of the slot, which is the sequence in its llama_context; -1: none, or not known. */
+  readonly slot: number
+  readonly values?: TaskValues | undefined
+  /** Name: the server's words. */
+  readonly text?: number | undefined
+}
+
+/** Figures of a task, as the server states them. */
+export interface TaskValues {
+  readonly promptTokens?: number | undefined
+  /** Tokens of the prompt that were in the cache already. */
+  readonly reusedTokens?: number | undefined
+  /** First position that was removed from the cache. */
+  readonly position?: number | undefined
+  /** Tokens of the prompt that were processed. */
+  readonly processedTokens?: number | undefined
+  readonly generatedTokens?: number | undefined
+  readonly promptNs?: number | undefined
+  readonly generationNs?: number | undefined
+  readonly draftedTokens?: number | undefined
+  readonly acceptedTokens?: number | undefined
+  /** All tokens in the slot. */
+  readonly contextTokens?: number | undefined
+}
+
+/**
+ * The parts of a request's latency; they cover it without gaps:
+ * - `queued`: no slot worked on it (from the post, or from the start where no post is known, to the launch);
+ * - `prepare`: from the launch to its first call: choice of the slot, saved and restored states, tokens compared;
+ * - `prefill`: calls that process tokens of its prompt; `decode`: calls that compute its next token; `verify`: the same with a draft;
+ * - `draft`: a draft model works for it; `sample`: samplers and grammar; `text`: tokens become text;
+ * - `stalled`: calls, samplers and drafts of other requests while it waits;
+ * - `other`: the remainder; `send`: from its last result to the answering thread's end, where that is known.
+ */
+export type RequestPartKind =
+  | 'queued'
+  | 'prepare'
+  | 'prefill'
+  | 'draft'
+  | 'decode'
+  | 'verify'
+  | 'sample'
+  | 'text'
+  | 'stalled'
+  | 'send'
+  | 'other'
+
+/** A part of a request, in the order of time. */
+export interface RequestPart {
+  readonly what: RequestPartKind
+  readonly startNs: number
+  readonly endNs: number
+  /** Its call ({@link TokenEvent.call}), or -1. */
+  readonly call: number
+  /** Tokens of this request in that call; for drafts, the tokens drafted; -1 = none, or not known. */
+  readonly tokens: number
+  /** Of `verify`: drafted tokens that were accepted; -1 = not known. */
+  readonly accepted: number
+  /** Tokens of other requests in the same call; of a stall, in the calls of others; 0 = none. */
+  readonly othersTokens: number
+  /** Number of other requests in them. */
+  readonly others: number
+}
+
+/** One request to a server, or the use of one sequence from its first token to its last. */
+export interface RequestEvent {
+  readonly kind: 'request'
+  /** Counts the requests of an input from 1, in order of their starts. */
+  readonly id: number
+  /** The server's number of the task; -1 = not known. */
+  readonly task: number
+  /** Number of the slot or the sequence; -1: it never got one. */
+  readonly slot: number
+  /** Address of the llama_context of its calls, or 0. */
+  readonly context: number
+  readonly type: 'completion' | 'embedding' | 'unknown'
+  /** `unfinished`: the log ends before it does. */
+  readonly outcome: 'complete' | 'cancelled' | 'error' | 'unfinished'
+  /** The post into the queue, else the launch, else the first call. */
+  readonly startNs: number
+  /** Its slot begins with it; -1: never, or not known. */
+  readonly launchNs: number
+  /** Its first token was sampled; -1: never, or not known. */
+  readonly firstTokenNs: number
+  /** The last result was sent; else its slot was released, else its last call ended. */
+  readonly endNs: number
+  /** -1 = not known. */
+  readonly promptTokens: number
+  /** Tokens of the prompt that were not computed again: they were in the cache; -1 = not known. */
+  readonly reusedTokens: number
+  /** -1 = not known. */
+  readonly generatedTokens: number
+  /** Drafted tokens that were verified, and those accepted; 0 without drafts. */
+  readonly draftedTokens: number
+  readonly acceptedTokens: number
+  /** The cache of its slot had tokens that it could not use. */
+  readonly lost?: LostReuse | undefined
+  /** Without gaps from `startNs` to `endNs`; empty where the input contains none. */
+  readonly parts: readonly RequestPart[]
+  /** What the server states of it, at its end. */
+  readonly stated?: TaskValues | undefined
+  /** Name: the message of the error. */
+  readonly error?: number | undefined
+  /** {@link Inferred} bits: `Call` where its borders are inferred from its tokens. */
+  readonly inferred: number
+}
+
+/** Tokens that were in a slot's cache and had to be processed, or were thrown away, for another prompt. */
+export interface LostReuse {
+  /** Position of the first token that differs. */
+  readonly position: number
+  /** Tokens of the slot from that position on. */
+  readonly tokens: number
+  /** Name: the server's reason, where it states one. */
+  readonly reason?: number | undefined
+}

@@ -10,28 +10,13 @@
 #include "recorder/calls.h"
 #include "recorder/copies.h"
 #include "recorder/graphs.h"
+#include "recorder/hook.h"
 #include "recorder/libraries.h"
 #include "recorder/operators.h"
 #include "recorder/parts.h"
 #include "recorder/recorder.h"
 #include "recorder/registry.h"
 #include "recorder/runs.h"
-
-#define HOOK(result, name, ...) \
-    result name(__VA_ARGS__);   \
-    __attribute__((visibility("default"))) result name(__VA_ARGS__)
-#define CALLER __builtin_return_address(0)
-
-/* `real`, with this type: the real function of a hook, looked up at the first call; threads that race find the same one. */
-#define REAL(name, result, ...)                                                                 \
-    static _Atomic(void *) name##_real;                                                         \
-    void * name##_found = atomic_load_explicit(&name##_real, memory_order_relaxed);             \
-    if (__builtin_expect(!name##_found, 0)) {                                                   \
-        name##_found = library_resolve(#name, CALLER);                                          \
-        atomic_store_explicit(&name##_real, name##_found, memory_order_relaxed);                \
-    }                                                                                           \
-    result (*real)(__VA_ARGS__);                                                                \
-    *(void **) &real = name##_found
 
 /* ---- Calls ---- */
 

@@ -1,0 +1,34 @@
+/*
+ * How a file of hooks interposes a function: HOOK declares and begins the function with that name, REAL finds the one that the
+ * program would call without the recorder.
+ *
+ *     HOOK(int, some_function, void * context, int number) {
+ *         REAL(some_function, int, void *, int);
+ *         return real(context, number);
+ *     }
+ */
+#ifndef GGML2PERFETTO_HOOK_H
+#define GGML2PERFETTO_HOOK_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "recorder/libraries.h"
+
+#define HOOK(result, name, ...) \
+    result name(__VA_ARGS__);   \
+    __attribute__((visibility("default"))) result name(__VA_ARGS__)
+#define CALLER __builtin_return_address(0)
+
+/* `real`, with this type: the real function of a hook, looked up at the first call; threads that race find the same one. */
+#define REAL(name, result, ...)                                                                 \
+    static _Atomic(void *) name##_real;                                                         \
+    void * name##_found = atomic_load_explicit(&name##_real, memory_order_relaxed);             \
+    if (__builtin_expect(!name##_found, 0)) {                                                   \
+        name##_found = library_resolve(#name, CALLER);                                          \
+        atomic_store_explicit(&name##_real, name##_found, memory_order_relaxed);                \
+    }                                                                                           \
+    result (*real)(__VA_ARGS__);                                                                \
+    *(void **) &real = name##_found
+
+#endif

@@ -2,13 +2,15 @@
  * Puts llama.cpp's own libraries and headers (v0.5.0, MIT) into vendor/llama/, for the tests of the recorder: lib/
  * (with node-llama-cpp's addon), include/, source/ (of ggml's CPU backend), the licences. With --node it also installs
  * node-llama-cpp's JavaScript API (without install scripts and GPU builds) into vendor/llama/node/, with --vulkan the Vulkan
- * backend into vendor/llama/vulkan/, with --arm64 the libraries for that architecture into vendor/llama/arm64/. Linux on x64 only.
+ * backend into vendor/llama/vulkan/, with --arm64 the libraries for that architecture into vendor/llama/arm64/. With --server it
+ * compiles llama-server, which no package contains, into vendor/llama/server/ (about a minute; needs g++ and make). Linux on x64 only.
  *
  * npm packages contain them; each tarball is checked by its hash. Headers and sources come from the git bundle in the second.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -45,6 +47,7 @@ const home = join(vendor, 'llama')
 const withNode = process.argv.includes('--node')
 const withVulkan = process.argv.includes('--vulkan')
 const withArm64 = process.argv.includes('--arm64')
+const withServer = process.argv.includes('--server')
 const execute = promisify(execFile)
 
 /** Runs a program; the error of a failure contains the purpose and the program's message. */
@@ -70,17 +73,22 @@ const unpack = async (folder, { spec, sha512, paths }) => {
 /** The sources of ggml's CPU backend on x64. */
 const cpuSources = ['*.h', 'ggml-cpu/*', 'ggml-cpu/amx/*', 'ggml-cpu/arch/x86/*', 'ggml-cpu/llamafile/*']
 
-/** Extracts headers, sources and licence from the bundle, without a complete working tree of llama.cpp. */
-const takeSources = async (bundle, folder, out) => {
+/** Extracts paths from the bundle that {@link sources} contains, without a complete working tree of llama.cpp. */
+const unbundle = async (folder, wanted) => {
+  const bundle = join(folder, 'package/llama/gitRelease.bundle')
   const repository = join(folder, 'llama.cpp.git')
   const purpose = 'git could not read the bundle of llama.cpp'
   await run(purpose, 'git', ['clone', '--quiet', '--bare', bundle, repository], folder)
   const { stdout } = await run(purpose, 'git', ['--git-dir', repository, 'rev-parse', 'HEAD'], folder)
   if (stdout.trim() !== bundled) throw new Error(`the bundle holds commit ${stdout.trim()}, expected ${bundled}`)
   const archive = join(folder, 'sources.tar')
-  const wanted = ['include', 'ggml/include', 'LICENSE', ...cpuSources.map((path) => `:(glob)ggml/src/${path}`)]
   await run(purpose, 'git', ['--git-dir', repository, 'archive', '--output', archive, 'HEAD', ...wanted], folder)
   await run(`tar could not unpack ${archive}`, 'tar', ['-xf', archive], folder)
+}
+
+/** Headers, sources of the CPU backend, licence. */
+const takeSources = async (folder, out) => {
+  await unbundle(folder, ['include', 'ggml/include', 'LICENSE', ...cpuSources.map((path) => `:(glob)ggml/src/${path}`)])
   await cp(join(folder, 'ggml/include'), join(out, 'include'), { recursive: true })
   await cp(join(folder, 'include'), join(out, 'include'), { recursive: true })
   await cp(join(folder, 'ggml/src'), join(out, 'source'), { recursive: true })
@@ -99,7 +107,7 @@ const build = async (folder) => {
   await rename(join(left, 'package/bins/linux-x64'), join(out, 'lib'))
   await link(join(out, 'lib'))
   await cp(join(left, 'package/LICENSE'), join(out, 'node-llama-cpp.LICENSE'))
-  await takeSources(join(right, 'package/llama/gitRelease.bundle'), right, out)
+  await takeSources(right, out)
   await writeFile(join(out, '.npmignore'), '*\n') // without this, `npm pack` would include the folder
   await writeFile(join(out, 'stamp.json'), stamp)
   return out
@@ -150,11 +158,51 @@ const buildArm64 = async (folder) => {
   return out
 }
 
-const isStamped = async (folder) => (await readFile(join(folder, 'stamp.json'), 'utf8').catch(() => '')) === stamp
+/** Upstream's scripts/ui-assets.cmake makes these of templates; here without files of the web interface. */
+const writeEmptyUi = async (folder) => {
+  const values = { N_ASSETS: '0', USE_GZIP: 'false', ASSET_ARRAYS: '', ASSET_TABLE: '' }
+  for (const name of ['ui.h', 'ui.cpp']) {
+    const template = await readFile(join(folder, `${name}.in`), 'utf8')
+    const text = template.replaceAll(/@(\w+)@/g, (_, key) => values[key])
+    await writeFile(join(folder, name), text.replaceAll(/^#cmakedefine.*$/gm, ''))
+  }
+}
+
+const makefile = fileURLToPath(new URL('llama-server.mk', import.meta.url))
+const serverStamp = `${stamp}${await readFile(makefile, 'utf8')}`
+const serverPaths = [
+  'include',
+  'ggml/include',
+  'common',
+  'vendor',
+  'tools/mtmd',
+  'tools/server',
+  'tools/ui/*.in',
+  'src/*.h',
+]
+
+/** llama.cpp searches its backends in the folder of the executable, so the libraries are linked there. */
+const buildServer = async (folder) => {
+  const [out, left] = ['server', 'server-sources'].map((name) => join(folder, name))
+  await mkdir(out)
+  await unpack(left, sources)
+  await unbundle(left, serverPaths)
+  await writeEmptyUi(join(left, 'tools/ui'))
+  const names = await readdir(join(home, 'lib'))
+  for (const name of names) if (/\.so/.test(name)) await symlink(join('../lib', name), join(out, name))
+  const options = ['-s', '-j', `${availableParallelism()}`, '-f', makefile, `S=${left}`, `L=${join(home, 'lib')}`]
+  await run('llama-server could not be compiled', 'make', options, out)
+  await rm(join(out, 'o'), { recursive: true })
+  await writeFile(join(out, 'stamp.json'), serverStamp)
+  return out
+}
+
+const isStamped = async (folder, wanted) =>
+  (await readFile(join(folder, 'stamp.json'), 'utf8').catch(() => '')) === wanted
 
 /** Calls `make` with a temporary folder, and moves that to `to` when it is complete. */
-const provide = async (to, make) => {
-  const isThere = () => isStamped(to)
+const provide = async (to, make, wanted = stamp) => {
+  const isThere = () => isStamped(to, wanted)
   if (await isThere()) return
   await mkdir(vendor, { recursive: true })
   const folder = await mkdtemp(join(vendor, 'llama-')) // in the target's folder: a rename cannot cross file systems
@@ -177,6 +225,7 @@ const main = async () => {
   if (withNode) await provide(join(home, 'node'), buildNode)
   if (withVulkan) await provide(join(home, 'vulkan'), buildVulkan)
   if (withArm64) await provide(join(home, 'arm64'), buildArm64)
+  if (withServer) await provide(join(home, 'server'), buildServer, serverStamp)
 }
 
 await main().catch((error) => {

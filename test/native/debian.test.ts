@@ -1,12 +1,12 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { inputOf, summarize } from '../../lib/index.ts'
+import { IN_ROOT, inRoot, ROOT, whyNoDebian } from '../llama/debian.ts'
 import { model } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
 import { RECORDER, readLog, useRecorder } from './recording.ts'
@@ -16,30 +16,16 @@ import { RECORDER, readLog, useRecorder } from './recording.ts'
  * llama_process where older ones called llama_decode.
  */
 
-const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
 const WHISPER = fileURLToPath(new URL('../llama/whisper-model.mjs', import.meta.url))
-const FETCH = fileURLToPath(new URL('../../scripts/fetch-debian.mjs', import.meta.url))
 const TOKEN_BT = fileURLToPath(new URL('../../native/ebpf/token.bt', import.meta.url))
-const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
 
-/** Why it cannot be tried here; undefined where it can. */
-function whyNot(): string | undefined {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'needs root, for chroot'
-  const { status, stderr } = spawnSync('flock', [`${ROOT}.lock`, process.execPath, FETCH, ROOT, ...PACKAGES])
-  return status === 0 ? undefined : `needs Debian’s packages: ${`${stderr}`.trim().split('\n').at(-1)}`
-}
-
-const problem = whyNot()
+const problem = whyNoDebian()
 const debian = problem === undefined ? describe : describe.skip
 const observed = problem === undefined && canBpftrace() ? test : test.skip
-
-/** With its own /proc, where a container lets us mount one. */
-const IN_ROOT = ['unshare', '-m', 'sh', '-c', 'mount -t proc proc "$0/proc" 2>/dev/null; exec chroot "$0" "$@"', ROOT]
 
 debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
   useRecorder()
   let folder = ''
-  const inRoot = (path: string) => path.slice(ROOT.length)
 
   beforeAll(async () => {
     folder = mkdtempSync(join(ROOT, 'tmp/run-'))

@@ -88,14 +88,16 @@ export interface SequenceEvent {
  * - `post`: a task comes into the queue;
  * - `defer`: no slot is free: it waits;
  * - `resume`: a slot was released: the task with the number, or the longest waiting one, goes back into the queue;
- * - `launch`: a slot begins to process it;
+ * - `launch`: a slot begins to process it; `text` contains why this one (`LRU`, `LCP similarity`, `id`);
  * - `prompt`: the size of its prompt is known;
  * - `reuse`: the number of tokens that are reused is known, and the position from which the cache was cut;
  * - `reprocess`: the whole prompt is processed again; `text` contains the reason;
- * - `progress`: a part of the prompt is processed;
+ * - `progress`: a part of the prompt is processed (`processedTokens` without, `contextTokens` with the reused ones), or tokens of
+ *   the answer are generated (`generatedTokens` so far);
  * - `draft`: a draft was verified;
  * - `checkpoint`: the slot's state was saved, restored or dropped; `text` contains which;
- * - `timings`: the server's own figures at the end of the task;
+ * - `shift`: its context is full: tokens from `position` on are discarded, and later ones are shifted;
+ * - `timings`: the server's own figures at the end of the task; there may be several events, each with some of them;
  * - `release`: the slot is free again;
  * - `send`: a result is passed to the thread that answers;
  * - `cancel`: the client is gone;
@@ -112,6 +114,7 @@ export type TaskStep =
   | 'progress'
   | 'draft'
   | 'checkpoint'
+  | 'shift'
   | 'timings'
   | 'release'
   | 'send'
@@ -150,6 +153,10 @@ export interface TaskValues {
   readonly acceptedTokens?: number | undefined
   /** All tokens in the slot. */
   readonly contextTokens?: number | undefined
+  /** Of `shift`. */
+  readonly discardedTokens?: number | undefined
+  /** Of `launch`: the search in the cache of prompts, and its update, before. */
+  readonly cacheNs?: number | undefined
 }
 
 /**

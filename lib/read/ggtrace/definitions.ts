@@ -76,7 +76,7 @@ export class LogDefinitions {
   private bufferCount = 0
 
   constructor(
-    private readonly names: Names,
+    readonly names: Names,
     private readonly batch: EventBatch,
     private readonly report: Report,
     private readonly clock: LogClock,

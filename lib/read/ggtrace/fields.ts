@@ -1,4 +1,4 @@
-import { RECORD_BYTES, RecordType } from '../../log/ggtrace-layout.ts'
+import { NONE, RECORD_BYTES, RecordType } from '../../log/ggtrace-layout.ts'
 
 /** Minimum bytes of a record, by type; 0 = an unknown type. */
 export const BYTES_MIN: readonly number[] = Array.from({ length: 64 }, (_, type) => RECORD_BYTES[type] ?? 0)
@@ -8,6 +8,12 @@ const decoder = new TextDecoder()
 /** An unsigned integer of 64 bits, rounded from 2^53 on. */
 export function readU64(view: DataView, at: number): number {
   return view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true)
+}
+
+/** A u32, -1 for none. */
+export function readNumber(view: DataView, at: number): number {
+  const number = view.getUint32(at, true)
+  return number === NONE ? -1 : number
 }
 
 /** Addresses of user space fit 53 bits, as numbers do; the top byte of a tagged pointer (arm64) is dropped. */

@@ -1,7 +1,6 @@
 import {
   COPY_KINDS,
   Header,
-  NONE,
   PARTS,
   RECORD_BYTES,
   RecordType,
@@ -18,10 +17,10 @@ import { WORKER_MAX } from '../../model/limits.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogDefinitions } from './definitions.ts'
-import { type LogClock, readAddress, readU64 } from './fields.ts'
+import { type LogClock, readAddress, readNumber, readU64 } from './fields.ts'
 import { lessBecause } from './level.ts'
 import { readNvtx } from './nvtx.ts'
-import { readFunction, readSequence, readTask } from './requests.ts'
+import { MessageRecords, readFunction, readSequence, readTask } from './requests.ts'
 
 /** An operator's start and end, the end of its worker's wait after it, and the wait within. */
 interface OperatorTimes {
@@ -57,13 +56,16 @@ export class EventRecords {
   /** Counts of the next operator. */
   private counts: readonly number[] | undefined
   private countsInferred = 0
+  private readonly messages: MessageRecords
 
   constructor(
     private readonly definitions: LogDefinitions,
     private readonly clock: LogClock,
     private readonly batch: EventBatch,
     private readonly report: Report,
-  ) {}
+  ) {
+    this.messages = new MessageRecords(definitions.names, report)
+  }
 
   /** Reads a block. */
   read(block: Block): void {
@@ -117,7 +119,7 @@ export class EventRecords {
       case RecordType.Function:
         return this.readFunction(at)
       default:
-        return this.readInstant(type, at)
+        return this.readInstant(type, at, end)
     }
   }
 
@@ -325,7 +327,7 @@ export class EventRecords {
   }
 
   /** Reads records with one time, at their start. */
-  private readInstant(type: number, at: number): void {
+  private readInstant(type: number, at: number, end: number): void {
     const atNs = this.readTime(at, at + 4)
     if (atNs === undefined) return
     const { view, definitions, tid } = this
@@ -342,6 +344,9 @@ export class EventRecords {
         return this.addOr(readSequence(view, at, atNs, tid), 'changes of sequences')
       case RecordType.Task:
         return this.addOr(readTask(view, at, atNs, tid), 'steps of tasks')
+      case RecordType.Message:
+        for (const step of this.messages.read(view, at, end, { atNs, tid, byte })) this.batch.add(step)
+        return
       case RecordType.RangeBegin: {
         const name = definitions.name(view.getUint32(at + 12, true), byte)
         return this.batch.add({ kind: 'range', edge: 'begin', tid, name, atNs })
@@ -389,10 +394,4 @@ export class EventRecords {
     } else if (atNs > this.clock.lastNs) this.clock.lastNs = atNs
     return atNs
   }
-}
-
-/** A u32, -1 for none. */
-function readNumber(view: DataView, at: number): number {
-  const number = view.getUint32(at, true)
-  return number === NONE ? -1 : number
 }

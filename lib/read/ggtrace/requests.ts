@@ -1,7 +1,11 @@
-import { FUNCTION_PURPOSES, NONE, SEQUENCE_CHANGES, TASK_STEPS } from '../../log/ggtrace-layout.ts'
+import { FUNCTION_PURPOSES, RECORD_BYTES, RecordType, SEQUENCE_CHANGES, TASK_STEPS } from '../../log/ggtrace-layout.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { FunctionEvent, SequenceEvent, TaskEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import { ServerMessages } from '../common/server-messages.ts'
+import type { Report } from './blocks.ts'
 import type { LogDefinitions } from './definitions.ts'
-import { readAddress, readU64 } from './fields.ts'
+import { readAddress, readNumber, readText, readU64 } from './fields.ts'
 
 interface Place {
   readonly startNs: number
@@ -17,8 +21,8 @@ export function readFunction(view: DataView, at: number, { names, byte, ...place
   const what = FUNCTION_PURPOSES[number]
   if (!what) return number
   const name = names.name(view.getUint32(at + 24, true), byte)
-  const [context, sequence, output] = [readAddress(view, at + 28), orNone(view, at + 36), orNone(view, at + 40)]
-  const value = orNone(view, at + 48) < 0 ? -1 : readU64(view, at + 44)
+  const [context, sequence, output] = [readAddress(view, at + 28), readNumber(view, at + 36), readNumber(view, at + 40)]
+  const value = readNumber(view, at + 48) < 0 ? -1 : readU64(view, at + 44)
   return { kind: 'function', what, name, ...place, context, sequence, output, value }
 }
 
@@ -39,7 +43,30 @@ export function readTask(view: DataView, at: number, atNs: number, tid: number):
   return what ? { kind: 'task', what, atNs, tid, task: number(16), slot: number(20) } : number(12)
 }
 
-function orNone(view: DataView, at: number): number {
-  const number = view.getUint32(at, true)
-  return number === NONE ? -1 : number
+/** Reads MESSAGE records: lines of llama-server's log. */
+export class MessageRecords {
+  /** By thread: records of several threads are not in the order of time. */
+  private readonly threads = new DefaultMap<number, ServerMessages>(() => new ServerMessages(this.names))
+
+  constructor(
+    private readonly names: Names,
+    private readonly report: Report,
+  ) {}
+
+  /** The steps of tasks that the message of a record states: none, one or more. */
+  read(view: DataView, at: number, end: number, { atNs, tid, byte }: MessagePlace): TaskEvent[] {
+    const message = readText(view, at + TEXT_AT, end)
+    if (message) return this.threads.of(tid).read(message.text, atNs, tid)
+    this.report('damaged-record', 'expected the text of a MESSAGE within the record; left out', byte)
+    return []
+  }
 }
+
+interface MessagePlace {
+  readonly atNs: number
+  readonly tid: number
+  readonly byte: number
+}
+
+/** Place of a MESSAGE's text in the record. */
+const TEXT_AT = RECORD_BYTES[RecordType.Message]! - 4

@@ -12,6 +12,8 @@ export interface ModelSpec {
   readonly context: number
   readonly experts?: number
   readonly expertsUsed?: number
+  /** Default `Q4_0`. */
+  readonly weights?: 'Q4_0' | 'F32'
   /** Weights of this name, such as `ffn_down`, are Q8_0, not Q4_0. */
   readonly q8?: string
   /** Default 1. */
@@ -36,7 +38,7 @@ export interface Model {
   readonly size: number
 }
 
-export type Preset = 'tinyDense' | 'tinyMoe' | 'tinyQwen2' | 'big'
+export type Preset = 'tinyDense' | 'tinyMoe' | 'tinyQwen2' | 'exact' | 'big'
 
 export const presets: Readonly<Record<Preset, ModelSpec>>
 export const layoutOf: (spec: ModelSpec) => Omit<Model, 'path' | 'spec'> & { readonly head: Uint8Array }

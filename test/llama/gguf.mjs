@@ -31,6 +31,11 @@ export const presets = {
     experts: 8,
     expertsUsed: 2,
   },
+  /** In float32: rounding is too small to change what is sampled, however a server batches its requests. */
+  exact: {
+    ...{ layers: 4, width: 128, feedForward: 256, heads: 4, kvHeads: 2, vocabulary: 1400, context: 4096 },
+    weights: 'F32',
+  },
   tinyQwen2: {
     ...{ architecture: 'qwen2', layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048 },
     context: 2048,
@@ -100,7 +105,7 @@ const vocabularyOf = (count) => {
 const metadataOf = (spec, { architecture = 'llama' } = spec) => [
   pair('general.architecture', 'text', architecture),
   pair('general.name', 'text', spec.name ?? 'random'),
-  pair('general.file_type', 'u32', 2), // mostly Q4_0
+  pair('general.file_type', 'u32', spec.weights === 'F32' ? 0 : 2), // all F32, mostly Q4_0
   pair('general.quantization_version', 'u32', 2),
   pair('general.alignment', 'u32', ALIGNMENT),
   pair(`${architecture}.block_count`, 'u32', spec.layers),
@@ -128,7 +133,7 @@ const metadataOf = (spec, { architecture = 'llama' } = spec) => [
 
 /** Name, type and shape of every tensor; the first number of a shape counts the elements of a row. */
 const shapesOf = (spec) => {
-  const { width, feedForward, experts } = spec
+  const { width, feedForward, experts, weights = 'Q4_0' } = spec
   const kvWidth = (width / spec.heads) * spec.kvHeads
   const layer = (number) => {
     const of = (name, type, ...shape) => {
@@ -136,9 +141,9 @@ const shapesOf = (spec) => {
     }
     return [
       of('attn_norm', 'F32', width),
-      of('attn_q', 'Q4_0', width, width),
-      of('attn_k', 'Q4_0', width, kvWidth),
-      of('attn_v', 'Q4_0', width, kvWidth),
+      of('attn_q', weights, width, width),
+      of('attn_k', weights, width, kvWidth),
+      of('attn_v', weights, width, kvWidth),
       ...(spec.architecture === 'qwen2'
         ? [
             [`blk.${number}.attn_q.bias`, 'F32', [width]],
@@ -146,27 +151,27 @@ const shapesOf = (spec) => {
             [`blk.${number}.attn_v.bias`, 'F32', [kvWidth]],
           ]
         : []),
-      of('attn_output', 'Q4_0', width, width),
+      of('attn_output', weights, width, width),
       of('ffn_norm', 'F32', width),
       ...(experts
         ? [
             of('ffn_gate_inp', 'F32', width, experts),
-            of('ffn_gate_exps', 'Q4_0', width, feedForward, experts),
-            of('ffn_up_exps', 'Q4_0', width, feedForward, experts),
-            of('ffn_down_exps', 'Q4_0', feedForward, width, experts),
+            of('ffn_gate_exps', weights, width, feedForward, experts),
+            of('ffn_up_exps', weights, width, feedForward, experts),
+            of('ffn_down_exps', weights, feedForward, width, experts),
           ]
         : [
-            of('ffn_gate', 'Q4_0', width, feedForward),
-            of('ffn_up', 'Q4_0', width, feedForward),
-            of('ffn_down', 'Q4_0', feedForward, width),
+            of('ffn_gate', weights, width, feedForward),
+            of('ffn_up', weights, width, feedForward),
+            of('ffn_down', weights, feedForward, width),
           ]),
     ]
   }
   return [
-    ['token_embd.weight', 'Q4_0', [width, spec.vocabulary]],
+    ['token_embd.weight', weights, [width, spec.vocabulary]],
     ...Array.from({ length: spec.layers }, (_, number) => layer(number)).flat(),
     ['output_norm.weight', 'F32', [width]],
-    ['output.weight', 'Q4_0', [width, spec.vocabulary]],
+    ['output.weight', weights, [width, spec.vocabulary]],
   ]
 }
 
@@ -219,14 +224,16 @@ const poolFor = (type, rowLength, seed) => {
   return pool
 }
 
+const isMatrix = (shape) => shape.length > 1
+
 const floatsOf = ({ name, size, shape }, seed) => {
   const bytes = Buffer.alloc(size)
   const random = randomFrom(seedOf(name, seed))
   const isNorm = name.endsWith('_norm.weight')
-  for (let at = 0; at < size; at += 4) {
-    // A router's products need a spread of some units, or all experts would weigh about the same.
-    bytes.writeFloatLE(isNorm ? 1 : ((random() / 2 ** 31 - 1) * 4) / Math.sqrt(shape[0]), at)
-  }
+  // Products of rows have a spread of about one. A router's need some units, or all experts would weigh about the same.
+  const largest = isMatrix(shape) && !name.includes('ffn_gate_inp') ? Math.sqrt(3) : 4
+  for (let at = 0; at < size; at += 4)
+    bytes.writeFloatLE(isNorm ? 1 : ((random() / 2 ** 31 - 1) * largest) / Math.sqrt(shape[0]), at)
   return bytes
 }
 

@@ -11,6 +11,7 @@
 #include "recorder/calls.h"
 #include "recorder/operators.h"
 #include "recorder/recorder.h"
+#include "recorder/server.h"
 #include "recorder/states.h"
 
 static void in_child(void) {
@@ -27,12 +28,16 @@ __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, in_child);
 }
 
+static void fact(const char * key, const char * value) {
+    ggtrace_fact(recording.log, key, value);
+}
+
 static void record_clocks(void) {
     const uint64_t error = clock_largest_error();
     if (error != UINT64_MAX) {
         char text[NUMBER_BYTES];
         number_text(text, error);
-        ggtrace_fact(recording.log, "clock.error_ns", text);
+        fact("clock.error_ns", text);
     }
     ggtrace_clocks(recording.log);
 }
@@ -43,6 +48,7 @@ __attribute__((destructor)) static void finish(void) {
     operators_finish();
     nvtx_emit_finish();
     states_stop();
+    server_finish(fact);
     record_clocks();
     ggtrace_close(recording.log);
     if (ggtrace_totals(recording.log).dropped && ggtrace_full(recording.log) == GGTRACE_FULL_DISK) process_report(PROCESS_DISK_FULL, ENOSPC);

@@ -17,6 +17,7 @@
 #include "recorder/libraries.h"
 #include "common/process.h"
 #include "recorder/registry.h"
+#include "recorder/server.h"
 #include "recorder/states.h"
 
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,6 +124,7 @@ int recorder_begin(const void * caller) {
             level = find_layout(wanted_level(), caller, &library);
             recording.synchronises = level >= LEVEL_GRAPH && environment(ENV_SYNC);
             record_ggml(level, library);
+            server_find(caller, fact);
             control_read(fact);
             if (level >= LEVEL_OPERATOR) counters_start(recording.log, fact);
             else if (environment(ENV_COUNTERS)) fact("counters.missing", "all: operators are not recorded");

@@ -1,0 +1,89 @@
+#define _GNU_SOURCE
+/*
+ * Functions of llama-server that the recorder interposes, as hooks.c does: C++ names, exported by libllama-server-impl.so and
+ * libllama-common.so. What is read of their arguments is the same from v0.5.0 to 0.7.0: a server_task and a server_slot begin with
+ * their number, a server_task_result has it behind its table of functions.
+ */
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "log/ggtrace-records.h"
+#include "recorder/hook.h"
+#include "recorder/server.h"
+
+static int32_t number_of(const void * task_or_slot) {
+    return *(const int32_t *) task_or_slot;
+}
+
+/*
+ * The tasks of a request are registered by a set, ahead of their post. NEXT_RESPONSE, which the server posts to itself for each step, is
+ * not, and metrics and the like are registered one by one. The time until the queue is free belongs to the request.
+ */
+HOOK(void, _ZN15server_response20add_waiting_task_idsERKSt13unordered_setIiSt4hashIiESt8equal_toIiESaIiEE, void * results,
+     const void * ids) {
+    REAL(_ZN15server_response20add_waiting_task_idsERKSt13unordered_setIiSt4hashIiESt8equal_toIiESaIiEE, void, void *, const void *);
+    server_posted(ids);
+    real(results, ids);
+}
+
+HOOK(void, _ZN12server_queue5deferEO11server_task, void * queue, void * task) {
+    REAL(_ZN12server_queue5deferEO11server_task, void, void *, void *);
+    server_step(GGTRACE_DEFER, number_of(task), -1);
+    real(queue, task);
+}
+
+/* A slot was released: the first deferred task, or the first that wants this slot, goes back into the queue. */
+HOOK(void, _ZN12server_queue17pop_deferred_taskEi, void * queue, int slot) {
+    REAL(_ZN12server_queue17pop_deferred_taskEi, void, void *, int);
+    server_step(GGTRACE_RESUME, -1, slot);
+    real(queue, slot);
+}
+
+/* Called by `post` for each cancelled task. */
+HOOK(void, _ZN12server_queue20cleanup_pending_taskEi, void * queue, int task) {
+    REAL(_ZN12server_queue20cleanup_pending_taskEi, void, void *, int);
+    server_step(GGTRACE_CANCEL, task, -1);
+    real(queue, task);
+}
+
+/* If the slot cannot begin with the task, it sends an error. */
+HOOK(bool, _ZN19server_context_impl21launch_slot_with_taskER11server_slotO11server_task, void * server, void * slot, void * task) {
+    REAL(_ZN19server_context_impl21launch_slot_with_taskER11server_slotO11server_task, bool, void *, void *, void *);
+    server_step(GGTRACE_LAUNCH, number_of(task), number_of(slot));
+    return real(server, slot, task);
+}
+
+HOOK(void, _ZN11server_slot7releaseEv, void * slot) {
+    REAL(_ZN11server_slot7releaseEv, void, void *);
+    server_step(GGTRACE_RELEASE, -1, number_of(slot));
+    real(slot);
+}
+
+/* The argument is a std::unique_ptr &&. */
+HOOK(void, _ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE, void * results, void ** result) {
+    REAL(_ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE, void, void *, void **);
+    server_sent(*result);
+    real(results, result);
+}
+
+/* A line of the log. Its arguments cannot be passed on, so the real function gets its text. */
+HOOK(void, _Z14common_log_addP10common_log14ggml_log_levelPKcz, void * log, int level, const char * format, ...) {
+    REAL(_Z14common_log_addP10common_log14ggml_log_levelPKcz, void, void *, int, const char *, ...);
+    char small[2048];
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    const int length = vsnprintf(small, sizeof(small), format, arguments);
+    char * large = length >= (int) sizeof(small) ? malloc((size_t) length + 1) : NULL;
+    if (large) vsnprintf(large, (size_t) length + 1, format, again);
+    const char * text = length < 0 ? "" : large ? large : small;
+    va_end(again);
+    va_end(arguments);
+    server_logged((uint32_t) level, format, text);
+    real(log, level, "%s", text);
+    free(large);
+}

@@ -107,6 +107,8 @@ export interface Capabilities {
   readonly order?: boolean
   /** `false`: its format has no operators of ggml and no graphs: there is nothing to sum up where the trace is large. */
   readonly operators?: boolean
+  /** `true`: its requests are among its events, or it has none: none are made of its other events. */
+  readonly requests?: boolean
 }
 
 /** perf's clock (which Perfetto knows), or a number of clock_gettime(2) that has no name here. */

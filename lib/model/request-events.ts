@@ -201,7 +201,7 @@ export interface RequestPart {
 /** One request to a server, or the use of one sequence from its first token to its last. */
 export interface RequestEvent {
   readonly kind: 'request'
-  /** Counts the requests of an input from 1, in order of their starts. */
+  /** Counts the requests of an input from 1, in the order in which they get a slot. */
   readonly id: number
   /** The server's number of the task; -1 = not known. */
   readonly task: number

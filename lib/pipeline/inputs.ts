@@ -10,6 +10,7 @@ import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
 import { type Format, HEAD_BYTES } from '../read/format.ts'
 import { formatOf } from '../read/index.ts'
 import { EventBounds } from './event-bounds.ts'
+import { RequestStage } from './requests.ts'
 
 /** A log, or events that a program creates. */
 export type Input = LogInput | EventInput
@@ -229,14 +230,16 @@ async function* checked(
 ): AsyncGenerator<TraceEvent[], void> {
   try {
     let format: string | undefined
-    const bounds = new EventBounds()
+    const [bounds, requests] = [new EventBounds(), new RequestStage()]
     for await (const unchecked of batches) {
       if (unchecked.length === 0) continue
       format ??= formatNamed(unchecked[0]!, name)
       const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
-      yield batch
+      yield requests.take(batch)
     }
+    const unfinished = requests.finish()
+    if (unfinished.length > 0) yield unfinished
     if (format === undefined) throw new UsageError(`${name}: expected an input event, found no events at all`)
   } catch (error) {
     throw isFormatError(error) && error.input === undefined ? error.inInput(name) : error

@@ -1,4 +1,4 @@
-import type { InputEvent, TraceEvent } from '../../model/events.ts'
+import type { InputEvent, RequestEvent, TraceEvent } from '../../model/events.ts'
 
 /** Converts times of an input to those of the trace, which count from the first input's origin, on its clock. */
 export interface Relation {
@@ -38,7 +38,17 @@ function moved(event: TraceEvent, relation: Relation): TraceEvent {
   if (!('startNs' in event)) return event
   const span = { startNs: timeOf(relation, event.startNs), endNs: timeOf(relation, event.endNs) }
   if (event.kind === 'operator') return { ...event, ...span, waitEndNs: timeOf(relation, event.waitEndNs) }
+  if (event.kind === 'request') return { ...event, ...span, ...movedRequest(event, relation) }
   return { ...event, ...span }
+}
+
+function movedRequest({ launchNs, firstTokenNs, parts }: RequestEvent, relation: Relation): Partial<RequestEvent> {
+  const of = (ns: number) => timeOf(relation, ns)
+  return {
+    launchNs: launchNs < 0 ? launchNs : of(launchNs),
+    firstTokenNs: firstTokenNs < 0 ? firstTokenNs : of(firstTokenNs),
+    parts: parts.map((part) => ({ ...part, startNs: of(part.startNs), endNs: of(part.endNs) })),
+  }
 }
 
 /** The relation from the trace to the input. */

@@ -1,0 +1,56 @@
+import type { SequenceEvent } from '../request-events.ts'
+import type { OpenRequest } from './open-request.ts'
+
+/** What a context's memory has of one sequence, and the request that uses it. */
+export interface CachedSequence {
+  /** Position after the last token; -1 = not known. */
+  next: number
+  request: OpenRequest | undefined
+  /** What was removed since the last call of the sequence. */
+  cut: { position: number; tokens: number } | undefined
+}
+
+/** The sequences in the memory of one llama_context, as calls and changes of the memory leave them. */
+export class Cache {
+  /** Does a draft model use it? */
+  isOfDrafts = false
+  private readonly sequences = new Map<number, CachedSequence>()
+
+  /** A sequence; as many are kept as a context has, which are few. */
+  of(sequence: number): CachedSequence {
+    let of = this.sequences.get(sequence)
+    if (!of) {
+      of = { next: 0, request: undefined, cut: undefined }
+      this.sequences.set(sequence, of)
+    }
+    return of
+  }
+
+  /** The sequences that a change is about: one, or all of them. */
+  named(sequence: number): readonly CachedSequence[] {
+    return sequence < 0 ? [...this.sequences.values()] : [this.of(sequence)]
+  }
+
+  /** All sequences but one. */
+  others(sequence: number): CachedSequence[] {
+    return [...this.sequences].flatMap(([number, of]) => (number === sequence ? [] : [of]))
+  }
+
+  /** Follows a change that was done. */
+  change({ what, sequence, to, from, end, delta }: SequenceEvent): void {
+    if (what === 'copy') this.of(to).next = this.of(sequence).next
+    else if (what === 'keep') for (const of of this.others(sequence)) of.next = 0
+    else if (what === 'clear') for (const of of this.named(-1)) of.next = 0
+    else for (const of of this.named(sequence)) if (of.next >= 0) changeOne(of, what, from, end, delta)
+  }
+}
+
+function changeOne(of: CachedSequence, what: 'remove' | 'shift', from: number, end: number, delta: number): void {
+  const first = Math.max(from, 0)
+  if (first >= of.next) return
+  if (what === 'shift') of.next = Math.max(0, of.next + delta)
+  else if (end < 0 || end >= of.next) {
+    of.cut = { position: first, tokens: of.next - first + (of.cut?.tokens ?? 0) }
+    of.next = first
+  }
+}

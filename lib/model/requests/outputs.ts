@@ -1,0 +1,54 @@
+import type { SequenceSpan } from '../call-events.ts'
+import type { OpenRequest } from './open-request.ts'
+
+/** Whose outputs the places of the last call's batch are. */
+export class OutputOwners {
+  private spans: readonly SequenceSpan[] = []
+  private owners: (OpenRequest | undefined)[] = []
+  /** Requests that sample from the outputs of another one, the same prompt's. */
+  private sharing: OpenRequest[] = []
+  private turn = 0
+  private isAccepted = false
+
+  /** A call began with these spans. */
+  call(spans: readonly SequenceSpan[], ownerOf: (sequence: number) => OpenRequest | undefined): void {
+    this.spans = spans
+    this.owners = spans.map(({ sequence }) => ownerOf(sequence))
+    this.sharing = []
+    this.turn = 0
+    this.isAccepted = false
+  }
+
+  /** A sequence with the prompt of another one was copied from it: both sample from the same output, in the order of their slots. */
+  share(of: OpenRequest, child: OpenRequest): void {
+    if (this.sharing.length === 0) this.sharing.push(of)
+    this.sharing.push(child)
+    this.sharing.sort((a, b) => a.slot - b.slot)
+  }
+
+  /** Does a request have tokens in the call? */
+  has(request: OpenRequest): boolean {
+    return this.owners.includes(request)
+  }
+
+  /** A sampled token was accepted: the next sampler works on another one. */
+  accepted(): void {
+    this.isAccepted = true
+  }
+
+  /** The request of the output in a place of the batch; -1: of the last place. */
+  of(output: number): OpenRequest | undefined {
+    const { spans, owners } = this
+    let place = 0
+    let at = output < 0 && owners.length === 1 ? 0 : -1
+    for (let i = 0; output >= 0 && at < 0 && i < spans.length; i++) {
+      place += spans[i]!.tokens
+      if (output < place) at = i
+    }
+    const owner = owners[at]
+    if (!owner || !this.sharing.includes(owner)) return owner
+    if (this.isAccepted) this.turn++
+    this.isAccepted = false
+    return this.sharing[Math.min(this.turn, this.sharing.length - 1)]
+  }
+}

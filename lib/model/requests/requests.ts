@@ -1,0 +1,360 @@
+import type { SequenceSpan, TokenEvent } from '../call-events.ts'
+import { isFailed } from '../calls.ts'
+import { DefaultMap } from '../default-map.ts'
+import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from '../request-events.ts'
+import { Cache, type CachedSequence } from './cache.ts'
+import { OpenRequest, type Share } from './open-request.ts'
+import { OutputOwners } from './outputs.ts'
+import { TaskQueue } from './queue.ts'
+
+/** What requests are made of. */
+export type RequestSource = TokenEvent | FunctionEvent | SequenceEvent | TaskEvent
+
+/** What a thread does. Times in ns. */
+interface Thread {
+  /** Its last call that is not a draft model's. */
+  call: TokenEvent | undefined
+  /** Whose tokens are sampled since then. */
+  sampled: OpenRequest | undefined
+  /** A draft model works until then. */
+  draftsUntilNs: number
+}
+
+/**
+ * Makes requests of the events of one input, which come in the order of their starts. Borders and figures are those of a server's tasks; where
+ * none are recorded, a request is the use of a sequence, from a prompt to the last token before the next prompt, if there are signs
+ * that its tokens are an answer: they are sampled, or its sequence was cut before the prompt. Memory: of the requests that are open.
+ */
+export class Requests {
+  private readonly caches = new DefaultMap<number, Cache>(() => new Cache())
+  private readonly threads = new DefaultMap<number, Thread>(() => ({
+    call: undefined,
+    sampled: undefined,
+    draftsUntilNs: -Infinity,
+  }))
+  private readonly queue = new TaskQueue()
+  private readonly outputs = new OutputOwners()
+  private readonly open = new Set<OpenRequest>()
+  /** Launched requests by slot and by task. */
+  private readonly launched = new Map<number, OpenRequest>()
+  private readonly byTask = new Map<number, OpenRequest>()
+  /** The context of a server's slots; 0 = not known. */
+  private target = 0
+  /** The context of the last call that is not a draft model's. */
+  private latestContext = 0
+  /** Does the input contain the sampling of tokens? */
+  private areSampled = false
+  private count = 0
+  private latestNs = -Infinity
+  private done: RequestEvent[] = []
+
+  /** Slots that process a request. */
+  get busy(): number {
+    return this.launched.size
+  }
+
+  /** Takes the next event; returns the requests that ended. */
+  take(event: RequestSource): readonly RequestEvent[] {
+    switch (event.kind) {
+      case 'token':
+        this.call(event)
+        break
+      case 'function':
+        this.function(event)
+        break
+      case 'sequence':
+        this.change(event)
+        break
+      case 'task':
+        this.step(event)
+    }
+    const endNs = 'endNs' in event ? event.endNs : event.atNs
+    if (endNs > this.latestNs) this.latestNs = endNs
+    if (this.done.length === 0) return this.done
+    const { done } = this
+    this.done = []
+    return done
+  }
+
+  /** The requests that did not end. */
+  finish(): readonly RequestEvent[] {
+    for (const request of [...this.open]) {
+      const { isOfTokens, ownEndNs, lastSendNs } = request
+      const isDone = isOfTokens || lastSendNs >= ownEndNs
+      this.end(request, isDone ? 'complete' : 'unfinished', isDone ? ownEndNs : this.latestNs)
+    }
+    for (const [task] of this.queue.deferred()) this.neverLaunched(task, 'unfinished', this.latestNs)
+    return this.done
+  }
+
+  private call(event: TokenEvent): void {
+    const { batch, startNs, endNs, tid, phase } = event
+    if (!batch || phase === 'warm-up' || batch.function === 'ggml_backend_sched_graph_compute') return
+    const thread = this.threads.of(tid)
+    const cache = this.caches.of(batch.context)
+    const isDraft = startNs < thread.draftsUntilNs || this.target !== 0
+    if (isDraft && batch.context !== this.target) cache.isOfDrafts = true
+    if (cache.isOfDrafts) return this.draftCall(event)
+    thread.call = event
+    thread.sampled = undefined
+    this.latestContext = batch.context
+    const shares = sharesOf(batch.spans, event.tokens)
+    const own = new Set<OpenRequest>()
+    for (const [sequence, share] of shares) {
+      const request = this.requestOf(cache, sequence, share, event)
+      if (!request) continue
+      own.add(request)
+      request.call(event, share)
+    }
+    this.outputs.call(batch.spans, (sequence) => cache.of(sequence).request)
+    for (const [sequence, { position, tokens }] of shares) follow(cache.of(sequence), position, tokens, isFailed(event))
+    const others = shares.size
+    for (const request of this.open) {
+      const isBeside = request.context === batch.context || request.tid === tid
+      if (isBeside && !own.has(request)) request.stall(startNs, endNs, event.call, others, Math.max(event.tokens, 0))
+    }
+  }
+
+  /** The request of a sequence in a call: the launched one, or one that begins with the call. */
+  private requestOf(cache: Cache, sequence: number, share: Share, event: TokenEvent): OpenRequest | undefined {
+    const { context } = event.batch!
+    const of = cache.of(sequence)
+    const launched = this.target === 0 || this.target === context ? this.launched.get(sequence) : undefined
+    if (launched && launched !== of.request) {
+      this.target = context
+      of.request = launched
+      launched.context = context
+    }
+    if (of.request?.isOfTokens && isNext(of, share, event)) this.end(of.request, 'complete', of.request.ownEndNs)
+    if (!of.request) {
+      const isPrompt = share.tokens > 1 || share.position === 0 || of.cut !== undefined
+      if (!isPrompt) return undefined
+      of.request = this.begin(sequence, event.startNs, true)
+      Object.assign(of.request, { context, tid: event.tid })
+      if (of.cut) of.request.isEvident = true
+    }
+    const { request, cut } = of
+    if (request.calls === 0 && cut) request.lost = cut
+    of.cut = undefined
+    request.tid = event.tid
+    return request
+  }
+
+  /** A call of a draft model: a part of the function around it, or, where that is not recorded, of its own. */
+  private draftCall({ startNs, endNs, tid, batch }: TokenEvent): void {
+    if (startNs < this.threads.of(tid).draftsUntilNs) return
+    for (const { sequence, tokens } of batch!.spans) this.launched.get(sequence)?.own('draft', startNs, endNs, tokens)
+  }
+
+  private function(event: FunctionEvent): void {
+    const { what, startNs, endNs, tid, value, sequence } = event
+    const thread = this.threads.of(tid)
+    if (what === 'draft' || what === 'verify') return this.drafts(event, thread)
+    if (what === 'accept-draft') this.inSlot(sequence)?.accept(value)
+    if (startNs < thread.draftsUntilNs) return
+    if (what === 'sample') this.sample(event, thread)
+    else if (what === 'accept') this.ofSampled('sample', event, thread)
+    else if (what === 'detokenize' || what === 'token-to-piece') this.ofSampled('text', event, thread)
+    else if (what === 'get-embeddings') this.owner(event, thread)?.embedding()
+    else if (what === 'synchronize' && thread.call && thread.sampled === undefined) {
+      const { call } = thread.call
+      for (const request of this.open) request.wait(call, endNs, this.outputs.has(request))
+    }
+  }
+
+  private sample(event: FunctionEvent, thread: Thread): void {
+    const { startNs, endNs } = event
+    const request = this.owner(event, thread)
+    if (!request) return
+    this.areSampled = true
+    thread.sampled = request
+    request.sample(startNs, endNs)
+    this.stallOthers(request, event)
+  }
+
+  /** Work on the token that was sampled last. */
+  private ofSampled(what: 'sample' | 'text', event: FunctionEvent, { sampled }: Thread): void {
+    if (!sampled || !this.open.has(sampled)) return
+    if (event.what === 'accept') this.outputs.accepted()
+    sampled.own(what, event.startNs, event.endNs)
+    this.stallOthers(sampled, event)
+  }
+
+  private stallOthers(own: OpenRequest, { startNs, endNs, tid }: FunctionEvent): void {
+    for (const request of this.open) if (request !== own && request.tid === tid) request.stall(startNs, endNs, -1, 1, 0)
+  }
+
+  /** The request whose output is sampled or read: by the place in the batch, else by its sequence. */
+  private owner({ output, sequence }: FunctionEvent, thread: Thread): OpenRequest | undefined {
+    if (!thread.call) return undefined
+    const request = this.outputs.of(output) ?? this.inSlot(sequence)
+    return request && this.open.has(request) ? request : undefined
+  }
+
+  /** A draft is made, or the draft model takes the batch: work for one sequence, for those that generate, for those in the batch. */
+  private drafts({ what, startNs, endNs, tid, sequence, value }: FunctionEvent, thread: Thread): void {
+    const isOuter = startNs >= thread.draftsUntilNs
+    thread.draftsUntilNs = Math.max(thread.draftsUntilNs, endNs)
+    if (!isOuter) return
+    const named = this.inSlot(sequence)
+    for (const request of this.open) {
+      if (request.tid !== tid) continue
+      const isOwn = named ? request === named : what === 'draft' ? request.isGenerating : this.outputs.has(request)
+      if (isOwn) request.own('draft', startNs, endNs, named ? value : -1)
+      else request.stall(startNs, endNs, -1, 1, 0)
+    }
+  }
+
+  private change(event: SequenceEvent): void {
+    const { what, sequence, to, context, from, isDone } = event
+    if (!isDone) return
+    const cache = this.caches.of(context)
+    const changed = what === 'keep' ? cache.others(sequence) : cache.named(what === 'clear' ? -1 : sequence)
+    cache.change(event)
+    if (what === 'copy') {
+      const [of, child] = [cache.of(sequence).request, this.launched.get(to)]
+      if (!of || !child || child.calls > 0) return
+      child.copyPrompt(of)
+      cache.of(to).request = child
+      this.outputs.share(of, child)
+      return
+    }
+    if (what === 'shift' || (what === 'remove' && event.end >= 0)) return
+    for (const of of changed) {
+      const { request } = of
+      if (!request) continue
+      if (what === 'remove' && from > request.lastPosition && request.calls > 0) {
+        request.settle(from)
+        of.cut = undefined // a rejected draft
+      } else if (request.isOfTokens && request.calls > 0) {
+        this.end(request, 'complete', request.ownEndNs)
+      } else if (request.calls > 0) request.settle(from)
+    }
+  }
+
+  private step(event: TaskEvent): void {
+    const { what, atNs, task, slot, text, values } = event
+    if (what === 'post') return this.queue.post(event)
+    if (what === 'defer') return this.queue.defer(event)
+    if (what === 'launch') return this.launch(event)
+    if (what === 'resume' && task >= 0) return
+    const request = this.byTask.get(task) ?? this.inSlot(slot) ?? this.sentBy(event)
+    if (!request) return this.stepOfQueued(event)
+    if (values) for (const [key, value] of Object.entries(values)) if (value !== undefined) set(request, key, value)
+    if (what === 'send') request.lastSendNs = atNs
+    else if (what === 'cancel') request.isCancelled = true
+    else if (what === 'error') request.error = text ?? 0
+    else if (what === 'reprocess') request.reason = text
+    else if (what === 'release' || what === 'resume') this.release(request, atNs)
+  }
+
+  private inSlot(slot: number): OpenRequest | undefined {
+    return slot < 0 ? undefined : (this.launched.get(slot) ?? this.caches.of(this.latestContext).of(slot).request)
+  }
+
+  private stepOfQueued({ what, task, atNs, text }: TaskEvent): void {
+    const queued = this.queue.of(task)
+    if (!queued) return
+    if (what === 'cancel' && queued.isDeferred) this.neverLaunched(task, 'cancelled', atNs)
+    else if (what === 'error') {
+      queued.error = text ?? 0
+      this.neverLaunched(task, 'error', atNs)
+    }
+  }
+
+  private launch({ task, slot, atNs, tid }: TaskEvent): void {
+    if (task >= 0 && this.byTask.has(task)) return
+    const before = this.launched.get(slot)
+    if (before) this.release(before, before.ownEndNs)
+    const queued = this.queue.take(task)
+    const request = this.begin(slot, queued?.postNs ?? atNs, false)
+    request.isTask(task, undefined)
+    request.launch(atNs, tid)
+    if (task >= 0) this.byTask.set(task, request)
+    if (slot < 0) return
+    this.launched.set(slot, request)
+    const of = this.target === 0 ? undefined : this.caches.of(this.target).of(slot)
+    if (of) {
+      if (of.request?.isOfTokens) this.end(of.request, 'complete', of.request.ownEndNs)
+      Object.assign(of, { request, cut: undefined })
+      request.context = this.target
+    }
+  }
+
+  /** The request of tokens whose result is sent, where launches are not recorded: the one that its thread sampled last. */
+  private sentBy({ what, task, tid }: TaskEvent): OpenRequest | undefined {
+    const sampled = what === 'send' && task >= 0 ? this.threads.of(tid).sampled : undefined
+    if (!sampled || !this.open.has(sampled) || sampled.task >= 0) return undefined
+    const postNs = this.queue.take(task)?.postNs
+    sampled.isTask(task, postNs)
+    this.byTask.set(task, sampled)
+    return sampled
+  }
+
+  private release(request: OpenRequest, atNs: number): void {
+    const { error, isCancelled, stated, lastSendNs } = request
+    const isAnswered = stated.generatedTokens !== undefined || !isCancelled
+    const outcome = error !== undefined ? 'error' : isAnswered ? 'complete' : 'cancelled'
+    const isSent = outcome !== 'cancelled' && lastSendNs >= 0 && lastSendNs <= atNs
+    this.end(request, outcome, isSent ? lastSendNs : atNs)
+  }
+
+  private begin(slot: number, startNs: number, isInferred: boolean): OpenRequest {
+    const request = new OpenRequest(++this.count, slot, startNs, isInferred, this.areSampled)
+    this.open.add(request)
+    return request
+  }
+
+  private end(request: OpenRequest, outcome: RequestEvent['outcome'], endNs: number): void {
+    const { slot, task, context } = request
+    this.open.delete(request)
+    if (this.launched.get(slot) === request) this.launched.delete(slot)
+    if (this.byTask.get(task) === request) this.byTask.delete(task)
+    const of = this.caches.of(context).of(slot)
+    if (of.request === request) of.request = undefined
+    if (request.isEvident) this.done.push(request.finish(outcome, endNs))
+  }
+
+  /** A task left the queue, or the log ended, before a slot was free. */
+  private neverLaunched(task: number, outcome: RequestEvent['outcome'], atNs: number): void {
+    const { postNs, error } = this.queue.take(task)!
+    const request = this.begin(-1, postNs, false)
+    request.isTask(task, undefined)
+    request.error = error
+    this.end(request, outcome, atNs)
+  }
+}
+
+function set(request: OpenRequest, key: string, value: number): void {
+  request.stated[key as keyof typeof request.stated] = value
+}
+
+/** The tokens of each sequence in a batch. */
+function sharesOf(spans: readonly SequenceSpan[], all: number): Map<number, Share> {
+  const shares = new Map<number, { position: number; tokens: number; others: number; othersTokens: number }>()
+  for (const { sequence, position, tokens } of spans) {
+    const share = shares.get(sequence)
+    if (share) share.tokens += tokens
+    else shares.set(sequence, { position, tokens, others: 0, othersTokens: 0 })
+  }
+  for (const share of shares.values()) {
+    share.others = shares.size - 1
+    share.othersTokens = Math.max(all - share.tokens, 0)
+  }
+  return shares
+}
+
+/** Follows a call: the sequence ends after its last token. */
+function follow(of: CachedSequence, position: number, tokens: number, isFailed: boolean): void {
+  of.cut = undefined
+  if (isFailed) return
+  if (position >= 0) of.next = position + tokens
+  else if (of.next >= 0) of.next += tokens
+}
+
+/** Does a prompt begin with these tokens of a sequence that has generated some? */
+function isNext({ next, request, cut }: CachedSequence, { tokens, position }: Share, { batch }: TokenEvent): boolean {
+  if (!request?.isGenerating) return false
+  if (tokens > 1) return !batch!.areAllOutput
+  return cut !== undefined || (position >= 0 && next >= 0 && position !== next)
+}

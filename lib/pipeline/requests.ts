@@ -1,0 +1,69 @@
+import { ReorderWindow, type Timed } from '../input/reorder.ts'
+import type { InputEvent, TraceEvent } from '../model/events.ts'
+import { type RequestSource, Requests } from '../model/requests/requests.ts'
+
+/**
+ * Events that wait until earlier ones of other threads came: a log contains the space of one thread after the other, at most some
+ * 5000 of these events each.
+ */
+const WAITING_MAX = 1 << 14
+
+interface Waiting extends Timed {
+  readonly event: RequestSource
+}
+
+/**
+ * Adds the requests of an input to its events: each after the events that it is made of, at the end of a batch. Inputs whose first
+ * event states that their requests are known pass unchanged.
+ */
+export class RequestStage {
+  private readonly requests = new Requests()
+  private readonly window = new ReorderWindow<Waiting>(WAITING_MAX)
+  private isOff = false
+
+  /** Returns the batch, with the requests that ended. */
+  take(batch: TraceEvent[]): TraceEvent[] {
+    if (this.isOff) return batch
+    const added: TraceEvent[] = []
+    for (let i = 0; i < batch.length; i++) {
+      const event = batch[i]!
+      if (event.kind === 'operator') continue
+      const earliest = this.push(event)
+      if (earliest) added.push(...this.requests.take(earliest.event))
+    }
+    const [first] = batch
+    const begun = first?.kind === 'input' ? this.begin(first, batch) : batch
+    return added.length > 0 && !this.isOff ? [...begun, ...added] : begun
+  }
+
+  /** The requests that are left at the end of the input. */
+  finish(): TraceEvent[] {
+    if (this.isOff) return []
+    const rest: TraceEvent[] = []
+    for (let next = this.window.shift(); next; next = this.window.shift()) rest.push(...this.requests.take(next.event))
+    return [...rest, ...this.requests.finish()]
+  }
+
+  private push(event: TraceEvent): Waiting | undefined {
+    switch (event.kind) {
+      case 'token':
+      case 'function':
+        return this.window.push({ atNs: event.startNs, event })
+      case 'sequence':
+      case 'task':
+        return this.window.push({ atNs: event.atNs, event })
+      default:
+        return undefined
+    }
+  }
+
+  /** Marks the input: whoever reads these events again makes no second requests of them. */
+  private begin(input: InputEvent, batch: TraceEvent[]): TraceEvent[] {
+    if (input.capabilities?.requests) {
+      this.isOff = true
+      return batch
+    }
+    const capabilities = { ...input.capabilities, requests: true }
+    return [{ ...input, capabilities }, ...batch.slice(1)]
+  }
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { eventsOf, Names, type RequestEvent, type TraceEvent } from '../../lib/index.ts'
+import { type Asked, inputOf, Server } from './server.ts'
+
+async function requestsOf(events: readonly TraceEvent[], length?: number): Promise<RequestEvent[]> {
+  const found: RequestEvent[] = []
+  for await (const batch of eventsOf(inputOf(events, length), new Names()))
+    for (const event of batch) if (event.kind === 'request') found.push(event)
+  return found
+}
+
+const ASKED: fc.Arbitrary<Asked> = fc.record({
+  prompt: fc.integer({ min: 1, max: 40 }),
+  reused: fc.integer({ min: 0, max: 40 }),
+  generate: fc.integer({ min: 1, max: 8 }),
+  drafts: fc.constantFrom(0, 0, 3),
+  slot: fc.integer({ min: 0, max: 2 }),
+  afterSteps: fc.integer({ min: 0, max: 4 }),
+})
+const RUNS = fc.record({
+  asked: fc.array(ASKED, { minLength: 1, maxLength: 8 }),
+  batch: fc.integer({ min: 13, max: 32 }),
+  length: fc.integer({ min: 1, max: 50 }),
+})
+
+/** The parts cover the request, one after the other. */
+function expectTiled({ parts, startNs, endNs }: RequestEvent): void {
+  let atNs = startNs
+  for (const part of parts) {
+    expect(part.startNs).toBe(atNs)
+    expect(part.endNs).toBeGreaterThan(part.startNs)
+    atNs = part.endNs
+  }
+  expect(atNs).toBe(endNs)
+}
+
+const tokensIn = ({ parts }: RequestEvent, ...kinds: string[]) =>
+  parts.reduce((sum, { what, tokens }) => sum + (kinds.includes(what) ? tokens : 0), 0)
+
+describe('requests of a server that records its tasks', () => {
+  test.each([true, false])('each is there once, with its figures (functions recorded: %p)', async (functions) => {
+    const property = fc.asyncProperty(RUNS, async ({ asked, batch, length }) => {
+      const server = new Server(3, batch, { tasks: true, functions }).run(asked)
+      const found = await requestsOf(server.events, length)
+      const answers = [...server.answers].sort((a, b) => a.launchNs - b.launchNs)
+      found.sort((a, b) => a.id - b.id)
+      expect(found.map(({ task }) => task)).toEqual(answers.map(({ task }) => task))
+      found.forEach((request, i) => {
+        const answer = answers[i]!
+        expectTiled(request)
+        const { slot, postNs: startNs, launchNs, sentNs: endNs, reused, generated, drafted, accepted } = answer
+        expect(request).toMatchObject({ slot, startNs, launchNs, endNs, outcome: 'complete', type: 'completion' })
+        expect(request.inferred).toBe(0)
+        if (functions) expect(request.firstTokenNs).toBeGreaterThanOrEqual(answer.firstTokenNs)
+        expect(request).toMatchObject({ reusedTokens: reused, promptTokens: reused + answer.processed })
+        expect(request).toMatchObject({ generatedTokens: generated, draftedTokens: drafted, acceptedTokens: accepted })
+        if (!functions) return // one token may be the last of a prompt, or generated
+        expect(tokensIn(request, 'prefill')).toBe(answer.processed)
+        const steps = request.parts.filter(({ what }) => what === 'verify' || what === 'decode')
+        expect(tokensIn(request, 'decode', 'verify')).toBe(steps.length + drafted)
+        expect(request.parts[0]!.what).toBe('queued')
+      })
+    })
+    await fc.assert(property, { numRuns: 100 })
+  })
+
+  test('a stall names the calls of others; a call beside others has their tokens', async () => {
+    const long = { prompt: 60, reused: 0, generate: 2, drafts: 0, slot: 1, afterSteps: 3 }
+    const short = { prompt: 4, reused: 0, generate: 12, drafts: 0, slot: 0, afterSteps: 0 }
+    const server = new Server(2, 32).run([short, long])
+    const [first, second] = (await requestsOf(server.events)).sort((a, b) => a.id - b.id) as [
+      RequestEvent,
+      RequestEvent,
+    ]
+    const beside = first.parts.filter(({ what, others }) => what === 'decode' && others > 0)
+    expect(beside.map(({ tokens, othersTokens }) => [tokens, othersTokens])).toContainEqual([1, 31])
+    expect(second.parts.filter(({ what }) => what === 'prefill').map(({ tokens }) => tokens)).toEqual([31, 29])
+  })
+})
+
+describe('requests of a program without tasks', () => {
+  test('are the uses of sequences, marked as inferred', async () => {
+    const property = fc.asyncProperty(RUNS, async ({ asked, batch, length }) => {
+      const plain = asked.map(({ reused, prompt, ...one }) => ({
+        ...one,
+        drafts: 0,
+        prompt: prompt + 2,
+        reused: Math.min(reused, prompt),
+      }))
+      const server = new Server(3, batch, { tasks: false, functions: true }).run(plain)
+      const found = await requestsOf(server.events, length)
+      expect(found).toHaveLength(server.answers.length)
+      for (const request of found) {
+        expectTiled(request)
+        expect(request).toMatchObject({ inferred: 16, task: -1, outcome: 'complete' })
+      }
+      const figures = (of: { slot: number; reused: number; generated: number }[]) =>
+        of.map(({ slot, reused, generated }) => [slot, reused, generated].join(' ')).sort()
+      const inferred = found.map((one) => ({
+        slot: one.slot,
+        reused: one.reusedTokens,
+        generated: one.generatedTokens,
+      }))
+      expect(figures(inferred)).toEqual(figures(server.answers))
+    })
+    await fc.assert(property, { numRuns: 100 })
+  })
+
+  test('are none where nothing is sampled and no sequence is cut', async () => {
+    const server = new Server(1, 32, { tasks: false, functions: false }).run([
+      { prompt: 30, reused: 0, generate: 20, drafts: 0, slot: 0, afterSteps: 0 },
+    ])
+    expect(await requestsOf(server.events.filter(({ kind }) => kind !== 'sequence'))).toEqual([])
+  })
+})

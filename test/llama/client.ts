@@ -18,6 +18,8 @@ export interface Ask {
   readonly body: Readonly<Record<string, unknown>>
   /** Of a streamed completion: the client closes its connection after this many of the server's events. */
   readonly closeAfter?: number | undefined
+  /** Called with the number of events that a stream has so far, whenever more have come. */
+  readonly onEvents?: ((events: number) => void) | undefined
 }
 
 /** Times in nanoseconds of CLOCK_MONOTONIC, as the client's process measured them. */
@@ -94,6 +96,7 @@ export const send = (url: string, ask: Ask): Promise<Answer> =>
         firstNs ||= now()
         text += chunk
         const events = text.split('\n\n').length - 1
+        ask.onEvents?.(events)
         if (ask.closeAfter !== undefined && events >= ask.closeAfter) close(status)
       })
       response.on('end', () => isClosed || finish(status))

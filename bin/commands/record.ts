@@ -43,6 +43,12 @@ const OPTIONS = {
     ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
     default: true,
   },
+  functions: {
+    ...flag(
+      'Record what the program does around calls: sampling, sequences, text, waiting, loading, drafts; --no-functions: do not',
+    ),
+    default: true,
+  },
   sched: flag(
     "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
       'not possible, record prints the reason and records thread states only',
@@ -146,9 +152,24 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
   const { maxSize, ring } = args
   if (!args.browser && !args.open) throw new UsageError('--no-browser: expected --open, too')
   if (ring && maxSize === undefined) throw new UsageError('--ring: expected a size, too\nhint: --ring --max-size 64M')
-  const { output, level, children, sync, states, sched, tokens, every, ops, paused, toggle, guard, nvtxEmit } = args
+  const {
+    output,
+    level,
+    children,
+    sync,
+    states,
+    functions,
+    sched,
+    tokens,
+    every,
+    ops,
+    paused,
+    toggle,
+    guard,
+    nvtxEmit,
+  } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
-  return { output, level, children, sync, states, sched, counters: counted(args), ...only }
+  return { output, level, children, sync, states, functions, sched, counters: counted(args), ...only }
 }
 
 /** What is counted; undefined for nothing. */

@@ -15,6 +15,7 @@
 #define ENV_STATES "GGML2PERFETTO_STATES"         /* 0: no thread states */
 #define ENV_COUNTERS "GGML2PERFETTO_COUNTERS"     /* names, separated by commas */
 #define ENV_SYNC "GGML2PERFETTO_SYNC"             /* set: compute nodes of backends without an operator hook one by one */
+#define ENV_FUNCTIONS "GGML2PERFETTO_FUNCTIONS"   /* 0: no functions other than calls */
 #define ENV_NVTX "GGML2PERFETTO_NVTX"             /* set: NVTX_INJECTION64_PATH names our library */
 #define ENV_NVTX_EMIT "GGML2PERFETTO_NVTX_EMIT"   /* phases, tokens, graphs, operators */
 #define ENV_CHILDREN "GGML2PERFETTO_CHILDREN"     /* set: record child processes too */

@@ -32,9 +32,13 @@ void batch_read(struct batch * batch, const struct any_batch * any) {
     memcpy(&head, any, sizeof(head));
     batch->tokens = batch->span_count = 0;
     batch->outputs = head.tokens > 0 && !head.logits; /* the last token has an output */
+    batch->last_output = batch->outputs ? (uint32_t) head.tokens - 1 : GGTRACE_NO_NUMBER;
     for (int32_t i = 0; i < head.tokens; i++) {
         const bool has_sequence = head.seq_id && head.seq_id[i] && head.n_seq_id && head.n_seq_id[i] > 0;
-        if (head.logits && head.logits[i]) batch->outputs++;
+        if (head.logits && head.logits[i]) {
+            batch->outputs++;
+            batch->last_output = (uint32_t) i;
+        }
         add(batch, has_sequence ? (uint32_t) head.seq_id[i][0] : 0, head.pos ? (uint32_t) head.pos[i] : GGTRACE_NO_POSITION);
     }
 }
@@ -65,6 +69,7 @@ static uint64_t touches;
 
 static void empty(struct ext * ext) {
     ext->batch.tokens = ext->batch.outputs = ext->batch.span_count = 0;
+    ext->batch.last_output = GGTRACE_NO_NUMBER;
     ext->has_unplaced = false;
 }
 
@@ -107,9 +112,11 @@ void batch_ext_placed(const void * any, int32_t index, int32_t position) {
     pthread_mutex_unlock(&lock);
 }
 
-void batch_ext_output(const void * any) {
+void batch_ext_output(const void * any, int32_t index) {
     pthread_mutex_lock(&lock);
-    ext_of(any)->batch.outputs++;
+    struct batch * batch = &ext_of(any)->batch;
+    batch->outputs++;
+    if (batch->last_output == GGTRACE_NO_NUMBER || (uint32_t) index > batch->last_output) batch->last_output = (uint32_t) index;
     pthread_mutex_unlock(&lock);
 }
 
@@ -125,6 +132,7 @@ void batch_ext_read(struct batch * batch, const void * any) {
     settle(ext, GGTRACE_NO_POSITION);
     batch->tokens = ext->batch.tokens;
     batch->outputs = ext->batch.outputs;
+    batch->last_output = ext->batch.last_output;
     batch->span_count = ext->batch.span_count;
     memcpy(batch->spans, ext->batch.spans, batch->span_count * sizeof(*batch->spans));
     pthread_mutex_unlock(&lock);

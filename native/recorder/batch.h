@@ -11,6 +11,7 @@
 struct batch {
     uint32_t tokens;
     uint32_t outputs; /* tokens with an output: logits, or an embedding */
+    uint32_t last_output; /* place of the last of them; GGTRACE_NO_NUMBER: there is none */
     uint32_t span_count;
     struct ggtrace_span spans[GGTRACE_SPANS_MAX];
 };
@@ -30,12 +31,12 @@ void batch_read(struct batch * batch, const struct any_batch * any);
 
 /*
  * A llama_batch_ext is opaque: its contents follow from the functions that fill it. An entry of index `index` was added with
- * its sequence (an index below 0: the function failed); its position was set; all entries were removed; one got an output.
+ * its sequence (an index below 0: the function failed); its position was set; all entries were removed; the entry of an index got an output.
  */
 void batch_ext_added(const void * any, int32_t index, int32_t sequence);
 void batch_ext_placed(const void * any, int32_t index, int32_t position);
 void batch_ext_cleared(const void * any);
-void batch_ext_output(const void * any);
+void batch_ext_output(const void * any, int32_t index);
 
 /* Reads a llama_batch_ext. */
 void batch_ext_read(struct batch * batch, const void * any);

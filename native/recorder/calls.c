@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/table.h"
 #include "nvtx/emit.h"
+#include "recorder/contexts.h"
 #include "recorder/control.h"
 #include "recorder/guard.h"
 #include "recorder/libraries.h"
@@ -27,6 +28,14 @@ static __thread bool is_left_out __attribute__((tls_model("initial-exec")));
 
 void calls_set_warm_up(bool warm_up) {
     atomic_store_explicit(&is_warming_up, warm_up, memory_order_relaxed);
+}
+
+bool calls_are_warm_ups(void) {
+    return atomic_load_explicit(&is_warming_up, memory_order_relaxed);
+}
+
+uint32_t calls_latest(void) {
+    return atomic_load_explicit(&call_count, memory_order_relaxed) - 1;
 }
 
 uint32_t calls_current(void) {
@@ -71,6 +80,8 @@ static struct {
     uint64_t end;
     int result;
     uint32_t flags;
+    bool has_change;
+    struct ggtrace_sequence change; /* of the context's memory, after the call */
 } held;
 static struct table contexts;
 enum { HAS_CALLS = 1 }; /* of a context: it has had calls that were not warm-ups */
@@ -107,6 +118,26 @@ static void write_held(bool is_warm_up) {
     if (entry) entry->id = HAS_CALLS;
     const uint32_t number = is_warm_up ? GGTRACE_NO_CALL : next_number();
     write_call(&held.call, held.end, held.result, number, (is_warm_up ? GGTRACE_WARM_UP : held.call.kind) | held.flags);
+    struct ggtrace_writer * writer = held.has_change && !is_warm_up ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (writer) ggtrace_sequence(writer, &held.change);
+}
+
+enum calls_of calls_of_context(const void * context) {
+    pthread_mutex_lock(&lock);
+    const struct entry * entry = table_at(&contexts, context_key(context));
+    const bool is_held = held.is_held && held.call.context == context;
+    const enum calls_of calls = entry && entry->id == HAS_CALLS ? CALLS_SOME : is_held ? CALLS_HELD : CALLS_NONE;
+    pthread_mutex_unlock(&lock);
+    return calls;
+}
+
+void calls_hold_change(const struct ggtrace_sequence * change) {
+    pthread_mutex_lock(&lock);
+    if (held.is_held && !held.has_change) {
+        held.change = *change;
+        held.has_change = true;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 const void * calls_held(void) {
@@ -119,6 +150,13 @@ const void * calls_held(void) {
 void calls_reset(const void * context) {
     pthread_mutex_lock(&lock);
     if (held.call.context == context) write_held(true);
+    pthread_mutex_unlock(&lock);
+}
+
+void calls_note_restored(const void * context) {
+    pthread_mutex_lock(&lock);
+    struct entry * entry = table_at(&contexts, context_key(context));
+    if (entry) entry->id = HAS_CALLS;
     pthread_mutex_unlock(&lock);
 }
 
@@ -207,6 +245,7 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
     if (call->kind == GGTRACE_DECODE && pools(context, caller)) call->kind |= GGTRACE_EMBEDS;
     call->may_warm_up = has_context && may_warm_up(call, caller) && !is_warm_up;
+    if (has_context) contexts_set_last_output(context, call->batch.last_output);
     is_inside = true;
     has_encoded = false;
     current = is_warm_up || call->may_warm_up ? GGTRACE_NO_CALL : next_number();
@@ -231,6 +270,7 @@ void calls_end(const struct call * call, int result) {
         held.end = end;
         held.result = result;
         held.flags = flags;
+        held.has_change = false;
         held.is_held = true;
         pthread_mutex_unlock(&lock);
     } else {

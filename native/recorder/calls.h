@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "log/ggtrace-requests.h"
 #include "recorder/batch.h"
 
 /* Between llama_set_warmup(true) and llama_set_warmup(false). */
@@ -42,6 +43,23 @@ void calls_end(const struct call * call, int result);
 
 /* This thread enters another call function inside its call. */
 void calls_pass(uint32_t kind);
+
+/* The number of the latest call of any thread; GGTRACE_NO_CALL before the first. */
+uint32_t calls_latest(void);
+
+/*
+ * The calls of a context so far. Held: it may turn out to be a warm-up, which does not count. A change of the context's memory after
+ * such a call is written, or left out, together with the call (only the first such change is).
+ */
+enum calls_of { CALLS_NONE, CALLS_HELD, CALLS_SOME };
+enum calls_of calls_of_context(const void * context);
+void calls_hold_change(const struct ggtrace_sequence * change);
+
+/* A state was restored into a context: what follows is no warm-up. */
+void calls_note_restored(const void * context);
+
+/* Is the program warming up the model? */
+bool calls_are_warm_ups(void);
 
 /* The number of this thread's call; GGTRACE_NO_CALL outside of calls and in a warm-up. */
 uint32_t calls_current(void);

@@ -75,6 +75,11 @@ bool control_takes(uint32_t call) {
     return call >= first_call && call <= last_call && (call - first_call) % every == 0;
 }
 
+bool control_takes_after(uint32_t call) {
+    if (atomic_load_explicit(&is_paused, memory_order_relaxed)) return false;
+    return call == GGTRACE_NO_CALL ? first_call == 0 : call >= first_call && call <= last_call;
+}
+
 bool control_takes_op(const char * op) {
     const size_t length = strlen(op);
     for (const char * at = ops; at; at = strchr(at, ',')) {

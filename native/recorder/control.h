@@ -11,6 +11,9 @@ void control_read(void (*fact)(const char * key, const char * value));
 /* Are the events of this call recorded? Calls count from 0; GGTRACE_NO_CALL: warm-ups, and events outside of calls. */
 bool control_takes(uint32_t call);
 
+/* Are events after this call recorded, and before the next one? GGTRACE_NO_CALL: before the first call. */
+bool control_takes_after(uint32_t call);
+
 /* Are operators of this op recorded? */
 bool control_takes_op(const char * op);
 

@@ -9,6 +9,7 @@
 #include "nvtx/emit.h"
 #include "nvtx/listen.h"
 #include "recorder/calls.h"
+#include "recorder/functions.h"
 #include "recorder/operators.h"
 #include "recorder/recorder.h"
 #include "recorder/server.h"
@@ -45,6 +46,7 @@ static void record_clocks(void) {
 __attribute__((destructor)) static void finish(void) {
     if (!recorder_end()) return;
     calls_finish();
+    functions_finish();
     operators_finish();
     nvtx_emit_finish();
     states_stop();

@@ -9,9 +9,11 @@
 #include "common/clock.h"
 #include "recorder/calls.h"
 #include "recorder/copies.h"
+#include "recorder/functions.h"
 #include "recorder/graphs.h"
 #include "recorder/hook.h"
 #include "recorder/libraries.h"
+#include "recorder/loading.h"
 #include "recorder/operators.h"
 #include "recorder/parts.h"
 #include "recorder/recorder.h"
@@ -44,11 +46,13 @@
 #define CALL_BY_REFERENCE(name, kind)                                                           \
     HOOK(int, name, void * context, const struct any_batch * batch) {                           \
         REAL(name, int, void *, const struct any_batch *);                                      \
+        if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(); \
         CALL(name, batch_read(&call.batch, batch), kind, context, batch);                       \
     }
 #define CALL_OF_EXT(name, kind)                                                                 \
     HOOK(int, name, void * context, const void * batch) {                                       \
         REAL(name, int, void *, const void *);                                                  \
+        if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(); \
         CALL(name, batch_ext_read(&call.batch, batch), kind, context, batch);                   \
     }
 
@@ -102,7 +106,7 @@ HOOK(void, _ZN15llama_batch_extC1EP13llama_context, void * batch, void * context
 HOOK(void, _ZN15llama_batch_ext10set_outputEib, void * batch, int index, bool output) {
     REAL(_ZN15llama_batch_ext10set_outputEib, void, void *, int, bool);
     real(batch, index, output);
-    if (output && !calls_inside()) batch_ext_output(batch);
+    if (output && !calls_inside()) batch_ext_output(batch, index);
 }
 
 HOOK(void, llama_batch_ext_free, void * batch) {
@@ -114,29 +118,6 @@ HOOK(void, llama_batch_ext_free, void * batch) {
 HOOK(void, llama_perf_context_reset, void * context) {
     REAL(llama_perf_context_reset, void, void *);
     calls_reset(context);
-    real(context);
-}
-
-/* Is this the memory of the context with the held call? Asks that context only: otherwise nothing depends on it. */
-static bool is_memory_of(const void * context, const void * memory, const void * caller) {
-    static _Atomic(void *) known;
-    void * found = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!found) atomic_store_explicit(&known, found = library_resolve("llama_get_memory", caller), memory_order_relaxed);
-    void * (*get_memory)(const void *);
-    *(void **) &get_memory = found;
-    return found && get_memory(context) == memory;
-}
-
-HOOK(void, llama_memory_clear, void * memory, bool data) {
-    REAL(llama_memory_clear, void, void *, bool);
-    const void * context = calls_held();
-    if (context && is_memory_of(context, memory, CALLER)) calls_reset(context);
-    real(memory, data);
-}
-
-HOOK(void, llama_free, void * context) {
-    REAL(llama_free, void, void *);
-    calls_forget(context);
     real(context);
 }
 
@@ -175,7 +156,11 @@ HOOK(bool, ggml_backend_sched_reserve, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_reserve, bool, void *, void *);
     graphs_may_change();
     const uint64_t start = parts_begin();
+    struct stage stage; /* outside of a call */
+    loading_begin(&stage, GGTRACE_RESERVE_GRAPHS, NULL);
+    if (calls_inside()) stage.function.start = 0;
     const bool has_room = real(scheduler, cgraph);
+    loading_end(&stage);
     parts_end(start, GGTRACE_RESERVE);
     return has_room;
 }
@@ -194,6 +179,7 @@ HOOK(void, ggml_backend_sched_set_eval_callback, void * scheduler, eval_callback
     real(scheduler, is_free ? runs_want_every_node : callback, user);
 }
 
+/* Not by its hook: it is the recorder that waits. */
 static void synchronize(void * backend) {
     REAL(ggml_backend_synchronize, void, void *);
     if (real) real(backend);
@@ -272,9 +258,10 @@ HOOK(void, ggml_backend_tensor_get, const void * tensor, void * data, size_t off
 HOOK(void, ggml_backend_tensor_set, void * tensor, const void * data, size_t offset, size_t size) {
     REAL(ggml_backend_tensor_set, void, void *, const void *, size_t, size_t);
     copies_note_origin(tensor, data, offset, size);
-    const uint64_t start = copies_begin();
+    const uint64_t start = copies_begin(), load_start = loading_copy_begin();
     real(tensor, data, offset, size);
     copies_end(start, tensor, size, GGTRACE_SET);
+    loading_copy_end(load_start, size);
 }
 
 HOOK(void, ggml_backend_tensor_get_async, void * backend, const void * tensor, void * data, size_t offset, size_t size) {
@@ -286,9 +273,10 @@ HOOK(void, ggml_backend_tensor_get_async, void * backend, const void * tensor, v
 
 HOOK(void, ggml_backend_tensor_set_async, void * backend, void * tensor, const void * data, size_t offset, size_t size) {
     REAL(ggml_backend_tensor_set_async, void, void *, void *, const void *, size_t, size_t);
-    const uint64_t start = copies_begin();
+    const uint64_t start = copies_begin(), load_start = loading_copy_begin();
     real(backend, tensor, data, offset, size);
     copies_end(start, tensor, size, GGTRACE_SET);
+    loading_copy_end(load_start, size);
 }
 
 HOOK(void, ggml_backend_tensor_copy, void * from, void * to) {

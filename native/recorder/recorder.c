@@ -12,6 +12,7 @@
 #include "common/environment.h"
 #include "recorder/control.h"
 #include "recorder/counters.h"
+#include "recorder/functions.h"
 #include "recorder/graphs.h"
 #include "recorder/layout.h"
 #include "recorder/libraries.h"
@@ -126,6 +127,7 @@ int recorder_begin(const void * caller) {
             record_ggml(level, library);
             server_find(caller, fact);
             control_read(fact);
+            functions_open(fact);
             if (level >= LEVEL_OPERATOR) counters_start(recording.log, fact);
             else if (environment(ENV_COUNTERS)) fact("counters.missing", "all: operators are not recorded");
             if (level >= LEVEL_GRAPH) start_states();

@@ -43,6 +43,11 @@ export interface RecordOptions {
   /** Records when threads ran, waited for a CPU, and were blocked; by default yes, if the kernel reports it. */
   readonly states?: boolean | undefined
   /**
+   * Records what the program does around its calls, by functions of llama.cpp: sampling, changes of sequences, text, waiting, loading,
+   * states, drafts; by default yes.
+   */
+  readonly functions?: boolean | undefined
+  /**
    * Also records which thread ran on which CPU on the whole machine, who woke whom, and starts and ends of threads, in a
    * separate file. Needs root; without it, only thread states are recorded, and {@link RecordResult.sched} contains the reason.
    */
@@ -170,7 +175,7 @@ function checkEmitted({ nvtxEmit = [], level = 'op' }: RecordOptions): void {
 }
 
 function recorderEnvironment(options: Decided, library: string, output: string): Environment {
-  const { env, children, level, sync, states = true, tokens, every, ops, counters } = options
+  const { env, children, level, sync, states = true, functions = true, tokens, every, ops, counters } = options
   const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
   const isListener = !env['NVTX_INJECTION64_PATH']
   const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
@@ -188,6 +193,7 @@ function recorderEnvironment(options: Decided, library: string, output: string):
     [RECORDER_ENVIRONMENT.children]: children ? '1' : undefined,
     [RECORDER_ENVIRONMENT.sync]: sync ? '1' : undefined,
     [RECORDER_ENVIRONMENT.states]: states ? undefined : '0',
+    [RECORDER_ENVIRONMENT.functions]: functions ? undefined : '0',
     [RECORDER_ENVIRONMENT.tokens]: tokens && `${tokens[0]}..${last}`,
     [RECORDER_ENVIRONMENT.every]: every?.toString(),
     [RECORDER_ENVIRONMENT.ops]: ops?.join(','),

@@ -1,0 +1,20 @@
+/* What the recorder knows of each llama_context: its memory (KV cache), and where the last output of its last call is. */
+#ifndef GGML2PERFETTO_CONTEXTS_H
+#define GGML2PERFETTO_CONTEXTS_H
+
+#include <stdint.h>
+
+/* Place in its batch of the last output of the context's last call; GGTRACE_NO_NUMBER: not known. */
+void contexts_set_last_output(const void * context, uint32_t output);
+uint32_t contexts_last_output(const void * context);
+
+/* llama_get_memory returned this memory. */
+void contexts_set_memory(const void * context, const void * memory);
+
+/* The context of a memory; the memory itself if it is not known. */
+const void * contexts_of_memory(const void * memory);
+
+/* The context is freed. */
+void contexts_forget(const void * context);
+
+#endif

@@ -1,0 +1,56 @@
+/* Functions of the program's libraries that are not calls: sampling, text, waiting, loading, state, speculation. Each becomes a FUNCTION record. */
+#ifndef GGML2PERFETTO_FUNCTIONS_H
+#define GGML2PERFETTO_FUNCTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "log/ggtrace-requests.h"
+
+/* When the log is opened: reads whether functions are recorded, and records which of them the program's libraries do not export. */
+void functions_open(void (*fact)(const char * key, const char * value));
+
+/* The program calls llama.cpp's C functions by addresses of its own (dlsym), so that they pass no hook: recorded once, as a fact. */
+void functions_note_bypassed(void);
+
+/* Are functions, and changes of sequences, recorded at all? */
+bool functions_are_recorded(void);
+
+/*
+ * Are functions of this thread recorded now? Inside a call, if its events are; else if the last call is one of those that were chosen,
+ * without regard to `every`: functions between two calls are part of both.
+ */
+bool functions_take(void);
+
+/* A function begins: `start` is 0 if it is not recorded. */
+static inline void functions_begin(struct ggtrace_function * function, uint32_t what) {
+    *function = (struct ggtrace_function){
+        .what = what,
+        .sequence = GGTRACE_NO_NUMBER,
+        .output = GGTRACE_NO_NUMBER,
+        .value = GGTRACE_UNKNOWN_VALUE,
+    };
+    if (functions_take()) function->start = clock_now();
+}
+
+/* The function returns: it is written. */
+void functions_end(struct ggtrace_function * function);
+
+/* The same, if it took long enough to have waited; with the name of a backend, unless it is NULL. */
+void functions_end_wait(struct ggtrace_function * function, void * backend);
+
+/*
+ * Is this conversion of a token recorded? A program may convert its whole vocabulary: those before the first call, and those after
+ * many others since the last call, are left out. The program ends: how many those were becomes a fact.
+ */
+bool functions_take_piece(void);
+void functions_finish(void);
+
+/* The id of a text that is requested often: most are not hashed again. */
+uint32_t functions_name(const char * text);
+
+/* The id of the name of a file, without its folders. */
+uint32_t functions_file_name(const char * path);
+
+#endif

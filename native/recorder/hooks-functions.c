@@ -1,0 +1,267 @@
+#define _GNU_SOURCE
+/*
+ * Interposed functions that are not calls: sampling, text, waiting, adapters, images, speculation. An exception may pass through
+ * them: then nothing is recorded. hooks-loading.c contains those of loading, hooks-memory.c those of sequences and states.
+ */
+#include "recorder/calls.h"
+#include "recorder/functions.h"
+#include "recorder/hook.h"
+#include "recorder/recording.h"
+#include "recorder/sampling.h"
+
+#define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
+
+/* ---- Sampling ---- */
+
+HOOK(float *, llama_get_logits_ith, void * context, int32_t output) {
+    REAL(llama_get_logits_ith, float *, void *, int32_t);
+    sampling_reads(context, output);
+    return real(context, output);
+}
+
+HOOK(int32_t, llama_get_sampled_token_ith, void * context, int32_t output) {
+    REAL(llama_get_sampled_token_ith, int32_t, void *, int32_t);
+    sampling_reads(context, output);
+    return real(context, output);
+}
+
+HOOK(void, llama_sampler_apply, void * sampler, void * candidates) {
+    REAL(llama_sampler_apply, void, void *, void *);
+    if (!sampler) return;
+    struct ggtrace_function function;
+    sampling_begin(&function, GGTRACE_SAMPLE, sampler);
+    real(sampler, candidates);
+    functions_end(&function);
+}
+
+/* A chain's members accept the token inside: only the outermost sampler is recorded. */
+HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
+    REAL(llama_sampler_accept, void, void *, int32_t);
+    if (!sampler || !functions_are_recorded() || sampling_accepts(__builtin_frame_address(0))) {
+        real(sampler, token);
+        return;
+    }
+    struct ggtrace_function function;
+    sampling_begin(&function, GGTRACE_ACCEPT, sampler);
+    real(sampler, token);
+    sampling_accepted();
+    functions_end(&function);
+}
+
+HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * grammar, const char * root) {
+    REAL(llama_sampler_init_grammar, void *, const void *, const char *, const char *);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_CREATE_SAMPLER);
+    void * sampler = real(vocabulary, grammar, root);
+    if (function.start) function.name = sampling_name(sampler);
+    functions_end(&function);
+    return sampler;
+}
+
+#define LAZY_GRAMMAR(init)                                                                                              \
+    HOOK(void *, init, const void * vocabulary, const char * grammar, const char * root, const char ** triggers,        \
+         size_t trigger_count, const int32_t * tokens, size_t token_count) {                                            \
+        REAL(init, void *, const void *, const char *, const char *, const char **, size_t, const int32_t *, size_t);   \
+        struct ggtrace_function function;                                                                               \
+        functions_begin(&function, GGTRACE_CREATE_SAMPLER);                                                             \
+        void * sampler = real(vocabulary, grammar, root, triggers, trigger_count, tokens, token_count);                 \
+        if (function.start) function.name = sampling_name(sampler);                                                     \
+        functions_end(&function);                                                                                       \
+        return sampler;                                                                                                 \
+    }
+LAZY_GRAMMAR(llama_sampler_init_grammar_lazy)
+LAZY_GRAMMAR(llama_sampler_init_grammar_lazy_patterns)
+
+/* ---- Text ---- */
+
+HOOK(int32_t, llama_tokenize, const void * vocabulary, const char * text, int32_t bytes, int32_t * tokens, int32_t tokens_max,
+     bool add_special, bool parse_special) {
+    REAL(llama_tokenize, int32_t, const void *, const char *, int32_t, int32_t *, int32_t, bool, bool);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_TOKENIZE);
+    const int32_t count = real(vocabulary, text, bytes, tokens, tokens_max, add_special, parse_special);
+    if (count >= 0) function.value = (uint64_t) count;
+    functions_end(&function);
+    return count;
+}
+
+HOOK(int32_t, llama_detokenize, const void * vocabulary, const int32_t * tokens, int32_t count, char * text, int32_t bytes_max,
+     bool remove_special, bool unparse_special) {
+    REAL(llama_detokenize, int32_t, const void *, const int32_t *, int32_t, char *, int32_t, bool, bool);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_DETOKENIZE);
+    const int32_t bytes = real(vocabulary, tokens, count, text, bytes_max, remove_special, unparse_special);
+    if (bytes >= 0) function.value = (uint64_t) count;
+    functions_end(&function);
+    return bytes;
+}
+
+HOOK(int32_t, llama_token_to_piece, const void * vocabulary, int32_t token, char * text, int32_t bytes_max, int32_t skip, bool special) {
+    REAL(llama_token_to_piece, int32_t, const void *, int32_t, char *, int32_t, int32_t, bool);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_TOKEN_TO_PIECE);
+    if (function.start && !functions_take_piece()) function.start = 0;
+    const int32_t bytes = real(vocabulary, token, text, bytes_max, skip, special);
+    if (bytes >= 0) function.value = 1;
+    functions_end(&function);
+    return bytes;
+}
+
+/* ---- Waiting ---- */
+
+/* Does the recorder itself make the scheduler wait (--sync)? */
+static bool is_own_wait(void) {
+    return recording.synchronises && calls_inside();
+}
+
+static void wait_begin(struct ggtrace_function * function) {
+    functions_begin(function, GGTRACE_SYNCHRONIZE);
+    if (is_own_wait()) function->start = 0;
+}
+
+/* llama_synchronize calls this method, and so do functions that read results. */
+HOOK(void, _ZN13llama_context11synchronizeEv, void * context) {
+    REAL(_ZN13llama_context11synchronizeEv, void, void *);
+    struct ggtrace_function function;
+    wait_begin(&function);
+    function.context = CONTEXT(context);
+    real(context);
+    functions_end_wait(&function, NULL);
+}
+
+HOOK(void, ggml_backend_synchronize, void * backend) {
+    REAL(ggml_backend_synchronize, void, void *);
+    struct ggtrace_function function;
+    wait_begin(&function);
+    real(backend);
+    functions_end_wait(&function, backend);
+}
+
+HOOK(void, ggml_backend_event_synchronize, void * event) {
+    REAL(ggml_backend_event_synchronize, void, void *);
+    struct ggtrace_function function;
+    wait_begin(&function);
+    real(event);
+    functions_end_wait(&function, NULL);
+}
+
+HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
+    REAL(ggml_backend_event_wait, void, void *, void *);
+    struct ggtrace_function function;
+    wait_begin(&function);
+    real(backend, event);
+    functions_end_wait(&function, backend);
+}
+
+#define READ_EMBEDDINGS(name)                                         \
+    HOOK(float *, name, void * context, int32_t which) {              \
+        REAL(name, float *, void *, int32_t);                         \
+        struct ggtrace_function function;                             \
+        functions_begin(&function, GGTRACE_GET_EMBEDDINGS);           \
+        function.context = CONTEXT(context);                          \
+        float * embeddings = real(context, which);                    \
+        functions_end_wait(&function, NULL);                          \
+        return embeddings;                                            \
+    }
+READ_EMBEDDINGS(llama_get_embeddings_ith)
+READ_EMBEDDINGS(llama_get_embeddings_seq)
+
+/* ---- Adapters ---- */
+
+HOOK(int32_t, llama_set_adapters_lora, void * context, void ** adapters, size_t count, float * scales) {
+    REAL(llama_set_adapters_lora, int32_t, void *, void **, size_t, float *);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_SET_LORA);
+    function.context = CONTEXT(context);
+    const int32_t status = real(context, adapters, count, scales);
+    functions_end(&function);
+    return status;
+}
+
+/* Until 2025. */
+HOOK(int32_t, llama_set_adapter_lora, void * context, void * adapter, float scale) {
+    REAL(llama_set_adapter_lora, int32_t, void *, void *, float);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_SET_LORA);
+    function.context = CONTEXT(context);
+    const int32_t status = real(context, adapter, scale);
+    functions_end(&function);
+    return status;
+}
+
+/* ---- Images and sound ---- */
+
+HOOK(int32_t, mtmd_tokenize, const void * media, void * chunks, const void * text, const void * const * bitmaps, size_t count) {
+    REAL(mtmd_tokenize, int32_t, const void *, void *, const void *, const void * const *, size_t);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_TOKENIZE_MEDIA);
+    const int32_t status = real(media, chunks, text, bitmaps, count);
+    functions_end(&function);
+    return status;
+}
+
+HOOK(int32_t, mtmd_encode_chunk, void * media, const void * chunk) {
+    REAL(mtmd_encode_chunk, int32_t, void *, const void *);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_ENCODE_MEDIA);
+    const int32_t status = real(media, chunk);
+    functions_end(&function);
+    return status;
+}
+
+HOOK(int32_t, mtmd_batch_encode, void * batch) {
+    REAL(mtmd_batch_encode, int32_t, void *);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_ENCODE_MEDIA);
+    const int32_t status = real(batch);
+    functions_end(&function);
+    return status;
+}
+
+/* Later versions have two more parameters: a function that is called after each call, and its data. */
+HOOK(int32_t, mtmd_helper_decode_image_chunk, void * media, void * context, const void * chunk, float * embeddings, int32_t position,
+     int32_t sequence, int32_t batch_size, int32_t * next_position, void * callback, void * data) {
+    REAL(mtmd_helper_decode_image_chunk, int32_t, void *, void *, const void *, float *, int32_t, int32_t, int32_t, int32_t *, void *, void *);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_DECODE_MEDIA);
+    function.context = CONTEXT(context);
+    function.sequence = (uint32_t) sequence;
+    const int32_t status = real(media, context, chunk, embeddings, position, sequence, batch_size, next_position, callback, data);
+    functions_end(&function);
+    return status;
+}
+
+/* ---- Speculative decoding ---- */
+
+/* void common_speculative_draft(common_speculative *) */
+HOOK(void, _Z24common_speculative_draftP18common_speculative, void * speculation) {
+    REAL(_Z24common_speculative_draftP18common_speculative, void, void *);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_DRAFT);
+    real(speculation);
+    functions_end(&function);
+}
+
+/* bool common_speculative_process(common_speculative *, const llama_batch &), (…, const common_batch &) */
+#define PROCESS(name)                                                 \
+    HOOK(bool, name, void * speculation, const void * batch) {        \
+        REAL(name, bool, void *, const void *);                       \
+        struct ggtrace_function function;                             \
+        functions_begin(&function, GGTRACE_VERIFY);                   \
+        const bool is_done = real(speculation, batch);                \
+        functions_end(&function);                                     \
+        return is_done;                                               \
+    }
+PROCESS(_Z26common_speculative_processP18common_speculativeRK11llama_batch)
+PROCESS(_Z26common_speculative_processP18common_speculativeRK12common_batch)
+
+/* void common_speculative_accept(common_speculative *, llama_seq_id, uint16_t) */
+HOOK(void, _Z25common_speculative_acceptP18common_speculativeit, void * speculation, int32_t sequence, uint16_t accepted) {
+    REAL(_Z25common_speculative_acceptP18common_speculativeit, void, void *, int32_t, uint16_t);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_ACCEPT_DRAFT);
+    function.sequence = (uint32_t) sequence;
+    function.value = accepted;
+    real(speculation, sequence, accepted);
+    functions_end(&function);
+}

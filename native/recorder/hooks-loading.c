@@ -1,0 +1,126 @@
+#define _GNU_SOURCE
+/* Interposed functions that load a model, its adapters and its images' encoder, and create contexts. The log begins with them. */
+#include "recorder/hook.h"
+#include "recorder/loading.h"
+#include "recorder/recorder.h"
+
+#define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
+
+/* Parameters that are passed by value, and whose size differs between versions: as many bytes as any version has, as any_batch. */
+struct any_parameters {
+    char bytes[256];
+};
+
+#define LOAD_MODEL(name)                                                              \
+    HOOK(void *, name, const char * path, struct any_parameters parameters) {         \
+        REAL(name, void *, const char *, struct any_parameters);                      \
+        recorder_ready(CALLER);                                                       \
+        struct stage stage;                                                           \
+        loading_begin(&stage, GGTRACE_LOAD_MODEL, path);                              \
+        void * model = real(path, parameters);                                        \
+        stage.function.context = CONTEXT(model);                                      \
+        loading_end(&stage);                                                          \
+        return model;                                                                 \
+    }
+LOAD_MODEL(llama_model_load_from_file)
+LOAD_MODEL(llama_load_model_from_file) /* until 2025 */
+
+HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, struct any_parameters parameters) {
+    REAL(llama_model_load_from_splits, void *, const char **, size_t, struct any_parameters);
+    recorder_ready(CALLER);
+    struct stage stage;
+    loading_begin(&stage, GGTRACE_LOAD_MODEL, count ? paths[0] : NULL);
+    void * model = real(paths, count, parameters);
+    stage.function.context = CONTEXT(model);
+    loading_end(&stage);
+    return model;
+}
+
+/* The encoder of images or sound. */
+HOOK(void *, mtmd_init_from_file, const char * path, const void * model, struct any_parameters parameters) {
+    REAL(mtmd_init_from_file, void *, const char *, const void *, struct any_parameters);
+    recorder_ready(CALLER);
+    struct stage stage;
+    loading_begin(&stage, GGTRACE_LOAD_MODEL, path);
+    void * media = real(path, model, parameters);
+    loading_end(&stage);
+    return media;
+}
+
+struct gguf_parameters {
+    uint64_t no_alloc; /* a bool in the first byte */
+    void ** context;
+};
+
+HOOK(void *, gguf_init_from_file, const char * path, struct gguf_parameters parameters) {
+    REAL(gguf_init_from_file, void *, const char *, struct gguf_parameters);
+    struct stage stage;
+    loading_begin(&stage, GGTRACE_READ_HEADER, path);
+    void * header = real(path, parameters);
+    loading_end(&stage);
+    return header;
+}
+
+/* void llama_model_loader::init_mappings(bool, llama_mlocks *) */
+#define INIT_MAPPINGS(name)                                                           \
+    HOOK(void, name, void * loader, bool prefetch, void * locks) {                    \
+        REAL(name, void, void *, bool, void *);                                       \
+        struct stage stage;                                                           \
+        loading_begin(&stage, GGTRACE_MAP, NULL);                                     \
+        real(loader, prefetch, locks);                                                \
+        loading_end(&stage);                                                          \
+    }
+INIT_MAPPINGS(_ZN18llama_model_loader13init_mappingsEbPSt6vectorISt10unique_ptrI11llama_mlockSt14default_deleteIS2_EESaIS5_EE)
+
+HOOK(void *, ggml_backend_dev_buffer_from_host_ptr, void * device, void * data, size_t size, size_t tensor_max) {
+    REAL(ggml_backend_dev_buffer_from_host_ptr, void *, void *, void *, size_t, size_t);
+    struct ggtrace_function function;
+    functions_begin(&function, GGTRACE_MAP);
+    void * buffer = real(device, data, size, tensor_max);
+    function.value = size;
+    functions_end_wait(&function, NULL); /* the CPU's memory is mapped already: most calls take no time */
+    return buffer;
+}
+
+/* bool llama_model_loader::load_all_data(ggml_context *, llama_buf_map &, llama_mlocks *, llama_progress_callback, void *) */
+#define LOAD_ALL_DATA(name)                                                                                                   \
+    HOOK(bool, name, void * loader, void * context, void * buffers, void * locks, void * progress, void * user) {             \
+        REAL(name, bool, void *, void *, void *, void *, void *, void *);                                                     \
+        struct stage stage;                                                                                                   \
+        loading_begin(&stage, GGTRACE_COPY_WEIGHTS, NULL);                                                                    \
+        const bool is_done = real(loader, context, buffers, locks, progress, user);                                           \
+        const uint64_t bytes = loading_copied(&stage);                                                                        \
+        if (bytes) stage.function.value = bytes;                                                                              \
+        loading_end(&stage);                                                                                                  \
+        return is_done;                                                                                                       \
+    }
+/* A llama_buf_map is an unordered_map<uint32_t, ggml_backend_buffer_t>; since 0.7.0 a vector of them. */
+#define OF_MAP _ZN18llama_model_loader13load_all_dataEP12ggml_contextRSt13unordered_mapIjP19ggml_backend_bufferSt4hashIjESt8equal_toIjESaISt4pairIKjS4_EEEPSt6vectorISt10unique_ptrI11llama_mlockSt14default_deleteISH_EESaISK_EEPFbfPvESO_
+#define OF_VECTOR _ZN18llama_model_loader13load_all_dataEP12ggml_contextRSt6vectorIP19ggml_backend_bufferSaIS4_EEPS2_ISt10unique_ptrI11llama_mlockSt14default_deleteIS9_EESaISC_EEPFbfPvESG_
+LOAD_ALL_DATA(OF_MAP)
+LOAD_ALL_DATA(OF_VECTOR)
+
+#define CREATE_CONTEXT(name)                                                          \
+    HOOK(void *, name, void * model, struct any_parameters parameters) {              \
+        REAL(name, void *, void *, struct any_parameters);                            \
+        recorder_ready(CALLER);                                                       \
+        struct stage stage;                                                           \
+        loading_begin(&stage, GGTRACE_CREATE_CONTEXT, NULL);                          \
+        void * context = real(model, parameters);                                     \
+        stage.function.context = CONTEXT(context);                                    \
+        loading_end(&stage);                                                          \
+        return context;                                                               \
+    }
+CREATE_CONTEXT(llama_init_from_model)
+CREATE_CONTEXT(llama_new_context_with_model) /* until 2025 */
+
+HOOK(void *, llama_adapter_lora_init, void * model, const char * path) {
+    REAL(llama_adapter_lora_init, void *, void *, const char *);
+    struct stage stage;
+    loading_begin(&stage, GGTRACE_LOAD_LORA, path);
+    void * adapter = real(model, path);
+    stage.function.context = CONTEXT(model);
+    stage.function.value = loading_copied(&stage);
+    loading_end(&stage);
+    return adapter;
+}

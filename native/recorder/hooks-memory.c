@@ -1,0 +1,141 @@
+#define _GNU_SOURCE
+/* Interposed functions that change a context's memory (KV cache), save it or restore it, or free the context. */
+#include "recorder/calls.h"
+#include "recorder/contexts.h"
+#include "recorder/functions.h"
+#include "recorder/hook.h"
+#include "recorder/sequences.h"
+
+#define CONTEXT(pointer) ((uint64_t) (uintptr_t) (pointer))
+
+/* ---- Sequences ---- */
+
+HOOK(void *, llama_get_memory, const void * context) {
+    REAL(llama_get_memory, void *, const void *);
+    void * memory = real(context);
+    if (memory && functions_are_recorded()) contexts_set_memory(context, memory);
+    return memory;
+}
+
+HOOK(bool, llama_memory_seq_rm, void * memory, int32_t sequence, int32_t from, int32_t end) {
+    REAL(llama_memory_seq_rm, bool, void *, int32_t, int32_t, int32_t);
+    const bool is_done = real(memory, sequence, from, end);
+    sequences_changed(memory, &(struct ggtrace_sequence){
+        .what = GGTRACE_REMOVE, .sequence = sequence, .to = -1, .from = from, .end = end, .is_done = is_done});
+    return is_done;
+}
+
+HOOK(void, llama_memory_seq_cp, void * memory, int32_t sequence, int32_t to, int32_t from, int32_t end) {
+    REAL(llama_memory_seq_cp, void, void *, int32_t, int32_t, int32_t, int32_t);
+    real(memory, sequence, to, from, end);
+    sequences_changed(memory, &(struct ggtrace_sequence){
+        .what = GGTRACE_COPY_SEQUENCE, .sequence = sequence, .to = to, .from = from, .end = end, .is_done = true});
+}
+
+HOOK(void, llama_memory_seq_keep, void * memory, int32_t sequence) {
+    REAL(llama_memory_seq_keep, void, void *, int32_t);
+    real(memory, sequence);
+    sequences_changed(memory, &(struct ggtrace_sequence){
+        .what = GGTRACE_KEEP, .sequence = sequence, .to = -1, .from = -1, .end = -1, .is_done = true});
+}
+
+HOOK(void, llama_memory_seq_add, void * memory, int32_t sequence, int32_t from, int32_t end, int32_t delta) {
+    REAL(llama_memory_seq_add, void, void *, int32_t, int32_t, int32_t, int32_t);
+    real(memory, sequence, from, end, delta);
+    sequences_changed(memory, &(struct ggtrace_sequence){
+        .what = GGTRACE_SHIFT, .sequence = sequence, .to = -1, .from = from, .end = end, .delta = delta, .is_done = true});
+}
+
+/* Is this the memory of the context with the held call? Asks that context only: otherwise nothing depends on it. */
+static bool is_memory_of(const void * context, const void * memory, const void * caller) {
+    static _Atomic(void *) known;
+    void * found = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!found) atomic_store_explicit(&known, found = library_resolve("llama_get_memory", caller), memory_order_relaxed);
+    void * (*get_memory)(const void *);
+    *(void **) &get_memory = found;
+    return found && get_memory(context) == memory;
+}
+
+HOOK(void, llama_memory_clear, void * memory, bool data) {
+    REAL(llama_memory_clear, void, void *, bool);
+    const void * context = calls_held();
+    const bool ends_warm_up = context && is_memory_of(context, memory, CALLER);
+    if (ends_warm_up) calls_reset(context);
+    real(memory, data);
+    if (ends_warm_up) return;
+    sequences_changed(memory, &(struct ggtrace_sequence){
+        .what = GGTRACE_CLEAR, .sequence = -1, .to = -1, .from = -1, .end = -1, .is_done = true});
+}
+
+HOOK(void, llama_free, void * context) {
+    REAL(llama_free, void, void *);
+    calls_forget(context);
+    contexts_forget(context);
+    real(context);
+}
+
+/* ---- States ---- */
+
+/* Older functions call newer ones: only the outermost is recorded. None of them throws. */
+static __thread bool has_state __attribute__((tls_model("initial-exec")));
+
+struct state { struct ggtrace_function function; bool is_inner; };
+
+static void state_begin(struct state * state, uint32_t what, const void * context, int32_t sequence) {
+    state->is_inner = has_state;
+    has_state = true;
+    functions_begin(&state->function, what);
+    if (state->is_inner) state->function.start = 0;
+    state->function.context = CONTEXT(context);
+    state->function.sequence = (uint32_t) sequence;
+}
+
+/* What is restored is not empty: changes of it are recorded, although the context had no call. */
+static void state_end(struct state * state, const void * context, uint64_t bytes) {
+    has_state = state->is_inner;
+    if (state->function.what == GGTRACE_RESTORE_STATE && bytes) calls_note_restored(context);
+    state->function.value = bytes;
+    functions_end(&state->function);
+}
+
+#define STATE(what, result, name, known_bytes, sequence, parameters, types, ...)  \
+    HOOK(result, name, parameters) {                                              \
+        REAL(name, result, types);                                                \
+        struct state state;                                                       \
+        state_begin(&state, what, context, sequence);                             \
+        const result done = real(__VA_ARGS__);                                    \
+        state_end(&state, context, known_bytes);                                  \
+        return done;                                                              \
+    }
+#define LIST(...) __VA_ARGS__
+/* A function that returns only whether it succeeded. */
+#define UNKNOWN_BYTES (done ? GGTRACE_UNKNOWN_VALUE : 0)
+
+STATE(GGTRACE_SAVE_STATE, size_t, llama_state_get_data, done, -1,
+      LIST(void * context, void * data, size_t size), LIST(void *, void *, size_t), context, data, size)
+STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_set_data, done, -1,
+      LIST(void * context, const void * data, size_t size), LIST(void *, const void *, size_t), context, data, size)
+STATE(GGTRACE_SAVE_STATE, bool, llama_state_save_file, UNKNOWN_BYTES, -1,
+      LIST(void * context, const char * path, const int32_t * tokens, size_t count),
+      LIST(void *, const char *, const int32_t *, size_t), context, path, tokens, count)
+STATE(GGTRACE_RESTORE_STATE, bool, llama_state_load_file, UNKNOWN_BYTES, -1,
+      LIST(void * context, const char * path, int32_t * tokens, size_t capacity, size_t * count),
+      LIST(void *, const char *, int32_t *, size_t, size_t *), context, path, tokens, capacity, count)
+STATE(GGTRACE_SAVE_STATE, size_t, llama_state_seq_get_data, done, sequence,
+      LIST(void * context, void * data, size_t size, int32_t sequence), LIST(void *, void *, size_t, int32_t),
+      context, data, size, sequence)
+STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_seq_set_data, done, sequence,
+      LIST(void * context, const void * data, size_t size, int32_t sequence), LIST(void *, const void *, size_t, int32_t),
+      context, data, size, sequence)
+STATE(GGTRACE_SAVE_STATE, size_t, llama_state_seq_get_data_ext, done, sequence,
+      LIST(void * context, void * data, size_t size, int32_t sequence, uint32_t flags),
+      LIST(void *, void *, size_t, int32_t, uint32_t), context, data, size, sequence, flags)
+STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_seq_set_data_ext, done, sequence,
+      LIST(void * context, const void * data, size_t size, int32_t sequence, uint32_t flags),
+      LIST(void *, const void *, size_t, int32_t, uint32_t), context, data, size, sequence, flags)
+STATE(GGTRACE_SAVE_STATE, size_t, llama_state_seq_save_file, done, sequence,
+      LIST(void * context, const char * path, int32_t sequence, const int32_t * tokens, size_t count),
+      LIST(void *, const char *, int32_t, const int32_t *, size_t), context, path, sequence, tokens, count)
+STATE(GGTRACE_RESTORE_STATE, size_t, llama_state_seq_load_file, done, sequence,
+      LIST(void * context, const char * path, int32_t sequence, int32_t * tokens, size_t capacity, size_t * count),
+      LIST(void *, const char *, int32_t, int32_t *, size_t, size_t *), context, path, sequence, tokens, capacity, count)

@@ -1,0 +1,25 @@
+/* Loading of models in stages: which of them this thread is in, and the bytes that it copied to tensors. */
+#ifndef GGML2PERFETTO_LOADING_H
+#define GGML2PERFETTO_LOADING_H
+
+#include "recorder/functions.h"
+
+/* A stage that has begun. Stages of one purpose do not nest: older functions call newer ones, and only the outermost is recorded. */
+struct stage {
+    struct ggtrace_function function;
+    uint32_t outer;
+    uint64_t copied_before;
+};
+
+/* A stage begins (GGTRACE_LOAD_MODEL etc.). `path`: of the file that it reads; NULL: none. */
+void loading_begin(struct stage * stage, uint32_t what, const char * path);
+void loading_end(struct stage * stage);
+
+/* The bytes that were copied to tensors since the stage began. */
+uint64_t loading_copied(const struct stage * stage);
+
+/* This thread copies bytes to a tensor: returns the start, or 0 if it loads nothing. */
+uint64_t loading_copy_begin(void);
+void loading_copy_end(uint64_t start, uint64_t bytes);
+
+#endif

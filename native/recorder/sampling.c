@@ -1,0 +1,51 @@
+#include "recorder/sampling.h"
+
+#include <stddef.h>
+
+#include "recorder/contexts.h"
+
+static __thread struct {
+    const void * context;
+    int32_t output;
+} read __attribute__((tls_model("initial-exec")));
+
+/* The stack frame of the outermost llama_sampler_accept; NULL: none. After an exception it is that of a function that has ended. */
+static __thread uintptr_t accepting __attribute__((tls_model("initial-exec")));
+
+void sampling_reads(const void * context, int32_t output) {
+    read.context = context;
+    read.output = output;
+}
+
+/* The first fields of llama.h's struct llama_sampler and struct llama_sampler_i. */
+struct sampler {
+    const struct {
+        const char * (*name)(const struct sampler * sampler);
+    } * interface;
+};
+
+uint32_t sampling_name(const void * any) {
+    const struct sampler * sampler = any;
+    return sampler && sampler->interface && sampler->interface->name ? functions_name(sampler->interface->name(sampler)) : 0;
+}
+
+void sampling_begin(struct ggtrace_function * function, uint32_t what, const void * sampler) {
+    functions_begin(function, what);
+    if (!function->start) return;
+    function->name = sampling_name(sampler);
+    if (what != GGTRACE_SAMPLE || !read.context) return;
+    function->context = (uint64_t) (uintptr_t) read.context;
+    function->output = read.output < 0 ? contexts_last_output(read.context) : (uint32_t) read.output;
+}
+
+/* The stack grows downwards: an inner function has a lower frame. */
+bool sampling_accepts(const void * frame) {
+    const uintptr_t address = (uintptr_t) frame;
+    if (accepting && address < accepting) return true;
+    accepting = address;
+    return false;
+}
+
+void sampling_accepted(void) {
+    accepting = 0;
+}

@@ -1,0 +1,20 @@
+/* Sampling: which output of which context the samplers of this thread work on. */
+#ifndef GGML2PERFETTO_SAMPLING_H
+#define GGML2PERFETTO_SAMPLING_H
+
+#include "recorder/functions.h"
+
+/* This thread reads the output at this place of the context's last batch (llama_get_logits_ith); −1: the last one. */
+void sampling_reads(const void * context, int32_t output);
+
+/* The thread enters a function of this sampler, or (NULL) one that samples a whole token, from the output that was read last. */
+void sampling_begin(struct ggtrace_function * function, uint32_t what, const void * sampler);
+
+/* Does this thread accept a token already, in the sampler that contains this one? `frame`: the address of the hook's stack frame. */
+bool sampling_accepts(const void * frame);
+void sampling_accepted(void);
+
+/* The name of a sampler. */
+uint32_t sampling_name(const void * sampler);
+
+#endif

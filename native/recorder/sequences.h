@@ -1,0 +1,13 @@
+/* Changes of a memory (KV cache) of llama.cpp, as SEQUENCE records. */
+#ifndef GGML2PERFETTO_SEQUENCES_H
+#define GGML2PERFETTO_SEQUENCES_H
+
+#include "log/ggtrace-requests.h"
+
+/*
+ * A memory has changed: `change` contains what its function was passed; time and context are added. Like calls, changes are recorded
+ * while recording is paused, too. Those that a warm-up makes are left out, with what clears an unused memory or tests what it can do.
+ */
+void sequences_changed(const void * memory, struct ggtrace_sequence * change);
+
+#endif

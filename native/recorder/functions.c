@@ -12,8 +12,7 @@
 #include "recorder/recording.h"
 #include "recorder/registry.h"
 
-/* Most functions that wait for a backend find it idle, and return at once. */
-enum { WAIT_NS_MIN = 1000 };
+enum { LONG_NS_MIN = 1000 };
 
 static atomic_bool is_wanted = true;
 
@@ -75,10 +74,10 @@ void functions_end(struct ggtrace_function * function) {
     if (writer) ggtrace_function(writer, function);
 }
 
-void functions_end_wait(struct ggtrace_function * function, void * backend) {
+void functions_end_long(struct ggtrace_function * function, void * backend) {
     if (!function->start) return;
     function->end = clock_now();
-    if (function->end - function->start < WAIT_NS_MIN) return;
+    if (function->end - function->start < LONG_NS_MIN) return;
     const struct ggml_api * api = &recording.api;
     if (backend && api->backend_name) function->name = functions_name(api->backend_name(backend));
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);

@@ -37,8 +37,11 @@ static inline void functions_begin(struct ggtrace_function * function, uint32_t 
 /* The function returns: it is written. */
 void functions_end(struct ggtrace_function * function);
 
-/* The same, if it took long enough to have waited; with the name of a backend, unless it is NULL. */
-void functions_end_wait(struct ggtrace_function * function, void * backend);
+/*
+ * The same for functions that mostly return at once, and would fill the log: written from 1 µs on. With the name of a backend, unless
+ * it is NULL.
+ */
+void functions_end_long(struct ggtrace_function * function, void * backend);
 
 /*
  * Is this conversion of a token recorded? A program may convert its whole vocabulary: those before the first call, and those after

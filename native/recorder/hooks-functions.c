@@ -34,7 +34,7 @@ HOOK(void, llama_sampler_apply, void * sampler, void * candidates) {
     functions_end(&function);
 }
 
-/* A chain's members accept the token inside: only the outermost sampler is recorded. */
+/* A chain's members accept the token inside: only the outermost sampler is recorded. Each token of a prompt is accepted, too. */
 HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
     REAL(llama_sampler_accept, void, void *, int32_t);
     if (!sampler || !functions_are_recorded() || sampling_accepts(__builtin_frame_address(0))) {
@@ -45,7 +45,7 @@ HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
     sampling_begin(&function, GGTRACE_ACCEPT, sampler);
     real(sampler, token);
     sampling_accepted();
-    functions_end(&function);
+    functions_end_long(&function, NULL);
 }
 
 HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * grammar, const char * root) {
@@ -126,7 +126,7 @@ HOOK(void, _ZN13llama_context11synchronizeEv, void * context) {
     wait_begin(&function);
     function.context = CONTEXT(context);
     real(context);
-    functions_end_wait(&function, NULL);
+    functions_end_long(&function, NULL);
 }
 
 HOOK(void, ggml_backend_synchronize, void * backend) {
@@ -134,7 +134,7 @@ HOOK(void, ggml_backend_synchronize, void * backend) {
     struct ggtrace_function function;
     wait_begin(&function);
     real(backend);
-    functions_end_wait(&function, backend);
+    functions_end_long(&function, backend);
 }
 
 HOOK(void, ggml_backend_event_synchronize, void * event) {
@@ -142,7 +142,7 @@ HOOK(void, ggml_backend_event_synchronize, void * event) {
     struct ggtrace_function function;
     wait_begin(&function);
     real(event);
-    functions_end_wait(&function, NULL);
+    functions_end_long(&function, NULL);
 }
 
 HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
@@ -150,7 +150,7 @@ HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
     struct ggtrace_function function;
     wait_begin(&function);
     real(backend, event);
-    functions_end_wait(&function, backend);
+    functions_end_long(&function, backend);
 }
 
 #define READ_EMBEDDINGS(name)                                         \
@@ -160,7 +160,7 @@ HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
         functions_begin(&function, GGTRACE_GET_EMBEDDINGS);           \
         function.context = CONTEXT(context);                          \
         float * embeddings = real(context, which);                    \
-        functions_end_wait(&function, NULL);                          \
+        functions_end_long(&function, NULL);                          \
         return embeddings;                                            \
     }
 READ_EMBEDDINGS(llama_get_embeddings_ith)

@@ -78,7 +78,7 @@ HOOK(void *, ggml_backend_dev_buffer_from_host_ptr, void * device, void * data, 
     functions_begin(&function, GGTRACE_MAP);
     void * buffer = real(device, data, size, tensor_max);
     function.value = size;
-    functions_end_wait(&function, NULL); /* the CPU's memory is mapped already: most calls take no time */
+    functions_end_long(&function, NULL); /* the CPU's memory is mapped already: most calls take no time */
     return buffer;
 }
 

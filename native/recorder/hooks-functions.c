@@ -44,8 +44,7 @@ HOOK(void, llama_sampler_accept, void * sampler, int32_t token) {
     struct ggtrace_function function;
     sampling_begin(&function, GGTRACE_ACCEPT, sampler);
     real(sampler, token);
-    sampling_accepted();
-    functions_end_long(&function, NULL);
+    sampling_accepted(&function);
 }
 
 HOOK(void *, llama_sampler_init_grammar, const void * vocabulary, const char * grammar, const char * root) {

@@ -12,6 +12,9 @@ static __thread struct {
 /* The stack frame of the outermost llama_sampler_accept; NULL: none. After an exception it is that of a function that has ended. */
 static __thread uintptr_t accepting __attribute__((tls_model("initial-exec")));
 
+/* A sampler was applied since the last acceptance. */
+static __thread bool has_applied __attribute__((tls_model("initial-exec")));
+
 void sampling_reads(const void * context, int32_t output) {
     read.context = context;
     read.output = output;
@@ -33,6 +36,7 @@ void sampling_begin(struct ggtrace_function * function, uint32_t what, const voi
     functions_begin(function, what);
     if (!function->start) return;
     function->name = sampling_name(sampler);
+    if (what == GGTRACE_SAMPLE) has_applied = true;
     if (what != GGTRACE_SAMPLE || !read.context) return;
     function->context = (uint64_t) (uintptr_t) read.context;
     function->output = read.output < 0 ? contexts_last_output(read.context) : (uint32_t) read.output;
@@ -46,6 +50,9 @@ bool sampling_accepts(const void * frame) {
     return false;
 }
 
-void sampling_accepted(void) {
+void sampling_accepted(struct ggtrace_function * function) {
     accepting = 0;
+    if (has_applied) functions_end(function);
+    else functions_end_long(function, NULL);
+    has_applied = false;
 }

@@ -12,7 +12,12 @@ void sampling_begin(struct ggtrace_function * function, uint32_t what, const voi
 
 /* Does this thread accept a token already, in the sampler that contains this one? `frame`: the address of the hook's stack frame. */
 bool sampling_accepts(const void * frame);
-void sampling_accepted(void);
+
+/*
+ * The sampler has accepted a token. The first acceptance after a sampler was applied is that of a sampled token, and is written; of
+ * others, such as those of a prompt's tokens, only long ones.
+ */
+void sampling_accepted(struct ggtrace_function * function);
 
 /* The name of a sampler. */
 uint32_t sampling_name(const void * sampler);

@@ -104,7 +104,39 @@ export interface Result {
   readonly tokens: readonly (readonly (readonly number[])[])[]
 }
 
-export type Line = Load | Call | FailedCall | TopK | GraphNodeLine | FileTensor | Child | Result
+/** A function around calls, as the program called it (functions.c only). */
+export interface FunctionLine {
+  readonly event: 'function'
+  readonly what: string
+  readonly name: string
+  readonly sequence: number
+  readonly output: number
+  readonly value: number
+}
+
+/** A change of the KV cache (functions.c only). */
+export interface ChangeLine {
+  readonly event: 'change'
+  readonly what: string
+  readonly sequence: number
+  readonly to: number
+  readonly from: number
+  readonly end: number
+  readonly delta: number
+  readonly isDone: boolean
+}
+
+export type Line =
+  | Load
+  | Call
+  | FailedCall
+  | TopK
+  | GraphNodeLine
+  | FileTensor
+  | Child
+  | FunctionLine
+  | ChangeLine
+  | Result
 
 export interface Run {
   readonly code: number | null
@@ -215,6 +247,13 @@ export const hostsProgram = () => program('hosts.c')
 
 /** The path of alone.c's program, compiled once. */
 export const aloneProgram = () => program('alone.c')
+
+/** The path of functions.c's program, compiled once. */
+export const functionsProgram = () => program('functions.c')
+
+/** Runs functions.c's program: with the folder of llama.cpp's libraries, a model, and a folder for what it writes. */
+export const runFunctions = async (args: readonly string[], options: RunOptions = {}) =>
+  await gather(await functionsProgram(), args, options)
 
 /** The command that runs alone.c's program for arm64, with its first argument. */
 export const aloneOnArm64 = async () => [...ARM64.before, await program('alone.c', ARM64), ARM64.lib]

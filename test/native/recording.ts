@@ -105,7 +105,9 @@ export async function readLog(log: string) {
   const all = of('issue').map(({ title, detail }) => `${title}: ${detail}`)
   const issues = all.filter((issue) => !LOST_STATES.test(issue))
   const hasAllStates = issues.length === all.length
-  return { of, tensor, tensors, buffers, issues, hasAllStates, text: (id: number) => names.text(id) }
+  const facts = events.flatMap((event) => (event.kind === 'input' || event.kind === 'facts' ? [event.attributes] : []))
+  const attributes: Readonly<Record<string, string | number>> = Object.assign({}, ...facts)
+  return { of, tensor, tensors, buffers, issues, attributes, hasAllStates, text: (id: number) => names.text(id) }
 }
 
 /** The call in the log that is this one of the program's: by its thread and time. */

@@ -17,13 +17,17 @@ export class LineCursor {
   /** 1-based number of the line. */
   line = 0
   private readonly cursor: ByteCursor
+  /** Number of lines that were left out because they are too long. */
+  longLines = 0
   private searched = 0
   private ended = false
+  private isInLong = false
 
-  /** `format` is the reader's name, for errors. */
+  /** `format` is the reader's name, for errors. A line that is too long is an error, or is left out with `leavesLongOut`. */
   constructor(
     source: AsyncIterable<Uint8Array>,
     private readonly format: string,
+    private readonly leavesLongOut = false,
   ) {
     this.cursor = new ByteCursor(source)
   }
@@ -40,7 +44,8 @@ export class LineCursor {
     let newline = cursor.bytes.indexOf(Ascii.LineFeed, cursor.start + this.searched)
     if (newline >= cursor.end) newline = -1
     const length = (newline < 0 ? cursor.end : newline) - cursor.start
-    if (length > LINE_BYTES_MAX) {
+    if (this.isInLong || length > LINE_BYTES_MAX) {
+      if (this.leavesLongOut) return this.skipLong(length, newline >= 0) && this.next()
       const at = { byte: cursor.offset, line: this.line + 1 }
       throw new FormatError(this.format, at, `a line of at most ${LINE_BYTES_MAX} bytes`, 'a longer one')
     }
@@ -57,6 +62,16 @@ export class LineCursor {
     if (this.end > this.start && this.bytes[this.end - 1] === Ascii.Return) this.end--
     this.line++
     return true
+  }
+
+  /** Skips a line that is too long, or the next part of it; false: the window contains no more than that. */
+  private skipLong(length: number, isWhole: boolean): boolean {
+    if (!this.isInLong) this.longLines++
+    this.isInLong = !isWhole
+    this.searched = 0
+    this.cursor.skip(isWhole ? length + 1 : length)
+    if (isWhole) this.line++
+    return isWhole
   }
 
   /** The place of the current line. */

@@ -111,6 +111,20 @@ export const ISSUES = {
     hint: 'ops may be drawn by their numbers, or by wrong names: name the table of the ggml version that ran, or a file with its op names (--op-table)',
   },
 
+  // Logs of llama-server
+  'lines-without-time': {
+    title: 'lines without a time',
+    hint: "only the order of the lines and the server's own figures mean something: start it with --log-timestamps and --log-prefix, or collect the log with times (docker logs --timestamps, journalctl -o short-iso-precise)",
+  },
+  'server-started-again': {
+    title: 'the server was started again',
+    hint: 'its tasks are numbered from 0 again, and the lines from there on are left out: give each run in a file of its own',
+  },
+  'no-tasks': {
+    title: 'no tasks',
+    hint: 'the server got no requests, or writes less: start it with -lv 4 (-lv 5 adds the queue)',
+  },
+
   // ggtrace
   'damaged-block': {
     title: 'damaged block',

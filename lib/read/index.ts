@@ -11,6 +11,7 @@ import { bpftrace } from './kernel/text/bpftrace.ts'
 import { ftrace } from './kernel/text/ftrace.ts'
 import { perfScript } from './kernel/text/perf-script.ts'
 import { traceDat } from './kernel/trace-dat/trace-dat.ts'
+import { llamaServer } from './llama-server/llama-server.ts'
 import { profinferCsv, profinferOpenharmony, profinferText } from './profinfer/profinfer.ts'
 import { profinferKtrace } from './profinfer/profinfer-ktrace.ts'
 import { bufferStats } from './tensor-trace/buffer-stats.ts'
@@ -36,6 +37,7 @@ export const FORMATS: readonly Format[] = [
   profinferText,
   profinferKtrace,
   bpftrace,
+  llamaServer,
   ftrace,
   perfScript,
   chromeJson,

@@ -68,6 +68,7 @@ describe('messages of llama-server', () => {
       'srv          stop: cancel task, id_task = 7',
       'que          post: new task, id = 9/1, front = 1',
       'srv    send_error: task id = 8, error: request (3000 tokens) exceeds the available context size (2048 tokens)',
+      'srv          stop: cancel task, id_task = 8',
       'srv  process_sing: failed to launch slot with task, id_task = 10',
     ]
     const step = (line: number, what: string, task: number) => ({ line, what, task, slot: -1 })
@@ -77,8 +78,12 @@ describe('messages of llama-server', () => {
       step(3, 'defer', 7),
       step(5, 'resume', 7),
       step(6, 'cancel', 7),
-      { ...step(8, 'error', 8), text: 'request (3000 tokens) exceeds the available context size (2048 tokens)' },
-      { ...step(9, 'error', 10), text: 'failed to launch slot with task' },
+      {
+        ...step(8, 'error', 8),
+        text: 'request (3000 tokens) exceeds the available context size (2048 tokens)',
+        promptTokens: 3000,
+      },
+      { ...step(10, 'error', 10), text: 'failed to launch slot with task' },
     ])
   })
 

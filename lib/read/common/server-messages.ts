@@ -51,6 +51,7 @@ const RESUME = /^pop deferred task.*, id_task = (\d{1,10})/
 const SEND = /^sending result for task id = (\d{1,10})/
 const CANCEL = /^(?:stop: )?cancel task, id_task = (\d{1,10})/
 const ERROR = /^(?:send_error: )?task id = (\d{1,10}), error: (.*)$/
+const TOO_LONG = /^(?:request|the request) \((\d+) tokens\) exceeds/
 const NOT_LAUNCHED = /^(failed to launch slot with .*task), id_task = (\d{1,10})/
 const CACHE_UPDATE = /^prompt cache update took ([\d.]+) ms/
 
@@ -68,6 +69,8 @@ export class ServerMessages {
   private isOwnTask = false
   /** Tasks that wait, each once: two lines are written. */
   private readonly deferred = new Set<number>()
+  /** Tasks that failed: the server cancels them afterwards. */
+  private readonly failed = new Set<number>()
   /** The update of the cache of prompts before the next launch. In ns. */
   private cacheNs: number | undefined
 
@@ -177,10 +180,15 @@ export class ServerMessages {
     const cancelled = CANCEL.exec(body)
     if (cancelled) {
       this.deferred.delete(Number(cancelled[1]))
-      return of('cancel', cancelled[1]!)
+      return this.failed.delete(Number(cancelled[1])) ? undefined : of('cancel', cancelled[1]!)
     }
     const error = ERROR.exec(body)
-    if (error) return of('error', error[1]!, error[2])
+    if (error) {
+      this.failed.add(Number(error[1]))
+      const tokens = TOO_LONG.exec(error[2]!)?.[1]
+      const values = tokens === undefined ? undefined : { promptTokens: Number(tokens) }
+      return { ...of('error', error[1]!, error[2]), values }
+    }
     const failed = NOT_LAUNCHED.exec(body)
     if (failed) return of('error', failed[2]!, failed[1])
     const updated = CACHE_UPDATE.exec(body)

@@ -1,0 +1,97 @@
+import { Ascii } from '../../bytes/ascii.ts'
+import { type WallTime, wallTime } from './wall-time.ts'
+
+/** A line of a log, without what others wrote before it. */
+export interface LogLine {
+  /** The server's own words: a message, or a part of one. */
+  readonly message: string
+  /** Since the server's start, by its own clock; undefined: not in the line. In ns. */
+  readonly ownNs: number | undefined
+  /** When the collector of the log got it; undefined: not in the line. */
+  readonly wall: WallTime | undefined
+  /** Of a router: the number that it writes before the lines of one of its servers; 0: not in the line. */
+  readonly child: number
+  /** Was it written by llama.cpp's logger, as far as its form shows? */
+  readonly isOwn: boolean
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours of terminals
+const COLOURS = /\x1b\[[0-9;]*m/g
+const OWN = /^(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3}) (?:[IWED] )?/
+const LEVEL = /^[IWED] (?=[a-z])/
+const TAGGED = /^(?:slot|srv|que|res|cmn|spc) +\S+: /
+const COMPOSE = /^[\w.-]+ +\| /
+/** Host and program, as journald and syslog write them after the time. */
+const PROGRAM = /^ (?:[\w.-]+ +)?[^\s:[\]]+(?:\[\d+\])?: ?/
+const CHILD = /^\[(\d{1,5})\] ?/
+const JSON_LINE = /^\{"(?:type|time|level|msg|log|stream)"/
+
+/** Is the text the start of a line that llama.cpp's logger wrote, or of one that a collector of such lines wrote? */
+export function isServerLine(text: string): boolean {
+  const { message, isOwn } = readLine(text)
+  return isOwn && (TAGGED.test(message) || OWN.test(text) || JSON_LINE.test(text))
+}
+
+/** Reads a line of a log, with or without a collector's columns and colours. */
+export function readLine(text: string): LogLine {
+  let rest = text.includes('\x1b') ? text.replace(COLOURS, '') : text
+  let wall: WallTime | undefined
+  let child = 0
+  if (!startsOwn(rest)) {
+    rest = rest.replace(COMPOSE, '')
+    const collected = wallTime(rest)
+    if (collected) {
+      wall = collected.wall
+      rest = withoutProgram(rest.slice(collected.length))
+    }
+    const router = CHILD.exec(rest)
+    if (router) {
+      child = Number(router[1])
+      rest = rest.slice(router[0].length)
+    }
+  }
+  const json = rest.charCodeAt(0) === Ascii.OpenCurly && JSON_LINE.test(rest) ? jsonLine(rest) : undefined
+  return json ? { ...json, wall: json.wall ?? wall, child: json.child || child } : { ...ownLine(rest), wall, child }
+}
+
+/** Is there nothing before the server's own words? */
+function startsOwn(text: string): boolean {
+  return OWN.test(text) || TAGGED.test(text)
+}
+
+/** The text after the time of a collector, without the program's name. */
+function withoutProgram(text: string): string {
+  const rest = text.slice(1)
+  return startsOwn(rest) ? rest : text.slice(PROGRAM.exec(text)?.[0].length ?? 1)
+}
+
+function ownLine(text: string): Pick<LogLine, 'message' | 'ownNs' | 'isOwn'> {
+  const own = OWN.exec(text)
+  if (own) {
+    const [minutes, seconds, ms, us] = [Number(own[1]), Number(own[2]), Number(own[3]), Number(own[4])]
+    const ownNs = ((minutes * 60 + seconds) * 1e6 + ms * 1e3 + us) * 1e3
+    return { message: text.slice(own[0].length), ownNs, isOwn: true }
+  }
+  const message = LEVEL.test(text) ? text.slice(2) : text
+  return { message, ownNs: undefined, isOwn: message !== text || TAGGED.test(text) }
+}
+
+/** A line of `--log-jsonl`, or one that Docker keeps as JSON. */
+function jsonLine(text: string): LogLine | undefined {
+  const { type, time, msg, log } = parsed(text)
+  if (typeof log === 'string') {
+    const wall = typeof time === 'string' ? wallTime(`${time} `)?.wall : undefined
+    return { ...readLine(log.replace(/\n$/, '')), wall }
+  }
+  if (type !== 'log' || typeof msg !== 'string') return undefined
+  const ownNs = typeof time === 'number' && Number.isSafeInteger(time) && time > 0 ? time * 1000 : undefined
+  return { message: msg.replace(/\n$/, ''), ownNs, wall: undefined, child: 0, isOwn: true }
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return JSON.parse(text) as Readonly<Record<string, unknown>>
+  } catch {
+    return {}
+  }
+}

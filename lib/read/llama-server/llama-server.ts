@@ -1,0 +1,143 @@
+// The log of llama-server, at any verbosity, as text or with --log-jsonl:
+//
+//   0.05.000.063 I slot launch_slot_: id  3 | task 0 | processing task, is_child = 0
+//   {"type":"log","time":5000063,"level":"info","msg":"slot launch_slot_: id  3 | task 0 | processing task, is_child = 0\n"}
+//
+// Its times count from the server's start. They may be missing (--no-log-timestamps, --no-log-prefix, older servers, Ollama), and
+// journald, Docker and others write their own before each line: those times then serve. Other lines are between them; most lines of
+// the server itself are about other things than tasks.
+//
+//     lines.ts      a line → its columns and the server's message
+//     wall-time.ts  the times of collectors
+//     times.ts      which of them are the times of events, on which clock
+//     facts.ts      lines about the server itself
+
+import { LineCursor } from '../../input/line-cursor.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
+import { ServerMessages } from '../common/server-messages.ts'
+import type { Format, ReadContext } from '../format.ts'
+import { factsIn } from './facts.ts'
+import { isServerLine, type LogLine, readLine } from './lines.ts'
+import { LineTimes } from './times.ts'
+
+/** Lines from which the times of the log are chosen. */
+const HEAD_LINES = 256
+
+export const llamaServer: Format = {
+  name: 'llama-server',
+  title: "llama-server's own log, as text or with --log-jsonl; also from journald, Docker or Ollama",
+  sniff: (head) => new TextDecoder().decode(head).split('\n').slice(0, -1).some(isServerLine),
+  read(source, context) {
+    const lines = new LineCursor(source, llamaServer.name, true)
+    return readBatches(lines, new ServerLog(lines, context))
+  },
+}
+
+/** A line, and where it is. */
+interface PlacedLine extends LogLine {
+  readonly byte: number
+  readonly line: number
+  readonly isTorn: boolean
+}
+
+class ServerLog implements ChunkReader {
+  readonly batch = new EventBatch()
+  /** The first lines, until {@link times} is chosen. */
+  private head: PlacedLine[] = []
+  private times: LineTimes | undefined
+  /** By the number that a router writes before the lines of each of its servers. */
+  private readonly messages: DefaultMap<number, ServerMessages>
+  /** The server of the log; undefined: no task was read yet. */
+  private server: number | undefined
+  private readonly facts: Record<string, string | number> = Object.create(null)
+  private tasks = 0
+  private others = 0
+  private ofOtherServers = 0
+  /** The server was started again: the number of lines from there on. */
+  private laterLines = 0
+
+  constructor(
+    private readonly lines: LineCursor,
+    { names }: ReadContext,
+  ) {
+    this.messages = new DefaultMap(() => new ServerMessages(names))
+  }
+
+  readChunk(isLast: boolean): boolean {
+    const { lines, head } = this
+    while (lines.next()) {
+      const line = { ...readLine(lines.text), ...lines.position, line: lines.line, isTorn: lines.isTorn }
+      if (this.times) this.readLine(line, this.times)
+      else if (head.push(line) >= HEAD_LINES) this.begin()
+    }
+    if (!isLast) return false
+    if (!this.times) this.begin()
+    this.finish()
+    return false
+  }
+
+  /** Chooses the times, and reads the first lines. */
+  private begin(): void {
+    const { head } = this
+    const times = new LineTimes(head)
+    this.times = times
+    const { clock, originNs, attributes } = times
+    const capabilities = { operators: false }
+    this.batch.begin({ kind: 'input', format: llamaServer.name, clock, originNs, attributes, capabilities })
+    if (times.isByLine) this.issue('lines-without-time', 'expected times in the lines, found none', head[0])
+    for (const line of head.splice(0)) this.readLine(line, times)
+  }
+
+  private readLine(line: PlacedLine, times: LineTimes): void {
+    if (this.laterLines > 0) {
+      this.laterLines++
+      return
+    }
+    const atNs = times.next(line)
+    if (atNs === undefined) return this.startedAgain(line, times)
+    if (!line.isOwn) this.others++
+    const { message, child, isTorn } = line
+    if (this.server !== undefined && child !== this.server) {
+      if (child !== 0) this.ofOtherServers++
+      return
+    }
+    const steps = this.messages.of(child).read(message, atNs, -1)
+    if (steps.length === 0) return factsIn(message, this.facts)
+    if (isTorn) return this.issue('torn-record', `expected the end of the line, found the end of the log`, line)
+    this.server = child
+    for (const step of steps) this.batch.add(step)
+    this.tasks += steps.length
+  }
+
+  /** The server's times begin again: its tasks have the same numbers as those before. */
+  private startedAgain(line: PlacedLine, { lastNs }: LineTimes): void {
+    this.laterLines = 1
+    const detail = `expected a time from ${(lastNs / 1e9).toFixed(3)} s on, found ${((line.ownNs ?? 0) / 1e9).toFixed(3)} s`
+    this.issue('server-started-again', detail, line)
+  }
+
+  private finish(): void {
+    const { batch, facts, others, laterLines, ofOtherServers, lines } = this
+    if (this.tasks === 0)
+      this.issue('no-tasks', `expected lines about tasks, found none in ${lines.line} lines`, undefined)
+    const attributes = { ...facts, ...(others > 0 && { other_lines: others }) }
+    if (Object.keys(attributes).length > 0) batch.add({ kind: 'facts', attributes })
+    const leftOut = (what: string, count: number, hint?: string) => {
+      if (count > 0) batch.add({ kind: 'left-out', what, count, hint })
+    }
+    leftOut('lines after another start of the server', laterLines, 'give them in a file of their own')
+    leftOut('lines of other servers of the router', ofOtherServers, 'give the lines of one server')
+    leftOut('lines of more than 1 MiB', lines.longLines)
+  }
+
+  private issue(
+    code: IssueCode,
+    detail: string,
+    at: { readonly byte: number; readonly line: number } | undefined,
+  ): void {
+    const position = at ? { byte: at.byte, line: at.line } : { byte: 0 }
+    this.batch.add(issueOf(code, detail, position, this.times?.lastNs ?? 0))
+  }
+}

@@ -66,7 +66,7 @@ export enum Inferred {
   Call = 16,
   /** The phase: from the number of tokens. */
   Phase = 32,
-  /** The number of tokens: from the size of the embedding lookup. */
+  /** The number of tokens: from the size of the embedding lookup; of a request, from the tokens in its slot at its end. */
   TokenCount = 64,
   /** The op's name: from the table that fits the tensors it is used on. */
   OpName = 128,
@@ -76,6 +76,8 @@ export enum Inferred {
   Layer = 512,
   /** The place in time: sums are drawn one after the other in the time of what they sum. */
   Place = 1024,
+  /** The parts of a request: from its server's own figures. */
+  Parts = 2048,
 }
 
 /** First event of every input: its format and its clock. */

@@ -237,7 +237,10 @@ export interface RequestEvent {
   readonly stated?: TaskValues | undefined
   /** Name: the message of the error. */
   readonly error?: number | undefined
-  /** {@link Inferred} bits: `Call` where its borders are inferred from its tokens. */
+  /**
+   * {@link Inferred} bits: `Call` where its borders are inferred from its tokens; where no calls are known, `Parts`, whose prefill and
+   * decode contain the time of others, and `TokenCount`.
+   */
   readonly inferred: number
 }
 

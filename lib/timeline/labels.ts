@@ -18,6 +18,7 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
   [Inferred.Layer, 'layer: that of the sources'],
   [Inferred.Place, 'place in time: sums are laid end to end in the time of what they sum'],
+  [Inferred.Parts, "parts: from the server's own figures"],
 ]
 
 /**

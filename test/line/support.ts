@@ -34,10 +34,10 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
     .filter((path) => !path.endsWith('.md'))
     .sort()
 
-/** Formats that tell of GPUs and of no operators of ggml: test/read/nsys*.test.ts and test/read/chrome-json*.test.ts. */
-const WITHOUT_OPERATORS = /^nsys|^chrome-json/
+/** Formats without operators of ggml: test/read/nsys*.test.ts, test/read/chrome-json*.test.ts, test/read/llama-server.test.ts. */
+const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$/
 
-/** Every fixture, as `<format>/<case>`, but for those of scheduler logs and of GPUs. */
+/** Every fixture, as `<format>/<case>`, but for those of scheduler logs, of GPUs and of servers. */
 export const FIXTURE_NAMES = fixturesOf(
   (format) => !SCHEDULER_FORMATS.includes(format) && !WITHOUT_OPERATORS.test(format),
 )

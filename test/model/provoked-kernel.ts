@@ -3,7 +3,7 @@ import { plainBytes } from '../line/support.ts'
 import { altered, begun, blocksOf, everyRecord, fieldsOf, joined, killed, lossy, tiny } from '../read/ggtrace-logs.ts'
 import { fixture, type Provocations, textInput } from './provoked.ts'
 
-/** As provoked.ts, for codes of ggtrace, ProfInfer and recordings of the kernel. */
+/** As provoked.ts, for codes of ggtrace, servers' logs, ProfInfer and recordings of the kernel. */
 
 const log = (source: Uint8Array) => ({ name: 'log', source })
 /** The blocks of a log of one worker with many operators: run, definitions, events, end. */
@@ -65,6 +65,8 @@ function ofTwoClocks() {
   return log(bytes)
 }
 
+const LAUNCH = 'slot launch_slot_: id  0 | task 0 | processing task, is_child = 0\n'
+
 export const PROVOKED_BY_KERNEL: Provocations = {
   'short-record': () =>
     ofEvents(([first, ...others]) => [
@@ -93,6 +95,10 @@ export const PROVOKED_BY_KERNEL: Provocations = {
     ofEvents((events) => events.map((block) => altered(block, (view) => view.setUint32(Header.worker, NONE, true)))),
   'unknown-version': () => log(begun({ 'format.version': '9' }).takeKilled()),
   'recorded-less': () => log(everyRecord()),
+
+  'lines-without-time': () => textInput(LAUNCH),
+  'server-started-again': () => textInput(`0.09.000.000 I ${LAUNCH}0.01.000.000 I ${LAUNCH}`),
+  'no-tasks': () => textInput('0.00.001.645 I srv  llama_server: initializing ...\n'),
 
   'unknown-probe': () => probes('5,10,1', '6,77,1', '7,15,1'),
   'log-ends-in-call': () => probes('5,10,1'),

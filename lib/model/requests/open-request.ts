@@ -1,8 +1,9 @@
 import type { TokenEvent } from '../call-events.ts'
 import { isFailed } from '../calls.ts'
 import { Inferred } from '../events.ts'
-import type { LostReuse, RequestEvent, RequestPart, RequestPartKind, TaskValues } from '../request-events.ts'
+import type { LostReuse, RequestEvent, RequestPart, RequestPartKind, TaskEvent, TaskValues } from '../request-events.ts'
 import { Parts } from './parts.ts'
+import { type Inference, Written } from './written.ts'
 
 /** Tokens of one sequence in a call. */
 export interface Share {
@@ -23,8 +24,6 @@ interface Verification {
   readonly part: { accepted: number }
 }
 
-type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
-
 /** A request that has not ended: it gathers its parts and figures. Times in ns. */
 export class OpenRequest {
   task = -1
@@ -32,7 +31,7 @@ export class OpenRequest {
   /** Thread of the program that works on it, or -1. */
   tid = -1
   launchNs = -1
-  stated: Mutable<TaskValues> = {}
+  private readonly written = new Written()
   error: number | undefined
   /** The server's reason to process the prompt again: a name. */
   reason: number | undefined
@@ -61,6 +60,7 @@ export class OpenRequest {
   private isOutputPending = false
   private hasSamples = false
   private verification: Verification | undefined
+  private inferredBits = 0
   /** Calls of one token after the first one, as long as nothing is sampled: they may be the end of the prompt. */
   private assumed: { what: RequestPartKind; tokens: number }[] = []
 
@@ -89,6 +89,16 @@ export class OpenRequest {
   /** What the time is that no event covers. */
   private get gap(): RequestPartKind {
     return this.calls === 0 ? 'prepare' : 'other'
+  }
+
+  /** What its server states of it. */
+  get stated(): TaskValues {
+    return this.written.figures
+  }
+
+  /** The server writes a step of its task. */
+  state(event: TaskEvent): void {
+    this.written.take(event)
   }
 
   /** The server's task, which was posted at a time before. */
@@ -205,7 +215,7 @@ export class OpenRequest {
   /** Its prompt was processed in another slot, from which the sequence was copied. */
   copyPrompt({ reused, processed, promptEndNs, stated, context, lastPosition }: OpenRequest): void {
     Object.assign(this, { reused, processed, promptEndNs, context, lastPosition })
-    this.stated = { ...stated, ...this.stated }
+    this.written.figures = { ...stated, ...this.stated }
     this.calls++
     this.isOutputPending = true
   }
@@ -218,27 +228,48 @@ export class OpenRequest {
       if (this.verification) this.accept(this.verification.tokens - 1)
     }
     const toNs = Math.max(endNs, startNs)
+    const inference = this.calls === 0 ? this.inferred(outcome) : undefined
     const rest = launchNs < 0 && this.calls === 0 ? 'queued' : this.lastSendNs === toNs ? 'send' : this.gap
-    const reusedTokens = stated.reusedTokens ?? this.reused
+    const reusedTokens = stated.reusedTokens ?? inference?.reusedTokens ?? this.reused
     const processed = stated.processedTokens ?? (this.calls > 0 ? this.processed : -1)
     const sum = reusedTokens >= 0 && processed >= 0 ? reusedTokens + processed : -1
     if (outcome === 'complete' && this.calls > 0 && this.type === 'unknown') this.type = 'completion'
     const isLost = this.lost !== undefined && processed > 1
     return {
       ...{ kind: 'request', id, task, slot, context, type: this.type, outcome, startNs, launchNs },
-      firstTokenNs: this.firstToken(),
+      firstTokenNs: inference?.firstTokenNs ?? this.firstToken(),
       endNs: toNs,
-      promptTokens: stated.promptTokens ?? sum,
+      promptTokens: stated.promptTokens ?? inference?.promptTokens ?? sum,
       reusedTokens,
-      generatedTokens: stated.generatedTokens ?? (this.calls > 0 ? this.generated : 0),
-      draftedTokens: stated.draftedTokens ?? this.drafted,
-      acceptedTokens: stated.acceptedTokens ?? this.accepted,
+      generatedTokens: inference?.generatedTokens ?? stated.generatedTokens ?? this.generated,
+      draftedTokens: stated.draftedTokens ?? inference?.draftedTokens ?? this.drafted,
+      acceptedTokens: stated.acceptedTokens ?? inference?.acceptedTokens ?? this.accepted,
       lost: isLost ? { ...this.lost!, reason: this.reason } : undefined,
       parts: this.parts.finish(toNs, rest) as RequestPart[],
       stated: Object.keys(stated).length > 0 ? stated : undefined,
       error: this.error,
-      inferred: this.isInferred ? Inferred.Call : 0,
+      inferred: (this.isInferred ? Inferred.Call : 0) | this.inferredBits,
     }
+  }
+
+  /** Its parts and figures as its server wrote them: no call of it is known. */
+  private inferred(outcome: RequestEvent['outcome']): Inference {
+    const inference = this.written.infer(outcome)
+    const { promptNs, firstTokenNs, lastTokenNs, generatedTokens } = inference
+    const { stated } = this
+    if (generatedTokens > 0) this.type = 'completion'
+    const isStated = (what: 'promptTokens' | 'reusedTokens' | 'generatedTokens') => {
+      return inference[what] <= 0 || stated[what] === inference[what]
+    }
+    if (!isStated('promptTokens') || !isStated('reusedTokens') || !isStated('generatedTokens')) {
+      this.inferredBits |= Inferred.TokenCount
+    }
+    if (promptNs < 0 || firstTokenNs < promptNs) return inference
+    this.inferredBits |= Inferred.Parts
+    const tokens = stated.processedTokens ?? -1
+    this.parts.add({ what: 'prefill', startNs: promptNs, endNs: firstTokenNs, tokens }, 'prepare')
+    this.parts.add({ what: 'decode', startNs: firstTokenNs, endNs: lastTokenNs, tokens: generatedTokens }, 'other')
+    return inference
   }
 
   /** When the last result was sent; else the end of its last own part. */

@@ -233,14 +233,14 @@ export class Requests {
   }
 
   private step(event: TaskEvent): void {
-    const { what, atNs, task, slot, text, values } = event
+    const { what, atNs, task, slot, text } = event
     if (what === 'post') return this.queue.post(event)
     if (what === 'defer') return this.queue.defer(event)
     if (what === 'launch') return this.launch(event)
     if (what === 'resume' && task >= 0) return
     const request = this.byTask.get(task) ?? this.inSlot(slot) ?? this.sentBy(event)
     if (!request) return this.stepOfQueued(event)
-    if (values) for (const [key, value] of Object.entries(values)) if (value !== undefined) set(request, key, value)
+    request.state(event)
     if (what === 'send') request.lastSendNs = atNs
     else if (what === 'cancel') request.isCancelled = true
     else if (what === 'error') request.error = text ?? 0
@@ -323,10 +323,6 @@ export class Requests {
     request.error = error
     this.end(request, outcome, atNs)
   }
-}
-
-function set(request: OpenRequest, key: string, value: number): void {
-  request.stated[key as keyof typeof request.stated] = value
 }
 
 /** The tokens of each sequence in a batch. */

@@ -35,6 +35,9 @@ export const llamaServer: Format = {
   },
 }
 
+/** The first lines of a server. */
+const START = /^(?:srv +\S+: initializing \.\.\.$|(?:cmn +\S+: \S+: )?build:? \d)/
+
 /** A line, and where it is. */
 interface PlacedLine extends LogLine {
   readonly byte: number
@@ -96,9 +99,9 @@ class ServerLog implements ChunkReader {
       return
     }
     const atNs = times.next(line)
-    if (atNs === undefined) return this.startedAgain(line, times)
-    if (!line.isOwn) this.others++
     const { message, child, isTorn } = line
+    if (atNs === undefined || (this.tasks > 0 && START.test(message))) return this.startedAgain(line)
+    if (!line.isOwn) this.others++
     if (this.server !== undefined && child !== this.server) {
       if (child !== 0) this.ofOtherServers++
       return
@@ -111,11 +114,10 @@ class ServerLog implements ChunkReader {
     this.tasks += steps.length
   }
 
-  /** The server's times begin again: its tasks have the same numbers as those before. */
-  private startedAgain(line: PlacedLine, { lastNs }: LineTimes): void {
+  /** The server's tasks have the same numbers as those before. */
+  private startedAgain(line: PlacedLine): void {
     this.laterLines = 1
-    const detail = `expected a time from ${(lastNs / 1e9).toFixed(3)} s on, found ${((line.ownNs ?? 0) / 1e9).toFixed(3)} s`
-    this.issue('server-started-again', detail, line)
+    this.issue('server-started-again', 'expected lines of one run of the server, found a second start', line)
   }
 
   private finish(): void {

@@ -45,7 +45,9 @@ export {
   type RecordLevel,
   type RecordOptions,
   type RecordResult,
+  type RecordVariablesOptions,
   record,
+  recordVariables,
 } from './node/record/record.ts'
 export { nvtxListener } from './node/record/recorder-library.ts'
 export { orderOf, type RecordedRuns, type RunsOptions, recordRuns } from './node/record/runs.ts'

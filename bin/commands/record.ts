@@ -8,6 +8,7 @@ import {
   isOwnError,
   type RecordResult,
   record,
+  recordVariables,
   type Summary,
   signalWitness,
   summarizeFile,
@@ -16,7 +17,7 @@ import {
 import { describeFindings } from '../findings.ts'
 import { bytes, flag, once, oneOf, oneOrMore, parseTokens, valued, whole, words } from '../options.ts'
 import { computedCalls, describeLog, issueCount, missingParts } from '../summary.ts'
-import { note, quoted } from '../terminal.ts'
+import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 import { BROWSER, showRecorded } from './open.ts'
 
@@ -83,6 +84,10 @@ const OPTIONS = {
   'nvtx-emit': valued(
     oneOrMore('--nvtx-emit', ['phases', 'tokens', 'graphs', 'operators']),
     'Announce these as NVTX ranges, to nsys or in the log: phases, tokens, graphs, operators',
+  ),
+  'print-env': flag(
+    'Run nothing: print the environment variables with which a program records itself, for programs that a container or a ' +
+      'service manager starts. Needs -o with an absolute path',
   ),
   open: flag('Open the trace in the browser when the program has ended, as the command open does'),
   browser: { ...BROWSER.browser, describe: '--no-browser: with --open, only print the URL' },
@@ -180,15 +185,13 @@ function counted({ counters = [], faults }: Arguments): string[] | undefined {
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { command = [], output, quiet } = args
+  if (args.printEnv) return printEnvironment(args)
   const [program, ...rest] = command
   if (program === undefined) {
     throw new UsageError('no program to record\nhint: ggml2perfetto record -- <program> [arguments]')
   }
   if (program === '') throw Object.assign(new UsageError('"": no such program'), { exitCode: 127 })
   if (output === '-') throw new UsageError("-o -: a log cannot go to stdout, which is the program's; expected a file")
-  const onBuild = (compiler: string) => {
-    if (!quiet) void note(`building the recorder with ${compiler}, once`)
-  }
   const listener = process.env['NVTX_INJECTION64_PATH']
   if (listener && !quiet) {
     void note(`note: NVTX_INJECTION64_PATH is set: NVTX ranges go to ${listener}, and not into the log`)
@@ -203,7 +206,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       env: process.env,
       ...chosen(args),
       onStart,
-      onBuild,
+      onBuild: onBuild(args),
       onSchedProblem: (problem) => void note(withoutSched(problem, args)),
     })
     release()
@@ -215,6 +218,23 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     release()
   }
 }
+
+/** Prints `KEY=value` lines, as `docker run --env-file` and systemd's EnvironmentFile= read them. */
+async function printEnvironment(args: ArgumentsCamelCase<Arguments>): Promise<void> {
+  const { command = [], output, sched, open } = args
+  if (command.length > 0) throw new UsageError('--print-env: expected no program, it runs nothing')
+  if (sched || open) throw new UsageError(`--print-env: not possible with --${sched ? 'sched' : 'open'}`)
+  if (output === undefined)
+    throw new UsageError('--print-env: expected the path of the log, too\nhint: -o /var/log/run.ggtrace')
+  const variables = await recordVariables({ ...chosen(args), output, env: process.env, onBuild: onBuild(args) })
+  await print(Object.entries(variables).map(([key, value]) => `${key}=${value}`))
+}
+
+const onBuild =
+  ({ quiet }: Arguments) =>
+  (compiler: string) => {
+    if (!quiet) void note(`building the recorder with ${compiler}, once`)
+  }
 
 /** Continues until the program ends, and passes on signals that were sent only to this process. Returns a function that ends this. */
 function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {

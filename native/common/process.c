@@ -12,7 +12,7 @@
 #include "common/environment.h"
 #include "common/redact.h"
 
-enum { TEXT_BYTES = 4096 };
+enum { TEXT_BYTES = 4096, STARTS_MAX = 1000 };
 
 void number_text(char text[NUMBER_BYTES], uint64_t number) {
     char digits[NUMBER_BYTES];
@@ -123,11 +123,17 @@ struct ggtrace * process_open_log(const char * path, const struct ggtrace_option
     struct ggtrace_options options = wanted ? *wanted : (struct ggtrace_options){0};
     set_owner(&options);
     struct ggtrace * log = ggtrace_open(first_path(path, &options), &options);
-    if (log || errno != EEXIST) return log;
     char own[PATH_BYTES];
-    const size_t length = strnlen(path, sizeof(own) - NUMBER_BYTES - 1);
+    const size_t length = strnlen(path, sizeof(own) - 2 * NUMBER_BYTES - 2);
     memcpy(own, path, length);
     own[length] = '.';
     number_text(own + length + 1, (uint64_t) getpid());
-    return ggtrace_open(own, &options);
+    char * end = own + strlen(own);
+    /* In a container that is started again and again, the process always has the same number. */
+    for (uint64_t start = 1; !log && errno == EEXIST && start <= STARTS_MAX; start++) {
+        *end = start > 1 ? '.' : 0;
+        if (start > 1) number_text(end + 1, start);
+        log = ggtrace_open(own, &options);
+    }
+    return log;
 }

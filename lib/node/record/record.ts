@@ -2,7 +2,7 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { constants as files } from 'node:fs'
 import { open, readdir, stat, unlink } from 'node:fs/promises'
 import { arch as hostArch, platform as hostPlatform, constants as system } from 'node:os'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { env as processEnvironment } from 'node:process'
 import { UsageError } from '../../errors.ts'
 import { explainFileError } from '../files.ts'
@@ -120,10 +120,7 @@ const PATH_BYTES_MAX = 4000
 export async function record(options: RecordOptions): Promise<RecordResult> {
   const { env = processEnvironment, children = true, platform = hostPlatform(), arch = hostArch() } = options
   checkSystem(platform, arch)
-  if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
-  checkEmitted(options)
-  if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
-  checkCounters(options)
+  checkOptions(options)
   const program = await findProgram(options.command[0], env, resolve('.'))
   await checkRecordable(program, arch, children, env)
   if (options.ops) await checkOps(options.ops, program, env)
@@ -135,6 +132,30 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
   } finally {
     await release()
   }
+}
+
+/** What can be recorded of a program that {@link record} does not start. */
+export type RecordVariablesOptions = Omit<
+  RecordOptions,
+  'command' | 'output' | 'sched' | 'onSchedProblem' | 'stdio' | 'onStart'
+> & {
+  /** The log's path, as the program sees it. If that file exists, the log is `<output>.<pid>`, or `<output>.<pid>.<n>`. */
+  readonly output: string
+}
+
+/**
+ * The environment variables with which a program records itself: for programs that a container, a service manager or another
+ * program starts. Throws UsageError if the options are not possible, or the recorder's library is not available.
+ */
+export async function recordVariables(options: RecordVariablesOptions): Promise<Readonly<Record<string, string>>> {
+  const { env = processEnvironment, children = true, platform = hostPlatform(), arch = hostArch() } = options
+  checkSystem(platform, arch)
+  checkOptions(options)
+  if (!isAbsolute(options.output))
+    throw new UsageError(`${options.output}: expected an absolute path, as the program sees it`)
+  const library = await recorderLibrary({ env, platform, arch, onBuild: options.onBuild })
+  const variables = recorderEnvironment({ ...options, env: {}, children }, library, options.output)
+  return Object.fromEntries(Object.entries(variables).flatMap(([key, value]) => (value ? [[key, value]] : [])))
 }
 
 type Decided = RecordOptions & { env: Environment; children: boolean; platform: string; arch: string }
@@ -166,15 +187,27 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
   }
 }
 
+/** Throws UsageError if options contradict each other. */
+function checkOptions(options: Omit<RecordOptions, 'command'>): void {
+  if (options.sync && options.level === 'token') throw new UsageError('sync: expected level graph or op, found token')
+  checkEmitted(options)
+  if (options.ring && options.bytesMax === undefined) throw new UsageError('ring: needs a size at most (bytesMax)')
+  checkCounters(options)
+}
+
 /** Throws UsageError if announcements are requested that the hooks of this level do not see. */
-function checkEmitted({ nvtxEmit = [], level = 'op' }: RecordOptions): void {
+function checkEmitted({ nvtxEmit = [], level = 'op' }: Omit<RecordOptions, 'command'>): void {
   const needed = nvtxEmit.includes('operators') ? 'op' : nvtxEmit.includes('graphs') ? 'graph' : 'token'
   const levels = ['token', 'graph', 'op']
   if (levels.indexOf(level) >= levels.indexOf(needed)) return
   throw new UsageError(`nvtx-emit ${nvtxEmit.join(',')}: expected level ${needed}, found ${level}`)
 }
 
-function recorderEnvironment(options: Decided, library: string, output: string): Environment {
+function recorderEnvironment(
+  options: Omit<Decided, 'command' | 'platform' | 'arch'>,
+  library: string,
+  output: string,
+): Environment {
   const { env, children, level, sync, states = true, functions = true, tokens, every, ops, counters } = options
   const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
   const isListener = !env['NVTX_INJECTION64_PATH']
@@ -290,7 +323,7 @@ async function furtherLogs(output: string): Promise<Map<string, string>> {
   const folder = dirname(output)
   const stem = `${basename(output)}.`
   const names = (await readdir(folder).catch(() => [])).filter(
-    (name) => name.startsWith(stem) && /^\d+$/.test(name.slice(stem.length)),
+    (name) => name.startsWith(stem) && /^\d+(\.\d+)?$/.test(name.slice(stem.length)),
   )
   const logs = new Map<string, string>()
   for (const name of names.sort()) {

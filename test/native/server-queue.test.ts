@@ -4,7 +4,7 @@ import type { Answer, Ask } from '../llama/client.ts'
 import { bundledServer, debianServer, type Server, type ServerOptions, startServer } from '../llama/server.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { Kind, readLog as recordsOf } from './log-checker.ts'
-import { buildRecorder, NANO, RECORDER, recordHosts, useRecorder } from './recording.ts'
+import { buildRecorder, NANO, RECORDER, readLog, recordHosts, useRecorder } from './recording.ts'
 
 /** The tasks of a real llama-server, and the lines of its log: what the recorder writes of them, by the format's page. */
 
@@ -125,6 +125,15 @@ for (const source of [bundledServer, debianServer()]) {
       const errors = lines.flatMap((line) => /task id = (\d+), error: (.*)$/.exec(line)?.slice(1) ?? [])
       const { message } = oversize.documents[0]!.error!
       expect(errors).toEqual([`${long}`, message, `${none}`, 'Failed to initialize samplers'])
+      const { of: events, text } = await readLog(server.log)
+      const requests = events('request').map(({ task, outcome, error }) => [task, outcome, text(error ?? 0)])
+      expect(requests.sort()).toEqual(
+        [
+          [left, 'cancelled', ''],
+          [long, 'error', message],
+          [none, 'error', 'Failed to initialize samplers'],
+        ].sort(),
+      )
     })
 
     test('with all of its debugging output, the log contains no prompt and no answer, and the output is as without', async () => {

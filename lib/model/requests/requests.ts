@@ -242,8 +242,11 @@ export class Requests {
     if (!request) return this.stepOfQueued(event)
     request.state(event)
     if (what === 'send') request.lastSendNs = atNs
+    // The server cancels what failed, too. What failed as it was launched is in no slot, and none is released.
+    else if (what === 'cancel' && request.error !== undefined) this.release(request, atNs)
     else if (what === 'cancel') request.isCancelled = true
-    else if (what === 'error') request.error = text ?? 0
+    // The first text is the reason; a record of a function has none.
+    else if (what === 'error') request.error = request.error || (text ?? 0)
     else if (what === 'reprocess') request.reason = text
     else if (what === 'release' || what === 'resume') this.release(request, atNs)
   }

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "log/ggtrace-requests.h"
+#include "recorder/functions.h"
 #include "recorder/libraries.h"
 #include "recorder/recording.h"
 
@@ -66,7 +67,7 @@ void server_finish(void (*fact)(const char * key, const char * value)) {
 
 /* Does not open a log: a router of llama-server, which computes nothing, has none. */
 static struct ggtrace_writer * writer_of_thread(void) {
-    return recording_level() >= LEVEL_TOKEN ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    return functions_are_recorded() ? recording_writer(GGTRACE_NO_WORKER) : NULL;
 }
 
 static void write_step(uint64_t time, uint32_t step, int32_t task, int32_t slot) {

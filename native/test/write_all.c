@@ -3,6 +3,7 @@
  * differ between runs. A small MoE model of two layers decodes a prompt and three tokens on two workers.
  */
 #include "log/ggtrace-nvtx.h"
+#include "log/ggtrace-requests.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -114,6 +115,17 @@ static void announce(struct ggtrace_writer * writer, uint64_t time) {
     ggtrace_nvtx_named(writer, time, GGTRACE_CUDA_STREAM, 0xc0ffee, RSS);
 }
 
+/* A request to a server: its task, its text, what it reuses, how its token is sampled. */
+static void serve(struct ggtrace_writer * writer, uint64_t time) {
+    static const char line[] = "slot launch_slot_: id  0 | task 7 | processing task";
+    ggtrace_task(writer, &(struct ggtrace_task){.time = time, .what = GGTRACE_LAUNCH, .task = 7, .slot = 0});
+    ggtrace_message(writer, time, 2, line, sizeof(line) - 1);
+    ggtrace_sequence(writer, &(struct ggtrace_sequence){.time = time + 1, .context = 0xc0ffee, .what = GGTRACE_REMOVE, .to = -1,
+        .from = 3, .end = -1, .is_done = 1});
+    ggtrace_function(writer, &(struct ggtrace_function){.start = time + 2, .end = time + 9, .what = GGTRACE_SAMPLE, .name = TEXT,
+        .context = 0xc0ffee, .sequence = GGTRACE_NO_NUMBER, .output = 1, .value = GGTRACE_UNKNOWN_VALUE});
+}
+
 static void host(void) {
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(log_file, GGTRACE_NO_WORKER);
     ggtrace_range_begin(writer, T0 - 100, TEXT);
@@ -135,6 +147,7 @@ static void host(void) {
     ggtrace_part(writer, call_start(CALLS), call_start(CALLS) + 1, GGTRACE_NO_CALL, GGTRACE_RECORDER);
     ggtrace_free(writer, call_start(CALLS) + 1, 1);
     announce(writer, call_start(CALLS));
+    serve(writer, call_start(CALLS));
     ggtrace_range_end(writer, call_start(CALLS) + 2);
 }
 

@@ -1,7 +1,9 @@
 /**
  * Measures the cost of recording: two processes, one of them recorded, decode the same tokens in turns, so that each call's time is
  * compared with that of the same call some milliseconds before or after. Which process begins is random for each call.
- *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches]
+ *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches] [--functions]
+ * --functions: the cost of recording functions around calls. Both processes are recorded, one of them without functions; each call's
+ * time includes a chain of six samplers, and the text of its token.
  * A round is a pair of new processes and gives the median of its calls' ratios. Printed are the median of the rounds with
  * its 95 % confidence interval (order statistics of the sign test), the bytes per operator, and losses.
  * Needs linux-x64 and cc; fetches llama.cpp, makes the models.
@@ -17,12 +19,17 @@ import { summarizeFile } from 'ggml2perfetto'
 import { cachedModel } from '../../test/llama/gguf.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { counters: { type: 'string' } } })
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { counters: { type: 'string' }, functions: { type: 'boolean' } },
+})
 const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) =>
   i === 0 ? Number(value) : value,
 )
 /** The goal for the cost of counting, in %: of the large model, with two software counters. */
 const COUNTERS_GOAL = 3
+/** The goal for the cost of functions around calls, in %. */
+const FUNCTIONS_GOAL = 1
 const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
 const libs = join(root, 'vendor/llama/lib')
@@ -81,10 +88,10 @@ function stepped(program, args, env) {
 }
 
 /** Median over the calls of the recorded process's time divided by the plain one's. */
-async function round(program, args, env, tokens) {
+async function round(program, args, { without, env }, tokens) {
   // The first process may get better memory.
   const isPlainFirst = Math.random() < 0.5
-  const [first, second] = (isPlainFirst ? [{}, env] : [env, {}]).map((more) => stepped(program, args, more))
+  const [first, second] = (isPlainFirst ? [without, env] : [env, without]).map((more) => stepped(program, args, more))
   const [plain, recorded] = isPlainFirst ? [first, second] : [second, first]
   const ratios = []
   for (let token = 0; token <= tokens; token++) {
@@ -118,17 +125,20 @@ async function measure(program, { preset, decode, goals }, threads, level) {
     decode,
     '--times',
     '--step',
+    ...(values.functions ? ['--sample'] : []),
     ...threadpool,
   ].map(String)
   const log = join(folder, 'run.ggtrace')
   const { counters } = values
   const recorded = { LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
   if (counters) recorded.GGML2PERFETTO_COUNTERS = counters
-  const goal = counters ? COUNTERS_GOAL : goals[level]
+  const other = join(folder, 'other.ggtrace')
+  const without = values.functions ? { ...recorded, GGML2PERFETTO_OUT: other, GGML2PERFETTO_FUNCTIONS: '0' } : {}
+  const goal = values.functions ? FUNCTIONS_GOAL : counters ? COUNTERS_GOAL : goals[level]
   const ratios = []
   for (let i = 0; i < rounds; i++) {
-    rmSync(log, { force: true }) // an existing log is not overwritten
-    ratios.push(await round(program, args, recorded, decode))
+    for (const path of [log, other]) rmSync(path, { force: true }) // an existing log is not overwritten
+    ratios.push(await round(program, args, { without, env: recorded }, decode))
   }
   ratios.sort((a, b) => a - b)
   const [low, high] = medianRanks(rounds).map((rank) => percent(ratios[Math.max(0, Math.min(rounds - 1, rank))]))
@@ -149,8 +159,9 @@ const signed = (value) => `${value < 0 ? '' : '+'}${value.toFixed(2)}`.padStart(
 
 try {
   const program = build()
+  const of = values.functions ? 'time with functions around calls, to that without' : 'decode time'
   const counting = values.counters ? `, counting ${values.counters}` : ''
-  console.log(`median of ${rounds} rounds' paired ratios of decode time, 95 % confidence interval${counting}`)
+  console.log(`median of ${rounds} rounds' paired ratios of ${of}, 95 % confidence interval${counting}`)
   for (const model of MODELS.filter(({ preset }) => wanted(onlyModel, preset))) {
     for (const threads of [1, 2].filter((value) => wanted(onlyThreads, value))) {
       for (const level of ['graph', 'op'].filter(

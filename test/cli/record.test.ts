@@ -336,6 +336,13 @@ describe('the log', () => {
     expect(run(['record', '--help']).stdout).toMatch(/--states +Record when threads ran/)
   })
 
+  linuxTest('is without functions around calls with --no-functions', () => {
+    const seen = (...args: string[]) =>
+      run(['record', '-q', ...args, 'sh', '-c', 'echo "<$GGML2PERFETTO_FUNCTIONS>"']).stdout
+    expect([seen('--no-functions'), seen()]).toEqual(['<0>\n', '<>\n'])
+    expect(run(['record', '--help']).stdout).toMatch(/--functions +Record what the program does around calls/)
+  })
+
   linuxTest('holds what was asked for', () => {
     const seen = (...args: string[]) =>
       run(['record', '-q', ...args, 'sh', '-c', 'env | grep ^GGML2PERFETTO_ | sort']).stdout.split('\n')

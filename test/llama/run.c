@@ -36,6 +36,7 @@ static const char usage[] =
     "  --warmup            a warm-up call first, through all experts\n"
     "  --times             print when each call began and ended\n"
     "  --step              wait for a line on stdin before each call; idle workers sleep\n"
+    "  --sample            after each call, apply a chain of six samplers to its outputs, and make text of the result\n"
     "  --dlsym             find llama_decode by dlsym, as ctypes and llama-cpp-python do\n"
     "  --topk              print the experts that the router chose (through cb_eval)\n"
     "  --nodes             print the nodes of each graph, and what each reads (through cb_eval)\n"
@@ -45,7 +46,7 @@ static const char usage[] =
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, dlsym, topk, nodes, tensors, verbose;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, dlsym, topk, nodes, tensors, verbose;
 };
 
 static struct options options = {
@@ -59,6 +60,7 @@ static int32_t (*decode_function)(struct llama_context * context, struct llama_b
 struct session {
     int index;
     int calls;
+    struct llama_sampler * chain; /* with --sample */
     int vocabulary; /* tokens in it */
     struct llama_context * context;
     struct llama_batch batch;
@@ -158,12 +160,32 @@ struct call {
     int status;
 };
 
+/* As programs do it; the time of the call contains it. The tokens are not decoded. */
+static void sample(struct session * session) {
+    char text[64];
+    if (!session->chain) {
+        session->chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
+        llama_sampler_chain_add(session->chain, llama_sampler_init_top_n_sigma(3));
+        llama_sampler_chain_add(session->chain, llama_sampler_init_top_k(40));
+        llama_sampler_chain_add(session->chain, llama_sampler_init_top_p(0.95f, 1));
+        llama_sampler_chain_add(session->chain, llama_sampler_init_min_p(0.05f, 1));
+        llama_sampler_chain_add(session->chain, llama_sampler_init_temp(0.8f));
+        llama_sampler_chain_add(session->chain, llama_sampler_init_dist(1));
+    }
+    const struct llama_vocab * vocabulary = llama_model_get_vocab(llama_get_model(session->context));
+    for (int sequence = 0; sequence < options.parallel; sequence++) {
+        const llama_token token = llama_sampler_sample(session->chain, session->context, session->outputs[sequence]);
+        llama_token_to_piece(vocabulary, token, text, sizeof text, 0, false);
+    }
+}
+
 static void * decode(void * data) {
     struct call * call = data;
     struct session * session = call->session;
     const int64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
     const int64_t start = now(CLOCK_MONOTONIC);
     call->status = decode_function(session->context, session->batch);
+    if (options.sample && call->status == 0 && strcmp(call->kind, "decode") == 0) sample(session);
     const int64_t end = now(CLOCK_MONOTONIC);
     const int64_t used = now(CLOCK_THREAD_CPUTIME_ID) - cpu;
     if (options.times) {
@@ -364,6 +386,7 @@ static void parse(char ** arguments) {
         { "--dlsym", &options.dlsym },                   { "--topk", &options.topk },
         { "--nodes", &options.nodes },                   { "--tensors", &options.tensors },
         { "--verbose", &options.verbose },               { "--step", &options.step },
+        { "--sample", &options.sample },
     };
     for (; *arguments; arguments++) {
         const char * name = *arguments;
@@ -431,6 +454,7 @@ int main(int count, char ** arguments) {
     for (int i = 0; i < options.contexts; i++) {
         if (options.threadpool) detach_pool(&sessions[i]);
         llama_batch_free(sessions[i].batch);
+        llama_sampler_free(sessions[i].chain);
         llama_free(sessions[i].context);
         for (int sequence = 0; sequence < options.parallel; sequence++) free(sessions[i].decoded[sequence]);
     }

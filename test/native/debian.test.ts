@@ -9,7 +9,7 @@ import { inputOf, summarize } from '../../lib/index.ts'
 import { IN_ROOT, inRoot, ROOT, whyNoDebian } from '../llama/debian.ts'
 import { model } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
-import { RECORDER, readLog, useRecorder } from './recording.ts'
+import { byStart, RECORDER, readLog, useRecorder } from './recording.ts'
 
 /**
  * The newest llama.cpp that Debian has (0.7.0 when this was written), its own tools, in a folder made of Debian's packages. They call
@@ -99,6 +99,43 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     expect(recording.of('graph').map(({ call }) => call)).toEqual([0, 1, 2, 3, 4, 5])
   })
 
+  /** The samplers that were applied, in their order: a chain, then its members. */
+  const samplersOf = ({ of }: Awaited<ReturnType<typeof readLog>>) =>
+    of('function')
+      .filter(({ what }) => what === 'sample')
+      .sort(byStart)
+
+  test('llama-completion: the chain of samplers that it prints, for each token', async () => {
+    const { recorded, recording } = await record(COMPLETION)
+    const [, printed] = /sampler chain: logits (.*)/.exec(recorded.stderr)!
+    const chain = ['chain', ...printed!.split('-> ').flatMap((name) => name.trim() || [])]
+    expect(chain.length).toBeGreaterThan(5)
+    const samplers = samplersOf(recording)
+    expect(samplers.map(({ name }) => recording.text(name))).toEqual(Array.from({ length: 6 }, () => chain).flat())
+    // Each token is sampled from the last output of the call before it.
+    const calls = recording.of('token').filter(({ phase }) => phase !== 'warm-up')
+    for (const { output, startNs, context } of samplers) {
+      const { batch, tokens } = calls.findLast(({ endNs }) => endNs <= startNs)!
+      expect([context, output]).toEqual([batch!.context, tokens - 1])
+    }
+  })
+
+  observed('llama-completion with a grammar: as many samplers as bpftrace counts (needs bpftrace)', async () => {
+    const library = execFileSync('sh', ['-c', 'ls "$0"/usr/lib/*/libllama.so.0', ROOT], { encoding: 'utf8' }).trim()
+    const log = newLog()
+    const script = `uprobe:${library}:llama_sampler_apply /pid == cpid && arg0 != 0/ { @samplers = count(); }`
+    const command = traceable([...IN_ROOT, ...preloaded(log), ...toolOf(COMPLETION), '--grammar', 'root ::= [a-z ]+'])
+    const { stdout, stderr } = spawnSync('bpftrace', ['-e', script, '-c', '/bin/sh'], {
+      input: command,
+      encoding: 'utf8',
+    })
+    const [, counted] = /@samplers: (\d+)/.exec(stdout) ?? [stderr, 'nothing']
+    const recording = await readLog(log)
+    const samplers = samplersOf(recording)
+    expect(`${samplers.length}`).toBe(counted)
+    expect(samplers.filter(({ name }) => recording.text(name) === 'grammar').length).toBeGreaterThan(0)
+  })
+
   observed('llama-bench, llama-batched-bench: as many calls as bpftrace counts (needs bpftrace)', async () => {
     const library = join(
       ROOT,
@@ -157,6 +194,21 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     expect(decoding!.tpotNs / 1e9 / (decodedS! / tokens!)).toBeLessThan(1.02)
     expect(Math.abs(ttftNs! / 1e9 - encodedS!)).toBeLessThan(0.002 + 0.02 * encodedS!)
     expect(contexts[0]!.decoding).toEqual(decoding)
+  })
+
+  test('llama-speculative-simple: as many accepted tokens as it prints, and the draft’s calls in its drafts', async () => {
+    const line = 'llama-speculative-simple -m MODEL -md MODEL --spec-type draft-simple -p abcdefgh -n 40 -t 2 --temp 0'
+    const { recorded, recording } = await record(line)
+    const [, accepted] = /n_accept += (\d+)/.exec(recorded.stderr)!
+    const { of } = recording
+    const functions = (purpose: string) => of('function').filter(({ what }) => what === purpose)
+    expect(functions('accept-draft').reduce((sum, { value }) => sum + value, 0)).toBe(Number(accepted))
+    const target = of('token').find(({ phase }) => phase === 'prefill')!.batch!.context
+    const drafting = of('token').filter(({ phase, batch }) => phase !== 'warm-up' && batch!.context !== target)
+    expect(drafting.length).toBeGreaterThan(10)
+    const around = [...functions('draft'), ...functions('verify')]
+    for (const call of drafting.slice(1))
+      expect(around.some(({ startNs, endNs }) => call.startNs >= startNs && call.endNs <= endNs)).toBe(true)
   })
 
   test('whisper-cli: encodes and decodes as often as it says, its graphs by name', async () => {

@@ -6,7 +6,7 @@ import type { FunctionEvent } from '../../lib/index.ts'
 import type { Model } from '../llama/gguf.mjs'
 import { functionsProgram, hasLlama, LIB, model, run, runFunctions, runPython } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
-import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
+import { byStart, inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
 
 /** What functions.c does, and prints, against what the recorder sees of it. */
 
@@ -23,13 +23,18 @@ function done({ of, text }: Recording) {
     .filter(({ what }) => !LOADING.includes(what))
     .map((event) => {
       const { what, sequence, output, value, startNs } = event
-      return { startNs, line: { event: 'function', what, name: text(event.name), sequence, output, value } }
+      return {
+        startNs,
+        endNs: event.endNs,
+        line: { event: 'function', what, name: text(event.name), sequence, output, value },
+      }
     })
   const changes = of('sequence').map(({ what, sequence, to, from, end, delta, isDone, atNs }) => ({
     startNs: atNs,
+    endNs: atNs,
     line: { event: 'change', what, sequence, to, from, end, delta, isDone },
   }))
-  return [...functions, ...changes].sort((a, b) => a.startNs - b.startNs).map(({ line }) => line)
+  return [...functions, ...changes].sort((a, b) => a.startNs - b.startNs || b.endNs - a.endNs).map(({ line }) => line)
 }
 
 let paths = 0
@@ -75,7 +80,9 @@ llama('functions around calls', () => {
 
   test('nest: a chain contains its members, one after the other', async () => {
     const { of, text } = (await record()).recording
-    const samples = of('function').filter(({ what }) => what === 'sample')
+    const samples = of('function')
+      .filter(({ what }) => what === 'sample')
+      .sort(byStart)
     const chains = samples.filter(({ name }) => text(name) === 'chain')
     expect(chains).toHaveLength(4)
     for (const chain of chains) {
@@ -153,7 +160,7 @@ llama('functions around calls', () => {
     mkdirSync(folder)
     const library = join(LIB, 'libllama.so')
     // A sampler that is not there (NULL) returns at once, and is not recorded.
-    const script = `uprobe:${library}:llama_sampler_apply /arg0 != 0/ { @samplers = count(); } uprobe:${library}:llama_memory_seq_rm { @removed = count(); }`
+    const script = `uprobe:${library}:llama_sampler_apply /pid == cpid && arg0 != 0/ { @samplers = count(); } uprobe:${library}:llama_memory_seq_rm /pid == cpid/ { @removed = count(); }`
     const words = [
       'env',
       `LD_PRELOAD=${RECORDER}`,

@@ -181,12 +181,12 @@ llama('exec (needs linux-x64 and cc)', () => {
   useRecorder()
 
   const execs = async (before: Steps) => {
-    const [{ path }, { path: moe }] = [await model(NANO), await model(NANO_MOE)]
-    const after = ['load', 1, moe, 'open', 1, 2, 'decode', 1, 3, 'close', 1, 'exit', 4]
-    return ['load', 0, path, 'open', 0, 2, ...before, 'exec', await hostsProgram(), LIB, ...after]
+    const { path } = await model(NANO_MOE)
+    const after = ['load', 1, path, 'open', 1, 2, 'decode', 1, 3, 'close', 1, 'exit', 4]
+    return [...before, 'exec', await hostsProgram(), LIB, ...after]
   }
 
-  test('before the first call: the log is that of what the program became', async () => {
+  test('before a model is loaded: the log is that of what the program became', async () => {
     const { log, result } = await recordHosts(await execs([]))
     expect([result.code, result.results.length]).toEqual([4, 2])
     expect(logsBeside(log)).toEqual(['run.ggtrace'])
@@ -194,7 +194,8 @@ llama('exec (needs linux-x64 and cc)', () => {
   })
 
   test('after calls: the log breaks off there, and says so; the next program has its own', async () => {
-    const { log, result } = await recordHosts(await execs(['decode', 0, 2]))
+    const { path } = await model(NANO)
+    const { log, result } = await recordHosts(await execs(['load', 0, path, 'open', 0, 2, 'decode', 0, 2]))
     const [{ pid }] = result.results as [Run['results'][0]]
     expect([result.code, result.results.map((one) => one.pid)]).toEqual([4, [pid, pid]])
     expect(logsBeside(log)).toEqual(['run.ggtrace', `run.ggtrace.${pid}`])

@@ -4,7 +4,16 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect } from '@jest/globals'
-import { convert, eventsOf, inputOf, Names, openTrace, type TensorEvent, type TraceEvent } from '../../lib/index.ts'
+import {
+  convert,
+  eventsOf,
+  type FunctionEvent,
+  inputOf,
+  Names,
+  openTrace,
+  type TensorEvent,
+  type TraceEvent,
+} from '../../lib/index.ts'
 import type { Model, ModelSpec } from '../llama/gguf.mjs'
 import { type Call, ensureLlama, type Run, type RunOptions, runHosts } from '../llama/testbed.ts'
 
@@ -109,6 +118,9 @@ export async function readLog(log: string) {
   const attributes: Readonly<Record<string, string | number>> = Object.assign({}, ...facts)
   return { of, tensor, tensors, buffers, issues, attributes, hasAllStates, text: (id: number) => names.text(id) }
 }
+
+/** In the order of their starts, outer ones first. */
+export const byStart = (a: FunctionEvent, b: FunctionEvent) => a.startNs - b.startNs || b.endNs - a.endNs
 
 /** The call in the log that is this one of the program's: by its thread and time. */
 export function callNumber({ of }: Recording, call: Call): number {

@@ -18,6 +18,7 @@ export {
   groupOperators,
   type OperatorGroup,
 } from './analyze/operators/groups.ts'
+export { type RequestReason, type WhyRequest, whyRequest } from './analyze/requests/why-request.ts'
 export {
   type PhaseScaling,
   type RoleScalingFigures,

@@ -3,7 +3,7 @@ import { blockOf } from '../model/blocks.ts'
 import { putAt } from '../model/by-id.ts'
 import { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
-import type { BufferEvent, ExpertsEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { BufferEvent, CountedEvent, ExpertsEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
@@ -43,6 +43,7 @@ import { OperatorRows } from './operators/rows.ts'
 import { isSampled } from './operators/sampled-calls.ts'
 import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
+import { RequestPass, type RequestsOfInput } from './requests/request-pass.ts'
 import { SeriesOfCalls } from './series/series.ts'
 import { Imbalance } from './threads/imbalance.ts'
 import { Scheduling } from './threads/scheduling.ts'
@@ -78,6 +79,7 @@ export interface InputFigures {
   readonly experts: ExpertsOfInput
   /** Undefined for a sample. */
   readonly memory: MemoryOfInput | undefined
+  readonly requests: RequestsOfInput
 }
 
 /** How much is computed. */
@@ -127,6 +129,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly dims: DimsWork
   private readonly gpu: GpuStatistics | undefined
   private readonly experts: ExpertStatistics
+  private readonly requests: RequestPass
   private readonly isWeight: (tensor: TensorEvent) => boolean
   private activations: ActivationFigures | null = null
   private inferred = 0
@@ -144,6 +147,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.memory = new Memory({ tensors, buffers, names })
     this.work = new CallWork(names)
     this.dims = new DimsWork(names)
+    this.requests = new RequestPass(names, threads, depth.series?.includes('requests') === true)
     this.gpu = this.sample ? undefined : new GpuStatistics(names)
     this.experts = new ExpertStatistics({ tensors, names, counters }, depth.expertCaches ?? CACHE_SIZES, depth.model)
     this.isWeight = ({ buffer, op, name }: TensorEvent) =>
@@ -200,6 +204,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         break
       case 'token':
         this.inferredOfCalls |= event.inferred
+        this.requests.take(event)
         if (!sample || isSampled(event.call)) {
           this.byCall.call(event)
           this.parts.call(event)
@@ -215,6 +220,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
         if (sample && !isSampled(event.call)) break
         this.backends.graph(event)
         this.parts.graph(event)
+        break
+      case 'request':
+      case 'function':
+        this.requests.take(event)
         break
       case 'part':
         if (!sample || isSampled(event.call)) this.parts.part(event)
@@ -236,10 +245,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.threads.thread(event)
         break
       case 'tensor':
-        this.tensors[event.id] = event
-        break
       case 'buffer':
-        this.buffers.set(event.id, event)
+      case 'counted':
+        this.define(event)
         break
       case 'copy':
       case 'allocation':
@@ -254,10 +262,13 @@ export class AnalysisPass implements EventPass<InputFigures> {
       case 'input':
         if (!sample) this.ofGpu(event)
         break
-      case 'counted':
-        this.counters.define(event, this.names.text(event.name))
-        break
     }
+  }
+
+  private define(event: TensorEvent | BufferEvent | CountedEvent): void {
+    if (event.kind === 'tensor') this.tensors[event.id] = event
+    else if (event.kind === 'buffer') this.buffers.set(event.id, event)
+    else this.counters.define(event, this.names.text(event.name))
   }
 
   /** Events of inputs that may contain work of a GPU. */
@@ -268,9 +279,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.gpu?.take(event)
   }
 
-  /** Start of the first operator that waits for the rest of its call; undefined without any. */
+  /** Start of the first operator or call that waits for the rest, or for states of threads; undefined without any. */
   get earliestNs(): number | undefined {
-    return this.byCall.earliestNs
+    const [operators, calls] = [this.byCall.earliestNs, this.requests.earliestNs]
+    return operators === undefined || calls === undefined ? (operators ?? calls) : Math.min(operators, calls)
   }
 
   /** `firstNs`: time of the first event. */
@@ -279,6 +291,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.byCall.finish()
     const hasStates = this.scheduling.hasStates
     const rows = this.rows.finish(hasStates)
+    const calls = this.calls.finish()
+    const requests = this.requests.finish(firstNs, calls.tpot?.count ?? null)
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
     return {
       call_time: this.parts.finish(),
@@ -294,10 +308,15 @@ export class AnalysisPass implements EventPass<InputFigures> {
       workers: this.workers.finish(),
       imbalance: this.imbalance.finish(),
       scheduling: hasStates ? this.scheduling.finish(this.sample ? [] : rows) : undefined,
-      calls: this.calls.finish(),
+      calls,
+      requests,
       first_calls: this.firstCalls.finish(),
       cpus_used: this.cpus.reduce((sum, isUsed) => sum + isUsed, 0) || null,
-      series: { ...(this.callRows && { calls: this.callRows.finish(firstNs) }), ...this.series?.finish(firstNs) },
+      series: {
+        ...(this.callRows && { calls: this.callRows.finish(firstNs) }),
+        ...(requests.series && { requests: requests.series }),
+        ...this.series?.finish(firstNs),
+      },
       unknownSeries: this.series?.unknown() ?? [],
       shape: this.sample
         ? undefined

@@ -12,6 +12,14 @@ import type { GpuFigures } from './gpu/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures } from './model/figures.ts'
 import type { Roofline } from './model/roofline-types.ts'
+import type {
+  FunctionFigures,
+  LoadFigures,
+  RequestFigures,
+  RequestSeries,
+  SamplingFigures,
+  SpeculationFigures,
+} from './requests/figures.ts'
 import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.ts'
 
 export type * from './gpu/figures.ts'
@@ -22,6 +30,7 @@ export type * from './experts/figures.ts'
 export type * from './memory/figures.ts'
 export type * from './model/figures.ts'
 export type * from './model/roofline-types.ts'
+export type * from './requests/figures.ts'
 export type * from './series/figures.ts'
 
 /** Version of the document; another major number where a field changes its meaning or is removed. */
@@ -53,6 +62,16 @@ export interface Analysis {
   readonly experts: ExpertFigures | null
   /** Null where the log contains neither operators nor allocations. */
   readonly memory: MemoryFigures | null
+  /** Requests to a server, or uses of sequences; null where the log contains none. */
+  readonly requests: RequestFigures | null
+  /** Null where no samplers were recorded. */
+  readonly sampling: SamplingFigures | null
+  /** Null where no drafts were verified. */
+  readonly speculation: SpeculationFigures | null
+  /** Null where no loading was recorded. */
+  readonly load: LoadFigures | null
+  /** Functions around calls, without samplers and loading; most time first. */
+  readonly functions: readonly FunctionFigures[]
   /** Of each phase. */
   readonly first_calls: readonly FirstCall[]
   /** What made the run slow, most time first. */
@@ -301,6 +320,7 @@ export interface FirstCall {
 /** Figures over time. */
 export interface Series {
   readonly calls?: CallSeries | undefined
+  readonly requests?: RequestSeries | undefined
   readonly offsets?: OffsetSeries | undefined
   /** Of one call: the one that was asked for, or the first decode call, else the first call. */
   readonly memory?: MemorySeries | undefined

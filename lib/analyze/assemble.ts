@@ -57,6 +57,7 @@ export function documentOf(
   const log = { ...figures, cpu: run.cpu, gpus: gpusOf(summary), rows: figures.operators.rows }
   const { model, rooflines, undetermined: ofModel } = modelOf(log)
   const memory = memoryOf(figures)
+  const { undetermined: ofRequests, series: _, ...requests } = requestsOf(figures, logs)
   if (memory) undetermined.push(...unknownMemory(memory))
   return {
     schema: ANALYSIS_SCHEMA,
@@ -80,11 +81,24 @@ export function documentOf(
     gpu: gpu?.figures ?? null,
     experts: figures.experts.figures,
     memory,
+    ...requests,
     first_calls: figures.first_calls,
     findings: [],
-    undetermined: [...undetermined, ...ofModel, ...figures.experts.undetermined, ...figures.unknownSeries],
+    undetermined: [
+      ...undetermined,
+      ...ofModel,
+      ...figures.experts.undetermined,
+      ...ofRequests,
+      ...figures.unknownSeries,
+    ],
     ...(Object.keys(figures.series).length > 0 && { series: figures.series }),
   }
+}
+
+/** Those of the run's log, else of a server's own log. */
+function requestsOf({ requests }: InputFigures, logs: readonly AnalysedLog[]): InputFigures['requests'] {
+  if (requests.requests) return requests
+  return logs.map(({ figures }) => figures.requests).find(({ requests }) => requests !== null) ?? requests
 }
 
 /** Null where the log contains neither operators nor allocations. */

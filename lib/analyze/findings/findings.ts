@@ -2,6 +2,7 @@ import type { Phase } from '../../model/events.ts'
 import type { Analysis, Finding } from '../analysis.ts'
 import { barrierWait } from './barrier-wait.ts'
 import { betweenCalls } from './between-calls.ts'
+import { cancelledWork } from './cancelled-work.ts'
 import { contextGrowth } from './context-growth.ts'
 import { dividedModel } from './divided-model.ts'
 import { expertImbalance } from './expert-imbalance.ts'
@@ -14,8 +15,15 @@ import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
 import { outsideGraphs } from './outside-graphs.ts'
 import { pageFaults } from './page-faults.ts'
 import { preempted } from './preempted.ts'
+import { promptProcessedAgain } from './prompt-processed-again.ts'
+import { queueTime } from './queue-time.ts'
+import { requestStalled } from './request-stalled.ts'
 import { roofline } from './roofline.ts'
 import type { Looked, Rule } from './rule.ts'
+import { slowLoad } from './slow-load.ts'
+import { slowGrammar, slowSamplers } from './slow-sampling.ts'
+import { speculationSlower } from './speculation-slower.ts'
+import { stateSaves } from './state-saves.ts'
 import { unbalancedOp } from './unbalanced-op.ts'
 
 /** All rules of the diagnosis; docs/findings.md describes each. */
@@ -35,6 +43,15 @@ export const RULES: readonly Rule[] = [
   gpuCommunication,
   gpuCopies,
   expertImbalance,
+  requestStalled,
+  promptProcessedAgain,
+  slowGrammar,
+  slowSamplers,
+  queueTime,
+  speculationSlower,
+  stateSaves,
+  slowLoad,
+  cancelledWork,
   losses,
 ]
 

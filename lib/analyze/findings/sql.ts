@@ -1,4 +1,4 @@
-import type { Phase } from '../../model/events.ts'
+import type { Phase, RequestPartKind } from '../../model/events.ts'
 
 // Parts of queries on the converted trace (docs/tracks.md), for the checks of findings.
 
@@ -14,3 +14,13 @@ export const slicesIn = (phase: Phase, category: string) =>
 
 /** A text in a query. */
 export const text = (value: string) => `'${value.replaceAll("'", "''")}'`
+
+const isRequest = (id: number, of = 'slice') => `extract_arg(${of}.arg_set_id, 'debug.request') = ${id}`
+
+/** The slice of a request, by its number. */
+export const requestSlices = (id: number) => `slice where category = 'request' and ${isRequest(id)}`
+
+/** Parts of a request, by its number, or of all: `ts`, `dur`. */
+export const requestParts = (id: number | undefined, what: readonly RequestPartKind[]) =>
+  `(select ts, dur from slice where category = 'request_part' and extract_arg(arg_set_id, 'debug.part') in (${what.map(text).join(', ')})` +
+  `${id === undefined ? '' : ` and ${isRequest(id)}`})`

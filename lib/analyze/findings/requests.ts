@@ -1,0 +1,20 @@
+import type { Analysis, Finding } from '../analysis.ts'
+import { confidenceOf } from './rule.ts'
+
+/** `task 12`, as the server's log has it; else `request 3`. */
+export const nameOf = (id: number, task: number | null) => (task === null ? `request ${id}` : `task ${task}`)
+
+/** Confidence in figures of requests. `inferred`: what of them is inferred; empty: nothing. */
+export function confidenceOfRequests(
+  analysis: Analysis,
+  inferred: string,
+): Pick<Finding, 'confidence' | 'confidence_reason'> {
+  const { confidence, confidence_reason } = confidenceOf(analysis, Infinity)
+  if (confidence === 'low') return { confidence, confidence_reason }
+  const { slowest, count } = analysis.requests!
+  const borders = slowest.some(({ is_inferred }) => is_inferred) ? 'borders of requests' : ''
+  const what = [borders, inferred].filter((text) => text !== '').join(', and ')
+  const of = `${count} request${count === 1 ? '' : 's'}`
+  if (what === '') return { confidence: 'high', confidence_reason: `measured in ${of}, of which nothing is lost` }
+  return { confidence: 'medium', confidence_reason: `inferred: ${what}; ${of}` }
+}

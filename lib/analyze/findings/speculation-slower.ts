@@ -1,0 +1,44 @@
+import { confidenceOf, type Limit, type Rule } from './rule.ts'
+import { requestParts } from './sql.ts'
+import { number, percent, time } from './words.ts'
+
+const SPEEDUP: Limit = {
+  value: 0.95,
+  why: 'times of calls scatter by some percent: from there on drafts cost more than they save',
+}
+
+const CYCLES: Limit = { value: 8, why: 'drafts that are verified: the acceptance of fewer is chance' }
+
+/** Tokens with drafts take longer than without. */
+export const speculationSlower: Rule = {
+  id: 'speculation-slower',
+  title: 'Speculative decoding does not pay',
+  limits: { speedup: SPEEDUP, cycles: CYCLES },
+  advice:
+    'Shorter drafts (--draft-max), only those that the draft model is sure of (--draft-p-min), a draft model that is smaller or nearer to the ' +
+    'model; or none. On a CPU and with MoE models a call of several tokens costs nearly as much as the tokens one by one',
+  look: (analysis) => {
+    const { speculation } = analysis
+    if (!speculation || speculation.speedup === null || speculation.without_token_ns === null) return []
+    const { speedup, with_token_ns, without_token_ns, generated_tokens, cycles, acceptance_share } = speculation
+    const accepted = acceptance_share === null ? '' : `: ${percent(acceptance_share)} of drafted tokens are accepted`
+    const sentence = `a token takes ${time(with_token_ns)} with drafts and ${time(without_token_ns)} without${accepted}`
+    if (speedup >= SPEEDUP.value || cycles < CYCLES.value) return [{ figure: `${sentence} (× ${number(speedup)})` }]
+    const { without_from, draft_ns, verify_ns, sample_ns } = speculation
+    const { confidence, confidence_reason } = confidenceOf(analysis, cycles)
+    const isExtrapolated = without_from !== 'plain decode calls'
+    const finding = {
+      sentence,
+      time_ns: (with_token_ns - without_token_ns) * generated_tokens,
+      confidence: isExtrapolated && confidence === 'high' ? ('medium' as const) : confidence,
+      confidence_reason: `${confidence_reason}; without drafts: ${without_from}`,
+      evidence: {
+        ...{ speedup, with_token_ns, without_token_ns, without_from: without_from!, cycles },
+        ...{ drafted: speculation.drafted_tokens, accepted: speculation.accepted_tokens },
+        ...{ draft_ns, verify_ns, sample_ns },
+      },
+      check: { sql: `select sum(dur) from ${requestParts(undefined, ['draft'])}`, evidence: 'draft_ns' },
+    }
+    return [{ figure: sentence, finding }]
+  },
+}

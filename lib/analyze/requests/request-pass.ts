@@ -1,0 +1,85 @@
+import { isFailed } from '../../model/calls.ts'
+import type { FunctionEvent, RequestEvent, TokenEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { Undetermined } from '../analysis.ts'
+import type { ThreadHistory } from '../threads/thread-history.ts'
+import type {
+  FunctionFigures,
+  LoadFigures,
+  RequestFigures,
+  RequestSeries,
+  SamplingFigures,
+  SpeculationFigures,
+} from './figures.ts'
+import { FunctionSums } from './functions.ts'
+import { PreemptedCalls } from './preempted-calls.ts'
+import { RequestStatistics } from './requests.ts'
+
+/** What an input contains of requests, and of functions around calls. */
+export interface RequestsOfInput {
+  readonly requests: RequestFigures | null
+  readonly sampling: SamplingFigures | null
+  readonly speculation: SpeculationFigures | null
+  readonly load: LoadFigures | null
+  readonly functions: readonly FunctionFigures[]
+  readonly series: RequestSeries | undefined
+  readonly undetermined: readonly Undetermined[]
+}
+
+/** Figures of requests, and of the functions around calls. */
+export class RequestPass {
+  private readonly functions: FunctionSums
+  private readonly preempted: PreemptedCalls
+  private readonly requests: RequestStatistics
+  /** Of calls that make tokens. */
+  private decodeNs = 0
+
+  /** `wantsRows`: a row of each request is asked for. */
+  constructor(
+    names: Names,
+    threads: ThreadHistory,
+    private readonly wantsRows: boolean,
+  ) {
+    this.functions = new FunctionSums(names)
+    this.preempted = new PreemptedCalls(threads)
+    this.requests = new RequestStatistics(names, this.preempted, wantsRows)
+  }
+
+  /** States of threads are needed from this time on; undefined: none. */
+  get earliestNs(): number | undefined {
+    return this.preempted.earliestNs
+  }
+
+  /** Takes a call, in any order; a function, those of a thread in the order of their ends; or a request. */
+  take(event: TokenEvent | FunctionEvent | RequestEvent): void {
+    if (event.kind === 'function') return this.functions.add(event)
+    if (event.kind === 'request') return this.requests.add(event)
+    this.preempted.add(event)
+    if (event.phase === 'decode' && !isFailed(event)) this.decodeNs += event.endNs - event.startNs
+  }
+
+  /** `firstNs`: time of the first event; `decodedTokens`: of the calls, where no requests are known. */
+  finish(firstNs: number, decodedTokens: number | null): RequestsOfInput {
+    this.preempted.finish()
+    const of = this.requests.finish(firstNs)
+    const speculation = this.requests.speculation.finish()
+    const undetermined = [...this.requests.undetermined()]
+    if (speculation && speculation.without_token_ns === null) {
+      const why = 'no decode call without a draft was recorded, and all drafts are of one length'
+      undetermined.push({
+        what: 'speculation.without_token_ns',
+        why,
+        hint: 'record a part of the run without a draft model',
+      })
+    }
+    return {
+      requests: of?.figures ?? null,
+      sampling: this.functions.samplingOf(this.requests.generatedTokens ?? decodedTokens, this.decodeNs),
+      speculation,
+      load: this.functions.load(),
+      functions: this.functions.others(),
+      series: this.wantsRows ? of?.series : undefined,
+      undetermined,
+    }
+  }
+}

@@ -1,0 +1,301 @@
+import { DDSketch } from '@datadog/sketches-js'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { RequestEvent, RequestPart } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { Undetermined } from '../analysis.ts'
+import { Median } from '../operators/median.ts'
+import { distributionOf, RELATIVE_ERROR } from '../operators/sketches.ts'
+import type { CancelledFigures, RequestFigures, RequestRow, RequestSeries, RequestTypeFigures } from './figures.ts'
+import { addParts, keyOfPart, noParts, type PartSums, WORK } from './parts.ts'
+import type { PreemptedCalls } from './preempted-calls.ts'
+import { type Measured, rowOf } from './rows.ts'
+import { Speculation } from './speculation.ts'
+import { activeFromNs, causesOf, isWithPrompt, type Stall } from './stalls.ts'
+import { ReuseSums, Slots, Stalls } from './sums.ts'
+
+const OUTCOMES = ['complete', 'cancelled', 'error', 'unfinished'] as const
+/** Parts of requests that are held: those of others show for whom a request waited. About 40 MB. */
+const PARTS_MAX = 1 << 18
+/** Rows of the slowest requests, and of all on demand. */
+const SLOWEST_MAX = 100
+/** Rows of the series at most. */
+export const REQUEST_ROWS_MAX = 10_000
+/** Calls without prompts of others from which the usual time of such a call is taken. */
+const PLAIN_MIN = 3
+
+interface Held {
+  readonly event: RequestEvent
+  readonly activeNs: number
+  isDone: boolean
+}
+
+class OfType {
+  requests = 0
+  readonly latency = new Sketch()
+  readonly ttft = new Sketch()
+  readonly tpot = new Sketch()
+  readonly queued = new Sketch()
+  readonly stalled = new Sketch()
+
+  figures(): RequestTypeFigures {
+    const { requests, latency, ttft, tpot, queued, stalled } = this
+    const of = (sketch: Sketch) => distributionOf(sketch.sketch, sketch.count, sketch.sumNs)
+    return { requests, latency: of(latency), ttft: of(ttft), tpot: of(tpot), queued: of(queued), stalled: of(stalled) }
+  }
+}
+
+class Sketch {
+  readonly sketch = new DDSketch({ relativeAccuracy: RELATIVE_ERROR })
+  count = 0
+  sumNs = 0
+
+  add(ns: number | null | undefined): void {
+    if (ns === null || ns === undefined) return
+    this.sketch.accept(ns)
+    this.count++
+    this.sumNs += ns
+  }
+}
+
+/** Where the time of requests goes: their parts, for whom they waited, what they reused. */
+export class RequestStatistics {
+  readonly speculation = new Speculation()
+  /** In the order of their ends; the parts of those that ended long ago are dropped. */
+  private readonly held: Held[] = []
+  private heldParts = 0
+  private readonly types = new DefaultMap<RequestEvent['type'], OfType>(() => new OfType())
+  private readonly outcomes = new DefaultMap<RequestEvent['outcome'], { count: number }>(() => ({ count: 0 }))
+  private readonly parts = noParts()
+  private readonly slots = new Slots()
+  private readonly stalls = new Stalls()
+  private readonly reuse = new ReuseSums()
+  private readonly cancelled = { requests: 0, time_ns: 0, prompt_tokens: 0, generated_tokens: 0 }
+  private readonly slowest: RequestRow[] = []
+  private readonly rows: RequestRow[] = []
+  private readonly plainDecodes = new Median()
+  private readonly plainVerifies = new Median()
+  private every = 1
+  private count = 0
+  private latencyNs = 0
+  private readonly unknown = { parts: 0, borders: 0, excess: 0, causesNs: 0 }
+
+  /** `wantsRows`: a row of each request is asked for. */
+  constructor(
+    private readonly names: Names,
+    private readonly preempted: PreemptedCalls,
+    private readonly wantsRows: boolean,
+  ) {}
+
+  /** Tokens that requests generated; null without requests. */
+  get generatedTokens(): number | null {
+    return this.count === 0 ? null : this.slots.generatedTokens
+  }
+
+  add(event: RequestEvent): void {
+    const { held } = this
+    let at = held.length
+    while (at > 0 && held[at - 1]!.event.endNs > event.endNs) at--
+    held.splice(at, 0, { event, activeNs: activeFromNs(event), isDone: false })
+    this.heldParts += 1 + event.parts.length
+    for (const part of event.parts) {
+      if (part.othersTokens > part.others) continue
+      if (part.what === 'decode') this.plainDecodes.add(part.endNs - part.startNs)
+      if (part.what === 'verify') this.plainVerifies.add(part.endNs - part.startNs)
+    }
+    if (this.heldParts > PARTS_MAX) this.makeRoom()
+  }
+
+  /** Measures the oldest half and drops their oldest half: later ones may have waited for the others. */
+  private makeRoom(): void {
+    const { held } = this
+    this.measureAll(Math.ceil(held.length / 2))
+    const dropped = held.splice(0, Math.ceil(held.length / 4))
+    for (const { event } of dropped) this.heldParts -= 1 + event.parts.length
+  }
+
+  private measureAll(count: number): void {
+    for (const of of this.held.slice(0, count)) {
+      if (!of.isDone) this.measure(of)
+      of.isDone = true
+    }
+  }
+
+  private measure(of: Held): void {
+    const { event } = of
+    const others = this.othersOf(of)
+    const { stalls, excess, causes } = this.stallsOf(event, others)
+    const isKnown = event.parts.length > 0
+    if (!isKnown) this.unknown.parts++
+    if (event.inferred !== 0) this.unknown.borders++
+    const parts = isKnown ? this.partsOf(event, excess) : undefined
+    const lostNs = stalls.reduce((sum, { lostNs }) => sum + lostNs, 0)
+    this.unknown.causesNs += lostNs - causes.reduce((sum, { timeNs }) => sum + timeNs, 0)
+    this.take(event, { parts, causes, excessNs: [...excess.values()].reduce((sum, ns) => sum + ns, 0) })
+    if (parts) this.speculation.add(event.parts, (part, i) => this.timeOf(part) - (excess.get(i) ?? 0))
+  }
+
+  /** Requests that were worked on while this one was. */
+  private othersOf({ event, activeNs }: Held): RequestEvent[] {
+    const found: RequestEvent[] = []
+    for (let i = this.held.length - 1; i >= 0; i--) {
+      const other = this.held[i]!
+      if (other.event.endNs <= activeNs) break
+      if (other.event !== event && other.activeNs < event.endNs) found.push(other.event)
+    }
+    return found
+  }
+
+  /** Where a request waits for others; `excess`: by part, what its calls with prompts of others take longer than usual. */
+  private stallsOf(event: RequestEvent, others: readonly RequestEvent[]) {
+    const stalls: Stall[] = []
+    const excess = new Map<number, number>()
+    const usual = { decode: this.usualOf(event, 'decode'), verify: this.usualOf(event, 'verify') }
+    for (const [i, part] of event.parts.entries()) {
+      const { what, startNs, endNs } = part
+      if (what === 'stalled') stalls.push({ startNs, endNs, lostNs: endNs - startNs, isWithPrompt: false })
+      if ((what !== 'decode' && what !== 'verify') || part.othersTokens <= part.others) continue
+      if (!isWithPrompt(part, others)) continue
+      const usualNs = usual[what]
+      if (usualNs === null) this.unknown.excess++
+      const lostNs = usualNs === null ? 0 : this.timeOf(part) - usualNs
+      if (lostNs <= 0) continue
+      stalls.push({ startNs, endNs, lostNs, isWithPrompt: true })
+      excess.set(i, lostNs)
+    }
+    return { stalls, excess, causes: causesOf(stalls, others) }
+  }
+
+  /** The median time of a call of the request without prompts of others; of few calls, that of all requests. */
+  private usualOf({ parts }: RequestEvent, what: 'decode' | 'verify'): number | null {
+    const own = new Median()
+    for (const part of parts) if (part.what === what && part.othersTokens <= part.others) own.add(this.timeOf(part))
+    if (own.count >= PLAIN_MIN) return own.value
+    const all = what === 'decode' ? this.plainDecodes : this.plainVerifies
+    return all.count >= PLAIN_MIN ? all.value : null
+  }
+
+  /** The time of a part without that in which its thread was preempted. */
+  private timeOf({ startNs, endNs, call }: RequestPart): number {
+    const ns = endNs - startNs
+    return call < 0 ? ns : ns - Math.min(this.preempted.of(call), ns)
+  }
+
+  private partsOf({ parts }: RequestEvent, excess: ReadonlyMap<number, number>): PartSums {
+    const sums = noParts()
+    for (const [i, part] of parts.entries()) {
+      const ns = part.endNs - part.startNs
+      if (part.what === 'stalled') {
+        sums.stalled_ns += ns
+        continue
+      }
+      const ownNs = this.timeOf(part)
+      const lostNs = excess.get(i) ?? 0
+      sums.preempted_ns += ns - ownNs
+      sums.stalled_ns += lostNs
+      sums[keyOfPart(part.what)] += ownNs - lostNs
+    }
+    return sums
+  }
+
+  private take(event: RequestEvent, measured: Measured): void {
+    const row = rowOf(event, measured, this.names)
+    const { parts } = row
+    this.count++
+    this.outcomes.of(event.outcome).count++
+    const type = this.types.of(event.type)
+    type.requests++
+    type.latency.add(row.latency_ns)
+    type.ttft.add(row.ttft_ns)
+    type.tpot.add(row.tpot_ns)
+    type.queued.add(parts?.queued_ns)
+    type.stalled.add(parts?.stalled_ns)
+    if (parts) {
+      addParts(this.parts, parts)
+      this.latencyNs += row.latency_ns
+    }
+    this.slots.add(event, row)
+    this.stalls.add(row, measured.causes)
+    this.reuse.add(row)
+    if (event.outcome === 'cancelled' || event.outcome === 'error') this.addCancelled(row)
+    this.keep(row)
+  }
+
+  private addCancelled({ parts, prompt_tokens, reused_tokens, generated_tokens }: RequestRow): void {
+    const { cancelled } = this
+    cancelled.requests++
+    cancelled.prompt_tokens += Math.max((prompt_tokens ?? 0) - (reused_tokens ?? 0), 0)
+    cancelled.generated_tokens += generated_tokens ?? 0
+    if (parts) for (const key of WORK) cancelled.time_ns += parts[key]
+  }
+
+  private keep(row: RequestRow): void {
+    const { slowest } = this
+    let at = slowest.length
+    while (at > 0 && slowest[at - 1]!.latency_ns < row.latency_ns) at--
+    if (at < SLOWEST_MAX) slowest.splice(at, 0, row)
+    slowest.length = Math.min(slowest.length, SLOWEST_MAX)
+    if (!this.wantsRows || (this.count - 1) % this.every !== 0) return
+    this.rows.push(row)
+    if (this.rows.length <= REQUEST_ROWS_MAX) return
+    this.every *= 2
+    this.rows.splice(0, Infinity, ...this.rows.filter((_, i) => i % 2 === 0))
+  }
+
+  /** Null without requests. `firstNs`: time of the first event. */
+  finish(firstNs: number): { readonly figures: RequestFigures; readonly series: RequestSeries } | null {
+    this.measureAll(this.held.length)
+    const { count } = this
+    if (count === 0) return null
+    const fromFirst = (row: RequestRow): RequestRow => ({ ...row, start_ns: row.start_ns - firstNs })
+    const types = [...this.types].map(([type, of]) => [type, of.figures()])
+    const figures: RequestFigures = {
+      count,
+      outcomes: Object.fromEntries(
+        OUTCOMES.flatMap((of) => (this.outcomes.has(of) ? [[of, this.outcomes.of(of).count]] : [])),
+      ),
+      by_type: Object.fromEntries(types),
+      parts: this.parts,
+      latency_ns: this.latencyNs,
+      reuse: this.reuse.figures(),
+      stalls: this.stalls.figures(),
+      cancelled: this.cancelled.requests === 0 ? null : (this.cancelled satisfies CancelledFigures),
+      slots: this.slots.figures(),
+      slowest: this.slowest.map(fromFirst),
+    }
+    const rows = this.rows.map(fromFirst).sort((a, b) => a.id - b.id)
+    return { figures, series: { count, rows_max: REQUEST_ROWS_MAX, every: this.every, rows } }
+  }
+
+  /** What is not known of them; call it after {@link finish}. */
+  undetermined(): Undetermined[] {
+    const { count, unknown, preempted } = this
+    if (count === 0) return []
+    const found: Undetermined[] = []
+    const add = (isSo: boolean, what: string, why: string, hint?: string) => {
+      if (isSo) found.push({ what: `requests.${what}`, why, hint })
+    }
+    const n = (of: number) => `of ${of} of ${count} request${count === 1 ? '' : 's'}`
+    add(unknown.borders > 0, 'slowest', `inferred: the borders ${n(unknown.borders)}, from their tokens`)
+    add(
+      unknown.parts > 0,
+      'parts',
+      `the log does not contain the calls ${n(unknown.parts)}`,
+      'record the server with ggml2perfetto record',
+    )
+    add(!preempted.isKnown, 'parts.preempted_ns', 'the states of the thread that makes the calls are not recorded')
+    add(
+      unknown.excess > 0,
+      'parts.stalled_ns',
+      `${unknown.excess} calls with prompts of others have no others to be compared with`,
+    )
+    add(
+      this.latencyNs > 0 && unknown.causesNs > 0.01 * this.latencyNs,
+      'stalls',
+      'a part of the stalls is of no other request in the log',
+    )
+    const { ttft } = this.types.get('completion') ?? {}
+    const without = (this.types.get('completion')?.requests ?? 0) - (ttft?.count ?? 0)
+    add(without > 0, 'by_type.completion.ttft', `no first token ${n(without)} is recorded`)
+    return found
+  }
+}

@@ -1,0 +1,80 @@
+import type { RequestEvent } from '../../model/events.ts'
+import type { Names } from '../../model/names.ts'
+import type { LostTokens, RequestParts, RequestRow, StalledBy } from './figures.ts'
+import type { Cause } from './stalls.ts'
+
+/** Requests that stalled one, in its row. */
+const STALLED_BY_MAX = 5
+
+/** What is known of a request together with others. */
+export interface Measured {
+  readonly parts: RequestParts | undefined
+  readonly causes: readonly Cause[]
+  readonly excessNs: number
+}
+
+const known = (value: number) => (value < 0 ? null : value)
+
+/** The row of a request; times of the log. */
+export function rowOf(event: RequestEvent, { parts, causes, excessNs }: Measured, names: Names): RequestRow {
+  const { startNs, endNs, firstTokenNs, generatedTokens } = event
+  const hasTokens = firstTokenNs >= 0
+  const lastNs = lastTokenNs(event)
+  return {
+    id: event.id,
+    task: known(event.task),
+    slot: known(event.slot),
+    type: event.type,
+    outcome: event.outcome,
+    start_ns: startNs,
+    latency_ns: endNs - startNs,
+    ttft_ns: hasTokens ? firstTokenNs - startNs : null,
+    tpot_ns: hasTokens && generatedTokens > 1 ? (lastNs - firstTokenNs) / (generatedTokens - 1) : null,
+    prompt_tokens: known(event.promptTokens),
+    reused_tokens: known(event.reusedTokens),
+    generated_tokens: known(generatedTokens),
+    drafted_tokens: event.draftedTokens,
+    accepted_tokens: event.acceptedTokens,
+    parts: parts ?? null,
+    stalled_inferred_ns: excessNs,
+    stalled_by: stalledBy(causes, endNs - startNs).slice(0, STALLED_BY_MAX),
+    lost: lostOf(event, parts, names),
+    error: event.error === undefined ? null : names.text(event.error),
+    is_inferred: event.inferred !== 0,
+  }
+}
+
+/** The others for which a request waited, most time first. */
+export function stalledBy(causes: readonly Cause[], latencyNs: number): StalledBy[] {
+  return causes
+    .map(
+      ({ by, timeNs, prefillNs, prefillTokens, overlapNs }): StalledBy => ({
+        ...{ id: by.id, task: known(by.task), time_ns: timeNs, share: latencyNs > 0 ? timeNs / latencyNs : 0 },
+        ...{ prefill_ns: prefillNs, prefill_tokens: prefillTokens, overlap_ns: overlapNs },
+      }),
+    )
+    .sort((a, b) => b.time_ns - a.time_ns)
+}
+
+/** The end of the last part that makes a token. */
+function lastTokenNs({ parts, endNs, firstTokenNs }: RequestEvent): number {
+  const last = parts.findLast(({ what }) => what === 'sample' || what === 'decode' || what === 'verify')
+  return Math.max(last?.endNs ?? endNs, firstTokenNs)
+}
+
+function lostOf(
+  { lost, promptTokens, reusedTokens }: RequestEvent,
+  parts: RequestParts | undefined,
+  names: Names,
+): LostTokens | null {
+  if (!lost) return null
+  const processed = promptTokens < 0 ? 0 : promptTokens - Math.max(reusedTokens, 0)
+  const again = Math.max(Math.min(lost.tokens, processed), 0)
+  return {
+    position: lost.position,
+    tokens: lost.tokens,
+    processed_again: again,
+    time_ns: parts && processed > 0 ? (parts.prefill_ns * again) / processed : 0,
+    reason: lost.reason === undefined ? null : names.text(lost.reason),
+  }
+}

@@ -1,0 +1,96 @@
+import { count } from '../../model/units.ts'
+import type { Analysis } from '../analysis.ts'
+import { nameOf } from '../findings/requests.ts'
+import { percent, time } from '../findings/words.ts'
+import type { RequestParts, RequestRow, StalledBy } from './figures.ts'
+import { PART_KEYS } from './parts.ts'
+
+/** A part of a request's latency, in words. */
+export interface RequestReason {
+  readonly part: keyof RequestParts
+  readonly time_ns: number
+  /** Of its latency. */
+  readonly share: number
+  readonly sentence: string
+}
+
+/** Why an answer was slow. */
+export interface WhyRequest {
+  readonly request: RequestRow
+  /** What its latency consists of, most time first. */
+  readonly reasons: readonly RequestReason[]
+  /** What else is known of it, such as reuse that was lost. */
+  readonly remarks: readonly string[]
+}
+
+/**
+ * What the time of one answer went to. `number`: the server's number of its task, else its number among the requests of the log;
+ * undefined where the Analysis has no row of it. Rows are those of the series `requests`, or the slowest ones.
+ */
+export function whyRequest({ series, requests }: Analysis, number: number): WhyRequest | undefined {
+  const rows = series?.requests?.rows ?? requests?.slowest ?? []
+  const request = rows.find(({ task }) => task === number) ?? rows.find(({ id }) => id === number)
+  if (!request) return undefined
+  const { parts, latency_ns } = request
+  const reasons = PART_KEYS.flatMap((part): RequestReason[] => {
+    const ns = parts?.[part] ?? 0
+    if (ns <= 0) return []
+    const share = latency_ns > 0 ? ns / latency_ns : 0
+    return [{ part, time_ns: ns, share, sentence: `${time(ns)} (${percent(share)}): ${SENTENCES[part](request, ns)}` }]
+  })
+  return { request, reasons: reasons.sort((a, b) => b.time_ns - a.time_ns), remarks: remarksOf(request) }
+}
+
+const SENTENCES: Readonly<Record<keyof RequestParts, (row: RequestRow, ns: number) => string>> = {
+  queued_ns: () => 'it waited for a slot',
+  prepare_ns: () => 'its slot was prepared: states saved and restored, its tokens compared with those in the cache',
+  prefill_ns: prefillSentence,
+  draft_ns: ({ drafted_tokens }) => `a draft model proposed ${count(drafted_tokens)} tokens`,
+  decode_ns: ({ generated_tokens, drafted_tokens }, ns) => {
+    const isAll = generated_tokens !== null && generated_tokens > 1 && drafted_tokens === 0
+    return `calls computed its tokens${isAll ? `: ${count(generated_tokens)} tokens, ${time(ns / (generated_tokens - 1))} each after the first` : ''}`
+  },
+  verify_ns: ({ drafted_tokens, accepted_tokens }) =>
+    `calls verified drafts: ${count(accepted_tokens)} of ${count(drafted_tokens)} tokens accepted`,
+  sample_ns: () => 'samplers and grammar chose its tokens',
+  text_ns: () => 'tokens became text',
+  stalled_ns: ({ stalled_by, stalled_inferred_ns }) => {
+    const inferred =
+      stalled_inferred_ns > 0
+        ? `; ${time(stalled_inferred_ns)} of it is inferred: calls with prompts of others in them`
+        : ''
+    return `it waited while others were worked on${stalled_by.length > 0 ? `: ${stalled_by.map(byText).join(', ')}` : ''}${inferred}`
+  },
+  preempted_ns: () => 'the thread that makes its calls could run but had no CPU',
+  send_ns: () => 'the last result was sent',
+  other_ns: () => 'none of this: the program between calls',
+}
+
+function prefillSentence({ prompt_tokens, reused_tokens }: RequestRow, ns: number): string {
+  if (prompt_tokens === null) return 'calls processed its prompt'
+  const processed = prompt_tokens - (reused_tokens ?? 0)
+  const reused = reused_tokens === null ? '' : `, ${count(reused_tokens)} were in the cache`
+  const rate = ns > 0 ? `, ${count((processed * 1e9) / ns)} tokens/s` : ''
+  return `calls processed ${count(processed)} of ${count(prompt_tokens)} tokens of its prompt${reused}${rate}`
+}
+
+function byText({ id, task, time_ns, prefill_ns, prefill_tokens }: StalledBy): string {
+  const what = prefill_ns > time_ns / 2 && prefill_tokens > 0 ? ` (${count(prefill_tokens)} tokens of its prompt)` : ''
+  return `${time(time_ns)} for ${nameOf(id, task)}${what}`
+}
+
+function remarksOf({ lost, outcome, error, parts, is_inferred }: RequestRow): string[] {
+  const remarks: string[] = []
+  if (lost && lost.processed_again > 0) {
+    const why = lost.reason === null ? `token ${count(lost.position)} differs from that in its slot` : lost.reason
+    remarks.push(
+      `${count(lost.processed_again)} tokens of its prompt were processed though the slot had ${count(lost.tokens)} others from there on: ${why}`,
+    )
+  }
+  if (outcome === 'cancelled') remarks.push('it was cancelled: its client did not wait for it')
+  if (outcome === 'error') remarks.push(`it failed${error === null ? '' : `: ${error}`}`)
+  if (outcome === 'unfinished') remarks.push('the log ends before it does')
+  if (parts === null) remarks.push('the log does not contain its calls: where its time went is not known')
+  if (is_inferred) remarks.push('its borders are inferred from its tokens')
+  return remarks
+}

@@ -1,0 +1,156 @@
+import { describe, expect, test } from '@jest/globals'
+import { analyze, type EventInput, type Finding } from '../../../lib/index.ts'
+import type { FunctionPurpose, TraceEvent } from '../../../lib/model/events.ts'
+import { logOf, logOfRequests, type MadePart, type MadeRequest, requestOf } from '../requests/made-requests.ts'
+import { expectChecks } from './made-run.ts'
+
+/** Findings of requests: one that is clear, and one within the limits, for each rule. */
+
+const MS = 1e6
+const ms = (...parts: (readonly [MadePart[0], number, MadePart[2]?])[]): MadePart[] =>
+  parts.map(([what, until, of = {}]) => [what, until * MS, of])
+
+async function found(log: EventInput): Promise<readonly Finding[]> {
+  const analysis = await analyze(log)
+  if (process.env['CHECKS']) await expectChecks(analysis, log)
+  return analysis.findings
+}
+
+const sentences = async (log: EventInput) => (await found(log)).map(({ rule, sentence }) => `${rule}: ${sentence}`)
+
+describe('stalled by a prompt', () => {
+  const stalled = (prefillMs: number): MadeRequest[] => {
+    const end = 30 + prefillMs
+    return [
+      {
+        startNs: 0,
+        parts: ms(
+          ['prefill', 10, { tokens: 5 }],
+          ['decode', 20, { tokens: 1 }],
+          ['decode', 30, { tokens: 1 }],
+          ['stalled', end, { others: 1, othersTokens: 2000 }],
+          ['decode', end + 40, { tokens: 1 }],
+        ),
+      },
+      {
+        startNs: 30 * MS,
+        parts: ms(['prefill', end, { tokens: 2000 }], ['decode', end + 10, { tokens: 1 }]),
+      },
+    ]
+  }
+
+  test('a fifth of the latency or more', async () => {
+    expect(await sentences(logOfRequests(stalled(130)))).toEqual([
+      'request-stalled: task 101 waited 130 ms (65 % of its latency) while 2 000 tokens of the prompt of task 102 were processed',
+    ])
+  })
+
+  test('less is usual', async () => {
+    expect(await sentences(logOfRequests(stalled(10)))).toEqual([])
+  })
+})
+
+describe('a prompt that is processed again', () => {
+  const lost = (position: number, tokens: number, reason?: string): EventInput =>
+    logOf((names) => [
+      requestOf(
+        {
+          ...{ startNs: 0, promptTokens: 1000, reusedTokens: position, generatedTokens: 2 },
+          lost: { position, tokens, ...(reason !== undefined && { reason: names.id(reason) }) },
+          parts: ms(['prefill', 90, { tokens: 1000 - position }], ['decode', 100, { tokens: 1 }]),
+        },
+        1,
+      ),
+    ])
+
+  test('from the token that differs', async () => {
+    const [first, ...others] = await found(lost(10, 1005))
+    expect(first).toMatchObject({
+      rule: 'prompt-processed-again',
+      sentence:
+        '990 of 1 000 tokens of the prompt of task 101 were processed again (90 ms, 90 % of its latency): token 10 differs from that in its slot',
+      confidence: 'medium',
+      evidence: { position: 10, processed_again: 990, prompt_tokens: 1000 },
+    })
+    expect(others).toEqual([])
+  })
+
+  test("with the server's reason", async () => {
+    const [first] = await found(lost(0, 1005, 'forcing full prompt re-processing due to lack of cache data'))
+    expect(first).toMatchObject({
+      rule: 'prompt-processed-again',
+      confidence: 'high',
+      evidence: { processed_again: 1000 },
+    })
+    expect(first!.sentence).toMatch(/: forcing full prompt re-processing due to lack of cache data$/)
+  })
+
+  test('another text, a text with the same beginning, or a short rest is none', async () => {
+    expect(await found(lost(1, 1005))).toEqual([])
+    expect(await found(lost(600, 405))).toEqual([])
+    expect(await found(lost(10, 500))).toEqual([])
+    expect(await found(lost(980, 400))).toEqual([])
+  })
+})
+
+const MADE = { name: 0, tid: 1, context: 0, sequence: -1, output: -1, value: -1 } as const
+const called = (what: FunctionPurpose, ns: number, name = 0, value = -1): TraceEvent => {
+  return { kind: 'function', what, ...MADE, name, value, startNs: 0, endNs: ns }
+}
+const decode: TraceEvent = {
+  ...{ kind: 'token', call: 0, phase: 'decode', tokens: 1, startNs: 0, endNs: 80, tid: 1, inferred: 0 },
+}
+
+test('a grammar, and samplers without it', async () => {
+  const withCost = (grammar: number, chain: number) =>
+    found(
+      logOf((names) => [
+        decode,
+        called('sample', grammar, names.id('grammar')),
+        called('accept', chain, names.id('penalties')),
+      ]),
+    )
+  expect(await withCost(20, 0)).toMatchObject([{ rule: 'slow-grammar', evidence: { grammar_share: 0.2 } }])
+  expect((await withCost(20, 0))[0]!.sentence).toBe('the grammar takes 20 % of the time of tokens: sample grammar 20 %')
+  expect(await withCost(0, 40)).toMatchObject([{ rule: 'slow-samplers', evidence: { samplers_ns: 40 } }])
+  expect(await withCost(5, 10)).toEqual([])
+})
+
+test('waiting for a slot', async () => {
+  const queued = (queuedMs: number) => [{ startNs: 0, parts: ms(['queued', queuedMs], ['decode', 100, { tokens: 1 }]) }]
+  expect(await sentences(logOfRequests(queued(35)))).toEqual([
+    'queue-time: requests wait 35 % of their latency for one of 1 slot: at most 35 ms',
+  ])
+  expect(await sentences(logOfRequests(queued(5)))).toEqual([])
+})
+
+test('drafts that cost more than they save', async () => {
+  const run = (accepted: number) => {
+    const parts: MadePart[] = []
+    for (let at = 0; at < 10 * 50; at += 50)
+      parts.push(...ms(['draft', at + 20, { tokens: 3 }], ['verify', at + 50, { tokens: 4, accepted }]))
+    parts.push(...ms(['decode', 520, { tokens: 1 }], ['decode', 540, { tokens: 1 }], ['decode', 560, { tokens: 1 }]))
+    return logOfRequests([{ startNs: 0, parts }])
+  }
+  expect(await sentences(run(1))).toEqual([
+    'speculation-slower: a token takes 25 ms with drafts and 20 ms without: 33 % of drafted tokens are accepted',
+  ])
+  expect(await sentences(run(3))).toEqual([])
+})
+
+test('states that are saved, stages of loading, cancelled work', async () => {
+  const request = (outcome: 'complete' | 'cancelled') =>
+    requestOf({ startNs: 0, outcome, parts: ms(['decode', 100, { tokens: 1 }]) }, 1)
+  expect(await sentences(logOf(() => [request('complete'), called('save-state', 8 * MS, 0, 1000)]))).toEqual([
+    'state-saves: states of slots were saved and restored 1 times: 8 ms, 8 % of the latency of requests',
+  ])
+  expect(await sentences(logOf(() => [request('complete'), called('save-state', 2 * MS)]))).toEqual([])
+  expect(await sentences(logOf(() => [called('copy-weights', 3e9, 0, 3e8)]))).toEqual([
+    'slow-load: loading takes 3 s, 100 % of it in copy-weights at 100 MB/s',
+  ])
+  expect(await sentences(logOf(() => [called('copy-weights', 3e9, 0, 3e9)]))).toEqual([])
+  expect(await sentences(logOf(() => [called('reserve', 1e9)]))).toEqual([])
+  expect(await sentences(logOf(() => [request('cancelled')]))).toEqual([
+    'cancelled-work: 100 % of the work was for 1 of 1 requests that were cancelled or failed: 100 ms',
+  ])
+})

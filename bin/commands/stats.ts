@@ -16,6 +16,7 @@ import { csvOf } from '../stats/csv.ts'
 import { kernelsCsv } from '../stats/gpu.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
+import { type RequestKey, requestCsv, requestTable } from '../stats/requests.ts'
 import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
 import { toMarkdown, toText } from '../stats/section.ts'
 import { sectionsOf } from '../stats/sections.ts'
@@ -28,12 +29,22 @@ const TOP_MARKDOWN = 10
 const WIDTH = 120
 
 const FORMATS = ['json', 'csv', 'markdown'] as const
-const SERIES = ['calls', 'offsets', 'memory', 'graph'] as const satisfies readonly SeriesName[]
+const SERIES = ['calls', 'requests', 'offsets', 'memory', 'graph'] as const satisfies readonly SeriesName[]
+/** What a table may be of, instead of operators. */
+const REQUEST_KEYS = ['request', 'slot'] as const satisfies readonly RequestKey[]
 const SORTS = FIGURES.map(({ key }) => key)
 
 const OPTIONS = {
-  by: valued(groupKeys, `Operators by one or more of: ${GROUP_KEYS.join(', ')}`, 'role,op of each phase'),
-  top: valued(whole('--top'), 'Rows of each table of operators', `${TOP}; ${TOP_MARKDOWN} in Markdown; all in CSV`),
+  by: valued(
+    tableKeys,
+    `Operators by one or more of: ${GROUP_KEYS.join(', ')}; or a table of requests: ${REQUEST_KEYS.join(' | ')}`,
+    'role,op of each phase',
+  ),
+  top: valued(
+    whole('--top'),
+    'Rows of each table of operators, or of requests',
+    `${TOP}; ${TOP_MARKDOWN} in Markdown; all in CSV`,
+  ),
   sort: valued(oneOf('--sort', SORTS), `Order of operators, the most first: ${SORTS.join(' | ')}`, 'wall'),
   calls: flag('Also a table of calls'),
   experts: flag('Also tables of experts: each layer in each phase, and the most used experts'),
@@ -74,6 +85,7 @@ export const statsCommand: CommandModule<object, Arguments> = {
       .example('$0 stats run.ggtrace', 'for people')
       .example('$0 stats model.gguf', 'a model: its weights, and what a token costs')
       .example('$0 stats run.ggtrace --by layer,role --top 10', 'which layers are slow')
+      .example('$0 stats server.ggtrace --by request', 'where the time of each answer went')
       .example(
         '$0 stats run.ggtrace --json > run.json',
         'for scripts, and to look at again: ggml2perfetto stats run.json',
@@ -83,9 +95,13 @@ export const statsCommand: CommandModule<object, Arguments> = {
   handler,
 }
 
-/** For yargs' `coerce`: keys of operators, separated by commas. */
-function groupKeys(value: string): GroupKey[] {
-  return listOf('--by', 'key', GROUP_KEYS, value)
+/** For yargs' `coerce`: keys of operators, separated by commas, or one of requests. */
+function tableKeys(value: string): GroupKey[] | RequestKey {
+  const keys = listOf('--by', 'key', [...GROUP_KEYS, ...REQUEST_KEYS], value)
+  const key = REQUEST_KEYS.find((key) => keys.includes(key))
+  if (key === undefined) return keys as GroupKey[]
+  if (keys.length > 1) throw new UsageError(`--by "${value}": ${key} is a table of requests; expected it alone`)
+  return key
 }
 
 /** The same for names of series. */
@@ -127,12 +143,13 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   refuseCombinations(args)
   const runs = await runsOf(args)
   if (runs.length > 1) return printScaling(await scalingOf(runs, args), args)
-  const series = [...new Set([...(args.series ?? []), ...(args.calls ? (['calls'] as const) : [])])]
+  const series = seriesOf(args)
   const { call, expertCache: expertCaches } = args
   const analysis = await analysisOf(args, { series, call, expertCaches, ...(await machineOf(args)) })
   refuseMissing(analysis, series, args)
   if (args.json) return printJson(JSON.stringify(analysis, null, 2))
   const { csv, markdown, calls, experts, sort = 'wall' } = args
+  if (typeof args.by === 'string') return printRequests(analysis, args.by, args)
   if (csv) return printCsv(analysis, { by: args.by, top: args.top ?? Infinity, sort }, args.sort !== undefined)
   const top = args.top ?? (markdown ? TOP_MARKDOWN : TOP)
   const sections = sectionsOf(analysis, {
@@ -144,6 +161,28 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     isPublic: markdown,
   })
   await print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+}
+
+/** Figures over time that are asked for, or that a table is of. */
+function seriesOf({ series = [], calls, by }: Arguments): SeriesName[] {
+  return [
+    ...new Set<SeriesName>([
+      ...series,
+      ...(calls ? (['calls'] as const) : []),
+      ...(by === 'request' ? (['requests'] as const) : []),
+    ]),
+  ]
+}
+
+/** A table of requests or slots only. */
+function printRequests(analysis: Analysis, by: RequestKey, { csv, markdown, top }: Arguments): Promise<void> {
+  if (analysis.requests === null) throw new UsageError(`--by ${by}: the log contains no requests`)
+  if (csv) {
+    const rows = requestCsv(analysis, by, top ?? Infinity)
+    return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
+  }
+  const sections = [requestTable(analysis, by, top ?? (markdown ? TOP_MARKDOWN : TOP))]
+  return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
 }
 
 function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): Promise<void> {
@@ -162,7 +201,10 @@ function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isS
 
 /** Throws UsageError where the Analysis lacks what was asked for: a stored one may, and a log may not contain the call. */
 function refuseMissing({ series = {}, undetermined }: Analysis, names: readonly SeriesName[], args: Arguments): void {
-  const missing = names.find((name) => series[name] === undefined)
+  // A stored Analysis has the slowest requests; a log may have none.
+  const missing = names.find(
+    (name) => series[name] === undefined && (name !== 'requests' || args.series?.includes(name)),
+  )
   if (missing === undefined) return
   const reason = undetermined.find(({ what }) => what === `series.${missing}`)
   if (reason) throw new UsageError(`--series ${missing}: ${reason.why}`)
@@ -183,5 +225,7 @@ function refuseCombinations(args: Arguments): void {
   if (args.series && !args.json) throw new UsageError('--series is for --json; --calls prints a table of calls')
   if (args.call !== undefined && !args.series?.some((name) => name === 'graph' || name === 'memory'))
     throw new UsageError('--call is for --series graph and --series memory')
+  if (typeof args.by === 'string' && args.sort !== undefined)
+    throw new UsageError(`--sort is for operators; --by ${args.by} is in order of starts`)
   if (args.csv && args.calls) throw new UsageError('--csv is a table of operators; --calls is for the other formats')
 }

@@ -5,6 +5,7 @@ import { gpuSections } from './gpu.ts'
 import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
+import { requestsSections } from './requests.ts'
 import { rooflineSection } from './roofline.ts'
 import { callTimeSection, runSection } from './run.ts'
 import type { Section } from './section.ts'
@@ -26,6 +27,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     runSection(analysis, shown.isPublic),
     callsSection(analysis),
     shown.calls ? callTable(analysis) : undefined,
+    ...requestsSections(analysis),
     callTimeSection(analysis),
     ...operatorsSections(analysis, shown),
     workersSection(analysis),

@@ -166,7 +166,7 @@ describe('for people', () => {
       '--series graph: no operators of call 99 were recorded': ['--json', '--series', 'graph', '--call', '99'],
       '--series is for --json; --calls prints a table of calls': ['--series', 'graph'],
       '--call is for --series graph and --series memory': ['--json', '--call', '1'],
-      '--series "grap": no series is called "grap"; expected some of calls,offsets,memory,graph\nhint: did you mean graph?':
+      '--series "grap": no series is called "grap"; expected some of calls,requests,offsets,memory,graph\nhint: did you mean graph?':
         [...['--json', '--series', 'grap']],
     }
     for (const [message, args] of Object.entries(mistakes))
@@ -237,7 +237,7 @@ describe('mistakes', () => {
   test.each<[string[], string]>([
     [
       ['--by', 'rloe'],
-      '--by "rloe": no key is called "rloe"; expected some of op,role,layer,block,type,backend,phase,shape,worker\nhint: did you mean role?',
+      '--by "rloe": no key is called "rloe"; expected some of op,role,layer,block,type,backend,phase,shape,worker,request,slot\nhint: did you mean role?',
     ],
     [['--by', ''], '--by "": no key is called ""'],
     [['--sort', 'p98'], '--sort "p98": expected wall, computing, '],

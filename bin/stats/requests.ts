@@ -1,0 +1,301 @@
+import type { Analysis, QueryResult, RequestParts, RequestRow, SlotFigures } from '../../lib/index.ts'
+import { count, duration, percent, plural, size, threeDigits } from '../units.ts'
+import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
+
+type Requests = NonNullable<Analysis['requests']>
+type Distribution = NonNullable<Analysis['calls']['tpot']>
+
+/** Rows of a table of stalls, and of samplers. */
+const ROWS_MAX = 8
+
+const text = (title: string): Column => ({ title, isText: true })
+const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
+const known = (value: number | null, as: (value: number) => string) => (value === null ? '' : as(value))
+const time = (ns: number | null) => known(ns, duration)
+const some = (ns: number) => (ns === 0 ? '' : duration(ns))
+
+/** Parts of a latency, as they are shown, in the order of a request. */
+const PARTS: readonly (readonly [title: string, key: keyof RequestParts])[] = [
+  ['queued', 'queued_ns'],
+  ['prepare', 'prepare_ns'],
+  ['prefill', 'prefill_ns'],
+  ['draft', 'draft_ns'],
+  ['decode', 'decode_ns'],
+  ['verify', 'verify_ns'],
+  ['sampling', 'sample_ns'],
+  ['text', 'text_ns'],
+  ['stalled', 'stalled_ns'],
+  ['preempted', 'preempted_ns'],
+  ['send', 'send_ns'],
+  ['other', 'other_ns'],
+]
+
+/** The requests of a server: percentiles, where their time goes, reuse, stalls. */
+export function requestsSections({ requests, sampling, speculation, load, functions }: Analysis): Section[] {
+  const sections = [
+    requests && requestsSection(requests),
+    sampling && samplingSection(sampling),
+    speculation && speculationSection(speculation),
+    load && loadSection(load),
+    functions.length > 0 ? functionsSection(functions) : null,
+  ]
+  return sections.filter((section) => section !== null)
+}
+
+function requestsSection(requests: Requests): Section {
+  const { reuse, cancelled, stalls, parts } = requests
+  const facts: [string, string][] = [
+    [
+      'requests',
+      Object.entries(requests.outcomes)
+        .map(([outcome, n]) => `${count(n)} ${outcome}`)
+        .join(', '),
+    ],
+  ]
+  for (const [type, of] of Object.entries(requests.by_type)) {
+    const prefix = Object.keys(requests.by_type).length > 1 ? `${type}: ` : ''
+    for (const [title, key] of [
+      ['latency', 'latency'],
+      ['TTFT', 'ttft'],
+      ['TPOT', 'tpot'],
+      ['queued', 'queued'],
+    ] as const)
+      if (of[key] && of[key].max_ns > 0) facts.push([`${prefix}${title}`, quantiles(of[key])])
+  }
+  if (reuse.reused_share !== null) {
+    const of = `${count(reuse.reused_tokens)} of ${plural(reuse.prompt_tokens, 'token')} of prompts, ${percent(reuse.reused_share)}`
+    facts.push(['reused', of])
+  }
+  if (reuse.processed_again > 0) {
+    const again = `${plural(reuse.processed_again, 'token')} of ${plural(reuse.lost_requests, 'request')}`
+    facts.push(['lost reuse', `${again} were processed in place of others in the cache: ${duration(reuse.lost_ns)}`])
+  }
+  if (stalls.by_prompts_ns > 0) {
+    const inferred = stalls.inferred_ns > 0 ? `, of which ${duration(stalls.inferred_ns)} are inferred` : ''
+    facts.push([
+      'stalled',
+      `${duration(parts.stalled_ns)}, by prompts of others ${duration(stalls.by_prompts_ns)}${inferred}`,
+    ])
+  }
+  if (cancelled)
+    facts.push(['not complete', `${plural(cancelled.requests, 'request')}: ${duration(cancelled.time_ns)} of work`])
+  return { title: 'requests', facts, tables: [partsTable(requests), ...stallsTable(requests)] }
+}
+
+const quantiles = ({ mean_ns, p50_ns, p90_ns, p99_ns, max_ns }: Distribution) =>
+  `${duration(mean_ns)}: p50 ${duration(p50_ns)}, p90 ${duration(p90_ns)}, p99 ${duration(p99_ns)}, max ${duration(max_ns)}`
+
+function partsTable({ parts, latency_ns }: Requests): StatsTable {
+  const rows = PARTS.filter(([, key]) => parts[key] > 0).map(([title, key]) => {
+    return [title, duration(parts[key]), percent(parts[key] / latency_ns)]
+  })
+  return { columns: [text('latency of all requests'), ...numbers('time', 'share')], rows }
+}
+
+function stallsTable({ stalls: { pairs } }: Requests): StatsTable[] {
+  if (pairs.length === 0) return []
+  const { shown, rest } = firstRows(pairs, ROWS_MAX)
+  const rows = shown.map((pair) => [
+    nameOf(pair.stalled_id, pair.stalled_task),
+    nameOf(pair.id, pair.task),
+    duration(pair.time_ns),
+    percent(pair.share),
+    some(pair.prefill_ns),
+    pair.prefill_tokens === 0 ? '' : count(pair.prefill_tokens),
+  ])
+  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
+  const columns = [text('waited'), text('for'), ...numbers('time', 'of its latency', 'in its prompt', 'tokens')]
+  return [{ columns, rows }]
+}
+
+/** `task 12`, as the server's log has it; else the request's number. */
+const nameOf = (id: number, task: number | null) => (task === null ? `request ${id}` : `task ${task}`)
+
+function samplingSection({
+  tokens,
+  time_ns,
+  per_token_ns,
+  share,
+  samplers,
+}: NonNullable<Analysis['sampling']>): Section {
+  const each = per_token_ns === null ? '' : `, ${duration(per_token_ns)} a token`
+  const facts: [string, string][] = [['time', `${duration(time_ns)}, ${percent(share)} of decoding${each}`]]
+  if (tokens !== null) facts.push(['tokens', count(tokens)])
+  const { shown, rest } = firstRows(samplers, ROWS_MAX)
+  const rows = shown.map((of) => [
+    `${of.what} ${of.name}`.trim(),
+    count(of.calls),
+    duration(of.time_ns),
+    time(of.per_token_ns),
+    percent(of.share),
+    duration(of.max_ns),
+  ])
+  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
+  return {
+    title: 'sampling',
+    facts,
+    tables: [{ columns: [text('sampler'), ...numbers('calls', 'time', 'a token', 'share', 'max')], rows }],
+  }
+}
+
+function speculationSection(of: NonNullable<Analysis['speculation']>): Section {
+  const facts: [string, string][] = [
+    [
+      'accepted',
+      `${count(of.accepted_tokens)} of ${plural(of.drafted_tokens, 'drafted token')}${of.acceptance_share === null ? '' : `, ${percent(of.acceptance_share)}`}`,
+    ],
+    [
+      'with drafts',
+      `${duration(of.with_token_ns)} a token: draft ${duration(of.draft_ns)}, verify ${duration(of.verify_ns)}, sampling ${duration(of.sample_ns)}`,
+    ],
+  ]
+  if (of.without_token_ns !== null)
+    facts.push([
+      'without',
+      `${duration(of.without_token_ns)} a token, inferred from ${of.without_calls} ${of.without_from}`,
+    ])
+  if (of.speedup !== null) facts.push(['speedup', `× ${threeDigits(of.speedup)}`])
+  const { shown, rest } = firstRows(of.by_length, 2 * ROWS_MAX)
+  const rows = shown.map(({ drafted, cycles, accepted_tokens, acceptance_share, verify_mean_ns }) => [
+    count(drafted),
+    count(cycles),
+    count(accepted_tokens),
+    percent(acceptance_share),
+    duration(verify_mean_ns),
+  ])
+  if (rest.length > 0) rows.push([more(rest), '', '', '', ''])
+  const columns = [text('tokens of a draft'), ...numbers('drafts', 'accepted', 'share', 'verify (mean)')]
+  return { title: 'speculative decoding', facts, tables: [{ columns, rows }] }
+}
+
+function loadSection({ time_ns, stages }: NonNullable<Analysis['load']>): Section {
+  const rows = stages.map((of) => [
+    of.stage,
+    count(of.calls),
+    duration(of.time_ns),
+    percent(time_ns > 0 ? of.time_ns / time_ns : 0),
+    known(of.bytes, size),
+    known(of.bytes_per_s, (rate) => `${threeDigits(rate / 1e9)} GB/s`),
+  ])
+  const columns = [text('stage'), ...numbers('calls', 'time', 'share', 'bytes', 'rate')]
+  return { title: 'loading', facts: [['time', duration(time_ns)]], tables: [{ columns, rows }] }
+}
+
+function functionsSection(functions: Analysis['functions']): Section {
+  const { shown, rest } = firstRows(functions, 2 * ROWS_MAX)
+  const rows = shown.map((of) => [
+    `${of.what} ${of.name}`.trim(),
+    count(of.calls),
+    duration(of.time_ns),
+    duration(of.max_ns),
+    known(of.tokens, count),
+    known(of.bytes, size),
+  ])
+  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
+  const columns = [text('function'), ...numbers('calls', 'time', 'max', 'tokens', 'bytes')]
+  return { title: 'functions around calls', tables: [{ columns, rows }] }
+}
+
+/** A figure of a row, as a column of a table and of CSV. */
+type Figure<Row> = readonly [
+  title: string,
+  key: string,
+  of: (row: Row) => number | string | null,
+  as: (value: number) => string,
+]
+
+const partFigures = <Row>(partsOf: (row: Row) => RequestParts | null): Figure<Row>[] =>
+  PARTS.map(([title, key]) => [title, key, (row) => partsOf(row)?.[key] ?? null, some])
+
+const REQUEST: readonly Figure<RequestRow>[] = [
+  ['request', 'id', ({ id }) => id, String],
+  ['task', 'task', ({ task }) => task, String],
+  ['slot', 'slot', ({ slot }) => slot, String],
+  ['type', 'type', ({ type }) => type, String],
+  ['outcome', 'outcome', ({ outcome }) => outcome, String],
+  ['start', 'start_ns', ({ start_ns }) => start_ns, duration],
+  ['latency', 'latency_ns', ({ latency_ns }) => latency_ns, duration],
+  ['TTFT', 'ttft_ns', ({ ttft_ns }) => ttft_ns, duration],
+  ['TPOT', 'tpot_ns', ({ tpot_ns }) => tpot_ns, duration],
+  ['prompt', 'prompt_tokens', ({ prompt_tokens }) => prompt_tokens, count],
+  ['reused', 'reused_tokens', ({ reused_tokens }) => reused_tokens, count],
+  ['generated', 'generated_tokens', ({ generated_tokens }) => generated_tokens, count],
+  ['drafted', 'drafted_tokens', ({ drafted_tokens }) => drafted_tokens, (n) => (n === 0 ? '' : count(n))],
+  ['accepted', 'accepted_tokens', ({ accepted_tokens }) => accepted_tokens, (n) => (n === 0 ? '' : count(n))],
+  ...partFigures<RequestRow>(({ parts }) => parts),
+  ['stalled by', 'stalled_by', ({ stalled_by: [by] }) => (by ? nameOf(by.id, by.task) : null), String],
+  ['processed again', 'processed_again', ({ lost }) => lost?.processed_again ?? null, (n) => (n === 0 ? '' : count(n))],
+]
+
+const SLOT: readonly Figure<SlotFigures>[] = [
+  ['slot', 'slot', ({ slot }) => slot, String],
+  ['requests', 'requests', ({ requests }) => requests, count],
+  ['busy', 'busy_ns', ({ busy_ns }) => busy_ns, duration],
+  ['prompt', 'prompt_tokens', ({ prompt_tokens }) => prompt_tokens, count],
+  ['reused', 'reused_tokens', ({ reused_tokens }) => reused_tokens, count],
+  ['generated', 'generated_tokens', ({ generated_tokens }) => generated_tokens, count],
+  ...partFigures<SlotFigures>(({ parts }) => parts),
+]
+
+/** Columns that are left out first where the terminal is narrow. */
+const RANKS: Readonly<Record<string, number>> = {
+  ...{
+    send: 13,
+    text: 12,
+    prepare: 11,
+    drafted: 10,
+    accepted: 9,
+    start: 8,
+    preempted: 8,
+    other: 7,
+    'processed again': 6,
+  },
+  ...{ type: 5, verify: 4, draft: 4, 'stalled by': 3, outcome: 2, sampling: 2 },
+}
+
+/** What a table of requests is of. */
+export type RequestKey = 'request' | 'slot'
+
+interface Rows<Row> {
+  readonly figures: readonly Figure<Row>[]
+  readonly rows: readonly Row[]
+}
+
+function rowsOf({ series, requests }: Analysis, by: RequestKey): Rows<RequestRow> | Rows<SlotFigures> {
+  if (by === 'slot') return { figures: SLOT, rows: requests?.slots ?? [] }
+  return { figures: REQUEST, rows: series?.requests?.rows ?? requests?.slowest ?? [] }
+}
+
+/** A row per request, or per slot. */
+export function requestTable(analysis: Analysis, by: RequestKey, top: number): Section {
+  const made = <Row>({ figures, rows }: Rows<Row>): StatsTable => {
+    const { shown, rest } = firstRows(rows, top)
+    const columns = figures.map(
+      ([title], i): Column => ({
+        title,
+        isText: i > 0 && (RANKS[title] ?? 0) === 0 && ['type', 'outcome'].includes(title),
+        rank: RANKS[title] ?? 0,
+      }),
+    )
+    const cells = shown.map((row) => figures.map(([, , of, as]) => cellOf(of(row), as)))
+    if (rest.length > 0) cells.push(figures.map((_, i) => (i === 0 ? more(rest) : '')))
+    return { columns, rows: cells }
+  }
+  const of = rowsOf(analysis, by)
+  const { every = 1, count: all = 0 } = analysis.series?.requests ?? {}
+  const title = by === 'slot' ? 'slots' : every === 1 ? 'requests' : `every ${every}th of ${count(all)} requests`
+  return { title, tables: [made(of as Rows<RequestRow>)] }
+}
+
+function cellOf(value: number | string | null, as: (value: number) => string): string {
+  return value === null ? '' : typeof value === 'string' ? value : as(value)
+}
+
+/** The same with all figures, for CSV. */
+export function requestCsv(analysis: Analysis, by: RequestKey, top: number): QueryResult {
+  const { figures, rows } = rowsOf(analysis, by) as Rows<RequestRow>
+  return {
+    columns: figures.map(([, key]) => key),
+    rows: rows.slice(0, top).map((row) => figures.map(([, , of]) => of(row))),
+  }
+}

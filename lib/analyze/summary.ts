@@ -258,6 +258,7 @@ export class SummaryPass implements EventPass<Summary> {
       case 'gpu-sync':
       case 'api':
       case 'own-slice':
+      case 'request':
         this.drawn++
         return this.extend(event.startNs, event.endNs)
       case 'switch':

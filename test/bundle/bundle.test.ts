@@ -193,7 +193,9 @@ describe('a file beside our trace', () => {
 
   test('that does not tell its clock is put where threads that both show say', async () => {
     const { archive, marks, facts } = await bundled(await sightsOf(NO_CLOCK, 5_000_000), NO_CLOCK)
-    expect(facts['clock_relation']).toMatch(/^that of tgid\.txt: estimated from threads that both inputs record/)
+    expect(facts['clock_relation']).toMatch(
+      /^that of tgid\.txt: estimated from threads or tasks that both inputs record/,
+    )
     const boundNs = Number(facts['clock_error_ns'])
     expect(boundNs).toBeLessThan(50_000)
     expect(Math.abs(Number(facts['clock_offset_ns']) + 5_000_000)).toBeLessThanOrEqual(boundNs)

@@ -190,7 +190,7 @@ describe('an offset that is estimated', () => {
     // A thread may go on for 50 µs after its exit was told: the range is as much wider at that side.
     expect(facts).toEqual({
       clock: 'unknown',
-      clock_relation: 'estimated from threads that both inputs record: 5 of 5 observations agree',
+      clock_relation: 'estimated from threads or tasks that both inputs record: 5 of 5 observations agree',
       clock_offset_ns: `${ORIGIN_NS + BigInt(OFFSET) - 25_000n - 77n * second}`,
       clock_error_ns: 125_000,
     })
@@ -230,7 +230,9 @@ describe('an offset that is estimated', () => {
     // The trap takes a while, and the first calls were missed.
     const probed = starts.slice(2).map((ns, i) => call(42, ns + 10_000 + (i % 4) * 5000, ns + 880_000))
     const { facts } = await placed([log(0n, recorded), other('unknown', ORIGIN_NS, [60e6], probed)])
-    expect(facts['clock_relation']).toBe('estimated from threads that both inputs record: 1 of 1 observations agree')
+    expect(facts['clock_relation']).toBe(
+      'estimated from threads or tasks that both inputs record: 1 of 1 observations agree',
+    )
     expect(facts['clock_error_ns']).toBe(100_000)
     expect(Math.abs(Number(facts['clock_offset_ns']) - OFFSET)).toBeLessThanOrEqual(30_000)
   })

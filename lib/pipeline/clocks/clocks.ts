@@ -184,7 +184,7 @@ export class Clocks {
     const estimate = estimateOffset(this.sights.rangesTo(here))
     if (!estimate || estimate.boundNs > BOUND_NS_MAX) throw this.unrelated(name, input, estimate)
     const { offsetNs, boundNs, agreeing, ranges } = estimate
-    const how = `estimated from threads that both inputs record: ${agreeing} of ${ranges} observations agree`
+    const how = `estimated from threads or tasks that both inputs record: ${agreeing} of ${ranges} observations agree`
     return { how, shiftNs: offsetNs, drift: 0, driftFromNs: 0, boundNs }
   }
 

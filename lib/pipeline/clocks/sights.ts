@@ -1,6 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import { type SwitchEvent, TaskState, type ThreadEvent, type TraceEvent } from '../../model/events.ts'
 import { matchTrains, type Range } from './estimate.ts'
+import { StepSights } from './steps.ts'
 
 /** Maximum difference between two inputs' times of one fork or exit. 50 µs. */
 const PAIR_NS = 50_000
@@ -28,8 +29,9 @@ interface Sight {
   readonly calls: number[]
 }
 
-/** Times of the threads in an input. Memory grows with the number of threads. */
+/** Times of the threads in an input, and of a server's tasks. Memory grows with the number of threads. */
 export class Sights {
+  private readonly steps = new StepSights()
   private readonly threads = new DefaultMap<number, Sight>(() => ({
     firstNs: Infinity,
     lastNs: -Infinity,
@@ -59,15 +61,17 @@ export class Sights {
         return this.switched(event)
       case 'thread':
         return this.lifecycle(event)
+      case 'task':
+        return this.steps.see(event)
     }
   }
 
   /**
    * Ranges of the offset from times of `here` to times of this input: a thread runs between its fork and its exit, and both
-   * inputs record the same forks, exits, switches or calls of llama_decode.
+   * inputs record the same forks, exits, switches or calls of llama_decode, or the same steps of tasks.
    */
   rangesTo(here: Sights): Range[] {
-    const ranges: Range[] = []
+    const ranges = this.steps.rangesTo(here.steps)
     for (const [tid, mine] of this.threads) {
       const its = here.threads.get(tid)
       if (!its || isTwice(mine) || isTwice(its)) continue

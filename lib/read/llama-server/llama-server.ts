@@ -16,6 +16,7 @@ import { LineCursor } from '../../input/line-cursor.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
+import { containing, contentsOf } from '../common/holdings.ts'
 import { ServerMessages } from '../common/server-messages.ts'
 import type { Format, ReadContext } from '../format.ts'
 import { factsIn } from './facts.ts'
@@ -55,7 +56,9 @@ class ServerLog implements ChunkReader {
   /** The server of the log; undefined: no task was read yet. */
   private server: number | undefined
   private readonly facts: Record<string, string | number> = Object.create(null)
-  private tasks = 0
+  /** Steps of tasks. */
+  private steps = 0
+  private readonly counts = { launch: 0, error: 0, cancel: 0 }
   private others = 0
   private ofOtherServers = 0
   /** The server was started again: the number of lines from there on. */
@@ -100,7 +103,7 @@ class ServerLog implements ChunkReader {
     }
     const atNs = times.next(line)
     const { message, child, isTorn } = line
-    if (atNs === undefined || (this.tasks > 0 && START.test(message))) return this.startedAgain(line)
+    if (atNs === undefined || (this.steps > 0 && START.test(message))) return this.startedAgain(line)
     if (!line.isOwn) this.others++
     if (this.server !== undefined && child !== this.server) {
       if (child !== 0) this.ofOtherServers++
@@ -110,8 +113,11 @@ class ServerLog implements ChunkReader {
     if (steps.length === 0) return factsIn(message, this.facts)
     if (isTorn) return this.issue('torn-record', `expected the end of the line, found the end of the log`, line)
     this.server = child
-    for (const step of steps) this.batch.add(step)
-    this.tasks += steps.length
+    this.steps += steps.length
+    for (const step of steps) {
+      this.batch.add(step)
+      if (step.what in this.counts) this.counts[step.what as keyof typeof this.counts]++
+    }
   }
 
   /** The server's tasks have the same numbers as those before. */
@@ -122,10 +128,20 @@ class ServerLog implements ChunkReader {
 
   private finish(): void {
     const { batch, facts, others, laterLines, ofOtherServers, lines } = this
-    if (this.tasks === 0)
+    if (this.steps === 0)
       this.issue('no-tasks', `expected lines about tasks, found none in ${lines.line} lines`, undefined)
-    const attributes = { ...facts, ...(others > 0 && { other_lines: others }) }
-    if (Object.keys(attributes).length > 0) batch.add({ kind: 'facts', attributes })
+    const { launch, error, cancel } = this.counts
+    const list = contentsOf([
+      [launch, 'launched task'],
+      [error, 'error'],
+      [cancel, 'cancellation'],
+    ])
+    const { contents, attributes } = containing(list || 'no tasks')
+    batch.add({
+      kind: 'facts',
+      contents,
+      attributes: { ...facts, ...attributes, ...(others > 0 && { other_lines: others }) },
+    })
     const leftOut = (what: string, count: number, hint?: string) => {
       if (count > 0) batch.add({ kind: 'left-out', what, count, hint })
     }

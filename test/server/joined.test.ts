@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals'
 import { convert, eventsOf, GgtraceWriter, type Input, Names, type TaskEvent } from '../../lib/index.ts'
 import { fixture } from './answers.ts'
 
-/** A server's log beside a recording of the same run: both go on one clock, by the steps of their tasks. */
+/** A server's log together with a recording of the same run: both are put on one clock, by the steps of their tasks. */
 
 const LOG = readFileSync(fixture('v0.5.0-lv4.log'), 'utf8')
 const log = (text = LOG): Input => ({ name: 'server.log', source: new TextEncoder().encode(text) })

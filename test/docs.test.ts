@@ -9,6 +9,7 @@ import ts from 'typescript'
 import { convert, type Input, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
 import { targets } from '../scripts/compatibility/targets.mjs'
 import { counted } from './read/ggtrace-logs.ts'
+import { inputOf as inputOfServer, Server } from './requests/server.ts'
 
 /** What README and docs promise is run: the programs, the command with its output, the SQL. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -158,7 +159,12 @@ describe('docs/tracks.md', () => {
     'test/fixtures/nsys/one-gpu.sqlite.gz',
     'examples/moe.ggtrace.gz',
   ]
-  const logs = [...files.map((path) => inputOf(join(ROOT, path))), { name: 'counted', source: counted() }]
+  const served = new Server(2, 32).run([
+    { prompt: 60, reused: 0, generate: 4, drafts: 0, slot: 0, afterSteps: 0 },
+    { prompt: 40, reused: 0, generate: 4, drafts: 2, slot: 1, afterSteps: 1 },
+  ])
+  const made = [{ name: 'counted', source: counted() }, inputOfServer(served.events)]
+  const logs = [...files.map((path) => inputOf(join(ROOT, path))), ...made]
   const traces = new Map<Input, OpenTrace>()
   /** As the queries that need them say. */
   const OPTIONS = { memory: 'lifetimes', detail: 'full', flows: { token: 1 } } as const

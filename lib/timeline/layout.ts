@@ -1,4 +1,5 @@
 import type { Unit } from '../sink/track.ts'
+import { FUNCTIONS, REQUESTS } from './layout-requests.ts'
 import type * as of from './of.ts'
 import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
 
@@ -73,12 +74,13 @@ export const LAYOUT = {
 
   phase: track<{ readonly idleMs: number }>('run', {
     rank: at(0),
-    rows: 16,
+    rows: 8,
     name: 'Phase',
     description: ({ idleMs }) =>
       `Successive calls of one kind: prefill, decode, failed; load = before the first call; idle = no call for ${idleMs} ms.`,
   }),
 
+  ...REQUESTS,
   tokens: track<{
     readonly context: number
     readonly what: keyof typeof CALLS
@@ -133,6 +135,7 @@ export const LAYOUT = {
     description: 'Transfers of tensor data: set = into a backend buffer, get = out of it, copy = between two.',
   }),
 
+  ...FUNCTIONS,
   rates: group('run', {
     rank: at(4),
     name: 'Rates',

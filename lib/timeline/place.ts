@@ -9,6 +9,8 @@ export type TrackSpec = Omit<Track, 'uuid' | 'parent'>
 export type Group =
   | 'trace'
   | 'run'
+  | 'requests'
+  | 'functions'
   | 'workers'
   | 'threadStates'
   | 'memory'

@@ -15,6 +15,7 @@ import type { Run } from './of.ts'
 import type { DrawOptions } from './options.ts'
 import { OwnArea } from './own/area.ts'
 import { runTitle } from './place.ts'
+import { RequestArea } from './requests/area.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
 
 interface Of {
@@ -36,6 +37,7 @@ export class Timeline implements EventPass<void> {
   private gpu!: GpuArea
   private nvtx!: NvtxArea
   private own!: OwnArea
+  private requests!: RequestArea
 
   /**
    * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
@@ -56,6 +58,7 @@ export class Timeline implements EventPass<void> {
   finish(): void {
     if (!this.ggml) return
     this.ggml.finish()
+    this.requests.finish()
     this.memory.finish()
     this.states.finish(-Infinity)
     this.gpu.finish()
@@ -115,11 +118,11 @@ export class Timeline implements EventPass<void> {
         return this.begin(event)
       case 'left-out': // counted in the summary
         return
-      case 'function': // requests are made of them
+      case 'function':
       case 'sequence':
       case 'task':
       case 'request':
-        return
+        return this.requests.take(event)
       default:
         return this.own.take(event)
     }
@@ -160,7 +163,8 @@ export class Timeline implements EventPass<void> {
     scheduler.describe(event.attributes)
     scheduler.join(this.states)
     this.memory = new MemoryArea(context, this.options.memory)
-    this.ggml = new GgmlArea(context, this.options, this.states, this.memory)
+    this.requests = new RequestArea(context)
+    this.ggml = new GgmlArea(context, this.options, this.states, this.memory, this.requests)
     this.gpu = new GpuArea(context)
     this.nvtx = new NvtxArea(context)
     this.own = new OwnArea(context)

@@ -26,6 +26,11 @@ export class Cache {
     return of
   }
 
+  /** All sequences that were used. */
+  get all(): Iterable<[number, CachedSequence]> {
+    return this.sequences
+  }
+
   /** The sequences that a change is about: one, or all of them. */
   named(sequence: number): readonly CachedSequence[] {
     return sequence < 0 ? [...this.sequences.values()] : [this.of(sequence)]

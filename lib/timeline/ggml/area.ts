@@ -14,6 +14,7 @@ import type { TrackContext } from '../context.ts'
 import type { States } from '../kernel/states.ts'
 import type { MemoryArea } from '../memory/area.ts'
 import type { DrawOptions } from '../options.ts'
+import type { RequestArea } from '../requests/area.ts'
 import { Calls } from './calls.ts'
 import { Copies } from './copies.ts'
 import { Experts } from './experts.ts'
@@ -45,6 +46,7 @@ export class GgmlArea {
     { opName = 'role', flows }: DrawOptions,
     private readonly states: States,
     private readonly memory: MemoryArea,
+    requests: RequestArea,
   ) {
     const { tensors, views, names } = context
     const works = new Works(tensors, (tensor) => names.text(tensor.op))
@@ -56,7 +58,8 @@ export class GgmlArea {
     this.copies = new Copies(context)
     this.rates = new Rates(context, works)
     this.graphs = new Graphs(context)
-    this.calls = new Calls(context, memory.allocations, this.graphs, (event) => {
+    this.calls = new Calls(context, memory.allocations, this.graphs, requests, (event) => {
+      requests.call(event)
       this.graphs.call(event)
       this.rates.call(event)
       memory.cache.call(event)

@@ -6,6 +6,7 @@ import { Roles } from '../../model/roles.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
 import type { Allocations } from '../memory/allocations.ts'
+import type { RequestArea } from '../requests/area.ts'
 import { Lanes } from '../tracks.ts'
 import type { Graphs } from './graphs.ts'
 
@@ -62,6 +63,7 @@ export class Calls {
     private readonly context: TrackContext,
     private readonly allocations: Allocations,
     private readonly graphs: Graphs,
+    private readonly requests: RequestArea,
     private readonly onCall: (event: TokenEvent) => void,
   ) {
     this.phases = context.tracks.lanes('phase', { idleMs: IDLE_NS_MIN / 1e6 }, true)
@@ -95,12 +97,14 @@ export class Calls {
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     const recorderNs = this.graphs.recorderNs(event)
     if (recorderNs > 0) extra.push(make.int('recorder_ns', recorderNs))
-    extra.push(...make.inferred(event.inferred))
+    const { arrows: arrowsOut, args } = this.requests.ofCall(event)
+    extra.push(...args, ...make.inferred(event.inferred))
     row.lanes.place(startNs, endNs, {
       name,
       category: 'token',
       colour: make.names.id(whatOf(event)),
       extra: make.shown(extra),
+      arrowsOut,
     })
     this.addToSpan(event)
     this.onCall(event)

@@ -1,0 +1,177 @@
+import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type {
+  FunctionEvent,
+  RequestEvent,
+  RequestPart,
+  SequenceEvent,
+  TaskEvent,
+  TokenEvent,
+} from '../../model/events.ts'
+import type { Label } from '../../sink/label.ts'
+import type { TrackContext } from '../context.ts'
+import { PALE } from '../labels.ts'
+import type { NestedRows } from '../nested.ts'
+import type { Lanes } from '../tracks.ts'
+import { requestArrow } from './arrows.ts'
+import { CacheCounters } from './cache-counters.ts'
+import { Functions } from './functions.ts'
+import { Levels } from './levels.ts'
+
+/** Draws requests: a row for each slot with their parts, the queue, counters; and the functions around calls, by thread. */
+export class RequestArea {
+  /** Does the input record what happens around calls? Then arrows from calls lead somewhere. */
+  isRecorded = false
+  private readonly slots = new DefaultMap<number, NestedRows>((slot) => this.context.tracks.nested('slot', { slot }))
+  private readonly functions: Functions
+  private readonly caches: CacheCounters
+  private readonly levels: Levels
+  private waits: Lanes | undefined
+  /** Tasks by slot, as they are launched. */
+  private readonly tasks = new Map<number, number>()
+
+  constructor(private readonly context: TrackContext) {
+    this.functions = new Functions(context)
+    this.caches = new CacheCounters(context)
+    this.levels = new Levels(context)
+  }
+
+  take(event: FunctionEvent | SequenceEvent | TaskEvent | RequestEvent): void {
+    this.isRecorded = true
+    if (event.kind === 'function') this.functions.add(event)
+    else if (event.kind === 'sequence') this.caches.change(event)
+    else if (event.kind === 'request') this.request(event)
+    else if (event.what === 'launch' && event.slot >= 0 && event.task >= 0) this.tasks.set(event.slot, event.task)
+  }
+
+  /** Takes a call, after it was drawn. */
+  call(event: TokenEvent): void {
+    this.caches.call(event)
+  }
+
+  /** What a call is for: arrows to the parts of its requests, and the tasks whose tokens it has. */
+  ofCall({ call, batch }: TokenEvent): {
+    readonly arrows: readonly number[] | undefined
+    readonly args: readonly Arg[]
+  } {
+    if (!this.isRecorded || !batch) return { arrows: undefined, args: [] }
+    const { make, input } = this.context
+    const sequences = new DefaultMap<number, { tokens: number }>(() => ({ tokens: 0 }))
+    for (const { sequence, tokens } of batch.spans) sequences.of(sequence).tokens += tokens
+    const arrows = [...sequences.keys()].flatMap((sequence) => requestArrow(input, call, sequence) ?? [])
+    const shares = [...sequences].flatMap(([sequence, { tokens }]) => {
+      const task = this.tasks.get(sequence)
+      return task === undefined ? [] : [`${task} (${tokens} token${tokens === 1 ? '' : 's'})`]
+    })
+    return { arrows, args: shares.length > 0 ? [make.text('tasks', shares.join(', '))] : [] }
+  }
+
+  finish(): void {
+    this.functions.finish()
+    this.levels.finish()
+    for (const rows of this.slots.values()) rows.finish()
+  }
+
+  private request(event: RequestEvent): void {
+    const { make, tracks } = this.context
+    const { slot, startNs, endNs, parts } = event
+    this.levels.add(event)
+    const label: Label = {
+      name: nameOf(event),
+      category: 'request',
+      colour: make.names.id(event.outcome === 'complete' ? 'request' : event.outcome),
+      extra: make.shown(this.argsOf(event)),
+    }
+    const queued = parts[0]?.what === 'queued' ? parts[0] : undefined
+    const fromNs = queued?.endNs ?? startNs
+    const isWorkedOn = slot >= 0 && (fromNs < endNs || !queued)
+    if (queued) {
+      this.waits ??= tracks.lanes('queue', {}, true)
+      const wait = isWorkedOn ? this.partLabel(event, queued) : label
+      this.waits.place(queued.startNs, queued.endNs, wait)
+    }
+    if (!isWorkedOn) return
+    const row = this.slots.of(slot)
+    row.place(fromNs, endNs, label)
+    for (const part of parts) if (part !== queued) row.place(part.startNs, part.endNs, this.partLabel(event, part))
+  }
+
+  private argsOf(event: RequestEvent): Arg[] {
+    const { make } = this.context
+    const { id, task, slot, startNs, launchNs, firstTokenNs, endNs, draftedTokens, lost, stated } = event
+    const args = [make.int('request', id), make.word('type', event.type), make.word('outcome', event.outcome)]
+    const add = (key: string, value: number | undefined, isKnown = value !== undefined && value >= 0) => {
+      if (isKnown) args.push(make.int(key, value!))
+    }
+    add('task', task)
+    add('slot', slot)
+    add('latency_ns', endNs - startNs)
+    add('queue_ns', launchNs - startNs)
+    add('ttft_ns', firstTokenNs - startNs)
+    add('prompt_tokens', event.promptTokens)
+    add('reused_tokens', event.reusedTokens)
+    add('generated_tokens', event.generatedTokens)
+    add('drafted_tokens', draftedTokens, draftedTokens > 0)
+    add('accepted_tokens', event.acceptedTokens, draftedTokens > 0)
+    add('lost_tokens', lost?.tokens)
+    add('lost_from', lost?.position)
+    if (lost?.reason) args.push({ key: make.names.id('lost_why'), name: lost.reason })
+    add('stated_prompt_ns', stated?.promptNs)
+    add('stated_generation_ns', stated?.generationNs)
+    if (event.error) args.push({ key: make.names.id('error'), name: event.error })
+    args.push(...make.inferred(event.inferred))
+    return args
+  }
+
+  private partLabel(event: RequestEvent, part: RequestPart): Label {
+    const { make, input } = this.context
+    const { what, call, tokens, accepted, others, othersTokens } = part
+    const args = [make.int('request', event.id)]
+    const add = (key: string, value: number, isKnown = value >= 0) => isKnown && args.push(make.int(key, value))
+    add('task', event.task)
+    add('call', call)
+    add('tokens', tokens)
+    add('accepted', accepted)
+    add('others', others, others > 0)
+    add('other_tokens', othersTokens, othersTokens > 0)
+    const arrow = what === 'stalled' ? undefined : requestArrow(input, call, event.slot)
+    const isIdle = what === 'queued' || what === 'other' || what === 'stalled'
+    return {
+      name: partName(event, part),
+      category: 'request_part',
+      colour: make.names.id(isIdle ? PALE : what),
+      extra: make.shown(args),
+      arrowsIn: arrow === undefined ? undefined : [arrow],
+    }
+  }
+}
+
+function nameOf({ id, task, promptTokens, generatedTokens, outcome }: RequestEvent): string {
+  const which = task >= 0 ? `task ${task}` : `request ${id}`
+  const count = promptTokens >= 0 ? ` · ${promptTokens} + ${Math.max(generatedTokens, 0)} tokens` : ''
+  return `${which}${count}${outcome === 'complete' ? '' : ` (${outcome})`}`
+}
+
+/** `prefill (300 tokens beside 2)`, `verify (3 of 5)`: what it is, with its size. */
+function partName(
+  { lost, task, id }: RequestEvent,
+  { what, tokens, accepted, others, othersTokens }: RequestPart,
+): string {
+  const beside = others > 0 ? `beside ${others}` : ''
+  switch (what) {
+    case 'queued':
+      return `queued: ${task >= 0 ? `task ${task}` : `request ${id}`}`
+    case 'prepare':
+      return lost ? `prepare (reuse lost at token ${lost.position})` : what
+    case 'prefill':
+      return `prefill (${tokens} token${tokens === 1 ? '' : 's'}${beside && ` ${beside}`})`
+    case 'decode':
+      return beside ? `decode (${beside})` : what
+    case 'verify':
+      return accepted < 0 ? what : `verify (${accepted} of ${tokens - 1})`
+    case 'stalled':
+      return othersTokens > 0 ? `stalled (${othersTokens} token${othersTokens === 1 ? '' : 's'} of ${others})` : what
+    default:
+      return what
+  }
+}

@@ -3,7 +3,7 @@ import { blockOf } from '../model/blocks.ts'
 import { putAt } from '../model/by-id.ts'
 import { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
-import type { BufferEvent, CountedEvent, ExpertsEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import type { BufferEvent, CountedEvent, ExpertsEvent, TensorEvent, TokenEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
@@ -20,6 +20,7 @@ import type {
   Undetermined,
   WorkerFigures,
 } from './analysis.ts'
+import type { TimedDecode } from './call-times.ts'
 import { CallRows } from './calls/call-rows.ts'
 import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
@@ -118,6 +119,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly parts: TimeParts
   private readonly firstCalls: FirstCalls
   private readonly cpus = new Uint8Array(CPUS_MAX)
+  private cpusUsed = 0
   private readonly sample: boolean
   private readonly callRows: CallRows | undefined
   private readonly series: SeriesOfCalls | undefined
@@ -152,12 +154,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.experts = new ExpertStatistics({ tensors, names, counters }, depth.expertCaches ?? CACHE_SIZES, depth.model)
     this.isWeight = ({ buffer, op, name }: TensorEvent) =>
       buffers.get(buffer)?.usage === 'weights' || (op === 0 && /\.weight$/.test(names.text(name)))
+    const roles = new RoleTable(tensors, names)
     const works = new Works(tensors, (tensor) => names.text(tensor.op))
     this.rows = new OperatorRows(
       {
         tensors,
         names,
         counters,
+        roles,
         works: depth.sample ? undefined : new Works(tensors, (tensor) => names.text(tensor.op)),
         isWeight: this.isWeight,
         backendAt: (call, atNs) => this.backends.at(call, atNs),
@@ -166,7 +170,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       depth.distributions,
     )
     this.parts = new TimeParts(
-      (tensor) => this.blockOf(tensor),
+      depth.sample ? (tensor) => roles.role(roles.of(tensor, tensor)).block : (tensor) => this.blockOf(tensor),
       (backend) => this.backends.isCpu(backend),
     )
     this.firstCalls = new FirstCalls(
@@ -178,10 +182,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
       const context = { tensors, buffers, names, views: this.memory.views, works, isWeight: this.isWeight }
       this.series = new SeriesOfCalls(context, depth.series, depth.call)
     }
-    const roles = new RoleTable(tensors, names)
-    this.calls = new CallStatistics(roles, this.callRows)
+    this.calls = new CallStatistics(roles, this.callRows, this.sample ? isSampled : () => true)
     this.imbalance = new Imbalance(roles)
-    this.scheduling = new Scheduling(threads, names, roles)
+    this.scheduling = new Scheduling(threads, names, this.sample ? undefined : roles)
     this.byCall = new OperatorsByCall(
       (operators) => this.call(operators),
       (atNs) => threads.isKnownAt(atNs),
@@ -209,8 +212,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
           this.byCall.call(event)
           this.parts.call(event)
         }
-        // A call is timed from the end of the one before.
-        if (!sample || isSampled(event.call) || isSampled(event.call + 1)) this.calls.call(event)
+        if (!sample) this.calls.call(event)
         if (event.step) this.gpu?.take(event)
         if (sample) break
         this.work.seen(event)
@@ -233,7 +235,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         break
       case 'state':
         this.threads.state(event)
-        if (event.state === 'running' && event.cpu >= 0) this.cpus[event.cpu] = 1
+        if (event.state === 'running') this.ranOn(event.cpu)
         break
       case 'switch':
         this.threads.switched(event)
@@ -269,6 +271,11 @@ export class AnalysisPass implements EventPass<InputFigures> {
     if (event.kind === 'tensor') this.tensors[event.id] = event
     else if (event.kind === 'buffer') this.buffers.set(event.id, event)
     else this.counters.define(event, this.names.text(event.name))
+  }
+
+  /** A call of a sample, with its time: it is timed from the end of the one before, which is in no sample. */
+  timed(event: TokenEvent, timed: TimedDecode | undefined): void {
+    this.calls.timed(event, timed)
   }
 
   /** Events of inputs that may contain work of a GPU. */
@@ -311,7 +318,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       calls,
       requests,
       first_calls: this.firstCalls.finish(),
-      cpus_used: this.cpus.reduce((sum, isUsed) => sum + isUsed, 0) || null,
+      cpus_used: this.cpusUsed || null,
       series: {
         ...(this.callRows && { calls: this.callRows.finish(firstNs) }),
         ...(requests.series && { requests: requests.series }),
@@ -328,6 +335,12 @@ export class AnalysisPass implements EventPass<InputFigures> {
       experts: this.experts.finish(),
       memory: this.sample ? undefined : this.memory.finish(firstNs),
     }
+  }
+
+  private ranOn(cpu: number): void {
+    if (this.cpus[cpu] !== 0) return
+    this.cpus[cpu] = 1
+    this.cpusUsed++
   }
 
   private choose(event: ExpertsEvent): void {
@@ -349,7 +362,11 @@ export class AnalysisPass implements EventPass<InputFigures> {
       this.imbalance.add(operators, this.steps)
     }
     this.calls.operators(operators)
-    for (let i = 0; i < operators.count; i++) if (operators.cpu[i]! >= 0) this.cpus[operators.cpu[i]!] = 1
+    for (let i = 0, before = -1; i < operators.count; i++) {
+      const cpu = operators.cpu[i]!
+      if (cpu !== before) this.ranOn(cpu)
+      before = cpu
+    }
     const { event } = operators
     if (!this.sample) this.memory.call(operators, this.steps, this.series?.liveOf(operators))
     this.series?.add(operators, this.steps, this.rows.chosen)

@@ -19,7 +19,7 @@ import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import type { Thinned } from '../model/sums.ts'
 import type { Finding } from './analysis.ts'
-import { CallTimes, type ContextTimes, type Decoding } from './call-times.ts'
+import { CallTimes, type ContextTimes, type Decoding, type OnCall } from './call-times.ts'
 
 /** Issues of one kind. */
 export interface IssueCount {
@@ -157,7 +157,7 @@ export class SummaryPass implements EventPass<Summary> {
   private contents: string | undefined
   private beginNs = Infinity
   private endNs = -Infinity
-  private readonly times = new CallTimes()
+  private readonly times: CallTimes
   private callsByGraph = 0
   private operators = 0
   private graphs = 0
@@ -171,7 +171,13 @@ export class SummaryPass implements EventPass<Summary> {
   private drawn = 0
   private readonly leftOut = new LeftOut()
 
-  constructor(private readonly names: Names) {}
+  /** `onCall`: gets the calls with their times. */
+  constructor(
+    private readonly names: Names,
+    onCall?: OnCall,
+  ) {
+    this.times = new CallTimes(onCall)
+  }
 
   take(batch: readonly TraceEvent[]): void {
     for (const event of batch) this.event(event)

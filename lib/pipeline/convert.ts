@@ -80,7 +80,7 @@ export async function* traceOf(
       const placed = await placing.place(log)
       const findings = options.findings && !log.isOfScheduler ? findingsOf(names, placed, drawing) : undefined
       const how = { isOfScheduler: log.isOfScheduler, isSummed: thinning?.isPlanned, waited: findings?.waited }
-      const [timeline, summary] = [drawing.begin(how), new SummaryPass(names)]
+      const [timeline, summary] = [drawing.begin(how), new SummaryPass(names, findings?.timed)]
       for await (const batch of placed.batches) {
         if (findings) findings.take(batch, summary)
         else summary.take(batch)
@@ -132,8 +132,8 @@ export async function summarize(
   options: ReadingOptions & Pick<ConvertOptions, 'findings'> = {},
 ): Promise<Summary> {
   const names = new Names()
-  const summary = new SummaryPass(names)
   const findings = options.findings ? new FindingsPass(names) : undefined
+  const summary = new SummaryPass(names, findings?.timed)
   for await (const batch of eventsOf(input, names, options)) {
     if (findings) findings.take(batch, summary)
     else summary.take(batch)

@@ -1,6 +1,7 @@
 import type { Finding } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { documentOf } from '../analyze/assemble.ts'
+import type { OnCall } from '../analyze/call-times.ts'
 import { findings, type Weights } from '../analyze/findings/findings.ts'
 import { isSampled } from '../analyze/operators/sampled-calls.ts'
 import type { Summary, SummaryPass } from '../analyze/summary.ts'
@@ -43,6 +44,11 @@ export class FindingsPass {
     if (++this.batches % TRIM_EVERY > 0) return
     const { earliestNs } = this.figures
     if (earliestNs !== undefined) this.threads.trim(earliestNs)
+  }
+
+  /** A call with its time, for the summary's pass to call: times of calls are known there. */
+  readonly timed: OnCall = (of, event, timed) => {
+    if (of === 'all') this.figures.timed(event, timed)
   }
 
   /** A worker waited for its CPU, on the trace's clock. */

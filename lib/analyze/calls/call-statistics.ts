@@ -37,18 +37,24 @@ export class CallStatistics {
   private readonly slopes: ContextSlopes
   private sequences = 0
 
-  /** `rows`: the table of calls, if it was asked for. */
+  /** `rows`: the table of calls, if it was asked for. `hasOperators`: will operators of this call come? */
   constructor(
     roles: RoleTable,
     private readonly rows: CallRows | undefined,
+    hasOperators: (call: number) => boolean,
   ) {
-    this.slopes = new ContextSlopes(roles)
+    this.slopes = new ContextSlopes(roles, hasOperators)
   }
 
   /** Adds a call, in any order. */
   call(event: TokenEvent): void {
     this.rows?.call(event)
     this.times.add(event)
+  }
+
+  /** Adds a call that is timed already, in order: to the slope only. */
+  timed(event: TokenEvent, timed: TimedDecode | undefined): void {
+    this.slopes.call(event, timed)
   }
 
   /** Adds operators of a call. */

@@ -43,7 +43,11 @@ export class ContextSlopes {
   private readonly times = new Map<number, Float64Array>()
   private readonly spare: Float64Array[] = []
 
-  constructor(private readonly roles: RoleTable) {}
+  /** `hasOperators`: will operators of this call come? */
+  constructor(
+    private readonly roles: RoleTable,
+    private readonly hasOperators: (call: number) => boolean,
+  ) {}
 
   /** Takes a call that succeeded, in order, and returns its context length where it is known. */
   call(event: TokenEvent, timed: TimedDecode | undefined): number | undefined {
@@ -66,7 +70,7 @@ export class ContextSlopes {
     const callNs = event.endNs - event.startNs
     of.calls.add(x, [timed.timeNs, timed.timeNs - callNs, callNs], 3)
     of.sequencesMax = Math.max(of.sequencesMax, timed.sequences)
-    if (event.call < 0) return x
+    if (event.call < 0 || !this.hasOperators(event.call)) return x
     this.points.set(event.call, { of, x, callNs })
     if (this.points.size > POINTS_MAX) this.dropPoints()
     return x

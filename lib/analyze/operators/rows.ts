@@ -8,6 +8,7 @@ import type { Phase, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { OperatorRow } from '../analysis.ts'
+import type { RoleTable } from '../calls/roles.ts'
 import { layerOf } from '../graph/layers.ts'
 import { notRead, plus, type Works } from '../graph/work.ts'
 import type { OffTimes } from '../threads/off-times.ts'
@@ -67,6 +68,7 @@ export interface RowsContext {
   readonly names: Names
   /** Undefined: neither work is needed, nor layers, types and shapes. */
   readonly works: Works | undefined
+  readonly roles: RoleTable
   readonly counters: CounterSet
   /** Is the tensor a weight of the model? */
   isWeight(tensor: TensorEvent): boolean
@@ -81,6 +83,8 @@ export class OperatorRows {
   private readonly byKey = new Map<string, Row>()
   /** By phase, then tensor. */
   private readonly byTensor = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
+  /** By phase, then number of the role: its latest row. */
+  private readonly byRole = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
   /** By step of the call that was added last: the number of experts that were chosen, for steps that read experts; 0: not known. */
   chosen = new Int32Array(1024)
   /** Work of the operators that were added last; -1: not known. */
@@ -172,7 +176,16 @@ export class OperatorRows {
     operators: CallOperators,
     i: number,
   ): Row {
-    const { tensors, names, backendAt, works } = this.context
+    const backend = this.context.backendAt(operators.event?.call ?? -1, operators.startNs[i]!)
+    const row = this.context.works
+      ? this.rowOfNode(id, last, backend, phase)
+      : this.rowOfRole(this.context.roles.of(id, last), backend, phase)
+    putAt(rows, id, row, undefined)
+    return row
+  }
+
+  private rowOfNode(id: number, last: number, backend: string, phase: Phase | 'none'): Row {
+    const { tensors, names } = this.context
     const [first, result] = [tensors[id]!, tensors[last]!]
     const ops = last === id ? [first] : [first, result]
     const op = ops.map((tensor) => names.text(tensor.op)).join('+')
@@ -180,23 +193,34 @@ export class OperatorRows {
     const key = {
       op,
       role,
-      layer: works ? layerOf(result, tensors, names) : -1,
+      layer: layerOf(result, tensors, names),
       block: blockOf(role, names.text(first.op)),
-      type: works ? this.typeOf(first, result) : '',
-      backend: backendAt(operators.event?.call ?? -1, operators.startNs[i]!),
+      type: this.typeOf(first, result),
+      backend,
       phase,
-      shape: works ? this.shapeOf(first) : '',
+      shape: this.shapeOf(first),
     }
-    const text = this.byKey.size < ROWS_MAX ? JSON.stringify(key) : op
+    if (this.byKey.size < ROWS_MAX) return this.rowAt(JSON.stringify(key), key)
+    return this.rowAt(op, { ...key, role: '', layer: -1, block: 'other', type: '', shape: '' })
+  }
+
+  private rowOfRole(number: number, backend: string, phase: Phase | 'none'): Row {
+    const ofRole = this.byRole.of(phase)
+    const known = ofRole[number]
+    if (known?.key.backend === backend) return known
+    const role = this.context.roles.role(number)
+    const key = { ...role, layer: -1, type: '', backend, phase, shape: '' }
+    const row = this.rowAt(`${number} ${phase} ${backend}`, key)
+    putAt(ofRole, number, row, undefined)
+    return row
+  }
+
+  private rowAt(text: string, key: Row['key']): Row {
     let row = this.byKey.get(text)
     if (!row) {
-      row = new Row(
-        text === op ? { ...key, role: '', layer: -1, block: 'other', type: '', shape: '' } : key,
-        this.hasDurations,
-      )
+      row = new Row(key, this.hasDurations)
       this.byKey.set(text, row)
     }
-    putAt(rows, id, row, undefined)
     return row
   }
 

@@ -109,7 +109,7 @@ export class TimeParts {
     take: (what: What, ns: number) => void,
   ): number {
     const { count, worker, tensor, startNs, endNs, waitEndNs } = operators
-    let sum = 0
+    let [sum, waitNs, preemptedNs, blockedNs] = [0, 0, 0, 0]
     for (let i = 0; i < count; i++) {
       if (worker[i] !== 0) continue
       let [compute, wait] = [endNs[i]! - startNs[i]!, waitEndNs[i]! - endNs[i]!]
@@ -117,12 +117,15 @@ export class TimeParts {
       if (off) {
         compute -= off.preemptedNs[i]! + off.blockedNs[i]!
         wait -= off.lateNs[i]!
-        take('preempted', off.preemptedNs[i]! + off.lateNs[i]!)
-        take('blocked', off.blockedNs[i]!)
+        preemptedNs += off.preemptedNs[i]! + off.lateNs[i]!
+        blockedNs += off.blockedNs[i]!
       }
       take(this.blockOf(tensor[i]!), compute)
-      if (wait > 0) take('barrier wait', wait)
+      if (wait > 0) waitNs += wait
     }
+    take('barrier wait', waitNs)
+    take('preempted', preemptedNs)
+    take('blocked', blockedNs)
     return sum
   }
 

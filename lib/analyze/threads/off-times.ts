@@ -34,10 +34,10 @@ export class OffTimes {
   hasKnown = false
   private readonly cursors: Cursor[] = []
 
-  /** `takersOf`: who gets the time of others in an operator that lost some. */
+  /** `takersOf`: who gets the time of others in an operator that lost some; undefined: nobody needs it. */
   constructor(
     private readonly threads: ThreadHistory,
-    private readonly takersOf: (operators: CallOperators, i: number) => CpuTakers,
+    private readonly takersOf: ((operators: CallOperators, i: number) => CpuTakers) | undefined,
   ) {}
 
   /** Finds the times of these operators; replaces those of the last call. False: no state is known at all. */
@@ -90,7 +90,7 @@ export class OffTimes {
       const untilNs = k + 1 < thread.count ? thread.atNs[k + 1]! : this.threads.knownUntilNs
       const ns = Math.min(untilNs, endNs) - Math.max(fromNs, startNs)
       if (ns > 0) (state === State.Preempted ? this.preemptedNs : this.blockedNs)[i]! += ns
-      if (ns > 0 && state !== State.Blocked) {
+      if (ns > 0 && state !== State.Blocked && this.takersOf) {
         const takers = this.takersOf(operators, i)
         const tid = operators.tid[i]!
         this.threads.addTakers(takers, thread, k, tid, Math.max(fromNs, startNs), Math.min(untilNs, endNs))

@@ -37,12 +37,13 @@ export class Scheduling {
   private readonly counted = new CallWorkers()
   private hasKnown = false
 
+  /** `roleTable`: undefined where no figures of roles are needed. */
   constructor(
     private readonly threads: ThreadHistory,
     private readonly names: Names,
-    private readonly roleTable: RoleTable,
+    roleTable: RoleTable | undefined,
   ) {
-    this.off = new OffTimes(threads, (operators, i) => this.takersOf(operators, i))
+    this.off = new OffTimes(threads, roleTable && ((operators, i) => this.takersOf(roleTable, operators, i)))
   }
 
   /** Adds operators of a call. Returns the times of operators; undefined where no state is known. */
@@ -162,12 +163,12 @@ export class Scheduling {
     return sums
   }
 
-  private takersOf({ tensor, last, event }: CallOperators, i: number): CpuTakers {
+  private takersOf(roleTable: RoleTable, { tensor, last, event }: CallOperators, i: number): CpuTakers {
     const phase = event?.phase ?? 'none'
     const byTensor = this.byTensor.of(phase)
     const known = byTensor[tensor[i]!]
     if (known) return known
-    const { op, role } = this.roleTable.role(this.roleTable.of(tensor[i]!, last[i]!))
+    const { op, role } = roleTable.role(roleTable.of(tensor[i]!, last[i]!))
     const takers = this.roles.of(keyOf(phase, op, role))
     putAt(byTensor, tensor[i]!, takers, undefined)
     return takers

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { analyze, findings, lookedAt, RULES } from '../../../lib/index.ts'
+import { analyze, convert, type Finding, findings, lookedAt, RULES } from '../../../lib/index.ts'
 import { checkedFindings, decodes, type MadeStep, madeRun } from './made-run.ts'
 
 /** Workers with equal work in two matrix products and a norm. */
@@ -134,6 +134,15 @@ test('tokens that wait between calls', async () => {
   const [finding] = await checkedFindings(madeRun({ calls, attributes: CPUS, gapNs: 50_000 }))
   expect(finding!.sentence).toMatch(/^33 % of the time per token is between calls: 50 µs of 152 µs$/)
   expect(finding).toMatchObject({ rule: 'between-calls', evidence: { between_ns: 50_000 } })
+})
+
+test.each([1000, 50_000])('of a sample, the time between calls is that of all of them (%i ns)', async (gapNs) => {
+  const run = () => madeRun({ calls: decodes(150, even(1)), attributes: CPUS, gapNs })
+  const between = (found: readonly Finding[]) => found.filter(({ rule }) => rule === 'between-calls')
+  const trace = convert(run(), { findings: true })
+  let step = await trace.next()
+  while (!step.done) step = await trace.next()
+  expect(between(step.value[0]!.findings!)).toEqual(between((await analyze(run())).findings))
 })
 
 describe('the rules', () => {

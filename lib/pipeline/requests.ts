@@ -4,9 +4,9 @@ import { type RequestSource, Requests } from '../model/requests/requests.ts'
 
 /**
  * Events that wait until earlier ones of other threads came: a log contains the space of one thread after the other, at most some
- * 5000 of these events each.
+ * 5000 of these events each, and of threads that write rarely, all that they wrote meanwhile.
  */
-const WAITING_MAX = 1 << 14
+const WAITING_MAX = 1 << 16
 
 interface Waiting extends Timed {
   readonly event: RequestSource

@@ -243,7 +243,7 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     const bool has_context = kind == GGTRACE_DECODE || kind == GGTRACE_ENCODE;
     call->context = context;
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
-    if (call->kind == GGTRACE_DECODE && pools(context, caller)) call->kind |= GGTRACE_EMBEDS;
+    if (call->kind == GGTRACE_DECODE && pools(context, caller) && !contexts_is_without_embeddings(context)) call->kind |= GGTRACE_EMBEDS;
     call->may_warm_up = has_context && may_warm_up(call, caller) && !is_warm_up;
     if (has_context) contexts_set_last_output(context, call->batch.last_output);
     is_inside = true;

@@ -12,6 +12,7 @@ enum { CONTEXTS_MAX = 64 };
 static struct {
     _Atomic(const void *) context, memory;
     _Atomic uint32_t last_output;
+    _Atomic bool is_without_embeddings;
 } known[CONTEXTS_MAX];
 static _Atomic int count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,6 +34,7 @@ static int place_of(const void * context) {
     if (place >= 0) {
         atomic_store(&known[place].memory, NULL);
         atomic_store(&known[place].last_output, GGTRACE_NO_NUMBER);
+        atomic_store(&known[place].is_without_embeddings, false);
         atomic_store(&known[place].context, context);
         if (place == count) atomic_store(&count, place + 1);
     }
@@ -48,6 +50,16 @@ void contexts_set_last_output(const void * context, uint32_t output) {
 uint32_t contexts_last_output(const void * context) {
     const int place = find(context);
     return place < 0 ? GGTRACE_NO_NUMBER : atomic_load_explicit(&known[place].last_output, memory_order_relaxed);
+}
+
+void contexts_set_embeddings(const void * context, bool are_computed) {
+    const int place = place_of(context);
+    if (place >= 0) atomic_store_explicit(&known[place].is_without_embeddings, !are_computed, memory_order_relaxed);
+}
+
+bool contexts_is_without_embeddings(const void * context) {
+    const int place = find(context);
+    return place >= 0 && atomic_load_explicit(&known[place].is_without_embeddings, memory_order_relaxed);
 }
 
 void contexts_set_memory(const void * context, const void * memory) {

@@ -1,12 +1,17 @@
-/* What the recorder knows of each llama_context: its memory (KV cache), and where the last output of its last call is. */
+/* What the recorder knows of each llama_context: its memory (KV cache), what it computes, where the last output of its last call is. */
 #ifndef GGML2PERFETTO_CONTEXTS_H
 #define GGML2PERFETTO_CONTEXTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Place in its batch of the last output of the context's last call; GGTRACE_NO_NUMBER: not known. */
 void contexts_set_last_output(const void * context, uint32_t output);
 uint32_t contexts_last_output(const void * context);
+
+/* llama_set_embeddings: a server turns them on and off, from call to call. */
+void contexts_set_embeddings(const void * context, bool are_computed);
+bool contexts_is_without_embeddings(const void * context);
 
 /* llama_get_memory returned this memory. */
 void contexts_set_memory(const void * context, const void * memory);

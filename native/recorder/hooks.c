@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "recorder/calls.h"
+#include "recorder/contexts.h"
 #include "recorder/copies.h"
 #include "recorder/functions.h"
 #include "recorder/graphs.h"
@@ -125,6 +126,12 @@ HOOK(void, llama_set_warmup, void * context, bool warmup) {
     REAL(llama_set_warmup, void, void *, bool);
     calls_set_warm_up(warmup);
     real(context, warmup);
+}
+
+HOOK(void, llama_set_embeddings, void * context, bool embeddings) {
+    REAL(llama_set_embeddings, void, void *, bool);
+    contexts_set_embeddings(context, embeddings);
+    real(context, embeddings);
 }
 
 /* ---- Graphs ---- */

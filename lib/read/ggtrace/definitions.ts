@@ -115,6 +115,11 @@ export class LogDefinitions {
     return id === 0 ? 0 : this.known(this.texts, id, 'name', byte)
   }
 
+  /** Is the name of a log's id defined? */
+  hasName(id: number): boolean {
+    return id === 0 || this.texts.has(id)
+  }
+
   /** The text of a log's id of a name. */
   lookUp(id: number, byte: number): string {
     return this.names.text(this.name(id, byte))

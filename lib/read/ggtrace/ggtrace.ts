@@ -20,6 +20,7 @@ import { LogDefinitions } from './definitions.ts'
 import { LogClock } from './fields.ts'
 import { Waiting, Writers } from './order.ts'
 import { EventRecords } from './records.ts'
+import { isOfRequests } from './requests.ts'
 import { addFact, baseAt, type RunBlock, readRun } from './run.ts'
 
 /** Events of a batch: an input may be one chunk. */
@@ -185,7 +186,8 @@ class LogReader implements ChunkReader {
 
   private readEvents(block: Block): void {
     this.begin()
-    if (!this.waiting.hold(block, this.defined)) return this.records.read(block)
+    const isFree = !this.waiting.has(block.writer) && isOfRequests(block, this.definitions)
+    if (isFree || !this.waiting.hold(block, this.defined)) return this.records.read(block)
     this.release(this.defined)
     if (!this.waiting.isFull) return
     const needs = Math.max(this.waiting.needs, this.defined)

@@ -130,6 +130,11 @@ export class Waiting {
     return most
   }
 
+  /** Does a block of the writer wait? Then its next one has to. */
+  has(writer: number): boolean {
+    return this.queues.has(writer)
+  }
+
   /** Does the block have to wait? If so, it is kept. An open block has no `needs`: the next one of the writer has. */
   hold(block: Block, defined: number): boolean {
     const { writer } = block

@@ -1,9 +1,16 @@
-import { FUNCTION_PURPOSES, RECORD_BYTES, RecordType, SEQUENCE_CHANGES, TASK_STEPS } from '../../log/ggtrace-layout.ts'
+import {
+  FUNCTION_PURPOSES,
+  HEADER_BYTES,
+  RECORD_BYTES,
+  RecordType,
+  SEQUENCE_CHANGES,
+  TASK_STEPS,
+} from '../../log/ggtrace-layout.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FunctionEvent, SequenceEvent, TaskEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { ServerMessages } from '../common/server-messages.ts'
-import type { Report } from './blocks.ts'
+import type { Block, Report } from './blocks.ts'
 import type { LogDefinitions } from './definitions.ts'
 import { readAddress, readNumber, readText, readU64 } from './fields.ts'
 
@@ -14,6 +21,24 @@ interface Place {
   readonly names: LogDefinitions
   readonly byte: number
 }
+
+/**
+ * Does a block contain only events that refer to no definition, or to known names? Threads that answer a server's clients write no
+ * others, and rarely: when such a block is sealed, its `needs` counts the definitions of all the time that it took to fill.
+ */
+export function isOfRequests({ view, at, end }: Block, names: LogDefinitions): boolean {
+  for (let record = at + HEADER_BYTES; record + 4 <= end; ) {
+    const [type, size] = [view.getUint16(record, true), view.getUint16(record + 2, true)]
+    if (type === 0 && size === 0) return true
+    if (type === RecordType.Function ? size < 28 || !names.hasName(view.getUint32(record + 24, true)) : !FREE.has(type))
+      return false
+    record += Math.max(size, 4)
+  }
+  return true
+}
+
+/** Types of records without references. */
+const FREE: ReadonlySet<number> = new Set([RecordType.Sequence, RecordType.Task, RecordType.Message])
 
 /** A FUNCTION record as an event; the number of its purpose where that is not known. */
 export function readFunction(view: DataView, at: number, { names, byte, ...place }: Place): FunctionEvent | number {

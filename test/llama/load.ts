@@ -67,14 +67,14 @@ export const greedy = (prompt: readonly number[], generated: number, more: Ask['
 
 const GRAMMAR = 'root ::= (" " [a-m]+ " " [0-9] [0-9] ",")+'
 
-const askOf = (kind: LoadKind, prompt: readonly number[], { generated }: LoadOptions): Ask => {
+const askOf = (kind: LoadKind, prompt: readonly number[], { generated, slotTokens }: LoadOptions): Ask => {
   switch (kind) {
     case 'completion':
       return greedy(prompt, generated)
     case 'stream':
       return greedy(prompt, generated, { stream: true })
     case 'closed':
-      return { ...greedy(prompt, 4 * generated, { stream: true }), closeAfter: 3 }
+      return { ...greedy(prompt, slotTokens / 2, { stream: true }), closeAfter: 3 }
     case 'abandoned':
       return { ...greedy(prompt, 4 * generated), closeAfter: 0 }
     case 'grammar':
@@ -118,7 +118,7 @@ export const fullLoad = (requests = 40): LoadRequest[] => {
   return planLoad({ requests, kinds, slotTokens: 512, generated: 16 })
 }
 
-/** Sends the requests in their order, a few at a time. */
+/** Sends the requests in their order, a few at a time, and waits until the server has nothing to do. */
 export async function runLoad(server: Server, load: readonly LoadRequest[]): Promise<Answer[]> {
   const answers: Answer[] = []
   let next = 0
@@ -126,6 +126,7 @@ export async function runLoad(server: Server, load: readonly LoadRequest[]): Pro
     for (let i = next++; i < load.length; i = next++) answers[i] = await server.ask(load[i]!.ask)
   }
   await Promise.all(Array.from({ length: IN_FLIGHT }, work))
+  await server.untilIdle()
   return answers
 }
 

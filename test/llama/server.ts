@@ -85,6 +85,8 @@ export interface Server {
   /** What it wrote to stdout and stderr so far. */
   readonly output: () => string
   readonly ask: (ask: Ask) => Promise<Answer>
+  /** Waits until no slot works: the server still processes requests whose clients have left. */
+  readonly untilIdle: () => Promise<void>
   /** Ends it as Ctrl+C does; its exit status. */
   readonly stop: () => Promise<number | null>
   /** Ends it, and removes its files. */
@@ -124,6 +126,14 @@ const untilUp = async (url: string, child: ChildProcess, output: () => string) =
   throw new Error(`llama-server did not start:\n${output()}`)
 }
 
+const untilIdle = async (url: string) => {
+  const isBusy = async () => {
+    const slots = (await (await fetch(`${url}/slots`)).json()) as readonly { readonly is_processing: boolean }[]
+    return slots.some(({ is_processing }) => is_processing)
+  }
+  while (await isBusy()) await sleep(20)
+}
+
 /** Starts a server and waits until it has loaded its model. */
 export async function startServer(source: ServerSource, options: ServerOptions): Promise<Server> {
   source.prepare()
@@ -159,6 +169,7 @@ export async function startServer(source: ServerSource, options: ServerOptions):
     })
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
   const [url, output] = [`http://127.0.0.1:${port}`, () => text]
+  const ask = (ask: Ask) => send(url, ask)
   await untilUp(url, child, output)
   const stop = async () => {
     child.kill('SIGINT')
@@ -169,5 +180,5 @@ export async function startServer(source: ServerSource, options: ServerOptions):
     await stop()
     rmSync(folder, { recursive: true })
   }
-  return { url, pid: child.pid!, log, output, ask: (ask) => send(url, ask), stop, remove }
+  return { url, pid: child.pid!, log, output, ask, untilIdle: () => untilIdle(url), stop, remove }
 }

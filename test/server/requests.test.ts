@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { convert, inputOf, openTrace, type RequestEvent } from '../../lib/index.ts'
+import type { RequestEvent } from '../../lib/index.ts'
 import type { Answer, Timings } from '../llama/client.ts'
 import { EXACT, fullLoad, type LoadRequest, runLoad } from '../llama/load.ts'
 import { bundledServer, debianServer, type Server, type ServerSource, startServer } from '../llama/server.ts'
@@ -48,7 +48,6 @@ function checkRequests(source: ServerSource): void {
   let sent: readonly Sent[] = []
   let originNs = 0n
   let issues: readonly string[] = []
-  let trace: Awaited<ReturnType<typeof openTrace>> | undefined
 
   beforeAll(async () => {
     buildRecorder()
@@ -65,7 +64,6 @@ function checkRequests(source: ServerSource): void {
     issues = log.issues
     originNs = log.of('input')[0]!.originNs
     requests = log.of('request')
-    trace = await openTrace(convert(inputOf(server.log)))
     sent = load.map((request, i) => {
       const all = requests.filter(({ promptTokens }) => promptTokens === request.promptTokens)
       const found = all.sort((a, b) => a.task - b.task) // as the answer's choices
@@ -73,7 +71,6 @@ function checkRequests(source: ServerSource): void {
     })
   })
   afterAll(async () => {
-    trace?.close()
     await server?.remove()
   })
 
@@ -162,24 +159,5 @@ function checkRequests(source: ServerSource): void {
       expect(Math.abs(sum - (endNs - startNs))).toBeLessThanOrEqual(0.01 * (endNs - startNs))
       expect(borders).toEqual([...borders].sort((a, b) => a - b))
     }
-  })
-
-  test('the trace has them: slices of requests with the same figures, and of their parts', () => {
-    expect(trace!.problems()).toEqual([])
-    const argument = (name: string) => `extract_arg(arg_set_id, 'debug.${name}')`
-    const figures = ['task', 'prompt_tokens', 'reused_tokens', 'generated_tokens'].map(argument).join(', ')
-    const { rows } = trace!.query(`select ${figures}, dur from slice where category = 'request' order by 1`)
-    const known = (value: number) => (value < 0 ? null : value)
-    const wanted = [...requests].sort((a, b) => a.task - b.task)
-    expect(rows).toEqual(
-      wanted.map(({ task, promptTokens, reusedTokens, generatedTokens, startNs, endNs }) => [
-        ...[task, known(promptTokens), known(reusedTokens), known(generatedTokens), endNs - startNs],
-      ]),
-    )
-    const parts = trace!.query("select count(*), sum(dur) from slice where category = 'request_part'").rows[0]!
-    expect(parts).toEqual([
-      requests.reduce((sum, { parts }) => sum + parts.length, 0),
-      requests.reduce((sum, { startNs, endNs }) => sum + endNs - startNs, 0),
-    ])
   })
 }

@@ -241,9 +241,9 @@ export class Requests {
     const request = this.byTask.get(task) ?? this.inSlot(slot) ?? this.sentBy(event)
     if (!request) return this.stepOfQueued(event)
     request.state(event)
-    if (what === 'send') request.lastSendNs = atNs
+    if (what === 'send' || what === 'error') request.lastSendNs = atNs
     // The server cancels what failed, too. What failed as it was launched is in no slot, and none is released.
-    else if (what === 'cancel' && request.error !== undefined) this.release(request, atNs)
+    if (what === 'cancel' && request.error !== undefined) this.release(request, atNs)
     else if (what === 'cancel') request.isCancelled = true
     // The first text is the reason; a record of a function has none.
     else if (what === 'error') request.error = request.error || (text ?? 0)

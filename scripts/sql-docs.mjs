@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const MODULES = ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'sums']
+const MODULES = ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'requests', 'sums']
 const path = join(root, 'docs/sql.md')
 
 /** Comment lines as one text. */

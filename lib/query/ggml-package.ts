@@ -3,6 +3,7 @@ import calls from './sql/ggml/calls.sql'
 import experts from './sql/ggml/experts.sql'
 import interference from './sql/ggml/interference.sql'
 import operators from './sql/ggml/operators.sql'
+import requests from './sql/ggml/requests.sql'
 import sums from './sql/ggml/sums.sql'
 import waits from './sql/ggml/waits.sql'
 import workers from './sql/ggml/workers.sql'
@@ -12,7 +13,7 @@ import type { SqlPackage } from './trace-processor.ts'
 /** Views of the traces that this library makes: `INCLUDE PERFETTO MODULE ggml.operators`. docs/sql.md describes them. */
 export const GGML_PACKAGE: SqlPackage = {
   name: 'ggml',
-  modules: { calls, operators, workers, waits, interference, experts, sums },
+  modules: { calls, operators, workers, waits, interference, experts, requests, sums },
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   type Phase,
 } from '../../lib/index.ts'
 import { logOf, type MadeCall, span } from '../analyze/calls/made-run.ts'
+import { logOfRequests } from '../analyze/requests/made-requests.ts'
 import {
   type Call,
   eventsOf as eventsOfWorkers,
@@ -31,6 +32,7 @@ import {
   sameExperts,
   sameInterference,
   sameOperators,
+  sameRequests,
   sameSummary,
   sameTimes,
   sameWorkers,
@@ -68,6 +70,37 @@ describe.each(['shapes', 'full'] as const)('--detail %s', (detail) => {
       trace.close()
     }
   })
+})
+
+test('requests, and the sums of their parts', async () => {
+  const log = logOfRequests([
+    {
+      ...{ startNs: 0, firstTokenNs: 14, promptTokens: 9, reusedTokens: 2, generatedTokens: 2 },
+      parts: [
+        ...([
+          ['queued', 3],
+          ['prepare', 5],
+          ['prefill', 12, { tokens: 7 }],
+          ['sample', 14],
+          ['stalled', 40],
+        ] as const),
+        ...([
+          ['decode', 50, { tokens: 1 }],
+          ['text', 52],
+          ['other', 55],
+          ['send', 57],
+        ] as const),
+      ],
+    },
+    { startNs: 10, parts: [['prefill', 40, { tokens: 30 }]], outcome: 'cancelled' },
+    { startNs: 20, slot: -1, launchNs: -1, parts: [['queued', 31]], outcome: 'unfinished' },
+  ])
+  const analysis = await analyze(log, { series: ['requests'] })
+  expect(analysis.requests).toMatchObject({ count: 3, parts: { queued_ns: 14, stalled_ns: 26, prefill_ns: 37 } })
+  const trace = await traceOf(log)
+  sameRequests(analysis, trace)
+  sameSummary(trace)
+  trace.close()
 })
 
 test('activations of experts are those of the recorded choices', async () => {

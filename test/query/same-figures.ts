@@ -22,7 +22,7 @@ export function rowsOf(trace: OpenTrace, sql: string): Row[] {
 /** The converted trace, opened, with the modules of the package included. */
 export async function traceOf(inputs: Input | readonly Input[], options: ConvertOptions = {}): Promise<OpenTrace> {
   const trace = await openTrace(convert(inputs as Input, options))
-  for (const module of ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'sums'])
+  for (const module of ['calls', 'operators', 'workers', 'waits', 'interference', 'experts', 'requests', 'sums'])
     trace.query(`INCLUDE PERFETTO MODULE ggml.${module}`)
   return trace
 }
@@ -190,6 +190,11 @@ export function sameSummary(trace: OpenTrace): void {
       'running_dur, preempted_dur, preemptions, woken_dur, blocked_dur, unknown_dur, migrations',
       'worker, phase',
     ],
+    ggml_requests: [
+      '(SELECT part, sum(count) AS count, sum(dur) AS dur FROM ggml_request_time GROUP BY part)',
+      'count, dur',
+      'part',
+    ],
     ggml_experts: ['ggml_expert_activations', 'activations', 'phase, layer, expert'],
   }
   const bundles = trace.summarize()
@@ -208,6 +213,24 @@ export function sameSummary(trace: OpenTrace): void {
         .sort(),
     )
   }
+}
+
+/** Requests with their tokens and times, and the sums of their parts. */
+export function sameRequests({ requests, series }: Analysis, trace: OpenTrace): void {
+  const rows = rowsOf(trace, 'SELECT * FROM ggml_requests ORDER BY request')
+  const known = series?.requests?.rows ?? []
+  expect(rows.map(({ request, task, slot, outcome, dur, ttft }) => [request, task, slot, outcome, dur, ttft])).toEqual(
+    known.map((of) => [of.id, of.task, of.slot, of.outcome, of.latency_ns, of.ttft_ns]),
+  )
+  expect(rows.map((of) => [of['prompt_tokens'], of['reused_tokens'], of['generated_tokens']])).toEqual(
+    known.map((of) => [of.prompt_tokens, of.reused_tokens, of.generated_tokens]),
+  )
+  const sums = rowsOf(trace, 'SELECT part, sum(dur) AS dur FROM ggml_request_time GROUP BY part')
+  const total = sums.reduce((sum, { dur }) => sum + Number(dur), 0)
+  expect(total).toBe(requests?.latency_ns ?? 0)
+  const of = (part: string) => Number(sums.find((row) => row['part'] === part)?.['dur'] ?? 0)
+  for (const part of ['queued', 'prepare', 'sample', 'text', 'send', 'other'] as const)
+    expect([part, of(part)]).toEqual([part, requests?.parts[`${part}_ns`] ?? 0])
 }
 
 /** How often each expert was chosen, by phase and layer. */

@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze, inputOf } from '../../lib/index.ts'
+import { expectChecks } from '../analyze/findings/made-run.ts'
 import { bundledServer, startServer } from '../llama/server.ts'
 import { inFolder, RECORDER, useRecorder } from '../native/recording.ts'
+import { sameRequests, traceOf } from '../query/same-figures.ts'
 import { longPrompt, MISSED_AT, missedPrefix, type Scene, slowGrammar } from './scenes.ts'
 import '../live.ts'
 
@@ -28,8 +30,12 @@ real(`the first finding of a server (${bundledServer.problem ?? 'real'})`, () =>
     } finally {
       await server.remove()
     }
-    if (process.env['KEEP']) copyFileSync(log, `/tmp/answers-${name}.ggtrace`)
-    return await analyze(inputOf(log))
+    const analysis = await analyze(inputOf(log), { series: ['requests'] })
+    await expectChecks(analysis, inputOf(log))
+    const trace = await traceOf(inputOf(log))
+    sameRequests(analysis, trace)
+    trace.close()
+    return analysis
   }
 
   test('a prompt of 2 000 tokens beside answers: who stalls whom', async () => {

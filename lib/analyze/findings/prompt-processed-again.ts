@@ -2,7 +2,7 @@ import { count } from '../../model/units.ts'
 import type { Analysis, LostRow } from '../analysis.ts'
 import { confidenceOfRequests, nameOf } from './requests.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
-import { requestSlices } from './sql.ts'
+import { requestOf, WITH_REQUESTS } from './sql.ts'
 import { percent, time } from './words.ts'
 
 const SHARE: Limit = { value: 0.1, why: 'of the latency of all requests; less is not worth another prompt' }
@@ -67,7 +67,7 @@ function lookAt(analysis: Analysis, rows: readonly LostRow[], latencyNs: number)
       ...{ requests: rows.length, lost_ns: ns, lost_share: ns / latencyNs, ...(reason !== null && { reason }) },
     },
     check: {
-      sql: `select extract_arg(arg_set_id, 'debug.prompt_tokens') from ${requestSlices(id)}`,
+      sql: `${WITH_REQUESTS}select prompt_tokens from ${requestOf(id)}`,
       evidence: 'prompt_tokens',
     },
   }

@@ -1,6 +1,6 @@
 import { confidenceOfRequests } from './requests.ts'
 import type { Limit, Rule } from './rule.ts'
-import { requestParts } from './sql.ts'
+import { requestParts, WITH_REQUESTS } from './sql.ts'
 import { percent, time } from './words.ts'
 
 const SHARE: Limit = {
@@ -30,7 +30,10 @@ export const queueTime: Rule = {
       time_ns: parts.queued_ns,
       ...confidenceOfRequests(analysis, ''),
       evidence: { queued_share: share, queued_ns: parts.queued_ns, longest_ns: longest, slots: slots.length },
-      check: { sql: `select sum(dur) from ${requestParts(undefined, ['queued'])}`, evidence: 'queued_ns' },
+      check: {
+        sql: `${WITH_REQUESTS}select sum(dur) from ${requestParts(undefined, ['queued'])}`,
+        evidence: 'queued_ns',
+      },
     }
     return [{ figure: sentence, finding }]
   },

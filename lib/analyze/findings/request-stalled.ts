@@ -2,7 +2,7 @@ import { count } from '../../model/units.ts'
 import type { Analysis, StallPair } from '../analysis.ts'
 import { confidenceOfRequests, nameOf } from './requests.ts'
 import type { Limit, Rule } from './rule.ts'
-import { requestParts } from './sql.ts'
+import { requestParts, WITH_REQUESTS } from './sql.ts'
 import { percent, time } from './words.ts'
 
 const SHARE: Limit = {
@@ -46,7 +46,7 @@ export const requestStalled: Rule = {
       },
       check: {
         sql:
-          `select sum(min(p.ts + p.dur, s.ts + s.dur) - max(p.ts, s.ts)) from ${requestParts(worst.id, ['prefill'])} p ` +
+          `${WITH_REQUESTS}select sum(min(p.ts + p.dur, s.ts + s.dur) - max(p.ts, s.ts)) from ${requestParts(worst.id, ['prefill'])} p ` +
           `join ${requestParts(worst.stalled_id, ['stalled', 'decode', 'verify'])} s ` +
           'on p.ts < s.ts + s.dur and s.ts < p.ts + p.dur',
         evidence: 'overlap_ns',

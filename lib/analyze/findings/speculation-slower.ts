@@ -1,5 +1,5 @@
 import { confidenceOf, type Limit, type Rule } from './rule.ts'
-import { requestParts } from './sql.ts'
+import { requestParts, WITH_REQUESTS } from './sql.ts'
 import { number, percent, time } from './words.ts'
 
 const SPEEDUP: Limit = {
@@ -37,7 +37,10 @@ export const speculationSlower: Rule = {
         ...{ drafted: speculation.drafted_tokens, accepted: speculation.accepted_tokens },
         ...{ draft_ns, verify_ns, sample_ns },
       },
-      check: { sql: `select sum(dur) from ${requestParts(undefined, ['draft'])}`, evidence: 'draft_ns' },
+      check: {
+        sql: `${WITH_REQUESTS}select sum(dur) from ${requestParts(undefined, ['draft'])}`,
+        evidence: 'draft_ns',
+      },
     }
     return [{ figure: sentence, finding }]
   },

@@ -15,12 +15,13 @@ export const slicesIn = (phase: Phase, category: string) =>
 /** A text in a query. */
 export const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 
-const isRequest = (id: number, of = 'slice') => `extract_arg(${of}.arg_set_id, 'debug.request') = ${id}`
-
-/** The slice of a request, by its number. */
-export const requestSlices = (id: number) => `slice where category = 'request' and ${isRequest(id)}`
+/** A request, by its number. */
+export const requestOf = (id: number) => `ggml_requests where request = ${id}`
 
 /** Parts of a request, by its number, or of all: `ts`, `dur`. */
 export const requestParts = (id: number | undefined, what: readonly RequestPartKind[]) =>
-  `(select ts, dur from slice where category = 'request_part' and extract_arg(arg_set_id, 'debug.part') in (${what.map(text).join(', ')})` +
-  `${id === undefined ? '' : ` and ${isRequest(id)}`})`
+  `(select ts, dur from ggml_request_parts where part in (${what.map(text).join(', ')})` +
+  `${id === undefined ? '' : ` and request = ${id}`})`
+
+/** The module with both; a query begins with it. */
+export const WITH_REQUESTS = 'include perfetto module ggml.requests; '

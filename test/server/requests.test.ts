@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { RequestEvent } from '../../lib/index.ts'
+import { convert, inputOf, type OpenTrace, openTrace, type RequestEvent } from '../../lib/index.ts'
 import type { Answer, Timings } from '../llama/client.ts'
 import { EXACT, fullLoad, type LoadRequest, runLoad } from '../llama/load.ts'
 import { bundledServer, debianServer, type Server, type ServerSource, startServer } from '../llama/server.ts'
@@ -48,6 +48,7 @@ function checkRequests(source: ServerSource): void {
   let sent: readonly Sent[] = []
   let originNs = 0n
   let issues: readonly string[] = []
+  let trace: OpenTrace | undefined
 
   beforeAll(async () => {
     buildRecorder()
@@ -64,6 +65,7 @@ function checkRequests(source: ServerSource): void {
     issues = log.issues
     originNs = log.of('input')[0]!.originNs
     requests = log.of('request')
+    trace = await openTrace(convert(inputOf(server.log)))
     sent = load.map((request, i) => {
       const all = requests.filter(({ promptTokens }) => promptTokens === request.promptTokens)
       const found = all.sort((a, b) => a.task - b.task) // as the answer's choices
@@ -71,6 +73,7 @@ function checkRequests(source: ServerSource): void {
     })
   })
   afterAll(async () => {
+    trace?.close()
     await server?.remove()
   })
 
@@ -159,5 +162,23 @@ function checkRequests(source: ServerSource): void {
       expect(Math.abs(sum - (endNs - startNs))).toBeLessThanOrEqual(0.01 * (endNs - startNs))
       expect(borders).toEqual([...borders].sort((a, b) => a - b))
     }
+  })
+
+  test('the trace has a slice of each with the same figures, and parts that sum to its latency', () => {
+    expect(trace!.problems()).toEqual([])
+    const figures = ['task', 'prompt_tokens', 'reused_tokens', 'generated_tokens', 'latency_ns']
+    const columns = figures.map((name) => `extract_arg(arg_set_id, 'debug.${name}')`).join(', ')
+    const { rows } = trace!.query(`select ${columns} from slice where category = 'request' order by 1`)
+    const known = (value: number) => (value < 0 ? null : value)
+    const wanted = [...requests].sort((a, b) => a.task - b.task)
+    expect(rows).toEqual(
+      wanted.map(({ task, promptTokens, reusedTokens, generatedTokens, startNs, endNs }) => [
+        ...[task, known(promptTokens), known(reusedTokens), known(generatedTokens), endNs - startNs],
+      ]),
+    )
+    const sums = `select sum(dur) from slice where category = 'request_part'
+      group by extract_arg(arg_set_id, 'debug.request') order by extract_arg(arg_set_id, 'debug.request')`
+    const byId = [...requests].sort((a, b) => a.id - b.id)
+    expect(trace!.query(sums).rows).toEqual(byId.map(({ startNs, endNs }) => [endNs - startNs]))
   })
 }

@@ -16,6 +16,7 @@ export type Category =
   | 'expert'
   | 'request'
   | 'request_part'
+  | 'load_stage'
   | 'function'
   | 'range'
   | 'nvtx'

@@ -102,6 +102,12 @@ export class Tracks {
   }
 }
 
+interface InnerSlice {
+  readonly startNs: number
+  readonly endNs: number
+  readonly label: Label
+}
+
 interface Lane {
   readonly track: number
   endNs: number
@@ -131,6 +137,16 @@ export class Lanes {
     if (!then || thenEndNs <= endNs) return
     this.writer.begin(lane.track, endNs, then)
     this.writer.end(lane.track, thenEndNs)
+  }
+
+  /** Writes a slice with others in it, of one thread: they nest, the outer ones first. */
+  placeAround(startNs: number, endNs: number, label: Label, inner: readonly InnerSlice[]): void {
+    const { track } = this.free(startNs, endNs)
+    const rows = new NestedRows(this.writer, () => track)
+    this.writer.begin(track, startNs, label)
+    for (const slice of inner) rows.place(slice.startNs, slice.endNs, slice.label)
+    rows.finish()
+    this.writer.end(track, endNs)
   }
 
   /** Reserves the time in the first row where it is free. */

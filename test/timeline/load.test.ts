@@ -42,6 +42,32 @@ test('from the first allocation to the first call', async () => {
   expect(load).toBe('Phase | 0–20000000 load {bytes: 200, inferred: begin: first allocation of a backend buffer}')
 })
 
+test('the stages of loading nest in the load', async () => {
+  const writer = new GgtraceWriter({ originNs: 1n, blockBytes: 4096 })
+  writer.buffer({ name: 'CPU', base: 4096, sizeBytes: 100, atNs: 3 * MS })
+  const host = writer.thread(700)
+  const name = writer.name('tiny.gguf')
+  host.function({ what: 'read-header', startNs: 2 * MS, endNs: 3 * MS })
+  host.function({ what: 'copy-weights', startNs: 4 * MS, endNs: 5 * MS, value: 100 })
+  host.function({ what: 'load-model', name, startNs: 1 * MS, endNs: 6 * MS })
+  host.function({ what: 'reserve', startNs: 7 * MS, endNs: 8 * MS })
+  host.function({ what: 'create-context', startNs: 7 * MS, endNs: 9 * MS })
+  host.function({ what: 'tokenize', startNs: 10 * MS, endNs: 11 * MS, value: 4 })
+  host.token({ startNs: 20 * MS, endNs: 25 * MS, call: 0, tokens: 4 })
+  host.function({ what: 'create-context', startNs: 30 * MS, endNs: 31 * MS })
+  writer.end(40 * MS)
+  const lines = await drawn({ name: 'log', source: writer.take() }, {}, { rows: /^Phase/, args: ['bytes', 'inferred'] })
+  expect(lines).toEqual([
+    'Phase | 1000000–20000000 load {bytes: 100}',
+    'Phase | 1000000–6000000 load > load-model: tiny.gguf',
+    'Phase | 2000000–3000000 load > load-model: tiny.gguf > read-header',
+    'Phase | 4000000–5000000 load > load-model: tiny.gguf > copy-weights {bytes: 100}',
+    'Phase | 7000000–9000000 load > create-context',
+    'Phase | 7000000–8000000 load > create-context > reserve',
+    'Phase | 20000000–25000000 prefill {inferred: phase}',
+  ])
+})
+
 test('a program that waits for its first request is idle, once it has allocated all', async () => {
   const [load, idle, prefill] = await phasesOf({ callNs: 500 * MS })
   expect(load).toMatch(/^Phase \| 0–2000000 load .*; end: last allocation before the first call\}$/)

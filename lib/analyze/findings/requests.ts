@@ -12,7 +12,7 @@ export function confidenceOfRequests(
   const { confidence, confidence_reason } = confidenceOf(analysis, Infinity)
   if (confidence === 'low') return { confidence, confidence_reason }
   const { slowest, count } = analysis.requests!
-  const borders = slowest.some(({ is_inferred }) => is_inferred) ? 'borders of requests' : ''
+  const borders = slowest.some(({ inferred }) => inferred.includes('borders')) ? 'borders of requests' : ''
   const what = [borders, inferred].filter((text) => text !== '').join(', and ')
   const of = `${count} request${count === 1 ? '' : 's'}`
   if (what === '') return { confidence: 'high', confidence_reason: `measured in ${of}, of which nothing is lost` }

@@ -94,8 +94,10 @@ export interface RequestRow {
   readonly lost: LostTokens | null
   /** The server's message. */
   readonly error: string | null
-  /** Its borders are inferred from its tokens. */
-  readonly is_inferred: boolean
+  /**
+   * What is inferred: its borders from its tokens; its parts, or its tokens, from the figures that the server writes at its end.
+   */
+  readonly inferred: readonly ('borders' | 'parts' | 'tokens')[]
 }
 
 /** A request for which another one waited. */

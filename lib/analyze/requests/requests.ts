@@ -1,6 +1,6 @@
 import { DDSketch } from '@datadog/sketches-js'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { RequestEvent, RequestPart } from '../../model/events.ts'
+import { Inferred, type RequestEvent, type RequestPart } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { Undetermined } from '../analysis.ts'
 import { Median } from '../operators/median.ts'
@@ -77,7 +77,7 @@ export class RequestStatistics {
   private every = 1
   private count = 0
   private latencyNs = 0
-  private readonly unknown = { parts: 0, borders: 0, excess: 0, causesNs: 0 }
+  private readonly unknown = { parts: 0, borders: 0, inferredParts: 0, tokenCounts: 0, excess: 0, causesNs: 0 }
 
   /** `wantsRows`: a row of each request is asked for. */
   constructor(
@@ -126,7 +126,9 @@ export class RequestStatistics {
     const { stalls, excess, causes } = this.stallsOf(event, others)
     const isKnown = event.parts.length > 0
     if (!isKnown) this.unknown.parts++
-    if (event.inferred !== 0) this.unknown.borders++
+    if (event.inferred & Inferred.Call) this.unknown.borders++
+    if (event.inferred & Inferred.Parts) this.unknown.inferredParts++
+    if (event.inferred & Inferred.TokenCount) this.unknown.tokenCounts++
     const parts = isKnown ? this.partsOf(event, excess) : undefined
     const lostNs = stalls.reduce((sum, { lostNs }) => sum + lostNs, 0)
     this.unknown.causesNs += lostNs - causes.reduce((sum, { timeNs }) => sum + timeNs, 0)
@@ -276,6 +278,9 @@ export class RequestStatistics {
     }
     const n = (of: number) => `of ${of} of ${count} request${count === 1 ? '' : 's'}`
     add(unknown.borders > 0, 'slowest', `inferred: the borders ${n(unknown.borders)}, from their tokens`)
+    const written = "from the server's figures at their end"
+    add(unknown.inferredParts > 0, 'parts', `inferred: the parts ${n(unknown.inferredParts)}, ${written}`)
+    add(unknown.tokenCounts > 0, 'slowest', `inferred: the numbers of tokens ${n(unknown.tokenCounts)}, ${written}`)
     add(
       unknown.parts > 0,
       'parts',

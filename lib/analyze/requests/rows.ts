@@ -1,4 +1,4 @@
-import type { RequestEvent } from '../../model/events.ts'
+import { Inferred, type RequestEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { LostTokens, RequestParts, RequestRow, StalledBy } from './figures.ts'
 import type { Cause } from './stalls.ts'
@@ -40,7 +40,7 @@ export function rowOf(event: RequestEvent, { parts, causes, excessNs }: Measured
     stalled_by: stalledBy(causes, endNs - startNs).slice(0, STALLED_BY_MAX),
     lost: lostOf(event, parts, names),
     error: event.error === undefined ? null : names.text(event.error),
-    is_inferred: event.inferred !== 0,
+    inferred: inferredIn(event.inferred),
   }
 }
 
@@ -77,4 +77,13 @@ function lostOf(
     time_ns: parts && processed > 0 ? (parts.prefill_ns * again) / processed : 0,
     reason: lost.reason === undefined ? null : names.text(lost.reason),
   }
+}
+
+function inferredIn(bits: number): RequestRow['inferred'] {
+  const all = [
+    [Inferred.Call, 'borders'],
+    [Inferred.Parts, 'parts'],
+    [Inferred.TokenCount, 'tokens'],
+  ] as const
+  return all.filter(([bit]) => bits & bit).map(([, what]) => what)
 }

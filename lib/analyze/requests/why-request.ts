@@ -79,7 +79,7 @@ function byText({ id, task, time_ns, prefill_ns, prefill_tokens }: StalledBy): s
   return `${time(time_ns)} for ${nameOf(id, task)}${what}`
 }
 
-function remarksOf({ lost, outcome, error, parts, is_inferred }: RequestRow): string[] {
+function remarksOf({ lost, outcome, error, parts, inferred }: RequestRow): string[] {
   const remarks: string[] = []
   if (lost && lost.processed_again > 0) {
     const why = lost.reason === null ? `token ${count(lost.position)} differs from that in its slot` : lost.reason
@@ -91,6 +91,9 @@ function remarksOf({ lost, outcome, error, parts, is_inferred }: RequestRow): st
   if (outcome === 'error') remarks.push(`it failed${error === null ? '' : `: ${error}`}`)
   if (outcome === 'unfinished') remarks.push('the log ends before it does')
   if (parts === null) remarks.push('the log does not contain its calls: where its time went is not known')
-  if (is_inferred) remarks.push('its borders are inferred from its tokens')
+  if (inferred.includes('borders')) remarks.push('its borders are inferred from its tokens')
+  const stated = ['parts', 'tokens'].filter((what) => inferred.some((of) => of === what))
+  if (stated.length > 0)
+    remarks.push(`its ${stated.join(' and ')} are inferred from the figures that the server wrote at its end`)
   return remarks
 }

@@ -7,6 +7,7 @@ import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
 import type { Allocations } from '../memory/allocations.ts'
 import type { RequestArea } from '../requests/area.ts'
+import { functionLabel } from '../requests/functions.ts'
 import { Lanes } from '../tracks.ts'
 import type { Graphs } from './graphs.ts'
 
@@ -180,23 +181,32 @@ export class Calls {
     this.nameRows()
   }
 
-  /** Draws the time before the first call, from the first allocation on. */
+  /** Draws the time before the first call: from the first function that loads, or the first allocation. */
   private load(callNs: number): void {
     const { make } = this.context
+    const stages = this.requests.loading.until(callNs)
     const known = this.allocations.until(callNs)
-    if (!known) return
-    const { firstNs, lastNs, bytes } = known
+    if (!known && stages.length === 0) return
+    const firstNs = Math.min(stages[0]?.startNs ?? Infinity, known?.firstNs ?? Infinity)
+    const lastNs = stages.reduce((last, { endNs }) => Math.max(last, endNs), known?.lastNs ?? -Infinity)
     const isIdle = callNs - lastNs >= IDLE_NS_MIN
+    const extra = known ? [make.int('bytes', known.bytes)] : []
     const words = isIdle ? `${LOAD_BEGIN}; ${LOAD_END}` : LOAD_BEGIN
-    this.phase('load', firstNs, isIdle ? lastNs : callNs, [make.int('bytes', bytes), make.word('inferred', words)])
+    if (stages.length === 0) extra.push(make.word('inferred', words))
+    const label = { ...this.phaseLabel('load'), extra: make.shown(extra) }
+    const inner = stages.map((event) => ({ ...event, label: functionLabel(event, 'load_stage', make) }))
+    this.phases.placeAround(firstNs, isIdle ? lastNs : callNs, label, inner)
     if (isIdle) this.phase('idle', lastNs, callNs, [])
   }
 
   /** The colours of phases are those of their calls. */
   private phase(what: string, startNs: number, endNs: number, extra: Arg[]): void {
-    const { make } = this.context
-    const [name, colour] = [make.names.id(what), make.names.id(what === 'idle' ? PALE : what)]
-    this.phases.place(startNs, endNs, { name, category: 'phase', colour, extra: make.shown(extra) })
+    this.phases.place(startNs, endNs, { ...this.phaseLabel(what), extra: this.context.make.shown(extra) })
+  }
+
+  private phaseLabel(what: string) {
+    const { names } = this.context.make
+    return { name: names.id(what), category: 'phase', colour: names.id(what === 'idle' ? PALE : what) } as const
   }
 
   private endSpan(): void {

@@ -17,12 +17,15 @@ import { requestArrow } from './arrows.ts'
 import { CacheCounters } from './cache-counters.ts'
 import { Functions } from './functions.ts'
 import { Levels } from './levels.ts'
+import { LoadStages } from './load-stages.ts'
 
 /** Draws requests: a row for each slot with their parts, the queue, counters; and the functions around calls, by thread. */
 export class RequestArea {
   /** Does the input record what happens around calls? Then arrows from calls lead somewhere. */
   isRecorded = false
   private readonly slots = new DefaultMap<number, NestedRows>((slot) => this.context.tracks.nested('slot', { slot }))
+  /** What loaded the model. */
+  readonly loading = new LoadStages()
   private readonly functions: Functions
   private readonly caches: CacheCounters
   private readonly levels: Levels
@@ -38,10 +41,15 @@ export class RequestArea {
 
   take(event: FunctionEvent | SequenceEvent | TaskEvent | RequestEvent): void {
     this.isRecorded = true
-    if (event.kind === 'function') this.functions.add(event)
+    if (event.kind === 'function') this.function(event)
     else if (event.kind === 'sequence') this.caches.change(event)
     else if (event.kind === 'request') this.request(event)
     else if (event.what === 'launch' && event.slot >= 0 && event.task >= 0) this.tasks.set(event.slot, event.task)
+  }
+
+  private function(event: FunctionEvent): void {
+    this.functions.add(event)
+    this.loading.add(event)
   }
 
   /** Takes a call, after it was drawn. */

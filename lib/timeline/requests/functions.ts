@@ -1,6 +1,8 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FunctionEvent, FunctionPurpose } from '../../model/events.ts'
+import type { Category, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
+import type { ArgMaker } from '../labels.ts'
 import type { NestedRows } from '../nested.ts'
 
 /** Functions of a thread that wait for the one around them, which comes after them. */
@@ -45,18 +47,20 @@ export class Functions {
     for (let i = 0; i < count; i++) this.place(thread.rows, inOrder[i]!)
   }
 
-  private place(
-    rows: NestedRows,
-    { what, name, startNs, endNs, sequence, output, value, context }: FunctionEvent,
-  ): void {
-    const { make } = this.context
-    const args = [make.word('function', what)]
-    if (sequence >= 0) args.push(make.int('sequence', sequence))
-    if (output >= 0) args.push(make.int('output', output))
-    if (value >= 0) args.push(make.int(BYTES.has(what) ? 'bytes' : 'tokens', value))
-    if (context > 0) args.push(make.arg('context', { pointer: context }))
-    const shown = name === 0 ? what : `${what}: ${make.names.text(name)}`
-    const colour = make.names.id(what)
-    rows.place(startNs, endNs, { name: make.names.id(shown), category: 'function', colour, extra: make.shown(args) })
+  private place(rows: NestedRows, event: FunctionEvent): void {
+    rows.place(event.startNs, event.endNs, functionLabel(event, 'function', this.context.make))
   }
+}
+
+/** How a function is drawn. */
+export function functionLabel(event: FunctionEvent, category: Category, make: ArgMaker): Label {
+  const { what, name, sequence, output, value, context } = event
+  const args = [make.word('function', what)]
+  if (sequence >= 0) args.push(make.int('sequence', sequence))
+  if (output >= 0) args.push(make.int('output', output))
+  if (value >= 0) args.push(make.int(BYTES.has(what) ? 'bytes' : 'tokens', value))
+  if (context > 0) args.push(make.arg('context', { pointer: context }))
+  const shown = name === 0 ? what : `${what}: ${make.names.text(name)}`
+  const colour = make.names.id(what)
+  return { name: make.names.id(shown), category, colour, extra: make.shown(args) }
 }

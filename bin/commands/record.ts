@@ -39,6 +39,10 @@ const OPTIONS = {
     ),
     default: true,
   },
+  gpu: {
+    ...flag('Record when GPUs computed operators and copied data, where ggml uses Vulkan; --no-gpu: do not'),
+    default: true,
+  },
   sync: flag('Compute node by node, to time operators of backends such as GPUs, too; makes the run slower'),
   states: {
     ...flag('Record when threads ran, waited for a CPU, and were blocked (needs no root); --no-states: do not'),
@@ -161,6 +165,7 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
     output,
     level,
     children,
+    gpu,
     sync,
     states,
     functions,
@@ -174,7 +179,7 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
     nvtxEmit,
   } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
-  return { output, level, children, sync, states, functions, sched, counters: counted(args), ...only }
+  return { output, level, children, gpu, sync, states, functions, sched, counters: counted(args), ...only }
 }
 
 /** What is counted; undefined for nothing. */
@@ -331,7 +336,13 @@ function missing(summary: Summary, level: string): string[] {
   const { note: why } = summary.attributes
   if (why !== undefined) return [`  note: ${why}`]
   const computed = computedCalls(summary) + summary.calls.warmUp.calls + summary.graphs
-  if (level !== 'op' || summary.operators > 0 || computed === 0 || missingParts(summary).length > 0) return []
+  if (
+    level !== 'op' ||
+    summary.operators + summary.gpuOperators > 0 ||
+    computed === 0 ||
+    missingParts(summary).length > 0
+  )
+    return []
   return [
     '  note: no operators: this ggml does not export the functions that show them, or it computes on a GPU only (--sync)',
   ]

@@ -1,14 +1,15 @@
 #define _GNU_SOURCE
 #include "common/table.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
-void * reserve(size_t bytes) {
-    static char * chunk;
-    static size_t left;
-    bytes = (bytes + 15) & ~(size_t) 15;
+static char * chunk;
+static size_t left;
+
+static void * take(size_t bytes) {
     if (bytes > left) {
         const size_t size = bytes > (1 << 20) ? bytes : 1 << 20;
         void * fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -19,6 +20,14 @@ void * reserve(size_t bytes) {
     void * taken = chunk;
     chunk += bytes;
     left -= bytes;
+    return taken;
+}
+
+void * reserve(size_t bytes) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    void * taken = take((bytes + 15) & ~(size_t) 15);
+    pthread_mutex_unlock(&lock);
     return taken;
 }
 

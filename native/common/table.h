@@ -18,7 +18,7 @@ struct table {
     uint32_t count;
 };
 
-/* Zeroed memory that is never freed; NULL if there is none. Not thread-safe, like all functions here. */
+/* Zeroed memory that is never freed; NULL if there is none. Thread-safe, unlike the other functions here. */
 void * reserve(size_t bytes);
 
 /* The entry of a key, created with id 0 if it is new; NULL if memory is short. Valid until the next call. */

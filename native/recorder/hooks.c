@@ -208,7 +208,7 @@ HOOK(int, ggml_backend_graph_compute_async, void * backend, void * cgraph) {
 /* ggml without a backend. If the CPU backend calls this, the graph run has begun already. */
 HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
     REAL(ggml_graph_compute, int, void *, void *);
-    if (runs_inside()) return real(cgraph, plan);
+    if (runs_current()) return real(cgraph, plan);
     struct run run;
     runs_begin(&run, NULL, cgraph, recorder_ready(CALLER));
     const int status = real(cgraph, plan);

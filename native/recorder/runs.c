@@ -20,10 +20,10 @@ static __thread int splits __attribute__((tls_model("initial-exec"))) = NO_SCHED
 /* The state when a scheduler last asked about a node, see runs_want_every_node. */
 static __thread struct { uint64_t at; int splits; uint32_t operators; } asked __attribute__((tls_model("initial-exec")));
 
-static __thread bool is_inside __attribute__((tls_model("initial-exec")));
+static __thread const struct run * current __attribute__((tls_model("initial-exec")));
 
-bool runs_inside(void) {
-    return is_inside;
+const struct run * runs_current(void) {
+    return current;
 }
 
 /* Schedulers call ggml_backend_graph_compute_async without passing its hook: their work is recorded as one graph. */
@@ -49,7 +49,7 @@ void runs_scheduled(const struct run * run, void * cgraph, int level, int status
 }
 
 void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
-    is_inside = true;
+    current = run;
     run->is_recorded = level >= LEVEL_GRAPH && calls_take();
     if (!run->is_recorded) return;
     const uint64_t start = parts_begin();
@@ -88,7 +88,7 @@ void runs_synchronised(const struct run * run, void * cgraph) {
 }
 
 void runs_end(const struct run * run, int status) {
-    is_inside = false;
+    current = NULL;
     if (!run->is_recorded) return;
     const uint64_t end = clock_now();
     if (run->has_operators) operators_graph_end(run->graph, end);

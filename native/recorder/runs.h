@@ -24,8 +24,8 @@ void runs_begin(struct run * run, void * backend, void * cgraph, int level);
 void runs_schedule(struct run * run, void * cgraph, int level);
 void runs_scheduled(const struct run * run, void * cgraph, int level, int status);
 
-/* Is this thread inside a graph run? */
-bool runs_inside(void);
+/* The graph run that this thread is inside of; NULL: none. */
+const struct run * runs_current(void);
 
 /*
  * For backends without an operator hook, and only if requested: makes the scheduler compute node by node, and times each node until

@@ -38,6 +38,8 @@ export interface RecordOptions {
    * one `<output>.<pid>`.
    */
   readonly children?: boolean | undefined
+  /** Records when GPUs computed operators and copied data, where ggml uses Vulkan; by default yes. */
+  readonly gpu?: boolean | undefined
   /** Computes node by node, to time operators of backends without an operator hook (GPUs): slower. */
   readonly sync?: boolean | undefined
   /** Records when threads ran, waited for a CPU, and were blocked; by default yes, if the kernel reports it. */
@@ -208,7 +210,19 @@ function recorderEnvironment(
   library: string,
   output: string,
 ): Environment {
-  const { env, children, level, sync, states = true, functions = true, tokens, every, ops, counters } = options
+  const {
+    env,
+    children,
+    level,
+    gpu = true,
+    sync,
+    states = true,
+    functions = true,
+    tokens,
+    every,
+    ops,
+    counters,
+  } = options
   const { paused, toggle, bytesMax, ring, guard, nvtxEmit } = options
   const isListener = !env['NVTX_INJECTION64_PATH']
   const last = tokens?.[1] === Infinity ? '' : tokens?.[1]
@@ -224,6 +238,7 @@ function recorderEnvironment(
     [RECORDER_ENVIRONMENT.out]: resolve(output),
     [RECORDER_ENVIRONMENT.level]: level ?? 'op',
     [RECORDER_ENVIRONMENT.children]: children ? '1' : undefined,
+    [RECORDER_ENVIRONMENT.gpu]: gpu ? undefined : '0',
     [RECORDER_ENVIRONMENT.sync]: sync ? '1' : undefined,
     [RECORDER_ENVIRONMENT.states]: states ? undefined : '0',
     [RECORDER_ENVIRONMENT.functions]: functions ? undefined : '0',

@@ -1,0 +1,89 @@
+/* Work of a GPU: its queues, what was submitted to them, and when it ran. */
+#ifndef GGTRACE_GPU_H
+#define GGTRACE_GPU_H
+
+#include "ggtrace-nvtx.h"
+#include "ggtrace-requests.h"
+
+/* `what` of a GPU_WORK, a GPU_WAIT: docs/ggtrace-format.md explains them. */
+enum ggtrace_gpu_work { GGTRACE_GPU_OPERATOR, GGTRACE_GPU_COPY, GGTRACE_GPU_FILL };
+enum ggtrace_gpu_wait { GGTRACE_WAIT_FENCES, GGTRACE_WAIT_SEMAPHORES, GGTRACE_WAIT_QUEUE, GGTRACE_WAIT_DEVICE };
+
+/* The structures have the fields of the record, after its first word. */
+struct ggtrace_gpu_queue {
+    uint32_t id, device, name, family, index, flags, bits, reserved; /* bits: of a timestamp; 0: it has none */
+    double period; /* ns per tick */
+};
+
+struct ggtrace_gpu_work_record {
+    uint64_t start, end;
+    uint32_t submission, queue, what, tensor, last, call, graph, kernel, dispatches, part;
+    /* last: of the fused nodes; 0: one node. part: 0, or more if it continues a node of another command buffer */
+    uint64_t bytes;
+};
+
+struct ggtrace_gpu_submission {
+    uint64_t start, end; /* of the function that submits */
+    uint32_t id, queue, buffers, works, call, graph;
+};
+
+struct ggtrace_gpu_complete {
+    uint64_t seen, start, end; /* when the host knew that it was complete; the device's times of its command buffers, 0: unknown */
+    uint32_t submission, queue;
+};
+
+struct ggtrace_gpu_pipeline {
+    uint64_t start, end;
+    uint32_t name, count;
+};
+
+struct ggtrace_gpu_wait_record {
+    uint64_t start, end;
+    uint32_t what, device, call, reserved; /* what: enum ggtrace_gpu_wait */
+};
+
+struct ggtrace_gpu_clock {
+    uint64_t time, ticks, deviation;
+    int64_t late;
+    uint32_t device, reserved;
+};
+
+GGTRACE_SIZE(ggtrace_gpu_queue, 44 - 4);
+GGTRACE_SIZE(ggtrace_gpu_work_record, 68 - 4);
+GGTRACE_SIZE(ggtrace_gpu_submission, 44 - 4);
+GGTRACE_SIZE(ggtrace_gpu_complete, 36 - 4);
+GGTRACE_SIZE(ggtrace_gpu_pipeline, 28 - 4);
+GGTRACE_SIZE(ggtrace_gpu_wait_record, 36 - 4);
+GGTRACE_SIZE(ggtrace_gpu_clock, 44 - 4);
+
+GGTRACE_INLINE void ggtrace_define_gpu_queue(struct ggtrace * log, const struct ggtrace_gpu_queue * queue) {
+    uint32_t words[sizeof(*queue) / 4];
+    memcpy(words, queue, sizeof(*queue));
+    ggtrace_define_numbers(log, GGTRACE_GPU_QUEUE, words, sizeof(words) / 4);
+}
+
+GGTRACE_INLINE void ggtrace_gpu_work(struct ggtrace_writer * writer, const struct ggtrace_gpu_work_record * work) {
+    GGTRACE_WRITE_FIELDS(writer, work->start, GGTRACE_GPU_WORK, work);
+}
+
+GGTRACE_INLINE void ggtrace_gpu_submission(struct ggtrace_writer * writer, const struct ggtrace_gpu_submission * submission) {
+    GGTRACE_WRITE_FIELDS(writer, submission->start, GGTRACE_GPU_SUBMISSION, submission);
+}
+
+GGTRACE_INLINE void ggtrace_gpu_complete(struct ggtrace_writer * writer, const struct ggtrace_gpu_complete * complete) {
+    GGTRACE_WRITE_FIELDS(writer, complete->seen, GGTRACE_GPU_COMPLETE, complete);
+}
+
+GGTRACE_INLINE void ggtrace_gpu_pipeline(struct ggtrace_writer * writer, const struct ggtrace_gpu_pipeline * pipeline) {
+    GGTRACE_WRITE_FIELDS(writer, pipeline->start, GGTRACE_GPU_PIPELINE, pipeline);
+}
+
+GGTRACE_INLINE void ggtrace_gpu_wait(struct ggtrace_writer * writer, const struct ggtrace_gpu_wait_record * wait) {
+    GGTRACE_WRITE_FIELDS(writer, wait->start, GGTRACE_GPU_WAIT, wait);
+}
+
+GGTRACE_INLINE void ggtrace_gpu_clock(struct ggtrace_writer * writer, const struct ggtrace_gpu_clock * clock) {
+    GGTRACE_WRITE_FIELDS(writer, clock->time, GGTRACE_GPU_CLOCK, clock);
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* The clock of a Vulkan device, as a function from its ticks to CLOCK_MONOTONIC. */
+#ifndef GGML2PERFETTO_VULKAN_CLOCK_H
+#define GGML2PERFETTO_VULKAN_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A line through two readings of both clocks, the latest at `ticks` and `host`. Zero is a clock without a reading. */
+struct vulkan_clock {
+    bool is_set;
+    double slope; /* ns per tick */
+    uint64_t ticks, host;
+};
+
+/*
+ * Takes a reading of both clocks; period: nominal ns per tick. Returns how many ns the time that the earlier readings give for these
+ * ticks is later than `host`.
+ */
+int64_t vulkan_clock_set(struct vulkan_clock * clock, uint64_t ticks, uint64_t host, double period);
+
+/* The time at which the device's clock had this value, of which the lowest `bits` bits are valid: the one that is nearest to the latest reading. */
+uint64_t vulkan_clock_host(const struct vulkan_clock * clock, uint64_t ticks, uint32_t bits);
+
+#endif

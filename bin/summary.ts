@@ -75,8 +75,10 @@ export function missingParts(summary: Summary): string[] {
     const sync = 'record --sync computes and times node by node'
     if (leftOut !== undefined) return lines
     if (operators === 0 && missing !== undefined) lines.push(`no operators were seen: ${missing} (${library}); ${sync}`)
-    else if (others.length > 0 || operators === 0)
-      lines.push(`operators of ${others.join(', ') || 'its backend'} were not seen: there is no operator hook; ${sync}`)
+    else if ((others.length > 0 || operators === 0) && summary.gpuOperators === 0) {
+      const reason = attributes['gpu.missing'] ?? 'there is no operator hook'
+      lines.push(`operators of ${others.join(', ') || 'its backend'} were not seen: ${reason}; ${sync}`)
+    }
   }
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
   if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)
@@ -84,9 +86,9 @@ export function missingParts(summary: Summary): string[] {
 }
 
 /** Which option of `record` left out all operators, or all but the calls; undefined if none did. */
-function leftOutBy({ attributes, graphs, operators, issues, calls }: Summary): string | undefined {
+function leftOutBy({ attributes, graphs, operators, gpuOperators, issues, calls }: Summary): string | undefined {
   const option = (name: string) => attributes[`recorded.${name}`]
-  if (operators > 0 || attributes['level'] !== 'op') return undefined
+  if (operators + gpuOperators > 0 || attributes['level'] !== 'op') return undefined
   const [from, tokens, ops] = [option('from'), option('tokens'), option('ops')]
   const full = issues.find(({ code }) => /^(log-full|disk-full|process-limit)$/.test(code ?? ''))
   if (full) return `no operators: ${full.title} before the first one was written`
@@ -190,10 +192,11 @@ export function describeRate({ decoding }: Pick<Summary, 'decoding'>): string | 
 }
 
 function describeSize(summary: Summary): string {
-  const { operators, workers, graphs, layers, nvtx } = summary
+  const { operators, gpuOperators, workers, graphs, layers, nvtx } = summary
   const issues = issueCount(summary)
   return [
     `${plural(operators, 'operator')} on ${plural(workers, 'worker')}`,
+    ...(gpuOperators > 0 ? [`${plural(gpuOperators, 'operator')} on GPUs`] : []),
     plural(graphs, 'graph'),
     plural(layers, 'layer'),
     ...(nvtx > 0 ? [plural(nvtx, 'NVTX event')] : []),

@@ -8,7 +8,7 @@ import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
 import { convert, type Input, inputOf, type OpenTrace, openTrace } from '../lib/index.ts'
 import { targets } from '../scripts/compatibility/targets.mjs'
-import { counted } from './read/ggtrace-logs.ts'
+import { counted, everyRecord } from './read/ggtrace-logs.ts'
 import { inputOf as inputOfServer, Server } from './requests/server.ts'
 
 /** What README and docs promise is run: the programs, the command with its output, the SQL. */
@@ -163,7 +163,11 @@ describe('docs/tracks.md', () => {
     { prompt: 60, reused: 0, generate: 4, drafts: 0, slot: 0, afterSteps: 0 },
     { prompt: 40, reused: 0, generate: 4, drafts: 2, slot: 1, afterSteps: 1 },
   ])
-  const made = [{ name: 'counted', source: counted() }, inputOfServer(served.events)]
+  const made = [
+    { name: 'counted', source: counted() },
+    { name: 'gpu', source: everyRecord() },
+    inputOfServer(served.events),
+  ]
   const logs = [...files.map((path) => inputOf(join(ROOT, path))), ...made]
   const traces = new Map<Input, OpenTrace>()
   /** As the queries that need them say. */

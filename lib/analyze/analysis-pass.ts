@@ -261,6 +261,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       case 'api':
       case 'nvtx-gpu':
       case 'own-track':
+      case 'facts':
       case 'input':
         if (!sample) this.ofGpu(event)
         break

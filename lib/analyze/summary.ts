@@ -5,6 +5,7 @@ import { type Counter, CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
 import {
   type Batch,
+  type FactsEvent,
   Inferred,
   type IssueEvent,
   type OperatorEvent,
@@ -84,8 +85,9 @@ export interface Summary {
   readonly decoding: Decoding | undefined
   /** Times of each llama_context, in the order of their first calls; empty for a single one. */
   readonly contexts: readonly ContextTimes[]
-  /** Operators of all workers. */
+  /** Operators of all workers; and those that GPUs computed. */
   readonly operators: number
+  readonly gpuOperators: number
   readonly graphs: number
   /** Names of the backends that computed graphs, if recorded. */
   readonly backends: readonly string[]
@@ -160,6 +162,7 @@ export class SummaryPass implements EventPass<Summary> {
   private readonly times: CallTimes
   private callsByGraph = 0
   private operators = 0
+  private gpuOperators = 0
   private graphs = 0
   private readonly backends = new Set<number>()
   private withExperts = 0
@@ -211,6 +214,7 @@ export class SummaryPass implements EventPass<Summary> {
       decoding,
       contexts: contexts.length > 1 ? contexts : [],
       operators,
+      gpuOperators: this.gpuOperators,
       graphs,
       backends: [...this.backends].map((name) => this.names.text(name)).filter((name) => name !== ''),
       workers: this.workers.size,
@@ -261,6 +265,9 @@ export class SummaryPass implements EventPass<Summary> {
         if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
         return this.extend(event.atNs, event.atNs)
       case 'gpu':
+        if (event.node) this.countNode(event.node.tensor)
+        this.drawn++
+        return this.extend(event.startNs, event.endNs)
       case 'gpu-sync':
       case 'api':
       case 'own-slice':
@@ -282,9 +289,7 @@ export class SummaryPass implements EventPass<Summary> {
         this.threads.add(event.tid)
         return this.extend(event.atNs, event.atNs)
       case 'facts':
-        this.input = { ...this.input, attributes: { ...this.input.attributes, ...event.attributes } }
-        this.contents = event.contents ?? this.contents
-        return
+        return this.learn(event)
       case 'input':
         this.input = event
         this.contents = event.contents
@@ -299,6 +304,11 @@ export class SummaryPass implements EventPass<Summary> {
       case 'own-sample':
         this.drawn++
     }
+  }
+
+  private learn({ attributes, contents }: FactsEvent): void {
+    this.input = { ...this.input, attributes: { ...this.input.attributes, ...attributes } }
+    this.contents = contents ?? this.contents
   }
 
   private countIssue(event: IssueEvent): void {
@@ -322,6 +332,12 @@ export class SummaryPass implements EventPass<Summary> {
     totals.timeNs += endNs - startNs
     if (counts) this.addCounts(counts)
     this.extend(startNs, waitEndNs)
+  }
+
+  private countNode(tensor: number): void {
+    this.gpuOperators++
+    const { layer } = this.tensors[tensor] ?? unknownTensor(tensor)
+    if (layer >= 0) this.layers.add(layer)
   }
 
   private totalsOf(tensor: number): OpTotals {

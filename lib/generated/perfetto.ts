@@ -146,6 +146,7 @@ export enum InternedGraphicsContext {
 /** Values of the enum InternedGraphicsContext.Api. */
 export enum InternedGraphicsContextApi {
   UNDEFINED = 0,
+  VULKAN = 2,
   CUDA = 4,
 }
 

@@ -90,6 +90,13 @@ export enum RecordType {
   Sequence = 59,
   Task = 60,
   Message = 61,
+  GpuQueue = 64,
+  GpuWork = 65,
+  GpuSubmission = 66,
+  GpuPipeline = 67,
+  GpuWait = 68,
+  GpuClock = 69,
+  GpuComplete = 70,
 }
 
 /** Size of records with a fixed size, or of the part before the repeated fields. */
@@ -137,6 +144,13 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Sequence]: 52,
   [RecordType.Task]: 28,
   [RecordType.Message]: 20,
+  [RecordType.GpuQueue]: 44,
+  [RecordType.GpuWork]: 68,
+  [RecordType.GpuSubmission]: 44,
+  [RecordType.GpuPipeline]: 28,
+  [RecordType.GpuWait]: 36,
+  [RecordType.GpuClock]: 44,
+  [RecordType.GpuComplete]: 36,
 }
 
 /** Size of a span in a TOKEN record. */
@@ -266,3 +280,9 @@ export const TASK_STEPS = [
   'cancel',
   'error',
 ] as const
+
+/** `what` of a GPU_WORK record, by number. */
+export const GPU_WORKS = ['operator', 'copy', 'fill'] as const
+
+/** `what` of a GPU_WAIT record, by number: the function that waited. */
+export const GPU_WAITS = ['vkWaitForFences', 'vkWaitSemaphores', 'vkQueueWaitIdle', 'vkDeviceWaitIdle'] as const

@@ -2,6 +2,8 @@
 import type {
   COPY_KINDS,
   FUNCTION_PURPOSES,
+  GPU_WAITS,
+  GPU_WORKS,
   NVTX_PAYLOADS,
   PARTS,
   SEQUENCE_CHANGES,
@@ -139,4 +141,73 @@ export interface GgtraceNvtx {
   /** 0xaarrggbb. */
   readonly color?: number
   readonly payload?: { readonly type: (typeof NVTX_PAYLOADS)[number]; readonly value: number | bigint }
+}
+
+/** A queue of a GPU; `device` counts from 0. */
+export interface GgtraceGpuQueue {
+  readonly device: number
+  readonly name: string
+  readonly family?: number
+  readonly index?: number
+  /** VkQueueFlagBits. */
+  readonly flags?: number
+  /** Valid bits of its timestamps; 0: it has none. */
+  readonly bits?: number
+  readonly periodNs?: number
+}
+
+/** What a GPU computed, copied or filled; of fused nodes `fusedTo` is the last one, `kernel` is the id of a name. */
+export interface GgtraceGpuWork {
+  readonly what: (typeof GPU_WORKS)[number]
+  readonly startNs: number
+  readonly endNs: number
+  readonly submission: number
+  readonly queue: number
+  readonly tensor?: number
+  readonly fusedTo?: number
+  readonly call?: number
+  readonly graph?: number
+  readonly kernel?: number
+  readonly dispatches?: number
+  readonly part?: number
+  readonly bytes?: number
+}
+
+/** Command buffers that were submitted at once; `works`: number of their {@link GgtraceGpuWork}. */
+export interface GgtraceGpuSubmission {
+  readonly startNs: number
+  readonly endNs: number
+  readonly id: number
+  readonly queue: number
+  readonly buffers?: number
+  readonly works: number
+  readonly call?: number
+  readonly graph?: number
+}
+
+/** A submission is known to be complete; the times of its command buffers on the GPU, if known. */
+export interface GgtraceGpuComplete {
+  readonly atNs: number
+  readonly startNs?: number
+  readonly endNs?: number
+  readonly submission: number
+  readonly queue: number
+}
+
+/** The host waited for a GPU. */
+export interface GgtraceGpuWait {
+  readonly what: (typeof GPU_WAITS)[number]
+  readonly startNs: number
+  readonly endNs: number
+  readonly device: number
+  readonly call?: number
+}
+
+/** A reading of a GPU's clock together with that of the log. */
+export interface GgtraceGpuClock {
+  readonly atNs: number
+  readonly ticks: bigint
+  readonly deviationNs: number
+  readonly lateNs?: number
+  readonly device: number
 }

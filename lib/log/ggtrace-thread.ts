@@ -3,6 +3,8 @@ import {
   COPY_KINDS,
   COUNTERS_MAX,
   FUNCTION_PURPOSES,
+  GPU_WAITS,
+  GPU_WORKS,
   LEVELS,
   NONE,
   NVTX_OBJECTS,
@@ -22,6 +24,11 @@ import type {
   GgtraceCopy,
   GgtraceExperts,
   GgtraceFunction,
+  GgtraceGpuClock,
+  GgtraceGpuComplete,
+  GgtraceGpuSubmission,
+  GgtraceGpuWait,
+  GgtraceGpuWork,
   GgtraceGraphRun,
   GgtraceNvtx,
   GgtraceOperator,
@@ -172,6 +179,49 @@ export class GgtraceThread {
     const bytes = new TextEncoder().encode(text)
     const size = RECORD_BYTES[RecordType.Message]! + Math.ceil(bytes.length / 4) * 4
     this.instant(RecordType.Message, atNs, size).u32(level).text(bytes)
+  }
+
+  gpuWork(work: GgtraceGpuWork): void {
+    const { what, startNs, endNs, submission, queue, tensor = 0, fusedTo = 0, call = -1, bytes = 0 } = work
+    const { graph = 0, kernel = 0, dispatches = 0, part = 0 } = work
+    const record = this.span(RecordType.GpuWork, startNs, endNs)
+    const numbers = [submission, queue, GPU_WORKS.indexOf(what), tensor, fusedTo, call < 0 ? NONE : call, graph]
+    for (const number of [...numbers, kernel, dispatches, part]) record.u32(number)
+    record.u64(bytes)
+  }
+
+  gpuSubmission(submission: GgtraceGpuSubmission): void {
+    const { startNs, endNs, id, queue, buffers = 1, works, call = -1, graph = 0 } = submission
+    const record = this.span(RecordType.GpuSubmission, startNs, endNs)
+    for (const number of [id, queue, buffers, works, call < 0 ? NONE : call, graph]) record.u32(number)
+  }
+
+  /** Pipelines were compiled; `name` is the id of a name, 0 for none. */
+  gpuPipeline(startNs: number, endNs: number, name: number, pipelines = 1): void {
+    this.span(RecordType.GpuPipeline, startNs, endNs).u32(name).u32(pipelines)
+  }
+
+  gpuWait({ what, startNs, endNs, device, call = -1 }: GgtraceGpuWait): void {
+    const record = this.span(RecordType.GpuWait, startNs, endNs)
+    record
+      .u32(GPU_WAITS.indexOf(what))
+      .u32(device)
+      .u32(call < 0 ? NONE : call)
+      .u32(0)
+  }
+
+  gpuClock({ atNs, ticks, deviationNs, lateNs = 0, device }: GgtraceGpuClock): void {
+    const record = this.instant(RecordType.GpuClock, atNs).u64(ticks).u64(deviationNs)
+    record
+      .u64(BigInt.asUintN(64, BigInt(lateNs)))
+      .u32(device)
+      .u32(0)
+  }
+
+  gpuComplete({ atNs, startNs, endNs, submission, queue }: GgtraceGpuComplete): void {
+    const record = this.instant(RecordType.GpuComplete, atNs)
+    for (const time of [startNs, endNs]) record.u64(time === undefined ? 0 : this.originNs + BigInt(time))
+    record.u32(submission).u32(queue)
   }
 
   free(atNs: number, buffer: number): void {

@@ -8,7 +8,7 @@ import {
   HEADER_BYTES,
   RecordType,
 } from './ggtrace-layout.ts'
-import { GgtraceThread } from './ggtrace-thread.ts'
+import { type GgtraceGpuQueue, GgtraceThread } from './ggtrace-thread.ts'
 
 /** Options of a log. */
 export interface GgtraceOptions {
@@ -81,6 +81,7 @@ export class GgtraceWriter {
   private graphs = 0
   private counters = 0
   private domains = 0
+  private queues = 0
 
   constructor(private readonly options: GgtraceOptions) {
     const size = options.blockBytes ?? BLOCK_BYTES
@@ -224,6 +225,15 @@ export class GgtraceWriter {
   threadName(tid: number, name: string): void {
     const id = this.name(name)
     this.define(RecordType.Thread, 12).u32(tid).u32(id)
+  }
+
+  /** Defines a queue of a GPU; returns its id. */
+  gpuQueue({ device, name, family = 0, index = 0, flags = 0, bits = 64, periodNs = 1 }: GgtraceGpuQueue): number {
+    const id = this.name(name)
+    const record = this.define(RecordType.GpuQueue, 44)
+    for (const number of [++this.queues, device, id, family, index, flags, bits, 0]) record.u32(number)
+    record.f64(periodNs)
+    return this.queues
   }
 
   /** The part of the log that one thread writes; `worker` is ggml's ith, or -1. */

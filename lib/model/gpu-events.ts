@@ -19,14 +19,24 @@ export interface GpuPlace {
   readonly stream: number
   /** Name that the program or the driver gave the stream; 0 = none. */
   readonly streamName: number
+  /** The whole name of a queue of an API without contexts and streams; then `stream` only distinguishes the queues. */
+  readonly queue?: number | undefined
   /** The process that launched the work. */
   readonly pid: number
+}
+
+/** A node of ggml, or several fused ones, that a GPU computed. */
+export interface GpuNode {
+  /** Id of the tensor. */
+  readonly tensor: number
+  /** The last of the nodes that were computed in one step. */
+  readonly fusedTo: number | undefined
 }
 
 /** A kernel, a copy, a fill or a graph that a GPU ran. In any order. */
 export interface GpuEvent extends GpuPlace {
   readonly kind: 'gpu'
-  /** `graph`: a whole CUDA graph, whose kernels were not recorded separately. */
+  /** `graph`: a whole CUDA graph, or a submission, whose kernels were not recorded separately. */
   readonly what: 'kernel' | 'memcpy' | 'memset' | 'graph'
   readonly name: number
   readonly startNs: number
@@ -36,6 +46,10 @@ export interface GpuEvent extends GpuPlace {
   /** A kernel's function with its template arguments; 0 = not known. */
   readonly signature: number
   readonly facts: Facts
+  /** What a kernel computed, with the further kernels that it needed. */
+  readonly node?: GpuNode | undefined
+  /** The call of `llama_decode`; undefined: in none, or not known. */
+  readonly call?: number | undefined
 }
 
 /** A wait for a stream, an event or a context; or an event recorded on a stream (duration 0). In any order. */
@@ -51,7 +65,7 @@ export interface GpuSyncEvent extends GpuPlace {
 /** A call of a library function. Calls of one thread come in order of their starts, outer before inner. */
 export interface ApiEvent {
   readonly kind: 'api'
-  readonly library: 'cuda' | 'hip' | 'os'
+  readonly library: 'cuda' | 'hip' | 'vulkan' | 'os'
   readonly name: number
   readonly startNs: number
   readonly endNs: number
@@ -65,6 +79,8 @@ export interface ApiEvent {
   /** Return value; 0 is success in CUDA. */
   readonly result: number
   readonly facts?: Facts | undefined
+  /** See {@link GpuEvent.call}. */
+  readonly call?: number | undefined
   /** Arrows: see {@link OwnSliceEvent}. */
   readonly flows?: readonly number[] | undefined
   readonly flowEnds?: readonly number[] | undefined

@@ -23,14 +23,22 @@ const MARGIN = 0.15
 const DOMAINS_MAX = 8
 
 /** What our traces of GPUs contain, by the calls of the host; Perfetto's UI draws the work of the GPUs, in its own groups. */
-const HOST_GROUPS = ['PyTorch', 'NVTX', 'NVTX on the GPU', 'Annotations on the GPU', 'CUDA API', 'HIP API']
+const HOST_GROUPS = [
+  'PyTorch',
+  'NVTX',
+  'NVTX on the GPU',
+  'Annotations on the GPU',
+  'CUDA API',
+  'HIP API',
+  'Vulkan API',
+]
 /** Source: Perfetto v58, ui/src/plugins/dev.perfetto.Gpu/index.ts. */
 const GPU_GROUPS = ['GPU', 'Hardware Queues', 'GPU [0-9]+ Hardware Queues']
 
 /** Streams as this library names them, the one with most work first. */
 const STREAMS = `
   select track.id, track.name, sum(dur) as ns from gpu_slice join track on track.id = track_id
-  where track.name glob '*stream *' group by 1 order by 3 desc`
+  where track.name glob '*stream *' or track.name glob 'queue * of family *' group by 1 order by 3 desc`
 
 /** Names of the groups, of the groups that they are in, and of NVTX domains. */
 const GROUPS = `

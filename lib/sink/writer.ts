@@ -81,6 +81,7 @@ export interface GpuQueue {
   readonly gpu: number
   /** The process that uses it; -1 = not known. */
   readonly pid: number
+  readonly api: 'CUDA' | 'VULKAN'
 }
 
 /** A piece of work on a queue of a GPU. */

@@ -1,4 +1,5 @@
 import type { Unit } from '../sink/track.ts'
+import { API_CALLS } from './layout-calls.ts'
 import { FUNCTIONS, REQUESTS } from './layout-requests.ts'
 import type * as of from './of.ts'
 import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
@@ -43,15 +44,6 @@ const ROLES = {
 const SUMMED =
   ' Slices called "… ×n (sum)" are sums of n slices, of all calls that are not in full: laid end to end in the time of these ' +
   'calls, not at the recorded times. The argument count is n; call and to_call are the first call and the last one.'
-
-const CUDA_CALLS = 'Calls of the CUDA runtime, driver and libraries, by thread.'
-const HIP_CALLS = 'Calls of the HIP runtime, by thread.'
-const OS_CALLS = 'Calls of the operating system’s libraries that took long or wait, by thread.'
-
-const ofThread = {
-  rank: ({ nth }: of.Nth) => nth,
-  name: ({ thread, tid }: of.Thread) => threadTitle(thread, tid),
-}
 
 const ofStream = {
   rank: ({ nth }: of.Nth) => nth,
@@ -283,7 +275,7 @@ export const LAYOUT = {
   gpu: group('run', { rank: at(6, 12), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
   streamWork: track<of.Stream>('gpu', {
     ...ofStream,
-    description: 'Kernels, copies and fills, as the GPU ran them.',
+    description: 'Kernels, operators, copies and fills, as the GPU ran them.',
   }),
 
   ranges: group('run', { rank: at(7), name: 'Ranges', description: 'Named ranges of each thread.' }),
@@ -335,16 +327,11 @@ export const LAYOUT = {
       'on their thread.',
   }),
 
-  cudaCalls: group('run', { rank: at(7, 10), name: 'CUDA API', description: CUDA_CALLS }),
-  cudaThread: track<of.Thread & of.Nth>('cudaCalls', { ...ofThread, description: CUDA_CALLS }),
-  hipCalls: group('run', { rank: at(7, 10), name: 'HIP API', description: HIP_CALLS }),
-  hipThread: track<of.Thread & of.Nth>('hipCalls', { ...ofThread, description: HIP_CALLS }),
-  osCalls: group('run', { rank: at(7, 11), name: 'OS runtime', description: OS_CALLS }),
-  osThread: track<of.Thread & of.Nth>('osCalls', { ...ofThread, description: OS_CALLS }),
+  ...API_CALLS,
   gpuWaits: group('run', {
     rank: at(7, 12),
     name: 'GPU synchronization',
-    description: 'Waits of the host, by the stream that is waited for.',
+    description: 'Waits of the host, by stream.',
   }),
   streamWaits: track<of.Stream>('gpuWaits', {
     ...ofStream,

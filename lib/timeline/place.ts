@@ -26,6 +26,7 @@ export type Group =
   | 'nvtxOnGpu'
   | 'cudaCalls'
   | 'hipCalls'
+  | 'vulkanCalls'
   | 'osCalls'
   | 'gpuWaits'
   | 'gpu'

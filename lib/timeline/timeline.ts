@@ -165,7 +165,7 @@ export class Timeline implements EventPass<void> {
     this.memory = new MemoryArea(context, this.options.memory)
     this.requests = new RequestArea(context)
     this.ggml = new GgmlArea(context, this.options, this.states, this.memory, this.requests)
-    this.gpu = new GpuArea(context)
+    this.gpu = new GpuArea(context, this.options.opName)
     this.nvtx = new NvtxArea(context)
     this.own = new OwnArea(context)
   }

@@ -193,11 +193,43 @@ export function everyRecord(): Uint8Array {
   host.loss(5_000_004_000, 3, writer.name('the disk was full'))
   host.level(5_000_004_000, 'graphs', 10, 1_300_000, 1_000_000)
   announce(writer, host)
+  onGpu(writer, host, { query, up, graph })
   host.drop(7)
   writer.seal()
   writer.run({ note: 'written at the end' })
   writer.end(5_000_005_000)
   return writer.take()
+}
+
+/** A GPU computes a node and two fused ones, and copies; the second submission is only known as a whole. */
+function onGpu(writer: GgtraceWriter, host: GgtraceThread, ids: { query: number; up: number; graph: number }): void {
+  const queue = writer.gpuQueue({ device: 0, name: 'llvmpipe (LLVM 15, 256 bits)', flags: 7 })
+  const untimed = writer.gpuQueue({ device: 1, name: 'Old GPU', family: 1, index: 2, flags: 4, bits: 0 })
+  const at = (ns: number) => 5_000_010_000 + ns
+  const kernel = writer.name('mul_mat_f32')
+  const of = { submission: 1, queue, call: 2, graph: ids.graph }
+  host.gpuPipeline(at(0), at(900), kernel)
+  host.gpuSubmission({ startNs: at(1000), endNs: at(1100), id: 1, queue, works: 4, call: 2, graph: ids.graph })
+  host.gpuSubmission({ startNs: at(1200), endNs: at(1300), id: 2, queue, buffers: 2, works: 0 })
+  host.gpuSubmission({ startNs: at(1400), endNs: at(1500), id: 3, queue: untimed, works: 0 })
+  host.gpuWait({ what: 'vkWaitForFences', startNs: at(1600), endNs: at(4000), device: 0, call: 2 })
+  host.gpuClock({ atNs: at(4100), ticks: 77n, deviationNs: 20, lateNs: -13, device: 0 })
+  host.gpuWork({
+    ...of,
+    what: 'operator',
+    startNs: at(1050),
+    endNs: at(2000),
+    tensor: ids.query,
+    kernel,
+    dispatches: 2,
+  })
+  const fused = { tensor: ids.query, fusedTo: ids.up, kernel, dispatches: 1, part: 1 }
+  host.gpuWork({ ...of, what: 'operator', startNs: at(2000), endNs: at(2500), ...fused })
+  host.gpuWork({ ...of, what: 'copy', startNs: at(2500), endNs: at(2600), bytes: 4096 })
+  host.gpuWork({ ...of, what: 'fill', startNs: at(2600), endNs: at(2650), bytes: 64 })
+  host.gpuComplete({ atNs: at(4000), startNs: at(1040), endNs: at(2700), submission: 1, queue })
+  host.gpuComplete({ atNs: at(4000), startNs: at(2800), endNs: at(3900), submission: 2, queue })
+  host.gpuComplete({ atNs: at(4000), submission: 3, queue: untimed })
 }
 
 /** One call on two workers, with hardware counters and reads from the disk. */

@@ -46,9 +46,9 @@ export function memoryOf(name: string): readonly [from: string, to: string] {
   return [from?.toLowerCase() ?? '', to?.toLowerCase() ?? '']
 }
 
-/** Kind of a call of CUDA or HIP. */
+/** Kind of a call of CUDA, HIP or Vulkan. */
 export function callKindOf(name: string): GpuCallKind['kind'] {
-  if (/Launch(?!HostFunc)/.test(name)) return 'launch'
-  if (/Synchronize/.test(name)) return 'synchronize'
+  if (/Launch(?!HostFunc)|^vkQueueSubmit/.test(name)) return 'launch'
+  if (/Synchronize|^vk\w*Wait/.test(name)) return 'synchronize'
   return /Memcpy|Memset/i.test(name) ? 'copy' : 'other'
 }

@@ -25,7 +25,7 @@ export function deviceFigures(device: Device, of: Of): GpuDevice {
   const { measures, gpus } = of
   const measured = measures?.devices[device.index]
   const hasLaunches = measured !== undefined && measured.launched > 0
-  const name = gpus.split(', ').find((gpu) => gpu.startsWith(`${device.device} `))
+  const name = gpus.split(/, (?=\d+ )/).find((gpu) => gpu.startsWith(`${device.device} `))
   return {
     device: orNull(device.device),
     pid: orNull(device.pid),

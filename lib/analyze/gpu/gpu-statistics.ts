@@ -1,5 +1,5 @@
 import { DefaultMap } from '../../model/default-map.ts'
-import type { InputEvent, TokenEvent, TraceEvent } from '../../model/events.ts'
+import type { FactsEvent, InputEvent, TokenEvent, TraceEvent } from '../../model/events.ts'
 import type { ApiEvent, GpuEvent, NvtxGpuEvent } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import type { NvtxEvent } from '../../model/nvtx-events.ts'
@@ -18,7 +18,7 @@ import { GpuWork, WORK_MAX } from './work.ts'
 
 /** Events that {@link GpuStatistics} uses. */
 export type GpuStatisticsEvent =
-  | Extract<TraceEvent, { readonly kind: 'input' | 'gpu' | 'api' | 'nvtx-gpu' | 'own-track' | 'own-slice' }>
+  | Extract<TraceEvent, { readonly kind: 'input' | 'facts' | 'gpu' | 'api' | 'nvtx-gpu' | 'own-track' | 'own-slice' }>
   | Extract<TraceEvent, { readonly kind: 'nvtx' | 'token' }>
 
 /** Figures of the GPUs of one input. */
@@ -28,8 +28,8 @@ export interface GpuOfInput {
 }
 
 const [OPERATOR, MODULE, ANNOTATION, NVTX] = [0, 1, 2, RANGE_KINDS.indexOf('nvtx')]
-/** Formats without work of GPUs, whose ranges are not held. */
-const WITHOUT_GPU: ReadonlySet<string> = new Set(['ggtrace'])
+/** Formats whose ranges are not held: they have many, and what launched GPU work are calls of llama.cpp. */
+const WITHOUT_RANGES: ReadonlySet<string> = new Set(['ggtrace'])
 
 /** Numbers of categories of PyTorch's profiler. */
 interface Categories {
@@ -61,7 +61,7 @@ export class GpuStatistics {
   /** By name of an annotation: is it a step? */
   private readonly stepNames: (boolean | undefined)[] = []
   private gpus = ''
-  private isUsed = true
+  private hasRanges = true
   private rangesLeftOut = 0
 
   /** `workMax`: pieces of work, launches and ranges that are held. */
@@ -80,7 +80,6 @@ export class GpuStatistics {
   }
 
   take(event: GpuStatisticsEvent): void {
-    if (!this.isUsed) return
     switch (event.kind) {
       case 'gpu':
         return this.gpu(event)
@@ -89,7 +88,7 @@ export class GpuStatistics {
       case 'own-slice':
         return this.slice(event)
       case 'nvtx':
-        return this.nvtx(event)
+        return this.hasRanges ? this.nvtx(event) : undefined
       case 'nvtx-gpu':
         return this.onGpu(event)
       case 'own-track':
@@ -97,7 +96,10 @@ export class GpuStatistics {
       case 'token':
         return this.call(event)
       case 'input':
-        return this.input(event)
+        this.hasRanges = !WITHOUT_RANGES.has(event.format)
+        return this.name(event)
+      case 'facts':
+        return this.name(event)
     }
   }
 
@@ -119,9 +121,8 @@ export class GpuStatistics {
     this.work.add(event)
   }
 
-  private input({ attributes, format }: InputEvent): void {
-    this.isUsed = !WITHOUT_GPU.has(format)
-    this.gpus = String(attributes['gpus'] ?? '')
+  private name({ attributes }: InputEvent | FactsEvent): void {
+    this.gpus = String(attributes['gpus'] ?? this.gpus)
   }
 
   private api(event: ApiEvent): void {

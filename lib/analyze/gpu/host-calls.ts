@@ -27,7 +27,7 @@ interface Process {
   readonly timesNs: Float64Array
 }
 
-/** Sums of calls of CUDA and HIP; those of one thread in order, outer before inner. */
+/** Sums of calls of CUDA, HIP and Vulkan; those of one thread in order, outer before inner. */
 export class HostCalls {
   private readonly processes: Process[] = []
 

@@ -12,6 +12,7 @@ import { UNKNOWN } from '../../model/unknown.ts'
 import type { EventBatch } from '../common/batches.ts'
 import type { Report } from './blocks.ts'
 import { type LogClock, readAddress, readText, readU64 } from './fields.ts'
+import { GpuRecords } from './gpu.ts'
 import { NvtxNames } from './nvtx.ts'
 
 /** A graph that a GRAPH record defines. */
@@ -60,6 +61,8 @@ export class LogDefinitions {
   fromNs = -Infinity
   /** Definitions of NVTX. */
   readonly nvtx: NvtxNames
+  /** Records of GPUs, and their queues. */
+  readonly gpu: GpuRecords
   private readonly texts = new Map<number, number>()
   private readonly ops = new Map<number, number>()
   private readonly types = new Map<number, number>()
@@ -81,7 +84,9 @@ export class LogDefinitions {
     private readonly report: Report,
     private readonly clock: LogClock,
   ) {
-    this.nvtx = new NvtxNames(names, (id, byte) => this.name(id, byte), report)
+    const name = (id: number, byte: number) => this.name(id, byte)
+    this.nvtx = new NvtxNames(names, name, report)
+    this.gpu = new GpuRecords({ names, clock, name, tensor: (id, byte) => this.tensor(id, byte) })
   }
 
   /** Reads one record of a definitions block, which is long enough for its type. */
@@ -105,6 +110,8 @@ export class LogDefinitions {
         return this.readGraph(view, at, end, byte)
       case RecordType.Counted:
         return this.readCounted(view, at, byte)
+      case RecordType.GpuQueue:
+        return this.batch.add(this.gpu.define(view, at, byte))
       default:
         return this.nvtx.define(type, view, at, byte)
     }

@@ -1,7 +1,7 @@
 import { NONE, RECORD_BYTES, RecordType } from '../../log/ggtrace-layout.ts'
 
 /** Minimum bytes of a record, by type; 0 = an unknown type. */
-export const BYTES_MIN: readonly number[] = Array.from({ length: 64 }, (_, type) => RECORD_BYTES[type] ?? 0)
+export const BYTES_MIN: readonly number[] = Array.from({ length: 96 }, (_, type) => RECORD_BYTES[type] ?? 0)
 
 const decoder = new TextDecoder()
 

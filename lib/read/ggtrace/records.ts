@@ -367,9 +367,11 @@ export class EventRecords {
       case RecordType.Level:
         return this.batch.add(issueOf('recorded-less', lessBecause(view, at), { byte }, atNs))
       default: {
-        const event = readNvtx(type, view, at, { names: definitions.nvtx, tid, atNs, byte })
+        const place = { tid, atNs, byte }
+        const ofGpu = definitions.gpu.read(type, view, at, place)
+        const event = ofGpu ?? readNvtx(type, view, at, { names: definitions.nvtx, ...place })
         if (event) this.batch.add(event)
-        else this.leftOut.add(`records of type ${type}`)
+        else if (RECORD_BYTES[type] === undefined) this.leftOut.add(`records of type ${type}`)
       }
     }
   }

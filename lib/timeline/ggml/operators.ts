@@ -1,14 +1,13 @@
-import { layerOf } from '../../analyze/graph/layers.ts'
 import type { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
 import { putAt } from '../../model/by-id.ts'
-import { Inferred, type OperatorEvent, type SumsEvent, type TensorEvent } from '../../model/events.ts'
-import { formatShape } from '../../model/tensors.ts'
+import { Inferred, type OperatorEvent, type SumsEvent } from '../../model/events.ts'
 import type { ArgSet, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { countArgs, PALE } from '../labels.ts'
 import type { OpNaming } from '../options.ts'
 import type { Lanes } from '../tracks.ts'
+import { NodeArgs } from './node-args.ts'
 import { NodeNames } from './node-names.ts'
 import { Sums } from './sums.ts'
 import type { Wait } from './waits.ts'
@@ -33,6 +32,7 @@ export class Operators {
   private readonly waitedFor: (readonly Arg[] | undefined)[] = []
   private readonly innerWait: number
   private readonly nodeNames: NodeNames
+  private readonly nodeArgs: NodeArgs
   private readonly allSums: Sums
   /** By worker: the thread of its last operator. */
   private readonly servedBy: number[] = []
@@ -45,6 +45,7 @@ export class Operators {
     naming: OpNaming,
   ) {
     this.nodeNames = new NodeNames(context, naming)
+    this.nodeArgs = new NodeArgs(context, works)
     this.allSums = new Sums(context)
     this.innerWait = context.names.id('inner_wait_ns')
   }
@@ -96,54 +97,8 @@ export class Operators {
     return label
   }
 
-  private args(event: OperatorEvent): ArgSet | undefined {
-    const { make, tensors } = this.context
-    const tensor = tensors[event.tensor]!
-    const args: Arg[] = []
-    if (tensor.name !== 0) args.push(make.arg('tensor', { name: tensor.name }))
-    if (tensor.op !== 0) args.push(make.arg('op', { name: tensor.op }))
-    const layer = layerOf(tensor, tensors, make.names)
-    if (layer >= 0) args.push(make.int('layer', layer))
-    if (tensor.ne) args.push(make.word('shape', formatShape(tensor.ne)))
-    if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
-    if (this.context.detail === 'full') args.push(...this.placeArgs('', tensor))
-    for (const [i, id] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[id]!))
-    if (this.context.detail === 'full' && event.fusedTo === undefined) args.push(...this.workArgs(event.tensor))
-    const ofLayer = layer === tensor.layer ? 0 : Inferred.Layer
-    args.push(...make.inferred((event.inferred & ~Inferred.Wait) | tensor.inferred | ofLayer)) // a wait is the barrier slice's
-    return make.set(args)
-  }
-
-  /** The work of the whole operator, of all workers. */
-  private workArgs(id: number): Arg[] {
-    const { make } = this.context
-    const { flop, bytesRead, bytesWritten, isUpperBound } = this.works.node(id)
-    const args: Arg[] = []
-    if (flop > 0) args.push(make.int('flop', flop))
-    if (bytesRead >= 0 && bytesWritten >= 0) {
-      args.push(make.int(isUpperBound ? 'bytes_moved_max' : 'bytes_moved', Math.round(bytesRead + bytesWritten)))
-    }
-    return args
-  }
-
-  private sourceArgs(key: string, source: TensorEvent): Arg[] {
-    const { make } = this.context
-    const shape = source.ne ? formatShape(source.ne) : ''
-    const name = make.names.text(source.name)
-    const args = [make.word(key, name && shape ? `${name} ${shape}` : name || shape || 'unnamed')]
-    if (key === 'src0' && source.type !== 0) args.push(make.arg('src0_type', { name: source.type }))
-    if (this.context.detail === 'full') args.push(...this.placeArgs(`${key}_`, source))
-    return args
-  }
-
-  private placeArgs(prefix: string, tensor: TensorEvent): Arg[] {
-    const { make } = this.context
-    const args: Arg[] = []
-    if (tensor.sizeBytes >= 0) args.push(make.int(`${prefix}bytes`, tensor.sizeBytes))
-    if (tensor.offset !== undefined) args.push(make.int(`${prefix}offset`, tensor.offset))
-    if (tensor.address > 0) args.push(make.arg(`${prefix}address`, { pointer: tensor.address }))
-    if (tensor.structAddress > 0) args.push(make.arg(`${prefix}struct_address`, { pointer: tensor.structAddress }))
-    return args
+  private args({ tensor, fusedTo, inferred }: OperatorEvent): ArgSet | undefined {
+    return this.context.make.set(this.nodeArgs.of(tensor, fusedTo, inferred & ~Inferred.Wait)) // a wait is the barrier slice's
   }
 
   /** Arguments that differ from graph run to graph run. */

@@ -1,12 +1,24 @@
+import { Works } from '../../analyze/graph/work.ts'
 import type { Arg } from '../../model/args.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { ApiEvent, Facts, GpuActivityEvent, GpuEvent, GpuPlace, GpuSyncEvent } from '../../model/gpu-events.ts'
+import type {
+  ApiEvent,
+  Facts,
+  GpuActivityEvent,
+  GpuEvent,
+  GpuNode,
+  GpuPlace,
+  GpuSyncEvent,
+} from '../../model/gpu-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { GpuQueue } from '../../sink/writer.ts'
 import { arrowIds } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
+import { NodeArgs } from '../ggml/node-args.ts'
+import { NodeNames } from '../ggml/node-names.ts'
 import { LAYOUT } from '../layout.ts'
 import type { NestedRows } from '../nested.ts'
+import type { OpNaming } from '../options.ts'
 import { specOf } from '../place.ts'
 import type { Lanes } from '../tracks.ts'
 
@@ -21,6 +33,12 @@ interface Stream {
   readonly waits: Lanes
 }
 
+/** The name of a node's slices, and their common arguments. */
+interface NodeLabel {
+  readonly name: number
+  readonly args: readonly Arg[]
+}
+
 /** Draws GPU work by stream, the waits for it, and the calls that launched it. */
 export class GpuArea {
   private readonly streams = new Map<string, Stream>()
@@ -32,15 +50,24 @@ export class GpuArea {
   private readonly processes = new DefaultMap<number, number>(() => this.context.tree.addProcess())
   /** Frequent arguments and keys, looked up once. */
   private readonly kinds: Readonly<Record<GpuEvent['what'], Arg>>
-  private readonly keys: { readonly correlation: number; readonly work: number }
+  private readonly keys: { readonly correlation: number; readonly work: number; readonly call: number }
   private readonly arrowIds: ReturnType<typeof arrowIds>
+  private readonly nodeNames: NodeNames
+  private readonly nodeArgs: NodeArgs
+  /** By tensor and `fusedTo`. */
+  private readonly nodes = new Map<string, NodeLabel>()
 
-  constructor(private readonly context: TrackContext) {
-    const { make, names, input } = context
+  constructor(
+    private readonly context: TrackContext,
+    naming: OpNaming = 'role',
+  ) {
+    const { make, names, input, tensors } = context
+    this.nodeNames = new NodeNames(context, naming)
+    this.nodeArgs = new NodeArgs(context, new Works(tensors, (tensor) => names.text(tensor.op)))
     this.arrowIds = arrowIds(input)
     const kind = (what: GpuEvent['what']) => make.word('kind', what)
     this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
-    this.keys = { correlation: names.id('correlation'), work: names.id('gpu_work') }
+    this.keys = { correlation: names.id('correlation'), work: names.id('gpu_work'), call: names.id('call') }
   }
 
   take(event: GpuActivityEvent): void {
@@ -60,11 +87,15 @@ export class GpuArea {
   }
 
   private work(event: GpuEvent): void {
-    const { what, name, startNs, endNs, pid, correlation, facts, signature } = event
+    const { what, startNs, endNs, pid, correlation, facts, signature, node, call } = event
     const { make, detail, tree, writer } = this.context
     const { queue, work } = this.stream(event)
+    const ofNode = node && this.nodeLabel(node)
+    const name = ofNode?.name ?? event.name
     const extra: Arg[] = [this.kinds[what]]
     if (detail !== 'names') {
+      if (ofNode) extra.push(...ofNode.args, make.arg('kernel', { name: event.name }))
+      if (call !== undefined) extra.push({ key: this.keys.call, int: call })
       if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
       for (const arg of this.factArgs(facts)) extra.push(arg)
       if (signature !== 0 && detail === 'full') extra.push(make.arg('signature', { name: signature }))
@@ -74,6 +105,19 @@ export class GpuArea {
     writer.gpu?.work({ queue, stage: what, startNs, endNs, name, id, submission: correlation, extra })
   }
 
+  private nodeLabel({ tensor, fusedTo }: GpuNode): NodeLabel {
+    const key = `${tensor} ${fusedTo}`
+    let label = this.nodes.get(key)
+    if (!label) {
+      const { make, tensors } = this.context
+      const args = this.nodeArgs.of(tensor, fusedTo, 0)
+      if (fusedTo !== undefined) args.push(make.arg('fused_to', { name: tensors[fusedTo]!.name }))
+      label = { name: this.nodeNames.of(tensor, fusedTo), args }
+      this.nodes.set(key, label)
+    }
+    return label
+  }
+
   private sync(event: GpuSyncEvent): void {
     const { name, startNs, endNs, correlation, facts } = event
     const extra = this.context.make.shown([...this.correlationArg(correlation), ...this.factArgs(facts)])
@@ -81,9 +125,10 @@ export class GpuArea {
   }
 
   private call(event: ApiEvent): void {
-    const { name, startNs, endNs, pid, correlation, launched, result, facts } = event
+    const { name, startNs, endNs, pid, correlation, launched, result, facts, call } = event
     const { make } = this.context
     const extra = this.correlationArg(correlation)
+    if (call !== undefined) extra.push({ key: this.keys.call, int: call })
     if (launched > 0) extra.push({ key: this.keys.work, int: launched })
     if (result !== 0) extra.push(make.int('result', result))
     if (facts) extra.push(...this.factArgs(facts))
@@ -129,11 +174,13 @@ export class GpuArea {
     const known = this.streams.get(key)
     if (known) return known
     const { names, tracks, tree, writer } = this.context
-    const name = titleOf(place, names.text(streamName), names.text(contextName))
+    const isVulkan = place.queue !== undefined
+    const name = isVulkan ? names.text(place.queue!) : titleOf(place, names.text(streamName), names.text(contextName))
     const of = { device, stream: name, nth: this.streams.size }
     const { description } = specOf(LAYOUT.streamWork, of)
+    const api = isVulkan ? 'VULKAN' : 'CUDA'
     const made: Stream = {
-      queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid },
+      queue: { id: tree.addQueue(), name, description, gpu: Math.max(0, device), pid, api },
       work: writer.gpu ? undefined : tracks.lanes('streamWork', of, true),
       waits: tracks.lanes('streamWaits', of, true),
     }

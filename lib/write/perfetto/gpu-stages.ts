@@ -18,10 +18,10 @@ import { IidSet } from './iids.ts'
 import { ProtoWriter } from './proto-writer.ts'
 
 const STAGES: Readonly<Record<string, string>> = {
-  kernel: 'A CUDA kernel.',
+  kernel: 'A kernel, or the kernels of an operator of ggml.',
   memcpy: 'A copy of memory, from or to a device.',
   memset: 'Memory that is set to a value.',
-  graph: 'A CUDA graph as a whole.',
+  graph: 'A CUDA graph, or a submission, as a whole.',
 }
 /** Interned ids: first those of stages, then those of queues. */
 const STAGE_IIDS = Object.keys(STAGES).map((name, i) => [name, i + 1] as const)
@@ -103,7 +103,8 @@ class EncodedArgs {
 export class PerfettoGpu implements GpuSink {
   private readonly stages = new Map(STAGE_IIDS)
   private readonly interned = new IidSet()
-  private readonly contexts = new Map<number, number>()
+  /** By process and API. */
+  private readonly contexts = new Map<string, number>()
   private readonly workNames: EncodedNames
   private readonly args: EncodedArgs
 
@@ -122,12 +123,11 @@ export class PerfettoGpu implements GpuSink {
     const packet = this.packet(startNs)
     const queueIid = QUEUES_FROM + queue.id
     const stageIid = this.stages.get(stage)!
-    const context = this.contexts.get(queue.pid) ?? 0
     if (!this.interned.has(queueIid) || !this.interned.has(stageIid)) this.intern(queue, queueIid, stage, stageIid)
     const event = out.begin(TracePacket.gpu_render_stage_event)
     out.varint(GpuRenderStageEvent.event_id, id) // trace_processor ignores events without an id
     out.varint(GpuRenderStageEvent.duration, endNs - startNs)
-    out.varint(GpuRenderStageEvent.context, context || this.contexts.get(queue.pid)!)
+    out.varint(GpuRenderStageEvent.context, this.contexts.get(contextOf(queue))!)
     if (extra) for (const arg of extra) this.args.write(out, arg)
     if (submission >= 0) out.varint(GpuRenderStageEvent.submission_id, submission)
     out.varint(GpuRenderStageEvent.gpu_id, queue.gpu)
@@ -138,15 +138,16 @@ export class PerfettoGpu implements GpuSink {
     out.end(packet)
   }
 
-  private intern({ pid, name, description }: GpuQueue, queueIid: number, stage: string, stageIid: number): void {
+  private intern(queue: GpuQueue, queueIid: number, stage: string, stageIid: number): void {
     const { out } = this
+    const { pid, name, description, api } = queue
     const interned = out.begin(TracePacket.interned_data)
-    if (!this.contexts.has(pid)) {
-      this.contexts.set(pid, this.contexts.size + 1)
+    if (!this.contexts.has(contextOf(queue))) {
+      this.contexts.set(contextOf(queue), this.contexts.size + 1)
       const context = out.begin(InternedData.graphics_contexts)
       out.varint(InternedGraphicsContext.iid, this.contexts.size)
       if (pid > 0) out.varint(InternedGraphicsContext.pid, pid)
-      out.varint(InternedGraphicsContext.api, InternedGraphicsContextApi.CUDA)
+      out.varint(InternedGraphicsContext.api, InternedGraphicsContextApi[api])
       out.end(context)
     }
     if (this.interned.add(queueIid)) this.specify(queueIid, name, description, StageCategory.OTHER)
@@ -163,6 +164,10 @@ export class PerfettoGpu implements GpuSink {
     out.varint(InternedGpuRenderStageSpecification.category, category)
     out.end(specification)
   }
+}
+
+function contextOf({ pid, api }: GpuQueue): string {
+  return `${pid} ${api}`
 }
 
 /** Writes the reference from a slice to the GPU work that it launched. */

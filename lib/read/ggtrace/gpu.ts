@@ -1,0 +1,183 @@
+import { GPU_WAITS, GPU_WORKS, NONE, RecordType } from '../../log/ggtrace-layout.ts'
+import type { FactsEvent, TraceEvent } from '../../model/events.ts'
+import type { ApiEvent, GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
+import type { Names } from '../../model/names.ts'
+import { type LogClock, readU64 } from './fields.ts'
+
+/** A queue that a GPU_QUEUE record defines. */
+interface Queue {
+  readonly place: GpuPlace
+  /** The times at which it worked are recorded. */
+  readonly isTimed: boolean
+}
+
+/** What the records of GPUs refer to. */
+export interface GpuReferences {
+  readonly names: Names
+  readonly clock: LogClock
+  /** The name, and the tensor event's id, of a log's id. */
+  readonly name: (id: number, byte: number) => number
+  readonly tensor: (id: number, byte: number) => number
+}
+
+/** The start of a record, its thread, and its place in the input. */
+interface Place {
+  readonly atNs: number
+  readonly tid: number
+  readonly byte: number
+}
+
+/** VkQueueFlagBits. */
+const QUEUE_FLAGS = ['graphics', 'compute', 'transfer', 'sparse binding']
+const WORKS: Readonly<Record<(typeof GPU_WORKS)[number], GpuEvent['what']>> = {
+  operator: 'kernel',
+  copy: 'memcpy',
+  fill: 'memset',
+}
+const UNKNOWN_PLACE: GpuPlace = {
+  ...{ device: 0, context: -1, contextName: 0, stream: -1, streamName: 0, pid: -1 },
+}
+
+/** Turns the records of GPUs into events. */
+export class GpuRecords {
+  private readonly queues = new Map<number, Queue>()
+  /** Names by number. */
+  private readonly devices = new Map<number, string>()
+  /** Submissions without work that was recorded by itself. */
+  private readonly whole = new Set<number>()
+  private clockErrorNs = -1
+
+  constructor(private readonly of: GpuReferences) {}
+
+  /** Reads the definition of a queue. Returns the names of the devices so far, as a fact. */
+  define(view: DataView, at: number, byte: number): FactsEvent {
+    const [id, device, name, family, index, flags, bits] = numbersAt(view, at + 4, 7)
+    const { names } = this.of
+    const can = QUEUE_FLAGS.filter((_, bit) => ((flags! >> bit) & 1) === 1).join(', ')
+    const gpu = names.text(this.of.name(name!, byte))
+    const title = `queue ${index} of family ${family} (${can}), ${gpu}`
+    this.devices.set(device!, gpu)
+    const place = { ...UNKNOWN_PLACE, device: device!, stream: id!, queue: names.id(title) }
+    this.queues.set(id!, { place, isTimed: bits !== 0 })
+    const gpus = [...this.devices].sort(([a], [b]) => a - b).map(([of, named]) => `${of} ${named}`)
+    return { kind: 'facts', attributes: { gpus: gpus.join(', ') } }
+  }
+
+  /** The event of a record; undefined for records of other types, and for those that are no event. */
+  read(type: number, view: DataView, at: number, place: Place): TraceEvent | undefined {
+    switch (type) {
+      case RecordType.GpuWork:
+        return this.work(view, at, place)
+      case RecordType.GpuSubmission:
+        return this.submission(view, at, place)
+      case RecordType.GpuPipeline:
+        return this.pipeline(view, at, place)
+      case RecordType.GpuWait:
+        return this.wait(view, at, place)
+      case RecordType.GpuClock:
+        return this.reading(view, at)
+      case RecordType.GpuComplete:
+        return this.complete(view, at)
+      default:
+        return undefined
+    }
+  }
+
+  private work(view: DataView, at: number, { atNs, byte }: Place): GpuEvent {
+    const [correlation, queue, number, tensor, last, call, , kernel, dispatches, part] = numbersAt(view, at + 20, 10)
+    const { names } = this.of
+    const what = GPU_WORKS[number!] ?? 'operator'
+    const bytes = readU64(view, at + 60)
+    return {
+      kind: 'gpu',
+      what: WORKS[what],
+      name: this.of.name(kernel!, byte) || names.id(what),
+      startNs: atNs,
+      endNs: this.end(view, at, atNs),
+      ...this.placeOf(queue!),
+      correlation: correlation!,
+      signature: 0,
+      facts: what === 'operator' ? { ...(dispatches! > 1 && { dispatches }), ...(part! > 0 && { part }) } : { bytes },
+      node: tensor === 0 ? undefined : this.node(tensor!, last!, byte),
+      call: call === NONE ? undefined : call!,
+    }
+  }
+
+  private node(tensor: number, last: number, byte: number): GpuEvent['node'] {
+    return { tensor: this.of.tensor(tensor, byte), fusedTo: last === 0 ? undefined : this.of.tensor(last, byte) }
+  }
+
+  private submission(view: DataView, at: number, place: Place): ApiEvent {
+    const [correlation, queue, buffers, works, call] = numbersAt(view, at + 20, 5)
+    const isTimed = this.queues.get(queue!)?.isTimed ?? false
+    if (works === 0) this.whole.add(correlation!)
+    const launched = isTimed ? works || 1 : 0
+    const facts = { command_buffers: buffers! }
+    return this.call('vkQueueSubmit', view, at, place, { correlation: correlation!, launched, facts, call: call! })
+  }
+
+  private pipeline(view: DataView, at: number, place: Place): ApiEvent {
+    const [name, pipelines] = numbersAt(view, at + 20, 2)
+    const shader = this.of.names.text(this.of.name(name!, place.byte))
+    const facts = { ...(shader && { shader }), ...(pipelines !== 1 && { pipelines: pipelines! }) }
+    return this.call('vkCreateComputePipelines', view, at, place, { facts })
+  }
+
+  private wait(view: DataView, at: number, place: Place): ApiEvent {
+    const [what, device, call] = numbersAt(view, at + 20, 3)
+    return this.call(GPU_WAITS[what!] ?? 'wait', view, at, place, { facts: { device: device! }, call: call! })
+  }
+
+  private call(
+    name: string,
+    view: DataView,
+    at: number,
+    { atNs, tid }: Place,
+    { call = NONE, ...of }: Partial<ApiEvent>,
+  ): ApiEvent {
+    return {
+      ...{
+        kind: 'api',
+        library: 'vulkan',
+        name: this.of.names.id(name),
+        startNs: atNs,
+        endNs: this.end(view, at, atNs),
+      },
+      ...{ pid: -1, tid, correlation: -1, thread: 0, launched: 0, result: 0 },
+      ...of,
+      call: call === NONE ? undefined : call,
+    }
+  }
+
+  /** A reading of the clocks of host and device: its largest error so far is a fact of the run. */
+  private reading(view: DataView, at: number): TraceEvent | undefined {
+    const late = Math.abs(Number(view.getBigInt64(at + 28, true)))
+    const errorNs = readU64(view, at + 20) + late
+    if (errorNs <= this.clockErrorNs) return undefined
+    this.clockErrorNs = errorNs
+    return { kind: 'facts', attributes: { gpu_clock_error_ns: errorNs } }
+  }
+
+  /** A submission is drawn as a whole if nothing of it was recorded by itself. */
+  private complete(view: DataView, at: number): GpuEvent | undefined {
+    const startNs = this.of.clock.read(view, at + 12)
+    const [correlation, queue] = numbersAt(view, at + 28, 2)
+    if (!this.whole.delete(correlation!) || startNs === undefined) return undefined
+    const endNs = Math.max(startNs, this.of.clock.read(view, at + 20) ?? startNs)
+    const name = this.of.names.id('submission')
+    const shared = { correlation: correlation!, signature: 0, facts: {} }
+    return { kind: 'gpu', what: 'graph', name, startNs, endNs, ...this.placeOf(queue!), ...shared }
+  }
+
+  private placeOf(queue: number): GpuPlace {
+    return this.queues.get(queue)?.place ?? UNKNOWN_PLACE
+  }
+
+  private end(view: DataView, at: number, startNs: number): number {
+    return Math.max(startNs, this.of.clock.read(view, at + 12) ?? startNs)
+  }
+}
+
+function numbersAt(view: DataView, at: number, count: number): number[] {
+  return Array.from({ length: count }, (_, i) => view.getUint32(at + 4 * i, true))
+}

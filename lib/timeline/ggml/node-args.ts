@@ -1,0 +1,65 @@
+import { layerOf } from '../../analyze/graph/layers.ts'
+import type { Works } from '../../analyze/graph/work.ts'
+import type { Arg } from '../../model/args.ts'
+import { Inferred, type TensorEvent } from '../../model/events.ts'
+import { formatShape } from '../../model/tensors.ts'
+import type { TrackContext } from '../context.ts'
+
+/** The arguments of operator slices that are the same in each graph run: a node, its shape, its sources, its work. */
+export class NodeArgs {
+  constructor(
+    private readonly context: Pick<TrackContext, 'make' | 'tensors' | 'detail'>,
+    private readonly works: Works,
+  ) {}
+
+  /** Arguments of slices of a node; of fused nodes, `fusedTo` is the last one. `inferred`: bits of the slice. */
+  of(id: number, fusedTo: number | undefined, inferred: number): Arg[] {
+    const { make, tensors } = this.context
+    const tensor = tensors[id]!
+    const args: Arg[] = []
+    if (tensor.name !== 0) args.push(make.arg('tensor', { name: tensor.name }))
+    if (tensor.op !== 0) args.push(make.arg('op', { name: tensor.op }))
+    const layer = layerOf(tensor, tensors, make.names)
+    if (layer >= 0) args.push(make.int('layer', layer))
+    if (tensor.ne) args.push(make.word('shape', formatShape(tensor.ne)))
+    if (tensor.type !== 0) args.push(make.arg('type', { name: tensor.type }))
+    if (this.context.detail === 'full') args.push(...this.placeArgs('', tensor))
+    for (const [i, source] of tensor.sources.entries()) args.push(...this.sourceArgs(`src${i}`, tensors[source]!))
+    if (this.context.detail === 'full' && fusedTo === undefined) args.push(...this.workArgs(id))
+    const ofLayer = layer === tensor.layer ? 0 : Inferred.Layer
+    args.push(...make.inferred(inferred | tensor.inferred | ofLayer))
+    return args
+  }
+
+  /** The work of the whole operator, of all workers. */
+  private workArgs(id: number): Arg[] {
+    const { make } = this.context
+    const { flop, bytesRead, bytesWritten, isUpperBound } = this.works.node(id)
+    const args: Arg[] = []
+    if (flop > 0) args.push(make.int('flop', flop))
+    if (bytesRead >= 0 && bytesWritten >= 0) {
+      args.push(make.int(isUpperBound ? 'bytes_moved_max' : 'bytes_moved', Math.round(bytesRead + bytesWritten)))
+    }
+    return args
+  }
+
+  private sourceArgs(key: string, source: TensorEvent): Arg[] {
+    const { make } = this.context
+    const shape = source.ne ? formatShape(source.ne) : ''
+    const name = make.names.text(source.name)
+    const args = [make.word(key, name && shape ? `${name} ${shape}` : name || shape || 'unnamed')]
+    if (key === 'src0' && source.type !== 0) args.push(make.arg('src0_type', { name: source.type }))
+    if (this.context.detail === 'full') args.push(...this.placeArgs(`${key}_`, source))
+    return args
+  }
+
+  private placeArgs(prefix: string, tensor: TensorEvent): Arg[] {
+    const { make } = this.context
+    const args: Arg[] = []
+    if (tensor.sizeBytes >= 0) args.push(make.int(`${prefix}bytes`, tensor.sizeBytes))
+    if (tensor.offset !== undefined) args.push(make.int(`${prefix}offset`, tensor.offset))
+    if (tensor.address > 0) args.push(make.arg(`${prefix}address`, { pointer: tensor.address }))
+    if (tensor.structAddress > 0) args.push(make.arg(`${prefix}struct_address`, { pointer: tensor.structAddress }))
+    return args
+  }
+}

@@ -1,0 +1,56 @@
+import { expect, test } from '@jest/globals'
+import { convert, openTrace } from '../../lib/index.ts'
+import { everyRecord, read } from './ggtrace-logs.ts'
+
+/** Work of a GPU in a log: its places, its nodes, what launched it. */
+const log = everyRecord()
+const shifted = (ns: number) => ns - 5_000_010_000
+
+test('records of a GPU are read as they were written', async () => {
+  const { of, names } = await read(log)
+  const text = (id: number) => names.text(id)
+  const tensors = of('tensor')
+  const nameOf = (id: number | undefined) => (id === undefined ? '' : text(tensors[id]!.name))
+  const works = of('gpu').map(({ what, name, startNs, endNs, node, call, correlation, facts }) => [
+    ...[what, text(name), shifted(startNs), shifted(endNs), nameOf(node?.tensor), nameOf(node?.fusedTo)],
+    ...[call, correlation, facts],
+  ])
+  expect(works).toEqual([
+    ['kernel', 'mul_mat_f32', 1050, 2000, 'Qcur-0', '', 2, 1, { dispatches: 2 }],
+    ['kernel', 'mul_mat_f32', 2000, 2500, 'Qcur-0', 'ffn_moe_up-0', 2, 1, { part: 1 }],
+    ['memcpy', 'copy', 2500, 2600, '', '', 2, 1, { bytes: 4096 }],
+    ['memset', 'fill', 2600, 2650, '', '', 2, 1, { bytes: 64 }],
+    ['graph', 'submission', 2800, 3900, '', '', undefined, 2, {}],
+  ])
+  const calls = of('api').map(({ name, startNs, endNs, tid, launched, correlation, call, facts }) => [
+    ...[text(name), shifted(startNs), shifted(endNs), tid, launched, correlation, call, facts],
+  ])
+  expect(calls).toEqual([
+    ['vkCreateComputePipelines', 0, 900, 700, 0, -1, undefined, { shader: 'mul_mat_f32' }],
+    ['vkQueueSubmit', 1000, 1100, 700, 4, 1, 2, { command_buffers: 1 }],
+    ['vkQueueSubmit', 1200, 1300, 700, 1, 2, undefined, { command_buffers: 2 }],
+    ['vkQueueSubmit', 1400, 1500, 700, 0, 3, undefined, { command_buffers: 1 }],
+    ['vkWaitForFences', 1600, 4000, 700, 0, -1, 2, { device: 0 }],
+  ])
+  expect(of('facts').map(({ attributes }) => attributes)).toEqual(
+    expect.arrayContaining([{ gpu_clock_error_ns: 33 }, { gpus: '0 llvmpipe (LLVM 15, 256 bits), 1 Old GPU' }]),
+  )
+})
+
+test('a trace has the work on queues of the GPU, with nodes as arguments', async () => {
+  const trace = await openTrace(convert({ name: 'log', source: log }, { detail: 'full' }))
+  expect(trace.problems()).toEqual([])
+  const arg = (key: string) => `extract_arg(g.arg_set_id, '${key}')`
+  const columns = ['tensor', 'layer', 'fused_to', 'kernel', 'call', 'bytes'].map(arg)
+  const from = 'gpu_slice g join track t on t.id = g.track_id'
+  expect(trace.query(`select t.name, g.name, g.dur, ${columns.join()} from ${from} order by g.ts`).rows).toEqual(
+    [
+      ['Qcur MUL_MAT', 950, 'Qcur-0', '0', null, 'mul_mat_f32', '2', '256'],
+      ['ffn_moe_up MUL_MAT+MUL_MAT_ID', 500, 'Qcur-0', '0', 'ffn_moe_up-0', 'mul_mat_f32', '2', '256'],
+      ['copy', 100, null, null, null, null, '2', '4096'],
+      ['fill', 50, null, null, null, null, '2', '64'],
+      ['submission', 1100, null, null, null, null, null, null],
+    ].map((row) => ['queue 0 of family 0 (graphics, compute, transfer), llvmpipe (LLVM 15, 256 bits)', ...row]),
+  )
+  trace.close()
+})

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 /** What tests need to know of the machine that they run on: none of it is the same everywhere. */
 
@@ -30,6 +30,11 @@ export const hasTaskset = spawnSync('taskset', [...ON_CPU, 'true'], { stdio: 'ig
 /** A program that wants {@link CPU} for itself, until it is killed or the test's process has ended. */
 export const startHog = () =>
   spawn('taskset', [...ON_CPU, 'sh', '-c', `while kill -0 ${process.pid}; do :; done`], { stdio: 'ignore' })
+
+/** bpftrace; where nobody has mounted tracefs yet, with a mount of its own, for tracepoints. */
+export const BPFTRACE: readonly [string, ...string[]] = existsSync('/sys/kernel/tracing/events')
+  ? ['bpftrace']
+  : ['unshare', '-m', 'sh', '-c', 'mount -t tracefs tracefs /sys/kernel/tracing; exec bpftrace "$@"', 'sh']
 
 /** Does the kernel let this user run bpftrace? Not in a container, though the program is there. */
 export const canBpftrace = () =>

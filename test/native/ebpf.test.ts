@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { inputOf, summarize } from '../../lib/index.ts'
 import { hasLlama, LIB, model, run, runner } from '../llama/testbed.ts'
-import { canBpftrace } from '../machine.ts'
+import { BPFTRACE, canBpftrace } from '../machine.ts'
 import { inFolder, NANO, newLog, RECORDER, readLog, useRecorder } from './recording.ts'
 import '../live.ts'
 
@@ -38,7 +38,11 @@ function trace(script: string, command: readonly string[], ...args: readonly str
   const output = inFolder(`${script}-${runs++}.g2p`)
   const env = { ...process.env, BPFTRACE_PERF_RB_PAGES: '2048' }
   const words = ['-o', output, '-c', command.join(' '), join(SCRIPTS, `${script}.bt`), ...args]
-  const { status, stdout, stderr } = spawnSync('bpftrace', words, { env, encoding: 'utf8', timeout: 240_000 })
+  const { status, stdout, stderr } = spawnSync(BPFTRACE[0], [...BPFTRACE.slice(1), ...words], {
+    env,
+    encoding: 'utf8',
+    timeout: 240_000,
+  })
   expect([status, /Lost \d+ events/.exec(stderr)]).toEqual([0, null])
   const lines = readFileSync(output, 'utf8').split('\n')
   expect(lines.find((line) => line.startsWith('g2p '))).toBe('g2p clock boot')

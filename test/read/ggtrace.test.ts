@@ -230,6 +230,8 @@ describe('the trace of it', () => {
         ...['weights: offset read', 'KV cache: offset read', 'Counters', 'context switches'],
         ...['compute buffer: live', 'compute buffer: size', 'KV cache: cells used (inferred)'],
         ...['Rates', 'tok/s', 'GB/s', 'GFLOP/s'],
+        ...['Requests', 'slot 0', 'slot 1', 'slots busy', 'Functions'],
+        ...[1, 4].map((sequence) => `context 2, sequence ${sequence}: tokens in the KV cache`),
         ...['Ranges', 'thread 700', 'NVTX', 'io', 'main 700', 'Names', 'Issues'],
       ]),
     )

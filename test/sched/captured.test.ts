@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { inputOf, openTrace } from '../../lib/index.ts'
-import { canBpftrace } from '../machine.ts'
+import { BPFTRACE, canBpftrace } from '../machine.ts'
 import { expectedIn } from '../read/sched-lines.ts'
 import { canTrace, type Instance, newInstance } from './instance.ts'
 import { actOf, ours, plainSystrace, systraceOf, type Tables, theirs } from './systrace.ts'
@@ -167,7 +167,16 @@ bpftraceTest.each([
   ['text', []],
   ['JSON', ['-f', 'json']],
 ] as const)('native/ebpf/sched.bt: %s (needs root and bpftrace)', async (_, options) => {
-  const command = [...options, '-o', 'sched.g2p', '-c', `${at('workload')} quiet`, join(root, 'native/ebpf/sched.bt')]
-  execFileSync('bpftrace', command, { cwd: folder, env: { ...process.env, BPFTRACE_PERF_RB_PAGES: '2048' } })
+  const [bpftrace, ...first] = BPFTRACE
+  const command = [
+    ...first,
+    ...options,
+    '-o',
+    'sched.g2p',
+    '-c',
+    `${at('workload')} quiet`,
+    join(root, 'native/ebpf/sched.bt'),
+  ]
+  execFileSync(bpftrace, command, { cwd: folder, env: { ...process.env, BPFTRACE_PERF_RB_PAGES: '2048' } })
   await expectSame('sched.g2p', await tablesOfText('sched.g2p', 'bpftrace', 1), 1)
 })

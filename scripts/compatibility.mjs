@@ -55,12 +55,12 @@ const summarizeLog = async (log) => {
   const names = new Names()
   const facts = new Map()
   const [calls, issues, buffers, numbers] = [new Map(), new Map(), new Set(), new Map()]
-  const [workers, threads] = [new Set(), new Set()]
+  const [workers, threads, begun] = [new Set(), new Set(), []]
   for await (const batch of eventsOf(inputOf(log), names)) {
     for (const event of batch) {
       count(numbers, event.kind)
       if (event.kind === 'token') {
-        count(calls, event.phase)
+        begun.push(event) // threads that call in turn have blocks of their own
         count(numbers, 'tokens', Math.max(event.tokens, 0)) // -1: unknown
       } else if (event.kind === 'graph') count(numbers, 'nodes', event.nodes)
       else if (event.kind === 'operator') workers.add(event.worker)
@@ -71,6 +71,7 @@ const summarizeLog = async (log) => {
         for (const [name, value] of Object.entries(event.attributes)) facts.set(name, value)
     }
   }
+  for (const { phase } of begun.sort((a, b) => a.startNs - b.startNs)) count(calls, phase)
   const why = facts.get('states')
   const n = (name) => `${numbers.get(name) ?? 0}`
   return {

@@ -2,7 +2,7 @@
  * Measures what findings cost in a conversion: CPU time of `convert` with and without them, in turn, each in a separate process that is set
  * up as the CLI is, against that of the command `ggml2perfetto convert`. Three logs: half a second of a small model, nine calls of a model
  * of 1 B parameters, and 2 million operator executions.
- *   npm run bench:findings [-- pairs, default 20]
+ *   npm run bench:findings [-- pairs, default 30]
  * Needs linux-x64 and cc; fetches llama.cpp, makes the models (3 GB in the temporary folder).
  */
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -104,4 +104,4 @@ async function main(pairs) {
 }
 
 if (what === 'with' || what === 'without') await run(args[0], what === 'with')
-else await main(Number(what ?? 20))
+else await main(Number(what ?? 30))

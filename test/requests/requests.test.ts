@@ -114,3 +114,38 @@ describe('requests of a program without tasks', () => {
     expect(await requestsOf(server.events.filter(({ kind }) => kind !== 'sequence'))).toEqual([])
   })
 })
+
+test('two threads, each with its context: a token is of the context that it is sampled from', async () => {
+  const call = (
+    at: number,
+    tid: number,
+    context: number,
+    number: number,
+    tokens: number,
+    position: number,
+  ): TraceEvent => ({
+    ...{ kind: 'token', call: number, phase: tokens > 1 ? 'prefill' : 'decode', tokens, tid, inferred: 0 },
+    ...{ startNs: at, endNs: at + 10 },
+    batch: {
+      ...{ function: 'llama_decode', areAllOutput: false, isLeftOut: false, result: 0, context },
+      spans: [{ sequence: 0, position, tokens }],
+    },
+  })
+  const sample = (at: number, tid: number, context: number, output: number): TraceEvent => ({
+    ...{ kind: 'function', what: 'sample', name: 0, startNs: at, endNs: at + 5, tid },
+    ...{ context, sequence: -1, output, value: -1 },
+  })
+  const found = await requestsOf([
+    call(100, 1, 0xa0, 0, 4, 0),
+    call(102, 2, 0xb0, 1, 8, 0),
+    sample(120, 1, 0xa0, 3),
+    sample(122, 2, 0xb0, 7),
+    call(130, 1, 0xa0, 2, 1, 4),
+    sample(145, 1, 0xa0, 0),
+  ])
+  const counts = found.map(({ context, promptTokens, generatedTokens }) => [context, promptTokens, generatedTokens])
+  expect(counts.sort((a, b) => a[0]! - b[0]!)).toEqual([
+    [0xa0, 4, 2],
+    [0xb0, 8, 1],
+  ])
+})

@@ -33,7 +33,8 @@ export class Requests {
     draftsUntilNs: -Infinity,
   }))
   private readonly queue = new TaskQueue()
-  private readonly outputs = new OutputOwners()
+  /** By context: programs may have several, each with its thread. */
+  private readonly outputs = new DefaultMap<number, OutputOwners>(() => new OutputOwners())
   private readonly open = new Set<OpenRequest>()
   /** Launched requests by slot and by task. */
   private readonly launched = new Map<number, OpenRequest>()
@@ -106,7 +107,7 @@ export class Requests {
       own.add(request)
       request.call(event, share)
     }
-    this.outputs.call(batch.spans, (sequence) => cache.of(sequence).request)
+    this.outputs.of(batch.context).call(batch.spans, (sequence) => cache.of(sequence).request)
     for (const [sequence, { position, tokens }] of shares) follow(cache.of(sequence), position, tokens, isFailed(event))
     const others = shares.size
     for (const request of this.open) {
@@ -158,7 +159,7 @@ export class Requests {
     else if (what === 'get-embeddings') this.owner(event, thread)?.embedding()
     else if (what === 'synchronize' && thread.call && thread.sampled === undefined) {
       const { call } = thread.call
-      for (const request of this.open) request.wait(call, endNs, this.outputs.has(request))
+      for (const request of this.open) request.wait(call, endNs, this.isInBatch(request))
     }
   }
 
@@ -175,7 +176,7 @@ export class Requests {
   /** Work on the token that was sampled last. */
   private ofSampled(what: 'sample' | 'text', event: FunctionEvent, { sampled }: Thread): void {
     if (!sampled || !this.open.has(sampled)) return
-    if (event.what === 'accept') this.outputs.accepted()
+    if (event.what === 'accept') this.outputs.of(sampled.context).accepted()
     sampled.own(what, event.startNs, event.endNs)
     this.stallOthers(sampled, event)
   }
@@ -185,9 +186,9 @@ export class Requests {
   }
 
   /** The request whose output is sampled or read: by the place in the batch, else by its sequence. */
-  private owner({ output, sequence }: FunctionEvent, thread: Thread): OpenRequest | undefined {
+  private owner({ context, output, sequence }: FunctionEvent, thread: Thread): OpenRequest | undefined {
     if (!thread.call) return undefined
-    const request = this.outputs.of(output) ?? this.inSlot(sequence)
+    const request = this.outputs.of(context || thread.call.batch!.context).of(output) ?? this.inSlot(sequence)
     return request && this.open.has(request) ? request : undefined
   }
 
@@ -199,10 +200,15 @@ export class Requests {
     const named = this.inSlot(sequence)
     for (const request of this.open) {
       if (request.tid !== tid) continue
-      const isOwn = named ? request === named : what === 'draft' ? request.isGenerating : this.outputs.has(request)
+      const isOwn = named ? request === named : what === 'draft' ? request.isGenerating : this.isInBatch(request)
       if (isOwn) request.own('draft', startNs, endNs, named ? value : -1)
       else request.stall(startNs, endNs, -1, 1, 0)
     }
+  }
+
+  /** Does a request have tokens in the last call of its context? */
+  private isInBatch(request: OpenRequest): boolean {
+    return this.outputs.of(request.context).has(request)
   }
 
   private change(event: SequenceEvent): void {
@@ -216,7 +222,7 @@ export class Requests {
       if (!of || !child || child.calls > 0) return
       child.copyPrompt(of)
       cache.of(to).request = child
-      this.outputs.share(of, child)
+      this.outputs.of(of.context).share(of, child)
       return
     }
     if (what === 'shift' || (what === 'remove' && event.end >= 0)) return

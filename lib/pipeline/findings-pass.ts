@@ -37,6 +37,8 @@ export class FindingsPass {
     const { figures } = this
     for (const event of batch) {
       summary.event(event)
+      // Most events of a log; few are in the sample.
+      if (event.kind === 'operator' && !isSampled(event.call)) continue
       figures.event(event)
       if (event.kind === 'token' && isSampled(event.call))
         this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs))

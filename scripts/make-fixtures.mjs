@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { ktraceOf, openharmonyOf, rowsOf, textOf, without } from './profinfer-generations.mjs'
-import { repack } from './repack-tensor-trace.mjs'
+import { jsonOf, repack } from './repack-tensor-trace.mjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures/', import.meta.url))
 
@@ -365,6 +365,7 @@ const KTRACES = {
 /** All that this script makes: path in test/fixtures → bytes. */
 const MAKERS = Object.fromEntries([
   ...Object.entries(TENSOR_TRACES).map(([name, make]) => [`tensor-trace/${name}`, make]),
+  ['tensor-trace-json/tiny.json', () => jsonOf(TENSOR_TRACES['tiny-v4.bin'](), OPS_2026)],
   ...Object.entries(PROFINFER_CSVS).map(([name, make]) => [`profinfer-csv/${name}`, make]),
   ...Object.entries(PROFINFER_TEXTS).map(([name, make]) => [`profinfer-text/${name}`, () => Buffer.from(make())]),
   ...Object.entries(OPENHARMONY_CSVS).map(([name, make]) => [

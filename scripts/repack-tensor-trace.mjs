@@ -25,6 +25,63 @@ export function repack(log, bytes) {
   return Buffer.concat(records)
 }
 
+/**
+ * `log` as the TensorTrace tools convert it: JSON with one entry per record that is not empty. `numbers`: of ops by name.
+ */
+export function jsonOf(log, numbers) {
+  const ops = Object.fromEntries(Object.entries(numbers).map(([name, number]) => [number, name]))
+  const records = []
+  for (let at = 0; at + FROM_BYTES <= log.length; at += FROM_BYTES) {
+    const record = Buffer.from(log.subarray(at, at + FROM_BYTES))
+    if (record.readBigUInt64LE(0) !== 0n) records.push(record)
+  }
+  const [start, end] = [records[0], records.at(-1)].map((record) => Number(record.readBigUInt64LE(0)))
+  const entries = records.map((record, i) => entryOf(record, i, start, ops))
+  const metadata = {
+    total_entries: entries.length,
+    duration_ms: msBetween(start, end),
+    timestamp_start_ns: start,
+    format_version: '1024-byte',
+  }
+  return Buffer.from(`${JSON.stringify({ token_id: 0, metadata, entries }, null, 2)}\n`)
+}
+
+const msBetween = (start, end) => Number(((end - start) / 1e6).toFixed(3))
+const layerOf = (layer) => (layer === 0xffff ? null : layer)
+
+function entryOf(record, id, start, ops) {
+  const at = Number(record.readBigUInt64LE(0))
+  const experts = Array.from({ length: record[856] }, (_, i) => record.readInt32LE(792 + 4 * i))
+  return {
+    entry_id: id,
+    timestamp_ns: at,
+    timestamp_relative_ms: msBetween(start, at),
+    token_id: 0,
+    layer_id: layerOf(record.readUInt16LE(12)),
+    thread_id: record.readUInt16LE(14),
+    phase: record[17] === 0 ? 'PROMPT' : 'GENERATE',
+    operation_type: ops[record[16]],
+    dst_name: `${textOf(record.subarray(24, 152))}`,
+    num_sources: record[18],
+    sources: sourcesOf(record).map(sourceEntryOf),
+    expert_ids: experts,
+    num_experts: experts.length,
+  }
+}
+
+function sourceEntryOf(source) {
+  const place = Number(source.readBigUInt64LE(144))
+  return {
+    name: `${textOf(source.subarray(0, 128))}`,
+    tensor_ptr: `0x${source.readBigUInt64LE(128).toString(16)}`,
+    size_bytes: source.readUInt32LE(136),
+    layer_id: layerOf(source.readUInt16LE(140)),
+    ...(source[142] === 0
+      ? { memory_source: 'DISK', disk_offset: place }
+      : { memory_source: 'BUFFER', buffer_id: place }),
+  }
+}
+
 const textOf = (bytes) => bytes.subarray(0, bytes.includes(0) ? bytes.indexOf(0) : bytes.length)
 
 function sourcesOf(record) {

@@ -6,6 +6,7 @@ import { ggtrace } from './ggtrace/ggtrace.ts'
 import { nsys } from './gpu/nsys/nsys.ts'
 import { nsysGpuTrace } from './gpu/nsys/nsys-gpu-trace.ts'
 import { nsysNvtxTrace } from './gpu/nsys/nsys-nvtx-trace.ts'
+import { rocprofv3 } from './gpu/rocprofv3/rocprofv3.ts'
 import { perfData } from './kernel/perf-data/perf-data.ts'
 import { bpftrace } from './kernel/text/bpftrace.ts'
 import { ftrace } from './kernel/text/ftrace.ts'
@@ -19,6 +20,7 @@ import { bufferTimeline } from './tensor-trace/buffer-timeline.ts'
 import { ggmlGraph } from './tensor-trace/ggml-graph.ts'
 import { memoryMap } from './tensor-trace/memory-map.ts'
 import { tensorTrace } from './tensor-trace/tensor-trace.ts'
+import { tensorTraceJson } from './tensor-trace/tensor-trace-json.ts'
 
 /** The known formats, in the order of detection: magic numbers first, then texts, guesses from structure last. */
 export const FORMATS: readonly Format[] = [
@@ -28,10 +30,12 @@ export const FORMATS: readonly Format[] = [
   nsys,
   nsysGpuTrace,
   nsysNvtxTrace,
+  rocprofv3,
   bufferStats,
   bufferTimeline,
   memoryMap,
   ggmlGraph,
+  tensorTraceJson,
   profinferCsv,
   profinferOpenharmony,
   profinferText,

@@ -42,6 +42,18 @@ describe('tensor-trace', () => {
     expect(titles(summary)).toEqual([])
   })
 
+  test('the JSON of a token contains the same as the records that it is made of', async () => {
+    const contentsOf = async (fixture: string) => {
+      const { names, events } = await eventsIn(plainBytes(fixture))
+      return events.slice(1).map((event) => {
+        if (event.kind === 'graph') return { ...event, backend: names.text(event.backend) }
+        if (event.kind !== 'tensor') return event
+        return { ...event, name: names.text(event.name), op: names.text(event.op), inferred: 0 }
+      })
+    }
+    expect(await contentsOf('tensor-trace-json/tiny.json')).toEqual(await contentsOf('tensor-trace/tiny-v4.bin'))
+  })
+
   test('version 3 has no experts', async () => {
     const summary = await summaryOf('tensor-trace/tiny-v3.bin')
     expect(summary).toMatchObject({ withExperts: 0, operators: 6, graphs: 2, issues: [] })

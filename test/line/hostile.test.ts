@@ -64,7 +64,7 @@ class Trial {
 
 /** Size of the records of a TensorTrace fixture, which is in its name where it is not 1 024; 0 for other formats. */
 const recordBytesOf = (fixture: string) =>
-  fixture.startsWith('tensor-trace') ? Number(/-(\d{2,3})\.bin/.exec(fixture)?.[1] ?? 1024) : 0
+  fixture.startsWith('tensor-trace/') ? Number(/-(\d{2,3})\.bin/.exec(fixture)?.[1] ?? 1024) : 0
 
 const flipped = (bytes: Uint8Array, at: number, bits: number) => {
   const damaged = bytes.slice()

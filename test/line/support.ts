@@ -36,11 +36,14 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
 
 /** Formats without operators of ggml: test/read/nsys*.test.ts, test/read/chrome-json*.test.ts, test/read/llama-server.test.ts. */
 const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$/
+/** Further ones: test/read/traces-of-others.test.ts. */
+const OF_OTHERS: readonly string[] = ['rocprofv3']
 
 /** Every fixture, as `<format>/<case>`, but for those of scheduler logs, of GPUs and of servers. */
 export const FIXTURE_NAMES = fixturesOf(
-  (format) => !SCHEDULER_FORMATS.includes(format) && !WITHOUT_OPERATORS.test(format),
+  (format) => !SCHEDULER_FORMATS.includes(format) && !WITHOUT_OPERATORS.test(format) && !OF_OTHERS.includes(format),
 )
+export const OTHER_FIXTURES = fixturesOf((format) => OF_OTHERS.includes(format))
 /** Those of GPUs. */
 export const GPU_FIXTURES = fixturesOf((format) => /^nsys$|^chrome-json$/.test(format))
 export const SCHEDULER_FIXTURES = fixturesOf((format) => SCHEDULER_TEXTS.includes(format))

@@ -26,14 +26,14 @@ export function classOf(what: GpuEvent['what'], name: string): number {
 }
 
 const LONG: readonly (readonly [RegExp, string])[] = [
-  [/Host-to-Device/, 'HtoD'],
-  [/Device-to-Host/, 'DtoH'],
-  [/Device-to-Device/, 'DtoD'],
-  [/Peer-to-Peer/, 'PtoP'],
-  [/Host-to-Host/, 'HtoH'],
+  [/Host[-_]to[-_]Device/i, 'HtoD'],
+  [/Device[-_]to[-_]Host/i, 'DtoH'],
+  [/Device[-_]to[-_]Device/i, 'DtoD'],
+  [/Peer[-_]to[-_]Peer/i, 'PtoP'],
+  [/Host[-_]to[-_]Host/i, 'HtoH'],
 ]
 
-/** Direction of a copy by its name: `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy Host-to-Device]`. */
+/** Direction of a copy by its name: `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy Host-to-Device]`, `MEMORY_COPY_HOST_TO_DEVICE`. */
 export function directionOf(what: GpuEvent['what'], name: string): string {
   if (what === 'memset') return 'memset'
   const short = /\b(HtoD|DtoH|DtoD|PtoP|HtoH|DtoA|AtoD|HtoA|AtoH|AtoA)\b/.exec(name)?.[1]

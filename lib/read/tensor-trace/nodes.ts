@@ -86,7 +86,7 @@ function decodeNode(
 }
 
 /** Completes a source in the model file from the memory map: a log may truncate names, or have none. */
-function named(source: Source, definitions: Definitions): Source {
+export function named(source: Source, definitions: Definitions): Source {
   const { onDisk, place, name, isCut, layer, sizeBytes } = source
   const weight = onDisk ? definitions.weightAt(Number(place)) : undefined
   if (!weight) return source

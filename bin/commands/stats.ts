@@ -11,6 +11,7 @@ import {
 } from '../../lib/index.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
+import { blasCsv } from '../stats/blas.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
 import { kernelsCsv } from '../stats/gpu.ts'
@@ -57,7 +58,7 @@ const OPTIONS = {
   call: valued(whole('--call', 0), 'The call that the series graph and memory show', 'a decode call'),
   json: flag('Print the Analysis as JSON; docs/analysis.md describes it'),
   csv: flag(
-    'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by; of a log with GPU work only, its kernels',
+    'Print the operators as CSV, with all figures: a row per op, role, layer, type, backend, phase and shape, or --by; of a log with GPU work only, its kernels; of a log of a BLAS library, its calls',
   ),
   markdown: flag('Print Markdown for an issue: short, without the name of the host'),
   ...MACHINE,
@@ -191,11 +192,17 @@ function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): P
   return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
 }
 
-/** Operators; of logs without any, the kernels of GPUs. `isSorted`: an order was asked for, which only operators have. */
+/** Operators; of logs without any, the kernels of GPUs, or the calls of BLAS libraries. `isSorted`: an order was asked for, which only operators have. */
 function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isSorted: boolean): Promise<void> {
-  const { gpu, operators } = analysis
+  const { gpu, blas, operators } = analysis
   const isOfGpu = gpu !== null && operators.rows.length === 0 && grouping.by === undefined && !isSorted
-  const rows = isOfGpu ? kernelsCsv(gpu, grouping.top) : csvOf(analysis, grouping)
+  const isOfBlas =
+    blas !== null && gpu === null && operators.rows.length === 0 && grouping.by === undefined && !isSorted
+  const rows = isOfGpu
+    ? kernelsCsv(gpu, grouping.top)
+    : isOfBlas
+      ? blasCsv(blas, grouping.top)
+      : csvOf(analysis, grouping)
   return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
 }
 

@@ -1,4 +1,5 @@
 import type { Analysis } from '../../lib/index.ts'
+import { blasSection } from './blas.ts'
 import { callsSection, callTable } from './calls.ts'
 import { expertsSection } from './experts.ts'
 import { gpuSections } from './gpu.ts'
@@ -33,6 +34,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     workersSection(analysis),
     schedulingSection(analysis),
     ...gpuSections(analysis, shown.top),
+    blasSection(analysis, shown.top),
     expertsSection(analysis, shown.experts ? shown.top : undefined),
     memorySection(analysis),
     ...(analysis.model ? modelSections(analysis.model) : []),

@@ -8,6 +8,7 @@ export type * from './analysis-calls.ts'
 export type * from './analysis-workers.ts'
 export type { Distribution } from './distribution.ts'
 
+import type { BlasFigures } from './blas/figures.ts'
 import type { GpuFigures } from './gpu/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures } from './model/figures.ts'
@@ -22,6 +23,7 @@ import type {
 } from './requests/figures.ts'
 import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.ts'
 
+export type * from './blas/figures.ts'
 export type * from './gpu/figures.ts'
 
 import type { ExpertFigures } from './experts/figures.ts'
@@ -58,6 +60,8 @@ export interface Analysis {
   readonly rooflines: readonly Roofline[]
   /** Null where no work of a GPU and no calls of CUDA or HIP were recorded. */
   readonly gpu: GpuFigures | null
+  /** Null where no calls of BLAS libraries or of oneDNN were logged. */
+  readonly blas: BlasFigures | null
   /** Which experts were chosen; null where the log does not contain it. */
   readonly experts: ExpertFigures | null
   /** Null where the log contains neither operators nor allocations. */
@@ -156,6 +160,7 @@ export type RecordedKind =
   | 'scheduler'
   | 'nvtx'
   | 'gpu'
+  | 'blas'
 
 /** Weights of one type. */
 export interface WeightType {

@@ -9,6 +9,8 @@ import {
   type Undetermined,
 } from './analysis.ts'
 import type { InputFigures } from './analysis-pass.ts'
+import { blasOf } from './blas/blas-pass.ts'
+import type { BlasFigures } from './blas/figures.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import { findings } from './findings/findings.ts'
 import { gpuOf } from './gpu/assemble-gpu.ts'
@@ -26,6 +28,8 @@ export interface AnalysedLog {
   readonly summary: Summary
   readonly contents: Contents
   readonly figures: InputFigures
+  /** Calls of math libraries. */
+  readonly blas?: BlasFigures | null
 }
 
 /** What the inputs lack of a log's scheduling. */
@@ -79,6 +83,7 @@ export function documentOf(
     model,
     rooflines,
     gpu: gpu?.figures ?? null,
+    blas: blasOf(logs),
     experts: figures.experts.figures,
     memory,
     ...requests,

@@ -18,6 +18,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   model: ['object', 'null'],
   rooflines: ['array'],
   gpu: ['object', 'null'],
+  blas: ['object', 'null'],
   experts: ['object', 'null'],
   memory: ['object', 'null'],
   requests: ['object', 'null'],

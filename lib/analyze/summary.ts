@@ -270,6 +270,7 @@ export class SummaryPass implements EventPass<Summary> {
         return this.extend(event.startNs, event.endNs)
       case 'gpu-sync':
       case 'api':
+      case 'blas':
       case 'own-slice':
       case 'request':
         this.drawn++
@@ -395,6 +396,4 @@ function catalogued({ code }: IssueEvent): Pick<IssueCount, 'code' | 'hint'> {
   return code === undefined || !Object.hasOwn(ISSUES, code) ? {} : { code, hint: ISSUES[code].hint }
 }
 
-function newCalls() {
-  return { calls: 0, tokens: 0 }
-}
+const newCalls = () => ({ calls: 0, tokens: 0 })

@@ -1,3 +1,4 @@
+import type { BlasEvent } from './blas-events.ts'
 import type { TokenEvent } from './call-events.ts'
 import type { GpuActivityEvent } from './gpu-events.ts'
 import type { IssueEvent } from './issues.ts'
@@ -7,6 +8,7 @@ import type { OwnEvent } from './own-events.ts'
 import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from './request-events.ts'
 import type { SumsEvent } from './sums.ts'
 
+export type * from './blas-events.ts'
 export type * from './call-events.ts'
 export type { IssueEvent } from './issues.ts'
 export type * from './request-events.ts'
@@ -47,6 +49,7 @@ export type TraceEvent =
   | LeftOutEvent
   | SumsEvent
   | GpuActivityEvent
+  | BlasEvent
   | OwnEvent
 
 /** Clocks that Perfetto has names for: Linux's, and perf's, which only traces have (for inputs see {@link ClockSource}). */
@@ -78,6 +81,8 @@ export enum Inferred {
   Place = 1024,
   /** The parts of a request: from its server's own figures. */
   Parts = 2048,
+  /** The time: from the order of the records, as the log has no times, or none to the nanosecond. */
+  Order = 4096,
 }
 
 /** First event of every input: its format and its clock. */

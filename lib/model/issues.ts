@@ -112,6 +112,14 @@ export const ISSUES = {
   },
 
   // Logs of llama-server
+  'calls-without-time': {
+    title: 'calls without a time',
+    hint: 'only the order of the calls is known: oneDNN writes times with ONEDNN_VERBOSE_TIMESTAMP=1, cuBLAS and the traces of cuBLASLt and hipBLASLt have them to 1 s, rocBLAS has none',
+  },
+  'unreadable-call': {
+    title: 'unreadable call',
+    hint: 'the line is damaged, or of another version of the library: the call is left out',
+  },
   'lines-without-time': {
     title: 'lines without a time',
     hint: "only the order of the lines and the server's own figures mean something: start it with --log-timestamps and --log-prefix, or collect the log with times (docker logs --timestamps, journalctl -o short-iso-precise)",

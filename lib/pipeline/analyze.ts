@@ -1,6 +1,7 @@
 import type { Analysis, SeriesName, Undetermined } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { type AnalysedLog, assemble, type UnknownOf } from '../analyze/assemble.ts'
+import { BlasPass } from '../analyze/blas/blas-pass.ts'
 import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
 import type { PeakFigures } from '../analyze/model/roofline-types.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
@@ -130,6 +131,7 @@ class Analysed implements PlacedLog {
   private readonly summary: SummaryPass
   private readonly contents: ContentsPass
   private readonly figures: AnalysisPass
+  private readonly blas = new BlasPass()
   private lastNs = -Infinity
 
   constructor(
@@ -152,6 +154,7 @@ class Analysed implements PlacedLog {
     const { summary, contents, figures, placed } = this
     summary.take(batch)
     contents.take(batch)
+    this.blas.take(batch)
     figures.take(placed.take(batch))
     if (batch[0]!.kind === 'input') figures.take(placed.take(this.shared.companions.take(batch[0]!)))
     this.lastNs = placed.timeOf(summary.lastNs)
@@ -166,6 +169,7 @@ class Analysed implements PlacedLog {
       summary: summary.finish(),
       contents: contents.finish(),
       figures: figures.finish(firstNs),
+      blas: this.blas.finish(),
     }
   }
 }

@@ -200,7 +200,18 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
 
 type Further = Extract<
   TraceEvent,
-  { readonly kind: `own-${string}` | `gpu${string}` | 'api' | 'nvtx-gpu' | 'switch' | 'waking' | 'thread' | 'state' }
+  {
+    readonly kind:
+      | `own-${string}`
+      | `gpu${string}`
+      | 'api'
+      | 'blas'
+      | 'nvtx-gpu'
+      | 'switch'
+      | 'waking'
+      | 'thread'
+      | 'state'
+  }
 >
 
 /** The first wrong field of kernel, GPU and own events. */
@@ -253,6 +264,8 @@ function wrongInFurther(event: Further): Wrong | undefined {
       )
     case 'nvtx-gpu':
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('tid', event.tid)
+    case 'blas':
+      return wrongSpan(event.startNs, event.endNs) ?? wrongNumber('count', event.count, Number.MAX_SAFE_INTEGER)
     case 'own-slice':
       return tooFar('startNs', event.startNs) ?? tooFar('endNs', event.endNs)
     case 'own-instant':

@@ -1,4 +1,6 @@
 import { closest, UsageError } from '../errors.ts'
+import { blasLog } from './blas/blas-log.ts'
+import { onednn } from './blas/onednn.ts'
 import { chromeJson } from './chrome-json/chrome-json.ts'
 import { isAnalysis } from './documents.ts'
 import type { Format } from './format.ts'
@@ -41,6 +43,8 @@ export const FORMATS: readonly Format[] = [
   profinferText,
   profinferKtrace,
   bpftrace,
+  onednn,
+  blasLog,
   llamaServer,
   ftrace,
   perfScript,

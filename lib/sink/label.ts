@@ -25,6 +25,7 @@ export type Category =
   | 'tensor'
   | 'nvtx_gpu'
   | 'api'
+  | 'blas'
   | 'gpu'
   | 'sync'
   | 'issue'

@@ -19,6 +19,7 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.Layer, 'layer: that of the sources'],
   [Inferred.Place, 'place in time: sums are laid end to end in the time of what they sum'],
   [Inferred.Parts, "parts: from the server's own figures"],
+  [Inferred.Order, 'time: from the order of the records, to the unit of the times in the log if it has any'],
 ]
 
 /**

@@ -6,6 +6,9 @@ const HIP_CALLS = 'Calls of the HIP runtime, by thread.'
 const VULKAN_CALLS = 'Submissions to the queues of GPUs, waits for them, and the compilation of pipelines, by thread.'
 const OS_CALLS = 'Calls of the operating system’s libraries that took long or wait, by thread.'
 
+const BLAS_CALLS =
+  'Matrix products and other calls of BLAS libraries and of oneDNN, with sizes, types and what the library chose.'
+
 const ofThread = {
   rank: ({ nth }: of.Nth) => nth,
   name: ({ thread, tid }: of.Thread) => threadTitle(thread, tid),
@@ -21,4 +24,11 @@ export const API_CALLS = {
   vulkanThread: track<of.Thread & of.Nth>('vulkanCalls', { ...ofThread, description: VULKAN_CALLS }),
   osCalls: group('run', { rank: at(7, 11), name: 'OS runtime', description: OS_CALLS }),
   osThread: track<of.Thread & of.Nth>('osCalls', { ...ofThread, description: OS_CALLS }),
+  blasCalls: group('run', { rank: at(7, 11), name: 'Math libraries', description: BLAS_CALLS }),
+  blasLibrary: track<of.Nth & { readonly library: string }>('blasCalls', {
+    rank: ({ nth }) => 64 * nth,
+    rows: 64,
+    name: ({ library }) => library,
+    description: ({ library }) => `Calls of ${library}, as its logger wrote them.`,
+  }),
 }

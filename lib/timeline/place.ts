@@ -28,6 +28,7 @@ export type Group =
   | 'hipCalls'
   | 'vulkanCalls'
   | 'osCalls'
+  | 'blasCalls'
   | 'gpuWaits'
   | 'gpu'
   | 'cpus'

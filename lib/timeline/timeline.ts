@@ -2,6 +2,7 @@ import { Views } from '../analyze/graph/views.ts'
 import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { EventPass } from '../model/pass.ts'
+import { BlasArea } from './blas/area.ts'
 import type { TrackContext } from './context.ts'
 import { GgmlArea } from './ggml/area.ts'
 import { GpuArea } from './gpu/area.ts'
@@ -35,6 +36,7 @@ export class Timeline implements EventPass<void> {
   private memory!: MemoryArea
   private ggml!: GgmlArea
   private gpu!: GpuArea
+  private blas!: BlasArea
   private nvtx!: NvtxArea
   private own!: OwnArea
   private requests!: RequestArea
@@ -97,6 +99,8 @@ export class Timeline implements EventPass<void> {
       case 'gpu-sync':
       case 'api':
         return this.gpu.take(event)
+      case 'blas':
+        return this.blas.take(event)
       case 'nvtx':
       case 'nvtx-name':
       case 'nvtx-gpu':
@@ -166,6 +170,7 @@ export class Timeline implements EventPass<void> {
     this.requests = new RequestArea(context)
     this.ggml = new GgmlArea(context, this.options, this.states, this.memory, this.requests)
     this.gpu = new GpuArea(context, this.options.opName)
+    this.blas = new BlasArea(context)
     this.nvtx = new NvtxArea(context)
     this.own = new OwnArea(context)
   }

@@ -1,5 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
-import { convert, type Input, openTrace, type Summary, TRACE_KINDS, type TraceEvent } from '../../lib/index.ts'
+import {
+  type BlasCall,
+  convert,
+  type Input,
+  openTrace,
+  type Summary,
+  TRACE_KINDS,
+  type TraceEvent,
+} from '../../lib/index.ts'
 import { reportOf, WHOLE } from '../read/reports.ts'
 import { faultsOf, importFaults } from './hostile.ts'
 
@@ -50,6 +58,9 @@ const TENSOR: TraceEvent = {
 }
 const PLACE = { device: 0, context: 1, contextName: 0, stream: 7, streamName: 0, pid: 9 }
 const SPAN = { startNs: 100, endNs: 200 }
+const BLAS_CALL: BlasCall = {
+  ...{ id: 0, library: 'cublas', name: 'f', product: undefined, problem: '', types: '', compute: '', algorithm: '' },
+}
 const LABEL = { thread: 0, domain: 0, range: 0, message: 1, category: 0, color: -1 }
 /** One event of each kind that has a time or a number that identifies something. */
 const EVENTS: readonly TraceEvent[] = [
@@ -94,6 +105,7 @@ const EVENTS: readonly TraceEvent[] = [
   { kind: 'gpu-sync', name: 1, ...SPAN, correlation: 4, facts: {}, ...PLACE },
   { kind: 'api', library: 'cuda', name: 1, ...SPAN, pid: 9, tid: 9, correlation: 4, thread: 0, launched: 1, result: 0 },
   { kind: 'nvtx-gpu', name: 1, domain: 0, tid: 9, ...SPAN, launched: 1, busyNs: 5, thread: 0 },
+  { kind: 'blas', of: BLAS_CALL, ...SPAN, count: 1, inferred: 0 },
   { kind: 'own-slice', track: 1, name: 1, ...SPAN },
   { kind: 'own-instant', track: 1, name: 1, atNs: 100 },
 ]

@@ -77,6 +77,8 @@ export const PROVOKED: Provocations = {
   'inputs-apart': () => [[graph('a', 0), graph('b', 1e11)]],
   'recorded-twice': () => [[scheduler('a'), scheduler('b')]],
   'impossible-time': () => chrome(X('good', 1), X('far', 1e14)),
+  'calls-without-time': () => fixture('blas-log/rocblas.log'),
+  'unreadable-call': () => textInput('./rocblas-bench -f gemm -m 0 -n 1 -k 1\n'),
   'value-out-of-range': () => input('log', (names) => [{ ...turn(names, 10, 0, 5), cpu: 1e9 }]),
   'late-switch': () => input('log', (names) => [turn(names, 20, 0, 5), turn(names, 10, 5, 0)]),
   'lost-switches': () => input('log', (names) => [turn(names, 10, 0, 5), turn(names, 20, 6, 0)]),

@@ -26,6 +26,7 @@ const KINDS: readonly (readonly [RecordedKind, ReadonlySet<TraceEvent['kind']>])
   ['scheduler', new Set(['switch', 'waking'])],
   ['nvtx', new Set(['nvtx'])],
   ['gpu', new Set(['gpu', 'api', 'gpu-sync'])],
+  ['blas', new Set(['blas'])],
 ]
 
 /** Collects the {@link Contents} of an input. */

@@ -80,6 +80,7 @@ export class SurveyPass implements EventPass<Survey> {
       case 'function':
       case 'request':
       case 'gpu-sync':
+      case 'blas':
       case 'nvtx-gpu':
       case 'switch':
       case 'waking':

@@ -1,0 +1,65 @@
+import type { BlasProduct } from '../../model/blas-events.ts'
+import { sizeOf } from './calls.ts'
+
+/** A memory descriptor: `src:f32::blocked:ab::f0` (version 3), `src_f32::blocked:ab:f0` (version 2). */
+export interface Memory {
+  /** `src`, `wei`, `bia`, `dst`, … */
+  readonly name: string
+  readonly type: string
+  /** Order of the dimensions in memory, outermost first: `ab`; empty where it is not plain. */
+  readonly layout: string
+}
+
+/** The memory descriptors of a primitive. */
+export function memoriesOf(text: string): Memory[] {
+  return text.split(' ').flatMap((of): Memory[] => {
+    const [, name, type, layout] = /^([a-z]+(?:_?\d+)?)[_:]([a-z]+\d*[a-z0-9_]*):[^:]*:[^:]*:([^:]*)/.exec(of) ?? []
+    return name === undefined ? [] : [{ name, type: type!, layout: layout! }]
+  })
+}
+
+/** The matrix product of a primitive; undefined where it is none, or its sizes are not known. */
+export function onednnProduct(
+  primitive: string,
+  problem: string,
+  memories: readonly Memory[],
+): BlasProduct | undefined {
+  if (primitive === 'matmul') return matmulOf(problem, memories)
+  return primitive === 'inner_product' ? innerProductOf(problem) : undefined
+}
+
+/** `32x512:512x1536`, in older versions with the result: `32x512:512x1536:32x1536`; dimensions before the last two are batches. */
+function matmulOf(problem: string, memories: readonly Memory[]): BlasProduct | undefined {
+  const [a, b] = problem.split(':').map((of) => of.split('x').map((text) => sizeOf(text)))
+  if (!a || !b || a.length < 2 || a.length !== b.length) return undefined
+  const [m, k, n] = [a.at(-2)!, a.at(-1)!, b.at(-1)!]
+  // A dimension of 1 is repeated.
+  const batch = a.slice(0, -2).reduce((product, size, i) => product * Math.max(size, b[i]!), 1)
+  const isWhole = m > 0 && k > 0 && n > 0 && b.at(-2) === k && batch > 0 && Number.isSafeInteger(batch)
+  return isWhole ? { m, n, k, batch, transposes: transposesOf(memories) } : undefined
+}
+
+/** `mb32ic512oc1536`, with the sizes of an image: `mb1ic256ih6oc4096kh6`. */
+function innerProductOf(problem: string): BlasProduct | undefined {
+  const of = (key: string) => {
+    const text = new RegExp(`(?:^|[\\d_])${key}(\\d+)`).exec(problem)?.[1]
+    return text === undefined ? undefined : sizeOf(text)
+  }
+  const [m, n, channels] = [of('mb'), of('oc'), of('ic')]
+  if (!m || !n || !channels) return undefined
+  const k = channels * (of('id') ?? 1) * (of('ih') ?? 1) * (of('iw') ?? 1)
+  return Number.isSafeInteger(k) && k > 0 ? { m, n, k, batch: 1, transposes: '' } : undefined
+}
+
+/** By the last two dimensions in memory: in order (N) or exchanged (T); empty where a layout is another. */
+function transposesOf(memories: readonly Memory[]): string {
+  const of = (name: string) => {
+    const layout = memories.find((memory) => memory.name === name)?.layout ?? ''
+    if (!/^[a-l]{2,}$/.test(layout)) return ''
+    const plain = [...layout].sort().join('')
+    if (layout === plain) return 'N'
+    return layout === `${plain.slice(0, -2)}${plain.at(-1)}${plain.at(-2)}` ? 'T' : ''
+  }
+  const [a, b] = [of('src'), of('wei')]
+  return a === '' || b === '' ? '' : a + b
+}

@@ -1,0 +1,173 @@
+// The log of oneDNN with ONEDNN_VERBOSE=1, and with ONEDNN_VERBOSE_TIMESTAMP=1 (DNNL_VERBOSE in version 1):
+//
+//   onednn_verbose,1795446170564.528076,exec,cpu,matmul,brg:avx512_core,undef,src_f32::blocked:ab:f0 wei_f32::blocked:ba:f0 …,,,32x512:512x1536:32x1536,7.65894
+//   onednn_verbose,v1,1795446170796.875000,primitive,exec,cpu,matmul,brg_matmul:avx512_core,undef,src:f32::blocked:ab::f0 …,,,32x512:512x1536,10.7109
+//
+// The time is that of the start in milliseconds since 1970, the last column the duration in milliseconds. Attributes may contain commas:
+// columns are counted from both ends.
+
+import { LineCursor } from '../../input/line-cursor.ts'
+import { Inferred } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { TIME_NS_MAX } from '../../model/limits.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
+import { containing, contentsOf } from '../common/holdings.ts'
+import type { Format } from '../format.ts'
+import { type CallFacts, CallSet } from './calls.ts'
+import { type Memory, memoriesOf, onednnProduct } from './onednn-problems.ts'
+
+const PREFIX = /^(?:onednn|dnnl)_verbose,/
+
+export const onednn: Format = {
+  name: 'onednn',
+  title: "oneDNN's log of its primitives (ONEDNN_VERBOSE)",
+  sniff: (head) =>
+    decoder
+      .decode(head)
+      .split(/\r?\n/)
+      .slice(0, -1)
+      .some((line) => PREFIX.test(line)),
+  read(source) {
+    const lines = new LineCursor(source, onednn.name, true)
+    return readBatches(lines, new OnednnLog(lines))
+  },
+}
+
+const decoder = new TextDecoder()
+
+class OnednnLog implements ChunkReader {
+  readonly batch = new EventBatch()
+  private readonly calls = new CallSet()
+  private readonly facts: Record<string, string | number> = Object.create(null)
+  /** Undefined: the log has no times, or nothing was executed yet. */
+  private originNs: bigint | undefined
+  private lastNs = 0
+  private executed = 0
+  private created = 0
+  private others = 0
+  private untimed = 0
+
+  constructor(private readonly lines: LineCursor) {}
+
+  readChunk(isLast: boolean): boolean {
+    const { lines } = this
+    while (lines.next()) {
+      const { text } = lines
+      if (PREFIX.test(text)) this.read(text.split(','))
+    }
+    if (!isLast) return false
+    if (!this.batch.hasBegun) this.begin(undefined)
+    this.finish()
+    return false
+  }
+
+  private read(columns: readonly string[]): void {
+    const exec = columns.indexOf('exec')
+    const isPrimitive = exec > 0 && exec <= 4 && columns.length >= exec + 8 && !columns.slice(0, exec).includes('graph')
+    if (isPrimitive) return this.execute(columns, exec)
+    if (columns.some((column, i) => i < 5 && /^create(?::cache|:nested|$)/.test(column))) this.created++
+    else if (columns.includes('info')) this.learn(columns)
+    else if (exec > 0 && exec <= 4 && !columns.includes('graph')) this.unreadable(`${columns.length} columns`)
+    else this.others++
+  }
+
+  /** `info,oneDNN v2.6.3 (commit N/A)`, `info,cpu,isa:Intel AVX-512 …`, `info,cpu,runtime:OpenMP,nthr:2` */
+  private learn(columns: readonly string[]): void {
+    for (const column of columns.slice(2)) {
+      const version = /^(?:one)?DNNL? v(\S+)/i.exec(column)?.[1]
+      const [, key, value] = /^(isa|runtime|nthr):(.*)$/.exec(column) ?? []
+      if (version !== undefined) this.facts['onednn'] = version
+      else if (key !== undefined && columns.includes('cpu')) this.facts[NAMES[key]!] ??= value!
+    }
+  }
+
+  private execute(columns: readonly string[], exec: number): void {
+    const durationNs = Math.round(Number(columns.at(-1) || NaN) * 1e6)
+    const atNs = timeOf(columns[exec - 1] ?? '') ?? timeOf(columns[exec - 2] ?? '')
+    if (!this.batch.hasBegun) this.begin(atNs)
+    if (!(durationNs >= 0 && durationNs <= TIME_NS_MAX))
+      return this.unreadable(`a duration of "${columns.at(-1)?.slice(0, 40)}"`)
+    const facts = factsOf(columns, exec)
+    if (!facts.product && /^(?:matmul|inner_product)$/.test(facts.name))
+      return this.unreadable(`a problem of "${facts.problem.slice(0, 40)}"`)
+    const startNs = this.startOf(atNs)
+    const inferred = this.originNs === undefined ? Inferred.Order : 0
+    this.executed++
+    this.lastNs = Math.max(this.lastNs, startNs + durationNs)
+    this.batch.add({ kind: 'blas', of: this.calls.of(facts), startNs, endNs: startNs + durationNs, count: 1, inferred })
+  }
+
+  private startOf(atNs: bigint | undefined): number {
+    if (this.originNs === undefined) return this.lastNs
+    if (atNs !== undefined) return Number(atNs - this.originNs)
+    this.untimed++
+    return this.lastNs
+  }
+
+  private begin(originNs: bigint | undefined): void {
+    this.originNs = originNs
+    const isTimed = originNs !== undefined
+    const times = isTimed
+      ? 'starts of the primitives'
+      : 'none in the log: each primitive is drawn at the end of the one before it'
+    this.batch.begin({
+      kind: 'input',
+      format: onednn.name,
+      clock: isTimed ? 'REALTIME' : 'unknown',
+      originNs: originNs ?? 0n,
+      attributes: { times },
+      capabilities: { operators: false },
+    })
+    if (!isTimed)
+      this.issue('calls-without-time', 'expected a time in the lines (ONEDNN_VERBOSE_TIMESTAMP=1), found none')
+  }
+
+  private finish(): void {
+    const { facts, executed, created, others, untimed } = this
+    const { contents, attributes } = containing(
+      contentsOf([[executed, 'executed primitive']]) || 'no executed primitives',
+    )
+    const counts = { ...(created > 0 && { created }), ...(others > 0 && { other_lines: others }) }
+    this.batch.add({ kind: 'facts', contents, attributes: { ...facts, ...counts, ...attributes } })
+    if (untimed > 0) this.issue('calls-without-time', `expected a time in each line, found none in ${untimed}`)
+    const { longLines } = this.lines
+    if (longLines > 0) this.batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
+  }
+
+  private unreadable(found: string): void {
+    if (!this.batch.hasBegun) this.begin(undefined)
+    const code = this.lines.isTorn ? 'torn-record' : 'unreadable-call'
+    this.issue(code, `expected an executed primitive with its problem and its duration, found ${found}; left out`)
+  }
+
+  private issue(code: IssueCode, detail: string): void {
+    this.batch.add(issueOf(code, detail, this.lines.position, this.lastNs))
+  }
+}
+
+const NAMES: Readonly<Record<string, string>> = { isa: 'isa', runtime: 'runtime', nthr: 'threads' }
+
+/** Columns: operation, engine, primitive, implementation, kind of propagation, memory, attributes, auxiliary, problem, duration. */
+function factsOf(columns: readonly string[], exec: number): CallFacts {
+  const [name, implementation, memory] = [columns[exec + 2]!, columns[exec + 3]!, columns[exec + 5]!]
+  const memories = memoriesOf(memory)
+  const problem = columns.at(-2)!
+  const product = onednnProduct(name, problem, memories)
+  const typeOf = (...names: readonly string[]) => memories.find((of: Memory) => names.includes(of.name))?.type
+  const types = [typeOf('src', 'src0', 'src_0'), typeOf('wei', 'src1', 'src_1'), typeOf('dst')]
+  return {
+    library: 'onednn',
+    name,
+    product,
+    problem: product ? '' : problem,
+    types: types.filter((type) => type !== undefined).join(' '),
+    compute: '',
+    algorithm: implementation,
+  }
+}
+
+/** Milliseconds since 1970 with up to 6 decimals, as nanoseconds; undefined for anything else. */
+function timeOf(text: string): bigint | undefined {
+  const [, ms, fraction = ''] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(text) ?? []
+  return ms === undefined ? undefined : BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(6, '0').slice(0, 6))
+}

@@ -13,8 +13,11 @@ import { note, systemReason } from '../terminal.ts'
 
 /** Options about the machine and the model, for rooflines. */
 export const MACHINE = {
-  'peak-gflops': valued(positive('--peak-gflops'), 'The peak of the machine, in GFLOP/s'),
-  'peak-gbs': valued(positive('--peak-gbs'), "The peak bandwidth of the machine's memory, in GB/s"),
+  'peak-gflops': valued(
+    byBackend('--peak-gflops'),
+    'The peak of the machine, in GFLOP/s; of single backends: Vulkan0=9000, or 500,Vulkan0=9000',
+  ),
+  'peak-gbs': valued(byBackend('--peak-gbs'), "The peak bandwidth of the machine's memory, in GB/s; as --peak-gflops"),
   peaks: valued(
     once('--peaks'),
     'The peaks of the machine: `measure` (now, on the machine that recorded), or a file of `peaks --json`',
@@ -36,6 +39,20 @@ function positive(option: string): (value: string) => number {
   }
 }
 
+/** Numbers by backend; that of the machine has no name. */
+function byBackend(option: string): (value: string) => ReadonlyMap<string, number> {
+  return (value) => {
+    const numbers = new Map<string, number>()
+    for (const part of once(option)(value).split(',')) {
+      const at = part.lastIndexOf('=')
+      const backend = part.slice(0, Math.max(at, 0)).trim()
+      if (at === 0 || numbers.has(backend)) throw new UsageError(`${option} "${value}": expected each backend once`)
+      numbers.set(backend, positive(option)(part.slice(at + 1)))
+    }
+    return numbers
+  }
+}
+
 function cacheTypes(value: string): { k: string; v: string } {
   const [k = '', v = k] = once('--cache-type')(value).split(',')
   return { k, v }
@@ -53,27 +70,40 @@ export async function machineOf(
 
 async function peaksOf(
   peaks: string | undefined,
-  gflops: number | undefined,
-  gbs: number | undefined,
+  gflops: ReadonlyMap<string, number> | undefined,
+  gbs: ReadonlyMap<string, number> | undefined,
 ): Promise<PeakFigures | undefined> {
-  const isGiven = gflops !== undefined || gbs !== undefined
+  const isGiven = gflops?.has('') || gbs?.has('')
   if (peaks !== undefined && isGiven)
     throw new UsageError('--peaks: the peaks are given by --peak-gflops or --peak-gbs too')
+  const backends = backendPeaks(gflops, gbs)
   if (peaks === 'measure') {
     const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
-    return peaksOfMachine(await measurePeaks({ env: process.env, onBuild }))
+    return { ...peaksOfMachine(await measurePeaks({ env: process.env, onBuild })), backends }
   }
-  if (peaks !== undefined) return ofFile(peaks)
-  if (!isGiven) return undefined
+  if (peaks !== undefined) return { ...(await ofFile(peaks)), backends }
+  if (!gflops && !gbs) return undefined
   return {
     device: null,
-    flop_per_s: gflops === undefined ? null : gflops * 1e9,
+    flop_per_s: scaled(gflops, ''),
     flop_type: 'any',
     int8_op_per_s: null,
-    bytes_per_s: gbs === undefined ? null : gbs * 1e9,
+    bytes_per_s: scaled(gbs, ''),
     origin: 'given',
     source: '--peak-gflops and --peak-gbs',
+    backends,
   }
+}
+
+const scaled = (numbers: ReadonlyMap<string, number> | undefined, key: string) => {
+  const number = numbers?.get(key)
+  return number === undefined ? null : number * 1e9
+}
+
+function backendPeaks(...[gflops, gbs]: readonly (ReadonlyMap<string, number> | undefined)[]): PeakFigures['backends'] {
+  const names = new Set([...(gflops?.keys() ?? []), ...(gbs?.keys() ?? [])].filter((name) => name !== ''))
+  const peaks = [...names].map((name) => [name, { flop_per_s: scaled(gflops, name), bytes_per_s: scaled(gbs, name) }])
+  return names.size > 0 ? Object.fromEntries(peaks) : undefined
 }
 
 async function ofFile(path: string): Promise<PeakFigures> {

@@ -33,9 +33,10 @@ export function rooflineSection(rooflines: readonly Roofline[]): Section | undef
   return { title: 'roofline', tables: [{ columns, rows }], lines: [...peakLines(shown), ...explained] }
 }
 
-function titleOf({ scope, what, phase }: Roofline): string {
+function titleOf({ scope, what, phase, backend }: Roofline): string {
   if (scope === 'range') return `range "${what}"`
-  return scope === 'operator' && phase !== null ? `${what} (${phase})` : what
+  const place = scope === 'operator' && backend !== null ? ` on ${backend}` : ''
+  return scope !== 'phase' && phase !== null ? `${what}${place} (${phase})` : what
 }
 
 function boundOf({ bound, margin }: Roofline): string {
@@ -44,12 +45,15 @@ function boundOf({ bound, margin }: Roofline): string {
   return margin === 0 ? bound : `${bound}, ${threeDigits(Math.max(margin, 1 / margin))}× from the ridge`
 }
 
+/** The peaks of all lines, each with the first line that they apply to. */
 function peakLines(rooflines: readonly Roofline[]): string[] {
-  const first = rooflines.find(({ ridge }) => ridge !== null)
-  if (!first) return []
-  const { peak_flop_per_s, peak_bytes_per_s, ridge } = first
-  return [
-    `peaks: ${threeDigits(peak_flop_per_s! / 1e9)} GFLOP/s, ${threeDigits(peak_bytes_per_s! / 1e9)} GB/s, ` +
-      `ridge at ${threeDigits(ridge!)} FLOP/byte (${first.what})`,
-  ]
+  const known = rooflines.filter(({ ridge, scope }) => ridge !== null && scope !== 'operator')
+  const of = known.length > 0 ? known : rooflines.filter(({ ridge }) => ridge !== null).slice(0, 1)
+  const lines = new Map<string, string>()
+  for (const line of of) {
+    const { peak_flop_per_s: flop, peak_bytes_per_s: bytes, ridge } = line
+    const text = `${threeDigits(flop! / 1e9)} GFLOP/s, ${threeDigits(bytes! / 1e9)} GB/s, ridge at ${threeDigits(ridge!)} FLOP/byte`
+    if (!lines.has(text) && (lines.size === 0 || line.scope === 'backend')) lines.set(text, titleOf(line))
+  }
+  return [...lines].map(([text, title]) => `peaks: ${text} (${title})`)
 }

@@ -40,6 +40,7 @@ import { shapeOfGraph } from './model/graph-shape.ts'
 import type { Measured } from './model/rooflines.ts'
 import { Backends } from './operators/backends.ts'
 import { type CallOperators, OperatorsByCall } from './operators/call-operators.ts'
+import { GpuOperators } from './operators/gpu-operators.ts'
 import { OperatorRows } from './operators/rows.ts'
 import { isSampled } from './operators/sampled-calls.ts'
 import { Steps } from './operators/steps.ts'
@@ -130,6 +131,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly work: CallWork
   private readonly dims: DimsWork
   private readonly gpu: GpuStatistics | undefined
+  private readonly onGpu: GpuOperators
   private readonly experts: ExpertStatistics
   private readonly requests: RequestPass
   private readonly isWeight: (tensor: TensorEvent) => boolean
@@ -183,6 +185,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       this.series = new SeriesOfCalls(context, depth.series, depth.call)
     }
     this.calls = new CallStatistics(roles, this.callRows, this.sample ? isSampled : () => true)
+    this.onGpu = new GpuOperators(names, this.rows, this.work)
     this.imbalance = new Imbalance(roles)
     this.scheduling = new Scheduling(threads, names, this.sample ? undefined : roles)
     this.byCall = new OperatorsByCall(
@@ -213,8 +216,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
           this.parts.call(event)
         }
         if (!sample) this.calls.call(event)
-        if (event.step) this.gpu?.take(event)
         if (sample) break
+        this.ofGpu(event)
         this.work.seen(event)
         this.memory.token(event)
         break
@@ -279,11 +282,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.calls.timed(event, timed)
   }
 
-  /** Events of inputs that may contain work of a GPU. */
+  /** Calls, and events of inputs that may contain work of a GPU. */
   private ofGpu(event: GpuStatisticsEvent): void {
     if (event.kind === 'own-slice') this.dims.slice(event)
-    else if (event.kind === 'gpu') this.dims.gpu(event.endNs)
-    else if (event.kind === 'nvtx') this.work.nvtx(event)
+    else if (event.kind === 'gpu') {
+      this.dims.gpu(event.endNs)
+      this.onGpu.add(event)
+    } else if (event.kind === 'nvtx') this.work.nvtx(event)
+    else if (event.kind === 'token') this.onGpu.call(event)
     this.gpu?.take(event)
   }
 
@@ -297,6 +303,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   finish(firstNs = 0): InputFigures {
     this.calls.finishCalls()
     this.byCall.finish()
+    this.onGpu.finish()
     const hasStates = this.scheduling.hasStates
     const rows = this.rows.finish(hasStates)
     const calls = this.calls.finish()

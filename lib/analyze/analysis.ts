@@ -201,11 +201,11 @@ export interface TimePart {
 
 /** Operators by the finest grouping; views sum rows up. */
 export interface OperatorFigures {
-  /** Time of computing: the sum of all slices of operators, of all workers. */
+  /** Time of computing: the sum of all slices of operators, of all workers and GPUs. */
   readonly operator_time_ns: number
   /** Time of waiting at the barriers after them. */
   readonly wait_ns: number
-  /** Operators: executions of nodes by workers. */
+  /** Operators: executions of nodes by workers and GPUs. */
   readonly executions: number
   /** Most computing first. */
   readonly rows: readonly OperatorRow[]
@@ -231,7 +231,7 @@ export interface OperatorRow {
   readonly shape: string
   /** Nodes computed; fused nodes are one step. */
   readonly steps: number
-  /** Operators: executions of these nodes by workers. */
+  /** Operators: executions of these nodes by workers; on a GPU, the same as `steps`. */
   readonly executions: number
   /** From the first start to the end of the last barrier, over all steps. */
   readonly wall_ns: number
@@ -241,6 +241,7 @@ export interface OperatorRow {
   readonly wait_ns: number
   /** Part of `operator_time_ns` at barriers within the operator. */
   readonly inner_wait_ns: number
+  /** None of operators on a GPU. */
   readonly workers: readonly {
     readonly worker: number
     readonly executions: number

@@ -31,6 +31,10 @@ export interface GpuNode {
   readonly tensor: number
   /** The last of the nodes that were computed in one step. */
   readonly fusedTo: number | undefined
+  /** Name of ggml's backend that computes the graph; 0 = not known. */
+  readonly backend: number
+  /** From 1 on: it continues the node after so many other parts, in another command buffer. */
+  readonly part: number
 }
 
 /** A kernel, a copy, a fill or a graph that a GPU ran. In any order. */

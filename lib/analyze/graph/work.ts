@@ -160,8 +160,12 @@ export class Works {
   /** Results between fused nodes are neither read nor written. */
   private workOf(id: number, fused: readonly number[]): Work {
     const tensor = this.tensors[id]!
-    const sources = tensor.sources.map((source) => (fused.includes(source) ? undefined : this.tensors[source]))
-    return workOf(this.opOf(tensor), tensor, sources)
+    const op = this.opOf(tensor)
+    const sources = tensor.sources.map((source) => this.tensors[source])
+    const read = sources.map((source) => (source && fused.includes(source.id) ? undefined : source))
+    const work = workOf(op, tensor, read)
+    // SET_ROWS writes as much as its source has, also where it is fused with that.
+    return work.bytesWritten < 0 ? { ...work, bytesWritten: workOf(op, tensor, sources).bytesWritten } : work
   }
 }
 

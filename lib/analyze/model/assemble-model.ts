@@ -69,7 +69,7 @@ function peaksFor(
   if (peaks?.origin !== 'measured' || cpu === null || cpu === peaks.device) return peaks
   const why = `the peaks were measured on "${peaks.device}", the log was recorded on "${cpu}"`
   undetermined.push({ what: 'rooflines', why, hint: 'give --peak-gflops and --peak-gbs of the machine that recorded' })
-  return undefined
+  return peaks.backends && { ...peaks, flop_per_s: null, int8_op_per_s: null, bytes_per_s: null }
 }
 
 /** Bytes of weights that the matrix products of one decode call read. */
@@ -126,6 +126,14 @@ function missingOf(rooflines: readonly Roofline[], peaks: PeakFigures | undefine
   if (!peaks) {
     const why = "the machine's peak rates are not known"
     const hint = '--peak-gflops and --peak-gbs, --peaks measure (now, on the machine that recorded), or --peaks <file>'
+    missing.push({ what: 'rooflines.mfu_share', why, hint })
+    return missing
+  }
+  const without = rooflines.filter(({ scope, mbu_share, mfu_share }) => scope === 'backend' && !mbu_share && !mfu_share)
+  const backend = without.find(({ phase, flop }) => phase !== 'none' && flop > 0)?.what
+  if (backend) {
+    const why = `the peaks of ${peaks.source} are not those of ${backend}`
+    const hint = `--peak-gflops ${backend}=… and --peak-gbs ${backend}=…`
     missing.push({ what: 'rooflines.mfu_share', why, hint })
     return missing
   }

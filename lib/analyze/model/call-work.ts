@@ -61,7 +61,8 @@ export class CallWork {
   private readonly ranges: Range[] = []
   private readonly stacks = new DefaultMap<string, Range[]>(() => [])
   private readonly started = new Map<number, Range>()
-  private latest: TokenEvent | undefined
+  /** By call, its place in `calls`; -1: in none. Calls are released when their events are forgotten. */
+  private readonly places = new WeakMap<TokenEvent, number>()
 
   constructor(private readonly names: Names) {}
 
@@ -73,16 +74,17 @@ export class CallWork {
     sum.timeNs += endNs - startNs
   }
 
-  /** Adds the operators of a call, or a further part of those of the same one. */
+  /** Adds the operators of a call, or a further part of them: those of other devices come later. */
   call(event: TokenEvent, work: OneCall): void {
     const sum = this.phases.of(event.phase)
     addWork(sum, work)
-    if (event === this.latest) {
-      const last = this.calls.at(-1)!
-      last.work = merged(last.work, work)
+    const place = this.places.get(event)
+    if (place !== undefined) {
+      const known = this.calls[place]
+      if (known) known.work = merged(known.work, work)
       return
     }
-    this.latest = event
+    this.places.set(event, this.calls.length < CALLS_MAX ? this.calls.length : -1)
     add(sum, event.endNs - event.startNs)
     sum.tokens = plus(sum.tokens, event.tokens)
     if (this.calls.length < CALLS_MAX) this.calls.push({ startNs: event.startNs, endNs: event.endNs, work })

@@ -13,18 +13,31 @@ export interface PeakFigures {
   /** `given`: by an option. `measured`: by `ggml2perfetto peaks`. `known`: of the maker's documents, see `source`. */
   readonly origin: 'given' | 'measured' | 'known'
   readonly source: string
+  /** Of single backends of ggml, where they were given: the others apply to the rest. */
+  readonly backends?: Readonly<Record<string, BackendPeaks>> | undefined
+}
+
+/** Peaks of one backend, such as `Vulkan0`. */
+export interface BackendPeaks {
+  readonly flop_per_s: number | null
+  readonly bytes_per_s: number | null
 }
 
 /** A measured speed against what the machine can do. */
 export interface Roofline {
-  /** `run`: all work of a log. `range`: NVTX ranges with this name, and the calls within them. */
-  readonly scope: 'run' | 'phase' | 'operator' | 'range'
-  /** The phase; the role and op; the range's name. */
+  /**
+   * `run`: all work of a log. `range`: NVTX ranges with this name, and the calls within them. `backend`: the operators of one backend in a phase,
+   * where not only the CPU computes.
+   */
+  readonly scope: 'run' | 'phase' | 'backend' | 'operator' | 'range'
+  /** The phase; the backend; the role and op; the range's name. */
   readonly what: string
+  /** Of operators and backends, where not only the CPU computes; else null. */
+  readonly backend: string | null
   readonly phase: Phase | 'none' | null
   /** Times that it ran: calls, steps or ranges. */
   readonly count: number
-  /** Of phases: of their calls, waits included. Of operators: from the first start to the last barrier end. */
+  /** Of phases: of their calls, waits included. Of operators and backends: from the first start to the last barrier end of each operator. */
   readonly time_ns: number
   readonly flop: number
   /** Read and written; null: not known. */

@@ -3,7 +3,7 @@ import { isQuantised } from '../../model/ggml-types.ts'
 import type { OperatorRow } from '../analysis.ts'
 import { plus } from '../graph/work.ts'
 import type { CallWorkResult, WorkSum } from './call-work.ts'
-import type { PeakFigures, Roofline } from './roofline-types.ts'
+import type { BackendPeaks, PeakFigures, Roofline } from './roofline-types.ts'
 
 /** An intensity within this factor of the ridge is limited by both. */
 const NEAR = 1.5
@@ -18,6 +18,7 @@ interface Roof {
 export interface Measured {
   readonly scope: Roofline['scope']
   readonly what: string
+  readonly backend?: string | null
   readonly phase: Roofline['phase']
   readonly count: number
   readonly timeNs: number
@@ -28,69 +29,110 @@ export interface Measured {
   readonly note?: string | undefined
 }
 
-/** Rooflines of phases, NVTX ranges and operators (roles); those whose work or time is not known are left out. */
+/** Rooflines of phases, backends, NVTX ranges and operators (roles); those whose work or time is not known are left out. */
 export function rooflinesOf(
   rows: readonly OperatorRow[],
   work: CallWorkResult,
   peaks: PeakFigures | undefined,
 ): Roofline[] {
   const isWhole = ({ flop, timeNs }: WorkSum | Measured) => flop >= 0 && timeNs > 0
-  const roofOf = (of: readonly OperatorRow[]): Roof => ({
-    flopPerS: peaks ? peakOf(of, peaks) : null,
-    bytesPerS: peaks?.bytes_per_s ?? null,
-  })
+  const roof = (of: readonly OperatorRow[]) => roofOf(of, peaks)
   const byPhase = work.phases
     .filter(isWhole)
-    .map((sum) => rooflineOf({ scope: 'phase', ...sum }, roofOf(rows.filter(({ phase }) => phase === sum.phase))))
-  const byRange = work.ranges.filter(isWhole).map((sum) => rooflineOf({ scope: 'range', ...sum }, roofOf(rows)))
-  const byRole = roles(rows)
+    .map((sum) => rooflineOf({ scope: 'phase', ...sum }, roof(rows.filter(({ phase }) => phase === sum.phase))))
+  const byRange = work.ranges.filter(isWhole).map((sum) => rooflineOf({ scope: 'range', ...sum }, roof(rows)))
+  const hasBackends = rows.some(({ backend }) => !isCpu(backend))
+  const grouped = [
+    ...(hasBackends ? groupsOf(rows, 'backend', ({ backend }) => ({ what: backend, backend })) : []),
+    ...groupsOf(rows, 'operator', ({ role, op, backend }) => ({
+      what: `${role} ${op}`.trim(),
+      backend: hasBackends ? backend : null,
+    })),
+  ]
+  const measured = grouped
     .filter(({ measured }) => isWhole(measured))
-    .map(({ measured, rows }) => rooflineOf(measured, roofOf(rows)))
+    .map(({ measured, rows }) => rooflineOf(measured, roof(rows)))
   const byTime = (a: Roofline, b: Roofline) => b.time_ns - a.time_ns
-  return [...byPhase.sort(byTime), ...byRange.sort(byTime), ...byRole.sort(byTime)]
+  const of = (scope: Roofline['scope']) => measured.filter((line) => line.scope === scope).sort(byTime)
+  return [...byPhase.sort(byTime), ...of('backend'), ...byRange.sort(byTime), ...of('operator')]
 }
 
-/** Operators of one role and op in a phase, of all layers, types and shapes. */
-function roles(rows: readonly OperatorRow[]): { measured: Measured; rows: OperatorRow[] }[] {
+/** Operators of a phase with the same title, of all layers, types and shapes. */
+function groupsOf(
+  all: readonly OperatorRow[],
+  scope: Roofline['scope'],
+  titleOf: (row: OperatorRow) => { readonly what: string; readonly backend: string | null },
+): { measured: Measured; rows: OperatorRow[] }[] {
   const groups = new DefaultMap<string, OperatorRow[]>(() => [])
-  for (const row of rows) groups.of(JSON.stringify([row.role, row.op, row.phase])).push(row)
+  for (const row of all) groups.of(JSON.stringify([titleOf(row), row.phase])).push(row)
   return [...groups.values()].map((rows) => {
-    const { role, op, phase } = rows[0]!
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => plus(sum, of(row)), 0)
     const measured = {
-      scope: 'operator' as const,
-      what: `${role} ${op}`.trim(),
-      phase,
+      ...{ scope, ...titleOf(rows[0]!), phase: rows[0]!.phase },
       count: total(({ steps }) => steps),
       timeNs: total(({ wall_ns }) => wall_ns),
       flop: total(({ flop }) => flop),
-      bytes: plus(
-        total(({ bytes_read }) => bytes_read),
-        total(({ bytes_written }) => bytes_written),
-      ),
+      bytes: total(bytesOf),
       bytesAreMax: rows.some(({ bytes_are_max }) => bytes_are_max),
     }
     return { measured, rows }
   })
 }
 
-/** The peak that applies to rows: each FLOP at the rate of its weights' type. */
-function peakOf(rows: readonly OperatorRow[], { flop_per_s, int8_op_per_s }: PeakFigures): number | null {
-  let [flop, seconds] = [0, 0]
-  for (const row of rows) {
-    if (row.flop <= 0) continue
-    const isInt8 = int8_op_per_s !== null && isQuantised(row.type) && row.backend.startsWith('CPU')
-    const peak = isInt8 ? int8_op_per_s : flop_per_s
-    if (peak === null) return null
-    flop += row.flop
-    seconds += row.flop / peak
+const isCpu = (backend: string) => backend === '' || backend.startsWith('CPU')
+const bytesOf = ({ bytes_read, bytes_written }: OperatorRow) => plus(bytes_read, bytes_written)
+
+/** The peaks that apply to rows: each FLOP at the rate of its weights' type, each byte at that of its backend. */
+function roofOf(rows: readonly OperatorRow[], peaks: PeakFigures | undefined): Roof {
+  if (!peaks) return { flopPerS: null, bytesPerS: null }
+  const byBackend = rows.map(({ backend }) => peaksOfBackend(backend, peaks))
+  const isOther = byBackend.some((of) => of.bytes_per_s !== peaks.bytes_per_s)
+  return {
+    flopPerS: peakOf(
+      rows,
+      (row) => flopPeakOf(row, peaks),
+      peaks.flop_per_s,
+      ({ flop }) => flop,
+    ),
+    bytesPerS: isOther ? peakOf(rows, (_, i) => byBackend[i]!.bytes_per_s, null, bytesOf) : peaks.bytes_per_s,
   }
-  return flop > 0 ? flop / seconds : flop_per_s
+}
+
+/** Peaks that were measured are those of the CPU, published ones those of a GPU. */
+function peaksOfBackend(backend: string, peaks: PeakFigures): BackendPeaks {
+  const own = peaks.backends?.[backend]
+  if (own) return own
+  const isOther = peaks.origin === 'measured' ? !isCpu(backend) : peaks.origin === 'known' && backend.startsWith('CPU')
+  return isOther ? { flop_per_s: null, bytes_per_s: null } : peaks
+}
+
+function flopPeakOf({ type, backend }: OperatorRow, peaks: PeakFigures): number | null {
+  const of = peaksOfBackend(backend, peaks)
+  const isInt8 = of === peaks && peaks.int8_op_per_s !== null && isQuantised(type) && backend.startsWith('CPU')
+  return isInt8 ? peaks.int8_op_per_s : of.flop_per_s
+}
+
+/** The rate at which rows would do their work, each at its peak; `none` if they have no work, null if a peak is not known. */
+function peakOf(
+  rows: readonly OperatorRow[],
+  rateOf: (row: OperatorRow, i: number) => number | null,
+  none: number | null,
+  workOf: (row: OperatorRow) => number,
+): number | null {
+  let [work, seconds] = [0, 0]
+  for (const [i, row] of rows.entries()) {
+    if (workOf(row) <= 0) continue
+    const peak = rateOf(row, i)
+    if (peak === null) return null
+    work += workOf(row)
+    seconds += workOf(row) / peak
+  }
+  return work > 0 ? work / seconds : none
 }
 
 /** A measured speed against a roof: attainable = min(peak FLOP/s, peak bytes/s × intensity). */
 export function rooflineOf(measured: Measured, { flopPerS: peakFlop, bytesPerS: peakBytes }: Roof): Roofline {
-  const { scope, what, phase, count, timeNs, flop, bytesAreMax = false } = measured
+  const { scope, what, backend = null, phase, count, timeNs, flop, bytesAreMax = false } = measured
   const bytes = measured.bytes < 0 ? null : measured.bytes
   const seconds = timeNs / 1e9
   const flopPerS = flop / seconds
@@ -104,6 +146,7 @@ export function rooflineOf(measured: Measured, { flopPerS: peakFlop, bytesPerS: 
   return {
     scope,
     what,
+    backend,
     phase,
     count,
     time_ns: timeNs,

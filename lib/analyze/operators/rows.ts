@@ -4,13 +4,13 @@ import { blockOf } from '../../model/blocks.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { CounterSet } from '../../model/counters.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { Phase, TensorEvent } from '../../model/events.ts'
+import type { Phase, TensorEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import type { OperatorRow } from '../analysis.ts'
 import type { RoleTable } from '../calls/roles.ts'
 import { layerOf } from '../graph/layers.ts'
-import { notRead, plus, type Works } from '../graph/work.ts'
+import { notRead, plus, type StepWork, type Works } from '../graph/work.ts'
 import type { OffTimes } from '../threads/off-times.ts'
 import type { CallOperators } from './call-operators.ts'
 import { bucketsOf, distributionOf, RELATIVE_ERROR } from './sketches.ts'
@@ -18,6 +18,8 @@ import type { Steps } from './steps.ts'
 
 /** Rows at most; further nodes are counted in one row per op. */
 const ROWS_MAX = 1 << 15
+
+const NO_WORK = { flop: 0, bytes: 0, bytesAreMax: false }
 
 /** Sums of a worker in a row. */
 interface OfWorker {
@@ -78,17 +80,38 @@ export interface RowsContext {
   expertsChosen(tensor: number, startNs: number, endNs: number): number
 }
 
+/** A node, or several fused ones, that a GPU computed. */
+export interface StepOnGpu {
+  readonly tensor: number
+  /** The last of fused nodes; else the same as `tensor`. */
+  readonly last: number
+  /** Name of ggml's backend; empty where it is not known. */
+  readonly backend: string
+  readonly startNs: number
+  /** Sum over its parts: it may continue in another command buffer. */
+  durationNs: number
+}
+
+/** What GPUs computed of one call, or a part of it. */
+export interface GpuCallOperators {
+  /** The call; undefined where none was recorded. */
+  readonly event: TokenEvent | undefined
+  readonly steps: readonly StepOnGpu[]
+}
+
 /** Sums operators by op, role, layer, type, backend, phase and shape. */
 export class OperatorRows {
   private readonly byKey = new Map<string, Row>()
   /** By phase, then tensor. */
   private readonly byTensor = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
+  /** The same of work on GPUs. */
+  private readonly byTensorOnGpu = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
   /** By phase, then number of the role: its latest row. */
   private readonly byRole = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
   /** By step of the call that was added last: the number of experts that were chosen, for steps that read experts; 0: not known. */
   chosen = new Int32Array(1024)
   /** Work of the operators that were added last; -1: not known. */
-  readonly latest = { flop: 0, bytes: 0, bytesAreMax: false }
+  readonly latest = { ...NO_WORK }
 
   /** `hasDurations`: also their distribution, which costs as much as all else. */
   constructor(
@@ -136,36 +159,60 @@ export class OperatorRows {
 
   private addWork(works: Works, steps: Steps, rows: readonly (Row | undefined)[]): void {
     const { count, tensor, last, startNs, waitEndNs } = steps
-    const { isWeight } = this.context
-    let [flop, bytes] = [0, 0]
-    this.latest.bytesAreMax = false
+    Object.assign(this.latest, NO_WORK)
     for (let step = 0; step < count; step++) {
-      const row = rows[tensor[step]!]!
-      const work = works.step(tensor[step]!, last[step]!, isWeight)
-      row.flop = plus(row.flop, work.flop)
-      let read = work.bytesRead
-      let weights = work.weightBytes
-      if (work.expertsRead > 0) {
-        const chosen = this.context.expertsChosen(work.chosen, startNs[step]!, waitEndNs[step]!)
-        if (step >= this.chosen.length) this.chosen = resized(this.chosen, 2 * count)
-        this.chosen[step] = chosen
-        if (chosen === 0) {
-          row.bytesAreMax ||= work.isUpperBound
-          this.latest.bytesAreMax ||= work.isUpperBound
-        } else {
-          const less = notRead(work, chosen)
-          read -= less
-          weights -= less
-        }
-      }
-      row.bytesRead = plus(row.bytesRead, work.bytesRead < 0 ? -1 : read)
-      row.weightBytes = plus(row.weightBytes, work.weightBytes < 0 ? -1 : weights)
-      row.bytesWritten = plus(row.bytesWritten, work.bytesWritten)
-      flop = plus(flop, work.flop)
-      bytes = work.bytesRead < 0 || work.bytesWritten < 0 ? -1 : plus(bytes, read + work.bytesWritten)
+      const work = works.step(tensor[step]!, last[step]!, this.context.isWeight)
+      const chosen = this.addStep(rows[tensor[step]!]!, work, startNs[step]!, waitEndNs[step]!)
+      if (chosen < 0) continue
+      if (step >= this.chosen.length) this.chosen = resized(this.chosen, 2 * count)
+      this.chosen[step] = chosen
     }
-    this.latest.flop = flop
-    this.latest.bytes = bytes
+  }
+
+  /** Adds the work of a step to its row. Returns the number of experts that were chosen, 0 if it is not known, -1 if it reads none. */
+  private addStep(row: Row, work: StepWork, startNs: number, endNs: number): number {
+    const { latest } = this
+    let [read, weights, chosen] = [work.bytesRead, work.weightBytes, -1]
+    if (work.expertsRead > 0) {
+      chosen = this.context.expertsChosen(work.chosen, startNs, endNs)
+      if (chosen === 0) {
+        row.bytesAreMax ||= work.isUpperBound
+        latest.bytesAreMax ||= work.isUpperBound
+      } else {
+        const less = notRead(work, chosen)
+        read -= less
+        weights -= less
+      }
+    }
+    row.flop = plus(row.flop, work.flop)
+    row.bytesRead = plus(row.bytesRead, work.bytesRead < 0 ? -1 : read)
+    row.weightBytes = plus(row.weightBytes, work.weightBytes < 0 ? -1 : weights)
+    row.bytesWritten = plus(row.bytesWritten, work.bytesWritten)
+    latest.flop = plus(latest.flop, work.flop)
+    const areKnown = work.bytesRead >= 0 && work.bytesWritten >= 0
+    latest.bytes = areKnown ? plus(latest.bytes, read + work.bytesWritten) : -1
+    return chosen
+  }
+
+  /** Adds the work of a call on GPUs: each operator is a step that no worker computed. */
+  addOnGpu(operators: GpuCallOperators): void {
+    const phase = operators.event?.phase ?? 'none'
+    const rows = this.byTensorOnGpu.of(phase)
+    const { works } = this.context
+    Object.assign(this.latest, NO_WORK)
+    for (const { tensor, last, backend, startNs, durationNs } of operators.steps) {
+      let row = rows[tensor]
+      if (row?.key.backend !== backend) {
+        row = this.rowOfNode(tensor, last, backend, phase)
+        putAt(rows, tensor, row, undefined)
+      }
+      row.steps++
+      row.executions++
+      row.wallNs += durationNs
+      row.timeNs += durationNs
+      row.durations?.accept(durationNs)
+      if (works) this.addStep(row, works.step(tensor, last, this.context.isWeight), startNs, startNs + durationNs)
+    }
   }
 
   private rowOf(

@@ -86,7 +86,8 @@ export class LogDefinitions {
   ) {
     const name = (id: number, byte: number) => this.name(id, byte)
     this.nvtx = new NvtxNames(names, name, report)
-    this.gpu = new GpuRecords({ names, clock, name, tensor: (id, byte) => this.tensor(id, byte) })
+    const backend = (graph: number) => this.graphs.get(graph)?.backend ?? 0
+    this.gpu = new GpuRecords({ names, clock, name, tensor: (id, byte) => this.tensor(id, byte), backend })
   }
 
   /** Reads one record of a definitions block, which is long enough for its type. */

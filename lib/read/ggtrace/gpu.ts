@@ -18,6 +18,8 @@ export interface GpuReferences {
   /** The name, and the tensor event's id, of a log's id. */
   readonly name: (id: number, byte: number) => number
   readonly tensor: (id: number, byte: number) => number
+  /** Name of the backend of a log's graph; 0: not known. */
+  readonly backend: (graph: number) => number
 }
 
 /** The start of a record, its thread, and its place in the input. */
@@ -84,7 +86,7 @@ export class GpuRecords {
   }
 
   private work(view: DataView, at: number, { atNs, byte }: Place): GpuEvent {
-    const [correlation, queue, number, tensor, last, call, , kernel, dispatches, part] = numbersAt(view, at + 20, 10)
+    const [correlation, queue, number, tensor, , call, , kernel, dispatches, part] = numbersAt(view, at + 20, 10)
     const { names } = this.of
     const what = GPU_WORKS[number!] ?? 'operator'
     const bytes = readU64(view, at + 60)
@@ -98,13 +100,15 @@ export class GpuRecords {
       correlation: correlation!,
       signature: 0,
       facts: what === 'operator' ? { ...(dispatches! > 1 && { dispatches }), ...(part! > 0 && { part }) } : { bytes },
-      node: tensor === 0 ? undefined : this.node(tensor!, last!, byte),
+      node: tensor === 0 ? undefined : this.node(view, at, byte),
       call: call === NONE ? undefined : call!,
     }
   }
 
-  private node(tensor: number, last: number, byte: number): GpuEvent['node'] {
-    return { tensor: this.of.tensor(tensor, byte), fusedTo: last === 0 ? undefined : this.of.tensor(last, byte) }
+  private node(view: DataView, at: number, byte: number): GpuEvent['node'] {
+    const [tensor, last, , graph, , , part] = numbersAt(view, at + 32, 7)
+    const fusedTo = last === 0 ? undefined : this.of.tensor(last!, byte)
+    return { tensor: this.of.tensor(tensor!, byte), fusedTo, backend: this.of.backend(graph!), part: part! }
   }
 
   private submission(view: DataView, at: number, place: Place): ApiEvent {

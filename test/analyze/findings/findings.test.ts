@@ -122,7 +122,8 @@ test('a phase at the limit of the memory, against peaks that are given', async (
     margin: 0.025,
     note: null,
   }
-  const of = { scope: 'phase' as const, what: 'decode', phase: 'decode' as const, count: 20, time_ns: 2e6 }
+  const call = { scope: 'phase' as const, what: 'decode', phase: 'decode' as const, backend: null }
+  const of = { ...call, count: 20, time_ns: 2e6 }
   const [finding] = findings({ ...analysis, rooflines: [{ ...of, ...speed, ...peaks, ...shares }] })
   expect(finding).toMatchObject({ rule: 'roofline', time_ns: 2e6, confidence: 'high' })
   expect(finding!.sentence).toBe("decode is memory-bound: 10 GB/s, 80 % of this machine's peak")

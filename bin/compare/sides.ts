@@ -53,7 +53,8 @@ export async function sideOf(name: string, files: readonly string[], reading: Si
   const runs: Analysis[] = []
   for (const inputs of await runsOf({ inputs: files, ...reading })) {
     const analysis = await analysisOf({ ...reading, inputs })
-    if (analysis.calls.count === 0 && analysis.operators.executions === 0)
+    const { calls, operators, benchmarks } = analysis
+    if (calls.count === 0 && operators.executions === 0 && benchmarks.length === 0)
       await note(`${inputs.join(' ')}: contains neither calls nor operators`)
     runs.push(analysis)
   }

@@ -1,4 +1,5 @@
 import type { Analysis } from '../../lib/index.ts'
+import { benchmarksSection } from './benchmarks.ts'
 import { blasSection } from './blas.ts'
 import { callsSection, callTable } from './calls.ts'
 import { expertsSection } from './experts.ts'
@@ -26,6 +27,7 @@ export interface Shown extends Grouping {
 export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
   const sections: (Section | undefined)[] = [
     runSection(analysis, shown.isPublic),
+    benchmarksSection(analysis),
     callsSection(analysis),
     shown.calls ? callTable(analysis) : undefined,
     ...requestsSections(analysis),

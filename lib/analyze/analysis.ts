@@ -26,8 +26,10 @@ import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.t
 export type * from './blas/figures.ts'
 export type * from './gpu/figures.ts'
 
+import type { BenchmarkFigures } from './benchmarks/figures.ts'
 import type { ExpertFigures } from './experts/figures.ts'
 
+export type * from './benchmarks/figures.ts'
 export type * from './experts/figures.ts'
 export type * from './memory/figures.ts'
 export type * from './model/figures.ts'
@@ -76,6 +78,8 @@ export interface Analysis {
   readonly load: LoadFigures | null
   /** Functions around calls, without samplers and loading; most time first. */
   readonly functions: readonly FunctionFigures[]
+  /** Speeds that a program measured itself, in their order: tests of llama-bench. */
+  readonly benchmarks: readonly BenchmarkFigures[]
   /** Of each phase. */
   readonly first_calls: readonly FirstCall[]
   /** What made the run slow, most time first. */
@@ -161,6 +165,7 @@ export type RecordedKind =
   | 'nvtx'
   | 'gpu'
   | 'blas'
+  | 'benchmarks'
 
 /** Weights of one type. */
 export interface WeightType {

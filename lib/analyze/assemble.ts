@@ -9,6 +9,7 @@ import {
   type Undetermined,
 } from './analysis.ts'
 import type { InputFigures } from './analysis-pass.ts'
+import type { BenchmarksOfInput } from './benchmarks/benchmarks.ts'
 import { blasOf } from './blas/blas-pass.ts'
 import type { BlasFigures } from './blas/figures.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
@@ -27,6 +28,7 @@ export interface AnalysedLog {
   readonly name: string
   readonly summary: Summary
   readonly contents: Contents
+  readonly benchmarks: BenchmarksOfInput
   readonly figures: InputFigures
   /** Calls of math libraries. */
   readonly blas?: BlasFigures | null
@@ -87,6 +89,7 @@ export function documentOf(
     experts: figures.experts.figures,
     memory,
     ...requests,
+    benchmarks: logs.flatMap(({ benchmarks }) => benchmarks.figures),
     first_calls: figures.first_calls,
     findings: [],
     undetermined: [
@@ -94,6 +97,7 @@ export function documentOf(
       ...ofModel,
       ...figures.experts.undetermined,
       ...ofRequests,
+      ...logs.flatMap(({ benchmarks }) => benchmarks.undetermined),
       ...figures.unknownSeries,
     ],
     ...(Object.keys(figures.series).length > 0 && { series: figures.series }),

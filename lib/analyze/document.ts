@@ -26,6 +26,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   speculation: ['object', 'null'],
   load: ['object', 'null'],
   functions: ['array'],
+  benchmarks: ['array'],
   first_calls: ['array'],
   findings: ['array'],
   undetermined: ['array'],
@@ -54,7 +55,7 @@ const FIELDS: readonly (readonly [path: string, ...kinds: Kind[]])[] = [
 export function parseAnalysis(text: string, name: string): Analysis {
   let document: unknown
   try {
-    document = JSON.parse(text)
+    document = complete(JSON.parse(text))
   } catch (error) {
     throw wrong(name, 'JSON', (error as Error).message, 'the file was cut or changed')
   }
@@ -70,6 +71,12 @@ export function parseAnalysis(text: string, name: string): Analysis {
   for (const [path, ...kinds] of FIELDS) checkField(document, path.split('.'), kinds, name, '')
   return document as Analysis
 }
+
+/** Parts that earlier versions did not write. */
+const ADDED = { blas: null, benchmarks: [] } as const
+
+const complete = (document: unknown): unknown =>
+  kindOf(document) === 'object' ? { ...ADDED, ...(document as object) } : document
 
 /** Checks the field at a path; `rows[]` are all elements of an array. */
 function checkField(of: unknown, path: readonly string[], kinds: readonly Kind[], name: string, place: string): void {

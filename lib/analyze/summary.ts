@@ -74,10 +74,7 @@ export interface Summary {
   readonly calls: Readonly<Record<CountedPhase, CallCount>> & { readonly failed: FailedCalls }
   /** Number of these calls that are graphs of a scheduler, as no llama_decode or llama_encode was seen. */
   readonly callsByGraph: number
-  /**
-   * Time to first token: start of the first call to the end of the last call before a decode (a long prompt
-   * takes several); without warm-ups and failed calls. Prefills of later turns do not count.
-   */
+  /** Time to first token: start of the first call to the end of the last one before the first decode; without warm-ups and failed calls. */
   readonly ttftNs: number | undefined
   /** Time per output token of a sequence: that of {@link Summary.decoding}. */
   readonly tpotNs: number | undefined
@@ -257,9 +254,7 @@ export class SummaryPass implements EventPass<Summary> {
       case 'issue':
         return this.countIssue(event)
       case 'experts':
-        this.drawn++
-        this.withExperts++
-        return
+        return this.countChoice()
       case 'nvtx':
         this.drawn++
         if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
@@ -273,6 +268,7 @@ export class SummaryPass implements EventPass<Summary> {
       case 'blas':
       case 'own-slice':
       case 'request':
+      case 'benchmark':
         this.drawn++
         return this.extend(event.startNs, event.endNs)
       case 'switch':
@@ -305,6 +301,11 @@ export class SummaryPass implements EventPass<Summary> {
       case 'own-sample':
         this.drawn++
     }
+  }
+
+  private countChoice(): void {
+    this.drawn++
+    this.withExperts++
   }
 
   private learn({ attributes, contents }: FactsEvent): void {

@@ -1,3 +1,4 @@
+import type { BenchmarkEvent } from './benchmark-events.ts'
 import type { BlasEvent } from './blas-events.ts'
 import type { TokenEvent } from './call-events.ts'
 import type { GpuActivityEvent } from './gpu-events.ts'
@@ -8,8 +9,10 @@ import type { OwnEvent } from './own-events.ts'
 import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from './request-events.ts'
 import type { SumsEvent } from './sums.ts'
 
+export type * from './benchmark-events.ts'
 export type * from './blas-events.ts'
 export type * from './call-events.ts'
+export { Inferred } from './inferred.ts'
 export type { IssueEvent } from './issues.ts'
 export type * from './request-events.ts'
 export type { SumsEvent } from './sums.ts'
@@ -36,6 +39,7 @@ export type TraceEvent =
   | SequenceEvent
   | TaskEvent
   | RequestEvent
+  | BenchmarkEvent
   | CounterEvent
   | CountedEvent
   | RangeEvent
@@ -54,36 +58,6 @@ export type TraceEvent =
 
 /** Clocks that Perfetto has names for: Linux's, and perf's, which only traces have (for inputs see {@link ClockSource}). */
 export type Clock = 'MONOTONIC' | 'MONOTONIC_RAW' | 'BOOTTIME' | 'REALTIME' | 'PERF'
-
-/** A bit set of the fields of an event that were not recorded but inferred; shown in the trace as `inferred`. */
-export enum Inferred {
-  /** The end is the start of the next record: it includes any gap between them. */
-  End = 1,
-  /** No end was recorded and none can be inferred: the slice is drawn with a duration of 0. */
-  NoEnd = 2,
-  /** The wait is the gap to the thread's next operator; it may include operators that were not recorded. */
-  Wait = 4,
-  /** The worker index: from the thread that runs the graph and the threads active at the same time. */
-  Worker = 8,
-  /** The call's borders: from repeating graphs and phases. */
-  Call = 16,
-  /** The phase: from the number of tokens. */
-  Phase = 32,
-  /** The number of tokens: from the size of the embedding lookup; of a request, from the tokens in its slot at its end. */
-  TokenCount = 64,
-  /** The op's name: from the table that fits the tensors it is used on. */
-  OpName = 128,
-  /** The counts: the processor counted for a part of the time only. */
-  Counts = 256,
-  /** The layer: that of the sources. */
-  Layer = 512,
-  /** The place in time: sums are drawn one after the other in the time of what they sum. */
-  Place = 1024,
-  /** The parts of a request: from its server's own figures. */
-  Parts = 2048,
-  /** The time: from the order of the records, as the log has no times, or none to the nanosecond. */
-  Order = 4096,
-}
 
 /** First event of every input: its format and its clock. */
 export interface InputEvent {

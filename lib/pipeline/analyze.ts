@@ -1,6 +1,7 @@
 import type { Analysis, SeriesName, Undetermined } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { type AnalysedLog, assemble, type UnknownOf } from '../analyze/assemble.ts'
+import { BenchmarkPass } from '../analyze/benchmarks/benchmarks.ts'
 import { BlasPass } from '../analyze/blas/blas-pass.ts'
 import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
 import type { PeakFigures } from '../analyze/model/roofline-types.ts'
@@ -130,6 +131,7 @@ interface Shared {
 class Analysed implements PlacedLog {
   private readonly summary: SummaryPass
   private readonly contents: ContentsPass
+  private readonly benchmarks: BenchmarkPass
   private readonly figures: AnalysisPass
   private readonly blas = new BlasPass()
   private lastNs = -Infinity
@@ -142,6 +144,7 @@ class Analysed implements PlacedLog {
     const { names, threads, series, call, expertCaches, model } = shared
     this.summary = new SummaryPass(names)
     this.contents = new ContentsPass(names)
+    this.benchmarks = new BenchmarkPass(names)
     this.figures = new AnalysisPass(names, threads, { distributions: true, series, call, expertCaches, model })
   }
 
@@ -151,10 +154,11 @@ class Analysed implements PlacedLog {
   }
 
   take(batch: TraceEvent[]): void {
-    const { summary, contents, figures, placed } = this
+    const { summary, contents, benchmarks, figures, placed } = this
     summary.take(batch)
     contents.take(batch)
     this.blas.take(batch)
+    benchmarks.take(batch)
     figures.take(placed.take(batch))
     if (batch[0]!.kind === 'input') figures.take(placed.take(this.shared.companions.take(batch[0]!)))
     this.lastNs = placed.timeOf(summary.lastNs)
@@ -168,6 +172,7 @@ class Analysed implements PlacedLog {
       name: log.name,
       summary: summary.finish(),
       contents: contents.finish(),
+      benchmarks: this.benchmarks.finish(),
       figures: figures.finish(firstNs),
       blas: this.blas.finish(),
     }
@@ -191,8 +196,9 @@ function refuseSeveral(logs: readonly AnalysedLog[]): void {
 function emptyLog(names: Names): AnalysedLog {
   const threads = new ThreadHistory(names, { pids: [], hasSwitches: false }, 0)
   const figures = new AnalysisPass(names, threads, { distributions: false })
-  const contents = new ContentsPass(names)
-  return { name: '', summary: new SummaryPass(names).finish(), contents: contents.finish(), figures: figures.finish(0) }
+  const contents = new ContentsPass(names).finish()
+  const benchmarks = new BenchmarkPass(names).finish()
+  return { name: '', summary: new SummaryPass(names).finish(), contents, benchmarks, figures: figures.finish(0) }
 }
 
 /** Without a log there is nothing to say of a run. */

@@ -185,6 +185,7 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
     case 'task':
       return wrongTime(event.atNs) ?? orUnknown('tid', event.tid)
     case 'request':
+    case 'benchmark':
       return wrongSpan(event.startNs, event.endNs)
     case 'input':
       return wrongOrigin(event)

@@ -58,7 +58,7 @@ export class FindingsPass {
 
   /** The findings, with the summary of the same log. */
   of(summary: Summary, name: string): Finding[] {
-    const log = { name, summary, contents: NOTHING, figures: this.figures.finish() }
+    const log = { name, summary, contents: NOTHING, benchmarks: NO_BENCHMARKS, figures: this.figures.finish() }
     const found = documentOf(
       [log],
       () => [],
@@ -75,4 +75,5 @@ export class FindingsPass {
 
 /** What findings do not look at, or only where peaks are given. */
 const NO_MODEL = { model: null, rooflines: [], undetermined: [] } as const
+const NO_BENCHMARKS = { figures: [], undetermined: [] } as const
 const NOTHING = { recorded: ['graphs'], modelFiles: [], parameters: null, weights: null, layers: 0 } as const

@@ -14,6 +14,7 @@ import { bpftrace } from './kernel/text/bpftrace.ts'
 import { ftrace } from './kernel/text/ftrace.ts'
 import { perfScript } from './kernel/text/perf-script.ts'
 import { traceDat } from './kernel/trace-dat/trace-dat.ts'
+import { llamaBench } from './llama-bench/llama-bench.ts'
 import { llamaServer } from './llama-server/llama-server.ts'
 import { profinferCsv, profinferOpenharmony, profinferText } from './profinfer/profinfer.ts'
 import { profinferKtrace } from './profinfer/profinfer-ktrace.ts'
@@ -45,6 +46,7 @@ export const FORMATS: readonly Format[] = [
   bpftrace,
   onednn,
   blasLog,
+  llamaBench,
   llamaServer,
   ftrace,
   perfScript,

@@ -17,6 +17,7 @@ export type Category =
   | 'request'
   | 'request_part'
   | 'load_stage'
+  | 'benchmark'
   | 'function'
   | 'range'
   | 'nvtx'

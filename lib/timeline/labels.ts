@@ -20,6 +20,8 @@ const INFERRED_WORDS: readonly [number, string][] = [
   [Inferred.Place, 'place in time: sums are laid end to end in the time of what they sum'],
   [Inferred.Parts, "parts: from the server's own figures"],
   [Inferred.Order, 'time: from the order of the records, to the unit of the times in the log if it has any'],
+  [Inferred.Laid, 'start: laid end to end, only durations are recorded'],
+  [Inferred.Rate, 'duration: from the rate'],
 ]
 
 /**

@@ -48,6 +48,18 @@ export const REQUESTS = {
   }),
 } as const
 
+/** The row of tests: a part of the layout, after the requests. */
+export const BENCHMARKS = {
+  benchmarks: track('run', {
+    rank: at(0, 9),
+    rows: 3,
+    name: 'Benchmark',
+    description:
+      'Tests that a program measured itself, such as those of llama-bench, with their repetitions. Only durations are recorded: ' +
+      'repetitions are laid end to end from the start of their test (inferred).',
+  }),
+} as const
+
 /** The rows of functions around calls: a part of the layout, after the workers. */
 export const FUNCTIONS = {
   functions: group('run', {

@@ -1,6 +1,6 @@
 import type { Unit } from '../sink/track.ts'
 import { API_CALLS } from './layout-calls.ts'
-import { FUNCTIONS, REQUESTS } from './layout-requests.ts'
+import { BENCHMARKS, FUNCTIONS, REQUESTS } from './layout-requests.ts'
 import type * as of from './of.ts'
 import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
 
@@ -73,6 +73,7 @@ export const LAYOUT = {
   }),
 
   ...REQUESTS,
+  ...BENCHMARKS,
   tokens: track<{
     readonly context: number
     readonly what: keyof typeof CALLS

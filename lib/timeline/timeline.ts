@@ -2,6 +2,7 @@ import { Views } from '../analyze/graph/views.ts'
 import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/events.ts'
 import type { EventPass } from '../model/pass.ts'
+import { BenchmarkArea } from './benchmarks/area.ts'
 import { BlasArea } from './blas/area.ts'
 import type { TrackContext } from './context.ts'
 import { GgmlArea } from './ggml/area.ts'
@@ -40,6 +41,7 @@ export class Timeline implements EventPass<void> {
   private nvtx!: NvtxArea
   private own!: OwnArea
   private requests!: RequestArea
+  private benchmarks!: BenchmarkArea
 
   /**
    * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
@@ -61,6 +63,7 @@ export class Timeline implements EventPass<void> {
     if (!this.ggml) return
     this.ggml.finish()
     this.requests.finish()
+    this.benchmarks.finish()
     this.memory.finish()
     this.states.finish(-Infinity)
     this.gpu.finish()
@@ -127,6 +130,8 @@ export class Timeline implements EventPass<void> {
       case 'task':
       case 'request':
         return this.requests.take(event)
+      case 'benchmark':
+        return this.benchmarks.take(event)
       default:
         return this.own.take(event)
     }
@@ -168,6 +173,7 @@ export class Timeline implements EventPass<void> {
     scheduler.join(this.states)
     this.memory = new MemoryArea(context, this.options.memory)
     this.requests = new RequestArea(context)
+    this.benchmarks = new BenchmarkArea(context)
     this.ggml = new GgmlArea(context, this.options, this.states, this.memory, this.requests)
     this.gpu = new GpuArea(context, this.options.opName)
     this.blas = new BlasArea(context)

@@ -36,8 +36,17 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
 
 /** Formats without operators of ggml: test/read/nsys*.test.ts, test/read/chrome-json*.test.ts, test/read/llama-server.test.ts. */
 const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$/
-/** Further ones: test/read/traces-of-others.test.ts, blas.test.ts, ncu.test.ts. */
-const OF_OTHERS: readonly string[] = ['rocprofv3', 'blas-log', 'onednn', 'ncu']
+/** Further ones: test/read/traces-of-others.test.ts, blas.test.ts, ncu.test.ts, llama-bench.test.ts. */
+const OF_OTHERS: readonly string[] = [
+  'rocprofv3',
+  'blas-log',
+  'onednn',
+  'ncu',
+  'llama-bench',
+  'clients',
+  'llama-log',
+  'backend-profiler',
+]
 
 /** Every fixture, as `<format>/<case>`, but for those of scheduler logs, of GPUs and of servers. */
 export const FIXTURE_NAMES = fixturesOf(

@@ -1,6 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
-import type { Analysis, Buckets, OperatorRow } from '../analysis.ts'
+import type { Analysis, BenchmarkFigures, Buckets, OperatorRow } from '../analysis.ts'
 import { RELATIVE_ERROR } from '../operators/sketches.ts'
 import type { Effect } from './comparison.ts'
 
@@ -15,7 +15,14 @@ const GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 /** The figures of a run that are compared. Times of parts, operators, layers, types and workers are per call of their phase. */
 export function figuresOf(analysis: Analysis): RunFigure[] {
-  return [...speed(analysis), ...parts(analysis), ...operators(analysis), ...workers(analysis), ...memory(analysis)]
+  return [
+    ...speed(analysis),
+    ...benchmarks(analysis),
+    ...parts(analysis),
+    ...operators(analysis),
+    ...workers(analysis),
+    ...memory(analysis),
+  ]
 }
 
 function speed({ calls, first_calls }: Analysis): RunFigure[] {
@@ -32,6 +39,25 @@ function speed({ calls, first_calls }: Analysis): RunFigure[] {
   ]
   return all.flatMap(([name, phase, value]) => (value ? [{ group, phase, name, unit, value }] : []))
 }
+
+/** Time of a token in each test that a program measured itself. Tests of one name differ in their options. */
+function benchmarks({ benchmarks = [] }: Partial<Analysis>): RunFigure[] {
+  const optionsOf = ({ parameters }: BenchmarkFigures) => `${COMPARED.map((key) => parameters[key] ?? '')}`
+  return benchmarks.map((of) => {
+    const alike = benchmarks.filter(({ test }) => test === of.test)
+    const differing = COMPARED.filter((key) => new Set(alike.map(({ parameters }) => parameters[key])).size > 1)
+    const twins = alike.filter((other) => optionsOf(other) === optionsOf(of))
+    const options = differing.map((key) => ` ${key}=${of.parameters[key] ?? ''}`).join('')
+    const name = `${of.test}${options}${twins.length > 1 ? ` (${twins.indexOf(of) + 1})` : ''}`
+    return { group: 'speed', phase: null, name, unit: 'ns', value: 1e9 / of.tokens_per_s }
+  })
+}
+
+/** Options of llama-bench that a run may try several values of. */
+const COMPARED = [
+  ...['model_type', 'model', 'n_batch', 'n_ubatch', 'n_threads', 'threads', 'type_k', 'type_v', 'n_gpu_layers', 'ngl'],
+  ...['split_mode', 'flash_attn', 'fa', 'n_cpu_moe', 'backends', 'devices', 'load_mode', 'use_mmap', 'embeddings'],
+]
 
 function parts({ call_time }: Analysis): RunFigure[] {
   return call_time.flatMap(({ phase, calls, parts }) =>

@@ -27,6 +27,7 @@ const KINDS: readonly (readonly [RecordedKind, ReadonlySet<TraceEvent['kind']>])
   ['nvtx', new Set(['nvtx'])],
   ['gpu', new Set(['gpu', 'api', 'gpu-sync'])],
   ['blas', new Set(['blas'])],
+  ['benchmarks', new Set(['benchmark'])],
 ]
 
 /** Collects the {@link Contents} of an input. */

@@ -14,7 +14,11 @@ const TYPES: Readonly<Record<string, string>> = { bfloat16: 'bf16', float16: 'f1
 
 /** Is this a `config.json` of Hugging Face? */
 export function isHfConfig(text: string): boolean {
-  return /^\s*\{/.test(text) && /"(model_type|architectures)"\s*:/.test(text) && !/"traceEvents"\s*:/.test(text)
+  return (
+    /^\s*\{/.test(text) &&
+    /"(model_type|architectures)"\s*:/.test(text) &&
+    !/"(?:traceEvents|build_commit)"\s*:/.test(text)
+  )
 }
 
 /** The numbers of a config, by the first of several keys that it contains. */

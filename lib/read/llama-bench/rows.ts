@@ -1,0 +1,194 @@
+import type { Position } from '../../errors.ts'
+import { type BenchmarkEvent, Inferred } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { TIME_NS_MAX } from '../../model/limits.ts'
+import type { Names } from '../../model/names.ts'
+import type { EventBatch } from '../common/batches.ts'
+import { containing, contentsOf } from '../common/holdings.ts'
+
+/** Fields of a row, by llama-bench's names. */
+export type Row = Readonly<Record<string, unknown>>
+
+/** Fields that are results; all others are parameters of the test. */
+const RESULTS: ReadonlySet<string> = new Set([
+  ...[
+    'n_prompt',
+    'n_gen',
+    'n_depth',
+    'test_time',
+    'avg_ns',
+    'stddev_ns',
+    'avg_ts',
+    'stddev_ts',
+    'samples_ns',
+    'samples_ts',
+  ],
+  ...['test', 't/s'],
+])
+/** `pp512`, `tg128`, `pp512+tg128 @ d4096`; older: `pp 512`. */
+const TEST = /^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$/
+/** `1484.70 ± 168.16` */
+const SPEED = /^(\d+(?:\.\d+)?) *± *(\d+(?:\.\d+)?)$/
+const SAMPLES_MAX = 1 << 16
+const TEXT_MAX = 1000
+
+/** Makes events of the rows of llama-bench. */
+export class Tests {
+  /** Lines between the rows, of other programs or of stderr, and lines that are too long. */
+  otherLines = 0
+  longLines = 0
+  private count = 0
+  private repetitions = 0
+  private lastNs = 0
+  /** The time of the first test, in ns since 1970; undefined: its row has none. */
+  private originNs: bigint | undefined
+  private readonly facts: Record<string, string | number> = Object.create(null)
+
+  constructor(
+    private readonly format: string,
+    private readonly names: Names,
+    readonly batch: EventBatch,
+  ) {}
+
+  /** The row of a test. */
+  add(row: Row, at: Position): void {
+    const test = sizeOf(row)
+    const speed = speedOf(row)
+    const tokens = test && test.promptTokens + test.generatedTokens
+    const samplesNs = samplesOf(row['samples_ns'])
+    const meanNs = numberOf(row['avg_ns'])
+    const isRate = samplesNs.length === 0 && !(meanNs > 0)
+    const spanNs = samplesNs.length > 0 ? sum(samplesNs) : isRate ? (tokens! / speed.mean) * 1e9 : meanNs
+    if (!test || !(tokens! > 0) || !(spanNs > 0) || spanNs > TIME_NS_MAX) {
+      const what = 'tokens (n_prompt, n_gen) and a time (avg_ns, or t/s)'
+      return this.issue('unreadable-row', `expected ${what}, found ${describe(row)}`, at)
+    }
+    const timeNs = timeOf(row['test_time'])
+    if (!this.batch.hasBegun) this.begin(row, timeNs)
+    const recordedNs = timeNs === undefined || this.originNs === undefined ? -Infinity : Number(timeNs - this.originNs)
+    const startNs = Math.max(recordedNs, this.lastNs)
+    this.lastNs = startNs + Math.round(spanNs)
+    this.repetitions += Math.max(1, samplesNs.length)
+    this.batch.add({
+      ...{ kind: 'benchmark', test: this.count++, name: this.names.id(test.name) },
+      ...{ startNs, endNs: this.lastNs, ...test, name: this.names.id(test.name) },
+      samplesNs,
+      stated: speed,
+      parameters: parametersOf(row),
+      inferred: Inferred.Laid | (isRate ? Inferred.Rate : 0),
+    } satisfies BenchmarkEvent)
+  }
+
+  issue(code: IssueCode, detail: string, at: Position): void {
+    this.batch.add(issueOf(code, detail, at, this.lastNs))
+  }
+
+  /** A fact about the whole output, such as the build below a table. */
+  fact(key: string, value: string): void {
+    this.facts[key] = value.slice(0, TEXT_MAX)
+  }
+
+  finish(): void {
+    const { batch, count, repetitions, otherLines, longLines } = this
+    if (!batch.hasBegun) this.begin({}, undefined)
+    const { contents, attributes } = containing(
+      contentsOf([
+        [count, 'test'],
+        [repetitions > count ? repetitions : 0, 'repetition'],
+      ]) || 'no tests',
+    )
+    batch.add({ kind: 'facts', contents, attributes: { ...this.facts, ...attributes } })
+    if (otherLines > 0) batch.add({ kind: 'left-out', what: 'lines that are no rows', count: otherLines })
+    if (longLines > 0) batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
+  }
+
+  private begin(row: Row, timeNs: bigint | undefined): void {
+    this.originNs = timeNs
+    const times =
+      timeNs === undefined
+        ? 'none in the input: tests are drawn one after the other'
+        : 'when each test began, in whole seconds; its repetitions are laid end to end from there'
+    const about = {
+      model: row['model_type'] ?? row['model'],
+      cpu: row['cpu_info'],
+      gpu: row['gpu_info'],
+      build: buildOf(row),
+    }
+    const facts = Object.entries(about).flatMap(([key, value]) => (isPlain(value) ? [[key, shown(value)]] : []))
+    this.batch.begin({
+      kind: 'input',
+      format: this.format,
+      clock: timeNs === undefined ? 'unknown' : 'REALTIME',
+      originNs: timeNs ?? 0n,
+      title: this.format,
+      attributes: { ...Object.fromEntries(facts), times },
+      capabilities: { operators: false, requests: true },
+    })
+  }
+}
+
+type Size = Pick<BenchmarkEvent, 'promptTokens' | 'generatedTokens' | 'depth'> & { readonly name: string }
+
+/** The tokens of a test, from the fields or from its name. */
+function sizeOf(row: Row): Size | undefined {
+  const [prompt, generated, depth] = [numberOf(row['n_prompt']), numberOf(row['n_gen']), numberOf(row['n_depth'])]
+  if (isCount(prompt) && isCount(generated)) return sized(prompt, generated, isCount(depth) ? depth : 0)
+  const found = TEST.exec(String(row['test'] ?? ''))
+  return found ? sized(Number(found[1] ?? 0), Number(found[2] ?? 0), Number(found[3] ?? 0)) : undefined
+}
+
+/** The test with the name that llama-bench gives it. */
+function sized(promptTokens: number, generatedTokens: number, depth: number): Size {
+  const parts = [promptTokens > 0 ? `pp${promptTokens}` : '', generatedTokens > 0 ? `tg${generatedTokens}` : '']
+  const name = parts.filter(Boolean).join('+') + (depth > 0 ? ` @ d${depth}` : '')
+  return { name, promptTokens, generatedTokens, depth }
+}
+
+function speedOf(row: Row): BenchmarkEvent['stated'] {
+  const [, mean, deviation] = SPEED.exec(String(row['t/s'] ?? '')) ?? []
+  if (mean !== undefined) return { mean: Number(mean), deviation: Number(deviation) }
+  return { mean: numberOf(row['avg_ts']), deviation: numberOf(row['stddev_ts']) }
+}
+
+function samplesOf(value: unknown): number[] {
+  if (!Array.isArray(value) || value.length > SAMPLES_MAX) return []
+  const samples = value.map(numberOf)
+  return samples.every((ns) => ns > 0 && Number.isInteger(ns)) ? samples : []
+}
+
+/** `2026-11-23T15:04:18Z`, in ns since 1970. */
+function timeOf(value: unknown): bigint | undefined {
+  if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(value)) return undefined
+  const ms = Date.parse(value)
+  return ms > 0 ? BigInt(ms) * 1_000_000n : undefined
+}
+
+function parametersOf(row: Row): BenchmarkEvent['parameters'] {
+  return Object.fromEntries(
+    Object.entries(row).flatMap(([key, value]) =>
+      RESULTS.has(key) || !isPlain(value) ? [] : [[key.slice(0, TEXT_MAX), shown(value)]],
+    ),
+  )
+}
+
+/** `11669 (0ad4a86)` */
+function buildOf(row: Row): string | undefined {
+  const [number, commit] = [row['build_number'], row['build_commit']]
+  return isPlain(number) && isPlain(commit) ? `${shown(number)} (${shown(commit)})` : undefined
+}
+
+/** A value that is shown: booleans are 0 or 1 in CSV and SQL. */
+const isPlain = (value: unknown): value is string | number | boolean =>
+  (typeof value === 'string' && value !== '') ||
+  (typeof value === 'number' && Number.isFinite(value)) ||
+  typeof value === 'boolean'
+const shown = (value: string | number | boolean) =>
+  typeof value === 'boolean' ? Number(value) : typeof value === 'string' ? plainOf(value.slice(0, TEXT_MAX)) : value
+/** CSV and SQL have numbers as texts. */
+const plainOf = (text: string) => (/^-?(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : text)
+const numberOf = (value: unknown) =>
+  typeof value === 'number' ? value : typeof value === 'string' && value.trim() !== '' ? Number(value) : NaN
+const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0 && value <= 2 ** 31
+const sum = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
+const describe = (row: Row) =>
+  JSON.stringify(Object.fromEntries(Object.entries(row).filter(([key]) => RESULTS.has(key)))).slice(0, 200)

@@ -1,0 +1,92 @@
+import type { Position } from '../../errors.ts'
+import { CsvRow } from '../../input/csv-row.ts'
+import type { Row, Tests } from './rows.ts'
+
+/** A kind of lines that contain rows. */
+type Form = 'csv' | 'sql' | 'md'
+
+const CSV_HEAD = /^build_commit,(?:\w+,)+\w+\r?$/
+const SQL_ROW = /^INSERT INTO (?:llama_bench|test) \((build_commit, [\w, ]+)\) VALUES \('(.*)'\);\r?$/
+const SQL_HEAD = /^CREATE TABLE IF NOT EXISTS (?:llama_bench|test) \(/
+const MD_HEAD = /^\| *model +\|.*\| *test +\|(?:.*\|)? *t\/s +\|\r?$/
+const MD_RULE = /^\|(?: *:?-+:? *\|)+\r?$/
+const BUILD = /^build: (\w+) \((\d+)\)\r?$/
+
+/** The form of rows whose first line, or whose header, this is; undefined: neither. */
+export function formOf(line: string): Form | undefined {
+  if (MD_HEAD.test(line)) return 'md'
+  if (CSV_HEAD.test(line)) return 'csv'
+  return SQL_HEAD.test(line) || SQL_ROW.test(line) ? 'sql' : undefined
+}
+
+/** Reads rows from lines. Tables of different forms may follow one another, with other lines between them. */
+export class TextRows {
+  private form: Form | undefined
+  private columns: readonly string[] = []
+  private readonly csv = new CsvRow()
+  /** Within the definition of the table. */
+  private isInDefinition = false
+
+  constructor(private readonly tests: Tests) {}
+
+  line(text: string, at: Position, isTorn: boolean): void {
+    if (text.trim() === '') return
+    if (this.isInDefinition) {
+      this.isInDefinition = !/^\);/.test(text)
+      return
+    }
+    const begun = formOf(text)
+    if (begun) this.begin(begun, text)
+    if (begun && begun !== 'sql') return
+    if (SQL_HEAD.test(text)) {
+      this.isInDefinition = true
+      return
+    }
+    const build = BUILD.exec(text)
+    if (build) return this.tests.fact('build', `${build[2]} (${build[1]})`)
+    if (this.form === 'md' && MD_RULE.test(text)) return
+    const cells = this.cellsOf(text)
+    if (!cells) this.tests.otherLines++
+    else if (cells.length === this.columns.length) this.tests.add(this.rowOf(cells), at)
+    else {
+      const found = `expected ${this.columns.length} columns, found ${cells.length}`
+      this.tests.issue(isTorn ? 'torn-record' : 'unreadable-row', found, at)
+    }
+  }
+
+  private begin(form: Form, text: string): void {
+    this.form = form
+    if (form === 'csv') this.columns = text.trim().split(',')
+    if (form === 'md') this.columns = cellsOfTable(text)
+  }
+
+  /** Undefined: the line is no row. */
+  private cellsOf(text: string): readonly string[] | undefined {
+    if (this.form === 'md') return text.startsWith('|') ? cellsOfTable(text) : undefined
+    if (this.form === 'csv') {
+      if (!text.startsWith('"')) return undefined
+      const bytes = encoder.encode(text)
+      this.csv.split(bytes, 0, bytes.length)
+      return Array.from({ length: this.csv.count }, (_, i) => this.csv.text(i))
+    }
+    const row = SQL_ROW.exec(text)
+    if (!row) return text.startsWith('INSERT INTO') ? [] : undefined
+    this.columns = row[1]!.split(', ')
+    return row[2]!.split("', '")
+  }
+
+  private rowOf(cells: readonly string[]): Row {
+    return Object.fromEntries(this.columns.map((column, i) => [column, cells[i]]))
+  }
+}
+
+const encoder = new TextEncoder()
+
+/** `| a | b |` */
+function cellsOfTable(text: string): string[] {
+  return text
+    .trim()
+    .replace(/^\||\|$/g, '')
+    .split('|')
+    .map((cell) => cell.trim())
+}

@@ -260,16 +260,15 @@ export class SummaryPass implements EventPass<Summary> {
         if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
         return this.extend(event.atNs, event.atNs)
       case 'gpu':
-        if (event.node) this.countNode(event.node.tensor)
-        this.drawn++
-        return this.extend(event.startNs, event.endNs)
       case 'gpu-sync':
       case 'api':
       case 'blas':
       case 'own-slice':
       case 'request':
       case 'benchmark':
+      case 'reading':
         this.drawn++
+        if (event.kind === 'gpu' && event.node) this.countNode(event.node.tensor)
         return this.extend(event.startNs, event.endNs)
       case 'switch':
         this.drawn++

@@ -133,6 +133,16 @@ export const ISSUES = {
     hint: 'the server got no requests, or writes less: start it with -lv 4 (-lv 5 adds the queue)',
   },
 
+  // Power, clocks and utilization
+  'readings-without-time': {
+    title: 'readings without times',
+    hint: 'their distances are assumed: record times (nvidia-smi dmon -o DT, turbostat --show Time_Of_Day_Seconds,…, dcgmi dmon | ts %.s), and give the begin (--clock <input>=@1444.4s)',
+  },
+  'no-readings': {
+    title: 'no readings',
+    hint: 'the tool wrote no values, or writes them in another form: record with a header (--format=csv without noheader)',
+  },
+
   // ggtrace
   'damaged-block': {
     title: 'damaged block',

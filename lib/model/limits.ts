@@ -12,6 +12,8 @@ export const WORKER_MAX = 4095
 export const ID_MAX = 2 ** 24 - 1
 /** Indexes of counters of operators. */
 export const COUNTED_MAX = 1023
+/** Ids of meters of one input. */
+export const METER_MAX = 65_535
 /** Profilers' correlation ids have 32 bits. */
 export const CORRELATION_MAX = 2 ** 32 - 1
 /** Ids of arrows. */

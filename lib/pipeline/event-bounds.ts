@@ -4,6 +4,7 @@ import {
   type IssueEvent,
   lastTimeOf,
   type OperatorEvent,
+  type ReadingEvent,
   type TraceEvent,
 } from '../model/events.ts'
 import { issueOf } from '../model/issues.ts'
@@ -15,6 +16,7 @@ import {
   ID_MAX,
   INT32_MAX,
   isTime,
+  METER_MAX,
   STAMP_END,
   TIME_NS_MAX,
   WORKER_MAX,
@@ -207,6 +209,8 @@ type Further = Extract<
       | `gpu${string}`
       | 'api'
       | 'blas'
+      | 'meter'
+      | 'reading'
       | 'nvtx-gpu'
       | 'switch'
       | 'waking'
@@ -267,6 +271,10 @@ function wrongInFurther(event: Further): Wrong | undefined {
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('tid', event.tid)
     case 'blas':
       return wrongSpan(event.startNs, event.endNs) ?? wrongNumber('count', event.count, Number.MAX_SAFE_INTEGER)
+    case 'meter':
+      return wrongNumber('id', event.id, METER_MAX)
+    case 'reading':
+      return wrongNumber('meter', event.meter, METER_MAX) ?? wrongSpan(event.startNs, event.endNs) ?? wrongValue(event)
     case 'own-slice':
       return tooFar('startNs', event.startNs) ?? tooFar('endNs', event.endNs)
     case 'own-instant':
@@ -322,6 +330,12 @@ function orUnknown(field: string, value: number, max = Number.MAX_SAFE_INTEGER):
 function wrongPriority(field: string, value: number): Wrong | undefined {
   if ((value | 0) === value) return undefined
   return { ...outOfRange(field, value, -INT32_MAX - 1, INT32_MAX), instead: { [field]: -1 } }
+}
+
+/** Counters of viewers hold finite numbers. */
+function wrongValue({ value }: ReadingEvent): Wrong | undefined {
+  if (Number.isFinite(value)) return undefined
+  return { code: 'value-out-of-range', field: 'value', expected: 'a finite number', found: value }
 }
 
 function wrongFlows(flows: readonly number[]): Wrong | undefined {

@@ -16,6 +16,13 @@ import { perfScript } from './kernel/text/perf-script.ts'
 import { traceDat } from './kernel/trace-dat/trace-dat.ts'
 import { llamaBench } from './llama-bench/llama-bench.ts'
 import { llamaServer } from './llama-server/llama-server.ts'
+import { amdSmi } from './power/amd-smi.ts'
+import { dcgm } from './power/dcgm.ts'
+import { nvidiaDmon } from './power/nvidia-dmon.ts'
+import { nvidiaSmi } from './power/nvidia-smi.ts'
+import { power } from './power/power.ts'
+import { tegrastats } from './power/tegrastats.ts'
+import { turbostat } from './power/turbostat.ts'
 import { profinferCsv, profinferOpenharmony, profinferText } from './profinfer/profinfer.ts'
 import { profinferKtrace } from './profinfer/profinfer-ktrace.ts'
 import { bufferStats } from './tensor-trace/buffer-stats.ts'
@@ -34,6 +41,13 @@ export const FORMATS: readonly Format[] = [
   nsysGpuTrace,
   nsysNvtxTrace,
   rocprofv3,
+  power,
+  nvidiaSmi,
+  nvidiaDmon,
+  dcgm,
+  amdSmi,
+  turbostat,
+  tegrastats,
   bufferStats,
   bufferTimeline,
   memoryMap,

@@ -1,8 +1,11 @@
 /** Units of counters. */
-export type Unit = 'bytes' | 'count' | 'ns' | Rate
+export type Unit = 'bytes' | 'count' | 'ns' | Rate | Physical
 
 /** Units that are written by these names. */
 export type Rate = 'tok/s' | 'GB/s' | 'GFLOP/s'
+
+/** Units of meters of power, clocks and utilization. */
+export type Physical = 'W' | 'J' | 'Hz' | '%' | '°C' | 'B/s'
 
 /** A row of the viewer, or a group of rows. It is defined before its first event. */
 export interface Track {

@@ -1,5 +1,6 @@
 import type { Unit } from '../sink/track.ts'
 import { API_CALLS } from './layout-calls.ts'
+import { POWER } from './layout-power.ts'
 import { BENCHMARKS, FUNCTIONS, REQUESTS } from './layout-requests.ts'
 import type * as of from './of.ts'
 import { AFTER_BUFFERS, at, bufferRank, counter, group, runFacts, runTitle, threadTitle, track } from './place.ts'
@@ -347,6 +348,7 @@ export const LAYOUT = {
     unit: ({ unit }) => unit,
   }),
 
+  ...POWER,
   issues: track<{ readonly shownMax: number }>('run', {
     rank: at(9),
     name: 'Issues',

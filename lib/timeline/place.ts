@@ -20,6 +20,7 @@ export type Group =
   | 'rates'
   | 'faults'
   | 'series'
+  | 'power'
   | 'ranges'
   | 'nvtx'
   | 'nvtxDomain'

@@ -17,6 +17,7 @@ import type { Run } from './of.ts'
 import type { DrawOptions } from './options.ts'
 import { OwnArea } from './own/area.ts'
 import { runTitle } from './place.ts'
+import { PowerArea } from './power/area.ts'
 import { RequestArea } from './requests/area.ts'
 import { Tracks, type TrackTree } from './tracks.ts'
 
@@ -42,6 +43,7 @@ export class Timeline implements EventPass<void> {
   private own!: OwnArea
   private requests!: RequestArea
   private benchmarks!: BenchmarkArea
+  private power!: PowerArea
 
   /**
    * `tree`, `make` and `scheduler` are shared by all inputs of a trace; `input` is this one's number, from 0. `isOfScheduler`: it
@@ -132,6 +134,9 @@ export class Timeline implements EventPass<void> {
         return this.requests.take(event)
       case 'benchmark':
         return this.benchmarks.take(event)
+      case 'meter':
+      case 'reading':
+        return this.power.take(event)
       default:
         return this.own.take(event)
     }
@@ -179,6 +184,7 @@ export class Timeline implements EventPass<void> {
     this.blas = new BlasArea(context)
     this.nvtx = new NvtxArea(context)
     this.own = new OwnArea(context)
+    this.power = new PowerArea(context)
   }
 }
 

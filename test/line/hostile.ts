@@ -61,7 +61,7 @@ export async function sameInPieces(bytes: Uint8Array, size: number, whole: Outco
 /** A message is a few lines of text, a list of formats at most, and shows neither stack nor raw bytes. */
 function faultsOfMessage(message: string): string[] {
   const faults: string[] = []
-  if (message.split('\n').length > 32) faults.push('a message of many lines')
+  if (message.split('\n').length > 64) faults.push('a message of many lines')
   if (/\n\s+at |undefined|\[object|NaN/.test(message)) faults.push(`a message with innards: ${message}`)
   if (message.length > 3000) faults.push('a message without end')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what should not be there

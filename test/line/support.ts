@@ -34,8 +34,8 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
     .filter((path) => !path.endsWith('.md'))
     .sort()
 
-/** Formats without operators of ggml: test/read/nsys*.test.ts, test/read/chrome-json*.test.ts, test/read/llama-server.test.ts. */
-const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$/
+/** Formats without operators of ggml: test/read/nsys*.test.ts, test/read/chrome-json*.test.ts, test/read/llama-server.test.ts, power.test.ts. */
+const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$/
 /** Further ones: test/read/traces-of-others.test.ts, blas.test.ts, ncu.test.ts, llama-bench.test.ts. */
 const OF_OTHERS: readonly string[] = [
   'rocprofv3',
@@ -48,7 +48,7 @@ const OF_OTHERS: readonly string[] = [
   'backend-profiler',
 ]
 
-/** Every fixture, as `<format>/<case>`, but for those of scheduler logs, of GPUs and of servers. */
+/** Every fixture, as `<format>/<case>`, but for those of scheduler logs, of GPUs, of servers and of power. */
 export const FIXTURE_NAMES = fixturesOf(
   (format) => !SCHEDULER_FORMATS.includes(format) && !WITHOUT_OPERATORS.test(format) && !OF_OTHERS.includes(format),
 )

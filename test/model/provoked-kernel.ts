@@ -98,6 +98,8 @@ export const PROVOKED_BY_KERNEL: Provocations = {
 
   'lines-without-time': () => textInput(LAUNCH),
   'server-started-again': () => textInput(`0.09.000.000 I ${LAUNCH}0.01.000.000 I ${LAUNCH}`),
+  'readings-without-time': () => fixture('power/nvidia-dmon-no-times.txt'),
+  'no-readings': () => textInput('timestamp, power.draw [W]\n'),
   'no-tasks': () => textInput('0.00.001.645 I srv  llama_server: initializing ...\n'),
 
   'unknown-probe': () => probes('5,10,1', '6,77,1', '7,15,1'),

@@ -8,6 +8,7 @@ import { type GivenClock, parseClock } from './given.ts'
 import { type Relation, SAME } from './relation.ts'
 import { Sights } from './sights.ts'
 import { type Offsets, offsetAt, Snapshots } from './snapshots.ts'
+import { offsetOf } from './zones.ts'
 
 /** Events of an input that are read ahead, and kept, to find its relation if its first events do not contain it. */
 const LOOK_AHEAD_EVENTS = 200_000
@@ -122,12 +123,11 @@ export class Clocks {
   /** Does the user shift the input's times? */
   private isMoved(name: string): boolean {
     const given = this.given.get(name)
-    return given !== undefined && !('clock' in given)
+    return given !== undefined && !('clock' in given) && !('zone' in given)
   }
 
   private begin(name: string, input: InputEvent): void {
-    const given = this.given.get(name)
-    if (given && !('clock' in given)) {
+    if (this.isMoved(name)) {
       throw new UsageError(
         `clock of ${name}: it is the first input, whose clock the others are converted to\nhint: name the others`,
       )
@@ -139,6 +139,7 @@ export class Clocks {
   /** An input with the clock that the user names, if it does not record one. */
   private declared(name: string, first: InputEvent): InputEvent {
     const given = this.given.get(name)
+    if (given && 'zone' in given) return inZone(name, first, given.zone)
     if (!given || !('clock' in given) || first.clock === given.clock) return first
     if (first.clock === 'unknown') return { ...first, clock: given.clock }
     throw new UsageError(`clock of ${name}: expected CLOCK_${first.clock}, which it records, found ${given.clock}`)
@@ -188,19 +189,26 @@ export class Clocks {
     return { how, shiftNs: offsetNs, drift: 0, driftFromNs: 0, boundNs }
   }
 
-  private unrelated(name: string, { clock }: InputEvent, estimate: Estimate | undefined): UsageError {
+  private unrelated(name: string, { clock, clockSource }: InputEvent, estimate: Estimate | undefined): UsageError {
     const { clock: to } = this.reference
     const first = `${this.firstName} (${to === 'unknown' ? 'clock not recorded' : `CLOCK_${to}`})`
-    const own = clock === 'unknown' ? 'does not record its clock' : `runs on CLOCK_${clock}`
+    const own =
+      clockSource === 'local'
+        ? 'has local times, and does not record their time zone'
+        : clock === 'unknown'
+          ? 'does not record its clock'
+          : `runs on CLOCK_${clock}`
     const rough =
       estimate && `; threads that both record determine it only to ±${(estimate.boundNs / 1e6).toPrecision(3)} ms`
     const hints =
-      clock === 'unknown'
-        ? [
-            `if you know its clock, name it (mono, boot, mono_raw, real): --clock ${name}=mono`,
-            'to record on MONOTONIC: trace-cmd record -C mono, perf record -k CLOCK_MONOTONIC, or echo mono > trace_clock',
-          ]
-        : ['a .ggtrace log contains readings of MONOTONIC, BOOTTIME and REALTIME: give one of the same run, first']
+      clockSource === 'local'
+        ? [`name the time zone of the machine: --clock ${name}=UTC+2, or --clock ${name}=Europe/Berlin`]
+        : clock === 'unknown'
+          ? [
+              `if you know its clock, name it (mono, boot, mono_raw, real): --clock ${name}=mono`,
+              'to record on MONOTONIC: trace-cmd record -C mono, perf record -k CLOCK_MONOTONIC, or echo mono > trace_clock',
+            ]
+          : ['a .ggtrace log contains readings of MONOTONIC, BOOTTIME and REALTIME: give one of the same run, first']
     const what = `${name}: ${own}; no known relation to ${first}${rough ?? ''}`
     return refusal(what, [...hints, `or give the offset of its times: --clock ${name}=+1.2ms`])
   }
@@ -222,6 +230,14 @@ function lookAt(batches: Batches, eventsMax: number, see: (batch: readonly Trace
     events += batch.length
     return events >= eventsMax
   })
+}
+
+/** An input with local times, in a time zone. Throws UsageError for an input with others. */
+function inZone(name: string, first: InputEvent, zone: string): InputEvent {
+  const { clock, clockSource, originNs } = first
+  if (clockSource === 'local') return { ...first, clock: 'REALTIME', originNs: originNs - offsetOf(zone, originNs) }
+  const found = clock === 'unknown' ? 'times without a date' : `CLOCK_${clock}, which it records`
+  throw new UsageError(`clock of ${name}: expected local times for the time zone ${zone}, found ${found}`)
 }
 
 function refusal(what: string, hints: readonly string[]): UsageError {

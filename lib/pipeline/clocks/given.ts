@@ -1,22 +1,26 @@
 import { UsageError } from '../../errors.ts'
 import { clockNamed } from '../../model/clock-names.ts'
 import type { Clock } from '../../model/events.ts'
+import { isZone } from './zones.ts'
 
-/** An input's clock as the user gives it: its name, an offset of its times, or the begin of the input. */
+/** An input's clock as the user gives it: its name, the time zone of its times, an offset of them, or the begin of the input. */
 export type GivenClock =
   | { readonly clock: Clock }
+  | { readonly zone: string }
   | { readonly offsetNs: bigint; readonly text: string }
   | { readonly startNs: bigint; readonly text: string }
 
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ns: 0, us: 3, µs: 3, ms: 6, s: 9 }))
 const EXPECTED =
-  'expected the name of a clock (mono, mono_raw, boot, real), an offset of its times (+1.2ms, -3s), or its begin on the first ' +
+  'expected the name of a clock (mono, mono_raw, boot, real), the time zone of local times (UTC+2, Europe/Berlin), an offset of its ' +
+  'times (+1.2ms, -3s), or its begin on the first ' +
   "input's clock (@1444.435370125s)"
 
 /** `mono`, `+1.2ms`, `@1444.435370125s`. Throws UsageError for anything else. */
 export function parseClock(input: string, text: string): GivenClock {
   const clock = clockNamed(text.toLowerCase().replace(/^clock_/, ''))
   if (clock) return { clock }
+  if (isZone(text)) return { zone: text }
   const [, sign, whole = '', fraction = '', unit = ''] = /^([+@-])(\d+)(?:\.(\d+))?(ns|us|µs|ms|s)$/.exec(text) ?? []
   const digits = UNITS.get(unit)
   if (sign === undefined || digits === undefined || fraction.length > digits) {

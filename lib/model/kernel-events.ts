@@ -1,0 +1,69 @@
+/**
+ * State of a thread: it has a CPU, was preempted, is runnable after a wait, waits, has no CPU for an unknown reason, has
+ * ended.
+ */
+export type ThreadState = 'running' | 'runnable' | 'woken' | 'blocked' | 'off' | 'ended'
+
+/** A thread of the traced process changes its state. In order for each thread. */
+export interface StateEvent {
+  readonly kind: 'state'
+  readonly tid: number
+  /** CPU on which it runs, or ran last; -1 = not known. */
+  readonly cpu: number
+  readonly state: ThreadState
+  readonly atNs: number
+  /** Name of the thread, in a log of states without operators: the thread gets a separate row. */
+  readonly thread?: number
+  /** Name of the thread that took its CPU, if known. */
+  readonly takenBy?: number
+}
+
+/** A `sched_switch`: `nextTid` takes `cpu` from `prevTid`. */
+export interface SwitchEvent {
+  readonly kind: 'switch'
+  readonly cpu: number
+  readonly atNs: number
+  readonly prevTid: number
+  /** Command name of the thread that leaves; 0 = not known. */
+  readonly prevComm: number
+  /** Kernel priority, 0 to 139 (120 is nice 0), or -1. */
+  readonly prevPrio: number
+  /** The kernel's bits, as {@link TaskState} names them: 0 = still runnable (preempted). */
+  readonly prevState: number
+  /** 0 is the idle task. */
+  readonly nextTid: number
+  readonly nextComm: number
+  readonly nextPrio: number
+}
+
+/** Bits of a thread's state in `sched_switch` since Linux 4.14 (fs/proc/array.c); 0 is R. */
+export const TaskState = { S: 1, D: 2, T: 4, t: 8, X: 0x10, Z: 0x20, P: 0x40, I: 0x80, '+': 0x100 } as const
+
+/** A `sched_waking`: a thread becomes runnable. */
+export interface WakingEvent {
+  readonly kind: 'waking'
+  /** CPU of the waker. */
+  readonly cpu: number
+  readonly atNs: number
+  /** Thread that woke it; -1 = not known. */
+  readonly wakerTid: number
+  readonly tid: number
+  readonly comm: number
+  readonly prio: number
+  readonly targetCpu: number
+  /** An interrupt woke it, while the waker had the CPU. */
+  readonly isIrq: boolean
+}
+
+/** A thread in a recording of the kernel exists, is forked, is renamed, or exits. */
+export interface ThreadEvent {
+  readonly kind: 'thread'
+  readonly what: 'known' | 'fork' | 'rename' | 'exit'
+  readonly atNs: number
+  readonly tid: number
+  /** Its process; -1 = not known. */
+  readonly tgid: number
+  readonly comm: number
+  /** Thread that forked it; -1 = not known. */
+  readonly parentTid: number
+}

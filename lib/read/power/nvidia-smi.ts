@@ -1,0 +1,182 @@
+// The output of `nvidia-smi --query-gpu=… --format=csv[,noheader][,nounits] -l <s>`, a row for each GPU and reading:
+//
+//   timestamp, index, power.draw [W], clocks.current.sm [MHz], clocks_event_reasons.active
+//   2025/04/24 15:58:57.879, 0, 21.76 W, 1980 MHz, 0x0000000000000004
+//
+// Times are local, without their time zone. power.draw is the mean of the last second on Ampere and later (`nvidia-smi
+// --help-query-gpu`), on earlier GPUs and GA100 that of an instant. Wrappers may write their own header and time before it.
+
+import type { Format } from '../format.ts'
+import type { Figure } from './meters.ts'
+import { type Cell, numberOf, PowerLog } from './power-log.ts'
+import { stampOf } from './stamps.ts'
+
+const KNOWN =
+  /^(?:(?:enforced\.)?power\.(?:draw|limit)|clocks?[._]|utilization[._]|temperature\.(?:gpu|memory)|memory\.used|pstate|fan\.speed)/
+const ROW = /^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d\.\d{3}, /
+const UNITS = /\d (?:W|%|MHz|MiB)(?:,|\s*$)/
+
+export const nvidiaSmi: Format = {
+  name: 'nvidia-smi',
+  title: 'power and clocks of NVIDIA GPUs, nvidia-smi --query-gpu=… --format=csv',
+  sniff(head) {
+    const [line = ''] = new TextDecoder().decode(head).split('\n', 1)
+    return isHeader(line) || (ROW.test(line) && UNITS.test(line))
+  },
+  read: (source, context) => new NvidiaSmi(source, nvidiaSmi.name, context).read(),
+}
+
+function isHeader(line: string): boolean {
+  const fields = fieldsOf(line)
+  return fields.length < 200 && fields.some((field) => KNOWN.test(field)) && !/\d \S/.test(line)
+}
+
+const fieldsOf = (line: string) =>
+  line
+    .replace(/^\ufeff/, '')
+    .split(',')
+    .map((field) => field.trim())
+
+interface Column {
+  readonly name: string
+  /** Figures of the text of a cell, most often one. */
+  readonly cellsOf: (
+    text: string,
+  ) => readonly { readonly name: string; readonly figure: Figure; readonly value: number }[]
+}
+
+class NvidiaSmi extends PowerLog {
+  private columns: readonly Column[] | undefined
+  private time = -1
+  private index = -1
+  private key = -1
+  private model = -1
+  /** Numbers of GPUs by what identifies them, where the log has no `index`. */
+  private readonly gpus = new Map<string, number>()
+  private fields = 0
+
+  protected line(text: string): void {
+    const fields = fieldsOf(text)
+    if (isHeader(text)) return this.header(fields)
+    if (!this.columns) this.header(namesByUnit(fields))
+    if (fields.length !== this.fields) return this.unreadable(`${this.fields} fields`, text)
+    const stamp = this.time < 0 ? undefined : stampOf(fields[this.time]!)?.stamp
+    if (this.time >= 0 && !stamp) return this.unreadable('a time first', text)
+    const device = `GPU ${this.gpuOf(fields)}`
+    const model = fields[this.model]
+    if (model && !(device in this.facts)) this.facts[device] = model
+    const cells: Cell[] = []
+    fields.forEach((field, i) => {
+      const found = this.columns![i]!.cellsOf(field)
+      if (found.length === 0 && /N\/A|Not Supported|Unknown Error|requires reset/.test(field)) this.notAvailable()
+      for (const cell of found) cells.push({ device, ...cell })
+    })
+    this.row({ stamp, key: device, cells })
+  }
+
+  private header(fields: readonly string[]): void {
+    const names = fields.map((field) => field.replace(/ \[.*$/, ''))
+    const hasInstant = names.includes('power.draw.instant')
+    const hasEnforced = names.includes('enforced.power.limit')
+    this.fields = fields.length
+    this.time = names.findIndex((name) => /^(?:timestamp|time|date)$/i.test(name))
+    this.index = names.findIndex((name) => /^(?:index|gpu|gpu_index|gpu_id)$/.test(name))
+    this.key = names.findIndex((name) => /^(?:uuid|gpu_uuid|pci\.bus_id|gpu_bus_id|serial)$/.test(name))
+    this.model = names.findIndex((name) => /^(?:name|gpu_name)$/.test(name))
+    const identity = [this.time, this.index, this.key, this.model]
+    this.columns = names.map((name, i) => {
+      if (identity.includes(i)) return { name, cellsOf: () => [] }
+      if (/^clocks_(?:throttle|event)_reasons\./.test(name)) return reasonColumn(name)
+      const figure = figureOf(name, /\[(.*)\]$/.exec(fields[i]!)?.[1], { hasInstant, hasEnforced })
+      return { name, cellsOf: (text) => valuesOf(name, figure, text) }
+    })
+  }
+
+  private gpuOf(fields: readonly string[]): number {
+    if (this.index >= 0) return numberOf(fields[this.index]!) ?? 0
+    const id = fields[this.key] ?? ''
+    const known = this.gpus.get(id) ?? this.gpus.size
+    if (this.gpus.size < GPUS_MAX) this.gpus.set(id, known)
+    return known
+  }
+}
+
+const GPUS_MAX = 1024
+
+function valuesOf(name: string, known: Figure | undefined, text: string) {
+  const value = numberOf(text.replace(/^P(?=\d+$)/, ''))
+  const figure = known ?? figureByUnit(text)
+  return value === undefined || !figure ? [] : [{ name, figure, value }]
+}
+
+/** A column's meaning by its name; undefined: by the unit of its values. */
+function figureOf(
+  name: string,
+  unit: string | undefined,
+  { hasInstant, hasEnforced }: { readonly hasInstant: boolean; readonly hasEnforced: boolean },
+): Figure | undefined {
+  if (name === 'power.draw.instant') return { what: 'power', unit: 'W' }
+  if (/^power\.draw/.test(name)) return { what: hasInstant ? 'other' : 'power', unit: 'W', windowNs: 1e9 }
+  if (name === 'enforced.power.limit' || (name === 'power.limit' && !hasEnforced))
+    return { what: 'power-limit', unit: 'W' }
+  const clock = /^clocks\.(?:current\.|max\.)?(sm|gr|graphics|mem|memory|video)$/.exec(name)
+  if (clock) {
+    const isMax = name.includes('.max.')
+    const isOfWork = clock[1] === 'sm'
+    return { what: isOfWork ? (isMax ? 'max-clock' : 'clock') : 'other', unit: 'Hz', factor: 1e6 }
+  }
+  if (/^utilization\./.test(name)) return { what: name.endsWith('.gpu') ? 'utilization' : 'other', unit: '%' }
+  if (/^temperature\./.test(name)) return { what: 'temperature', unit: '°C' }
+  if (name === 'memory.used') return { what: 'memory', unit: 'bytes', factor: 2 ** 20 }
+  return unit === undefined ? undefined : figureByUnit(`0 ${unit}`)
+}
+
+/** The meaning of a value by its unit; of one without a unit, unless it is a name or a set of bits, a number. */
+function figureByUnit(text: string): Figure | undefined {
+  const unit = /^-?[\d.]+ ?(\S*)$/.exec(text)?.[1]
+  if (unit === 'W') return { what: 'other', unit: 'W' }
+  if (unit === 'MHz') return { what: 'other', unit: 'Hz', factor: 1e6 }
+  if (unit === '%') return { what: 'other', unit: '%' }
+  if (unit === 'MiB') return { what: 'other', unit: 'bytes', factor: 2 ** 20 }
+  return { what: 'other', unit: 'count' }
+}
+
+/** Bits of `clocks_event_reasons.active` (nvml.h: nvmlClocksEventReasons), and their columns. */
+const REASONS = [
+  ['sw_power_cap', 0x4, 'power-capped'],
+  ['hw_power_brake_slowdown', 0x80, 'power-capped'],
+  ['sw_thermal_slowdown', 0x20, 'thermal-capped'],
+  ['hw_thermal_slowdown', 0x40, 'thermal-capped'],
+  ['hw_slowdown', 0x8, 'slowed'],
+] as const
+
+function reasonColumn(name: string): Column {
+  const reason = name.replace(/^.*\./, '')
+  if (reason !== 'active') {
+    const what = REASONS.find(([known]) => known === reason)?.[2]
+    const figure: Figure = { what: what ?? 'other', unit: 'share' }
+    return {
+      name,
+      cellsOf: (text) => (/^(?:Not )?Active$/.test(text) ? [{ name, figure, value: text === 'Active' ? 1 : 0 }] : []),
+    }
+  }
+  return {
+    name,
+    cellsOf(text) {
+      if (!/^0x[\da-f]{1,16}$/i.test(text)) return []
+      const low = Number.parseInt(text.slice(-8).replace(/^.*x/i, ''), 16)
+      return REASONS.map(([of, bit, what]) => {
+        return { name: `reasons: ${of}`, figure: { what, unit: 'share' }, value: (low & bit) === 0 ? 0 : 1 }
+      })
+    },
+  }
+}
+
+/** Columns of a log without a header: the first value in W is the power. */
+function namesByUnit(fields: readonly string[]): string[] {
+  const power = fields.findIndex((field) => /\d W$/.test(field))
+  return fields.map((field, i) => {
+    if (ROW.test(`${field}, `)) return 'timestamp'
+    return i === power ? 'power.draw' : `column ${i + 1}`
+  })
+}

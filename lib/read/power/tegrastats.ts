@@ -1,0 +1,93 @@
+// The output of tegrastats (NVIDIA Jetson), one line for each reading:
+//
+//   10-01-2025 20:05:55 RAM 2274/6834MB (lfb 27x4MB) CPU [99%@1189,off] EMC_FREQ 0% GR3D_FREQ 22%@[305] CPU@40C VDD_IN 5542mW/5542mW
+//
+// Times are local, to the second, and missing in older versions. Of each pair of powers, the first is the reading, the second the mean
+// since the start; older versions write no unit. -256C: not available.
+
+import type { Format } from '../format.ts'
+import type { Figure } from './meters.ts'
+import { type Cell, PowerLog } from './power-log.ts'
+import { type Stamp, stampOf } from './stamps.ts'
+
+const START = /^RAM (\d+)\/\d+MB \(lfb /
+const POWER = /([A-Z][A-Z\d_]+) (\d+)(?:mW)?\/(\d+)(?:mW)?(?= |$)/g
+const TEMPERATURE = /([A-Za-z][\w]*)@(-?\d+(?:\.\d+)?)C(?= |$)/g
+const LOAD = /([A-Z][A-Z\d_]*_FREQ) (\d+)%(?:@\[?(\d+))?/g
+const CPUS = /CPU \[([^\]]*)\]/
+/** The input of the board, which contains the other rails. */
+const INPUT = /^(?:VDD_IN|POM_5V_IN|VIN_SYS_5V0|VIN)$/
+
+export const tegrastats: Format = {
+  name: 'tegrastats',
+  title: 'power, clocks and utilization of NVIDIA Jetson, tegrastats',
+  sniff: (head) =>
+    new TextDecoder()
+      .decode(head)
+      .split('\n', 4)
+      .some((line) => START.test(partsOf(line).rest)),
+  read: (source, context) => new Tegrastats(source, tegrastats.name, context).read(),
+}
+
+/** A line without the time before it. */
+function partsOf(line: string): { readonly rest: string; readonly stamp: Stamp | undefined } {
+  const found = stampOf(line)
+  return found ? { rest: line.slice(found.length).trimStart(), stamp: found.stamp } : { rest: line, stamp: undefined }
+}
+
+const PERCENT: Figure = { what: 'other', unit: '%' }
+const CLOCK: Figure = { what: 'other', unit: 'Hz', factor: 1e6 }
+const DEVICE = 'Jetson'
+const ABSENT_BELOW = -200
+
+class Tegrastats extends PowerLog {
+  protected line(text: string): void {
+    const { rest, stamp } = partsOf(text)
+    const ram = START.exec(rest)
+    if (!ram) return this.unreadable('RAM <used>/<all>MB', text)
+    const used: Figure = { what: 'memory', unit: 'bytes', factor: 2 ** 20 }
+    const cells = [cellOf('RAM', used, Number(ram[1])), ...rails(rest), ...temperatures(rest), ...loads(rest)]
+    this.row({ stamp, key: DEVICE, cells: [...cells, ...cpus(rest)] })
+  }
+}
+
+function cellOf(name: string, figure: Figure, value: number): Cell {
+  return { device: DEVICE, name, figure, value }
+}
+
+function rails(text: string): Cell[] {
+  const found = [...text.matchAll(POWER)].filter(([, name]) => name !== 'RAM' && name !== 'SWAP' && name !== 'IRAM')
+  const hasInput = found.some(([, name]) => INPUT.test(name!))
+  return found.map(([, name, mW]) => {
+    const isPart = hasInput && !INPUT.test(name!)
+    return cellOf(name!, { what: 'power', unit: 'W', factor: 1e-3, isPart }, Number(mW))
+  })
+}
+
+function temperatures(text: string): Cell[] {
+  return [...text.matchAll(TEMPERATURE)]
+    .filter(([, , value]) => Number(value) > ABSENT_BELOW)
+    .map(([, name, value]) => cellOf(`temperature ${name}`, { what: 'temperature', unit: '°C' }, Number(value)))
+}
+
+function loads(text: string): Cell[] {
+  return [...text.matchAll(LOAD)].flatMap(([, name, load, MHz]) => {
+    const isGpu = name === 'GR3D_FREQ'
+    const clock: Figure = { ...CLOCK, what: isGpu ? 'clock' : 'other' }
+    return [
+      cellOf(name!, { ...PERCENT, what: isGpu ? 'utilization' : 'other' }, Number(load)),
+      ...(MHz === undefined ? [] : [cellOf(`${name} clock`, clock, Number(MHz))]),
+    ]
+  })
+}
+
+/** Load and clock of each CPU that is on. */
+function cpus(text: string): Cell[] {
+  const list = CPUS.exec(text)?.[1]?.split(',') ?? []
+  return list.flatMap((cpu, i) => {
+    const [, load, MHz] = /^(\d+)%(?:@(\d+))?$/.exec(cpu) ?? []
+    if (load === undefined) return []
+    const clock = MHz === undefined ? [] : [cellOf(`CPU ${i} clock`, CLOCK, Number(MHz))]
+    return [cellOf(`CPU ${i}`, PERCENT, Number(load)), ...clock]
+  })
+}

@@ -8,6 +8,7 @@ export type * from './analysis-calls.ts'
 export type * from './analysis-workers.ts'
 export type { Distribution } from './distribution.ts'
 
+import type { DataAccessFigures, PageFaultFigures } from './accesses/figures.ts'
 import type { BlasFigures } from './blas/figures.ts'
 import type { GpuFigures } from './gpu/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
@@ -23,6 +24,7 @@ import type {
 } from './requests/figures.ts'
 import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.ts'
 
+export type * from './accesses/figures.ts'
 export type * from './blas/figures.ts'
 export type * from './gpu/figures.ts'
 
@@ -68,6 +70,10 @@ export interface Analysis {
   readonly experts: ExpertFigures | null
   /** Null where the log contains neither operators nor allocations. */
   readonly memory: MemoryFigures | null
+  /** Page faults by tensor; null where no samples with addresses were given (docs/memory-samples.md). */
+  readonly page_faults: PageFaultFigures | null
+  /** Loads and stores by tensor; null where no samples with addresses were given. */
+  readonly data_accesses: DataAccessFigures | null
   /** Requests to a server, or uses of sequences; null where the log contains none. */
   readonly requests: RequestFigures | null
   /** Null where no samplers were recorded. */

@@ -1,3 +1,4 @@
+import { type AccessParts, NO_ACCESSES } from './accesses/accesses.ts'
 import {
   ANALYSIS_SCHEMA,
   type Analysis,
@@ -32,6 +33,8 @@ export interface AnalysedLog {
   readonly figures: InputFigures
   /** Calls of math libraries. */
   readonly blas?: BlasFigures | null
+  /** Samples of data addresses of its process. */
+  readonly accesses?: AccessParts | undefined
 }
 
 /** What the inputs lack of a log's scheduling. */
@@ -51,7 +54,7 @@ export function documentOf(
 ): Analysis {
   const main =
     logs.find(({ summary }) => summary.operators > 0) ?? logs.find(({ summary }) => summary.drawn > 0) ?? logs[0]!
-  const { summary, figures } = main
+  const { summary, figures, accesses = NO_ACCESSES } = main
   const undetermined = [
     ...unknown(summary, figures.scheduling),
     ...inferredFigures(figures.inferred, figures.inferredOfCalls),
@@ -88,6 +91,8 @@ export function documentOf(
     blas: blasOf(logs),
     experts: figures.experts.figures,
     memory,
+    page_faults: accesses.page_faults,
+    data_accesses: accesses.data_accesses,
     ...requests,
     benchmarks: logs.flatMap(({ benchmarks }) => benchmarks.figures),
     first_calls: figures.first_calls,
@@ -95,6 +100,7 @@ export function documentOf(
     undetermined: [
       ...undetermined,
       ...ofModel,
+      ...accesses.undetermined,
       ...figures.experts.undetermined,
       ...ofRequests,
       ...logs.flatMap(({ benchmarks }) => benchmarks.undetermined),

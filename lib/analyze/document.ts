@@ -21,6 +21,8 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   blas: ['object', 'null'],
   experts: ['object', 'null'],
   memory: ['object', 'null'],
+  page_faults: ['object', 'null'],
+  data_accesses: ['object', 'null'],
   requests: ['object', 'null'],
   sampling: ['object', 'null'],
   speculation: ['object', 'null'],

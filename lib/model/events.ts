@@ -1,6 +1,8 @@
+import type { AccessEvent, MappingEvent } from './access-events.ts'
 import type { BenchmarkEvent } from './benchmark-events.ts'
 import type { BlasEvent } from './blas-events.ts'
 import type { TokenEvent } from './call-events.ts'
+import type { Capabilities, ClockSource } from './capabilities.ts'
 import type { GpuActivityEvent } from './gpu-events.ts'
 import type { IssueEvent } from './issues.ts'
 import type { StateEvent, SwitchEvent, ThreadEvent, WakingEvent } from './kernel-events.ts'
@@ -11,9 +13,11 @@ import type { PowerEvent } from './power-events.ts'
 import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from './request-events.ts'
 import type { SumsEvent } from './sums.ts'
 
+export type * from './access-events.ts'
 export type * from './benchmark-events.ts'
 export type * from './blas-events.ts'
 export type * from './call-events.ts'
+export type * from './capabilities.ts'
 export { Inferred } from './inferred.ts'
 export type { IssueEvent } from './issues.ts'
 export type * from './kernel-events.ts'
@@ -54,6 +58,8 @@ export type TraceEvent =
   | SwitchEvent
   | WakingEvent
   | ThreadEvent
+  | AccessEvent
+  | MappingEvent
   | IssueEvent
   | LeftOutEvent
   | SumsEvent
@@ -85,21 +91,6 @@ export interface InputEvent {
   /** Name of the input's group of tracks; by default `LLM` and the attribute `command`. */
   readonly title?: string | undefined
 }
-
-/** What an input can contribute to a trace. */
-export interface Capabilities {
-  /** `false`: its switches do not record the state of the thread that leaves the CPU. */
-  readonly waitStates?: boolean
-  /** `false`: its events are in no order of time, such as those of one thread after the other. */
-  readonly order?: boolean
-  /** `false`: its format has no operators of ggml and no graphs: there is nothing to sum up where the trace is large. */
-  readonly operators?: boolean
-  /** `true`: its requests are among its events, or it has none: none are made of its other events. */
-  readonly requests?: boolean
-}
-
-/** perf's clock (Perfetto knows it); `local`: REALTIME in a time zone that is not recorded; or a number of clock_gettime(2). */
-export type ClockSource = 'perf' | 'local' | number
 
 /** Facts about the run that the reader finds later, for the trace's attributes. */
 export interface FactsEvent {

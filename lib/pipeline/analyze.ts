@@ -1,9 +1,11 @@
+import { accessParts } from '../analyze/accesses/accesses.ts'
 import type { Analysis, SeriesName, Undetermined } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { type AnalysedLog, assemble, type UnknownOf } from '../analyze/assemble.ts'
 import { BenchmarkPass } from '../analyze/benchmarks/benchmarks.ts'
 import { BlasPass } from '../analyze/blas/blas-pass.ts'
 import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
+import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
 import type { PeakFigures } from '../analyze/model/roofline-types.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
 import { ContentsPass } from '../analyze/run/contents.ts'
@@ -14,6 +16,7 @@ import { UsageError } from '../errors.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
 import { Names } from '../model/names.ts'
+import { type Accesses, joinOf, readAccesses } from './accesses.ts'
 import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
 import { beginLogs, closeAll, type Input, type Log, openInputs, type ReadingOptions } from './inputs.ts'
@@ -61,11 +64,12 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
     const placing = new Placing(options.clocks ?? {}, logs)
     const { series, call, expertCaches } = options
     const { ahead, later } = await placeAll(placing, logs)
+    const accesses = await readAccesses(logs, { inputs: inLogs, opened, names }, options)
     const threads = new ThreadHistory(names, {
       pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),
     })
-    const shared = { names, threads, companions, series, call, expertCaches, model: shape }
+    const shared = { names, threads, companions, accesses, series, call, expertCaches, model: shape }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
     for await (const { of, batch } of interleaved(analysed)) {
@@ -121,6 +125,7 @@ interface Shared {
   readonly names: Names
   readonly threads: ThreadHistory
   readonly companions: Companions
+  readonly accesses: Accesses | undefined
   readonly series: AnalyzeOptions['series']
   readonly expertCaches: AnalyzeOptions['expertCaches']
   readonly model: ModelShape | undefined
@@ -134,6 +139,7 @@ class Analysed implements PlacedLog {
   private readonly benchmarks: BenchmarkPass
   private readonly figures: AnalysisPass
   private readonly blas = new BlasPass()
+  private readonly join: AccessJoin | undefined
   private lastNs = -Infinity
 
   constructor(
@@ -142,6 +148,7 @@ class Analysed implements PlacedLog {
     private readonly shared: Shared,
   ) {
     const { names, threads, series, call, expertCaches, model } = shared
+    this.join = joinOf(shared.accesses, log, names)
     this.summary = new SummaryPass(names)
     this.contents = new ContentsPass(names)
     this.benchmarks = new BenchmarkPass(names)
@@ -159,13 +166,14 @@ class Analysed implements PlacedLog {
     contents.take(batch)
     this.blas.take(batch)
     benchmarks.take(batch)
+    this.join?.take(batch)
     figures.take(placed.take(batch))
     if (batch[0]!.kind === 'input') figures.take(placed.take(this.shared.companions.take(batch[0]!)))
     this.lastNs = placed.timeOf(summary.lastNs)
   }
 
   finish(): AnalysedLog {
-    const { log, placed, summary, contents, figures } = this
+    const { log, placed, summary, contents, figures, join } = this
     summary.take(placed.issues(summary))
     const firstNs = placed.timeOf(summary.firstNs)
     return {
@@ -175,6 +183,7 @@ class Analysed implements PlacedLog {
       benchmarks: this.benchmarks.finish(),
       figures: figures.finish(firstNs),
       blas: this.blas.finish(),
+      accesses: join && accessParts(join.finish()),
     }
   }
 }

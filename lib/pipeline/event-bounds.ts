@@ -1,8 +1,10 @@
 import {
+  type AccessEvent,
   type ClocksEvent,
   type InputEvent,
   type IssueEvent,
   lastTimeOf,
+  type MappingEvent,
   type OperatorEvent,
   type ReadingEvent,
   type TraceEvent,
@@ -216,6 +218,8 @@ type Further = Extract<
       | 'waking'
       | 'thread'
       | 'state'
+      | 'access'
+      | 'mapping'
   }
 >
 
@@ -250,6 +254,9 @@ function wrongInFurther(event: Further): Wrong | undefined {
       )
     case 'state':
       return wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? orUnknown('cpu', event.cpu, CPU_MAX)
+    case 'access':
+    case 'mapping':
+      return wrongInAccess(event)
     case 'gpu':
     case 'gpu-sync':
       return (
@@ -282,6 +289,27 @@ function wrongInFurther(event: Further): Wrong | undefined {
       return tooFar('atNs', event.atNs)
   }
   return undefined
+}
+
+/** The first wrong field of a sample of a data address, or of a mapping. */
+function wrongInAccess(event: AccessEvent | MappingEvent): Wrong | undefined {
+  if (event.kind === 'access') {
+    return (
+      wrongTime(event.atNs) ??
+      wrongNumber('count', event.count, Number.MAX_SAFE_INTEGER) ??
+      orUnknown('address', event.address) ??
+      orUnknown('pid', event.pid, INT32_MAX) ??
+      orUnknown('tid', event.tid, INT32_MAX) ??
+      orUnknown('cpu', event.cpu, CPU_MAX)
+    )
+  }
+  return (
+    wrongTime(event.atNs) ??
+    wrongNumber('address', event.address, Number.MAX_SAFE_INTEGER) ??
+    wrongNumber('bytes', event.bytes, Number.MAX_SAFE_INTEGER) ??
+    wrongNumber('fileOffset', event.fileOffset, Number.MAX_SAFE_INTEGER) ??
+    wrongNumber('pid', event.pid, INT32_MAX)
+  )
 }
 
 function wrongTime(atNs: number): Wrong | undefined {

@@ -91,7 +91,7 @@ export async function beginLogs(inputs: readonly OpenInput[], definitions: Defin
 
 /** Kinds of events about the input itself. */
 const COMMON: ReadonlySet<string> = new Set(['input', 'facts', 'clocks', 'issue', 'left-out'])
-const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread'])
+const OF_SCHEDULER: ReadonlySet<string> = new Set(['switch', 'waking', 'thread', 'access', 'mapping'])
 /** Allocations before a recording began, or unsorted rows, may be this long before the first events. */
 const LEAD_NS = 10e9
 /** The same for inputs without an order of time, such as one CPU after the other. The largest lead of all: one day. */
@@ -116,7 +116,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
   })
   const [kind] = kinds
   const isOfScheduler = kind !== undefined && OF_SCHEDULER.has(kind)
-  const hasSwitches = isOfScheduler && !kinds.has('state')
+  const hasSwitches = isOfScheduler && !kinds.has('state') && first!.capabilities?.switches !== false
   const isOrdered = !isOfScheduler && first!.capabilities?.order !== false
   const leadNs = isOrdered ? Math.min(LEAD_NS - earliestNs, LEAD_NS_MAX) : LEAD_NS_MAX
   return { name, first: first!, isOfScheduler, hasSwitches, leadNs, batches }

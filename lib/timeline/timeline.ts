@@ -125,6 +125,8 @@ export class Timeline implements EventPass<void> {
         return this.scheduler.describe(event.attributes) // the root is described already
       case 'input':
         return this.begin(event)
+      case 'access': // drawn with the log of its process
+      case 'mapping':
       case 'left-out': // counted in the summary
         return
       case 'function':

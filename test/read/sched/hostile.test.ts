@@ -17,6 +17,7 @@ const FIXTURES = [
   'perf-data/own-switches.data.gz',
   'perf-data/zstd.data.gz',
   'perf-data/pipe.data.gz',
+  'memory-samples/nano.data.gz',
 ]
 const PREFIXES = 16
 const FLIPS = 40

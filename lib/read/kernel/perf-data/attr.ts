@@ -1,7 +1,7 @@
-import type { Clock } from '../../../model/events.ts'
+import type { AccessWhat, Clock } from '../../../model/events.ts'
 
 /** Bits of `sample_type` (include/uapi/linux/perf_event.h). */
-const Sample = {
+export const Sample = {
   ip: 1,
   tid: 1 << 1,
   time: 1 << 2,
@@ -13,15 +13,28 @@ const Sample = {
   period: 1 << 8,
   streamId: 1 << 9,
   raw: 1 << 10,
+  branchStack: 1 << 11,
+  userRegisters: 1 << 12,
+  userStack: 1 << 13,
+  weight: 1 << 14,
+  dataSource: 1 << 15,
   identifier: 1 << 16,
+  weightStruct: 1 << 24,
 } as const
 
 /** Bits of the flags. */
-const Flag = { comm: 1 << 9, task: 1 << 13, sampleIdAll: 1 << 18, useClockId: 1 << 25, switches: 1 << 26 } as const
+const Flag = {
+  comm: 1 << 9,
+  frequency: 1 << 10,
+  task: 1 << 13,
+  sampleIdAll: 1 << 18,
+  useClockId: 1 << 25,
+  switches: 1 << 26,
+} as const
 /** Bits of `read_format`. */
 const Read = { enabled: 1, running: 2, id: 4, group: 8, lost: 16 } as const
 
-const TRACEPOINT = 2
+const [SOFTWARE, TRACEPOINT] = [1, 2]
 /** Linux's clock ids of the clocks in Perfetto. */
 const CLOCKS: Readonly<Record<number, Clock>> = { 0: 'REALTIME', 1: 'MONOTONIC', 4: 'MONOTONIC_RAW', 7: 'BOOTTIME' }
 
@@ -43,17 +56,42 @@ export interface PerfAttr {
   readonly recordsNames: boolean
   readonly recordsTasks: boolean
   readonly recordsSwitches: boolean
+  /** Samples of it count accesses to data; undefined: they have no addresses of data. */
+  readonly accesses: AccessWhat | undefined
+  /** Events between samples; 1 where each sample contains it, or it is not known. */
+  readonly period: number
+  /** Bytes of an entry of a sample's branches, and of the values before and after them. */
+  readonly branches: { readonly hasIndex: boolean; readonly each: number }
+  /** Registers in a sample. */
+  readonly userRegisters: number
   /** Undefined: perf's default clock. */
   readonly clockId: number | undefined
 }
 
+/** Bits of `branch_sample_type`. */
+const Branch = { index: 1 << 17, counters: 1 << 19 } as const
+/** Software events that count page faults (PERF_COUNT_SW_*). */
+const FAULTS: Readonly<Record<number, AccessWhat>> = { 2: 'fault', 5: 'minor-fault', 6: 'major-fault' }
+
 /** Reads a `struct perf_event_attr` of `bytes` bytes. */
 export function parseAttr(view: DataView, at: number, bytes: number): PerfAttr {
   const flags = view.getUint32(at + 40, true)
+  const [type, config, sampleType] = [0, 8, 24].map((from) => view.getUint32(at + from, true)) as [
+    number,
+    number,
+    number,
+  ]
+  const isFixed = (flags & Flag.frequency) === 0 && (sampleType & Sample.period) === 0
+  const branches = bytes >= CLOCK_ID_END ? view.getUint32(at + 72, true) : 0
+  const ofData = type === SOFTWARE ? FAULTS[config] : type === TRACEPOINT ? undefined : 'other'
   return {
-    tracepoint: view.getUint32(at, true) === TRACEPOINT ? view.getUint32(at + 8, true) : -1,
-    name: nameOf(view.getUint32(at, true), view.getUint32(at + 8, true)),
-    sampleType: view.getUint32(at + 24, true),
+    tracepoint: type === TRACEPOINT ? config : -1,
+    name: nameOf(type, config),
+    accesses: (sampleType & Sample.addr) !== 0 ? ofData : undefined,
+    period: isFixed ? Math.max(view.getUint32(at + 16, true), 1) : 1,
+    branches: { hasIndex: (branches & Branch.index) !== 0, each: (branches & Branch.counters) !== 0 ? 32 : 24 },
+    userRegisters: bytes >= CLOCK_ID_END ? bitsIn(view, at + 80) : 0,
+    sampleType,
     readFormat: view.getUint32(at + 32, true),
     hasSampleIdAll: (flags & Flag.sampleIdAll) !== 0,
     recordsNames: (flags & Flag.comm) !== 0,
@@ -73,6 +111,13 @@ const EVENTS: Readonly<Record<number, readonly string[]>> = {
     ...['cpu-clock', 'task-clock', 'page-faults', 'context-switches', 'cpu-migrations', 'minor-faults', 'major-faults'],
     ...['alignment-faults', 'emulation-faults', 'dummy', 'bpf-output', 'cgroup-switches'],
   ],
+}
+
+/** Number of bits that are set in 8 bytes. */
+function bitsIn(view: DataView, at: number): number {
+  let count = 0
+  for (let bit = 0; bit < 64; bit++) count += (view.getUint8(at + (bit >> 3)) >> (bit & 7)) & 1
+  return count
 }
 
 function nameOf(type: number, config: number): string {
@@ -95,11 +140,15 @@ export class SampleReader {
   /** Bytes `[rawAt, rawEnd)` are the tracepoint's record. */
   rawAt = 0
   rawEnd = 0
+  /** Places in the sample of its address of data, its period, and what comes after a tracepoint's record; -1: not in it. */
+  addressAt = -1
+  periodAt = -1
+  restAt = -1
   /** Events by their ids. */
   private readonly attrs = new Map<number, PerfAttr>()
   private first: PerfAttr | undefined
   /** The event of the last sample. */
-  name = ''
+  attr: PerfAttr | undefined
 
   /** Adds an event and its ids. */
   define(attr: PerfAttr, ids: readonly number[]): void {
@@ -112,10 +161,16 @@ export class SampleReader {
     return this.first !== undefined
   }
 
+  /** Name of the event of the last sample. */
+  get name(): string {
+    return this.attr?.name ?? 'an unknown event'
+  }
+
   /** Reads the sample in bytes `[at, end)`, after the record's header; false where it has no tracepoint's record. */
   readSample(view: DataView, start: number, end: number): boolean {
     const attr = this.attrAt(view, start, end)
-    this.name = attr?.name ?? 'an unknown event'
+    this.attr = attr
+    this.restAt = -1
     if (!attr) return false
     const { sampleType: type } = attr
     const has = (bit: number) => (type & bit) !== 0
@@ -123,12 +178,15 @@ export class SampleReader {
     if (has(Sample.identifier)) at += 8
     if (has(Sample.ip)) at += 8
     at = this.readOrigin(view, at, end, type, Sample.addr)
+    this.periodAt = has(Sample.period) ? at : -1
     if (has(Sample.period)) at += 8
     if (has(Sample.read)) at += readBytes(attr.readFormat, view, at, end)
     if (has(Sample.callchain)) at += at + 8 <= end ? 8 + view.getUint32(at, true) * 8 : Infinity
+    this.restAt = at
     if (!has(Sample.raw) || at + 4 > end) return false
     this.rawAt = at + 4
     this.rawEnd = this.rawAt + view.getUint32(at, true)
+    this.restAt = this.rawEnd
     return this.rawEnd <= end
   }
 
@@ -166,7 +224,7 @@ export class SampleReader {
       origin.low = view.getUint32(time, true)
       origin.high = view.getUint32(time + 4, true)
     }
-    next(addr)
+    this.addressAt = next(addr)
     next(Sample.id)
     next(Sample.streamId)
     const cpu = next(Sample.cpu)

@@ -7,16 +7,19 @@ import type { Names } from '../../../model/names.ts'
 import { EventBatch } from '../../common/batches.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
 import { Tracepoints } from '../tracepoints/tracepoints.ts'
+import { AccessReader } from './accesses.ts'
 import { clockOf, SampleReader } from './attr.ts'
 import type { PerfFacts } from './head.ts'
 
 /** Types of records (include/uapi/linux/perf_event.h, tools/lib/perf/include/perf/event.h). */
 export const Record = {
+  mmap: 1,
   lost: 2,
   comm: 3,
   exit: 4,
   fork: 7,
   sample: 9,
+  mmap2: 10,
   lostSamples: 13,
   switch: 14,
   switchCpuWide: 15,
@@ -55,12 +58,15 @@ export class PerfEvents {
   private originLow = 0
   private readonly said = new Set<IssueCode>()
   private readonly leftOut = new LeftOut()
+  private readonly accesses: AccessReader
 
   constructor(
     private readonly format: string,
     private readonly names: Names,
     private readonly facts: PerfFacts,
-  ) {}
+  ) {
+    this.accesses = new AccessReader(names, facts)
+  }
 
   /** Reads the record in bytes `[at, end)`, at `byte` of the input. */
   record(view: DataView, at: number, end: number, byte: number): void {
@@ -73,6 +79,8 @@ export class PerfEvents {
     else if (type === Record.fork || type === Record.exit) this.readTask(view, start, end, byte, type === Record.fork)
     else if (type === Record.switch || type === Record.switchCpuWide) {
       this.readSwitch(view, start, end, byte, misc, type === Record.switchCpuWide)
+    } else if (type === Record.mmap || type === Record.mmap2) {
+      this.readMapping(view, start, end, byte, type === Record.mmap2)
     } else if (type === Record.lost || type === Record.lostSamples) this.readLost(view, start, end, byte, type)
   }
 
@@ -80,12 +88,14 @@ export class PerfEvents {
   finish(): void {
     this.begin(0, 0)
     const { attrs } = this.facts
-    if (this.prepare().decoded.length === 0 && !attrs.some(({ attr }) => attr.recordsSwitches)) {
+    const isOfScheduler = this.prepare().decoded.length > 0 || attrs.some(({ attr }) => attr.recordsSwitches)
+    if (!isOfScheduler && !this.accesses.areExpected) {
       const hint = 'record with -e sched:sched_switch,sched:sched_waking, or with --switch-events'
       this.issue('no-scheduler-events', `expected some, found none; ${hint}`, 0)
     }
     this.pass(this.rounds.finish())
     this.prepare().leaveOut(this.leftOut, LEFT_OUT_HINT)
+    for (const event of this.accesses.facts()) this.batch.add(event)
     this.pass(this.leftOut.events())
   }
 
@@ -125,7 +135,9 @@ export class PerfEvents {
   private readSample(view: DataView, start: number, end: number, byte: number): void {
     const tracepoints = this.prepare()
     const { samples } = this
-    if (!samples.readSample(view, start, end)) return this.leave(`samples of ${samples.name}`)
+    const isOfTracepoint = samples.readSample(view, start, end)
+    if (samples.attr?.accesses !== undefined) return this.readAccess(view, end, byte)
+    if (!isOfTracepoint) return this.leave(`samples of ${samples.name}`)
     const { origin, rawAt, rawEnd } = samples
     const atNs = this.timeOf(byte)
     if (atNs === undefined) return
@@ -136,6 +148,29 @@ export class PerfEvents {
     } else if ('cpu' in event && event.cpu < 0) {
       this.sayOnce('no-cpu', 'expected the CPU in every sample, found none; record with -a or --sample-cpu', byte)
     } else this.add(event as PerfEvent, byte)
+  }
+
+  /** A sample with an address of data. */
+  private readAccess(view: DataView, end: number, byte: number): void {
+    const { samples } = this
+    const atNs = this.timeOf(byte)
+    if (atNs === undefined) return
+    const event = this.accesses.sample(view, end, samples, atNs)
+    if (event) return this.add(event, byte)
+    this.issue('short-record', `expected the fields of a sample of ${samples.name}, found ${end} bytes`, byte, atNs)
+  }
+
+  /** Memory that a process maps: needed where its accesses are sampled. */
+  private readMapping(view: DataView, start: number, end: number, byte: number, isLong: boolean): void {
+    if (!this.accesses.areExpected) return
+    this.prepare()
+    if (!this.samples.readTail(view, start, end)) return
+    const isEarlier = isSynthesized(this.samples.origin)
+    const atNs = isEarlier ? 0 : this.timeOf(byte)
+    const event = atNs === undefined ? undefined : this.accesses.mapping(view, start, end, atNs, isLong)
+    if (!event) return
+    if (isEarlier) this.batch.add(event)
+    else this.add(event, byte)
   }
 
   /** u32 pid, u32 tid, the name. */
@@ -258,7 +293,13 @@ export class PerfEvents {
     }
     const originNs = (BigInt(high) << 32n) + BigInt(low)
     const clockSource = clock === 'unknown' ? (clockId ?? ('perf' as const)) : undefined
-    const known = { clockSource, capabilities: { waitStates } }
+    const switches = this.hasSwitches || attrs.some(({ attr }) => attr.recordsSwitches)
+    const accesses = this.accesses.areExpected
+    const known = {
+      clockSource,
+      capabilities: { waitStates, ...(accesses && { accesses, switches }) },
+      ...(accesses && !switches && { title: 'Samples of data addresses' }),
+    }
     const isRead = clock !== 'unknown' && clocks.some((reading) => reading.clock === clock)
     this.batch.begin(
       { kind: 'input', format: this.format, clock, originNs, attributes: facts, ...known },

@@ -2,6 +2,7 @@ import { FormatError, isFormatError } from '../../../errors.ts'
 import type { ByteRanges } from '../../../input/byte-ranges.ts'
 import { END_OF_INPUT, type FieldReader, fieldsIn, fieldsOf, type ReadAt, viewOf } from '../../../input/field-reader.ts'
 import type { Clock } from '../../../model/events.ts'
+import { CPU_MAX } from '../../../model/limits.ts'
 import { readTables } from '../tracepoints/event-formats.ts'
 import { clockOf, type PerfAttr, parseAttr } from './attr.ts'
 
@@ -12,6 +13,10 @@ export interface PerfFacts {
   readonly formats: string[]
   readonly attributes: Record<string, string | number>
   clocks: { readonly clock: Clock; readonly ns: bigint }[]
+  /** Names of the recorded events, in their order; empty where the file does not contain them. */
+  names: readonly string[]
+  /** NUMA node by CPU. */
+  readonly nodeOf: Map<number, number>
   /** Why some of it is missing. */
   cut: FormatError | undefined
 }
@@ -22,13 +27,16 @@ export interface PerfData {
   readonly bytes: number
 }
 
-const Feature = { tracingData: 1, osRelease: 4, version: 5, cpus: 7, clockData: 29 } as const
+const Feature = { tracingData: 1, osRelease: 4, version: 5, cpus: 7, eventNames: 12, nodes: 14, clockData: 29 } as const
 const FEATURES_MAX = 256
 const ATTR_BYTES_MIN = 64
+const ATTR_BYTES_MAX = 4096
 const ATTRS_MAX = 1 << 16
 
 /** No facts yet. */
-export const noFacts = (): PerfFacts => ({ attrs: [], formats: [], attributes: {}, clocks: [], cut: undefined })
+export const noFacts = (): PerfFacts => {
+  return { attrs: [], formats: [], attributes: {}, clocks: [], names: [], nodeOf: new Map(), cut: undefined }
+}
 
 /**
  * Reads the header of a perf.data file, and the features after its records. Throws FormatError where that is impossible.
@@ -88,7 +96,7 @@ function orCut(error: unknown, facts: PerfFacts): void {
 function readAttrs(readAt: ReadAt, { offset, bytes }: PerfData, each: number, facts: PerfFacts): Promise<void> {
   return readAt(offset, async (from) => {
     const size = each - 16
-    if (size < ATTR_BYTES_MIN || each > 4096) from.fail('events of 80 to 4096 bytes', `${each}`)
+    if (size < ATTR_BYTES_MIN || each > ATTR_BYTES_MAX) from.fail('events of 80 to 4096 bytes', `${each}`)
     if (bytes / each > ATTRS_MAX) from.fail(`at most ${ATTRS_MAX} events`, `${bytes / each}`)
     for (let i = 0; i < Math.floor(bytes / each); i++) {
       const attr = parseAttr(viewOf(await from.bytes(size, 'an event')), 0, size)
@@ -122,7 +130,9 @@ async function readFeature(from: FieldReader, feature: number, bytes: number, fa
   else if (feature === Feature.cpus) {
     await from.u32('the number of CPUs')
     facts.attributes['cpus'] = await from.u32('the number of CPUs that are online')
-  } else if (feature === Feature.clockData && bytes >= CLOCK_DATA_BYTES) {
+  } else if (feature === Feature.eventNames) facts.names = await readEventNames(from)
+  else if (feature === Feature.nodes) await readNodes(from, facts)
+  else if (feature === Feature.clockData && bytes >= CLOCK_DATA_BYTES) {
     const view = viewOf(await from.bytes(CLOCK_DATA_BYTES, 'the clocks'))
     const clock = clockOf(view.getInt32(4, true))
     if (clock === undefined || clock === 'REALTIME') return
@@ -132,6 +142,38 @@ async function readFeature(from: FieldReader, feature: number, bytes: number, fa
     ]
   }
 }
+
+/** u32 number of events, u32 size of a description; of each: description, u32 number of ids, name, ids. */
+async function readEventNames(from: FieldReader): Promise<string[]> {
+  const count = await from.u32('the number of events')
+  const size = await from.u32('the size of an event')
+  const names: string[] = []
+  if (count > ATTRS_MAX || size > ATTR_BYTES_MAX) return names
+  for (let i = 0; i < count; i++) {
+    await from.skip(size)
+    const ids = await from.u32('the number of ids')
+    names.push(await readString(from))
+    await from.skip(8 * ids)
+  }
+  return names
+}
+
+/** u32 number of nodes; of each: u32 node, u64 bytes of its memory, u64 bytes that are free, its CPUs as a text. */
+async function readNodes(from: FieldReader, { nodeOf }: PerfFacts): Promise<void> {
+  const count = await from.u32('the number of NUMA nodes')
+  let cpus = 0
+  for (let i = 0; i < Math.min(count, NODES_MAX); i++) {
+    const node = await from.u32('a NUMA node')
+    await from.skip(16)
+    for (const range of (await readString(from)).split(',')) {
+      const [first = Number.NaN, last = first] = range.split('-').map(Number)
+      for (let cpu = first; cpu <= last && cpus < CPU_MAX; cpu++, cpus++) nodeOf.set(cpu, node)
+    }
+  }
+}
+
+/** The kernel's own limit is 1024 (NODES_SHIFT). */
+const NODES_MAX = 1024
 
 /** u32 version, u32 clock id, u64 wall clock, u64 that clock. */
 const CLOCK_DATA_BYTES = 24

@@ -7,6 +7,7 @@ import type { BufferEvent, CountedEvent, ExpertsEvent, TensorEvent, TokenEvent, 
 import type { ModelShape } from '../model/model-shape.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
+import type { FunctionEvent, RequestEvent } from '../model/request-events.ts'
 import { parseTensorName } from '../model/tensors.ts'
 import type {
   CallTime,
@@ -47,6 +48,7 @@ import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
 import { RequestPass, type RequestsOfInput } from './requests/request-pass.ts'
 import { SeriesOfCalls } from './series/series.ts'
+import { CpusUsed } from './threads/cpus-used.ts'
 import { Imbalance } from './threads/imbalance.ts'
 import { Scheduling } from './threads/scheduling.ts'
 import type { ThreadHistory } from './threads/thread-history.ts'
@@ -102,8 +104,6 @@ export interface AnalysisDepth {
 
 /** Operators of a sample that are held. */
 const SAMPLE_HELD_MAX = 1 << 15
-/** Highest number of a CPU, plus one; those above it are not counted. */
-const CPUS_MAX = 4096
 
 /** Collects figures of one input's calls and operators. */
 export class AnalysisPass implements EventPass<InputFigures> {
@@ -119,8 +119,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly rows: OperatorRows
   private readonly parts: TimeParts
   private readonly firstCalls: FirstCalls
-  private readonly cpus = new Uint8Array(CPUS_MAX)
-  private cpusUsed = 0
+  private readonly cpus = new CpusUsed()
   private readonly sample: boolean
   private readonly callRows: CallRows | undefined
   private readonly series: SeriesOfCalls | undefined
@@ -174,6 +173,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.parts = new TimeParts(
       depth.sample ? (tensor) => roles.role(roles.of(tensor, tensor)).block : (tensor) => this.blockOf(tensor),
       (backend) => this.backends.isCpu(backend),
+      depth.sample ? isSampled : () => true,
+      (event, ns) => this.work.waited(event, ns),
     )
     this.firstCalls = new FirstCalls(
       (tensor) => layerOf(tensors[tensor]!, tensors, names),
@@ -211,10 +212,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
       case 'token':
         this.inferredOfCalls |= event.inferred
         this.requests.take(event)
-        if (!sample || isSampled(event.call)) {
-          this.byCall.call(event)
-          this.parts.call(event)
-        }
+        this.parts.call(event)
+        if (!sample || isSampled(event.call)) this.byCall.call(event)
         if (!sample) this.calls.call(event)
         if (sample) break
         this.ofGpu(event)
@@ -228,7 +227,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         break
       case 'request':
       case 'function':
-        this.requests.take(event)
+        this.around(event)
         break
       case 'part':
         if (!sample || isSampled(event.call)) this.parts.part(event)
@@ -238,7 +237,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         break
       case 'state':
         this.threads.state(event)
-        if (event.state === 'running') this.ranOn(event.cpu)
+        if (event.state === 'running') this.cpus.add(event.cpu)
         break
       case 'switch':
         this.threads.switched(event)
@@ -269,6 +268,13 @@ export class AnalysisPass implements EventPass<InputFigures> {
         if (!sample) this.ofGpu(event)
         break
     }
+  }
+
+  private around(event: RequestEvent | FunctionEvent): void {
+    this.requests.take(event)
+    if (event.kind !== 'function') return
+    this.parts.function(event)
+    if (!this.sample) this.calls.function(event)
   }
 
   private define(event: TensorEvent | BufferEvent | CountedEvent): void {
@@ -326,7 +332,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       calls,
       requests,
       first_calls: this.firstCalls.finish(),
-      cpus_used: this.cpusUsed || null,
+      cpus_used: this.cpus.count || null,
       series: {
         ...(this.callRows && { calls: this.callRows.finish(firstNs) }),
         ...(requests.series && { requests: requests.series }),
@@ -343,12 +349,6 @@ export class AnalysisPass implements EventPass<InputFigures> {
       experts: this.experts.finish(),
       memory: this.sample ? undefined : this.memory.finish(firstNs),
     }
-  }
-
-  private ranOn(cpu: number): void {
-    if (this.cpus[cpu] !== 0) return
-    this.cpus[cpu] = 1
-    this.cpusUsed++
   }
 
   private choose(event: ExpertsEvent): void {
@@ -372,7 +372,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.calls.operators(operators)
     for (let i = 0, before = -1; i < operators.count; i++) {
       const cpu = operators.cpu[i]!
-      if (cpu !== before) this.ranOn(cpu)
+      if (cpu !== before) this.cpus.add(cpu)
       before = cpu
     }
     const { event } = operators

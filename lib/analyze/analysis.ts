@@ -185,7 +185,7 @@ export interface WeightType {
 export interface CallTime {
   readonly phase: Phase
   readonly calls: number
-  /** From the start to the end of each call. */
+  /** From the start to the end of each call; with the time after it in which the program waits for its work, where a backend is asynchronous. */
   readonly time_ns: number
   /** Most time first. */
   readonly parts: readonly TimePart[]
@@ -193,13 +193,18 @@ export interface CallTime {
 
 /** A part of the time of calls. */
 export interface TimePart {
-  /** `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier. */
+  /**
+   * `waiting for a backend`: in functions that wait (`ggml_backend_synchronize` …), and in graph runs of backends other than the CPU's.
+   * `submitting to a backend`: in graph runs of a backend that the program waits for separately.
+   * `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier.
+   */
   readonly what:
     | Block
     | 'barrier wait'
     | 'preempted'
     | 'blocked'
     | 'waiting for a backend'
+    | 'submitting to a backend'
     | 'allocate'
     | 'reserve memory'
     | 'recorder'

@@ -2,11 +2,14 @@ import { CallOrder } from '../model/call-order.ts'
 import { decodingIn, hasRate, isCut, isFailed, isVerification, sequencesOf } from '../model/calls.ts'
 import { DefaultMap } from '../model/default-map.ts'
 import type { TokenEvent } from '../model/events.ts'
+import type { FunctionEvent } from '../model/request-events.ts'
 import { type Role, Roles } from '../model/roles.ts'
+import { CallWaits } from './calls/call-waits.ts'
 
 /**
  * The speed of decoding. TPOT and tok/s are of the same calls:
  *
+ * - A call **ends** when its work does: where a backend computes asynchronously, at the end of the program's wait for it ({@link CallWaits}).
  * - A **timed** call is a decode or mixed call that succeeded, whose end is known, and that follows a call of its llama_context.
  * - Its **time** is from the end of that call to its own end: it contains sampling and all other work of the program in
  *   between, but no prefill. (It contains failed decode calls in between: the token had to wait for them.)
@@ -84,6 +87,9 @@ const NONE: OnCall = () => {}
 /** TTFT and {@link Decoding} of calls. Calls may come out of order. */
 export class CallTimes {
   private readonly order = new CallOrder((event) => this.time(event))
+  private readonly waits = new CallWaits((event, endNs) => {
+    if (event.phase !== 'warm-up') this.order.add(endNs > event.endNs ? { ...event, endNs } : event)
+  })
   /** End of the latest call, by context; undefined where it is not known. */
   private readonly ends = new Map<number, number | undefined>()
   private readonly roles = new Roles()
@@ -104,11 +110,17 @@ export class CallTimes {
 
   /** Adds a call; warm-ups are ignored. */
   add(event: TokenEvent): void {
-    if (event.phase !== 'warm-up') this.order.add(event)
+    this.waits.call(event)
+  }
+
+  /** Adds a function around calls: it may wait for the work of a call. */
+  function(event: FunctionEvent): void {
+    this.waits.function(event)
   }
 
   /** Call after the last {@link add}. */
   finish(): void {
+    this.waits.finish()
     this.order.finish()
     for (const context of [...this.verifying.keys()]) this.verify(context)
     this.flush()

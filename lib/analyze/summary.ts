@@ -232,7 +232,6 @@ export class SummaryPass implements EventPass<Summary> {
     }
   }
 
-  /** One event of a batch. */
   event(event: TraceEvent): void {
     switch (event.kind) {
       case 'operator':
@@ -255,6 +254,8 @@ export class SummaryPass implements EventPass<Summary> {
         return this.countIssue(event)
       case 'experts':
         return this.countChoice()
+      case 'function':
+        return this.times.function(event)
       case 'nvtx':
         this.drawn++
         if (event.what !== 'pop' && event.what !== 'end') this.nvtx++

@@ -1,5 +1,6 @@
 import { decodingIn } from '../../model/calls.ts'
 import type { SequenceSpan, TokenEvent } from '../../model/events.ts'
+import type { FunctionEvent } from '../../model/request-events.ts'
 import type { CallFigures, ContextFigures, SequenceFigures } from '../analysis-calls.ts'
 import { CallTimes, type TimedDecode } from '../call-times.ts'
 import type { CallOperators } from '../operators/call-operators.ts'
@@ -50,6 +51,11 @@ export class CallStatistics {
   call(event: TokenEvent): void {
     this.rows?.call(event)
     this.times.add(event)
+  }
+
+  /** Adds a function around calls. */
+  function(event: FunctionEvent): void {
+    this.times.function(event)
   }
 
   /** Adds a call that is timed already, in order: to the slope only. */

@@ -17,7 +17,7 @@ export const dividedModel: Rule = {
   look: (analysis) =>
     phasesOf(analysis).flatMap((of) => {
       const { phase, calls, time_ns } = of
-      const backendNs = partsNs(of, 'waiting for a backend')
+      const backendNs = partsNs(of, 'waiting for a backend', 'submitting to a backend')
       const cpuNs = partsNs(
         of,
         'attention',

@@ -1,7 +1,9 @@
 import type { Block } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
+import type { FunctionEvent } from '../../model/request-events.ts'
 import type { CallTime, TimePart } from '../analysis.ts'
+import { CallWaits } from '../calls/call-waits.ts'
 import type { OffTimes } from '../threads/off-times.ts'
 import { CallOperators } from './call-operators.ts'
 
@@ -12,20 +14,34 @@ class PhaseTime {
   calls = 0
   timeNs = 0
   readonly parts = new DefaultMap<What, { ns: number }>(() => ({ ns: 0 }))
+  /** Time in graph runs of other backends than the CPU's, by backend. */
+  readonly graphs = new DefaultMap<number, { ns: number }>(() => ({ ns: 0 }))
 }
 
 /** Graphs and parts of a call that wait for its operators. */
 interface OpenCall {
   readonly graphs: GraphEvent[]
   readonly parts: PartEvent[]
+  /** Waits for backends, the outermost of nested ones, in order. */
+  waits: readonly Span[]
+  /** Time from the return of the call to the end of its work, in which the program waits. */
+  afterNs: number
+}
+
+interface Span {
+  readonly startNs: number
+  readonly endNs: number
 }
 
 /** Calls that wait for their operators at most; some may have none. */
 const OPEN_MAX = 1 << 14
+/** Waits of a thread since its latest call that are held: a call has one or two for each split. */
+const WAITS_MAX = 1 << 12
 
 /**
  * Splits the time of calls into parts that sum to it, on the thread that makes the call: it is worker 0 of CPU graphs. What it computes and
- * waits for there is in its operators; graphs of other backends are time in which it waits for them.
+ * waits for there is in its operators. Graph runs of other backends are time in which it waits for them, or, of backends that compute
+ * asynchronously (the thread waits for them separately), time in which it submits work. A wait after a call, for its work, counts too.
  */
 export class TimeParts {
   private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
@@ -34,11 +50,18 @@ export class TimeParts {
   private readonly ended = new Map<number, TokenEvent>()
   /** Calls without graphs and operators. */
   private unknown = 0
+  private readonly ends = new CallWaits((event, endNs) => this.waited(event, endNs - event.endNs))
+  /** By thread, since its latest call. */
+  private readonly waits = new DefaultMap<number, Span[]>(() => [])
+  /** Names of backends that the program waits for. */
+  private readonly asynchronous = new Set<number>()
 
-  /** `blockOf`: of a node. */
+  /** `blockOf`: of a node. `isTaken`: is this call looked at? `onWait`: the program waited for the work of a call, so long after its return. */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
     private readonly isCpu: (backend: number) => boolean,
+    private readonly isTaken: (call: number) => boolean,
+    private readonly onWait: (event: TokenEvent, ns: number) => void,
   ) {}
 
   graph(event: GraphEvent): void {
@@ -49,10 +72,38 @@ export class TimeParts {
     this.of(event.call)?.parts.push(event)
   }
 
+  /** A function around graphs: it may be a wait. */
+  function(event: FunctionEvent): void {
+    const { what, name, tid, startNs, endNs } = event
+    this.ends.function(event)
+    if (what !== 'synchronize') return
+    if (name !== 0) this.asynchronous.add(name)
+    const waits = this.waits.of(tid)
+    while (waits.length > 0 && waits.at(-1)!.startNs >= startNs) waits.pop()
+    if (waits.length < WAITS_MAX) waits.push({ startNs, endNs })
+  }
+
+  private waited(event: TokenEvent, ns: number): void {
+    if (ns === 0) return
+    this.onWait(event, ns)
+    const open = this.open.get(event.call)
+    if (open) open.afterNs += ns
+    else if (event.call >= 0 && this.isTaken(event.call)) this.addWait(this.phases.of(event.phase), ns)
+  }
+
+  private addWait(sums: PhaseTime, ns: number): void {
+    sums.timeNs += ns
+    sums.parts.of('waiting for a backend').ns += ns
+  }
+
   /** A call ended. Where no operators of it come, its parts are those of its graphs. */
   call(event: TokenEvent): void {
-    if (event.call < 0) return
+    this.ends.call(event)
+    const waits = this.waits.of(event.tid)
+    this.waits.delete(event.tid)
+    if (event.call < 0 || !this.isTaken(event.call)) return
     this.ended.set(event.call, event)
+    if (waits.length > 0) this.of(event.call)!.waits = waits
     if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
   }
 
@@ -70,7 +121,7 @@ export class TimeParts {
   /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
   add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
     this.ended.delete(event.call)
-    const { graphs, parts } = this.open.get(event.call) ?? { graphs: [], parts: [] }
+    const { graphs, parts, waits, afterNs } = this.open.get(event.call) ?? newOpen()
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
     const whole = event.endNs - event.startNs
@@ -87,8 +138,16 @@ export class TimeParts {
     for (const graph of graphs) {
       const ns = within(graph, event)
       if (this.isCpu(graph.backend)) inGraphsNs += ns
-      else take('waiting for a backend', ns)
+      else {
+        sums.graphs.of(graph.backend).ns += ns
+        left.ns -= ns
+      }
     }
+    for (const wait of waits) {
+      const isInside = graphs.some(({ startNs, endNs }) => startNs < wait.endNs && wait.startNs < endNs)
+      if (!isInside) take('waiting for a backend', within(wait, event))
+    }
+    this.addWait(sums, afterNs)
     for (const part of parts) {
       const what = part.what === 'reserve' ? 'reserve memory' : part.what
       const inside = graphs.filter(({ startNs, endNs }) => startNs < part.endNs && part.startNs < endNs)
@@ -133,7 +192,7 @@ export class TimeParts {
     if (call < 0) return undefined
     let open = this.open.get(call)
     if (!open) {
-      open = { graphs: [], parts: [] }
+      open = newOpen()
       this.open.set(call, open)
       if (this.open.size > OPEN_MAX) this.open.delete(this.open.keys().next().value!)
     }
@@ -141,7 +200,14 @@ export class TimeParts {
   }
 
   finish(): CallTime[] {
+    this.ends.finish()
     for (const event of [...this.ended.values()]) this.addWithout(event)
+    for (const { graphs, parts } of this.phases.values()) {
+      for (const [backend, { ns }] of graphs) {
+        const isAsynchronous = this.asynchronous.has(backend)
+        parts.of(isAsynchronous ? 'submitting to a backend' : 'waiting for a backend').ns += ns
+      }
+    }
     return [...this.phases].map(([phase, { calls, timeNs, parts }]) => ({
       phase,
       calls,
@@ -154,6 +220,7 @@ export class TimeParts {
   }
 }
 
+const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], afterNs: 0 })
 const NO_OPERATORS = new CallOperators()
 
 /** The part of an interval that is in a call, in ns. */

@@ -17,8 +17,8 @@ const SAMPLES = 200
  * Places of a small fixture that are tried, and how many of them lie in its head, where the tables are and most is refused.
  * Fixtures of a format are alike, and each is tried at others of its bytes; scripts/fuzz.mjs has the time for all.
  */
-const PLACES = 150
-const HEAD_PLACES = 50
+const PLACES = 80
+const HEAD_PLACES = 30
 const HEAD_BYTES = 400
 const WHOLE_SAMPLES = 15
 const GZIP_SAMPLES = 20

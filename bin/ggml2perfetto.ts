@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import yargs from 'yargs'
 import { hideBin } from 'yargs/helpers'
 import { isOwnError, removeUnfinished, UsageError } from '../lib/index.ts'
+import { askCommand } from './commands/ask.ts'
 import { checkCommand } from './commands/check.ts'
 import { compareCommand } from './commands/compare.ts'
 import { convertCommand } from './commands/convert.ts'
@@ -57,6 +58,7 @@ const COMMANDS = [
   'report',
   'check',
   'query',
+  'ask',
   'sql',
   'record',
   'nvtx',
@@ -97,6 +99,7 @@ function parser(args: readonly string[]) {
       .command(reportCommand)
       .command(checkCommand)
       .command(queryCommand)
+      .command(askCommand)
       .command(sqlCommand)
       .command(recordCommand)
       .command(nvtxCommand)

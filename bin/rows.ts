@@ -1,4 +1,4 @@
-import type { Cell, QueryResult } from '../lib/index.ts'
+import type { DatasetCell, DatasetRows } from '../lib/index.ts'
 import { oneLine, printableJson } from './terminal.ts'
 import { plural } from './units.ts'
 
@@ -18,7 +18,7 @@ export interface RowOptions {
 }
 
 /** A query's result as lines of text. Integers are exact in every format; in `csv` and `json` all numbers are. */
-export function formatRows(result: QueryResult, options: RowOptions): Iterable<string> {
+export function formatRows(result: DatasetRows, options: RowOptions): Iterable<string> {
   const { format, isTerminal } = options
   if (format === 'table') return tableLines(result)
   if (format === 'csv') return csvLines(result, options)
@@ -30,7 +30,7 @@ function* mapped(lines: Iterable<string>, change: (line: string) => string): Gen
 }
 
 /** A table for display: numbers aligned right, floats to nine digits. */
-function* tableLines({ columns, rows }: QueryResult): Generator<string> {
+function* tableLines({ columns, rows }: DatasetRows): Generator<string> {
   if (columns.length === 0) return yield 'no result: the last statement gives no rows'
   const texts = rows.map((row) => row.map(tableCell))
   const widths = columns.map((column, i) =>
@@ -57,9 +57,9 @@ function pad(text: string, width: number, toTheRight: boolean): string {
 
 const lengthOf = (text: string) => [...text].length
 
-const isNumber = (cell: Cell) => typeof cell === 'number' || typeof cell === 'bigint'
+const isNumber = (cell: DatasetCell) => typeof cell === 'number' || typeof cell === 'bigint'
 
-function tableCell(cell: Cell): string {
+function tableCell(cell: DatasetCell): string {
   if (cell === null) return 'NULL'
   if (typeof cell === 'number' && !Number.isInteger(cell)) return String(Number(cell.toPrecision(9)))
   return inCell(cell instanceof Uint8Array ? `x'${hex(cell)}'` : String(cell))
@@ -68,9 +68,9 @@ function tableCell(cell: Cell): string {
 const inCell = (text: string) => oneLine(text).replaceAll('\t', '\\t')
 
 /** RFC 4180. NULL is an empty field, an empty text is `""`. */
-function* csvLines({ columns, rows }: QueryResult, options: RowOptions): Generator<string> {
+function* csvLines({ columns, rows }: DatasetRows, options: RowOptions): Generator<string> {
   if (columns.length === 0) return
-  const line = (cells: readonly Cell[]) => cells.map((cell) => csvCell(cell, options)).join(',')
+  const line = (cells: readonly DatasetCell[]) => cells.map((cell) => csvCell(cell, options)).join(',')
   yield line(columns)
   for (const row of rows) yield line(row)
 }
@@ -78,7 +78,7 @@ function* csvLines({ columns, rows }: QueryResult, options: RowOptions): Generat
 /** Characters that start a formula in spreadsheets, or that they skip before one. */
 const FORMULA = /^[=+\-@\t\r\n]/
 
-function csvCell(cell: Cell, { csvSafe, isTerminal }: RowOptions): string {
+function csvCell(cell: DatasetCell, { csvSafe, isTerminal }: RowOptions): string {
   if (cell === null) return ''
   if (typeof cell !== 'string') return cell instanceof Uint8Array ? hex(cell) : String(cell)
   const safe = csvSafe && FORMULA.test(cell) ? `'${cell}` : cell
@@ -87,7 +87,7 @@ function csvCell(cell: Cell, { csvSafe, isTerminal }: RowOptions): string {
 }
 
 /** An array of objects, one per line. Integers beyond 2^53 are plain digits, BLOBs texts of hexadecimal digits. */
-function* jsonLines({ columns, rows }: QueryResult): Generator<string> {
+function* jsonLines({ columns, rows }: DatasetRows): Generator<string> {
   const keys = distinct(columns).map((column) => JSON.stringify(column))
   if (rows.length === 0) return yield '[]'
   for (const [i, row] of rows.entries()) {
@@ -96,7 +96,7 @@ function* jsonLines({ columns, rows }: QueryResult): Generator<string> {
   }
 }
 
-function jsonCell(cell: Cell): string {
+function jsonCell(cell: DatasetCell): string {
   if (cell === null) return 'null'
   if (typeof cell === 'bigint') return String(cell)
   // JSON has no infinity; but a number too large for a double is read as one.

@@ -16,6 +16,7 @@ export { type Drawing, toDot } from './dag/drawing.ts'
 export { type FoldedNode, fold, type Pattern, partsText } from './dag/fold.ts'
 export { type ColorScale, METRICS, type Metric, type MetricName, valueText } from './dag/metrics.ts'
 export { closest } from './errors.ts'
+export { QUESTIONS, type Question, type QuestionName } from './fleet/questions.ts'
 export { BLAS_TITLES } from './model/blas-events.ts'
 export { count, duration, percent, plural, size, threeDigits } from './model/units.ts'
 export {
@@ -29,6 +30,8 @@ export {
   type PathOrBytes,
   summarizeFile,
 } from './node/api.ts'
+export { type DatasetOptions, type OpenDataset, openDataset } from './node/dataset.ts'
+export type { DatasetCell, DatasetRows } from './node/duckdb.ts'
 export {
   fileRange,
   fileSize,

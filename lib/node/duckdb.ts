@@ -1,0 +1,118 @@
+import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
+import { UsageError } from '../errors.ts'
+import { SqlError } from '../query/errors.ts'
+import type { Cell } from '../query/trace-processor.ts'
+
+/** A value in the rows of a dataset: those of traces, and true and false. */
+export type DatasetCell = Cell | boolean
+
+/** Rows of a dataset: names of columns, and rows with one cell per column. Integers are exact. */
+export interface DatasetRows {
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly DatasetCell[])[]
+}
+
+type Package = typeof import('@duckdb/node-api')
+
+/**
+ * Loads DuckDB, an optional dependency.
+ * @throws UsageError if it is not installed
+ */
+export async function loadDuckDb(load: () => Promise<Package> = () => import('@duckdb/node-api')): Promise<Package> {
+  try {
+    return await load()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!/MODULE_NOT_FOUND/.test(code ?? '') && !/^Cannot find/.test(message)) throw error
+    throw new UsageError(
+      'DuckDB, which runs SQL on datasets, is not installed\n' +
+        'hint: npm install @duckdb/node-api (70 MB), with --global if ggml2perfetto was installed so',
+    )
+  }
+}
+
+/** How DuckDB runs. */
+export interface DuckDbOptions {
+  /** Threads; by default one per CPU. */
+  readonly threads?: number | undefined
+  /** Path of a folder that DuckDB makes when a query needs more than the memory, and removes. */
+  readonly spill: string
+}
+
+/** A database in memory, which reads files until it is locked, and later only those of one folder. It downloads nothing. */
+export class DuckDb {
+  readonly #instance: DuckDBInstance
+  readonly #connection: DuckDBConnection
+  readonly #selects: number
+
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection, selects: number) {
+    this.#instance = instance
+    this.#connection = connection
+    this.#selects = selects
+  }
+
+  /** Starts it. Throws UsageError if DuckDB is not installed. */
+  static async start({ threads, spill }: DuckDbOptions): Promise<DuckDb> {
+    const { DuckDBInstance, StatementType } = await loadDuckDb()
+    const instance = await DuckDBInstance.create(':memory:', {
+      autoinstall_known_extensions: 'false',
+      autoload_known_extensions: 'false',
+      temp_directory: spill,
+      ...(threads === undefined ? {} : { threads: String(threads) }),
+    })
+    return new DuckDb(instance, await instance.connect(), StatementType.SELECT)
+  }
+
+  /** Runs SQL of ours. */
+  async run(sql: string): Promise<DatasetRows> {
+    const reader = await this.#connection.runAndReadAll(sql)
+    return { columns: reader.columnNames(), rows: reader.convertRows(cellOf) as DatasetCell[][] }
+  }
+
+  /** From now on, only files below `folders` can be read, no extension is loaded, and no setting changes. */
+  async lock(folders: readonly string[]): Promise<void> {
+    await this.run(`set allowed_directories = [${folders.map(sqlText).join(', ')}]`)
+    await this.run('set enable_external_access = false')
+    await this.run('set lock_configuration = true')
+  }
+
+  /**
+   * Runs one SELECT of a user. Files cannot be written by it: COPY, ATTACH and all other statements are refused before they run.
+   * @throws SqlError if the SQL is wrong or is another statement
+   */
+  async select(sql: string): Promise<DatasetRows> {
+    try {
+      const statements = await this.#connection.extractStatements(sql)
+      if (statements.count !== 1) throw new SqlError(`expected one statement, found ${statements.count}`)
+      const prepared = await statements.prepare(0)
+      if (prepared.statementType !== this.#selects)
+        throw new SqlError('expected a SELECT, found another statement\nhint: datasets are read-only for SQL')
+      const reader = await prepared.runAndReadAll()
+      return { columns: reader.columnNames(), rows: reader.convertRows(cellOf) as DatasetCell[][] }
+    } catch (error) {
+      if ((error as Error).name === 'SqlError') throw error
+      throw new SqlError((error as Error).message.trim())
+    }
+  }
+
+  /** Frees the memory. */
+  close(): void {
+    this.#connection.closeSync()
+    this.#instance.closeSync()
+  }
+}
+
+/** A text as a literal of SQL. */
+export const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+/** A value of a type DECIMAL, such as `1.5` in SQL. */
+const isDecimal = (value: object): value is { toDouble(): number } => 'toDouble' in value
+
+/** Dates, lists and other values that JavaScript's JSON does not have are texts, as DuckDB prints them. */
+function cellOf(value: DuckDBValue): DatasetCell {
+  if (value === null || typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean')
+    return value
+  if (typeof value === 'object') return isDecimal(value) ? value.toDouble() : String(value)
+  const number = Number(value)
+  return Number.isSafeInteger(number) ? number : value
+}

@@ -255,7 +255,7 @@ function isScalar(bytes: Uint8Array, at: number, end: number): boolean {
 }
 
 /** Numbers with 16 digits or more, which a double may not hold; texts are matched so that none is found in them. */
-const LONG_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d{16,}(?![\d.eE])/g
+const LONG_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\d.eE])-?\d{16,}(?![\d.eE])/g
 /** Words that Python and C++ write for numbers that JSON does not have. */
 const NO_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|nan|Infinity|inf)\b/g
 

@@ -2,6 +2,9 @@ import { closest, UsageError } from '../errors.ts'
 import { blasLog } from './blas/blas-log.ts'
 import { onednn } from './blas/onednn.ts'
 import { chromeJson } from './chrome-json/chrome-json.ts'
+import { aiperf } from './clients/aiperf.ts'
+import { genaiPerf } from './clients/genai-perf.ts'
+import { otlp } from './clients/otlp.ts'
 import { isAnalysis } from './documents.ts'
 import type { Format } from './format.ts'
 import { ggtrace } from './ggtrace/ggtrace.ts'
@@ -61,6 +64,9 @@ export const FORMATS: readonly Format[] = [
   onednn,
   blasLog,
   llamaBench,
+  aiperf,
+  genaiPerf,
+  otlp,
   llamaServer,
   ftrace,
   perfScript,

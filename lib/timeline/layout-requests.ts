@@ -19,7 +19,8 @@ export const REQUESTS = {
   slotsBusy: counter('requests', {
     rank: 1,
     name: 'slots busy',
-    description: 'Slots that worked on a request, or sequences that did.',
+    description:
+      'Slots that worked on a request, or sequences that did; of what clients measure, requests without an answer yet.',
     unit: 'count',
   }),
   queue: track('requests', {
@@ -27,6 +28,14 @@ export const REQUESTS = {
     rows: 62,
     name: 'Queue',
     description: 'Requests before a slot began to work on them; the rest of each is in the row of its slot.',
+  }),
+  inFlight: track('requests', {
+    rank: 2 ** 24,
+    rows: 2 ** 24,
+    name: 'In flight',
+    description:
+      'Requests of which no slot is known, as a client measured them, or as spans of a server describe them; those at the same time are in ' +
+      'further rows. Below each its parts (inferred): until the first token, and from there to the last one.',
   }),
   slot: track<{ readonly slot: number }>('requests', {
     rank: ({ slot }) => 64 + 8 * slot,

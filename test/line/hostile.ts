@@ -63,7 +63,7 @@ function faultsOfMessage(message: string): string[] {
   const faults: string[] = []
   if (message.split('\n').length > 64) faults.push('a message of many lines')
   if (/\n\s+at |undefined|\[object|NaN/.test(message)) faults.push(`a message with innards: ${message}`)
-  if (message.length > 3000) faults.push('a message without end')
+  if (message.length > 6000) faults.push('a message without end')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what should not be there
   if (/[\0-\x09\x0b-\x1f]/.test(message)) faults.push(`control characters in a message: ${JSON.stringify(message)}`)
   return faults

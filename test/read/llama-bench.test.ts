@@ -1,9 +1,8 @@
 import { describe, expect, it, test } from '@jest/globals'
 import { analyze, type BenchmarkEvent, compareRuns, Inferred, openTrace } from '../../lib/index.ts'
 import { converted, cut, eventsIn, plainBytes } from '../line/support.ts'
-import { tryDamaged } from './damage.ts'
 
-/** Results of llama-bench in all its forms. */
+/** Results of llama-bench in all its forms. Damaged ones: traces-of-others.test.ts. */
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 const textOf = (name: string) => new TextDecoder().decode(plainBytes(`llama-bench/${name}`))
@@ -147,8 +146,4 @@ test('the trace has a slice for each test, and in it one for each repetition', a
   } finally {
     open.close()
   }
-})
-
-test.each(['tests.jsonl', 'tests.json', 'tests.csv', 'others.md'])('%s, damaged', async (name) => {
-  await tryDamaged(plainBytes(`llama-bench/${name}`), name)
 })

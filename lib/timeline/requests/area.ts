@@ -30,6 +30,8 @@ export class RequestArea {
   private readonly caches: CacheCounters
   private readonly levels: Levels
   private waits: Lanes | undefined
+  /** Requests of which no slot is known, as clients measure them. */
+  private flights: Lanes | undefined
   /** Tasks by slot, as they are launched. */
   private readonly tasks = new Map<number, number>()
 
@@ -92,16 +94,26 @@ export class RequestArea {
     }
     const queued = parts[0]?.what === 'queued' ? parts[0] : undefined
     const fromNs = queued?.endNs ?? startNs
-    const isWorkedOn = slot >= 0 && (fromNs < endNs || !queued)
+    const isWorkedOn = (slot >= 0 || event.launchNs >= 0) && (fromNs < endNs || !queued)
     if (queued) {
       this.waits ??= tracks.lanes('queue', {}, true)
       const wait = isWorkedOn ? this.partLabel(event, queued) : label
       this.waits.place(queued.startNs, queued.endNs, wait)
     }
     if (!isWorkedOn) return
+    if (slot < 0) return this.flight(event, fromNs, label)
     const row = this.slots.of(slot)
     row.place(fromNs, endNs, label)
     for (const part of parts) if (part !== queued) row.place(part.startNs, part.endNs, this.partLabel(event, part))
+  }
+
+  /** A request of which no slot is known: requests that overlap go to further rows. */
+  private flight(event: RequestEvent, fromNs: number, label: Label): void {
+    this.flights ??= this.context.tracks.lanes('inFlight', {}, true)
+    const inner = event.parts
+      .filter(({ startNs }) => startNs >= fromNs)
+      .map((part) => ({ startNs: part.startNs, endNs: part.endNs, label: this.partLabel(event, part) }))
+    this.flights.placeAround(fromNs, event.endNs, label, inner)
   }
 
   private argsOf(event: RequestEvent): Arg[] {
@@ -172,7 +184,7 @@ function partName(
     case 'prepare':
       return lost ? `prepare (reuse lost at token ${lost.position})` : what
     case 'prefill':
-      return `prefill (${tokens} token${tokens === 1 ? '' : 's'}${beside && ` ${beside}`})`
+      return tokens < 0 ? what : `prefill (${tokens} token${tokens === 1 ? '' : 's'}${beside && ` ${beside}`})`
     case 'decode':
       return beside ? `decode (${beside})` : what
     case 'verify':

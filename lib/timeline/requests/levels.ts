@@ -11,7 +11,7 @@ export class Levels {
   add({ startNs, launchNs, endNs, slot, parts }: RequestEvent): void {
     const workNs = parts[0]?.what === 'queued' ? parts[0].endNs : launchNs >= 0 ? launchNs : startNs
     if (workNs > startNs) this.queue.push([startNs, 1], [workNs, -1])
-    if (slot >= 0 && endNs > workNs) this.busy.push([workNs, 1], [endNs, -1])
+    if ((slot >= 0 || launchNs >= 0) && endNs > workNs) this.busy.push([workNs, 1], [endNs, -1])
   }
 
   finish(): void {

@@ -1,0 +1,185 @@
+import type { Position } from '../../errors.ts'
+import { bigOf, type JsonItem, JsonItems } from '../../input/json-items.ts'
+import { Inferred, type InputEvent, type RequestEvent, type RequestPart, type TraceEvent } from '../../model/events.ts'
+import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { STAMP_END } from '../../model/limits.ts'
+import type { Names } from '../../model/names.ts'
+import { EventBatch, readBatches } from '../common/batches.ts'
+import { containing, contentsOf } from '../common/holdings.ts'
+import { jsonIssue } from '../common/json-issues.ts'
+
+/** A request as a client measured it, or as a span of a server describes it. Absolute times in ns; undefined = not known. */
+export interface ClientRequest {
+  readonly start: bigint
+  readonly end: bigint
+  /** A server began to work on it: it was in a queue before. */
+  readonly begin?: bigint | undefined
+  readonly firstToken?: bigint | undefined
+  /** The last token came; by default at the end. */
+  readonly lastToken?: bigint | undefined
+  readonly promptTokens?: number | undefined
+  readonly reusedTokens?: number | undefined
+  readonly generatedTokens?: number | undefined
+  /** The number of generated tokens is that of the chunks of the answer. */
+  readonly areChunks?: boolean
+  readonly type: RequestEvent['type']
+  readonly outcome: RequestEvent['outcome']
+  readonly error?: string | undefined
+}
+
+/** How a format reads the items of its documents. */
+export interface ClientFormat {
+  readonly name: string
+  /** Title of the input's group of tracks. */
+  readonly title: string
+  /** What its times are, for the trace. */
+  readonly times: string
+  /** Where requests and facts are in the document. */
+  readonly paths: readonly string[]
+  /** Reads an item. */
+  item(item: Extract<JsonItem, { what: 'item' }>, into: ClientRequests): void
+  /** The input has ended. */
+  finish?(into: ClientRequests): void
+}
+
+/** Reads a document of requests. The first event is made of the first request: its start is the origin. */
+export function readClient(
+  source: AsyncIterable<Uint8Array>,
+  format: ClientFormat,
+  names: Names,
+): AsyncGenerator<TraceEvent[]> {
+  const items = new JsonItems(source, format.paths)
+  const requests = new ClientRequests(format, names)
+  return readBatches(items, {
+    batch: requests.batch,
+    readChunk(isLast) {
+      for (let item = items.next(isLast); item; item = items.next(isLast)) {
+        if (item.what === 'item') format.item(item, requests)
+        else requests.issue(...jsonIssue(item))
+        if (requests.batch.size >= BATCH_REQUESTS) return true
+      }
+      if (isLast) {
+        format.finish?.(requests)
+        requests.finish()
+      }
+      return false
+    },
+  })
+}
+
+const BATCH_REQUESTS = 1024
+const TEXT_MAX = 1000
+const TOKENS_MAX = 2 ** 31
+
+/** Makes events of requests. */
+export class ClientRequests {
+  readonly batch = new EventBatch()
+  readonly facts: Record<string, string | number> = Object.create(null)
+  private readonly leftOut = new Map<string, number>()
+  private originNs: bigint | undefined
+  private count = 0
+  private errors = 0
+  private cancelled = 0
+  private lastNs = 0
+
+  constructor(
+    private readonly format: ClientFormat,
+    readonly names: Names,
+  ) {}
+
+  add(request: ClientRequest, at: Position): void {
+    const { start, end, outcome } = request
+    if (start <= 0n || end < start || end >= STAMP_END) {
+      return this.issue('unreadable-row', `expected a start and a later end, found ${start} and ${end} ns`, at)
+    }
+    if (this.originNs === undefined) this.begin(start)
+    const since = (time: bigint) => Number(time - this.originNs!)
+    const event = eventOf(request, since, ++this.count, this.names)
+    this.lastNs = event.endNs
+    if (outcome === 'error') this.errors++
+    if (outcome === 'cancelled') this.cancelled++
+    this.batch.add(event)
+  }
+
+  issue(code: IssueCode, detail: string, at: Position): void {
+    this.batch.add(issueOf(code, detail, at, this.lastNs))
+  }
+
+  /** Counts something that is not drawn. */
+  skip(what: string): void {
+    this.leftOut.set(what, (this.leftOut.get(what) ?? 0) + 1)
+  }
+
+  /** Adds a fact about the run; the first of each key stays. */
+  fact(key: string, value: unknown): void {
+    if (key in this.facts) return
+    if (typeof value === 'string' && value !== '') this.facts[key] = value.slice(0, TEXT_MAX)
+    if (typeof value === 'number' && Number.isFinite(value)) this.facts[key] = value
+  }
+
+  finish(): void {
+    if (this.originNs === undefined) this.begin(0n)
+    const { count, errors, cancelled } = this
+    const list = contentsOf([
+      [count, 'request'],
+      [errors, 'error'],
+      [cancelled, 'cancellation'],
+    ])
+    const { contents, attributes } = containing(list || 'no requests')
+    this.batch.add({ kind: 'facts', contents, attributes: { ...this.facts, ...attributes } })
+    for (const [what, count] of this.leftOut) this.batch.add({ kind: 'left-out', what, count })
+  }
+
+  private begin(originNs: bigint): void {
+    this.originNs = originNs
+    const { name, title, times } = this.format
+    const clock: InputEvent['clock'] = originNs > 0n ? 'REALTIME' : 'unknown'
+    this.batch.begin({
+      ...{ kind: 'input', format: name, clock, originNs, title, attributes: { times } },
+      capabilities: { order: false, operators: false, requests: true },
+    })
+  }
+}
+
+function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number, names: Names): RequestEvent {
+  const [startNs, endNs] = [since(of.start), since(of.end)]
+  const inside = (time: bigint | undefined, after: number) =>
+    time === undefined ? undefined : Math.min(endNs, Math.max(after, since(time)))
+  const beginNs = inside(of.begin, startNs)
+  const firstTokenNs = inside(of.firstToken, beginNs ?? startNs)
+  const lastNs = inside(of.lastToken, firstTokenNs ?? startNs) ?? endNs
+  const parts: RequestPart[] = []
+  const add = (what: RequestPart['what'], from: number, to: number, tokens = -1) => {
+    const none = { call: -1, accepted: -1, othersTokens: 0, others: 0 }
+    if (to > from) parts.push({ what, startNs: from, endNs: to, tokens, ...none })
+  }
+  const [prompt, reused, generated] = [of.promptTokens, of.reusedTokens, of.generatedTokens].map(countOf)
+  const processed = prompt! >= 0 ? prompt! - Math.max(0, reused!) : -1
+  if (beginNs !== undefined) add('queued', startNs, beginNs)
+  if (firstTokenNs !== undefined) {
+    add('prefill', beginNs ?? startNs, firstTokenNs, processed)
+    add('decode', firstTokenNs, lastNs, generated)
+    add('other', lastNs, endNs)
+  } else add('other', beginNs ?? startNs, endNs)
+  return {
+    ...{ kind: 'request', id, task: -1, slot: -1, context: 0, type: of.type, outcome: of.outcome },
+    ...{ startNs, launchNs: beginNs ?? startNs, firstTokenNs: firstTokenNs ?? -1, endNs },
+    ...{ promptTokens: prompt!, reusedTokens: reused!, generatedTokens: generated! },
+    ...{ draftedTokens: 0, acceptedTokens: 0 },
+    parts,
+    error: of.error === undefined || of.error === '' ? undefined : names.id(of.error.slice(0, TEXT_MAX)),
+    inferred: (firstTokenNs === undefined ? 0 : Inferred.Parts) | (of.areChunks ? Inferred.TokenCount : 0),
+  }
+}
+
+const countOf = (value: number | undefined) =>
+  value !== undefined && Number.isSafeInteger(value) && value >= 0 && value <= TOKENS_MAX ? value : -1
+
+/** The time that a number of units after another one is; undefined where it is not a plausible one. */
+export function later(time: bigint, value: unknown, unitNs: number): bigint | undefined {
+  const ns = typeof value === 'number' ? Math.round(value * unitNs) : NaN
+  return Number.isSafeInteger(ns) && ns >= 0 ? time + BigInt(ns) : undefined
+}
+
+/** A time in ns since 1970, from a number or a text. */
+export const timeOf = bigOf

@@ -1,0 +1,174 @@
+// Spans of OpenTelemetry in JSON, as the collector's file exporter writes them: one export request a line, or one document.
+//
+//   {"resourceSpans":[{"resource":{…},"scopeSpans":[{"scope":{…},"spans":[{"traceId":"…","spanId":"…","name":"llm_request","kind":2,
+//     "startTimeUnixNano":"1780…","endTimeUnixNano":"1780…","attributes":[{"key":"gen_ai.usage.prompt_tokens","value":{"intValue":"8"}},…]}]}]}]}
+//
+// vLLM writes one span for a request, `llm_request` (vllm/tracing): its parts are attributes, in seconds. SGLang writes a tree of spans
+// (sglang/srt/tracing): the root is `Req <id>`, and stages are named prefill_waiting, prefill_forward, decode_loop and the like. Spans
+// of a trace may come in any order. All other spans are counted.
+
+import { isObject, type JsonObject } from '../../input/json.ts'
+import type { Format } from '../format.ts'
+import {
+  type ClientFormat,
+  type ClientRequest,
+  type ClientRequests,
+  later,
+  readClient,
+  timeOf,
+} from './client-requests.ts'
+
+const SPAN = 'resourceSpans[].scopeSpans[].spans[]'
+/** Requests that wait for their stages, and traces whose stages wait for their request. */
+const OPEN_MAX = 4096
+
+type Stage = 'queued' | 'prefill' | 'decode'
+/** Stages of SGLang (sglang/srt/tracing, RequestStage). */
+const STAGES: ReadonlyMap<string, Stage> = new Map([
+  ['prefill_waiting', 'queued'],
+  ['decode_waiting', 'queued'],
+  ['prefill_forward', 'prefill'],
+  ['chunked_prefill', 'prefill'],
+  ['decode_loop', 'decode'],
+  ['decode_forward', 'decode'],
+])
+
+/** When the stages of a trace begin and end. */
+type Stages = Partial<Record<Stage, { start: bigint; end: bigint }>>
+
+interface Span {
+  readonly trace: string
+  readonly name: string
+  readonly start: bigint
+  readonly end: bigint
+  readonly attributes: ReadonlyMap<string, unknown>
+  readonly error: string | undefined
+  readonly byte: number
+}
+
+export const otlp: Format = {
+  name: 'otlp',
+  title: 'spans of OpenTelemetry as JSON (OTLP) from vLLM or SGLang: requests',
+  sniff: (head) => /^\s*\{\s*"resourceSpans"\s*:\s*\[/.test(new TextDecoder().decode(head)),
+  read(source, { names }) {
+    const traces = new Traces()
+    return readClient(source, formatOf(traces), names)
+  },
+}
+
+const formatOf = (traces: Traces): ClientFormat => ({
+  name: otlp.name,
+  title: 'Spans of requests',
+  times: "the server's, in ns since 1970",
+  paths: [SPAN, 'resourceSpans[].resource'],
+  item({ path, value, byte }, into) {
+    if (path !== SPAN) {
+      const attributes = attributesOf(isObject(value) ? value['attributes'] : undefined)
+      into.fact('service', attributes.get('service.name'))
+      return
+    }
+    const span = isObject(value) ? spanOf(value, byte) : undefined
+    if (span) traces.add(span, into)
+    else into.issue('unreadable-row', 'expected a span with a name, a start and an end', { byte })
+  },
+  finish: (into) => traces.finish(into),
+})
+
+/** Joins requests with the stages of their traces. */
+class Traces {
+  private readonly requests = new Map<string, Span>()
+  private readonly stages = new Map<string, Stages>()
+
+  add(span: Span, into: ClientRequests): void {
+    const stage = STAGES.get(span.name)
+    if (stage && span.trace !== '') this.addStage(span, stage)
+    else if (isRequest(span)) this.addRequest(span, into)
+    else into.skip('other spans')
+  }
+
+  finish(into: ClientRequests): void {
+    for (const [key] of [...this.requests]) this.release(key, into)
+  }
+
+  private addStage({ trace, start, end }: Span, stage: Stage): void {
+    const stages = this.stages.get(trace) ?? {}
+    const known = stages[stage]
+    stages[stage] = {
+      start: known && known.start < start ? known.start : start,
+      end: known && known.end > end ? known.end : end,
+    }
+    this.stages.set(trace, stages)
+    if (this.stages.size > 2 * OPEN_MAX) this.stages.delete(this.stages.keys().next().value!)
+  }
+
+  private addRequest(span: Span, into: ClientRequests): void {
+    // vLLM's requests of one conversation may share a trace.
+    const key = `${span.trace} ${span.byte}`
+    this.requests.set(key, span)
+    if (this.requests.size > OPEN_MAX) this.release(this.requests.keys().next().value!, into)
+  }
+
+  private release(key: string, into: ClientRequests): void {
+    const span = this.requests.get(key)!
+    this.requests.delete(key)
+    into.fact('model', span.attributes.get('gen_ai.response.model') ?? span.attributes.get('gen_ai.request.model'))
+    into.add(requestOf(span, this.stages.get(span.trace)), { byte: span.byte })
+  }
+}
+
+/** Is it the one span of a request that its server made of it? */
+function isRequest({ name, attributes }: Span): boolean {
+  return (
+    name === 'llm_request' || attributes.has('gen_ai.latency.e2e') || (name.startsWith('Req ') && attributes.has('rid'))
+  )
+}
+
+function requestOf(span: Span, stages: Stages = {}): ClientRequest {
+  const { start, end, attributes, error } = span
+  const number = (...keys: readonly string[]) => {
+    const key = keys.find((key) => typeof attributes.get(`gen_ai.${key}`) === 'number')
+    return key === undefined ? undefined : (attributes.get(`gen_ai.${key}`) as number)
+  }
+  const seconds = (key: string) => later(start, number(`latency.${key}`), 1e9)
+  const begin = seconds('time_in_queue') ?? stages.prefill?.start ?? stages.queued?.end
+  const prefill = number('latency.time_in_model_prefill')
+  const generated = number('usage.completion_tokens', 'usage.output_tokens')
+  const firstToken =
+    seconds('time_to_first_token') ??
+    (begin !== undefined ? later(begin, prefill, 1e9) : undefined) ??
+    stages.prefill?.end ??
+    stages.decode?.start
+  const decode = number('latency.time_in_model_decode')
+  return {
+    ...{ start, end, begin, firstToken },
+    lastToken: (firstToken !== undefined ? later(firstToken, decode, 1e9) : undefined) ?? stages.decode?.end,
+    promptTokens: number('usage.prompt_tokens', 'usage.input_tokens'),
+    reusedTokens: number('usage.cached_tokens', 'usage.cache_read_input_tokens'),
+    generatedTokens: generated,
+    type: generated === 0 ? 'unknown' : 'completion',
+    outcome: error === undefined ? 'complete' : 'error',
+    error,
+  }
+}
+
+function spanOf(value: JsonObject, byte: number): Span | undefined {
+  const [start, end] = [timeOf(value['startTimeUnixNano']), timeOf(value['endTimeUnixNano'])]
+  const { name, traceId, status } = value
+  if (start === undefined || end === undefined || typeof name !== 'string') return undefined
+  const isError = isObject(status) && (status['code'] === 2 || status['code'] === 'STATUS_CODE_ERROR')
+  const trace = typeof traceId === 'string' ? traceId : ''
+  const error = isError ? String(status['message'] ?? 'error') : undefined
+  return { trace, name, start, end, attributes: attributesOf(value['attributes']), error, byte }
+}
+
+function attributesOf(list: unknown): Map<string, unknown> {
+  const attributes = new Map<string, unknown>()
+  if (!Array.isArray(list)) return attributes
+  for (const entry of list) {
+    if (!isObject(entry) || typeof entry['key'] !== 'string' || !isObject(entry['value'])) continue
+    const { stringValue, intValue, doubleValue, boolValue } = entry['value']
+    const value = stringValue ?? doubleValue ?? boolValue ?? (intValue === undefined ? undefined : Number(intValue))
+    if (value !== undefined) attributes.set(entry['key'], value)
+  }
+  return attributes
+}

@@ -94,7 +94,7 @@ void vulkan_device_calibrate(struct vulkan_device * device, struct ggtrace_write
     };
     uint64_t values[2], deviation;
     if (device->call.vkGetCalibratedTimestampsEXT(device->handle, 2, both, values, &deviation) != VK_SUCCESS) return;
-    const int64_t late = vulkan_clock_set(&device->clock, values[0], values[1], device->period);
+    const int64_t late = vulkan_clock_set(&device->clock, values[0], values[1], device->period, device->bits);
     device->calibrated = now;
     ggtrace_gpu_clock(writer, &(struct ggtrace_gpu_clock){
         .time = values[1], .ticks = values[0], .deviation = deviation, .late = late, .device = device->id});

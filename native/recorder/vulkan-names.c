@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 /*
  * How a program finds the functions of Vulkan: by vkGetInstanceProcAddr and vkGetDeviceProcAddr, which return the recorder's where it
- * has one. And the functions of VK_EXT_debug_utils, which the loader does not export, with the pipelines that get names by one of them.
+ * has one. And functions of extensions, which the loader does not export, with the pipelines that get names by one of them.
  */
 #include "recorder/vulkan-names.h"
 
@@ -46,14 +46,18 @@ HOOK(VkResult, vkCreateInstance, const void * info, const void * allocator, VkIn
 
 /* ---- Functions that are looked up ---- */
 
-enum { BEGIN_LABEL, END_LABEL, SET_NAME, EXTENSIONS };
-
-/* The real functions of VK_EXT_debug_utils, for all devices. Only a program that has looked one up calls it. */
-static struct { const char * name; _Atomic(void *) real; } extensions[EXTENSIONS] = {
-    {.name = "vkCmdBeginDebugUtilsLabelEXT"},
-    {.name = "vkCmdEndDebugUtilsLabelEXT"},
-    {.name = "vkSetDebugUtilsObjectNameEXT"},
+/* Only a program that has looked one up calls it. */
+static struct { const char * name; _Atomic(void *) real; } extensions[EXTENSION_COUNT] = {
+    [EXTENSION_BEGIN_LABEL].name = "vkCmdBeginDebugUtilsLabelEXT",
+    [EXTENSION_END_LABEL].name = "vkCmdEndDebugUtilsLabelEXT",
+    [EXTENSION_SET_NAME].name = "vkSetDebugUtilsObjectNameEXT",
+    [EXTENSION_SUBMIT2].name = "vkQueueSubmit2KHR",
+    [EXTENSION_WAIT_SEMAPHORES].name = "vkWaitSemaphoresKHR",
 };
+
+PFN_vkVoidFunction vulkan_extension(enum vulkan_extension_function function) {
+    return atomic_load_explicit(&extensions[function].real, memory_order_relaxed);
+}
 
 /* The recorder's function of this name: whatever its library exports, other libraries excepted. */
 static PFN_vkVoidFunction own_function(const char * name) {
@@ -71,7 +75,7 @@ static PFN_vkVoidFunction own_function(const char * name) {
 
 static PFN_vkVoidFunction replaced(const char * name, PFN_vkVoidFunction real) {
     PFN_vkVoidFunction own = real && vulkan_is_wanted() ? own_function(name) : NULL;
-    for (int i = 0; own && i < EXTENSIONS; i++) {
+    for (int i = 0; own && i < EXTENSION_COUNT; i++) {
         if (strcmp(name, extensions[i].name) != 0) continue;
         PFN_vkVoidFunction for_all = vulkan_function(name);
         if (!for_all) for_all = real;
@@ -94,14 +98,14 @@ HOOK(PFN_vkVoidFunction, vkGetDeviceProcAddr, VkDevice device, const char * name
 
 HOOK(void, vkCmdBeginDebugUtilsLabelEXT, VkCommandBuffer buffer, const VkDebugUtilsLabelEXT * label) {
     void (*real)(VkCommandBuffer, const VkDebugUtilsLabelEXT *);
-    *(void **) &real = atomic_load_explicit(&extensions[BEGIN_LABEL].real, memory_order_relaxed);
+    *(void **) &real = vulkan_extension(EXTENSION_BEGIN_LABEL);
     real(buffer, label);
     vulkan_work_label(buffer, label->pLabelName);
 }
 
 HOOK(void, vkCmdEndDebugUtilsLabelEXT, VkCommandBuffer buffer) {
     void (*real)(VkCommandBuffer);
-    *(void **) &real = atomic_load_explicit(&extensions[END_LABEL].real, memory_order_relaxed);
+    *(void **) &real = vulkan_extension(EXTENSION_END_LABEL);
     vulkan_work_label_end(buffer);
     real(buffer);
 }
@@ -130,13 +134,13 @@ HOOK(VkResult, vkCreateComputePipelines, VkDevice device, VkPipelineCache cache,
     const VkResult result = real(device, cache, count, infos, allocator, pipelines);
     compiled.record = (struct ggtrace_gpu_pipeline){.start = start, .end = clock_now(), .count = count};
     compiled.handle = *pipelines;
-    if (!atomic_load_explicit(&extensions[SET_NAME].real, memory_order_relaxed)) write_compiled(NULL);
+    if (!vulkan_extension(EXTENSION_SET_NAME)) write_compiled(NULL);
     return result;
 }
 
 HOOK(VkResult, vkSetDebugUtilsObjectNameEXT, VkDevice device, const VkDebugUtilsObjectNameInfoEXT * info) {
     VkResult (*real)(VkDevice, const VkDebugUtilsObjectNameInfoEXT *);
-    *(void **) &real = atomic_load_explicit(&extensions[SET_NAME].real, memory_order_relaxed);
+    *(void **) &real = vulkan_extension(EXTENSION_SET_NAME);
     if (info->objectType == VK_OBJECT_TYPE_PIPELINE && info->objectHandle == compiled.handle) write_compiled(info->pObjectName);
     return real(device, info);
 }

@@ -12,4 +12,12 @@ bool vulkan_is_wanted(void);
 /* The real function of the program's latest instance; NULL: there is none. */
 PFN_vkVoidFunction vulkan_function(const char * name);
 
+/* Functions of extensions, which the loader does not export: a program looks them up before it calls them. */
+enum vulkan_extension_function {
+    EXTENSION_BEGIN_LABEL, EXTENSION_END_LABEL, EXTENSION_SET_NAME, EXTENSION_SUBMIT2, EXTENSION_WAIT_SEMAPHORES, EXTENSION_COUNT
+};
+
+/* The real function, for all devices. */
+PFN_vkVoidFunction vulkan_extension(enum vulkan_extension_function function);
+
 #endif

@@ -17,6 +17,9 @@
 
 enum { EXTENSIONS_MAX = 512 };
 
+typedef VkResult vulkan_submit2(VkQueue, uint32_t, const VkSubmitInfo2 *, VkFence);
+typedef VkResult vulkan_wait_semaphores(VkDevice, const void *, uint64_t);
+
 /* ---- Devices ---- */
 
 static bool can_calibrate(VkPhysicalDevice physical) {
@@ -81,6 +84,9 @@ static void describe(struct vulkan_device * device, VkPhysicalDevice physical, c
     get_families(physical, &count, device->families);
     memcpy(device->name, properties.deviceName, sizeof(device->name));
     device->period = (double) properties.timestampPeriod;
+    for (uint32_t i = 0; i < count; i++) {
+        if (device->families[i].timestampValidBits > device->bits) device->bits = device->families[i].timestampValidBits;
+    }
     struct ggtrace * log = device->has_calibration ? NULL : recorder_log();
     if (log) ggtrace_fact(log, "gpu.missing", "times of a GPU: it has no VK_EXT_calibrated_timestamps with CLOCK_MONOTONIC; only the host's times of submissions are recorded");
 }
@@ -208,8 +214,7 @@ HOOK(VkResult, vkQueueSubmit, VkQueue queue, uint32_t count, const VkSubmitInfo 
     return result;
 }
 
-HOOK(VkResult, vkQueueSubmit2, VkQueue queue, uint32_t count, const VkSubmitInfo2 * infos, VkFence fence) {
-    REAL(vkQueueSubmit2, VkResult, VkQueue, uint32_t, const VkSubmitInfo2 *, VkFence);
+static VkResult submit2(VkQueue queue, uint32_t count, const VkSubmitInfo2 * infos, VkFence fence, vulkan_submit2 * real) {
     struct vulkan_submission * submission = vulkan_work_submission(queue);
     if (fence && vulkan_is_wanted()) vulkan_work_fence(queue, fence);
     if (!submission) return real(queue, count, infos, fence);
@@ -220,6 +225,17 @@ HOOK(VkResult, vkQueueSubmit2, VkQueue queue, uint32_t count, const VkSubmitInfo
     const VkResult result = real(queue, count, infos, fence);
     vulkan_work_submitted(submission, start, clock_now(), result == VK_SUCCESS);
     return result;
+}
+
+HOOK(VkResult, vkQueueSubmit2, VkQueue queue, uint32_t count, const VkSubmitInfo2 * infos, VkFence fence) {
+    REAL(vkQueueSubmit2, VkResult, VkQueue, uint32_t, const VkSubmitInfo2 *, VkFence);
+    return submit2(queue, count, infos, fence, real);
+}
+
+HOOK(VkResult, vkQueueSubmit2KHR, VkQueue queue, uint32_t count, const VkSubmitInfo2 * infos, VkFence fence) {
+    vulkan_submit2 * real;
+    *(void **) &real = vulkan_extension(EXTENSION_SUBMIT2);
+    return submit2(queue, count, infos, fence, real);
 }
 
 /* ---- Waits ---- */
@@ -264,12 +280,22 @@ HOOK(VkResult, vkGetFenceStatus, VkDevice device, VkFence fence) {
     return result;
 }
 
-HOOK(VkResult, vkWaitSemaphores, VkDevice device, const void * info, uint64_t timeout) {
-    REAL(vkWaitSemaphores, VkResult, VkDevice, const void *, uint64_t);
+static VkResult wait_semaphores(VkDevice device, const void * info, uint64_t timeout, vulkan_wait_semaphores * real) {
     const uint64_t start = clock_now();
     const VkResult result = real(device, info, timeout);
     record_wait(device, start, clock_now(), GGTRACE_WAIT_SEMAPHORES);
     return result;
+}
+
+HOOK(VkResult, vkWaitSemaphores, VkDevice device, const void * info, uint64_t timeout) {
+    REAL(vkWaitSemaphores, VkResult, VkDevice, const void *, uint64_t);
+    return wait_semaphores(device, info, timeout, real);
+}
+
+HOOK(VkResult, vkWaitSemaphoresKHR, VkDevice device, const void * info, uint64_t timeout) {
+    vulkan_wait_semaphores * real;
+    *(void **) &real = vulkan_extension(EXTENSION_WAIT_SEMAPHORES);
+    return wait_semaphores(device, info, timeout, real);
 }
 
 HOOK(VkResult, vkQueueWaitIdle, VkQueue queue) {

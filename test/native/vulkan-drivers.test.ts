@@ -1,0 +1,80 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { buildRecorder, RECORDER, readLog } from './recording.ts'
+
+/** Drivers of Vulkan that lack what others have: a driver of our own, which behaves as it is asked to. */
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-vulkan-drivers-'))
+const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version'], { stdio: 'ignore' }).status === 0
+const drivers = hasCompiler ? describe : describe.skip
+const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
+const SUBMISSIONS = 8 // and one after the burst
+/** Command buffers that can be timed before one of them is complete: the recorder's pools of queries. */
+const CHUNKS = 64 * 16
+
+async function record(bits: number, isCalibrated: boolean, burst = 0) {
+  const log = join(folder, `${bits}-${isCalibrated}-${burst}.ggtrace`)
+  const args = [bits, Number(isCalibrated), burst].map(String)
+  const env = { ...process.env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log }
+  const { stdout, status } = spawnSync(join(folder, 'program'), args, { env, encoding: 'utf8' })
+  expect(status).toBe(0)
+  const { of, text, issues } = await readLog(log)
+  const apis = (name: string) => of('api').filter((call) => text(call.name) === name)
+  const submissions = new Map(apis('vkQueueSubmit').map((call) => [call.correlation, call]))
+  /** Work whose times are not in the call that submitted it, and ran it. */
+  const outside = of('gpu').filter(({ correlation, startNs, endNs }) => {
+    const { startNs: fromNs, endNs: toNs } = submissions.get(correlation)!
+    return startNs < fromNs - ERROR_NS || endNs > toNs + ERROR_NS
+  })
+  const facts = Object.assign({}, ...[...of('input'), ...of('facts')].map(({ attributes }) => attributes)) as Record<
+    string,
+    unknown
+  >
+  return { of, issues, apis, outside, facts, driver: JSON.parse(stdout) as Record<string, number> }
+}
+
+/** The driver's clock has ticks of 8 ns; the recorder's own clock is computed from the processor's counter. */
+const ERROR_NS = 2000
+
+drivers('the recorder and drivers of Vulkan (needs cc)', () => {
+  beforeAll(() => {
+    buildRecorder()
+    const source = fileURLToPath(new URL('vulkan-program.c', import.meta.url))
+    const flags = ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror', `-I${NATIVE}`, source]
+    execFileSync('cc', [...flags, '-DMODULE', '-shared', '-fPIC', '-o', join(folder, 'libfakevulkan.so')])
+    execFileSync('cc', [...flags, `-L${folder}`, `-Wl,-rpath,${folder}`, '-lfakevulkan', '-o', join(folder, 'program')])
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  test('timestamps wrap around (24 bits: every 134 ms); two queues; functions of extensions; queries are reset in commands', async () => {
+    const { of, issues, apis, outside, facts, driver } = await record(24, true)
+    expect(issues).toEqual([])
+    expect(of('gpu').map(({ what }) => what)).toEqual(Array(SUBMISSIONS + 1).fill('graph'))
+    expect(outside).toEqual([])
+    expect(new Set(of('gpu').map(({ queue }) => queue)).size).toBe(2)
+    expect(apis('vkWaitSemaphores')).toHaveLength(SUBMISSIONS)
+    expect(apis('vkWaitForFences')).toHaveLength(SUBMISSIONS + 1)
+    expect(Number(facts['gpu_clock_error_ns'])).toBeLessThan(ERROR_NS)
+    expect(driver).toEqual({ resetsByHost: 0, poolsLeft: 0 })
+  })
+
+  test('without calibrated timestamps: submissions and waits, and the reason', async () => {
+    const { of, issues, apis, facts } = await record(64, false)
+    expect(issues).toEqual([])
+    expect(of('gpu')).toEqual([])
+    expect(apis('vkQueueSubmit').map(({ launched }) => launched)).toEqual(Array(SUBMISSIONS + 1).fill(0))
+    expect(facts['gpu.missing']).toMatch(/VK_EXT_calibrated_timestamps/)
+  })
+
+  test('more command buffers at once than there are queries for are counted as lost, and later ones are timed', async () => {
+    const burst = CHUNKS + 100
+    const { of, issues, apis, outside } = await record(64, true, burst)
+    expect(apis('vkQueueSubmit')).toHaveLength(SUBMISSIONS + burst + 1)
+    expect(of('gpu')).toHaveLength(SUBMISSIONS + CHUNKS + 1)
+    expect(outside).toEqual([])
+    expect(issues).toEqual([expect.stringMatching(/100 records were lost: work of a GPU/)])
+  })
+})

@@ -7,6 +7,7 @@ import { gpuSections } from './gpu.ts'
 import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
+import { powerSection } from './power.ts'
 import { requestsSections } from './requests.ts'
 import { rooflineSection } from './roofline.ts'
 import { callTimeSection, runSection } from './run.ts'
@@ -37,6 +38,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     schedulingSection(analysis),
     ...gpuSections(analysis, shown.top),
     blasSection(analysis, shown.top),
+    powerSection(analysis),
     expertsSection(analysis, shown.experts ? shown.top : undefined),
     memorySection(analysis),
     ...(analysis.model ? modelSections(analysis.model) : []),

@@ -29,6 +29,10 @@ export type * from './blas/figures.ts'
 export type * from './gpu/figures.ts'
 
 import type { BenchmarkFigures } from './benchmarks/figures.ts'
+import type { PowerFigures } from './power/figures.ts'
+
+export type * from './power/figures.ts'
+
 import type { ExpertFigures } from './experts/figures.ts'
 
 export type * from './benchmarks/figures.ts'
@@ -66,6 +70,8 @@ export interface Analysis {
   readonly gpu: GpuFigures | null
   /** Null where no calls of BLAS libraries or of oneDNN were logged. */
   readonly blas: BlasFigures | null
+  /** Energy by phase and by token, clocks; null where no log of power was given. */
+  readonly power: PowerFigures | null
   /** Which experts were chosen; null where the log does not contain it. */
   readonly experts: ExpertFigures | null
   /** Null where the log contains neither operators nor allocations. */
@@ -171,6 +177,7 @@ export type RecordedKind =
   | 'nvtx'
   | 'gpu'
   | 'blas'
+  | 'power'
   | 'benchmarks'
 
 /** Weights of one type. */

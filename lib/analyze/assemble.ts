@@ -5,6 +5,7 @@ import {
   type CallFigures,
   type MemoryFigures,
   type ModelFigures,
+  type PowerFigures,
   type RunFacts,
   type SchedulingFigures,
   type Undetermined,
@@ -41,8 +42,13 @@ export interface AnalysedLog {
 export type UnknownOf = (summary: Summary, scheduling: SchedulingFigures | undefined) => readonly Undetermined[]
 
 /** Makes the Analysis of a run from its logs; the first one with operators or calls is the run's. `unknown`: what the inputs lack. */
-export function assemble(logs: readonly AnalysedLog[], unknown: UnknownOf, options: ModelOptions = {}): Analysis {
-  const analysis = documentOf(logs, unknown, (log) => modelParts(log, options))
+export function assemble(
+  logs: readonly AnalysedLog[],
+  unknown: UnknownOf,
+  options: ModelOptions & { readonly power?: PowerFigures | null } = {},
+): Analysis {
+  const document = documentOf(logs, unknown, (log) => modelParts(log, options))
+  const analysis = { ...document, power: options.power ?? null }
   return { ...analysis, findings: findings(analysis) }
 }
 
@@ -89,6 +95,7 @@ export function documentOf(
     rooflines,
     gpu: gpu?.figures ?? null,
     blas: blasOf(logs),
+    power: null,
     experts: figures.experts.figures,
     memory,
     page_faults: accesses.page_faults,

@@ -19,6 +19,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   rooflines: ['array'],
   gpu: ['object', 'null'],
   blas: ['object', 'null'],
+  power: ['object', 'null'],
   experts: ['object', 'null'],
   memory: ['object', 'null'],
   page_faults: ['object', 'null'],
@@ -75,7 +76,7 @@ export function parseAnalysis(text: string, name: string): Analysis {
 }
 
 /** Parts that earlier versions did not write. */
-const ADDED = { blas: null, benchmarks: [] } as const
+const ADDED = { blas: null, power: null, benchmarks: [] } as const
 
 const complete = (document: unknown): unknown =>
   kindOf(document) === 'object' ? { ...ADDED, ...(document as object) } : document

@@ -8,6 +8,7 @@ import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
 import type { PeakFigures } from '../analyze/model/roofline-types.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
+import { PowerPass } from '../analyze/power/power-pass.ts'
 import { ContentsPass } from '../analyze/run/contents.ts'
 import { SummaryPass } from '../analyze/summary.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
@@ -69,7 +70,8 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
       pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),
     })
-    const shared = { names, threads, companions, accesses, series, call, expertCaches, model: shape }
+    const power = new PowerPass(names)
+    const shared = { names, threads, power, companions, accesses, series, call, expertCaches, model: shape }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
     for await (const { of, batch } of interleaved(analysed)) {
@@ -90,7 +92,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
       ...unknownScheduling(summary, scheduling, threads),
       ...unplaced,
     ]
-    return assemble(logsOf, unknown, { ...options, shape })
+    return assemble(logsOf, unknown, { ...options, shape, power: power.finish() })
   } finally {
     await closeAll(opened)
   }
@@ -124,6 +126,7 @@ function pidOf({ attributes }: InputEvent): number[] {
 interface Shared {
   readonly names: Names
   readonly threads: ThreadHistory
+  readonly power: PowerPass
   readonly companions: Companions
   readonly accesses: Accesses | undefined
   readonly series: AnalyzeOptions['series']
@@ -167,7 +170,9 @@ class Analysed implements PlacedLog {
     this.blas.take(batch)
     benchmarks.take(batch)
     this.join?.take(batch)
-    figures.take(placed.take(batch))
+    const onTrace = placed.take(batch)
+    figures.take(onTrace)
+    this.shared.power.take(onTrace, this.log.name)
     if (batch[0]!.kind === 'input') figures.take(placed.take(this.shared.companions.take(batch[0]!)))
     this.lastNs = placed.timeOf(summary.lastNs)
   }

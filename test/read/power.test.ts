@@ -68,7 +68,7 @@ describe('nvidia-smi', () => {
     expect(facts).toMatchObject({ 'GPU 0': 'NVIDIA RTX A4500', values_not_available: 1 })
     expect(readings.get('GPU 0: clocks.current.sm')!.map(([, , Hz]) => Hz / 1e6)).toEqual([210, 1980, 1410, 1395, 1380])
     expect(readings.get('GPU 0: reasons: sw_power_cap')!.map(([, , value]) => value)).toEqual([0, 0, 1, 1, 1])
-    expect(readings.get('GPU 0: reasons: sw_thermal_slowdown')!.map(([, , value]) => value)).toEqual([0, 0, 0, 0, 1])
+    expect(readings.get('GPU 0: reasons: sw_thermal_slowdown')!.map(([, , value]) => value)).toEqual([0, 0, 0, 1, 1])
     expect([first.clockSource, first.originNs]).toEqual(['local', 1745510337879000000n])
   })
 

@@ -14,6 +14,7 @@ import { losses } from './losses.ts'
 import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
 import { outsideGraphs } from './outside-graphs.ts'
 import { pageFaults } from './page-faults.ts'
+import { powerCap } from './power-cap.ts'
 import { preempted } from './preempted.ts'
 import { promptProcessedAgain } from './prompt-processed-again.ts'
 import { queueTime } from './queue-time.ts'
@@ -24,6 +25,7 @@ import { slowLoad } from './slow-load.ts'
 import { slowGrammar, slowSamplers } from './slow-sampling.ts'
 import { speculationSlower } from './speculation-slower.ts'
 import { stateSaves } from './state-saves.ts'
+import { thermalThrottling } from './thermal-throttling.ts'
 import { unbalancedOp } from './unbalanced-op.ts'
 
 /** All rules of the diagnosis; docs/findings.md describes each. */
@@ -52,6 +54,8 @@ export const RULES: readonly Rule[] = [
   stateSaves,
   slowLoad,
   cancelledWork,
+  powerCap,
+  thermalThrottling,
   losses,
 ]
 

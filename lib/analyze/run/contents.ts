@@ -25,6 +25,7 @@ const KINDS: readonly (readonly [RecordedKind, ReadonlySet<TraceEvent['kind']>])
   ['states', new Set(['state'])],
   ['scheduler', new Set(['switch', 'waking'])],
   ['nvtx', new Set(['nvtx'])],
+  ['power', new Set(['reading'])],
   ['gpu', new Set(['gpu', 'api', 'gpu-sync'])],
   ['blas', new Set(['blas'])],
   ['benchmarks', new Set(['benchmark'])],

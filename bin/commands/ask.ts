@@ -1,5 +1,5 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { openDataset, QUESTIONS, type QuestionName, UsageError } from '../../lib/index.ts'
+import { clickHouseTables, openDataset, QUESTIONS, type QuestionName, UsageError } from '../../lib/index.ts'
 import { readInput, readWhole } from '../inputs.ts'
 import { flag, once, oneOf, valued, whole } from '../options.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
@@ -13,6 +13,10 @@ const OPTIONS = {
     ...valued(oneOf('--question', NAMES), `Ask this in place of SQL: ${NAMES.join(' | ')} (docs/fleet.md)`),
   },
   'show-sql': flag('Print the SQL of --question, which may be changed; it runs in DuckDB and ClickHouse'),
+  clickhouse: valued(
+    once('--clickhouse'),
+    "Print ClickHouse's statements that load the dataset from a table function: file('dataset/{files}', 'Parquet')",
+  ),
   format: {
     ...valued(oneOf('--format', ROW_FORMATS), 'table | csv | json; integers are exact in all three'),
     default: 'table',
@@ -53,6 +57,7 @@ export const askCommand: CommandModule<object, Arguments> = {
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { question, format, csvSafe, threads } = args
   if (csvSafe && format !== 'csv') throw new UsageError(`--csv-safe: expected --format csv, found ${format}`)
+  if (args.clickhouse !== undefined) return print(clickHouseTables(args.clickhouse).map((sql) => `${sql};`))
   if (args.showSql) {
     if (question === undefined) throw new UsageError('--show-sql: expected --question, of which it prints the SQL')
     return print(QUESTIONS[question].sql)

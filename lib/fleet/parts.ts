@@ -27,7 +27,8 @@ export const FIGURE = `figure as (
 
 /** Builds of each setup in the order of their first runs. */
 export const BUILD_ORDER = `build_order as (
-  select setup, phase, build, runs, row_number() over (partition by setup, phase order by first_ns, build) as number
+  select setup, phase, build, runs,
+    cast(row_number() over (partition by setup, phase order by first_ns, build) as bigint) as number
   from (
     select setup, phase, build, count(*) as runs, min(started_ns) as first_ns from figure group by setup, phase, build
   ) as builds

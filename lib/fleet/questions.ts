@@ -58,7 +58,7 @@ from regression as r
 left join worst_role as w on w.setup = r.setup and w.phase = r.phase and w.number = r.number
 join example as x on x.setup = r.setup and x.phase = r.phase and x.number = r.number and x.is_after = 0
 join example as y on y.setup = r.setup and y.phase = r.phase and y.number = r.number and y.is_after = 1
-order by slower_percent desc, setup, phase`
+order by slower_percent desc, r.setup, r.phase`
 
 const OUTLIERS = `with ${RUN}, ${FIGURE}, ${DEVIATION}, slow as (
   select d.trace_id as trace_id, log, host, build, d.setup as setup, d.phase as phase, token_ns, remainder,
@@ -77,7 +77,7 @@ select s.trace_id as trace_id, log, host, build, setup, phase, round(100 * (exp(
 from slow as s
 left join taken as t on t.trace_id = s.trace_id
 left join first_finding as f on f.trace_id = s.trace_id
-order by slower_percent desc, trace_id, phase`
+order by slower_percent desc, s.trace_id, s.phase`
 
 const BY_HOST = `with ${RUN}, ${FIGURE}, ${DEVIATION}
 select d.setup as setup, d.host as host, d.phase as phase, count(*) as runs,
@@ -91,7 +91,7 @@ from (
 ) as d
 join usual_deviation as u on u.setup = d.setup and u.phase = d.phase
 group by d.setup, d.host, d.phase
-order by setup, phase, slower_percent desc, host`
+order by d.setup, d.phase, slower_percent desc, d.host`
 
 const BY_BUILD = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${CHANGE}, of_run as (
   select f.setup as setup, f.phase as phase, f.build as build, f.host as host, token_ns, ttft_ns,
@@ -112,7 +112,7 @@ select o.setup as setup, o.phase as phase, n.number as number, o.build as build,
 from of_build as o
 join build_order as n on n.setup = o.setup and n.phase = o.phase and n.build = o.build
 left join change as c on c.setup = o.setup and c.phase = o.phase and c.number = n.number
-order by setup, phase, number`
+order by o.setup, o.phase, n.number`
 
 const SLOWEST_OPERATORS = `with total as (
   select coalesce(role, '') as role, op, coalesce(type, '') as type, coalesce(backend, '') as backend,
@@ -147,7 +147,7 @@ select t.trace_id as trace_id, log, host, build, setup, round(100.0 * runnable_n
 from taken as t join run on run.trace_id = t.trace_id
 left join taker as k on k.trace_id = t.trace_id
 where runnable_ns > 0
-order by preempted_percent desc, trace_id limit 50`
+order by preempted_percent desc, t.trace_id limit 50`
 
 /** The questions, by their names. */
 export const QUESTIONS = {

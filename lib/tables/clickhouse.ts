@@ -1,0 +1,36 @@
+import { UsageError } from '../errors.ts'
+import type { Column, ColumnType } from './column.ts'
+import { TABLE_NAMES, TABLES, TABLES_VERSION, type TableName } from './schema.ts'
+
+const TYPE: Readonly<Record<ColumnType, string>> = {
+  string: 'String',
+  int32: 'Int32',
+  int64: 'Int64',
+  double: 'Float64',
+  boolean: 'Bool',
+}
+
+/** Columns of a table as ClickHouse declares them. Columns that a file lacks are NULL, so that all may be. */
+const columnsOf = (table: TableName): string =>
+  Object.entries<Column>(TABLES[table].columns)
+    .map(([name, { type }]) => `${name} Nullable(${TYPE[type]})`)
+    .join(', ')
+
+/**
+ * ClickHouse's statements that load the tables of a dataset into its memory. `source`: a table function, in which `{files}` means
+ * the paths of files: `file('dataset/{files}', 'Parquet')`, `s3Cluster('default', 'https://…/dataset/{files}', 'Parquet')`.
+ * @throws UsageError if it is not one
+ */
+export function clickHouseTables(source: string): string[] {
+  if (!/\{files\}.*\)$/.test(source))
+    throw new UsageError(
+      `"${source}": expected a table function of ClickHouse with {files} in it, such as file('dataset/{files}', 'Parquet')`,
+    )
+  return TABLE_NAMES.map((table) => {
+    const files = source.replace('{files}', `${table}/v=${TABLES_VERSION}/*/*.parquet`)
+    return `create table ${table} engine = Memory as select * from ${files.slice(0, -1)}, '${columnsOf(table)}')`
+  })
+}
+
+/** To be appended to the SQL of questions: ClickHouse reads it as other engines do. */
+export const CLICKHOUSE_SETTINGS = 'settings join_use_nulls = 1, prefer_column_name_to_alias = 1'

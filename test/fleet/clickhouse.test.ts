@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from '@jest/globals'
+import { CLICKHOUSE_SETTINGS, clickHouseTables, openDataset, QUESTIONS } from '../../lib/index.ts'
+import { writeDataset } from './datasets.ts'
+import { smallFleet } from './fleets.ts'
+
+/** `npm install chdb` is ClickHouse as a library, 541 MB: no dependency. */
+function chdb(): { Session: new () => { query(sql: string, format?: string): string; cleanup(): void } } | undefined {
+  try {
+    return createRequire(import.meta.url)('chdb')
+  } catch {
+    return undefined
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-clickhouse-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** Both round halves, but ClickHouse to even digits. */
+const rounded = (rows: unknown): unknown =>
+  JSON.parse(JSON.stringify(rows, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(2)) : value)))
+
+const clickHouse = chdb()
+const whereInstalled = clickHouse ? test : test.skip
+
+describe('ClickHouse', () => {
+  whereInstalled(
+    'answers the questions as DuckDB does (skipped where chdb is not installed)',
+    async () => {
+      const { rows } = smallFleet({ seed: 7, runs: 80, builds: 4, hosts: 4, setups: 1, regressions: 1, outliers: 1 })
+      await writeDataset(folder, rows)
+      const dataset = await openDataset(folder)
+      const session = new clickHouse!.Session()
+      session.query('create database fleet')
+      session.query('use fleet')
+      for (const table of clickHouseTables(`file('${folder}/{files}', 'Parquet')`)) session.query(table)
+      const found: Record<string, unknown> = {}
+      const expected: Record<string, unknown> = {}
+      for (const [name, { sql }] of Object.entries(QUESTIONS)) {
+        expected[name] = (await dataset.query(sql)).rows
+        found[name] = JSON.parse(session.query(`${sql}\n${CLICKHOUSE_SETTINGS}`, 'JSONCompact')).data
+      }
+      session.cleanup()
+      dataset.close()
+      expect(rounded(found)).toEqual(rounded(expected))
+      expect(expected['regressions']).toHaveLength(1)
+    },
+    600_000,
+  )
+
+  test('tables have the types of the columns', () => {
+    expect(clickHouseTables("file('dataset/{files}', 'Parquet')").find((sql) => sql.includes('expert'))).toMatch(
+      /^create table expert engine = Memory as select \* from file\('dataset\/expert\/v=1\/\*\/\*.parquet', 'Parquet', 'trace_id Nullable\(String\), .*expert Nullable\(Int32\)'\)$/,
+    )
+    expect(() => clickHouseTables('file(x)')).toThrow(/expected a table function/)
+  })
+})

@@ -16,6 +16,7 @@ import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
 import { kernelsCsv } from '../stats/gpu.ts'
 import { analysisOf } from '../stats/inputs.ts'
+import { profilesCsv } from '../stats/kernels.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
 import { type RequestKey, requestCsv, requestTable } from '../stats/requests.ts'
 import { runsOf, scalingOf, scalingSections } from '../stats/scaling.ts'
@@ -192,17 +193,21 @@ function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): P
   return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
 }
 
-/** Operators; of logs without any, the kernels of GPUs, or the calls of BLAS libraries. `isSorted`: an order was asked for, which only operators have. */
+/**
+ * Operators; of logs without any, the kernels of GPUs, calls of BLAS libraries, or profiles of kernels. `isSorted`: an order was asked for,
+ * which only operators have.
+ */
 function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isSorted: boolean): Promise<void> {
-  const { gpu, blas, operators } = analysis
-  const isOfGpu = gpu !== null && operators.rows.length === 0 && grouping.by === undefined && !isSorted
-  const isOfBlas =
-    blas !== null && gpu === null && operators.rows.length === 0 && grouping.by === undefined && !isSorted
-  const rows = isOfGpu
+  const { gpu, blas, kernel_profiles, operators } = analysis
+  const isOfOther = operators.rows.length === 0 && grouping.by === undefined && !isSorted
+  const isOf = <T>(figures: T | null): figures is T => isOfOther && figures !== null
+  const rows = isOf(gpu)
     ? kernelsCsv(gpu, grouping.top)
-    : isOfBlas
+    : isOf(blas)
       ? blasCsv(blas, grouping.top)
-      : csvOf(analysis, grouping)
+      : isOf(kernel_profiles)
+        ? profilesCsv(kernel_profiles, grouping.top)
+        : csvOf(analysis, grouping)
   return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
 }
 

@@ -63,10 +63,11 @@ async function storedAnalysis(input: LogInput, args: StatsInputs): Promise<Analy
 
 /** Throws UsageError for logs without calls and operators. */
 function refuseNothing(analysis: Analysis): void {
-  const { inputs, calls, operators, call_time, model, rooflines, gpu, blas, requests, functions } = analysis
+  const { inputs, calls, operators, call_time, model, rooflines, gpu, blas, kernel_profiles, requests, functions } =
+    analysis
   const found = calls.count + calls.failed + operators.executions + call_time.length + rooflines.length
   if (found + functions.length > 0 || model || gpu || blas || requests || analysis.load || analysis.sampling) return
-  if (analysis.benchmarks.length > 0) return
+  if (kernel_profiles || analysis.benchmarks.length > 0) return
   const formats = inputs.map(({ name, format }) => `${name}: ${format}`).join(', ')
   const hint = `ggml2perfetto info ${inputs.map(({ name }) => quoted(name)).join(' ')}`
   throw new UsageError(

@@ -2,15 +2,20 @@ import type { Roofline } from '../../lib/index.ts'
 import { duration, percent, threeDigits } from '../units.ts'
 import type { Section } from './section.ts'
 
-/** Rooflines of operators that are printed, those with most time first. */
+/** Rooflines of operators, and of kernels, that are printed, those with most time first. */
 const OPERATORS_MAX = 12
+
+/** Characters of a kernel's name. */
+const NAME_MAX = 40
 
 /** Measured speeds against the peaks; without peaks the speeds alone, of operators not here: their own table has them. */
 export function rooflineSection(rooflines: readonly Roofline[]): Section | undefined {
   if (rooflines.length === 0) return undefined
   const hasPeak = ({ mfu_share, mbu_share }: Roofline) => mfu_share !== null || mbu_share !== null
   const operators = rooflines.filter((line) => line.scope === 'operator' && hasPeak(line)).slice(0, OPERATORS_MAX)
-  const shown = [...rooflines.filter(({ scope }) => scope !== 'operator'), ...operators]
+  const kernels = rooflines.filter(({ scope }) => scope === 'kernel').slice(0, OPERATORS_MAX)
+  const others = rooflines.filter(({ scope }) => scope !== 'operator' && scope !== 'kernel')
+  const shown = [...others, ...kernels, ...operators]
   const known = (value: number | null, unit: number) => (value === null ? '' : threeDigits(value / unit))
   const share = (value: number | null) => (value === null ? '' : percent(value))
   const rows = shown.map((line) => [
@@ -35,6 +40,7 @@ export function rooflineSection(rooflines: readonly Roofline[]): Section | undef
 
 function titleOf({ scope, what, phase, backend }: Roofline): string {
   if (scope === 'range') return `range "${what}"`
+  if (scope === 'kernel') return what.length > NAME_MAX ? `${what.slice(0, NAME_MAX - 1)}…` : what
   const place = scope === 'operator' && backend !== null ? ` on ${backend}` : ''
   return scope !== 'phase' && phase !== null ? `${what}${place} (${phase})` : what
 }

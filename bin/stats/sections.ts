@@ -4,6 +4,7 @@ import { blasSection } from './blas.ts'
 import { callsSection, callTable } from './calls.ts'
 import { expertsSection } from './experts.ts'
 import { gpuSections } from './gpu.ts'
+import { kernelsSection } from './kernels.ts'
 import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
 import { type Grouping, operatorsSections } from './operators.ts'
@@ -37,6 +38,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     workersSection(analysis),
     schedulingSection(analysis),
     ...gpuSections(analysis, shown.top),
+    kernelsSection(analysis, shown.top),
     blasSection(analysis, shown.top),
     powerSection(analysis),
     expertsSection(analysis, shown.experts ? shown.top : undefined),

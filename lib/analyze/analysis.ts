@@ -11,6 +11,7 @@ export type { Distribution } from './distribution.ts'
 import type { DataAccessFigures, PageFaultFigures } from './accesses/figures.ts'
 import type { BlasFigures } from './blas/figures.ts'
 import type { GpuFigures } from './gpu/figures.ts'
+import type { KernelProfiles } from './kernels/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures } from './model/figures.ts'
 import type { Roofline } from './model/roofline-types.ts'
@@ -27,6 +28,7 @@ import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.t
 export type * from './accesses/figures.ts'
 export type * from './blas/figures.ts'
 export type * from './gpu/figures.ts'
+export type * from './kernels/figures.ts'
 
 import type { BenchmarkFigures } from './benchmarks/figures.ts'
 import type { PowerFigures } from './power/figures.ts'
@@ -72,6 +74,8 @@ export interface Analysis {
   readonly blas: BlasFigures | null
   /** Energy by phase and by token, clocks; null where no log of power was given. */
   readonly power: PowerFigures | null
+  /** Null where Nsight Compute measured no kernels. */
+  readonly kernel_profiles: KernelProfiles | null
   /** Which experts were chosen; null where the log does not contain it. */
   readonly experts: ExpertFigures | null
   /** Null where the log contains neither operators nor allocations. */

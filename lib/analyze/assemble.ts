@@ -6,6 +6,7 @@ import {
   type MemoryFigures,
   type ModelFigures,
   type PowerFigures,
+  type Roofline,
   type RunFacts,
   type SchedulingFigures,
   type Undetermined,
@@ -17,6 +18,7 @@ import type { BlasFigures } from './blas/figures.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import { findings } from './findings/findings.ts'
 import { gpuOf } from './gpu/assemble-gpu.ts'
+import type { KernelProfiles } from './kernels/figures.ts'
 import { unknownMemory } from './memory/memory.ts'
 import { pageFaultsOf, weightsRead } from './memory/reads.ts'
 import { type ModelLog, type ModelOptions, modelParts } from './model/assemble-model.ts'
@@ -38,6 +40,12 @@ export interface AnalysedLog {
   readonly accesses?: AccessParts | undefined
 }
 
+/** What a profiler measured of single kernels. */
+export interface AnalysedKernels {
+  readonly profiles: KernelProfiles | null
+  readonly rooflines: readonly Roofline[]
+}
+
 /** What the inputs lack of a log's scheduling. */
 export type UnknownOf = (summary: Summary, scheduling: SchedulingFigures | undefined) => readonly Undetermined[]
 
@@ -45,10 +53,17 @@ export type UnknownOf = (summary: Summary, scheduling: SchedulingFigures | undef
 export function assemble(
   logs: readonly AnalysedLog[],
   unknown: UnknownOf,
-  options: ModelOptions & { readonly power?: PowerFigures | null } = {},
+  options: ModelOptions & { readonly power?: PowerFigures | null; readonly kernels?: AnalysedKernels } = {},
 ): Analysis {
-  const document = documentOf(logs, unknown, (log) => modelParts(log, options))
-  const analysis = { ...document, power: options.power ?? null }
+  const { power = null, kernels = { profiles: null, rooflines: [] } } = options
+  const withKernels = (parts: ReturnType<typeof modelParts>) => {
+    const { rooflines, undetermined } = parts
+    if (kernels.rooflines.length === 0) return parts
+    const left = undetermined.filter(({ what }) => rooflines.length > 0 || what !== 'rooflines')
+    return { ...parts, rooflines: [...rooflines, ...kernels.rooflines], undetermined: left }
+  }
+  const document = documentOf(logs, unknown, (log) => withKernels(modelParts(log, options)))
+  const analysis = { ...document, power, kernel_profiles: kernels.profiles }
   return { ...analysis, findings: findings(analysis) }
 }
 
@@ -96,6 +111,7 @@ export function documentOf(
     gpu: gpu?.figures ?? null,
     blas: blasOf(logs),
     power: null,
+    kernel_profiles: null,
     experts: figures.experts.figures,
     memory,
     page_faults: accesses.page_faults,

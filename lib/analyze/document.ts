@@ -20,6 +20,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   gpu: ['object', 'null'],
   blas: ['object', 'null'],
   power: ['object', 'null'],
+  kernel_profiles: ['object', 'null'],
   experts: ['object', 'null'],
   memory: ['object', 'null'],
   page_faults: ['object', 'null'],

@@ -1,4 +1,5 @@
 import type { BufferEvent, TensorEvent, TraceEvent } from './events.ts'
+import type { KernelProfileEvent } from './kernel-profiles.ts'
 import type { Names } from './names.ts'
 
 /** Tensors and buffers of a log that its companions define, collected from their events. */
@@ -7,6 +8,8 @@ export class Definitions {
   private readonly buffers = new Map<string, BufferEvent>()
   /** Layer by name of a node; -1 where nodes of that name are in several layers. */
   private readonly layers = new Map<number, number>()
+  /** Kernels that a profiler measured, in its order. */
+  readonly profiles: KernelProfileEvent[] = []
   private modelFile = -1
 
   /** `names` contains the texts of all inputs. */
@@ -18,6 +21,7 @@ export class Definitions {
       if (event.kind === 'input') this.modelFile = -1
       else if (event.kind === 'buffer') this.addBuffer(event)
       else if (event.kind === 'tensor') this.addTensor(event)
+      else if (event.kind === 'kernel-profile') this.profiles.push(event)
     }
   }
 

@@ -1,10 +1,11 @@
 import type { Arg } from './args.ts'
+import type { JoinedProfile, KernelProfileEvent } from './kernel-profiles.ts'
 
 /**
  * Work of a GPU and the calls that launched it, as profilers (CUPTI and similar) record them. Times are whole nanoseconds since
  * the input's origin. `-1` and the name 0 mean "not known".
  */
-export type GpuActivityEvent = GpuEvent | GpuSyncEvent | ApiEvent | NvtxGpuEvent
+export type GpuActivityEvent = GpuEvent | GpuSyncEvent | ApiEvent | NvtxGpuEvent | KernelProfileEvent
 
 /** Further facts, drawn as arguments; or the arguments themselves. Integers above 2^53 are bigints. */
 export type Facts = Readonly<Record<string, number | bigint | string>> | readonly Arg[]
@@ -52,6 +53,8 @@ export interface GpuEvent extends GpuPlace {
   readonly facts: Facts
   /** What a kernel computed, with the further kernels that it needed. */
   readonly node?: GpuNode | undefined
+  /** Of a kernel: what a profiler of single kernels measured of it, or of one that is alike. */
+  readonly profile?: JoinedProfile | undefined
   /** The call of `llama_decode`; undefined: in none, or not known. */
   readonly call?: number | undefined
 }

@@ -266,6 +266,10 @@ export const ISSUES = {
     title: 'CUDA events without a time',
     hint: 'CUDA events are not in the trace: record with nsys profile --cuda-event-trace=true',
   },
+  'profiles-without-kernel': {
+    title: 'profiled kernels not in the log',
+    hint: 'Nsight Compute profiled another run, another process, or launches that the log does not contain: their metrics are in the statistics only',
+  },
   'nvtx-type-unknown': {
     title: 'NVTX rows of an unknown type',
     hint: 'a later version of Nsight Systems wrote them, or the file is damaged: the rows are left out',

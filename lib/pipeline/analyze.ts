@@ -6,6 +6,8 @@ import { BenchmarkPass } from '../analyze/benchmarks/benchmarks.ts'
 import { BlasPass } from '../analyze/blas/blas-pass.ts'
 import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
+import { kernelRooflines, ProfilePass } from '../analyze/kernels/profile-pass.ts'
+import type { ModelOptions } from '../analyze/model/assemble-model.ts'
 import type { PeakFigures } from '../analyze/model/roofline-types.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
 import { PowerPass } from '../analyze/power/power-pass.ts'
@@ -14,13 +16,14 @@ import { SummaryPass } from '../analyze/summary.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
 import { unknownScheduling } from '../analyze/threads/undetermined.ts'
 import { UsageError } from '../errors.ts'
+import { Definitions } from '../model/definitions.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'
 import type { ModelShape } from '../model/model-shape.ts'
 import { Names } from '../model/names.ts'
 import { type Accesses, joinOf, readAccesses } from './accesses.ts'
 import { type Placed, Placing } from './clocks/placing.ts'
 import { Companions } from './companions.ts'
-import { beginLogs, closeAll, type Input, type Log, openInputs, type ReadingOptions } from './inputs.ts'
+import { beginLogs, closeAll, type Input, type Log, type OpenInput, openInputs, type ReadingOptions } from './inputs.ts'
 import { interleaved, type PlacedLog } from './interleaved.ts'
 import { splitModels } from './models.ts'
 
@@ -60,7 +63,9 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
   if (inLogs.length === 0) return onlyModel(assemble([emptyLog(names)], () => [], { ...options, shape }))
   const opened = await openInputs(inLogs, names, options)
   try {
+    if (opened.every(({ isCompanion }) => isCompanion)) return await onlyProfiles(opened, names, { ...options, shape })
     const companions = await Companions.read(opened, names)
+    const { profiles } = companions.definitions
     const logs = await beginLogs(companions.logs, companions.definitions)
     const placing = new Placing(options.clocks ?? {}, logs)
     const { series, call, expertCaches } = options
@@ -70,8 +75,8 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
       pids: logs.flatMap(({ first, isOfScheduler }) => (isOfScheduler ? [] : pidOf(first))),
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),
     })
-    const power = new PowerPass(names)
-    const shared = { names, threads, power, companions, accesses, series, call, expertCaches, model: shape }
+    const [power, kernels] = [new PowerPass(names), new ProfilePass(names, profiles)]
+    const shared = { names, threads, power, companions, accesses, kernels, series, call, expertCaches, model: shape }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
     for await (const { of, batch } of interleaved(analysed)) {
@@ -92,7 +97,8 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
       ...unknownScheduling(summary, scheduling, threads),
       ...unplaced,
     ]
-    return assemble(logsOf, unknown, { ...options, shape, power: power.finish() })
+    const ofKernels = { profiles: kernels.finish(), rooflines: kernelRooflines(profiles, names, options.peaks) }
+    return assemble(logsOf, unknown, { ...options, shape, power: power.finish(), kernels: ofKernels })
   } finally {
     await closeAll(opened)
   }
@@ -129,6 +135,7 @@ interface Shared {
   readonly power: PowerPass
   readonly companions: Companions
   readonly accesses: Accesses | undefined
+  readonly kernels: ProfilePass
   readonly series: AnalyzeOptions['series']
   readonly expertCaches: AnalyzeOptions['expertCaches']
   readonly model: ModelShape | undefined
@@ -170,6 +177,7 @@ class Analysed implements PlacedLog {
     this.blas.take(batch)
     benchmarks.take(batch)
     this.join?.take(batch)
+    this.shared.kernels.take(batch)
     const onTrace = placed.take(batch)
     figures.take(onTrace)
     this.shared.power.take(onTrace, this.log.name)
@@ -213,6 +221,29 @@ function emptyLog(names: Names): AnalysedLog {
   const contents = new ContentsPass(names).finish()
   const benchmarks = new BenchmarkPass(names).finish()
   return { name: '', summary: new SummaryPass(names).finish(), contents, benchmarks, figures: figures.finish(0) }
+}
+
+/** Only profiles of kernels, without a log. Throws UsageError where the inputs contain none. */
+async function onlyProfiles(opened: readonly OpenInput[], names: Names, options: ModelOptions): Promise<Analysis> {
+  const definitions = new Definitions(names)
+  const logs: AnalysedLog[] = []
+  for (const input of opened) {
+    const summary = new SummaryPass(names)
+    for await (const batch of input.read()) {
+      summary.take(batch)
+      definitions.add(batch)
+    }
+    logs.push({ ...emptyLog(names), name: input.name, summary: summary.finish() })
+  }
+  const { profiles } = definitions
+  const [first] = logs
+  if (profiles.length === 0)
+    throw new UsageError(`${first!.name}: ${first!.summary.format} completes a log\nhint: give the log, too`)
+  const kernels = {
+    profiles: new ProfilePass(names, profiles).finish(),
+    rooflines: kernelRooflines(profiles, names, options.peaks),
+  }
+  return { ...assemble(logs, () => [], { ...options, kernels }), undetermined: [] }
 }
 
 /** Without a log there is nothing to say of a run. */

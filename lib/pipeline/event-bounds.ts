@@ -197,6 +197,7 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
       return wrongReadings(event)
     case 'facts':
     case 'left-out':
+    case 'kernel-profile':
       return undefined
     default:
       return wrongInFurther(event)

@@ -10,6 +10,7 @@ import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
 import { type Format, HEAD_BYTES } from '../read/format.ts'
 import { formatOf } from '../read/index.ts'
 import { EventBounds } from './event-bounds.ts'
+import { ProfileStage } from './kernel-profiles.ts'
 import { RequestStage } from './requests.ts'
 
 /** A log, or events that a program creates. */
@@ -166,11 +167,11 @@ function opened(
   options: ReadingOptions,
   close?: () => Promise<unknown>,
 ): OpenInput {
-  let reading: ReturnType<typeof checked> | undefined
+  let reading: ReturnType<typeof profiled> | undefined
   return {
     ...about,
     read(definitions) {
-      reading = checked(events(definitions), about.name, options)
+      reading = profiled(checked(events(definitions), about.name, options), definitions)
       return reading
     },
     async close() {
@@ -178,6 +179,18 @@ function opened(
       await close?.()
     },
   }
+}
+
+/** The events, kernels with what a companion contains of them. */
+async function* profiled(
+  batches: AsyncGenerator<TraceEvent[], void>,
+  definitions: Definitions | undefined,
+): AsyncGenerator<TraceEvent[], void> {
+  if (!definitions || definitions.profiles.length === 0) return yield* batches
+  const stage = new ProfileStage(definitions.profiles, definitions.names)
+  for await (const batch of batches) yield stage.take(batch)
+  const unfound = stage.finish()
+  if (unfound.length > 0) yield unfound
 }
 
 /** Opens a log of any known format, gzip'ed or not. */

@@ -8,6 +8,7 @@ import { otlp } from './clients/otlp.ts'
 import { isAnalysis } from './documents.ts'
 import type { Format } from './format.ts'
 import { ggtrace } from './ggtrace/ggtrace.ts'
+import { ncu } from './gpu/ncu/ncu.ts'
 import { nsys } from './gpu/nsys/nsys.ts'
 import { nsysGpuTrace } from './gpu/nsys/nsys-gpu-trace.ts'
 import { nsysNvtxTrace } from './gpu/nsys/nsys-nvtx-trace.ts'
@@ -43,6 +44,7 @@ export const FORMATS: readonly Format[] = [
   nsys,
   nsysGpuTrace,
   nsysNvtxTrace,
+  ncu,
   rocprofv3,
   power,
   nvidiaSmi,

@@ -127,6 +127,7 @@ export class Timeline implements EventPass<void> {
         return this.begin(event)
       case 'access': // drawn with the log of its process
       case 'mapping':
+      case 'kernel-profile': // drawn with the kernels of a log
       case 'left-out': // counted in the summary
         return
       case 'function':

@@ -77,6 +77,7 @@ export const PROVOKED: Provocations = {
   'inputs-apart': () => [[graph('a', 0), graph('b', 1e11)]],
   'recorded-twice': () => [[scheduler('a'), scheduler('b')]],
   'impossible-time': () => chrome(X('good', 1), X('far', 1e14)),
+  'profiles-without-kernel': () => [[fixture('ncu/details.csv'), fixture('nsys/one-gpu.sqlite.gz')]],
   'calls-without-time': () => fixture('blas-log/rocblas.log'),
   'unreadable-call': () => textInput('./rocblas-bench -f gemm -m 0 -n 1 -k 1\n'),
   'value-out-of-range': () => input('log', (names) => [{ ...turn(names, 10, 0, 5), cpu: 1e9 }]),

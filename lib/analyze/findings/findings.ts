@@ -11,6 +11,7 @@ import { gpuCommunication } from './gpu-communication.ts'
 import { gpuCopies } from './gpu-copies.ts'
 import { gpuLaunches } from './gpu-launches.ts'
 import { losses } from './losses.ts'
+import { lowL2Hits } from './low-l2-hits.ts'
 import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
 import { outsideGraphs } from './outside-graphs.ts'
 import { pageFaults } from './page-faults.ts'
@@ -27,6 +28,7 @@ import { speculationSlower } from './speculation-slower.ts'
 import { stateSaves } from './state-saves.ts'
 import { thermalThrottling } from './thermal-throttling.ts'
 import { unbalancedOp } from './unbalanced-op.ts'
+import { unusedTensorCores } from './unused-tensor-cores.ts'
 
 /** All rules of the diagnosis; docs/findings.md describes each. */
 export const RULES: readonly Rule[] = [
@@ -44,6 +46,8 @@ export const RULES: readonly Rule[] = [
   gpuLaunches,
   gpuCommunication,
   gpuCopies,
+  unusedTensorCores,
+  lowL2Hits,
   expertImbalance,
   requestStalled,
   promptProcessedAgain,

@@ -27,15 +27,15 @@ export interface BackendPeaks {
 export interface Roofline {
   /**
    * `run`: all work of a log. `range`: NVTX ranges with this name, and the calls within them. `backend`: the operators of one backend in a phase,
-   * where not only the CPU computes.
+   * where not only the CPU computes. `kernel`: launches of a kernel that Nsight Compute measured.
    */
-  readonly scope: 'run' | 'phase' | 'backend' | 'operator' | 'range'
-  /** The phase; the backend; the role and op; the range's name. */
+  readonly scope: 'run' | 'phase' | 'backend' | 'operator' | 'range' | 'kernel'
+  /** The phase; the backend; the role and op; the name of the range or of the kernel. */
   readonly what: string
   /** Of operators and backends, where not only the CPU computes; else null. */
   readonly backend: string | null
   readonly phase: Phase | 'none' | null
-  /** Times that it ran: calls, steps or ranges. */
+  /** Times that it ran: calls, steps, ranges or launches. */
   readonly count: number
   /** Of phases: of their calls, waits included. Of operators and backends: from the first start to the last barrier end of each operator. */
   readonly time_ns: number

@@ -21,6 +21,7 @@ import type { NestedRows } from '../nested.ts'
 import type { OpNaming } from '../options.ts'
 import { specOf } from '../place.ts'
 import type { Lanes } from '../tracks.ts'
+import { ProfileArgs } from './profile-args.ts'
 
 /** A call and its work share an id: the number of the process, from 1, and the correlation id. */
 const CORRELATIONS = 2 ** 32
@@ -53,6 +54,7 @@ export class GpuArea {
   private readonly keys: { readonly correlation: number; readonly work: number; readonly call: number }
   private readonly arrowIds: ReturnType<typeof arrowIds>
   private readonly nodeNames: NodeNames
+  private readonly profiles: ProfileArgs
   private readonly nodeArgs: NodeArgs
   /** By tensor and `fusedTo`. */
   private readonly nodes = new Map<string, NodeLabel>()
@@ -65,6 +67,7 @@ export class GpuArea {
     this.nodeNames = new NodeNames(context, naming)
     this.nodeArgs = new NodeArgs(context, new Works(tensors, (tensor) => names.text(tensor.op)))
     this.arrowIds = arrowIds(input)
+    this.profiles = new ProfileArgs(make)
     const kind = (what: GpuEvent['what']) => make.word('kind', what)
     this.kinds = { kernel: kind('kernel'), memcpy: kind('memcpy'), memset: kind('memset'), graph: kind('graph') }
     this.keys = { correlation: names.id('correlation'), work: names.id('gpu_work'), call: names.id('call') }
@@ -98,6 +101,7 @@ export class GpuArea {
       if (call !== undefined) extra.push({ key: this.keys.call, int: call })
       if (correlation >= 0) extra.push({ key: this.keys.correlation, int: correlation })
       for (const arg of this.factArgs(facts)) extra.push(arg)
+      if (event.profile) extra.push(...this.profiles.of(event.profile))
       if (signature !== 0 && detail === 'full') extra.push(make.arg('signature', { name: signature }))
     }
     if (work) return work.place(startNs, endNs, { name, category: 'gpu', extra })

@@ -1,0 +1,239 @@
+// Nsight Compute as CSV: `ncu --csv --page details` (also `ncu --csv` while it profiles) has a row for each metric of a launch, and rows of
+// rules without one; `--page raw` has a row for each launch, a column for each metric, and the units in a row of their own.
+//
+//   ==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 9 passes
+//   "ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value",…
+//   "0","1234","app","localhost","saxpy(int, float *)","1","7","(256, 1, 1)","(128, 1, 1)","0","7.5","GPU Speed Of Light Throughput","DRAM Frequency","Ghz","1.21",…
+//
+// There are no times: kernels run one at a time, repeated for each set of metrics.
+
+import { FormatError } from '../../../errors.ts'
+import { CsvRow } from '../../../input/csv-row.ts'
+import { LineCursor } from '../../../input/line-cursor.ts'
+import { issueOf } from '../../../model/issues.ts'
+import type { KernelProfileEvent } from '../../../model/kernel-profiles.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../../common/batches.ts'
+import { containing, contentsOf } from '../../common/holdings.ts'
+import type { Format, ReadContext } from '../../format.ts'
+import { figuresOf, type Metric, metricOf } from './metrics.ts'
+
+const decoder = new TextDecoder()
+const HEADER = /^\uFEFF?"?ID"?,.*"?Kernel Name"?,/
+/** Metrics of one launch that are held. */
+const METRICS_MAX = 4096
+
+export const ncu: Format = {
+  name: 'ncu',
+  title: 'Nsight Compute: ncu --csv, --page details or --page raw: metrics of single kernels',
+  isCompanion: true,
+  sniff(head) {
+    const text = isUtf16(head) ? new TextDecoder('utf-16le').decode(head) : decoder.decode(head)
+    return text.split(/\r?\n/).some((line) => HEADER.test(line) || line.startsWith('==PROF== Connected to process '))
+  },
+  read(source, context) {
+    const lines = new LineCursor(asUtf8(source), ncu.name, true)
+    return readBatches(lines, new NcuCsv(lines, context))
+  },
+}
+
+const isUtf16 = (bytes: Uint8Array) => bytes[0] === 0xff && bytes[1] === 0xfe
+
+/** PowerShell writes UTF-16. */
+async function* asUtf8(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let first: Uint8Array | undefined
+  let utf16: TextDecoder | undefined
+  const encoder = new TextEncoder()
+  for await (const chunk of source) {
+    if (utf16) {
+      yield encoder.encode(utf16.decode(chunk, { stream: true }))
+      continue
+    }
+    if (first === undefined && chunk.length < 2) {
+      first = chunk
+      continue
+    }
+    const begin = first && first.length > 0 ? Uint8Array.of(...first, ...chunk) : chunk
+    if (first === undefined || first.length > 0) {
+      first = new Uint8Array(0)
+      if (isUtf16(begin)) {
+        utf16 = new TextDecoder('utf-16le')
+        yield encoder.encode(utf16.decode(begin, { stream: true }))
+        continue
+      }
+    }
+    yield begin
+  }
+  if (first && first.length === 1) yield first
+}
+
+/** A launch of which rows were read. */
+interface Launch {
+  readonly key: string
+  readonly of: Omit<KernelProfileEvent, 'figures' | 'metrics'>
+  readonly metrics: Map<string, Metric>
+}
+
+class NcuCsv implements ChunkReader {
+  readonly batch = new EventBatch()
+  private readonly row = new CsvRow()
+  private columns = new Map<string, number>()
+  /** Of the raw page: columns of metrics. */
+  private metrics: readonly (readonly [name: string, column: number])[] = []
+  private units: readonly string[] | undefined
+  private isRaw = false
+  private launch: Launch | undefined
+  private launches = 0
+  private withoutFigures = 0
+  private gpus = ''
+
+  constructor(
+    private readonly lines: LineCursor,
+    private readonly context: ReadContext,
+  ) {
+    const capabilities = { operators: false }
+    this.batch.begin({ kind: 'input', format: ncu.name, clock: 'none', originNs: 0n, attributes: {}, capabilities })
+  }
+
+  readChunk(isLast: boolean): boolean {
+    while (this.lines.next()) this.readLine()
+    if (!isLast) return false
+    this.finish()
+    return false
+  }
+
+  private readLine(): void {
+    const { lines, row } = this
+    const { bytes, start, end } = lines
+    if (end === start) return
+    if (bytes[start] !== QUOTE && this.columns.size > 0 && !isDigit(bytes[start]!)) return // a line of the program
+    if ((this.columns.size === 0 || bytes[start + 1] === LETTER_I || bytes[start] === LETTER_I) && this.header()) return
+    if (this.columns.size === 0) return
+    row.split(bytes, start, end)
+    if (this.isRaw) this.readRaw()
+    else this.readDetail()
+  }
+
+  /** Is the line a header? A file of several runs has several. */
+  private header(): boolean {
+    const { text } = this.lines
+    if (!HEADER.test(text)) return false
+    this.end()
+    const cells = cellsOf(text.replace(/^\uFEFF/, ''))
+    this.columns = new Map(cells.map((cell, i) => [cell, i]))
+    this.isRaw = !this.columns.has('Metric Name')
+    this.metrics = cells.flatMap((cell, i) => (cell.includes('__') ? [[cell, i] as const] : []))
+    this.units = undefined
+    return true
+  }
+
+  private text(column: string): string {
+    return this.row.text(this.columns.get(column) ?? -1)
+  }
+
+  private whole(column: string): number {
+    const value = Number(this.text(column) || NaN)
+    return Number.isSafeInteger(value) && value >= 0 ? value : -1
+  }
+
+  private readDetail(): void {
+    const name = this.text('Metric Name')
+    const key = `${this.text('ID')} ${this.text('Process ID')} ${this.text('Kernel Name')}`
+    if (this.launch?.key !== key) {
+      this.end()
+      this.launch = this.begin(key)
+    }
+    if (!this.launch || name === '') return // the row of a rule
+    const unit = this.text('Metric Unit')
+    const metric = metricOf(this.text('Metric Value'), unit)
+    if (!metric || this.launch.metrics.size >= METRICS_MAX) return
+    // The page has the throughput of the memory as a share and as a rate, with one label.
+    const suffix = name !== 'Memory Throughput' ? '' : metric.kind === 'percent' ? ' %' : ' /s'
+    this.launch.metrics.set(`${name}${suffix}`, metric)
+  }
+
+  private readRaw(): void {
+    const { row } = this
+    if (!this.units) {
+      this.units = this.metrics.map(([, column]) => row.text(column))
+      if (this.text('ID') === '') return
+      this.units = [] // a table without units
+    }
+    this.end()
+    this.launch = this.begin(`${this.launches}`)
+    if (!this.launch) return
+    for (const [i, [name, column]] of this.metrics.entries()) {
+      const metric = metricOf(row.text(column), this.units[i] ?? '')
+      if (metric) this.launch.metrics.set(name, metric)
+    }
+  }
+
+  /** The launch of a row; undefined where it is not readable. */
+  private begin(key: string): Launch | undefined {
+    const [id, name] = [this.whole('ID'), this.text('Kernel Name')]
+    if (id < 0 || name === '') {
+      const found = this.lines.text.slice(0, 80)
+      const detail = `expected the number of a launch and the name of a kernel, found ${found}`
+      this.batch.add(issueOf('companion-entry', detail, this.lines.position, 0))
+      return undefined
+    }
+    const { names } = this.context
+    const places = { pid: this.whole('Process ID'), context: this.whole('Context'), stream: this.whole('Stream') }
+    const [grid, block] = [sizeOf(this.text('Grid Size')), sizeOf(this.text('Block Size'))]
+    this.gpus ||= this.text('CC')
+    return { key, of: { kind: 'kernel-profile', id, name: names.id(name), ...places, grid, block }, metrics: new Map() }
+  }
+
+  /** All rows of the launch were read. */
+  private end(): void {
+    const { launch } = this
+    if (!launch) return
+    this.launch = undefined
+    this.launches++
+    const figures = figuresOf(launch.metrics)
+    if (Object.keys(figures).length === 0) this.withoutFigures++
+    const { names, everything } = this.context
+    const metrics = everything
+      ? new Map([...launch.metrics].map(([name, { value }]) => [names.id(`ncu.${name}`), value]))
+      : undefined
+    this.batch.add({ ...launch.of, figures, metrics })
+  }
+
+  private finish(): void {
+    this.end()
+    const { batch, launches, withoutFigures, gpus, lines } = this
+    if (this.columns.size === 0) {
+      const expected = 'a line that begins with "ID", and has "Kernel Name"'
+      throw new FormatError(
+        ncu.name,
+        { byte: 0, line: 1 },
+        expected,
+        'none such',
+        'ncu --import <report> --csv --page raw',
+      )
+    }
+    const { contents, attributes } = containing(contentsOf([[launches, 'profiled kernel']]) || 'no profiled kernels')
+    const known = { ...(gpus !== '' && { compute_capability: gpus }) }
+    batch.add({ kind: 'facts', contents, attributes: { ...known, ...attributes } })
+    const leftOut = (what: string, count: number, hint?: string) => {
+      if (count > 0) batch.add({ kind: 'left-out', what, count, hint })
+    }
+    leftOut('profiled kernels without a metric that is used', withoutFigures, 'ncu --set full, or --page raw')
+    leftOut('lines of more than 1 MiB', lines.longLines)
+  }
+}
+
+const [QUOTE, LETTER_I] = [0x22, 0x49]
+const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
+
+/** Cells of a header. */
+function cellsOf(line: string): string[] {
+  return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
+    quoted === undefined ? plain! : quoted.replaceAll('""', '"'),
+  )
+}
+
+/** `(256, 1, 1)` as `256x1x1`; empty for anything else. */
+function sizeOf(text: string): string {
+  const [, x, y, z] = /^\(?(\d+),\s*(\d+),\s*(\d+)\)?$/.exec(text.trim()) ?? []
+  return x === undefined ? '' : `${x}x${y}x${z}`
+}

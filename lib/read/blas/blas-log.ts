@@ -134,13 +134,14 @@ class BlasLog implements ChunkReader {
     this.firstSecond = this.head.find(({ seconds }) => seconds !== undefined)?.seconds
     const isTimed = this.firstSecond !== undefined
     const times = isTimed
-      ? 'local time of the machine, to 1 s, without its zone: taken as UTC; within a second only the order is known'
+      ? 'local, to 1 s: the time zone is not in the log; within a second only the order is known'
       : 'none in the log: each call is drawn 1 µs after the one before it'
     this.batch.begin({
       kind: 'input',
       format: blasLog.name,
       clock: 'unknown',
       originNs: BigInt(this.firstSecond ?? 0) * 1_000_000_000n,
+      clockSource: isTimed ? 'local' : undefined,
       attributes: { times },
       capabilities: { operators: false },
     })

@@ -23,8 +23,12 @@ const CALLED: Readonly<Record<string, unknown>> = {
   holds: 'slices',
 }
 const documented = new Proxy({}, { get: (_, what: string) => (what in CALLED ? CALLED[what] : `*${what}*`) })
-const nameOf = (place: Place<object>) =>
-  place === LAYOUT.own ? '*a track of your own*' : specOf(place, documented).name
+const OTHERS = new Map<unknown, string>([
+  [LAYOUT.own, '*a track of your own*'],
+  [LAYOUT.power, '*device*'],
+  [LAYOUT.meter, '*figure*'],
+])
+const nameOf = (place: Place<object>) => OTHERS.get(place) ?? specOf(place, documented).name
 
 /** `Workers / worker *n*`, of a track. */
 const pathOf = (place: Place<object>): string => {

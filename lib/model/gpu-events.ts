@@ -51,6 +51,8 @@ export interface GpuEvent extends GpuPlace {
   /** A kernel's function with its template arguments; 0 = not known. */
   readonly signature: number
   readonly facts: Facts
+  /** Pieces of work of this name that it sums up; 1 by default. */
+  readonly count?: number | undefined
   /** What a kernel computed, with the further kernels that it needed. */
   readonly node?: GpuNode | undefined
   /** Of a kernel: what a profiler of single kernels measured of it, or of one that is alike. */

@@ -19,6 +19,7 @@ import { ftrace } from './kernel/text/ftrace.ts'
 import { perfScript } from './kernel/text/perf-script.ts'
 import { traceDat } from './kernel/trace-dat/trace-dat.ts'
 import { llamaBench } from './llama-bench/llama-bench.ts'
+import { llamaLog } from './llama-log/llama-log.ts'
 import { llamaServer } from './llama-server/llama-server.ts'
 import { amdSmi } from './power/amd-smi.ts'
 import { dcgm } from './power/dcgm.ts'
@@ -69,6 +70,7 @@ export const FORMATS: readonly Format[] = [
   aiperf,
   genaiPerf,
   otlp,
+  llamaLog,
   llamaServer,
   ftrace,
   perfScript,

@@ -67,7 +67,7 @@ function kernels(device: Device, { work, measures, names }: Of): Pick<GpuDevice,
       count,
       time_ns: timeNs,
       share: shareOf(timeNs, device.workNs),
-      duration: measures?.durations.get(kernelKey(row))?.figures() ?? null,
+      duration: row.isSummed ? null : (measures?.durations.get(kernelKey(row))?.figures() ?? null),
     })),
     other_kernels: restOf(rest),
   }

@@ -31,6 +31,8 @@ export interface WorkRow {
   readonly kind: number
   count: number
   timeNs: number
+  /** Some are sums of several pieces, whose durations are not known. */
+  isSummed: boolean
 }
 
 /** Pieces of work that are held, in 20 bytes each; with more, only sums are known. */
@@ -71,10 +73,12 @@ export class GpuWork {
     const stream = this.streamOf(event)
     const id = this.rowOf(stream, event)
     const row = this.rows[id]!
-    row.count++
+    const { count = 1 } = event
+    row.count += count
+    if (count > 1) row.isSummed = true
     row.timeNs += durationNs
     const { of } = stream
-    of.work++
+    of.work += count
     of.workNs += durationNs
     if (what === 'memcpy' || what === 'memset') of.transfers.add(event, durationNs)
     if (this.length >= this.max) {
@@ -138,7 +142,7 @@ export class GpuWork {
     if (known !== undefined) return known
     const kind = classOf(what, this.names.text(name))
     this.rowsByKey.set(key, this.rows.length)
-    return this.rows.push({ stream, name, what, kind, count: 0, timeNs: 0 }) - 1
+    return this.rows.push({ stream, name, what, kind, count: 0, timeNs: 0, isSummed: false }) - 1
   }
 }
 

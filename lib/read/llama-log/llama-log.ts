@@ -1,0 +1,187 @@
+// What programs of llama.cpp print about their own speed, among their other lines (stderr, --log-file):
+//
+//   common_perf_print: prompt eval time =   34618.54 ms /    29 tokens ( 1193.74 ms per token,     0.84 tokens per second)
+//   Vulkan Timings:                                                          GGML_VK_PERF_LOGGER=1: sums of each graph
+//   MUL_MAT_VEC q4_0 m=64 n=1 k=64: 97 x 376.031 us = 36475 us (0.0216152 GFLOPS/s)
+//   ET_PERF|op=MUL_MAT|kernel=…|duration_us=3112|tensor=Qcur-0|shape=[4096,2,1,1]|start_us=48437862009|end_us=48437865121|flops=67100672
+//   ggml-hex: HTP0 profile-op MUL_MAT|names|dims|types|strides|kparams|usec 123 cycles 456 start 789 mhz 1190.0
+//
+// Lines may begin with the time since the program's start, "0.23.487.094 W " (--log-timestamps).
+//
+//     perf-lines.ts   the sums of a context at the end of the run        vulkan.ts   rows of the Vulkan logger
+//     operators.ts    operators of the ET and Hexagon backends
+
+import { LineCursor } from '../../input/line-cursor.ts'
+import type { InputEvent } from '../../model/events.ts'
+import { issueOf } from '../../model/issues.ts'
+import type { Names } from '../../model/names.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
+import { containing, contentsOf } from '../common/holdings.ts'
+import type { Format } from '../format.ts'
+import { deviceOperator, EtOperator, HexagonOperators } from './operators.ts'
+import { PerfLines } from './perf-lines.ts'
+import { sumOf, VULKAN_HEAD, VULKAN_TOTAL } from './vulkan.ts'
+
+/** The time since the start: minutes, seconds, ms, µs; and the level. */
+const PREFIX = /^(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3}) (?:[IWED] )?/
+const OWN_LINE =
+  /^(?:\d{1,7}\.\d\d\.\d{3}\.\d{3} )?(?:[IWED] )?(?:llama_(?:completion|cli|perf_context_print|print_timings|model_loader|context)|common_perf_print|load_backend|ggml_vulkan|ggml_cuda_init|main|build|system_info): |^Vulkan Timings:|^ET_PERF\||ggml-hex: \S+ profile-op /m
+/** Logs of a server have a format of their own. */
+const SERVER_LINE = /^(?:\d{1,7}\.\d\d\.\d{3}\.\d{3} )?(?:[IWED] )?(?:slot|srv|que) +\S+: /m
+const BATCH_EVENTS = 4096
+
+export const llamaLog: Format = {
+  name: 'llama-log',
+  title: 'output of llama.cpp programs: perf lines, GGML_VK_PERF_LOGGER, ET_PERF, GGML_HEXAGON_PROFILE',
+  sniff: (head) => {
+    const text = new TextDecoder().decode(head)
+    return OWN_LINE.test(text) && !SERVER_LINE.test(text)
+  },
+  read(source, { names }) {
+    const lines = new LineCursor(source, llamaLog.name, true)
+    return readBatches(lines, new OutputLog(lines, names))
+  },
+}
+
+class OutputLog implements ChunkReader {
+  readonly batch = new EventBatch()
+  private readonly perf: PerfLines
+  private readonly hexagon = new HexagonOperators()
+  /** Ends of what is laid end to end. */
+  private laidNs = 0
+  /** The time of the last line that has one. */
+  private stampNs = 0
+  /** Of the first operator with a time of CLOCK_MONOTONIC; and the input's time then. */
+  private originNs: bigint | undefined
+  private originAtNs = 0
+  private isInTimings = false
+  private readonly counts = { graphs: 0, sums: 0, operators: 0, measured: 0, others: 0 }
+
+  constructor(
+    private readonly lines: LineCursor,
+    private readonly names: Names,
+  ) {
+    this.perf = new PerfLines(names)
+  }
+
+  readChunk(isLast: boolean): boolean {
+    while (this.lines.next()) {
+      this.readLine(this.lines.text)
+      if (this.batch.size >= BATCH_EVENTS) return true
+    }
+    if (isLast) this.finish()
+    return false
+  }
+
+  private readLine(line: string): void {
+    const prefix = PREFIX.exec(line)
+    if (prefix) {
+      const [minutes, seconds, ms, us] = prefix.slice(1).map(Number) as [number, number, number, number]
+      this.stampNs = Math.max(this.stampNs, ((minutes * 60 + seconds) * 1e6 + ms * 1e3 + us) * 1e3)
+    }
+    const text = prefix ? line.slice(prefix[0].length) : line
+    if (text === VULKAN_HEAD) {
+      this.isInTimings = true
+      this.counts.graphs++
+    } else if (this.isInTimings && this.vulkan(text)) return
+    else if (text.includes('ET_PERF|')) this.et(text)
+    else if (text.includes(' profile-op ')) this.hex(text)
+    else if (!this.measured(text)) this.counts.others++
+  }
+
+  /** A row of the Vulkan logger, or its end; false: another line. */
+  private vulkan(text: string): boolean {
+    if (VULKAN_TOTAL.test(text)) {
+      this.isInTimings = false
+      return true
+    }
+    const sum = sumOf(text)
+    if (!sum) return false
+    this.begin('unknown')
+    const startNs = Math.max(this.laidNs, this.stampNs)
+    this.laidNs = startNs + sum.timeNs
+    this.counts.sums++
+    this.batch.add(deviceOperator(this.names, 'Vulkan, sums of graphs', sum, startNs, this.laidNs))
+    return true
+  }
+
+  private et(text: string): void {
+    const operator = EtOperator.read(text)
+    if (!operator) return this.unreadable('expected ET_PERF with start_us and end_us', text)
+    this.begin('MONOTONIC', operator.start)
+    if (this.originNs === undefined) {
+      this.originNs = operator.start
+      this.originAtNs = this.stampNs
+    }
+    const startNs = this.originAtNs + Number(operator.start - this.originNs)
+    this.counts.operators++
+    this.batch.add(deviceOperator(this.names, 'ET', operator, startNs, startNs + operator.timeNs))
+  }
+
+  private hex(text: string): void {
+    const operator = this.hexagon.read(text)
+    if (operator === undefined) return this.unreadable('expected an operator with usec', text)
+    if (operator === 'batch') return
+    this.begin('unknown')
+    const startNs = operator.startNs ?? Math.max(this.laidNs, this.stampNs)
+    this.laidNs = Math.max(this.laidNs, startNs + operator.timeNs)
+    this.counts.operators++
+    this.batch.add(deviceOperator(this.names, operator.device, operator, startNs, startNs + operator.timeNs))
+  }
+
+  private measured(text: string): boolean {
+    const isKnown = this.perf.read(text)
+    const tests = this.perf.take(Math.max(this.stampNs, this.laidNs))
+    if (tests.length > 0) this.begin('unknown')
+    for (const test of tests) {
+      this.batch.add(test)
+      this.laidNs = Math.max(this.laidNs, test.endNs)
+      this.counts.measured++
+    }
+    return isKnown
+  }
+
+  private unreadable(expected: string, text: string): void {
+    this.begin('unknown')
+    const detail = `${expected}, found ${JSON.stringify(text.slice(0, 80))}`
+    const code = this.lines.isTorn ? 'torn-record' : 'unreadable-row'
+    this.batch.add(issueOf(code, detail, this.lines.position, this.stampNs))
+  }
+
+  /** Begins with the first figure: operators of the ET backend alone are on CLOCK_MONOTONIC. */
+  private begin(clock: 'MONOTONIC' | 'unknown', originNs = 0n): void {
+    if (this.batch.hasBegun) return
+    const isTimed = clock === 'MONOTONIC' && this.stampNs === 0
+    const times = isTimed
+      ? 'those of the operators'
+      : "since the program's start, where its lines have times; sums are laid end to end"
+    const input: InputEvent = {
+      ...{
+        kind: 'input',
+        format: llamaLog.name,
+        clock: isTimed ? clock : 'unknown',
+        originNs: isTimed ? originNs : 0n,
+      },
+      attributes: { times },
+      title: 'Output of llama.cpp',
+      capabilities: { order: false, operators: false, requests: true },
+    }
+    this.batch.begin(input)
+  }
+
+  private finish(): void {
+    this.begin('unknown')
+    const { graphs, sums, operators, measured, others } = this.counts
+    const list = contentsOf([
+      [graphs, 'graph'],
+      [sums, 'sum'],
+      [operators, 'operator'],
+      [measured, 'speed'],
+    ])
+    const { contents, attributes } = containing(list || 'no timings')
+    const facts = { ...this.perf.facts, ...attributes, ...(others > 0 && { other_lines: others }) }
+    this.batch.add({ kind: 'facts', contents, attributes: facts })
+    const { longLines } = this.lines
+    if (longLines > 0) this.batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
+  }
+}

@@ -1,5 +1,5 @@
-import { basename } from 'node:path'
-import { type Analysis, type Comparison, dagOf, draw, drawSvg } from '../lib/index.ts'
+import { basename, resolve } from 'node:path'
+import { type Analysis, type Comparison, dagOf, draw, drawSvg, fleetFigures, openDataset } from '../lib/index.ts'
 import { inputName } from './inputs.ts'
 import { writeTrace } from './output.ts'
 import { note } from './terminal.ts'
@@ -7,7 +7,7 @@ import { size } from './units.ts'
 
 /** `<input>.html`, in the current folder. */
 export function reportOutput(input: string): string {
-  return `${basename(inputName(input)).replace(/(?<=.)\.gz$/, '')}.html`
+  return `${basename(resolve(inputName(input))).replace(/(?<=.)\.gz$/, '')}.html`
 }
 
 /** The graph of a layer in the middle of the model, without the name of the log; undefined where no graph was recorded. */
@@ -24,7 +24,22 @@ async function drawingOf(of: Analysis | Comparison): Promise<{ layer: number; sv
 /** Writes a report; the file appears only when it is complete. The library that draws is loaded here only. */
 export async function writeReport(of: Analysis | Comparison, output: string, title: string | undefined): Promise<void> {
   const { reportHtml } = await import('../lib/report.ts')
-  const page = new TextEncoder().encode(reportHtml(of, { title, drawing: await drawingOf(of) }))
+  await writePage(reportHtml(of, { title, drawing: await drawingOf(of) }), output)
+}
+
+/** Writes the report of a dataset. */
+export async function writeFleetReport(dataset: string, output: string, title: string | undefined): Promise<void> {
+  const opened = await openDataset(dataset)
+  try {
+    const { fleetReportHtml } = await import('../lib/report.ts')
+    await writePage(fleetReportHtml(await fleetFigures(opened, basename(resolve(dataset))), { title }), output)
+  } finally {
+    opened.close()
+  }
+}
+
+async function writePage(html: string, output: string): Promise<void> {
+  const page = new TextEncoder().encode(html)
   await writeTrace(output, pieces(page), () => undefined, 'report')
   if (output !== '-') await note(`wrote ${output} (${size(page.length)}), a page for browsers`)
 }

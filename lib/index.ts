@@ -16,6 +16,16 @@ export { type Drawing, toDot } from './dag/drawing.ts'
 export { type FoldedNode, fold, type Pattern, partsText } from './dag/fold.ts'
 export { type ColorScale, METRICS, type Metric, type MetricName, valueText } from './dag/metrics.ts'
 export { closest } from './errors.ts'
+export {
+  type FleetBuild,
+  type FleetFigures,
+  type FleetHost,
+  type FleetOutlier,
+  type FleetRegression,
+  type FleetRun,
+  type FleetSpread,
+  fleetFigures,
+} from './fleet/figures.ts'
 export { QUESTIONS, type Question, type QuestionName } from './fleet/questions.ts'
 export { BLAS_TITLES } from './model/blas-events.ts'
 export { count, duration, percent, plural, size, threeDigits } from './model/units.ts'

@@ -100,7 +100,7 @@ describe('who may import whom', () => {
     'lib/dag': ['lib/analyze', 'lib/model'],
     'lib/timeline': ['lib/analyze/graph', 'lib/sink', 'lib/model'],
     'lib/pipeline': ['lib/read', 'lib/input', 'lib/timeline', 'lib/write', 'lib/analyze', 'lib/sink', 'lib/model'],
-    'lib/report': ['lib/analyze', 'lib/model'],
+    'lib/report': ['lib/analyze', 'lib/fleet', 'lib/model'],
     'lib/tables': ['lib/analyze', 'lib/model'],
     'lib/query': ['lib/generated'],
     'lib/fleet': [],

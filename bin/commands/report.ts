@@ -1,7 +1,9 @@
+import { stat } from 'node:fs/promises'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { UsageError } from '../../lib/index.ts'
 import { CLOCKS, inputsOf, once, READING, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
-import { reportOutput, writeReport } from '../report-file.ts'
+import { reportOutput, writeFleetReport, writeReport } from '../report-file.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
 
@@ -30,20 +32,28 @@ export const reportCommand: CommandModule<object, Arguments> = {
       .positional(
         'inputs',
         inputsOf(
-          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that `stats --json --series calls,memory,offsets,graph` wrote; gzip'ed or not; - for stdin",
+          "Logs of one run, as for convert, and its model (GGUF or config.json), or an Analysis that `stats --json --series calls,memory,offsets,graph` wrote; gzip'ed or not; - for stdin; or a dataset that export wrote",
         ),
       )
       .options(OPTIONS)
       .example('$0 report run.ggtrace', 'writes run.ggtrace.html')
       .example('$0 report run.ggtrace model.gguf --peaks measure -o run.html', 'with the roof of this machine')
+      .example('$0 report dataset/ -o fleet.html', 'many runs: builds, hosts, outliers (docs/fleet.md)')
       .example('$0 compare old/ --with new/ --report compared.html', 'two sides'),
   handler,
 }
+
+const isFolder = async (path: string) => (await stat(path).catch(() => undefined))?.isDirectory() ?? false
 
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { inputs, title, call } = args
   const output = args.output ?? reportOutput(inputs[0]!)
   await checkOutput(output, inputs, 'html')
+  if (await isFolder(inputs[0]!)) {
+    if (inputs.length > 1)
+      throw new UsageError(`${inputs[0]}: a dataset is a report's only input, found ${inputs.length} inputs`)
+    return writeFleetReport(inputs[0]!, output, title)
+  }
   const analysis = await analysisOf(args, {
     series: ['calls', 'memory', 'offsets', 'graph'],
     call,

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { type OpenDataset, openDataset, QUESTIONS, type QuestionName } from '../../lib/index.ts'
+import { fleetFigures, type OpenDataset, openDataset, QUESTIONS, type QuestionName } from '../../lib/index.ts'
 import { loadDuckDb } from '../../lib/node/duckdb.ts'
+import { fleetReportHtml } from '../../lib/report.ts'
 import { writeDataset } from './datasets.ts'
 import { smallFleet } from './fleets.ts'
 
@@ -82,6 +83,21 @@ describe('questions', () => {
       columns: ['n', 'ns', 'day'],
       rows: [[0, null, null]],
     })
+  })
+})
+
+describe('report', () => {
+  test('names what is slower with its runs, and draws every run', async () => {
+    const figures = await fleetFigures(fleet, 'farm <1>')
+    const page = fleetReportHtml(figures)
+    expect(page).toContain('<h1>farm &lt;1&gt;</h1><p class="lead">160 runs · 8 builds · 8 hosts</p>')
+    const [{ build, role }] = planted.truth.regressions as [(typeof planted.truth.regressions)[0]]
+    expect(page).toContain(`<li><strong>${build}: `)
+    expect(page).toContain(`; most by ${role} (`)
+    for (const id of planted.truth.outliers) expect(page).toMatch(new RegExp(`<li>logs/.*, run ${id}</span>`))
+    expect(page).toContain(`<li>${planted.truth.slowHosts[0]}: decode +`)
+    for (const { trace_id, log } of figures.points) expect(page).toContain(`${log}\n${trace_id}</title>`)
+    expect(fleetReportHtml(await fleetFigures(quiet, 'flat'))).toContain('No build is slower')
   })
 })
 

@@ -1,4 +1,5 @@
 import type { Analysis } from '../../lib/index.ts'
+import { accessSections } from './accesses.ts'
 import { benchmarksSection } from './benchmarks.ts'
 import { blasSection } from './blas.ts'
 import { callsSection, callTable } from './calls.ts'
@@ -43,6 +44,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     powerSection(analysis),
     expertsSection(analysis, shown.experts ? shown.top : undefined),
     memorySection(analysis),
+    ...accessSections(analysis),
     ...(analysis.model ? modelSections(analysis.model) : []),
     rooflineSection(analysis.rooflines),
     findingsSection(analysis),

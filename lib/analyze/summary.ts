@@ -257,8 +257,9 @@ export class SummaryPass implements EventPass<Summary> {
       case 'function':
         return this.times.function(event)
       case 'nvtx':
+      case 'access':
         this.drawn++
-        if (event.what !== 'pop' && event.what !== 'end') this.nvtx++
+        if (event.kind === 'nvtx' && event.what !== 'pop' && event.what !== 'end') this.nvtx++
         return this.extend(event.atNs, event.atNs)
       case 'gpu':
       case 'gpu-sync':

@@ -4,6 +4,7 @@ import type { Writer } from '../sink/writer.ts'
 import { Drawing } from '../timeline/drawing.ts'
 import { createWriter } from '../write/index.ts'
 import { ZipWriter } from '../write/zip.ts'
+import { joinOf, readAccesses } from './accesses.ts'
 import { attributesOf } from './attributes.ts'
 import { Budget } from './budget/budget.ts'
 import { Bundle, memberName } from './bundle/bundle.ts'
@@ -64,6 +65,7 @@ export async function* traceOf(
     if (logs.length === 1 && !bundle) writer.countFrom?.(logs[0]!.leadNs)
     const { definitions } = companions
     const budget = await Budget.of(logs, { inputs, opened, definitions, names }, options)
+    const accesses = await readAccesses(logs, { inputs, opened, names }, options)
     const placing = new Placing(options.clocks ?? {}, logs, bundle)
     const drawing = new Drawing(
       writer,
@@ -81,7 +83,9 @@ export async function* traceOf(
       const findings = options.findings && !log.isOfScheduler ? findingsOf(names, placed, drawing) : undefined
       const how = { isOfScheduler: log.isOfScheduler, isSummed: thinning?.isPlanned, waited: findings?.waited }
       const [timeline, summary] = [drawing.begin(how), new SummaryPass(names, findings?.timed)]
+      const join = joinOf(accesses, log, names)
       for await (const batch of placed.batches) {
+        join?.take(batch)
         if (findings) findings.take(batch, summary)
         else summary.take(batch)
         timeline.take(placed.take(thinning ? thinning.take(batch) : batch))
@@ -96,6 +100,7 @@ export async function* traceOf(
       }
       const issues = placed.issues(summary)
       for (const pass of [timeline, summary]) pass.take(issues)
+      if (join) timeline.accesses(join.finish(), (ns) => placed.timeOf(ns))
       timeline.finish()
       if (!log.isOfScheduler && summary.lastNs > summary.firstNs) drawing.scheduler.lived(placed.timeOf(summary.lastNs))
       const thinned = thinning?.thinned

@@ -23,6 +23,7 @@ export type Category =
   | 'nvtx'
   | 'state'
   | 'fault'
+  | 'access'
   | 'tensor'
   | 'nvtx_gpu'
   | 'api'

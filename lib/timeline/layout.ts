@@ -1,4 +1,5 @@
 import type { Unit } from '../sink/track.ts'
+import { ACCESSES } from './layout-accesses.ts'
 import { API_CALLS } from './layout-calls.ts'
 import { POWER } from './layout-power.ts'
 import { BENCHMARKS, FUNCTIONS, REQUESTS } from './layout-requests.ts'
@@ -273,6 +274,7 @@ export const LAYOUT = {
       'read: pages of the mapped model file that were not in memory.',
   }),
   workerFaultCounter: counter<of.Counter>('faults', { ...workerCounter }),
+  ...ACCESSES,
 
   gpu: group('run', { rank: at(6, 12), name: 'GPU', description: 'Work of the GPUs, by stream.' }),
   streamWork: track<of.Stream>('gpu', {

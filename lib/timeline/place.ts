@@ -19,6 +19,7 @@ export type Group =
   | 'experts'
   | 'rates'
   | 'faults'
+  | 'accesses'
   | 'series'
   | 'power'
   | 'ranges'

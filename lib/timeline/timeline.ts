@@ -1,3 +1,4 @@
+import type { JoinedAccesses } from '../analyze/graph/accesses/join.ts'
 import { Views } from '../analyze/graph/views.ts'
 import { CounterSet } from '../model/counters.ts'
 import type { InputEvent, IssueEvent, TensorEvent, TraceEvent } from '../model/events.ts'
@@ -59,6 +60,11 @@ export class Timeline implements EventPass<void> {
 
   take(batch: readonly TraceEvent[]): void {
     for (const event of batch) this.place(event)
+  }
+
+  /** Draws samples of data addresses; `timeOf`: a time of the log in the trace's. Comes before {@link finish}. */
+  accesses(joined: JoinedAccesses, timeOf: (ns: number) => number): void {
+    this.memory.accesses(joined, timeOf)
   }
 
   finish(): void {

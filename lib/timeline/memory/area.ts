@@ -1,6 +1,8 @@
+import type { JoinedAccesses } from '../../analyze/graph/accesses/join.ts'
 import type { AllocationEvent, BufferEvent, OperatorEvent } from '../../model/events.ts'
 import type { TrackContext } from '../context.ts'
 import type { MemoryRows } from '../options.ts'
+import { AccessRows } from './accesses.ts'
 import { Allocations } from './allocations.ts'
 import { Buffers } from './buffers.ts'
 import { Faults } from './faults.ts'
@@ -17,7 +19,10 @@ export class MemoryArea {
   private readonly reads: Reads
   private readonly faults: Faults
 
-  constructor(context: TrackContext, rows: MemoryRows = 'counters') {
+  constructor(
+    private readonly context: TrackContext,
+    rows: MemoryRows = 'counters',
+  ) {
     this.buffers = new Buffers(context.names)
     this.lifetimes = new Lives(context, this.buffers, rows === 'lifetimes')
     this.cache = new KvCache(context)
@@ -39,6 +44,11 @@ export class MemoryArea {
       case 'allocation':
         return this.allocations.add(event)
     }
+  }
+
+  /** Draws samples of data addresses; `timeOf`: a time of the log in the trace's. */
+  accesses(joined: JoinedAccesses, timeOf: (ns: number) => number): void {
+    new AccessRows(this.context, joined, timeOf).draw()
   }
 
   finish(): void {

@@ -1,5 +1,6 @@
 import type { AccessEvent, FactsEvent, MappingEvent } from '../../../model/events.ts'
 import type { Names } from '../../../model/names.ts'
+import { count } from '../../../model/units.ts'
 import type { PerfAttr, SampleReader } from './attr.ts'
 import { addressOf, DataFields, sourceOf } from './data-sample.ts'
 import type { PerfFacts } from './head.ts'
@@ -12,6 +13,7 @@ export class AccessReader {
   private readonly fields = new DataFields()
   private readonly names = new Map<PerfAttr, number>()
   private tagged = 0
+  private samples = 0
 
   constructor(
     private readonly texts: Names,
@@ -30,6 +32,7 @@ export class AccessReader {
     if (!attr || addressAt < 0 || restAt < 0 || !fields.read(view, attr, restAt, end)) return undefined
     const address = addressOf(view.getUint32(addressAt + 4, true), view.getUint32(addressAt, true), () => this.tagged++)
     const sampled = periodAt < 0 ? 0 : view.getUint32(periodAt, true) + view.getUint32(periodAt + 4, true) * 2 ** 32
+    this.samples++
     return {
       kind: 'access',
       what: attr.accesses === 'other' ? fields.source.what : attr.accesses!,
@@ -70,8 +73,10 @@ export class AccessReader {
 
   /** What is known at the end of the input. */
   facts(): FactsEvent[] {
-    if (this.tagged === 0) return []
-    return [{ kind: 'facts', attributes: { 'addresses.tagged': `${this.tagged}: the top byte is left away` } }]
+    const { samples, tagged } = this
+    if (samples === 0) return []
+    const attributes = tagged > 0 ? { 'addresses.tagged': `${tagged}: the top byte is left away` } : {}
+    return [{ kind: 'facts', contents: `samples of data addresses: ${count(samples)}`, attributes }]
   }
 
   /** perf's name of an event, which contains its parameters. */

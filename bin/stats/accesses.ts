@@ -1,0 +1,76 @@
+import type { Analysis } from '../../lib/index.ts'
+import { count, percent, threeDigits } from '../units.ts'
+import { type Column, firstRows, type Section, type StatsTable } from './section.ts'
+
+type Accesses = NonNullable<Analysis['page_faults'] | Analysis['data_accesses']>
+type Data = NonNullable<Analysis['data_accesses']>
+type Fact = readonly [string, string]
+
+/** Rows of a table, and places that are named. */
+const ROWS_MAX = 10
+const NAMED_MAX = 6
+
+const text = (title: string): Column => ({ title, isText: true })
+const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
+const cycles = (value: number | null) => (value === null ? '' : threeDigits(value))
+
+/** Page faults, loads and stores that perf sampled, by tensor. */
+export function accessSections({ page_faults, data_accesses }: Analysis): Section[] {
+  return [
+    ...(page_faults ? [sectionOf('page faults by tensor', page_faults, 'faults', [])] : []),
+    ...(data_accesses
+      ? [sectionOf('loads and stores by tensor', data_accesses, 'events', dataTables(data_accesses))]
+      : []),
+  ]
+}
+
+function sectionOf(title: string, of: Accesses, unit: string, tables: readonly StatsTable[]): Section {
+  const list = <T extends { readonly events: number }>(all: readonly T[], name: (of: T) => string | number) =>
+    firstRows(all, NAMED_MAX)
+      .shown.map((one) => `${name(one)} ${count(one.events)}`)
+      .join(', ')
+  const left = [
+    ...(of.other_processes > 0 ? [`${count(of.other_processes)} of other processes`] : []),
+    ...(of.not_held > 0 ? [`${count(of.not_held)} too many to be held`] : []),
+  ]
+  const facts: Fact[] = [
+    [unit, `${count(of.events)} in ${count(of.samples)} samples of ${of.sampled_events.join(', ')}`],
+    ['in tensors', `${count(of.in_tensors)} (${percent(of.events > 0 ? of.in_tensors / of.events : 0)})`],
+    ['when', list(of.by_time, ({ time }) => time)],
+    ['by contents', list(of.by_usage, ({ usage }) => (usage === 'none' ? 'no tensor' : usage))],
+    ['elsewhere', list(of.elsewhere, ({ place }) => place.replace(/^\/(?!\/).*\//, ''))],
+    ['left out', left.join(', ')],
+  ]
+  return { title, facts: facts.filter(([, value]) => value !== ''), tables: [...tables, tensorTable(of, unit)] }
+}
+
+function tensorTable({ by_tensor, further_tensors, further_events }: Accesses, unit: string): StatsTable {
+  const { shown, rest } = firstRows(by_tensor, ROWS_MAX)
+  const rows = shown.map((of) => [
+    of.tensor || '(unnamed)',
+    of.usage,
+    of.layer < 0 ? '' : String(of.layer),
+    count(of.events),
+    count(of.pages),
+    cycles(of.mean_latency_cycles),
+  ])
+  const left = rest.length + further_tensors
+  const events = rest.reduce((sum, of) => sum + of.events, further_events)
+  if (left > 0) rows.push([`${count(left)} more`, '', '', count(events), '', ''])
+  const columns = [text('tensor'), text('in'), ...numbers('layer', unit, 'pages'), { title: 'cycles, mean' }]
+  return { columns, rows }
+}
+
+function dataTables({ by_level, by_role }: Data): StatsTable[] {
+  const levels = by_level.map(({ level, events, share, mean_latency_cycles }) => {
+    return [level || '(not recorded)', count(events), percent(share), cycles(mean_latency_cycles)]
+  })
+  const roles = firstRows(by_role, ROWS_MAX).shown.map(({ role, usage, events, memory_share, mean_latency_cycles }) => {
+    return [role, usage, count(events), percent(memory_share), cycles(mean_latency_cycles)]
+  })
+  const tables = [
+    { columns: [text('loads from'), ...numbers('events', 'share', 'cycles, mean')], rows: levels },
+    { columns: [text('loads of'), text('in'), ...numbers('events', 'from memory', 'cycles, mean')], rows: roles },
+  ]
+  return tables.filter(({ rows }) => rows.length > 0)
+}

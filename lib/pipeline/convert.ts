@@ -67,12 +67,8 @@ export async function* traceOf(
     const budget = await Budget.of(logs, { inputs, opened, definitions, names }, options)
     const accesses = await readAccesses(logs, { inputs, opened, names }, options)
     const placing = new Placing(options.clocks ?? {}, logs, bundle)
-    const drawing = new Drawing(
-      writer,
-      names,
-      options,
-      logs.some(({ hasSwitches }) => hasSwitches),
-    )
+    const hasSwitches = logs.some((log) => log.hasSwitches)
+    const drawing = new Drawing(writer, names, options, hasSwitches)
     const summaries = new Map(companions.summaries)
     const found = new Map<Log, FindingsPass>()
     let bytes = 0

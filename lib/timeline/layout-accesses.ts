@@ -17,11 +17,11 @@ export const ACCESSES = {
       `Number of ${what} per millisecond, in tensors and elsewhere: events, that is samples multiplied by the period of sampling.`,
     unit: 'count',
   }),
-  accessRole: track<of.Nth & { readonly role: string }>('accesses', {
+  accessRole: track<of.Nth & { readonly tensors: string }>('accesses', {
     rank: ({ nth }) => 64 + nth,
-    name: ({ role }) => role,
-    description: ({ role }) =>
-      `Samples in ${role}, in all layers: a slice for each interval with samples. Its name and colour are the power of two of ` +
+    name: ({ tensors }) => tensors,
+    description: ({ tensors }) =>
+      `Samples in ${tensors}, in all layers: a slice for each interval with samples. Its name and colour are the power of two of ` +
       'their number.',
   }),
 } as const

@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from '@jest/globals'
-import { type Analysis, analyze, eventsOf, Names, type TensorEvent } from '../../lib/index.ts'
+import { type Analysis, analyze, convert, eventsOf, Names, openTrace, type TensorEvent } from '../../lib/index.ts'
 import { plainBytes, storedBytes } from '../line/support.ts'
 
 /** Page faults of a real run: where they are, by an independent join of what perf prints with the addresses in the log. */
@@ -101,4 +101,35 @@ test('results in the compute buffer are those that their workers write', () => {
   expect(results.length).toBeGreaterThan(2)
   expect(results.every(({ layer, tensor }) => layer >= 0 || tensor !== '')).toBe(true)
   expect(analysis.page_faults!.by_worker.map(({ worker }) => worker)).toEqual([-1, 0, 1])
+})
+
+test("the text of perf script gives the same, but for the CPUs' nodes, which it does not have", async () => {
+  const text = { name: 'nano.txt', source: new TextEncoder().encode(script) }
+  const { page_faults, inputs } = await analyze([text, log])
+  expect(inputs.map(({ issues }) => issues)).toEqual([{}, {}])
+  expect({ ...page_faults, by_node: [] }).toEqual({ ...analysis.page_faults, by_node: [] })
+})
+
+test('the trace has a row for each role, and rates; their sums are the counted faults', async () => {
+  const trace = await openTrace(convert([log, data]))
+  const faults = analysis.page_faults!
+  const rows = trace.query(
+    "select track.name, sum(extract_arg(arg_set_id, 'debug.events')) from slice join track on track.id = track_id " +
+      "where category = 'access' group by 1",
+  ).rows as [string, number][]
+  const byRow = new Map(rows)
+  const roles = new Map<string, number>([['no tensor', faults.events - faults.in_tensors]])
+  for (const { role, usage, events } of faults.by_tensor) {
+    const row = usage === 'compute' ? `${role} (result)` : role
+    roles.set(row, (roles.get(row) ?? 0) + events)
+  }
+  expect(byRow).toEqual(new Map([...byRow.keys()].map((role) => [role, roles.get(role)])))
+  expect(byRow.size).toBe(roles.size)
+  const [[rate, width]] = trace.query(
+    `select sum(value), (select max(dur) from slice where category = 'access') from counter join track on track.id = track_id
+      where name = 'page faults per ms'`,
+  ).rows as [[number, number]]
+  expect((rate * width) / 1e6).toBeCloseTo(faults.events, 6)
+  expect(trace.problems()).toEqual([])
+  trace.close()
 })

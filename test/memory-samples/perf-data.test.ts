@@ -104,3 +104,33 @@ test('addresses: of the kernel, tagged ones, none; mappings; a short sample', as
   expect(issues).toEqual([expect.stringMatching(/^short record: expected the fields of a sample of/)])
   expect(events.at(-1)).toMatchObject({ attributes: { 'addresses.tagged': expect.stringMatching(/^1: /) } })
 })
+
+test("perf mem's samples as the text of perf script", async () => {
+  const lines = [
+    'llama 10/11 [003]  5.000000100:          7 cpu/mem-loads,ldlat=30/P:     7f44ea725040       68100142 |OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A              213',
+    'llama 10/11 [003]  5.000000200:          1 cpu/mem-stores/P:     7f44ea725048        5080184 |OP STORE|LVL L1 miss|SNP N/A|TLB N/A|LCK N/A|BLK  N/A                0',
+    'llama 10/11 [003]  5.000000300:         10 page-faults:u:  ffff888000001000 ',
+    'llama 10/11 [003]  5.000000400:          1 page-faults:     7f44ea725040 main+0x3 (/usr/bin/llama)',
+    'llama 10/11 [003]  5.000000500: PERF_RECORD_MMAP2 10/11: [0x7f0000000000(0x1000) @ 0x2000 fe:00 1 2]: r--p /m/my model.gguf',
+  ]
+  const { events, names } = await eventsIn(
+    new TextEncoder().encode(`${lines.map((line) => line.padStart(9)).join('\n')}\n`),
+  )
+  const samples = events.filter((event): event is AccessEvent => event.kind === 'access')
+  expect(samples.map(({ what, count, source: of, address }) => [what, count, of?.level, of?.latency, address])).toEqual(
+    [
+      ['load', 7, 'L1', 213, Number(ADDRESS)],
+      ['store', 1, 'L1 miss', 0, Number(ADDRESS) + 8],
+      ['fault', 10, undefined, undefined, -1],
+    ],
+  )
+  expect(samples.map(({ event }) => names.text(event))).toEqual([
+    'cpu/mem-loads,ldlat=30/P',
+    'cpu/mem-stores/P',
+    'page-faults:u',
+  ])
+  const mapping = events.find((event) => event.kind === 'mapping')!
+  expect([mapping.fileOffset, names.text(mapping.name)]).toEqual([0x2000, '/m/my model.gguf'])
+  expect(events.filter((event) => event.kind === 'left-out')).toMatchObject([{ what: 'page-faults', count: 1 }])
+  expect(events[0]).toMatchObject({ format: 'perf-script', capabilities: { accesses: true, switches: false } })
+})

@@ -1,6 +1,6 @@
 import type { Position } from '../../errors.ts'
 import { ReorderWindow, type Timed } from '../../input/reorder.ts'
-import type { Clock, IssueEvent, TraceEvent } from '../../model/events.ts'
+import type { Capabilities, Clock, IssueEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { ReadContext } from '../format.ts'
 import { EventBatch } from './batches.ts'
@@ -15,6 +15,7 @@ export interface Preview {
   readonly uses?: readonly OpUse[]
   /** For the trace: the decisions, and why. */
   readonly attributes: Readonly<Record<string, string | number>>
+  readonly capabilities?: Capabilities | undefined
   /** Default: MONOTONIC. */
   readonly clock?: Clock | 'unknown'
   /** Add to the log's times for times of that clock. */
@@ -97,12 +98,19 @@ export abstract class LookAhead<T extends Timed> {
   private begin(records: readonly T[]): void {
     const { context, format, batch } = this
     const { names, opTable } = context
-    const { uses, attributes, clock = 'MONOTONIC', shiftNs = 0n } = this.preview(records)
+    const { uses, attributes, capabilities, clock = 'MONOTONIC', shiftNs = 0n } = this.preview(records)
     if (uses) this.ops = opTable ? givenOpNames(opTable, uses, names) : inferOpNames(uses, names)
     const about = uses ? { op_numbers: this.ops.about, ...attributes } : attributes
     const problem = uses && this.ops.problem
     batch.begin(
-      { kind: 'input', format, clock, originNs: this.originNs + shiftNs, attributes: about },
+      {
+        kind: 'input',
+        format,
+        clock,
+        originNs: this.originNs + shiftNs,
+        attributes: about,
+        ...(capabilities && { capabilities }),
+      },
       ...(problem ? [issueOf('op-table-unclear', problem, { byte: 0 }, 0)] : []),
     )
   }

@@ -100,7 +100,7 @@ export class AccessRows {
 
   private drawRow(nth: number, role: string, cells: ReadonlyMap<number, Cell>): void {
     const { tracks, make } = this.context
-    const row = tracks.lanes('accessRole', { nth, role })
+    const row = tracks.lanes('accessRole', { nth, tensors: role })
     for (const [at, cell] of [...cells].sort((a, b) => a[0] - b[0])) {
       const power = Math.floor(Math.log2(Math.max(cell.events, 1)))
       const name = make.names.id(power === 0 ? '1' : `${2 ** power} to ${2 ** (power + 1) - 1}`)

@@ -12,17 +12,19 @@ import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
 import { clockNamed } from '../../../model/clock-names.ts'
 import { PERFETTO_READS_IT } from '../../../model/left-out.ts'
+import type { Names } from '../../../model/names.ts'
 import type { Origin } from '../../common/line-log.ts'
 import type { Format, ReadContext } from '../../format.ts'
+import { accessOf, mappingOf } from './perf-accesses.ts'
 import { Columns, Scan } from './scan.ts'
 import { type About, type Handler, SchedTextLog } from './text-log.ts'
 
 const HEAD =
-  /^(?:# ========\n# captured on +: |.{0,16} +-?\d+(?:\/-?\d+)? +(?:\[\d{3,}\] +)?(?:[A-Z]{1,3} +)?-?\d+\.(?:\d{6}|\d{9}): +(?:\d+ +)?(?:[\w-]+:\S*: |PERF_RECORD_))/m
+  /^(?:# ========\n# captured on +: |.{0,16} +-?\d+(?:\/-?\d+)? +(?:\[\d{3,}\] +)?(?:[A-Z]{1,3} +)?-?\d+\.(?:\d{6}|\d{9}): +(?:\d+ +)?(?:[\w-]+:\S*: |PERF_RECORD_|\S+: +[0-9a-f]{1,16}(?: +[0-9a-f]{1,16} \|OP .*)?(?: +\d+)? *$))/m
 
 export const perfScript: Format = {
   name: 'perf-script',
-  title: 'the text of perf script: scheduler events',
+  title: 'the text of perf script: scheduler events, samples of data addresses',
   sniff: (head) => HEAD.test(new TextDecoder().decode(head)),
   read: (source, context) => new PerfLog(source, perfScript.name, context).read(),
 }
@@ -38,6 +40,8 @@ const MISC_MAX = 3
  *     perf   415 [000] 16528.503449: sched:sched_waking: …          a record with a call stack, which follows
  */
 class PerfColumns extends Columns {
+  /** Events that the last line's sample counts. */
+  period = 1
   /** Width of the name on the last line. */
   private width = COMM_WIDTH
 
@@ -102,7 +106,9 @@ class PerfColumns extends Columns {
       scan.nanos = -scan.nanos
     }
     scan.skipBlanks()
+    this.period = 1
     if (isDigit(scan.byte)) {
+      this.period = Math.max(scan.integer(), 1) || 1
       scan.skipWord()
       scan.skipBlanks()
     }
@@ -133,6 +139,9 @@ class PerfLog extends SchedTextLog {
   private rows = 0
   protected override readonly leftOutHint = PERFETTO_READS_IT
   private stepsBack = 0
+  private hasAccesses = false
+  private hasSwitches = false
+  private readonly texts: Names
   private firstNs: number | undefined
   private lastStampNs = -Infinity
 
@@ -140,10 +149,14 @@ class PerfLog extends SchedTextLog {
     const scan = new Scan()
     super(source, format, context, scan, new PerfColumns(scan))
     this.attributes['tool'] = 'perf'
+    this.texts = context.names
   }
 
   protected override handlerOf(name: string): Handler | undefined {
-    return name.startsWith(RECORD) ? 'record' : super.handlerOf(name)
+    // Other events may be samples of data addresses.
+    const handler = super.handlerOf(name)
+    if (handler === 'switch' || handler === 'waking') this.hasSwitches = true
+    return handler ?? 'record'
   }
 
   /** Records that perf synthesizes at the start, for existing threads, have the time 0. */
@@ -194,6 +207,7 @@ class PerfLog extends SchedTextLog {
 
   /** `PERF_RECORD_COMM: name:1/2`, `PERF_RECORD_EXIT(1:2):(1:1)`, `PERF_RECORD_LOST lost 5` */
   protected override readRecord(name: string): boolean {
+    if (!name.startsWith(RECORD)) return this.readAccess(name)
     const what = name.slice(RECORD.length)
     const text = this.textFrom(this.scan.at)
     const { atNs } = this.context
@@ -212,11 +226,37 @@ class PerfLog extends SchedTextLog {
       this.issue('lost-records', `perf reports that ${LOST.exec(text)?.[1] ?? 'some'} were lost`)
       return true
     }
+    if (what.startsWith('MMAP')) return this.readMapping(text)
     const [, tgid, tid, , parent] = IDS.exec(text) ?? []
     if (tid === undefined || (what !== 'FORK' && what !== 'EXIT') || atNs <= 0) return false
     const thread = { ...base, tid: Number(tid), tgid: Number(tgid), comm: 0 }
     if (what === 'FORK') this.maker.addOf(lines, { ...thread, what: 'fork', parentTid: Number(parent) })
     else this.maker.addOf(lines, { ...thread, what: 'exit' })
+    return true
+  }
+
+  /** A sample of another event: left out without an address of data. */
+  private readAccess(name: string): boolean {
+    const { scan, columns, context, lines } = this
+    const { atNs, tid, cpu } = context
+    // Modifiers come after the name: page-faults:u.
+    const start = scan.bytes.lastIndexOf(Ascii.Blank, columns.nameStart - 1) + 1
+    const full = decoder.decode(scan.bytes.subarray(Math.max(start, lines.start), columns.nameEnd))
+    const plain = full.replace(/:[a-zA-Z]{1,16}$/, '')
+    const event = this.texts.id(full || name)
+    const period = (columns as PerfColumns).period
+    const access = accessOf(this.textFrom(scan.at), plain, event, period, { atNs, pid: context.tgid, tid, cpu })
+    if (!access) return false
+    this.hasAccesses = true
+    this.maker.addOf(lines, access)
+    return true
+  }
+
+  /** Mappings before the recording began have no time. */
+  private readMapping(text: string): boolean {
+    const mapping = mappingOf(text, this.context.atNs, (path) => this.texts.id(path))
+    if (!mapping) return false
+    this.maker.addOf(this.lines, mapping)
     return true
   }
 
@@ -227,7 +267,9 @@ class PerfLog extends SchedTextLog {
       this.clock = 'unknown'
       this.attributes['times'] = 'since the first event (--reltime)'
     }
-    return super.about()
+    const about = super.about()
+    if (!this.hasAccesses) return about
+    return { ...about, capabilities: { accesses: true, ...(!this.hasSwitches && { switches: false }) } }
   }
 
   private refuseDeltas(): void {
@@ -239,3 +281,4 @@ class PerfLog extends SchedTextLog {
 }
 
 const encoder = new TextEncoder()
+const decoder = new TextDecoder()

@@ -3,7 +3,15 @@ import { FormatError } from '../../../errors.ts'
 import { ByteTable } from '../../../input/byte-table.ts'
 import type { LineCursor } from '../../../input/line-cursor.ts'
 import { DefaultMap } from '../../../model/default-map.ts'
-import type { Clock, SwitchEvent, ThreadEvent, TraceEvent, WakingEvent } from '../../../model/events.ts'
+import type {
+  AccessEvent,
+  Clock,
+  MappingEvent,
+  SwitchEvent,
+  ThreadEvent,
+  TraceEvent,
+  WakingEvent,
+} from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import { LineLog, type Origin } from '../../common/line-log.ts'
@@ -15,7 +23,7 @@ import type { LlamaRecord } from './llama-lines.ts'
 import type { Columns, Scan } from './scan.ts'
 
 /** An event of the scheduler. */
-export type SchedEvent = SwitchEvent | WakingEvent | ThreadEvent
+export type SchedEvent = SwitchEvent | WakingEvent | ThreadEvent | AccessEvent | MappingEvent
 
 /** The preview, with a clock always. */
 export interface About extends Preview {
@@ -206,9 +214,9 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     if (Math.abs(atNs - guard.lastNs) < 1e9) guard.lastNs = atNs
     else if (!this.believes(atNs)) return
     this.enter(atNs)
-    if (columns.cpu < 0 && !this.hasNoCpu) this.reportNoCpu()
     if (columns.tgid >= 0 && this.tgids.get(columns.tid) !== columns.tgid) this.addThread()
     const event = this.nameTable.get(scan.bytes, columns.nameStart, columns.nameEnd)
+    if (columns.cpu < 0 && !this.hasNoCpu && event.handler !== 'record') this.reportNoCpu()
     if (event.handler === undefined) event.skipped++
     else this.readEvent(event, event.handler, origin)
   }

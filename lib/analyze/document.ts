@@ -77,10 +77,10 @@ export function parseAnalysis(text: string, name: string): Analysis {
 }
 
 /** Parts that earlier versions did not write. */
-const ADDED = { blas: null, power: null, benchmarks: [] } as const
+const ADDED = { blas: null, power: null, page_faults: null, data_accesses: null, benchmarks: [] } as const
 
 const complete = (document: unknown): unknown =>
-  kindOf(document) === 'object' ? { ...ADDED, ...(document as object) } : document
+  kindOf(document) === 'object' ? { ...(document as object), ...ADDED, ...(document as object) } : document
 
 /** Checks the field at a path; `rows[]` are all elements of an array. */
 function checkField(of: unknown, path: readonly string[], kinds: readonly Kind[], name: string, place: string): void {

@@ -252,8 +252,6 @@ export class SummaryPass implements EventPass<Summary> {
         return this.leftOut.add(event.what, event.count, event.hint)
       case 'issue':
         return this.countIssue(event)
-      case 'experts':
-        return this.countChoice()
       case 'function':
         return this.times.function(event)
       case 'nvtx':
@@ -277,10 +275,6 @@ export class SummaryPass implements EventPass<Summary> {
         this.switches++
         this.cpus.add(event.cpu)
         return this.extend(event.atNs, event.atNs)
-      case 'waking':
-        this.drawn++
-        this.wakings++
-        return
       case 'state':
         this.drawn++
         if (event.thread === undefined) return
@@ -292,6 +286,8 @@ export class SummaryPass implements EventPass<Summary> {
         this.input = event
         this.contents = event.contents
         return
+      case 'waking':
+      case 'experts':
       case 'copy':
       case 'part':
       case 'allocation':
@@ -301,12 +297,9 @@ export class SummaryPass implements EventPass<Summary> {
       case 'own-instant':
       case 'own-sample':
         this.drawn++
+        if (event.kind === 'experts') this.withExperts++
+        else if (event.kind === 'waking') this.wakings++
     }
-  }
-
-  private countChoice(): void {
-    this.drawn++
-    this.withExperts++
   }
 
   private learn({ attributes, contents }: FactsEvent): void {

@@ -1,9 +1,10 @@
 /**
  * Measures the cost of recording: two processes, one of them recorded, decode the same tokens in turns, so that each call's time is
  * compared with that of the same call some milliseconds before or after. Which process begins is random for each call.
- *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches] [--functions]
+ *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches] [--functions] [--vulkan]
  * --functions: the cost of recording functions around calls. Both processes are recorded, one of them without functions; each call's
  * time includes a chain of six samplers, and the text of its token.
+ * --vulkan: of operators of a GPU, by Mesa's driver for the CPU (mesa-vulkan-drivers). Each call waits for its work.
  * A round is a pair of new processes and gives the median of its calls' ratios. Printed are the median of the rounds with
  * its 95 % confidence interval (order statistics of the sign test), the bytes per operator, and losses.
  * Needs linux-x64 and cc; fetches llama.cpp, makes the models.
@@ -21,7 +22,7 @@ import { cachedModel } from '../../test/llama/gguf.mjs'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { counters: { type: 'string' }, functions: { type: 'boolean' } },
+  options: { counters: { type: 'string' }, functions: { type: 'boolean' }, vulkan: { type: 'boolean' } },
 })
 const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) =>
   i === 0 ? Number(value) : value,
@@ -30,11 +31,24 @@ const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value,
 const COUNTERS_GOAL = 3
 /** The goal for the cost of functions around calls, in %. */
 const FUNCTIONS_GOAL = 1
+/** The goal for the cost of recording operators of a GPU, in %; the calls of a round: each takes some 100 ms. */
+const VULKAN_GOAL = 2
+const VULKAN_CALLS = 16
 const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
 const libs = join(root, 'vendor/llama/lib')
 const recorder = join(root, 'native/build/libggml2perfetto.so')
 
+const DRIVER = '/usr/share/vulkan/icd.d/lvp_icd.x86_64.json'
+/** Of both processes, as in test/llama/testbed.ts. */
+const ON_VULKAN = {
+  GGML_BACKEND_PATH: join(root, 'vendor/llama/vulkan/libggml-vulkan.so'),
+  GGML_VK_VISIBLE_DEVICES: '0',
+  VK_DRIVER_FILES: DRIVER,
+  VK_ICD_FILENAMES: DRIVER,
+  GALLIVM_PERF: 'nopt',
+  MESA_SHADER_CACHE_DIR: join(tmpdir(), 'ggml2perfetto-shaders'),
+}
 const MODELS = [
   { preset: 'tinyDense', decode: 200, goals: { op: 3, graph: 3 } },
   { preset: 'tinyMoe', decode: 200, goals: { op: 3, graph: 3 } },
@@ -42,7 +56,8 @@ const MODELS = [
 ]
 
 function build() {
-  execFileSync(process.execPath, ['scripts/fetch-llama.mjs'], { cwd: root, stdio: 'inherit' })
+  const fetched = ['scripts/fetch-llama.mjs', ...(values.vulkan ? ['--vulkan'] : [])]
+  execFileSync(process.execPath, fetched, { cwd: root, stdio: 'inherit' })
   execFileSync('make', ['-s', '-C', 'native'], { cwd: root, stdio: 'inherit' })
   const program = join(folder, 'run')
   const link = [`-L${libs}`, `-Wl,-rpath,${libs}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
@@ -111,6 +126,7 @@ async function round(program, args, { without, env }, tokens) {
 
 async function measure(program, { preset, decode, goals }, threads, level) {
   const { path } = await cachedModel(preset)
+  const calls = values.vulkan ? VULKAN_CALLS : decode
   const threadpool = threads > 1 ? ['--threadpool'] : []
   const args = [
     '--lib',
@@ -122,29 +138,32 @@ async function measure(program, { preset, decode, goals }, threads, level) {
     '--prompt',
     8,
     '--decode',
-    decode,
+    calls,
     '--times',
     '--step',
     ...(values.functions ? ['--sample'] : []),
+    ...(values.vulkan ? ['--gpu-layers', 99, '--synchronize'] : []),
     ...threadpool,
   ].map(String)
   const log = join(folder, 'run.ggtrace')
   const { counters } = values
-  const recorded = { LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
+  const around = values.vulkan ? ON_VULKAN : {}
+  const recorded = { ...around, LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
   if (counters) recorded.GGML2PERFETTO_COUNTERS = counters
   const other = join(folder, 'other.ggtrace')
-  const without = values.functions ? { ...recorded, GGML2PERFETTO_OUT: other, GGML2PERFETTO_FUNCTIONS: '0' } : {}
-  const goal = values.functions ? FUNCTIONS_GOAL : counters ? COUNTERS_GOAL : goals[level]
+  const without = values.functions ? { ...recorded, GGML2PERFETTO_OUT: other, GGML2PERFETTO_FUNCTIONS: '0' } : around
+  const goal = values.vulkan ? VULKAN_GOAL : values.functions ? FUNCTIONS_GOAL : counters ? COUNTERS_GOAL : goals[level]
   const ratios = []
   for (let i = 0; i < rounds; i++) {
     for (const path of [log, other]) rmSync(path, { force: true }) // an existing log is not overwritten
-    ratios.push(await round(program, args, { without, env: recorded }, decode))
+    ratios.push(await round(program, args, { without, env: recorded }, calls))
   }
   ratios.sort((a, b) => a - b)
   const [low, high] = medianRanks(rounds).map((rank) => percent(ratios[Math.max(0, Math.min(rounds - 1, rank))]))
   const summary = await summarizeFile(log)
   const losses = summary.issues.reduce((sum, { count }) => sum + count, 0)
-  const bytes = level === 'op' ? `${(statSync(log).size / summary.operators).toFixed(1)} B/operator` : ''
+  const operators = summary.operators + summary.gpuOperators
+  const bytes = level === 'op' ? `${(statSync(log).size / operators).toFixed(1)} B/operator` : ''
   const missing = summary.attributes['counters.missing']
   if (counters && missing) console.log(`not counted: ${missing}`)
   const verdict = percent(median(ratios)) <= goal || low <= 0 ? 'met' : 'MISSED'

@@ -38,6 +38,7 @@ static const char usage[] =
     "  --step              wait for a line on stdin before each call; idle workers sleep\n"
     "  --sample            after each call, apply a chain of six samplers to its outputs, and make text of the result\n"
     "  --dlsym             find llama_decode by dlsym, as ctypes and llama-cpp-python do\n"
+    "  --synchronize       wait for the work of each call before its end\n"
     "  --topk              print the experts that the router chose (through cb_eval)\n"
     "  --nodes             print the nodes of each graph, and what each reads (through cb_eval)\n"
     "  --tensors           print what gguf_* says of the file's tensors, and do nothing else\n"
@@ -46,7 +47,7 @@ static const char usage[] =
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, dlsym, topk, nodes, tensors, verbose;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, tensors, verbose;
 };
 
 static struct options options = {
@@ -185,6 +186,7 @@ static void * decode(void * data) {
     const int64_t cpu = now(CLOCK_THREAD_CPUTIME_ID);
     const int64_t start = now(CLOCK_MONOTONIC);
     call->status = decode_function(session->context, session->batch);
+    if (options.synchronize) llama_synchronize(session->context);
     if (options.sample && call->status == 0 && strcmp(call->kind, "decode") == 0) sample(session);
     const int64_t end = now(CLOCK_MONOTONIC);
     const int64_t used = now(CLOCK_THREAD_CPUTIME_ID) - cpu;
@@ -386,7 +388,7 @@ static void parse(char ** arguments) {
         { "--dlsym", &options.dlsym },                   { "--topk", &options.topk },
         { "--nodes", &options.nodes },                   { "--tensors", &options.tensors },
         { "--verbose", &options.verbose },               { "--step", &options.step },
-        { "--sample", &options.sample },
+        { "--sample", &options.sample },                 { "--synchronize", &options.synchronize },
     };
     for (; *arguments; arguments++) {
         const char * name = *arguments;

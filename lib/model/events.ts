@@ -203,6 +203,8 @@ export interface GraphEvent {
   readonly status?: number | undefined
   /** Number of the split in its graph run; -1 without a scheduler. */
   readonly split?: number | undefined
+  /** Correlation ids of the {@link ApiEvent}s that submitted its work to a GPU. */
+  readonly submissions?: readonly number[] | undefined
   readonly inferred: number
 }
 

@@ -90,6 +90,8 @@ export interface ApiEvent {
   readonly facts?: Facts | undefined
   /** See {@link GpuEvent.call}. */
   readonly call?: number | undefined
+  /** It submits work of a graph: its correlation id is in {@link GraphEvent.submissions}. */
+  readonly isOfGraph?: boolean | undefined
   /** Arrows: see {@link OwnSliceEvent}. */
   readonly flows?: readonly number[] | undefined
   readonly flowEnds?: readonly number[] | undefined

@@ -14,3 +14,9 @@ export function arrowIds(input: number): (ids: readonly number[] | undefined) =>
   }
   return (ids) => ids?.map(idOf)
 }
+
+/** Ids of arrows to a submission of a graph: from its graph run, and, to the graph run of the first submission, from its call. */
+export const submissionArrows = (input: number, correlation: number) => {
+  const start = IDS_START + (input % INPUTS) * IDS_PER_INPUT + IDS_PER_INPUT / 2 + 2 * correlation
+  return { fromGraph: start, fromCall: start + 1 }
+}

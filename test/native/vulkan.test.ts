@@ -171,6 +171,14 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
     const launched = `slice s join gpu_slice g on g.submission_id = extract_arg(s.arg_set_id, 'debug.correlation')
       where s.name = 'vkQueueSubmit' and s.ts <= g.ts`
     expect(rows(`select count(*) from ${launched}`)).toEqual([[of('gpu').length]])
+    // Selecting a call or a graph shows its submissions; selecting these, their work.
+    const arrows = (from: string, to: string) =>
+      rows(`select count(*), count(distinct a.id) from flow f join slice a on a.id = f.slice_out join slice b on b.id = f.slice_in
+        where a.category = '${from}' and ${to} and a.ts <= b.ts`)[0]!.map(Number)
+    const ofGraphs = apis('vkQueueSubmit').filter(({ isOfGraph }) => isOfGraph)
+    expect(ofGraphs.length).toBeGreaterThan(CALLS.length)
+    expect(arrows('graph', "b.name = 'vkQueueSubmit'")).toEqual([ofGraphs.length, CALLS.length])
+    expect(arrows('token', "b.name = 'Vulkan0 graph'")).toEqual([CALLS.length, CALLS.length])
     const api = (name: string) => rows(`select count(*) from slice where category = 'api' and name = '${name}'`)[0]![0]
     for (const name of ['vkQueueSubmit', 'vkWaitForFences', 'vkCreateComputePipelines']) {
       expect(api(name)).toBe(apis(name).length)

@@ -1,4 +1,5 @@
 import { GPU_WAITS, GPU_WORKS, NONE, RecordType } from '../../log/ggtrace-layout.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { FactsEvent, TraceEvent } from '../../model/events.ts'
 import type { ApiEvent, GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
@@ -36,6 +37,8 @@ const WORKS: Readonly<Record<(typeof GPU_WORKS)[number], GpuEvent['what']>> = {
   copy: 'memcpy',
   fill: 'memset',
 }
+/** Submissions of a thread that wait for their graph: it is written after them. */
+const SUBMISSIONS_MAX = 4096
 const UNKNOWN_PLACE: GpuPlace = {
   ...{ device: 0, context: -1, contextName: 0, stream: -1, streamName: 0, pid: -1 },
 }
@@ -47,6 +50,8 @@ export class GpuRecords {
   private readonly devices = new Map<number, string>()
   /** Submissions without work that was recorded by itself. */
   private readonly whole = new Set<number>()
+  /** Submissions of graphs, by thread. */
+  private readonly ofGraphs = new DefaultMap<number, { startNs: number; correlation: number }[]>(() => [])
   private clockErrorNs = -1
 
   constructor(private readonly of: GpuReferences) {}
@@ -85,6 +90,15 @@ export class GpuRecords {
     }
   }
 
+  /** Correlation ids of what a thread submitted in a graph run; undefined: nothing. Graph runs of a thread come in order. */
+  submissionsIn(tid: number, { startNs, endNs }: { readonly startNs: number; readonly endNs: number }) {
+    const waiting = this.ofGraphs.get(tid)
+    if (!waiting) return undefined
+    this.ofGraphs.delete(tid)
+    const own = waiting.filter((of) => of.startNs >= startNs && of.startNs <= endNs)
+    return own.length > 0 ? own.map(({ correlation }) => correlation) : undefined
+  }
+
   private work(view: DataView, at: number, { atNs, byte }: Place): GpuEvent {
     const [correlation, queue, number, tensor, , call, , kernel, dispatches, part] = numbersAt(view, at + 20, 10)
     const { names } = this.of
@@ -112,12 +126,18 @@ export class GpuRecords {
   }
 
   private submission(view: DataView, at: number, place: Place): ApiEvent {
-    const [correlation, queue, buffers, works, call] = numbersAt(view, at + 20, 5)
+    const [correlation, queue, buffers, works, call, graph] = numbersAt(view, at + 20, 6)
     const isTimed = this.queues.get(queue!)?.isTimed ?? false
     if (works === 0) this.whole.add(correlation!)
     const launched = isTimed ? works || 1 : 0
     const facts = { command_buffers: buffers! }
-    return this.call('vkQueueSubmit', view, at, place, { correlation: correlation!, launched, facts, call: call! })
+    const isOfGraph = graph !== 0
+    if (isOfGraph) {
+      const waiting = this.ofGraphs.of(place.tid)
+      if (waiting.length < SUBMISSIONS_MAX) waiting.push({ startNs: place.atNs, correlation: correlation! })
+    }
+    const of = { correlation: correlation!, launched, facts, call: call!, ...(isOfGraph && { isOfGraph }) }
+    return this.call('vkQueueSubmit', view, at, place, of)
   }
 
   private pipeline(view: DataView, at: number, place: Place): ApiEvent {

@@ -268,6 +268,7 @@ export class EventRecords {
       call: readNumber(view, at + 24),
       status: view.getInt32(at + 28, true),
       split: readNumber(view, at + 36),
+      submissions: definitions.gpu.submissionsIn(this.tid, span),
       inferred: 0,
     })
   }

@@ -98,7 +98,9 @@ export class Calls {
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     const recorderNs = this.graphs.recorderNs(event)
     if (recorderNs > 0) extra.push(make.int('recorder_ns', recorderNs))
-    const { arrows: arrowsOut, args } = this.requests.ofCall(event)
+    const { arrows, args } = this.requests.ofCall(event)
+    const toGraphs = this.graphs.arrowsOf(event)
+    const arrowsOut = toGraphs.length > 0 ? [...(arrows ?? []), ...toGraphs] : arrows
     extra.push(...args, ...make.inferred(event.inferred))
     row.lanes.place(startNs, endNs, {
       name,

@@ -10,6 +10,7 @@ import {
 } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { Label } from '../../sink/label.ts'
+import { submissionArrows } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
 import type { Lanes } from '../tracks.ts'
@@ -81,7 +82,11 @@ export class Graphs {
     const name = graphName(event, make.names)
     this.hasGraphs = true
     if (backend) this.usedBackends.add(event.backend)
-    this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: make.shown(extra) } })
+    const arrows = event.submissions?.map((id) => submissionArrows(this.context.input, id))
+    const [arrowsIn, arrowsOut] = [arrows?.slice(0, 1).map((of) => of.fromCall), arrows?.map((of) => of.fromGraph)]
+    const isDrawn = call >= 0 && arrows !== undefined
+    const ofGpu = { arrowsOut, ...(isDrawn && { arrowsIn }) }
+    this.hold(call, { startNs, endNs, label: { name, category: 'graph', extra: make.shown(extra), ...ofGpu } })
   }
 
   /** Draws sums of graphs and parts. */
@@ -112,6 +117,11 @@ export class Graphs {
       if (piece.what === 'recorder' && piece.startNs >= startNs && piece.endNs <= endNs)
         sumNs += piece.endNs - piece.startNs
     return sumNs
+  }
+
+  /** Arrows from a call, before it is drawn, to its graph runs that submitted work to a GPU. */
+  arrowsOf({ call }: TokenEvent): readonly number[] {
+    return call < 0 ? [] : (this.held.get(call) ?? []).flatMap(({ label }) => label.arrowsIn ?? [])
   }
 
   /** Names of the backends of all graphs, in order of first use. */

@@ -12,7 +12,7 @@ import type {
 } from '../../model/gpu-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { GpuQueue } from '../../sink/writer.ts'
-import { arrowIds } from '../arrow-ids.ts'
+import { arrowIds, submissionArrows } from '../arrow-ids.ts'
 import type { TrackContext } from '../context.ts'
 import { NodeArgs } from '../ggml/node-args.ts'
 import { NodeNames } from '../ggml/node-names.ts'
@@ -140,7 +140,9 @@ export class GpuArea {
     const flows = this.arrowIds(event.flows)
     const flowEnds = this.arrowIds(event.flowEnds)
     const work = launched > 0 ? this.workId(pid, correlation) : undefined
-    const label: Label = { id, name, category, args, extra: make.shown(extra), flows, flowEnds, launched: work }
+    const arrowsIn = event.isOfGraph ? [submissionArrows(this.context.input, correlation).fromGraph] : undefined
+    const arrows = { flows, flowEnds, arrowsIn, launched: work }
+    const label: Label = { id, name, category, args, extra: make.shown(extra), ...arrows }
     this.rowsOf(event).place(startNs, endNs, label)
   }
 

@@ -65,6 +65,7 @@ export {
 } from './node/record/record.ts'
 export { nvtxListener } from './node/record/recorder-library.ts'
 export { orderOf, type RecordedRuns, type RunsOptions, recordRuns } from './node/record/runs.ts'
+export type { PowerRecording } from './node/record/power.ts'
 export type { SchedRecording } from './node/record/sched.ts'
 export { type SignalWitness, signalWitness } from './node/record/witness.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'

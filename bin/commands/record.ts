@@ -58,6 +58,10 @@ const OPTIONS = {
     "Also record the scheduler's events of the whole machine, to <output>.sched.dat: who took the CPU. Needs root; if it is " +
       'not possible, record prints the reason and records thread states only',
   ),
+  power: flag(
+    'Also read meters of the kernel every 100 ms, to <output>.power.csv: energy of CPUs (RAPL), clocks, sensors of power. What this user or ' +
+      'this machine does not have is named, and the program runs nevertheless',
+  ),
   tokens: valued(parseTokens, 'Record graphs and operators of these calls only: 3..5, 7 or 2..; 0 is the first', 'all'),
   every: valued(whole('--every'), 'Only every n-th of these calls'),
   ops: valued(
@@ -170,6 +174,7 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
     states,
     functions,
     sched,
+    power,
     tokens,
     every,
     ops,
@@ -179,7 +184,7 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
     nvtxEmit,
   } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
-  return { output, level, children, gpu, sync, states, functions, sched, counters: counted(args), ...only }
+  return { output, level, children, gpu, sync, states, functions, sched, power, counters: counted(args), ...only }
 }
 
 /** What is counted; undefined for nothing. */
@@ -213,6 +218,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       onStart,
       onBuild: onBuild(args),
       onSchedProblem: (problem) => void note(withoutSched(problem, args)),
+      onPowerProblem: (problem) => void note(`no power: ${problem}`),
     })
     release()
     process.exitCode = result.exitCode || (result.failure === undefined ? 0 : 1)
@@ -226,9 +232,10 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 
 /** Prints `KEY=value` lines, as `docker run --env-file` and systemd's EnvironmentFile= read them. */
 async function printEnvironment(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { command = [], output, sched, open } = args
+  const { command = [], output, sched, power, open } = args
   if (command.length > 0) throw new UsageError('--print-env: expected no program, it runs nothing')
-  if (sched || open) throw new UsageError(`--print-env: not possible with --${sched ? 'sched' : 'open'}`)
+  if (sched || power || open)
+    throw new UsageError(`--print-env: not possible with --${sched ? 'sched' : power ? 'power' : 'open'}`)
   if (output === undefined)
     throw new UsageError('--print-env: expected the path of the log, too\nhint: -o /var/log/run.ggtrace')
   const variables = await recordVariables({ ...chosen(args), output, env: process.env, onBuild: onBuild(args) })
@@ -271,12 +278,13 @@ async function printResult(program: string, result: RecordResult, args: Argument
     if (lines.length > 0) await note(lines)
   }
   for (const line of describeSched(sched, args)) await note(line)
+  for (const line of describePower(result.power, args)) await note(line)
   if (logs.length > 0 && !quiet && !args.open) await note(nextCommand('', result))
 }
 
 /** The logs that were recorded, as inputs of another command. */
-function inputsOf({ logs, sched }: RecordResult): readonly string[] {
-  return sched?.path === undefined ? logs : [...logs, sched.path]
+function inputsOf({ logs, sched, power }: RecordResult): readonly string[] {
+  return [...logs, ...[sched?.path, power?.path].flatMap((path) => path ?? [])]
 }
 
 function nextCommand(command: string, result: RecordResult): string {
@@ -306,6 +314,16 @@ function describeSched(sched: RecordResult['sched'], { quiet }: Arguments): stri
   const losses = lost > 0 ? [`${path}: ${plural(lost, 'event')} lost: they came faster than they could be written`] : []
   const wrote = `wrote ${path} (${size(bytes)}): ${plural(events, 'scheduler event')} on ${plural(cpus, 'CPU')}`
   return quiet ? losses : [...losses, wrote]
+}
+
+function describePower(power: RecordResult['power'], { quiet }: Arguments): string[] {
+  if (power?.path === undefined) return []
+  const { path, readings, meters, hasPower, missing } = power
+  const what = hasPower ? '' : ', clocks only'
+  const lacks = missing.map((line) => (line.startsWith('hint: ') ? line : `not in ${path}: ${line}`))
+  return quiet
+    ? lacks
+    : [...lacks, `wrote ${path}: ${plural(readings, 'reading')} of ${plural(meters, 'meter')}${what}`]
 }
 
 async function describe(log: string, args: Arguments, sched: string | undefined): Promise<string[]> {

@@ -12,19 +12,15 @@ class Part {
   add(of: Intervals, i: number, ns: number, joules: number): void {
     if (ns <= 0) return
     const seconds = ns / 1e9
-    const wholeS = (of.ends[i]! - of.starts[i]!) / 1e9
-    const [low, high] = [of.low[i]!, of.high[i]!]
-    let [least, most] = [low * seconds, high * seconds]
-    if (of.isExact) {
-      // The whole is known: what is not of this part is within the bounds, too.
-      const wholeJ = of.from[i]! * wholeS
-      const restS = Math.max(wholeS - seconds, 0)
-      least = Math.max(least, wholeJ - high * restS)
-      most = Math.min(most, wholeJ - low * restS)
-    }
     this.measuredNs += ns
     this.energyJ += joules
-    this.errorJ += Math.max(most - joules, joules - least, 0)
+    if (of.bounds) {
+      this.errorJ += Math.max(of.bounds.high[i]! * seconds - joules, joules - of.bounds.low[i]! * seconds, 0)
+      return
+    }
+    // What this part has more or less than its share by time, the rest of the interval has less or more.
+    const restS = Math.max((of.ends[i]! - of.starts[i]!) / 1e9 - seconds, 0)
+    this.errorJ += of.spread * Math.min(seconds, restS)
   }
 }
 

@@ -55,9 +55,9 @@ export interface EnergyRow {
   readonly measured_ns: number
   readonly energy_j: number
   /**
-   * How far `energy_j` may be off because of the rate of the readings. Of totals and means, whose whole intervals are exact: if the power was never
-   * below the least and above the most of the log. Of samples: if the power between two of them was between those around it. The error of the
-   * meter itself is not in it.
+   * How far `energy_j` may be off because of the rate of the readings. Of totals and means, whose whole intervals are exact: the smaller part of
+   * each interval that is cut, times the most power of the log minus the least. Of samples: if the power between two of them was between those
+   * around it. The error of the meter itself is not in it.
    */
   readonly error_j: number
   readonly mean_w: number | null

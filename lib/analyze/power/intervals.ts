@@ -11,11 +11,10 @@ export interface Intervals {
   /** Power at the start and at the end; of a mean, both are it. In W. */
   readonly from: Float64Array
   readonly to: Float64Array
-  /** Bounds of the power within, by the readings around it. */
-  readonly low: Float64Array
-  readonly high: Float64Array
-  /** The energy of a whole interval is exact. */
-  readonly isExact: boolean
+  /** Of samples: bounds of the power within, by the readings around it. Undefined where the energy of a whole interval is exact. */
+  readonly bounds: { readonly low: Float64Array; readonly high: Float64Array } | undefined
+  /** The most power of the log minus the least. In W. */
+  readonly spread: number
   readonly method: 'totals' | 'means' | 'samples'
   /** Median length; null without intervals. */
   readonly medianNs: number | null
@@ -48,17 +47,9 @@ export function intervalsOf(readings: Readings): Intervals {
   const isExact = (isTotal || areMeans) && meter.windowNs === 0
   if (!isExact && medianNs !== null) count = withoutPauses({ starts, ends, from, to }, count, PAUSE * medianNs)
   const method = isTotal ? 'totals' : areMeans && meter.windowNs === 0 ? 'means' : 'samples'
-  return {
-    count,
-    starts,
-    ends,
-    from,
-    to,
-    ...boundsOf({ starts, ends, from, to }, count, isExact, meter.windowNs),
-    isExact,
-    method,
-    medianNs,
-  }
+  const columns = { starts, ends, from, to }
+  const bounds = isExact ? undefined : boundsOf(columns, count, meter.windowNs)
+  return { count, ...columns, bounds, spread: spreadOf(to.subarray(0, count)), method, medianNs }
 }
 
 type Columns = Readonly<Record<'starts' | 'ends' | 'from' | 'to', Float64Array>>
@@ -73,15 +64,9 @@ function withoutPauses({ starts, ends, from, to }: Columns, count: number, maxNs
   return kept
 }
 
-/** The least and the most power within each interval: of samples, that of the readings in it and within `windowNs`; of means, of the log. */
-function boundsOf({ starts, ends, from, to }: Columns, count: number, isExact: boolean, windowNs: number) {
+/** The least and the most power within each interval: that of the readings in it and within `windowNs`. */
+function boundsOf({ starts, ends, from, to }: Columns, count: number, windowNs: number) {
   const [low, high] = [new Float64Array(count), new Float64Array(count)]
-  if (isExact) {
-    const watts = to.subarray(0, count)
-    low.fill(watts.reduce((least, of) => Math.min(least, of), Infinity))
-    high.fill(watts.reduce((most, of) => Math.max(most, of), 0))
-    return { low, high }
-  }
   for (let i = 0, first = 0; i < count; i++) {
     while (ends[first]! <= starts[i]! - windowNs) first++
     let [least, most] = [Infinity, 0]
@@ -93,6 +78,12 @@ function boundsOf({ starts, ends, from, to }: Columns, count: number, isExact: b
     high[i] = most
   }
   return { low, high }
+}
+
+/** The most power of the log minus the least. */
+function spreadOf(watts: Float64Array): number {
+  const least = watts.reduce((a, b) => Math.min(a, b), Infinity)
+  return Math.max(watts.reduce((a, b) => Math.max(a, b), 0) - least, 0)
 }
 
 function median(starts: Float64Array, ends: Float64Array, count: number): number | null {

@@ -13,6 +13,7 @@ import { RECORDER_ENVIRONMENT } from './environment.ts'
 import { newLogName, placeOfLog } from './log-place.ts'
 import { withLogReport } from './log-report.ts'
 import { checkOps } from './ops.ts'
+import { type PowerRecording, withPower } from './power.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
 import { recorderLibrary, withReachable } from './recorder-library.ts'
 import { type SchedRecording, withSched } from './sched.ts'
@@ -54,6 +55,12 @@ export interface RecordOptions {
    * separate file. Needs root; without it, only thread states are recorded, and {@link RecordResult.sched} contains the reason.
    */
   readonly sched?: boolean | undefined
+  /** Also reads meters of the kernel, every 100 ms: RAPL, clocks of CPUs, sensors of power; into a separate file. */
+  readonly power?: boolean | undefined
+  /** Called with the reason if there are no meters that can be read, before the program starts. */
+  readonly onPowerProblem?: ((problem: string) => void) | undefined
+  /** The folder of sysfs, by default `/sys`. */
+  readonly sysfs?: string | undefined
   /** Called with the reason if the scheduler's events are not recorded: right before the program starts, if it is known then. */
   readonly onSchedProblem?: ((problem: string) => void) | undefined
   /** The calls whose events are recorded, from … to inclusive, 0 being the first; by default all. Of others, only the call is recorded. */
@@ -107,6 +114,8 @@ export interface RecordResult {
   readonly failure: string | undefined
   /** The scheduler's events of the whole machine, or why there are none; undefined if not requested. */
   readonly sched: SchedRecording | undefined
+  /** What meters of the kernel measured, or why there is nothing; undefined if not requested. */
+  readonly power: PowerRecording | undefined
 }
 
 const DISK_FULL =
@@ -139,7 +148,7 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
 /** What can be recorded of a program that {@link record} does not start. */
 export type RecordVariablesOptions = Omit<
   RecordOptions,
-  'command' | 'output' | 'sched' | 'onSchedProblem' | 'stdio' | 'onStart'
+  'command' | 'output' | 'sched' | 'onSchedProblem' | 'power' | 'onPowerProblem' | 'sysfs' | 'stdio' | 'onStart'
 > & {
   /** The log's path, as the program sees it. If that file exists, the log is `<output>.<pid>`, or `<output>.<pid>.<n>`. */
   readonly output: string
@@ -174,7 +183,12 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
         const environment = recorderEnvironment(options, path, output)
         return withLogReport(output, (file) => run(program, { ...environment, ...place.environment, ...file }, options))
       })
-    const recorded = options.sched ? await withSched(output, runs, options) : { ended: await runs(), sched: undefined }
+    const scheduled = async () =>
+      options.sched ? withSched(output, runs, options) : { ended: await runs(), sched: undefined }
+    const metered = options.power
+      ? await withPower(output, scheduled, options)
+      : { result: await scheduled(), power: undefined }
+    const recorded = metered.result
     const { result: ended, report } = recorded.ended
     const { code, signal, secure } = ended
     const failed = signal ?? (code ? `exit code ${code}` : undefined)
@@ -183,7 +197,15 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
     const hasReason = logs.length > 0 || failure !== undefined
     const problem = hasReason ? undefined : await explainNoLog(program, { failure: failed, secure, children }, env)
     const exitCode = code ?? 128 + system.signals[signal!]
-    return { exitCode, signal: signal ?? undefined, logs, problem, failure, sched: recorded.sched }
+    return {
+      exitCode,
+      signal: signal ?? undefined,
+      logs,
+      problem,
+      failure,
+      sched: recorded.sched,
+      power: metered.power,
+    }
   } finally {
     await place.settle()
   }

@@ -65,7 +65,7 @@ class Finder implements FoundMeters {
     for (const zone of all) {
       const name = names.get(zone)!
       const of = names.get(zone.replace(/(:\d+):\d+$/, '$1')) ?? name
-      // Memory is beside its package; psys contains the package, and is not added to it.
+      // Memory is no part of its package; psys contains the package, and is not added to it.
       const device = name === 'dram' ? `DRAM of ${of}` : name === 'psys' ? 'psys' : of
       const isPart = name !== 'dram' && (of !== name || name === 'psys')
       const wraps = Number(this.text(`${folder}/${zone}/max_energy_range_uj`))

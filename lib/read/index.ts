@@ -1,4 +1,6 @@
 import { closest, UsageError } from '../errors.ts'
+import { backendProfiler } from './backends/backend-profiler.ts'
+import { openclCsv } from './backends/opencl-csv.ts'
 import { blasLog } from './blas/blas-log.ts'
 import { onednn } from './blas/onednn.ts'
 import { chromeJson } from './chrome-json/chrome-json.ts'
@@ -67,6 +69,8 @@ export const FORMATS: readonly Format[] = [
   onednn,
   blasLog,
   llamaBench,
+  backendProfiler,
+  openclCsv,
   aiperf,
   genaiPerf,
   otlp,

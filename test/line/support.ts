@@ -36,7 +36,7 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
 
 /** Formats without operators of ggml: test/read/nsys*.test.ts, test/read/chrome-json*.test.ts, test/read/llama-server.test.ts, power.test.ts. */
 const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$/
-/** Further ones: test/read/traces-of-others.test.ts, blas.test.ts, ncu.test.ts, llama-bench.test.ts, clients.test.ts, llama-log.test.ts, test/memory-samples. */
+/** Further ones: test/read/traces-of-others.test.ts, blas.test.ts, ncu.test.ts, llama-bench.test.ts, clients.test.ts, llama-log.test.ts, backends.test.ts, test/memory-samples. */
 const OF_OTHERS: readonly string[] = [
   'rocprofv3',
   'blas-log',
@@ -48,6 +48,7 @@ const OF_OTHERS: readonly string[] = [
   'otlp',
   'llama-log',
   'backend-profiler',
+  'opencl-csv',
   'memory-samples',
 ]
 

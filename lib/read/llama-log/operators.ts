@@ -1,39 +1,4 @@
-import type { Facts, GpuEvent } from '../../model/gpu-events.ts'
-import type { Names } from '../../model/names.ts'
-
-/** What a backend printed of an operator, or of all operators of one kind in a graph. Times in ns. */
-export interface DeviceOperator {
-  readonly name: string
-  readonly timeNs: number
-  /** Operators that it sums up; 1 by default. */
-  readonly count?: number
-  readonly facts: Readonly<Record<string, number | string>>
-}
-
-/** The event of an operator on a queue that is only known by the name of its backend. */
-export function deviceOperator(
-  names: Names,
-  queue: string,
-  { name, count = 1, facts }: DeviceOperator,
-  startNs: number,
-  endNs: number,
-): GpuEvent {
-  const inferred: Facts = count > 1 ? { count, inferred: 'start: laid end to end, only durations are recorded' } : {}
-  return {
-    ...{ kind: 'gpu', what: 'kernel', name: names.id(name), startNs, endNs, correlation: -1, signature: 0 },
-    ...{
-      device: 0,
-      context: -1,
-      contextName: 0,
-      stream: names.id(queue),
-      streamName: 0,
-      queue: names.id(queue),
-      pid: -1,
-    },
-    facts: { ...facts, ...inferred } as Facts,
-    ...(count > 1 && { count }),
-  }
-}
+import type { DeviceOperator } from '../common/device-work.ts'
 
 const TEXT_MAX = 1000
 const WHOLE_US = /^\d{1,15}$/

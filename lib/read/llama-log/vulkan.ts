@@ -1,4 +1,4 @@
-import type { DeviceOperator } from './operators.ts'
+import type { DeviceOperator } from '../common/device-work.ts'
 
 /** The line before the rows of a graph, and the one after them (ggml-vulkan.cpp, vk_perf_logger::print_timings). */
 export const VULKAN_HEAD = 'Vulkan Timings:'

@@ -1,0 +1,138 @@
+// The profile of ggml's profiler of all backends (llama.cpp pull request 21160: --profile-output, GGML_PROFILE): operators and copies.
+//
+//   {"version": 2, "backends": [{"id": 0, "name": "CUDA0", "device": "NVIDIA …", "type": 1}, …],
+//    "records": [{"type": 0, "name": "MUL_MAT", "backend_id": 0, "split_id": 1, "start_ns": 81…, "duration_ns": 5120, "bytes": 8192,
+//                 "extra": null, "ne_src0": [4096,4096,1,1], "ne_src1": [4096,1,1,1]}, …]}
+//
+// `type` is 0 for an operator, 1 for a copy. Times are those of CLOCK_MONOTONIC_RAW. Later revisions add the tensor's name, its shape and
+// the types of sources. The profile has no calls, threads or addresses.
+
+import { isObject, type JsonObject } from '../../input/json.ts'
+import { bigOf, JsonItems } from '../../input/json-items.ts'
+import type { Facts, GpuEvent } from '../../model/gpu-events.ts'
+import { issueOf } from '../../model/issues.ts'
+import type { Names } from '../../model/names.ts'
+import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
+import { containing, contentsOf } from '../common/holdings.ts'
+import { jsonIssue } from '../common/json-issues.ts'
+import type { Format } from '../format.ts'
+
+const BATCH_EVENTS = 4096
+const TEXT_MAX = 1000
+const BACKENDS_MAX = 256
+
+export const backendProfiler: Format = {
+  name: 'backend-profiler',
+  title: "profile of ggml's profiler of all backends (--profile-output): operators and copies",
+  sniff: (head) => {
+    const text = new TextDecoder().decode(head)
+    return /^\s*\{/.test(text) && /"backends"\s*:\s*\[/.test(text) && /"(?:records|version)"\s*:/.test(text)
+  },
+  read(source, { names }) {
+    const items = new JsonItems(source, ['backends[]', 'records[]'])
+    const profile = new Profile(names)
+    return readBatches(items, {
+      batch: profile.batch,
+      readChunk(isLast) {
+        for (let item = items.next(isLast); item; item = items.next(isLast)) {
+          if (item.what !== 'item') profile.batch.add(issueOf(...jsonIssue(item), profile.lastNs))
+          else if (item.path === 'backends[]') profile.backend(item.value)
+          else profile.record(item.value, item.byte)
+          if (profile.batch.size >= BATCH_EVENTS) return true
+        }
+        if (isLast) profile.finish()
+        return false
+      },
+    } satisfies ChunkReader)
+  },
+}
+
+class Profile {
+  readonly batch = new EventBatch()
+  lastNs = 0
+  private readonly backends: string[] = []
+  private readonly devices: string[] = []
+  private originNs: bigint | undefined
+  private operators = 0
+  private copies = 0
+
+  constructor(private readonly names: Names) {}
+
+  backend(value: unknown): void {
+    if (!isObject(value) || this.backends.length >= BACKENDS_MAX) return
+    const id = typeof value['id'] === 'number' && value['id'] < BACKENDS_MAX ? value['id'] : this.backends.length
+    const name = String(value['name'] ?? `backend ${id}`).slice(0, TEXT_MAX)
+    this.backends[id] = name
+    if (value['device']) this.devices.push(`${name}: ${String(value['device']).slice(0, TEXT_MAX)}`)
+  }
+
+  record(value: unknown, byte: number): void {
+    const event = isObject(value) ? this.eventOf(value) : undefined
+    if (event) {
+      this.batch.add(event)
+      this.lastNs = event.endNs
+      return
+    }
+    const detail = 'expected a record with name, backend_id, start_ns and duration_ns'
+    this.batch.add(issueOf('unreadable-row', detail, { byte }, this.lastNs))
+  }
+
+  finish(): void {
+    if (this.originNs === undefined) this.begin(0n)
+    const { operators, copies, devices } = this
+    const list = contentsOf([
+      [operators, 'operator'],
+      [copies, 'copy'],
+    ])
+    const { contents, attributes } = containing(list || 'no records')
+    const gpus = devices.length > 0 && { devices: devices.join(', ') }
+    this.batch.add({ kind: 'facts', contents, attributes: { ...attributes, ...gpus } })
+  }
+
+  private eventOf(record: JsonObject): GpuEvent | undefined {
+    const [start, duration] = [bigOf(record['start_ns']), bigOf(record['duration_ns'])]
+    const { name, backend_id: id } = record
+    if (start === undefined || duration === undefined || duration < 0n || typeof name !== 'string') return undefined
+    if (typeof id !== 'number' || !(id >= 0 && id < BACKENDS_MAX)) return undefined
+    if (this.originNs === undefined) this.begin(start)
+    const startNs = Number(start - this.originNs!)
+    const isCopy = record['type'] === 1
+    if (isCopy) this.copies++
+    else this.operators++
+    const backend = this.backends[id] ?? `backend ${id}`
+    return {
+      ...{ kind: 'gpu', what: isCopy ? 'memcpy' : 'kernel', name: this.names.id(name.slice(0, TEXT_MAX)) },
+      ...{ startNs, endNs: startNs + Number(duration), correlation: -1, signature: 0 },
+      ...{ device: id, context: -1, contextName: 0, stream: 0, streamName: 0, queue: this.names.id(backend), pid: -1 },
+      facts: factsOf(record),
+    }
+  }
+
+  private begin(originNs: bigint): void {
+    this.originNs = originNs
+    this.batch.begin({
+      ...{ kind: 'input', format: backendProfiler.name, originNs, title: 'Profile of backends' },
+      clock: originNs > 0n ? 'MONOTONIC_RAW' : 'unknown',
+      attributes: {
+        times: 'CLOCK_MONOTONIC_RAW, as Linux has it; those of a Vulkan backend are laid end to end by the profiler',
+      },
+      capabilities: { order: false, operators: false, requests: true },
+    })
+  }
+}
+
+/** Shapes, the tensor, its bytes: what is shown of a record. */
+function factsOf(record: JsonObject): Facts {
+  const facts: Record<string, number | string> = {}
+  for (const key of ['bytes', 'split_id', 'extra', 'tensor_name', 'out_type', 'sub_op']) {
+    const value = record[key]
+    if (typeof value === 'number' && Number.isFinite(value) && value >= 0) facts[key] = value
+    if (typeof value === 'string' && value !== '') facts[key] = value.slice(0, TEXT_MAX)
+  }
+  for (const key of ['ne', 'ne_src0', 'ne_src1', 'ne_src2']) {
+    const value = record[key]
+    const isShape = Array.isArray(value) && value.length <= 4 && value.every((n) => Number.isSafeInteger(n))
+    if (isShape && value.some((n) => n > 0)) facts[key] = value.join('×')
+  }
+  return facts
+}

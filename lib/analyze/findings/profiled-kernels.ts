@@ -31,13 +31,5 @@ export function confidenceOf({ kernel_profiles }: Analysis): Pick<Finding, 'conf
   return { confidence: joined.joined_time_ns > 0 ? 'high' : 'low', confidence_reason }
 }
 
-/** Shows the time of kernels by their names in the trace; without a log, the statistics do. */
-export function checkOf(rows: readonly KernelProfileRow[]): Finding['check'] {
-  const names = [...new Set(rows.flatMap(({ log_name }) => log_name ?? []))]
-  if (names.length === 0) return { command: 'ggml2perfetto stats <profile>', evidence: 'time_ns' }
-  const list = rows.map(({ name }) => `'${name.replaceAll("'", "''")}'`).join(', ')
-  return {
-    sql: `select sum(dur) from gpu_slice where extract_arg(arg_set_id, 'ncu_name') in (${list})`,
-    evidence: 'time_ns',
-  }
-}
+/** The table of profiled kernels has their time in the logs. */
+export const CHECK: Finding['check'] = { command: 'ggml2perfetto stats <logs> <profile>', evidence: 'time_ns' }

@@ -7,6 +7,7 @@
 // columns are counted from both ends.
 
 import { LineCursor } from '../../input/line-cursor.ts'
+import type { BlasCall } from '../../model/blas-events.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
@@ -16,6 +17,8 @@ import type { Format } from '../format.ts'
 import { type CallFacts, CallSet } from './calls.ts'
 import { type Memory, memoriesOf, onednnProduct } from './onednn-problems.ts'
 
+/** Primitives whose lines are recognised; with more, it begins again. */
+const KNOWN_MAX = 1 << 14
 const PREFIX = /^(?:onednn|dnnl)_verbose,/
 
 export const onednn: Format = {
@@ -38,6 +41,8 @@ const decoder = new TextDecoder()
 class OnednnLog implements ChunkReader {
   readonly batch = new EventBatch()
   private readonly calls = new CallSet()
+  /** By the columns of a line, without time and duration. */
+  private readonly known = new Map<string, BlasCall>()
   private readonly facts: Record<string, string | number> = Object.create(null)
   /** Undefined: the log has no times, or nothing was executed yet. */
   private originNs: bigint | undefined
@@ -53,7 +58,7 @@ class OnednnLog implements ChunkReader {
     const { lines } = this
     while (lines.next()) {
       const { text } = lines
-      if (PREFIX.test(text)) this.read(text.split(','))
+      if (PREFIX.test(text)) this.read(text)
     }
     if (!isLast) return false
     if (!this.batch.hasBegun) this.begin(undefined)
@@ -61,10 +66,25 @@ class OnednnLog implements ChunkReader {
     return false
   }
 
-  private read(columns: readonly string[]): void {
+  /** Most lines are executions of a few primitives: what follows the time, and precedes the duration, is read once. */
+  private read(text: string): void {
+    const [begin, end] = [text.indexOf(',exec,'), text.lastIndexOf(',')]
+    const call = begin < 0 ? undefined : this.known.get(text.slice(begin, end))
+    if (!call) return this.readColumns(text.split(','))
+    const head = text.slice(0, begin)
+    const time = head.slice(head.lastIndexOf(',') + 1)
+    // Of version 3, the component is between time and operation.
+    const at =
+      time === 'primitive'
+        ? head.slice(head.lastIndexOf(',', head.length - time.length - 2) + 1, -time.length - 1)
+        : time
+    this.execute(call, timeOf(at), text.slice(end + 1))
+  }
+
+  private readColumns(columns: readonly string[]): void {
     const exec = columns.indexOf('exec')
     const isPrimitive = exec > 0 && exec <= 4 && columns.length >= exec + 8 && !columns.slice(0, exec).includes('graph')
-    if (isPrimitive) return this.execute(columns, exec)
+    if (isPrimitive) return this.first(columns, exec)
     if (columns.some((column, i) => i < 5 && /^create(?::cache|:nested|$)/.test(column))) this.created++
     else if (columns.includes('info')) this.learn(columns)
     else if (exec > 0 && exec <= 4 && !columns.includes('graph')) this.unreadable(`${columns.length} columns`)
@@ -81,20 +101,30 @@ class OnednnLog implements ChunkReader {
     }
   }
 
-  private execute(columns: readonly string[], exec: number): void {
-    const durationNs = Math.round(Number(columns.at(-1) || NaN) * 1e6)
+  /** The first execution of a primitive. */
+  private first(columns: readonly string[], exec: number): void {
     const atNs = timeOf(columns[exec - 1] ?? '') ?? timeOf(columns[exec - 2] ?? '')
+    const facts = factsOf(columns, exec)
+    if (!facts.product && /^(?:matmul|inner_product)$/.test(facts.name)) {
+      if (!this.batch.hasBegun) this.begin(atNs)
+      return this.unreadable(`a problem of "${facts.problem.slice(0, 40)}"`)
+    }
+    const call = this.calls.of(facts)
+    if (this.known.size >= KNOWN_MAX) this.known.clear()
+    this.known.set(`,${columns.slice(exec, -1).join(',')}`, call)
+    this.execute(call, atNs, columns.at(-1)!)
+  }
+
+  private execute(of: BlasCall, atNs: bigint | undefined, duration: string): void {
+    const durationNs = Math.round(Number(duration || NaN) * 1e6)
     if (!this.batch.hasBegun) this.begin(atNs)
     if (!(durationNs >= 0 && durationNs <= TIME_NS_MAX))
-      return this.unreadable(`a duration of "${columns.at(-1)?.slice(0, 40)}"`)
-    const facts = factsOf(columns, exec)
-    if (!facts.product && /^(?:matmul|inner_product)$/.test(facts.name))
-      return this.unreadable(`a problem of "${facts.problem.slice(0, 40)}"`)
+      return this.unreadable(`a duration of "${duration.slice(0, 40)}"`)
     const startNs = this.startOf(atNs)
     const inferred = this.originNs === undefined ? Inferred.Order : 0
     this.executed++
     this.lastNs = Math.max(this.lastNs, startNs + durationNs)
-    this.batch.add({ kind: 'blas', of: this.calls.of(facts), startNs, endNs: startNs + durationNs, count: 1, inferred })
+    this.batch.add({ kind: 'blas', of, startNs, endNs: startNs + durationNs, count: 1, inferred })
   }
 
   private startOf(atNs: bigint | undefined): number {

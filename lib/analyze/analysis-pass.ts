@@ -255,6 +255,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         break
       case 'copy':
       case 'allocation':
+        if (event.kind === 'copy') this.parts.copy(event)
         if (!sample) this.memory.take(event)
         break
       case 'own-slice':

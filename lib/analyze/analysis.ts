@@ -206,7 +206,8 @@ export interface CallTime {
 export interface TimePart {
   /**
    * `waiting for a backend`: in functions that wait (`ggml_backend_synchronize` …), and in graph runs of backends other than the CPU's.
-   * `submitting to a backend`: in graph runs of a backend that the program waits for separately.
+   * `submitting to a backend`: in graph runs of a backend that the program waits for separately. `copying for backends`: copies between buffers,
+   * where not only the CPU computes, without waits in them.
    * `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier.
    */
   readonly what:
@@ -216,6 +217,7 @@ export interface TimePart {
     | 'blocked'
     | 'waiting for a backend'
     | 'submitting to a backend'
+    | 'copying for backends'
     | 'allocate'
     | 'reserve memory'
     | 'recorder'

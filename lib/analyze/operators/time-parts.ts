@@ -1,6 +1,6 @@
 import type { Block } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
+import type { CopyEvent, GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent } from '../../model/request-events.ts'
 import type { CallTime, TimePart } from '../analysis.ts'
 import { CallWaits } from '../calls/call-waits.ts'
@@ -24,6 +24,8 @@ interface OpenCall {
   readonly parts: PartEvent[]
   /** Waits for backends, the outermost of nested ones, in order. */
   waits: readonly Span[]
+  /** Copies between buffers, in order. */
+  copies: readonly Span[]
   /** Time from the return of the call to the end of its work, in which the program waits. */
   afterNs: number
 }
@@ -53,6 +55,7 @@ export class TimeParts {
   private readonly ends = new CallWaits((event, endNs) => this.waited(event, endNs - event.endNs))
   /** By thread, since its latest call. */
   private readonly waits = new DefaultMap<number, Span[]>(() => [])
+  private readonly copies = new DefaultMap<number, Span[]>(() => [])
   /** Names of backends that the program waits for. */
   private readonly asynchronous = new Set<number>()
 
@@ -83,6 +86,12 @@ export class TimeParts {
     if (waits.length < WAITS_MAX) waits.push({ startNs, endNs })
   }
 
+  /** A copy between buffers, or from or to the program's memory. */
+  copy({ tid, startNs, endNs }: CopyEvent): void {
+    const copies = this.copies.of(tid)
+    if (copies.length < WAITS_MAX) copies.push({ startNs, endNs })
+  }
+
   private waited(event: TokenEvent, ns: number): void {
     if (ns === 0) return
     this.onWait(event, ns)
@@ -101,9 +110,11 @@ export class TimeParts {
     this.ends.call(event)
     const waits = this.waits.of(event.tid)
     this.waits.delete(event.tid)
+    const copies = this.copies.get(event.tid) ?? []
+    this.copies.delete(event.tid)
     if (event.call < 0 || !this.isTaken(event.call)) return
     this.ended.set(event.call, event)
-    if (waits.length > 0) this.of(event.call)!.waits = waits
+    if (waits.length + copies.length > 0) Object.assign(this.of(event.call)!, { waits, copies })
     if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
   }
 
@@ -121,7 +132,7 @@ export class TimeParts {
   /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
   add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
     this.ended.delete(event.call)
-    const { graphs, parts, waits, afterNs } = this.open.get(event.call) ?? newOpen()
+    const { graphs, parts, waits, copies, afterNs } = this.open.get(event.call) ?? newOpen()
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
     const whole = event.endNs - event.startNs
@@ -143,9 +154,11 @@ export class TimeParts {
         left.ns -= ns
       }
     }
-    for (const wait of waits) {
-      const isInside = graphs.some(({ startNs, endNs }) => startNs < wait.endNs && wait.startNs < endNs)
-      if (!isInside) take('waiting for a backend', within(wait, event))
+    for (const wait of waits)
+      if (!graphs.some((graph) => meet(graph, wait))) take('waiting for a backend', within(wait, event))
+    // Of a CPU alone, copies are those of inputs and results: too short for a part of their own.
+    if (graphs.some(({ backend }) => !this.isCpu(backend))) {
+      for (const copy of copies) take('copying for backends', copiedNs(copy, event, graphs, waits))
     }
     this.addWait(sums, afterNs)
     for (const part of parts) {
@@ -220,10 +233,23 @@ export class TimeParts {
   }
 }
 
-const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], afterNs: 0 })
+const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], copies: [], afterNs: 0 })
 const NO_OPERATORS = new CallOperators()
 
 /** The part of an interval that is in a call, in ns. */
 function within(of: { readonly startNs: number; readonly endNs: number }, call: TokenEvent): number {
   return Math.max(Math.min(of.endNs, call.endNs) - Math.max(of.startNs, call.startNs), 0)
+}
+
+const meet = (a: Span, b: Span) => a.startNs < b.endNs && b.startNs < a.endNs
+
+/** Time of a copy in a call, without the waits in it; 0 in a graph run. */
+function copiedNs(copy: Span, call: TokenEvent, graphs: readonly Span[], waits: readonly Span[]): number {
+  if (graphs.some((graph) => meet(graph, copy))) return 0
+  const inside = waits.filter((wait) => meet(wait, copy))
+  const waitedNs = inside.reduce(
+    (sum, { startNs, endNs }) => sum + Math.min(endNs, copy.endNs) - Math.max(startNs, copy.startNs),
+    0,
+  )
+  return Math.max(within(copy, call) - waitedNs, 0)
 }

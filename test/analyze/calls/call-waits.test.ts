@@ -32,9 +32,12 @@ function made(synchronised: boolean, more: (id: (text: string) => number) => Tra
         }
         const span = { startNs: start * MS, endNs: (synchronised ? done : end) * MS }
         const graph = { startNs: (start + 0.25) * MS, endNs: (start + 0.75) * MS }
+        const copy = { startNs: (start + 0.05) * MS, endNs: (start + 0.24) * MS, from: 0, to: 0, tensor: -1, tid: TID }
         return [
+          // A copy of inputs, with a wait in it.
+          { kind: 'copy', what: 'copy', bytes: 64, ...copy },
           { kind: 'graph', backend: id('Vulkan0'), nodes: 9, call, split: 0, ...graph, inferred: 0 },
-          // A wait for the copy of inputs; the end of the call's work: the inner function first, as a log contains them.
+          // Then the end of the call's work: the inner function first, as a log contains them.
           wait('Vulkan0', start + 0.1, start + 0.2),
           ...(synchronised ? [wait('Vulkan0', end, done - 0.1)] : []),
           {
@@ -84,7 +87,9 @@ test('the time of calls contains waits for backends, in calls and after them, an
   const late = await analyze(made(false))
   const waits = 3 * 0.1 + (16.5 + 17.5 + 16.5) // in calls; after them
   const after = 17 + 18 + 17
-  const { 'waiting for a backend': waiting, 'submitting to a backend': submitting } = partsOf(late, 'decode')
+  const parts = partsOf(late, 'decode')
+  const { 'waiting for a backend': waiting, 'submitting to a backend': submitting } = parts
+  expect(parts['copying for backends']).toBeCloseTo(3 * (0.19 - 0.1))
   expect(submitting).toBeCloseTo(3 * 0.5)
   expect(waiting).toBeCloseTo(3 * 0.1 + after)
   expect(waiting).toBeGreaterThan(waits)

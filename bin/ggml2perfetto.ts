@@ -9,6 +9,7 @@ import { checkCommand } from './commands/check.ts'
 import { compareCommand } from './commands/compare.ts'
 import { convertCommand } from './commands/convert.ts'
 import { dagCommand } from './commands/dag.ts'
+import { exportCommand } from './commands/export.ts'
 import { infoCommand } from './commands/info.ts'
 import { nvtxCommand } from './commands/nvtx.ts'
 import { openCommand } from './commands/open.ts'
@@ -56,6 +57,7 @@ const COMMANDS = [
   'dag',
   'compare',
   'report',
+  'export',
   'check',
   'query',
   'ask',
@@ -97,6 +99,7 @@ function parser(args: readonly string[]) {
       .command(dagCommand)
       .command(compareCommand)
       .command(reportCommand)
+      .command(exportCommand(version))
       .command(checkCommand)
       .command(queryCommand)
       .command(askCommand)

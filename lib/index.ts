@@ -42,6 +42,7 @@ export {
 } from './node/api.ts'
 export { type DatasetOptions, type OpenDataset, openDataset } from './node/dataset.ts'
 export type { DatasetCell, DatasetRows } from './node/duckdb.ts'
+export { type ExportedRun, type ExportOptions, exportRun, isDay, removeLeftOvers, traceIdOf } from './node/export.ts'
 export {
   fileRange,
   fileSize,
@@ -69,9 +70,24 @@ export type { PowerRecording } from './node/record/power.ts'
 export type { SchedRecording } from './node/record/sched.ts'
 export { type SignalWitness, signalWitness } from './node/record/witness.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'
+export { type Exporter, type RunTables, type TablesOptions, tablesOf } from './pipeline/tables/tables-of.ts'
 export type { Problem, WalkProblem, WalkResult } from './query/check.ts'
 export { SqlError, TraceProcessorError } from './query/errors.ts'
 export type { Cell, QueryResult, SqlPackage } from './query/trace-processor.ts'
 export type { MetricBundle } from './query/trace-summary.ts'
 export { VIEWER, type View, type ViewerCommand, viewerUrl } from './query/view.ts'
 export { CLICKHOUSE_SETTINGS, clickHouseTables } from './tables/clickhouse.ts'
+export type { Column, ColumnType, Encoding, RowOf, TableSchema, ValueOf } from './tables/column.ts'
+export {
+  TABLE_NAMES,
+  TABLES,
+  TABLES_VERSION,
+  type TableName,
+  type TableRow,
+  tablePath,
+  UNKNOWN_DAY,
+} from './tables/schema.ts'
+export { type FilesOf, type NewRow, ROW_GROUP, TableFile } from './tables/table-file.ts'
+export { type TablePiece, Tables } from './tables/tables.ts'
+export { TablesPass } from './tables/tables-pass.ts'
+export type { Compression } from './write/parquet/parquet.ts'

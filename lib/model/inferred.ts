@@ -31,3 +31,28 @@ export enum Inferred {
   /** The duration: from the rate. */
   Rate = 16384,
 }
+
+const WORDS: readonly [number, string][] = [
+  [Inferred.End, 'end: start of the next record'],
+  [Inferred.NoEnd, 'no end recorded'],
+  [Inferred.Wait, 'gap to the next operator: may contain operators that were not recorded'],
+  [Inferred.Worker, 'worker index'],
+  [Inferred.Call, 'call borders'],
+  [Inferred.Phase, 'phase'],
+  [Inferred.TokenCount, 'token count'],
+  [Inferred.OpName, 'op name'],
+  [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
+  [Inferred.Layer, 'layer: that of the sources'],
+  [Inferred.Place, 'place in time: sums are laid end to end in the time of what they sum'],
+  [Inferred.Parts, "parts: from the server's own figures"],
+  [Inferred.Order, 'time: from the order of the records, to the unit of the times in the log if it has any'],
+  [Inferred.Laid, 'start: laid end to end, only durations are recorded'],
+  [Inferred.Rate, 'duration: from the rate'],
+]
+
+/** What {@link Inferred} bits mean, separated by semicolons. */
+export function inferredText(bits: number): string {
+  return WORDS.filter(([bit]) => (bits & bit) !== 0)
+    .map(([, word]) => word)
+    .join('; ')
+}

@@ -1,5 +1,5 @@
-/** Types of columns: those that Parquet, Arrow and every engine have. */
-export type ColumnType = 'string' | 'int32' | 'int64' | 'double' | 'boolean'
+/** Types of columns, which Parquet, Arrow and every engine have. Integers have 64 bits throughout: dictionaries make small ones small. */
+export type ColumnType = 'string' | 'int64' | 'double' | 'boolean'
 
 /**
  * How values are stored. `dictionary`: few distinct values, as names. `delta`: integers that follow one another, as times; or that are
@@ -26,8 +26,14 @@ export interface TableSchema {
   readonly columns: Readonly<Record<string, Column>>
 }
 
-/** Value of a column in a row. Integers are whole numbers up to 2^53. */
-export type ValueOf<T extends ColumnType> = T extends 'string' ? string : T extends 'boolean' ? boolean : number
+/** Value of a column in a row. Integers above 2^53 are bigints. */
+export type ValueOf<T extends ColumnType> = T extends 'string'
+  ? string
+  : T extends 'boolean'
+    ? boolean
+    : T extends 'int64'
+      ? number | bigint
+      : number
 
 /** A row of a table, as JavaScript's values; null is "not known". */
 export type RowOf<T extends TableSchema> = {
@@ -53,9 +59,9 @@ export const textOrNull = maybe('string', 'dictionary')
 /** Texts that are all different. */
 export const proseOrNull = maybe('string', 'plain')
 /** Small numbers of few distinct values: numbers of workers, layers, CPUs. */
-export const small = always('int32', 'dictionary')
+export const small = always('int64', 'dictionary')
 /** The same, where a value may be missing. */
-export const smallOrNull = maybe('int32', 'dictionary')
+export const smallOrNull = maybe('int64', 'dictionary')
 /** Amounts of few distinct values: bytes, FLOP, tokens. */
 export const amount = always('int64', 'dictionary')
 /** The same, where a value may be missing. */

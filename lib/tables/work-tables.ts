@@ -1,5 +1,4 @@
 import {
-  amount,
   amountOrNull,
   fraction,
   proseOrNull,
@@ -14,7 +13,7 @@ import {
 
 const TRACE_ID = text('The run: see `trace`.')
 const TS = time("Start, since the run's origin.")
-const CALL = smallOrNull('Number of its call; null: in none, or not known.')
+const CALL = timeOrNull('Number of its call; null: in none, or not known.')
 const INFERRED = textOrNull('What of it is not recorded but inferred, such as `wait`; separated by semicolons.')
 
 /** What a node of the graph is; of fused nodes, with their last one. */
@@ -53,13 +52,13 @@ export const operator = {
   columns: {
     trace_id: TRACE_ID,
     call: CALL,
-    graph: smallOrNull('Number of its graph run: one compute of a graph, of all splits; null: not known.'),
+    graph: timeOrNull('Number of its graph run: one compute of a graph, of all splits; null: not known.'),
     node: small('Number of the node in the run: the same in each graph run.'),
     worker: small("The worker: ggml's ith."),
     ts_ns: TS,
     dur_ns: time('Time of computing.'),
     wait_ns: time('Wait at the barrier after it.'),
-    inner_wait_ns: amount('Part of `dur_ns` at barriers within the operator.'),
+    inner_wait_ns: time('Part of `dur_ns` at barriers within the operator.'),
     op: text('The op, such as `MUL_MAT`; of fused nodes the first and the last one, such as `RMS_NORM+MUL`.'),
     ...NODE,
     type: textOrNull('Type of the weights (the first source that is one), else of the result.'),
@@ -87,7 +86,6 @@ export const state = {
     trace_id: TRACE_ID,
     worker: smallOrNull('The worker that the thread serves; null: it is not one.'),
     tid: small('Thread.'),
-    thread: textOrNull('Its name, where it serves no worker.'),
     ts_ns: TS,
     dur_ns: time('Duration.'),
     state: text('`running`, `runnable` (preempted), `woken` (runnable after a wait) or `blocked`.'),
@@ -120,8 +118,6 @@ export const gpu = {
     op: textOrNull('The op of the node that it computed.'),
     ...NODE,
     correlation: timeOrNull("The profiler's id, which it shares with the call that launched it."),
-    launch_ts_ns: timeOrNull('Start of that call; null: not recorded.'),
-    launch_dur_ns: timeOrNull('Its duration.'),
     bytes: amountOrNull('Bytes copied or filled.'),
   },
 } as const

@@ -1,7 +1,7 @@
 import type { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import { Scheduler } from './kernel/scheduler.ts'
-import type { WaitTaker } from './kernel/states.ts'
+import type { StateTaker, WaitTaker } from './kernel/states.ts'
 import { ArgMaker } from './labels.ts'
 import type { DrawOptions } from './options.ts'
 import { Timeline } from './timeline.ts'
@@ -28,12 +28,14 @@ export class Drawing {
 
   /**
    * Begins the timeline of the next input: first those that name the traced process, then recordings of the scheduler. `isSummed`: some
-   * of its calls are not in full. `waited` receives waits of its workers, until {@link finish}.
+   * of its calls are not in full. `waited` receives waits of its workers, until {@link finish}; `stated` states of
+   * its threads, which are not drawn then.
    */
   begin(of: {
     readonly isOfScheduler: boolean
     readonly isSummed?: boolean | undefined
     readonly waited?: WaitTaker | undefined
+    readonly stated?: StateTaker | undefined
   }): Timeline {
     const options = { ...this.options, ...of }
     return new Timeline(this.tree, this.make, options, this.inputs++, this.scheduler)

@@ -1,28 +1,10 @@
 import type { Arg, ArgValue } from '../model/args.ts'
 import type { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
-import { Inferred } from '../model/events.ts'
+import { inferredText } from '../model/inferred.ts'
 import type { Names } from '../model/names.ts'
 import type { ArgSet, Label } from '../sink/label.ts'
 import type { Detail } from './options.ts'
-
-const INFERRED_WORDS: readonly [number, string][] = [
-  [Inferred.End, 'end: start of the next record'],
-  [Inferred.NoEnd, 'no end recorded'],
-  [Inferred.Wait, 'gap to the next operator: may contain operators that were not recorded'],
-  [Inferred.Worker, 'worker index'],
-  [Inferred.Call, 'call borders'],
-  [Inferred.Phase, 'phase'],
-  [Inferred.TokenCount, 'token count'],
-  [Inferred.OpName, 'op name'],
-  [Inferred.Counts, 'counts of events: extrapolated, the processor counted for a part of the time'],
-  [Inferred.Layer, 'layer: that of the sources'],
-  [Inferred.Place, 'place in time: sums are laid end to end in the time of what they sum'],
-  [Inferred.Parts, "parts: from the server's own figures"],
-  [Inferred.Order, 'time: from the order of the records, to the unit of the times in the log if it has any'],
-  [Inferred.Laid, 'start: laid end to end, only durations are recorded'],
-  [Inferred.Rate, 'duration: from the rate'],
-]
 
 /**
  * The colour of slices in which nothing is computed. The Perfetto UI derives colours from hashes of texts; that of this text is
@@ -108,8 +90,7 @@ export class ArgMaker {
   /** The argument that lists inferred facts, if any. */
   inferred(bits: number): Arg[] {
     if (bits === 0) return []
-    const words = INFERRED_WORDS.filter(([bit]) => (bits & bit) !== 0).map(([, word]) => word)
-    return [this.word('inferred', words.join('; '))]
+    return [this.word('inferred', inferredText(bits))]
   }
 }
 

@@ -10,7 +10,7 @@ import { GgmlArea } from './ggml/area.ts'
 import { GpuArea } from './gpu/area.ts'
 import { Issues } from './issues.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
-import { States, type WaitTaker } from './kernel/states.ts'
+import { States, type StateTaker, type WaitTaker } from './kernel/states.ts'
 import type { ArgMaker } from './labels.ts'
 import { MemoryArea } from './memory/area.ts'
 import { NvtxArea } from './nvtx/area.ts'
@@ -26,6 +26,7 @@ interface Of {
   readonly isOfScheduler: boolean
   readonly isSummed?: boolean | undefined
   readonly waited?: WaitTaker | undefined
+  readonly stated?: StateTaker | undefined
 }
 
 /** Draws the events of one input, in the order of its log: passes each event to its area. */
@@ -182,7 +183,7 @@ export class Timeline implements EventPass<void> {
       counters,
       report,
     }
-    this.states = new States(context, (tid) => scheduler.trace(tid), this.options.waited)
+    this.states = new States(context, (tid) => scheduler.trace(tid), this.options.waited, this.options.stated)
     scheduler.describe(event.attributes)
     scheduler.join(this.states)
     this.memory = new MemoryArea(context, this.options.memory)

@@ -31,6 +31,28 @@ interface Thread {
 /** Receives each wait of a worker for its CPU, and the threads that had it. Times are the trace's. */
 export type WaitTaker = (wait: CpuWait) => void
 
+/** A state of a thread, from its begin to its end, in times of the trace. Names are ids; 0: none. */
+export interface StateSpan {
+  /** -1: it serves no worker. */
+  readonly worker: number
+  readonly tid: number
+  readonly state: Exclude<ThreadState, 'off' | 'ended'>
+  readonly fromNs: number
+  readonly toNs: number
+  /** -1: not known. */
+  readonly cpu: number
+  /** The kernel's letter of its wait. */
+  readonly wait: number
+  /** The thread that took its CPU, or woke it. */
+  readonly by: number
+  /** All threads that had its CPU, where they are known. */
+  readonly shares: CpuShares | undefined
+  readonly inferred: number
+}
+
+/** Receives each state of a thread that has a row. */
+export type StateTaker = (span: StateSpan) => void
+
 /** Names of slices, by state. */
 const TITLES: Readonly<Record<ThreadState, string>> = {
   running: 'running on CPU ',
@@ -68,11 +90,15 @@ export class States {
   private changedNs = 0
   private isSuperseded = false
 
-  /** `trace` receives each thread that belongs to the process; `waited` waits whose takers are known. */
+  /**
+   * `trace` receives each thread that belongs to the process; `waited` waits whose takers are known; `stated` all states, in place of
+   * their slices.
+   */
   constructor(
     private readonly context: TrackContext,
     readonly trace: (tid: number) => void,
     private readonly waited?: WaitTaker,
+    private readonly stated?: StateTaker,
   ) {}
 
   /** An operator of `worker` ran on the thread. */
@@ -145,6 +171,7 @@ export class States {
   private draw(thread: Thread, endNs: number, inferred: number): void {
     const { tid, worker, lanes, state, sinceNs, cpu, by, wait, takers } = thread
     if (endNs <= sinceNs) return
+    if (this.stated) return this.pass(thread, endNs, inferred)
     const { make, detail } = this.context
     const extra = [...(cpu < 0 ? [] : [make.int('cpu', cpu)]), make.int('tid', tid), ...make.inferred(inferred)]
     if (takers) {
@@ -160,6 +187,14 @@ export class States {
     }
     const lane = lanes ?? this.lanes.of(worker)
     lane.place(sinceNs, endNs, label)
+  }
+
+  /** Passes a state on in place of drawing it. */
+  private pass({ tid, worker, state, sinceNs, cpu, by, wait, takers }: Thread, toNs: number, inferred: number): void {
+    const shares = takers?.sharesUntil(toNs)
+    if (shares && worker >= 0) this.waited?.({ worker, fromNs: sinceNs, toNs, shares })
+    const known = state as StateSpan['state'] // others are not kept
+    this.stated!({ worker, tid, state: known, fromNs: sinceNs, toNs, cpu, wait, by, shares, inferred })
   }
 
   private addOwn(tid: number, name: number): Lanes {

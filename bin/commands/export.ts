@@ -1,0 +1,112 @@
+import { availableParallelism } from 'node:os'
+import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
+import { type ExportedRun, exportRun, isDay, removeLeftOvers, UsageError } from '../../lib/index.ts'
+import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
+import { CLOCKS, conversionOf, flag, inputsOf, once, READING, valued, whole } from '../options.ts'
+import { note, print } from '../terminal.ts'
+import { count, plural, size } from '../units.ts'
+
+const OPTIONS = {
+  output: { alias: 'o', demandOption: true, ...valued(once('--output'), 'Folder of the dataset, new or known') },
+  together: flag('All logs are of one run, such as a log and a recording of the scheduler'),
+  day: valued(parseDay, 'Day of the runs, YYYY-MM-DD, where their logs contain no real time'),
+  again: flag('Also write runs that are in the dataset already'),
+  jobs: valued(whole('--jobs'), 'Processes that export at the same time', 'one for each CPU'),
+  quiet: { alias: 'q', ...flag('Print failures only') },
+  worker: { ...flag('One of the processes of another export'), hidden: true },
+  ...CLOCKS,
+  ...READING,
+} as const
+
+interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
+  inputs: string[]
+}
+
+/** `ggml2perfetto export <logs…> -o dataset/` */
+export const exportCommand = (version: string): CommandModule<object, Arguments> => ({
+  command: 'export <inputs..>',
+  describe: 'Add runs to a dataset of Parquet files, for DuckDB, ClickHouse, Spark, pandas',
+  builder: (yargs) =>
+    yargs
+      .positional('inputs', inputsOf("Logs, each of one run, as for convert, gzip'ed or not"))
+      .options(OPTIONS)
+      .example('$0 export run.ggtrace -o dataset/', 'adds a run: one file for each table')
+      .example('$0 export logs/*.ggtrace -o dataset/', 'adds many runs, by all CPUs')
+      .example('$0 export run.ggtrace run.sched.dat --together -o dataset/', 'one run, with its threads')
+      .example(`duckdb -c "select phase, sum(dur_ns) from 'dataset/call/**/*.parquet' group by 1"`, 'a question'),
+  handler: (args) => handler(args, version),
+})
+
+function parseDay(value: string): string {
+  const day = once('--day')(value)
+  if (isDay(day)) return day
+  throw new UsageError(`--day "${day}": expected a day, such as 2026-01-31`)
+}
+
+async function handler(args: ArgumentsCamelCase<Arguments>, version: string): Promise<void> {
+  const { inputs, output, together, day, again } = args
+  const { from, opTable, clocks, osRuntime } = await conversionOf(args)
+  const exportOne = (task: Task): Promise<ExportedRun> =>
+    exportRun(task, output, version, { from, opTable, clocks, osRuntime, day, again })
+  if (args.worker) return serve(exportOne)
+  if (inputs.includes('-')) throw new UsageError('export reads files, twice; found - for standard input')
+  await removeLeftOvers(output)
+  const tasks: readonly Task[] = together ? [inputs] : inputs.map((input) => [input])
+  const jobs = Math.min(args.jobs ?? availableParallelism(), tasks.length)
+  const report = new Report(args.quiet, tasks.length)
+  const startedAt = performance.now()
+  if (jobs === 1) for (const task of tasks) await report.done(task, await attempt(() => exportOne(task)))
+  else await exportByProcesses(tasks, jobs, process.argv.slice(2), (task, outcome) => report.done(task, outcome))
+  await report.finish((performance.now() - startedAt) / 1e3, output)
+}
+
+/** What became of the runs. */
+class Report {
+  private readonly sums = { written: 0, known: 0, failed: 0, bytes: 0, operators: 0 }
+
+  constructor(
+    private readonly isQuiet: boolean,
+    private readonly tasks: number,
+  ) {}
+
+  async done(task: Task, outcome: Outcome): Promise<void> {
+    const { sums } = this
+    const name = task.join(' ')
+    if ('failure' in outcome) {
+      sums.failed++
+      process.exitCode = 1
+      const { message, isOwn } = outcome.failure
+      const what = isOwn ? message : `a bug in ggml2perfetto: ${message}`
+      return note([`error: ${what.startsWith(task[0]!) ? what : `${name}: ${what}`}`])
+    }
+    const { isNew, bytes, rows, traceId } = outcome.run
+    if (isNew) sums.written++
+    else sums.known++
+    sums.bytes += bytes
+    sums.operators += rows.operator ?? 0
+    if (this.isQuiet || this.tasks > 1) return this.showProgress()
+    const tables = Object.entries(rows).map(([table, count]) => `${table} ${count}`)
+    await print([
+      isNew
+        ? `${name}: run ${traceId}, rows: ${tables.join(', ')}`
+        : `${name}: run ${traceId} is in the dataset already`,
+    ])
+  }
+
+  /** One line that is replaced, on a terminal. */
+  private async showProgress(): Promise<void> {
+    if (this.isQuiet || !process.stderr.isTTY) return
+    const { written, known, failed } = this.sums
+    process.stderr.write(`\r${written + known + failed} of ${this.tasks} logs\x1b[K`)
+  }
+
+  async finish(seconds: number, output: string): Promise<void> {
+    const { written, known, failed, bytes, operators } = this.sums
+    if (this.isQuiet) return
+    if (this.tasks > 1 && process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+    const parts = [`${plural(written, 'run')} added to ${output}`]
+    if (known > 0) parts.push(`${count(known)} there already`)
+    if (failed > 0) parts.push(`${count(failed)} failed`)
+    await print([`${parts.join(', ')}: ${size(bytes)}, ${count(operators)} operators, ${seconds.toFixed(1)} s`])
+  }
+}

@@ -1,0 +1,198 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
+import * as self from 'node:process'
+import { gzipSync } from 'node:zlib'
+import { joined } from '../bytes/joined.ts'
+import { gunzip } from '../input/gunzip.ts'
+import type { ReadingOptions } from '../pipeline/inputs.ts'
+import { type RunTables, tablesOf } from '../pipeline/tables/tables-of.ts'
+import { TABLE_NAMES, TABLES_VERSION, type TableName, tablePath } from '../tables/schema.ts'
+import type { TablePiece } from '../tables/tables.ts'
+import { exists, explainFileError, fileSource, readFileChunks } from './files.ts'
+
+/** Folder of files that are being written, in the dataset: engines read folders of tables only. */
+const UNFINISHED = '.unfinished'
+/** Pieces are written to files together, up to this size. */
+const WRITE_BYTES = 1 << 18
+/** Level of gzip: higher ones make files 2 % smaller in twice the time. */
+const LEVEL = 4
+const DAY = /^\d{4}-\d{2}-\d{2}$/
+
+/** How a run is exported. */
+export interface ExportOptions extends ReadingOptions {
+  /** Day of the run, `YYYY-MM-DD`, where its log contains no real time. */
+  readonly day?: string | undefined
+  /** Also write runs again that are in the dataset already. */
+  readonly again?: boolean | undefined
+  /** Clocks of inputs, as {@link ConvertOptions} has them. */
+  readonly clocks?: Readonly<Record<string, string>> | undefined
+  /** Called with the index of an input and the number of bytes read so far. */
+  readonly onRead?: ((input: number, bytes: number) => void) | undefined
+}
+
+/** A run that was exported. */
+export interface ExportedRun {
+  readonly traceId: string
+  /** `false`: the run was in the dataset already, and nothing was written. */
+  readonly isNew: boolean
+  readonly day: string | undefined
+  readonly rows: RunTables['rows']
+  /** Size of all its files. */
+  readonly bytes: number
+}
+
+/**
+ * Adds one run to a dataset: one Parquet file for each table, which appears only when it is complete; that of `trace` last. `logs` are
+ * those of one run. The same logs are always the same run: they are not written twice. Throws as {@link convert} does, and UsageError
+ * where a file cannot be read or written.
+ */
+export async function exportRun(
+  logs: string | readonly string[],
+  dataset: string,
+  exporter: string,
+  options: ExportOptions = {},
+): Promise<ExportedRun> {
+  const { day: givenDay, again, onRead, ...reading } = options
+  const paths = [logs].flat()
+  const traceId = await traceIdOf(paths)
+  const known = again ? undefined : await dayOfRun(dataset, traceId)
+  if (known) return { traceId, isNew: false, day: known.day, rows: {}, bytes: 0 }
+  const inputs = paths.map((path, i) => ({ name: path, source: fileSource(path, (bytes) => onRead?.(i, bytes)) }))
+  const compression = { codec: 'gzip', compress: (bytes: Uint8Array) => gzipSync(bytes, { level: LEVEL }) } as const
+  const pieces = tablesOf(inputs, { ...reading, traceId, compression }, { name: 'ggml2perfetto', version: exporter })
+  const files = new RunFiles(join(dataset, UNFINISHED, `${traceId}-${self.pid}-${machine()}`))
+  try {
+    const { day, rows } = await files.write(pieces)
+    const bytes = await files.place(dataset, givenDay ?? day, traceId)
+    return { traceId, isNew: true, day: givenDay ?? day, rows, bytes }
+  } finally {
+    await files.remove()
+  }
+}
+
+/** The id of a run: the first 128 bits of the SHA-256 of its log, decompressed; of several, of their hashes in rising order. */
+export async function traceIdOf(paths: readonly string[]): Promise<string> {
+  const hashes: string[] = []
+  for (const path of paths) {
+    const hash = createHash('sha256')
+    for await (const chunk of gunzip(readFileChunks(path), () => undefined)) hash.update(chunk)
+    hashes.push(hash.digest('hex'))
+  }
+  const [first] = hashes
+  const whole = hashes.length === 1 ? first! : createHash('sha256').update(hashes.sort().join('')).digest('hex')
+  return whole.slice(0, 32)
+}
+
+/** Is this a day that a dataset has folders for? */
+export function isDay(text: string): boolean {
+  return DAY.test(text) && !Number.isNaN(Date.parse(text))
+}
+
+/** The folder of days in which a run is complete. */
+async function dayOfRun(dataset: string, traceId: string): Promise<{ readonly day: string | undefined } | undefined> {
+  const folder = join(dataset, 'trace', `v=${TABLES_VERSION}`)
+  for (const name of await readdir(folder).catch(() => [])) {
+    if (!(await exists(join(folder, name, `${traceId}.parquet`)))) continue
+    const day = name.replace(/^day=/, '')
+    return { day: DAY.test(day) ? day : undefined }
+  }
+  return undefined
+}
+
+const machine = () => hostname().replace(/[^\w.]/g, '_')
+
+/** Removes what exports that were killed left in a dataset: folders of processes of this machine that no longer run. */
+export async function removeLeftOvers(dataset: string): Promise<void> {
+  const folder = join(dataset, UNFINISHED)
+  for (const name of await readdir(folder).catch(() => [])) {
+    const [, pid, host] = /^[0-9a-f]{32}-(\d+)-(.+)$/.exec(name) ?? []
+    if (host !== machine() || isRunning(Number(pid))) continue
+    await rm(join(folder, name), { recursive: true, force: true })
+  }
+  await rmdir(folder).catch(() => undefined) // others may write there
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return self.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** The files of a run while they are written. */
+class RunFiles {
+  private readonly open = new Map<TableName, { readonly file: FileHandle; pending: Uint8Array[]; size: number }>()
+  private bytes = 0
+
+  constructor(private readonly folder: string) {}
+
+  /** Writes all pieces and returns what they return. */
+  async write(pieces: AsyncGenerator<TablePiece, RunTables>): Promise<RunTables> {
+    await mkdir(this.folder, { recursive: true }).catch((error) => {
+      throw explainFileError(this.folder, 'write', error)
+    })
+    try {
+      let next = await pieces.next()
+      for (; !next.done; next = await pieces.next()) await this.add(next.value)
+      for (const table of this.open.keys()) await this.flush(table)
+      return next.value
+    } finally {
+      await pieces.return(undefined as never).catch(() => undefined)
+      for (const { file } of this.open.values()) await file.close()
+    }
+  }
+
+  /** Moves the files to their places in the dataset, that of `trace` last; returns their size. */
+  async place(dataset: string, day: string | undefined, traceId: string): Promise<number> {
+    const tables = [...TABLE_NAMES].filter((table) => this.open.has(table))
+    const ordered = [...tables.filter((table) => table !== 'trace'), 'trace' as const]
+    for (const table of ordered) {
+      const path = join(dataset, tablePath(table, day, traceId))
+      try {
+        await mkdir(dirname(path), { recursive: true })
+        await rename(this.temporary(table), path)
+      } catch (error) {
+        throw explainFileError(path, 'write', error)
+      }
+    }
+    return this.bytes
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true }).catch(() => undefined)
+    await rmdir(dirname(this.folder)).catch(() => undefined) // others may write there
+  }
+
+  private temporary(table: TableName): string {
+    return join(this.folder, `${table}.parquet`)
+  }
+
+  private async add({ table, bytes }: TablePiece): Promise<void> {
+    let of = this.open.get(table)
+    if (!of) {
+      const path = this.temporary(table)
+      const file = await open(path, 'wx').catch((error) => {
+        throw explainFileError(path, 'write', error)
+      })
+      of = { file, pending: [], size: 0 }
+      this.open.set(table, of)
+    }
+    of.pending.push(bytes)
+    of.size += bytes.length
+    if (of.size >= WRITE_BYTES) await this.flush(table)
+  }
+
+  private async flush(table: TableName): Promise<void> {
+    const of = this.open.get(table)!
+    const bytes = joined(of.pending)
+    await of.file.writeFile(bytes).catch((error) => {
+      throw explainFileError(this.temporary(table), 'write', error)
+    })
+    this.bytes += bytes.length
+    of.pending = []
+    of.size = 0
+  }
+}

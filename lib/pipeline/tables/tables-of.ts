@@ -1,0 +1,224 @@
+import { ContentsPass } from '../../analyze/run/contents.ts'
+import { type Summary, SummaryPass } from '../../analyze/summary.ts'
+import { UsageError } from '../../errors.ts'
+import type { Clock, TraceEvent } from '../../model/events.ts'
+import { Names } from '../../model/names.ts'
+import type { TableName } from '../../tables/schema.ts'
+import { type TablePiece, Tables } from '../../tables/tables.ts'
+import { TablesPass } from '../../tables/tables-pass.ts'
+import { findingRows, mainLog, type ReadLog, traceRow } from '../../tables/trace-row.ts'
+import type { Compression } from '../../write/parquet/parquet.ts'
+import { type Placed, Placing } from '../clocks/placing.ts'
+import { Companions } from '../companions.ts'
+import { FindingsPass } from '../findings-pass.ts'
+import { beginLogs, closeAll, type Input, type Log, openInputs, type ReadingOptions } from '../inputs.ts'
+import { type StatesOfInput, StatesOfRun } from './states-of-run.ts'
+
+/** How the tables of a run are made. */
+export interface TablesOptions extends ReadingOptions {
+  /** The run's id: 32 hexadecimal digits. */
+  readonly traceId: string
+  /** How pages are compressed. */
+  readonly compression: Compression
+  /** Clocks of inputs, as {@link ConvertOptions} has them. */
+  readonly clocks?: Readonly<Record<string, string>> | undefined
+}
+
+/** A run whose tables are complete. */
+export interface RunTables {
+  /** Number of rows by table; tables without rows have no file. */
+  readonly rows: Readonly<Partial<Record<TableName, number>>>
+  /** Day of its first event in UTC, `YYYY-MM-DD`; undefined where the logs contain no real time. */
+  readonly day: string | undefined
+  readonly summaries: readonly Summary[]
+}
+
+/** The name and version that tables state as their writer. */
+export interface Exporter {
+  readonly name: string
+  readonly version: string
+}
+
+const DAY_NS = 86_400_000_000_000n
+
+/**
+ * Makes the tables of one run: bytes → reader → events → tables → Parquet. Yields pieces of the files, those of one table in their
+ * order; the file of `trace` comes last. Memory does not grow with the length of the logs. Several inputs are of one run. Throws
+ * as {@link convert} does, and UsageError where two inputs contain calls.
+ */
+export async function* tablesOf(
+  inputs: Input | readonly Input[],
+  options: TablesOptions,
+  exporter: Exporter,
+): AsyncGenerator<TablePiece, RunTables> {
+  const all = [inputs].flat() as readonly Input[]
+  if (all.length === 0) throw new UsageError('no input: there is nothing to export')
+  const names = new Names()
+  const { traceId, compression } = options
+  const tables = new Tables({ traceId, compression, createdBy: `${exporter.name} version ${exporter.version}` })
+  const opened = await openInputs(all, names, options)
+  try {
+    const companions = await Companions.read(opened, names)
+    const logs = await beginLogs(companions.logs, companions.definitions)
+    const placing = new Placing(options.clocks ?? {}, logs)
+    const states = new StatesOfRun(
+      tables,
+      names,
+      logs.some(({ hasSwitches }) => hasSwitches),
+    )
+    const read: TablesOfLog[] = []
+    for (const log of logs) {
+      const of = new TablesOfLog(log, await placing.place(log), { tables, names, states })
+      read.push(of)
+      for await (const batch of of.placed.batches) {
+        of.take(batch)
+        if (batch[0]!.kind === 'input') of.takePlaced(companions.take(batch[0]!))
+        if (tables.hasPieces) yield* tables.pieces()
+      }
+      of.finish()
+    }
+    states.finish()
+    const day = addRun(tables, read, exporter.version)
+    yield* tables.finish()
+    return { rows: tables.rows, day, summaries: read.map(({ summary }) => summary) }
+  } finally {
+    await closeAll(opened)
+  }
+}
+
+/** Adds the rows about the whole run and returns its day. */
+function addRun(tables: Tables, read: readonly TablesOfLog[], version: string): string | undefined {
+  const logs = read.map((of) => of.asRead())
+  refuseSeveral(logs)
+  const main = mainLog(read)
+  for (const row of findingRows(main.findings())) tables.add('finding', row)
+  const first = read[0]!
+  const originUnixNs = first.originUnixNs
+  const [firstNs, lastNs] = [Math.min(...read.map((of) => of.firstNs)), Math.max(...read.map((of) => of.lastNs))]
+  const row = traceRow(logs, {
+    exporter: version,
+    originUnixNs,
+    operatorNs: main.rows.sums.durNs,
+    waitNs: main.rows.sums.waitNs,
+    prefillRate: main.rows.prefillRate,
+    requests: tables.rows.request ?? 0,
+    firstNs,
+    lastNs,
+  })
+  tables.add('trace', row)
+  return originUnixNs === undefined ? undefined : dayOf(originUnixNs + BigInt(firstNs))
+}
+
+/** A day as `YYYY-MM-DD`; undefined outside of the years that it can be written for. */
+function dayOf(unixNs: bigint): string | undefined {
+  const days = unixNs / DAY_NS
+  return days > 0n && days < 1_000_000n ? new Date(Number(days) * 86_400_000).toISOString().slice(0, 10) : undefined
+}
+
+/** Throws UsageError for logs of several processes or runs. */
+function refuseSeveral(logs: readonly ReadLog[]): void {
+  const runs = logs.filter(({ summary }) => Object.values(summary.calls).some(({ calls }) => calls > 0))
+  const [first, second] = runs
+  if (first && second)
+    throw new UsageError(
+      `${first.name} and ${second.name} both contain calls: they are two runs\nhint: export each of them alone`,
+    )
+}
+
+/** What the inputs of a run share. */
+interface Shared {
+  readonly tables: Tables
+  readonly names: Names
+  readonly states: StatesOfRun
+}
+
+/** One input of a run. */
+class TablesOfLog {
+  readonly rows: TablesPass
+  private readonly pass: SummaryPass
+  private readonly contents: ContentsPass
+  private readonly found: FindingsPass | undefined
+  private readonly states: StatesOfInput
+  private offsetNs: bigint | undefined
+  summary!: Summary
+
+  constructor(
+    private readonly log: Log,
+    readonly placed: Placed,
+    private readonly shared: Shared,
+  ) {
+    const { tables, names, states } = shared
+    const { isOfScheduler } = log
+    this.found = isOfScheduler
+      ? undefined
+      : new FindingsPass(
+          names,
+          (ns) => placed.timeOf(ns),
+          (tid) => states.isOwn(tid),
+        )
+    this.pass = new SummaryPass(names, this.found?.timed)
+    this.contents = new ContentsPass(names)
+    this.rows = new TablesPass(tables, names)
+    this.states = states.begin({ isOfScheduler, waited: this.found?.waited })
+  }
+
+  get firstNs(): number {
+    return this.placed.timeOf(this.pass.firstNs)
+  }
+
+  get lastNs(): number {
+    return this.placed.timeOf(this.pass.lastNs)
+  }
+
+  /** Real time of its origin. */
+  get originUnixNs(): bigint | undefined {
+    const { clock, originNs } = this.log.first
+    if (clock === 'REALTIME') return originNs
+    return this.offsetNs === undefined ? undefined : originNs + this.offsetNs
+  }
+
+  take(batch: TraceEvent[]): void {
+    if (this.found) this.found.take(batch, this.pass)
+    else this.pass.take(batch)
+    this.contents.take(batch)
+    this.learn(batch)
+    this.takePlaced(batch)
+  }
+
+  /** Events of the input that are not in its summary. */
+  takePlaced(batch: TraceEvent[]): void {
+    const placed = this.placed.take(batch)
+    this.rows.take(placed)
+    this.states.take(placed)
+  }
+
+  finish(): void {
+    const { placed, pass, log, shared } = this
+    pass.take(placed.issues(pass))
+    this.rows.finish()
+    this.states.finish()
+    if (!log.isOfScheduler && pass.lastNs > pass.firstNs) shared.states.lived(this.lastNs)
+    this.summary = placed.described(pass.finish())
+  }
+
+  asRead(): ReadLog {
+    const { log, summary } = this
+    return { name: log.name, first: log.first, summary, contents: this.contents.finish() }
+  }
+
+  /** What made the run slow; after all inputs were read. */
+  findings() {
+    return this.found?.of(this.summary, this.log.name) ?? []
+  }
+
+  /** The first readings of the input's clock and of real time. */
+  private learn(batch: readonly TraceEvent[]): void {
+    if (this.offsetNs !== undefined) return
+    for (const event of batch) {
+      if (event.kind !== 'clocks') continue
+      const at = (clock: Clock | 'none' | 'unknown') => event.readings.find((reading) => reading.clock === clock)?.ns
+      const [own, real] = [at(this.log.first.clock), at('REALTIME')]
+      if (own !== undefined && real !== undefined) this.offsetNs = real - own
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import { layerOf } from '../analyze/graph/layers.ts'
+import { Works } from '../analyze/graph/work.ts'
+import type { BufferEvent, TensorEvent } from '../model/events.ts'
+import { inferredText } from '../model/inferred.ts'
+import type { Names } from '../model/names.ts'
+import { parseTensorName } from '../model/tensors.ts'
+
+/** What is the same in all rows of a node; null: not known. */
+export interface NodeFacts {
+  readonly node: number
+  readonly op: string
+  readonly role: string | null
+  readonly layer: number | null
+  readonly tensor: string | null
+  readonly type: string | null
+  readonly m: number | null
+  readonly n: number | null
+  readonly k: number | null
+  readonly flop: number | null
+  readonly bytes_read: number | null
+  readonly bytes_written: number | null
+  readonly inferred: string | null
+}
+
+/** Facts of nodes, from the tensors and buffers of the input. */
+export class Nodes {
+  readonly tensors: TensorEvent[] = []
+  private readonly buffers = new Map<number, BufferEvent>()
+  private readonly works: Works
+
+  constructor(private readonly names: Names) {
+    this.works = new Works(this.tensors, (tensor) => names.text(tensor.op))
+  }
+
+  /** Adds a definition. */
+  define(event: TensorEvent | BufferEvent): void {
+    if (event.kind === 'tensor') this.tensors[event.id] = event
+    else this.buffers.set(event.id, event)
+  }
+
+  /** Facts of a node, or of fused ones up to `last`; `inferred` are bits of its operators. */
+  factsOf(id: number, last: number, inferred: number): NodeFacts {
+    const { tensors, names } = this
+    const [first, result] = [tensors[id]!, tensors[last]!]
+    const layer = layerOf(result, tensors, names)
+    const { role } = parseTensorName(names.text(result.name))
+    const work = this.works.step(id, last, (tensor) => this.isWeight(tensor))
+    const type = first.sources.map((source) => tensors[source]!).find((source) => this.isWeight(source)) ?? result
+    const bits = inferred | first.inferred
+    return {
+      node: id,
+      op: (last === id ? [first] : [first, result]).map(({ op }) => names.text(op)).join('+'),
+      role: role || null,
+      layer: layer < 0 ? null : layer,
+      tensor: names.text(result.name) || null,
+      type: names.text(type.type) || null,
+      ...this.shapeOf(first),
+      flop: known(work.flop),
+      bytes_read: known(work.bytesRead),
+      bytes_written: known(work.bytesWritten),
+      inferred: bits === 0 ? null : inferredText(bits),
+    }
+  }
+
+  /** Is `bytes_read` of a node an upper bound? */
+  isUpperBound(id: number, last: number): boolean {
+    return this.works.step(id, last, (tensor) => this.isWeight(tensor)).isUpperBound
+  }
+
+  private isWeight({ buffer, op, name }: TensorEvent): boolean {
+    return this.buffers.get(buffer)?.usage === 'weights' || (op === 0 && this.names.text(name).endsWith('.weight'))
+  }
+
+  private shapeOf({ op, ne, sources }: TensorEvent): Pick<NodeFacts, 'm' | 'n' | 'k'> {
+    const isProduct = /^MUL_MAT(_ID)?$/.test(this.names.text(op))
+    const k = isProduct && sources.length > 0 ? this.tensors[sources[0]!]!.ne?.[0] : undefined
+    return { m: ne?.[0] ?? null, n: ne?.[1] ?? null, k: k ?? null }
+  }
+}
+
+const known = (amount: number) => (amount < 0 ? null : Math.round(amount))

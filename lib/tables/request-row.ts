@@ -1,0 +1,44 @@
+import type { RequestEvent, RequestPartKind } from '../model/events.ts'
+import { inferredText } from '../model/inferred.ts'
+import type { Names } from '../model/names.ts'
+import type { NewRow } from './table-file.ts'
+
+/** The row of a request. */
+export function requestRow(event: RequestEvent, names: Names): NewRow<'request'> {
+  const { startNs, endNs, firstTokenNs, lost, error, inferred, parts } = event
+  const sums = new Map<RequestPartKind, number>()
+  for (const { what, startNs, endNs } of parts) sums.set(what, (sums.get(what) ?? 0) + endNs - startNs)
+  const part = (what: RequestPartKind) => (parts.length === 0 ? null : (sums.get(what) ?? 0))
+  return {
+    request: event.id,
+    ts_ns: startNs,
+    dur_ns: endNs - startNs,
+    task: known(event.task),
+    slot: known(event.slot),
+    context: event.context || null,
+    type: event.type,
+    outcome: event.outcome,
+    ttft_ns: firstTokenNs < 0 ? null : firstTokenNs - startNs,
+    queue_ns: part('queued'),
+    prepare_ns: part('prepare'),
+    prefill_ns: part('prefill'),
+    draft_ns: part('draft'),
+    decode_ns: part('decode'),
+    verify_ns: part('verify'),
+    sample_ns: part('sample'),
+    text_ns: part('text'),
+    stalled_ns: part('stalled'),
+    send_ns: part('send'),
+    other_ns: part('other'),
+    n_prompt: known(event.promptTokens),
+    n_cached: known(event.reusedTokens),
+    n_gen: known(event.generatedTokens),
+    n_draft: event.draftedTokens,
+    n_accepted: event.acceptedTokens,
+    n_lost: lost ? lost.tokens : null,
+    error: error === undefined ? null : names.text(error),
+    inferred: inferred === 0 ? null : inferredText(inferred),
+  }
+}
+
+const known = (value: number) => (value < 0 ? null : value)

@@ -1,0 +1,194 @@
+import { CallTimes } from '../analyze/call-times.ts'
+import type { Arg } from '../model/args.ts'
+import { isCut } from '../model/calls.ts'
+import type { CounterEvent, TokenEvent, TraceEvent } from '../model/events.ts'
+import type { Facts, GpuEvent, GpuSyncEvent } from '../model/gpu-events.ts'
+import { inferredText } from '../model/inferred.ts'
+import type { Names } from '../model/names.ts'
+import type { OwnEvent } from '../model/own-events.ts'
+import type { EventPass } from '../model/pass.ts'
+import { ExpertsTable } from './experts-table.ts'
+import { Nodes } from './nodes.ts'
+import { OperatorTable } from './operator-table.ts'
+import { requestRow } from './request-row.ts'
+import type { Tables } from './tables.ts'
+
+/** Calls whose rows wait for their time per token. */
+const CALLS_MAX = 4096
+
+/** A row of `call`, until its time per token is known. */
+interface WaitingCall {
+  readonly event: TokenEvent
+  tpotNs: number | null
+}
+
+/**
+ * Writes the events of one input as rows of tables: calls, requests, operators, work of GPUs, counters, experts. (Rows of `trace` and
+ * `finding` come from the summary, those of `state` from the timeline, which both know more than one event.)
+ */
+export class TablesPass implements EventPass<void> {
+  private readonly nodes: Nodes
+  private readonly experts: ExpertsTable
+  private operators: OperatorTable | undefined
+  private readonly calls = new Map<number, WaitingCall>()
+  private readonly times = new CallTimes((of, event, timed) => {
+    const waiting = of === 'all' && timed ? this.calls.get(event.call) : undefined
+    if (waiting && timed) waiting.tpotNs = Math.round((timed.timeNs * timed.sequences) / timed.tokens)
+  })
+  /** Names and units of counters of other programs, by track. */
+  private readonly series = new Map<number, { name: string; readonly unit: string }>()
+
+  /** Times of events are those of the run. */
+  constructor(
+    private readonly tables: Tables,
+    private readonly names: Names,
+  ) {
+    this.nodes = new Nodes(names)
+    this.experts = new ExpertsTable(tables, this.nodes)
+  }
+
+  take(batch: readonly TraceEvent[]): void {
+    for (const event of batch) this.event(event)
+  }
+
+  /** Sums of the operators. */
+  get sums(): { readonly durNs: number; readonly waitNs: number } {
+    return this.operators ?? { durNs: 0, waitNs: 0 }
+  }
+
+  /** Tokens of prefills per second; undefined without any. */
+  get prefillRate(): number | undefined {
+    return this.times.prefilling?.tokensPerSecond
+  }
+
+  finish(): void {
+    this.times.finish()
+    for (const waiting of this.calls.values()) this.addCall(waiting)
+    this.calls.clear()
+    this.operators?.finish()
+  }
+
+  private event(event: TraceEvent): void {
+    switch (event.kind) {
+      case 'operator':
+        this.operatorTable.add(event)
+        if (event.experts) this.experts.operator(event, event.experts)
+        return
+      case 'tensor':
+      case 'buffer':
+        return this.nodes.define(event)
+      case 'graph':
+        return this.operatorTable.graph(event)
+      case 'counted':
+        return this.operatorTable.counter(event)
+      case 'token':
+        return this.call(event)
+      case 'request':
+        return this.tables.add('request', requestRow(event, this.names))
+      case 'experts':
+        return this.experts.choose(event)
+      case 'gpu':
+      case 'gpu-sync':
+        return this.work(event)
+      case 'counter':
+        return this.sample(event)
+      case 'own-track':
+      case 'own-name':
+      case 'own-sample':
+        return this.own(event)
+    }
+  }
+
+  private get operatorTable(): OperatorTable {
+    this.operators ??= new OperatorTable(this.tables, this.nodes, this.names)
+    return this.operators
+  }
+
+  private call(event: TokenEvent): void {
+    if (event.call < 0) return this.addCall({ event, tpotNs: null })
+    this.calls.set(event.call, { event, tpotNs: null })
+    this.times.add(event)
+    if (this.calls.size <= CALLS_MAX) return
+    const [[call, waiting]] = this.calls as unknown as [[number, WaitingCall]]
+    this.calls.delete(call)
+    this.addCall(waiting)
+  }
+
+  private addCall({ event, tpotNs }: WaitingCall): void {
+    const { call, startNs, endNs, phase, tokens, batch, step, tid, inferred } = event
+    const spans = batch?.spans ?? []
+    const [first] = spans
+    this.tables.add('call', {
+      call,
+      ts_ns: startNs,
+      dur_ns: endNs - startNs,
+      phase,
+      n_tokens: known(tokens),
+      sequences:
+        step && step.requests >= 0 ? step.requests : new Set(spans.map(({ sequence }) => sequence)).size || null,
+      sequence: first ? first.sequence : null,
+      position: first ? known(first.position) : null,
+      tpot_ns: tpotNs,
+      function: batch?.function ?? null,
+      result: batch?.result ?? 0,
+      context: batch?.context || null,
+      tid: known(tid),
+      is_cut: isCut(event),
+      inferred: inferred === 0 ? null : inferredText(inferred),
+    })
+  }
+
+  private work(event: GpuEvent | GpuSyncEvent): void {
+    const { names, nodes } = this
+    const { startNs, endNs, name, device, context, stream, queue, pid, correlation, facts } = event
+    const ofWork = event.kind === 'gpu' ? event : undefined
+    const node = ofWork?.node && nodes.factsOf(ofWork.node.tensor, ofWork.node.fusedTo ?? ofWork.node.tensor, 0)
+    this.tables.add('gpu', {
+      call: ofWork?.call ?? null,
+      what: ofWork?.what ?? 'sync',
+      device: known(device),
+      context: known(context),
+      stream: known(stream),
+      queue: queue === undefined ? null : names.text(queue),
+      pid: known(pid),
+      ts_ns: startNs,
+      dur_ns: endNs - startNs,
+      name: names.text(name),
+      op: node?.op ?? null,
+      role: node?.role ?? null,
+      layer: node?.layer ?? null,
+      tensor: node?.tensor ?? null,
+      correlation: known(correlation),
+      bytes: bytesOf(facts, names.id('bytes')),
+    })
+  }
+
+  private sample({ call, name, unit, atNs, value }: CounterEvent): void {
+    this.tables.add('counter', { call: call ?? null, name: this.names.text(name), unit, ts_ns: atNs, value })
+  }
+
+  private own(event: OwnEvent): void {
+    if (event.kind === 'own-track') {
+      if (event.holds === 'counter') this.series.set(event.id, { name: event.name, unit: event.unit ?? 'count' })
+    } else if (event.kind === 'own-name') {
+      const known = this.series.get(event.track)
+      if (known) known.name = event.name
+    } else if (event.kind === 'own-sample') {
+      const series = this.series.get(event.track)
+      if (series) this.tables.add('counter', { call: null, ...series, ts_ns: event.atNs, value: event.value })
+    }
+  }
+}
+
+const known = (value: number) => (value < 0 ? null : value)
+
+/** The bytes that a copy or a fill moves, among its facts. */
+function bytesOf(facts: Facts, bytesKey: number): number | null {
+  const arg = isReady(facts) ? facts.find(({ key }) => key === bytesKey) : undefined
+  const value = isReady(facts) ? arg && 'int' in arg && arg.int : facts['bytes']
+  return typeof value === 'number' ? value : null
+}
+
+function isReady(facts: Facts): facts is readonly Arg[] {
+  return Array.isArray(facts)
+}

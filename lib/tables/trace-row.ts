@@ -1,0 +1,130 @@
+import type { Finding } from '../analyze/analysis.ts'
+import type { Contents } from '../analyze/run/contents.ts'
+import { runOf } from '../analyze/run/facts.ts'
+import type { Summary } from '../analyze/summary.ts'
+import type { InputEvent } from '../model/events.ts'
+import type { NewRow } from './table-file.ts'
+
+/** A log of the run that was read. */
+export interface ReadLog {
+  readonly name: string
+  readonly first: InputEvent
+  readonly summary: Summary
+  readonly contents: Contents
+}
+
+/** What is known of a run and is not in the summary of a log. */
+export interface RunOfTables {
+  /** Version of the program. */
+  readonly exporter: string
+  /** Real time of the run's origin, in ns since 1970. */
+  readonly originUnixNs: bigint | undefined
+  /** Sums of operators. */
+  readonly operatorNs: number
+  readonly waitNs: number
+  /** Tokens of prefills per second. */
+  readonly prefillRate: number | undefined
+  readonly requests: number
+  /** From the first to the last event, since the run's origin. */
+  readonly firstNs: number
+  readonly lastNs: number
+}
+
+/** The log that has the operators of the run, or its calls. */
+export function mainLog<T extends Pick<ReadLog, 'summary'>>(logs: readonly T[]): T {
+  const callsOf = ({ calls }: Summary) => Object.values(calls).reduce((sum, { calls }) => sum + calls, 0)
+  return (
+    logs.find(({ summary }) => summary.operators > 0) ??
+    logs.find(({ summary }) => callsOf(summary) > 0) ??
+    logs.find(({ summary }) => summary.drawn > 0) ??
+    logs[0]!
+  )
+}
+
+/** The row of the run. `logs`: those that the run consists of; the first one's clock is the run's. */
+export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'trace'> {
+  const main = mainLog(logs)
+  const facts = runOf(
+    { ...main, figures: NO_CPUS },
+    logs.map((log) => ({ ...log, figures: NO_CPUS })),
+    [],
+  )
+  const { summary } = main
+  const { calls, decoding } = summary
+  const [first] = logs as readonly [ReadLog]
+  const hasClock = first.first.clock !== 'unknown' && first.first.clock !== 'none'
+  const errors = logs.flatMap(({ summary: { relation } }) =>
+    relation?.boundNs === undefined ? [] : [relation.boundNs],
+  )
+  const issues = logs.flatMap((log) => log.summary.issues)
+  return {
+    log: first.name,
+    logs: logs.length,
+    format: summary.format,
+    exporter: run.exporter,
+    origin_ns: first.first.originNs,
+    clock: hasClock ? first.first.clock : null,
+    origin_unix_ns: run.originUnixNs ?? null,
+    clock_error_ns: errors.length > 0 ? Math.max(...errors) : null,
+    first_ts_ns: run.firstNs,
+    dur_ns: run.lastNs - run.firstNs,
+    host: facts.host,
+    cpu: facts.cpu,
+    cpus: facts.cpus,
+    kernel: facts.kernel,
+    build: facts.build,
+    command: facts.command,
+    model: facts.model,
+    architecture: facts.architecture,
+    quant: facts.weights?.[0]?.type ?? null,
+    parameters: facts.parameters,
+    layers: facts.layers,
+    backends: facts.backends.join(',') || null,
+    workers: facts.workers,
+    threads: facts.threads,
+    level: facts.level,
+    calls: Object.entries(calls).reduce(
+      (sum, [phase, of]) => (/^(warmUp|failed)$/.test(phase) ? sum : sum + of.calls),
+      0,
+    ),
+    failed_calls: calls.failed.calls,
+    prefill_calls: calls.prefill.calls + calls.mixed.calls,
+    decode_calls: calls.decode.calls,
+    prompt_tokens: calls.prefill.tokens,
+    decode_tokens: calls.decode.tokens,
+    ttft_ns: summary.ttftNs ?? null,
+    tpot_ns: decoding?.tpotNs ?? null,
+    prefill_tok_per_s: run.prefillRate ?? null,
+    decode_tok_per_s: decoding?.tokensPerSecond ?? null,
+    operators: summary.operators,
+    operator_ns: run.operatorNs,
+    wait_ns: run.waitNs,
+    requests: run.requests,
+    issues: issues.reduce((sum, { count }) => sum + count, 0),
+    lost: Object.values(facts.losses).reduce((sum, count) => sum + count, 0),
+    issue_counts: issues.length === 0 ? null : JSON.stringify(countsOf(issues)),
+  }
+}
+
+const NO_CPUS = { cpus_used: null } as const
+
+function countsOf(issues: Summary['issues']): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { code, title, count } of issues) counts[code ?? title] = (counts[code ?? title] ?? 0) + count
+  return counts
+}
+
+/** The rows of the findings of a run, most time first. */
+export function findingRows(findings: readonly Finding[]): NewRow<'finding'>[] {
+  return findings.map(({ rule, sentence, time_ns, confidence, evidence, advice }, rank) => {
+    return {
+      rank,
+      rule,
+      sentence,
+      time_ns: Math.round(time_ns),
+      confidence,
+      evidence: JSON.stringify(evidence),
+      advice,
+    }
+  })
+}

@@ -1,0 +1,138 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { parquetReadObjects } from 'hyparquet'
+import { convert, inputOf, openTrace, type TableName, tablesOf } from '../../lib/index.ts'
+
+/** Figures by SQL over tables are those over the trace of the same log, for each fixture and example. */
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-tables-'))
+let instance: DuckDBInstance
+let db: DuckDBConnection
+
+beforeAll(async () => {
+  instance = await DuckDBInstance.create(':memory:')
+  db = await instance.connect()
+})
+
+afterAll(() => {
+  db.closeSync()
+  instance.closeSync()
+  rmSync(folder, { recursive: true })
+})
+
+const logs = ['test/fixtures', 'examples']
+  .flatMap((place) =>
+    readdirSync(join(ROOT, place), { recursive: true, encoding: 'utf8' }).map((name) => join(place, name)),
+  )
+  .filter(
+    (path) =>
+      statSync(join(ROOT, path)).isFile() && !/(README.*|SOURCES.*|\.md|\.mjs|\.json5|answers\.json)$/.test(path),
+  )
+  .sort()
+
+/** What is compared: SQL over the table, and over the trace. */
+const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: string])[] = [
+  [
+    'operator',
+    `select split_part(op, '+', 1) op, count(*), sum(dur_ns), sum(inner_wait_ns),
+       sum(ts_ns - (select min(ts_ns) from operator)) from operator group by 1 order by 1`,
+    `select coalesce(extract_arg(arg_set_id, 'debug.op'), '') op, count(*), sum(dur),
+       sum(coalesce(extract_arg(arg_set_id, 'debug.inner_wait_ns'), 0)),
+       sum(ts - (select min(ts) from slice where category = 'operator')) from slice where category = 'operator' group by 1 order by 1`,
+  ],
+  [
+    'call',
+    `select phase, count(*), sum(dur_ns), sum(n_tokens), sum(ts_ns - (select min(ts_ns) from call)) from call group by 1 order by 1`,
+    `select extract_arg(arg_set_id, 'debug.phase') phase, count(*), sum(dur), sum(extract_arg(arg_set_id, 'debug.n_tokens')),
+       sum(ts - (select min(ts) from slice where category = 'token')) from slice where category = 'token' group by 1 order by 1`,
+  ],
+  [
+    'state',
+    `select case state when 'running' then 'running on CPU ' || cpu when 'runnable' then 'runnable (preempted)'
+         when 'woken' then 'runnable (woken)' else state || coalesce(' (' || "wait" || ')', '') end as name,
+       count(*), sum(dur_ns), sum(taken_by_ns) from state group by 1 order by 1`,
+    `select name, count(*), sum(dur), sum(extract_arg(arg_set_id, 'debug.taken_by_ns')) from slice where category = 'state' group by 1 order by 1`,
+  ],
+  [
+    'request',
+    `select outcome, count(*), sum(dur_ns), sum(ttft_ns), sum(n_prompt), sum(n_gen) from request group by 1 order by 1`,
+    `select extract_arg(arg_set_id, 'debug.outcome') outcome, count(*), sum(extract_arg(arg_set_id, 'debug.latency_ns')),
+       sum(extract_arg(arg_set_id, 'debug.ttft_ns')), sum(extract_arg(arg_set_id, 'debug.prompt_tokens')), sum(extract_arg(arg_set_id, 'debug.generated_tokens')) from slice
+       where category = 'request' and extract_arg(arg_set_id, 'debug.outcome') is not null group by 1 order by 1`,
+  ],
+  [
+    'gpu',
+    `select what, count(*), sum(dur_ns), sum(correlation) from gpu where what <> 'sync' group by 1 order by 1`,
+    `select extract_arg(arg_set_id, 'kind') what, count(*), sum(dur), sum(extract_arg(arg_set_id, 'correlation')) from gpu_slice group by 1 order by 1`,
+  ],
+  [
+    'expert',
+    `select count(*) from expert`,
+    `select sum(1 + length(ids) - length(replace(replace(ids, ',', ''), ';', ''))) from
+       (select extract_arg(arg_set_id, 'debug.experts') ids from slice where category = 'expert')`,
+  ],
+  [
+    'counter',
+    `select name, count(*), round(sum(value), 3) from counter group by 1 order by 1`,
+    `select t.name, count(*), round(sum(value), 3) from counter c join track t on c.track_id = t.id
+       where t.name not in ('GFLOP/s', 'tok/s') group by 1 order by 1`,
+  ],
+  [
+    'operator',
+    "select count(*) filter (wait_ns > 0), coalesce(sum(wait_ns), 0), coalesce(sum(flop) filter (not contains(op, '+')), 0) from operator",
+    `select count(*) filter (where category = 'barrier'), coalesce(sum(dur) filter (where category = 'barrier'), 0),
+       coalesce(sum(extract_arg(arg_set_id, 'debug.flop')), 0) from slice where category in ('operator', 'barrier')`,
+  ],
+]
+
+async function tablesIn(path: string) {
+  const input = inputOf(join(ROOT, path))
+  const traceId = '0'.repeat(32)
+  const compression = { codec: 'gzip', compress: (bytes: Uint8Array) => gzipSync(bytes) } as const
+  const pieces = tablesOf(input, { traceId, compression }, { name: 'test', version: '1' })
+  const files = new Map<TableName, Uint8Array[]>()
+  let next = await pieces.next()
+  for (; !next.done; next = await pieces.next())
+    files.set(next.value.table, [...(files.get(next.value.table) ?? []), next.value.bytes])
+  return { files, rows: next.value.rows }
+}
+
+/** Rows as texts, to be compared between readers. */
+const texts = (rows: readonly (readonly unknown[])[]) =>
+  rows.map((row) => row.map((cell) => (cell === null || cell === undefined ? null : String(cell))))
+
+async function byHyparquet(bytes: Uint8Array) {
+  const file = new Uint8Array(bytes).buffer
+  const compressors = { GZIP: (page: Uint8Array) => gunzipSync(page) }
+  return (await parquetReadObjects({ file, compressors })).map((row) => Object.values(row))
+}
+
+test.each(logs)('%s', async (path) => {
+  const made = await tablesIn(path).catch((error) => error as Error)
+  if (made instanceof Error) return expect(made.name).toMatch(/^(FormatError|UsageError)$/)
+  const { files, rows } = made
+  const number = logs.indexOf(path) // DuckDB keeps what it has read of a file
+  for (const [table, pieces] of files) {
+    const bytes = Buffer.concat(pieces)
+    const file = join(folder, `${table}-${number}.parquet`)
+    writeFileSync(file, bytes)
+    await db.run(`create or replace view ${table} as select * from '${file}'`)
+    const all = texts((await db.runAndReadAll(`select * from ${table}`)).getRows())
+    expect(all).toHaveLength(rows[table]!)
+    expect(texts(await byHyparquet(bytes))).toEqual(all)
+  }
+  const figures = FIGURES.filter(([table]) => files.has(table))
+  if (figures.length === 0) return
+  const trace = await openTrace(convert(inputOf(join(ROOT, path)), { detail: 'full', all: true }))
+  try {
+    for (const [, ofTable, ofTrace] of figures)
+      expect(texts((await db.runAndReadAll(ofTable)).getRows())).toEqual(texts(trace.query(ofTrace).rows))
+  } finally {
+    trace.close()
+  }
+})

@@ -1,6 +1,6 @@
 import {
-  ChunkBuffers,
   type Chunk,
+  ChunkBuffers,
   type ChunkData,
   Codec,
   encodeChunk,

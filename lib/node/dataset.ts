@@ -111,7 +111,6 @@ type Columns = Readonly<Record<string, { readonly type: ColumnType }>>
 
 const SQL_TYPE: Readonly<Record<ColumnType, string>> = {
   string: 'varchar',
-  int32: 'integer',
   int64: 'bigint',
   double: 'double',
   boolean: 'boolean',

@@ -4,7 +4,7 @@ import type * as of from './of.ts'
 import { at, counter, group } from './place.ts'
 
 /** For the track of a meter: what it is, in words. */
-interface Meter extends of.Nth {
+export interface Meter extends of.Nth {
   readonly name: string
   readonly unit: Unit
   readonly about: string

@@ -4,7 +4,6 @@ import { TABLE_NAMES, TABLES, TABLES_VERSION, type TableName } from './schema.ts
 
 const TYPE: Readonly<Record<ColumnType, string>> = {
   string: 'String',
-  int32: 'Int32',
   int64: 'Int64',
   double: 'Float64',
   boolean: 'Bool',

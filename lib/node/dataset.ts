@@ -41,6 +41,8 @@ export async function openDataset(location: string, options: DatasetOptions = {}
   try {
     // Footers of files are read once.
     await database.run('set parquet_metadata_cache = true')
+    // With that cache, DuckDB 1.5.4 fails to take aggregates of `day` from statistics (an internal error).
+    await database.run("set disabled_optimizers = 'statistics_propagation'")
     if (isStore) await loadHttpfs(database, location)
     const dataset = new Dataset(database, root, files ?? (await storedFiles(database, location, root)))
     // Patterns are checked before they become paths.

@@ -53,7 +53,7 @@ describe('ClickHouse', () => {
 
   test('tables have the types of the columns', () => {
     expect(clickHouseTables("file('dataset/{files}', 'Parquet')").find((sql) => sql.includes('expert'))).toMatch(
-      /^create table expert engine = Memory as select \* from file\('dataset\/expert\/v=1\/\*\/\*.parquet', 'Parquet', 'trace_id Nullable\(String\), .*expert Nullable\(Int32\)'\)$/,
+      /^create table expert engine = Memory as select \* from file\('dataset\/expert\/v=1\/\*\/\*.parquet', 'Parquet', 'trace_id Nullable\(String\), .*expert Nullable\(Int64\)'\)$/,
     )
     expect(() => clickHouseTables('file(x)')).toThrow(/expected a table function/)
   })

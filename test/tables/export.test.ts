@@ -1,0 +1,109 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as after } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, expect, test } from '@jest/globals'
+import { parquetReadObjects } from 'hyparquet'
+import { exportRun, Tables } from '../../lib/index.ts'
+
+/** The command `export`: runs are added once, whole, and failures are named. */
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const CLI = join(ROOT, 'dist/ggml2perfetto.js')
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-export-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const TINY = join(ROOT, 'test/fixtures/ggtrace/tiny.ggtrace')
+const MOE = join(ROOT, 'examples/moe.ggtrace.gz')
+const filesIn = (dataset: string) =>
+  (existsSync(dataset) ? readdirSync(dataset, { recursive: true, encoding: 'utf8' }) : [])
+    .filter((name) => statSync(join(dataset, name)).isFile())
+    .sort()
+
+async function rowsOf(bytes: Uint8Array) {
+  const file = new Uint8Array(bytes).buffer
+  return parquetReadObjects({ file, compressors: { GZIP: (page: Uint8Array) => gunzipSync(page) } })
+}
+
+test('adds runs once, by several processes; names a log that cannot be read, and does the others', () => {
+  const dataset = join(folder, 'several')
+  const bad = join(folder, 'bad.ggtrace')
+  writeFileSync(bad, 'no log at all')
+  const run = () =>
+    spawnSync(process.execPath, [CLI, 'export', TINY, bad, MOE, '-o', dataset, '--jobs', '2'], { encoding: 'utf8' })
+  const first = run()
+  expect(first.stderr).toMatch(/^error: .*bad\.ggtrace: /m)
+  expect(first.status).toBe(1)
+  expect(first.stdout).toMatch(/^2 runs added to .*, 1 failed: /)
+  const files = filesIn(dataset)
+  expect(files.filter((name) => name.startsWith('trace/'))).toHaveLength(2)
+  expect(files.every((name) => /^\w+\/v=1\/day=[^/]+\/[0-9a-f]{32}\.parquet$/.test(name))).toBe(true)
+  expect(run().stdout).toMatch(/^0 runs added to .*, 2 there already, 1 failed: /)
+  expect(filesIn(dataset)).toEqual(files)
+})
+
+test('the same log is the same run, compressed or not; with --quiet nothing is printed', async () => {
+  const dataset = join(folder, 'same')
+  const plain = join(folder, 'moe.ggtrace')
+  writeFileSync(plain, gunzipSync(readFileSync(MOE)))
+  const first = await exportRun(MOE, dataset, '1.0')
+  expect(first.isNew).toBe(true)
+  expect(await exportRun(plain, dataset, '1.0')).toMatchObject({ traceId: first.traceId, isNew: false })
+  expect(execFileSync(process.execPath, [CLI, 'export', plain, '-o', dataset, '-q'], { encoding: 'utf8' })).toBe('')
+})
+
+test('killed at any moment, all files are whole, and another export completes the dataset', async () => {
+  const dataset = join(folder, 'killed')
+  const logs = [1, 2, 3].map((number) => {
+    const path = join(folder, `copy-${number}.csv`)
+    copyFileSync(join(ROOT, 'examples/moe.csv'), path)
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/\n(?=[^\n]*\n$)/, '\n'.repeat(number)))
+    return path
+  })
+  const args = [CLI, 'export', ...logs, MOE, '-o', dataset, '--jobs', '1']
+  for (const ms of [250, 450, 600, 700, 800, 900, 1100, 1400]) {
+    const child = spawn(process.execPath, args, { stdio: 'ignore' })
+    await after(ms)
+    child.kill('SIGKILL')
+    for (const name of filesIn(dataset).filter((name) => !name.startsWith('.unfinished')))
+      expect((await rowsOf(readFileSync(join(dataset, name)))).length).toBeGreaterThan(0)
+  }
+  execFileSync(process.execPath, args)
+  const files = filesIn(dataset)
+  expect(files.filter((name) => name.startsWith('.unfinished'))).toEqual([])
+  expect(files.filter((name) => name.startsWith('trace/')).length).toBe(
+    new Set(files.map((name) => name.slice(-40))).size,
+  )
+}, 60_000)
+
+test('any names survive', async () => {
+  const names = [
+    `'quote" \\ ; drop table call; --`,
+    'line\nfeed\ttab\0zero',
+    'ümläut 漢字 😀',
+    '',
+    '\u2028\u202e',
+    '𐀀'.repeat(100),
+  ]
+  const compression = { codec: 'none', compress: (bytes: Uint8Array) => bytes } as const
+  const tables = new Tables({ traceId: 'f'.repeat(32), compression, createdBy: 'test version 1' })
+  for (const [i, name] of names.entries())
+    tables.add('counter', { call: null, name, unit: name, ts_ns: -i, value: i / 3 })
+  const pieces: Uint8Array[] = []
+  for await (const { bytes } of tables.finish()) pieces.push(bytes)
+  const rows = await rowsOf(Buffer.concat(pieces))
+  expect(new Set(rows.map(({ name }) => name))).toEqual(new Set(names))
+  for (const { name, ts_ns, value } of rows)
+    expect([ts_ns, value]).toEqual([BigInt(-names.indexOf(name)), names.indexOf(name) / 3])
+})

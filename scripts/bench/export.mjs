@@ -22,14 +22,18 @@ async function* events(names) {
   const batches = []
   for await (const batch of eventsOf(log, names)) batches.push(batch)
   const operators = batches.flat().filter(({ kind }) => kind === 'operator')
-  const period = Math.max(...operators.map(({ waitEndNs }) => waitEndNs)) + 1e6
+  const period = Math.round(1.2 * Math.max(...operators.map(({ waitEndNs }) => waitEndNs)))
   const calls = Math.max(...operators.map(({ call }) => call)) + 1
   yield* batches
   for (let round = 1; round * operators.length < wanted; round++) {
+    // By worker: the end of its operator before, as it was and as it is now. Operators of a worker stay in their order.
+    const before = new Map()
     yield operators.map((event) => {
-      const startNs = event.startNs + round * period + Math.round(500 * random())
+      const last = before.get(event.worker) ?? { was: 0, is: round * period }
+      const startNs = last.is + about(event.startNs - last.was)
       const endNs = startNs + about(event.endNs - event.startNs)
       const waitEndNs = endNs + about(event.waitEndNs - event.endNs)
+      before.set(event.worker, { was: event.waitEndNs, is: waitEndNs })
       return { ...event, startNs, endNs, waitEndNs, call: event.call + round * calls }
     })
   }

@@ -55,6 +55,7 @@ export {
 export { drawSvg } from './node/graphviz.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { COUNTERS, FAULT_COUNTERS } from './node/record/counters.ts'
+export type { MemRecording } from './node/record/memory.ts'
 export {
   type NvtxEmitted,
   type RecordLevel,

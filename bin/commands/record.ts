@@ -62,6 +62,10 @@ const OPTIONS = {
     'Also read meters of the kernel every 100 ms, to <output>.power.csv: energy of CPUs (RAPL), clocks, sensors of power. What this user or ' +
       'this machine does not have is named, and the program runs nevertheless',
   ),
+  mem: flag(
+    'Also record page faults with their addresses, by perf, to <output>.faults.data: by tensor in stats and the trace. If it is ' +
+      'not possible, record prints the reason',
+  ),
   tokens: valued(parseTokens, 'Record graphs and operators of these calls only: 3..5, 7 or 2..; 0 is the first', 'all'),
   every: valued(whole('--every'), 'Only every n-th of these calls'),
   ops: valued(
@@ -175,6 +179,7 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
     functions,
     sched,
     power,
+    mem,
     tokens,
     every,
     ops,
@@ -184,7 +189,7 @@ function chosen(args: ArgumentsCamelCase<Arguments>) {
     nvtxEmit,
   } = args
   const only = { tokens, every, ops, paused, toggle, bytesMax: maxSize, ring, guard, nvtxEmit }
-  return { output, level, children, gpu, sync, states, functions, sched, power, counters: counted(args), ...only }
+  return { output, level, children, gpu, sync, states, functions, sched, power, mem, counters: counted(args), ...only }
 }
 
 /** What is counted; undefined for nothing. */
@@ -219,6 +224,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       onBuild: onBuild(args),
       onSchedProblem: (problem) => void note(withoutSched(problem, args)),
       onPowerProblem: (problem) => void note(`no power: ${problem}`),
+      onMemProblem: (problem) => void note(`no page faults by address: ${problem}`),
     })
     release()
     process.exitCode = result.exitCode || (result.failure === undefined ? 0 : 1)
@@ -232,10 +238,10 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 
 /** Prints `KEY=value` lines, as `docker run --env-file` and systemd's EnvironmentFile= read them. */
 async function printEnvironment(args: ArgumentsCamelCase<Arguments>): Promise<void> {
-  const { command = [], output, sched, power, open } = args
+  const { command = [], output, sched, power, mem, open } = args
   if (command.length > 0) throw new UsageError('--print-env: expected no program, it runs nothing')
-  if (sched || power || open)
-    throw new UsageError(`--print-env: not possible with --${sched ? 'sched' : power ? 'power' : 'open'}`)
+  const other = sched ? 'sched' : power ? 'power' : mem ? 'mem' : open ? 'open' : undefined
+  if (other !== undefined) throw new UsageError(`--print-env: not possible with --${other}`)
   if (output === undefined)
     throw new UsageError('--print-env: expected the path of the log, too\nhint: -o /var/log/run.ggtrace')
   const variables = await recordVariables({ ...chosen(args), output, env: process.env, onBuild: onBuild(args) })
@@ -263,7 +269,7 @@ function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
 
 /** Prints what was recorded, and the next command. An error here must not change the program's exit code. */
 async function printResult(program: string, result: RecordResult, args: Arguments): Promise<void> {
-  const { logs, problem, failure, signal, sched } = result
+  const { logs, problem, failure, signal, sched, mem } = result
   const { quiet } = args
   if (signal !== undefined && (!REPEATED.includes(signal) || signal === 'SIGKILL')) {
     await note(`${program} was ended by ${signal}`)
@@ -279,12 +285,14 @@ async function printResult(program: string, result: RecordResult, args: Argument
   }
   for (const line of describeSched(sched, args)) await note(line)
   for (const line of describePower(result.power, args)) await note(line)
+  if (mem?.path !== undefined && !quiet)
+    await note(`wrote ${mem.path} (${size(mem.bytes)}): page faults with their addresses`)
   if (logs.length > 0 && !quiet && !args.open) await note(nextCommand('', result))
 }
 
 /** The logs that were recorded, as inputs of another command. */
-function inputsOf({ logs, sched, power }: RecordResult): readonly string[] {
-  return [...logs, ...[sched?.path, power?.path].flatMap((path) => path ?? [])]
+function inputsOf({ logs, sched, power, mem }: RecordResult): readonly string[] {
+  return [...logs, ...[sched?.path, power?.path, mem?.path].flatMap((path) => path ?? [])]
 }
 
 function nextCommand(command: string, result: RecordResult): string {

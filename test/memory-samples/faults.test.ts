@@ -1,71 +1,14 @@
 import { gunzipSync } from 'node:zlib'
 import { beforeAll, expect, test } from '@jest/globals'
-import { type Analysis, analyze, convert, eventsOf, Names, openTrace, type TensorEvent } from '../../lib/index.ts'
+import { type Analysis, analyze, convert, openTrace } from '../../lib/index.ts'
 import { plainBytes, storedBytes } from '../line/support.ts'
+import { expectedFaults } from './expected.ts'
 
 /** Page faults of a real run: where they are, by an independent join of what perf prints with the addresses in the log. */
 
 const log = { name: 'nano.ggtrace', source: plainBytes('memory-samples/nano.ggtrace.gz') }
 const data = { name: 'nano.data', source: storedBytes('memory-samples/nano.data.gz') }
 const script = gunzipSync(storedBytes('memory-samples/nano.txt.gz')).toString()
-
-interface Placed {
-  readonly name: string
-  readonly start: number
-  readonly end: number
-}
-
-/** Weights and caches of the log: by address, and by offset in the model's file. */
-async function placesIn() {
-  const names = new Names()
-  const tensors: TensorEvent[] = []
-  const usages = new Map<number, string>()
-  for await (const batch of eventsOf(log, names)) {
-    for (const event of batch) {
-      if (event.kind === 'buffer') usages.set(event.id, event.usage)
-      if (event.kind === 'tensor' && event.op === 0 && event.viewOf === undefined) tensors.push(event)
-    }
-  }
-  const of = (usage: string) => tensors.filter(({ buffer }) => usages.get(buffer) === usage)
-  const place = (start: number, { name, sizeBytes }: TensorEvent) => ({
-    name: names.text(name),
-    start,
-    end: start + sizeBytes,
-  })
-  const alone = [...of('weights'), ...of('kv-cache')]
-  return {
-    memory: alone.map((tensor) => place(tensor.address, tensor)),
-    file: of('weights').map((tensor) => place(tensor.offset!, tensor)),
-  }
-}
-
-const MAPPING =
-  /^ *decode \d+\/\d+ .* PERF_RECORD_MMAP2 .*: \[0x([0-9a-f]+)\(0x([0-9a-f]+)\) @ (0x[0-9a-f]+|0) .*\]: \S+ (.*)$/
-const FAULT = /^ *(\S+) +(\d+)\/\d+ .*page-faults: +([0-9a-f]+)/
-
-/** Faults by tensor, line by line, every place compared. */
-async function expectedFaults(pid: number): Promise<Record<string, number>> {
-  const { memory, file } = await placesIn()
-  const faults: Record<string, number> = {}
-  let models: (Placed & { readonly fileOffset: number })[] = []
-  const inside = (places: readonly Placed[], at: number) => places.filter(({ start, end }) => start <= at && at < end)
-  for (const line of script.split('\n')) {
-    const [, start, bytes, fileOffset, name] = MAPPING.exec(line) ?? []
-    if (name !== undefined) {
-      const from = Number.parseInt(start!, 16)
-      const mapped = { name, start: from, end: from + Number.parseInt(bytes!, 16), fileOffset: Number(fileOffset) }
-      models = [mapped, ...models]
-    }
-    const [, , ofPid, hex] = FAULT.exec(line) ?? []
-    if (hex === undefined || Number(ofPid) !== pid) continue
-    const address = Number.parseInt(hex, 16)
-    const mapped = inside(models, address)[0] as (typeof models)[number] | undefined
-    const inFile = mapped?.name.endsWith('/nano.gguf') ? inside(file, address - mapped.start + mapped.fileOffset) : []
-    const [found] = [...inside(memory, address), ...inFile]
-    if (found) faults[found.name] = (faults[found.name] ?? 0) + 1
-  }
-  return faults
-}
 
 let analysis: Analysis
 beforeAll(async () => {
@@ -75,7 +18,7 @@ beforeAll(async () => {
 test('every fault in a weight or a cache is at its tensor', async () => {
   const faults = analysis.page_faults!
   const alone = faults.by_tensor.filter(({ usage }) => usage === 'weights' || usage === 'kv-cache')
-  const expected = await expectedFaults(Number(script.match(/decode (\d+)\/\d+ .*page-faults/)![1]))
+  const expected = await expectedFaults(log, script, '/nano.gguf')
   expect(Object.keys(expected).length).toBeGreaterThan(10)
   expect(Object.fromEntries(alone.map(({ tensor, events }) => [tensor, events]))).toEqual(expected)
   expect([faults.further_tensors, faults.not_held]).toEqual([0, 0])

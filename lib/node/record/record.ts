@@ -12,6 +12,7 @@ import { checkRecordable, checkSystem, explainNoLog, isSecure } from './diagnosi
 import { RECORDER_ENVIRONMENT } from './environment.ts'
 import { newLogName, placeOfLog } from './log-place.ts'
 import { withLogReport } from './log-report.ts'
+import { type MemRecording, withMem } from './memory.ts'
 import { checkOps } from './ops.ts'
 import { type PowerRecording, withPower } from './power.ts'
 import { type Environment, findProgram, type Program, programError, programName } from './program.ts'
@@ -63,6 +64,13 @@ export interface RecordOptions {
   readonly sysfs?: string | undefined
   /** Called with the reason if the scheduler's events are not recorded: right before the program starts, if it is known then. */
   readonly onSchedProblem?: ((problem: string) => void) | undefined
+  /**
+   * Also records the page faults of this process's children with their addresses, by perf(1), in a separate file. Without perf, the program
+   * runs nevertheless, and {@link RecordResult.mem} contains the reason.
+   */
+  readonly mem?: boolean | undefined
+  /** Called with the reason if page faults are not recorded. */
+  readonly onMemProblem?: ((problem: string) => void) | undefined
   /** The calls whose events are recorded, from … to inclusive, 0 being the first; by default all. Of others, only the call is recorded. */
   readonly tokens?: readonly [number, number] | undefined
   /** Records only every n-th of these calls. */
@@ -116,6 +124,8 @@ export interface RecordResult {
   readonly sched: SchedRecording | undefined
   /** What meters of the kernel measured, or why there is nothing; undefined if not requested. */
   readonly power: PowerRecording | undefined
+  /** The page faults, or why there are none; undefined if not requested. */
+  readonly mem: MemRecording | undefined
 }
 
 const DISK_FULL =
@@ -148,7 +158,17 @@ export async function record(options: RecordOptions): Promise<RecordResult> {
 /** What can be recorded of a program that {@link record} does not start. */
 export type RecordVariablesOptions = Omit<
   RecordOptions,
-  'command' | 'output' | 'sched' | 'onSchedProblem' | 'power' | 'onPowerProblem' | 'sysfs' | 'stdio' | 'onStart'
+  | 'command'
+  | 'output'
+  | 'sched'
+  | 'onSchedProblem'
+  | 'power'
+  | 'onPowerProblem'
+  | 'sysfs'
+  | 'mem'
+  | 'onMemProblem'
+  | 'stdio'
+  | 'onStart'
 > & {
   /** The log's path, as the program sees it. If that file exists, the log is `<output>.<pid>`, or `<output>.<pid>.<n>`. */
   readonly output: string
@@ -185,10 +205,12 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
       })
     const scheduled = async () =>
       options.sched ? withSched(output, runs, options) : { ended: await runs(), sched: undefined }
+    const sampled = async () =>
+      options.mem ? withMem(output, scheduled, options) : { ended: await scheduled(), mem: undefined }
     const metered = options.power
-      ? await withPower(output, scheduled, options)
-      : { result: await scheduled(), power: undefined }
-    const recorded = metered.result
+      ? await withPower(output, sampled, options)
+      : { result: await sampled(), power: undefined }
+    const { ended: recorded, mem } = metered.result
     const { result: ended, report } = recorded.ended
     const { code, signal, secure } = ended
     const failed = signal ?? (code ? `exit code ${code}` : undefined)
@@ -197,15 +219,9 @@ async function recordTo(output: string, program: Program, options: Decided): Pro
     const hasReason = logs.length > 0 || failure !== undefined
     const problem = hasReason ? undefined : await explainNoLog(program, { failure: failed, secure, children }, env)
     const exitCode = code ?? 128 + system.signals[signal!]
-    return {
-      exitCode,
-      signal: signal ?? undefined,
-      logs,
-      problem,
-      failure,
-      sched: recorded.sched,
-      power: metered.power,
-    }
+    const { power } = metered
+    const { sched } = recorded
+    return { exitCode, signal: signal ?? undefined, logs, problem, failure, sched, power, mem }
   } finally {
     await place.settle()
   }

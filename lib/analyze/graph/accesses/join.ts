@@ -233,8 +233,8 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
     if (this.lives[n]! >= 0) return at(this.lives[n]!)
     const buffer = this.buffers.get(places.bufferAt(address, atNs))
     if (buffer) {
-      const name = names.text(buffer.name ?? 0)
-      return { tensor: -1, offset: 0, place: `${buffer.usage} buffer ${name}: no known tensor` }
+      const name = [buffer.usage, 'buffer', names.text(buffer.name ?? 0)].filter(Boolean).join(' ')
+      return { tensor: -1, offset: 0, place: `${name}: no known tensor` }
     }
     return { tensor: -1, offset: 0, place: mapping ? path || 'memory without a name' : 'no known mapping' }
   }

@@ -16,21 +16,25 @@ const OUTLIER_SDS = 8
 /** Slow hosts are slower by this. */
 const HOST_MIN = 0.1
 
-const REGRESSIONS = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${CHANGE}, regression as (
+const REGRESSIONS = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${DEVIATION}, ${CHANGE}, regression as (
   select * from change where change_share >= ${CHANGE_MIN} and ${isCertain('change')}
+), compared as (
+  -- Runs of both builds.
+  select r.setup as setup, r.phase as phase, r.number as number, case when c.number = r.number then 1 else 0 end as is_after,
+    trace_id, log, abs(adjusted - middle) as distance
+  from centred as c join regression as r on r.setup = c.setup and r.phase = c.phase
+  where c.number = r.number or c.number = r.number - 1
 ), example as (
   -- Of each side the run that is nearest to the median.
   select setup, phase, number, is_after, trace_id, log from (
-    select *, row_number() over (partition by setup, phase, number, is_after order by abs(y - middle), trace_id) as place
-    from centred
+    select *, row_number() over (partition by setup, phase, number, is_after order by distance, trace_id) as place from compared
   ) as ranked where place = 1
 ), of_role as (
   select w.setup as setup, w.phase as phase, w.number as number, w.is_after as is_after, o.trace_id as trace_id,
     coalesce(o.role, o.op) as role, sum(o.dur_ns) as ns
   from operator as o
   join call as c on c.trace_id = o.trace_id and c.call = o.call
-  join centred as w on w.trace_id = c.trace_id and w.phase = c.phase
-  join regression as r on r.setup = w.setup and r.phase = w.phase and r.number = w.number
+  join compared as w on w.trace_id = c.trace_id and w.phase = c.phase
   group by w.setup, w.phase, w.number, w.is_after, o.trace_id, coalesce(o.role, o.op)
 ), role_change as (
   -- Time of a role for a token and worker, in the median run.
@@ -93,12 +97,12 @@ join usual_deviation as u on u.setup = d.setup and u.phase = d.phase
 group by d.setup, d.host, d.phase
 order by d.setup, d.phase, slower_percent desc, d.host`
 
-const BY_BUILD = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${CHANGE}, of_run as (
+const BY_BUILD = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${DEVIATION}, ${CHANGE}, of_run as (
   select f.setup as setup, f.phase as phase, f.build as build, f.host as host, token_ns, ttft_ns,
     rank() over (partition by f.setup, f.phase, f.build order by token_ns) as place,
     count(*) over (partition by f.setup, f.phase, f.build) as of_runs
   from figure as f join run on run.trace_id = f.trace_id
-), of_build as (
+), per_build as (
   select setup, phase, build, count(*) as runs, count(distinct host) as hosts, median(token_ns) as token_ns,
     min(case when place >= 0.9 * of_runs then token_ns end) as p90_ns, median(ttft_ns) as ttft_ns
   from of_run group by setup, phase, build
@@ -109,7 +113,7 @@ select o.setup as setup, o.phase as phase, n.number as number, o.build as build,
   case when ${isCertain('abs(change)')} and change_share >= ${CHANGE_MIN} then 'slower'
     when ${isCertain('abs(change)')} and change_share <= -${CHANGE_MIN} then 'faster'
     else '' end as verdict
-from of_build as o
+from per_build as o
 join build_order as n on n.setup = o.setup and n.phase = o.phase and n.build = o.build
 left join change as c on c.setup = o.setup and c.phase = o.phase and c.number = n.number
 order by o.setup, o.phase, n.number`

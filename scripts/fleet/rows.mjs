@@ -87,14 +87,14 @@ export function fleet(template, options = {}) {
   }
 }
 
-/** A regression: one role takes longer from one build on, so much that calls of the phase take 8 to 20 % longer. */
+/** A regression: one role takes longer from one build on, so much that calls of the phase take 10 to 22 % longer. */
 function planRegressions(count, template, setups, builds, rng) {
   const plans = setups.flatMap((setup) => ['decode', 'prefill'].map((phase) => ({ setup, phase })))
   return Array.from({ length: Math.min(count, plans.length) }, () => {
     const { setup, phase } = plans.splice(rng.whole(plans.length), 1)[0]
     const shares = sharesOf(template[phase]).filter(({ share }) => share >= 0.08)
     const { role, share } = rng.pick(shares)
-    const total = 0.08 + 0.12 * rng.next()
+    const total = 0.1 + 0.12 * rng.next()
     const at = 1 + rng.whole(builds.length - 1)
     return { model: setup.model, phase, role, build: builds[at], at, total, factor: 1 + total / share }
   })

@@ -56,6 +56,7 @@ export { drawSvg } from './node/graphviz.ts'
 export { measurePeaks, type Peak, type Peaks, type PeaksOptions } from './node/peaks.ts'
 export { COUNTERS, FAULT_COUNTERS } from './node/record/counters.ts'
 export type { MemRecording } from './node/record/memory.ts'
+export type { PowerRecording } from './node/record/power.ts'
 export {
   type NvtxEmitted,
   type RecordLevel,
@@ -67,7 +68,6 @@ export {
 } from './node/record/record.ts'
 export { nvtxListener } from './node/record/recorder-library.ts'
 export { orderOf, type RecordedRuns, type RunsOptions, recordRuns } from './node/record/runs.ts'
-export type { PowerRecording } from './node/record/power.ts'
 export type { SchedRecording } from './node/record/sched.ts'
 export { type SignalWitness, signalWitness } from './node/record/witness.ts'
 export { type ServedTrace, TraceServer } from './node/serve.ts'

@@ -34,14 +34,13 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
     .filter((path) => !path.endsWith('.md'))
     .sort()
 
-/** Formats without operators of ggml: test/read/nsys*.test.ts, test/read/chrome-json*.test.ts, test/read/llama-server.test.ts, power.test.ts. */
-const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$/
-/** Further ones: test/read/traces-of-others.test.ts, blas.test.ts, ncu.test.ts, llama-bench.test.ts, clients.test.ts, llama-log.test.ts, backends.test.ts, test/memory-samples. */
+/** Formats with tests of their own, damage included: test/read/nsys*, chrome-json*, llama-server, power, ncu, and test/memory-samples. */
+const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$|^ncu$|^memory-samples$/
+/** Formats whose damaged logs are tried in test/read/traces-of-others.test.ts. */
 const OF_OTHERS: readonly string[] = [
   'rocprofv3',
   'blas-log',
   'onednn',
-  'ncu',
   'llama-bench',
   'aiperf',
   'genai-perf',
@@ -49,14 +48,15 @@ const OF_OTHERS: readonly string[] = [
   'llama-log',
   'backend-profiler',
   'opencl-csv',
-  'memory-samples',
 ]
 
 /** Every fixture, as `<format>/<case>`, but for those of scheduler logs, of GPUs, of servers and of power. */
 export const FIXTURE_NAMES = fixturesOf(
   (format) => !SCHEDULER_FORMATS.includes(format) && !WITHOUT_OPERATORS.test(format) && !OF_OTHERS.includes(format),
 )
-export const OTHER_FIXTURES = fixturesOf((format) => OF_OTHERS.includes(format))
+export const OTHER_FIXTURES = fixturesOf((format) => OF_OTHERS.includes(format)).filter(
+  (name) => !name.includes('/answers.'), // another reader's figures
+)
 /** Those of GPUs. */
 export const GPU_FIXTURES = fixturesOf((format) => /^nsys$|^chrome-json$/.test(format))
 export const SCHEDULER_FIXTURES = fixturesOf((format) => SCHEDULER_TEXTS.includes(format))

@@ -21,6 +21,7 @@ import type { EventPass } from '../model/pass.ts'
 import type { Thinned } from '../model/sums.ts'
 import type { Finding } from './analysis.ts'
 import { CallTimes, type ContextTimes, type Decoding, type OnCall } from './call-times.ts'
+import { Extent } from './extent.ts'
 
 /** Issues of one kind. */
 export interface IssueCount {
@@ -154,8 +155,8 @@ export class SummaryPass implements EventPass<Summary> {
   private readonly failures = new Map<string, { result: number; meaning: string; calls: number }>()
   private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
   private contents: string | undefined
-  private beginNs = Infinity
-  private endNs = -Infinity
+  private readonly extent = new Extent()
+  private readonly samples = new Extent() // where there is nothing else
   private readonly times: CallTimes
   private callsByGraph = 0
   private operators = 0
@@ -185,12 +186,12 @@ export class SummaryPass implements EventPass<Summary> {
 
   /** Time of the first event so far, in ns since the input's origin; 0 if none has a time. */
   get firstNs(): number {
-    return Number.isFinite(this.beginNs) ? this.beginNs : 0
+    return (this.extent.isEmpty ? this.samples : this.extent).firstNs
   }
 
   /** Time of the last event so far. */
   get lastNs(): number {
-    return Math.max(this.firstNs, this.endNs)
+    return (this.extent.isEmpty ? this.samples : this.extent).lastNs
   }
 
   finish(): Summary {
@@ -245,7 +246,7 @@ export class SummaryPass implements EventPass<Summary> {
         this.drawn++
         this.graphs++
         this.backends.add(event.backend)
-        return this.extend(event.startNs, event.endNs)
+        return this.extent.add(event.startNs, event.endNs)
       case 'token':
         return this.countCall(event)
       case 'left-out':
@@ -256,9 +257,10 @@ export class SummaryPass implements EventPass<Summary> {
         return this.times.function(event)
       case 'nvtx':
       case 'access':
+      case 'range':
         this.drawn++
         if (event.kind === 'nvtx' && event.what !== 'pop' && event.what !== 'end') this.nvtx++
-        return this.extend(event.atNs, event.atNs)
+        return this.extent.add(event.atNs, event.atNs)
       case 'gpu':
       case 'gpu-sync':
       case 'api':
@@ -269,17 +271,17 @@ export class SummaryPass implements EventPass<Summary> {
       case 'reading':
         this.drawn++
         if (event.kind === 'gpu' && event.node) this.countNode(event.node.tensor)
-        return this.extend(event.startNs, event.endNs)
+        return this.extent.add(event.startNs, event.endNs)
       case 'switch':
         this.drawn++
         this.switches++
         this.cpus.add(event.cpu)
-        return this.extend(event.atNs, event.atNs)
+        return this.extent.add(event.atNs, event.atNs)
       case 'state':
         this.drawn++
         if (event.thread === undefined) return
         this.threads.add(event.tid)
-        return this.extend(event.atNs, event.atNs)
+        return this.extent.add(event.atNs, event.atNs)
       case 'facts':
         return this.learn(event)
       case 'input':
@@ -291,14 +293,14 @@ export class SummaryPass implements EventPass<Summary> {
       case 'copy':
       case 'part':
       case 'allocation':
-      case 'counter':
-      case 'range':
       case 'nvtx-gpu':
+      case 'counter':
       case 'own-instant':
       case 'own-sample':
         this.drawn++
         if (event.kind === 'experts') this.withExperts++
         else if (event.kind === 'waking') this.wakings++
+        if ('atNs' in event) this.samples.add(event.atNs, event.atNs)
     }
   }
 
@@ -327,7 +329,7 @@ export class SummaryPass implements EventPass<Summary> {
     totals.count++
     totals.timeNs += endNs - startNs
     if (counts) this.addCounts(counts)
-    this.extend(startNs, waitEndNs)
+    this.extent.add(startNs, waitEndNs)
   }
 
   private countNode(tensor: number): void {
@@ -360,7 +362,7 @@ export class SummaryPass implements EventPass<Summary> {
     this.times.add(event)
     this.threads.add(tid)
     this.endsAreOpen ||= !isCut(event) && (event.inferred & Inferred.NoEnd) !== 0
-    this.extend(startNs, endNs)
+    this.extent.add(startNs, endNs)
   }
 
   private countFailure(batch: Batch): void {
@@ -374,11 +376,6 @@ export class SummaryPass implements EventPass<Summary> {
 
   private failedResults(): FailedCalls['results'] {
     return [...this.failures.values()].sort((a, b) => b.calls - a.calls || a.result - b.result)
-  }
-
-  private extend(startNs: number, endNs: number): void {
-    if (startNs < this.beginNs) this.beginNs = startNs
-    if (endNs > this.endNs) this.endNs = endNs
   }
 }
 

@@ -12,6 +12,8 @@ export interface Capabilities {
   readonly switches?: boolean
   /** `true`: it contains samples of data addresses, which belong to the tensors of a log. */
   readonly accesses?: boolean
+  /** `true`: it records the scheduler, whatever kind its first event is of. */
+  readonly scheduler?: boolean
 }
 
 /** perf's clock (Perfetto knows it); `local`: REALTIME in a time zone that is not recorded; or a number of clock_gettime(2). */

@@ -18,6 +18,10 @@ export const ISSUES = {
     title: 'broken gzip stream',
     hint: 'the file was truncated or changed after it was compressed; the part before the damage is in the trace',
   },
+  'broken-archive': {
+    title: 'broken archive',
+    hint: 'the archive, or the compressed output of atrace, was truncated or changed; the part before the damage is in the trace',
+  },
   'inputs-apart': {
     title: 'no time in common with the other inputs',
     hint: 'the files are of different runs, or their clock is not the assumed one: name the right files, or give the clock (--clock <input>=boot)',

@@ -1,7 +1,8 @@
 import { FormatError, isFormatError, UsageError } from '../errors.ts'
 import { type ByteSource, besideOf, chunksOf, rangeOf } from '../input/byte-source.ts'
-import { gunzip, isGzip, peek } from '../input/gunzip.ts'
+import { peek } from '../input/gunzip.ts'
 import { Replay } from '../input/replay.ts'
+import { PACKING_BYTES, type Packing, packingOf, unpack } from '../input/unpack.ts'
 import type { Definitions } from '../model/definitions.ts'
 import { firstTimeOf, type InputEvent, lastTimeOf, type TraceEvent } from '../model/events.ts'
 import { issueOf } from '../model/issues.ts'
@@ -65,7 +66,7 @@ export interface OpenInput {
 export interface BegunInput {
   readonly name: string
   readonly first: InputEvent
-  /** Is it a recording of the scheduler? Its first event that is not about the input itself decides. */
+  /** Is it a recording of the scheduler? Its capabilities or its first event that is not about the input itself decide. */
   readonly isOfScheduler: boolean
   /** Does it contain switches of CPUs? Some recordings of the scheduler contain only states of threads. */
   readonly hasSwitches: boolean
@@ -116,7 +117,7 @@ export async function begin(name: string, events: AsyncIterable<TraceEvent[]>): 
     return ++seen === BEGINNING_MAX || [...kinds].some((kind) => kind !== 'thread')
   })
   const [kind] = kinds
-  const isOfScheduler = kind !== undefined && OF_SCHEDULER.has(kind)
+  const isOfScheduler = first!.capabilities?.scheduler ?? (kind !== undefined && OF_SCHEDULER.has(kind))
   const hasSwitches = isOfScheduler && !kinds.has('state') && first!.capabilities?.switches !== false
   const isOrdered = !isOfScheduler && first!.capabilities?.order !== false
   const leadNs = isOrdered ? Math.min(LEAD_NS - earliestNs, LEAD_NS_MAX) : LEAD_NS_MAX
@@ -193,20 +194,20 @@ async function* profiled(
   if (unfound.length > 0) yield unfound
 }
 
-/** Opens a log of any known format, gzip'ed or not. */
+/** Opens a log of any known format, packed or not. */
 async function openLog({ name, source }: LogInput, names: Names, options: ReadingOptions): Promise<OpenInput> {
   const { from, formats, osRuntime, everything } = options
   const opTable = options.opTable === undefined ? undefined : findOpTable(options.opTable)
   let broken: { readonly detail: string; readonly byte: number } | undefined
-  const stored = await peek(chunksOf(source, name), 2)
-  const isZipped = isGzip(stored.head)
-  const plain = gunzip(stored.rest, (detail, byte) => {
+  const stored = await peek(chunksOf(source, name), PACKING_BYTES)
+  const packing = packingOf(stored.head)
+  const plain = unpack(stored.rest, (detail, byte) => {
     broken = { detail, byte }
   })
   const { head, rest } = await peek(plain, HEAD_BYTES)
   const whole = rangeOf(source)
-  const again = whole && isZipped ? () => gunzip(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
-  const places = isZipped ? { again } : { range: whole, beside: whole && besideOf(source) }
+  const again = whole && packing ? () => unpack(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
+  const places = packing ? { again } : { range: whole, beside: whole && besideOf(source) }
   const context = { names, opTable, osRuntime, everything, ...places }
   try {
     const format = formatOf(head, { from, formats, input: name })
@@ -218,7 +219,8 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
           if (last) lastNs = Math.max(lastNs, lastTimeOf(last)!)
           yield batch
         }
-        if (broken) yield [issueOf('broken-gzip', broken.detail, { byte: broken.byte }, lastNs)]
+        const code = packing === 'gzip' ? 'broken-gzip' : 'broken-archive'
+        if (broken) yield [issueOf(code, broken.detail, { byte: broken.byte }, lastNs)]
       } finally {
         await rest.return()
       }
@@ -226,14 +228,21 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
     return opened({ name, isCompanion: format.isCompanion === true }, read, options, () => rest.return())
   } catch (error) {
     await rest.return()
-    throw broken ? brokenGzip(broken, name) : error
+    throw broken && packing ? brokenPacking(packing, broken, name) : error
   }
 }
 
-/** A gzip stream is broken before enough bytes for detection are decompressed. */
-function brokenGzip({ detail, byte }: { readonly detail: string; readonly byte: number }, input: string): FormatError {
-  const hint = 'the file was cut or changed after it was compressed'
-  return new FormatError('gzip', { byte }, 'a log that can be decompressed', detail, hint, input)
+/** A compressed stream or an archive is broken before enough bytes for detection are decompressed. */
+function brokenPacking(
+  packing: Packing,
+  { detail, byte }: { readonly detail: string; readonly byte: number },
+  input: string,
+): FormatError {
+  const hint =
+    packing === 'html'
+      ? 'only pages of systrace contain a trace'
+      : 'the file was cut or changed after it was compressed'
+  return new FormatError(packing, { byte }, 'a log that can be decompressed', detail, hint, input)
 }
 
 async function* checked(

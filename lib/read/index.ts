@@ -16,6 +16,7 @@ import { nsysGpuTrace } from './gpu/nsys/nsys-gpu-trace.ts'
 import { nsysNvtxTrace } from './gpu/nsys/nsys-nvtx-trace.ts'
 import { rocprofv3 } from './gpu/rocprofv3/rocprofv3.ts'
 import { perfData } from './kernel/perf-data/perf-data.ts'
+import { perfStat } from './kernel/perf-stat/perf-stat.ts'
 import { bpftrace } from './kernel/text/bpftrace.ts'
 import { ftrace } from './kernel/text/ftrace.ts'
 import { perfScript } from './kernel/text/perf-script.ts'
@@ -76,6 +77,7 @@ export const FORMATS: readonly Format[] = [
   otlp,
   llamaLog,
   llamaServer,
+  perfStat,
   ftrace,
   perfScript,
   chromeJson,

@@ -39,6 +39,7 @@ const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$|^ncu$|^memory-sam
 /** Formats whose damaged logs are tried in test/read/traces-of-others.test.ts. */
 const OF_OTHERS: readonly string[] = [
   'rocprofv3',
+  'perf-stat',
   'blas-log',
   'onednn',
   'llama-bench',

@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace, sniffFormat, summarize } from '../../lib/index.ts'
+import { Names, openTrace, sniffFormat, summarize, type TraceEvent } from '../../lib/index.ts'
+import { Marks } from '../../lib/read/kernel/tracepoints/marks.ts'
+import { Tracepoints } from '../../lib/read/kernel/tracepoints/tracepoints.ts'
 import { attempt, spread } from '../line/hostile.ts'
 import { converted, cut, formatOf, OTHER_FIXTURES, plainBytes } from '../line/support.ts'
 import { drawn } from '../printing-sink.ts'
+import { atraceOf, pageOf, streamedZipOf, zipOf } from './packed.ts'
 
 /** Formats of other profilers without operators of ggml: what their files contain is in the trace, damaged or not. */
 
@@ -102,5 +105,171 @@ describe('rocprofv3', () => {
       ['records of counter_collection', 1],
       ['records of memory_allocation', 1],
     ])
+  })
+})
+
+describe('perf stat', () => {
+  test('sums and numbers of counts of each event are those of an independent reading', async () => {
+    const wanted = new Map<string, [number, number]>()
+    const text = new TextDecoder().decode(plainBytes('perf-stat/program.csv'))
+    for (const [, value, unit, event] of text.matchAll(/^ +[\d.]+,([\d.]+),(\w*),([\w-]+),/gm)) {
+      const name = unit === '' ? event! : `${event} (${unit})`
+      const [sum, count] = wanted.get(name) ?? [0, 0]
+      wanted.set(name, [sum + Number(value), count + 1])
+    }
+    const found = await rowsOf(
+      'perf-stat/program.csv',
+      `select t.name, sum(value), sum(value > 0 or t.name like 'c%') from counter join track t on t.id = track_id
+       where t.name not like '%: %' and ts < (select max(ts) from counter) group by 1 order by 1`,
+    )
+    expect(wanted.size).toBe(3)
+    const sums = [...wanted].map(([name, [sum]]) => [name, expect.closeTo(sum, 6)])
+    expect(found.map(([name, sum]) => [name, sum])).toEqual(sums.sort(([a], [b]) => (a! < b! ? -1 : 1)))
+    const counts = [...wanted.values()].reduce((all, [, count]) => all + count, 0)
+    expect((await summaryOf('perf-stat/program.csv')).contents).toBe(`${counts} counts, 53 intervals`)
+  })
+
+  test.each([
+    [
+      'program.jsonl',
+      ['task-clock (msec) | 0 = 1.058479', 'task-clock (msec) | 135750843 = 0', 'context-switches | 0 = 2'],
+    ],
+    ['program.txt', ['task-clock (msec) | 231680938 = 0.07', 'task-clock: CPUs utilized | 131348408 = 0']],
+    ['cpus.csv', ['context-switches, CPU1 | 125945753 = 52', 'context-switches: per second, CPU0 | 125945753 = 1344']],
+    ['socket.csv', ['context-switches, S0 | 0 = 193', 'context-switches, S0 | 194239815 = 0']],
+  ])('%s: each value from the start of its interval', async (file, lines) => {
+    expect(await linesOf(`perf-stat/${file}`)).toEqual(expect.arrayContaining(lines))
+    expect((await summaryOf(`perf-stat/${file}`)).issues).toEqual([])
+  })
+
+  test('names of events with the separator, metrics alone, ids of aggregates', async () => {
+    const lines = [
+      '     1.000000001,12,,cpu/event=0x3c,umask=0/,900,50.00,1.5,K/sec',
+      '     1.000000001,,,,900,100.00,0.9,insn per cycle',
+      '     2.000000001,S0-D0-C1,2,7,Joules,power/energy-pkg/,900,100.00,,',
+      'something else',
+    ]
+    const source = new TextEncoder().encode(lines.join('\n'))
+    expect(await drawn({ name: 'log', source })).toMatchInlineSnapshot(`
+[
+  "cpu/event=0x3c,umask=0/ | 0 = 12",
+  "cpu/event=0x3c,umask=0/ | 2000000001 = 0",
+  "cpu/event=0x3c,umask=0/: per second | 0 = 1500",
+  "cpu/event=0x3c,umask=0/: per second | 2000000001 = 0",
+  "insn per cycle | 0 = 0.9",
+  "insn per cycle | 2000000001 = 0",
+  "power/energy-pkg/ (Joules), S0-D0-C1 | 1000000001 = 7",
+  "power/energy-pkg/ (Joules), S0-D0-C1 | 2000000001 = 0",
+  "Issues | 2000000001 torn record",
+]
+`)
+  })
+})
+
+describe('marks of trace_marker', () => {
+  test('ranges, values, asynchronous slices and instants, and values of CPUs, in a text of ftrace', async () => {
+    expect(await linesOf('ftrace/trace-marks.txt')).toMatchInlineSnapshot(`
+[
+  "asynchronous slices of process 25340 | 22188000–23788000 request",
+  "asynchronous slices of process 25340 | 23792000–25358000 request",
+  "asynchronous slices of process 25340 (2) | 22992000–24574000 request",
+  "asynchronous slices of process 25340 (2) | 24578000–25359000 request",
+  "Ranges/thread 25381 | 6310000–10156000 worker op 0",
+  "Ranges/thread 25381 | 10173000–10791000 worker op 1",
+  "Ranges/thread 25381 | 10799000–11421000 worker op 2",
+  "Ranges/thread 25340 | 22182000–22986000 decode|token 0",
+  "Ranges/thread 25340 | 22189000–22984000 decode|token 0 > inner",
+  "Ranges/thread 25340 | 22988000–23787000 decode|token 1",
+  "Ranges/thread 25340 | 22993000–23784000 decode|token 1 > inner",
+  "Ranges/thread 25340 | 23790000–24572000 decode|token 2",
+  "Ranges/thread 25340 | 23793000–24571000 decode|token 2 > inner",
+  "Ranges/thread 25340 | 24575000–25356000 decode|token 3",
+  "Ranges/thread 25340 | 24579000–25354000 decode|token 3 > inner",
+  "Counters/tokens (process 25340) | 22187000 = 0",
+  "Counters/tokens (process 25340) | 22990000 = 5",
+  "Counters/tokens (process 25340) | 23791000 = 10",
+  "Counters/tokens (process 25340) | 24577000 = 15",
+  "CPUs/CPU 1 | 22969000–23003000 python3",
+  "CPUs/CPU 1 | 23773000–23803000 python3",
+  "CPUs/CPU 1 | 24573000–24589000 python3",
+  "CPUs/CPU 1 | 25359000–25359000 python3",
+  "instants of process 25340 | 25359000 checkpoint",
+  "trace_marker | 25360000 free text of a program",
+  "Counters/CPU 0: idle state (-1 = it runs) | 25460000 = 1",
+  "Counters/CPU 0: idle state (-1 = it runs) | 25560000 = -1",
+  "Counters/CPU 1: frequency (kHz) | 25660000 = 2400000",
+  "Counters/CPU 1: frequency (kHz) | 25760000 = 800000",
+]
+`)
+    expect(await summaryOf('ftrace/trace-marks.txt')).toMatchObject({
+      issues: [],
+      scheduler: { switches: 8 },
+      attributes: { marks: '36 marks, 4 CPU values' },
+    })
+  })
+
+  /** Two CPUs, one after the other, as in a trace.dat. */
+  test('marks of a recording without an order are paired in order of time', () => {
+    const [names, emitted] = [new Names(), [] as TraceEvent[]]
+    const marks = new Marks(names, (event) => emitted.push(event), false)
+    const tracepoints = new Tracepoints(names, marks)
+    const field = (what: string, offset: number, size: number) =>
+      `\tfield:${what};\toffset:${offset};\tsize:${size};\tsigned:1;\n`
+    tracepoints.define(
+      `name: print\nID: 5\nformat:\n${field('unsigned short common_type', 0, 2)}${field('int common_pid', 4, 4)}` +
+        `${field('unsigned long ip', 8, 8)}${field('char buf[]', 16, 0)}\nprint fmt: "%ps: %s", (void *)REC->ip, REC->buf\n`,
+    )
+    const decode = (atNs: number, text: string) => {
+      const view = new DataView(new ArrayBuffer(16 + 24))
+      view.setUint16(0, 5, true)
+      view.setInt32(4, 7, true)
+      new Uint8Array(view.buffer).set(new TextEncoder().encode(text), 16)
+      return tracepoints.decode(view, 0, view.byteLength, 0, atNs)
+    }
+    const found = [
+      [30, 'E|7\n'],
+      [40, 'F|7|request|1'],
+      [20, 'C|7|tokens|3'],
+      [10, 'B|7|decode'],
+      [15, 'S|7|request|1'],
+    ].map(([atNs, text]) => decode(Number(atNs), String(text)))
+    expect(found.filter(Boolean)).toMatchObject([{ kind: 'counter', value: 3, atNs: 20 }])
+    expect([...marks.rest()].flat()).toMatchObject([
+      { kind: 'range', edge: 'begin', tid: 7, atNs: 10 },
+      { kind: 'range', edge: 'end', tid: 7, atNs: 30 },
+    ])
+    expect(emitted.at(-1)).toMatchObject({ kind: 'own-slice', startNs: 15, endNs: 40 })
+  })
+})
+
+describe('packed', () => {
+  const text = plainBytes('ftrace/trace-marks.txt')
+  const json = plainBytes('chrome-json/gpu-only.json')
+  const cases: readonly (readonly [string, Uint8Array, () => Uint8Array | Promise<Uint8Array>])[] = [
+    ['the page of systrace', text, () => pageOf(text)],
+    ['the output of atrace -z', text, () => atraceOf(text)],
+    ['Chrome JSON in a ZIP', json, () => zipOf(json, 8)],
+    ['Chrome JSON in a ZIP, stored', json, () => zipOf(json, 0)],
+    ['Chrome JSON in a ZIP that was written to a pipe', json, () => streamedZipOf(json)],
+  ]
+
+  test.each(cases)('%s is read as what is in it, damaged or not', async (what, plain, pack) => {
+    const packed = await pack()
+    const wanted = await converted(plain)
+    expect(Buffer.from(await converted(packed)).equals(wanted)).toBe(true)
+    const ofPieces = Buffer.from(await converted(cut(plain, 11)))
+    expect(ofPieces.equals(await converted(cut(packed, 11)))).toBe(true)
+    for (const at of spread([...packed.keys()], 20)) {
+      await attempt(packed.subarray(0, at), `${what}, cut to ${at} bytes`)
+      const changed = packed.slice()
+      changed[at]! ^= 0xff
+      await attempt(changed, `${what}, byte ${at} inverted`)
+    }
+  })
+
+  test('a page without a trace, and an archive without a file, are refused', async () => {
+    const page = new TextEncoder().encode('<html><body>hello</body></html>')
+    await expect(converted(page)).rejects.toThrow('found no trace data in the page')
+    await expect(converted(zipOf(new Uint8Array(0), 0))).rejects.toThrow('the archive has no file that is not empty')
   })
 })

@@ -6,6 +6,7 @@ import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
 import { EventBatch } from '../../common/batches.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
+import { Marks } from '../tracepoints/marks.ts'
 import { Tracepoints } from '../tracepoints/tracepoints.ts'
 import { AccessReader } from './accesses.ts'
 import { clockOf, SampleReader } from './attr.ts'
@@ -59,6 +60,7 @@ export class PerfEvents {
   private readonly said = new Set<IssueCode>()
   private readonly leftOut = new LeftOut()
   private readonly accesses: AccessReader
+  private readonly marks: Marks
 
   constructor(
     private readonly format: string,
@@ -66,6 +68,7 @@ export class PerfEvents {
     private readonly facts: PerfFacts,
   ) {
     this.accesses = new AccessReader(names, facts)
+    this.marks = new Marks(names, (event) => this.batch.add(event), true)
   }
 
   /** Reads the record in bytes `[at, end)`, at `byte` of the input. */
@@ -94,6 +97,7 @@ export class PerfEvents {
       this.issue('no-scheduler-events', `expected some, found none; ${hint}`, 0)
     }
     this.pass(this.rounds.finish())
+    this.marks.finish(this.prepare().decoded.length > 0 || attrs.some(({ attr }) => attr.recordsSwitches))
     this.prepare().leaveOut(this.leftOut, LEFT_OUT_HINT)
     for (const event of this.accesses.facts()) this.batch.add(event)
     this.pass(this.leftOut.events())
@@ -122,7 +126,7 @@ export class PerfEvents {
       ...(recordsTasks ? ['sched_process_fork', 'sched_process_exit', 'task_newtask'] : []),
       ...(recordsNames ? ['sched_process_exec', 'task_rename'] : []),
     ]
-    this.tracepoints = new Tracepoints(this.names, left)
+    this.tracepoints = new Tracepoints(this.names, this.marks, left)
     for (const text of formats) this.tracepoints.define(text)
     const id = this.tracepoints.idOf('sched_switch')
     this.hasSwitches = attrs.some(({ attr }) => attr.tracepoint >= 0 && attr.tracepoint === id)

@@ -48,6 +48,8 @@ const KEYS = {
   colon: key(':'),
   openBracket: key(' ['),
   cpu: key(' CPU:'),
+  state: key('state='),
+  cpuId: key(' cpu_id='),
 } as const
 
 /** The command name of a text, decoded from an array. */
@@ -201,6 +203,13 @@ export class Bodies {
     const from = Math.max(start, name)
     const comm = this.comms.get(scan.bytes, from, Math.min(end, from + COMM_MAX))
     return { kind: 'thread', what: 'rename', atNs, tid, tgid, comm, parentTid: -1 }
+  }
+
+  /** `state=2000000 cpu_id=1`, of cpu_frequency and cpu_idle; NaN: no match. */
+  readCpu(): [cpu: number, state: number] {
+    const { scan } = this
+    const state = scan.eat(KEYS.state) ? scan.integer() : Number.NaN
+    return [scan.eat(KEYS.cpuId) ? scan.integer() : Number.NaN, state]
   }
 
   private readPluginSwitch(context: Context): SwitchEvent | undefined {

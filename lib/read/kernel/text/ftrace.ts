@@ -7,7 +7,8 @@
 //       bash-31384     1d..2. 24956us+: sched_switch: …                                                latency-format
 //   CPU:0 [LOST 123 EVENTS]
 //
-// sched_switch, sched_waking (sched_wakeup where there is none), sched_process_fork, _exec, _exit, task_rename are read, others
+// sched_switch, sched_waking (sched_wakeup where there is none), sched_process_fork, _exec, _exit, task_rename, cpu_frequency, cpu_idle
+// and marks (trace_marker) are read, others
 // are counted. Times are microseconds (`trace-cmd report -t`: nanoseconds) of a clock that only markers name:
 // docs/scheduler.md.
 

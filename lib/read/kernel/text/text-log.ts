@@ -17,6 +17,7 @@ import { LeftOut } from '../../../model/left-out.ts'
 import { LineLog, type Origin } from '../../common/line-log.ts'
 import { LookAhead, type Preview } from '../../common/look-ahead.ts'
 import type { ReadContext } from '../../format.ts'
+import { type MarkEvent, Marks } from '../tracepoints/marks.ts'
 import { currentBits, isOldState } from '../tracepoints/states.ts'
 import { Bodies, commOf } from './bodies.ts'
 import type { LlamaRecord } from './llama-lines.ts'
@@ -25,18 +26,23 @@ import type { Columns, Scan } from './scan.ts'
 /** An event of the scheduler. */
 export type SchedEvent = SwitchEvent | WakingEvent | ThreadEvent | AccessEvent | MappingEvent
 
+/** All that a line may become. */
+type LineEvent = SchedEvent | MarkEvent | LlamaRecord
+
 /** The preview, with a clock always. */
 export interface About extends Preview {
   readonly clock: Clock | 'unknown'
 }
 
 /** Sorts events by time. The input event is made after the first window: a marker in it may name the clock. */
-export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
+export class SchedEvents extends LookAhead<LineEvent> {
   /** Time of the last event in the batch. */
   private lastNs = -Infinity
   /** Wakeups of the first window: dropped if there are wakings. */
-  private readonly wakeups = new Set<SchedEvent>()
+  private readonly wakeups = new Set<LineEvent>()
   private hasWakings = false
+  /** The first window contains events of the scheduler. */
+  isOfScheduler = false
 
   /** `about` is called once; `expand` returns the events of a record that becomes several. */
   constructor(
@@ -50,7 +56,7 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
   }
 
   /** Adds the event of the current line. */
-  addOf(lines: LineCursor, event: SchedEvent | LlamaRecord): void {
+  addOf(lines: LineCursor, event: LineEvent): void {
     const { atNs } = event
     if (atNs >= this.lastNs) this.add(event)
     else this.reportLate('events', this.lastNs - atNs, lines.position, atNs)
@@ -68,11 +74,12 @@ export class SchedEvents extends LookAhead<SchedEvent | LlamaRecord> {
     this.addOf(lines, event)
   }
 
-  protected override preview(): About {
-    return this.about()
+  protected override preview(events: readonly LineEvent[]): About {
+    this.isOfScheduler = events.some(({ kind }) => kind === 'switch' || kind === 'waking' || kind === 'thread')
+    return { ...this.about(), ...(this.isOfScheduler && { capabilities: { scheduler: true } }) }
   }
 
-  protected override release(event: SchedEvent | LlamaRecord): void {
+  protected override release(event: LineEvent): void {
     this.lastNs = event.atNs
     if (event.kind === 'llama') for (const made of this.expand(event)) this.batch.add(made)
     else if (this.wakeups.size === 0 || !this.wakeups.delete(event) || !this.hasWakings) this.batch.add(event)
@@ -95,6 +102,7 @@ export type Handler =
   | 'rename'
   | 'known'
   | 'llama'
+  | 'cpu'
   | 'mark'
   | 'record'
 
@@ -106,6 +114,8 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   sched_process_exit: 'exit',
   sched_process_exec: 'exec',
   task_rename: 'rename',
+  cpu_frequency: 'cpu',
+  cpu_idle: 'cpu',
   tracing_mark_write: 'mark',
   print: 'mark',
 }
@@ -134,6 +144,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
   /** Processes by thread, from the columns. */
   private readonly tgids = new Map<number, number>()
   private readonly leftOut = new LeftOut()
+  private readonly marks: Marks
   private headIssues = 0
   private hasNoCpu = false
   private hasOldStates = false
@@ -162,6 +173,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     )
     this.comms = new ByteTable((text) => input.names.id(commOf(text)))
     this.bodies = new Bodies(scan, this.comms)
+    this.marks = new Marks(input.names, (event) => this.maker.emit(event), true)
   }
 
   /** Reads a line without columns, which is not empty; false where it is unknown. */
@@ -223,6 +235,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
 
   /** Adds the counts of events that are left out. */
   protected override finish(): void {
+    this.marks.finish(this.maker.isOfScheduler)
     const { leftOut, leftOutHint } = this
     const most = [...this.eventNames.values()].sort((a, b) => b.skipped - a.skipped)
     for (const { name, skipped } of most) leftOut.add(name, skipped, leftOutHint)
@@ -264,7 +277,7 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
 
   private readEvent(event: EventName, handler: Handler, origin: Origin): void {
     if (handler === 'mark') {
-      if (!this.readMark(this.textFrom(this.scan.at), origin)) event.skipped++
+      this.readText(this.textFrom(this.scan.at), origin)
       return
     }
     if (handler === 'record') {
@@ -278,8 +291,16 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
     else if (read.kind === 'waking') this.maker.addWakeupOf(lines, read)
   }
 
+  /** Reads a line of trace_marker, or of trace_printk. */
+  private readText(text: string, origin: Origin): void {
+    if (this.readMark(text, origin)) return
+    const { tid, atNs } = this.context
+    const event = this.marks.read(text, { tid, atNs, at: this.lines.position })
+    if (event) this.maker.addOf(this.lines, event)
+  }
+
   /** The event of the fields; undefined where they do not match. */
-  protected readFields(handler: Handler, _name: string, _origin: Origin): SchedEvent | LlamaRecord | undefined {
+  protected readFields(handler: Handler, name: string, _origin: Origin): LineEvent | undefined {
     const { bodies, context } = this
     switch (handler) {
       case 'switch':
@@ -297,13 +318,15 @@ export abstract class SchedTextLog extends LineLog<SchedEvents> {
         return bodies.readExec(context)
       case 'rename':
         return bodies.readRename(context)
+      case 'cpu':
+        return this.marks.cpus.event(name === 'cpu_idle' ? name : 'cpu_frequency', ...bodies.readCpu(), context.atNs)
       default:
         return undefined
     }
   }
 
   /** A state that is printed as a number has the bits of the recording kernel, whose version is not in the text. */
-  private withCurrentState<T extends SchedEvent | LlamaRecord>(read: T | undefined): T | SwitchEvent | undefined {
+  private withCurrentState<T extends LineEvent>(read: T | undefined): T | SwitchEvent | undefined {
     if (read?.kind !== 'switch' || !isOldState(read.prevState)) return read
     if (!this.hasOldStates) {
       this.hasOldStates = true

@@ -16,6 +16,7 @@ import type { Names } from '../../../model/names.ts'
 import { EventBatch } from '../../common/batches.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
 import type { Format } from '../../format.ts'
+import { Marks } from '../tracepoints/marks.ts'
 import { Tracepoints } from '../tracepoints/tracepoints.ts'
 import { type CpuPages, readHead, type TraceBuffer, type TraceDat } from './head.ts'
 import { type OnDamage, type PageRun, type PageSink, packedPages, plainPages, RingPages } from './pages.ts'
@@ -46,6 +47,7 @@ class TraceDatEvents implements PageSink {
   private readonly batch = new EventBatch()
   private readonly pages: RingPages
   private readonly tracepoints: Tracepoints
+  private readonly marks: Marks
   private guard = new TimeGuard()
   private cpu = 0
   private view: DataView = new DataView(new ArrayBuffer(0))
@@ -59,7 +61,8 @@ class TraceDatEvents implements PageSink {
     names: Names,
   ) {
     this.pages = new RingPages(head.headerPage)
-    this.tracepoints = new Tracepoints(names)
+    this.marks = new Marks(names, (event) => this.batch.add(event), false)
+    this.tracepoints = new Tracepoints(names, this.marks)
     for (const text of head.formats) this.tracepoints.define(text)
   }
 
@@ -84,6 +87,9 @@ class TraceDatEvents implements PageSink {
     const leftOut = new LeftOut()
     this.tracepoints.leaveOut(leftOut, 'trace-cmd report and KernelShark show them')
     for (const event of leftOut.events()) this.batch.add(event)
+    yield this.batch.take()
+    yield* this.marks.rest()
+    this.marks.finish(this.tracepoints.decoded.length > 0)
     yield this.batch.take()
   }
 

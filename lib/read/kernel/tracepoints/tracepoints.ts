@@ -2,6 +2,7 @@ import type { ThreadEvent, TraceEvent } from '../../../model/events.ts'
 import type { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
 import { type EventFormat, type Field, parseEventFormat } from './event-formats.ts'
+import type { Marks } from './marks.ts'
 import { currentBits, stateDecoderOf } from './states.ts'
 
 /** `common_flags`: in a hardware or software interrupt. */
@@ -22,6 +23,8 @@ interface Decoder {
 interface Known {
   readonly make: (events: Tracepoints, format: EventFormat) => Decode
   readonly redundantWith?: readonly string[]
+  /** It is not of the scheduler. */
+  readonly isAside?: boolean
 }
 
 /**
@@ -36,9 +39,12 @@ export class Tracepoints {
   private readonly skipped: number[] = []
   private typeField: Field = { offset: 0, size: 2, isSigned: false, isText: false }
 
-  /** Events named in `left` are left out: the recording contains the same in another form. */
+  /**
+   * Events named in `left` are left out: the recording contains the same in another form. `marks` reads the texts of trace_marker.
+   */
   constructor(
     readonly names: Names,
+    readonly marks: Marks,
     private readonly left: readonly string[] = [],
   ) {
     this.comms = new Comms(names)
@@ -65,11 +71,11 @@ export class Tracepoints {
 
   /** Names of the scheduler's events that are decoded. */
   get decoded(): string[] {
-    return Object.keys(KNOWN).filter((name) => this.isDecoded(name))
+    return this.known.filter((name) => !KNOWN[name]!.isAside)
   }
 
   /**
-   * The event of the record in bytes `[at, end)`; undefined for one that is not of the scheduler, or redundant; the
+   * The event of the record in bytes `[at, end)`; undefined for one that is not decoded, redundant, or has none; the
    * required number of bytes for one that is too short.
    */
   decode(view: DataView, at: number, end: number, cpu: number, atNs: number): TraceEvent | number | undefined {
@@ -93,6 +99,10 @@ export class Tracepoints {
     })
   }
 
+  private get known(): string[] {
+    return Object.keys(KNOWN).filter((name) => this.isDecoded(name))
+  }
+
   private isDecoded(name: string): boolean {
     const redundantWith = KNOWN[name]!.redundantWith ?? []
     return this.has(name) && !this.left.includes(name) && !redundantWith.some((other) => this.has(other))
@@ -101,7 +111,7 @@ export class Tracepoints {
   private compiled(): readonly (Decoder | undefined)[] {
     if (this.decoders) return this.decoders
     const decoders: (Decoder | undefined)[] = []
-    for (const name of this.decoded) {
+    for (const name of this.known) {
       const format = this.formats.get(name)!
       const ends = [...format.fields.values()].map(({ offset, size }) => offset + size)
       decoders[format.id] = { bytes: Math.max(...ends, 0), decode: KNOWN[name]!.make(this, format) }
@@ -242,6 +252,24 @@ function execs({ comms }: Tracepoints, format: EventFormat): Decode {
   }
 }
 
+/** Texts of trace_marker and trace_printk: `buf` is the rest of the record. */
+function prints({ marks }: Tracepoints, format: EventFormat): Decode {
+  const tid = int(format, 'common_pid')
+  const offset = format.fields.get('buf')?.offset
+  if (offset === undefined) return () => undefined
+  return (view, at, end, _cpu, atNs) => {
+    const place = { tid: tid(view, at), atNs, at: { byte: 0 } }
+    return marks.read(textOf(view, Math.min(at + offset, end), end), place)
+  }
+}
+
+const cpuStates =
+  (what: 'cpu_frequency' | 'cpu_idle') =>
+  ({ marks }: Tracepoints, format: EventFormat): Decode => {
+    const [state, cpuId] = [int(format, 'state'), int(format, 'cpu_id')]
+    return (view, at, _end, _cpu, atNs) => marks.cpus.event(what, cpuId(view, at), state(view, at), atNs)
+  }
+
 const KNOWN: Readonly<Record<string, Known>> = {
   sched_switch: { make: switches },
   sched_waking: { make: wakings },
@@ -253,6 +281,9 @@ const KNOWN: Readonly<Record<string, Known>> = {
   task_rename: { make: named('rename', 'newcomm') },
   sched_process_exec: { make: execs, redundantWith: ['task_rename'] },
   sched_process_exit: { make: named('exit', 'comm') },
+  print: { make: prints, isAside: true },
+  cpu_frequency: { make: cpuStates('cpu_frequency'), isAside: true },
+  cpu_idle: { make: cpuStates('cpu_idle'), isAside: true },
 }
 
 /** Bytes of a name in the kernel, without the zero at its end. */

@@ -1,0 +1,161 @@
+// `perf stat -I`: what perf counted in each interval, as its table, as CSV (-x) or as JSON (-j); tools/perf/util/stat-display.c:
+//
+//     # started on Mon Nov 23 16:10:36 2026
+//
+//          0.100382625,12.36,msec,task-clock,12363202,100.00,0.124,CPUs utilized
+//          0.125945753;CPU0;95;;context-switches;148021226;100.00;641.809;/sec                            -A: an id
+//          0.101980433,S0,2,193,,context-switches,295474831,100.00,,                     --per-socket: and a number of CPUs
+//     {"interval" : 0.135750843, "counter-value" : "1.058479", "unit" : "msec", "event" : "task-clock", …}
+//          0.131348408               1.09 msec task-clock                       #    0.011 CPUs utilized
+//
+// A time is the end of its interval, in seconds since perf began to count. A name of an event may contain the separator: the fields
+// after it are found by their forms.
+//
+//     rows.ts   a line → its fields
+
+import { LineCursor } from '../../../input/line-cursor.ts'
+import type { TraceEvent } from '../../../model/events.ts'
+import { issueOf } from '../../../model/issues.ts'
+import { LeftOut } from '../../../model/left-out.ts'
+import { isTime } from '../../../model/limits.ts'
+import { EventBatch, readBatches } from '../../common/batches.ts'
+import { containing, contentsOf } from '../../common/holdings.ts'
+import type { Format } from '../../format.ts'
+import { hasRows, RowReader, type StatRow } from './rows.ts'
+
+export const perfStat: Format = {
+  name: 'perf-stat',
+  title: 'perf stat -I: counters by interval, as text, CSV (-x) or JSON (-j)',
+  sniff: (head) => hasRows(new TextDecoder().decode(head)),
+  read: (source) => new PerfStatLog(source).read(),
+}
+
+/** More events, of all CPUs, are damage. */
+const TRACKS_MAX = 4096
+const STARTED = /^# started on (.{10,40})$/
+/** Lines that are no counts: the head of the table, and totals that perf prints at the end. */
+const ASIDE = /^\s*(?:#.*|Performance counter stats.*|[\d.]+ seconds (?:time elapsed|user|sys))?\s*$/
+
+/** Makes counters of the lines. */
+class PerfStatLog {
+  readonly batch = new EventBatch()
+  private readonly lines: LineCursor
+  private readonly rows = new RowReader()
+  private readonly tracks = new Map<string, number>()
+  /** The latest metric of each event. */
+  private readonly metrics = new Map<string, string>()
+  private readonly leftOut = new LeftOut()
+  private counts = 0
+  private intervals = 0
+  private startNs = 0
+  private endNs = 0
+  private multiplexed = 0
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.lines = new LineCursor(source, perfStat.name)
+    const attributes = { tool: 'perf stat', times: 'since perf began to count' }
+    const capabilities = { operators: false }
+    this.batch.begin({
+      kind: 'input',
+      format: perfStat.name,
+      clock: 'unknown',
+      originNs: 0n,
+      attributes,
+      capabilities,
+      title: 'perf stat',
+    })
+  }
+
+  read(): AsyncGenerator<TraceEvent[]> {
+    return readBatches(this.lines, this)
+  }
+
+  readChunk(isLast: boolean): boolean {
+    while (this.lines.next()) this.readLine(this.lines.text)
+    if (isLast) this.finish()
+    return false
+  }
+
+  private readLine(text: string): void {
+    const row = this.rows.read(text)
+    if (row) return this.add(row)
+    const started = STARTED.exec(text)?.[1]
+    if (started !== undefined) this.batch.add({ kind: 'facts', attributes: { started: `${started} (local time)` } })
+    else if (!ASIDE.test(text)) {
+      const code = this.lines.isTorn ? 'torn-record' : 'unreadable-row'
+      const found = text.slice(0, 80).replace(/[^\x20-\x7e]/g, '.')
+      this.batch.add(issueOf(code, `expected a count and its event, found "${found}"`, this.lines.position, this.endNs))
+    }
+  }
+
+  private add(row: StatRow): void {
+    const { endNs, event, id, unit, value } = row
+    if (!isTime(endNs) || endNs < this.endNs) {
+      const detail = `expected a time from ${this.endNs} ns on, found ${endNs}`
+      this.batch.add(issueOf('impossible-time', detail, this.lines.position, this.endNs))
+      return
+    }
+    if (endNs > this.endNs) {
+      this.startNs = this.endNs
+      this.endNs = endNs
+      this.intervals++
+    }
+    const of = id === '' ? '' : `, ${id}`
+    if (row.missing !== '') this.leftOut.add(`values of ${event}: ${row.missing}`)
+    const name = `${event}${unit === '' ? '' : ` (${unit})`}${of}`
+    // A thread that never ran is not counted: the value of the interval before must not last.
+    if (row.missing === 'not counted') this.pause(name)
+    if (value !== undefined) {
+      this.sample(name, value, COUNT)
+      this.counts++
+      if (row.running < 100) this.multiplexed++
+    }
+    if (!row.metric) return
+    const metric = `${event === '' ? '' : `${event}: `}${row.metric.unit}${of}`
+    this.metrics.set(name, metric)
+    this.sample(metric, row.metric.value, METRIC)
+  }
+
+  /** An event is not counted in the current interval: the values of the one before end there. */
+  private pause(name: string): void {
+    const metric = this.metrics.get(name)
+    this.sample(name, 0, COUNT)
+    if (metric !== undefined) this.sample(metric, 0, METRIC)
+  }
+
+  /** The value of an interval is drawn from its start. */
+  private sample(name: string, value: number, description: string): void {
+    let track = this.tracks.get(name)
+    if (track === undefined) {
+      if (this.tracks.size === TRACKS_MAX) return this.leftOut.add('values of further events')
+      track = this.tracks.size
+      this.tracks.set(name, track)
+      this.batch.add({ kind: 'own-track', id: track, name, description, holds: 'counter' })
+    }
+    this.batch.add({ kind: 'own-sample', track, atNs: this.startNs, value })
+  }
+
+  private finish(): void {
+    const { batch, counts, intervals, multiplexed, endNs } = this
+    for (const track of this.tracks.values()) batch.add({ kind: 'own-sample', track, atNs: endNs, value: 0 })
+    for (const event of this.leftOut.events()) batch.add(event)
+    const holds = containing(
+      contentsOf([
+        [counts, 'count'],
+        [intervals, 'interval'],
+      ]) || 'no counts',
+    )
+    const attributes = {
+      ...holds.attributes,
+      ...(multiplexed > 0 && {
+        multiplexed: `${multiplexed} counts: perf counted for a part of the time and scaled them`,
+      }),
+    }
+    batch.add({ kind: 'facts', ...holds, attributes })
+  }
+}
+
+const COUNT =
+  'What perf counted in each interval, drawn from its start to its end; 0 where it did not count, and after the last one.'
+const METRIC =
+  'A figure that perf computed of the counts of each interval, drawn from its start to its end; 0 after the last one.'

@@ -41,7 +41,7 @@ export class SchedEvents extends LookAhead<LineEvent> {
   /** Wakeups of the first window: dropped if there are wakings. */
   private readonly wakeups = new Set<LineEvent>()
   private hasWakings = false
-  /** The first window contains events of the scheduler. */
+  /** There are events of the scheduler. */
   isOfScheduler = false
 
   /** `about` is called once; `expand` returns the events of a record that becomes several. */
@@ -57,7 +57,8 @@ export class SchedEvents extends LookAhead<LineEvent> {
 
   /** Adds the event of the current line. */
   addOf(lines: LineCursor, event: LineEvent): void {
-    const { atNs } = event
+    const { atNs, kind } = event
+    this.isOfScheduler ||= kind === 'switch' || kind === 'waking' || kind === 'thread'
     if (atNs >= this.lastNs) this.add(event)
     else this.reportLate('events', this.lastNs - atNs, lines.position, atNs)
   }
@@ -74,8 +75,7 @@ export class SchedEvents extends LookAhead<LineEvent> {
     this.addOf(lines, event)
   }
 
-  protected override preview(events: readonly LineEvent[]): About {
-    this.isOfScheduler = events.some(({ kind }) => kind === 'switch' || kind === 'waking' || kind === 'thread')
+  protected override preview(): About {
     return { ...this.about(), ...(this.isOfScheduler && { capabilities: { scheduler: true } }) }
   }
 

@@ -43,6 +43,7 @@ export {
 export { type DatasetOptions, type OpenDataset, openDataset } from './node/dataset.ts'
 export type { DatasetCell, DatasetRows } from './node/duckdb.ts'
 export { type ExportedRun, type ExportOptions, exportRun, isDay, removeLeftOvers, traceIdOf } from './node/export.ts'
+export { type ArrowOptions, exportArrow } from './node/export-arrow.ts'
 export {
   fileRange,
   fileSize,
@@ -88,7 +89,7 @@ export {
   tablePath,
   UNKNOWN_DAY,
 } from './tables/schema.ts'
-export { type FilesOf, type NewRow, ROW_GROUP, TableFile } from './tables/table-file.ts'
+export { type FilesOf, type NewRow, ROW_GROUP, TableFile, type TablesFormat } from './tables/table-file.ts'
 export { type TablePiece, Tables } from './tables/tables.ts'
 export { TablesPass } from './tables/tables-pass.ts'
 export type { Compression } from './write/parquet/parquet.ts'

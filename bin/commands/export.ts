@@ -1,13 +1,27 @@
 import { availableParallelism } from 'node:os'
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { type ExportedRun, exportRun, isDay, removeLeftOvers, UsageError } from '../../lib/index.ts'
+import {
+  type ExportedRun,
+  exportArrow,
+  exportRun,
+  isDay,
+  removeLeftOvers,
+  TABLE_NAMES,
+  UsageError,
+} from '../../lib/index.ts'
 import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
-import { CLOCKS, conversionOf, flag, inputsOf, once, READING, valued, whole } from '../options.ts'
+import { CLOCKS, conversionOf, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { note, print } from '../terminal.ts'
 import { count, plural, size } from '../units.ts'
 
 const OPTIONS = {
-  output: { alias: 'o', demandOption: true, ...valued(once('--output'), 'Folder of the dataset, new or known') },
+  output: { alias: 'o', demandOption: true, ...valued(once('--output'), 'Folder, new or known') },
+  to: valued(
+    oneOf('--to', ['parquet', 'arrow']),
+    'parquet: a dataset | arrow: streams of Arrow (IPC), of one run',
+    'parquet',
+  ),
+  table: valued(oneOf('--table', TABLE_NAMES), 'With --to arrow: only this table; --output is its file', 'all'),
   together: flag('All logs are of one run, such as a log and a recording of the scheduler'),
   day: valued(parseDay, 'Day of the runs, YYYY-MM-DD, where their logs contain no real time'),
   again: flag('Also write runs that are in the dataset already'),
@@ -33,6 +47,7 @@ export const exportCommand = (version: string): CommandModule<object, Arguments>
       .example('$0 export run.ggtrace -o dataset/', 'adds a run: one file for each table')
       .example('$0 export logs/*.ggtrace -o dataset/', 'adds many runs, by all CPUs')
       .example('$0 export run.ggtrace run.sched.dat --together -o dataset/', 'one run, with its threads')
+      .example('$0 export run.ggtrace --to arrow --table operator -o operator.arrows', 'one table, for polars and R')
       .example(`duckdb -c "select phase, sum(dur_ns) from 'dataset/call/**/*.parquet' group by 1"`, 'a question'),
   handler: (args) => handler(args, version),
 })
@@ -45,19 +60,36 @@ function parseDay(value: string): string {
 
 async function handler(args: ArgumentsCamelCase<Arguments>, version: string): Promise<void> {
   const { inputs, output, together, day, again } = args
-  const { from, opTable, clocks, osRuntime } = await conversionOf(args)
-  const exportOne = (task: Task): Promise<ExportedRun> =>
-    exportRun(task, output, version, { from, opTable, clocks, osRuntime, day, again })
-  if (args.worker) return serve(exportOne)
-  if (inputs.includes('-')) throw new UsageError('export reads files, twice; found - for standard input')
-  await removeLeftOvers(output)
   const tasks: readonly Task[] = together ? [inputs] : inputs.map((input) => [input])
+  if (!args.worker) refuse(args, tasks)
+  const { from, opTable, clocks, osRuntime } = await conversionOf(args)
+  const reading = { from, opTable, clocks, osRuntime }
+  const isArrow = args.to === 'arrow'
+  const exportOne = (task: Task): Promise<ExportedRun> =>
+    isArrow
+      ? exportArrow(task, output, version, { ...reading, table: args.table })
+      : exportRun(task, output, version, { ...reading, day, again })
+  if (args.worker) return serve(exportOne)
+  if (!isArrow) await removeLeftOvers(output)
   const jobs = Math.min(args.jobs ?? availableParallelism(), tasks.length)
-  const report = new Report(args.quiet, tasks.length)
+  const report = new Report(args.quiet, tasks.length, isArrow ? 'written' : 'added')
   const startedAt = performance.now()
   if (jobs === 1) for (const task of tasks) await report.done(task, await attempt(() => exportOne(task)))
   else await exportByProcesses(tasks, jobs, process.argv.slice(2), (task, outcome) => report.done(task, outcome))
   await report.finish((performance.now() - startedAt) / 1e3, output)
+}
+
+/** Throws UsageError for options that do not fit together. */
+function refuse(args: ArgumentsCamelCase<Arguments>, tasks: readonly Task[]): void {
+  if (args.inputs.includes('-')) throw new UsageError('export reads files, twice; found - for standard input')
+  if (args.to === 'arrow' && tasks.length > 1)
+    throw new UsageError(
+      `--to arrow writes one run; found ${tasks.length} logs\nhint: --together if they are of one run; a folder for each, or a dataset of Parquet files, if not`,
+    )
+  if (args.to !== 'arrow' && args.table) throw new UsageError('--table is an option of --to arrow')
+  const ofDataset = args.day !== undefined ? '--day' : args.again ? '--again' : undefined
+  if (args.to === 'arrow' && ofDataset)
+    throw new UsageError(`${ofDataset} is an option of datasets; found it with --to arrow`)
 }
 
 /** What became of the runs. */
@@ -67,6 +99,7 @@ class Report {
   constructor(
     private readonly isQuiet: boolean,
     private readonly tasks: number,
+    private readonly what: string,
   ) {}
 
   async done(task: Task, outcome: Outcome): Promise<void> {
@@ -104,7 +137,7 @@ class Report {
     const { written, known, failed, bytes, operators } = this.sums
     if (this.isQuiet) return
     if (this.tasks > 1 && process.stderr.isTTY) process.stderr.write('\r\x1b[K')
-    const parts = [`${plural(written, 'run')} added to ${output}`]
+    const parts = [`${plural(written, 'run')} ${this.what} to ${output}`]
     if (known > 0) parts.push(`${count(known)} there already`)
     if (failed > 0) parts.push(`${count(failed)} failed`)
     await print([`${parts.join(', ')}: ${size(bytes)}, ${count(operators)} operators, ${seconds.toFixed(1)} s`])

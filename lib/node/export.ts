@@ -1,21 +1,18 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { readdir, rm, rmdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import * as self from 'node:process'
 import { gzipSync } from 'node:zlib'
-import { joined } from '../bytes/joined.ts'
 import { gunzip } from '../input/gunzip.ts'
 import type { ReadingOptions } from '../pipeline/inputs.ts'
 import { type RunTables, tablesOf } from '../pipeline/tables/tables-of.ts'
-import { TABLE_NAMES, TABLES_VERSION, type TableName, tablePath } from '../tables/schema.ts'
-import type { TablePiece } from '../tables/tables.ts'
-import { exists, explainFileError, fileSource, readFileChunks } from './files.ts'
+import { TABLES_VERSION, tablePath } from '../tables/schema.ts'
+import { exists, fileSource, readFileChunks } from './files.ts'
+import { RunFiles } from './run-files.ts'
 
 /** Folder of files that are being written, in the dataset: engines read folders of tables only. */
 const UNFINISHED = '.unfinished'
-/** Pieces are written to files together, up to this size. */
-const WRITE_BYTES = 1 << 18
 /** Level of gzip: higher ones make files 2 % smaller in twice the time. */
 const LEVEL = 4
 const DAY = /^\d{4}-\d{2}-\d{2}$/
@@ -62,10 +59,10 @@ export async function exportRun(
   const inputs = paths.map((path, i) => ({ name: path, source: fileSource(path, (bytes) => onRead?.(i, bytes)) }))
   const compression = { codec: 'gzip', compress: (bytes: Uint8Array) => gzipSync(bytes, { level: LEVEL }) } as const
   const pieces = tablesOf(inputs, { ...reading, traceId, compression }, { name: 'ggml2perfetto', version: exporter })
-  const files = new RunFiles(join(dataset, UNFINISHED, `${traceId}-${self.pid}-${machine()}`))
+  const files = new RunFiles(unfinished(dataset, traceId))
   try {
     const { day, rows } = await files.write(pieces)
-    const bytes = await files.place(dataset, givenDay ?? day, traceId)
+    const bytes = await files.place((table) => join(dataset, tablePath(table, givenDay ?? day, traceId)))
     return { traceId, isNew: true, day: givenDay ?? day, rows, bytes }
   } finally {
     await files.remove()
@@ -101,6 +98,11 @@ async function dayOfRun(dataset: string, traceId: string): Promise<{ readonly da
   return undefined
 }
 
+/** A new folder for files of a run that are being written. */
+export function unfinished(dataset: string, traceId: string): string {
+  return join(dataset, UNFINISHED, `${traceId}-${self.pid}-${machine()}`)
+}
+
 const machine = () => hostname().replace(/[^\w.]/g, '_')
 
 /** Removes what exports that were killed left in a dataset: folders of processes of this machine that no longer run. */
@@ -119,80 +121,5 @@ function isRunning(pid: number): boolean {
     return self.kill(pid, 0)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** The files of a run while they are written. */
-class RunFiles {
-  private readonly open = new Map<TableName, { readonly file: FileHandle; pending: Uint8Array[]; size: number }>()
-  private bytes = 0
-
-  constructor(private readonly folder: string) {}
-
-  /** Writes all pieces and returns what they return. */
-  async write(pieces: AsyncGenerator<TablePiece, RunTables>): Promise<RunTables> {
-    await mkdir(this.folder, { recursive: true }).catch((error) => {
-      throw explainFileError(this.folder, 'write', error)
-    })
-    try {
-      let next = await pieces.next()
-      for (; !next.done; next = await pieces.next()) await this.add(next.value)
-      for (const table of this.open.keys()) await this.flush(table)
-      return next.value
-    } finally {
-      await pieces.return(undefined as never).catch(() => undefined)
-      for (const { file } of this.open.values()) await file.close()
-    }
-  }
-
-  /** Moves the files to their places in the dataset, that of `trace` last; returns their size. */
-  async place(dataset: string, day: string | undefined, traceId: string): Promise<number> {
-    const tables = [...TABLE_NAMES].filter((table) => this.open.has(table))
-    const ordered = [...tables.filter((table) => table !== 'trace'), 'trace' as const]
-    for (const table of ordered) {
-      const path = join(dataset, tablePath(table, day, traceId))
-      try {
-        await mkdir(dirname(path), { recursive: true })
-        await rename(this.temporary(table), path)
-      } catch (error) {
-        throw explainFileError(path, 'write', error)
-      }
-    }
-    return this.bytes
-  }
-
-  async remove(): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true }).catch(() => undefined)
-    await rmdir(dirname(this.folder)).catch(() => undefined) // others may write there
-  }
-
-  private temporary(table: TableName): string {
-    return join(this.folder, `${table}.parquet`)
-  }
-
-  private async add({ table, bytes }: TablePiece): Promise<void> {
-    let of = this.open.get(table)
-    if (!of) {
-      const path = this.temporary(table)
-      const file = await open(path, 'wx').catch((error) => {
-        throw explainFileError(path, 'write', error)
-      })
-      of = { file, pending: [], size: 0 }
-      this.open.set(table, of)
-    }
-    of.pending.push(bytes)
-    of.size += bytes.length
-    if (of.size >= WRITE_BYTES) await this.flush(table)
-  }
-
-  private async flush(table: TableName): Promise<void> {
-    const of = this.open.get(table)!
-    const bytes = joined(of.pending)
-    await of.file.writeFile(bytes).catch((error) => {
-      throw explainFileError(this.temporary(table), 'write', error)
-    })
-    this.bytes += bytes.length
-    of.pending = []
-    of.size = 0
   }
 }

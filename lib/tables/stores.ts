@@ -1,5 +1,5 @@
 import { resized } from '../bytes/resized.ts'
-import type { ChunkData, Item } from '../write/parquet/chunk.ts'
+import type { ChunkData, Item } from '../write/column-data.ts'
 import type { Column } from './column.ts'
 
 /** Values of a dictionary that are kept from one row group to the next. */

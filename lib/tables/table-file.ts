@@ -1,4 +1,6 @@
-import { type Compression, type EncodedGroup, ParquetWriter } from '../write/parquet/parquet.ts'
+import { ArrowWriter } from '../write/arrow/arrow.ts'
+import type { RowGroupWriter } from '../write/column-data.ts'
+import { type Compression, ParquetWriter } from '../write/parquet/parquet.ts'
 import type { TableSchema } from './column.ts'
 import { TABLES, TABLES_VERSION, type TableName, type TableRow } from './schema.ts'
 import { type Store, storeOf } from './stores.ts'
@@ -11,16 +13,24 @@ const FIRST_CAPACITY = 1 << 8
 /** A row without the column that is the same in all of them. */
 export type NewRow<T extends TableName> = Omit<TableRow<T>, 'trace_id'>
 
+/** A format of the files of tables: Parquet, or a stream of Arrow (IPC) that is not compressed. */
+export type TablesFormat = 'parquet' | 'arrow'
+
+const UNCOMPRESSED: Compression = { codec: 'none', compress: (bytes) => bytes }
+
 /** What the files of a run have in common. */
 export interface FilesOf {
   readonly traceId: string
-  readonly compression: Compression
+  /** `parquet` by default. */
+  readonly format?: TablesFormat | undefined
+  /** How pages of Parquet are compressed; by default, they are not. */
+  readonly compression?: Compression | undefined
   /** The program that writes them, with its version. */
   readonly createdBy: string
 }
 
 /**
- * One table of one run as a Parquet file: rows are collected, sorted and encoded by row groups. Bytes are taken from {@link pieces} in
+ * One table of one run as a file: rows are collected, sorted and encoded by row groups. Bytes are taken from {@link pieces} in
  * between.
  */
 export class TableFile<T extends TableName> {
@@ -32,12 +42,12 @@ export class TableFile<T extends TableName> {
   private readonly stores: Readonly<Record<string, Store>>
   private readonly all: readonly Store[]
   private readonly schema: TableSchema
-  private readonly writer: ParquetWriter
-  private readonly groups: EncodedGroup[] = []
+  private readonly writer: RowGroupWriter
+  private readonly groups: (AsyncIterable<Uint8Array> | Iterable<Uint8Array>)[] = []
 
   constructor(
     readonly table: T,
-    { traceId, compression, createdBy }: FilesOf,
+    { traceId, format, compression = UNCOMPRESSED, createdBy }: FilesOf,
     /** Called when a row group is full; by default, all of it is encoded. */
     private readonly onFull: () => void = () => this.encode(),
   ) {
@@ -52,7 +62,11 @@ export class TableFile<T extends TableName> {
       'ggml2perfetto.version': String(TABLES_VERSION),
       trace_id: traceId,
     }
-    this.writer = new ParquetWriter(columns, compression, { createdBy, metadata, sortedBy: schema.sortedBy })
+    const asCodes = new Set(names.filter((name) => schema.columns[name]!.encoding === 'dictionary'))
+    this.writer =
+      format === 'arrow'
+        ? new ArrowWriter(columns, asCodes, { ...metadata, created_by: createdBy })
+        : new ParquetWriter(columns, compression, { createdBy, metadata, sortedBy: schema.sortedBy })
     this.traceId = traceId
   }
 
@@ -118,7 +132,7 @@ export class TableFile<T extends TableName> {
 
   /** The bytes of the row groups that were encoded so far. */
   async *pieces(): AsyncGenerator<Uint8Array, void> {
-    for (let group = this.groups.shift(); group; group = this.groups.shift()) yield* this.writer.group(group)
+    for (let group = this.groups.shift(); group; group = this.groups.shift()) yield* group
   }
 
   /** The remaining bytes of the file. */

@@ -1,4 +1,5 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   copyFileSync,
   existsSync,
@@ -74,8 +75,10 @@ test('killed at any moment, all files are whole, and another export completes th
   const args = [CLI, 'export', ...logs, MOE, '-o', dataset, '--jobs', '1']
   for (const ms of [250, 450, 600, 700, 800, 900, 1100, 1400]) {
     const child = spawn(process.execPath, args, { stdio: 'ignore' })
+    const ended = once(child, 'exit')
     await after(ms)
     child.kill('SIGKILL')
+    await ended
     for (const name of filesIn(dataset).filter((name) => !name.startsWith('.unfinished')))
       expect((await rowsOf(readFileSync(join(dataset, name)))).length).toBeGreaterThan(0)
   }

@@ -4,6 +4,7 @@ import { UsageError } from '../../errors.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'
 import type { TableName } from '../../tables/schema.ts'
+import type { TablesFormat } from '../../tables/table-file.ts'
 import { type TablePiece, Tables } from '../../tables/tables.ts'
 import { TablesPass } from '../../tables/tables-pass.ts'
 import { findingRows, mainLog, type ReadLog, traceRow } from '../../tables/trace-row.ts'
@@ -18,8 +19,10 @@ import { type StatesOfInput, StatesOfRun } from './states-of-run.ts'
 export interface TablesOptions extends ReadingOptions {
   /** The run's id: 32 hexadecimal digits. */
   readonly traceId: string
-  /** How pages are compressed. */
-  readonly compression: Compression
+  /** `parquet` by default. */
+  readonly format?: TablesFormat | undefined
+  /** How pages of Parquet are compressed; by default, they are not. */
+  readonly compression?: Compression | undefined
   /** Clocks of inputs, as {@link ConvertOptions} has them. */
   readonly clocks?: Readonly<Record<string, string>> | undefined
 }
@@ -42,7 +45,7 @@ export interface Exporter {
 const DAY_NS = 86_400_000_000_000n
 
 /**
- * Makes the tables of one run: bytes → reader → events → tables → Parquet. Yields pieces of the files, those of one table in their
+ * Makes the tables of one run: bytes → reader → events → tables → Parquet or Arrow. Yields pieces of the files, those of one table in their
  * order; the file of `trace` comes last. Memory does not grow with the length of the logs. Several inputs are of one run. Throws
  * as {@link convert} does, and UsageError where two inputs contain calls.
  */
@@ -54,8 +57,8 @@ export async function* tablesOf(
   const all = [inputs].flat() as readonly Input[]
   if (all.length === 0) throw new UsageError('no input: there is nothing to export')
   const names = new Names()
-  const { traceId, compression } = options
-  const tables = new Tables({ traceId, compression, createdBy: `${exporter.name} version ${exporter.version}` })
+  const { traceId, format, compression } = options
+  const tables = new Tables({ traceId, format, compression, createdBy: `${exporter.name} version ${exporter.version}` })
   const opened = await openInputs(all, names, options)
   try {
     const companions = await Companions.read(opened, names)

@@ -1,8 +1,11 @@
+import { type ChunkData, type FileColumn, type Item, presenceOf } from '../column-data.ts'
 import { EncodingWriter, widthOf } from './encodings.ts'
 import { encodeThrift, type Struct } from './thrift.ts'
 
 /** Types of Parquet, by their numbers in its metadata. */
-export const Physical = { boolean: 0, int64: 2, double: 5, string: 6 } as const
+export const Physical = { boolean: 0, int64: 2, double: 5, string: 6 } as const satisfies Readonly<
+  Record<FileColumn['type'], number>
+>
 const Coding = { PLAIN: 0, RLE: 3, DELTA_BINARY_PACKED: 5, RLE_DICTIONARY: 8 } as const
 /** Methods of compression, by their numbers. */
 export const Codec = { none: 0, gzip: 2, zstd: 6 } as const
@@ -11,26 +14,6 @@ const PageType = { data: 0, dictionary: 2 } as const
 const STATISTICS_MAX = 64
 /** Differences of whole numbers are exact below it. */
 const RANGE_MAX = 2 ** 52
-
-/** A text or a number; a bigint is one above 2^53. */
-export type Item = string | number | bigint
-
-/** A column of a file. */
-export interface ParquetColumn {
-  readonly name: string
-  readonly type: keyof typeof Physical
-  readonly nullable: boolean
-}
-
-/**
- * Values of a column in one row group, in the order of its rows. `codes`: indexes into `values`, -1 is null. `numbers`: NaN is null; with
- * `isDelta` they are stored as differences. `flags`: 0 is false.
- */
-export type ChunkData =
-  | { readonly kind: 'codes'; readonly codes: Int32Array; readonly values: readonly Item[] }
-  | { readonly kind: 'numbers'; readonly numbers: Float64Array; readonly isDelta: boolean }
-  | { readonly kind: 'texts'; readonly texts: readonly (string | null)[] }
-  | { readonly kind: 'flags'; readonly flags: Uint8Array }
 
 /** A page before its compression. */
 export interface Page {
@@ -57,7 +40,7 @@ export class ChunkBuffers {
 }
 
 /** Encodes the values of a column. */
-export function encodeChunk(column: ParquetColumn, data: ChunkData, buffers: ChunkBuffers): Chunk {
+export function encodeChunk(column: FileColumn, data: ChunkData, buffers: ChunkBuffers): Chunk {
   const writer = buffers.page
   const isThere = presenceOf(data)
   const missing = column.nullable ? isThere.reduce((count, there) => count + 1 - there, 0) : 0
@@ -86,23 +69,9 @@ interface Encoded {
   readonly bounds: Bounds | undefined
 }
 
-/** By row: 1 where there is a value. */
-function presenceOf(data: ChunkData): Uint8Array {
-  switch (data.kind) {
-    case 'codes':
-      return Uint8Array.from(data.codes, (code) => (code < 0 ? 0 : 1))
-    case 'numbers':
-      return Uint8Array.from(data.numbers, (value) => (Number.isNaN(value) ? 0 : 1))
-    case 'texts':
-      return Uint8Array.from(data.texts, (text) => (text === null ? 0 : 1))
-    case 'flags':
-      return new Uint8Array(data.flags.length).fill(1)
-  }
-}
-
 /** Values as indexes into those that occur in this row group, in the order of their first use. */
 function asDictionary(
-  column: ParquetColumn,
+  column: FileColumn,
   { codes, values }: ChunkData & { kind: 'codes' },
   buffers: ChunkBuffers,
 ): Encoded {
@@ -133,7 +102,7 @@ function asDictionary(
 }
 
 function asValues(
-  column: ParquetColumn,
+  column: FileColumn,
   data: Exclude<ChunkData, { kind: 'codes' }>,
   isThere: Uint8Array,
   buffers: ChunkBuffers,
@@ -162,7 +131,7 @@ function asValues(
 
 /** Writes values and returns the bytes of the least and the greatest one; undefined where there are none, or long ones. */
 function writePlain(
-  column: ParquetColumn,
+  column: FileColumn,
   values: ArrayLike<Item>,
   writer: EncodingWriter,
   buffers: ChunkBuffers,
@@ -193,7 +162,7 @@ function writeTexts(values: ArrayLike<string>, writer: EncodingWriter): Bounds |
 }
 
 function boundsOf(
-  { type }: ParquetColumn,
+  { type }: FileColumn,
   least: number | bigint,
   most: number | bigint,
   { small: writer }: ChunkBuffers,

@@ -1,13 +1,5 @@
-import {
-  type Chunk,
-  ChunkBuffers,
-  type ChunkData,
-  Codec,
-  encodeChunk,
-  type Page,
-  type ParquetColumn,
-  Physical,
-} from './chunk.ts'
+import type { ChunkData, FileColumn, RowGroupWriter } from '../column-data.ts'
+import { type Chunk, ChunkBuffers, Codec, encodeChunk, type Page, Physical } from './chunk.ts'
 import { encodeThrift, type Struct } from './thrift.ts'
 
 const MAGIC = Uint8Array.of(0x50, 0x41, 0x52, 0x31)
@@ -31,7 +23,7 @@ export interface ParquetFacts {
 }
 
 /** A row group whose columns are encoded and not compressed yet. */
-export interface EncodedGroup {
+interface EncodedGroup {
   readonly rows: number
   readonly chunks: readonly Chunk[]
 }
@@ -40,25 +32,24 @@ export interface EncodedGroup {
  * Writes one Parquet file (https://parquet.apache.org/docs/file-format/): one page for each column of a row group, without nesting. Nothing
  * but the metadata of row groups is kept.
  */
-export class ParquetWriter {
+export class ParquetWriter implements RowGroupWriter {
   private readonly groups: Struct[] = []
   private readonly buffers = new ChunkBuffers()
   private offset = 0
   private rows = 0
 
   constructor(
-    private readonly columns: readonly ParquetColumn[],
+    private readonly columns: readonly FileColumn[],
     private readonly compression: Compression,
     private readonly facts: ParquetFacts,
   ) {}
 
-  /** Encodes a row group: the values of all columns, in their order. */
-  encode(rows: number, data: readonly ChunkData[]): EncodedGroup {
-    return { rows, chunks: this.columns.map((column, i) => encodeChunk(column, data[i]!, this.buffers)) }
+  /** Encodes a row group; it is compressed when its bytes are taken. */
+  encode(rows: number, data: readonly ChunkData[]): AsyncIterable<Uint8Array> {
+    return this.group({ rows, chunks: this.columns.map((column, i) => encodeChunk(column, data[i]!, this.buffers)) })
   }
 
-  /** The bytes of a row group, which comes after those before it. */
-  async *group({ rows, chunks }: EncodedGroup): AsyncGenerator<Uint8Array, void> {
+  private async *group({ rows, chunks }: EncodedGroup): AsyncGenerator<Uint8Array, void> {
     if (this.offset === 0) yield this.passed(MAGIC)
     const begin = this.offset
     const columns: Struct[] = []
@@ -123,7 +114,7 @@ export class ParquetWriter {
   }
 
   private metadataOf(
-    { name, type }: ParquetColumn,
+    { name, type }: FileColumn,
     { encodings, values, hasDictionary, statistics }: Chunk,
     { codec, plain, at, dataAt }: { codec: number; plain: number; at: number; dataAt: number },
   ): Struct {
@@ -142,7 +133,7 @@ export class ParquetWriter {
   }
 }
 
-function schemaElement({ name, type, nullable }: ParquetColumn): Struct {
+function schemaElement({ name, type, nullable }: FileColumn): Struct {
   const isText = type === 'string'
   return {
     1: Physical[type],

@@ -119,13 +119,13 @@ left join change as c on c.setup = o.setup and c.phase = o.phase and c.number = 
 order by o.setup, o.phase, n.number`
 
 const SLOWEST_OPERATORS = `with total as (
-  select coalesce(role, '') as role, op, coalesce(type, '') as type, coalesce(backend, '') as backend,
-    count(*) as n, sum(dur_ns) as ns, sum(wait_ns) as wait_ns, sum(bytes_read) as bytes, sum(flop) as flop,
-    max(dur_ns) as longest_ns
-  from operator group by coalesce(role, ''), op, coalesce(type, ''), coalesce(backend, '')
+  -- By the columns as they are stored: DuckDB groups expressions on them half as fast.
+  select role, op, type, backend, count(*) as n, sum(dur_ns) as ns, sum(wait_ns) as wait_ns, sum(bytes_read) as bytes,
+    sum(flop) as flop, max(dur_ns) as longest_ns
+  from operator group by role, op, type, backend
 )
-select role, op, type, backend, round(100.0 * ns / sum(ns) over (), 2) as time_percent, round(ns / 1e9, 3) as seconds,
-  n, round(ns / 1e3 / n, 2) as mean_us, round(longest_ns / 1e3, 1) as longest_us,
+select coalesce(role, '') as role, op, coalesce(type, '') as type, coalesce(backend, '') as backend,
+  round(100.0 * ns / sum(ns) over (), 2) as time_percent, round(ns / 1e9, 3) as seconds, n, round(ns / 1e3 / n, 2) as mean_us, round(longest_ns / 1e3, 1) as longest_us,
   -- Each worker's row has the work of all workers, and about the time of the node.
   round(bytes * 1.0 / ns, 2) as gb_per_s, round(flop * 1.0 / ns, 2) as gflop_per_s,
   round(100.0 * wait_ns / (ns + wait_ns), 1) as wait_percent

@@ -129,10 +129,13 @@ describe('what is refused', () => {
   })
 
   test('a log of which nothing can be drawn', () => {
-    writeFileSync(at('marks.txt'), '# tracer: nop\n     a-7 [000] .... 100.000001: tracing_mark_write: B|7|frame\n')
+    writeFileSync(
+      at('irqs.txt'),
+      '# tracer: nop\n     a-7 [000] .... 100.000001: irq_handler_entry: irq=1 name=timer\n',
+    )
     fails(
-      ['marks.txt'],
-      /^error: marks\.txt: nothing in it can be drawn: as ftrace .* 1 tracing_mark_write\nhint: Perfetto /,
+      ['irqs.txt'],
+      /^error: irqs\.txt: nothing in it can be drawn: as ftrace .* 1 irq_handler_entry\nhint: Perfetto /,
     )
   })
 

@@ -123,6 +123,10 @@ describe('docs/library.md', () => {
   })
 })
 
+test('docs/dataset.md: the tables are those of lib/tables', () => {
+  node([join(ROOT, 'scripts/tables-docs.mjs'), '--check'], ROOT)
+})
+
 describe('docs/compatibility.md', () => {
   const guide = read('docs/compatibility.md')
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -116,10 +117,19 @@ export async function removeLeftOvers(dataset: string): Promise<void> {
   await rmdir(folder).catch(() => undefined) // others may write there
 }
 
+/** Is it running? A process that was killed has its number until its parent, such as a container's first process, has waited for it. */
 function isRunning(pid: number): boolean {
   try {
-    return self.kill(pid, 0)
+    return self.kill(pid, 0) && !isZombie(pid)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+function isZombie(pid: number): boolean {
+  try {
+    return /^[ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, ''))
+  } catch {
+    return false // not Linux, or it has just ended
   }
 }

@@ -38,7 +38,7 @@ const anywhere = {
   target: 'es2022',
   platform: 'browser',
   treeshake: true,
-  noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy'],
+  noExternal: ['fzstd', '@datadog/sketches-js', '@observablehq/plot', 'd3-hierarchy', '@noble/hashes'],
   esbuildPlugins: [sketchesWithoutProtobuf, sqlWithoutComments],
 } satisfies Options
 
@@ -49,9 +49,10 @@ export default defineConfig([
     format: ['esm', 'cjs'],
     dts: true,
     shims: true,
-    clean: ['!ggml2perfetto.*', '!browser.*', '!report.*'],
+    clean: ['!ggml2perfetto.*', '!browser.*', '!report.*', '!tables.*'],
   },
   { ...anywhere, entry: ['lib/browser.ts'], format: ['esm', 'cjs'], dts: true },
   { ...anywhere, entry: ['lib/report.ts'], format: ['esm', 'cjs'], dts: true, minify: true },
+  { ...anywhere, entry: ['lib/tables.ts'], format: ['esm', 'cjs'], dts: true, minify: true },
   { ...shared, entry: ['bin/ggml2perfetto.ts'], format: ['esm'], esbuildPlugins: [libraryBeside] },
 ])

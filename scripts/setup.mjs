@@ -26,9 +26,16 @@ try {
   execFileSync(process.execPath, ['scripts/vendor-trace-processor.mjs'], { cwd: root, stdio: ['ignore', 2, 2] })
   const sources = Math.max(newestIn('lib'), newestIn('bin'), timeOf('tsup.config.ts'), timeOf('package.json'))
   const built = Math.min(
-    ...['index.js', 'index.cjs', 'index.d.ts', 'browser.js', 'browser.d.ts', 'report.js', 'ggml2perfetto.js'].map(
-      (file) => timeOf(`dist/${file}`),
-    ),
+    ...[
+      'index.js',
+      'index.cjs',
+      'index.d.ts',
+      'browser.js',
+      'browser.d.ts',
+      'report.js',
+      'tables.js',
+      'ggml2perfetto.js',
+    ].map((file) => timeOf(`dist/${file}`)),
   )
   if (process.argv.includes('--build') && built < sources) run('npx', 'tsup', '--silent')
 } catch (error) {

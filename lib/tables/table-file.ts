@@ -1,5 +1,6 @@
 import { ArrowWriter } from '../write/arrow/arrow.ts'
 import type { RowGroupWriter } from '../write/column-data.ts'
+import { gzipBytes } from '../write/gzip.ts'
 import { type Compression, ParquetWriter } from '../write/parquet/parquet.ts'
 import type { TableSchema } from './column.ts'
 import { TABLES, TABLES_VERSION, type TableName, type TableRow } from './schema.ts'
@@ -7,6 +8,8 @@ import { type Store, storeOf } from './stores.ts'
 
 /** Rows of a row group. */
 export const ROW_GROUP = 122_880
+/** What all platforms have. */
+const GZIP: Compression = { codec: 'gzip', compress: gzipBytes }
 /** Room for the first rows. */
 const FIRST_CAPACITY = 1 << 8
 
@@ -16,14 +19,12 @@ export type NewRow<T extends TableName> = Omit<TableRow<T>, 'trace_id'>
 /** A format of the files of tables: Parquet, or a stream of Arrow (IPC) that is not compressed. */
 export type TablesFormat = 'parquet' | 'arrow'
 
-const UNCOMPRESSED: Compression = { codec: 'none', compress: (bytes) => bytes }
-
 /** What the files of a run have in common. */
 export interface FilesOf {
   readonly traceId: string
   /** `parquet` by default. */
   readonly format?: TablesFormat | undefined
-  /** How pages of Parquet are compressed; by default, they are not. */
+  /** How pages of Parquet are compressed; by default, by the platform's CompressionStream (gzip). */
   readonly compression?: Compression | undefined
   /** The program that writes them, with its version. */
   readonly createdBy: string
@@ -47,7 +48,7 @@ export class TableFile<T extends TableName> {
 
   constructor(
     readonly table: T,
-    { traceId, format, compression = UNCOMPRESSED, createdBy }: FilesOf,
+    { traceId, format, compression = GZIP, createdBy }: FilesOf,
     /** Called when a row group is full; by default, all of it is encoded. */
     private readonly onFull: () => void = () => this.encode(),
   ) {

@@ -9,6 +9,8 @@ import { buffer } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { parquetReadObjects } from 'hyparquet'
+import { summarize, traceIdOf } from '../../lib/index.ts'
 import { removeProfile } from '../browser.ts'
 import { converted } from '../line/support.ts'
 import '../live.ts'
@@ -37,6 +39,7 @@ onmessage = async ({ data }) => {
 /** What pages can fetch. */
 const FILES: Readonly<Record<string, { readonly type: string; readonly bytes: () => Uint8Array }>> = {
   '/ggml2perfetto/browser.js': { type: 'text/javascript', bytes: () => read('dist/browser.js') },
+  '/ggml2perfetto/tables.js': { type: 'text/javascript', bytes: () => read('dist/tables.js') },
   '/worker.js': { type: 'text/javascript', bytes: () => Buffer.from(WORKER) },
   '/run.csv': { type: 'text/csv', bytes: () => read('examples/moe.csv') },
   '/run.ggtrace.gz': { type: 'application/octet-stream', bytes: () => read('examples/moe.ggtrace.gz') },
@@ -164,6 +167,23 @@ inChromium('in Chromium, a log becomes the very bytes that Node makes of it', ()
 })
 
 inChromium('in Chromium', () => {
+  test('the operators of a run as a Parquet file', async () => {
+    const program = `
+      const { tablesOf, traceIdOfInputs } = await import('/ggml2perfetto/tables.js')
+      const log = { name: 'run', source: await (await fetch('/run.ggtrace.gz')).blob() }
+      const pieces = []
+      const tables = tablesOf(log, { traceId: await traceIdOfInputs(log) }, { name: 'page', version: '1' })
+      for await (const { table, bytes } of tables) if (table === 'operator') pieces.push(bytes)
+      return new Blob(pieces)`
+    const file = new Uint8Array(await inBrowser(page(program))).buffer
+    const rows = await parquetReadObjects({ file, compressors: { GZIP: (bytes) => gunzipSync(bytes) } })
+    const { operators } = await summarize({ name: 'run', source: FILES['/run.ggtrace.gz']!.bytes() })
+    expect([rows.length, rows[0]!['trace_id']]).toEqual([
+      operators,
+      await traceIdOf([join(ROOT, 'examples/moe.ggtrace.gz')]),
+    ])
+  })
+
   test('errors are those of Node', async () => {
     const result = inBrowser(page(`await summarize({ name: 'x.bin', source: new Blob(['what?']) })`))
     await expect(result).rejects.toThrow(/^UsageError: x\.bin: not a known format; it begins with 77 68 61 74 3f/)

@@ -53,7 +53,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('holds the builds, their types, trace_processor, the native parts, and nothing of the workshop', () => {
-  const expected = ['index', 'browser'].flatMap((name) =>
+  const expected = ['index', 'browser', 'report', 'tables'].flatMap((name) =>
     ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`),
   )
   expected.push('dist/ggml2perfetto.js', 'vendor/trace_processor.wasm', 'vendor/trace_processor.LICENSE')

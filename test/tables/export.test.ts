@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, expect, test } from '@jest/globals'
 import { parquetReadObjects } from 'hyparquet'
-import { exportRun, Tables } from '../../lib/index.ts'
+import { exportRun, Tables, traceIdOf } from '../../lib/index.ts'
 
 /** The command `export`: runs are added once, whole, and failures are named. */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -89,6 +89,43 @@ test('killed at any moment, all files are whole, and another export completes th
     new Set(files.map((name) => name.slice(-40))).size,
   )
 }, 60_000)
+
+test('`ggml2perfetto/tables` makes the same tables without Node: the program of docs/dataset.md', async () => {
+  const dataset = join(folder, 'expected')
+  const { traceId } = await exportRun(MOE, dataset, '1.0')
+  const made = join(folder, 'made')
+  const program = join(ROOT, 'examples', `tables-${process.pid}.tmp.mjs`) // where 'ggml2perfetto' is this package
+  const [block] = /(?<=```js\n)[\s\S]*?(?=```)/.exec(readFileSync(join(ROOT, 'docs/dataset.md'), 'utf8'))!
+  writeFileSync(
+    program,
+    `import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+     import { createRequire } from 'node:module'
+     globalThis.fetch = async () => new Response(readFileSync(${JSON.stringify(MOE)}))
+     ${block}
+     mkdirSync(${JSON.stringify(made)})
+     for (const [table, bytes] of Object.entries(files)) writeFileSync(${JSON.stringify(made)} + '/' + table, Buffer.concat(bytes))
+     const cjs = createRequire(import.meta.url)('ggml2perfetto/tables')
+     console.log(await cjs.traceIdOfInputs([log, log]))
+     await cjs.traceIdOfInputs({ name: 'x', source: log.source.stream() }).catch(({ message }) => console.log(message))`,
+  )
+  const printed = execFileSync(process.execPath, [program], { encoding: 'utf8' }).trimEnd().split('\n')
+  rmSync(program)
+  expect(printed.slice(-3)).toEqual([
+    await traceIdOf([MOE, MOE]),
+    'x: expected bytes, a Blob or a File, which are read again for the tables, found a stream',
+    'hint: read it into a Blob, or give a traceId',
+  ])
+  const lines: string[] = []
+  for (const name of filesIn(dataset)) {
+    const [table] = name.split('/') as [string]
+    const expected = await rowsOf(readFileSync(join(dataset, name)))
+    const own = table === 'trace' ? { log: 'run.ggtrace' } : {}
+    expect(await rowsOf(readFileSync(join(made, table)))).toEqual(expected.map((row) => ({ ...row, ...own })))
+    lines.push(`${name} ${expected.length} ${statSync(join(made, table)).size}`)
+  }
+  expect(printed.slice(0, -3).sort()).toEqual(lines.sort())
+  expect(lines.every((line) => line.includes(traceId))).toBe(true)
+})
 
 test('any names survive', async () => {
   const names = [

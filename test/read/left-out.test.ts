@@ -10,28 +10,28 @@ const encode = (text: string) => new TextEncoder().encode(text)
 const summaryOf = (source: Uint8Array): Promise<Summary> => summarize({ name: 'input', source })
 const countsOf = ({ leftOut }: Summary) => leftOut.map(({ what, count }) => [what, count])
 
-const ATRACE = `# tracer: nop
+const INTERRUPTS = `# tracer: nop
 #
-           <...>-1234  [000] .... 100.000001: tracing_mark_write: B|1234|doFrame
-           <...>-1234  [000] .... 100.000101: tracing_mark_write: E|1234
-          <idle>-0     [001] d.h. 100.000201: cpu_frequency: state=1200000 cpu_id=1
+           <...>-1234  [000] d.h. 100.000001: irq_handler_entry: irq=1 name=timer
+           <...>-1234  [000] d.h. 100.000101: irq_handler_entry: irq=2 name=keyboard
+          <idle>-0     [001] d.h. 100.000201: softirq_entry: vec=1 [action=TIMER]
 `
 
 describe('texts of the kernel', () => {
   test('of which nothing is drawn contain something all the same', async () => {
-    const summary = await summaryOf(encode(ATRACE))
+    const summary = await summaryOf(encode(INTERRUPTS))
     expect(summary).toMatchObject({ format: 'ftrace', drawn: 0, issues: [] })
     expect(countsOf(summary)).toEqual([
-      ['tracing_mark_write', 2],
-      ['cpu_frequency', 1],
+      ['irq_handler_entry', 2],
+      ['softirq_entry', 1],
     ])
     expect(summary.leftOut[0]!.hint).toContain('https://ui.perfetto.dev')
   })
 
-  test('markers that name the clock are read, others are counted; so are frames of call stacks', async () => {
+  test('markers that name the clock are read, others are drawn; frames of call stacks are counted', async () => {
     const marker = '     bash-7 [000] .... 100.000001: tracing_mark_write: '
     const text = `# tracer: nop\n${marker}g2p clock mono\n${marker}hello\n${marker}trace_event_clock_sync: parent_ts=100.0\n`
-    expect(countsOf(await summaryOf(encode(text)))).toEqual([['tracing_mark_write', 1]])
+    expect(await summaryOf(encode(text))).toMatchObject({ clock: 'MONOTONIC', drawn: 1, leftOut: [] })
     const frames = readFileSync(pathOf('perf-script/callgraph.txt'), 'utf8').match(/^\t/gm)!.length
     const summary = await summaryOf(plainBytes('perf-script/callgraph.txt'))
     expect(countsOf(summary)).toContainEqual(['frames of call stacks', frames])
@@ -99,7 +99,7 @@ describe('Chrome JSON', () => {
       ],
       stackFrames: { 1: { name: 'f' } },
       samples: [{ cpu: 0, sf: 1 }, { cpu: 0, sf: 1, args: {} }, { cpu: 1 }],
-      systemTraceEvents: ATRACE,
+      systemTraceEvents: INTERRUPTS,
       otherData: { a: [{}] },
     }
     const summary = await summaryOf(encode(JSON.stringify(document)))

@@ -76,7 +76,8 @@ export class SchedEvents extends LookAhead<LineEvent> {
   }
 
   protected override preview(): About {
-    return { ...this.about(), ...(this.isOfScheduler && { capabilities: { scheduler: true } }) }
+    const about = this.about()
+    return this.isOfScheduler ? { ...about, capabilities: { scheduler: true, ...about.capabilities } } : about
   }
 
   protected override release(event: LineEvent): void {

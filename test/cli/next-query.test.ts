@@ -9,7 +9,9 @@ import { pathOf, plainBytes } from '../line/support.ts'
 const FIXTURES = readdirSync(pathOf(''), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .flatMap(({ name }) => readdirSync(pathOf(name)).map((file) => `${name}/${file}`))
-  .filter((name) => !/\.(md|answers\.json)$/.test(name) && !/\.c$|^(perf-data|trace-dat)\/.*\.txt/.test(name))
+  .filter(
+    (name) => !/(\.md|answers\.json|\.py)$/.test(name) && !/\.c$|^ncu\/|^(perf-data|trace-dat)\/.*\.txt/.test(name),
+  )
 
 /** Rows of the proposed query, or undefined where nothing is drawn: such a log is refused. */
 async function rowsOf(names: readonly string[], options: ConvertOptions): Promise<number | undefined> {

@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { presets } from './gguf.mjs'
-import { bundledServer, debianServer, startServer } from './server.ts'
+import { bundledServer, debianServer, PREPARE_MS, startServer } from './server.ts'
 
 /** Proves the servers and the client that other tests use. */
 
@@ -9,6 +9,8 @@ for (const source of [bundledServer, debianServer()]) {
   const real = source.problem === undefined ? describe : describe.skip
 
   real(`${source.name} (${problem})`, () => {
+    beforeAll(source.prepare, PREPARE_MS)
+
     test('answers, drafts, names its errors, and ends', async () => {
       const draft = { ...presets.tinyDense, layers: 6 }
       const args = ['-c', 2048, '-np', 2, '-t', 1, '--spec-type', 'draft-simple']

@@ -55,6 +55,9 @@ export const bundledServer: ServerSource = {
   program: BUNDLED,
 }
 
+/** Limit of {@link ServerSource.prepare} in a test's `beforeAll`, in ms: a busy machine compiles for many minutes. */
+export const PREPARE_MS = 1_200_000
+
 /** Debian's newest. */
 export const debianServer = (): ServerSource => ({
   name: 'llama-server of Debian sid',

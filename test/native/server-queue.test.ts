@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Answer, Ask } from '../llama/client.ts'
-import { bundledServer, debianServer, type Server, type ServerOptions, startServer } from '../llama/server.ts'
+import {
+  bundledServer,
+  debianServer,
+  PREPARE_MS,
+  type Server,
+  type ServerOptions,
+  startServer,
+} from '../llama/server.ts'
 import { hasLlama, model } from '../llama/testbed.ts'
 import { Kind, readLog as recordsOf } from './log-checker.ts'
 import { buildRecorder, NANO, RECORDER, readLog, recordHosts, useRecorder } from './recording.ts'
@@ -49,6 +56,7 @@ for (const source of [bundledServer, debianServer()]) {
   real(`${source.name} (${source.problem ?? 'real'})`, () => {
     let server: Server
     beforeAll(buildRecorder)
+    beforeAll(source.prepare, PREPARE_MS)
     afterEach(() => server?.remove())
 
     const start = async (args: ServerOptions['args'], recorder: string | undefined = RECORDER) => {

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Ask } from '../llama/client.ts'
-import { bundledServer, type Server, startServer } from '../llama/server.ts'
+import { bundledServer, PREPARE_MS, type Server, startServer } from '../llama/server.ts'
 import { buildRecorder, RECORDER, type Recording, readLog } from './recording.ts'
 
 /** Recordings of a server that runs for long: less of what happens in calls, but whole requests. */
@@ -21,6 +21,7 @@ const requestsOf = ({ of }: Recording) =>
 real(`a ${bundledServer.name} (${bundledServer.problem ?? 'real'})`, () => {
   let server: Server
   beforeAll(buildRecorder)
+  beforeAll(bundledServer.prepare, PREPARE_MS)
   afterEach(() => server?.remove())
 
   const start = async (env: Readonly<Record<string, string>>) => {

@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { convert, inputOf, type OpenTrace, openTrace, type RequestEvent } from '../../lib/index.ts'
 import type { Answer, Timings } from '../llama/client.ts'
 import { EXACT, fullLoad, type LoadRequest, runLoad } from '../llama/load.ts'
-import { bundledServer, debianServer, type Server, type ServerSource, startServer } from '../llama/server.ts'
+import {
+  bundledServer,
+  debianServer,
+  PREPARE_MS,
+  type Server,
+  type ServerSource,
+  startServer,
+} from '../llama/server.ts'
 import { buildRecorder, RECORDER, readLog } from '../native/recording.ts'
 
 /** A recorded server's requests are those that its clients sent, with the figures that the server itself states in its answers. */
@@ -50,6 +57,7 @@ function checkRequests(source: ServerSource): void {
   let issues: readonly string[] = []
   let trace: OpenTrace | undefined
 
+  beforeAll(source.prepare, PREPARE_MS)
   beforeAll(async () => {
     buildRecorder()
     const untraced = await startServer(source, EXACT)

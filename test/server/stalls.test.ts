@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync } from 'node:fs'
-import { describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type Analysis, analyze, inputOf } from '../../lib/index.ts'
 import { expectChecks } from '../analyze/findings/made-run.ts'
-import { bundledServer, startServer } from '../llama/server.ts'
+import { bundledServer, PREPARE_MS, startServer } from '../llama/server.ts'
 import { inFolder, RECORDER, useRecorder } from '../native/recording.ts'
 import { sameRequests, traceOf } from '../query/same-figures.ts'
 import { longPrompt, MISSED_AT, missedPrefix, type Scene, slowGrammar } from './scenes.ts'
@@ -18,6 +18,7 @@ const SOURCE = { ...bundledServer, before: isFirst ? ['chrt', '-f', '1'] : [] }
 const real = bundledServer.problem === undefined ? describe : describe.skip
 
 real(`the first finding of a server (${bundledServer.problem ?? 'real'})`, () => {
+  beforeAll(bundledServer.prepare, PREPARE_MS)
   useRecorder()
 
   async function played(name: string, { server: options, play }: Scene): Promise<Analysis> {

@@ -73,7 +73,7 @@ export function fleet(template, options = {}) {
   for (const host of slowHosts) host.pace = 1.25 + 0.2 * rng.next()
   const regressions = planRegressions(of.regressions, template, setups, builds, rng)
   const outlierRuns = new Set()
-  while (outlierRuns.size < of.outliers) outlierRuns.add(rng.whole(of.runs))
+  while (outlierRuns.size < Math.min(of.outliers, of.runs)) outlierRuns.add(rng.whole(of.runs))
   const truth = { regressions, slowHosts: slowHosts.map(({ name }) => name), outliers: [], builds }
   return {
     truth,

@@ -28,7 +28,8 @@ interface Level {
 
 /**
  * Walks through a JSON document of any size and returns the values that `choose` takes, one by one. `choose` gets the path of a
- * value, with `*` for an item of a list: `buffers/*`; the document itself is the empty path. Memory: one value that is taken.
+ * value, with `*` for an item of a list: `buffers/*`, and whether it is a list; the document itself is the empty path. Memory: one
+ * value that is taken.
  */
 export class JsonWalk {
   /** Path of the value. */
@@ -39,9 +40,12 @@ export class JsonWalk {
   damage: Damage | undefined
   /** Number of values that were too large to be taken. */
   tooLarge = 0
+  /** Offset of the last of these. */
+  largeByte = 0
+  /** Something was read of the document. */
+  hasBegun = false
   private text: Uint8Array = new Uint8Array(0)
   private readonly levels: Level[] = []
-  private hasBegun = false
   private readonly skipper = new ValueSkipper()
   private isSkipping = false
   /** A window of fewer bytes does not contain the next value. */
@@ -49,12 +53,17 @@ export class JsonWalk {
 
   constructor(
     private readonly cursor: ByteCursor,
-    private readonly choose: (path: string) => Choice,
+    private readonly choose: (path: string, isList: boolean) => Choice,
   ) {}
 
   /** The whole document was read, or is damaged. */
   get hasEnded(): boolean {
     return this.damage !== undefined || (this.hasBegun && this.levels.length === 0 && !this.isSkipping)
+  }
+
+  /** Number of open objects and lists. */
+  get depth(): number {
+    return this.levels.length
   }
 
   /** The text of the value; valid until the next {@link next}. */
@@ -122,7 +131,7 @@ export class JsonWalk {
     const { bytes, end } = cursor
     const first = bytes[at]
     const isOpen = first === Ascii.OpenCurly || first === Ascii.OpenSquare
-    const choice = this.choose(path)
+    const choice = this.choose(path, first === Ascii.OpenSquare)
     if (choice === 'enter' && isOpen) {
       if (this.levels.length === DEPTH_MAX) return this.fail(at, `at most ${DEPTH_MAX} levels`)
       this.begin()
@@ -130,8 +139,9 @@ export class JsonWalk {
       return this.moveTo(at + 1)
     }
     if (choice !== 'take') return this.beginSkipping(at)
-    const after = skipValue(bytes, at, end)
+    let after = skipValue(bytes, at, end)
     // A number at the end of the document needs no byte after it.
+    if (after === MORE && isLast && !isOpen && first !== Ascii.Quote) after = end
     if (after === MORE && end - at <= VALUE_BYTES_MAX) {
       this.needed = isLast ? 0 : 2 * cursor.available
       return false
@@ -139,6 +149,7 @@ export class JsonWalk {
     if (after < MORE) return this.fail(mistakeAt(after)!, 'the rest of a value')
     if (after === MORE || after - at > VALUE_BYTES_MAX) {
       this.tooLarge++
+      this.largeByte = cursor.offset + at - cursor.start
       return this.beginSkipping(at)
     }
     this.path = path

@@ -29,14 +29,14 @@ export const backendProfiler: Format = {
     return /^\s*\{/.test(text) && /"backends"\s*:\s*\[/.test(text) && /"(?:records|version)"\s*:/.test(text)
   },
   read(source, { names }) {
-    const items = new JsonItems(source, ['backends[]', 'records[]'])
+    const items = new JsonItems(source, ['backends/*', 'records/*'])
     const profile = new Profile(names)
     return readBatches(items, {
       batch: profile.batch,
       readChunk(isLast) {
         for (let item = items.next(isLast); item; item = items.next(isLast)) {
           if (item.what !== 'item') profile.batch.add(issueOf(...jsonIssue(item), profile.lastNs))
-          else if (item.path === 'backends[]') profile.backend(item.value)
+          else if (item.path === 'backends/*') profile.backend(item.value)
           else profile.record(item.value, item.byte)
           if (profile.batch.size >= BATCH_EVENTS) return true
         }

@@ -12,13 +12,13 @@ import { isObject, type JsonObject } from '../../input/json.ts'
 import type { Format } from '../format.ts'
 import { type ClientFormat, type ClientRequest, readClient, timeOf } from './client-requests.ts'
 
-const REQUEST = 'experiments[].requests[]'
+const REQUEST = 'experiments/*/requests/*'
 
 const FORMAT: ClientFormat = {
   name: 'genai-perf',
   title: 'GenAI-Perf',
   times: "the client's, in ns since 1970",
-  paths: [REQUEST, 'service_kind', 'endpoint', 'version', 'experiments[].experiment'],
+  paths: [REQUEST, 'service_kind', 'endpoint', 'version', 'experiments/*/experiment'],
   item({ path, value, byte }, into) {
     if (path === REQUEST) {
       const request = isObject(value) ? requestOf(value) : undefined

@@ -18,7 +18,7 @@ import {
   timeOf,
 } from './client-requests.ts'
 
-const SPAN = 'resourceSpans[].scopeSpans[].spans[]'
+const SPAN = 'resourceSpans/*/scopeSpans/*/spans/*'
 /** Requests that wait for their stages, and traces whose stages wait for their request. */
 const OPEN_MAX = 4096
 
@@ -60,7 +60,7 @@ const formatOf = (traces: Traces): ClientFormat => ({
   name: otlp.name,
   title: 'Spans of requests',
   times: "the server's, in ns since 1970",
-  paths: [SPAN, 'resourceSpans[].resource'],
+  paths: [SPAN, 'resourceSpans/*/resource'],
   item({ path, value, byte }, into) {
     if (path !== SPAN) {
       const attributes = attributesOf(isObject(value) ? value['attributes'] : undefined)

@@ -61,7 +61,7 @@ class Head {
 const BATCH_TESTS = 1024
 
 function readJson(source: AsyncIterable<Uint8Array>, { names }: ReadContext): AsyncGenerator<TraceEvent[]> {
-  const items = new JsonItems(source, ['', '[]'])
+  const items = new JsonItems(source, ['', '*'])
   const tests = new Tests(llamaBench.name, names, new EventBatch())
   return readBatches(items, {
     batch: tests.batch,

@@ -126,7 +126,7 @@ struct vulkan_chunk * vulkan_chunk_take(struct vulkan_device * device, VkCommand
     if (!chunk) return NULL;
     device->free = chunk->next;
     chunk->next = NULL;
-    chunk->count = 0;
+    chunk->count = chunk->queries = 0;
     chunk->begins = false;
     if (device->resets_on_host) device->call.vkResetQueryPool(device->handle, chunk->pool, chunk->first, CHUNK_QUERIES);
     else device->call.vkCmdResetQueryPool(commands, chunk->pool, chunk->first, CHUNK_QUERIES);

@@ -13,19 +13,21 @@ extern pthread_mutex_t vulkan_lock;
 
 enum { FAMILIES_MAX = 32, CHUNK_MARKS = 64, CHUNK_QUERIES = 2 * CHUNK_MARKS };
 
-/* Something that a command buffer contains, between two timestamps. */
+/* Something that a command buffer contains, between two timestamps: numbers of queries of its chunk. */
 struct vulkan_mark {
+    uint32_t start, end;
     uint32_t what; /* enum ggtrace_gpu_work */
     uint32_t tensor, last, part, kernel, dispatches, call, graph;
     uint64_t bytes;
 };
 
-/* Timestamp queries, two for each mark. Many, because a program may submit much work before any of it is complete. */
+/* Timestamp queries, at most two for each mark. Many, because a program may submit much work before any of it is complete. */
 struct vulkan_chunk {
     struct vulkan_chunk * next;
     VkQueryPool pool;
     uint32_t first; /* number of its first query in the pool */
     uint32_t count; /* of marks in use */
+    uint32_t queries; /* of queries in use */
     bool begins; /* its first mark is a whole command buffer */
     struct vulkan_mark marks[CHUNK_MARKS];
 };

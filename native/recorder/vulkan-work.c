@@ -14,7 +14,7 @@
 #include "recorder/vulkan-labels.h"
 
 /* COMPLETE_MAX: so many complete submissions are written although others are not complete. */
-enum { COMMANDS_MAX = 1 << 14, FENCES_MAX = 1 << 12, COMPLETE_MAX = 64 };
+enum { COMMANDS_MAX = 1 << 14, FENCES_MAX = 1 << 12, COMPLETE_MAX = 64, NO_QUERY = -1 };
 
 /* A command buffer and its current recording. The program lets one thread at a time use it. */
 struct commands {
@@ -26,6 +26,7 @@ struct commands {
     uint32_t mark_depth; /* at which the open mark began */
     struct vulkan_chunk * open; /* the chunk of the open mark; NULL: none */
     uint32_t index; /* of that mark */
+    int latest_query; /* of chunk `last`, if no work was put into the command buffer since; else NO_QUERY */
 };
 
 struct vulkan_submission {
@@ -94,20 +95,23 @@ static struct vulkan_chunk * chunk_for(struct commands * commands) {
     if (!chunk) return NULL;
     if (commands->last) commands->last->next = chunk;
     else commands->first = chunk;
+    commands->latest_query = NO_QUERY;
     return commands->last = chunk;
 }
 
 /* At the end of the commands before it: then marks do not overlap, and what runs at the same time as the one before counts from its end. */
-static void write_time(const struct commands * commands, const struct vulkan_chunk * chunk, uint32_t query) {
+static uint32_t write_time(const struct commands * commands, const struct vulkan_chunk * chunk, uint32_t query) {
     commands->device->call.vkCmdWriteTimestamp(commands->handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, chunk->pool, chunk->first + query);
+    return query;
 }
 
+/* A mark that follows another one begins at its end: a second timestamp would have the same value, and drivers may wait for each. */
 static struct vulkan_mark * mark_begin(struct commands * commands) {
     struct vulkan_chunk * chunk = chunk_for(commands);
     if (!chunk) return NULL;
     struct vulkan_mark * mark = &chunk->marks[chunk->count];
     *mark = (struct vulkan_mark){.call = calls_current()};
-    write_time(commands, chunk, 2 * chunk->count);
+    mark->start = commands->latest_query >= 0 ? (uint32_t) commands->latest_query : write_time(commands, chunk, chunk->queries++);
     commands->open = chunk;
     commands->index = chunk->count++;
     commands->mark_depth = commands->depth;
@@ -115,8 +119,15 @@ static struct vulkan_mark * mark_begin(struct commands * commands) {
 }
 
 static void mark_end(struct commands * commands) {
-    write_time(commands, commands->open, 2 * commands->index + 1);
+    struct vulkan_chunk * chunk = commands->open;
+    chunk->marks[commands->index].end = write_time(commands, chunk, chunk->queries++);
+    commands->latest_query = (int) chunk->marks[commands->index].end;
     commands->open = NULL;
+}
+
+void vulkan_work_other(VkCommandBuffer handle) {
+    struct commands * commands = commands_of(handle);
+    if (commands) commands->latest_query = NO_QUERY;
 }
 
 static bool is_timed(const struct commands * commands) {
@@ -136,8 +147,12 @@ void vulkan_work_begin(VkCommandBuffer handle, bool is_for_once) {
     }
     commands->first = commands->last = commands->open = NULL;
     commands->depth = 0;
+    commands->latest_query = NO_QUERY;
     if (!is_for_once || recording_level() < LEVEL_GRAPH || !calls_take() || !is_timed(commands)) return;
-    if (!mark_begin(commands)) return;
+    struct vulkan_mark * whole = mark_begin(commands);
+    if (!whole) return;
+    commands->latest_query = (int) whole->start;
+    whole->end = commands->first->queries++; /* for vulkan_work_end */
     commands->first->begins = true;
     commands->open = NULL;
 }
@@ -146,7 +161,7 @@ void vulkan_work_end(VkCommandBuffer handle) {
     struct commands * commands = commands_of(handle);
     if (!commands || !commands->first) return;
     if (commands->open) mark_end(commands);
-    write_time(commands, commands->first, 1);
+    write_time(commands, commands->first, commands->first->marks[0].end);
 }
 
 void vulkan_work_label(VkCommandBuffer handle, const char * label) {
@@ -302,15 +317,15 @@ static void write_marks(struct ggtrace_writer * writer, const struct vulkan_subm
     const uint32_t bits = device->families[submission->queue->family % FAMILIES_MAX].timestampValidBits;
     for (const struct vulkan_chunk * chunk = submission->first; chunk; chunk = chunk->next) {
         uint64_t ticks[CHUNK_QUERIES];
-        const VkResult result = device->call.vkGetQueryPoolResults(device->handle, chunk->pool, chunk->first, 2 * chunk->count,
+        const VkResult result = device->call.vkGetQueryPoolResults(device->handle, chunk->pool, chunk->first, chunk->queries,
             sizeof(ticks), ticks, sizeof(*ticks), VK_QUERY_RESULT_64_BIT);
         if (result != VK_SUCCESS) {
             lost += chunk->count;
             continue;
         }
         for (uint32_t i = 0; i < chunk->count; i++) {
-            const uint64_t start = vulkan_clock_host(&device->clock, ticks[2 * i], bits);
-            const uint64_t end = vulkan_clock_host(&device->clock, ticks[2 * i + 1], bits);
+            const uint64_t start = vulkan_clock_host(&device->clock, ticks[chunk->marks[i].start], bits);
+            const uint64_t end = vulkan_clock_host(&device->clock, ticks[chunk->marks[i].end], bits);
             if (i == 0 && chunk->begins) {
                 if (!complete->start || start < complete->start) complete->start = start;
                 if (end > complete->end) complete->end = end;

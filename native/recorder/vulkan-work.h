@@ -25,6 +25,9 @@ void vulkan_work_label_end(VkCommandBuffer handle);
 bool vulkan_work_plain(VkCommandBuffer handle, enum ggtrace_gpu_work what, uint64_t bytes);
 void vulkan_work_plain_end(VkCommandBuffer handle);
 
+/* Work that has no mark of its own is put into a command buffer, within an operator or outside of all. */
+void vulkan_work_other(VkCommandBuffer handle);
+
 /*
  * Command buffers are about to be submitted; NULL: this is not recorded. Call vulkan_work_submit with each of them, then, after the
  * submission, vulkan_work_submitted.

@@ -182,6 +182,12 @@ HOOK(VkResult, vkEndCommandBuffer, VkCommandBuffer buffer) {
     return real(buffer);
 }
 
+HOOK(void, vkCmdDispatch, VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z) {
+    REAL(vkCmdDispatch, void, VkCommandBuffer, uint32_t, uint32_t, uint32_t);
+    vulkan_work_other(buffer);
+    real(buffer, x, y, z);
+}
+
 HOOK(void, vkCmdCopyBuffer, VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t count, const VkBufferCopy * regions) {
     REAL(vkCmdCopyBuffer, void, VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy *);
     uint64_t bytes = 0;

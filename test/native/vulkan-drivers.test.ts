@@ -4,20 +4,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { ensureLlama, hasLlama, LIB } from '../llama/testbed.ts'
 import { buildRecorder, RECORDER, readLog } from './recording.ts'
 
 /** Drivers of Vulkan that lack what others have: a driver of our own, which behaves as it is asked to. */
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-vulkan-drivers-'))
-const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version'], { stdio: 'ignore' }).status === 0
-const drivers = hasCompiler ? describe : describe.skip
+const drivers = hasLlama() ? describe : describe.skip
 const NATIVE = fileURLToPath(new URL('../../native', import.meta.url))
 const SUBMISSIONS = 8 // and one after the burst
 /** Command buffers that can be timed before one of them is complete: the recorder's pools of queries. */
 const CHUNKS = 64 * 16
 
-async function record(bits: number, isCalibrated: boolean, burst = 0) {
-  const log = join(folder, `${bits}-${isCalibrated}-${burst}.ggtrace`)
-  const args = [bits, Number(isCalibrated), burst].map(String)
+async function record(bits: number, isCalibrated: boolean, burst = 0, work = '') {
+  const log = join(folder, `${bits}-${isCalibrated}-${burst}${work}.ggtrace`)
+  const args = [bits, Number(isCalibrated), burst, work].map(String)
   const env = { ...process.env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log }
   const { stdout, status } = spawnSync(join(folder, 'program'), args, { env, encoding: 'utf8' })
   expect(status).toBe(0)
@@ -38,13 +38,18 @@ async function record(bits: number, isCalibrated: boolean, burst = 0) {
 
 /** The driver's clock has ticks of 8 ns; the recorder's own clock is computed from the processor's counter. */
 const ERROR_NS = 2000
+/** How long each copy and dispatch takes at least. */
+const WORK_NS = 5000
 
-drivers('the recorder and drivers of Vulkan (needs cc)', () => {
-  beforeAll(() => {
+drivers('the recorder and drivers of Vulkan (needs linux-x64 and cc)', () => {
+  beforeAll(async () => {
+    await ensureLlama()
     buildRecorder()
     const source = fileURLToPath(new URL('vulkan-program.c', import.meta.url))
     const flags = ['-std=gnu11', '-O1', '-Wall', '-Wextra', '-Werror', `-I${NATIVE}`, source]
-    execFileSync('cc', [...flags, '-DMODULE', '-shared', '-fPIC', '-o', join(folder, 'libfakevulkan.so')])
+    // Without ggml, the recorder records no operators and copies.
+    const ggml = [`-L${LIB}`, `-Wl,-rpath,${LIB}`, '-Wl,--no-as-needed', '-lggml-base']
+    execFileSync('cc', [...flags, ...ggml, '-DMODULE', '-shared', '-fPIC', '-o', join(folder, 'libfakevulkan.so')])
     execFileSync('cc', [...flags, `-L${folder}`, `-Wl,-rpath,${folder}`, '-lfakevulkan', '-o', join(folder, 'program')])
   })
   afterAll(() => rmSync(folder, { recursive: true }))
@@ -67,6 +72,21 @@ drivers('the recorder and drivers of Vulkan (needs cc)', () => {
     expect(of('gpu')).toEqual([])
     expect(apis('vkQueueSubmit').map(({ launched }) => launched)).toEqual(Array(SUBMISSIONS + 1).fill(0))
     expect(facts['gpu.missing']).toMatch(/VK_EXT_calibrated_timestamps/)
+  })
+
+  test('work that follows other work begins at its end; after work that is not timed, at the end of that', async () => {
+    const { of, issues, outside } = await record(64, true, 0, 'ccdc')
+    expect(issues).toEqual([])
+    expect(outside).toEqual([])
+    const copies = of('gpu').filter(({ what }) => what !== 'graph')
+    expect(copies).toHaveLength(3 * (SUBMISSIONS + 1))
+    for (let i = 0; i < copies.length; i += 3) {
+      const [first, second, third] = copies.slice(i, i + 3)
+      expect(second!.startNs).toBe(first!.endNs)
+      expect(third!.startNs - second!.endNs).toBeGreaterThan(WORK_NS - ERROR_NS)
+      for (const { startNs, endNs } of [first!, second!, third!])
+        expect(endNs - startNs).toBeGreaterThan(WORK_NS - ERROR_NS)
+    }
   })
 
   test('more command buffers at once than there are queries for are counted as lost, and later ones are timed', async () => {

@@ -3,9 +3,10 @@
  * no calibrated timestamps, no reset of queries by the host, the functions of extensions instead of the core's. -DMODULE: the driver.
  * It runs command buffers while they are submitted, so that their times lie in the call.
  *
- *     vulkan-program BITS CALIBRATED BURST
+ *     vulkan-program BITS CALIBRATED BURST [WORK]
  *
- * submits to two queues in turn, some milliseconds apart, then BURST command buffers at once, then one more.
+ * submits to two queues in turn, some milliseconds apart, then BURST command buffers at once, then one more. WORK: what each of them
+ * contains, c for a copy and d for a dispatch, each of which takes some microseconds.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -34,13 +35,15 @@ VkResult vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocate
 VkResult vkBeginCommandBuffer(VkCommandBuffer buffer, const VkCommandBufferBeginInfo * info);
 VkResult vkEndCommandBuffer(VkCommandBuffer buffer);
 VkResult vkWaitForFences(VkDevice device, uint32_t count, const VkFence * fences, VkBool32 all, uint64_t timeout);
+void vkCmdDispatch(VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z);
+void vkCmdCopyBuffer(VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t count, const VkBufferCopy * regions);
 PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice device, const char * name);
 
-enum { BUFFERS_MAX = 2048, WRITES_MAX = 4, FAMILIES = 2 };
+enum { BUFFERS_MAX = 2048, COMMANDS_MAX = 16, FAMILIES = 2, WORK_NS = 5000 };
 
 #ifdef MODULE
-/* A command buffer: the queries that it writes. */
-struct VkCommandBuffer_T { int count; uint64_t pools[WRITES_MAX]; uint32_t queries[WRITES_MAX]; };
+/* A command buffer: the queries that it writes; without a pool, work. */
+struct VkCommandBuffer_T { int count; uint64_t pools[COMMANDS_MAX]; uint32_t queries[COMMANDS_MAX]; };
 struct pool { uint32_t count; uint64_t * ticks; uint8_t * is_reset; };
 
 static struct VkCommandBuffer_T buffers_of_all[BUFFERS_MAX];
@@ -112,11 +115,14 @@ static VkResult submit(VkQueue queue, uint32_t count, const VkSubmitInfo2 * info
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < infos[i].commandBufferInfoCount; k++) {
             const VkCommandBuffer buffer = infos[i].pCommandBufferInfos[k].commandBuffer;
-            for (int write = 0; write < buffer->count; write++) {
-                struct pool * pool = (struct pool *) (uintptr_t) buffer->pools[write];
-                if (!pool->is_reset[buffer->queries[write]]) abort();
-                pool->is_reset[buffer->queries[write]] = 0;
-                pool->ticks[buffer->queries[write]] = ticks_at(host_now());
+            for (int at = 0; at < buffer->count; at++) {
+                struct pool * pool = (struct pool *) (uintptr_t) buffer->pools[at];
+                const uint64_t start = host_now();
+                while (!pool && host_now() < start + WORK_NS) continue;
+                if (!pool) continue;
+                if (!pool->is_reset[buffer->queries[at]]) abort();
+                pool->is_reset[buffer->queries[at]] = 0;
+                pool->ticks[buffer->queries[at]] = ticks_at(start);
             }
         }
     }
@@ -155,8 +161,19 @@ static VkResult results(VkDevice device, VkQueryPool handle, uint32_t first, uin
 
 static void write_timestamp(VkCommandBuffer buffer, VkFlags stage, VkQueryPool pool, uint32_t query) {
     (void) stage;
+    if (buffer->count == COMMANDS_MAX) abort();
     buffer->pools[buffer->count] = pool;
     buffer->queries[buffer->count++] = query;
+}
+
+void vkCmdDispatch(VkCommandBuffer buffer, uint32_t x, uint32_t y, uint32_t z) {
+    (void) x, (void) y, (void) z;
+    write_timestamp(buffer, 0, 0, 0);
+}
+
+void vkCmdCopyBuffer(VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t count, const VkBufferCopy * regions) {
+    (void) from, (void) to, (void) count, (void) regions;
+    write_timestamp(buffer, 0, 0, 0);
 }
 
 static void reset(VkQueryPool handle, uint32_t first, uint32_t count) {
@@ -242,8 +259,14 @@ __attribute__((destructor)) static void print(void) {
 static VkDevice device;
 static VkResult (*submit)(VkQueue, uint32_t, const VkSubmitInfo2 *, VkFence);
 
+static const char * work = "";
+
 static void record(VkCommandBuffer buffer) {
     vkBeginCommandBuffer(buffer, &(VkCommandBufferBeginInfo){.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT});
+    for (const char * at = work; *at; at++) {
+        if (*at == 'd') vkCmdDispatch(buffer, 1, 1, 1);
+        else vkCmdCopyBuffer(buffer, 1, 2, 1, &(VkBufferCopy){.size = 64});
+    }
     vkEndCommandBuffer(buffer);
 }
 
@@ -257,6 +280,7 @@ int main(int count, char ** arguments) {
     setenv("FAKE_BITS", arguments[1], 1);
     setenv("FAKE_CALIBRATED", arguments[2], 1);
     const int burst = atoi(arguments[3]);
+    if (count > 4) work = arguments[4];
     int32_t tokens[1] = {1};
     VkInstance instance;
     VkQueue queues[FAMILIES];

@@ -9,17 +9,16 @@
  * its 95 % confidence interval (order statistics of the sign test), the bytes per operator, and losses.
  * Needs linux-x64 and cc; fetches llama.cpp, makes the models.
  */
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { summarizeFile } from 'ggml2perfetto'
 import { cachedModel } from '../../test/llama/gguf.mjs'
+import { buildProgram, LIBS, ON_VULKAN, RECORDER } from './llama-program.mjs'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { counters: { type: 'string' }, functions: { type: 'boolean' }, vulkan: { type: 'boolean' } },
@@ -36,35 +35,11 @@ const VULKAN_GOAL = 2
 const VULKAN_CALLS = 16
 const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
-const libs = join(root, 'vendor/llama/lib')
-const recorder = join(root, 'native/build/libggml2perfetto.so')
-
-const DRIVER = '/usr/share/vulkan/icd.d/lvp_icd.x86_64.json'
-/** Of both processes, as in test/llama/testbed.ts. */
-const ON_VULKAN = {
-  GGML_BACKEND_PATH: join(root, 'vendor/llama/vulkan/libggml-vulkan.so'),
-  GGML_VK_VISIBLE_DEVICES: '0',
-  VK_DRIVER_FILES: DRIVER,
-  VK_ICD_FILENAMES: DRIVER,
-  GALLIVM_PERF: 'nopt',
-  MESA_SHADER_CACHE_DIR: join(tmpdir(), 'ggml2perfetto-shaders'),
-}
 const MODELS = [
   { preset: 'tinyDense', decode: 200, goals: { op: 3, graph: 3 } },
   { preset: 'tinyMoe', decode: 200, goals: { op: 3, graph: 3 } },
   { preset: 'big', decode: 100, goals: { op: 1, graph: 0.2 } },
 ]
-
-function build() {
-  const fetched = ['scripts/fetch-llama.mjs', ...(values.vulkan ? ['--vulkan'] : [])]
-  execFileSync(process.execPath, fetched, { cwd: root, stdio: 'inherit' })
-  execFileSync('make', ['-s', '-C', 'native'], { cwd: root, stdio: 'inherit' })
-  const program = join(folder, 'run')
-  const link = [`-L${libs}`, `-Wl,-rpath,${libs}`, '-lllama', '-lggml', '-lggml-base', '-lpthread']
-  const include = `-I${join(root, 'vendor/llama/include')}`
-  execFileSync('cc', ['-std=gnu11', '-O2', include, join(root, 'test/llama/run.c'), '-o', program, ...link])
-  return program
-}
 
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b)
@@ -130,7 +105,7 @@ async function measure(program, { preset, decode, goals }, threads, level) {
   const threadpool = threads > 1 ? ['--threadpool'] : []
   const args = [
     '--lib',
-    libs,
+    LIBS,
     '--model',
     path,
     '--threads',
@@ -148,7 +123,7 @@ async function measure(program, { preset, decode, goals }, threads, level) {
   const log = join(folder, 'run.ggtrace')
   const { counters } = values
   const around = values.vulkan ? ON_VULKAN : {}
-  const recorded = { ...around, LD_PRELOAD: recorder, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
+  const recorded = { ...around, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
   if (counters) recorded.GGML2PERFETTO_COUNTERS = counters
   const other = join(folder, 'other.ggtrace')
   const without = values.functions ? { ...recorded, GGML2PERFETTO_OUT: other, GGML2PERFETTO_FUNCTIONS: '0' } : around
@@ -177,7 +152,7 @@ const percent = (ratio) => (ratio - 1) * 100
 const signed = (value) => `${value < 0 ? '' : '+'}${value.toFixed(2)}`.padStart(6)
 
 try {
-  const program = build()
+  const program = buildProgram(folder, values)
   const of = values.functions ? 'time with functions around calls, to that without' : 'decode time'
   const counting = values.counters ? `, counting ${values.counters}` : ''
   console.log(`median of ${rounds} rounds' paired ratios of ${of}, 95 % confidence interval${counting}`)

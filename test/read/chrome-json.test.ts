@@ -219,6 +219,18 @@ describe('the base time behind the events', () => {
   })
 })
 
+test('threads that are known by the lower 32 bits of their pthread_t, with sign, remain apart', async () => {
+  const calls = [-247463936, -147463936].map((tid, i) => {
+    const args = `{"cbid":138,"correlation":${160622 + i}}`
+    return `{"ph":"X","cat":"cuda_runtime","name":"cudaEventQuery","pid":1102,"tid":${tid},"ts":${i}.8,"dur":3.5,"args":${args}}`
+  })
+  const text = `{"schemaVersion":1,"baseTimeNanoseconds":1751410836000000000,"traceEvents":[${calls.join(',')}]}`
+  const bytes = new TextEncoder().encode(text)
+  const sql = "select t.name from slice s join track t on t.id = s.track_id where s.category = 'api' order by s.ts"
+  expect(await rowsOf(bytes, sql)).toEqual([[['thread 4047503360'], ['thread 4147503360']]])
+  expect((await summarize({ name: 'trace', source: bytes })).issues).toEqual([])
+})
+
 describe('what is not copied', () => {
   test('hosts, users, jobs, the environment and folders of functions', async () => {
     const secret = `{"schemaVersion":1,"host_name":"secret-host","username":"somebody","tw_job":"secret-job","traceName":"/tmp/secret",

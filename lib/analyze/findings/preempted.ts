@@ -27,7 +27,8 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
   const { worker, preempted_ns, call_time_ns, preemptions } = most
   const share = preempted_ns / call_time_ns
   const by = takersOf(most)
-  const sentence = `worker ${worker} was preempted ${percent(share)} of ${phase}${by.length > 0 ? `: ${shares(by)}` : ''}`
+  const largest = shares(by)
+  const sentence = `worker ${worker} was preempted ${percent(share)} of ${phase}${largest === '' ? '' : `: ${largest}`}`
   if (share < SHARE.value) return [{ figure: sentence }]
   const { confidence, confidence_reason } = confidenceOf(analysis, calls)
   const finding = {

@@ -132,7 +132,7 @@ export class GpuActivity {
   /** Calls of each thread in order, with the number of their launches. */
   *calls(): Generator<TraceEvent[]> {
     for (const { library, pid, tid, spans, operators, arrows } of this.threads.values()) {
-      const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.number(tid)]
+      const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.threadNumber(tid)]
       yield* spans.order().inBatches((id, batch) => {
         const [correlation, operator] = [spans.b(id), operators.at(id)]
         const withArrows = this.arrowsOf(arrows.get(id), correlation)

@@ -130,6 +130,15 @@ export class Rows {
     return Number.isSafeInteger(number) ? number : -1
   }
 
+  /**
+   * The number of a thread; -1 if it is a text. PyTorch's profiler writes a thread of which it knows only the `pthread_t` as the
+   * lower 32 bits of that, with their sign: as a number, they are without it, so that each thread stays one.
+   */
+  threadNumber(tid: number): number {
+    const number = this.number(tid)
+    return number < -1 && number === (number | 0) ? number >>> 0 : number
+  }
+
   /** Definitions of a row and its group, in order, unless they are defined already. */
   *definitions(id: number): Generator<OwnTrackEvent> {
     const row = this.rows[id]!
@@ -175,8 +184,8 @@ export class Rows {
     const name = this.names.text(this.threadName(pid, tid))
     const title =
       this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
-    const leads = tid === pid && this.number(tid) >= 0 // the main thread
-    const number = this.number(tid)
+    const number = this.threadNumber(tid)
+    const leads = tid === pid && number >= 0 // the main thread
     return { name: title, description: `What ${name || 'thread'} ${text} did.`, nests: true, leads, tid: number }
   }
 }

@@ -52,7 +52,17 @@ export class EngineSteps {
         const { batch, startNs, tid } = annotation
         const { phase, tokens } = batch
         const { endNs, step, inferred } = this.endOf(annotation)
-        return { kind: 'token', call: first + i, phase, tokens, startNs, endNs, tid: rows.number(tid), inferred, step }
+        return {
+          kind: 'token',
+          call: first + i,
+          phase,
+          tokens,
+          startNs,
+          endNs,
+          tid: rows.threadNumber(tid),
+          inferred,
+          step,
+        }
       })
     }
   }

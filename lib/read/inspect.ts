@@ -1,5 +1,6 @@
-import { gunzip, isGzip, peek } from '../input/gunzip.ts'
+import { peek } from '../input/gunzip.ts'
 import type { Replay } from '../input/replay.ts'
+import { packingOf, unpack } from '../input/unpack.ts'
 import { isAnalysis } from './documents.ts'
 import { HEAD_BYTES } from './format.ts'
 import { sniffFormat } from './index.ts'
@@ -8,7 +9,7 @@ import { sniffFormat } from './index.ts'
 export interface Inspected {
   /** `log`: of a known format; `trace`: Perfetto's packets or Chrome's JSON; `analysis`: a stored Analysis; else `unknown`. */
   readonly kind: 'log' | 'trace' | 'analysis' | 'unknown'
-  /** Chrome's JSON is both a log that can be converted and a trace. */
+  /** Chrome's JSON and ZIP archives are both logs that can be converted and traces. */
   readonly isTrace: boolean
   /** Compressed by gzip. */
   readonly isZipped: boolean
@@ -18,19 +19,22 @@ export interface Inspected {
   readonly source: Replay<Uint8Array>
 }
 
-/** Recognises an input, gzip'ed or not, by its first bytes. */
+/** Recognises an input by its first bytes, as it is or packed ({@link unpack}). */
 export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspected> {
   const { head, rest: source } = await peek(chunks, HEAD_BYTES)
-  // The head is the start of a longer stream: the part that can be decompressed is enough.
-  const beginning = gunzip(only(head), () => {})
+  // The head is the start of a longer stream: the part that can be unpacked is enough.
+  const beginning = unpack(only(head), () => {})
   const { head: plain, rest } = await peek(beginning, HEAD_BYTES)
   await rest.return()
+  // The trace in a page follows its viewer, which is longer than the head; no other page is an input.
   const format = sniffFormat(plain)?.name
-  const isTrace = format === 'chrome-json' || looksLikeTrace(plain) || looksLikeJsonTrace(plain)
+  const packing = packingOf(head)
+  const isLog = format !== undefined || packing === 'html'
+  const looksTrace = looksLikeTrace(plain) || looksLikeJsonTrace(plain)
   return {
-    kind: format !== undefined ? 'log' : isTrace ? 'trace' : isAnalysis(plain) ? 'analysis' : 'unknown',
-    isTrace,
-    isZipped: isGzip(head),
+    kind: isLog ? 'log' : looksTrace ? 'trace' : isAnalysis(plain) ? 'analysis' : 'unknown',
+    isTrace: format === 'chrome-json' || packing === 'zip' || looksTrace,
+    isZipped: packing === 'gzip',
     head,
     source,
   }

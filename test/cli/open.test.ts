@@ -3,9 +3,11 @@ import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { CHROMIUM, Sites } from '../browser.ts'
+import { atraceOf, pageOf, streamedZipOf, zipOf } from '../read/packed.ts'
 import { at, canMount, MOE, names, read, run, shell, start, useFolder, WARM_UP, withMount } from './helpers.ts'
 import { browserFor, fetched, fetching, isFree, opened, PAGE, running, UI, usePort } from './open-helpers.ts'
 
@@ -13,6 +15,9 @@ useFolder()
 usePort()
 
 const OTHER = 'https://other.example'
+
+/** Marks of a program in ftrace's text. */
+const MARKS = fileURLToPath(new URL('../fixtures/ftrace/trace-marks.txt', import.meta.url))
 
 beforeAll(() => {
   run([MOE, '-o', 'moe.pftrace'])
@@ -66,6 +71,27 @@ describe('what is served', () => {
     run(['chrome.json', '-o', 'chrome.pftrace'])
     const { traceUrl, ended } = await opened(['chrome.json', '--no-browser'])
     expect((await fetched(traceUrl)).equals(read('chrome.pftrace'))).toBe(true)
+    expect((await ended).code).toBe(0)
+  })
+
+  test.each([
+    ['marks.html', pageOf],
+    ['marks.atrace', atraceOf],
+    ['marks.zip', (text: Uint8Array) => zipOf(text, 8)],
+  ])('a text of the kernel packed as %s, converted as by the command without a name', async (name, pack) => {
+    writeFileSync(at(name), pack(readFileSync(MARKS)))
+    expect(run([name, '-o', 'marks.pftrace']).code).toBe(0)
+    const { traceUrl, ended } = await opened([name, '--no-browser'])
+    expect((await fetched(traceUrl)).equals(read('marks.pftrace'))).toBe(true)
+    expect((await ended).code).toBe(0)
+    expect(run(['query', name, 'select count(*) from slice', '--format', 'csv']).stdout).not.toMatch(/\n0\n/)
+  })
+
+  test('an archive whose first file is a trace, as it is', async () => {
+    const archive = await streamedZipOf(read('moe.pftrace'))
+    writeFileSync(at('moe.zip'), archive)
+    const { traceUrl, ended } = await opened(['moe.zip', '--no-browser'])
+    expect((await fetched(traceUrl)).equals(archive)).toBe(true)
     expect((await ended).code).toBe(0)
   })
 

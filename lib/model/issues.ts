@@ -138,6 +138,10 @@ export const ISSUES = {
   },
 
   // Power, clocks and utilization
+  'gpus-by-order': {
+    title: 'GPUs by the order of rows',
+    hint: 'the log does not say what GPU a row is of: rows that are close together in time are taken as the GPUs of one reading, in their order; query index or uuid, too',
+  },
   'readings-without-time': {
     title: 'readings without times',
     hint: 'their distances are assumed: record times (nvidia-smi dmon -o DT, turbostat --show Time_Of_Day_Seconds,…, dcgmi dmon | ts %.s), and give the begin (--clock <input>=@1444.4s)',

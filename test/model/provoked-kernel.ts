@@ -99,6 +99,10 @@ export const PROVOKED_BY_KERNEL: Provocations = {
   'lines-without-time': () => textInput(LAUNCH),
   'server-started-again': () => textInput(`0.09.000.000 I ${LAUNCH}0.01.000.000 I ${LAUNCH}`),
   'readings-without-time': () => fixture('power/nvidia-dmon-no-times.txt'),
+  'gpus-by-order': () =>
+    textInput(
+      'timestamp, power.draw [W]\n2025/04/24 15:58:57.879, 21.76 W\n2025/04/24 15:58:57.879, 31.02 W\n2025/04/24 15:58:58.879, 22.00 W\n2025/04/24 15:58:58.880, 30.50 W\n',
+    ),
   'no-readings': () => textInput('timestamp, power.draw [W]\n'),
   'no-tasks': () => textInput('0.00.001.645 I srv  llama_server: initializing ...\n'),
 

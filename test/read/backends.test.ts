@@ -84,6 +84,23 @@ test("OpenCL's table: kernels end to end", async () => {
   expect((await read(bytesOf(`${torn}`))).issues).toEqual(['torn-record'])
 })
 
+test("a real table of OpenCL's: kernels, their number and the sum of their times are those of its lines", async () => {
+  const bytes = plainBytes('opencl-csv/real.csv')
+  const lines = new TextDecoder().decode(bytes).trim().split('\n').slice(1)
+  const wanted = lines
+    .map((line) => line.split(','))
+    .map((cells) => [cells[1], Math.round(Number(cells[2]) * 1e6), cells[0]])
+  const { rows, works, issues } = await read(bytes)
+  expect(issues).toEqual([])
+  const found = rows.map(([name, , , , ns], i) => [name, ns, (works[i]!.facts as Record<string, unknown>)['op']])
+  expect(found).toEqual(wanted)
+  const { gpu } = await analyze({ name: 'log', source: bytes })
+  const { kernels } = gpu!.devices[0]!
+  // By Python: 30 rows, sum(round(float(ms) * 1e6)).
+  expect(kernels.reduce((sum, { count }) => sum + count, 0)).toBe(30)
+  expect(kernels.reduce((sum, { time_ns }) => sum + time_ns, 0)).toBe(8880640)
+})
+
 test("OpenCL's cl_trace.json, a list without an end, is Chrome JSON", async () => {
   const event = (ph: string, ts: number, tid: string) =>
     `{"name": "kernel_add", "cat": "OpenCL", "ph": "${ph}", "ts": ${ts}, "pid": "", "tid": "${tid}"},\n`

@@ -46,10 +46,60 @@ describe('formats', () => {
     ['tegrastats.txt', 'tegrastats', 'unknown', '57 readings, 19 meters, 1 device'],
     ['tegrastats-old.txt', 'tegrastats', 'unknown', '40 readings, 20 meters, 1 device'],
     ['power.csv', 'power', 'MONOTONIC', '19 readings, 5 meters, 2 devices'],
+    ['real-nvidia-dmon.txt', 'nvidia-dmon', 'unknown', '78 readings, 13 meters, 1 device'],
+    ['amd-smi-watch.csv', 'amd-smi', 'REALTIME', '8 readings, 2 meters, 2 devices'],
+    ['dcgm-parts.txt', 'dcgm', 'unknown', '28 readings, 28 meters, 7 devices'],
+    ['dcgm-not-available.txt', 'dcgm', 'unknown', '6 readings, 6 meters, 2 devices'],
   ])('%s is %s, and all of it is read', async (name, format, clock, contents) => {
     expect(sniffFormat(plainBytes(`power/${name}`).subarray(0, 4096))?.name).toBe(format)
     const { first, facts } = await readFixture(name)
     expect([first.format, first.clock, facts.holds]).toEqual([format, clock, contents])
+  })
+})
+
+/** What the tools wrote, or the same with other numbers: each number of the text is a reading, at its device and column. */
+describe('real outputs', () => {
+  /** Rows of a table: the columns of the line before, without those of `id`, and their texts. */
+  const tableOf = (name: string, columns: readonly string[], row: RegExp, separator: RegExp) =>
+    textOf(name)
+      .split('\n')
+      .filter((line) => row.test(line))
+      .map((line) => line.trim().split(separator))
+      .map((cells) => new Map(columns.map((column, i) => [column, cells[i]!])))
+
+  test.each([
+    [
+      'real-nvidia-dmon.txt',
+      'gpu pwr gtemp mtemp sm mem enc dec jpg ofa mclk pclk fb bar1 ccpm',
+      /^ +\d/,
+      'gpu',
+      'GPU ',
+    ],
+    ['dcgm-parts.txt', 'gpu GRACT SMACT SMOCC TENSO', /^GPU/, 'gpu', ''],
+    ['dcgm-not-available.txt', 'gpu GRACT SMACT SMOCC TENSO DRAMA FP64A FP32A FP16A', /^GPU/, 'gpu', ''],
+    ['amd-smi-watch.csv', 'timestamp gpu total_energy_consumption', /^\d/, 'gpu', 'GPU '],
+  ])('%s', async (name, columns, row, key, prefix) => {
+    const rows = tableOf(name, columns.split(' '), row, name.endsWith('.csv') ? /,/ : / {2,}/)
+    const factors: Readonly<Record<string, number>> = {
+      mclk: 1e6,
+      pclk: 1e6,
+      fb: 2 ** 20,
+      bar1: 2 ** 20,
+      ccpm: 2 ** 20,
+    }
+    const wanted = new Map<string, number[]>()
+    for (const cells of rows) {
+      for (const [column, text] of cells) {
+        if (column === key || column === 'timestamp' || Number.isNaN(Number(text))) continue
+        const meter = `${prefix}${cells.get(key)}: ${column}`
+        wanted.set(meter, [...(wanted.get(meter) ?? []), Number(text) * (factors[column] ?? 1)])
+      }
+    }
+    const { readings, facts, issues } = await readFixture(name)
+    expect(new Map([...readings].map(([meter, of]) => [meter, of.map(([, , value]) => value)]))).toEqual(wanted)
+    const notThere = rows.flatMap((cells) => [...cells.values()]).filter((text) => text === '-' || text === 'N/A')
+    expect(facts.values_not_available ?? 0).toBe(notThere.length)
+    expect(issues).toEqual(name.endsWith('.csv') ? [] : ['readings-without-time'])
   })
 })
 
@@ -88,6 +138,50 @@ describe('nvidia-smi', () => {
     ])
     expect(readings.get('GPU 1: power.draw')).toEqual([[0.001, 0.001, 11.76]])
     expect(readings.get('GPU 0: clocks_throttle_reasons.hw_thermal_slowdown')!.map(([, , of]) => of)).toEqual([1, 0])
+  })
+
+  const rowsAt = (times: readonly string[]) =>
+    bytesOf(['timestamp, power.draw [W]', ...times.map((at, i) => `2025/04/24 15:${at}, ${i}.5 W`), ''].join('\n'))
+
+  it.each([
+    ['the same time', ['58:57.879', '58:57.879', '58:58.879', '58:58.879']],
+    ['some ms apart, which is how each GPU is asked', ['58:57.879', '58:57.883', '58:58.880', '58:58.885']],
+    ['one reading', ['58:57.879', '58:57.879']],
+  ])('GPUs without a number are in the order of rows, which is an issue: %s', async (_, times) => {
+    const { readings, facts, issues } = await read(rowsAt(times))
+    const values = (gpu: number) => readings.get(`GPU ${gpu}: power.draw`)!.map(([, , W]) => W)
+    expect([values(0), values(1)]).toEqual(
+      times.length === 2
+        ? [[0.5], [1.5]]
+        : [
+            [0.5, 2.5],
+            [1.5, 3.5],
+          ],
+    )
+    expect([facts['gpus'], issues]).toEqual(['2, by the order of rows', ['gpus-by-order']])
+  })
+
+  it.each([
+    ['every second', ['58:57.1', '58:58.1', '58:59.1', '59:00.1']],
+    ['every 20 ms, with a pause', ['58:57.100', '58:57.120', '58:57.141', '58:57.960', '58:57.980']],
+  ])('one GPU without a number is one: %s', async (_, times) => {
+    const { readings, facts, issues } = await read(rowsAt(times.map((at) => at.padEnd(9, '0'))))
+    expect([readings.get('GPU 0: power.draw')!.length, facts['gpus'], issues]).toEqual([times.length, undefined, []])
+  })
+
+  it('a reading in which a row of GPUs without a number is missing is left out', async () => {
+    const readingAt = (second: number) => [0, 1, 2].map((ms) => `${second < 60 ? '58' : '59'}:${second % 60}.10${ms}`)
+    const times = Array.from({ length: 12 }, (_, i) => readingAt(i + 40)).flat()
+    times.splice(13, 1)
+    const { readings, issues } = await read(rowsAt(times))
+    expect([0, 1, 2].map((gpu) => readings.get(`GPU ${gpu}: power.draw`)!.length)).toEqual([11, 11, 11])
+    expect(issues).toEqual(['unreadable-row', 'gpus-by-order'])
+    expect(
+      readings
+        .get('GPU 2: power.draw')!
+        .map(([, , W]) => W)
+        .slice(3, 6),
+    ).toEqual([11.5, 16.5, 19.5])
   })
 
   it('without a header, the first value in W is the power', async () => {
@@ -277,6 +371,7 @@ describe('damaged logs', () => {
     'turbostat.txt',
     'tegrastats.txt',
     'power.csv',
+    'amd-smi-watch.csv',
   ]
 
   test.each(FILES)('%s, cut and changed anywhere', async (name) => {

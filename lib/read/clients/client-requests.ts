@@ -12,6 +12,8 @@ import { jsonIssue } from '../common/json-issues.ts'
 export interface ClientRequest {
   readonly start: bigint
   readonly end: bigint
+  /** It came into the queue of the server that has one; by default at the start. Before, it was prepared and sent. */
+  readonly queued?: bigint | undefined
   /** A server began to work on it: it was in a queue before. */
   readonly begin?: bigint | undefined
   readonly firstToken?: bigint | undefined
@@ -155,7 +157,11 @@ function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number,
   }
   const [prompt, reused, generated] = [of.promptTokens, of.reusedTokens, of.generatedTokens].map(countOf)
   const processed = prompt! >= 0 ? prompt! - Math.max(0, reused!) : -1
-  if (beginNs !== undefined) add('queued', startNs, beginNs)
+  if (beginNs !== undefined) {
+    const queuedNs = Math.min(beginNs, inside(of.queued, startNs) ?? startNs)
+    add('other', startNs, queuedNs)
+    add('queued', queuedNs, beginNs)
+  }
   if (firstTokenNs !== undefined) {
     add('prefill', beginNs ?? startNs, firstTokenNs, processed)
     add('decode', firstTokenNs, lastNs, generated)

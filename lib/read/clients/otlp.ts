@@ -123,25 +123,20 @@ function isRequest({ name, attributes }: Span): boolean {
   )
 }
 
+/**
+ * Stages are when the scheduler worked. Attributes of a request are as its front end saw it: its time to the first token contains the
+ * way of the request to the scheduler, which is in no queue; of an answer that is not streamed, SGLang's is its whole time.
+ */
 function requestOf(span: Span, stages: Stages = {}): ClientRequest {
   const { start, end, attributes, error } = span
   const number = (...keys: readonly string[]) => {
     const key = keys.find((key) => typeof attributes.get(`gen_ai.${key}`) === 'number')
     return key === undefined ? undefined : (attributes.get(`gen_ai.${key}`) as number)
   }
-  const seconds = (key: string) => later(start, number(`latency.${key}`), 1e9)
-  const begin = seconds('time_in_queue') ?? stages.prefill?.start ?? stages.queued?.end
-  const prefill = number('latency.time_in_model_prefill')
   const generated = number('usage.completion_tokens', 'usage.output_tokens')
-  const firstToken =
-    seconds('time_to_first_token') ??
-    (begin !== undefined ? later(begin, prefill, 1e9) : undefined) ??
-    stages.prefill?.end ??
-    stages.decode?.start
-  const decode = number('latency.time_in_model_decode')
   return {
-    ...{ start, end, begin, firstToken },
-    lastToken: (firstToken !== undefined ? later(firstToken, decode, 1e9) : undefined) ?? stages.decode?.end,
+    ...{ start, end },
+    ...timesOf(span, stages, (key) => number(`latency.${key}`)),
     promptTokens: number('usage.prompt_tokens', 'usage.input_tokens'),
     reusedTokens: number('usage.cached_tokens', 'usage.cache_read_input_tokens'),
     generatedTokens: generated,
@@ -150,6 +145,31 @@ function requestOf(span: Span, stages: Stages = {}): ClientRequest {
     error,
   }
 }
+
+/** `seconds`: of an attribute, undefined where there is none. */
+function timesOf(
+  { start }: Span,
+  { queued, prefill, decode }: Stages,
+  seconds: (key: string) => number | undefined,
+): Pick<ClientRequest, 'queued' | 'begin' | 'firstToken' | 'lastToken'> {
+  const after = (time: bigint | undefined, key: string) =>
+    time === undefined ? undefined : later(time, seconds(key), SECOND_NS)
+  const before = (time: bigint | undefined, key: string) => {
+    const ns = seconds(key) === undefined ? undefined : later(0n, seconds(key), SECOND_NS)
+    return time === undefined || ns === undefined || time - ns < start ? undefined : time - ns
+  }
+  const fromQueue = after(start, 'time_in_queue')
+  const firstToken =
+    prefill?.end ?? after(start, 'time_to_first_token') ?? after(fromQueue, 'time_in_model_prefill') ?? decode?.start
+  const begin = prefill?.start ?? queued?.end ?? before(firstToken, 'time_in_model_prefill') ?? fromQueue
+  return {
+    ...{ firstToken, begin },
+    queued: queued?.start ?? before(begin, 'time_in_queue'),
+    lastToken: decode?.end ?? after(firstToken, 'time_in_model_decode'),
+  }
+}
+
+const SECOND_NS = 1e9
 
 function spanOf(value: JsonObject, byte: number): Span | undefined {
   const [start, end] = [timeOf(value['startTimeUnixNano']), timeOf(value['endTimeUnixNano'])]

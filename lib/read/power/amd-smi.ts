@@ -4,7 +4,7 @@
 //   timestamp,gpu,gfx_activity,umc_activity,vcn_activity,socket_power,gfx_0_clk,edge,hotspot,mem
 //   1786553852,0,95,80,"['N/A', 'N/A']",1180,2100,N/A,78,60
 //
-// Times are whole seconds since 1970; without -w there are none.
+// Times are whole seconds since 1970; without -w there are none. With -w, a line of the tool is first, and the header is repeated.
 
 import type { Format, ReadContext } from '../format.ts'
 import type { Figure } from './meters.ts'
@@ -12,8 +12,10 @@ import { type Cell, numberOf, PowerLog } from './power-log.ts'
 import { stampOf } from './stamps.ts'
 
 const KNOWN =
-  /^(?:(?:average_|current_)?socket_power|power_usage|gfx_activity|gfx_(?:0_)?clk|hotspot(?:_temperature)?)$/
+  /^(?:(?:average_|current_)?socket_power|power_usage|total_energy_consumption|gfx_activity|gfx_(?:0_)?clk|hotspot(?:_temperature)?)$/
 const JSON_HEAD = /^\s*[[{][\s\S]*"gpu"\s*:[\s\S]*"(?:socket_power|power_usage|gfx_activity)"/
+/** The header is one of the first lines, after what the tool prints. */
+const HEAD_LINES = 4
 /** Longest document of one reading, in characters. */
 const DOCUMENT_MAX = 4 << 20
 
@@ -22,8 +24,7 @@ export const amdSmi: Format = {
   title: 'power, clocks and utilization of AMD GPUs, amd-smi metric or monitor, --csv or --json',
   sniff(head) {
     const text = new TextDecoder().decode(head)
-    const [line = ''] = text.trimStart().split('\n', 1)
-    return isHeader(line) || JSON_HEAD.test(text)
+    return text.split('\n', HEAD_LINES).some(isHeader) || JSON_HEAD.test(text)
   },
   read: (source, context) => new AmdSmi(source, context).read(),
 }

@@ -3,13 +3,15 @@
 //   timestamp, index, power.draw [W], clocks.current.sm [MHz], clocks_event_reasons.active
 //   2025/04/24 15:58:57.879, 0, 21.76 W, 1980 MHz, 0x0000000000000004
 //
+// A log without `index` and `uuid` does not say what GPU a row is of: it is found by the order of rows, and the log has an issue.
 // Times are local, without their time zone. power.draw is the mean of the last second on Ampere and later (`nvidia-smi
 // --help-query-gpu`), on earlier GPUs and GA100 that of an instant. Wrappers may write their own header and time before it.
 
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, numberOf, PowerLog } from './power-log.ts'
-import { stampOf } from './stamps.ts'
+import { type Stamp, stampOf } from './stamps.ts'
+import { UnnamedGpus } from './unnamed-gpus.ts'
 
 const KNOWN =
   /^(?:(?:enforced\.)?power\.(?:draw|limit)|clocks?[._]|utilization[._]|temperature\.(?:gpu|memory)|memory\.used|pstate|fan\.speed)/
@@ -45,6 +47,11 @@ interface Column {
   ) => readonly { readonly name: string; readonly figure: Figure; readonly value: number }[]
 }
 
+interface GpuRow {
+  readonly fields: readonly string[]
+  readonly stamp: Stamp | undefined
+}
+
 class NvidiaSmi extends PowerLog {
   private columns: readonly Column[] | undefined
   private time = -1
@@ -54,6 +61,10 @@ class NvidiaSmi extends PowerLog {
   /** Numbers of GPUs by what identifies them, where the log has no `index`. */
   private readonly gpus = new Map<string, number>()
   private fields = 0
+  private readonly unnamed = new UnnamedGpus<GpuRow>(
+    (row, gpu) => this.gpuRow(row, gpu),
+    (rows) => this.issue('unreadable-row', `expected a row for each of ${this.unnamed.count} GPUs, found ${rows}`),
+  )
 
   protected line(text: string): void {
     const fields = fieldsOf(text)
@@ -62,7 +73,23 @@ class NvidiaSmi extends PowerLog {
     if (fields.length !== this.fields) return this.unreadable(`${this.fields} fields`, text)
     const stamp = this.time < 0 ? undefined : stampOf(fields[this.time]!)?.stamp
     if (this.time >= 0 && !stamp) return this.unreadable('a time first', text)
-    const device = `GPU ${this.gpuOf(fields)}`
+    if (stamp && this.index < 0 && this.key < 0) this.unnamed.add(stamp.ns, { fields, stamp })
+    else this.gpuRow({ fields, stamp }, this.gpuOf(fields))
+  }
+
+  protected override ended(): void {
+    this.unnamed.end()
+    const { count } = this.unnamed
+    if (count < 2) return
+    this.facts['gpus'] = `${count}, by the order of rows`
+    this.issue(
+      'gpus-by-order',
+      `expected the index or uuid of a GPU in each row, found ${count} rows a reading without`,
+    )
+  }
+
+  private gpuRow({ fields, stamp }: GpuRow, gpu: number): void {
+    const device = `GPU ${gpu}`
     const model = fields[this.model]
     if (model && !(device in this.facts)) this.facts[device] = model
     const cells: Cell[] = []
@@ -94,7 +121,7 @@ class NvidiaSmi extends PowerLog {
 
   private gpuOf(fields: readonly string[]): number {
     if (this.index >= 0) return numberOf(fields[this.index]!) ?? 0
-    const id = fields[this.key] ?? ''
+    const id = fields[this.key] ?? fields[this.model] ?? ''
     const known = this.gpus.get(id) ?? this.gpus.size
     if (this.gpus.size < GPUS_MAX) this.gpus.set(id, known)
     return known

@@ -84,6 +84,9 @@ export abstract class PowerLog implements ChunkReader {
     return false
   }
 
+  /** All lines were read: passes on rows that were held, and reports on them. */
+  protected ended(): void {}
+
   /** Reads a line that is not empty: passes on its row, or reports why it has none. */
   protected abstract line(text: string): void
 
@@ -185,6 +188,7 @@ export abstract class PowerLog implements ChunkReader {
   }
 
   private finish(): void {
+    this.ended()
     if (!this.batch.hasBegun) this.begin()
     this.release()
     const { count, meters, missing, lines, batch, facts } = this

@@ -27,6 +27,7 @@ function deviceSection(device: GpuDevice, { devices }: GpuFigures, top: number):
   if (queue) facts.push(['launched, not begun', `mean ${threeDigits(queue.mean)}, at most ${count(queue.max)}`])
   const tables = [
     timeTable(device),
+    hostTable(device),
     ...(device.kinds.length > 1 ? [kindsTable(device)] : []),
     ...(device.kernels.length > 0 ? [kernelsTable(device, top)] : []),
     ...(device.streams.length > 1 ? [streamsTable(device)] : []),
@@ -62,6 +63,13 @@ function timeTable({ time, idle }: GpuDevice): StatsTable {
     ...(causes ?? [row('idle', time.idle_ns)]),
   ]
   return { columns, rows: [...rows.filter(([, value]) => value !== duration(0)), row('all', time.total_ns)] }
+}
+
+/** Why the GPU waited for launches. */
+function hostTable({ host_wait, idle }: GpuDevice): StatsTable {
+  const all = idle?.host_wait.time_ns ?? 0
+  const rows = (host_wait ?? []).map((of) => [of.what, duration(of.time_ns), percent(of.time_ns / all)])
+  return { columns: [text('the program, while the GPU waited for it'), ...numbers('time', 'share')], rows }
 }
 
 function kindsTable({ kinds }: GpuDevice): StatsTable {

@@ -224,6 +224,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         if (sample && !isSampled(event.call)) break
         this.backends.graph(event)
         this.parts.graph(event)
+        this.gpu?.take(event)
         break
       case 'request':
       case 'function':
@@ -231,22 +232,17 @@ export class AnalysisPass implements EventPass<InputFigures> {
         break
       case 'part':
         if (!sample || isSampled(event.call)) this.parts.part(event)
+        this.gpu?.take(event)
         break
       case 'experts':
         if (!sample) this.choose(event)
         break
       case 'state':
-        this.threads.state(event)
-        if (event.state === 'running') this.cpus.add(event.cpu)
-        break
       case 'switch':
-        this.threads.switched(event)
-        break
       case 'waking':
-        this.threads.waking(event)
-        break
       case 'thread':
-        this.threads.thread(event)
+        this.threads.take(event)
+        if (event.kind === 'state' && event.state === 'running') this.cpus.add(event.cpu)
         break
       case 'tensor':
       case 'buffer':
@@ -254,8 +250,11 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.define(event)
         break
       case 'copy':
+        this.parts.copy(event)
+        this.gpu?.take(event)
+        if (!sample) this.memory.take(event)
+        break
       case 'allocation':
-        if (event.kind === 'copy') this.parts.copy(event)
         if (!sample) this.memory.take(event)
         break
       case 'own-slice':
@@ -276,6 +275,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     if (event.kind !== 'function') return
     this.parts.function(event)
     if (!this.sample) this.calls.function(event)
+    this.gpu?.take(event)
   }
 
   private define(event: TensorEvent | BufferEvent | CountedEvent): void {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { convert, inputOf, openTrace } from '../../lib/index.ts'
+import { analyze, convert, inputOf, openTrace } from '../../lib/index.ts'
 import type { ModelSpec, Preset } from '../llama/gguf.mjs'
 import { ensureLlama, hasLlama, model, type Run, run, vulkanEnvironment } from '../llama/testbed.ts'
 import { buildRecorder, NANO, RECORDER, readLog } from './recording.ts'
@@ -196,6 +196,17 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
     expect(nodesOf(1)).toHaveLength(nodesOf(2).length)
     for (const call of [0, 1, 2])
       expect(new Set(nodesOf(call).map(({ tensor }) => tensor)).size).toBe(nodesOf(call).length)
+  })
+
+  test('the program’s time while the GPU waits for it: activities whose sum is that of the gaps', async () => {
+    const { log } = await record(NANO)
+    const [device] = (await analyze(inputOf(log))).gpu!.devices
+    const { time_ns, count } = device!.idle!.host_wait
+    expect(count).toBeGreaterThanOrEqual(CALLS.length - 1)
+    const activities = new Map(device!.host_wait!.map((of) => [of.what, of.time_ns]))
+    expect([...activities.values()].reduce((sum, ns) => sum + ns, 0)).toBe(time_ns)
+    for (const what of ['submitting', 'rest of calls', 'outside calls', 'launch latency'] as const)
+      expect(activities.get(what)).toBeGreaterThan(0)
   })
 
   test('without labels: submissions, and the reason', async () => {

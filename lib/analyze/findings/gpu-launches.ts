@@ -1,3 +1,4 @@
+import type { GpuDevice } from '../gpu/figures.ts'
 import { confidenceIn, devicesOf, evidenceOf, nameOf, workOf } from './gpu-device.ts'
 import type { Limit, Rule } from './rule.ts'
 import { percent } from './words.ts'
@@ -7,6 +8,12 @@ const SHARE: Limit = {
   why: 'programs that launch ahead of the GPU, in PyTorch without graphs too, wait for up to a tenth of the time, where steps begin',
 }
 
+/** Most of what a recorded program did meanwhile. */
+function meanwhile(of: GpuDevice['host_wait']): string {
+  const all = of?.reduce((sum, { time_ns }) => sum + time_ns, 0) ?? 0
+  return of && of.length > 0 ? `; the program meanwhile: ${of[0]!.what} (${percent(of[0]!.time_ns / all)})` : ''
+}
+
 /** A GPU is idle as the host has not launched its next work. */
 export const gpuLaunches: Rule = {
   id: 'gpu-launches',
@@ -14,10 +21,11 @@ export const gpuLaunches: Rule = {
   limits: { share: SHARE },
   advice:
     'The CPU is the limit: fewer and larger kernels (torch.compile, CUDA graphs, larger batches), and fewer waits of the host for the GPU ' +
-    '(.item(), copies to the host, cudaStreamSynchronize) before it launches more. stats lists the operators that launch, and the calls',
+    '(.item(), copies to the host, cudaStreamSynchronize) before it launches more. stats lists the operators that launch, and the calls; and, of a recording, what the program did meanwhile: ' +
+    'pipelines are compiled once and kept in the cache of the driver, sampling and sorting of large vocabularies can be limited (--top-k)',
   look: (analysis) =>
     devicesOf(analysis).flatMap((device) => {
-      const { idle, time } = device
+      const { idle, time, host_wait } = device
       if (!idle) return []
       const { time_ns, count } = idle.host_wait
       const share = time_ns / time.total_ns
@@ -31,7 +39,7 @@ export const gpuLaunches: Rule = {
       // Correlation ids are of a process, and slices of calls in the trace are without one.
       const isOnly = analysis.gpu!.processes.length === 1
       const finding = {
-        sentence: `${sentence}: ${count === 1 ? '1 gap' : `${count} gaps`} with nothing launched`,
+        sentence: `${sentence}: ${count === 1 ? '1 gap' : `${count} gaps`} with nothing launched${meanwhile(host_wait)}`,
         time_ns,
         ...confidenceIn(analysis, device),
         evidence: {

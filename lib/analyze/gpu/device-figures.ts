@@ -34,6 +34,7 @@ export function deviceFigures(device: Device, of: Of): GpuDevice {
     work_ns: device.workNs,
     time: measured?.sweep.figures() ?? null,
     idle: hasLaunches ? measured.sweep.gaps.figures() : null,
+    host_wait: (hasLaunches && measured.sweep.host?.figures()) || null,
     kinds: kindsOf(device, of),
     ...kernels(device, of),
     streams: streamsOf(device, of, hasLaunches),

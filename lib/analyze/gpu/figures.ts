@@ -28,6 +28,8 @@ export interface GpuDevice {
   readonly time: GpuTime | null
   /** `idle_ns` by its cause; null where no launches were recorded. */
   readonly idle: GpuGaps | null
+  /** `idle.host_wait` by what the program did, most time first; null where no calls of llama.cpp were recorded with the work, or too many. */
+  readonly host_wait: readonly GpuHostTime[] | null
   /** By kind, most time first. */
   readonly kinds: readonly GpuKind[]
   /** By name, most time first, at most 100; with names that a program gave its kernels, without streams. */
@@ -94,6 +96,31 @@ export interface GpuGaps {
   readonly host_wait: GpuGapSum
   readonly kernel_wait: GpuGapSum
   readonly other: GpuGapSum
+}
+
+/**
+ * What the recorded program did on any of its threads while the GPU waited for it; the sum is `idle.host_wait.time_ns`. Of activities at the same
+ * time the first in this order counts: `compiling pipelines`, `waiting` (for a GPU: it ends a little after the work), `copying` between host and
+ * backend buffers, `allocating` a graph or memory, `sampling`, `text` (tokenizing, detokenizing), `state` (saved or restored), `media` (images, sound),
+ * `submitting` (graph runs that put work into command buffers, and submissions), `graphs elsewhere` (on another backend, such as the CPU),
+ * `rest of calls` (building graphs, setting inputs, …), `outside calls`. `launch latency` is the time from the launch to the start of its work.
+ */
+export interface GpuHostTime {
+  readonly what:
+    | 'compiling pipelines'
+    | 'waiting'
+    | 'copying'
+    | 'allocating'
+    | 'sampling'
+    | 'text'
+    | 'state'
+    | 'media'
+    | 'submitting'
+    | 'graphs elsewhere'
+    | 'rest of calls'
+    | 'outside calls'
+    | 'launch latency'
+  readonly time_ns: number
 }
 
 /** Gaps of one cause. */

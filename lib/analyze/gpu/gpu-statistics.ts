@@ -7,6 +7,7 @@ import type { OwnSliceEvent, OwnTrackEvent } from '../../model/own-events.ts'
 import type { Undetermined } from '../analysis.ts'
 import { deviceFigures } from './device-figures.ts'
 import type { GpuFigures } from './figures.ts'
+import { HostActivity, type HostActivityEvent } from './host-activity.ts'
 import { HostCalls } from './host-calls.ts'
 import { HostRanges, RANGE_KINDS } from './host-ranges.ts'
 import { Launches } from './launches.ts'
@@ -19,7 +20,7 @@ import { GpuWork, WORK_MAX } from './work.ts'
 /** Events that {@link GpuStatistics} uses. */
 export type GpuStatisticsEvent =
   | Extract<TraceEvent, { readonly kind: 'input' | 'facts' | 'gpu' | 'api' | 'nvtx-gpu' | 'own-track' | 'own-slice' }>
-  | Extract<TraceEvent, { readonly kind: 'nvtx' | 'token' }>
+  | Extract<TraceEvent, { readonly kind: 'nvtx' | 'token' | 'graph' | 'part' | 'copy' | 'function' }>
 
 /** Figures of the GPUs of one input. */
 export interface GpuOfInput {
@@ -60,6 +61,7 @@ export class GpuStatistics {
   private readonly modules: (number | undefined)[] = []
   /** By name of an annotation: is it a step? */
   private readonly stepNames: (boolean | undefined)[] = []
+  private readonly host: HostActivity
   private gpus = ''
   private hasRanges = true
   private rangesLeftOut = 0
@@ -71,6 +73,7 @@ export class GpuStatistics {
   ) {
     this.work = new GpuWork(names, workMax)
     this.calls = new HostCalls(names)
+    this.host = new HostActivity(names)
     this.labels = new NvtxLabels(names)
     this.projected = new ProjectedRanges(names, this.labels)
     const [operator, annotation] = [names.id('cpu_op'), names.id('user_annotation')]
@@ -94,7 +97,13 @@ export class GpuStatistics {
       case 'own-track':
         return this.track(event)
       case 'token':
-        return this.call(event)
+        this.call(event)
+        return this.onHost(event)
+      case 'graph':
+      case 'part':
+      case 'copy':
+      case 'function':
+        return this.onHost(event)
       case 'input':
         this.hasRanges = !WITHOUT_RANGES.has(event.format)
         return this.name(event)
@@ -109,7 +118,7 @@ export class GpuStatistics {
     const { work, launches, ranges, steps, names } = this
     if (work.devices.length === 0 && processes.length === 0) return undefined
     steps.settle()
-    const measures = work.isOver ? undefined : measure(work, launches, ranges, steps)
+    const measures = work.isOver ? undefined : measure(work, launches, ranges, steps, this.host.sums())
     const devices = work.devices
       .toSorted((a, b) => a.device - b.device || a.pid - b.pid)
       .map((device) => deviceFigures(device, { work, measures, steps, names, gpus: this.gpus }))
@@ -129,8 +138,14 @@ export class GpuStatistics {
     const { library, launched, correlation, pid, tid, startNs } = event
     if (library === 'os') return
     this.calls.add(event)
+    this.onHost(event)
     if (launched === 0 || correlation < 0 || this.work.isOver) return
     this.launches.of(pid).add(startNs, correlation, tid)
+  }
+
+  /** Of recordings of programs that use a GPU: other formats have calls without what is around them. */
+  private onHost(event: HostActivityEvent): void {
+    if (!this.hasRanges && this.gpus !== '') this.host.take(event)
   }
 
   private slice(event: OwnSliceEvent): void {

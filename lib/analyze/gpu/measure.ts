@@ -1,3 +1,4 @@
+import type { HostTimes } from './host-activity.ts'
 import type { HostRanges } from './host-ranges.ts'
 import { LaunchQueue, TimesNs } from './latencies.ts'
 import type { Launches } from './launches.ts'
@@ -59,12 +60,13 @@ export function kernelsOf(rows: readonly WorkRow[], device: number): { row: Work
   return [...sums.values()]
 }
 
-/** Goes through all work, in order of its start. `launches` by process; they are used up. */
+/** Goes through all work, in order of its start. `launches` by process; they are used up. `host`: what the program did, where it is known. */
 export function measure(
   work: GpuWork,
   launches: ReadonlyMap<number, Launches>,
   ranges: HostRanges,
   steps: StepList,
+  host: HostTimes | undefined,
 ): Measures {
   const sites = new Sites()
   ranges.sort()
@@ -73,7 +75,7 @@ export function measure(
   const count = sites.length
   const devices = work.devices.map(
     (): DeviceMeasure => ({
-      ...{ sweep: new TimeSweep(), queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
+      ...{ sweep: new TimeSweep(host?.another()), queue: new LaunchQueue(), launchesAfterWork: 0, launched: 0 },
       ...{ launches: new Float64Array(count), work: new Float64Array(count), timesNs: new Float64Array(count) },
       steps: steps.list.map(() => new TimeSweep()),
     }),

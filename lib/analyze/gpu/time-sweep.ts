@@ -1,5 +1,6 @@
 import { WorkClass } from './classes.ts'
 import type { GpuGaps, GpuTime } from './figures.ts'
+import type { HostTimes } from './host-activity.ts'
 
 /**
  * GapSums below this are between two kernels: HTA's default of `consecutive_kernel_delay`, 30 (hta/trace_analysis.py, get_idle_time_breakdown). Its
@@ -12,9 +13,10 @@ export class GapSums {
   private readonly counts = new Float64Array(3)
   private readonly timesNs = new Float64Array(3)
 
-  /** A gap before work that was launched at `launchNs` (NaN: not known). */
-  add(fromNs: number, untilNs: number, launchNs: number): void {
+  /** A gap before work that was launched at `launchNs` (NaN: not known). `host`: sums of what the program did while the GPU waited for it. */
+  add(fromNs: number, untilNs: number, launchNs: number, host?: HostTimes): void {
     const cause = launchNs > fromNs ? 0 : untilNs - fromNs < KERNEL_WAIT_NS ? 1 : 2
+    if (cause === 0) host?.add(fromNs, launchNs, untilNs)
     this.counts[cause]!++
     this.timesNs[cause]! += untilNs - fromNs
   }
@@ -44,6 +46,9 @@ export class TimeSweep {
   private exposedCopyNs = 0
   private idleNs = 0
   private readonly tracelens = { computationNs: 0, exposedCommunicationNs: 0, exposedCopyNs: 0, copyNs: 0 }
+
+  /** `host`: sums of what the program did while the GPU waited for it. */
+  constructor(readonly host?: HostTimes) {}
 
   /** Adds work that begins no earlier than that before. `launchNs` is NaN where it is not known. */
   take(startNs: number, endNs: number, kind: number, launchNs: number): void {
@@ -93,7 +98,7 @@ export class TimeSweep {
     this.exposedCommunicationNs += working - computing
     this.exposedCopyNs += busy - working
     this.idleNs += nextNs - busy
-    if (nextNs > busy) this.gaps.add(busy, nextNs, launchNs)
+    if (nextNs > busy) this.gaps.add(busy, nextNs, launchNs, this.host)
     const kernels = Math.max(computing, filling)
     tracelens.computationNs += kernels - atNs
     tracelens.exposedCommunicationNs += Math.max(kernels, communicating) - kernels

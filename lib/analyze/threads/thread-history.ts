@@ -94,6 +94,19 @@ export class ThreadHistory {
     return thread
   }
 
+  take(event: StateEvent | SwitchEvent | WakingEvent | ThreadEvent): void {
+    switch (event.kind) {
+      case 'state':
+        return this.state(event)
+      case 'switch':
+        return this.switched(event)
+      case 'waking':
+        return this.waking(event)
+      case 'thread':
+        return this.thread(event)
+    }
+  }
+
   /** A worker runs on the thread. */
   serve(tid: number): void {
     this.own.add(tid)

@@ -1,0 +1,96 @@
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { HostActivity } from '../../../lib/analyze/gpu/host-activity.ts'
+import { analyze, type EventInput, Names, type TraceEvent } from '../../../lib/index.ts'
+
+const SHARED = { pid: -1, tid: 1, thread: 0, result: 0, correlation: -1, launched: 0 } as const
+
+/** Two calls of a recorded program: the GPU computes from 100 to 200 and from 1000 to 1100. */
+const recorded = (format: string): EventInput => ({
+  name: 'made',
+  *events(names) {
+    const id = (text: string) => names.id(text)
+    const place = { device: 0, context: -1, contextName: 0, stream: 1, streamName: 0, pid: -1, signature: 0, facts: {} }
+    const work = (correlation: number, startNs: number, endNs: number): TraceEvent => ({
+      ...{ kind: 'gpu', what: 'kernel', name: id('mul_mat'), startNs, endNs, correlation, ...place },
+    })
+    const api = (name: string, startNs: number, endNs: number, correlation = -1): TraceEvent => ({
+      ...{ ...SHARED, kind: 'api', library: 'vulkan', name: id(name), startNs, endNs },
+      ...(correlation >= 0 && { correlation, launched: 1 }),
+    })
+    const call = (number: number, startNs: number, endNs: number): TraceEvent => ({
+      ...{ kind: 'token', call: number, phase: 'decode', tokens: 1, startNs, endNs, tid: 1, inferred: 0 },
+    })
+    const graph = { kind: 'graph', backend: 0, nodes: 1, inferred: 0 } as const
+    const around = { name: 0, tid: 1, context: 0, sequence: -1, output: -1, value: -1 }
+    yield [{ kind: 'input', format, clock: 'MONOTONIC', originNs: 0n, attributes: {} }]
+    yield [{ kind: 'facts', attributes: { gpus: '0 Fake GPU' } }]
+    yield [
+      api('vkQueueSubmit', 80, 90, 1),
+      { ...graph, startNs: 50, endNs: 95, call: 0, submissions: [1] },
+      api('vkWaitForFences', 100, 210),
+      call(0, 40, 220),
+      { kind: 'function', what: 'sample', startNs: 250, endNs: 300, ...around },
+      { kind: 'part', what: 'allocate', startNs: 420, endNs: 450, call: 1 },
+      { kind: 'copy', what: 'set', startNs: 460, endNs: 470, bytes: 8, from: 0, to: 0, tensor: -1, tid: 1 },
+      { ...graph, startNs: 500, endNs: 600, call: 1 },
+      api('vkCreateComputePipelines', 720, 820),
+      api('vkQueueSubmit', 880, 890, 2),
+      { ...graph, startNs: 700, endNs: 895, call: 1, submissions: [2] },
+      call(1, 400, 1110),
+    ]
+    yield [work(1, 100, 200), work(2, 1000, 1100)]
+  },
+})
+
+test('what the program did while the GPU waited for it: by the most specific activity, and the rest', async () => {
+  const [device] = (await analyze(recorded('ggtrace'))).gpu!.devices
+  expect(device!.idle!.host_wait).toEqual({ count: 1, time_ns: 800 })
+  expect(device!.host_wait).toEqual([
+    { what: 'rest of calls', time_ns: 10 + 20 + 10 + 30 + 100 },
+    { what: 'outside calls', time_ns: 30 + 100 },
+    { what: 'launch latency', time_ns: 120 },
+    { what: 'compiling pipelines', time_ns: 100 },
+    { what: 'graphs elsewhere', time_ns: 100 },
+    { what: 'submitting', time_ns: 20 + 60 },
+    { what: 'sampling', time_ns: 50 },
+    { what: 'allocating', time_ns: 30 },
+    { what: 'waiting', time_ns: 10 },
+    { what: 'copying', time_ns: 10 },
+  ])
+})
+
+test('of other formats it is not known', async () => {
+  const [device] = (await analyze(recorded('made'))).gpu!.devices
+  expect(device!.idle!.host_wait.time_ns).toBe(800)
+  expect(device!.host_wait).toBeNull()
+})
+
+test('any activities, in any order, of several threads: as counted ns by ns', () => {
+  const interval = fc.tuple(fc.nat(60), fc.integer({ min: 1, max: 20 }))
+  const activity = fc.tuple(fc.constantFrom('copy', 'part', 'token'), interval)
+  fc.assert(
+    fc.property(fc.array(activity, { minLength: 1 }), fc.array(interval, { minLength: 1 }), (activities, gaps) => {
+      const host = new HostActivity(new Names())
+      for (const [kind, [startNs, ns]] of activities) host.take({ kind, startNs, endNs: startNs + ns } as never)
+      const sums = host.sums()!
+      const counted = new Map<string, number>()
+      for (const [fromNs, ns] of gaps) {
+        sums.add(fromNs, fromNs + ns, fromNs + ns)
+        for (let at = fromNs; at < fromNs + ns; at++) {
+          const isIn = (kind: string) =>
+            activities.some(([of, [start, of_ns]]) => of === kind && start <= at && at < start + of_ns)
+          const what = isIn('copy')
+            ? 'copying'
+            : isIn('part')
+              ? 'allocating'
+              : isIn('token')
+                ? 'rest of calls'
+                : 'outside calls'
+          counted.set(what, (counted.get(what) ?? 0) + 1)
+        }
+      }
+      expect(new Map(sums.figures().map(({ what, time_ns }) => [what, time_ns]))).toEqual(counted)
+    }),
+  )
+})

@@ -215,7 +215,8 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
       let lastNs = 0
       try {
         for await (const batch of format.read(rest, { ...context, definitions })) {
-          const last = batch.findLast((event) => lastTimeOf(event) !== undefined)
+          // The time of an issue is the last one that its reader knew.
+          const last = batch.findLast((event) => event.kind !== 'issue' && lastTimeOf(event) !== undefined)
           if (last) lastNs = Math.max(lastNs, lastTimeOf(last)!)
           yield batch
         }

@@ -34,8 +34,11 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
     .filter((path) => !path.endsWith('.md'))
     .sort()
 
-/** Formats with tests of their own, damage included: test/read/nsys*, chrome-json*, llama-server, power, ncu, and test/memory-samples. */
-const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$|^ncu$|^memory-samples$/
+/**
+ * Formats with tests of their own, damage included: test/read/nsys*, chrome-json*, llama-server, power, ncu; and pairs of recordings:
+ * test/memory-samples, test/docs-session.test.ts.
+ */
+const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$|^ncu$|^memory-samples$|^session$/
 /** Formats whose damaged logs are tried in test/read/traces-of-others.test.ts. */
 const OF_OTHERS: readonly string[] = [
   'rocprofv3',

@@ -43,6 +43,8 @@ import {
 
 const MS = 1e6
 const FIXTURES = 'test/fixtures'
+/** A log, and other recordings of its run. */
+const PAIRS: readonly string[] = ['memory-samples', 'session']
 /** Formats whose logs contain calls or operators. */
 const FORMATS = /^(bpftrace|chrome-json|ggtrace|profinfer-(csv|openharmony|text)|tensor-trace(-json)?)$/
 const LOGS = [
@@ -184,7 +186,7 @@ test('a package of one name is registered once; a wrong spec leaves the trace us
 
 test('formats that are left out contain neither calls nor operators', async () => {
   // Samples of memory lie next to the log of their run.
-  const left = readdirSync(FIXTURES).filter((format) => !FORMATS.test(format) && format !== 'memory-samples')
+  const left = readdirSync(FIXTURES).filter((format) => !FORMATS.test(format) && !PAIRS.includes(format))
   for (const format of left)
     for (const name of readdirSync(join(FIXTURES, format)).filter((name) => !/\.(md|c)$/.test(name))) {
       const { operators, calls } = await analyze(inputOf(join(FIXTURES, format, name))).catch(() => NOTHING)

@@ -3,6 +3,7 @@ import { count, percent, threeDigits } from '../units.ts'
 import { type Column, firstRows, type Section, type StatsTable } from './section.ts'
 
 type Accesses = NonNullable<Analysis['page_faults'] | Analysis['data_accesses']>
+type Faults = NonNullable<Analysis['page_faults']>
 type Data = NonNullable<Analysis['data_accesses']>
 type Fact = readonly [string, string]
 
@@ -17,14 +18,23 @@ const cycles = (value: number | null) => (value === null ? '' : threeDigits(valu
 /** Page faults, loads and stores that perf sampled, by tensor. */
 export function accessSections({ page_faults, data_accesses }: Analysis): Section[] {
   return [
-    ...(page_faults ? [sectionOf('page faults by tensor', page_faults, 'faults', [])] : []),
+    ...(page_faults ? [sectionOf('page faults by tensor', page_faults, 'faults', [], inCalls(page_faults))] : []),
     ...(data_accesses
       ? [sectionOf('loads and stores by tensor', data_accesses, 'events', dataTables(data_accesses))]
       : []),
   ]
 }
 
-function sectionOf(title: string, of: Accesses, unit: string, tables: readonly StatsTable[]): Section {
+/** Faults in weights during calls, by phase. */
+const inCalls = ({ weights_in_calls }: Faults) =>
+  weights_in_calls
+    .map(({ phase, events, again, major }) => {
+      const kinds = [`${count(again)} again`, ...(major === null ? [] : [`${count(major)} major`])]
+      return `${phase} ${count(events)} (${kinds.join(', ')})`
+    })
+    .join(', ')
+
+function sectionOf(title: string, of: Accesses, unit: string, tables: readonly StatsTable[], calls = ''): Section {
   const list = <T extends { readonly events: number }>(all: readonly T[], name: (of: T) => string | number) =>
     firstRows(all, NAMED_MAX)
       .shown.map((one) => `${name(one)} ${count(one.events)}`)
@@ -38,6 +48,7 @@ function sectionOf(title: string, of: Accesses, unit: string, tables: readonly S
     ['in tensors', `${count(of.in_tensors)} (${percent(of.events > 0 ? of.in_tensors / of.events : 0)})`],
     ['when', list(of.by_time, ({ time }) => time)],
     ['by contents', list(of.by_usage, ({ usage }) => (usage === 'none' ? 'no tensor' : usage))],
+    ['weights in calls', calls],
     ['elsewhere', list(of.elsewhere, ({ place }) => place.replace(/^\/(?!\/).*\//, ''))],
     ['left out', left.join(', ')],
   ]

@@ -6,6 +6,7 @@ import { baseName, type Context, contextOf, known, type LayerDrawing } from './c
 import type { Section } from './figure.ts'
 import { html } from './html.ts'
 import { pageHtml } from './page.ts'
+import { accessesSection } from './sections/accesses.ts'
 import { blocksSection } from './sections/blocks.ts'
 import { callTimeSection } from './sections/call-time.ts'
 import { expertsSection } from './sections/experts.ts'
@@ -37,6 +38,7 @@ const PARTS: readonly (readonly [title: string, section: (context: Context) => S
   ['matrix products', matmulSection],
   ['workers', workersSection],
   ['memory', memorySection],
+  ['samples of memory', accessesSection],
   ['experts', expertsSection],
   ['graph of a layer', graphSection],
   ['GPU', gpuSection],

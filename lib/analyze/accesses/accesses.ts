@@ -1,9 +1,10 @@
 import { type AccessWhat, DATA_LEVELS, type DataLevel } from '../../model/access-events.ts'
 import { DefaultMap } from '../../model/default-map.ts'
-import type { BufferUsage } from '../../model/events.ts'
+import type { BufferUsage, Phase } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
 import type { Undetermined } from '../analysis.ts'
 import type { AccessHit, JoinedAccesses } from '../graph/accesses/join.ts'
+import type { AccessSample } from '../graph/accesses/store.ts'
 import type {
   AccessFigures,
   AccessTime,
@@ -11,10 +12,12 @@ import type {
   LevelAccesses,
   PageFaultFigures,
   RoleAccesses,
+  RoleLayerAccesses,
   TensorAccesses,
+  WeightFaults,
 } from './figures.ts'
 
-const [TENSORS_MAX, PLACES_MAX, ROLES_MAX] = [64, 16, 32]
+const [TENSORS_MAX, PLACES_MAX, ROLES_MAX, NAMED_MAX] = [64, 16, 32, 16]
 /** Bytes of a page, of the smallest size: perf records addresses of bytes. */
 const PAGE_BYTES = 4096
 const FAULTS: ReadonlySet<AccessWhat> = new Set(['fault', 'minor-fault', 'major-fault'])
@@ -106,7 +109,7 @@ class AccessSums {
 
   constructor(protected readonly joined: JoinedAccesses) {}
 
-  add({ sample, tensor, offset, place, worker, phase }: AccessHit): void {
+  add({ sample, tensor, place, worker, phase }: AccessHit): void {
     const { count } = sample
     this.samples++
     this.events += count
@@ -119,10 +122,14 @@ class AccessSums {
     of.id = tensor
     of.samples++
     of.events += count
-    // The page of the tensor's memory, or of its file.
-    const start = this.joined.tensors[tensor]!.address
-    of.pages.add(Math.floor((start + offset) / PAGE_BYTES))
+    // In the tensor's memory, or in its mapped file.
+    of.pages.add(pageOf(sample.address))
     of.latencies.add(sample.latency)
+  }
+
+  /** Was the page of a tensor hit before? */
+  protected wasHit({ sample, tensor }: AccessHit): boolean {
+    return this.tensors.get(this.keyOf(tensor))?.pages.has(pageOf(sample.address)) ?? false
   }
 
   protected figures(): AccessFigures {
@@ -149,6 +156,7 @@ class AccessSums {
       further_tensors: further.length,
       further_events: further.reduce((sum, { events }) => sum + events, 0),
       by_layer: layers.ascending().map(([layer, events]) => ({ layer, events })),
+      by_role_layer: byRoleLayer(tensors),
       by_worker: workers.ascending().map(([worker, events]) => ({ worker, events })),
       by_node: nodes.ascending().map(([node, events]) => ({ node, events })),
       elsewhere: bounded(this.places.most()),
@@ -174,22 +182,81 @@ class AccessSums {
   }
 }
 
+const pageOf = (address: number) => Math.floor(address / PAGE_BYTES)
+
+/** Sums by role and layer, of the roles with most events. */
+function byRoleLayer(tensors: readonly TensorAccesses[]): RoleLayerAccesses[] {
+  const roles = new Events<string>()
+  const cells = new DefaultMap<string, { role: string; usage: TensorAccesses['usage']; layer: number; events: number }>(
+    () => ({ role: '', usage: 'none', layer: -1, events: 0 }),
+  )
+  for (const { role, usage, layer, events } of tensors) {
+    roles.add(`${usage} ${role}`, events)
+    const cell = cells.of(`${usage} ${role} ${layer}`)
+    Object.assign(cell, { role, usage, layer, events: cell.events + events })
+  }
+  const order = new Map(roles.most().map(([role], i) => [role, i]))
+  const at = ({ usage, role }: RoleLayerAccesses) => order.get(`${usage} ${role}`)!
+  return [...cells.values()].filter((cell) => at(cell) < ROLES_MAX).sort((a, b) => at(a) - at(b) || a.layer - b.layer)
+}
+
 function bounded(places: readonly [string, number][]): { place: string; events: number }[] {
   const shown = places.length > PLACES_MAX ? places.slice(0, PLACES_MAX - 1) : places
   const rest = places.slice(shown.length).reduce((sum, [, events]) => sum + events, 0)
   return [...shown, ...(rest > 0 ? [[OTHERS, rest] as const] : [])].map(([place, events]) => ({ place, events }))
 }
 
+interface OfCalls {
+  events: number
+  again: number
+  major: number
+  readonly tensors: Events<number>
+}
+
 class FaultSums extends AccessSums {
   private readonly kinds = new Events<AccessWhat>()
+  private readonly calls = new DefaultMap<Phase, OfCalls>(() => {
+    return { events: 0, again: 0, major: 0, tensors: new Events() }
+  })
+  /** The last fault of each thread. */
+  private readonly last = new Map<number, AccessSample>()
 
   override add(hit: AccessHit): void {
+    const { phase, tensor, sample } = hit
+    if (tensor >= 0 && phase !== 'load' && phase !== 'between calls' && this.usageOf(tensor) === 'weights')
+      this.inCall(this.calls.of(phase), hit)
     super.add(hit)
-    this.kinds.add(hit.sample.what, hit.sample.count)
+    this.kinds.add(sample.what, sample.count)
+    this.last.set(sample.tid, sample)
+  }
+
+  private inCall(of: OfCalls, hit: AccessHit): void {
+    const { tensor, sample } = hit
+    const { what, count, tid, address } = sample
+    if (what === 'major-fault') of.major += count
+    // One fault is a sample of each recorded event: of `page-faults` and of `major-faults`.
+    const last = this.last.get(tid)
+    if (last?.address === address && last.what !== what) return
+    of.events += count
+    if (this.wasHit(hit)) of.again += count
+    of.tensors.add(tensor, count)
   }
 
   finish(): PageFaultFigures {
-    return { ...this.figures(), by_kind: this.kinds.most().map(([kind, events]) => ({ kind, events })) }
+    const hasKinds = this.kinds.has('major-fault') || this.kinds.has('minor-fault')
+    const calls = [...this.calls].map(([phase, { events, again, major, tensors }]): WeightFaults => {
+      const most = tensors.most().slice(0, NAMED_MAX)
+      const by_tensor = most.map(([id, events]) => {
+        const { name, layer } = this.joined.tensors[id]!
+        return { tensor: this.joined.names.text(name), layer, events }
+      })
+      return { phase, events, again, major: hasKinds ? major : null, by_tensor }
+    })
+    return {
+      ...this.figures(),
+      by_kind: this.kinds.most().map(([kind, events]) => ({ kind, events })),
+      weights_in_calls: calls.sort((a, b) => b.events - a.events),
+    }
   }
 }
 

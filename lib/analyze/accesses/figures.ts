@@ -26,12 +26,22 @@ export interface AccessFigures {
   readonly further_events: number
   /** Of tensors, in order of layers; -1: in no layer. */
   readonly by_layer: readonly { readonly layer: number; readonly events: number }[]
+  /** Of tensors by role in each layer; of the 32 roles with most events. -1: in no layer. */
+  readonly by_role_layer: readonly RoleLayerAccesses[]
   /** By the worker whose operator the thread computed; -1: in no operator. */
   readonly by_worker: readonly { readonly worker: number; readonly events: number }[]
   /** By NUMA node of the CPU; empty where it was not recorded. */
   readonly by_node: readonly { readonly node: number; readonly events: number }[]
   /** What was hit outside of tensors, most events first; at most 16, further ones added as the last. */
   readonly elsewhere: readonly { readonly place: string; readonly events: number }[]
+}
+
+/** Accesses to the tensors of a role in one layer. */
+export interface RoleLayerAccesses {
+  readonly role: string
+  readonly usage: BufferUsage | 'none'
+  readonly layer: number
+  readonly events: number
 }
 
 /** Accesses to one tensor. */
@@ -57,6 +67,20 @@ export interface TensorAccesses {
 export interface PageFaultFigures extends AccessFigures {
   /** Events by kind of fault; `fault`: of both kinds. */
   readonly by_kind: readonly { readonly kind: AccessWhat; readonly events: number }[]
+  /** In weights, during calls; by phase, most events first. */
+  readonly weights_in_calls: readonly WeightFaults[]
+}
+
+/** Page faults in weights during the calls of one phase. */
+export interface WeightFaults {
+  readonly phase: Phase
+  readonly events: number
+  /** Of them, in pages that had faulted before: they were taken from memory, or from the process, in between. */
+  readonly again: number
+  /** Of them, those that were read from a disk; null: kinds of faults were not recorded (`page-faults` is both). */
+  readonly major: number | null
+  /** Most events first; at most 16. */
+  readonly by_tensor: readonly { readonly tensor: string; readonly layer: number; readonly events: number }[]
 }
 
 /** Loads and stores, sampled by the processor with their addresses. */

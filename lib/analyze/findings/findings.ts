@@ -29,12 +29,14 @@ import { stateSaves } from './state-saves.ts'
 import { thermalThrottling } from './thermal-throttling.ts'
 import { unbalancedOp } from './unbalanced-op.ts'
 import { unusedTensorCores } from './unused-tensor-cores.ts'
+import { weightFaults } from './weight-faults.ts'
 
 /** All rules of the diagnosis; docs/findings.md describes each. */
 export const RULES: readonly Rule[] = [
   preempted,
   moreThreadsThanCpus,
   pageFaults,
+  weightFaults,
   firstCall,
   barrierWait,
   unbalancedOp,

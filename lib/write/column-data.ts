@@ -26,16 +26,31 @@ export interface RowGroupWriter {
   finish(): Iterable<Uint8Array>
 }
 
-/** By row: 1 where there is a value. */
+/** By row: 1 where there is a value. (Loops: `Uint8Array.from` with a function took half of the time of an export.) */
 export function presenceOf(data: ChunkData): Uint8Array {
   switch (data.kind) {
-    case 'codes':
-      return Uint8Array.from(data.codes, (code) => (code < 0 ? 0 : 1))
-    case 'numbers':
-      return Uint8Array.from(data.numbers, (value) => (Number.isNaN(value) ? 0 : 1))
+    case 'codes': {
+      const { codes } = data
+      const isThere = new Uint8Array(codes.length)
+      for (let i = 0; i < codes.length; i++) isThere[i] = codes[i]! < 0 ? 0 : 1
+      return isThere
+    }
+    case 'numbers': {
+      const { numbers } = data
+      const isThere = new Uint8Array(numbers.length)
+      for (let i = 0; i < numbers.length; i++) isThere[i] = Number.isNaN(numbers[i]!) ? 0 : 1
+      return isThere
+    }
     case 'texts':
       return Uint8Array.from(data.texts, (text) => (text === null ? 0 : 1))
     case 'flags':
       return new Uint8Array(data.flags.length).fill(1)
   }
+}
+
+/** Number of rows without a value. */
+export function missingOf(isThere: Uint8Array): number {
+  let missing = isThere.length
+  for (let i = 0; i < isThere.length; i++) missing -= isThere[i]!
+  return missing
 }

@@ -1,4 +1,4 @@
-import { type ChunkData, type FileColumn, type Item, presenceOf } from '../column-data.ts'
+import { type ChunkData, type FileColumn, type Item, missingOf, presenceOf } from '../column-data.ts'
 import { EncodingWriter, widthOf } from './encodings.ts'
 import { encodeThrift, type Struct } from './thrift.ts'
 
@@ -43,9 +43,10 @@ export class ChunkBuffers {
 export function encodeChunk(column: FileColumn, data: ChunkData, buffers: ChunkBuffers): Chunk {
   const writer = buffers.page
   const isThere = presenceOf(data)
-  const missing = column.nullable ? isThere.reduce((count, there) => count + 1 - there, 0) : 0
+  const missing = missingOf(isThere)
   if (column.nullable) writer.levels(isThere)
-  const encoded = data.kind === 'codes' ? asDictionary(column, data, buffers) : asValues(column, data, isThere, buffers)
+  const encoded =
+    data.kind === 'codes' ? asDictionary(column, data, buffers) : asValues(column, data, { isThere, missing }, buffers)
   const { dictionary, encoding, bounds } = encoded
   const head = { 1: PageType.data, 5: { 1: isThere.length, 2: encoding, 3: Coding.RLE, 4: Coding.RLE } }
   const page = pageOf(writer.take(), head, buffers)
@@ -104,7 +105,7 @@ function asDictionary(
 function asValues(
   column: FileColumn,
   data: Exclude<ChunkData, { kind: 'codes' }>,
-  isThere: Uint8Array,
+  { isThere, missing }: { readonly isThere: Uint8Array; readonly missing: number },
   buffers: ChunkBuffers,
 ): Encoded {
   const writer = buffers.page
@@ -116,9 +117,10 @@ function asValues(
     const there = data.texts.filter((text) => text !== null)
     return { encoding: Coding.PLAIN, bounds: writePlain(column, there, writer, buffers) }
   }
-  const there = data.numbers.filter((_, i) => isThere[i] === 1)
+  const there = missing === 0 ? data.numbers : thoseOf(data.numbers, isThere, missing)
   let [least, most] = [Infinity, -Infinity]
-  for (const value of there) {
+  for (let i = 0; i < there.length; i++) {
+    const value = there[i]!
     if (value < least) least = value
     if (value > most) most = value
   }
@@ -127,6 +129,13 @@ function asValues(
     return { encoding: Coding.PLAIN, bounds: writePlain(column, there, writer, buffers) }
   writer.delta(there)
   return { encoding: Coding.DELTA_BINARY_PACKED, bounds: boundsOf(column, least, most, buffers) }
+}
+
+function thoseOf(numbers: Float64Array, isThere: Uint8Array, missing: number): Float64Array {
+  const those = new Float64Array(numbers.length - missing)
+  for (let i = 0, count = 0; i < numbers.length && count < those.length; i++)
+    if (isThere[i] === 1) those[count++] = numbers[i]!
+  return those
 }
 
 /** Writes values and returns the bytes of the least and the greatest one; undefined where there are none, or long ones. */

@@ -39,10 +39,9 @@ export async function templateOf(log = LOG) {
 export async function writeRun(root, { day, traceId, tables }) {
   const files = new Tables({ traceId, compression, createdBy: 'scripts/fleet.mjs' })
   for (const [table, rows] of Object.entries(tables)) {
-    const columns = Object.entries(TABLES[table].columns).filter(([name]) => name !== 'trace_id')
-    const missing = (type) => (type === 'boolean' ? false : null)
-    for (const row of rows)
-      files.add(table, Object.fromEntries(columns.map(([name, { type }]) => [name, row[name] ?? missing(type)])))
+    const columns = Object.entries(TABLES[table].columns)
+    const blank = Object.fromEntries(columns.map(([name, { type }]) => [name, type === 'boolean' ? false : null]))
+    for (const row of rows) files.add(table, { ...blank, ...row })
   }
   const pieces = new Map()
   for await (const { table, bytes } of files.finish()) pieces.set(table, [...(pieces.get(table) ?? []), bytes])

@@ -170,7 +170,10 @@ function callOf({ traceId, call, phase, now, template, pace, roleFactor, rng, ta
       }
     })
     const longest = Math.max(...rows.map(({ dur_ns }) => dur_ns)) + BARRIER_NS
-    for (const row of rows) tables.operator.push({ ...row, wait_ns: longest - row.dur_ns })
+    for (const row of rows) {
+      row.wait_ns = longest - row.dur_ns
+      tables.operator.push(row)
+    }
     at += longest
     first = next
   }
@@ -206,7 +209,6 @@ const stateRow = (trace_id, worker, ts_ns, dur_ns, state) => ({
   trace_id,
   worker,
   tid: 1000 + worker,
-  thread: null,
   ts_ns,
   dur_ns,
   state,

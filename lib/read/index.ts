@@ -17,6 +17,7 @@ import { nsysNvtxTrace } from './gpu/nsys/nsys-nvtx-trace.ts'
 import { rocprofv3 } from './gpu/rocprofv3/rocprofv3.ts'
 import { perfData } from './kernel/perf-data/perf-data.ts'
 import { perfStat } from './kernel/perf-stat/perf-stat.ts'
+import { streamline } from './kernel/streamline/streamline.ts'
 import { bpftrace } from './kernel/text/bpftrace.ts'
 import { ftrace } from './kernel/text/ftrace.ts'
 import { perfScript } from './kernel/text/perf-script.ts'
@@ -78,6 +79,7 @@ export const FORMATS: readonly Format[] = [
   llamaLog,
   llamaServer,
   perfStat,
+  streamline,
   ftrace,
   perfScript,
   chromeJson,

@@ -43,6 +43,7 @@ const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$|^ncu$|^memory-sam
 const OF_OTHERS: readonly string[] = [
   'rocprofv3',
   'perf-stat',
+  'streamline',
   'blas-log',
   'onednn',
   'llama-bench',

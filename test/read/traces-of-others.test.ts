@@ -108,6 +108,50 @@ describe('rocprofv3', () => {
   })
 })
 
+describe('Streamline', () => {
+  const text = new TextDecoder().decode(plainBytes('streamline/timeline.csv'))
+  const [head, ...rows] = text
+    .trimEnd()
+    .split('\n')
+    .slice(4)
+    .map((line) => line.split(','))
+  const bytesOf = (changed: string) => ({ name: 'log', source: new TextEncoder().encode(changed) })
+
+  test('sums over the time of each counter are those of an independent reading', async () => {
+    const wanted = head!.slice(1).map((name, i) => [name, rows.reduce((sum, row) => sum + Number(row[i + 1]), 0)])
+    const found = await rowsOf(
+      'streamline/timeline.csv',
+      `select name, sum(value * dur) / 1e6 from (select t.name as name, value,
+         lead(ts, 1, ts) over (partition by track_id order by ts) - ts as dur from counter join track t on t.id = track_id)
+       group by name`,
+    )
+    const byName = new Map(found.map(([name, sum]) => [name, sum]))
+    expect(wanted.map(([name, sum]) => [name, expect.closeTo(Number(sum), 3)])).toEqual(
+      wanted.map(([name]) => [name, byName.get(name!)]),
+    )
+    const { contents, issues, leftOut } = await summaryOf('streamline/timeline.csv')
+    expect([contents, issues]).toEqual(['10 counters, 40 intervals', []])
+    expect(leftOut.map(({ what, count }) => [what, count])).toEqual([['values of Memory:Free: no number', 1]])
+  })
+
+  test('times in minutes and as other programs write numbers; rows of other forms are issues', async () => {
+    const made =
+      'a\n"Index (s)","Cycles:CPU Cycles [0]"\n59.999,1\n1:00.000,2.5E+3\n1:00.001,3\n1:00.001,4\nx,5\n60.002,1,2\n'
+    const lines = await drawn(bytesOf(made), {}, { args: [] })
+    expect(lines.filter((line) => line.startsWith('Cycles'))).toEqual([
+      'Cycles:CPU Cycles [0] | 59999000000 = 1',
+      'Cycles:CPU Cycles [0] | 60000000000 = 2500',
+      'Cycles:CPU Cycles [0] | 60001000000 = 3',
+      'Cycles:CPU Cycles [0] | 60002000000 = 0',
+    ])
+    const { issues } = await summarize(bytesOf(made))
+    expect(issues.map(({ code, count }) => [code, count])).toEqual([
+      ['impossible-time', 1],
+      ['unreadable-row', 2],
+    ])
+  })
+})
+
 describe('perf stat', () => {
   test('sums and numbers of counts of each event are those of an independent reading', async () => {
     const wanted = new Map<string, [number, number]>()

@@ -16,11 +16,11 @@
 import { LineCursor } from '../../../input/line-cursor.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
-import { LeftOut } from '../../../model/left-out.ts'
 import { isTime } from '../../../model/limits.ts'
 import { EventBatch, readBatches } from '../../common/batches.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format } from '../../format.ts'
+import { IntervalCounters } from '../interval-counters.ts'
 import { hasRows, RowReader, type StatRow } from './rows.ts'
 
 export const perfStat: Format = {
@@ -30,8 +30,6 @@ export const perfStat: Format = {
   read: (source) => new PerfStatLog(source).read(),
 }
 
-/** More events, of all CPUs, are damage. */
-const TRACKS_MAX = 4096
 const STARTED = /^# started on (.{10,40})$/
 /** Lines that are no counts: the head of the table, and totals that perf prints at the end. */
 const ASIDE = /^\s*(?:#.*|Performance counter stats.*|[\d.]+ seconds (?:time elapsed|user|sys))?\s*$/
@@ -41,10 +39,9 @@ class PerfStatLog {
   readonly batch = new EventBatch()
   private readonly lines: LineCursor
   private readonly rows = new RowReader()
-  private readonly tracks = new Map<string, number>()
+  private readonly counters = new IntervalCounters(this.batch)
   /** The latest metric of each event. */
   private readonly metrics = new Map<string, string>()
-  private readonly leftOut = new LeftOut()
   private counts = 0
   private intervals = 0
   private startNs = 0
@@ -101,7 +98,7 @@ class PerfStatLog {
       this.intervals++
     }
     const of = id === '' ? '' : `, ${id}`
-    if (row.missing !== '') this.leftOut.add(`values of ${event}: ${row.missing}`)
+    if (row.missing !== '') this.counters.leftOut.add(`values of ${event}: ${row.missing}`)
     const name = `${event}${unit === '' ? '' : ` (${unit})`}${of}`
     // A thread that never ran is not counted: the value of the interval before must not last.
     if (row.missing === 'not counted') this.pause(name)
@@ -125,20 +122,12 @@ class PerfStatLog {
 
   /** The value of an interval is drawn from its start. */
   private sample(name: string, value: number, description: string): void {
-    let track = this.tracks.get(name)
-    if (track === undefined) {
-      if (this.tracks.size === TRACKS_MAX) return this.leftOut.add('values of further events')
-      track = this.tracks.size
-      this.tracks.set(name, track)
-      this.batch.add({ kind: 'own-track', id: track, name, description, holds: 'counter' })
-    }
-    this.batch.add({ kind: 'own-sample', track, atNs: this.startNs, value })
+    this.counters.sample(name, description, this.startNs, value)
   }
 
   private finish(): void {
     const { batch, counts, intervals, multiplexed, endNs } = this
-    for (const track of this.tracks.values()) batch.add({ kind: 'own-sample', track, atNs: endNs, value: 0 })
-    for (const event of this.leftOut.events()) batch.add(event)
+    this.counters.finish(endNs)
     const holds = containing(
       contentsOf([
         [counts, 'count'],

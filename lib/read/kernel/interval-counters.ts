@@ -1,0 +1,36 @@
+import { LeftOut } from '../../model/left-out.ts'
+import type { EventBatch } from '../common/batches.ts'
+
+/** More counters, of all events and CPUs, are damage. */
+const TRACKS_MAX = 4096
+
+/** Counters of which a value is known for each interval: drawn from its start, and 0 after the last one. */
+export class IntervalCounters {
+  readonly leftOut = new LeftOut()
+  private readonly tracks = new Map<string, number>()
+
+  constructor(private readonly batch: EventBatch) {}
+
+  /** Id of a counter, defined at its first use; undefined: there are too many. */
+  trackOf(name: string, description: string): number | undefined {
+    let track = this.tracks.get(name)
+    if (track === undefined && this.tracks.size < TRACKS_MAX) {
+      track = this.tracks.size
+      this.tracks.set(name, track)
+      this.batch.add({ kind: 'own-track', id: track, name, description, holds: 'counter' })
+    }
+    return track
+  }
+
+  sample(name: string, description: string, atNs: number, value: number): void {
+    const track = this.trackOf(name, description)
+    if (track === undefined) this.leftOut.add('values of further events')
+    else this.batch.add({ kind: 'own-sample', track, atNs, value })
+  }
+
+  /** `endNs`: the end of the last interval. */
+  finish(endNs: number): void {
+    for (const track of this.tracks.values()) this.batch.add({ kind: 'own-sample', track, atNs: endNs, value: 0 })
+    for (const event of this.leftOut.events()) this.batch.add(event)
+  }
+}

@@ -1,6 +1,7 @@
 /**
  * Fuzzes the decoders of all formats with seeded mutations of the fixtures or, with --line, the whole line: readers, timeline and
- * writer, with random options, in random pieces; the output is then parsed. A bug is: an error of another class than ours, output
+ * writer, or the analysis, with random options, in random pieces; the output is then parsed. Samples of memory are joined with the log
+ * that they belong to. A bug is: an error of another class than ours, output
  * that cannot be parsed or is too large, an input that takes too long, or memory that grows.
  *   node scripts/fuzz.mjs [executions, default 100000] [seed, default 1] [format] [--line]
  * The same seed gives the same inputs; a finding is printed with its bytes (base64) and the number of its execution.
@@ -9,7 +10,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { convert, eventsOf, FORMATS, isOwnError, Names, sniffFormat } from 'ggml2perfetto'
+import { analyze, convert, eventsOf, FORMATS, isOwnError, Names, sniffFormat } from 'ggml2perfetto'
 import protobuf from 'protobufjs'
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures', import.meta.url))
@@ -78,6 +79,27 @@ SMALL['nsys-gpu-trace'] = `Start (ns),Duration (ns),CorrId,GrdX,Bytes (MB),Devic
 1959533099,1632,209,64,,NVIDIA RTX A4500 (0),1,7,"void gemm<float, 4>(T1, T2)"
 `
 
+// Beginnings of the fixtures of these have no samples, no GPUs without numbers, and no kernel.
+const SAMPLE = '|OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A'
+SMALL['perf-script'] = `# clockid: monotonic (1)
+ decode 20871/20871 [000]  2677.989765071: PERF_RECORD_MMAP2 20871/20871: [0x7f238458c000(0x35000) @ 0 fe:00 338944 0]: r--p /m/nano.gguf
+ decode 20871/20871 [000]  2677.989812512: page-faults:     7f238458d2d0      1e05080021 |OP N/A|LVL N/A or N/A|SNP N/A|TLB N/A|LCK N/A|BLK  N/A
+ decode 20871/20873 [001]  2678.100000100:          7 cpu/mem-loads,ldlat=30/P:     7f23845c0110       68100142 ${SAMPLE}              213
+ decode 20871/20873 [001]  2678.200000100: major-faults:     7f238458f110
+`
+SMALL['nvidia-smi'] = `timestamp, power.draw [W]
+2025/04/24 15:58:57.879, 21.76 W
+2025/04/24 15:58:57.883, 31.02 W
+2025/04/24 15:58:58.879, 22.00 W
+2025/04/24 15:58:58.884, 30.50 W
+`
+SMALL.ncu = `==PROF== Connected to process 7
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","7","a.out","h","gemm(float *, int)","1","7","(128, 1, 1)","(64, 2, 1)","0","8.0","GPU Speed Of Light Throughput","Duration","us","1,234.50"
+"0","7","a.out","h","gemm(float *, int)","1","7","(128, 1, 1)","(64, 2, 1)","0","8.0","Memory Workload Analysis","L2 Hit Rate","%","61.2"
+"1","7","a.out","h","add","1","7","(128, 1, 1)","(64, 2, 1)","0","8.0","GPU Speed Of Light Throughput","Duration","ns","900"
+`
+
 const joined = (...parts) => new Uint8Array(Buffer.concat(parts))
 
 function seedsByFormat() {
@@ -94,6 +116,12 @@ function seedsByFormat() {
     seeds.set(format.name, [...(seeds.get(format.name) ?? []), cut])
   }
   return seeds
+}
+
+/** The log that the samples of memory in the fixtures belong to. */
+const SAMPLED = {
+  formats: new Set(['perf-data', 'perf-script']),
+  log: new Uint8Array(gunzipSync(readFileSync(join(FIXTURES, 'memory-samples/nano.ggtrace.gz')))),
 }
 
 const INTERESTING = [0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff]
@@ -242,11 +270,20 @@ async function convertAll(bytes, from, next, other) {
     osRuntime: below(2) === 0,
     strict: below(16) === 0,
   }
-  const inputs = [{ name: 'fuzz', source: below(3) === 0 ? pieces(bytes, below) : bytes }]
-  if (below(8) === 0) {
+  // Inputs with samples of memory are read twice.
+  const isSampled = SAMPLED.formats.has(from) && below(3) === 0
+  const inputs = [{ name: 'fuzz', source: !isSampled && below(3) === 0 ? pieces(bytes, below) : bytes }]
+  if (isSampled) {
+    inputs.push({ name: 'log', source: SAMPLED.log })
+    options.from = undefined
+  } else if (below(8) === 0) {
     inputs.push({ name: 'other', source: other })
     options.from = undefined
     options.clocks = { [pick(below, 'fuzz', 'other')]: pick(below, 'mono', 'boot', '+1.2ms', '@1444.4s') }
+  }
+  if (below(4) === 0) {
+    const { clocks, from, strict } = options
+    return JSON.stringify(await analyze(inputs, { clocks, from, strict })).length
   }
   const written = []
   for await (const piece of convert(inputs, options)) written.push(piece)

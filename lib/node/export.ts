@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -8,9 +8,9 @@ import { gzipSync } from 'node:zlib'
 import { gunzip } from '../input/gunzip.ts'
 import type { ReadingOptions } from '../pipeline/inputs.ts'
 import { type RunTables, tablesOf } from '../pipeline/tables/tables-of.ts'
-import { TABLES_VERSION, tablePath } from '../tables/schema.ts'
+import { TABLE_NAMES, TABLES_VERSION, type TableName, tablePath } from '../tables/schema.ts'
 import { exists, fileSource, readFileChunks } from './files.ts'
-import { RunFiles } from './run-files.ts'
+import { type RunFile, RunFiles } from './run-files.ts'
 
 /** Folder of files that are being written, in the dataset: engines read folders of tables only. */
 const UNFINISHED = '.unfinished'
@@ -43,7 +43,8 @@ export interface ExportedRun {
 
 /**
  * Adds one run to a dataset: one Parquet file for each table, which appears only when it is complete; that of `trace` last. `logs` are
- * those of one run. The same logs are always the same run: they are not written twice. Throws as {@link convert} does, and UsageError
+ * those of one run. The same logs are always the same run: they are not written twice, and files that are written again replace those
+ * of before, also where these are of another day. Throws as {@link convert} does, and UsageError
  * where a file cannot be read or written.
  */
 export async function exportRun(
@@ -63,7 +64,8 @@ export async function exportRun(
   const files = new RunFiles(unfinished(dataset, traceId))
   try {
     const { day, rows } = await files.write(pieces)
-    const bytes = await files.place((table) => join(dataset, tablePath(table, givenDay ?? day, traceId)))
+    const pathOf = (table: TableName) => join(dataset, tablePath(table, givenDay ?? day, traceId))
+    const bytes = await files.place(pathOf, await filesOfRun(dataset, traceId))
     return { traceId, isNew: true, day: givenDay ?? day, rows, bytes }
   } finally {
     await files.remove()
@@ -86,6 +88,19 @@ export async function traceIdOf(paths: readonly string[]): Promise<string> {
 /** Is this a day that a dataset has folders for? */
 export function isDay(text: string): boolean {
   return DAY.test(text) && !Number.isNaN(Date.parse(text))
+}
+
+/** All files of a run, of all days: one that was exported before, or of which an export that was killed left files. */
+async function filesOfRun(dataset: string, traceId: string): Promise<RunFile[]> {
+  const files: RunFile[] = []
+  for (const table of TABLE_NAMES) {
+    const folder = join(dataset, table, `v=${TABLES_VERSION}`)
+    for (const day of await readdir(folder).catch(() => [])) {
+      const path = join(folder, day, `${traceId}.parquet`)
+      if (existsSync(path)) files.push({ table, path })
+    }
+  }
+  return files
 }
 
 /** The folder of days in which a run is complete. */

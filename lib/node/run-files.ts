@@ -9,6 +9,12 @@ import { explainFileError } from './files.ts'
 /** Pieces are written to files together, up to this size. */
 const WRITE_BYTES = 1 << 18
 
+/** A file of a run in a dataset. */
+export interface RunFile {
+  readonly table: TableName
+  readonly path: string
+}
+
 /** The files of a run while they are written: in a folder of their own, from which they are moved when all are complete. */
 export class RunFiles {
   private readonly open = new Map<TableName, { readonly file: FileHandle; pending: Uint8Array[]; size: number }>()
@@ -37,22 +43,28 @@ export class RunFiles {
     }
   }
 
-  /** Moves the files to their places, that of `trace` last; returns their size. */
-  async place(pathOf: (table: TableName) => string): Promise<number> {
-    const tables = TABLE_NAMES.filter((table) => this.open.has(table))
-    for (const table of [
-      ...tables.filter((table) => table !== 'trace'),
-      ...tables.filter((table) => table === 'trace'),
-    ]) {
-      const path = pathOf(table)
-      try {
-        await mkdir(dirname(path), { recursive: true })
-        await rename(this.temporary(table), path)
-      } catch (error) {
-        throw explainFileError(path, 'write', error)
-      }
-    }
+  /**
+   * Moves the files to their places and returns their size. `older`: paths of files of the same run, by table, which they replace wherever
+   * they are. A run counts while its file of `trace` is there: that is removed first and placed last, so that the files of a run
+   * are never counted twice, nor old ones with new ones.
+   */
+  async place(pathOf: (table: TableName) => string, older: readonly RunFile[] = []): Promise<number> {
+    const tables = TABLE_NAMES.filter((table) => this.open.has(table) && table !== 'trace')
+    for (const { table, path } of older) if (table === 'trace') await removeFile(path)
+    for (const table of tables) await this.move(table, pathOf(table))
+    const placed = new Set(tables.map(pathOf))
+    for (const { path } of older) if (!placed.has(path)) await removeFile(path)
+    if (this.open.has('trace')) await this.move('trace', pathOf('trace'))
     return this.bytes
+  }
+
+  private async move(table: TableName, path: string): Promise<void> {
+    try {
+      await mkdir(dirname(path), { recursive: true })
+      await rename(this.temporary(table), path)
+    } catch (error) {
+      throw explainFileError(path, 'write', error)
+    }
   }
 
   async remove(): Promise<void> {
@@ -89,4 +101,10 @@ export class RunFiles {
     of.pending = []
     of.size = 0
   }
+}
+
+async function removeFile(path: string): Promise<void> {
+  await rm(path, { force: true }).catch((error) => {
+    throw explainFileError(path, 'write', error)
+  })
 }

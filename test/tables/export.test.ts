@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import {
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -11,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as after } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
@@ -89,6 +90,48 @@ test('killed at any moment, all files are whole, and another export completes th
     new Set(files.map((name) => name.slice(-40))).size,
   )
 }, 60_000)
+
+test('exported again as of another day, a run is there once; what an export that was killed left is replaced', async () => {
+  const dataset = join(folder, 'moved')
+  const { traceId } = await exportRun(MOE, dataset, '1.0', { day: '2026-01-31' })
+  const before = filesIn(dataset)
+  // Also where the new log has no rows for a table that had some.
+  const stale = `request/v=1/day=2026-01-31/${traceId}.parquet`
+  mkdirSync(dirname(join(dataset, stale)), { recursive: true })
+  copyFileSync(join(dataset, before[0]!), join(dataset, stale))
+  execFileSync(process.execPath, [CLI, 'export', MOE, '-o', dataset, '--again', '--day', '2026-02-01', '-q'])
+  const moved = before.map((name) => name.replace('2026-01-31', '2026-02-01'))
+  expect(filesIn(dataset)).toEqual(moved)
+  // As of a kill before `trace` is placed: some tables are there by both days, `trace` by none.
+  for (const name of moved.slice(0, 3)) {
+    mkdirSync(dirname(join(dataset, name.replace('2026-02-01', '2026-01-31'))), { recursive: true })
+    copyFileSync(join(dataset, name), join(dataset, name.replace('2026-02-01', '2026-01-31')))
+  }
+  rmSync(join(dataset, moved.find((name) => name.startsWith('trace/'))!))
+  expect(await exportRun(MOE, dataset, '1.0', { day: '2026-02-01' })).toMatchObject({ isNew: true })
+  expect(filesIn(dataset)).toEqual(moved)
+})
+
+test('killed while it moves a run to another day, the run counts at most once, and another export completes it', async () => {
+  const args = (day: string) => [CLI, 'export', MOE, '-o', join(folder, 'killed-moves'), '--again', '--day', day, '-q']
+  execFileSync(process.execPath, args('2026-01-01'))
+  const files = filesIn(join(folder, 'killed-moves')).length
+  for (let day = 2; day <= 9; day++) {
+    const child = spawn(process.execPath, args(`2026-01-0${day}`), { stdio: 'ignore' })
+    const ended = once(child, 'exit')
+    // At the first file of the new day, not after a time.
+    const watched = join(folder, 'killed-moves', 'call/v=1')
+    while (child.exitCode === null && !readdirSync(watched).includes(`day=2026-01-0${day}`)) await after(1)
+    child.kill('SIGKILL')
+    await ended
+    const left = filesIn(join(folder, 'killed-moves'))
+    expect(left.filter((name) => name.startsWith('trace/')).length).toBeLessThanOrEqual(1)
+    execFileSync(process.execPath, args(`2026-01-0${day}`))
+    const completed = filesIn(join(folder, 'killed-moves'))
+    expect(completed).toHaveLength(files)
+    expect(completed.every((name) => name.includes(`day=2026-01-0${day}/`))).toBe(true)
+  }
+}, 120_000)
 
 test('`ggml2perfetto/tables` makes the same tables without Node: the program of docs/dataset.md', async () => {
   const dataset = join(folder, 'expected')

@@ -105,6 +105,25 @@ describe('reading', () => {
     ['CachePreferNone', '', undefined],
   ])('%s %s', (text, unit, value) => expect(metricOf(text, unit)?.value).toBe(value))
 
+  test('a file of a Windows whose decimals have a comma: a dot is of thousands in all of its numbers', async () => {
+    const swapped = textOf(DETAILS).replace(/"(-?\d[\d,]*(?:\.\d+)?)"/g, (cell, number) =>
+      /[.,]/.test(number) ? `"${number.replace(/[.,]/g, (sign: string) => (sign === ',' ? '.' : ','))}"` : cell,
+    )
+    const [plain, other] = await Promise.all([plainBytes(DETAILS), bytesOf(swapped)].map(profilesIn))
+    expect(swapped).not.toBe(textOf(DETAILS))
+    expect(other!.profiles.map(({ figures }) => figures)).toEqual(plain!.profiles.map(({ figures }) => figures))
+    const row = (metric: string, unit: string, value: string) =>
+      `"0","7","p","h","k","1","7","${metric}","${unit}","${value}"`
+    const rows = [
+      row('gpu__time_duration.sum', 'ns', '117.344'),
+      row('sm__throughput.avg.pct_of_peak_sustained_elapsed', '%', '65,77'),
+    ]
+    const head =
+      '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Metric Name","Metric Unit","Metric Value"'
+    const { profiles } = await profilesIn(bytesOf([head, ...rows].join('\n')))
+    expect(profiles[0]!.figures).toEqual({ duration_ns: 117_344, sm_share: 0.6577 })
+  })
+
   test('operations are known where those of tensor cores are counted, or none ran', () => {
     const metrics = (of: Readonly<Record<string, number>>) =>
       new Map(Object.entries(of).map(([name, value]) => [name, { value, kind: 'other' as const }]))

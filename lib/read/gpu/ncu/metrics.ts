@@ -15,9 +15,24 @@ const TIMES: readonly (readonly [RegExp, number])[] = [
   [/^(?:s|sec|second)$/, 1e9],
 ]
 
+/** What separates decimals: a dot, or on a Windows of many countries a comma. */
+export type DecimalSeparator = '.' | ','
+
+/** What separates decimals in the file of a cell; undefined where the cell does not show it (`117.344` is either). */
+export function separatorIn(text: string): DecimalSeparator | undefined {
+  const plain = text.trim()
+  if (/^-?\d{1,3}(?:\.\d{3})*,(?:\d{1,2}|\d{4,})$|^-?\d{1,3}(?:\.\d{3})+,\d+$|^-?\d{1,3}(?:\.\d{3}){2,}$/.test(plain))
+    return ','
+  return /^-?\d{1,3}(?:,\d{3})*\.(?:\d{1,2}|\d{4,})$|^-?\d{1,3}(?:,\d{3})+\.\d+$|^-?\d{1,3}(?:,\d{3}){2,}$|^-?\d{4,}\./.test(
+    plain,
+  )
+    ? '.'
+    : undefined
+}
+
 /** A cell and its unit in base units; undefined where the cell contains no number (`n/a`, `nan`). */
-export function metricOf(text: string, unit: string): Metric | undefined {
-  const value = numberOf(text)
+export function metricOf(text: string, unit: string, separator: DecimalSeparator = '.'): Metric | undefined {
+  const value = numberOf(text, separatorIn(text) ?? separator)
   if (value === undefined) return undefined
   const lower = unit.trim().toLowerCase()
   if (lower === '%' || lower === 'percent') return { value, kind: 'percent' }
@@ -36,13 +51,16 @@ function timeOf(unit: string): number | undefined {
   return TIMES.find(([pattern]) => pattern.test(unit))?.[1]
 }
 
-/** `12,319,469.5`, `1.234.567,5` (a Windows with other separators), `1e+06`; undefined where it is no number. */
-function numberOf(text: string): number | undefined {
+/** Numbers whose thousands are separated, by what separates decimals. */
+const GROUPED = { '.': /^-?\d{1,3}(?:,\d{3})+(?:\.\d+)?$/, ',': /^-?\d{1,3}(?:\.\d{3})+(?:,\d+)?$/ } as const
+
+/** `12,319,469.5`, `1.234.567,5`, `1e+06`; undefined where it is no number. */
+function numberOf(text: string, separator: DecimalSeparator): number | undefined {
+  const [thousands, decimals] = separator === '.' ? [',', '.'] : ['.', ',']
   const plain = text.trim()
-  if (/^-?\d{1,3}(?:,\d{3})+(?:\.\d+)?$/.test(plain)) return Number(plain.replaceAll(',', ''))
-  if (/^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(plain)) return Number(plain)
-  if (/^-?\d{1,3}(?:\.\d{3})*,\d+$/.test(plain)) return Number(plain.replaceAll('.', '').replace(',', '.'))
-  return /^-?\d{1,3}(?:\.\d{3}){2,}$/.test(plain) ? Number(plain.replaceAll('.', '')) : undefined
+  const isGrouped = GROUPED[separator].test(plain)
+  const english = (isGrouped ? plain.replaceAll(thousands, '') : plain).replace(decimals, '.')
+  return /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(english) ? Number(english) : undefined
 }
 
 type Metrics = ReadonlyMap<string, Metric>

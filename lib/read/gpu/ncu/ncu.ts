@@ -15,7 +15,7 @@ import type { KernelProfileEvent } from '../../../model/kernel-profiles.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../../common/batches.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format, ReadContext } from '../../format.ts'
-import { figuresOf, type Metric, metricOf } from './metrics.ts'
+import { type DecimalSeparator, figuresOf, type Metric, metricOf, separatorIn } from './metrics.ts'
 
 const decoder = new TextDecoder()
 const HEADER = /^\uFEFF?"?ID"?,.*"?Kernel Name"?,/
@@ -70,7 +70,8 @@ async function* asUtf8(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
 interface Launch {
   readonly key: string
   readonly of: Omit<KernelProfileEvent, 'figures' | 'metrics'>
-  readonly metrics: Map<string, Metric>
+  /** Cells of metrics: numbers are read when all rows show what separates their decimals. */
+  readonly cells: Map<string, { readonly text: string; readonly unit: string }>
 }
 
 class NcuCsv implements ChunkReader {
@@ -85,6 +86,8 @@ class NcuCsv implements ChunkReader {
   private launches = 0
   private withoutFigures = 0
   private gpus = ''
+  /** Of the decimals in this file; known from the first launch with a number that shows it. */
+  private separator: DecimalSeparator | undefined
 
   constructor(
     private readonly lines: LineCursor,
@@ -143,12 +146,11 @@ class NcuCsv implements ChunkReader {
       this.launch = this.begin(key)
     }
     if (!this.launch || name === '') return // the row of a rule
+    if (this.launch.cells.size >= METRICS_MAX) return
     const unit = this.text('Metric Unit')
-    const metric = metricOf(this.text('Metric Value'), unit)
-    if (!metric || this.launch.metrics.size >= METRICS_MAX) return
     // The page has the throughput of the memory as a share and as a rate, with one label.
-    const suffix = name !== 'Memory Throughput' ? '' : metric.kind === 'percent' ? ' %' : ' /s'
-    this.launch.metrics.set(`${name}${suffix}`, metric)
+    const suffix = name !== 'Memory Throughput' ? '' : metricOf('0', unit)?.kind === 'percent' ? ' %' : ' /s'
+    this.launch.cells.set(`${name}${suffix}`, { text: this.text('Metric Value'), unit })
   }
 
   private readRaw(): void {
@@ -162,8 +164,7 @@ class NcuCsv implements ChunkReader {
     this.launch = this.begin(`${this.launches}`)
     if (!this.launch) return
     for (const [i, [name, column]] of this.metrics.entries()) {
-      const metric = metricOf(row.text(column), this.units[i] ?? '')
-      if (metric) this.launch.metrics.set(name, metric)
+      this.launch.cells.set(name, { text: row.text(column), unit: this.units[i] ?? '' })
     }
   }
 
@@ -180,7 +181,7 @@ class NcuCsv implements ChunkReader {
     const places = { pid: this.whole('Process ID'), context: this.whole('Context'), stream: this.whole('Stream') }
     const [grid, block] = [sizeOf(this.text('Grid Size')), sizeOf(this.text('Block Size'))]
     this.gpus ||= this.text('CC')
-    return { key, of: { kind: 'kernel-profile', id, name: names.id(name), ...places, grid, block }, metrics: new Map() }
+    return { key, of: { kind: 'kernel-profile', id, name: names.id(name), ...places, grid, block }, cells: new Map() }
   }
 
   /** All rows of the launch were read. */
@@ -189,13 +190,28 @@ class NcuCsv implements ChunkReader {
     if (!launch) return
     this.launch = undefined
     this.launches++
-    const figures = figuresOf(launch.metrics)
+    const metrics = this.metricsOf(launch)
+    const figures = figuresOf(metrics)
     if (Object.keys(figures).length === 0) this.withoutFigures++
     const { names, everything } = this.context
-    const metrics = everything
-      ? new Map([...launch.metrics].map(([name, { value }]) => [names.id(`ncu.${name}`), value]))
+    const all = everything
+      ? new Map([...metrics].map(([name, { value }]) => [names.id(`ncu.${name}`), value]))
       : undefined
-    this.batch.add({ ...launch.of, figures, metrics })
+    this.batch.add({ ...launch.of, figures, metrics: all })
+  }
+
+  private metricsOf({ cells }: Launch): Map<string, Metric> {
+    if (this.separator === undefined) {
+      const shown = [...cells.values()].map(({ text }) => separatorIn(text))
+      const [dots, commas] = (['.', ','] as const).map((sign) => shown.filter((found) => found === sign).length)
+      if (dots !== commas) this.separator = dots! > commas! ? '.' : ','
+    }
+    const metrics = new Map<string, Metric>()
+    for (const [name, { text, unit }] of cells) {
+      const metric = metricOf(text, unit, this.separator)
+      if (metric) metrics.set(name, metric)
+    }
+    return metrics
   }
 
   private finish(): void {

@@ -31,12 +31,9 @@ export interface AccessHit {
   readonly atNs: number
   /** Id of the tensor that owns the memory; -1: none. */
   readonly tensor: number
-  /** Offset in the tensor. */
-  readonly offset: number
   /** What is there instead of a tensor: a file, the heap, a buffer of ggml, the kernel; empty for tensors. */
   readonly place: string
-  /** Id of the node that its thread computed then, and the worker; -1: none. */
-  readonly node: number
+  /** The worker whose operator its thread computed then; -1: none. */
   readonly worker: number
   readonly phase: AccessPhase
 }
@@ -194,7 +191,7 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
   }
 
   private *hits(): Generator<AccessHit> {
-    const { store, own, firsts, workers, phases } = this
+    const { store, own, workers, phases } = this
     const mappings = new DefaultMap<number, MappingsOf>(() => new MappingsOf())
     let mapped = 0
     for (let n = 0; n < own.length; n++) {
@@ -205,8 +202,7 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
       }
       const found = this.tensorOf(n, sample, mappings.get(sample.pid))
       const phase = PHASES[phases[n]!]!
-      const worker = workers[n]!
-      yield { sample, atNs: this.times[n]!, ...found, node: worker < 0 ? -1 : firsts[n]!, worker, phase }
+      yield { sample, atNs: this.times[n]!, ...found, worker: workers[n]!, phase }
     }
   }
 
@@ -214,11 +210,11 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
     n: number,
     { address, what }: AccessSample,
     mappings: MappingsOf | undefined,
-  ): Pick<AccessHit, 'tensor' | 'offset' | 'place'> {
-    if (address < 0) return { tensor: -1, offset: 0, place: 'kernel, or no address' }
-    const { places, names, tensors } = this
+  ): Pick<AccessHit, 'tensor' | 'place'> {
+    if (address < 0) return { tensor: -1, place: 'kernel, or no address' }
+    const { places, names } = this
     const atNs = this.times[n]!
-    const at = (tensor: number) => ({ tensor, offset: address - tensors[tensor]!.address, place: '' })
+    const at = (tensor: number) => ({ tensor, place: '' })
     const ofOperator = this.ofOperator(n, address, what === 'load')
     if (ofOperator >= 0) return at(ofOperator)
     const alone = places.tensorAt(address, atNs)
@@ -228,15 +224,15 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
     if (mapping) {
       const fileOffset = address - mapping.address + mapping.fileOffset
       const tensor = places.weightIn(path, fileOffset, atNs)
-      if (tensor >= 0) return { tensor, offset: fileOffset - tensors[tensor]!.offset!, place: '' }
+      if (tensor >= 0) return at(tensor)
     }
     if (this.lives[n]! >= 0) return at(this.lives[n]!)
     const buffer = this.buffers.get(places.bufferAt(address, atNs))
     if (buffer) {
       const name = [buffer.usage, 'buffer', names.text(buffer.name ?? 0)].filter(Boolean).join(' ')
-      return { tensor: -1, offset: 0, place: `${name}: no known tensor` }
+      return { tensor: -1, place: `${name}: no known tensor` }
     }
-    return { tensor: -1, offset: 0, place: mapping ? path || 'memory without a name' : 'no known mapping' }
+    return { tensor: -1, place: mapping ? path || 'memory without a name' : 'no known mapping' }
   }
 
   /** The tensor at an address that the thread's operator or transfer reads or writes; -1: none. Loads read, other accesses write. */

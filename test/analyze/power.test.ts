@@ -139,3 +139,47 @@ describe('totals: RAPL', () => {
     expect([decode!.measured_ns, decode!.time_ns, decode!.j_per_token]).toEqual([100_000_000, 600_000_000, null])
   })
 })
+
+describe('several figures of the same power', () => {
+  const log = (name: string, text: string): Input => ({ name, source: new TextEncoder().encode(text) })
+  const rows = (row: (second: number) => string) => Array.from({ length: 5 }, (_, i) => row(i)).join('')
+
+  test.each([
+    [
+      'nvidia-smi: the mean of before the version of the driver, and that of after it',
+      'timestamp, index, power.draw.average [W], power.draw [W]\n' +
+        rows((i) => `2025/04/24 15:58:1${i}.000, 0, 99.00 W, 100.00 W\n`),
+      ['power.draw'],
+      100,
+    ],
+    [
+      'dcgmi: the mean of a second, and that of an instant (fields 155, 157)',
+      '#Entity   POWER   POWINST   EPLMT\nID        W       W         W\n' +
+        rows(() => 'GPU 0     99.000  100.000   300.000\n'),
+      ['POWINST'],
+      100,
+    ],
+    [
+      'amd-smi: by which the GPU has',
+      'timestamp,gpu,average_socket_power,current_socket_power,power_usage\n' +
+        rows((i) => `178655385${i},0,100,N/A,98\n`),
+      ['average_socket_power'],
+      100,
+    ],
+    [
+      // A line of an AGX Orin as it is in public notes: the rail VIN_SYS_5V0 has less than the CPU.
+      'tegrastats: the rails of an AGX Orin, which has no input of the board',
+      rows(
+        (i) =>
+          `10-01-2025 20:05:5${i} RAM 9274/30536MB (lfb 27x4MB) CPU [9%@2201] GR3D_FREQ 14%@[407,407] GPU@69.125C ` +
+          'VDD_GPU_SOC 3150mW/2971mW VDD_CPU_CV 14312mW/12415mW VIN_SYS_5V0 4968mW/5048mW VDDQ_VDD2_1V8AO 1091mW/1091mW\n',
+      ),
+      ['VDD_GPU_SOC', 'VDD_CPU_CV', 'VIN_SYS_5V0'],
+      22.43,
+    ],
+  ])('%s: counted once', async (_, text, meters, watts) => {
+    const { power } = await analyze(log('meters.log', text))
+    expect(power!.devices.map((of) => of.meters)).toEqual([meters])
+    expect(power!.energy[0]!.mean_w).toBeCloseTo(watts, 6)
+  })
+})

@@ -76,6 +76,19 @@ test('RAPL, clocks, throttling and a GPU are read while a program runs', async (
   expect(power!.readings).toBeGreaterThanOrEqual(4)
 })
 
+test('the package of a card is a part of it (xe)', async () => {
+  const root = sysfs('xe', {
+    [`${GPU}/name`]: 'xe',
+    [`${GPU}/energy1_input`]: 5_000_000,
+    [`${GPU}/energy1_label`]: 'card',
+    [`${GPU}/energy2_input`]: 4_000_000,
+    [`${GPU}/energy2_label`]: 'pkg',
+  })
+  const { power } = await run(root, 'sleep 0.25')
+  const { power: found } = await analyze(inputOf(power!.path!))
+  expect(found!.devices.map(({ meters }) => meters)).toEqual([['energy1_input (card)']])
+})
+
 test('a machine without meters: the program runs, with a clear reason', async () => {
   const { power, problems, exitCode } = await run(sysfs('none', { 'class/hwmon/hwmon0/name': 'acpitz' }), 'exit 3')
   expect(exitCode).toBe(3)

@@ -279,12 +279,20 @@ describe('dcgmi, amd-smi and our own log', () => {
     expect(csv.readings.get('GPU 0: mem')!.map(([, , value]) => value)).toEqual([23, 60, 66])
   })
 
+  it('amd-smi: a document that is cut is an issue', async () => {
+    const reading = (at: number) => `[{"gpu": 0, "timestamp": ${at},\n "power": {"socket_power": {"value": 9}}}\n]\n`
+    const { issues, readings } = await read(bytesOf(reading(1786553852) + reading(1786553853).slice(0, -2)))
+    expect([issues, readings.get('GPU 0: socket_power')!.length]).toEqual([['torn-record'], 1])
+  })
+
   it('our own: counters that wrap continue, and counts of events are shares', async () => {
     const { readings, facts } = await readFixture('power.csv')
     const J = readings.get('package-0: energy_uj')!.map(([, , value]) => value)
     expect(J[2]! - J[1]!).toBeCloseTo(2.672, 6) // 2671150 + 262143328850 - 262143328000 µJ
     expect(readings.get('package-0: package_throttle_count')!.map(([, , value]) => value)).toEqual([0, 0, 1, 0])
     expect(facts.not_read).toBe('dram: permission denied')
+    const damaged = await read(bytesOf(textOf('power.csv').replace(/\d+$/m, 'x')))
+    expect(damaged.facts.values_not_available).toBe(facts.values_not_available + 1)
   })
 })
 

@@ -154,14 +154,18 @@ class Finder implements FoundMeters {
       const chip = this.text(`${folder}/${sensor}/name`) ?? sensor
       const device = `${chip} (${sensor})`
       // A meter of the whole machine contains the others.
-      const whole = /^(?:power_meter|acpi_power_meter|amd_energy)$/.test(chip) ? { is_part: true } : {}
+      const isWhole = /^(?:power_meter|acpi_power_meter|amd_energy)$/.test(chip)
+      const labels = new Map(powers.map((name) => [name, this.label(`${folder}/${sensor}`, name)]))
+      // Intel's xe has the energy of the card, and that of the package, which is a part of it.
+      const hasCard = [...labels.values()].includes('card')
       for (const name of powers) {
         if (/_input$/.test(name) && files.includes(name.replace('input', 'average'))) continue
         const isEnergy = name.startsWith('energy')
-        const label = this.text(`${folder}/${sensor}/${name.replace(/_\w+$/, '_label')}`)
+        const label = labels.get(name)
+        const isPart = isWhole || (hasCard && label !== 'card')
         const named = label === undefined ? name : `${name} (${label})`
         const of = { what: isEnergy ? 'energy' : 'power', unit: isEnergy ? 'J' : 'W', factor: MICRO } as const
-        this.file(`${folder}/${sensor}/${name}`, { device, name: named, ...of, ...whole })
+        this.file(`${folder}/${sensor}/${name}`, { device, name: named, ...of, ...(isPart && { is_part: true }) })
       }
       const further = [
         ['power1_cap', { what: 'power-limit', unit: 'W', factor: MICRO }],
@@ -172,6 +176,10 @@ class Finder implements FoundMeters {
         if (files.includes(name)) this.file(`${folder}/${sensor}/${name}`, { device, name, ...of }, true)
     }
     if (found === 0) this.absent.push(`no sensors of power in ${join(this.sysfs, folder)}`)
+  }
+
+  private label(sensor: string, name: string): string | undefined {
+    return this.text(`${sensor}/${name.replace(/_\w+$/, '_label')}`)
   }
 
   /** Adds the meter of a file. `isOptional`: that it cannot be read is not worth a line. */

@@ -74,6 +74,8 @@ class AmdSmi extends PowerLog {
     if (time !== undefined && !stamp) return this.unreadable('a time', time)
     const device = `GPU ${gpu}`
     const isMonitor = of.has('hotspot_temperature')
+    // They are the same power, and which of them has a value depends on the GPU.
+    const power = POWERS.find((name) => numberOf(of.get(name) ?? '') !== undefined)
     const cells = values.flatMap(([name, text]): Cell[] => {
       if (name === 'gpu' || name === 'timestamp') return []
       if (name === 'throttle_status' && /THROTTLED$/.test(text))
@@ -83,9 +85,13 @@ class AmdSmi extends PowerLog {
         if (text === 'N/A') this.notAvailable()
         return []
       }
-      return [{ device, name, figure: figureOf(name, isMonitor), value }]
+      return [{ device, name, figure: figureOf(name, power, isMonitor), value }]
     })
     this.row({ stamp, key: device, cells })
+  }
+
+  protected override ended(): void {
+    if (this.depth > 0) this.issue('torn-record', 'expected the rest of a JSON document, found the end of the log')
   }
 
   /** Collects the lines of a document, and reads it where its brackets are closed. */
@@ -117,6 +123,8 @@ class AmdSmi extends PowerLog {
   }
 }
 
+/** Names of the power of a GPU, the best first. */
+const POWERS: readonly string[] = ['socket_power', 'current_socket_power', 'average_socket_power', 'power_usage']
 const SLOWED: Figure = { what: 'slowed', unit: 'share' }
 
 /** Nested objects by the names in CSV: `clock.gfx_0.clk` is `gfx_0_clk`. A value may be `{ "value": 238, "unit": "W" }`. */
@@ -132,8 +140,8 @@ function flat(value: object): [string, string][] {
 }
 
 /** By name. `mem` is a temperature in `metric`, and a utilization in `monitor`. */
-function figureOf(name: string, isMonitor: boolean): Figure {
-  if (/^(?:(?:average_|current_)?socket_power|power_usage)$/.test(name)) return { what: 'power', unit: 'W' }
+function figureOf(name: string, power: string | undefined, isMonitor: boolean): Figure {
+  if (POWERS.includes(name)) return { what: name === power ? 'power' : 'other', unit: 'W' }
   if (/^(?:max_power|power_cap|power_limit|socket_power_limit)$/.test(name)) return { what: 'power-limit', unit: 'W' }
   if (name === 'total_energy_consumption') return { what: 'energy', unit: 'J' }
   if (/^(?:gfx_activity|gfx|gfx_util)$/.test(name)) return { what: 'utilization', unit: '%' }

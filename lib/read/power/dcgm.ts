@@ -34,10 +34,10 @@ function withoutTime(line: string): { readonly rest: string; readonly stamp: Sta
 /** Short names of fields (dcgm_fields.h, the tags of dcgmi dmon). PROF ratios are from 0 to 1. */
 const FIGURES: Readonly<Record<string, Figure>> = {
   POWER: { what: 'power', unit: 'W', windowNs: 1e9 },
-  POWR: { what: 'power', unit: 'W', windowNs: 1e9 },
-  PWRIN: { what: 'power', unit: 'W' },
+  POWINST: { what: 'power', unit: 'W' },
   TOTEC: { what: 'energy', unit: 'J', factor: 1e-3 },
   PMLMT: { what: 'power-limit', unit: 'W' },
+  EPLMT: { what: 'power-limit', unit: 'W' },
   GPUTL: { what: 'utilization', unit: '%' },
   MCUTL: { what: 'other', unit: '%' },
   SMCLK: { what: 'clock', unit: 'Hz', factor: 1e6 },
@@ -54,6 +54,8 @@ const FIGURES: Readonly<Record<string, Figure>> = {
   PCIRX: { what: 'other', unit: 'B/s' },
 }
 const OTHER: Figure = { what: 'other', unit: 'count' }
+/** POWER, where POWINST is the same power without a delay. */
+const SECOND: Figure = { what: 'other', unit: 'W', windowNs: 1e9 }
 
 class Dcgm extends PowerLog {
   private names: readonly string[] = []
@@ -79,7 +81,8 @@ class Dcgm extends PowerLog {
         return []
       }
       const name = this.names[i]!
-      return [{ device, name, figure: FIGURES[name] ?? OTHER, value }]
+      const isSecond = name === 'POWER' && this.names.includes('POWINST')
+      return [{ device, name, figure: isSecond ? SECOND : (FIGURES[name] ?? OTHER), value }]
     })
     this.row({ stamp, key: device, cells })
   }

@@ -103,7 +103,8 @@ class NvidiaSmi extends PowerLog {
 
   private header(fields: readonly string[]): void {
     const names = fields.map((field) => field.replace(/ \[.*$/, ''))
-    const hasInstant = names.includes('power.draw.instant')
+    // They are the same power: added up, the energy would be a multiple.
+    const power = POWERS.find((name) => names.includes(name))
     const hasEnforced = names.includes('enforced.power.limit')
     this.fields = fields.length
     this.time = names.findIndex((name) => /^(?:timestamp|time|date)$/i.test(name))
@@ -114,7 +115,7 @@ class NvidiaSmi extends PowerLog {
     this.columns = names.map((name, i) => {
       if (identity.includes(i)) return { name, cellsOf: () => [] }
       if (/^clocks_(?:throttle|event)_reasons\./.test(name)) return reasonColumn(name)
-      const figure = figureOf(name, /\[(.*)\]$/.exec(fields[i]!)?.[1], { hasInstant, hasEnforced })
+      const figure = figureOf(name, /\[(.*)\]$/.exec(fields[i]!)?.[1], { power, hasEnforced })
       return { name, cellsOf: (text) => valuesOf(name, figure, text) }
     })
   }
@@ -129,6 +130,8 @@ class NvidiaSmi extends PowerLog {
 }
 
 const GPUS_MAX = 1024
+/** Columns of the power of a GPU, the best first. */
+const POWERS = ['power.draw.instant', 'power.draw', 'power.draw.average'] as const
 
 function valuesOf(name: string, known: Figure | undefined, text: string) {
   const value = numberOf(text.replace(/^P(?=\d+$)/, ''))
@@ -140,10 +143,10 @@ function valuesOf(name: string, known: Figure | undefined, text: string) {
 function figureOf(
   name: string,
   unit: string | undefined,
-  { hasInstant, hasEnforced }: { readonly hasInstant: boolean; readonly hasEnforced: boolean },
+  { power, hasEnforced }: { readonly power: string | undefined; readonly hasEnforced: boolean },
 ): Figure | undefined {
-  if (name === 'power.draw.instant') return { what: 'power', unit: 'W' }
-  if (/^power\.draw/.test(name)) return { what: hasInstant ? 'other' : 'power', unit: 'W', windowNs: 1e9 }
+  if (/^power\.draw/.test(name))
+    return { what: name === power ? 'power' : 'other', unit: 'W', windowNs: name === 'power.draw.instant' ? 0 : 1e9 }
   if (name === 'enforced.power.limit' || (name === 'power.limit' && !hasEnforced))
     return { what: 'power-limit', unit: 'W' }
   const clock = /^clocks\.(?:current\.|max\.)?(sm|gr|graphics|mem|memory|video)$/.exec(name)

@@ -54,12 +54,10 @@ class RecordedPower extends PowerLog {
       return this.unreadable(`${columns.length + 1} fields, the first of them a time`, text)
     const cells = columns.flatMap((column, i): Cell[] => {
       const text = fields[i + 1]!
-      if (text === '') {
-        this.notAvailable()
-        return []
-      }
-      const value = Number(text)
-      return Number.isFinite(value) ? [{ ...column, value: readingOf(column, value) }] : []
+      const value = text === '' ? NaN : Number(text)
+      if (Number.isFinite(value)) return [{ ...column, value: readingOf(column, value) }]
+      this.notAvailable()
+      return []
     })
     this.row({ stamp: { ns: BigInt(time), zone: 'monotonic', resolutionNs: 1 }, key: 'all', cells })
   }

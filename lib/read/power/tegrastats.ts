@@ -15,8 +15,10 @@ const POWER = /([A-Z][A-Z\d_]+) (\d+)(?:mW)?\/(\d+)(?:mW)?(?= |$)/g
 const TEMPERATURE = /([A-Za-z][\w]*)@(-?\d+(?:\.\d+)?)C(?= |$)/g
 const LOAD = /([A-Z][A-Z\d_]*_FREQ) (\d+)%(?:@\[?(\d+))?/g
 const CPUS = /CPU \[([^\]]*)\]/
-/** The input of the board, which contains the other rails. */
-const INPUT = /^(?:VDD_IN|POM_5V_IN|VIN_SYS_5V0|VIN)$/
+/** The input of the board, which contains the other rails. VIN_SYS_5V0 of an AGX Orin is one of them: it does not feed GPU and CPU. */
+const INPUT = /^(?:VDD_IN|POM_5V_IN|VIN)$/
+/** The memory of an AGX Orin, which VIN_SYS_5V0 feeds. */
+const MEMORY = 'VDDQ_VDD2_1V8AO'
 
 export const tegrastats: Format = {
   name: 'tegrastats',
@@ -58,8 +60,9 @@ function cellOf(name: string, figure: Figure, value: number): Cell {
 function rails(text: string): Cell[] {
   const found = [...text.matchAll(POWER)].filter(([, name]) => name !== 'RAM' && name !== 'SWAP' && name !== 'IRAM')
   const hasInput = found.some(([, name]) => INPUT.test(name!))
+  const hasSystem = found.some(([, name]) => name === 'VIN_SYS_5V0')
   return found.map(([, name, mW]) => {
-    const isPart = hasInput && !INPUT.test(name!)
+    const isPart = (hasInput && !INPUT.test(name!)) || (hasSystem && name === MEMORY)
     return cellOf(name!, { what: 'power', unit: 'W', factor: 1e-3, isPart }, Number(mW))
   })
 }

@@ -1,17 +1,18 @@
 import { through } from '../bytes/web-stream.ts'
 import { ByteCursor } from './byte-cursor.ts'
 import { gunzip, isGzip, type OnBroken, peek } from './gunzip.ts'
+import { markOf, unmarked } from './marked-text.ts'
 
 /**
  * What a log may be packed in: gzip, a ZIP archive (its first file), an HTML page of systrace, the output of atrace ahead of the
- * trace. Each is detected by its first bytes and unpacked as a stream.
+ * trace; a text may begin with a byte order mark, and may be UTF-16. Each is detected by its first bytes and unpacked as a stream.
  */
 
 /** Bytes that {@link packingOf} needs. */
 export const PACKING_BYTES = 512
 
 /** The kinds of packing. */
-export type Packing = 'gzip' | 'zip' | 'html' | 'atrace'
+export type Packing = 'gzip' | 'zip' | 'html' | 'atrace' | 'marked'
 
 const ZIP = [0x50, 0x4b, 0x03, 0x04]
 const HTML = /^(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b/i
@@ -25,14 +26,19 @@ export function packingOf(head: Uint8Array): Packing | undefined {
   if (ZIP.every((byte, i) => head[i] === byte)) return 'zip'
   const text = latin1.decode(head.subarray(0, PACKING_BYTES))
   if (HTML.test(text)) return 'html'
-  return ATRACE.test(text) ? 'atrace' : undefined
+  if (ATRACE.test(text)) return 'atrace'
+  return markOf(head) ? 'marked' : undefined
 }
 
 /**
- * The chunks of an input, unpacked where it is packed. A damaged or cut stream ends there, after (nearly) all bytes before the
+ * The chunks of an input, unpacked where it is packed, texts as UTF-8 without a byte order mark. A damaged or cut stream ends there, after (nearly) all bytes before the
  * damage, and `onBroken` is called. Errors of the source itself are thrown.
  */
-export async function* unpack(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
+export function unpack(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
+  return unmarked(content(source, onBroken))
+}
+
+async function* content(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
   const { head, rest } = await peek(source, PACKING_BYTES)
   switch (packingOf(head)) {
     case 'gzip':

@@ -33,11 +33,7 @@ function isHeader(line: string): boolean {
   return fields.length < 200 && fields.some((field) => KNOWN.test(field)) && !/\d \S/.test(line)
 }
 
-const fieldsOf = (line: string) =>
-  line
-    .replace(/^\ufeff/, '')
-    .split(',')
-    .map((field) => field.trim())
+const fieldsOf = (line: string) => line.split(',').map((field) => field.trim())
 
 interface Column {
   readonly name: string

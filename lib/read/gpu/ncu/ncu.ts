@@ -18,7 +18,7 @@ import type { Format, ReadContext } from '../../format.ts'
 import { type DecimalSeparator, figuresOf, type Metric, metricOf, separatorIn } from './metrics.ts'
 
 const decoder = new TextDecoder()
-const HEADER = /^\uFEFF?"?ID"?,.*"?Kernel Name"?,/
+const HEADER = /^"?ID"?,.*"?Kernel Name"?,/
 /** Metrics of one launch that are held. */
 const METRICS_MAX = 4096
 
@@ -27,43 +27,13 @@ export const ncu: Format = {
   title: 'Nsight Compute: ncu --csv, --page details or --page raw: metrics of single kernels',
   isCompanion: true,
   sniff(head) {
-    const text = isUtf16(head) ? new TextDecoder('utf-16le').decode(head) : decoder.decode(head)
-    return text.split(/\r?\n/).some((line) => HEADER.test(line) || line.startsWith('==PROF== Connected to process '))
+    const lines = decoder.decode(head).split(/\r?\n/)
+    return lines.some((line) => HEADER.test(line) || line.startsWith('==PROF== Connected to process '))
   },
   read(source, context) {
-    const lines = new LineCursor(asUtf8(source), ncu.name, true)
+    const lines = new LineCursor(source, ncu.name, true)
     return readBatches(lines, new NcuCsv(lines, context))
   },
-}
-
-const isUtf16 = (bytes: Uint8Array) => bytes[0] === 0xff && bytes[1] === 0xfe
-
-/** PowerShell writes UTF-16. */
-async function* asUtf8(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let first: Uint8Array | undefined
-  let utf16: TextDecoder | undefined
-  const encoder = new TextEncoder()
-  for await (const chunk of source) {
-    if (utf16) {
-      yield encoder.encode(utf16.decode(chunk, { stream: true }))
-      continue
-    }
-    if (first === undefined && chunk.length < 2) {
-      first = chunk
-      continue
-    }
-    const begin = first && first.length > 0 ? Uint8Array.of(...first, ...chunk) : chunk
-    if (first === undefined || first.length > 0) {
-      first = new Uint8Array(0)
-      if (isUtf16(begin)) {
-        utf16 = new TextDecoder('utf-16le')
-        yield encoder.encode(utf16.decode(begin, { stream: true }))
-        continue
-      }
-    }
-    yield begin
-  }
-  if (first && first.length === 1) yield first
 }
 
 /** A launch of which rows were read. */
@@ -121,7 +91,7 @@ class NcuCsv implements ChunkReader {
     const { text } = this.lines
     if (!HEADER.test(text)) return false
     this.end()
-    const cells = cellsOf(text.replace(/^\uFEFF/, ''))
+    const cells = cellsOf(text)
     this.columns = new Map(cells.map((cell, i) => [cell, i]))
     this.isRaw = !this.columns.has('Metric Name')
     this.metrics = cells.flatMap((cell, i) => (cell.includes('__') ? [[cell, i] as const] : []))

@@ -38,7 +38,7 @@ export function hasRows(text: string): boolean {
   if (TABLE.test(text)) return true
   const reader = new RowReader()
   return text
-    .split('\n', 8)
+    .split(/\r?\n/, 8)
     .some((line) => (JSON_ROW.test(line) || CSV.test(line)) && line.length < 1000 && reader.read(line) !== undefined)
 }
 

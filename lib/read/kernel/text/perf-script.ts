@@ -20,7 +20,7 @@ import { Columns, Scan } from './scan.ts'
 import { type About, type Handler, SchedTextLog } from './text-log.ts'
 
 const HEAD =
-  /^(?:# ========\n# captured on +: |.{0,16} +-?\d+(?:\/-?\d+)? +(?:\[\d{3,}\] +)?(?:[A-Z]{1,3} +)?-?\d+\.(?:\d{6}|\d{9}): +(?:\d+ +)?(?:[\w-]+:\S*: |PERF_RECORD_|\S+: +[0-9a-f]{1,16}(?: +[0-9a-f]{1,16} \|OP .*)?(?: +\d+)? *$))/m
+  /^(?:# ========\r?\n# captured on +: |.{0,16} +-?\d+(?:\/-?\d+)? +(?:\[\d{3,}\] +)?(?:[A-Z]{1,3} +)?-?\d+\.(?:\d{6}|\d{9}): +(?:\d+ +)?(?:[\w-]+:\S*: |PERF_RECORD_|\S+: +[0-9a-f]{1,16}(?: +[0-9a-f]{1,16} \|OP .*)?(?: +\d+)? *$))/m
 
 export const perfScript: Format = {
   name: 'perf-script',

@@ -16,15 +16,18 @@ import { drawingsOf, figuresOf, marksOf, tableOf } from '../report/svg.ts'
 /** Page faults in weights during calls: counts, the finding, and the part of the report. */
 
 const PID = 7
-const [FIRST, SECOND, PAGE, CALLS] = [0x100000, 0x200000, 4096, 8]
+const [FIRST, PAGE, CALLS] = [0x100000, 4096, 8]
+/** Each weight has 64 pages and a half: one page is of both. */
+const BYTES = 64.5 * PAGE
+const SECOND = FIRST + BYTES
 
-/** Eight decode calls of 1000 ns, from 1000 on; each has one operator, which reads two weights of 64 pages. */
+/** Eight decode calls of 1000 ns, from 1000 on; each has one operator, which reads two weights. */
 const log: EventInput = {
   name: 'log',
   *events(names: Names) {
     const tensor = (id: number, name: string, address: number, sources: readonly number[], op = ''): TraceEvent => ({
       ...{ kind: 'tensor', id, name: names.id(name), op: names.id(op), type: names.id('f32'), ne: [64, 1, 1, 1] },
-      ...{ sizeBytes: 64 * PAGE, structAddress: 0, inferred: 0, layer: id, buffer: id === 2 ? 1 : 0 },
+      ...{ sizeBytes: BYTES, structAddress: 0, inferred: 0, layer: id, buffer: id === 2 ? 1 : 0 },
       ...{ address, offset: address, sources },
     })
     const buffer = (id: number, usage: 'weights' | 'compute'): TraceEvent => ({
@@ -98,6 +101,13 @@ describe('weights that are not in memory', () => {
       advice: expect.stringContaining('--mlock'),
     })
     expect(findings(analysis)).toEqual(analysis.findings)
+  })
+
+  test('a page of two weights that one of them was read from is in memory for both', async () => {
+    const analysis = await faultsAt([...pages(10, FIRST, 65), ...inCalls((i) => [[1100 + 1000 * i, SECOND] as const])])
+    expect(analysis.page_faults!.weights_in_calls).toMatchObject([
+      { events: 8, again: 8, by_tensor: [{ tensor: 'blk.1.b.weight', events: 8 }] },
+    ])
   })
 
   test('pages that are first used in a call are none', async () => {

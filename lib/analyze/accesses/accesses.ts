@@ -127,11 +127,6 @@ class AccessSums {
     of.latencies.add(sample.latency)
   }
 
-  /** Was the page of a tensor hit before? */
-  protected wasHit({ sample, tensor }: AccessHit): boolean {
-    return this.tensors.get(this.keyOf(tensor))?.pages.has(pageOf(sample.address)) ?? false
-  }
-
   protected figures(): AccessFigures {
     const { joined, samples, events, names, times, workers, nodes } = this
     const tensors = [...this.tensors.values()].sort((a, b) => b.events - a.events).map((of) => this.tensorOf(of))
@@ -218,13 +213,17 @@ class FaultSums extends AccessSums {
   private readonly calls = new DefaultMap<Phase, OfCalls>(() => {
     return { events: 0, again: 0, major: 0, tensors: new Events() }
   })
+  /** Pages of weights that have faulted. Two weights may share one. */
+  private readonly pages = new Set<number>()
   /** The last fault of each thread. */
   private readonly last = new Map<number, AccessSample>()
 
   override add(hit: AccessHit): void {
     const { phase, tensor, sample } = hit
-    if (tensor >= 0 && phase !== 'load' && phase !== 'between calls' && this.usageOf(tensor) === 'weights')
-      this.inCall(this.calls.of(phase), hit)
+    if (tensor >= 0 && this.usageOf(tensor) === 'weights') {
+      if (phase !== 'load' && phase !== 'between calls') this.inCall(this.calls.of(phase), hit)
+      this.pages.add(pageOf(sample.address))
+    }
     super.add(hit)
     this.kinds.add(sample.what, sample.count)
     this.last.set(sample.tid, sample)
@@ -238,7 +237,7 @@ class FaultSums extends AccessSums {
     const last = this.last.get(tid)
     if (last?.address === address && last.what !== what) return
     of.events += count
-    if (this.wasHit(hit)) of.again += count
+    if (this.pages.has(pageOf(address))) of.again += count
     of.tensors.add(tensor, count)
   }
 

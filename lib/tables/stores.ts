@@ -17,7 +17,7 @@ export interface Store {
   set(row: number, value: Value): void
   /** The values of some rows, in their order. */
   data(rows: Int32Array): ChunkData
-  /** By row: numbers in the order of its values; nulls first. */
+  /** By row: numbers in the order of its values; nulls first, texts by their bytes. */
   keys(count: number): ArrayLike<number>
   /** Keeps some rows, in their order, as the first ones. */
   keep(rows: Int32Array): void
@@ -111,6 +111,8 @@ export class Codes implements Store {
       this.direct[value] = this.values.length
       return this.values.push(value) - 1
     }
+    // One value has one code, whichever type it comes as.
+    if (typeof value === 'bigint' && Number.isSafeInteger(Number(value))) return this.codeOf(Number(value))
     let code = this.known.get(value)
     if (code === undefined) {
       code = this.values.push(value) - 1
@@ -135,7 +137,7 @@ export class Codes implements Store {
   keys(count: number): ArrayLike<number> {
     if (this.codes.length === 0) return new Float64Array(count)
     const { values } = this
-    const order = values.map((_, code) => code).sort((a, b) => (values[a]! < values[b]! ? -1 : 1))
+    const order = values.map((_, code) => code).sort((a, b) => (isBefore(values[a]!, values[b]!) ? -1 : 1))
     const ranks = new Int32Array(values.length)
     for (const [rank, code] of order.entries()) ranks[code] = rank
     return this.codes.subarray(0, count).map((code) => (code < 0 ? -1 : ranks[code]!))
@@ -157,6 +159,20 @@ export class Codes implements Store {
     for (const [row, value] of kept.entries()) this.set(row, value)
   }
 }
+
+/** Order of values in files: that of texts is of their bytes in UTF-8, which is that of code points. */
+function isBefore(a: Item, b: Item): boolean {
+  if (typeof a !== 'string' || typeof b !== 'string') return a < b
+  const length = Math.min(a.length, b.length)
+  let i = 0
+  while (i < length && a.charCodeAt(i) === b.charCodeAt(i)) i++
+  if (i === length) return a.length < b.length
+  const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)]
+  // Halves of a pair (U+10000 and above) come after all other characters, also after those from U+E000.
+  return isHalf(x) === isHalf(y) ? x < y : isHalf(y)
+}
+
+const isHalf = (unit: number) => unit >= 0xd800 && unit < 0xe000
 
 /** Texts that are all different. */
 class Texts implements Store {

@@ -124,10 +124,11 @@ function batchOf(rows: number, vectors: readonly Vector[]): { batch: FlatTable; 
   return { batch: [int64(rows), { pairs: nodes }, { pairs: places }], body }
 }
 
-function vectorOf({ type }: FileColumn, data: ChunkData): Vector {
+function vectorOf(column: FileColumn, data: ChunkData): Vector {
+  const { type } = column
   if (data.kind === 'flags') return { length: data.flags.length, nulls: 0, buffers: [NONE, bits(data.flags)] }
   if (type === 'string') return textVector(data.kind === 'texts' ? data.texts : itemsOf(data))
-  const isThere = presenceOf(data)
+  const isThere = presenceOf(data, column)
   const items = data.kind === 'numbers' ? data.numbers : itemsOf(data)
   return vector(isThere, [type === 'double' ? doubles(items, isThere) : integers(items, isThere)])
 }
@@ -150,7 +151,7 @@ function indexesOf(data: ChunkData): { indexes: Vector; values: readonly Item[] 
     if (places[code]! < 0) places[code] = used.push(values[code]!) - 1
     indexes[i] = places[code]!
   }
-  return { indexes: vector(presenceOf(data), [bytesOf(indexes)]), values: used }
+  return { indexes: vector(presenceOf(data, { nullable: true }), [bytesOf(indexes)]), values: used }
 }
 
 /** A vector with its bitmap of values that are there; without one where all are. */

@@ -42,7 +42,7 @@ export class ChunkBuffers {
 /** Encodes the values of a column. */
 export function encodeChunk(column: FileColumn, data: ChunkData, buffers: ChunkBuffers): Chunk {
   const writer = buffers.page
-  const isThere = presenceOf(data)
+  const isThere = presenceOf(data, column)
   const missing = missingOf(isThere)
   if (column.nullable) writer.levels(isThere)
   const encoded =

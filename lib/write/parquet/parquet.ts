@@ -18,7 +18,7 @@ export interface ParquetFacts {
   /** The program that writes it. */
   readonly createdBy: string
   readonly metadata: Readonly<Record<string, string>>
-  /** Columns by which rows are sorted within a row group. */
+  /** Columns by which rows are sorted within a row group: rising, nulls first, texts by their bytes. */
   readonly sortedBy: readonly string[]
 }
 
@@ -70,7 +70,7 @@ export class ParquetWriter implements RowGroupWriter {
       4: this.facts.sortedBy.map((name) => ({
         1: this.columns.findIndex((column) => column.name === name),
         2: false,
-        3: false,
+        3: true,
       })),
       5: { i64: begin },
       6: { i64: this.offset - begin },

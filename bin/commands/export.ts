@@ -92,9 +92,12 @@ function refuse(args: ArgumentsCamelCase<Arguments>, tasks: readonly Task[]): vo
     throw new UsageError(`${ofDataset} is an option of datasets; found it with --to arrow`)
 }
 
+/** For logs such as results of benchmarks, calls of BLAS libraries and definitions of buffers. */
+const BARE = 'hint: only the run itself has a table; `ggml2perfetto stats` and traces show what else its log contains'
+
 /** What became of the runs. */
 class Report {
-  private readonly sums = { written: 0, known: 0, failed: 0, bytes: 0, operators: 0 }
+  private readonly sums = { written: 0, bare: 0, known: 0, failed: 0, bytes: 0, operators: 0 }
 
   constructor(
     private readonly isQuiet: boolean,
@@ -115,6 +118,8 @@ class Report {
     const { isNew, bytes, rows, traceId } = outcome.run
     if (isNew) sums.written++
     else sums.known++
+    const isBare = isNew && Object.keys(rows).join() === 'trace'
+    if (isBare) sums.bare++
     sums.bytes += bytes
     sums.operators += rows.operator ?? 0
     if (this.isQuiet || this.tasks > 1) return this.showProgress()
@@ -123,6 +128,7 @@ class Report {
       isNew
         ? `${name}: run ${traceId}, rows: ${tables.join(', ')}`
         : `${name}: run ${traceId} is in the dataset already`,
+      ...(isBare ? [BARE] : []),
     ])
   }
 
@@ -134,10 +140,11 @@ class Report {
   }
 
   async finish(seconds: number, output: string): Promise<void> {
-    const { written, known, failed, bytes, operators } = this.sums
+    const { written, bare, known, failed, bytes, operators } = this.sums
     if (this.isQuiet) return
     if (this.tasks > 1 && process.stderr.isTTY) process.stderr.write('\r\x1b[K')
     const parts = [`${plural(written, 'run')} ${this.what} to ${output}`]
+    if (bare > 0 && this.tasks > 1) parts.push(`${count(bare)} of them with the table trace only`)
     if (known > 0) parts.push(`${count(known)} there already`)
     if (failed > 0) parts.push(`${count(failed)} failed`)
     await print([`${parts.join(', ')}: ${size(bytes)}, ${count(operators)} operators, ${seconds.toFixed(1)} s`])

@@ -65,6 +65,16 @@ test('the same log is the same run, compressed or not; with --quiet nothing is p
   expect(execFileSync(process.execPath, [CLI, 'export', plain, '-o', dataset, '-q'], { encoding: 'utf8' })).toBe('')
 })
 
+test('logs without events that tables have become a run, and this is stated', () => {
+  const dataset = join(folder, 'bare')
+  const logs = ['llama-bench/tests.json', 'blas-log/cublas.log'].map((name) => join(ROOT, 'test/fixtures', name))
+  const run = (args: string[]) =>
+    execFileSync(process.execPath, [CLI, 'export', ...args, '-o', dataset], { encoding: 'utf8' })
+  expect(run(logs.slice(0, 1))).toMatch(/: run [0-9a-f]{32}, rows: trace 1\nhint: only the run itself has a table; /)
+  expect(run([...logs, TINY])).toMatch(/^2 runs added to [^,]*, 1 of them with the table trace only, 1 there already: /)
+  expect(filesIn(dataset).filter((name) => name.startsWith('trace/'))).toHaveLength(3)
+})
+
 test('killed at any moment, all files are whole, and another export completes the dataset', async () => {
   const dataset = join(folder, 'killed')
   const logs = [1, 2, 3].map((number) => {

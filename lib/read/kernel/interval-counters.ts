@@ -11,21 +11,15 @@ export class IntervalCounters {
 
   constructor(private readonly batch: EventBatch) {}
 
-  /** Id of a counter, defined at its first use; undefined: there are too many. */
-  trackOf(name: string, description: string): number | undefined {
+  sample(name: string, description: string, atNs: number, value: number): void {
     let track = this.tracks.get(name)
-    if (track === undefined && this.tracks.size < TRACKS_MAX) {
+    if (track === undefined) {
+      if (this.tracks.size === TRACKS_MAX) return this.leftOut.add('values of further events')
       track = this.tracks.size
       this.tracks.set(name, track)
       this.batch.add({ kind: 'own-track', id: track, name, description, holds: 'counter' })
     }
-    return track
-  }
-
-  sample(name: string, description: string, atNs: number, value: number): void {
-    const track = this.trackOf(name, description)
-    if (track === undefined) this.leftOut.add('values of further events')
-    else this.batch.add({ kind: 'own-sample', track, atNs, value })
+    this.batch.add({ kind: 'own-sample', track, atNs, value })
   }
 
   /** `endNs`: the end of the last interval. */

@@ -247,6 +247,29 @@ describe('spans of OpenTelemetry', () => {
       ['other', 1.71],
     ])
   })
+
+  it('of SGLang: two requests of one trace have their own stages; stages without a request are counted', async () => {
+    const turn = (at: number) => [
+      span('prefill_waiting', at + 2, at + 10),
+      span('prefill_forward', at + 10, at + 40),
+      span('decode_loop', at + 40, at + 90),
+      span('Req 01', at, at + 100, { 'latency.e2e': 0.1 }),
+    ]
+    const lost = { ...span('prefill_forward', 5, 6), traceId: '0b' }
+    const spans = [...turn(0), lost, ...turn(500)]
+    const { requests, leftOut } = await read(bytesOf(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans }] }] })))
+    const parts = [
+      ['other', 2],
+      ['queued', 8],
+      ['prefill', 30],
+      ['decode', 50],
+      ['other', 10],
+    ]
+    expect(
+      requests.map((of) => of.parts.map(({ what, startNs, endNs }) => [what, Math.round((endNs - startNs) / MS)])),
+    ).toEqual([parts, parts])
+    expect(leftOut).toEqual([['stages without a request', 1]])
+  })
 })
 
 test('requests at the same time are in different rows, and the pieces of the input do not matter', async () => {

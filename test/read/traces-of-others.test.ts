@@ -186,6 +186,31 @@ describe('perf stat', () => {
     expect((await summaryOf(`perf-stat/${file}`)).issues).toEqual([])
   })
 
+  test.each([
+    ['German', ['1.234.567', '12.345', '1.034,56', '1,234', '50,12']],
+    ['English', ['1,234,567', '12,345', '1,034.56', '1.234', '50.12']],
+    ['French', ['1\u202f234\u202f567', '12\u202f345', '1\u202f034,56', '1,234', '50,12']],
+  ])('numbers of the table as a %s locale writes them', async (_, [many, few, ms, metric, share]) => {
+    const lines = [
+      `     1.000123456 ${many!.padStart(18)}      instructions`,
+      `     1.000123456 ${few!.padStart(18)}      cycles                           #    ${metric} GHz   (${share}%)`,
+      `     1.000123456 ${ms!.padStart(18)} msec task-clock                       #    ${metric} CPUs utilized`,
+    ]
+    const log = {
+      name: 'log',
+      source: new TextEncoder().encode(`#           time             counts unit events\n${lines.join('\n')}\n`),
+    }
+    const found = (await drawn(log)).filter((line) => line.includes('| 0 = '))
+    expect(found).toEqual([
+      'instructions | 0 = 1234567',
+      'cycles | 0 = 12345',
+      'cycles: GHz | 0 = 1.234',
+      'task-clock (msec) | 0 = 1034.56',
+      'task-clock: CPUs utilized | 0 = 1.234',
+    ])
+    expect((await summarize(log)).attributes?.['multiplexed']).toMatch(/^1 counts: /)
+  })
+
   test('names of events with the separator, metrics alone, ids of aggregates', async () => {
     const lines = [
       '     1.000000001,12,,cpu/event=0x3c,umask=0/,900,50.00,1.5,K/sec',

@@ -8,6 +8,7 @@
 // of a trace may come in any order. All other spans are counted.
 
 import { isObject, type JsonObject } from '../../input/json.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { Format } from '../format.ts'
 import {
   type ClientFormat,
@@ -19,8 +20,10 @@ import {
 } from './client-requests.ts'
 
 const SPAN = 'resourceSpans/*/scopeSpans/*/spans/*'
-/** Requests that wait for their stages, and traces whose stages wait for their request. */
+/** Requests that wait for their stages. */
 const OPEN_MAX = 4096
+/** Stages that are held; of more, those of the earliest trace are dropped. */
+const STAGES_MAX = 1 << 16
 
 type Stage = 'queued' | 'prefill' | 'decode'
 /** Stages of SGLang (sglang/srt/tracing, RequestStage). */
@@ -33,8 +36,15 @@ const STAGES: ReadonlyMap<string, Stage> = new Map([
   ['decode_forward', 'decode'],
 ])
 
-/** When the stages of a trace begin and end. */
+/** When the stages of a request begin and end. */
 type Stages = Partial<Record<Stage, { start: bigint; end: bigint }>>
+
+interface HeldStage {
+  readonly stage: Stage
+  readonly start: bigint
+  readonly end: bigint
+  hasRequest: boolean
+}
 
 interface Span {
   readonly trace: string
@@ -77,28 +87,47 @@ const formatOf = (traces: Traces): ClientFormat => ({
 /** Joins requests with the stages of their traces. */
 class Traces {
   private readonly requests = new Map<string, Span>()
-  private readonly stages = new Map<string, Stages>()
+  private readonly stages = new DefaultMap<string, HeldStage[]>(() => [])
+  private held = 0
 
   add(span: Span, into: ClientRequests): void {
     const stage = STAGES.get(span.name)
-    if (stage && span.trace !== '') this.addStage(span, stage)
+    if (stage && span.trace !== '') this.addStage(span, stage, into)
     else if (isRequest(span)) this.addRequest(span, into)
     else into.skip('other spans')
   }
 
   finish(into: ClientRequests): void {
     for (const [key] of [...this.requests]) this.release(key, into)
+    for (const [trace] of [...this.stages]) this.drop(trace, into)
   }
 
-  private addStage({ trace, start, end }: Span, stage: Stage): void {
-    const stages = this.stages.get(trace) ?? {}
-    const known = stages[stage]
-    stages[stage] = {
-      start: known && known.start < start ? known.start : start,
-      end: known && known.end > end ? known.end : end,
+  private addStage({ trace, start, end }: Span, stage: Stage, into: ClientRequests): void {
+    this.stages.of(trace).push({ stage, start, end, hasRequest: false })
+    this.held++
+    if (this.held > STAGES_MAX) this.drop(this.stages.keys().next().value!, into)
+  }
+
+  private drop(trace: string, into: ClientRequests): void {
+    const stages = this.stages.of(trace)
+    this.stages.delete(trace)
+    this.held -= stages.length
+    for (const { hasRequest } of stages) if (!hasRequest) into.skip('stages without a request')
+  }
+
+  /** The stages of a request: those of its trace at its time. Requests of one conversation share a trace, one after the other. */
+  private stagesOf({ trace, start, end }: Span): Stages {
+    const all: Stages = {}
+    for (const of of this.stages.get(trace) ?? []) {
+      if (of.end < start || of.start > end) continue
+      of.hasRequest = true
+      const known = all[of.stage]
+      all[of.stage] = {
+        start: known && known.start < of.start ? known.start : of.start,
+        end: known && known.end > of.end ? known.end : of.end,
+      }
     }
-    this.stages.set(trace, stages)
-    if (this.stages.size > 2 * OPEN_MAX) this.stages.delete(this.stages.keys().next().value!)
+    return all
   }
 
   private addRequest(span: Span, into: ClientRequests): void {
@@ -112,7 +141,7 @@ class Traces {
     const span = this.requests.get(key)!
     this.requests.delete(key)
     into.fact('model', span.attributes.get('gen_ai.response.model') ?? span.attributes.get('gen_ai.request.model'))
-    into.add(requestOf(span, this.stages.get(span.trace)), { byte: span.byte })
+    into.add(requestOf(span, this.stagesOf(span)), { byte: span.byte })
   }
 }
 
@@ -127,7 +156,7 @@ function isRequest({ name, attributes }: Span): boolean {
  * Stages are when the scheduler worked. Attributes of a request are as its front end saw it: its time to the first token contains the
  * way of the request to the scheduler, which is in no queue; of an answer that is not streamed, SGLang's is its whole time.
  */
-function requestOf(span: Span, stages: Stages = {}): ClientRequest {
+function requestOf(span: Span, stages: Stages): ClientRequest {
   const { start, end, attributes, error } = span
   const number = (...keys: readonly string[]) => {
     const key = keys.find((key) => typeof attributes.get(`gen_ai.${key}`) === 'number')

@@ -19,14 +19,16 @@ export interface StatRow {
 }
 
 const TIME = String.raw`[ ]*(\d{1,7}\.\d{9})`
-const VALUE = String.raw`-?\d[\d.]*|<not (?:counted|supported)>`
+const VALUE = String.raw`-?\d[\d.,]*|<not (?:counted|supported)>`
+/** Digits of the table in groups, as the locale separates them. */
+const GROUPS = String.raw`[\d.,'’\u00a0\u202f]*`
 const CSV = new RegExp(`^${TIME}([,;|:\\t])(.*)$`)
 /** An id of CPUs that perf adds up, after which their number follows. */
 const AGGREGATED = /^(?:S\d+(?:-D\d+)?(?:-(?:C|CLS|L\d)\S*)?|N\d+|D\d+)$/
 const PLAIN = new RegExp(
-  String.raw`^${TIME} +(?:([A-Z][\w-]*) +(?:\d+ +)?)?(${VALUE.replace('[\\d.]*', '[\\d.,]*')}) +(?:(msec|Joules|ns|C|%|MiB|Bytes) )?([^\s#]\S*)(.*)$`,
+  String.raw`^${TIME} +(?:([A-Z][\w-]*) +(?:\d+ +)?)?(${VALUE.replace('[\\d.,]*', GROUPS)}) +(?:(msec|Joules|ns|C|%|MiB|Bytes) )?([^\s#]\S*)(.*)$`,
 )
-const PLAIN_METRIC = /#\s+([\d.]+)\s*(\S.*?)\s*(?:\(([\d.]+)%\))?$/
+const PLAIN_METRIC = /#\s+([\d.,]+)\s*(\S.*?)\s*(?:\(([\d.,]+)%\))?$/
 const JSON_ROW = /^\s*\{"interval" ?: ?\d/
 /** The end of a row with separators: time in which perf counted, its share. */
 const TAIL = /^\d{1,19}$/
@@ -101,8 +103,8 @@ function ofTable(line: string): StatRow | undefined {
   const [, time, id = '', value, unit = '', event, rest = ''] = PLAIN.exec(line) ?? []
   if (time === undefined) return undefined
   const [, metric = '', metricUnit = '', share] = PLAIN_METRIC.exec(rest) ?? []
-  const running = Number(share ?? /\(([\d.]+)%\)\s*$/.exec(rest)?.[1] ?? 100)
-  const read = countOf(value!.replaceAll(',', ''))
+  const running = Number((share ?? /\(([\d.,]+)%\)\s*$/.exec(rest)?.[1] ?? '100').replace(',', '.'))
+  const read = countOf(withoutGroups(value!))
   return { endNs: nsOf(time), id, ...read, unit, event: event!, running, metric: metricOf(metric, metricUnit) }
 }
 
@@ -111,8 +113,15 @@ const IS_VALUE = new RegExp(`^(?:${VALUE})$`)
 
 function countOf(text: string): Pick<StatRow, 'value' | 'missing'> {
   const missing = /^<(.*)>$/.exec(text)?.[1] ?? ''
-  const value = missing === '' && text !== '' ? Number(text) : Number.NaN
+  const value = missing === '' && text !== '' ? Number(text.replace(',', '.')) : Number.NaN
   return { value: Number.isFinite(value) ? value : undefined, missing }
+}
+
+/** `1,234.56`, `1.234,56`, `1 234`: a count has no decimals or two, so that three digits at the end are a group. */
+function withoutGroups(value: string): string {
+  const [, whole = value, decimals] = /^(-?\d.*)[.,](\d{1,2})$/.exec(value) ?? []
+  const digits = value.startsWith('<') ? value : whole.replace(/[^\d-]/g, '')
+  return decimals === undefined ? digits : `${digits}.${decimals}`
 }
 
 /** Rates per second that perf scales, row by row. */
@@ -124,7 +133,7 @@ const SCALES: ReadonlyMap<string, number> = new Map([
 ])
 
 function metricOf(text: string, unit: string): StatRow['metric'] {
-  const value = text === '' || unit === '' ? Number.NaN : Number(text)
+  const value = text === '' || unit === '' ? Number.NaN : Number(text.replace(',', '.'))
   if (!Number.isFinite(value)) return undefined
   const scale = SCALES.get(unit)
   return scale === undefined ? { value, unit } : { value: Number((value * scale).toPrecision(12)), unit: 'per second' }

@@ -23,7 +23,8 @@ export class CallSpans {
   readonly tokens = PHASES.map(() => 0)
   readonly timeNs = PHASES.map(() => 0)
   private spans: Span[] = []
-  private gapNs = FIRST_GAP_NS
+  /** They are merged where there are more. */
+  private max = SPANS_MAX
 
   add(phase: Phase, tokens: number, startNs: number, endNs: number): void {
     const number = PHASES.indexOf(phase)
@@ -32,7 +33,7 @@ export class CallSpans {
     this.tokens[number]! += Math.max(tokens, 0)
     this.timeNs[number]! += endNs - startNs
     this.spans.push({ phase: number, startNs, endNs, busyNs: endNs - startNs })
-    if (this.spans.length > SPANS_MAX) this.merge()
+    if (this.spans.length > this.max) this.merge()
   }
 
   /** All spans, by their starts. */
@@ -42,17 +43,18 @@ export class CallSpans {
 
   /** Merges calls of the same phase with short gaps between them, up to a gap with which half of the spans remain, or 0.1 s. */
   private merge(): void {
-    const sorted = this.sorted()
-    for (; this.spans.length > SPANS_MAX / 2 && this.gapNs <= 1e8; this.gapNs *= 2) {
+    for (let gapNs = FIRST_GAP_NS; this.spans.length > this.max / 2 && gapNs <= 1e8; gapNs *= 2) {
       const merged: Span[] = []
-      for (const span of sorted) {
+      for (const span of this.sorted()) {
         const last = merged.at(-1)
-        if (last && last.phase === span.phase && span.startNs - last.endNs <= this.gapNs) {
+        if (last && last.phase === span.phase && span.startNs - last.endNs <= gapNs) {
           last.endNs = Math.max(last.endNs, span.endNs)
           last.busyNs += span.busyNs
         } else merged.push({ ...span })
       }
       this.spans = merged
     }
+    // Where phases alternate, little can be merged: it is tried again when there are twice as many.
+    this.max = Math.max(SPANS_MAX, 2 * this.spans.length)
   }
 }

@@ -99,6 +99,14 @@ describe('rows that cannot be', () => {
     expect(leftOut).toEqual([])
   })
 
+  it('a test that began earlier than the one before it, or in another age, is an issue; later ones are read', async () => {
+    const at = (test_time: string) => row({ test_time, samples_ns: [2e9] })
+    const times = ['2026-11-23T15:04:18Z', '2026-11-23T15:04:10Z', '2099-11-23T15:04:10Z', '2026-11-23T15:05:18Z']
+    const { tests, issues } = await read(bytesOf(times.map(at).join('\n')))
+    expect(tests.map(({ startNs }) => startNs / 1e9)).toEqual([0, 2, 4, 60])
+    expect(issues).toEqual(['record-out-of-order', 'impossible-time'])
+  })
+
   it('lines of stderr between JSON are counted', async () => {
     const text = `ggml_cuda_init: found 1 CUDA devices:\n${row({})}\nload_backend: loaded\n${row({})}\n`
     const { tests, issues, leftOut } = await read(bytesOf(text))

@@ -40,6 +40,8 @@ export class Tests {
   private count = 0
   private repetitions = 0
   private lastNs = 0
+  /** When the test before began. */
+  private begunNs = 0
   /** The time of the first test, in ns since 1970; undefined: its row has none. */
   private originNs: bigint | undefined
   private readonly facts: Record<string, string | number> = Object.create(null)
@@ -65,8 +67,7 @@ export class Tests {
     }
     const timeNs = timeOf(row['test_time'])
     if (!this.batch.hasBegun) this.begin(row, timeNs)
-    const recordedNs = timeNs === undefined || this.originNs === undefined ? -Infinity : Number(timeNs - this.originNs)
-    const startNs = Math.max(recordedNs, this.lastNs)
+    const startNs = this.startOf(timeNs, at)
     this.lastNs = startNs + Math.round(spanNs)
     this.repetitions += Math.max(1, samplesNs.length)
     this.batch.add({
@@ -77,6 +78,22 @@ export class Tests {
       parameters: parametersOf(row),
       inferred: Inferred.Laid | (isRate ? Inferred.Rate : 0),
     } satisfies BenchmarkEvent)
+  }
+
+  /** Start of a test: when it began, else after the one before it. Tests do not overlap. */
+  private startOf(timeNs: bigint | undefined, at: Position): number {
+    const { originNs, lastNs } = this
+    if (timeNs === undefined || originNs === undefined) return lastNs
+    const startNs = Number(timeNs - originNs)
+    const found = `found one ${startNs / 1e9} s after the first one; drawn after the test before it`
+    if (Math.abs(startNs) > TIME_NS_MAX) {
+      this.issue('impossible-time', `expected a test within 100 days, ${found}`, at)
+      return lastNs
+    }
+    if (startNs < this.begunNs)
+      this.issue('record-out-of-order', `expected a test from ${this.begunNs / 1e9} s on, ${found}`, at)
+    this.begunNs = startNs
+    return Math.max(startNs, lastNs)
   }
 
   issue(code: IssueCode, detail: string, at: Position): void {

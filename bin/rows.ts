@@ -1,4 +1,4 @@
-import type { DatasetCell, DatasetRows } from '../lib/index.ts'
+import type { DatasetCell, DatasetRows, DatasetStream } from '../lib/index.ts'
 import { oneLine, printableJson } from './terminal.ts'
 import { plural } from './units.ts'
 
@@ -17,16 +17,26 @@ export interface RowOptions {
   readonly isTerminal?: boolean | undefined
 }
 
-/** A query's result as lines of text. Integers are exact in every format; in `csv` and `json` all numbers are. */
-export function formatRows(result: DatasetRows, options: RowOptions): Iterable<string> {
+/**
+ * A query's result as lines of text. Integers are exact in every format; in `csv` and `json` all numbers are. The rows of a stream are all
+ * read before the first line for `table` only, whose columns are as wide as their longest text.
+ */
+export async function* formatRows(result: DatasetRows | DatasetStream, options: RowOptions): AsyncGenerator<string> {
   const { format, isTerminal } = options
-  if (format === 'table') return tableLines(result)
-  if (format === 'csv') return csvLines(result, options)
-  return isTerminal ? mapped(jsonLines(result), printableJson) : jsonLines(result)
+  const { columns } = result
+  const parts = 'rows' in result ? [result.rows] : result.parts
+  if (format === 'table') return yield* tableLines('rows' in result ? result : { columns, rows: await held(parts) })
+  if (format === 'csv') return yield* csvLines(columns, parts, options)
+  for await (const line of jsonLines(columns, parts)) yield isTerminal ? printableJson(line) : line
 }
 
-function* mapped(lines: Iterable<string>, change: (line: string) => string): Generator<string> {
-  for (const line of lines) yield change(line)
+type Rows = DatasetRows['rows']
+type Parts = AsyncIterable<Rows> | Iterable<Rows>
+
+async function held(parts: Parts): Promise<Rows> {
+  const rows: Rows[number][] = []
+  for await (const part of parts) for (const row of part) rows.push(row)
+  return rows
 }
 
 /** A table for display: numbers aligned right, floats to nine digits. */
@@ -68,11 +78,11 @@ function tableCell(cell: DatasetCell): string {
 const inCell = (text: string) => oneLine(text).replaceAll('\t', '\\t')
 
 /** RFC 4180. NULL is an empty field, an empty text is `""`. */
-function* csvLines({ columns, rows }: DatasetRows, options: RowOptions): Generator<string> {
+async function* csvLines(columns: readonly string[], parts: Parts, options: RowOptions): AsyncGenerator<string> {
   if (columns.length === 0) return
   const line = (cells: readonly DatasetCell[]) => cells.map((cell) => csvCell(cell, options)).join(',')
   yield line(columns)
-  for (const row of rows) yield line(row)
+  for await (const part of parts) for (const row of part) yield line(row)
 }
 
 /** Characters that start a formula in spreadsheets, or that they skip before one. */
@@ -87,13 +97,16 @@ function csvCell(cell: DatasetCell, { csvSafe, isTerminal }: RowOptions): string
 }
 
 /** An array of objects, one per line. Integers beyond 2^53 are plain digits, BLOBs texts of hexadecimal digits. */
-function* jsonLines({ columns, rows }: DatasetRows): Generator<string> {
+async function* jsonLines(columns: readonly string[], parts: Parts): AsyncGenerator<string> {
   const keys = distinct(columns).map((column) => JSON.stringify(column))
-  if (rows.length === 0) return yield '[]'
-  for (const [i, row] of rows.entries()) {
-    const fields = row.map((cell, column) => `${keys[column]}: ${jsonCell(cell)}`).join(', ')
-    yield `${i === 0 ? '[' : ' '}{${fields}}${i === rows.length - 1 ? ']' : ','}`
-  }
+  let before = '' // the last line has no comma
+  for await (const part of parts)
+    for (const row of part) {
+      if (before !== '') yield `${before},`
+      const fields = row.map((cell, column) => `${keys[column]}: ${jsonCell(cell)}`).join(', ')
+      before = `${before === '' ? '[' : ' '}{${fields}}`
+    }
+  yield before === '' ? '[]' : `${before}]`
 }
 
 function jsonCell(cell: DatasetCell): string {

@@ -38,9 +38,9 @@ const shown = (text: string | readonly string[]) =>
 const BATCH_CHARACTERS = 1 << 16
 
 /** Prints lines as they are. */
-export async function sendLines(lines: Iterable<string>): Promise<void> {
+export async function sendLines(lines: Iterable<string> | AsyncIterable<string>): Promise<void> {
   let batch = ''
-  for (const line of lines) {
+  for await (const line of lines) {
     batch += `${line}\n`
     if (batch.length < BATCH_CHARACTERS) continue
     await send(process.stdout, batch)

@@ -41,7 +41,7 @@ export {
   summarizeFile,
 } from './node/api.ts'
 export { type DatasetOptions, type OpenDataset, openDataset } from './node/dataset.ts'
-export type { DatasetCell, DatasetRows } from './node/duckdb.ts'
+export type { DatasetCell, DatasetRows, DatasetStream } from './node/duckdb.ts'
 export { type ExportedRun, type ExportOptions, exportRun, isDay, removeLeftOvers, traceIdOf } from './node/export.ts'
 export { type ArrowOptions, exportArrow } from './node/export-arrow.ts'
 export {

@@ -67,7 +67,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const sql = await sqlOf(dataset, args)
   const opened = await openDataset(dataset, { threads })
   try {
-    const rows = await opened.query(sql)
+    const rows = await opened.stream(sql)
     if (question !== undefined && !args.quiet) await note(QUESTIONS[question].about)
     await sendLines(formatRows(rows, { format, csvSafe, isTerminal: process.stdout.isTTY }))
   } finally {

@@ -12,6 +12,12 @@ export interface DatasetRows {
   readonly rows: readonly (readonly DatasetCell[])[]
 }
 
+/** Rows that DuckDB holds, in less memory than JavaScript: the names of columns, and rows in parts, which can be read once. */
+export interface DatasetStream {
+  readonly columns: readonly string[]
+  readonly parts: AsyncIterable<readonly (readonly DatasetCell[])[]>
+}
+
 type Package = typeof import('@duckdb/node-api')
 
 /**
@@ -81,17 +87,28 @@ export class DuckDb {
    * @throws SqlError if the SQL is wrong or is another statement
    */
   async select(sql: string): Promise<DatasetRows> {
+    const { columns, parts } = await this.stream(sql)
+    const rows: (readonly DatasetCell[])[] = []
+    for await (const part of parts) for (const row of part) rows.push(row)
+    return { columns, rows }
+  }
+
+  /**
+   * The same, with rows that DuckDB holds. (Its streaming results end early where a later row fails, and the package does not expose the
+   * error.)
+   */
+  async stream(sql: string): Promise<DatasetStream> {
     try {
       const statements = await this.#connection.extractStatements(sql)
       if (statements.count !== 1) throw new SqlError(`expected one statement, found ${statements.count}`)
       const prepared = await statements.prepare(0)
       if (prepared.statementType !== this.#selects)
         throw new SqlError('expected a SELECT, found another statement\nhint: datasets are read-only for SQL')
-      const reader = await prepared.runAndReadAll()
-      return { columns: reader.columnNames(), rows: reader.convertRows(cellOf) as DatasetCell[][] }
+      const result = await prepared.run()
+      const parts = result.yieldConvertedRows(cellOf) as AsyncIterable<DatasetCell[][]>
+      return { columns: result.columnNames(), parts }
     } catch (error) {
-      if ((error as Error).name === 'SqlError') throw error
-      throw new SqlError((error as Error).message.trim())
+      throw sqlErrorOf(error)
     }
   }
 
@@ -100,6 +117,11 @@ export class DuckDb {
     this.#connection.closeSync()
     this.#instance.closeSync()
   }
+}
+
+function sqlErrorOf(error: unknown): Error {
+  const { name, message } = error as Error
+  return name === 'SqlError' ? (error as Error) : new SqlError(message.trim())
 }
 
 /** A text as a literal of SQL. */

@@ -54,7 +54,8 @@ function filesOf(folder, traceId) {
 /** Writes a file of a run as that of another one: ids are of one length, and are nowhere compressed. */
 function copy({ table, traceId, bytes }, folder, { day, traceId: newId }) {
   const copied = Buffer.from(bytes)
-  for (let at = copied.indexOf(traceId); at >= 0; at = copied.indexOf(traceId, at + 1)) copied.write(newId, at, 'latin1')
+  for (let at = copied.indexOf(traceId); at >= 0; at = copied.indexOf(traceId, at + 1))
+    copied.write(newId, at, 'latin1')
   const path = join(folder, tablePath(table, day, newId))
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, copied)

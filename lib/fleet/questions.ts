@@ -16,6 +16,9 @@ const OUTLIER_SDS = 8
 /** Slow hosts are slower by this. */
 const HOST_MIN = 0.1
 
+/** Runs before and after a regression whose operators are compared: enough for a median, and few to read. */
+const TYPICAL_RUNS = 9
+
 const REGRESSIONS = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${DEVIATION}, ${CHANGE}, regression as (
   select * from change where change_share >= ${CHANGE_MIN} and ${isCertain('change')}
 ), compared as (
@@ -29,15 +32,23 @@ const REGRESSIONS = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${DEVIATION}, ${CHA
   select setup, phase, number, is_after, trace_id, log from (
     select *, row_number() over (partition by setup, phase, number, is_after order by distance, trace_id) as place from compared
   ) as ranked where place = 1
+), typical as (
+  -- Of each side the runs whose operators are read: those nearest to the median.
+  select setup, phase, number, is_after, trace_id from (
+    select *, row_number() over (partition by setup, phase, number, is_after order by distance, trace_id) as place from compared
+  ) as ranked where place <= ${TYPICAL_RUNS}
+), of_call as (
+  select trace_id, call, role, op, sum(dur_ns) as ns from operator
+  where trace_id in (select trace_id from typical) group by trace_id, call, role, op
 ), of_role as (
   select w.setup as setup, w.phase as phase, w.number as number, w.is_after as is_after, o.trace_id as trace_id,
-    coalesce(o.role, o.op) as role, sum(o.dur_ns) as ns
-  from operator as o
+    coalesce(o.role, o.op) as role, sum(o.ns) as ns
+  from of_call as o
   join call as c on c.trace_id = o.trace_id and c.call = o.call
-  join compared as w on w.trace_id = c.trace_id and w.phase = c.phase
+  join typical as w on w.trace_id = c.trace_id and w.phase = c.phase
   group by w.setup, w.phase, w.number, w.is_after, o.trace_id, coalesce(o.role, o.op)
 ), role_change as (
-  -- Time of a role for a token and worker, in the median run.
+  -- Time of a role for a token and worker: the median of these runs.
   select setup, phase, number, role, median(case when is_after = 1 then ns / tokens end) as after_ns,
     median(case when is_after = 0 then ns / tokens end) as before_ns
   from (

@@ -27,9 +27,9 @@ export const ON_CPU = ['-c', `${CPU}`]
 
 export const hasTaskset = spawnSync('taskset', [...ON_CPU, 'true'], { stdio: 'ignore' }).status === 0
 
-/** A program that wants {@link CPU} for itself, until it is killed or the test's process has ended. */
-export const startHog = () =>
-  spawn('taskset', [...ON_CPU, 'sh', '-c', `while kill -0 ${process.pid}; do :; done`], { stdio: 'ignore' })
+/** A program that wants a CPU for itself, until it is killed or the test's process has ended. */
+export const startHog = (cpu = CPU) =>
+  spawn('taskset', ['-c', `${cpu}`, 'sh', '-c', `while kill -0 ${process.pid}; do :; done`], { stdio: 'ignore' })
 
 /** bpftrace; where nobody has mounted tracefs yet, with a mount of its own, for tracepoints. */
 export const BPFTRACE: readonly [string, ...string[]] = existsSync('/sys/kernel/tracing/events')

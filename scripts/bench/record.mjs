@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { summarizeFile } from 'ggml2perfetto'
-import { cachedModel } from '../../test/llama/gguf.mjs'
+import { cachedModel, presets } from '../../test/llama/gguf.mjs'
 import { buildProgram, LIBS, ON_VULKAN, RECORDER } from './llama-program.mjs'
 
 const { values, positionals } = parseArgs({
@@ -39,6 +39,8 @@ const MODELS = [
   { preset: 'tinyDense', decode: 200, goals: { op: 3, graph: 3 } },
   { preset: 'tinyMoe', decode: 200, goals: { op: 3, graph: 3 } },
   { preset: 'big', decode: 100, goals: { op: 1, graph: 0.2 } },
+  // Four layers of it: with --vulkan, where a call of all takes many seconds.
+  { preset: 'wide', spec: { ...presets.big, layers: 4, vocabulary: 2048 }, decode: 100, goals: { op: 1, graph: 0.2 } },
 ]
 
 const median = (values) => {
@@ -99,8 +101,8 @@ async function round(program, args, { without, env }, tokens) {
   return median(ratios)
 }
 
-async function measure(program, { preset, decode, goals }, threads, level) {
-  const { path } = await cachedModel(preset)
+async function measure(program, { preset, spec = preset, decode, goals }, threads, level) {
+  const { path } = await cachedModel(spec)
   const calls = values.vulkan ? VULKAN_CALLS : decode
   const threadpool = threads > 1 ? ['--threadpool'] : []
   const args = [
@@ -156,7 +158,9 @@ try {
   const of = values.functions ? 'time with functions around calls, to that without' : 'decode time'
   const counting = values.counters ? `, counting ${values.counters}` : ''
   console.log(`median of ${rounds} rounds' paired ratios of ${of}, 95 % confidence interval${counting}`)
-  for (const model of MODELS.filter(({ preset }) => wanted(onlyModel, preset))) {
+  for (const model of MODELS.filter(({ preset }) =>
+    onlyModel === undefined ? preset !== 'wide' : onlyModel === preset,
+  )) {
     for (const threads of [1, 2].filter((value) => wanted(onlyThreads, value))) {
       for (const level of ['graph', 'op'].filter(
         (value) => wanted(onlyLevel, value) && (value === 'op' || !values.counters),

@@ -39,3 +39,16 @@ test('an input of a mark alone is not a log', async () => {
   for (const mark of [[0xef, 0xbb, 0xbf], [0xff, 0xfe], [0xff]])
     await expect(contentsOf(Uint8Array.from(mark))).rejects.toThrow(/^log: /)
 })
+
+test('a binary log whose first record begins with the bytes of a mark is no text', async () => {
+  const { operators } = await contentsOf(plainBytes('tensor-trace/tiny-v4.bin'))
+  expect(operators).toBeGreaterThan(0)
+  for (const mark of [
+    [0xff, 0xfe],
+    [0xfe, 0xff],
+  ]) {
+    const bytes = Uint8Array.from(plainBytes('tensor-trace/tiny-v4.bin'))
+    bytes.set(mark)
+    expect((await contentsOf(bytes)).operators).toBe(operators)
+  }
+})

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { powerSection } from '../../bin/stats/power.ts'
 import { toText } from '../../bin/stats/section.ts'
-import { CallSpans } from '../../lib/analyze/power/spans.ts'
 import { type Analysis, analyze, type Input, type Phase, type TraceEvent } from '../../lib/index.ts'
 import { plainBytes } from '../line/support.ts'
 import { input, inputEvent } from '../sched/schedule.ts'
@@ -100,18 +99,6 @@ describe('samples: nvidia-smi, means over the last second', () => {
     expect(findings[0]!.evidence).toMatchObject({ capped_ns: 990_000_000, free_clock_hz: 1.98e9, power_limit_w: 200 })
     expect(findings[0]!.time_ns / 0.99e9).toBeCloseTo(1 - 1402.5 / 1980, 2)
   })
-})
-
-test('twice as many calls of alternating phases, which cannot be merged, take about twice the time', async () => {
-  const msOf = (count: number) => {
-    const spans = new CallSpans()
-    const start = performance.now()
-    for (let i = 0; i < count; i++) spans.add(i % 2 ? 'decode' : 'prefill', 1, 1000 * i, 1000 * i + 900)
-    expect(spans.sorted()).toHaveLength(count)
-    return performance.now() - start
-  }
-  const few = msOf(150_000)
-  expect(msOf(300_000) / few).toBeLessThan(30)
 })
 
 describe('totals: RAPL', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { CallSpans } from '../../lib/analyze/power/spans.ts'
 import { checksum, HEADER_BYTES, Header, MAGIC } from '../../lib/log/ggtrace-layout.ts'
 import { attempt } from './hostile.ts'
 import { plainBytes } from './support.ts'
@@ -150,4 +151,15 @@ describe('twice the input is some twice the work', () => {
     const ratio = await ratioOf(TEXTS[name] ?? BYTES[name]!)
     expect(ratio).toBeLessThan(RATIO_MAX)
   })
+})
+
+test('twice as many calls of alternating phases, which cannot be merged, are some twice the work', async () => {
+  const work = (count: number) =>
+    workOf(async () => {
+      const spans = new CallSpans()
+      for (let i = 0; i < count; i++) spans.add(i % 2 ? 'decode' : 'prefill', 1, 1000 * i, 1000 * i + 900)
+      expect(spans.sorted()).toHaveLength(count)
+    })
+  // Both are merged once, from 2 ** 18 on.
+  expect((await work(500_000)) / (await work(300_000))).toBeLessThan(RATIO_MAX)
 })

@@ -1,5 +1,12 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
-import { clickHouseTables, openDataset, QUESTIONS, type QuestionName, UsageError } from '../../lib/index.ts'
+import {
+  clickHouseTables,
+  openDataset,
+  QUESTIONS,
+  type QuestionName,
+  TABLE_NAMES,
+  UsageError,
+} from '../../lib/index.ts'
 import { readInput, readWhole } from '../inputs.ts'
 import { flag, once, oneOf, valued, whole } from '../options.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
@@ -45,7 +52,7 @@ export const askCommand: CommandModule<object, Arguments> = {
       })
       .positional('sql', {
         type: 'string',
-        describe: 'One SELECT; tables: trace, call, request, operator, state, gpu, counter, expert, finding',
+        describe: `One SELECT; tables: ${TABLE_NAMES.join(', ')}`,
       })
       .options(OPTIONS)
       .example('$0 ask dataset/ --question regressions', 'builds that are slower than the one before')

@@ -4,6 +4,7 @@ import { putAt } from '../model/by-id.ts'
 import type { CountedEvent, GraphEvent, OperatorEvent } from '../model/events.ts'
 import type { Names } from '../model/names.ts'
 import type { NodeFacts, Nodes } from './nodes.ts'
+import type { OperatorSumTable, SummedNode } from './operator-sum-table.ts'
 import { TABLES } from './schema.ts'
 import type { Codes, Flags, Numbers, Store } from './stores.ts'
 import type { TableFile } from './table-file.ts'
@@ -27,9 +28,7 @@ const NODE_COLUMNS: readonly (keyof NodeFacts)[] = [
 ]
 
 /** The facts of a node as codes of the columns; valid as long as these forget no values. */
-interface NodeCodes {
-  readonly facts: NodeFacts
-  readonly isMax: boolean
+interface NodeCodes extends SummedNode {
   readonly last: number
   readonly inferred: number
   readonly codes: Int32Array
@@ -49,6 +48,8 @@ export class OperatorTable {
   private readonly columns
   private readonly runs = new GraphRuns(() => {})
   private readonly backends: Backends
+  /** By row. */
+  private readonly nodesOfRows: NodeCodes[] = []
   /** By tensor: the latest. */
   private readonly latest: (NodeCodes | undefined)[] = []
   /** By tensor, last tensor and `inferred`. */
@@ -66,6 +67,7 @@ export class OperatorTable {
     tables: Tables,
     private readonly nodes: Nodes,
     private readonly names: Names,
+    private readonly sums: OperatorSumTable,
   ) {
     const file = tables.file('operator', () => this.flush())
     const numbers = (name: string) => file.store(name) as Numbers
@@ -120,7 +122,9 @@ export class OperatorTable {
     columns.worker.codes[at] = columns.worker.codeOf(worker)
     columns.tid.codes[at] = tid < 0 ? -1 : columns.tid.codeOf(tid)
     columns.cpu.codes[at] = cpu < 0 ? -1 : columns.cpu.codeOf(cpu)
-    const { codes, isMax } = this.nodeOf(event)
+    const node = this.nodeOf(event)
+    const { codes, isMax } = node
+    this.nodesOfRows[at] = node
     columns.isMax.flags[at] = isMax ? 1 : 0
     for (let i = 0; i < codes.length; i++) this.nodeColumns[i]!.codes[at] = codes[i]!
     if (this.counters.length > 0) this.count(at, counts)
@@ -128,9 +132,9 @@ export class OperatorTable {
     this.waitNs += waitEndNs - endNs
   }
 
-  /** Adds the backends of the rows that are left. */
+  /** Completes the rows that are left. */
   finish(): void {
-    this.addBackends(() => true)
+    this.complete(() => true)
   }
 
   private use(): void {
@@ -146,16 +150,25 @@ export class OperatorTable {
     let ready = 0
     for (let row = 0; row < this.file.count; row++) if (isReady(row)) ready++
     const isEnough = 2 * ready > this.file.count
-    this.addBackends(isEnough ? isReady : () => true)
+    this.complete(isEnough ? isReady : () => true)
     this.file.encode(isEnough ? isReady : undefined)
+    this.sums.settle()
   }
 
-  private addBackends(isReady: (row: number) => boolean): void {
-    const { backend, call, ts } = this.columns
+  /** Adds the backends of rows, and these to the sums. The file keeps the others. */
+  private complete(isReady: (row: number) => boolean): void {
+    const { backend, call, ts, dur, wait, innerWait } = this.columns
+    let left = 0
     for (let row = 0; row < this.file.count; row++) {
-      if (!isReady(row)) continue
-      const of = call.numbers[row]!
-      backend.codes[row] = backend.codeOf(this.backends.at(Number.isNaN(of) ? -1 : of, ts.numbers[row]!) || null)
+      const node = this.nodesOfRows[row]!
+      if (!isReady(row)) {
+        this.nodesOfRows[left++] = node
+        continue
+      }
+      const of = Number.isNaN(call.numbers[row]!) ? -1 : call.numbers[row]!
+      const name = this.backends.at(of, ts.numbers[row]!)
+      backend.codes[row] = backend.codeOf(name || null)
+      this.sums.add(of, node, name, dur.numbers[row]!, wait.numbers[row]!, innerWait.numbers[row]!)
     }
   }
 

@@ -1,6 +1,6 @@
 import type { RowOf, TableSchema } from './column.ts'
 import { call, request, trace } from './run-tables.ts'
-import { counter, expert, finding, gpu, operator, state } from './work-tables.ts'
+import { counter, expert, finding, gpu, operator, operator_sum, state } from './work-tables.ts'
 
 /**
  * Version of the tables, which is a part of each path (`v=1`). Columns are added under the same version; where a column changes its
@@ -17,6 +17,7 @@ export const TABLES = {
   call,
   request,
   operator,
+  operator_sum,
   state,
   gpu,
   counter,

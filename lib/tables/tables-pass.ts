@@ -9,6 +9,7 @@ import type { OwnEvent } from '../model/own-events.ts'
 import type { EventPass } from '../model/pass.ts'
 import { ExpertsTable } from './experts-table.ts'
 import { Nodes } from './nodes.ts'
+import { OperatorSumTable } from './operator-sum-table.ts'
 import { OperatorTable } from './operator-table.ts'
 import { requestRow } from './request-row.ts'
 import type { Tables } from './tables.ts'
@@ -23,13 +24,14 @@ interface WaitingCall {
 }
 
 /**
- * Writes the events of one input as rows of tables: calls, requests, operators, work of GPUs, counters, experts. (Rows of `trace` and
- * `finding` come from the summary, those of `state` from the timeline, which both know more than one event.)
+ * Writes the events of one input as rows of tables: calls, requests, operators and their sums, work of GPUs, counters, experts. (Rows of
+ * `trace` and `finding` come from the summary, those of `state` from the timeline, which both know more than one event.)
  */
 export class TablesPass implements EventPass<void> {
   private readonly nodes: Nodes
   private readonly experts: ExpertsTable
   private operators: OperatorTable | undefined
+  private readonly operatorSums: OperatorSumTable
   private readonly calls = new Map<number, WaitingCall>()
   private readonly times = new CallTimes((of, event, timed) => {
     const waiting = of === 'all' && timed ? this.calls.get(event.call) : undefined
@@ -45,6 +47,7 @@ export class TablesPass implements EventPass<void> {
   ) {
     this.nodes = new Nodes(names)
     this.experts = new ExpertsTable(tables, this.nodes)
+    this.operatorSums = new OperatorSumTable(tables)
   }
 
   take(batch: readonly TraceEvent[]): void {
@@ -66,6 +69,7 @@ export class TablesPass implements EventPass<void> {
     for (const waiting of this.calls.values()) this.addCall(waiting)
     this.calls.clear()
     this.operators?.finish()
+    this.operatorSums.finish()
   }
 
   private event(event: TraceEvent): void {
@@ -100,11 +104,12 @@ export class TablesPass implements EventPass<void> {
   }
 
   private get operatorTable(): OperatorTable {
-    this.operators ??= new OperatorTable(this.tables, this.nodes, this.names)
+    this.operators ??= new OperatorTable(this.tables, this.nodes, this.names, this.operatorSums)
     return this.operators
   }
 
   private call(event: TokenEvent): void {
+    this.operatorSums.call(event.call, event.phase)
     if (event.call < 0) return this.addCall({ event, tpotNs: null })
     this.calls.set(event.call, { event, tpotNs: null })
     this.times.add(event)

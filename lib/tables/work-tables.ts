@@ -1,4 +1,5 @@
 import {
+  amount,
   amountOrNull,
   fraction,
   proseOrNull,
@@ -14,6 +15,9 @@ import {
 const TRACE_ID = text('The run: see `trace`.')
 const TS = time("Start, since the run's origin.")
 const CALL = timeOrNull('Number of its call; null: in none, or not known.')
+const TYPE = textOrNull('Type of the weights (the first source that is one), else of the result.')
+const BACKEND = textOrNull('The backend.')
+const OP = text('The op, such as `MUL_MAT`; of fused nodes the first and the last one, such as `RMS_NORM+MUL`.')
 const INFERRED = textOrNull('What of it is not recorded but inferred, such as `wait`; separated by semicolons.')
 
 /** What a node of the graph is; of fused nodes, with their last one. */
@@ -59,10 +63,10 @@ export const operator = {
     dur_ns: time('Time of computing.'),
     wait_ns: time('Wait at the barrier after it.'),
     inner_wait_ns: time('Part of `dur_ns` at barriers within the operator.'),
-    op: text('The op, such as `MUL_MAT`; of fused nodes the first and the last one, such as `RMS_NORM+MUL`.'),
+    op: OP,
     ...NODE,
-    type: textOrNull('Type of the weights (the first source that is one), else of the result.'),
-    backend: textOrNull('The backend.'),
+    type: TYPE,
+    backend: BACKEND,
     m: amountOrNull('Of a matrix product: rows of the weights; else elements of the result in its first dimension.'),
     n: amountOrNull('Of a matrix product: columns of the result; else elements of the result in its second dimension.'),
     k: amountOrNull('Of a matrix product: elements that are summed up for each element of the result; else null.'),
@@ -75,6 +79,32 @@ export const operator = {
     ...COUNTS,
     other_counters: proseOrNull("Counts of other counters, such as codes of the processor's, as JSON."),
     inferred: INFERRED,
+  },
+} as const
+
+/** One row per phase, role, op, type and backend. */
+export const operator_sum = {
+  about:
+    'The rows of `operator` of one phase, role, op, type and backend, summed up. Each of these has the work (FLOP, bytes) of all workers, so that the sum of work by that of `dur_ns` is a rate of the nodes.',
+  sortedBy: ['phase', 'role', 'op', 'type', 'backend'],
+  columns: {
+    trace_id: TRACE_ID,
+    phase: textOrNull(
+      'Phase of their calls; null: in none, or the log lacks the call, or has it only long after them.',
+    ),
+    role: NODE.role,
+    op: OP,
+    type: TYPE,
+    backend: BACKEND,
+    operators: amount('Rows of `operator`.'),
+    dur_ns: time('Sum of their `dur_ns`.'),
+    wait_ns: time('Sum of their `wait_ns`.'),
+    inner_wait_ns: time('Sum of their `inner_wait_ns`.'),
+    longest_ns: time('The longest `dur_ns`.'),
+    flop: amountOrNull('Sum of `flop`, where it is known; null: of no row, or above 2^63 - 1.'),
+    bytes_read: amountOrNull('Sum of `bytes_read`, where it is known; null: of no row, or above 2^63 - 1.'),
+    bytes_written: amountOrNull('Sum of `bytes_written`, where it is known; null: of no row, or above 2^63 - 1.'),
+    bytes_are_max: yes('`bytes_read` of some of them is an upper bound.'),
   },
 } as const
 

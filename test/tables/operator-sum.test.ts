@@ -1,0 +1,201 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { Names, Tables, TablesPass, type TensorEvent, type TraceEvent, UNKNOWN } from '../../lib/index.ts'
+import '../seed.ts'
+
+/** The rows of operator_sum are the sums of the rows of operator, by DuckDB. */
+const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-operator-sum-'))
+let instance: DuckDBInstance
+let db: DuckDBConnection
+
+beforeAll(async () => {
+  instance = await DuckDBInstance.create(':memory:')
+  db = await instance.connect()
+})
+
+afterAll(() => {
+  db.closeSync()
+  instance.closeSync()
+  rmSync(folder, { recursive: true })
+})
+
+const SUMS = `select phase, role, op, type, backend, count(*) n, sum(operator.dur_ns), sum(wait_ns), sum(inner_wait_ns), max(operator.dur_ns),
+  sum(flop), sum(bytes_read), sum(bytes_written), bool_or(bytes_are_max)
+  from operator left join call on call.call = operator.call group by all order by all`
+const ROWS = `select phase, role, op, type, backend, operators, dur_ns, wait_ns, inner_wait_ns, longest_ns, flop, bytes_read,
+  bytes_written, bytes_are_max from operator_sum order by all`
+
+let written = 0
+
+/** The rows of operator_sum of these events, and what they are to be. */
+async function sumsOf(make: (names: Names) => TraceEvent[]): Promise<{ rows: string[][]; expected: string[][] }> {
+  const names = new Names()
+  const compression = { codec: 'none', compress: (bytes: Uint8Array) => bytes } as const
+  const tables = new Tables({ traceId: '0'.repeat(32), compression, createdBy: 'test 1' })
+  const pass = new TablesPass(tables, names)
+  pass.take(make(names))
+  pass.finish()
+  const files = new Map<string, Uint8Array[]>()
+  for await (const { table, bytes } of tables.finish()) files.set(table, [...(files.get(table) ?? []), bytes])
+  written++
+  await db.run('create or replace view call as select null::bigint as call, null::varchar as phase where false')
+  for (const [table, pieces] of files) {
+    const path = join(folder, `${table}-${written}.parquet`)
+    writeFileSync(path, Buffer.concat(pieces))
+    await db.run(`create or replace view ${table} as select * from '${path}'`)
+  }
+  const read = async (sql: string) => (await db.runAndReadAll(sql)).getRows().map((row) => row.map(String))
+  return { rows: await read(ROWS), expected: await read(SUMS) }
+}
+
+const NAMES = [
+  "it's; --",
+  '"',
+  'a","b',
+  'null',
+  '',
+  'line\nfeed\0',
+  '😀\u202e',
+  'MUL_MAT',
+  'MUL_MAT_ID',
+  'blk.0.x.weight',
+]
+const PHASES = ['warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compute'] as const
+const BATCH = {
+  function: 'llama_decode',
+  areAllOutput: false,
+  isLeftOut: false,
+  result: 0,
+  spans: [],
+  context: 0,
+} as const
+const name = fc.constantFrom(...NAMES)
+const small = fc.nat(9)
+
+/** A node whose sources are the two before it. `isKnown`: its shape is; `isLarge`: with much work. */
+interface Node {
+  readonly name: string
+  readonly op: string
+  readonly type: string
+  readonly isKnown?: boolean
+  readonly isLarge?: boolean
+}
+
+const node: fc.Arbitrary<Node> = fc.record({ name, op: name, type: name, isKnown: fc.boolean(), isLarge: fc.boolean() })
+const event = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('operator' as const),
+      tensor: small,
+      fused: fc.boolean(),
+      call: small,
+      dur: small,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('token' as const), phase: fc.constantFrom(...PHASES) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('graph' as const), backend: name, call: small }) },
+)
+
+function tensorEvents(of: readonly Node[], names: Names): TraceEvent[] {
+  return of.map(({ name, op, type, isKnown, isLarge }, id): TraceEvent => {
+    const size = isLarge ? 2 ** 17 : 4
+    return {
+      ...{ ...UNKNOWN.tensor, id, name: names.id(name), op: names.id(op), type: names.id(type) },
+      ...(isKnown ? { ne: [size, size, 1, 1], sizeBytes: 4 * size * size } : {}),
+      sources: id > 1 ? [id - 2, id - 1] : [],
+    }
+  })
+}
+
+test('of any events: calls before and after their operators, any names, amounts that are not known', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(node, { minLength: 1, maxLength: 8 }),
+      fc.array(event, { minLength: 1, maxLength: 200 }),
+      async (nodes, events) => {
+        const { rows, expected } = await sumsOf((names) => {
+          const made = tensorEvents(nodes, names)
+          let calls = 0
+          for (const [at, of] of events.entries()) {
+            if (of.kind === 'token') {
+              made.push({ ...UNKNOWN.token, batch: BATCH, call: calls++, phase: of.phase, startNs: 0, endNs: at })
+            } else if (of.kind === 'graph') {
+              const backend = names.id(of.backend)
+              made.push({ ...UNKNOWN.graph, call: of.call - 1, backend, startNs: Math.max(0, at - 20), endNs: at })
+            } else {
+              const [tensor, endNs] = [of.tensor % nodes.length, at + of.dur]
+              const fused = of.fused && tensor + 1 < nodes.length ? { fusedTo: tensor + 1 } : {}
+              const times = { startNs: at, endNs, waitEndNs: endNs + of.call, innerWaitNs: of.dur >> 1 }
+              made.push({ ...UNKNOWN.operator, tensor, call: of.call - 1, ...times, ...fused })
+            }
+          }
+          // An operator at least: without any, there are no tables to compare.
+          made.push({ ...UNKNOWN.operator, tensor: 0, startNs: 0, endNs: 1, waitEndNs: 1 })
+          return made
+        })
+        expect(rows).toEqual(expected)
+      },
+    ),
+    { numRuns: 60, endOnFailure: true },
+  )
+}, 60_000)
+
+test('of several row groups, whose calls come long after their operators', async () => {
+  const { rows, expected } = await sumsOf((names) => {
+    const nodes = Array.from({ length: 100 }, (_, id) => ({ name: `Qcur-${id}`, op: 'MUL_MAT', type: 'F32' }))
+    const made = tensorEvents(nodes, names)
+    const [calls, late] = [3000, 900]
+    for (let call = 0; call < calls + late; call++) {
+      const of = call - late
+      const phase = PHASES[1 + (call % 5)]!
+      if (of >= 0)
+        made.push({ ...UNKNOWN.token, batch: BATCH, call: of, phase, startNs: 1000 * of, endNs: 1000 * call })
+      if (call >= calls) continue
+      const startNs = 1000 * call
+      for (let tensor = 0; tensor < nodes.length; tensor++) {
+        const times = { startNs: startNs + tensor, endNs: startNs + 2 * tensor, waitEndNs: startNs + 3 * tensor }
+        made.push({ ...UNKNOWN.operator, tensor, call, ...times })
+      }
+      const backend = names.id(call % 2 === 0 ? 'CPU' : 'CUDA0')
+      made.push({ ...UNKNOWN.graph, call, backend, startNs, endNs: startNs + 100 })
+    }
+    return made
+  })
+  const phases = PHASES.slice(1).sort()
+  expect(rows.map(([phase]) => phase)).toEqual(phases.flatMap((phase) => [phase, phase]))
+  expect(new Set(rows.map(([, , , , backend]) => backend))).toEqual(new Set(['CPU', 'CUDA0']))
+  expect(rows).toEqual(expected)
+}, 60_000)
+
+test('operators of calls that the log lacks, or of none, have no phase', async () => {
+  const { rows, expected } = await sumsOf((names) => {
+    const made: TraceEvent[] = [{ ...UNKNOWN.tensor, id: 0, name: names.id('a'), op: names.id('ADD') }]
+    for (let i = 0; i < 200_000; i++)
+      made.push({ ...UNKNOWN.operator, tensor: 0, call: 2 ** (i % 40) - 2, startNs: i, endNs: i + 1, waitEndNs: i + 1 })
+    return made
+  })
+  expect(rows).toEqual(expected)
+  expect(rows.map(([phase, role, , , , n]) => [phase, role, n])).toEqual([['null', 'a', '200000']])
+})
+
+test.each([
+  [1001, String(1001n * 2n ** 52n + 14n)],
+  [3000, 'null'],
+])('the work of %i large products is exact, or null where int64 ends', async (count, flop) => {
+  const { rows } = await sumsOf((names) => {
+    const large = { name: 'x', op: 'MUL_MAT', type: 'F32', isKnown: true, isLarge: true }
+    const made = tensorEvents([large, large, large], names)
+    // 1 × 1 × 7: 14 FLOP.
+    for (const id of [3, 4]) made.push({ ...(made[0] as TensorEvent), id, ne: [7, 1, 1, 1] })
+    made.push({ ...(made[0] as TensorEvent), id: 5, ne: [1, 1, 1, 1], sources: [3, 4] })
+    const times = { startNs: 0, endNs: 1, waitEndNs: 1 }
+    for (let i = 0; i < count; i++) made.push({ ...UNKNOWN.operator, tensor: 2, ...times })
+    return [...made, { ...UNKNOWN.operator, tensor: 5, ...times }]
+  })
+  expect(rows.map((row) => [row[5], row[10]])).toEqual([[String(count + 1), flop]])
+})

@@ -16,9 +16,6 @@ const OUTLIER_SDS = 8
 /** Slow hosts are slower by this. */
 const HOST_MIN = 0.1
 
-/** Runs before and after a regression whose operators are compared: enough for a median, and few to read. */
-const TYPICAL_RUNS = 9
-
 const REGRESSIONS = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${DEVIATION}, ${CHANGE}, regression as (
   select * from change where change_share >= ${CHANGE_MIN} and ${isCertain('change')}
 ), compared as (
@@ -32,23 +29,13 @@ const REGRESSIONS = `with ${RUN}, ${FIGURE}, ${BUILD_ORDER}, ${DEVIATION}, ${CHA
   select setup, phase, number, is_after, trace_id, log from (
     select *, row_number() over (partition by setup, phase, number, is_after order by distance, trace_id) as place from compared
   ) as ranked where place = 1
-), typical as (
-  -- Of each side the runs whose operators are read: those nearest to the median.
-  select setup, phase, number, is_after, trace_id from (
-    select *, row_number() over (partition by setup, phase, number, is_after order by distance, trace_id) as place from compared
-  ) as ranked where place <= ${TYPICAL_RUNS}
-), of_call as (
-  select trace_id, call, role, op, sum(dur_ns) as ns from operator
-  where trace_id in (select trace_id from typical) group by trace_id, call, role, op
 ), of_role as (
   select w.setup as setup, w.phase as phase, w.number as number, w.is_after as is_after, o.trace_id as trace_id,
-    coalesce(o.role, o.op) as role, sum(o.ns) as ns
-  from of_call as o
-  join call as c on c.trace_id = o.trace_id and c.call = o.call
-  join typical as w on w.trace_id = c.trace_id and w.phase = c.phase
+    coalesce(o.role, o.op) as role, sum(o.dur_ns) as ns
+  from operator_sum as o join compared as w on w.trace_id = o.trace_id and w.phase = o.phase
   group by w.setup, w.phase, w.number, w.is_after, o.trace_id, coalesce(o.role, o.op)
 ), role_change as (
-  -- Time of a role for a token and worker: the median of these runs.
+  -- Time of a role for a token and worker: the median of the runs.
   select setup, phase, number, role, median(case when is_after = 1 then ns / tokens end) as after_ns,
     median(case when is_after = 0 then ns / tokens end) as before_ns
   from (
@@ -130,10 +117,9 @@ left join change as c on c.setup = o.setup and c.phase = o.phase and c.number = 
 order by o.setup, o.phase, n.number`
 
 const SLOWEST_OPERATORS = `with total as (
-  -- By the columns as they are stored: DuckDB groups expressions on them half as fast.
-  select role, op, type, backend, count(*) as n, sum(dur_ns) as ns, sum(wait_ns) as wait_ns, sum(bytes_read) as bytes,
-    sum(flop) as flop, max(dur_ns) as longest_ns
-  from operator group by role, op, type, backend
+  select role, op, type, backend, cast(sum(operators) as bigint) as n, sum(dur_ns) as ns, sum(wait_ns) as wait_ns,
+    sum(bytes_read) as bytes, sum(flop) as flop, max(longest_ns) as longest_ns
+  from operator_sum group by role, op, type, backend
 )
 select coalesce(role, '') as role, op, coalesce(type, '') as type, coalesce(backend, '') as backend,
   round(100.0 * ns / sum(ns) over (), 2) as time_percent, round(ns / 1e9, 3) as seconds, n, round(ns / 1e3 / n, 2) as mean_us, round(longest_ns / 1e3, 1) as longest_us,

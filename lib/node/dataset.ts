@@ -5,6 +5,7 @@ import { basename, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import type { ColumnType } from '../tables/column.ts'
 import { TABLE_NAMES, TABLES, TABLES_VERSION, type TableName } from '../tables/schema.ts'
+import { operatorSumsSql } from '../tables/sums-sql.ts'
 import { type DatasetRows, type DatasetStream, DuckDb, type DuckDbOptions, sqlText } from './duckdb.ts'
 import { explainFileError } from './files.ts'
 
@@ -99,16 +100,31 @@ class Dataset implements OpenDataset {
     this.#database.close()
   }
 
-  /** Columns that all files lack, as those of older versions do, are NULL; a table without files is empty. */
   async #makeView(name: TableName): Promise<void> {
+    const rows = [await this.#rowsOf(name, this.#files.get(name)!)]
+    if (name === 'operator_sum') rows.push(...(await this.#olderSums()))
+    await this.#database.run(`create view ${name} as ${rows.join(' union all by name ')}`)
+  }
+
+  /** The sums of runs whose files are of a version that did not write them. */
+  async #olderSums(): Promise<string[]> {
+    const summed = new Set(this.#files.get('operator_sum')!.map(runOf))
+    const operators = this.#files.get('operator')!.filter((path) => !summed.has(runOf(path)))
+    if (operators.length === 0) return []
+    const older = new Set(operators.map(runOf))
+    const calls = this.#files.get('call')!.filter((path) => older.has(runOf(path)))
+    const [operator, call] = [await this.#rowsOf('operator', operators), await this.#rowsOf('call', calls)]
+    return [`(with operator as (${operator}), call as (${call}) ${operatorSumsSql(['day'])})`]
+  }
+
+  /** SQL of the rows of files. Columns that all files lack, as those of older versions do, are NULL; no files are no rows. */
+  async #rowsOf(name: TableName, paths: readonly string[]): Promise<string> {
     const { columns } = TABLES[name]
-    const paths = this.#files.get(name)!
     const nulls = (of: readonly string[]) =>
       of.map((column) => `null::${SQL_TYPE[(columns as Columns)[column]!.type]} as ${column}`)
     if (paths.length === 0) {
       const empty = [...nulls(Object.keys(columns)), 'null::date as day'].join(', ')
-      await this.#database.run(`create view ${name} as select ${empty} where false`)
-      return
+      return `select ${empty} where false`
     }
     const list = paths.map((path) => sqlText(globSafe(`${this.#root}/${path}`))).join(', ')
     const options = `union_by_name = true, hive_partitioning = true, hive_types = {'day': date, 'v': int}`
@@ -116,7 +132,7 @@ class Dataset implements OpenDataset {
     const there = await this.#database.run(`describe select * from ${from}`)
     const known = new Set(there.rows.map(([column]) => column))
     const missing = nulls(Object.keys(columns).filter((column) => !known.has(column)))
-    await this.#database.run(`create view ${name} as select ${['* exclude (v)', ...missing].join(', ')} from ${from}`)
+    return `select ${['* exclude (v)', ...missing].join(', ')} from ${from}`
   }
 }
 
@@ -128,6 +144,9 @@ const SQL_TYPE: Readonly<Record<ColumnType, string>> = {
   double: 'double',
   boolean: 'boolean',
 }
+
+/** Day and name of a run's files, which those of all of its tables have. */
+const runOf = (path: string) => path.split('/').slice(-2).join('/')
 
 /** Paths are patterns for DuckDB. */
 const globSafe = (path: string) => path.replace(/[*?[]/g, (sign) => `[${sign}]`)

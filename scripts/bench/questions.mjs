@@ -2,7 +2,7 @@
 /**
  * Measures the questions of `ask` on a large synthetic fleet: npm run bench:questions [-- runs, default 1000 [decode calls a run, default 155]]
  * A run has some 50 000 operators with the default. 20 runs are made with them, into which the other runs' names, builds, hosts and times
- * are put: their files of calls, operators and states are copies with other ids, which take as long to read. Each question is asked three
+ * are put: their files of calls, operators, sums and states are copies with other ids, which take as long to read. Each question is asked three
  * times, in a process of its own; printed are the best wall time and its time of the CPUs. The goal for 1 000 runs is 2 s.
  */
 import { execFileSync } from 'node:child_process'
@@ -67,7 +67,7 @@ async function make(folder, runs, decodeCalls) {
   const madeAt = join(folder, 'made')
   for (const run of fleet(template, { seed: 2, runs: MADE, decodeCalls }).runs()) {
     await writeRun(madeAt, run)
-    made.push(filesOf(madeAt, run.traceId).filter(({ table }) => /^(call|operator|state)$/.test(table)))
+    made.push(filesOf(madeAt, run.traceId).filter(({ table }) => /^(call|operator|operator_sum|state)$/.test(table)))
   }
   rmSync(madeAt, { recursive: true })
   let number = 0

@@ -144,6 +144,7 @@ function runOf({ i, of, template, rng, hosts, builds, regressions, isOutlier }) 
   tables.trace = [traceRow(facts, tables, rng)]
   if (cause !== undefined) tables.finding.push(findingRow(traceId, cause, tables))
   if (!of.withOperators) tables.operator = []
+  tables.operator_sum = sumsOf(tables)
   const day = new Date(tables.trace[0].origin_unix_ns / 1e6).toISOString().slice(0, 10)
   return { day, traceId, tables }
 }
@@ -203,6 +204,26 @@ function callOf({ traceId, call, phase, now, template, pace, roleFactor, rng, ta
     inferred: null,
   })
   return now + dur_ns
+}
+
+/** The rows of operator_sum, from those of the tables operator and call. */
+function sumsOf({ operator, call }) {
+  const phases = new Map(call.map(({ call, phase }) => [call, phase]))
+  const sums = new Map()
+  const added = ['dur_ns', 'wait_ns', 'inner_wait_ns', 'flop', 'bytes_read', 'bytes_written']
+  for (const row of operator) {
+    const { trace_id, role, op, type, backend } = row
+    const labels = { trace_id, phase: phases.get(row.call) ?? null, role, op, type, backend }
+    const key = JSON.stringify(Object.values(labels))
+    const nothing = Object.fromEntries(added.map((name) => [name, null]))
+    if (!sums.has(key)) sums.set(key, { ...labels, operators: 0, ...nothing, longest_ns: 0, bytes_are_max: false })
+    const sum = sums.get(key)
+    sum.operators++
+    for (const name of added) if ((row[name] ?? null) !== null) sum[name] += row[name]
+    sum.longest_ns = Math.max(sum.longest_ns, row.dur_ns)
+    sum.bytes_are_max ||= row.bytes_are_max ?? false
+  }
+  return [...sums.values()]
 }
 
 const stateRow = (trace_id, worker, ts_ns, dur_ns, state) => ({

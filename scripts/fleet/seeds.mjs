@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// How many planted regressions and outliers the questions find in synthetic fleets, and what they find in flat ones:
+// How many planted regressions (build, phase and role) and outliers the questions find in synthetic fleets, and what they find in flat ones:
 // node scripts/fleet/seeds.mjs [seeds]
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,12 +21,11 @@ const ROLES = {
 }
 const callOf = (ns) =>
   Object.entries(ROLES).flatMap(([role, share], r) =>
-    [0, 1, 2, 3].flatMap((n) => [0, 1].map((worker) => ({ node: 4 * r + n, worker, role, dur_ns: (ns * share) / 4 }))),
+    [0, 1, 2, 3].flatMap((n) =>
+      [0, 1].map((worker) => ({ node: 4 * r + n, worker, role, op: role, dur_ns: (ns * share) / 4 })),
+    ),
   )
 const template = { prefill: Object.assign(callOf(900_000), { tokens: 16 }), decode: callOf(100_000) }
-const NO_ROWS = {
-  operator: 'null::varchar as trace_id, 0 as call, null::varchar as role, null::varchar as op, 0 as dur_ns',
-}
 
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-seeds-'))
 const seeds = Number(process.argv[2] ?? 20)
@@ -34,14 +33,14 @@ for (const planted of [true, false]) {
   const count = { regressions: { found: 0, missed: 0, wrong: 0 }, outliers: { found: 0, missed: 0, wrong: 0 } }
   for (let seed = 1; seed <= seeds; seed++) {
     const [regressions, outliers] = planted ? [1, 3] : [0, 0]
-    const made = fleet(template, { seed, runs: 240, regressions, outliers, withOperators: false })
+    const made = fleet(template, { seed, runs: 240, regressions, outliers })
     const answers = await answersOf(made)
     const { truth } = made
     add(
       count.regressions,
       truth.regressions,
       answers.regressions,
-      (of) => `${of.model ?? of.setup.split(' ')[0]} ${of.phase} ${of.build}`,
+      (of) => `${of.model ?? of.setup.split(' ')[0]} ${of.phase} ${of.build} ${of.role ?? of.most_by}`,
     )
     add(count.outliers, truth.outliers, answers.outliers, (of) => of.trace_id ?? of)
   }
@@ -50,7 +49,7 @@ for (const planted of [true, false]) {
 rmSync(folder, { recursive: true })
 
 async function answersOf(made) {
-  const rows = { trace: [], call: [], state: [], finding: [] }
+  const rows = { trace: [], operator_sum: [], state: [], finding: [] }
   for (const { tables } of made.runs()) for (const name of Object.keys(rows)) rows[name].push(...tables[name])
   const instance = await DuckDBInstance.create(':memory:')
   const connection = await instance.connect()
@@ -62,7 +61,6 @@ async function answersOf(made) {
       `create table ${name} as select * from read_json('${path}', format = 'newline_delimited', sample_size = -1)`,
     )
   }
-  await connection.run(`create table operator as select ${NO_ROWS.operator} where false`)
   const answer = async (name) => (await connection.runAndReadAll(QUESTIONS[name].sql)).getRowObjectsJS()
   const answers = { regressions: await answer('regressions'), outliers: await answer('outliers') }
   connection.closeSync()

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
-import { CLICKHOUSE_SETTINGS, clickHouseTables, openDataset, QUESTIONS } from '../../lib/index.ts'
-import { writeDataset } from './datasets.ts'
+import { CLICKHOUSE_SETTINGS, clickHouseTables, openDataset, QUESTIONS, TABLES } from '../../lib/index.ts'
+import { writeMixedDataset } from './datasets.ts'
 import { smallFleet } from './fleets.ts'
 
 /** `npm install chdb` is ClickHouse as a library, 541 MB: no dependency. */
@@ -31,7 +31,7 @@ describe('ClickHouse', () => {
     'answers the questions as DuckDB does (skipped where chdb is not installed)',
     async () => {
       const { rows } = smallFleet({ seed: 7, runs: 80, builds: 4, hosts: 4, setups: 1, regressions: 1, outliers: 1 })
-      await writeDataset(folder, rows)
+      await writeMixedDataset(folder, rows)
       const dataset = await openDataset(folder)
       const session = new clickHouse!.Session()
       session.query('create database fleet')
@@ -43,10 +43,14 @@ describe('ClickHouse', () => {
         expected[name] = (await dataset.query(sql)).rows
         found[name] = JSON.parse(session.query(`${sql}\n${CLICKHOUSE_SETTINGS}`, 'JSONCompact')).data
       }
+      const all = `select ${Object.keys(TABLES.operator_sum.columns).join(', ')} from operator_sum order by trace_id, phase, role, op`
+      expected['sums'] = (await dataset.query(all)).rows
+      found['sums'] = JSON.parse(session.query(all, 'JSONCompact')).data
       session.cleanup()
       dataset.close()
       expect(rounded(found)).toEqual(rounded(expected))
       expect(expected['regressions']).toHaveLength(1)
+      expect(expected['sums']).toHaveLength(rows.operator_sum!.length)
     },
     600_000,
   )

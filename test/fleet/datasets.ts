@@ -31,3 +31,17 @@ export async function writeDataset(root: string, tables: Rows, day = '2026-01-05
   connection.closeSync()
   instance.closeSync()
 }
+
+/** The same as files of two versions: the older one did not write sums of operators. */
+export async function writeMixedDataset(root: string, tables: Rows): Promise<void> {
+  const isOlder = ({ trace_id }: Row) => (trace_id as string) < '8'
+  const rowsOf = (isMeant: (row: Row) => boolean): Rows =>
+    Object.fromEntries(Object.entries(tables).map(([table, rows]) => [table, rows.filter(isMeant)]))
+  await writeDataset(root, { ...rowsOf(isOlder), operator_sum: [] }, '2026-01-05', 'older')
+  await writeDataset(
+    root,
+    rowsOf((row) => !isOlder(row)),
+    '2026-01-06',
+    'newer',
+  )
+}

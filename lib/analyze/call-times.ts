@@ -300,7 +300,8 @@ class Times {
     fromNs: number,
   ): TimedDecode | undefined {
     const { phase, batch } = event
-    const mixed = phase === 'mixed' ? decodingIn(batch!.spans).length : undefined
+    // Events of a program may have no batch.
+    const mixed = phase === 'mixed' && batch ? decodingIn(batch.spans).length : undefined
     const { sequences, isAssumed } = mixed === undefined ? sequencesOf(event) : { sequences: mixed, isAssumed: false }
     const tokens = made ?? mixed ?? (event.tokens < 0 ? sequences : event.tokens)
     if (tokens === 0) return undefined

@@ -47,6 +47,20 @@ describe('by sequence and context', () => {
     ])
   })
 
+  test('a mixed call without spans counts its tokens', async () => {
+    const { calls } = await analysed([
+      { startNs: 0, endNs: 10 * MS, phase: 'prefill', tokens: 4 },
+      { startNs: 10 * MS, endNs: 20 * MS, phase: 'decode', tokens: 1 },
+      { startNs: 20 * MS, endNs: 50 * MS, phase: 'mixed', tokens: 3 },
+    ])
+    expect(calls.by_phase).toEqual({
+      prefill: { calls: 1, tokens: 4 },
+      decode: { calls: 1, tokens: 1 },
+      mixed: { calls: 1, tokens: 3 },
+    })
+    expect(calls.tpot).toMatchObject({ count: 4 })
+  })
+
   test('contexts are separate, and their tokens sum to all', async () => {
     const at = (context: number, call: MadeCall): MadeCall => ({ ...call, context })
     const { calls } = await analysed([

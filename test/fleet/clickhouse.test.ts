@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
 import { CLICKHOUSE_SETTINGS, clickHouseTables, openDataset, QUESTIONS, TABLES } from '../../lib/index.ts'
+import { byHyparquet, LOGS, tablesIn, texts } from '../tables/of-logs.ts'
 import { writeMixedDataset } from './datasets.ts'
 import { smallFleet } from './fleets.ts'
 
@@ -22,6 +23,10 @@ afterAll(() => rmSync(folder, { recursive: true }))
 /** Both round halves, but ClickHouse to even digits. */
 const rounded = (rows: unknown): unknown =>
   JSON.parse(JSON.stringify(rows, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(2)) : value)))
+
+/** Rows in the order of the file, numbers to their last digit. */
+const AS_WRITTEN = `settings max_threads = 1, output_format_json_quote_64bit_integers = 1, output_format_json_quote_denormals = 1,
+  use_cache_for_count_from_files = 0, schema_inference_use_cache_for_file = 0`
 
 const clickHouse = chdb()
 const whereInstalled = clickHouse ? test : test.skip
@@ -51,6 +56,30 @@ describe('ClickHouse', () => {
       expect(rounded(found)).toEqual(rounded(expected))
       expect(expected['regressions']).toHaveLength(1)
       expect(expected['sums']).toHaveLength(rows.operator_sum!.length)
+    },
+    600_000,
+  )
+
+  whereInstalled(
+    'reads each file of each log as another reader does (skipped where chdb is not installed)',
+    async () => {
+      const session = new clickHouse!.Session()
+      const file = join(folder, 'table.parquet')
+      let count = 0
+      for (const path of LOGS) {
+        const made = await tablesIn(path).catch(() => undefined)
+        for (const [table, pieces] of made?.files ?? []) {
+          const bytes = Buffer.concat(pieces)
+          writeFileSync(file, bytes)
+          const found = JSON.parse(
+            session.query(`select * from file('${file}', Parquet) ${AS_WRITTEN}`, 'JSONCompact'),
+          ).data
+          expect({ path, table, rows: texts(found) }).toEqual({ path, table, rows: texts(await byHyparquet(bytes)) })
+          count++
+        }
+      }
+      session.cleanup()
+      expect(count).toBeGreaterThan(300)
     },
     600_000,
   )

@@ -1,15 +1,12 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { gunzipSync, gzipSync } from 'node:zlib'
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { parquetReadObjects } from 'hyparquet'
-import { convert, inputOf, openTrace, type TableName, tablesOf } from '../../lib/index.ts'
+import { convert, inputOf, openTrace, type TableName } from '../../lib/index.ts'
+import { byHyparquet, LOGS, ROOT, tablesIn, texts } from './of-logs.ts'
 
 /** Figures by SQL over tables are those over the trace of the same log, for each fixture and example. */
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-tables-'))
 let instance: DuckDBInstance
 let db: DuckDBConnection
@@ -24,16 +21,6 @@ afterAll(() => {
   instance.closeSync()
   rmSync(folder, { recursive: true })
 })
-
-const logs = ['test/fixtures', 'examples']
-  .flatMap((place) =>
-    readdirSync(join(ROOT, place), { recursive: true, encoding: 'utf8' }).map((name) => join(place, name)),
-  )
-  .filter(
-    (path) =>
-      statSync(join(ROOT, path)).isFile() && !/(README.*|SOURCES.*|\.md|\.mjs|\.json5|answers\.json)$/.test(path),
-  )
-  .sort()
 
 /** The rows of operator_sum, and what they are to be. */
 const SUMS = [
@@ -106,33 +93,11 @@ const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: s
   ],
 ]
 
-async function tablesIn(path: string) {
-  const input = inputOf(join(ROOT, path))
-  const traceId = '0'.repeat(32)
-  const compression = { codec: 'gzip', compress: (bytes: Uint8Array) => gzipSync(bytes) } as const
-  const pieces = tablesOf(input, { traceId, compression }, { name: 'test', version: '1' })
-  const files = new Map<TableName, Uint8Array[]>()
-  let next = await pieces.next()
-  for (; !next.done; next = await pieces.next())
-    files.set(next.value.table, [...(files.get(next.value.table) ?? []), next.value.bytes])
-  return { files, rows: next.value.rows }
-}
-
-/** Rows as texts, to be compared between readers. */
-const texts = (rows: readonly (readonly unknown[])[]) =>
-  rows.map((row) => row.map((cell) => (cell === null || cell === undefined ? null : String(cell))))
-
-async function byHyparquet(bytes: Uint8Array) {
-  const file = new Uint8Array(bytes).buffer
-  const compressors = { GZIP: (page: Uint8Array) => gunzipSync(page) }
-  return (await parquetReadObjects({ file, compressors })).map((row) => Object.values(row))
-}
-
-test.each(logs)('%s', async (path) => {
+test.each(LOGS)('%s', async (path) => {
   const made = await tablesIn(path).catch((error) => error as Error)
   if (made instanceof Error) return expect(made.name).toMatch(/^(FormatError|UsageError)$/)
   const { files, rows } = made
-  const number = logs.indexOf(path) // DuckDB keeps what it has read of a file
+  const number = LOGS.indexOf(path) // DuckDB keeps what it has read of a file
   await db.run('create or replace view call as select null::bigint as call, null::varchar as phase where false')
   for (const [table, pieces] of files) {
     const bytes = Buffer.concat(pieces)

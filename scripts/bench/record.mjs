@@ -1,6 +1,7 @@
 /**
  * Measures the cost of recording: two processes, one of them recorded, decode the same tokens in turns, so that each call's time is
- * compared with that of the same call some milliseconds before or after. Which process begins is random for each call.
+ * compared with that of the same call some milliseconds before or after. Some calls are decoded in sequence, while the other process
+ * is stopped; which process begins is random each time.
  *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches] [--functions] [--vulkan]
  * --functions: the cost of recording functions around calls. Both processes are recorded, one of them without functions; each call's
  * time includes a chain of six samplers, and the text of its token.
@@ -33,12 +34,14 @@ const FUNCTIONS_GOAL = 1
 /** The goal for the cost of recording operators of a GPU, in %; the calls of a round: each takes some 100 ms. */
 const VULKAN_GOAL = 2
 const VULKAN_CALLS = 16
+/** Calls in sequence before the other process decodes, where they are short. Workers wait actively in between, as is llama.cpp's default. */
+const GROUP = 8
 const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
 const MODELS = [
   { preset: 'tinyDense', decode: 200, goals: { op: 3, graph: 3 } },
-  { preset: 'tinyMoe', decode: 200, goals: { op: 3, graph: 3 } },
-  { preset: 'big', decode: 100, goals: { op: 1, graph: 0.2 } },
+  { preset: 'tinyMoe', decode: 200, goals: { op: 2, graph: 2 } },
+  { preset: 'big', decode: 100, group: 1, goals: { op: 0.5, graph: 0.2 } },
   // Four layers of it: with --vulkan, where a call of all takes many seconds.
   { preset: 'wide', spec: { ...presets.big, layers: 4, vocabulary: 2048 }, decode: 100, goals: { op: 1, graph: 0.2 } },
 ]
@@ -62,46 +65,52 @@ function medianRanks(n) {
   return [rank - 1, n - rank]
 }
 
-/** A process that decodes on request; `step` returns a call's time in ns. */
+/** A process that decodes on request; `step` returns the times of some calls in ns. It is stopped while it waits, as are its workers. */
 function stepped(program, args, env) {
   const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'ignore'] })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  const step = async () => {
-    child.stdin.write('\n')
-    for (;;) {
+  const step = async (calls) => {
+    const times = []
+    child.kill('SIGCONT')
+    child.stdin.write('\n'.repeat(calls))
+    while (times.length < calls) {
       const { value, done } = await lines.next()
       if (done) throw new Error('the program ended early')
       const { event, start, end } = JSON.parse(value)
-      if (event === 'call') return end - start
+      if (event === 'call') times.push(end - start)
     }
+    child.kill('SIGSTOP')
+    return times
   }
   const ended = new Promise((resolve) => child.once('close', resolve))
-  return { step, ended }
+  const end = () => {
+    child.kill('SIGCONT')
+    return ended
+  }
+  return { step, end }
 }
 
 /** Median over the calls of the recorded process's time divided by the plain one's. */
-async function round(program, args, { without, env }, tokens) {
+async function round(program, args, { without, env }, calls, group) {
   // The first process may get better memory.
   const isPlainFirst = Math.random() < 0.5
   const [first, second] = (isPlainFirst ? [without, env] : [env, without]).map((more) => stepped(program, args, more))
   const [plain, recorded] = isPlainFirst ? [first, second] : [second, first]
   const ratios = []
-  for (let token = 0; token <= tokens; token++) {
-    let of, to
-    if (Math.random() < 0.5) {
-      of = await recorded.step()
-      to = await plain.step()
-    } else {
-      to = await plain.step()
-      of = await recorded.step()
-    }
-    if (token > 0) ratios.push(of / to) // the first call is the prompt's
+  for (const side of [plain, recorded]) await side.step(1) // the prompt
+  for (let done = 0; done < calls; done += group) {
+    const order = Math.random() < 0.5 ? [recorded, plain] : [plain, recorded]
+    const count = Math.min(group, calls - done)
+    const times = new Map()
+    for (const side of order) times.set(side, await side.step(count))
+    // The first call after a stop waits for workers and caches.
+    for (let i = count > 1 ? 1 : 0; i < count; i++) ratios.push(times.get(recorded)[i] / times.get(plain)[i])
   }
-  await Promise.all([plain.ended, recorded.ended])
+  await Promise.all([plain.end(), recorded.end()])
   return median(ratios)
 }
 
-async function measure(program, { preset, spec = preset, decode, goals }, threads, level) {
+async function measure(program, { preset, spec = preset, decode, group = GROUP, goals }, threads, level) {
   const { path } = await cachedModel(spec)
   const calls = values.vulkan ? VULKAN_CALLS : decode
   const threadpool = threads > 1 ? ['--threadpool'] : []
@@ -133,7 +142,7 @@ async function measure(program, { preset, spec = preset, decode, goals }, thread
   const ratios = []
   for (let i = 0; i < rounds; i++) {
     for (const path of [log, other]) rmSync(path, { force: true }) // an existing log is not overwritten
-    ratios.push(await round(program, args, { without, env: recorded }, calls))
+    ratios.push(await round(program, args, { without, env: recorded }, calls, group))
   }
   ratios.sort((a, b) => a - b)
   const [low, high] = medianRanks(rounds).map((rank) => percent(ratios[Math.max(0, Math.min(rounds - 1, rank))]))

@@ -295,7 +295,6 @@ static void * cpu_function(const char * name) {
 /* The CPU backend is loaded at run time: its functions are reached through its registry. */
 static void attach_pool(struct session * session) {
     struct ggml_threadpool_params params = ggml_threadpool_params_default(options.threads);
-    if (options.step) params.poll = 0;
     struct ggml_threadpool * (*create)(struct ggml_threadpool_params *) = cpu_function("ggml_threadpool_new");
     session->pool = create(&params);
     if (!session->pool) fail("no thread pool", NULL);

@@ -35,7 +35,7 @@ static const char usage[] =
     "  --no-repack         leave the weights as they are in the file\n"
     "  --warmup            a warm-up call first, through all experts\n"
     "  --times             print when each call began and ended\n"
-    "  --step              wait for a line on stdin before each call; idle workers sleep\n"
+    "  --step              wait for a line on stdin before each call\n"
     "  --sample            after each call, apply a chain of six samplers to its outputs, and make text of the result\n"
     "  --dlsym             find llama_decode by dlsym, as ctypes and llama-cpp-python do\n"
     "  --synchronize       wait for the work of each call before its end\n"

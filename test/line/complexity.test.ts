@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { CallSpans } from '../../lib/analyze/power/spans.ts'
+import { analyze } from '../../lib/index.ts'
 import { checksum, HEADER_BYTES, Header, MAGIC } from '../../lib/log/ggtrace-layout.ts'
+import { logOf } from '../analyze/calls/made-run.ts'
 import { attempt } from './hostile.ts'
 import { plainBytes } from './support.ts'
 import { workOf } from './work.ts' // before all that it counts
@@ -162,4 +164,13 @@ test('twice as many calls of alternating phases, which cannot be merged, are som
     })
   // Both are merged once, from 2 ** 18 on.
   expect((await work(500_000)) / (await work(300_000))).toBeLessThan(RATIO_MAX)
+})
+
+test('twice as many graph runs of one node in a call are some twice the work', async () => {
+  const work = (count: number) => {
+    const operators = Array.from({ length: count }, () => ({ node: 'attn_q-0 MUL_MAT', ns: 1000 }))
+    return workOf(() => analyze([logOf([{ startNs: 0, endNs: 1000 * count, operators }])]))
+  }
+  await work(COUNT)
+  expect((await work(2 * COUNT)) / (await work(COUNT))).toBeLessThan(RATIO_MAX)
 })

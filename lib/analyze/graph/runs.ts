@@ -1,10 +1,11 @@
 import { resized } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
-import { DefaultMap } from '../../model/default-map.ts'
 import type { OperatorEvent } from '../../model/events.ts'
 
 /** Steps that are kept until the operators of all workers were added: a log may contain 13 000 of one worker in a row. */
 const HELD_STEPS_MAX = 1 << 16
+/** Steps for which a run has room at first: a program may compute single nodes, and thousands of such runs are held. */
+const STEPS_FIRST = 8
 /** Calls whose released runs are remembered, to recognise late operators. */
 const RELEASED_CALLS_MAX = 256
 
@@ -15,22 +16,26 @@ const RELEASED_CALLS_MAX = 256
 export class GraphRun {
   count = 0
   /** Tensor id of each step's node; of fused nodes, the first one. */
-  nodes = new Int32Array(64)
+  nodes = new Int32Array(STEPS_FIRST)
   /** The last of fused nodes; else the same as in `nodes`. */
-  lasts = new Int32Array(64)
+  lasts = new Int32Array(STEPS_FIRST)
   /** Start of the first worker, in ns. */
-  starts = new Float64Array(64)
+  starts = new Float64Array(STEPS_FIRST)
   /** End of computing of the last worker, in ns. */
-  ends = new Float64Array(64)
+  ends = new Float64Array(STEPS_FIRST)
 
   serial = -1
   call = -1
+  /** The run that began after it, and the next one of its call. */
+  next: GraphRun | undefined
+  nextOfCall: GraphRun | undefined
 
   /** Reuses the object for another run, without steps. */
   begin(serial: number, call: number): void {
     this.serial = serial
     this.call = call
     this.count = 0
+    this.next = this.nextOfCall = undefined
   }
 
   /** Adds a step. */
@@ -63,8 +68,6 @@ export class GraphRun {
   }
 }
 
-const NONE: readonly GraphRun[] = []
-
 /** A step of a graph run. */
 export interface StepOfRun {
   readonly run: GraphRun
@@ -82,10 +85,12 @@ interface Cursor extends StepOfRun {
  * began, after a delay.
  */
 export class GraphRuns {
-  /** In the order of their starts. */
-  private readonly runs: GraphRun[] = []
+  /** The ends of a list in the order of starts. */
+  private first: GraphRun | undefined
+  private last: GraphRun | undefined
+  /** The same of each call. */
+  private readonly ofCall = new Map<number, { first: GraphRun; last: GraphRun }>()
   private readonly cursors: (Cursor | undefined)[] = []
-  private readonly ofCall = new DefaultMap<number, GraphRun[]>(() => [])
   /** Released runs, whose memory is reused. */
   private readonly spare: GraphRun[] = []
   /** Serial of the last run that computed a tensor, by tensor. */
@@ -111,7 +116,7 @@ export class GraphRuns {
         run.merge(next, startNs, endNs)
         return cursor
       }
-      if (next === run.count && run === this.ofCall.get(call)?.at(-1) && this.runOf[tensor] !== run.serial) {
+      if (next === run.count && run === this.ofCall.get(call)?.last && this.runOf[tensor] !== run.serial) {
         cursor.step = next
         this.append(run, event)
         return cursor
@@ -122,32 +127,31 @@ export class GraphRuns {
 
   /** Releases all runs. */
   finish(): void {
-    while (this.runs.length > 0) this.release()
+    while (this.first) this.release(this.first)
   }
 
   /** Releases the runs of calls before `call`, as far as no other run began before them. */
   releaseBefore(call: number): void {
-    while (this.runs.length > 0 && this.runs[0]!.call < call) this.release()
+    while (this.first && this.first.call < call) this.release(this.first)
   }
 
   private append(run: GraphRun, event: OperatorEvent): void {
     run.add(event)
     putAt(this.runOf, event.tensor, run.serial, -1)
-    if (++this.held > HELD_STEPS_MAX) this.release()
+    if (++this.held > HELD_STEPS_MAX) this.release(this.first!)
   }
 
   private search(event: OperatorEvent, cursor: Cursor | undefined): Cursor | undefined {
     const { worker, tensor, call, startNs, endNs } = event
-    const runs = this.ofCall.get(call) ?? NONE
-    for (let i = cursor ? Math.max(runs.indexOf(cursor.run), 0) : 0; i < runs.length; i++) {
-      const run = runs[i]!
+    const runs = this.ofCall.get(call)
+    for (let run = cursor?.run.call === call ? cursor.run : runs?.first; run; run = run.nextOfCall) {
       const step = stepOf(run, tensor, startNs, cursor?.run === run ? cursor.step : -1)
       // The last step ends with the beginning of the next run.
-      if (step < 0 || (step === run.count - 1 && i + 1 < runs.length && runs[i + 1]!.starts[0]! <= startNs)) continue
+      if (step < 0 || (step === run.count - 1 && run.nextOfCall && run.nextOfCall.starts[0]! <= startNs)) continue
       run.merge(step, startNs, endNs)
       return this.moved(worker, run, step)
     }
-    let run = runs.at(-1)
+    let run = runs?.last
     // Another worker lost this operator, or its run was released already: leave it out.
     if (startNs < (run ? run.starts[run.count - 1]! : (this.released.get(call) ?? -Infinity))) return undefined
     if (!run || this.runOf[tensor] === run.serial || run.count >= HELD_STEPS_MAX / 2) run = this.begin(call)
@@ -165,22 +169,29 @@ export class GraphRuns {
   private begin(call: number): GraphRun {
     const run = this.spare.pop() ?? new GraphRun()
     run.begin(this.serials++, call)
-    this.runs.push(run)
-    this.ofCall.of(call).push(run)
+    if (this.last) this.last.next = run
+    this.first ??= run
+    this.last = run
+    const ofCall = this.ofCall.get(call)
+    if (ofCall) {
+      ofCall.last.nextOfCall = run
+      ofCall.last = run
+    } else this.ofCall.set(call, { first: run, last: run })
     return run
   }
 
-  private release(): void {
-    const run = this.runs.shift()!
-    const { call } = run
+  /** Releases the first run. */
+  private release(run: GraphRun): void {
+    const { call, next, nextOfCall } = run
     this.held -= run.count
-    const ofCall = this.ofCall.get(call)!
-    ofCall.shift()
-    if (ofCall.length === 0) this.ofCall.delete(call)
+    this.first = next
+    if (!next) this.last = undefined
+    if (nextOfCall) this.ofCall.get(call)!.first = nextOfCall
+    else this.ofCall.delete(call)
     this.released.delete(call)
     this.released.set(call, run.starts[run.count - 1]!)
     if (this.released.size > RELEASED_CALLS_MAX) this.released.delete(this.released.keys().next().value!)
-    this.onRun(run, ofCall[0])
+    this.onRun(run, nextOfCall)
     for (const [worker, cursor] of this.cursors.entries()) if (cursor?.run === run) this.cursors[worker] = undefined
     this.spare.push(run)
   }

@@ -53,8 +53,10 @@ export class Steps {
 
   /** The step of a node after one that the worker has passed; a new one if there is none; -1 where it would be in the past. */
   private stepOf(tensor: number, passed: number, startNs: number): number {
-    if (tensor < this.serials.length && this.serials[tensor] === this.serial) {
-      for (let step = this.firsts[tensor]!; step >= 0; step = this.next[step]!) {
+    // Mostly, the worker is the first that gets there. In runs of few nodes, a call has thousands of steps with the same one.
+    if (tensor < this.serials.length && this.serials[tensor] === this.serial && this.latest[tensor]! > passed) {
+      const isSame = passed >= 0 && this.tensor[passed] === tensor
+      for (let step = isSame ? this.next[passed]! : this.firsts[tensor]!; step >= 0; step = this.next[step]!) {
         if (step > passed && this.isWithin(step, startNs)) return step
       }
     }

@@ -19,9 +19,11 @@ int64_t vulkan_clock_set(struct vulkan_clock * clock, uint64_t ticks, uint64_t h
     const struct vulkan_clock before = *clock;
     *clock = (struct vulkan_clock){.is_set = true, .slope = period, .ticks = ticks, .host = host};
     if (!before.is_set) return 0;
-    const double elapsed = (double) (host - before.host), counted = (double) since(&before, ticks, bits);
+    const double elapsed = (double) (host - before.host), round = bits < 64 ? (double) ((uint64_t) 1 << bits) : 0x1p64;
+    double counted = (double) since(&before, ticks, bits);
+    counted += round * __builtin_rint((elapsed / period - counted) / round); /* it may have wrapped around more often */
     const double slope = counted > 0 ? elapsed / counted : period;
     const bool is_credible = elapsed >= SLOPE_NS_MIN && slope > period * (1 - SLOPE_ERROR_MAX) && slope < period * (1 + SLOPE_ERROR_MAX);
     clock->slope = is_credible ? slope : before.slope;
-    return (int64_t) (vulkan_clock_host(&before, ticks, bits) - host);
+    return (int64_t) (counted * before.slope - elapsed);
 }

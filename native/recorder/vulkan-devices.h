@@ -52,6 +52,7 @@ struct vulkan_device {
     uint32_t id; /* from 0 */
     char name[256];
     double period; /* ns per tick */
+    VkFlags stage; /* when timestamps are written: commands before them are complete */
     uint32_t bits; /* valid ones of timestamps: of its families, the most */
     bool has_calibration; /* its clock can be read together with the host's */
     bool resets_on_host; /* the program enabled hostQueryReset */

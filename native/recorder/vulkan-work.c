@@ -101,7 +101,7 @@ static struct vulkan_chunk * chunk_for(struct commands * commands) {
 
 /* At the end of the commands before it: then marks do not overlap, and what runs at the same time as the one before counts from its end. */
 static uint32_t write_time(const struct commands * commands, const struct vulkan_chunk * chunk, uint32_t query) {
-    commands->device->call.vkCmdWriteTimestamp(commands->handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, chunk->pool, chunk->first + query);
+    commands->device->call.vkCmdWriteTimestamp(commands->handle, commands->device->stage, chunk->pool, chunk->first + query);
     return query;
 }
 

@@ -84,6 +84,8 @@ static void describe(struct vulkan_device * device, VkPhysicalDevice physical, c
     get_families(physical, &count, device->families);
     memcpy(device->name, properties.deviceName, sizeof(device->name));
     device->period = (double) properties.timestampPeriod;
+    /* Mesa's driver for the CPU completes a dispatch before the next command, and wakes threads if a timestamp waits for it. */
+    device->stage = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
     for (uint32_t i = 0; i < count; i++) {
         if (device->families[i].timestampValidBits > device->bits) device->bits = device->families[i].timestampValidBits;
     }

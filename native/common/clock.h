@@ -61,6 +61,25 @@ static inline uint64_t clock_now(void) {
     return __builtin_expect(whole && line.slope, 1) ? clock_on_line(&line, clock_ticks()) : ggtrace_now();
 }
 
+/* The line at some time, for many readings of one thread: ns = ticks * slope >> 32, plus offset. */
+struct clock_scale {
+    uint64_t slope; /* 0: call clock_now instead */
+    uint64_t offset;
+};
+
+static inline struct clock_scale clock_scale(void) {
+    const uint32_t version = __atomic_load_n(&clock_line.version, __ATOMIC_ACQUIRE);
+    const uint64_t ticks = __atomic_load_n(&clock_line.ticks, __ATOMIC_ACQUIRE);
+    const uint64_t ns = __atomic_load_n(&clock_line.ns, __ATOMIC_ACQUIRE);
+    const uint64_t slope = __atomic_load_n(&clock_line.slope, __ATOMIC_ACQUIRE);
+    const bool whole = __atomic_load_n(&clock_line.version, __ATOMIC_RELAXED) == version && !(version & 1);
+    return (struct clock_scale){whole ? slope : 0, ns - (uint64_t) ((clock_product) ticks * slope >> 32)};
+}
+
+static inline uint64_t clock_scaled(const struct clock_scale * scale) {
+    return (uint64_t) ((clock_product) clock_ticks() * scale->slope >> 32) + scale->offset;
+}
+
 /* Reads both clocks for the first time. The longer this is before clock_start, the more exact the slope. */
 void clock_prepare(void);
 

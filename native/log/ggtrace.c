@@ -226,16 +226,18 @@ void ggtrace_call(struct ggtrace_writer * writer, uint64_t time, uint32_t call) 
     if (__atomic_load_n(&writer->end, __ATOMIC_RELAXED)) set_cursor(writer, time); /* otherwise the next block header contains the time */
 }
 
-void ggtrace_operator_unusual(struct ggtrace_writer * writer, uint32_t tensor, uint64_t start, uint64_t compute_end,
-                              uint64_t end, uint64_t inner, uint32_t last) {
+/* extra: the inner wait, or of fused nodes the last one. */
+void ggtrace_operator_any(struct ggtrace_writer * writer, enum ggtrace_type type, uint32_t tensor, uint64_t start,
+                          uint64_t compute_end, uint64_t end, uint64_t extra) {
+    const bool is_fused = type == GGTRACE_OPERATOR_FUSED;
     if (compute_end < start) compute_end = start;
     if (end < compute_end) end = compute_end;
-    if (!((compute_end - start) >> 32 | (end - compute_end) >> 32 | inner >> 32)) {
-        const enum ggtrace_type alone = inner ? GGTRACE_OPERATOR_INNER : GGTRACE_OPERATOR;
-        const enum ggtrace_type type = last ? GGTRACE_OPERATOR_FUSED : alone;
-        set_cursor(writer, start);
-        ggtrace_operator_any(writer, type, tensor, start, compute_end, end, inner, last);
-        return;
+    if (!((compute_end - start) >> 32 | (end - compute_end) >> 32 | extra >> 32)) {
+        const bool is_open = __atomic_load_n(&writer->end, __ATOMIC_RELAXED);
+        if (is_open && (start - writer->cursor) >> 32) set_cursor(writer, start);
+        if (ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
+        if (!ggtrace_begin(writer, sizeof(struct ggtrace_operator_extra_record), start)) return;
+        if (ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
     }
     struct ggtrace_operator_long_record * record = ggtrace_begin(writer, sizeof(*record), start);
     if (!record) return;
@@ -243,8 +245,8 @@ void ggtrace_operator_unusual(struct ggtrace_writer * writer, uint32_t tensor, u
     record->compute_end = compute_end;
     record->end = end;
     record->tensor = tensor;
-    record->inner = inner >> 32 ? UINT32_MAX : (uint32_t) inner;
-    record->last = last;
+    record->inner = is_fused ? 0 : extra >> 32 ? UINT32_MAX : (uint32_t) extra;
+    record->last = is_fused ? (uint32_t) extra : 0;
     writer->cursor = end;
     ggtrace_commit(writer, record, GGTRACE_OPERATOR_LONG, sizeof(*record));
 }

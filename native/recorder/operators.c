@@ -62,6 +62,7 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     /* If the first nodes are fused, counting starts at the next barrier: the thread may have waited long for the graph. */
     this_worker.has_start = false;
     this_worker.reads_leave = counters_on();
+    this_worker.scale = clock_scale();
     struct ggtrace_writer * writer = this_worker.writer = recording_writer((uint32_t) ith);
     if (writer) ggtrace_call(writer, now, atomic_load_explicit(&graph->call, memory_order_relaxed));
 }
@@ -86,9 +87,18 @@ static void start_counting(const struct graph * graph) {
     counters_read(&this_worker.at_start);
 }
 
-/* Prefetches the next node: the weights have evicted it from the caches since the last call. */
-static void look_ahead(const struct graph * graph, int index) {
-    __builtin_prefetch(&graph->nodes[graph->nodes[index].next]);
+static void begin_node(int index, uint64_t now) {
+    this_worker.seen++;
+    this_worker.node = index;
+    this_worker.start = now;
+    this_worker.barrier_count = 0;
+    this_worker.waits = 0;
+}
+
+/* Does this thread read counters, announce ranges, or see no barriers? Decided before the first graph, or between two. */
+static bool is_special(void) {
+    const uint32_t emits = atomic_load_explicit(&nvtx_emits_now, memory_order_relaxed) & (EMIT_AHEAD | EMIT_OPERATORS);
+    return emits | counters_count | (uint32_t) atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed);
 }
 
 static __attribute__((noinline)) void start_any(const int * params, const void * tensor) {
@@ -113,49 +123,35 @@ static __attribute__((noinline)) void start_any(const int * params, const void *
         }
     }
     if (this_worker.node >= 0 || this_worker.barrier_count > 0) worker_finish(index, now);
-    this_worker.seen++;
     this_worker.ith = params[0];
     this_worker.nth = params[1];
-    this_worker.node = index;
-    this_worker.start = now;
-    this_worker.barrier_count = 0;
-    this_worker.waits = 0;
+    begin_node(index, now);
     if (params[0] == 0 && graph->nodes[index].experts) experts_record(graph, index, now);
     if (nvtx_emits(EMIT_OPERATORS)) worker_announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);
-    look_ahead(graph, index);
-}
-
-/* Does this thread read counters, announce ranges, or see no barriers? */
-static bool is_special(void) {
-    const uint32_t emits = atomic_load_explicit(&nvtx_emits_now, memory_order_relaxed) & (EMIT_AHEAD | EMIT_OPERATORS);
-    return emits | (uint32_t) counters_count | (uint32_t) atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed);
+    this_worker.is_plain = !is_special() && this_worker.writer && this_worker.scale.slope;
 }
 
 /* The common case: a node that follows the one before it, which waited at a barrier. start_any handles the rest. */
 void operators_start(const int * params, const void * tensor) {
-    struct graph * graph = this_worker.graph;
     const uint32_t barriers = this_worker.barrier_count;
-    if (__builtin_expect(!graph || this_worker.node < 0 || !barriers || is_special(), 0)) {
+    if (__builtin_expect(!this_worker.is_plain || !barriers, 0)) {
         start_any(params, tensor);
         return;
     }
-    const struct graph_node * done = &graph->nodes[this_worker.node];
+    const struct graph * graph = this_worker.graph;
+    const struct graph_node * nodes = graph->nodes, * done = &nodes[this_worker.node];
     const int index = done->next;
-    struct ggtrace_writer * writer = recording_writer((uint32_t) this_worker.ith);
-    if (__builtin_expect(graph->nodes[index].tensor != tensor || !writer, 0)) {
+    const struct barrier end = *kept(barriers - 1);
+    const bool is_next = nodes[index].tensor == tensor;
+    if (!is_next || (done->id && !ggtrace_operator_fits(this_worker.writer, GGTRACE_OPERATOR, done->id, this_worker.start,
+        end.enter, end.leave, this_worker.waits - (end.leave - end.enter)))) {
         start_any(params, tensor);
         return;
     }
-    const struct barrier end = *kept(barriers - 1);
-    if (done->id) ggtrace_operator(writer, done->id, this_worker.start, end.enter, end.leave, this_worker.waits - (end.leave - end.enter));
-    this_worker.seen++;
-    this_worker.node = index;
-    this_worker.start = end.leave; /* nothing happened since then: saves a clock read */
-    this_worker.barrier_count = 0;
-    this_worker.waits = 0;
-    if (this_worker.ith == 0 && graph->nodes[index].experts) experts_record(graph, index, end.leave);
-    look_ahead(graph, index);
+    begin_node(index, end.leave); /* nothing happened since then: saves a clock read */
+    __builtin_prefetch(&nodes[nodes[index].next]); /* the weights have evicted it from the caches since the last call */
+    if (nodes[index].experts && this_worker.ith == 0) experts_record(graph, index, end.leave);
 }
 
 uint32_t operators_seen(void) {
@@ -170,7 +166,16 @@ static void look_behind_barrier(uint32_t slot) {
     if (this_worker.is_announced && this_worker.barriers_left && --this_worker.barriers_left == 0) worker_end_announced();
 }
 
-void operators_barrier(void (*wait)(void *), void * threadpool) {
+/* Adds a barrier; returns its slot. */
+static inline uint32_t pass_barrier(uint64_t enter, uint64_t leave) {
+    const uint32_t count = this_worker.barrier_count, slot = count % BARRIERS_KEPT;
+    this_worker.barriers[slot] = (struct barrier){enter, leave};
+    this_worker.waits += leave - enter;
+    __atomic_store_n(&this_worker.barrier_count, count + 1, __ATOMIC_RELEASE);
+    return slot;
+}
+
+static __attribute__((noinline)) void barrier_any(void (*wait)(void *), void * threadpool) {
     /* The caller of a graph cannot see its end before all workers reach its last barrier: this barrier belongs to another graph. */
     if (this_worker.graph && atomic_load_explicit(&this_worker.graph->edges, memory_order_relaxed) != this_worker.edges) {
         worker_leave_graph(worker_left_at());
@@ -178,13 +183,19 @@ void operators_barrier(void (*wait)(void *), void * threadpool) {
     const uint64_t enter = clock_now();
     if (counters_on() && this_worker.graph) counters_read(&this_worker.at_enter[this_worker.barrier_count % BARRIERS_KEPT]);
     wait(threadpool);
-    const uint32_t count = this_worker.barrier_count, slot = count % BARRIERS_KEPT;
-    struct barrier * here = &this_worker.barriers[slot];
-    here->enter = enter;
-    here->leave = this_worker.nth == 1 ? enter : clock_now(); /* a single worker does not wait */
-    this_worker.waits += here->leave - enter;
-    if (__builtin_expect(counters_on() || this_worker.is_announced, 0)) look_behind_barrier(slot);
-    __atomic_store_n(&this_worker.barrier_count, count + 1, __ATOMIC_RELEASE);
+    const uint32_t slot = pass_barrier(enter, this_worker.nth == 1 ? enter : clock_now()); /* a single worker does not wait */
+    if (counters_on() || this_worker.is_announced) look_behind_barrier(slot);
+}
+
+/* The common case: a barrier of the graph that this worker is in. barrier_any handles the rest. */
+void operators_barrier(void (*wait)(void *), void * threadpool) {
+    if (__builtin_expect(!this_worker.is_plain || atomic_load_explicit(&this_worker.graph->edges, memory_order_relaxed) != this_worker.edges, 0)) {
+        barrier_any(wait, threadpool);
+        return;
+    }
+    const uint64_t enter = clock_scaled(&this_worker.scale);
+    wait(threadpool);
+    pass_barrier(enter, this_worker.nth == 1 ? enter : clock_scaled(&this_worker.scale));
 }
 
 void operators_reset_outside_graphs(void) {

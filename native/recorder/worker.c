@@ -126,6 +126,7 @@ void worker_leave_graph(uint64_t now) {
     worker_finish(this_worker.graph->node_count, now);
     if (this_worker.barrier_count) this_worker.left = kept(this_worker.barrier_count - 1)->leave;
     this_worker.graph = NULL;
+    this_worker.is_plain = false;
     this_worker.node = -1;
     this_worker.barrier_count = 0;
     this_worker.waits = 0;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "recorder/counters.h"
 #include "recorder/graphs.h"
 
@@ -24,6 +25,8 @@ struct barrier {
 };
 
 struct worker {
+    /* Do the short paths of operators.c apply: in a node of a graph, with barriers, without counters and NVTX ranges? */
+    bool is_plain;
     uint32_t seen;
     int ith;
     int nth;
@@ -36,7 +39,8 @@ struct worker {
     /* Number of barriers since `start`; the last BARRIERS_KEPT of them are stored at their index modulo that. */
     uint32_t barrier_count;
     uint64_t waits; /* total wait at all of them */
-    struct ggtrace_writer * writer;
+    struct ggtrace_writer * writer; /* while in a graph */
+    struct clock_scale scale;       /* of this graph run */
     bool is_borrowed; /* the state belongs to another thread, whose writer must be used */
     struct worker * next;
     /* Is an NVTX range open? The last range of a graph ends at its last barrier: the number of barriers before that one. */

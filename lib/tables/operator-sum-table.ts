@@ -1,13 +1,13 @@
 import { resized } from '../bytes/resized.ts'
 import { putAt } from '../model/by-id.ts'
+import { PHASES, type Phase } from '../model/call-events.ts'
 import { DefaultMap } from '../model/default-map.ts'
-import type { Phase } from '../model/events.ts'
 import type { NodeFacts } from './nodes.ts'
 import type { NewRow } from './table-file.ts'
 import type { Tables } from './tables.ts'
 
 /** Phases of calls by their code; 0: not known. */
-const PHASES: readonly (Phase | null)[] = [null, 'warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compute']
+const PHASE_CODES: readonly (Phase | null)[] = [null, ...PHASES]
 /** Calls with a higher number have no phase here: a byte is held for each. */
 const CALLS_MAX = 1 << 26
 /** Calls whose operators wait for their phase: a log has a call at its end, or a few blocks later. */
@@ -122,7 +122,7 @@ export class OperatorSumTable {
   /** Codes of phases by call. */
   private phases = new Uint8Array(0)
   /** By code of the phase. */
-  private readonly byPhase: readonly Sums[] = PHASES.map(() => [])
+  private readonly byPhase: readonly Sums[] = PHASE_CODES.map(() => [])
   private readonly waiting = new DefaultMap<number, Sums>(() => [])
 
   constructor(private readonly tables: Tables) {}
@@ -131,7 +131,7 @@ export class OperatorSumTable {
   call(call: number, phase: Phase): void {
     if (call < 0 || call >= CALLS_MAX) return
     if (call >= this.phases.length) this.phases = resized(this.phases, Math.max(2 * this.phases.length, call + 1))
-    this.phases[call] = PHASES.indexOf(phase)
+    this.phases[call] = PHASE_CODES.indexOf(phase)
   }
 
   /** Adds an operator. `call`: its number, -1 in none; `backend`: empty where it is not known. Times in ns. */
@@ -156,7 +156,7 @@ export class OperatorSumTable {
     this.settle(0)
     for (const [code, sums] of this.byPhase.entries()) {
       for (const [group, sum] of sums.entries())
-        if (sum) this.tables.add('operator_sum', sum.row(PHASES[code]!, this.groups[group]!))
+        if (sum) this.tables.add('operator_sum', sum.row(PHASE_CODES[code]!, this.groups[group]!))
     }
   }
 

@@ -1,35 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { convert, inputOf, openTrace, type TableName } from '../../lib/index.ts'
+import { duckDb, SUMS } from './duckdb.ts'
 import { byHyparquet, LOGS, ROOT, tablesIn, texts } from './of-logs.ts'
 
 /** Figures by SQL over tables are those over the trace of the same log, for each fixture and example. */
-const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-tables-'))
-let instance: DuckDBInstance
-let db: DuckDBConnection
-
-beforeAll(async () => {
-  instance = await DuckDBInstance.create(':memory:')
-  db = await instance.connect()
-})
-
-afterAll(() => {
-  db.closeSync()
-  instance.closeSync()
-  rmSync(folder, { recursive: true })
-})
-
-/** The rows of operator_sum, and what they are to be. */
-const SUMS = [
-  `select phase, role, op, type, backend, operators, dur_ns, wait_ns, inner_wait_ns, longest_ns, flop, bytes_read, bytes_written,
-     bytes_are_max from operator_sum order by all`,
-  `select phase, role, op, type, backend, count(*), sum(operator.dur_ns), sum(wait_ns), sum(inner_wait_ns), max(operator.dur_ns), sum(flop),
-     sum(bytes_read), sum(bytes_written), bool_or(bytes_are_max)
-   from operator left join call on call.call = operator.call group by all order by all`,
-] as const
+const db = duckDb()
 
 /** What is compared: SQL over the table, and over the trace. */
 const FIGURES: readonly (readonly [table: TableName, ofTable: string, ofTrace: string])[] = [
@@ -97,28 +73,23 @@ test.each(LOGS)('%s', async (path) => {
   const made = await tablesIn(path).catch((error) => error as Error)
   if (made instanceof Error) return expect(made.name).toMatch(/^(FormatError|UsageError)$/)
   const { files, rows } = made
-  const number = LOGS.indexOf(path) // DuckDB keeps what it has read of a file
-  await db.run('create or replace view call as select null::bigint as call, null::varchar as phase where false')
+  await db.viewNoCalls()
   for (const [table, pieces] of files) {
     const bytes = Buffer.concat(pieces)
-    const file = join(folder, `${table}-${number}.parquet`)
-    writeFileSync(file, bytes)
-    await db.run(`create or replace view ${table} as select * from '${file}'`)
-    const all = texts((await db.runAndReadAll(`select * from ${table}`)).getRows())
+    await db.view(table, bytes)
+    const all = await db.rows(`select * from ${table}`)
     expect(all).toHaveLength(rows[table]!)
     expect(texts(await byHyparquet(bytes))).toEqual(all)
   }
   expect(files.has('operator_sum')).toBe(files.has('operator'))
   if (files.has('operator')) {
-    const [found, wanted] = await Promise.all(SUMS.map(async (sql) => texts((await db.runAndReadAll(sql)).getRows())))
-    expect(found).toEqual(wanted)
+    expect(await db.rows(SUMS.rows)).toEqual(await db.rows(SUMS.expected))
   }
   const figures = FIGURES.filter(([table]) => files.has(table))
   if (figures.length === 0) return
   const trace = await openTrace(convert(inputOf(join(ROOT, path)), { detail: 'full', all: true }))
   try {
-    for (const [, ofTable, ofTrace] of figures)
-      expect(texts((await db.runAndReadAll(ofTable)).getRows())).toEqual(texts(trace.query(ofTrace).rows))
+    for (const [, ofTable, ofTrace] of figures) expect(await db.rows(ofTable)).toEqual(texts(trace.query(ofTrace).rows))
   } finally {
     trace.close()
   }

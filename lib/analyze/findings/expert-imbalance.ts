@@ -1,5 +1,5 @@
 import type { Analysis, ExpertChoices, ExpertLayer } from '../analysis.ts'
-import { confidenceOf, type Limit, type Looked, PHASES, type Rule } from './rule.ts'
+import { confidenceOf, type Limit, type Looked, RULE_PHASES, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { number, percent } from './words.ts'
 
@@ -24,12 +24,12 @@ export const expertImbalance: Rule = {
   advice:
     'A small cache or fast memory for experts serves most tokens: stats --experts lists the experts, and the hit rates of caches by size. ' +
     'Other texts may choose other experts: compare logs of several before you rely on it',
-  look: (analysis) => PHASES.flatMap((phase) => lookAt(analysis, phase)),
+  look: (analysis) => RULE_PHASES.flatMap((phase) => lookAt(analysis, phase)),
 }
 
 type OfLayer = Pick<ExpertLayer, 'layer' | 'experts' | 'expert_bytes'> & { readonly of: ExpertChoices }
 
-function lookAt(analysis: Analysis, phase: (typeof PHASES)[number]): Looked[] {
+function lookAt(analysis: Analysis, phase: (typeof RULE_PHASES)[number]): Looked[] {
   const all = (analysis.experts?.layers ?? []).flatMap(({ by_phase, experts_are_min, ...layer }): OfLayer[] => {
     const of = by_phase[phase]
     return of && !experts_are_min ? [{ ...layer, of }] : []
@@ -87,7 +87,7 @@ function unusedBytes(layers: readonly OfLayer[]): { readonly unused_weight_bytes
 }
 
 /** Tokens of a phase for which a layer's expert was chosen: how often its number is in the lists of the slices. */
-function activationsSql(phase: (typeof PHASES)[number], layer: number, expert: number): string {
+function activationsSql(phase: (typeof RULE_PHASES)[number], layer: number, expert: number): string {
   const list = `',' || replace(extract_arg(s.arg_set_id, 'debug.experts'), ';', ',,') || ','`
   const without = `replace(${list}, ',${expert},', '')`
   return (

@@ -29,12 +29,12 @@ export interface Rule<Of = Analysis> {
 }
 
 /** Phases whose calls a rule looks at, those that make tokens. */
-export const PHASES = ['decode', 'mixed', 'prefill', 'encode', 'compute'] as const satisfies readonly Phase[]
+export const RULE_PHASES = ['decode', 'mixed', 'prefill', 'encode', 'compute'] as const satisfies readonly Phase[]
 
 /** The times of phases, the longest first. */
 export function phasesOf({ call_time }: Analysis): CallTime[] {
   return call_time
-    .filter(({ phase, time_ns }) => time_ns > 0 && (PHASES as readonly Phase[]).includes(phase))
+    .filter(({ phase, time_ns }) => time_ns > 0 && (RULE_PHASES as readonly Phase[]).includes(phase))
     .sort((a, b) => b.time_ns - a.time_ns)
 }
 

@@ -1,6 +1,7 @@
+import { PHASES } from '../../model/call-events.ts'
 import type { EnergyRow } from './figures.ts'
 import type { Intervals } from './intervals.ts'
-import { type CallSpans, PHASES, type Span } from './spans.ts'
+import type { CallSpans, Span } from './spans.ts'
 
 /** Energy and its error of one part of a run. */
 class Part {

@@ -1,7 +1,4 @@
-import type { Phase } from '../../model/events.ts'
-
-/** Phases of calls, by number. */
-export const PHASES: readonly Phase[] = ['warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compute']
+import { PHASES, type Phase } from '../../model/call-events.ts'
 
 /** Calls that are merged where they are too many: gaps between them count to neither. */
 const SPANS_MAX = 1 << 18

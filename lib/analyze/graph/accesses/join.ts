@@ -1,4 +1,5 @@
 import { firstIndex } from '../../../bytes/search.ts'
+import { PHASES } from '../../../model/call-events.ts'
 import { DefaultMap } from '../../../model/default-map.ts'
 import type {
   BufferEvent,
@@ -21,8 +22,8 @@ import { type AccessSample, type AccessStore, MappingsOf } from './store.ts'
 /** The time of a sample: of a call, before the first call, or between calls. */
 export type AccessPhase = Phase | 'load' | 'between calls'
 
-const PHASES = ['load', 'between calls', 'warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compute'] as const
-const PHASE = new Map<AccessPhase, number>(PHASES.map((phase, i) => [phase, i]))
+const ACCESS_PHASES: readonly AccessPhase[] = ['load', 'between calls', ...PHASES]
+const PHASE = new Map<AccessPhase, number>(ACCESS_PHASES.map((phase, i) => [phase, i]))
 
 /** What an access hit. */
 export interface AccessHit {
@@ -201,7 +202,7 @@ export class AccessJoin implements EventPass<JoinedAccesses> {
         mappings.of(mapping.pid).add(mapping)
       }
       const found = this.tensorOf(n, sample, mappings.get(sample.pid))
-      const phase = PHASES[phases[n]!]!
+      const phase = ACCESS_PHASES[phases[n]!]!
       yield { sample, atNs: this.times[n]!, ...found, worker: workers[n]!, phase }
     }
   }

@@ -26,7 +26,7 @@ const rounded = (rows: unknown): unknown =>
 
 /** Rows in the order of the file, numbers to their last digit. */
 const AS_WRITTEN = `settings max_threads = 1, output_format_json_quote_64bit_integers = 1, output_format_json_quote_denormals = 1,
-  use_cache_for_count_from_files = 0, schema_inference_use_cache_for_file = 0`
+  schema_inference_use_cache_for_file = 0`
 
 const clickHouse = chdb()
 const whereInstalled = clickHouse ? test : test.skip

@@ -174,7 +174,10 @@ async function measure(program, { preset, spec = preset, decode, group = GROUP, 
 const percent = (ratio) => (ratio - 1) * 100
 const signed = (value) => `${value < 0 ? '' : '+'}${value.toFixed(2)}`.padStart(6)
 
-if (!(rounds >= ROUNDS_MIN)) throw new Error(`${rounds} rounds have no 95 % interval; expected ${ROUNDS_MIN} or more`)
+if (!(rounds >= ROUNDS_MIN)) {
+  console.error(`${rounds} rounds have no 95 % interval; expected ${ROUNDS_MIN} or more`)
+  process.exit(1)
+}
 const program = buildProgram(folder, values)
 const of = values.functions ? 'time with functions around calls, to that without' : 'decode time'
 const counting = values.counters ? `, counting ${values.counters}` : ''

@@ -1,12 +1,12 @@
-/** All phases, in the order of their numbers where a phase is kept as a number. */
-export const PHASES = ['warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compute'] as const
-
 /**
  * The purpose of a call. `prefill`: prompts. `decode`: each sequence gets its next token, or several where drafts are verified
  * (speculative decoding). `mixed`: some sequences decode, others prefill. `encode`: of an encoder, or for embeddings, without
  * decoding. `compute`: a graph was computed, for an unknown purpose.
  */
-export type Phase = (typeof PHASES)[number]
+export type Phase = 'warm-up' | 'prefill' | 'decode' | 'mixed' | 'encode' | 'compute'
+
+/** All phases, in the order of their numbers where a phase is kept as a number. */
+export const PHASES = ['warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compute'] as const satisfies readonly Phase[]
 
 /** One `llama_decode` or the like ({@link Batch.function}), or one step of a serving engine. */
 export interface TokenEvent {

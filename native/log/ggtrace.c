@@ -236,7 +236,7 @@ void ggtrace_operator_any(struct ggtrace_writer * writer, enum ggtrace_type type
         const bool is_open = __atomic_load_n(&writer->end, __ATOMIC_RELAXED);
         if (is_open && (start - writer->cursor) >> 32) set_cursor(writer, start);
         if (ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
-        if (!ggtrace_begin(writer, sizeof(struct ggtrace_operator_extra_record), start)) return;
+        if (!ggtrace_begin(writer, sizeof(struct ggtrace_operator_extra_record), start)) return; /* opens the next block */
         if (ggtrace_operator_fits(writer, type, tensor, start, compute_end, end, extra)) return;
     }
     struct ggtrace_operator_long_record * record = ggtrace_begin(writer, sizeof(*record), start);

@@ -87,7 +87,8 @@ static void start_counting(const struct graph * graph) {
     counters_read(&this_worker.at_start);
 }
 
-static void begin_node(int index, uint64_t now) {
+static void begin_node(const struct graph_node * nodes, int index, uint64_t now) {
+    __builtin_prefetch(&nodes[nodes[index].next]); /* the weights have evicted it from the caches since the last call */
     this_worker.seen++;
     this_worker.node = index;
     this_worker.start = now;
@@ -125,7 +126,7 @@ static __attribute__((noinline)) void start_any(const int * params, const void *
     if (this_worker.node >= 0 || this_worker.barrier_count > 0) worker_finish(index, now);
     this_worker.ith = params[0];
     this_worker.nth = params[1];
-    begin_node(index, now);
+    begin_node(graph->nodes, index, now);
     if (params[0] == 0 && graph->nodes[index].experts) experts_record(graph, index, now);
     if (nvtx_emits(EMIT_OPERATORS)) worker_announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);
@@ -149,8 +150,7 @@ void operators_start(const int * params, const void * tensor) {
         start_any(params, tensor);
         return;
     }
-    begin_node(index, end.leave); /* nothing happened since then: saves a clock read */
-    __builtin_prefetch(&nodes[nodes[index].next]); /* the weights have evicted it from the caches since the last call */
+    begin_node(nodes, index, end.leave); /* nothing happened since then: saves a clock read */
     if (nodes[index].experts && this_worker.ith == 0) experts_record(graph, index, end.leave);
 }
 

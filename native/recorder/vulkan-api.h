@@ -29,7 +29,6 @@ enum {
 };
 
 enum { VK_OBJECT_TYPE_PIPELINE = 19, VK_QUERY_TYPE_TIMESTAMP = 2, VK_QUERY_RESULT_64_BIT = 1 };
-enum { VK_PHYSICAL_DEVICE_TYPE_CPU = 4 };
 enum { VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT = 1, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT = 0x2000, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT = 1 };
 enum { VK_QUEUE_GRAPHICS_BIT = 1, VK_QUEUE_COMPUTE_BIT = 2 };
 enum { VK_TIME_DOMAIN_DEVICE_EXT = 0, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT = 1 };
@@ -59,7 +58,7 @@ typedef struct VkExtensionProperties {
 
 /* Only the fields that the recorder reads have names. */
 typedef struct VkPhysicalDeviceProperties {
-    uint32_t versions_and_ids[4], deviceType;
+    uint32_t versions_and_ids[5];
     char deviceName[256];
     char before_timestampPeriod[444];
     float timestampPeriod; /* of `limits`: ns per tick */
@@ -181,7 +180,6 @@ typedef struct VkCalibratedTimestampInfoEXT {
     _Static_assert(offsetof(structure, field) == (offset), #structure "." #field " is not where Vulkan has it")
 
 #if UINTPTR_MAX == UINT64_MAX
-VULKAN_AT(VkPhysicalDeviceProperties, deviceType, 16);
 VULKAN_AT(VkPhysicalDeviceProperties, timestampPeriod, 720);
 VULKAN_AT(VkPhysicalDeviceVulkan12Features, hostQueryReset, 160);
 VULKAN_AT(VkDeviceCreateInfo, enabledExtensionCount, 48);

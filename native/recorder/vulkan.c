@@ -84,8 +84,9 @@ static void describe(struct vulkan_device * device, VkPhysicalDevice physical, c
     get_families(physical, &count, device->families);
     memcpy(device->name, properties.deviceName, sizeof(device->name));
     device->period = (double) properties.timestampPeriod;
-    /* Mesa's driver for the CPU completes a dispatch before the next command, and wakes threads if a timestamp waits for it. */
-    device->stage = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
+    /* Mesa's driver for the CPU completes a dispatch before the next command (llvmpipe_launch_grid), and wakes threads if a timestamp waits for it. */
+    const bool is_in_order = strncmp(properties.deviceName, "llvmpipe", strlen("llvmpipe")) == 0;
+    device->stage = is_in_order ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
     for (uint32_t i = 0; i < count; i++) {
         if (device->families[i].timestampValidBits > device->bits) device->bits = device->families[i].timestampValidBits;
     }

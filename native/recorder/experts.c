@@ -29,6 +29,6 @@ void experts_record(const struct graph * graph, int index, uint64_t now) {
         for (int64_t i = 0; i < count; i++) {
             memcpy(ids + i * k, data + (size_t) (first + i) * stride, (size_t) k * sizeof(*ids));
         }
-        ggtrace_experts(writer, now, graph->nodes[index].experts, (uint32_t) count, (uint32_t) k, call, ids);
+        ggtrace_experts(writer, now, graph->experts[index], (uint32_t) count, (uint32_t) k, call, ids);
     }
 }

@@ -79,8 +79,8 @@ static void link_nodes(struct graph * graph) {
     for (int i = count - 1; i >= 0; i--) {
         const void * node = graph->nodes[i].tensor;
         graph->nodes[i].next = next;
-        graph->nodes[i].fuses_with_next = 0;
-        graph->nodes[i].experts = 0;
+        graph->nodes[i].fuses_with_next = false;
+        graph->nodes[i].chooses_experts = false;
         if (!registry_is_computed(node)) continue;
         if (next < count && is_op(node, "RMS_NORM") && is_op(graph->nodes[next].tensor, "MUL")) {
             const void * product = graph->nodes[next].tensor;
@@ -93,7 +93,8 @@ static void link_nodes(struct graph * graph) {
         const void * node = graph->nodes[i].tensor;
         if (!is_op(node, "MUL_MAT_ID") || source_of(node, 2) == choice) continue;
         choice = source_of(node, 2);
-        graph->nodes[i].experts = registry_tensor_locked(choice);
+        graph->experts[i] = registry_tensor_locked(choice);
+        graph->nodes[i].chooses_experts = graph->experts[i] != 0;
     }
 }
 
@@ -106,7 +107,7 @@ static void leave_out(const struct graph * graph) {
     const int count = graph->node_count;
     for (int i = graph->first; i < count; i = graph->nodes[i].next) {
         const int last = graph->nodes[i].fuses_with_next ? graph->nodes[i].next : i;
-        if (!is_wanted(graph->nodes[i].tensor) && !is_wanted(graph->nodes[last].tensor)) graph->nodes[i].id = graph->nodes[last].id = 0;
+        if (!is_wanted(graph->nodes[i].tensor) && !is_wanted(graph->nodes[last].tensor)) graph->ids[i] = graph->ids[last] = 0;
         i = last;
     }
 }
@@ -115,14 +116,15 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     struct graph * graph = reserve(sizeof(*graph));
     if (!graph) return NULL;
     graph->nodes = reserve(((size_t) count + 1) * sizeof(*graph->nodes));
-    uint32_t * ids = reserve((size_t) count * sizeof(*ids));
+    graph->ids = reserve((size_t) count * sizeof(*graph->ids));
+    graph->experts = reserve((size_t) count * sizeof(*graph->experts));
     graph->snapshot = reserve((size_t) count * registry_compared_bytes());
     graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));
-    if (!graph->nodes || !ids || !graph->snapshot || !graph->fingerprints) return NULL;
+    if (!graph->nodes || !graph->ids || !graph->experts || !graph->snapshot || !graph->fingerprints) return NULL;
     graph->node_count = count;
     for (int i = 0; i < count; i++) {
         graph->nodes[i].tensor = registry.api->graph_node(cgraph, i);
-        graph->nodes[i].id = ids[i] = registry_tensor_locked(graph->nodes[i].tensor);
+        graph->ids[i] = registry_tensor_locked(graph->nodes[i].tensor);
         graph->fingerprints[i] = registry_get_fingerprint(graph->nodes[i].tensor);
         memcpy(graph->snapshot + (size_t) i * registry_compared_bytes(), graph->nodes[i].tensor, registry_compared_bytes());
     }
@@ -133,7 +135,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     graph->freed = registry.freed;
     graph->next_known = known;
     known = graph;
-    ggtrace_define_graph(registry.log, graph->id, backend, ids, (uint32_t) count);
+    ggtrace_define_graph(registry.log, graph->id, backend, graph->ids, (uint32_t) count);
     leave_out(graph);
     return graph;
 }

@@ -222,11 +222,12 @@ HOOK(int, ggml_graph_compute, void * cgraph, void * plan) {
 /* ggml-cpu calls this on every worker at the start of every node that is not fused, to ask whether special hardware computes it. */
 HOOK(bool, ggml_cpu_extra_compute_forward, void * params, void * tensor) {
     REAL(ggml_cpu_extra_compute_forward, bool, void *, void *);
-    if (recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor);
+    if (!operators_start_plain(tensor) && recording_level() >= LEVEL_OPERATOR) operators_start(params, tensor);
     return real(params, tensor);
 }
 
 HOOK(void, ggml_barrier, void * threadpool) {
+    if (operators_barrier_plain(threadpool)) return;
     REAL(ggml_barrier, void, void *);
     if (recording_level() >= LEVEL_OPERATOR) operators_barrier(real, threadpool);
     else real(threadpool);

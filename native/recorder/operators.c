@@ -87,22 +87,13 @@ static void start_counting(const struct graph * graph) {
     counters_read(&this_worker.at_start);
 }
 
-static void begin_node(const struct graph_node * nodes, int index, uint64_t now) {
-    __builtin_prefetch(&nodes[nodes[index].next]); /* the weights have evicted it from the caches since the last call */
-    this_worker.seen++;
-    this_worker.node = index;
-    this_worker.start = now;
-    this_worker.barrier_count = 0;
-    this_worker.waits = 0;
-}
-
 /* Does this thread read counters, announce ranges, or see no barriers? Decided before the first graph, or between two. */
 static bool is_special(void) {
     const uint32_t emits = atomic_load_explicit(&nvtx_emits_now, memory_order_relaxed) & (EMIT_AHEAD | EMIT_OPERATORS);
     return emits | counters_count | (uint32_t) atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed);
 }
 
-static __attribute__((noinline)) void start_any(const int * params, const void * tensor) {
+void operators_start(const int * params, const void * tensor) {
     struct graph * graph = this_worker.graph;
     int index = expected_node(tensor);
     uint64_t now;
@@ -126,32 +117,17 @@ static __attribute__((noinline)) void start_any(const int * params, const void *
     if (this_worker.node >= 0 || this_worker.barrier_count > 0) worker_finish(index, now);
     this_worker.ith = params[0];
     this_worker.nth = params[1];
-    begin_node(graph->nodes, index, now);
-    if (params[0] == 0 && graph->nodes[index].experts) experts_record(graph, index, now);
+    this_worker.is_first = params[0] == 0;
+    this_worker.is_alone = params[1] == 1;
+    worker_begin_node(index, now);
+    if (params[0] == 0 && graph->nodes[index].chooses_experts) experts_record(graph, index, now);
     if (nvtx_emits(EMIT_OPERATORS)) worker_announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);
-    this_worker.is_plain = !is_special() && this_worker.writer && this_worker.scale.slope;
+    this_worker.is_plain = !is_special() && this_worker.writer && this_worker.scale.slope && this_worker.wait;
 }
 
-/* The common case: a node that follows the one before it, which waited at a barrier. start_any handles the rest. */
-void operators_start(const int * params, const void * tensor) {
-    const uint32_t barriers = this_worker.barrier_count;
-    if (__builtin_expect(!this_worker.is_plain || !barriers, 0)) {
-        start_any(params, tensor);
-        return;
-    }
-    const struct graph * graph = this_worker.graph;
-    const struct graph_node * nodes = graph->nodes, * done = &nodes[this_worker.node];
-    const int index = done->next;
-    const struct barrier end = *kept(barriers - 1);
-    const bool is_next = nodes[index].tensor == tensor;
-    if (!is_next || (done->id && !ggtrace_operator_fits(this_worker.writer, GGTRACE_OPERATOR, done->id, this_worker.start,
-        end.enter, end.leave, this_worker.waits - (end.leave - end.enter)))) {
-        start_any(params, tensor);
-        return;
-    }
-    begin_node(nodes, index, end.leave); /* nothing happened since then: saves a clock read */
-    if (nodes[index].experts && this_worker.ith == 0) experts_record(graph, index, end.leave);
+void operators_choose_experts(int index) {
+    experts_record(this_worker.graph, index, this_worker.start);
 }
 
 uint32_t operators_seen(void) {
@@ -166,36 +142,17 @@ static void look_behind_barrier(uint32_t slot) {
     if (this_worker.is_announced && this_worker.barriers_left && --this_worker.barriers_left == 0) worker_end_announced();
 }
 
-/* Adds a barrier; returns its slot. */
-static inline uint32_t pass_barrier(uint64_t enter, uint64_t leave) {
-    const uint32_t count = this_worker.barrier_count, slot = count % BARRIERS_KEPT;
-    this_worker.barriers[slot] = (struct barrier){enter, leave};
-    this_worker.waits += leave - enter;
-    __atomic_store_n(&this_worker.barrier_count, count + 1, __ATOMIC_RELEASE);
-    return slot;
-}
-
-static __attribute__((noinline)) void barrier_any(void (*wait)(void *), void * threadpool) {
+void operators_barrier(void (*wait)(void *), void * threadpool) {
     /* The caller of a graph cannot see its end before all workers reach its last barrier: this barrier belongs to another graph. */
     if (this_worker.graph && atomic_load_explicit(&this_worker.graph->edges, memory_order_relaxed) != this_worker.edges) {
         worker_leave_graph(worker_left_at());
     }
+    this_worker.wait = wait;
     const uint64_t enter = clock_now();
     if (counters_on() && this_worker.graph) counters_read(&this_worker.at_enter[this_worker.barrier_count % BARRIERS_KEPT]);
     wait(threadpool);
-    const uint32_t slot = pass_barrier(enter, this_worker.nth == 1 ? enter : clock_now()); /* a single worker does not wait */
+    const uint32_t slot = worker_add_barrier(enter, this_worker.nth == 1 ? enter : clock_now()); /* a single worker does not wait */
     if (counters_on() || this_worker.is_announced) look_behind_barrier(slot);
-}
-
-/* The common case: a barrier of the graph that this worker is in. barrier_any handles the rest. */
-void operators_barrier(void (*wait)(void *), void * threadpool) {
-    if (__builtin_expect(!this_worker.is_plain || atomic_load_explicit(&this_worker.graph->edges, memory_order_relaxed) != this_worker.edges, 0)) {
-        barrier_any(wait, threadpool);
-        return;
-    }
-    const uint64_t enter = clock_scaled(&this_worker.scale);
-    wait(threadpool);
-    pass_barrier(enter, this_worker.nth == 1 ? enter : clock_scaled(&this_worker.scale));
 }
 
 void operators_reset_outside_graphs(void) {

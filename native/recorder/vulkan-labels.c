@@ -27,7 +27,7 @@ static bool is_node(const void * node, const char * label, size_t op_bytes, cons
 static uint32_t last_computed(const struct graph * graph, int first, int last) {
     if (last >= graph->node_count) last = graph->node_count - 1;
     while (last > first && !registry_is_computed(graph->nodes[last].tensor)) last--;
-    return last > first ? graph->nodes[last].id : 0;
+    return last > first ? graph->ids[last] : 0;
 }
 
 bool vulkan_label_find(const char * label, struct labelled * found) {
@@ -48,7 +48,7 @@ bool vulkan_label_find(const char * label, struct labelled * found) {
         labels.part = at == labels.latest ? labels.part + 1 : 0;
         labels.latest = at;
         labels.next = last + 1;
-        *found = (struct labelled){.tensor = graph->nodes[at].id, .graph = graph->id, .part = labels.part};
+        *found = (struct labelled){.tensor = graph->ids[at], .graph = graph->id, .part = labels.part};
         if (fused) found->last = last_computed(graph, at, last);
         return found->tensor != 0;
     }

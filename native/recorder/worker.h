@@ -25,33 +25,39 @@ struct barrier {
 };
 
 struct worker {
-    /* Do the short paths of operators.c apply: in a node of a graph, with barriers, without counters and NVTX ranges? */
+    /* What the short paths of operators.h use, close together. */
+
+    /* Do they apply: in a node of a graph, with barriers, without counters and NVTX ranges? */
     bool is_plain;
-    uint32_t seen;
-    int ith;
-    int nth;
-    struct graph * graph;
+    bool is_first; /* worker 0 */
+    bool is_alone; /* a single worker does not wait */
     uint32_t edges; /* the graph's `edges` when this thread joined it */
-    uint64_t left;  /* when the last barrier of the previous graph opened */
+    struct graph * graph;
     /* Index of the node that is being computed; -1 before the first. */
     int node;
-    uint64_t start;
     /* Number of barriers since `start`; the last BARRIERS_KEPT of them are stored at their index modulo that. */
     uint32_t barrier_count;
+    uint64_t start;
     uint64_t waits; /* total wait at all of them */
-    struct ggtrace_writer * writer; /* while in a graph */
     struct clock_scale scale;       /* of this graph run */
+    struct ggtrace_writer * writer; /* while in a graph */
+    void (*wait)(void * threadpool); /* the real ggml_barrier */
+    uint32_t seen;
+    struct barrier barriers[BARRIERS_KEPT];
+
+    int ith;
+    int nth;
+    uint64_t left;  /* when the last barrier of the previous graph opened */
     bool is_borrowed; /* the state belongs to another thread, whose writer must be used */
     struct worker * next;
     /* Is an NVTX range open? The last range of a graph ends at its last barrier: the number of barriers before that one. */
     bool is_announced;
     uint32_t barriers_left;
-    struct barrier barriers[BARRIERS_KEPT];
     /* Counts at the start of the operator, at each barrier, and after each barrier, as far as they were read. */
     bool has_start, reads_leave;
     uint32_t leaves; /* one bit per kept barrier */
     struct counts at_start, at_enter[BARRIERS_KEPT], at_leave[BARRIERS_KEPT];
-};
+} __attribute__((aligned(64)));
 
 /* The state of this thread. */
 extern __thread struct worker this_worker __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -61,6 +67,24 @@ extern _Atomic bool worker_ends_are_open;
 
 static inline const struct barrier * kept(uint32_t index) {
     return &this_worker.barriers[index % BARRIERS_KEPT];
+}
+
+/* A node starts. */
+static inline void worker_begin_node(int index, uint64_t now) {
+    this_worker.seen++;
+    this_worker.node = index;
+    this_worker.start = now;
+    this_worker.barrier_count = 0;
+    this_worker.waits = 0;
+}
+
+/* Adds a barrier that this thread has passed; returns its slot. */
+static inline uint32_t worker_add_barrier(uint64_t enter, uint64_t leave) {
+    const uint32_t count = this_worker.barrier_count, slot = count % BARRIERS_KEPT;
+    this_worker.barriers[slot] = (struct barrier){enter, leave};
+    this_worker.waits += leave - enter;
+    __atomic_store_n(&this_worker.barrier_count, count + 1, __ATOMIC_RELEASE);
+    return slot;
 }
 
 /* When this thread left the graph that has ended: at the last barrier it saw. The graph may be running again. */

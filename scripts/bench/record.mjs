@@ -3,9 +3,11 @@
  * compared with that of the same call some milliseconds before or after. Some calls are decoded in sequence, while the other process
  * is stopped; which process begins is random each time.
  *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches] [--functions] [--vulkan]
+ *     [--version 3.7.0]
  * --functions: the cost of recording functions around calls. Both processes are recorded, one of them without functions; each call's
  * time includes a chain of six samplers, and the text of its token.
  * --vulkan: of operators of a GPU, by Mesa's driver for the CPU (mesa-vulkan-drivers). Each call waits for its work.
+ * --version: with the llama.cpp of that version of node-llama-cpp, or of Debian sid (`--version debian`, as root); by another program.
  * A round is a pair of new processes and gives the median of its calls' ratios. Printed are the median of the rounds with
  * its 95 % confidence interval (order statistics of the sign test), the bytes per operator, and losses. A goal is met if the whole
  * interval is, and missed if none of it is.
@@ -19,11 +21,16 @@ import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { summarizeFile } from 'ggml2perfetto'
 import { cachedModel, presets } from '../../test/llama/gguf.mjs'
-import { buildProgram, LIBS, ON_VULKAN, RECORDER } from './llama-program.mjs'
+import { assignments, buildAnyVersion, buildProgram, LIBS, ON_VULKAN, RECORDER } from './llama-program.mjs'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { counters: { type: 'string' }, functions: { type: 'boolean' }, vulkan: { type: 'boolean' } },
+  options: {
+    counters: { type: 'string' },
+    functions: { type: 'boolean' },
+    vulkan: { type: 'boolean' },
+    version: { type: 'string' },
+  },
 })
 const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) =>
   i === 0 ? Number(value) : value,
@@ -37,6 +44,8 @@ const VULKAN_GOAL = 2
 const VULKAN_CALLS = 16
 /** Calls in sequence before the other process decodes, where they are short. Workers wait actively in between, as is llama.cpp's default. */
 const GROUP = 8
+/** Tokens of the prompt. */
+const PROMPT = 8
 const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
 const MODELS = [
@@ -77,8 +86,9 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
 
 /** A process that decodes on request; `step` returns the times of some calls in ns. It is stopped while it waits, as are its workers. */
-function stepped(program, args, env) {
-  const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'ignore'] })
+function stepped(command, env) {
+  const [program, ...args] = command(env)
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'] })
   running.add(child)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const step = async (calls) => {
@@ -103,10 +113,10 @@ function stepped(program, args, env) {
 }
 
 /** Median over the calls of the recorded process's time divided by the plain one's. */
-async function round(program, args, { without, env }, calls, group) {
+async function round(command, { without, env }, calls, group) {
   // The first process may get better memory.
   const isPlainFirst = Math.random() < 0.5
-  const [first, second] = (isPlainFirst ? [without, env] : [env, without]).map((more) => stepped(program, args, more))
+  const [first, second] = (isPlainFirst ? [without, env] : [env, without]).map((more) => stepped(command, more))
   const [plain, recorded] = isPlainFirst ? [first, second] : [second, first]
   const ratios = []
   for (const side of [plain, recorded]) await side.step(1) // the prompt
@@ -122,39 +132,45 @@ async function round(program, args, { without, env }, calls, group) {
   return median(ratios)
 }
 
-async function measure(program, { preset, spec = preset, decode, group = GROUP, goals }, threads, level) {
+/** The program of the tests. */
+function testHost() {
+  const program = buildProgram(folder, values)
+  const more = [
+    ...(values.functions ? ['--sample'] : []),
+    ...(values.vulkan ? ['--gpu-layers', '99', '--synchronize'] : []),
+  ]
+  const commandFor = ({ path, threads, prompt, calls }) => {
+    const sizes = ['--threads', threads, '--prompt', prompt, '--decode', calls].map(String)
+    const pool = threads > 1 ? ['--threadpool'] : []
+    const args = ['--lib', LIBS, '--model', path, ...sizes, '--times', '--step', ...more, ...pool]
+    return (env) => ['env', ...assignments(env), program, ...args]
+  }
+  return { folder, recorder: RECORDER, inside: (path) => path, commandFor }
+}
+
+async function measure(host, { preset, spec = preset, decode, group = GROUP, goals }, threads, level) {
   const { path } = await cachedModel(spec)
   const calls = values.vulkan ? VULKAN_CALLS : decode
-  const threadpool = threads > 1 ? ['--threadpool'] : []
-  const args = [
-    '--lib',
-    LIBS,
-    '--model',
-    path,
-    '--threads',
-    threads,
-    '--prompt',
-    8,
-    '--decode',
-    calls,
-    '--times',
-    '--step',
-    ...(values.functions ? ['--sample'] : []),
-    ...(values.vulkan ? ['--gpu-layers', 99, '--synchronize'] : []),
-    ...threadpool,
-  ].map(String)
-  const log = join(folder, 'run.ggtrace')
+  const command = host.commandFor({ path, threads, prompt: PROMPT, calls })
+  const log = join(host.folder, 'run.ggtrace')
   const { counters } = values
   const around = values.vulkan ? ON_VULKAN : {}
-  const recorded = { ...around, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, GGML2PERFETTO_LEVEL: level }
+  const recorded = {
+    ...around,
+    LD_PRELOAD: host.recorder,
+    GGML2PERFETTO_OUT: host.inside(log),
+    GGML2PERFETTO_LEVEL: level,
+  }
   if (counters) recorded.GGML2PERFETTO_COUNTERS = counters
-  const other = join(folder, 'other.ggtrace')
-  const without = values.functions ? { ...recorded, GGML2PERFETTO_OUT: other, GGML2PERFETTO_FUNCTIONS: '0' } : around
+  const other = join(host.folder, 'other.ggtrace')
+  const without = values.functions
+    ? { ...recorded, GGML2PERFETTO_OUT: host.inside(other), GGML2PERFETTO_FUNCTIONS: '0' }
+    : around
   const goal = values.vulkan ? VULKAN_GOAL : values.functions ? FUNCTIONS_GOAL : counters ? COUNTERS_GOAL : goals[level]
   const ratios = []
   for (let i = 0; i < rounds; i++) {
     for (const path of [log, other]) rmSync(path, { force: true }) // an existing log is not overwritten
-    ratios.push(await round(program, args, { without, env: recorded }, calls, group))
+    ratios.push(await round(command, { without, env: recorded }, calls, group))
   }
   ratios.sort((a, b) => a - b)
   const [low, high] = medianRanks(rounds).map((rank) => percent(ratios[rank]))
@@ -178,7 +194,8 @@ if (!(rounds >= ROUNDS_MIN)) {
   console.error(`${rounds} rounds have no 95 % interval; expected ${ROUNDS_MIN} or more`)
   process.exit(1)
 }
-const program = buildProgram(folder, values)
+const host = values.version ? await buildAnyVersion(values.version) : testHost()
+process.on('exit', () => rmSync(host.folder, { recursive: true, force: true }))
 const of = values.functions ? 'time with functions around calls, to that without' : 'decode time'
 const counting = values.counters ? `, counting ${values.counters}` : ''
 console.log(`median of ${rounds} rounds' paired ratios of ${of}, 95 % confidence interval${counting}`)
@@ -189,7 +206,7 @@ for (const model of MODELS.filter(({ preset }) =>
     for (const level of ['graph', 'op'].filter(
       (value) => wanted(onlyLevel, value) && (value === 'op' || !values.counters),
     )) {
-      await measure(program, model, threads, level)
+      await measure(host, model, threads, level)
     }
   }
 }

@@ -45,8 +45,11 @@ const onlyX64 = () => {
     throw new NotAvailable(`its binaries are for linux-x64, this is ${process.platform}-${process.arch}`)
 }
 
-/** Installs into a temporary folder, which is then renamed; if two processes do so at once, one result is kept. */
-const install = async (version) => {
+/**
+ * Installs a version of node-llama-cpp, once; returns its folder. Into a temporary folder, which is then renamed; if two processes do so at
+ * once, one result is kept.
+ */
+export const install = async (version) => {
   const folder = join(CACHE, `npm-${version}`)
   if (existsSync(folder)) return folder
   await mkdir(CACHE, { recursive: true })
@@ -94,9 +97,9 @@ const prepareAlone = async ({ way }) => {
 
 /* ---- Debian: chroot into a folder with its packages, as in test/native/debian.test.ts. ---- */
 
-const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
+export const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
 const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
-const IN_ROOT = ['-m', 'sh', '-c', 'mount -t proc proc "$0/proc" 2>/dev/null; exec chroot "$0" "$@"', ROOT]
+export const IN_ROOT = ['-m', 'sh', '-c', 'mount -t proc proc "$0/proc" 2>/dev/null; exec chroot "$0" "$@"', ROOT]
 
 const freePort = () =>
   new Promise((resolve) => {
@@ -145,16 +148,15 @@ const runDebian = async (command, inside, log) => {
   return words[0] === 'llama-bench' ? printed.replace(/\| *[\d.]+ ± [\d.]+ \|/g, '') : printed // its speeds
 }
 
-const prepareDebian = async ({ name, command }) => {
+/** Fetches Debian's packages into {@link ROOT}, once. */
+export const fetchDebian = async () => {
   if (process.platform !== 'linux' || process.getuid() !== 0) throw new NotAvailable('needs root, for chroot')
-  const fetched = execute('flock', [
-    `${ROOT}.lock`,
-    process.execPath,
-    at('scripts/fetch-debian.mjs'),
-    ROOT,
-    ...PACKAGES,
-  ])
-  await fetching('Debian', fetched)
+  const args = [`${ROOT}.lock`, process.execPath, at('scripts/fetch-debian.mjs'), ROOT, ...PACKAGES]
+  await fetching('Debian', execute('flock', args))
+}
+
+const prepareDebian = async ({ name, command }) => {
+  await fetchDebian()
   const packages = await readFile(join(ROOT, 'packages.json'), 'utf8')
   const library = name === 'whisper-cli' ? 'libwhisper1' : 'libllama0'
   const [, version] = new RegExp(`^${library}=(?:\\d+:)?([\\d.]+\\d)`, 'm').exec(packages)

@@ -89,6 +89,10 @@ bool control_takes_op(const char * op) {
     return !ops;
 }
 
+bool control_takes_all_ops(void) {
+    return !ops;
+}
+
 uint64_t control_bytes_max(void) {
     const char * bytes = environment(ENV_MAX_BYTES);
     return bytes ? number_at(&bytes) : 0;

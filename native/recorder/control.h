@@ -16,6 +16,7 @@ bool control_takes_after(uint32_t call);
 
 /* Are operators of this op recorded? */
 bool control_takes_op(const char * op);
+bool control_takes_all_ops(void);
 
 /* The size limit of the log in bytes; 0: none. */
 uint64_t control_bytes_max(void);

@@ -71,9 +71,21 @@ static const void * source_of(const void * node, int i) {
     return layout_pointer(node, registry.layout->sources + 8 * i);
 }
 
+/* Do views pass the hook at the start of a node, too, and a barrier? */
+static _Atomic bool views_start;
+
+void graphs_note_view(const void * tensor) {
+    if (!registry_is_computed(tensor)) atomic_store_explicit(&views_start, true, memory_order_relaxed);
+}
+
+static bool is_linked(const void * node, bool has_views) {
+    return registry_is_computed(node) || (has_views && !is_op(node, "NONE"));
+}
+
 /* Links the nodes that are computed, and marks those that workers look for. */
 static void link_nodes(struct graph * graph) {
     const int count = graph->node_count;
+    graph->has_views = atomic_load_explicit(&views_start, memory_order_relaxed);
     const void * choice = NULL;
     int next = count;
     for (int i = count - 1; i >= 0; i--) {
@@ -81,7 +93,7 @@ static void link_nodes(struct graph * graph) {
         graph->nodes[i].next = next;
         graph->nodes[i].fuses_with_next = false;
         graph->nodes[i].chooses_experts = false;
-        if (!registry_is_computed(node)) continue;
+        if (!is_linked(node, graph->has_views)) continue;
         if (next < count && is_op(node, "RMS_NORM") && is_op(graph->nodes[next].tensor, "MUL")) {
             const void * product = graph->nodes[next].tensor;
             graph->nodes[i].fuses_with_next = source_of(product, 0) == node || source_of(product, 1) == node;
@@ -112,15 +124,61 @@ static void leave_out(const struct graph * graph) {
     }
 }
 
+/* Defines a graph in the log, unless it is there already; returns its id. */
+static uint32_t graph_id(const struct graph * graph, const uint32_t * ids) {
+    static struct table defined;
+    struct entry * entry = table_at(&defined, mix(graph->fingerprint, (uint64_t) graph->node_count));
+    if (entry && entry->id) return entry->id;
+    const uint32_t id = ++graph_count;
+    if (entry) entry->id = id;
+    ggtrace_define_graph(registry.log, id, graph->backend, ids, (uint32_t) graph->node_count);
+    return id;
+}
+
+/* CHANGED_PART: at most this part of a graph's nodes may change, for it to be the same graph; or CHANGED_MAX of them. */
+enum { INPUTS_MAX = 512, INPUTS_UNKNOWN = -1, CHANGED_MAX = 1024, CHANGED_PART = 4 };
+
+static bool is_input(const void * source) {
+    if (!source || !is_op(source, "NONE")) return false;
+    void * buffer = registry.layout->buffer < 0 ? NULL : layout_pointer(source, registry.layout->buffer);
+    const bool is_weight = buffer && registry.api->buffer_get_usage && registry.api->buffer_get_usage(buffer) == 1;
+    return !is_weight;
+}
+
+/* Finds the inputs of a graph, and the KV cache. */
+static void find_inputs(struct graph * graph) {
+    const void * found[INPUTS_MAX];
+    const size_t bytes = registry_compared_bytes();
+    int count = 0;
+    for (int i = 0; i < graph->node_count; i++) {
+        for (int k = 0; k < registry.layout->source_count; k++) {
+            const void * source = source_of(graph->nodes[i].tensor, k);
+            if (!is_input(source)) continue;
+            int at = 0;
+            while (at < count && found[at] != source) at++;
+            if (at == INPUTS_MAX) return;
+            found[at] = source;
+            if (at == count) count++;
+        }
+    }
+    graph->inputs = reserve((size_t) count * sizeof(*graph->inputs));
+    graph->inputs_snapshot = reserve((size_t) count * bytes);
+    if (!graph->inputs || !graph->inputs_snapshot) return;
+    memcpy(graph->inputs, found, (size_t) count * sizeof(*found));
+    for (int i = 0; i < count; i++) memcpy(graph->inputs_snapshot + (size_t) i * bytes, found[i], bytes);
+    graph->input_count = count;
+}
+
 static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint32_t backend) {
     struct graph * graph = reserve(sizeof(*graph));
     if (!graph) return NULL;
     graph->nodes = reserve(((size_t) count + 1) * sizeof(*graph->nodes));
     graph->ids = reserve((size_t) count * sizeof(*graph->ids));
+    graph->spare_ids = reserve((size_t) count * sizeof(*graph->ids));
     graph->experts = reserve((size_t) count * sizeof(*graph->experts));
     graph->snapshot = reserve((size_t) count * registry_compared_bytes());
     graph->fingerprints = reserve((size_t) count * sizeof(*graph->fingerprints));
-    if (!graph->nodes || !graph->ids || !graph->experts || !graph->snapshot || !graph->fingerprints) return NULL;
+    if (!graph->nodes || !graph->ids || !graph->spare_ids || !graph->experts || !graph->snapshot || !graph->fingerprints) return NULL;
     graph->node_count = count;
     for (int i = 0; i < count; i++) {
         graph->nodes[i].tensor = registry.api->graph_node(cgraph, i);
@@ -129,13 +187,14 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
         memcpy(graph->snapshot + (size_t) i * registry_compared_bytes(), graph->nodes[i].tensor, registry_compared_bytes());
     }
     link_nodes(graph);
-    graph->id = ++graph_count;
     graph->backend = backend;
     graph->fingerprint = hash;
+    graph->id = graph_id(graph, graph->ids);
     graph->freed = registry.freed;
     graph->next_known = known;
     known = graph;
-    ggtrace_define_graph(registry.log, graph->id, backend, graph->ids, (uint32_t) count);
+    graph->input_count = INPUTS_UNKNOWN;
+    find_inputs(graph);
     leave_out(graph);
     return graph;
 }
@@ -154,6 +213,104 @@ static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
         if (i == count) return graph;
     }
     return NULL;
+}
+
+/* ---- Graphs that are built anew for each call: a few nodes differ, such as views of the KV cache ---- */
+
+/* A set of pointers; most pointers that are not in it are recognised by their bit. */
+struct few {
+    uint64_t bits[32];
+    int count;
+    const void * members[INPUTS_MAX + CHANGED_MAX];
+};
+
+static uint64_t * few_word(struct few * set, const void * pointer, uint64_t * bit) {
+    const uint64_t hash = mix(12, (uint64_t) (uintptr_t) pointer);
+    *bit = 1ull << (hash & 63);
+    return &set->bits[hash >> 6 & 31];
+}
+
+static void few_add(struct few * set, const void * pointer) {
+    uint64_t bit;
+    *few_word(set, pointer, &bit) |= bit;
+    set->members[set->count++] = pointer;
+}
+
+static bool few_has(struct few * set, const void * pointer) {
+    uint64_t bit;
+    if (!(*few_word(set, pointer, &bit) & bit)) return false;
+    int at = set->count;
+    while (at > 0 && set->members[at - 1] != pointer) at--;
+    return at > 0;
+}
+
+static bool has_changed_source(const void * node, struct few * changed) {
+    for (int i = 0; i < registry.layout->source_count; i++) {
+        const void * source = source_of(node, i);
+        if (source && few_has(changed, source)) return true;
+    }
+    return false;
+}
+
+/* Has the node the same op and sources as before, and is it still computed, or not? */
+static bool has_same_links(const void * node, const void * before) {
+    const struct tensor_layout * layout = registry.layout;
+    return layout_i32(node, layout->op) == layout_i32(before, layout->op) &&
+        memcmp((const char *) node + layout->sources, (const char *) before + layout->sources, 8 * (size_t) layout->source_count) == 0 &&
+        registry_is_computed(node) == registry_is_computed(before);
+}
+
+/* The nodes of `graph` that have changed; -1: too many, or it is another graph. */
+static int changed_nodes(const struct graph * graph, void * cgraph, int indexes[], int most) {
+    const size_t bytes = registry_compared_bytes();
+    static struct few changed; /* under the lock */
+    memset(changed.bits, 0, sizeof(changed.bits));
+    changed.count = 0;
+    int found = 0;
+    for (int i = 0; i < graph->input_count; i++) {
+        if (memcmp(graph->inputs[i], graph->inputs_snapshot + (size_t) i * bytes, bytes) == 0) continue;
+        few_add(&changed, graph->inputs[i]);
+    }
+    for (int i = 0; i < graph->node_count; i++) {
+        const void * node = registry.api->graph_node(cgraph, i), * before = graph->snapshot + (size_t) i * bytes;
+        if (node != graph->nodes[i].tensor) return -1;
+        if (memcmp(node, before, bytes) == 0 && !(changed.count && has_changed_source(node, &changed))) continue;
+        if (found == most || !has_same_links(node, before)) return -1;
+        indexes[found++] = i;
+        few_add(&changed, node);
+    }
+    return found;
+}
+
+/* Updates one of the latest graphs, if only some of its nodes have changed: much cheaper than a new graph, and needs no memory. */
+static struct graph * renew(void * cgraph, int count, uint32_t backend) {
+    const size_t bytes = registry_compared_bytes();
+    const int part = count / CHANGED_PART, most = part < CHANGED_MAX ? part : CHANGED_MAX;
+    int indexes[CHANGED_MAX], changed = -1;
+    struct graph * graph = NULL;
+    for (int k = 0; k < LATEST && latest[k] && changed < 0; k++) {
+        graph = latest[k];
+        const bool may_fit = graph->node_count == count && graph->backend == backend && graph->freed == registry.freed;
+        if (may_fit && graph->input_count != INPUTS_UNKNOWN) changed = changed_nodes(graph, cgraph, indexes, most);
+    }
+    if (changed < 0 || !control_takes_all_ops()) return NULL;
+    uint32_t * ids = graph->spare_ids;
+    memcpy(ids, graph->ids, (size_t) count * sizeof(*ids));
+    for (int i = 0; i < graph->input_count; i++) memcpy(graph->inputs_snapshot + (size_t) i * bytes, graph->inputs[i], bytes);
+    for (int k = 0; k < changed; k++) {
+        const int i = indexes[k];
+        const void * node = graph->nodes[i].tensor;
+        graph->fingerprints[i] = registry_fingerprint_node(node);
+        memcpy(graph->snapshot + (size_t) i * bytes, node, bytes);
+        ids[i] = registry_node_locked(node, graph->fingerprints[i].whole);
+        if (graph->nodes[i].chooses_experts) graph->experts[i] = registry_tensor_locked(source_of(node, 2));
+    }
+    graph->spare_ids = graph->ids;
+    graph->ids = ids;
+    graph->fingerprint = mix(6, backend);
+    for (int i = 0; i < count; i++) graph->fingerprint = mix(graph->fingerprint, graph->fingerprints[i].whole);
+    graph->id = graph_id(graph, ids);
+    return graph;
 }
 
 static _Atomic uint32_t generation = 1;
@@ -183,9 +340,10 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
     pthread_mutex_lock(&registry.lock);
     struct graph * graph = scheduled ? scheduled_again(cgraph, count, backend) : NULL;
     if (!graph) graph = recognise(cgraph, count, backend);
+    if (!graph) graph = renew(cgraph, count, backend);
     if (!graph) {
         uint64_t hash = mix(6, backend);
-        for (int i = 0; i < count; i++) hash = mix(hash, registry_fingerprint_node(api->graph_node(cgraph, i)));
+        for (int i = 0; i < count; i++) hash = mix(hash, registry_fingerprint_node(api->graph_node(cgraph, i)).whole);
         graph = known;
         while (graph && (graph->fingerprint != hash || graph->node_count != count)) graph = graph->next_known;
         if (!graph) graph = define_graph(cgraph, count, hash, backend);
@@ -194,8 +352,11 @@ struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled) {
         graph->cgraph = cgraph;
         graph->generation = scheduled ? atomic_load_explicit(&generation, memory_order_relaxed) : 0;
     }
+    if (graph && graph->has_views != atomic_load_explicit(&views_start, memory_order_relaxed)) link_nodes(graph);
     if (graph && graph != latest[0]) {
-        memmove(latest + 1, latest, sizeof(latest) - sizeof(*latest));
+        int k = 1;
+        while (k < LATEST - 1 && latest[k] != graph) k++;
+        memmove(latest + 1, latest, (size_t) k * sizeof(*latest));
         latest[0] = graph;
         publish(graph);
     }

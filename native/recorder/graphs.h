@@ -28,8 +28,11 @@ struct graph_node {
 /* A graph as it was when it was recorded. First what workers look at. */
 struct graph {
     struct graph_node * nodes; /* followed by one entry without a tensor */
-    /* One for each node; 0: its operators are not recorded. */
-    uint32_t * ids;
+    /*
+     * One for each node; 0: its operators are not recorded. When nodes change, `spare_ids` is filled and takes its place: a worker may not
+     * have written its last operator of the run before.
+     */
+    uint32_t * ids, * spare_ids;
     /* Of a node that chooses experts: the id of the tensor with their ids; else 0. */
     uint32_t * experts;
     int node_count;
@@ -50,6 +53,11 @@ struct graph {
     /* A copy of the nodes, to recognise the graph when it is computed again. */
     char * snapshot;
     struct fingerprint * fingerprints; /* one per node */
+    /* Its sources that are neither nodes nor weights, and a copy of them; input_count INPUTS_UNKNOWN: too many. */
+    const void ** inputs;
+    char * inputs_snapshot;
+    int input_count;
+    bool has_views; /* nodes that are views have links, too */
     /* Its last address in ggml, and the generation of scheduled graphs at that time. */
     const void * cgraph;
     uint32_t generation;
@@ -62,6 +70,9 @@ struct graph {
  */
 struct graph * graphs_get(void * cgraph, uint32_t backend, bool scheduled);
 void graphs_may_change(void);
+
+/* A node was started that is no link of its graph: this ggml passes the hook for views, as versions up to 2025 do. */
+void graphs_note_view(const void * tensor);
 
 bool graphs_has_nodes(void * cgraph);
 

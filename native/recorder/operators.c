@@ -56,6 +56,7 @@ static void enter_graph(struct graph * graph, int ith, uint64_t now) {
     worker_leave_graph(atomic_load_explicit(&worker_ends_are_open, memory_order_relaxed) ? worker_left_at() : now);
     this_worker.ith = ith;
     this_worker.graph = graph;
+    this_worker.ids = graph->ids;
     this_worker.edges = atomic_load_explicit(&graph->edges, memory_order_relaxed);
     const uint64_t begun = atomic_load_explicit(&graph->begun, memory_order_relaxed);
     this_worker.start = begun > this_worker.left ? begun : this_worker.left;
@@ -112,6 +113,7 @@ void operators_start(const int * params, const void * tensor) {
                 return;
             }
             if (graph != this_worker.graph || index <= this_worker.node) enter_graph(graph, params[0], now);
+            else graphs_note_view(tensor);
         }
     }
     if (this_worker.node >= 0 || this_worker.barrier_count > 0) worker_finish(index, now);

@@ -26,8 +26,8 @@ static inline bool operators_start_plain(const void * tensor) {
     const struct worker * worker = &this_worker;
     const uint32_t count = worker->barrier_count;
     if (__builtin_expect(!worker->is_plain || !count, 0)) return false;
-    const struct graph * graph = worker->graph;
-    const struct graph_node * nodes = graph->nodes;
+    const struct graph_node * nodes = worker->graph->nodes;
+    const uint32_t * ids = worker->ids;
     const int behind = nodes[worker->node].next;
     const struct barrier last = *kept(count - 1);
     struct barrier end = last;
@@ -40,9 +40,9 @@ static inline bool operators_start_plain(const void * tensor) {
         inner -= end.leave - end.enter;
     }
     __builtin_prefetch(&nodes[nodes[index].next]); /* the weights have evicted it from the caches since the last call */
-    if (graph->ids[worker->node]) ggtrace_operator(worker->writer, graph->ids[worker->node], worker->start, end.enter, end.leave, inner);
-    if (index != behind && graph->ids[behind]) {
-        ggtrace_operator_fused(worker->writer, graph->ids[behind], end.leave, last.enter, last.leave, graph->ids[nodes[behind].next]);
+    if (ids[worker->node]) ggtrace_operator(worker->writer, ids[worker->node], worker->start, end.enter, end.leave, inner);
+    if (index != behind && ids[behind]) {
+        ggtrace_operator_fused(worker->writer, ids[behind], end.leave, last.enter, last.leave, ids[nodes[behind].next]);
     }
     worker_begin_node(index, last.leave); /* nothing happened since then: saves a clock read */
     if (__builtin_expect(nodes[index].chooses_experts && worker->is_first, 0)) operators_choose_experts(index);

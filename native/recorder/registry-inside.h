@@ -22,6 +22,9 @@ extern struct registry registry;
 /* The id of a tensor, defined now if necessary. */
 uint32_t registry_tensor_locked(const void * tensor);
 
+/* The same for a node whose fingerprint was computed just now: its `whole`. */
+uint32_t registry_node_locked(const void * node, uint64_t fingerprint);
+
 /* The number of bytes of a tensor's struct that identify it: everything up to the end of its name. */
 size_t registry_compared_bytes(void);
 
@@ -32,11 +35,14 @@ struct fingerprint {
 
 /* The key of a tensor and its sources: a change of any of them makes another tensor. For nodes, after they were recorded. */
 uint64_t registry_fingerprint(const void * tensor);
-uint64_t registry_fingerprint_node(const void * node);
+struct fingerprint registry_fingerprint_node(const void * node);
 
 /* The recorded fingerprint of a node. Set again when a graph is computed again, because another graph may have used the same memory. */
 struct fingerprint registry_get_fingerprint(const void * node);
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint);
+
+/* A source of a node; NULL if there is none, or if the node is its own source (ggml_cast). */
+const void * registry_source(const void * node, int i);
 
 /* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
 bool registry_is_computed(const void * node);

@@ -158,8 +158,8 @@ uint64_t registry_fingerprint(const void * tensor) {
     return known && known->own == own ? known->whole : own;
 }
 
-/* NULL if there is none, or if ggml_cast made the node its own source (for backends that treat it as ggml_cpy). */
-static const void * source_at(const void * node, int i) {
+/* ggml_cast makes the node its own source (for backends that treat it as ggml_cpy). */
+const void * registry_source(const void * node, int i) {
     const void * source = layout_pointer(node, registry.layout->sources + 8 * i);
     return source == node ? NULL : source;
 }
@@ -168,16 +168,17 @@ static const void * source_at(const void * node, int i) {
  * Two nodes may have equal structs but different sources: a write into the KV cache has the size of the cache, whatever the
  * batch. So the key includes the sources, which precede the node in its graph.
  */
-uint64_t registry_fingerprint_node(const void * node) {
+struct fingerprint registry_fingerprint_node(const void * node) {
     const struct tensor_layout * layout = registry.layout;
     const uint64_t own = own_fingerprint(node);
     uint64_t whole = own;
     for (int i = 0; i < layout->source_count; i++) {
-        const void * source = source_at(node, i);
+        const void * source = registry_source(node, i);
         if (source) whole = mix(whole, registry_fingerprint(source));
     }
-    registry_set_fingerprint(node, (struct fingerprint){own, whole});
-    return whole;
+    const struct fingerprint fingerprint = {own, whole};
+    registry_set_fingerprint(node, fingerprint);
+    return fingerprint;
 }
 
 struct fingerprint registry_get_fingerprint(const void * node) {
@@ -264,7 +265,7 @@ static void define_tensor(uint32_t id, const void * tensor, int depth) {
     uint32_t sources[TENSOR_SOURCES_MAX];
     uint32_t count = 0;
     for (int i = 0; i < layout->source_count; i++) {
-        const uint32_t source = tensor_id(source_at(tensor, i), depth + 1);
+        const uint32_t source = tensor_id(registry_source(tensor, i), depth + 1);
         if (source) sources[count++] = source;
     }
     const void * view_source = layout_pointer(tensor, layout->view_source);
@@ -285,16 +286,20 @@ static void define_tensor(uint32_t id, const void * tensor, int depth) {
     ggtrace_define_tensor(registry.log, &definition, sources);
 }
 
-/* 0 if there is none or memory is short. Recursion is deep only if the sources' graph was not recorded. */
-static uint32_t tensor_id(const void * tensor, int depth) {
-    if (!tensor || depth > DEPTH_MAX) return 0;
-    struct entry * entry = table_at(&tensors, registry_fingerprint(tensor));
+/* The id of a tensor with this fingerprint; 0 if memory is short. */
+static uint32_t id_of(const void * tensor, uint64_t fingerprint, int depth) {
+    struct entry * entry = table_at(&tensors, fingerprint);
     if (!entry) return 0;
     if (entry->id != 0) return entry->id;
     const uint32_t id = ++tensor_count;
     entry->id = id; /* set before the sources, because the table may grow and move */
     define_tensor(id, tensor, depth);
     return id;
+}
+
+/* 0 if there is none or memory is short. Recursion is deep only if the sources' graph was not recorded. */
+static uint32_t tensor_id(const void * tensor, int depth) {
+    return tensor && depth <= DEPTH_MAX ? id_of(tensor, registry_fingerprint(tensor), depth) : 0;
 }
 
 void registry_give_up(void) {
@@ -308,6 +313,10 @@ const char * registry_backend_title(void * backend) {
 
 uint32_t registry_tensor_locked(const void * tensor) {
     return tensor_id(tensor, 0);
+}
+
+uint32_t registry_node_locked(const void * node, uint64_t fingerprint) {
+    return id_of(node, fingerprint, 0);
 }
 
 uint32_t registry_tensor(const void * tensor) {

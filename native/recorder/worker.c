@@ -49,10 +49,10 @@ static void finish_open(struct ggtrace_writer * writer, int first_fused, int nex
         if (first < 0) first = i;
         else last = i;
     }
-    if (first < 0 || !graph->ids[first]) return;
+    if (first < 0 || !this_worker.ids[first]) return;
     write_counts(writer, this_worker.start, this_worker.has_start ? &this_worker.at_start : NULL, NULL);
-    if (last >= 0 && graph->ids[last]) ggtrace_operator_fused(writer, graph->ids[first], this_worker.start, end, end, graph->ids[last]);
-    else ggtrace_operator(writer, graph->ids[first], this_worker.start, end, end, inner_wait(this_worker.barrier_count));
+    if (last >= 0 && this_worker.ids[last]) ggtrace_operator_fused(writer, this_worker.ids[first], this_worker.start, end, end, this_worker.ids[last]);
+    else ggtrace_operator(writer, this_worker.ids[first], this_worker.start, end, end, inner_wait(this_worker.barrier_count));
 }
 
 uint64_t worker_left_at(void) {
@@ -86,18 +86,18 @@ void worker_finish(int next, uint64_t now) {
         const bool has_end = at > 0;
         const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
         const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
-        const uint32_t tensor = graph->ids[this_worker.node];
+        const uint32_t tensor = this_worker.ids[this_worker.node];
         if (tensor) write_counts(writer, this_worker.start, from, has_end ? &this_worker.at_enter[(at - 1) % BARRIERS_KEPT] : NULL);
         if (tensor) ggtrace_operator(writer, tensor, this_worker.start, end.enter, end.leave, inner);
         cursor = end.leave;
         from = has_end ? counts_behind(at - 1) : NULL;
     }
     for (int i = first_fused; i < next && at < count; i = graph->nodes[i].next, at++) {
-        const uint32_t first = graph->ids[i];
+        const uint32_t first = this_worker.ids[i];
         if (graph->nodes[i].fuses_with_next && graph->nodes[i].next < next) i = graph->nodes[i].next;
         const struct barrier end = *kept(at);
         if (first) write_counts(writer, cursor, from, &this_worker.at_enter[at % BARRIERS_KEPT]);
-        if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, graph->ids[i]);
+        if (first) ggtrace_operator_fused(writer, first, cursor, end.enter, end.leave, this_worker.ids[i]);
         cursor = end.leave;
         from = counts_behind(at);
     }
@@ -112,7 +112,7 @@ void worker_end_announced(void) {
 /* The end of an operator is unknown: its range lasts until the next one starts, or until the last barrier of the graph's previous run. */
 void worker_announce(const struct graph * graph, int index, const void * tensor) {
     worker_end_announced();
-    if (!graph->ids[index]) return;
+    if (!this_worker.ids[index]) return;
     nvtx_emit_operator((const char *) tensor + recording.layout.name, registry_op_name(tensor), (uint64_t) index);
     this_worker.is_announced = true;
     const bool is_last = count_steps(graph, graph->nodes[index].next, graph->node_count) == 0;

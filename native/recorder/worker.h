@@ -33,6 +33,7 @@ struct worker {
     bool is_alone; /* a single worker does not wait */
     uint32_t edges; /* the graph's `edges` when this thread joined it */
     struct graph * graph;
+    const uint32_t * ids; /* of its nodes in this run */
     /* Index of the node that is being computed; -1 before the first. */
     int node;
     /* Number of barriers since `start`; the last BARRIERS_KEPT of them are stored at their index modulo that. */

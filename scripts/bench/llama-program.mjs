@@ -37,7 +37,7 @@ export function buildProgram(folder, { vulkan = false } = {}) {
 export const assignments = (env) => Object.entries(env).map(([name, value]) => `${name}=${value}`)
 
 /**
- * The same for scripts/bench/any-version.c, with the llama.cpp of a version of node-llama-cpp, or of Debian sid (`debian`), which runs in a
+ * The same for test/llama/any-version.c, with the llama.cpp of a version of node-llama-cpp, or of Debian sid (`debian`), which runs in a
  * root folder of its own. `inside` returns a path as the program sees it; `commandFor` returns its command, given the environment.
  */
 export async function buildAnyVersion(version) {
@@ -50,7 +50,7 @@ export async function buildAnyVersion(version) {
   const folder = mkdtempSync(join(root || tmpdir(), root ? 'tmp/bench-' : 'ggml2perfetto-bench-'))
   const inside = (path) => path.slice(root.length)
   const program = join(folder, 'any-version')
-  execFileSync('cc', ['-std=gnu11', '-O2', join(ROOT, 'scripts/bench/any-version.c'), '-o', program, '-ldl'])
+  execFileSync('cc', ['-std=gnu11', '-O2', join(ROOT, 'test/llama/any-version.c'), '-o', program, '-ldl'])
   const recorder = join(folder, 'libggml2perfetto.so')
   copyFileSync(RECORDER, recorder)
   const start = root ? ['unshare', ...IN_ROOT] : []

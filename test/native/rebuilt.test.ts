@@ -1,0 +1,103 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { hasLlama, model } from '../llama/testbed.ts'
+import { inFolder, RECORDER, type Recording, readLog, useRecorder } from './recording.ts'
+
+/**
+ * llama.cpp b4980 builds its graph anew for each call, at the same addresses. Only some nodes differ then: the views of the KV cache that
+ * the call writes to.
+ */
+
+const VERSION = '3.7.0'
+const RUNS = pathToFileURL(fileURLToPath(new URL('../../scripts/compatibility/runs.mjs', import.meta.url))).href
+const HOST = fileURLToPath(new URL('../llama/any-version.c', import.meta.url))
+const [PROMPT, DECODE] = [8, 70]
+
+/** The folder of its libraries; undefined where it cannot be fetched. */
+function librariesOf(version: string): string | undefined {
+  const script = `import { install } from '${RUNS}'; console.log(await install('${version}'))`
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
+  return status === 0 ? join(stdout.trim(), 'node_modules/@node-llama-cpp/linux-x64/bins/linux-x64') : undefined
+}
+
+const libraries = hasLlama() ? librariesOf(VERSION) : undefined
+const llama = libraries ? describe : describe.skip
+
+llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-cpp ${VERSION} from npm)`, () => {
+  useRecorder()
+  let recording: Recording
+  let hashed: Recording
+
+  function record(log: string, env: Record<string, string> = {}) {
+    const args = [join(libraries!, 'libllama.so'), libraries!, path, '2', `${PROMPT}`, `${DECODE}`]
+    const { status, stdout, stderr } = spawnSync(inFolder('any-version'), args, {
+      env: { ...process.env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, ...env },
+      input: '\n'.repeat(1 + DECODE),
+      encoding: 'utf8',
+    })
+    expect([status, stderr]).toEqual([0, ''])
+    expect(stdout.trim().split('\n')).toHaveLength(1 + DECODE)
+    return readLog(log)
+  }
+  let path = ''
+
+  beforeAll(async () => {
+    path = (await model('tinyMoe')).path
+    execFileSync('cc', ['-std=gnu11', '-O2', HOST, '-o', inFolder('any-version'), '-ldl'])
+    recording = await record(inFolder('renewed.ggtrace'))
+    // With a list of ops, each graph is hashed as a whole.
+    const ops = [
+      ...new Set(recording.of('operator').map(({ tensor }) => nameOf(recording, recording.tensor(tensor).op))),
+    ]
+    hashed = await record(inFolder('hashed.ggtrace'), { GGML2PERFETTO_OPS: ops.join(',') })
+  })
+
+  const nameOf = ({ text }: Recording, id: number) => text(id)
+
+  /** Each operator of a worker, as what it is, in order of time. */
+  const stepsOf = (log: Recording, worker: number) =>
+    log
+      .of('operator')
+      .filter((operator) => operator.worker === worker)
+      .sort((a, b) => a.startNs - b.startNs)
+      .map(({ call, tensor }) => {
+        const { name, op, ne, offset } = log.tensor(tensor)
+        return `${call} ${log.text(name)} ${log.text(op)} ${ne} ${offset}`
+      })
+
+  test('one graph run for each call, no issue', () => {
+    expect(recording.issues).toEqual([])
+    expect(recording.of('graph').map(({ call }) => call)).toEqual(Array.from({ length: 1 + DECODE }, (_, i) => i))
+  })
+
+  test('each call writes to the place of its token in the KV cache, on each worker', () => {
+    for (const worker of [0, 1]) {
+      const written = recording
+        .of('operator')
+        .filter((operator) => operator.worker === worker && operator.call > 0)
+        .map(({ call, tensor }) => ({ call, ...recording.tensor(tensor) }))
+        .filter(({ name, op }) => recording.text(op) === 'CPY' && recording.text(name).startsWith('cache_k_l3'))
+        .sort((a, b) => a.call - b.call)
+      expect(written).toHaveLength(DECODE)
+      const from = recording.tensor(written[0]!.viewOf!).offset!
+      const row = written[1]!.offset! - written[0]!.offset!
+      expect(row).toBeGreaterThan(0)
+      expect(written.map(({ offset }) => offset! - from)).toEqual(written.map(({ call }) => (PROMPT + call - 1) * row))
+    }
+  })
+
+  test('the same operators as if each graph were hashed as a whole', () => {
+    for (const worker of [0, 1]) {
+      const steps = stepsOf(recording, worker)
+      expect(steps.length).toBeGreaterThan(DECODE * 200)
+      expect(steps).toEqual(stepsOf(hashed, worker))
+    }
+  })
+
+  test('both workers compute the same nodes, views included', () => {
+    expect(stepsOf(recording, 1)).toEqual(stepsOf(recording, 0))
+    expect(stepsOf(recording, 0).filter((step) => / RESHAPE /.test(step)).length).toBeGreaterThan(DECODE * 10)
+  })
+})

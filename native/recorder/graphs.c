@@ -116,11 +116,12 @@ static bool is_wanted(const void * node) {
 
 /* Clears the ids of nodes whose operators are not recorded; fused nodes only together. */
 static void leave_out(const struct graph * graph) {
-    const int count = graph->node_count;
-    for (int i = graph->first; i < count; i = graph->nodes[i].next) {
-        const int last = graph->nodes[i].fuses_with_next ? graph->nodes[i].next : i;
+    int fused = -1;
+    for (int i = 0; i < graph->node_count; i++) {
+        if (i == fused) continue;
+        if (graph->nodes[i].fuses_with_next) fused = graph->nodes[i].next;
+        const int last = graph->nodes[i].fuses_with_next ? fused : i;
         if (!is_wanted(graph->nodes[i].tensor) && !is_wanted(graph->nodes[last].tensor)) graph->ids[i] = graph->ids[last] = 0;
-        i = last;
     }
 }
 
@@ -215,7 +216,7 @@ static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
     return NULL;
 }
 
-/* ---- Graphs that are built anew for each call: a few nodes differ, such as views of the KV cache ---- */
+/* ---- Graphs that are built for each call: a few nodes differ, such as views of the KV cache ---- */
 
 /* A set of pointers; most pointers that are not in it are recognised by their bit. */
 struct few {

@@ -3,11 +3,11 @@
  * compared with that of the same call some milliseconds before or after. Some calls are decoded in sequence, while the other process
  * is stopped; which process begins is random each time.
  *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches] [--functions] [--vulkan]
- *     [--version 3.7.0]
+ *     [--llama 3.7.0]
  * --functions: the cost of recording functions around calls. Both processes are recorded, one of them without functions; each call's
  * time includes a chain of six samplers, and the text of its token.
  * --vulkan: of operators of a GPU, by Mesa's driver for the CPU (mesa-vulkan-drivers). Each call waits for its work.
- * --version: with the llama.cpp of that version of node-llama-cpp, or of Debian sid (`--version debian`, as root); by another program.
+ * --llama: with the llama.cpp of that version of node-llama-cpp, or of Debian sid (`--llama debian`, as root); by another program.
  * A round is a pair of new processes and gives the median of its calls' ratios. Printed are the median of the rounds with
  * its 95 % confidence interval (order statistics of the sign test), the bytes per operator, and losses. A goal is met if the whole
  * interval is, and missed if none of it is.
@@ -29,7 +29,7 @@ const { values, positionals } = parseArgs({
     counters: { type: 'string' },
     functions: { type: 'boolean' },
     vulkan: { type: 'boolean' },
-    version: { type: 'string' },
+    llama: { type: 'string' },
   },
 })
 const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) =>
@@ -194,7 +194,7 @@ if (!(rounds >= ROUNDS_MIN)) {
   console.error(`${rounds} rounds have no 95 % interval; expected ${ROUNDS_MIN} or more`)
   process.exit(1)
 }
-const host = values.version ? await buildAnyVersion(values.version) : testHost()
+const host = values.llama ? await buildAnyVersion(values.llama) : testHost()
 process.on('exit', () => rmSync(host.folder, { recursive: true, force: true }))
 const of = values.functions ? 'time with functions around calls, to that without' : 'decode time'
 const counting = values.counters ? `, counting ${values.counters}` : ''

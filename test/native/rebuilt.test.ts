@@ -96,6 +96,16 @@ llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-
     }
   })
 
+  test('--ops leaves views out, too', async () => {
+    const log = await record(inFolder('some.ggtrace'), { GGML2PERFETTO_OPS: 'MUL_MAT' })
+    const ops = log.of('operator').map(({ tensor }) => log.text(log.tensor(tensor).op))
+    expect([...new Set(ops)]).toEqual(['MUL_MAT'])
+    const all = recording
+      .of('operator')
+      .filter(({ tensor }) => recording.text(recording.tensor(tensor).op) === 'MUL_MAT')
+    expect(ops).toHaveLength(all.length)
+  })
+
   test('both workers compute the same nodes, views included', () => {
     expect(stepsOf(recording, 1)).toEqual(stepsOf(recording, 0))
     expect(stepsOf(recording, 0).filter((step) => / RESHAPE /.test(step)).length).toBeGreaterThan(DECODE * 10)

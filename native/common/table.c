@@ -43,7 +43,7 @@ uint64_t hash_bytes(uint64_t hash, const void * bytes, size_t size) {
                 lanes[i] = mix(lanes[i], word);
             }
         }
-        hash = mix(mix(mix(lanes[0], lanes[1]), lanes[2]), lanes[3]);
+        hash = mix(mix(mix(mix(lanes[0], 4), lanes[1]), lanes[2]), lanes[3]);
     }
     for (; size >= 8; size -= 8, at += 8) {
         uint64_t word;

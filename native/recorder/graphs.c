@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "recorder/changes.h"
 #include "recorder/control.h"
 #include "recorder/registry-inside.h"
 #include "common/table.h"
@@ -63,10 +64,6 @@ static void publish(struct graph * graph) {
     }
 }
 
-static bool is_op(const void * node, const char * op) {
-    return strcmp(registry.api->op_name(layout_i32(node, registry.layout->op)), op) == 0;
-}
-
 static const void * source_of(const void * node, int i) {
     return layout_pointer(node, registry.layout->sources + 8 * i);
 }
@@ -79,7 +76,7 @@ void graphs_note_view(const void * tensor) {
 }
 
 static bool is_linked(const void * node, bool has_views) {
-    return registry_is_computed(node) || (has_views && !is_op(node, "NONE"));
+    return registry_is_computed(node) || (has_views && !registry_is_op(node, "NONE"));
 }
 
 /* Links the nodes that are computed, and marks those that workers look for. */
@@ -94,7 +91,7 @@ static void link_nodes(struct graph * graph) {
         graph->nodes[i].fuses_with_next = false;
         graph->nodes[i].chooses_experts = false;
         if (!is_linked(node, graph->has_views)) continue;
-        if (next < count && is_op(node, "RMS_NORM") && is_op(graph->nodes[next].tensor, "MUL")) {
+        if (next < count && registry_is_op(node, "RMS_NORM") && registry_is_op(graph->nodes[next].tensor, "MUL")) {
             const void * product = graph->nodes[next].tensor;
             graph->nodes[i].fuses_with_next = source_of(product, 0) == node || source_of(product, 1) == node;
         }
@@ -103,7 +100,7 @@ static void link_nodes(struct graph * graph) {
     graph->first = next;
     for (int i = graph->first; i < count; i = graph->nodes[i].next) {
         const void * node = graph->nodes[i].tensor;
-        if (!is_op(node, "MUL_MAT_ID") || source_of(node, 2) == choice) continue;
+        if (!registry_is_op(node, "MUL_MAT_ID") || source_of(node, 2) == choice) continue;
         choice = source_of(node, 2);
         graph->experts[i] = registry_tensor_locked(choice);
         graph->nodes[i].chooses_experts = graph->experts[i] != 0;
@@ -136,40 +133,6 @@ static uint32_t graph_id(const struct graph * graph, const uint32_t * ids) {
     return id;
 }
 
-/* CHANGED_PART: at most this part of a graph's nodes may change, for it to be the same graph; or CHANGED_MAX of them. */
-enum { INPUTS_MAX = 512, INPUTS_UNKNOWN = -1, CHANGED_MAX = 1024, CHANGED_PART = 4 };
-
-static bool is_input(const void * source) {
-    if (!source || !is_op(source, "NONE")) return false;
-    void * buffer = registry.layout->buffer < 0 ? NULL : layout_pointer(source, registry.layout->buffer);
-    const bool is_weight = buffer && registry.api->buffer_get_usage && registry.api->buffer_get_usage(buffer) == 1;
-    return !is_weight;
-}
-
-/* Finds the inputs of a graph, and the KV cache. */
-static void find_inputs(struct graph * graph) {
-    const void * found[INPUTS_MAX];
-    const size_t bytes = registry_compared_bytes();
-    int count = 0;
-    for (int i = 0; i < graph->node_count; i++) {
-        for (int k = 0; k < registry.layout->source_count; k++) {
-            const void * source = source_of(graph->nodes[i].tensor, k);
-            if (!is_input(source)) continue;
-            int at = 0;
-            while (at < count && found[at] != source) at++;
-            if (at == INPUTS_MAX) return;
-            found[at] = source;
-            if (at == count) count++;
-        }
-    }
-    graph->inputs = reserve((size_t) count * sizeof(*graph->inputs));
-    graph->inputs_snapshot = reserve((size_t) count * bytes);
-    if (!graph->inputs || !graph->inputs_snapshot) return;
-    memcpy(graph->inputs, found, (size_t) count * sizeof(*found));
-    for (int i = 0; i < count; i++) memcpy(graph->inputs_snapshot + (size_t) i * bytes, found[i], bytes);
-    graph->input_count = count;
-}
-
 static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint32_t backend) {
     struct graph * graph = reserve(sizeof(*graph));
     if (!graph) return NULL;
@@ -184,7 +147,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     for (int i = 0; i < count; i++) {
         graph->nodes[i].tensor = registry.api->graph_node(cgraph, i);
         graph->ids[i] = registry_tensor_locked(graph->nodes[i].tensor);
-        graph->fingerprints[i] = registry_get_fingerprint(graph->nodes[i].tensor);
+        graph->fingerprints[i] = registry_fingerprint_node(graph->nodes[i].tensor);
         memcpy(graph->snapshot + (size_t) i * registry_compared_bytes(), graph->nodes[i].tensor, registry_compared_bytes());
     }
     link_nodes(graph);
@@ -194,8 +157,7 @@ static struct graph * define_graph(void * cgraph, int count, uint64_t hash, uint
     graph->freed = registry.freed;
     graph->next_known = known;
     known = graph;
-    graph->input_count = INPUTS_UNKNOWN;
-    find_inputs(graph);
+    changes_prepare(graph);
     leave_out(graph);
     return graph;
 }
@@ -216,93 +178,27 @@ static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
     return NULL;
 }
 
-/* ---- Graphs that are built for each call: a few nodes differ, such as views of the KV cache ---- */
-
-/* A set of pointers; most pointers that are not in it are recognised by their bit. */
-struct few {
-    uint64_t bits[32];
-    int count;
-    const void * members[INPUTS_MAX + CHANGED_MAX];
-};
-
-static uint64_t * few_word(struct few * set, const void * pointer, uint64_t * bit) {
-    const uint64_t hash = mix(12, (uint64_t) (uintptr_t) pointer);
-    *bit = 1ull << (hash & 63);
-    return &set->bits[hash >> 6 & 31];
-}
-
-static void few_add(struct few * set, const void * pointer) {
-    uint64_t bit;
-    *few_word(set, pointer, &bit) |= bit;
-    set->members[set->count++] = pointer;
-}
-
-static bool few_has(struct few * set, const void * pointer) {
-    uint64_t bit;
-    if (!(*few_word(set, pointer, &bit) & bit)) return false;
-    int at = set->count;
-    while (at > 0 && set->members[at - 1] != pointer) at--;
-    return at > 0;
-}
-
-static bool has_changed_source(const void * node, struct few * changed) {
-    for (int i = 0; i < registry.layout->source_count; i++) {
-        const void * source = source_of(node, i);
-        if (source && few_has(changed, source)) return true;
-    }
-    return false;
-}
-
-/* Has the node the same op and sources as before, and is it still computed, or not? */
-static bool has_same_links(const void * node, const void * before) {
-    const struct tensor_layout * layout = registry.layout;
-    return layout_i32(node, layout->op) == layout_i32(before, layout->op) &&
-        memcmp((const char *) node + layout->sources, (const char *) before + layout->sources, 8 * (size_t) layout->source_count) == 0 &&
-        registry_is_computed(node) == registry_is_computed(before);
-}
-
-/* The nodes of `graph` that have changed; -1: too many, or it is another graph. */
-static int changed_nodes(const struct graph * graph, void * cgraph, int indexes[], int most) {
-    const size_t bytes = registry_compared_bytes();
-    static struct few changed; /* under the lock */
-    memset(changed.bits, 0, sizeof(changed.bits));
-    changed.count = 0;
-    int found = 0;
-    for (int i = 0; i < graph->input_count; i++) {
-        if (memcmp(graph->inputs[i], graph->inputs_snapshot + (size_t) i * bytes, bytes) == 0) continue;
-        few_add(&changed, graph->inputs[i]);
-    }
-    for (int i = 0; i < graph->node_count; i++) {
-        const void * node = registry.api->graph_node(cgraph, i), * before = graph->snapshot + (size_t) i * bytes;
-        if (node != graph->nodes[i].tensor) return -1;
-        if (memcmp(node, before, bytes) == 0 && !(changed.count && has_changed_source(node, &changed))) continue;
-        if (found == most || !has_same_links(node, before)) return -1;
-        indexes[found++] = i;
-        few_add(&changed, node);
-    }
-    return found;
-}
-
 /* Updates one of the latest graphs, if only some of its nodes have changed: much cheaper than a new graph, and needs no memory. */
 static struct graph * renew(void * cgraph, int count, uint32_t backend) {
-    const size_t bytes = registry_compared_bytes();
+    enum { CHANGED_PART = 4 }; /* more of its nodes differ: it is another graph */
     const int part = count / CHANGED_PART, most = part < CHANGED_MAX ? part : CHANGED_MAX;
     int indexes[CHANGED_MAX], changed = -1;
     struct graph * graph = NULL;
     for (int k = 0; k < LATEST && latest[k] && changed < 0; k++) {
         graph = latest[k];
         const bool may_fit = graph->node_count == count && graph->backend == backend && graph->freed == registry.freed;
-        if (may_fit && graph->input_count != INPUTS_UNKNOWN) changed = changed_nodes(graph, cgraph, indexes, most);
+        if (may_fit) changed = changes_find(graph, cgraph, indexes, most);
     }
     if (changed < 0 || !control_takes_all_ops()) return NULL;
+    /* Another graph may have used the same addresses since. */
+    for (int i = 0; graph != latest[0] && i < count; i++) registry_set_fingerprint(graph->nodes[i].tensor, graph->fingerprints[i]);
     uint32_t * ids = graph->spare_ids;
     memcpy(ids, graph->ids, (size_t) count * sizeof(*ids));
-    for (int i = 0; i < graph->input_count; i++) memcpy(graph->inputs_snapshot + (size_t) i * bytes, graph->inputs[i], bytes);
+    changes_accept(graph, indexes, changed);
     for (int k = 0; k < changed; k++) {
         const int i = indexes[k];
         const void * node = graph->nodes[i].tensor;
         graph->fingerprints[i] = registry_fingerprint_node(node);
-        memcpy(graph->snapshot + (size_t) i * bytes, node, bytes);
         ids[i] = registry_node_locked(node, graph->fingerprints[i].whole);
         if (graph->nodes[i].chooses_experts) graph->experts[i] = registry_tensor_locked(source_of(node, 2));
     }

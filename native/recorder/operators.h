@@ -40,7 +40,7 @@ static inline bool operators_start_plain(const void * tensor) {
         inner -= end.leave - end.enter;
     }
     __builtin_prefetch(&nodes[nodes[index].next]); /* the weights have evicted it from the caches since the last call */
-    if (ids[worker->node]) ggtrace_operator(worker->writer, ids[worker->node], worker->start, end.enter, end.leave, inner);
+    if (worker->id) ggtrace_operator(worker->writer, worker->id, worker->start, end.enter, end.leave, inner);
     if (index != behind && ids[behind]) {
         ggtrace_operator_fused(worker->writer, ids[behind], end.leave, last.enter, last.leave, ids[nodes[behind].next]);
     }

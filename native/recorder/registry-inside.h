@@ -37,12 +37,14 @@ struct fingerprint {
 uint64_t registry_fingerprint(const void * tensor);
 struct fingerprint registry_fingerprint_node(const void * node);
 
-/* The recorded fingerprint of a node. Set again when a graph is computed again, because another graph may have used the same memory. */
-struct fingerprint registry_get_fingerprint(const void * node);
+/* Sets the fingerprint of a node. Set again when a graph is computed again, because another graph may have used the same memory. */
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint);
 
 /* A source of a node; NULL if there is none, or if the node is its own source (ggml_cast). */
 const void * registry_source(const void * node, int i);
+
+/* Has the tensor this op, by ggml's name? */
+bool registry_is_op(const void * tensor, const char * op);
 
 /* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
 bool registry_is_computed(const void * node);

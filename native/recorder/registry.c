@@ -181,14 +181,13 @@ struct fingerprint registry_fingerprint_node(const void * node) {
     return fingerprint;
 }
 
-struct fingerprint registry_get_fingerprint(const void * node) {
-    const struct fingerprint * known = fingerprint_of(node);
-    return known ? *known : (struct fingerprint){0};
-}
-
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint) {
     struct fingerprint * known = fingerprint_of(node);
     if (known) *known = fingerprint;
+}
+
+bool registry_is_op(const void * tensor, const char * op) {
+    return strcmp(registry.api->op_name(layout_i32(tensor, registry.layout->op)), op) == 0;
 }
 
 bool registry_is_computed(const void * node) {

@@ -49,10 +49,11 @@ static void finish_open(struct ggtrace_writer * writer, int first_fused, int nex
         if (first < 0) first = i;
         else last = i;
     }
-    if (first < 0 || !this_worker.ids[first]) return;
+    const uint32_t tensor = first < 0 ? 0 : first == this_worker.node ? this_worker.id : this_worker.ids[first];
+    if (!tensor) return;
     write_counts(writer, this_worker.start, this_worker.has_start ? &this_worker.at_start : NULL, NULL);
-    if (last >= 0 && this_worker.ids[last]) ggtrace_operator_fused(writer, this_worker.ids[first], this_worker.start, end, end, this_worker.ids[last]);
-    else ggtrace_operator(writer, this_worker.ids[first], this_worker.start, end, end, inner_wait(this_worker.barrier_count));
+    if (last >= 0 && this_worker.ids[last]) ggtrace_operator_fused(writer, tensor, this_worker.start, end, end, this_worker.ids[last]);
+    else ggtrace_operator(writer, tensor, this_worker.start, end, end, inner_wait(this_worker.barrier_count));
 }
 
 uint64_t worker_left_at(void) {
@@ -86,7 +87,7 @@ void worker_finish(int next, uint64_t now) {
         const bool has_end = at > 0;
         const struct barrier end = has_end ? *kept(at - 1) : (struct barrier){now, now};
         const uint64_t inner = has_end ? inner_wait(at - 1) : 0;
-        const uint32_t tensor = this_worker.ids[this_worker.node];
+        const uint32_t tensor = this_worker.id;
         if (tensor) write_counts(writer, this_worker.start, from, has_end ? &this_worker.at_enter[(at - 1) % BARRIERS_KEPT] : NULL);
         if (tensor) ggtrace_operator(writer, tensor, this_worker.start, end.enter, end.leave, inner);
         cursor = end.leave;

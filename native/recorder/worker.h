@@ -36,6 +36,7 @@ struct worker {
     const uint32_t * ids; /* of its nodes in this run */
     /* Index of the node that is being computed; -1 before the first. */
     int node;
+    uint32_t id; /* of its tensor in this run: the next run of the graph may have another one */
     /* Number of barriers since `start`; the last BARRIERS_KEPT of them are stored at their index modulo that. */
     uint32_t barrier_count;
     uint64_t start;
@@ -74,6 +75,7 @@ static inline const struct barrier * kept(uint32_t index) {
 static inline void worker_begin_node(int index, uint64_t now) {
     this_worker.seen++;
     this_worker.node = index;
+    this_worker.id = this_worker.ids[index];
     this_worker.start = now;
     this_worker.barrier_count = 0;
     this_worker.waits = 0;

@@ -1,8 +1,8 @@
 /*
  * A host program for the recorder's tests that uses ggml alone, without llama.cpp: y = swiglu(W x), gelu(y), W of 256 × 256,
  * computed as often and in the way that its arguments say. Prints the sum of the results, and how many nodes were computed.
- *     alone LIB backend|plan|sched|named COUNT
- * plan: ggml_graph_compute_with_ctx, as programs without a backend do. sched: by a scheduler; named: whose input is called as
+ *     alone LIB backend|plan|fresh|sched|named COUNT
+ * plan: ggml_graph_compute_with_ctx, as programs without a backend do; fresh: with a context of its own each time. sched: by a scheduler; named: whose input is called as
  * llama.cpp calls its own (libraries that keep llama_decode to themselves).
  */
 #define _GNU_SOURCE
@@ -53,8 +53,9 @@ int main(int argc, char ** argv) {
     const int count = atoi(argv[3]);
     ggml_backend_load_all_from_path(argv[1]);
     ggml_backend_t backend = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
-    const bool is_plan = strcmp(way, "plan") == 0;
-    struct ggml_context * context = ggml_init((struct ggml_init_params){.mem_size = 16 << 20, .no_alloc = !is_plan});
+    const bool is_fresh = strcmp(way, "fresh") == 0, is_plan = is_fresh || strcmp(way, "plan") == 0;
+    const struct ggml_init_params params = {.mem_size = 16 << 20, .no_alloc = !is_plan};
+    struct ggml_context * context = ggml_init(params);
     struct ggml_cgraph * graph = ggml_new_graph(context);
     struct ggml_tensor * weight, * input, * y = build(context, graph, &weight, &input);
     if (strcmp(way, "named") == 0) ggml_set_name(input, "inp_tokens");
@@ -71,6 +72,11 @@ int main(int argc, char ** argv) {
     const int32_t rows[TOKENS] = {1, 5, 250};
     double sum = 0;
     for (int i = 0; i < count; i++) {
+        if (is_fresh && i > 0) {
+            ggml_free(context);
+            graph = ggml_new_graph(context = ggml_init(params));
+            y = build(context, graph, &weight, &input);
+        }
         if (is_plan) memcpy(weight->data, weights, sizeof weights), memcpy(input->data, rows, sizeof rows);
         else ggml_backend_tensor_set(weight, weights, 0, sizeof weights), ggml_backend_tensor_set(input, rows, 0, sizeof rows);
         enum ggml_status (*compute)(struct ggml_context *, struct ggml_cgraph *, int) = NULL;

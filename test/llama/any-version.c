@@ -2,9 +2,10 @@
  * A program that decodes on request, as `run --step --times --threadpool` does (test/llama/run.c), with any version of llama.cpp: it
  * needs no headers. Structures of parameters, which differ between versions, are passed by value and larger than in any of them.
  *
- *     any-version LIBLLAMA BACKENDS MODEL THREADS PROMPT DECODE
+ *     any-version LIBLLAMA BACKENDS MODEL THREADS PROMPT DECODE [EVERY]
  *
- * LIBLLAMA: path of the library; BACKENDS: folder of ggml's backends, or "-" for ggml's default.
+ * LIBLLAMA: path of the library; BACKENDS: folder of ggml's backends, or "-" for ggml's default. EVERY: each so many calls, one
+ * has PROMPT tokens again.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,7 +49,8 @@ static void * cpu_function(const char * name) {
 }
 
 int main(int count, char ** arguments) {
-    if (count != 7) return fprintf(stderr, "usage: any-version LIBLLAMA BACKENDS MODEL THREADS PROMPT DECODE\n"), 1;
+    if (count < 7) return fprintf(stderr, "usage: any-version LIBLLAMA BACKENDS MODEL THREADS PROMPT DECODE [EVERY]\n"), 1;
+    const int every = count > 7 ? atoi(arguments[7]) : 0;
     const int threads = atoi(arguments[4]), prompt = atoi(arguments[5]), decode = atoi(arguments[6]);
     if (!dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL)) return fprintf(stderr, "any-version: %s\n", dlerror()), 1;
     FUNCTION(void, llama_log_set, void (*)(int, const char *, void *), void *);
@@ -84,12 +86,11 @@ int main(int count, char ** arguments) {
         llama_attach_threadpool(context, pool, pool);
     }
     int32_t tokens[512];
-    for (int i = 0; i < prompt; i++) tokens[i] = 3 + i * 7 % 250;
     for (int call = 0; call <= decode; call++) {
         char line[8];
         if (!fgets(line, sizeof line, stdin)) break;
-        const int32_t n = call == 0 ? prompt : 1;
-        if (call > 0) tokens[0] = 3 + call * 7919 % 250;
+        const int32_t n = call == 0 || (every && call % every == 0) ? prompt : 1;
+        for (int i = 0; i < n; i++) tokens[i] = 3 + (call * 7919 + i * 7) % 250;
         const struct batch batch = llama_batch_get_one(tokens, n);
         const int64_t start = now();
         if (llama_decode(context, batch) != 0) return fprintf(stderr, "any-version: llama_decode failed\n"), 1;

@@ -81,7 +81,8 @@ describeLlama('ggml alone', () => {
     of('operator').flatMap(({ worker, tensor: id }) => (worker === 0 ? [text(tensor(id).op)] : []))
   const ALL = Array.from({ length: COUNT }, () => ['GET_ROWS', 'MUL_MAT', 'SWIGLU', 'GELU']).flat()
 
-  test.each(['backend', 'plan'])('%s: graphs and operators, unary and gated ones by their own names', async (way) => {
+  const WAYS = ['backend', 'plan', 'fresh']
+  test.each(WAYS)('%s: graphs and operators, unary and gated ones by their own names', async (way) => {
     const recording = await record(way)
     expect(recording.of('token')).toEqual([])
     expect(recording.of('graph').map(({ nodes, status, split }) => [nodes, status, split])).toEqual(

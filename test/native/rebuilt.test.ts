@@ -30,8 +30,8 @@ llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-
   let recording: Recording
   let hashed: Recording
 
-  function record(log: string, env: Record<string, string> = {}) {
-    const args = [join(libraries!, 'libllama.so'), libraries!, path, '2', `${PROMPT}`, `${DECODE}`]
+  function record(log: string, env: Record<string, string> = {}, every = 0) {
+    const args = [join(libraries!, 'libllama.so'), libraries!, path, '2', `${PROMPT}`, `${DECODE}`, `${every}`]
     const { status, stdout, stderr } = spawnSync(inFolder('any-version'), args, {
       env: { ...process.env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, ...env },
       input: '\n'.repeat(1 + DECODE),
@@ -48,23 +48,27 @@ llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-
     execFileSync('cc', ['-std=gnu11', '-O2', HOST, '-o', inFolder('any-version'), '-ldl'])
     recording = await record(inFolder('renewed.ggtrace'))
     // With a list of ops, each graph is hashed as a whole.
-    const ops = [
-      ...new Set(recording.of('operator').map(({ tensor }) => nameOf(recording, recording.tensor(tensor).op))),
-    ]
-    hashed = await record(inFolder('hashed.ggtrace'), { GGML2PERFETTO_OPS: ops.join(',') })
+    hashed = await record(inFolder('hashed.ggtrace'), { GGML2PERFETTO_OPS: opsOf(recording).join(',') })
   })
 
-  const nameOf = ({ text }: Recording, id: number) => text(id)
+  const opsOf = (log: Recording) => [
+    ...new Set(log.of('operator').map(({ tensor }) => log.text(log.tensor(tensor).op))),
+  ]
 
-  /** Each operator of a worker, as what it is, in order of time. */
+  const textOf = (log: Recording, id: number) => {
+    const { name, op, ne, offset } = log.tensor(id)
+    return `${log.text(name)} ${log.text(op)} ${ne} ${offset}`
+  }
+
+  /** Each operator of a worker, as what it is and what it reads, in order of time. */
   const stepsOf = (log: Recording, worker: number) =>
     log
       .of('operator')
       .filter((operator) => operator.worker === worker)
       .sort((a, b) => a.startNs - b.startNs)
       .map(({ call, tensor }) => {
-        const { name, op, ne, offset } = log.tensor(tensor)
-        return `${call} ${log.text(name)} ${log.text(op)} ${ne} ${offset}`
+        const { sources } = log.tensor(tensor)
+        return [`${call}`, ...[tensor, ...sources].map((id) => textOf(log, id))].join(' ')
       })
 
   test('one graph run for each call, no issue', () => {
@@ -88,12 +92,21 @@ llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-
     }
   })
 
-  test('the same operators as if each graph were hashed as a whole', () => {
+  test('the same operators, with the same sources, as if each graph were hashed as a whole', () => {
     for (const worker of [0, 1]) {
       const steps = stepsOf(recording, worker)
       expect(steps.length).toBeGreaterThan(DECODE * 200)
       expect(steps).toEqual(stepsOf(hashed, worker))
     }
+  })
+
+  test('also if graphs of several tokens are built at the same addresses in between', async () => {
+    const mixed = await record(inFolder('mixed.ggtrace'), {}, 5)
+    const whole = await record(inFolder('whole.ggtrace'), { GGML2PERFETTO_OPS: opsOf(mixed).join(',') }, 5)
+    expect(mixed.of('token').filter(({ tokens }) => tokens === PROMPT)).toHaveLength(1 + DECODE / 5)
+    for (const worker of [0, 1]) expect(stepsOf(mixed, worker)).toEqual(stepsOf(whole, worker))
+    // No tensor is defined twice: a graph's operators read each other's results.
+    expect(mixed.tensors.filter(Boolean).length).toBe(whole.tensors.filter(Boolean).length)
   })
 
   test('--ops leaves views out, too', async () => {

@@ -37,8 +37,8 @@ struct graph {
     /* The call for which the graph is computed now. */
     _Atomic uint32_t call;
     _Atomic uint64_t begun, ended;
-    /* Number of barriers that the calling thread passed in the last run, and since its last operator started; equal on all workers. */
-    _Atomic uint32_t barriers, last_barriers;
+    /* Number of barriers that the calling thread passed since its last operator started; equal on all workers. */
+    _Atomic uint32_t last_barriers;
 
     uint32_t id;
     uint32_t backend; /* id of its name */
@@ -47,7 +47,7 @@ struct graph {
     /* A copy of the nodes, to recognise the graph when it is computed again. */
     char * snapshot;
     struct fingerprint * fingerprints; /* one per node */
-    /* Its sources that are neither nodes nor weights, and a copy of them; input_count INPUTS_UNKNOWN: too many. */
+    /* Its sources that are neither nodes nor weights, and a copy of them; input_count INPUTS_UNKNOWN: they are not watched. */
     const void ** inputs;
     char * inputs_snapshot;
     int input_count;

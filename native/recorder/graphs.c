@@ -76,7 +76,7 @@ void graphs_note_view(const void * tensor) {
 }
 
 static bool is_linked(const void * node, bool has_views) {
-    return registry_is_computed(node) || (has_views && !registry_is_op(node, "NONE"));
+    return registry_is_computed(node) || (has_views && !registry_is_op(node, "NONE") && registry_has_elements(node));
 }
 
 /* Links the nodes that are computed, and marks those that workers look for. */
@@ -178,7 +178,7 @@ static struct graph * recognise(void * cgraph, int count, uint32_t backend) {
     return NULL;
 }
 
-/* Updates one of the latest graphs, if only some of its nodes have changed: much cheaper than a new graph, and needs no memory. */
+/* Updates one of the latest graphs, if only some of its nodes have changed: much cheaper than a new graph, of which each needs 400 bytes a node. */
 static struct graph * renew(void * cgraph, int count, uint32_t backend) {
     enum { CHANGED_PART = 4 }; /* more of its nodes differ: it is another graph */
     const int part = count / CHANGED_PART, most = part < CHANGED_MAX ? part : CHANGED_MAX;

@@ -46,6 +46,8 @@ const void * registry_source(const void * node, int i);
 /* Has the tensor this op, by ggml's name? */
 bool registry_is_op(const void * tensor, const char * op);
 
+bool registry_has_elements(const void * tensor);
+
 /* ggml skips nodes that need no computing (ggml-cpu.c: ggml_op_is_empty, the compute flag). */
 bool registry_is_computed(const void * node);
 

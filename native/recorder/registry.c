@@ -190,14 +190,18 @@ bool registry_is_op(const void * tensor, const char * op) {
     return strcmp(registry.api->op_name(layout_i32(tensor, registry.layout->op)), op) == 0;
 }
 
+bool registry_has_elements(const void * tensor) {
+    for (int i = 0; i < TENSOR_DIMS; i++) if (layout_i64(tensor, registry.layout->ne + 8 * i) == 0) return false;
+    return true;
+}
+
 bool registry_is_computed(const void * node) {
     const struct tensor_layout * layout = registry.layout;
     const char * op = registry.api->op_name(layout_i32(node, layout->op));
     static const char * const empty[] = {"NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"};
     for (size_t i = 0; i < sizeof(empty) / sizeof(*empty); i++) if (strcmp(op, empty[i]) == 0) return false;
     if (layout->compute_flag && (layout_i32(node, layout->flags) & layout->compute_flag) == 0) return false;
-    for (int i = 0; i < TENSOR_DIMS; i++) if (layout_i64(node, layout->ne + 8 * i) == 0) return false;
-    return true;
+    return registry_has_elements(node);
 }
 
 /* UNARY and GLU are many ops with one number. They are named by what they compute, and get numbers that no ggml uses. */

@@ -46,6 +46,8 @@ const VULKAN_CALLS = 16
 const GROUP = 8
 /** Tokens of the prompt. */
 const PROMPT = 8
+/** The goal for other versions of llama.cpp, in %: of the tiny MoE model. */
+const VERSION_GOAL = 3
 const wanted = (only, value) => only === undefined || only === String(value)
 const folder = mkdtempSync(join(tmpdir(), 'ggml2perfetto-bench-'))
 const MODELS = [
@@ -166,7 +168,15 @@ async function measure(host, { preset, spec = preset, decode, group = GROUP, goa
   const without = values.functions
     ? { ...recorded, GGML2PERFETTO_OUT: host.inside(other), GGML2PERFETTO_FUNCTIONS: '0' }
     : around
-  const goal = values.vulkan ? VULKAN_GOAL : values.functions ? FUNCTIONS_GOAL : counters ? COUNTERS_GOAL : goals[level]
+  const goal = values.llama
+    ? VERSION_GOAL
+    : values.vulkan
+      ? VULKAN_GOAL
+      : values.functions
+        ? FUNCTIONS_GOAL
+        : counters
+          ? COUNTERS_GOAL
+          : goals[level]
   const ratios = []
   for (let i = 0; i < rounds; i++) {
     for (const path of [log, other]) rmSync(path, { force: true }) // an existing log is not overwritten
@@ -192,6 +202,10 @@ const signed = (value) => `${value < 0 ? '' : '+'}${value.toFixed(2)}`.padStart(
 
 if (!(rounds >= ROUNDS_MIN)) {
   console.error(`${rounds} rounds have no 95 % interval; expected ${ROUNDS_MIN} or more`)
+  process.exit(1)
+}
+if (values.llama && (values.functions || values.vulkan)) {
+  console.error('--llama decodes only: it goes with neither --functions nor --vulkan')
   process.exit(1)
 }
 const host = values.llama ? await buildAnyVersion(values.llama) : testHost()

@@ -63,7 +63,7 @@ static inline uint64_t clock_now(void) {
 
 /* The line at some time, for many readings of one thread: ns = ticks * slope >> 32, plus offset. */
 struct clock_scale {
-    uint64_t slope; /* 0: call clock_now instead */
+    uint64_t slope; /* 0: the counter is not used */
     uint64_t offset;
 };
 
@@ -77,6 +77,7 @@ static inline struct clock_scale clock_scale(void) {
 }
 
 static inline uint64_t clock_scaled(const struct clock_scale * scale) {
+    if (__builtin_expect(!scale->slope, 0)) return ggtrace_now();
     return (uint64_t) ((clock_product) clock_ticks() * scale->slope >> 32) + scale->offset;
 }
 

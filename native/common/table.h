@@ -24,6 +24,11 @@ void * reserve(size_t bytes);
 /* The entry of a key, created with id 0 if it is new; NULL if memory is short. Valid until the next call. */
 struct entry * table_at(struct table * table, uint64_t key);
 
+/* Loads the entry of a key into the caches. */
+static inline void table_prefetch(const struct table * table, uint64_t key) {
+    if (table->capacity) __builtin_prefetch(&table->entries[(uint32_t) key & (table->capacity - 1)], 1);
+}
+
 static inline uint64_t mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ (hash >> 29);

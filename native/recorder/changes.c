@@ -130,7 +130,7 @@ static int different_nodes(const struct graph * graph, void * cgraph, int indexe
 }
 
 /* Only the nodes surely exist yet, not what the graph's last run read. */
-int changes_find(const struct graph * graph, void * cgraph, int indexes[], int most) {
+int changes_find(const struct graph * graph, void * cgraph, int indexes[], int most, bool * inputs_differ) {
     if (graph->input_count == INPUTS_UNKNOWN) return -1;
     static int different[CHANGED_MAX]; /* these two are under the lock */
     static struct few changed;
@@ -143,6 +143,7 @@ int changes_find(const struct graph * graph, void * cgraph, int indexes[], int m
     for (int i = 0; i < graph->input_count; i++) {
         if (memcmp(graph->inputs[i], graph->inputs_snapshot + (size_t) i * bytes, bytes) != 0) few_add(&changed, graph->inputs[i]);
     }
+    *inputs_differ = changed.count > 0;
     int found = 0, next = 0;
     for (int i = 0; i < graph->node_count; i++) {
         const bool differs = next < differ && different[next] == i;

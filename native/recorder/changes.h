@@ -5,6 +5,8 @@
 #ifndef GGML2PERFETTO_CHANGES_H
 #define GGML2PERFETTO_CHANGES_H
 
+#include <stdbool.h>
+
 struct graph;
 
 enum { CHANGED_MAX = 1024, INPUTS_UNKNOWN = -1 };
@@ -14,9 +16,9 @@ void changes_prepare(struct graph * graph);
 
 /*
  * The indexes of the nodes of `graph` that have changed, or one of their sources, in order: at most `most` of them (CHANGED_MAX at most).
- * -1: there are more, `cgraph` is another graph, or the graph cannot be compared.
+ * -1: there are more, `cgraph` is another graph, or the graph cannot be compared. `inputs_differ`: has an input changed?
  */
-int changes_find(const struct graph * graph, void * cgraph, int indexes[], int most);
+int changes_find(const struct graph * graph, void * cgraph, int indexes[], int most, bool * inputs_differ);
 
 /* The graph is from now on as it is now: its inputs, and these nodes. */
 void changes_accept(struct graph * graph, const int indexes[], int count);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct fingerprint;
+struct changing;
 
 /* What a worker looks at when a node starts. In few bytes, because it reads them once per call, when they are no longer in a cache. */
 struct graph_node {
@@ -51,6 +52,7 @@ struct graph {
     const void ** inputs;
     char * inputs_snapshot;
     int input_count;
+    struct changing ** changing; /* of nodes that have changed, for descriptions.c */
     bool has_views; /* nodes that are views have links, too */
     /* Its last address in ggml, and the generation of scheduled graphs at that time. */
     const void * cgraph;

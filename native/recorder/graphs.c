@@ -8,6 +8,7 @@
 
 #include "recorder/changes.h"
 #include "recorder/control.h"
+#include "recorder/descriptions.h"
 #include "recorder/registry-inside.h"
 #include "common/table.h"
 
@@ -183,11 +184,12 @@ static struct graph * renew(void * cgraph, int count, uint32_t backend) {
     enum { CHANGED_PART = 4 }; /* more of its nodes differ: it is another graph */
     const int part = count / CHANGED_PART, most = part < CHANGED_MAX ? part : CHANGED_MAX;
     int indexes[CHANGED_MAX], changed = -1;
+    bool inputs_differ = false;
     struct graph * graph = NULL;
     for (int k = 0; k < LATEST && latest[k] && changed < 0; k++) {
         graph = latest[k];
         const bool may_fit = graph->node_count == count && graph->backend == backend && graph->freed == registry.freed;
-        if (may_fit) changed = changes_find(graph, cgraph, indexes, most);
+        if (may_fit) changed = changes_find(graph, cgraph, indexes, most, &inputs_differ);
     }
     if (changed < 0 || !control_takes_all_ops()) return NULL;
     /* Another graph may have used the same addresses since. */
@@ -195,12 +197,10 @@ static struct graph * renew(void * cgraph, int count, uint32_t backend) {
     uint32_t * ids = graph->spare_ids;
     memcpy(ids, graph->ids, (size_t) count * sizeof(*ids));
     changes_accept(graph, indexes, changed);
+    descriptions_renew(graph, indexes, changed, inputs_differ, ids);
     for (int k = 0; k < changed; k++) {
         const int i = indexes[k];
-        const void * node = graph->nodes[i].tensor;
-        graph->fingerprints[i] = registry_fingerprint_node(node);
-        ids[i] = registry_node_locked(node, graph->fingerprints[i].whole);
-        if (graph->nodes[i].chooses_experts) graph->experts[i] = registry_tensor_locked(source_of(node, 2));
+        if (graph->nodes[i].chooses_experts) graph->experts[i] = registry_tensor_locked(source_of(graph->nodes[i].tensor, 2));
     }
     graph->spare_ids = graph->ids;
     graph->ids = ids;

@@ -125,7 +125,7 @@ void operators_start(const int * params, const void * tensor) {
     if (params[0] == 0 && graph->nodes[index].chooses_experts) experts_record(graph, index, now);
     if (nvtx_emits(EMIT_OPERATORS)) worker_announce(graph, index, tensor);
     if (counters_on()) start_counting(graph);
-    this_worker.is_plain = !is_special() && this_worker.writer && this_worker.scale.slope && this_worker.wait;
+    this_worker.is_plain = !is_special() && this_worker.writer && this_worker.wait;
 }
 
 void operators_choose_experts(int index) {

@@ -28,6 +28,27 @@ uint32_t registry_node_locked(const void * node, uint64_t fingerprint);
 /* The number of bytes of a tensor's struct that identify it: everything up to the end of its name. */
 size_t registry_compared_bytes(void);
 
+/* What a log contains of a tensor, and the ids of its sources. */
+struct description {
+    struct ggtrace_tensor definition;
+    uint32_t sources[TENSOR_SOURCES_MAX];
+};
+
+/* Fills in what needs look-ups: not id, sizes and addresses. */
+void registry_describe(const void * tensor, struct description * description);
+
+/* Fills in the rest, and writes the definition to the log. */
+void registry_define(uint32_t id, const void * tensor, struct description * description);
+
+/* The next function will be called for this fingerprint. */
+void registry_expect_tensor(uint64_t fingerprint);
+
+/* The id of the tensor with this fingerprint (0 if memory is short), and whether it must be defined now. */
+uint32_t registry_new_tensor(uint64_t fingerprint, bool * is_new);
+
+/* The buffer of a tensor, or of the tensor that it is a view of. */
+void * registry_own_buffer(const void * tensor);
+
 /* `own`: hash of a tensor's struct; `whole`: that and its sources, when its graph was recorded. */
 struct fingerprint {
     uint64_t own, whole;
@@ -36,9 +57,13 @@ struct fingerprint {
 /* The key of a tensor and its sources: a change of any of them makes another tensor. For nodes, after they were recorded. */
 uint64_t registry_fingerprint(const void * tensor);
 struct fingerprint registry_fingerprint_node(const void * node);
+uint64_t registry_own_fingerprint(const void * tensor);
 
 /* Sets the fingerprint of a node. Set again when a graph is computed again, because another graph may have used the same memory. */
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint);
+
+/* Where the registry keeps it, for as long as the program runs; NULL if memory is short. */
+struct fingerprint * registry_fingerprint_of(const void * node);
 
 /* A source of a node; NULL if there is none, or if the node is its own source (ggml_cast). */
 const void * registry_source(const void * node, int i);

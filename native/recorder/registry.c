@@ -141,20 +141,20 @@ static struct table met;
 static struct fingerprint * fingerprints;
 static uint32_t fingerprint_count;
 
-static struct fingerprint * fingerprint_of(const void * tensor) {
+struct fingerprint * registry_fingerprint_of(const void * tensor) {
     if (!fingerprints && !(fingerprints = reserve(FINGERPRINTS_MAX * sizeof(*fingerprints)))) return NULL;
     struct entry * entry = table_at(&met, mix(9, (uint64_t) (uintptr_t) tensor));
     if (entry && entry->id == 0 && fingerprint_count + 1 < FINGERPRINTS_MAX) entry->id = ++fingerprint_count;
     return entry && entry->id ? &fingerprints[entry->id] : NULL;
 }
 
-static uint64_t own_fingerprint(const void * tensor) {
+uint64_t registry_own_fingerprint(const void * tensor) {
     return hash_bytes(mix(mix(4, registry.freed), (uint64_t) (uintptr_t) tensor), tensor, registry_compared_bytes());
 }
 
 uint64_t registry_fingerprint(const void * tensor) {
-    const uint64_t own = own_fingerprint(tensor);
-    const struct fingerprint * known = fingerprint_of(tensor);
+    const uint64_t own = registry_own_fingerprint(tensor);
+    const struct fingerprint * known = registry_fingerprint_of(tensor);
     return known && known->own == own ? known->whole : own;
 }
 
@@ -170,7 +170,7 @@ const void * registry_source(const void * node, int i) {
  */
 struct fingerprint registry_fingerprint_node(const void * node) {
     const struct tensor_layout * layout = registry.layout;
-    const uint64_t own = own_fingerprint(node);
+    const uint64_t own = registry_own_fingerprint(node);
     uint64_t whole = own;
     for (int i = 0; i < layout->source_count; i++) {
         const void * source = registry_source(node, i);
@@ -182,7 +182,7 @@ struct fingerprint registry_fingerprint_node(const void * node) {
 }
 
 void registry_set_fingerprint(const void * node, struct fingerprint fingerprint) {
-    struct fingerprint * known = fingerprint_of(node);
+    struct fingerprint * known = registry_fingerprint_of(node);
     if (known) *known = fingerprint;
 }
 
@@ -260,43 +260,71 @@ void registry_note_origin(const void * tensor, const void * data, uint64_t bytes
     pthread_mutex_unlock(&registry.lock);
 }
 
+void * registry_own_buffer(const void * tensor) {
+    const struct tensor_layout * layout = registry.layout;
+    if (layout->buffer < 0) return NULL;
+    void * buffer = layout_pointer(tensor, layout->buffer);
+    const void * view_source = layout_pointer(tensor, layout->view_source);
+    return buffer || !view_source ? buffer : layout_pointer(view_source, layout->buffer);
+}
+
 static uint32_t tensor_id(const void * tensor, int depth);
 
-static void define_tensor(uint32_t id, const void * tensor, int depth) {
+static void describe(const void * tensor, int depth, struct description * description) {
     const struct tensor_layout * layout = registry.layout;
-    struct ggtrace_tensor definition = {.id = id, .flags = registry_is_computed(tensor) ? 0 : GGTRACE_NOT_COMPUTED};
-    uint32_t sources[TENSOR_SOURCES_MAX];
+    struct ggtrace_tensor * definition = &description->definition;
+    *definition = (struct ggtrace_tensor){.flags = registry_is_computed(tensor) ? 0 : GGTRACE_NOT_COMPUTED};
     uint32_t count = 0;
     for (int i = 0; i < layout->source_count; i++) {
         const uint32_t source = tensor_id(registry_source(tensor, i), depth + 1);
-        if (source) sources[count++] = source;
+        if (source) description->sources[count++] = source;
     }
     const void * view_source = layout_pointer(tensor, layout->view_source);
-    if (view_source) definition.view_source = tensor_id(view_source, depth + 1);
-    void * buffer = layout->buffer < 0 ? NULL : layout_pointer(tensor, layout->buffer);
-    if (!buffer && view_source && layout->buffer >= 0) buffer = layout_pointer(view_source, layout->buffer);
-    definition.name = name_id((const char *) tensor + layout->name);
-    definition.op = op_number(tensor);
-    definition.type = type_number(layout_i32(tensor, layout->type));
-    definition.source_count = (uint16_t) count;
-    memcpy(definition.ne, (const char *) tensor + layout->ne, sizeof(definition.ne));
-    memcpy(definition.nb, (const char *) tensor + layout->nb, sizeof(definition.nb));
-    definition.data = (uint64_t) (uintptr_t) layout_pointer(tensor, layout->data);
-    definition.bytes = registry.api->nbytes ? registry.api->nbytes(tensor) : 0;
-    definition.buffer = buffer_id(buffer);
-    definition.view_offset = layout->view_offset < 0 ? 0 : (uint64_t) layout_i64(tensor, layout->view_offset);
-    if (definition.op == 0 && definition.buffer) define_origin(tensor, &definition);
-    ggtrace_define_tensor(registry.log, &definition, sources);
+    if (view_source) definition->view_source = tensor_id(view_source, depth + 1);
+    definition->name = name_id((const char *) tensor + layout->name);
+    definition->op = op_number(tensor);
+    definition->type = type_number(layout_i32(tensor, layout->type));
+    definition->source_count = (uint16_t) count;
+    definition->buffer = buffer_id(registry_own_buffer(tensor));
+}
+
+void registry_describe(const void * tensor, struct description * description) {
+    describe(tensor, 0, description);
+}
+
+void registry_define(uint32_t id, const void * tensor, struct description * description) {
+    const struct tensor_layout * layout = registry.layout;
+    struct ggtrace_tensor * definition = &description->definition;
+    definition->id = id;
+    memcpy(definition->ne, (const char *) tensor + layout->ne, sizeof(definition->ne));
+    memcpy(definition->nb, (const char *) tensor + layout->nb, sizeof(definition->nb));
+    definition->data = (uint64_t) (uintptr_t) layout_pointer(tensor, layout->data);
+    definition->bytes = registry_tensor_bytes(tensor);
+    definition->view_offset = layout->view_offset < 0 ? 0 : (uint64_t) layout_i64(tensor, layout->view_offset);
+    if (definition->op == 0 && definition->buffer) define_origin(tensor, definition);
+    ggtrace_define_tensor(registry.log, definition, description->sources);
+}
+
+void registry_expect_tensor(uint64_t fingerprint) {
+    table_prefetch(&tensors, fingerprint);
+}
+
+uint32_t registry_new_tensor(uint64_t fingerprint, bool * is_new) {
+    struct entry * entry = table_at(&tensors, fingerprint);
+    if (!entry) return 0;
+    *is_new = entry->id == 0;
+    if (*is_new) entry->id = ++tensor_count;
+    return entry->id;
 }
 
 /* The id of a tensor with this fingerprint; 0 if memory is short. */
 static uint32_t id_of(const void * tensor, uint64_t fingerprint, int depth) {
-    struct entry * entry = table_at(&tensors, fingerprint);
-    if (!entry) return 0;
-    if (entry->id != 0) return entry->id;
-    const uint32_t id = ++tensor_count;
-    entry->id = id; /* set before the sources, because the table may grow and move */
-    define_tensor(id, tensor, depth);
+    bool is_new = false;
+    const uint32_t id = registry_new_tensor(fingerprint, &is_new); /* before the sources, because the table may grow and move */
+    if (!is_new) return id;
+    struct description description;
+    describe(tensor, depth, &description);
+    registry_define(id, tensor, &description);
     return id;
 }
 

@@ -1,0 +1,16 @@
+/* Nodes that change with each call, in a graph that is built again: defines them without looking up what stays equal. Under the registry's lock. */
+#ifndef GGML2PERFETTO_DESCRIPTIONS_H
+#define GGML2PERFETTO_DESCRIPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct graph;
+
+/*
+ * Sets the fingerprints of these nodes of `graph`, in order, and their `ids`. The nodes have the sources that they had before. `others_differ`:
+ * sources that are not nodes may have changed, too.
+ */
+void descriptions_renew(struct graph * graph, const int indexes[], int count, bool others_differ, uint32_t * ids);
+
+#endif

@@ -3,11 +3,13 @@
  * compared with that of the same call some milliseconds before or after. Some calls are decoded in sequence, while the other process
  * is stopped; which process begins is random each time.
  *   npm run bench:record [-- rounds, default 15 [model [threads [level]]]] [--counters page-faults,context-switches] [--functions] [--vulkan]
- *     [--llama 3.7.0]
+ *     [--llama 3.7.0 [--one-process]]
  * --functions: the cost of recording functions around calls. Both processes are recorded, one of them without functions; each call's
  * time includes a chain of six samplers, and the text of its token.
  * --vulkan: of operators of a GPU, by Mesa's driver for the CPU (mesa-vulkan-drivers). Each call waits for its work.
  * --llama: with the llama.cpp of that version of node-llama-cpp, or of Debian sid (`--llama debian`, as root); by another program.
+ * --one-process: instead of two processes, one whose hooks are bypassed for each other group of calls. This leaves out what differs between
+ * processes, such as their memory, and what threads of the recorder do.
  * A round is a pair of new processes and gives the median of its calls' ratios. Printed are the median of the rounds with
  * its 95 % confidence interval (order statistics of the sign test), the bytes per operator, and losses. A goal is met if the whole
  * interval is, and missed if none of it is.
@@ -30,6 +32,7 @@ const { values, positionals } = parseArgs({
     functions: { type: 'boolean' },
     vulkan: { type: 'boolean' },
     llama: { type: 'string' },
+    'one-process': { type: 'boolean' },
   },
 })
 const [rounds = 15, onlyModel, onlyThreads, onlyLevel] = positionals.map((value, i) =>
@@ -44,6 +47,8 @@ const VULKAN_GOAL = 2
 const VULKAN_CALLS = 16
 /** Calls in sequence before the other process decodes, where they are short. Workers wait actively in between, as is llama.cpp's default. */
 const GROUP = 8
+/** With --one-process: calls before the first pair of groups. */
+const BEFORE = 8
 /** Tokens of the prompt. */
 const PROMPT = 8
 /** The goal for other versions of llama.cpp, in %: of the tiny MoE model. */
@@ -87,50 +92,64 @@ process.on('exit', () => {
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1))
 
-/** A process that decodes on request; `step` returns the times of some calls in ns. It is stopped while it waits, as are its workers. */
+/** A process that decodes on request; `step` returns the times of some calls in ns. */
 function stepped(command, env) {
   const [program, ...args] = command(env)
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'] })
   running.add(child)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  const step = async (calls) => {
+  const step = async (calls, first = '') => {
     const times = []
-    child.kill('SIGCONT')
-    child.stdin.write('\n'.repeat(calls))
+    child.stdin.write(first + '\n'.repeat(calls))
     while (times.length < calls) {
       const { value, done } = await lines.next()
       if (done) throw new Error('the program ended early')
       const { event, start, end } = JSON.parse(value)
       if (event === 'call') times.push(end - start)
     }
-    child.kill('SIGSTOP')
     return times
   }
   const ended = new Promise((resolve) => child.once('close', resolve)).then(() => running.delete(child))
-  const end = () => {
+  return { child, step, ended }
+}
+
+/** Two processes, the second of them with the recorder. One that waits is stopped, as are its workers. */
+async function twoProcesses(command, { without, env }) {
+  // The first process may get better memory.
+  const isPlainFirst = Math.random() < 0.5
+  const both = (isPlainFirst ? [without, env] : [env, without]).map((more) => stepped(command, more))
+  const sides = (isPlainFirst ? both : both.reverse()).map(({ child, step }) => async (calls) => {
     child.kill('SIGCONT')
-    return ended
-  }
-  return { step, end }
+    const times = await step(calls)
+    child.kill('SIGSTOP')
+    return times
+  })
+  for (const side of sides) await side(1) // the prompt
+  const end = () => Promise.all(both.map(({ child, ended }) => child.kill('SIGCONT') && ended))
+  return { sides, end }
+}
+
+/** One process, in which the recorder's hooks are bypassed or not. */
+async function oneProcess(command, { env }) {
+  const { step, ended } = stepped(command, env)
+  await step(BEFORE) // the dynamic linker finds functions when they are called first
+  return { sides: [(calls) => step(calls, '-\n'), (calls) => step(calls, '+\n')], end: () => ended }
 }
 
 /** Median over the calls of the recorded process's time divided by the plain one's. */
-async function round(command, { without, env }, calls, group) {
-  // The first process may get better memory.
-  const isPlainFirst = Math.random() < 0.5
-  const [first, second] = (isPlainFirst ? [without, env] : [env, without]).map((more) => stepped(command, more))
-  const [plain, recorded] = isPlainFirst ? [first, second] : [second, first]
+async function round(command, environments, calls, group) {
+  const { sides, end } = await (values['one-process'] ? oneProcess : twoProcesses)(command, environments)
+  const [plain, recorded] = sides
   const ratios = []
-  for (const side of [plain, recorded]) await side.step(1) // the prompt
   for (let done = 0; done < calls; done += group) {
     const order = Math.random() < 0.5 ? [recorded, plain] : [plain, recorded]
     const count = Math.min(group, calls - done)
     const times = new Map()
-    for (const side of order) times.set(side, await side.step(count))
-    // The first call after a stop waits for workers and caches.
+    for (const side of order) times.set(side, await side(count))
+    // The first call after a stop, or a switch, waits for workers and caches.
     for (let i = count > 1 ? 1 : 0; i < count; i++) ratios.push(times.get(recorded)[i] / times.get(plain)[i])
   }
-  await Promise.all([plain.end(), recorded.end()])
+  await end()
   return median(ratios)
 }
 
@@ -153,7 +172,8 @@ function testHost() {
 async function measure(host, { preset, spec = preset, decode, group = GROUP, goals }, threads, level) {
   const { path } = await cachedModel(spec)
   const calls = values.vulkan ? VULKAN_CALLS : decode
-  const command = host.commandFor({ path, threads, prompt: PROMPT, calls })
+  const calledInAll = values['one-process'] ? BEFORE + 2 * calls - 1 : calls
+  const command = host.commandFor({ path, threads, prompt: PROMPT, calls: calledInAll })
   const log = join(host.folder, 'run.ggtrace')
   const { counters } = values
   const around = values.vulkan ? ON_VULKAN : {}
@@ -206,6 +226,12 @@ if (!(rounds >= ROUNDS_MIN)) {
 }
 if (values.llama && (values.functions || values.vulkan)) {
   console.error('--llama decodes only: it goes with neither --functions nor --vulkan')
+  process.exit(1)
+}
+if (values['one-process'] && !values.llama) {
+  console.error(
+    '--one-process needs --llama, whose program can bypass hooks (3.22.1 is the version of the other measurements)',
+  )
   process.exit(1)
 }
 const host = values.llama ? await buildAnyVersion(values.llama) : testHost()

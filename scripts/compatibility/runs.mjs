@@ -99,7 +99,14 @@ const prepareAlone = async ({ way }) => {
 
 export const ROOT = join(tmpdir(), 'ggml2perfetto-debian')
 const PACKAGES = ['coreutils', 'llama.cpp-tools', 'llama.cpp-tools-extra', 'llama.cpp-examples', 'whisper.cpp']
-export const IN_ROOT = ['-m', 'sh', '-c', 'mount -t proc proc "$0/proc" 2>/dev/null; exec chroot "$0" "$@"', ROOT]
+/** With /proc and /sys: the recorder reads the kernel's clock source there. */
+export const IN_ROOT = [
+  '-m',
+  'sh',
+  '-c',
+  'mount -t proc proc "$0/proc" 2>/dev/null; mkdir -p "$0/sys" && mount --bind /sys "$0/sys" 2>/dev/null; exec chroot "$0" "$@"',
+  ROOT,
+]
 
 const freePort = () =>
   new Promise((resolve) => {

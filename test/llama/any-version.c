@@ -5,7 +5,8 @@
  *     any-version LIBLLAMA BACKENDS MODEL THREADS PROMPT DECODE [EVERY]
  *
  * LIBLLAMA: path of the library; BACKENDS: folder of ggml's backends, or "-" for ggml's default. EVERY: each so many calls, one
- * has PROMPT tokens again.
+ * has PROMPT tokens again. Each line of the input is a call, except "-" and "+": between them, the functions of a preloaded library are
+ * not called.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "switch.h"
 
 struct params { char bytes[2048]; };
 struct pool_params { char bytes[4096]; };
@@ -52,7 +55,8 @@ int main(int count, char ** arguments) {
     if (count < 7) return fprintf(stderr, "usage: any-version LIBLLAMA BACKENDS MODEL THREADS PROMPT DECODE [EVERY]\n"), 1;
     const int every = count > 7 ? atoi(arguments[7]) : 0;
     const int threads = atoi(arguments[4]), prompt = atoi(arguments[5]), decode = atoi(arguments[6]);
-    if (!dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL)) return fprintf(stderr, "any-version: %s\n", dlerror()), 1;
+    void * library = dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL);
+    if (!library) return fprintf(stderr, "any-version: %s\n", dlerror()), 1;
     FUNCTION(void, llama_log_set, void (*)(int, const char *, void *), void *);
     FUNCTION(struct params, llama_model_default_params, void);
     FUNCTION(struct params, llama_context_default_params, void);
@@ -85,10 +89,15 @@ int main(int count, char ** arguments) {
         if (!pool) return fprintf(stderr, "any-version: no thread pool\n"), 1;
         llama_attach_threadpool(context, pool, pool);
     }
+    int32_t (*const through_hooks)(void *, struct batch) = llama_decode;
     int32_t tokens[512];
     for (int call = 0; call <= decode; call++) {
         char line[8];
-        if (!fgets(line, sizeof line, stdin)) break;
+        while (fgets(line, sizeof line, stdin) && *line != '\n') {
+            switch_preloaded(*line == '+');
+            *(void **) &llama_decode = *line == '+' ? (void *) through_hooks : dlsym(library, "llama_decode");
+        }
+        if (feof(stdin)) break;
         const int32_t n = call == 0 || (every && call % every == 0) ? prompt : 1;
         for (int i = 0; i < n; i++) tokens[i] = 3 + (call * 7919 + i * 7) % 250;
         const struct batch batch = llama_batch_get_one(tokens, n);

@@ -22,12 +22,12 @@ export function whyNoDebian(): string | undefined {
 /** The path of a file below {@link ROOT}, as programs in there see it. */
 export const inRoot = (path: string) => path.slice(ROOT.length)
 
-/** With its own /proc, where a container lets us mount one. */
+/** With its own /proc and with /sys, where a container lets us mount them: the recorder reads the kernel's clock source there. */
 export const IN_ROOT = [
   'unshare',
   '-m',
   'sh',
   '-c',
-  'mount -t proc proc "$0/proc" 2>/dev/null; exec chroot "$0" "$@"',
+  'mount -t proc proc "$0/proc" 2>/dev/null; mkdir -p "$0/sys" && mount --bind /sys "$0/sys" 2>/dev/null; exec chroot "$0" "$@"',
   ROOT,
 ]

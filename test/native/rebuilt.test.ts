@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -30,10 +31,12 @@ llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-
   let recording: Recording
   let hashed: Recording
 
-  function record(log: string, env: Record<string, string> = {}, every = 0) {
-    const args = [join(libraries!, 'libllama.so'), libraries!, path, '2', `${PROMPT}`, `${DECODE}`, `${every}`]
-    const { status, stdout, stderr } = spawnSync(inFolder('any-version'), args, {
-      env: { ...process.env, LD_PRELOAD: RECORDER, GGML2PERFETTO_OUT: log, ...env },
+  function record(log: string, env: Record<string, string> = {}, every = 0, before: readonly string[] = []) {
+    const host = [inFolder('any-version'), join(libraries!, 'libllama.so'), libraries!, path]
+    const numbers = [2, PROMPT, DECODE, every].map(String)
+    const [command, ...args] = [...before, 'env', `LD_PRELOAD=${RECORDER}`, ...host, ...numbers]
+    const { status, stdout, stderr } = spawnSync(command!, args, {
+      env: { ...process.env, GGML2PERFETTO_OUT: log, ...env },
       input: '\n'.repeat(1 + DECODE),
       encoding: 'utf8',
     })
@@ -107,6 +110,21 @@ llama(`graphs that are built for each call (needs linux-x64, cc, and node-llama-
     for (const worker of [0, 1]) expect(stepsOf(mixed, worker)).toEqual(stepsOf(whole, worker))
     // No tensor is defined twice: a graph's operators read each other's results.
     expect(mixed.tensors.filter(Boolean).length).toBe(whole.tensors.filter(Boolean).length)
+  })
+
+  const withoutSys = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /sys && exec "$@"', 'sh']
+  const asRoot = process.getuid?.() === 0 && spawnSync(withoutSys[0]!, [...withoutSys.slice(1), 'true']).status === 0
+  const rooted = asRoot ? test : test.skip
+  rooted('the same where /sys is missing, by the clock of the kernel (needs root, to hide /sys)', async () => {
+    const file = inFolder('no-sys.ggtrace')
+    const log = await record(file, {}, 0, withoutSys)
+    expect([readFileSync(file).includes('clock.error_ns'), log.issues]).toEqual([false, []])
+    for (const worker of [0, 1]) expect(stepsOf(log, worker)).toEqual(stepsOf(recording, worker))
+    const of = (worker: number) => log.of('operator').filter((operator) => operator.worker === worker)
+    for (const worker of [0, 1]) {
+      const sorted = of(worker).sort((a, b) => a.startNs - b.startNs)
+      for (const [i, { startNs }] of sorted.slice(1).entries()) expect(startNs).toBeGreaterThanOrEqual(sorted[i]!.endNs)
+    }
   })
 
   test('--ops leaves views out, too', async () => {

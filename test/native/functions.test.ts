@@ -119,7 +119,8 @@ llama('functions around calls', () => {
     const repacked = tensors.filter(({ name, type }) => type === 'q4_0' && name !== 'token_embd.weight')
     const { of } = (await record()).recording
     const values = of('function').flatMap(({ what, value }) => (what === 'copy-weights' && value > 0 ? [value] : []))
-    expect(values).toEqual([repacked.reduce((sum, { size }) => sum + size, 0)])
+    // One buffer, or with AMX two: those of which AMX computes the type and shape, and the others.
+    expect(values.reduce((sum, bytes) => sum + bytes, 0)).toBe(repacked.reduce((sum, { size }) => sum + size, 0))
   })
 
   const kindsOf = (recording: Recording) => new Set(done(recording).map(({ event }) => event))

@@ -97,7 +97,7 @@ static bool can_describe(const struct graph * graph, int index) {
 
 void descriptions_renew(struct graph * graph, const int indexes[], int count, bool others_differ, uint32_t * ids) {
     if (!graph->changing) graph->changing = reserve((size_t) graph->node_count * sizeof(*graph->changing));
-    int quick = 0; /* the first of them */
+    int quick = 0; /* how many of them, from the first on, need no look-ups */
     while (quick < count && !others_differ && can_describe(graph, indexes[quick])) {
         set_fingerprint(graph, indexes[quick], graph->changing[indexes[quick]]);
         registry_expect_tensor(graph->fingerprints[indexes[quick++]].whole);

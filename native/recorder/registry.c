@@ -124,8 +124,11 @@ uint32_t registry_buffer_forget(void * buffer) {
     pthread_mutex_lock(&registry.lock);
     struct entry * entry = buffer ? table_at(&buffers, mix(2, (uint64_t) (uintptr_t) buffer)) : NULL;
     const uint32_t id = entry ? entry->id : 0;
+    /* Another buffer may have this address next, also one that is not allocated: a mapped file. */
+    const struct entry * allocation = buffer && allocation_times ? table_at(&allocations, mix(8, (uint64_t) (uintptr_t) buffer)) : NULL;
+    if (allocation && allocation->id) allocation_times[allocation->id] = 0;
     if (id) {
-        entry->id = 0; /* another buffer may reuse this address */
+        entry->id = 0;
         registry.freed++;
     }
     pthread_mutex_unlock(&registry.lock);

@@ -27,6 +27,9 @@ export const ON_CPU = ['-c', `${CPU}`]
 
 export const hasTaskset = spawnSync('taskset', [...ON_CPU, 'true'], { stdio: 'ignore' }).status === 0
 
+/** ggml then computes with AMX what it can, from a buffer of its own. */
+export const HAS_AMX = existsSync('/proc/cpuinfo') && readFileSync('/proc/cpuinfo', 'utf8').includes('amx_int8')
+
 /** A program that wants a CPU for itself, until it is killed or the test's process has ended. */
 export const startHog = (cpu = CPU) =>
   spawn('taskset', ['-c', `${cpu}`, 'sh', '-c', `while kill -0 ${process.pid}; do :; done`], { stdio: 'ignore' })

@@ -10,6 +10,7 @@ enum { NOT_A_NODE = -1, NAME_BYTES = 64 };
 
 /* A node that has changed before. */
 struct changing {
+    bool is_known; /* are the other fields complete? */
     struct description description;
     struct fingerprint * fingerprint; /* in the registry */
     /* Its sources: their indexes in the graph, or NOT_A_NODE, and then their fingerprints. */
@@ -40,11 +41,11 @@ static bool is_described(const struct changing * known, const void * node) {
         memcmp(known->name, (const char *) node + layout->name, NAME_BYTES) == 0;
 }
 
-/* Describes the node with all look-ups. NULL: it cannot be described again without. */
-static struct changing * learn(struct graph * graph, int index) {
+/* Describes the node with all look-ups. */
+static void learn(struct graph * graph, int index) {
     struct changing * known = graph->changing[index];
     if (!known) known = graph->changing[index] = reserve(sizeof(*known));
-    if (!known) return NULL;
+    if (!known) return;
     const struct tensor_layout * layout = registry.layout;
     const void * node = graph->nodes[index].tensor;
     registry_describe(node, &known->description);
@@ -62,8 +63,7 @@ static struct changing * learn(struct graph * graph, int index) {
     known->op_name = registry_op_name(node);
     known->type = layout_i32(node, layout->type);
     memcpy(known->name, (const char *) node + layout->name, NAME_BYTES);
-    const bool has_all = known->fingerprint && count == known->description.definition.source_count;
-    return graph->changing[index] = has_all ? known : NULL;
+    known->is_known = known->fingerprint && count == known->description.definition.source_count;
 }
 
 /* As registry_fingerprint_node does. */
@@ -92,7 +92,7 @@ static uint32_t define_again(const struct graph * graph, int index, struct chang
 
 static bool can_describe(const struct graph * graph, int index) {
     const struct changing * known = graph->changing ? graph->changing[index] : NULL;
-    return known && is_described(known, graph->nodes[index].tensor);
+    return known && known->is_known && is_described(known, graph->nodes[index].tensor);
 }
 
 void descriptions_renew(struct graph * graph, const int indexes[], int count, bool others_differ, uint32_t * ids) {

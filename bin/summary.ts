@@ -10,6 +10,11 @@ export function issueCount(...summaries: readonly Summary[]): number {
   return summaries.flatMap(({ issues }) => issues).reduce((sum, { count }) => sum + count, 0)
 }
 
+/** The number of issues that are losses. */
+function lossCount({ issues }: Summary): number {
+  return issues.reduce((sum, { count, isLoss }) => (isLoss ? sum + count : sum), 0)
+}
+
 /** All that is printed about logs with `--quiet`. */
 export async function warnOfIssues(names: readonly string[], summaries: readonly Summary[]): Promise<void> {
   const issues = issueCount(...summaries)
@@ -193,15 +198,22 @@ export function describeRate({ decoding }: Pick<Summary, 'decoding'>): string | 
 
 function describeSize(summary: Summary): string {
   const { operators, gpuOperators, workers, graphs, layers, nvtx } = summary
-  const issues = issueCount(summary)
   return [
     `${plural(operators, 'operator')} on ${plural(workers, 'worker')}`,
     ...(gpuOperators > 0 ? [`${plural(gpuOperators, 'operator')} on GPUs`] : []),
     plural(graphs, 'graph'),
     plural(layers, 'layer'),
     ...(nvtx > 0 ? [plural(nvtx, 'NVTX event')] : []),
-    [issues === 0 ? 'no losses' : plural(issues, 'issue'), describeLeftOut(summary) ?? []].flat().join('; '),
+    [describeLosses(summary), describeLeftOut(summary) ?? []].flat().join('; '),
   ].join(' · ')
+}
+
+/** `no losses`, `2 losses; 1 other issue` */
+export function describeLosses(summary: Summary): string {
+  const lost = lossCount(summary)
+  const others = issueCount(summary) - lost
+  const losses = lost === 0 ? 'no losses' : plural(lost, 'loss')
+  return others === 0 ? losses : `${losses}; ${plural(others, lost === 0 ? 'issue' : 'other issue')}`
 }
 
 /** Number of kinds of events listed in a line. */

@@ -5,6 +5,7 @@ import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
 import {
   describeCalls,
   describeIssues,
+  describeLosses,
   describeRate,
   describeRelation,
   describeScheduler,
@@ -81,8 +82,7 @@ function describe(name: string, summary: Summary): string[] {
   if (read.length > 0) lines.push('', 'how it was read', ...aligned(read))
   if (issues.length > 0) lines.push('', 'issues', ...describeIssues(summary).map((line) => `  ${line}`))
   const { leftOut } = summary
-  if (issues.length === 0) lines.push('', leftOut.length === 0 ? 'no losses' : 'no losses; not drawn')
-  else if (leftOut.length > 0) lines.push('', 'not drawn')
+  lines.push('', leftOut.length === 0 ? describeLosses(summary) : `${describeLosses(summary)}; not drawn`)
   const counted = leftOut.map(({ what, count: times }) => [what, count(times)] as const)
   lines.push(...aligned(counted), ...leftOutHints(summary).map((line) => `  ${line}`))
   return lines

@@ -1,9 +1,12 @@
 import type { Block } from '../model/blocks.ts'
 import type { Phase } from '../model/events.ts'
+import type { LostKind } from '../model/issues.ts'
+import type { RecordedKind } from '../model/recorded.ts'
 import type { CallFigures, CallSeries } from './analysis-calls.ts'
 import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './analysis-workers.ts'
 import type { Distribution } from './distribution.ts'
 
+export type { RecordedKind } from '../model/recorded.ts'
 export type * from './analysis-calls.ts'
 export type * from './analysis-workers.ts'
 export type { Distribution } from './distribution.ts'
@@ -128,6 +131,18 @@ export interface AnalysedInput {
   readonly operators: number
   /** By code of the issue (docs/issues.md). */
   readonly issues: Readonly<Record<string, number>>
+  /** Those of the issues that are losses. */
+  readonly losses: readonly InputLoss[]
+}
+
+/** Events that an input lacks. */
+export interface InputLoss {
+  /** Of the issue. */
+  readonly code: string
+  /** How often it occurred. */
+  readonly count: number
+  /** The kinds of data of which something is missing; `end`: all after the last event. None: any may be. */
+  readonly lost: readonly LostKind[]
 }
 
 /** What ran, and what of it was recorded. */
@@ -163,26 +178,9 @@ export interface RunFacts {
   readonly counters: readonly string[]
   /** What was asked for where it was not everything, such as `tokens` and `ops`. */
   readonly limited_to: Readonly<Record<string, string>>
-  /** Events that were lost or bad, by code of the issue. */
+  /** Losses in all inputs, by code of the issue (docs/issues.md says which are). */
   readonly losses: Readonly<Record<string, number>>
 }
-
-/** A kind of data in a log. */
-export type RecordedKind =
-  | 'calls'
-  | 'graphs'
-  | 'operators'
-  | 'counters'
-  | 'experts'
-  | 'memory'
-  | 'copies'
-  | 'states'
-  | 'scheduler'
-  | 'nvtx'
-  | 'gpu'
-  | 'blas'
-  | 'power'
-  | 'benchmarks'
 
 /** Weights of one type. */
 export interface WeightType {

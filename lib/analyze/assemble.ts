@@ -25,6 +25,7 @@ import { type ModelLog, type ModelOptions, modelParts } from './model/assemble-m
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
 import { inferredFigures } from './run/inferred.ts'
+import { lossesIn } from './run/losses.ts'
 import type { Summary } from './summary.ts'
 
 /** One input: its summary, and what its calls and operators add. */
@@ -91,13 +92,14 @@ export function documentOf(
   if (memory) undetermined.push(...unknownMemory(memory))
   return {
     schema: ANALYSIS_SCHEMA,
-    inputs: logs.map(({ name, summary }) => ({
+    inputs: logs.map(({ name, summary, contents }) => ({
       name,
       format: summary.format,
       clock: summary.clock,
       duration_ns: summary.durationNs,
       operators: summary.operators,
       issues: countsOf(summary),
+      losses: lossesIn(summary.issues, contents.recorded),
     })),
     run: withModel(run, model, undetermined),
     calls: callsOf(summary, figures, undetermined),

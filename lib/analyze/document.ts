@@ -1,5 +1,6 @@
 import { UsageError } from '../errors.ts'
 import { ANALYSIS_SCHEMA, type Analysis } from './analysis.ts'
+import { countsOfLosses, lossesNamed } from './run/losses.ts'
 
 const [SCHEMA, VERSION] = ANALYSIS_SCHEMA.split('/') as [string, string]
 
@@ -79,8 +80,19 @@ export function parseAnalysis(text: string, name: string): Analysis {
 /** Parts that earlier versions did not write. */
 const ADDED = { blas: null, power: null, page_faults: null, data_accesses: null, benchmarks: [] } as const
 
-const complete = (document: unknown): unknown =>
-  kindOf(document) === 'object' ? { ...(document as object), ...ADDED, ...(document as object) } : document
+function complete(document: unknown): unknown {
+  if (kindOf(document) !== 'object') return document
+  return withLosses({ ...(document as object), ...ADDED, ...(document as object) })
+}
+
+/** Earlier versions had no losses of inputs, and counted other issues as losses, too. */
+function withLosses(document: Partial<Analysis>): Partial<Analysis> {
+  const { inputs, run } = document
+  if (kindOf(run) !== 'object' || kindOf(inputs) !== 'array' || inputs!.some((input) => 'losses' in input))
+    return document
+  const known = inputs!.map((input) => ({ ...input, losses: lossesNamed(input.issues) }))
+  return { ...document, inputs: known, run: { ...run!, losses: countsOfLosses(known) } }
+}
 
 /** Checks the field at a path; `rows[]` are all elements of an array. */
 function checkField(of: unknown, path: readonly string[], kinds: readonly Kind[], name: string, place: string): void {

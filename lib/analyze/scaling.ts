@@ -1,5 +1,7 @@
 import type { Analysis, Undetermined } from './analysis.ts'
+import { losses } from './findings/losses.ts'
 import { threadScaling } from './findings/thread-scaling.ts'
+import { CALLS, lossesOf } from './run/losses.ts'
 import {
   type PhaseScaling,
   type RoleScalingFigures,
@@ -20,7 +22,7 @@ const GAIN_SHARE_MIN = 0.1
 const ROLES_MAX = 20
 
 /** Rules of what would make a run slow with any number of threads. */
-const DISTURBING = ['preempted', 'page-faults', 'losses']
+const DISTURBING = ['preempted', 'page-faults']
 
 type ScaledPhase = 'decode' | 'prefill'
 
@@ -49,7 +51,10 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
       name: analysis.inputs[0]?.name ?? '',
       decode_workers: workersIn(analysis, 'decode') ?? null,
       prefill_workers: workersIn(analysis, 'prefill') ?? null,
-      disturbed_by: analysis.findings.flatMap(({ rule }) => (DISTURBING.includes(rule) ? [rule] : [])),
+      disturbed_by: [
+        ...analysis.findings.flatMap(({ rule }) => (DISTURBING.includes(rule) ? [rule] : [])),
+        ...(lossesOf(analysis, CALLS) > 0 ? [losses.id] : []),
+      ],
     })),
     gain_share_min: GAIN_SHARE_MIN,
     decode,

@@ -14,7 +14,7 @@ import {
   type TokenEvent,
   type TraceEvent,
 } from '../model/events.ts'
-import { ISSUES } from '../model/issues.ts'
+import { kindOfIssue } from '../model/issues.ts'
 import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
@@ -29,6 +29,8 @@ export interface IssueCount {
   /** Code and hint of the catalogue; undefined for issues that are not in it. */
   readonly code?: string | undefined
   readonly hint?: string | undefined
+  /** Are events of the run missing? */
+  readonly isLoss: boolean
   readonly count: number
   /** The first of them. */
   readonly first: IssueEvent
@@ -384,8 +386,9 @@ export function unknownTensor(id: number): never {
   throw new UsageError(`operator: expected the id of a tensor event that came before, found ${id}`)
 }
 
-function catalogued({ code }: IssueEvent): Pick<IssueCount, 'code' | 'hint'> {
-  return code === undefined || !Object.hasOwn(ISSUES, code) ? {} : { code, hint: ISSUES[code].hint }
+function catalogued(issue: IssueEvent): Pick<IssueCount, 'code' | 'hint' | 'isLoss'> {
+  const kind = kindOfIssue(issue)
+  return kind ? { code: issue.code, hint: kind.hint, isLoss: kind.isLoss } : { isLoss: false }
 }
 
 const newCalls = () => ({ calls: 0, tokens: 0 })

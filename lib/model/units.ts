@@ -3,9 +3,14 @@ export function count(value: number): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ')
 }
 
-/** `1 graph`, `2 664 operators`. */
+/** `1 graph`, `2 664 operators`, `3 losses`, `1 query`. */
 export function plural(value: number, noun: string): string {
-  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`
+  return `${count(value)} ${value === 1 ? noun : pluralOf(noun)}`
+}
+
+function pluralOf(noun: string): string {
+  if (/(s|x|z|ch|sh)$/.test(noun)) return `${noun}es`
+  return /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`
 }
 
 const DURATIONS: readonly [number, string][] = [

@@ -4,6 +4,7 @@ import { documentOf } from '../analyze/assemble.ts'
 import type { OnCall } from '../analyze/call-times.ts'
 import { findings, type Weights } from '../analyze/findings/findings.ts'
 import { isSampled } from '../analyze/operators/sampled-calls.ts'
+import { recordedIn } from '../analyze/run/contents.ts'
 import type { Summary, SummaryPass } from '../analyze/summary.ts'
 import { CallTakers } from '../analyze/threads/call-takers.ts'
 import { ThreadHistory } from '../analyze/threads/thread-history.ts'
@@ -19,6 +20,7 @@ export class FindingsPass {
   private readonly threads: ThreadHistory
   private readonly figures: AnalysisPass
   private readonly takers: CallTakers
+  private readonly kinds = new Set<TraceEvent['kind']>()
   private batches = 0
 
   /** `timeOf`: a time of the log on the trace's clock; `isOwn`: does a thread belong to the traced process? */
@@ -39,6 +41,7 @@ export class FindingsPass {
       summary.event(event)
       // Most events of a log; few are in the sample.
       if (event.kind === 'operator' && !isSampled(event.call)) continue
+      this.kinds.add(event.kind)
       figures.event(event)
       if (event.kind === 'token' && isSampled(event.call))
         this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs))
@@ -58,7 +61,9 @@ export class FindingsPass {
 
   /** The findings, with the summary of the same log. */
   of(summary: Summary, name: string): Finding[] {
-    const log = { name, summary, contents: NOTHING, benchmarks: NO_BENCHMARKS, figures: this.figures.finish() }
+    if (summary.operators > 0) this.kinds.add('operator')
+    const contents = { ...NOTHING, recorded: recordedIn(this.kinds) }
+    const log = { name, summary, contents, benchmarks: NO_BENCHMARKS, figures: this.figures.finish() }
     const found = documentOf(
       [log],
       () => [],
@@ -76,4 +81,4 @@ export class FindingsPass {
 /** What findings do not look at, or only where peaks are given. */
 const NO_MODEL = { model: null, rooflines: [], undetermined: [] } as const
 const NO_BENCHMARKS = { figures: [], undetermined: [] } as const
-const NOTHING = { recorded: ['graphs'], modelFiles: [], parameters: null, weights: null, layers: 0 } as const
+const NOTHING = { modelFiles: [], parameters: null, weights: null, layers: 0 } as const

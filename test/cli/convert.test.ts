@@ -101,7 +101,7 @@ test('a log that was cut is salvaged: exit code 0, and the issue with its place'
   writeFileSync(at('cut.csv'), log.subarray(0, 200_000))
   const { code, stdout } = run(['cut.csv'])
   expect(code).toBe(0)
-  expect(stdout).toMatch(/4 calls: .* · 2 issues\n/s)
+  expect(stdout).toMatch(/4 calls: .* · 1 loss; 1 other issue\n/s)
   const [torn, inCall] = [ISSUES['torn-record'].hint, ISSUES['log-ends-in-call'].hint]
   expect(stdout).toMatch(/! torn record: line 2142, byte 199989 \(0x30d35\): expected 28 fields, found 2\n/)
   expect(stdout).toContain(`found 2\n    hint: ${torn}\n  ! log ends within a call: `)

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { convert, type Input } from '../../lib/index.ts'
 import { type IssueEvent, lastTimeOf } from '../../lib/model/events.ts'
-import { ISSUES } from '../../lib/model/issues.ts'
+import { ISSUES, type IssueKind } from '../../lib/model/issues.ts'
 import { eventsIn, FIXTURE_NAMES, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
 import { PROVOKED, type Provocation } from './provoked.ts'
 import { PROVOKED_BY_KERNEL } from './provoked-kernel.ts'
@@ -45,7 +45,10 @@ test('docs/issues.md lists the catalogue (WRITE_DOCS=1 writes it)', () => {
   const path = fileURLToPath(new URL('../../docs/issues.md', import.meta.url))
   const text = readFileSync(path, 'utf8')
   const [head] = text.split('\n| `')
-  const rows = Object.entries(ISSUES).map(([code, { title, hint }]) => `| \`${code}\` | ${title} | ${hint} |`)
+  const rows = Object.entries<IssueKind>(ISSUES).map(([code, { title, hint, isLoss, lost }]) => {
+    const loss = isLoss ? ['yes', ...(lost ? [lost.join(', ')] : [])].join(': ') : ''
+    return `| \`${code}\` | ${title} | ${loss} | ${hint} |`
+  })
   const wanted = `${head!.trimEnd()}\n${rows.join('\n').replaceAll('<', '\\<')}\n`
   if (process.env['WRITE_DOCS']) writeFileSync(path, wanted)
   else expect(text).toBe(wanted)

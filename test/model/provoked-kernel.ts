@@ -32,6 +32,15 @@ const withoutDefinitions = () => {
   return log(joined([...run, ...events, ...end]))
 }
 
+/** A log that lost records for this reason. */
+function lostFor(why: string) {
+  const writer = begun()
+  const name = writer.name(why)
+  writer.thread(9, 0).loss(50, 3, name)
+  writer.end(30_000)
+  return writer.take()
+}
+
 /** A log that had no room for 5 records, for this reason. */
 function full(why: number) {
   const { run, definitions, events, end } = blocks()
@@ -75,6 +84,9 @@ export const PROVOKED_BY_KERNEL: Provocations = {
     ]),
   'lost-records': () => log(everyRecord()),
   'dropped-records': () => log(everyRecord()),
+  'lost-states': () => log(lostFor('thread states')),
+  'lost-gpu-work': () => log(lostFor('work of a GPU: its times could not be read')),
+  'lost-counters': () => log(lostFor('counters of this thread: not permitted')),
   'log-full': () => full(1),
   'process-limit': () => full(2),
   'disk-full': () => full(3),

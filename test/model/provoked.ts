@@ -62,6 +62,7 @@ function lateRecord(): Input {
   }
   return { name: 'log', source: bytes }
 }
+const SMI = 'timestamp, index, power.draw [W]\n'
 const memoryMap = (...tensors: object[]): Input => textInput(JSON.stringify({ total_size_bytes: 1, tensors }), 'map')
 
 const GRAPH = '{"nodes": [{"id": "n1", "operation": "x+y"}], "edges": [{"source": "n0", "target": "n1"}]}'
@@ -91,6 +92,7 @@ export const PROVOKED: Provocations = {
   'end-without-start': () => chrome(X('good', 1), { ph: 'E', pid: 1, tid: 2, ts: 13 }),
   'range-without-end': () => chrome(X('good', 1), { ph: 'B', pid: 1, tid: 2, ts: 13 }),
   'record-out-of-order': lateRecord,
+  'late-record': () => textInput(SMI + ['09', '10', '01'].map((s) => `2025/10/01 10:00:${s}.000, 0, 50 W\n`).join('')),
   'torn-record': () => fixture('tensor-trace/torn-tail.bin'),
   'damaged-record': () => tensorTrace(1024 + FIRST_MEMORY, 2),
   'unreadable-row': () => textInput('Start (ns),Duration (ns),CorrId,Strm,Name\n5,6,1,7,gemm\n,6,1,7,gemm\n'),

@@ -241,7 +241,7 @@ describe('times', () => {
     const { issues, readings } = await read(
       bytesOf([head, b, a, b!.replace('58.379', '59.379'), a!.replace('2025', '2035'), ''].join('\n')),
     )
-    expect(issues).toEqual(['record-out-of-order', 'impossible-time'])
+    expect(issues).toEqual(['late-record', 'impossible-time'])
     expect(readings.get('GPU 0: power.draw')).toHaveLength(2)
   })
 })

@@ -307,7 +307,7 @@ describe('order and losses', () => {
     const { events } = await read(rows + ROW(5e9) + ROW(6e9))
     expect(switchesOf(events)).toHaveLength(9001)
     expect(issuesOf(events)).toEqual([
-      'record out of order: expected at most 8192 events out of order, found one 807000 ns late; left out',
+      'late record: expected at most 8192 events out of order, found one 807000 ns late; left out',
     ])
   })
 

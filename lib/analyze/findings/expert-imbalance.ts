@@ -1,4 +1,5 @@
 import type { Analysis, ExpertChoices, ExpertLayer } from '../analysis.ts'
+import { CALLS } from '../run/losses.ts'
 import { confidenceOf, type Limit, type Looked, RULE_PHASES, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { number, percent } from './words.ts'
@@ -54,6 +55,7 @@ function lookAt(analysis: Analysis, phase: (typeof RULE_PHASES)[number]): Looked
     ...confidenceOf(
       analysis,
       mean(({ of }) => of.batches),
+      [...CALLS, 'experts'],
     ),
     evidence: {
       phase,

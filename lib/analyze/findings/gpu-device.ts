@@ -1,5 +1,6 @@
 import type { Analysis, Finding, GpuDevice, GpuTime } from '../analysis.ts'
-import { lostEvents } from './rule.ts'
+import { lossesOf } from '../run/losses.ts'
+import { doubtful } from './rule.ts'
 
 // What the rules of GPUs share.
 
@@ -30,8 +31,8 @@ export function confidenceIn(
   analysis: Analysis,
   { work }: GpuDevice,
 ): Pick<Finding, 'confidence' | 'confidence_reason'> {
-  const lost = lostEvents(analysis)
-  if (lost > 0) return { confidence: 'low', confidence_reason: `${lost} losses: a part of the run was not recorded` }
+  const lost = lossesOf(analysis, ['gpu'])
+  if (lost > 0) return doubtful(lost)
   return { confidence: 'high', confidence_reason: `times of ${work} pieces of work, as the GPU recorded them` }
 }
 

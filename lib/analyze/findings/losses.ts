@@ -1,27 +1,49 @@
-import { type Limit, lostEvents, type Rule } from './rule.ts'
+import type { LostKind } from '../../model/issues.ts'
+import { plural } from '../../model/units.ts'
+import type { Analysis } from '../analysis.ts'
+import { CALLS, countsOfLosses } from '../run/losses.ts'
+import type { Limit, Rule } from './rule.ts'
 
 const COUNT: Limit = { value: 1, why: 'each loss is a part of the run of which nothing is known' }
 
-/** Losses in the logs make all figures doubtful. */
+/** What is missing in a log makes figures doubtful. */
 export const losses: Rule = {
   id: 'losses',
   title: 'Parts of the run were not recorded',
   limits: { count: COUNT },
   advice:
     'ggml2perfetto info shows what is missing, and docs/issues.md why: record with a larger --max-size, or less with --level and --tokens',
-  look: (analysis) => {
-    const lost = lostEvents(analysis)
-    const codes = [...new Set(analysis.inputs.flatMap(({ issues }) => Object.keys(issues)))].join(', ')
+  look: ({ inputs }) => {
+    const counts = Object.entries(countsOfLosses(inputs))
+    const lost = counts.reduce((sum, [, count]) => sum + count, 0)
     if (lost < COUNT.value) return [{ figure: 'no losses in the log' }]
-    const sentence = `${lost === 1 ? '1 loss makes' : `${lost} losses make`} all figures doubtful (${codes})`
+    const codes = counts.map(([code]) => code).join(', ')
+    const sentence = `${plural(lost, 'loss')} ${lost === 1 ? 'makes' : 'make'} ${doubtfulFigures(inputs)} doubtful (${codes})`
     const finding = {
       sentence,
       time_ns: 0,
       confidence: 'high' as const,
-      confidence_reason: 'the recorder counts what it drops, and gaps in the log show',
+      confidence_reason: 'recorders count what they drop, and gaps in a log show',
       evidence: { losses: lost, codes },
       check: { command: 'ggml2perfetto info <log>', evidence: 'losses' },
     }
     return [{ figure: sentence, finding }]
   },
+}
+
+/** Figures of calls are in all others. */
+function doubtfulFigures(inputs: Analysis['inputs']): string {
+  const kinds = new Set(inputs.flatMap(({ losses }) => losses.flatMap(({ lost }) => lost)))
+  const isOfAll = inputs.some(({ losses }) => losses.some(({ lost }) => lost.length === 0))
+  if (isOfAll || CALLS.some((kind) => kinds.has(kind))) return 'all figures'
+  const words = [...kinds].map((kind) => WORDS[kind] ?? kind)
+  return `figures of ${words.join(', ')}`
+}
+
+const WORDS: Readonly<Partial<Record<LostKind, string>>> = {
+  end: 'the end of the run',
+  states: 'states of threads',
+  scheduler: 'the scheduler',
+  nvtx: 'NVTX ranges',
+  gpu: 'work of GPUs',
 }

@@ -1,4 +1,5 @@
 import type { Analysis, CallTime, WorkerScheduling } from '../analysis.ts'
+import { CALLS } from '../run/losses.ts'
 import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
@@ -30,7 +31,7 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
   const largest = shares(by)
   const sentence = `worker ${worker} was preempted ${percent(share)} of ${phase}${largest === '' ? '' : `: ${largest}`}`
   if (share < SHARE.value) return [{ figure: sentence }]
-  const { confidence, confidence_reason } = confidenceOf(analysis, calls)
+  const { confidence, confidence_reason } = confidenceOf(analysis, calls, [...CALLS, 'states', 'scheduler'])
   const finding = {
     sentence,
     time_ns: preempted_ns,

@@ -1,4 +1,5 @@
 import type { Analysis, Finding } from '../analysis.ts'
+import { CALLS } from '../run/losses.ts'
 import { confidenceOf } from './rule.ts'
 
 /** `task 12`, as the server's log has it; else `request 3`. */
@@ -9,7 +10,7 @@ export function confidenceOfRequests(
   analysis: Analysis,
   inferred: string,
 ): Pick<Finding, 'confidence' | 'confidence_reason'> {
-  const { confidence, confidence_reason } = confidenceOf(analysis, Infinity)
+  const { confidence, confidence_reason } = confidenceOf(analysis, Infinity, [...CALLS, 'requests'])
   if (confidence === 'low') return { confidence, confidence_reason }
   const { slowest, count } = analysis.requests!
   const borders = slowest.some(({ inferred }) => inferred.includes('borders')) ? 'borders of requests' : ''

@@ -1,5 +1,8 @@
 import type { Phase } from '../../model/events.ts'
+import type { LostKind } from '../../model/issues.ts'
+import { plural } from '../../model/units.ts'
 import type { Analysis, CallTime, Finding } from '../analysis.ts'
+import { CALLS, lossesOf } from '../run/losses.ts'
 
 /** A figure from which a rule makes a finding, and why just there: it is above what a quiet run shows. */
 export interface Limit {
@@ -43,10 +46,14 @@ export function partsNs({ parts }: CallTime, ...what: readonly CallTime['parts']
   return parts.filter((part) => what.includes(part.what)).reduce((sum, { time_ns }) => sum + time_ns, 0)
 }
 
-/** Confidence in figures of these calls: losses make them doubtful, few calls too. */
-export function confidenceOf(analysis: Analysis, calls: number): Pick<Finding, 'confidence' | 'confidence_reason'> {
-  const lost = lostEvents(analysis)
-  if (lost > 0) return { confidence: 'low', confidence_reason: `${lost} losses: a part of the run was not recorded` }
+/** Confidence in figures of these calls: losses of what they are made of (`kinds`) make them doubtful, few calls too. */
+export function confidenceOf(
+  analysis: Analysis,
+  calls: number,
+  kinds: readonly LostKind[] = CALLS,
+): Pick<Finding, 'confidence' | 'confidence_reason'> {
+  const lost = lossesOf(analysis, kinds)
+  if (lost > 0) return doubtful(lost)
   if (calls < FEW)
     return {
       confidence: 'medium',
@@ -55,27 +62,11 @@ export function confidenceOf(analysis: Analysis, calls: number): Pick<Finding, '
   return { confidence: 'high', confidence_reason: `measured in ${calls} calls, none of which is lost` }
 }
 
+/** Confidence in figures of which a part is lost. */
+export const doubtful = (lost: number) => ({
+  confidence: 'low' as const,
+  confidence_reason: `${plural(lost, 'loss')}: a part of the run was not recorded`,
+})
+
 /** Fewer calls than these show a tendency only. */
 const FEW = 8
-
-/** Codes of issues that are losses of events of calls and operators (docs/issues.md). */
-const LOSSES: readonly string[] = [
-  'lost-records',
-  'dropped-records',
-  'disk-full',
-  'log-full',
-  'process-limit',
-  'lost-blocks',
-  'missing-records',
-  'damaged-block',
-  'damaged-bytes',
-  'torn-block',
-]
-
-/** Issues that are losses, over all inputs. */
-export function lostEvents({ inputs }: Analysis): number {
-  return inputs
-    .flatMap(({ issues }) => Object.entries(issues))
-    .filter(([code]) => LOSSES.includes(code))
-    .reduce((sum, [, count]) => sum + count, 0)
-}

@@ -1,7 +1,8 @@
 import type { BufferEvent, TensorEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventPass } from '../../model/pass.ts'
-import type { RecordedKind, WeightType } from '../analysis.ts'
+import type { RecordedKind } from '../../model/recorded.ts'
+import type { WeightType } from '../analysis.ts'
 
 /** Weights, files and kinds of data in an input. */
 export interface Contents {
@@ -28,8 +29,14 @@ const KINDS: readonly (readonly [RecordedKind, ReadonlySet<TraceEvent['kind']>])
   ['power', new Set(['reading'])],
   ['gpu', new Set(['gpu', 'api', 'gpu-sync'])],
   ['blas', new Set(['blas'])],
+  ['requests', new Set(['request'])],
   ['benchmarks', new Set(['benchmark'])],
 ]
+
+/** The kinds of data of which an input contains events. */
+export function recordedIn(kinds: ReadonlySet<TraceEvent['kind']>): RecordedKind[] {
+  return KINDS.filter(([, of]) => [...of].some((kind) => kinds.has(kind))).map(([kind]) => kind)
+}
 
 /** Collects the {@link Contents} of an input. */
 export class ContentsPass implements EventPass<Contents> {
@@ -81,7 +88,7 @@ export class ContentsPass implements EventPass<Contents> {
       sum.bytes += Math.max(weight.sizeBytes, 0)
     }
     return {
-      recorded: KINDS.filter(([, of]) => [...of].some((kind) => kinds.has(kind))).map(([kind]) => kind),
+      recorded: recordedIn(kinds),
       modelFiles: [...new Set([...buffers.values()].flatMap(fileOf))],
       parameters: hasShapes ? weights.reduce((sum, weight) => sum + elementsOf(weight), 0) : null,
       weights: hasShapes && !byType.has('') ? [...byType.values()].sort((a, b) => b.bytes - a.bytes) : null,

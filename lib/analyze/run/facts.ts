@@ -1,9 +1,8 @@
 import type { RunFacts, Undetermined } from '../analysis.ts'
 import type { Summary } from '../summary.ts'
 import type { Contents } from './contents.ts'
+import { countsOfLosses, lossesIn } from './losses.ts'
 
-/** Issues in which no event is missing. */
-const NO_LOSS: ReadonlySet<string> = new Set(['call-failed', 'inputs-apart', 'unknown-op', 'op-table-unclear'])
 /** Options of `record` that leave out a part. */
 const LIMIT = /^recorded\.(.+)$/
 /** The recorder's own word for calls only. */
@@ -34,10 +33,6 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
   const machine = (key: string, other = key) => {
     const value = ofMachine[key] ?? ofMachine[other]
     return value === undefined ? null : String(value)
-  }
-  const losses: Record<string, number> = {}
-  for (const { code, title, count } of logs.flatMap(({ summary }) => summary.issues)) {
-    if (!NO_LOSS.has(code ?? '')) losses[code ?? title] = (losses[code ?? title] ?? 0) + count
   }
   const recorded = new Set(logs.flatMap(({ contents }) => contents.recorded))
   const { modelFiles, parameters, weights } = contents
@@ -72,7 +67,9 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
         return limit === undefined ? [] : [[limit, String(value)]]
       }),
     ),
-    losses,
+    losses: countsOfLosses(
+      logs.map(({ summary, contents }) => ({ losses: lossesIn(summary.issues, contents.recorded) })),
+    ),
   }
   undetermined.push(...missingOf(facts))
   return facts

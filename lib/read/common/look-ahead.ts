@@ -71,7 +71,7 @@ export abstract class LookAhead<T extends Timed> {
   /** Adds the issue of a record that is more than `size` records late; `what` names the records. */
   protected reportLate(what: string, byNs: number, at: Position, atNs: number): void {
     const detail = `expected at most ${this.size} ${what} out of order, found one ${byNs} ns late; left out`
-    this.report(issueOf('record-out-of-order', detail, at, atNs))
+    this.report(issueOf('late-record', detail, at, atNs))
   }
 
   /** Adds an event that needs no order. */

@@ -19,6 +19,7 @@ import { type Block, forEachRecord, type Report } from './blocks.ts'
 import type { LogDefinitions } from './definitions.ts'
 import { type LogClock, readAddress, readNumber, readU64 } from './fields.ts'
 import { lessBecause } from './level.ts'
+import { lossOf } from './loss.ts'
 import { readNvtx } from './nvtx.ts'
 import { MessageRecords, readFunction, readSequence, readTask } from './requests.ts'
 
@@ -362,8 +363,7 @@ export class EventRecords {
       }
       case RecordType.Loss: {
         const why = definitions.lookUp(view.getUint32(at + 16, true), byte)
-        const detail = `${view.getUint32(at + 12, true)} records were lost${why && `: ${why}`}`
-        return this.batch.add(issueOf(why ? 'lost-records' : 'dropped-records', detail, { byte }, atNs))
+        return this.batch.add(lossOf(view.getUint32(at + 12, true), why, byte, atNs))
       }
       case RecordType.Level:
         return this.batch.add(issueOf('recorded-less', lessBecause(view, at), { byte }, atNs))

@@ -184,7 +184,7 @@ export abstract class PowerLog implements ChunkReader {
       this.batch.add({ kind: 'reading', meter: meter.id, startNs, endNs, value: value * (figure.factor ?? 1) })
     }
     if (late !== undefined)
-      this.issue('record-out-of-order', `expected a time after ${late / 1e9} s, found ${endNs / 1e9} s; left out`)
+      this.issue('late-record', `expected a time after ${late / 1e9} s, found ${endNs / 1e9} s; left out`)
   }
 
   private finish(): void {

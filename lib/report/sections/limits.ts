@@ -12,7 +12,7 @@ export function issuesSection({ analysis: { inputs, run }, stats }: Context): Se
   const content =
     rows.length === 0
       ? html`<p>None: the logs were read without an issue, and nothing was lost.</p>`
-      : html`<p>${plural(rows.length, 'kind')} of issues.${losses.length > 0 ? ` Lost or bad events: ${losses.join(', ')}.` : ''}</p>
+      : html`<p>${plural(rows.length, 'kind')} of issues.${losses.length > 0 ? ` Losses: ${losses.join(', ')}.` : ' No losses.'}</p>
 ${tableHtml({ columns: columns('<log', '<issue', 'times'), rows }, 'Issues by their code')}${sourceHtml(`${stats('--json')} (inputs, run.losses)`)}`
   return { id: 'issues', title: 'Issues and losses', content: [content] }
 }

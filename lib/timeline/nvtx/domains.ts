@@ -146,6 +146,6 @@ export class Domains {
   }
 
   private issue(code: IssueCode, detail: string, atNs: number): void {
-    this.context.report(issueOf(code, detail, { byte: 0 }, atNs))
+    this.context.report(issueOf(code, detail, { byte: 0 }, atNs, ['nvtx']))
   }
 }

@@ -17,7 +17,7 @@ export class Ranges {
     }
     if (edge === 'end' && thread.depth === 0) {
       const detail = `a range of thread ${tid} ends that never began`
-      return report(issueOf('end-without-start', detail, { byte: 0 }, atNs))
+      return report(issueOf('end-without-start', detail, { byte: 0 }, atNs, ['nvtx']))
     }
     thread.lastNs = Math.max(thread.lastNs, atNs)
     thread.depth += edge === 'begin' ? 1 : -1

@@ -11,6 +11,7 @@ import {
   type Phase,
   type TraceEvent,
 } from '../../../lib/index.ts'
+import { type IssueCode, issueOf } from '../../../lib/model/issues.ts'
 
 /** One node of a call: how long each worker computes, in ns. All wait for the longest. */
 export interface MadeStep {
@@ -35,6 +36,7 @@ interface MadeRun {
   readonly attributes?: Readonly<Record<string, string>>
   readonly cpu?: number
   readonly losses?: number
+  readonly issues?: readonly IssueCode[]
   /** Between calls. */
   readonly gapNs?: number
 }
@@ -44,7 +46,14 @@ const GAP_NS = 1000
 const START_NS = 1_000_000
 
 /** A run with these calls, one after the other. */
-export function madeRun({ calls, attributes = {}, cpu = -1, losses = 0, gapNs = GAP_NS }: MadeRun): EventInput {
+export function madeRun({
+  calls,
+  attributes = {},
+  cpu = -1,
+  losses = 0,
+  issues = [],
+  gapNs = GAP_NS,
+}: MadeRun): EventInput {
   return {
     name: 'made',
     *events(names) {
@@ -87,16 +96,8 @@ export function madeRun({ calls, attributes = {}, cpu = -1, losses = 0, gapNs = 
         events.push({ kind: 'token', call, phase, tokens, startNs: start, endNs: at, tid: 100, inferred: 0 })
         at += gapNs
       }
-      for (let i = 0; i < losses; i++) {
-        events.push({
-          kind: 'issue',
-          code: 'lost-records',
-          title: 'lost records',
-          detail: '1 record',
-          at: { byte: 0 },
-          atNs: at,
-        })
-      }
+      const codes = [...issues, ...Array.from({ length: losses }, () => 'lost-records' as const)]
+      for (const code of codes) events.push(issueOf(code, '1 record', { byte: 0 }, at))
       yield events
     },
   }

@@ -79,7 +79,8 @@ export class NvtxReader {
   async read(): Promise<void> {
     for await (const row of this.report.pages(TABLE, COLUMNS)) while (row.next()) this.take(row)
     if (this.loneEnds > 0) {
-      this.report.issue('end-without-start', `${this.loneEnds} ranges ended that began before the recording`)
+      const detail = `${this.loneEnds} ranges ended that began before the recording`
+      this.report.issue('end-without-start', detail, 0, 0, ['nvtx'])
     }
     if (this.unknown > 0) {
       const detail = `${this.unknown} rows, the first of type ${this.firstUnknown}: not drawn`

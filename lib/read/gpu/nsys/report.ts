@@ -1,7 +1,7 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
 import type { IssueEvent, TraceEvent } from '../../../model/events.ts'
-import { type IssueCode, issueOf } from '../../../model/issues.ts'
+import { type IssueCode, issueOf, type LostKind } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import { CORRELATION_MAX, isTime } from '../../../model/limits.ts'
 import type { Names } from '../../../model/names.ts'
@@ -117,8 +117,8 @@ export class Report {
     this.counts.set(table, (this.counts.get(table) ?? 0) + rows)
   }
 
-  issue(code: IssueCode, detail: string, atNs = 0, byte = 0): void {
-    this.issues.push(issueOf(code, detail, { byte }, Math.max(0, atNs)))
+  issue(code: IssueCode, detail: string, atNs = 0, byte = 0, lost?: readonly LostKind[]): void {
+    this.issues.push(issueOf(code, detail, { byte }, Math.max(0, atNs), lost))
   }
 
   /**

@@ -1,0 +1,280 @@
+import type { IssueKind } from './issue-kind.ts'
+
+/** Issues of any input, and of the logs of ggml2perfetto, servers, libraries and meters. */
+export const OF_INPUTS = {
+  // Any input
+  'broken-gzip': {
+    isLoss: true,
+    lost: ['end'],
+    title: 'broken gzip stream',
+    hint: 'the file was truncated or changed after it was compressed; the part before the damage is in the trace',
+  },
+  'broken-archive': {
+    isLoss: true,
+    lost: ['end'],
+    title: 'broken archive',
+    hint: 'the archive, or the compressed output of atrace, was truncated or changed; the part before the damage is in the trace',
+  },
+  'inputs-apart': {
+    isLoss: false,
+    title: 'no time in common with the other inputs',
+    hint: 'the files are of different runs, or their clock is not the assumed one: name the right files, or give the clock (--clock <input>=boot)',
+  },
+  'recorded-twice': {
+    isLoss: false,
+    title: 'left out, recorded twice',
+    hint: 'two inputs record the scheduler of the same CPU at the same time: it is drawn from the one that records more',
+  },
+  'impossible-time': {
+    isLoss: true,
+    title: 'impossible time',
+    hint: 'the input is damaged, or its times have another origin: times must be within a day of their neighbours and within 100 days of the first one',
+  },
+  'value-out-of-range': {
+    isLoss: true,
+    title: 'value out of range',
+    hint: 'no such thread, CPU, tensor, launch or count can exist: the input is damaged there, or its format was misread',
+  },
+  'late-switch': {
+    isLoss: true,
+    lost: ['scheduler'],
+    title: 'late switch',
+    hint: 'the switches of a CPU must be in order of time: a switch after a later one is left out, and the thread that had the CPU may be wrong there',
+  },
+  'lost-switches': {
+    isLoss: true,
+    lost: ['scheduler'],
+    title: 'lost switches',
+    hint: 'switches in between are missing, and the thread that had the CPU is not known there: record with larger buffers (trace-cmd record -b, perf record -m)',
+  },
+  'call-failed': {
+    isLoss: false,
+    title: 'failed call',
+    hint: 'result 1: enlarge the context (-c) or make batches smaller; failed calls are not part of any time or rate',
+  },
+  'event-without-time': {
+    isLoss: true,
+    title: 'event without a time',
+    hint: 'the input does not record when it happened: the event is left out',
+  },
+  'event-without-end': {
+    isLoss: false,
+    title: 'event without an end',
+    hint: 'the input has no duration for it, or one below 0: the event is drawn with a duration of 0',
+  },
+  'end-without-start': {
+    isLoss: true,
+    title: 'end without a start',
+    hint: 'the range began before the recording, or its start was lost: the range is not in the trace',
+  },
+  'range-without-end': {
+    isLoss: false,
+    title: 'range without an end',
+    hint: 'the range was still open when the recording ended, or its end was lost: its duration is not known',
+  },
+  'record-out-of-order': {
+    isLoss: false,
+    title: 'record out of order',
+    hint: 'the record comes so late in the input that later events are drawn already: durations near it may be wrong',
+  },
+  'late-record': {
+    isLoss: true,
+    title: 'late record',
+    hint: 'the record comes so late in the input that its place in time is passed: it is left out',
+  },
+  'torn-record': {
+    isLoss: true,
+    lost: ['end'],
+    title: 'torn record',
+    hint: 'the input ends within a record: the file was truncated, or was still being written; all earlier records are in the trace',
+  },
+  'damaged-record': {
+    isLoss: true,
+    title: 'damaged record',
+    hint: 'the input is damaged there: the unreadable part of the record is left out',
+  },
+  'short-record': {
+    isLoss: true,
+    title: 'short record',
+    hint: 'the record has fewer bytes than its type needs: it is damaged, or of an unknown version; it is left out',
+  },
+  'lost-records': {
+    isLoss: true,
+    title: 'lost records',
+    hint: 'the buffers of the recorder were full, and events are missing there: record less, or with larger buffers (perf record -m, trace-cmd record -b, buffer_size_kb in tracefs, BPFTRACE_PERF_RB_PAGES)',
+  },
+  'lost-states': {
+    isLoss: true,
+    lost: ['states'],
+    title: 'lost states of threads',
+    hint: 'the threads of the program changed their state faster than the recorder writes it, and some states are missing; calls, graphs and operators are complete',
+  },
+  'lost-gpu-work': {
+    isLoss: true,
+    lost: ['gpu'],
+    title: 'lost work of a GPU',
+    hint: 'its times could not be read: pieces of work of the GPU are missing; calls, graphs and operators of the CPU are complete',
+  },
+  'lost-counters': {
+    isLoss: true,
+    lost: ['counters'],
+    title: 'lost counters of a thread',
+    hint: 'the kernel gives no counters for this thread: its operators have none; their times are complete',
+  },
+  'dropped-records': {
+    isLoss: true,
+    title: 'dropped records',
+    hint: 'the log had no space for them, and events are missing there: the disk was full, or a size limit was reached',
+  },
+  'disk-full': {
+    isLoss: true,
+    title: 'the disk was full',
+    hint: 'the log is incomplete: free space, write it to another disk (-o), or record less (--max-size, --ring, --tokens, --ops)',
+  },
+  'log-full': {
+    isLoss: true,
+    title: 'the log reached its size limit',
+    hint: 'record --max-size sets the limit; --ring keeps the last part of the run instead of the first',
+  },
+  'process-limit': {
+    isLoss: true,
+    title: 'the program reached its limit for the size of files',
+    hint: 'the log is incomplete: raise the limit (ulimit -f), or record less (--tokens, --ops)',
+  },
+  'unreadable-row': {
+    isLoss: true,
+    title: 'unreadable row',
+    hint: 'a required value is missing or has another form: the row is left out',
+  },
+  'unknown-op': {
+    isLoss: false,
+    title: 'unknown op',
+    hint: 'the op is drawn by its number: name the table of the ggml version that ran, or a file with its op names (--op-table)',
+  },
+  'op-table-unclear': {
+    isLoss: false,
+    title: 'op table unclear',
+    hint: 'ops may be drawn by their numbers, or by wrong names: name the table of the ggml version that ran, or a file with its op names (--op-table)',
+  },
+
+  // Logs of llama-server
+  'calls-without-time': {
+    isLoss: false,
+    title: 'calls without a time',
+    hint: 'only the order of the calls is known: oneDNN writes times with ONEDNN_VERBOSE_TIMESTAMP=1, cuBLAS and the traces of cuBLASLt and hipBLASLt have them to 1 s, rocBLAS has none',
+  },
+  'unreadable-call': {
+    isLoss: true,
+    title: 'unreadable call',
+    hint: 'the line is damaged, or of another version of the library: the call is left out',
+  },
+  'lines-without-time': {
+    isLoss: false,
+    title: 'lines without a time',
+    hint: "only the order of the lines and the server's own figures mean something: start it with --log-timestamps and --log-prefix, or collect the log with times (docker logs --timestamps, journalctl -o short-iso-precise)",
+  },
+  'server-started-again': {
+    isLoss: true,
+    lost: ['end'],
+    title: 'the server was started again',
+    hint: 'its tasks are numbered from 0 again, and the lines from there on are left out: give each run in a file of its own',
+  },
+  'no-tasks': {
+    isLoss: false,
+    title: 'no tasks',
+    hint: 'the server got no requests, or writes less: start it with -lv 4 (-lv 5 adds the queue)',
+  },
+
+  // Power, clocks and utilization
+  'gpus-by-order': {
+    isLoss: false,
+    title: 'GPUs by the order of rows',
+    hint: 'the log does not say what GPU a row is of: rows that are close together in time are taken as the GPUs of one reading, in their order; query index or uuid, too',
+  },
+  'readings-without-time': {
+    isLoss: false,
+    title: 'readings without times',
+    hint: 'their distances are assumed: record times (nvidia-smi dmon -o DT, turbostat --show Time_Of_Day_Seconds,…, dcgmi dmon | ts %.s), and give the begin (--clock <input>=@1444.4s)',
+  },
+  'no-readings': {
+    isLoss: false,
+    title: 'no readings',
+    hint: 'the tool wrote no values, or writes them in another form: record with a header (--format=csv without noheader)',
+  },
+
+  // ggtrace
+  'damaged-block': {
+    isLoss: true,
+    title: 'damaged block',
+    hint: 'the checksum or the size of the block is wrong: its records are left out',
+  },
+  'damaged-bytes': {
+    isLoss: true,
+    title: 'damaged bytes',
+    hint: 'the bytes between two blocks are no block: a block may be missing there',
+  },
+  'torn-block': {
+    isLoss: true,
+    lost: ['end'],
+    title: 'torn block',
+    hint: 'the file was truncated, or is still being written: the present records are read, but no checksum covers them',
+  },
+  'open-blocks': {
+    isLoss: false,
+    title: 'open blocks',
+    hint: 'the recorder did not close them: their records are read, but no checksum covers them',
+  },
+  'run-without-end': {
+    isLoss: true,
+    lost: ['end'],
+    title: 'run did not end',
+    hint: 'the process was killed, or the file was truncated: the last events may be missing',
+  },
+  'lost-blocks': {
+    isLoss: true,
+    title: 'lost blocks',
+    hint: 'a part of the file is missing or damaged: events of one thread are not in the trace',
+  },
+  'repeated-block': {
+    isLoss: false,
+    title: 'repeated block',
+    hint: 'parts of the file were copied twice, or two logs were joined: each block is read once',
+  },
+  'block-out-of-order': {
+    isLoss: false,
+    title: 'block out of order',
+    hint: 'parts of the file were joined in another order: the block is read, but events of its thread may be in the wrong place',
+  },
+  'missing-records': {
+    isLoss: true,
+    title: 'missing records',
+    hint: 'the recorder wrote more events than the file contains: a part of the file is missing or damaged',
+  },
+  'lost-definitions': {
+    isLoss: true,
+    title: 'lost definitions',
+    hint: 'a part of the file is missing or damaged: names, tensors and graphs may be unknown or wrong',
+  },
+  'undefined-id': {
+    isLoss: false,
+    title: 'id without a definition',
+    hint: 'its definition is in a part of the file that is missing or damaged: it is drawn by its number',
+  },
+  'operator-without-worker': {
+    isLoss: true,
+    lost: ['operators'],
+    title: 'operator without a worker',
+    hint: 'the recorder did not store which worker ran the operators of the block: they are left out',
+  },
+  'unknown-version': {
+    isLoss: false,
+    title: 'unknown version',
+    hint: 'a later version of ggml2perfetto recorded the log: read it with that version or a later one',
+  },
+  'recorded-less': {
+    isLoss: true,
+    lost: ['graphs', 'operators', 'counters', 'experts'],
+    title: 'recorded less',
+    hint: 'recording took more time than its guard allows, and the recorder left out a part of the events from there on: allow more (--guard), or record fewer kinds of events',
+  },
+} as const satisfies Readonly<Record<string, IssueKind>>

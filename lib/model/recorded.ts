@@ -1,0 +1,17 @@
+/** A kind of data in a log. */
+export type RecordedKind =
+  | 'calls'
+  | 'graphs'
+  | 'operators'
+  | 'counters'
+  | 'experts'
+  | 'memory'
+  | 'copies'
+  | 'states'
+  | 'scheduler'
+  | 'nvtx'
+  | 'gpu'
+  | 'blas'
+  | 'power'
+  | 'requests'
+  | 'benchmarks'

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from '@jest/globals'
+import { analyze, convert, findings, type Input, type Summary } from '../../lib/index.ts'
+import { ISSUES } from '../../lib/model/issues.ts'
+import { GPU_FIXTURES, OTHER_FIXTURES, pathOf, plainBytes, SMALL_FIXTURES, storedBytes } from '../line/support.ts'
+import { decodes, madeRun } from './findings/made-run.ts'
+
+/** What a loss is: one definition, by code, in all commands. */
+
+const guide = readFileSync(fileURLToPath(new URL('../../docs/issues.md', import.meta.url)), 'utf8')
+
+test.each(Object.entries(ISSUES))('%s: its sentence and its decision agree', (code, { isLoss, hint }) => {
+  const saysMissing = /left out|missing|incomplete|are lost|not in the trace|cannot be read\b/.test(hint)
+  // What follows says it of something else than an event of the run, or says it in other words.
+  const otherwise = [...OTHER_WORDS, ...NOT_OF_EVENTS]
+  if (!otherwise.includes(code)) expect([code, isLoss]).toEqual([code, saysMissing])
+  else expect([code, isLoss]).toEqual([code, OTHER_WORDS.includes(code)])
+  expect(guide).toContain(`| \`${code}\` | ${ISSUES[code as keyof typeof ISSUES].title} | ${isLoss ? 'yes' : ''}`)
+})
+
+/** Losses whose sentences have other words for it. */
+const OTHER_WORDS = [
+  ...['broken-gzip', 'broken-archive', 'impossible-time', 'value-out-of-range', 'torn-record', 'torn-block'],
+  ...['log-full', 'json-behind-end', 'json-large-event', 'unread-table', 'graph-kernels-hidden', 'lost-counters'],
+  ...['damaged-bytes', 'buffer-on-other-clock', 'database-damaged', 'damaged-compression', 'no-event-formats'],
+]
+/** Issues whose sentences have these words for something else than an event of the run. */
+const NOT_OF_EVENTS = ['undefined-id', 'profiler-warning', 'graph-edge', 'log-ends-in-call', 'open-blocks']
+
+async function summariesOf(input: Input): Promise<Summary[]> {
+  const pieces = convert(input, { findings: true })
+  let next = await pieces.next()
+  while (!next.done) next = await pieces.next()
+  return next.value
+}
+
+const lossesOf = ({ issues }: Summary) => issues.filter(({ isLoss }) => isLoss)
+const FIXTURES = [...SMALL_FIXTURES, ...OTHER_FIXTURES, ...GPU_FIXTURES.filter((name) => /json$/.test(name))].filter(
+  (name) => !/answers|\.md$|^ncu/.test(name) && !/memory-map|ggml-graph|buffer/.test(pathOf(name)),
+)
+
+describe('convert, stats and why see the same losses in', () => {
+  test.each(FIXTURES)('%s', async (fixture) => {
+    const input = { name: fixture, source: storedBytes(fixture) }
+    const [summary] = await summariesOf(input)
+    const analysis = await analyze(input)
+    const counts: Record<string, number> = Object.fromEntries(
+      lossesOf(summary!).map(({ code, count }) => [code!, count]),
+    )
+    expect(analysis.run.losses).toEqual(counts)
+    expect(Object.fromEntries(analysis.inputs[0]!.losses.map(({ code, count }) => [code, count]))).toEqual(counts)
+    const of = (rule: string, found: readonly { rule: string; sentence: string }[]) =>
+      found.flatMap((finding) => (finding.rule === rule ? [finding.sentence] : []))
+    expect(of('losses', summary!.findings!)).toEqual(of('losses', findings(analysis)))
+    const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+    for (const sentence of of('losses', findings(analysis))) expect(sentence).toMatch(new RegExp(`^${total} loss`))
+    expect(of('losses', findings(analysis))).toHaveLength(total > 0 ? 1 : 0)
+  })
+})
+
+test('a gzip stream that is cut is a loss at the end, which makes no figure of calls doubtful', async () => {
+  const bytes = gzipSync(plainBytes('ggtrace/tiny.ggtrace'), { level: 0 })
+  const analysis = await analyze({ name: 'cut.ggtrace.gz', source: new Uint8Array(bytes.subarray(0, -200)) })
+  const [finding] = analysis.findings.filter(({ rule }) => rule === 'losses')
+  expect(finding!.sentence).toMatch(/ figures of the end of the run doubtful \(.*broken-gzip/)
+})
+
+test('only losses of what a finding is made of make it doubtful, and only losses are named', async () => {
+  const steps = [{ name: 'ffn-0', op: 'MUL_MAT', ns: [60_000, 100_000] }]
+  const confidence = async (...codes: (keyof typeof ISSUES)[]) => {
+    const made = madeRun({ calls: decodes(20, steps), attributes: { cpus: '4' }, issues: codes })
+    const found = findings(await analyze(made))
+    return [found[0]!.confidence, found.find(({ rule }) => rule === 'losses')?.sentence]
+  }
+  expect(await confidence()).toEqual(['high', undefined])
+  expect(await confidence('call-failed', 'calls-without-time')).toEqual(['high', undefined])
+  expect(await confidence('lost-states', 'call-failed')).toEqual([
+    'high',
+    '1 loss makes figures of states of threads doubtful (lost-states)',
+  ])
+  expect(await confidence('dropped-records', 'call-failed')).toEqual([
+    'low',
+    '1 loss makes all figures doubtful (dropped-records)',
+  ])
+})

@@ -39,5 +39,7 @@ function valueText(key: string, value: string | number): string {
   if (typeof value === 'string') return value
   if (key.endsWith('_ns')) return duration(value)
   if (key.endsWith('_bytes')) return size(value)
-  return key.endsWith('_share') ? percent(value) : String(Number(value.toPrecision(4)))
+  if (key.endsWith('_share')) return percent(value)
+  // Whole numbers are counts and identifiers, of processes for instance.
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)))
 }

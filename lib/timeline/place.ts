@@ -1,3 +1,4 @@
+import { modelsOfCommand } from '../model/command.ts'
 import type { BufferUsage } from '../model/events.ts'
 import type { Track, Unit } from '../sink/track.ts'
 import type { Buffer, Run } from './of.ts'
@@ -79,14 +80,11 @@ export function specOf<Of>({ name, rank, rows, description, kind, unit, axis }: 
 /** Characters of the command in the name of an input's group. */
 const COMMAND_CHARS_MAX = 60
 
-/** A model in a command line: `-m` of Python means a module. */
-const MODEL = /(?:^|\s)(?:--model[ =](\S+)|-m (\S+\.(?:gguf|bin))(?!\S))/
-
-/** The file of the model, from the command line or from the name of a buffer of weights. */
+/** The files of the models, from the command line or from the name of a buffer of weights. */
 function modelOf({ attributes, weights = '' }: Run): string | undefined {
-  const [, long, short] = MODEL.exec(`${attributes['command'] ?? ''}`) ?? []
-  const path = long ?? short ?? /\S+\.gguf(?!\S)/.exec(weights)?.[0]
-  return path?.replace(/^.*[/\\]/, '')
+  const inCommand = modelsOfCommand(`${attributes['command'] ?? ''}`)
+  const paths = inCommand.length > 0 ? inCommand : /\S+\.gguf(?!\S)/.exec(weights)?.slice(0, 1)
+  return paths?.map((path) => path.replace(/^.*[/\\]/, '')).join(', ')
 }
 
 /** `LLM moe.gguf · 2 workers · CPU`; `LLM server.py --port …` if the model is not known; `Scheduler events`; or the input's title. */

@@ -1,4 +1,5 @@
 import { describe, expect, it, test } from '@jest/globals'
+import { benchmarksSection } from '../../bin/stats/benchmarks.ts'
 import { analyze, type BenchmarkEvent, compareRuns, Inferred, openTrace } from '../../lib/index.ts'
 import { converted, cut, eventsIn, plainBytes } from '../line/support.ts'
 
@@ -25,7 +26,8 @@ async function read(source: Uint8Array | AsyncIterable<Uint8Array>) {
   const tests = events.filter((event): event is BenchmarkEvent => event.kind === 'benchmark')
   const issues = events.flatMap((event) => (event.kind === 'issue' ? [event.code] : []))
   const leftOut = events.flatMap((event) => (event.kind === 'left-out' ? [[event.what, event.count]] : []))
-  return { input, tests, names: tests.map(({ name }) => names.text(name)), issues, leftOut }
+  const facts = Object.assign({}, ...events.map((event) => (event.kind === 'facts' ? event.attributes : {})))
+  return { input, facts, tests, names: tests.map(({ name }) => names.text(name)), issues, leftOut }
 }
 
 describe('forms', () => {
@@ -60,10 +62,10 @@ describe('forms', () => {
   })
 
   it('tables of several versions follow one another, with other lines between them', async () => {
-    const { input, tests, names, issues, leftOut } = await read(plainBytes('llama-bench/others.md'))
+    const { facts, tests, names, issues, leftOut } = await read(plainBytes('llama-bench/others.md'))
     expect([names, issues]).toEqual([['pp512', 'tg128', 'pp512', 'pp512+tg128 @ d4096'], []])
     expect(leftOut).toEqual([['lines that are no rows', 3]])
-    expect(input.attributes).toMatchObject({ model: 'llama 7B mostly Q4_0' })
+    expect(facts).toMatchObject({ model: 'llama 7B mostly Q4_0, qwen3 8B Q4_K - Medium' })
     expect(tests[3]).toMatchObject({
       promptTokens: 512,
       generatedTokens: 128,
@@ -111,6 +113,60 @@ describe('rows that cannot be', () => {
     const text = `ggml_cuda_init: found 1 CUDA devices:\n${row({})}\nload_backend: loaded\n${row({})}\n`
     const { tests, issues, leftOut } = await read(bytesOf(text))
     expect([tests.length, issues, leftOut]).toEqual([2, [], [['lines that are no rows', 2]]])
+  })
+})
+
+describe('several builds and models in one input', () => {
+  const TWO = { name: 'two', source: plainBytes('llama-bench/two-builds.md') }
+  const BUILDS = [
+    ['pp512', 1000, 'aaaaaaa1', 7000],
+    ['tg128', 50, 'aaaaaaa1', 7000],
+    ['pp512', 1200, 'bbbbbbb2', 7001],
+    ['tg128', 51, 'bbbbbbb2', 7001],
+  ]
+
+  it('each test keeps the build below its table, and the run names all', async () => {
+    const analysis = await analyze(TWO)
+    const rows = analysis.benchmarks.map(({ test, tokens_per_s, parameters }) => [
+      ...[test, tokens_per_s, parameters['build_commit'], parameters['build_number']],
+    ])
+    expect(rows).toEqual(BUILDS)
+    expect(analysis.run).toMatchObject({ build: '7000 (aaaaaaa1), 7001 (bbbbbbb2)', model: 'llama 7B Q4_0' })
+    expect(analysis.benchmarks.map((of) => of.deviation_tokens_per_s)).toEqual([1, 0.1, 1, 0.1])
+  })
+
+  it('stats has the build of each row', async () => {
+    const { tables } = benchmarksSection(await analyze(TWO))!
+    const [{ columns, rows }] = tables as [{ columns: { title: string }[]; rows: string[][] }]
+    const build = columns.findIndex(({ title }) => title === 'build_commit')
+    expect(rows.map((row) => [row[0], row[build]])).toEqual(BUILDS.map(([test, , commit]) => [test, commit]))
+  })
+
+  it('compare has a figure for each', async () => {
+    const runs = [await analyze(TWO)]
+    const { effects } = compareRuns({ name: 'a', runs }, { name: 'b', runs })
+    expect(effects.map(({ name }) => name).sort()).toEqual(
+      BUILDS.map(([test, , commit]) => `${test} build_commit=${commit}`).sort(),
+    )
+  })
+
+  it('of JSON too: builds, models; a commit of digits stays a text', async () => {
+    const row = (changes: object) => JSON.stringify({ ...ROWS[0], ...changes })
+    const rows = [
+      row({ build_commit: '1234567', build_number: 1, model_type: 'a' }),
+      row({ build_commit: '1e10000', build_number: 2, model_type: 'b' }),
+    ]
+    const { run, benchmarks } = await analyze({ name: 'two', source: bytesOf(rows.join('\n')) })
+    expect(run).toMatchObject({ build: '1 (1234567), 2 (1e10000)', model: 'a, b' })
+    expect(benchmarks.map(({ parameters }) => parameters['build_commit'])).toEqual(['1234567', '1e10000'])
+  })
+
+  it('a table without a build below it has none, whatever follows', async () => {
+    const [first, second] = new TextDecoder().decode(TWO.source).split('build: aaaaaaa1 (7000)')
+    const { benchmarks } = await analyze({ name: 'cut', source: bytesOf(`${first}${second}`) })
+    expect(benchmarks.map(({ parameters }) => parameters['build_commit'])).toEqual([
+      ...[undefined, undefined, 'bbbbbbb2', 'bbbbbbb2'],
+    ])
   })
 })
 

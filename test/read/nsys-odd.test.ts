@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace, summarize } from '../../lib/index.ts'
+import { describeFinding } from '../../bin/findings.ts'
+import { analyze, openTrace, summarize } from '../../lib/index.ts'
 import { attempt, type Outcome } from '../line/hostile.ts'
-import { converted } from '../line/support.ts'
+import { converted, plainBytes } from '../line/support.ts'
 import { ZERO_NS } from '../origin.ts'
 import { drawn, type Shown } from '../printing-sink.ts'
 import type { Row } from './databases.ts'
@@ -225,4 +226,27 @@ test('rows that claim to go on in a circle of pages for ever take no memory', as
   const { trace, summary } = (await attempt(bytes, 'endless payloads')) as Extract<Outcome, { trace: Uint8Array }>
   expect(trace.length).toBeGreaterThan(0)
   expect(summary.issues.find(({ title }) => title === 'damaged file')).toMatchObject({ count: expect.any(Number) })
+})
+
+describe('numbers of GPUs and processes', () => {
+  const REPORT = { name: 'report', source: plainBytes('nsys/gpu-without-id.sqlite.gz') }
+
+  test('a GPU whose number is in another column has that number', async () => {
+    expect((await summarize(REPORT)).attributes['gpus']).toBe('0 GPU Example')
+  })
+
+  test.each<[string, Row, string | undefined]>([
+    ['no number', { name: 'GPU Example' }, 'GPU Example'],
+    ['no name', { id: 1, name: null }, '1'],
+    ['neither', { busLocation: '0000:02:00.0', name: null }, undefined],
+  ])('a GPU with %s', async (_, row, shown) => {
+    const { attributes } = await summaryOf(reportOf({ ...WHOLE, TARGET_INFO_GPU: [row] }))
+    expect(attributes['gpus']).toBe(shown)
+  })
+
+  test('evidence has the whole number of the process', async () => {
+    const { findings } = await analyze(REPORT)
+    const lines = findings.flatMap((finding) => describeFinding(finding, 1, 'query'))
+    expect(lines.join('\n')).toMatch(/evidence {3}device 0 · pid 1125204 · host wait 98\.0 %/)
+  })
 })

@@ -53,8 +53,9 @@ function benchmarks({ benchmarks = [] }: Partial<Analysis>): RunFigure[] {
   })
 }
 
-/** Options of llama-bench that a run may try several values of. */
+/** The build, and options of llama-bench, of which one input may have several values. */
 const COMPARED = [
+  'build_commit',
   ...['model_type', 'model', 'n_batch', 'n_ubatch', 'n_threads', 'threads', 'type_k', 'type_v', 'n_gpu_layers', 'ngl'],
   ...['split_mode', 'flash_attn', 'fa', 'n_cpu_moe', 'backends', 'devices', 'load_mode', 'use_mmap', 'embeddings'],
 ]

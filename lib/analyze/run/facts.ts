@@ -1,3 +1,4 @@
+import { modelNameOf, modelsOfCommand } from '../../model/command.ts'
 import type { RunFacts, Undetermined } from '../analysis.ts'
 import type { Summary } from '../summary.ts'
 import type { Contents } from './contents.ts'
@@ -7,8 +8,6 @@ import { countsOfLosses, lossesIn } from './losses.ts'
 const LIMIT = /^recorded\.(.+)$/
 /** The recorder's own word for calls only. */
 const LEVELS: Readonly<Record<string, string>> = { token: 'calls', graph: 'graphs' }
-/** The model's file in a command of llama.cpp's tools. */
-const MODEL_ARGUMENT = /(?:^| )(?:-m|--model)[ =](\S+)/
 
 /** A log, and what it contains. */
 interface LogContents {
@@ -37,12 +36,12 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
   const recorded = new Set(logs.flatMap(({ contents }) => contents.recorded))
   const { modelFiles, parameters, weights } = contents
   const command = text('command')
-  const file = modelFiles[0] ?? MODEL_ARGUMENT.exec(command ?? '')?.[1]
+  const files = modelFiles.length > 0 ? modelFiles.slice(0, 1) : modelsOfCommand(command ?? '')
   const level = text('level')
   const cpus = Number(machine('cpus') ?? NaN)
   const facts: RunFacts = {
     command,
-    model: text('model.name', 'general.name', 'model') ?? (file === undefined ? null : nameOf(file)),
+    model: text('model.name', 'general.name', 'model') ?? (files.map(modelNameOf).join(', ') || null),
     architecture: text('general.architecture', 'architecture'),
     model_files: modelFiles,
     parameters,
@@ -74,8 +73,6 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
   undetermined.push(...missingOf(facts))
   return facts
 }
-
-const nameOf = (path: string) => path.replace(/^.*[/\\]/, '').replace(/\.gguf$/i, '')
 
 /** The facts that the log does not contain, and why. */
 function missingOf(run: RunFacts): Undetermined[] {

@@ -90,6 +90,7 @@ function readLines(source: AsyncIterable<Uint8Array>, { names }: ReadContext): A
     readChunk(isLast) {
       while (lines.next()) rows.line(lines.text, lines.position, lines.isTorn)
       if (!isLast) return false
+      rows.passOn()
       tests.longLines = lines.longLines
       tests.finish()
       return false

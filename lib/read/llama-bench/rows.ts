@@ -1,4 +1,5 @@
 import type { Position } from '../../errors.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import { type BenchmarkEvent, Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
@@ -31,6 +32,8 @@ const TEST = /^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$/
 const SPEED = /^(\d+(?:\.\d+)?) *± *(\d+(?:\.\d+)?)$/
 const SAMPLES_MAX = 1 << 16
 const TEXT_MAX = 1000
+/** Models, builds, … of one input that are listed. */
+const VALUES_MAX = 16
 
 /** Makes events of the rows of llama-bench. */
 export class Tests {
@@ -44,7 +47,8 @@ export class Tests {
   private begunNs = 0
   /** The time of the first test, in ns since 1970; undefined: its row has none. */
   private originNs: bigint | undefined
-  private readonly facts: Record<string, string | number> = Object.create(null)
+  /** What the tests ran, and on what: all values of each, in their order. */
+  private readonly about = new DefaultMap<string, Set<string>>(() => new Set())
 
   constructor(
     private readonly format: string,
@@ -66,7 +70,8 @@ export class Tests {
       return this.issue('unreadable-row', `expected ${what}, found ${describe(row)}`, at)
     }
     const timeNs = timeOf(row['test_time'])
-    if (!this.batch.hasBegun) this.begin(row, timeNs)
+    if (!this.batch.hasBegun) this.begin(timeNs)
+    this.note(row)
     const startNs = this.startOf(timeNs, at)
     this.lastNs = startNs + Math.round(spanNs)
     this.repetitions += Math.max(1, samplesNs.length)
@@ -100,45 +105,49 @@ export class Tests {
     this.batch.add(issueOf(code, detail, at, this.lastNs))
   }
 
-  /** A fact about the whole output, such as the build below a table. */
-  fact(key: string, value: string): void {
-    this.facts[key] = value.slice(0, TEXT_MAX)
-  }
-
   finish(): void {
     const { batch, count, repetitions, otherLines, longLines } = this
-    if (!batch.hasBegun) this.begin({}, undefined)
+    if (!batch.hasBegun) this.begin(undefined)
     const { contents, attributes } = containing(
       contentsOf([
         [count, 'test'],
         [repetitions > count ? repetitions : 0, 'repetition'],
       ]) || 'no tests',
     )
-    batch.add({ kind: 'facts', contents, attributes: { ...this.facts, ...attributes } })
+    const about = Object.fromEntries([...this.about].map(([key, values]) => [key, [...values].join(', ')]))
+    batch.add({ kind: 'facts', contents, attributes: { ...about, ...attributes } })
     if (otherLines > 0) batch.add({ kind: 'left-out', what: 'lines that are no rows', count: otherLines })
     if (longLines > 0) batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
   }
 
-  private begin(row: Row, timeNs: bigint | undefined): void {
-    this.originNs = timeNs
-    const times =
-      timeNs === undefined
-        ? 'none in the input: tests are drawn one after the other'
-        : 'when each test began, in whole seconds; its repetitions are laid end to end from there'
+  private note(row: Row): void {
     const about = {
       model: row['model_type'] ?? row['model'],
       cpu: row['cpu_info'],
       gpu: row['gpu_info'],
       build: buildOf(row),
     }
-    const facts = Object.entries(about).flatMap(([key, value]) => (isPlain(value) ? [[key, shown(value)]] : []))
+    for (const [key, value] of Object.entries(about)) {
+      if (!isPlain(value)) continue
+      const values = this.about.of(key)
+      if (values.size < VALUES_MAX) values.add(String(value).slice(0, TEXT_MAX))
+      else if (!values.has(`${value}`)) values.add('…')
+    }
+  }
+
+  private begin(timeNs: bigint | undefined): void {
+    this.originNs = timeNs
+    const times =
+      timeNs === undefined
+        ? 'none in the input: tests are drawn one after the other'
+        : 'when each test began, in whole seconds; its repetitions are laid end to end from there'
     this.batch.begin({
       kind: 'input',
       format: this.format,
       clock: timeNs === undefined ? 'unknown' : 'REALTIME',
       originNs: timeNs ?? 0n,
       title: this.format,
-      attributes: { ...Object.fromEntries(facts), times },
+      attributes: { times },
       capabilities: { operators: false, requests: true },
     })
   }
@@ -183,15 +192,18 @@ function timeOf(value: unknown): bigint | undefined {
 function parametersOf(row: Row): BenchmarkEvent['parameters'] {
   return Object.fromEntries(
     Object.entries(row).flatMap(([key, value]) =>
-      RESULTS.has(key) || !isPlain(value) ? [] : [[key.slice(0, TEXT_MAX), shown(value)]],
+      RESULTS.has(key) || !isPlain(value) ? [] : [[key.slice(0, TEXT_MAX), key === COMMIT ? `${value}` : shown(value)]],
     ),
   )
 }
 
+/** An identifier, which may have digits only. */
+const COMMIT = 'build_commit'
+
 /** `11669 (0ad4a86)` */
 function buildOf(row: Row): string | undefined {
-  const [number, commit] = [row['build_number'], row['build_commit']]
-  return isPlain(number) && isPlain(commit) ? `${shown(number)} (${shown(commit)})` : undefined
+  const [number, commit] = [row['build_number'], row[COMMIT]]
+  return isPlain(number) && isPlain(commit) ? `${number} (${commit})` : undefined
 }
 
 /** A value that is shown: booleans are 0 or 1 in CSV and SQL. */

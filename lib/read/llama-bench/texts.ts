@@ -10,6 +10,8 @@ const SQL_ROW = /^INSERT INTO (?:llama_bench|test) \((build_commit, [\w, ]+)\) V
 const SQL_HEAD = /^CREATE TABLE IF NOT EXISTS (?:llama_bench|test) \(/
 const MD_HEAD = /^\| *model +\|.*\| *test +\|(?:.*\|)? *t\/s +\|\r?$/
 const MD_RULE = /^\|(?: *:?-+:? *\|)+\r?$/
+/** Rows of a table that wait at most. */
+const WAITING_MAX = 4096
 const BUILD = /^build: (\w+) \((\d+)\)\r?$/
 
 /** The form of rows whose first line, or whose header, this is; undefined: neither. */
@@ -26,6 +28,8 @@ export class TextRows {
   private readonly csv = new CsvRow()
   /** Within the definition of the table. */
   private isInDefinition = false
+  /** Rows of a Markdown table, which wait for the build below it. */
+  private readonly waiting: { readonly row: Row; readonly at: Position }[] = []
 
   constructor(private readonly tests: Tests) {}
 
@@ -36,22 +40,36 @@ export class TextRows {
       return
     }
     const begun = formOf(text)
-    if (begun) this.begin(begun, text)
+    if (begun) {
+      this.passOn()
+      this.begin(begun, text)
+    }
     if (begun && begun !== 'sql') return
     if (SQL_HEAD.test(text)) {
       this.isInDefinition = true
       return
     }
     const build = BUILD.exec(text)
-    if (build) return this.tests.fact('build', `${build[2]} (${build[1]})`)
+    if (build) return this.passOn({ build_commit: build[1], build_number: build[2] })
     if (this.form === 'md' && MD_RULE.test(text)) return
     const cells = this.cellsOf(text)
     if (!cells) this.tests.otherLines++
-    else if (cells.length === this.columns.length) this.tests.add(this.rowOf(cells), at)
+    else if (cells.length === this.columns.length) this.add(this.rowOf(cells), at)
     else {
       const found = `expected ${this.columns.length} columns, found ${cells.length}`
       this.tests.issue(isTorn ? 'torn-record' : 'unreadable-row', found, at)
     }
+  }
+
+  /** Passes on the rows that wait, all of the same build. */
+  passOn(build: Row = {}): void {
+    for (const { row, at } of this.waiting.splice(0)) this.tests.add({ ...row, ...build }, at)
+  }
+
+  private add(row: Row, at: Position): void {
+    if (this.form !== 'md') return this.tests.add(row, at)
+    this.waiting.push({ row, at })
+    if (this.waiting.length >= WAITING_MAX) this.passOn()
   }
 
   private begin(form: Form, text: string): void {

@@ -101,6 +101,9 @@ describe('names', () => {
     }
     expect(await argument('llama-cli -m /models/qwen3-Q4_K_M.gguf -n 3')).toBe('qwen3-Q4_K_M')
     expect(await argument('llama-cli --model=C:\\m\\qwen.GGUF')).toBe('qwen')
+    expect(await argument('python3 -m llama_cpp.server --model /m/tiny.gguf')).toBe('tiny')
+    expect(await argument('python3 -m llama_cpp.server')).toBeNull()
+    expect(await argument('llama-bench -m a.gguf -m b.gguf')).toBe('a, b')
     expect(await argument('llama-cli --model-url x.gguf -hf y')).toBeNull()
   })
 })

@@ -177,8 +177,10 @@ async function readAbout(report: Report): Promise<Record<string, string | number
     })
   }
   const gpus: string[] = []
-  await report.each('TARGET_INFO_GPU', ['id', 'name'], (row) => {
-    gpus.push(`${row.number(0)} ${row.text(1)}`)
+  await report.each('TARGET_INFO_GPU', ['id', 'deviceId', 'name'], (row) => {
+    const number = row.number(row.isNull(0) ? 1 : 0)
+    const parts = [Number.isInteger(number) ? `${number}` : '', row.text(2)].filter(Boolean)
+    if (parts.length > 0) gpus.push(parts.join(' '))
   })
   if (gpus.length > 0) about['gpus'] = gpus.sort().join(', ')
   return about

@@ -1,0 +1,54 @@
+/**
+ * The two builds of llama.cpp that the benchmark runs: `pool`, npm's of vendor/llama, whose workers are threads of ggml, and `openmp`,
+ * Debian's newest, whose workers are those of libgomp. Debian's programs run in a root folder of their own (scripts/fetch-debian.mjs),
+ * in which the working folder of the benchmark has the same path as outside.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fetchDebian, ROOT } from '../compatibility/runs.mjs'
+import { at, LIBS, onEnd } from './bench-folder.mjs'
+
+/** Mounts in a namespace of its own, which end with the program. */
+const ENTER = `root=$1 folder=$2
+shift 2
+mount --bind "$folder" "$root$folder"
+mount -t proc proc "$root/proc" 2>/dev/null
+mkdir -p "$root/sys" && mount --bind /sys "$root/sys" 2>/dev/null
+exec chroot "$root" "$@"
+`
+
+function pool(folder) {
+  execFileSync(process.execPath, [at('scripts/fetch-llama.mjs'), '--server'], { stdio: ['ignore', 2, 2] })
+  return {
+    name: 'pool',
+    /** A command that decodes a prompt, then greedily. */
+    decode: ({ model, threads, prompt = 16, tokens = 40 }) => [
+      ...[join(folder, 'run'), '--lib', LIBS, '--model', model, '--threads', `${threads}`, '--threadpool'],
+      ...['--prompt', `${prompt}`, '--decode', `${tokens}`],
+    ],
+    server: (args) => [at('vendor/llama/server/llama-server'), '--no-webui', ...args],
+  }
+}
+
+async function openmp(folder) {
+  await fetchDebian()
+  const script = join(folder, 'enter.sh')
+  writeFileSync(script, ENTER)
+  mkdirSync(join(ROOT, folder), { recursive: true })
+  onEnd(() => rmdirSync(join(ROOT, folder)))
+  const enter = ['unshare', '-m', 'sh', script, ROOT, folder]
+  const words = (count) => Array.from({ length: count }, (_, i) => `w${i % 700}`).join(' ')
+  return {
+    name: 'openmp',
+    decode: ({ model, threads, prompt = 16, tokens = 40, args = [], sampling = ['--temp', '0'] }) => [
+      ...[...enter, 'llama-completion', '-m', model, '-t', `${threads}`, '-no-cnv', '--ignore-eos', '--no-warmup'],
+      // BOS is the first token, and a word is one token or two.
+      ...['-p', words((prompt - 1) >> 1), '-n', `${tokens}`, ...sampling, ...args],
+    ],
+    server: (args) => [...enter, 'llama-server', '--no-webui', ...args],
+  }
+}
+
+/** Both builds, fetched where they are missing. */
+export const makeBuilds = async (folder) => ({ pool: pool(folder), openmp: await openmp(folder) })

@@ -1,0 +1,53 @@
+/** What several causes use: processes and control groups that are gone when they are undone. */
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** A process that takes one CPU as far as the kernel gives it; returns what ends it. */
+export function hog(cpu) {
+  const child = spawn('taskset', ['-c', `${cpu}`, 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+  return () => child.kill('SIGKILL')
+}
+
+/**
+ * A control group of version 1 with these settings. `enter`: a command that becomes the program in it. It is empty when it is undone, as
+ * the program has ended; the kernel needs a moment to see so.
+ */
+export function controlGroup(controller, settings) {
+  const folder = join('/sys/fs/cgroup', controller, `ggml2perfetto-diagnosis-${process.pid}`)
+  mkdirSync(folder)
+  const undo = () => {
+    for (let left = 100; ; left--) {
+      try {
+        return rmdirSync(folder)
+      } catch (error) {
+        if (left === 0) throw error
+        execFileSync('sleep', ['0.05'])
+      }
+    }
+  }
+  try {
+    for (const [name, value] of Object.entries(settings)) writeFileSync(join(folder, name), `${value}`)
+  } catch (error) {
+    undo()
+    throw error
+  }
+  return { enter: ['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', folder], undo }
+}
+
+/** Removes a file from the page cache. */
+export const dropFromCache = (path) =>
+  execFileSync('dd', [`of=${path}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0'], { stdio: 'ignore' })
+
+/** Waits until a server answers; ends with the process. */
+export async function untilUp(url, child) {
+  while (child.exitCode === null && child.signalCode === null) {
+    const isUp = await fetch(`${url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+    if (isUp) return
+    await sleep(50)
+  }
+}

@@ -20,7 +20,14 @@
 #include "recorder/registry.h"
 
 /* The kernel lets every user have 516 KiB per CPU (perf_event_mlock_kb), for all programs. */
-enum { RING_PAGES_MOST = 128, RING_PAGES_OF_WRAPPER = 32, RING_PAGES_LEAST = 1, CPUS_MAX = 1024, DRAIN_EVERY_NS = 100000000 };
+enum { RING_PAGES_MOST = 128, RING_PAGES_OF_WRAPPER = 32, RING_PAGES_LEAST = 1, CPUS_MAX = 1024 };
+/* How often this thread looks for other threads. That takes longer than to read the rings. */
+enum { LOOK_EVERY_NS = 100000000 };
+/*
+ * How often the rings are read: so often that one is 1/32 full at the rate so far, because the rate may rise at any moment. Threads that
+ * wake each other at each barrier fill a ring of 128 pages in 20 ms at the earliest.
+ */
+enum { DRAIN_EARLIEST_NS = 1000000, DRAIN_LATEST_NS = 20000000, FULL_PART = 32 };
 /* Other CPUs may still be writing newer records: up to this age, records are in order. */
 enum { SETTLE_NS = 1000000 };
 
@@ -40,6 +47,7 @@ struct record {
 struct ring {
     struct perf_event_mmap_page * page; /* NULL: no ring */
     uint64_t tail;
+    uint64_t start; /* the tail when the log began */
     /* The record at `tail`, if `has`. */
     bool has;
     struct record record;
@@ -165,8 +173,17 @@ static void write_switch(struct ggtrace_writer * writer, const struct ring * rin
     ggtrace_state(writer, place->time, place->tid, place->cpu, state);
 }
 
+/*
+ * The kernel reports a loss with the next record for which there is space. Nothing reads a ring before the log begins, so it may have
+ * been full then: such a loss is reported by the first record afterwards.
+ */
+static bool is_before_log(const struct ring * ring) {
+    return ring->place.time < starter.time || (ring->record.header.type == PERF_RECORD_LOST && ring->tail == ring->start);
+}
+
 static void write_record(struct ggtrace_writer * writer, const struct ring * ring) {
     uint64_t numbers[2];
+    if (is_before_log(ring)) return;
     __builtin_memcpy(numbers, ring->record.rest, sizeof(numbers));
     switch (ring->record.header.type) {
         case PERF_RECORD_SWITCH:
@@ -183,6 +200,24 @@ static void write_record(struct ggtrace_writer * writer, const struct ring * rin
         default:
             return;
     }
+}
+
+/* How many times fuller a ring is than it should be when it is read; below 1 it may be read later. */
+static double fullest(void) {
+    double most = 0;
+    for (int i = 0; i < ring_count; i++) {
+        const uint64_t used = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_RELAXED) - rings[i].tail;
+        const double times = (double) used * FULL_PART / (double) rings[i].page->data_size;
+        if (times > most) most = times;
+    }
+    return most;
+}
+
+static uint64_t next_interval(uint64_t interval) {
+    const double most = fullest();
+    if (most * DRAIN_LATEST_NS <= (double) interval) return DRAIN_LATEST_NS;
+    const uint64_t next = (uint64_t) ((double) interval / most);
+    return next < DRAIN_EARLIEST_NS ? DRAIN_EARLIEST_NS : next;
 }
 
 /* Writes all records up to a time, in order of time. */
@@ -254,12 +289,18 @@ static void * drain_often(void * unused) {
     struct ggtrace_writer * writer = ggtrace_writer_of_thread(states_log, GGTRACE_NO_WORKER);
     ggtrace_state(writer, starter.time, starter.tid, starter.cpu, GGTRACE_RUNNING);
     enum company others = WITH_OTHERS;
-    while (!ends && (others = company()) == WITH_OTHERS) {
+    uint64_t interval = DRAIN_EARLIEST_NS, looked = 0;
+    while (!ends) {
+        if (ggtrace_now() - looked >= LOOK_EVERY_NS) {
+            if ((others = company()) != WITH_OTHERS) break;
+            looked = ggtrace_now();
+        }
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += DRAIN_EVERY_NS;
+        until.tv_nsec += (long) interval;
         if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
         pthread_cond_timedwait(&wake, &lock, &until);
+        interval = next_interval(interval);
         drain(ggtrace_now() - SETTLE_NS);
     }
     drain(UINT64_MAX);
@@ -275,7 +316,7 @@ static void * drain_often(void * unused) {
 /* Skips records from before the start of the log. */
 static void skip_old(void) {
     for (int i = 0; i < ring_count; i++) {
-        rings[i].tail = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
+        rings[i].tail = rings[i].start = __atomic_load_n(&rings[i].page->data_head, __ATOMIC_ACQUIRE);
         __atomic_store_n(&rings[i].page->data_tail, rings[i].tail, __ATOMIC_RELEASE);
     }
 }
@@ -285,11 +326,11 @@ const char * states_start(struct ggtrace * log) {
     if (owner != getpid()) return "the kernel reports only on the process that was started";
     states_log = log;
     if (company() == UNKNOWN) return "/proc/self cannot be read, which the thread that reads the kernel's records needs";
+    skip_old();
     /* The calling thread is running; the states of the others follow with their next change. Comes before all other records. */
     starter.time = ggtrace_now();
     starter.tid = (uint32_t) syscall(SYS_gettid);
     starter.cpu = (uint32_t) sched_getcpu();
-    skip_old();
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ static const char usage[] =
     "  overrun SLOT CALLS  one token in each call, whether calls fail (the context is full) or not\n"
     "  all CALLS           the same for all open slots, each in a thread of its own\n"
     "  times               prints the CPU time of each thread, and page faults and context switches of the process\n"
+    "  switch COUNT        two threads on one CPU wake each other so often\n"
     "  evict               forgets the mapped files' pages: they are read from the disk again\n"
     "  raise SIGNAL        sends itself a signal\n"
     "  recorder FUNCTION   calls ggml2perfetto_FUNCTION(), if somebody has it\n"
@@ -254,6 +256,35 @@ static void print_times(void) {
     closedir(tasks);
 }
 
+struct end {
+    int from, to, count;
+};
+
+static void * answer(void * data) {
+    struct end * end = data;
+    char byte = 0;
+    for (int i = 0; i < end->count; i++) if (read(end->from, &byte, 1) != 1 || write(end->to, &byte, 1) != 1) fail("switch", "read");
+    return NULL;
+}
+
+/* Each of the threads is blocked and runs again, `count` times. */
+static void switch_threads(int count) {
+    int there[2], back[2];
+    pthread_t threads[2];
+    cpu_set_t before, one;
+    char byte = 0;
+    if (pipe(there) != 0 || pipe(back) != 0 || sched_getaffinity(0, sizeof before, &before) != 0) fail("switch", "pipe");
+    CPU_ZERO(&one);
+    for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++) if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    struct end ends[] = { { there[0], back[1], count }, { back[0], there[1], count } };
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, answer, &ends[i]);
+    if (write(there[1], &byte, 1) != 1) fail("switch", "write");
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++) close(there[i]), close(back[i]);
+    sched_setaffinity(0, sizeof before, &before);
+}
+
 static void evict(void) {
     FILE * maps = fopen("/proc/self/maps", "r");
     char line[1024], path[512];
@@ -290,6 +321,7 @@ static char ** run_step(char ** at) {
         execvp(at[0], at);
         fail("cannot become", at[0]);
     }
+    if (strcmp(step, "switch") == 0 && at[0]) return switch_threads(atoi(at[0])), at + 1;
     if (strcmp(step, "evict") == 0) return evict(), at;
     if (strcmp(step, "raise") == 0 && at[0]) return raise(atoi(at[0])), at + 1;
     if (strcmp(step, "recorder") == 0 && at[0]) return call_recorder(at[0]), at + 1;

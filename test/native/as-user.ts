@@ -60,6 +60,8 @@ interface Options {
   readonly before?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly threads?: number
+  /** Steps before the model is loaded, where the log begins. */
+  readonly first?: readonly (string | number)[]
 }
 
 interface Recorded {
@@ -81,13 +83,13 @@ export function useRecorderOfUser(): (steps: readonly (string | number)[], optio
     chmodSync(inFolder('.'), 0o755)
   })
 
-  return async (steps, { before = AS_USER, env = {}, threads = 2 } = {}) => {
+  return async (steps, { before = AS_USER, env = {}, threads = 2, first = [] } = {}) => {
     const folder = inFolder(`as-user-${logs++}`)
     mkdirSync(folder)
     chmodSync(folder, 0o777)
     const log = join(folder, 'run.ggtrace')
     const { path } = await model('tinyDense')
-    const result = await runHosts(['load', 0, path, 'open', 0, threads, ...steps], {
+    const result = await runHosts([...first, 'load', 0, path, 'open', 0, threads, ...steps], {
       preload: recorder,
       env: { GGML2PERFETTO_OUT: log, ...env },
       before,

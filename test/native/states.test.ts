@@ -134,6 +134,19 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     },
   )
 
+  perfTest('switches before the log fill the kernel’s buffer: nothing of the log is lost (needs perf_event_open)', async () => {
+    // Two records of each thread each time; the buffer of a CPU has space for 16 384.
+    const { recording } = await record(['decode', 0, 3], { first: ['switch', 10_000] })
+    expect(recording.of('state').length).toBeGreaterThan(0)
+    expect(recording.hasAllStates).toBe(true)
+  })
+
+  perfTest('a burst of switches is read while the kernel’s buffer has space (needs perf_event_open)', async () => {
+    const { recording } = await record(['decode', 0, 3, 'switch', 30_000, 'decode', 0, 3])
+    // A busy machine may keep the reader waiting; with a reading every 100 ms, half of them were lost.
+    expect(recording.of('state').length).toBeGreaterThan(0.8 * 4 * 30_000)
+  })
+
   test('a filter that denies perf_event_open costs the states alone, and the log says why', async () => {
     const { of, issues } = (await record(['decode', 0, 3], { before: [...AS_USER, ...denied(['perf_event_open'])] }))
       .recording

@@ -107,7 +107,7 @@ export const OF_INPUTS = {
     isLoss: true,
     lost: ['states'],
     title: 'lost states of threads',
-    hint: 'the threads of the program changed their state faster than the recorder writes it, and some states are missing; calls, graphs and operators are complete',
+    hint: 'the threads of the program changed their state faster than the recorder writes it, and some states are missing; calls, graphs and operators are complete: record --sched, as root, has larger buffers',
   },
   'lost-gpu-work': {
     isLoss: true,

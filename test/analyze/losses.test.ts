@@ -85,3 +85,16 @@ test('only losses of what a finding is made of make it doubtful, and only losses
     '1 loss makes all figures doubtful (dropped-records)',
   ])
 })
+
+test('a loss has the remedy of its kind', async () => {
+  const advice = async (...codes: (keyof typeof ISSUES)[]) =>
+    (await analyze(madeRun({ calls: decodes(9, []), attributes: {}, issues: codes }))).findings.find(
+      ({ rule }) => rule === 'losses',
+    )!.advice
+  expect(await advice('lost-states')).toBe(`lost states of threads: ${ISSUES['lost-states'].hint}`)
+  expect(await advice('lost-states')).not.toMatch(/max-size|--tokens/)
+  expect(await advice('log-full')).toMatch(/^the log reached its size limit: .*--max-size/)
+  expect(await advice('lost-states', 'disk-full', 'disk-full')).toMatch(
+    /^the disk was full: .*; ggml2perfetto info shows the other losses$/,
+  )
+})

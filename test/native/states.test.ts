@@ -134,12 +134,15 @@ llama('thread states, as an ordinary user (needs linux-x64 and cc)', () => {
     },
   )
 
-  perfTest('switches before the log fill the kernel’s buffer: nothing of the log is lost (needs perf_event_open)', async () => {
-    // Two records of each thread each time; the buffer of a CPU has space for 16 384.
-    const { recording } = await record(['decode', 0, 3], { first: ['switch', 10_000] })
-    expect(recording.of('state').length).toBeGreaterThan(0)
-    expect(recording.hasAllStates).toBe(true)
-  })
+  perfTest(
+    'switches before the log fill the kernel’s buffer: nothing of the log is lost (needs perf_event_open)',
+    async () => {
+      // Two records of each thread each time; the buffer of a CPU has space for 16 384.
+      const { recording } = await record(['decode', 0, 3], { first: ['switch', 10_000] })
+      expect(recording.of('state').length).toBeGreaterThan(0)
+      expect(recording.hasAllStates).toBe(true)
+    },
+  )
 
   perfTest('a burst of switches is read while the kernel’s buffer has space (needs perf_event_open)', async () => {
     const { recording } = await record(['decode', 0, 3, 'switch', 30_000, 'decode', 0, 3])

@@ -82,7 +82,7 @@ export function findings(analysis: Analysis, weights: Weights = {}): Finding[] {
       all.every(({ rule, finding }) => !rule.covers?.includes(id) || finding.time_ns < COVERED * time_ns),
     )
     .sort((a, b) => b.finding.time_ns - a.finding.time_ns)
-    .map(({ rule, finding }) => ({ rule: rule.id, ...finding, advice: rule.advice }))
+    .map(({ rule, finding }) => ({ rule: rule.id, ...finding, advice: finding.advice ?? rule.advice }))
 }
 
 /** Of a sample of calls: the calls of each phase for each one in the sample. */

@@ -1,4 +1,4 @@
-import type { LostKind } from '../../model/issues.ts'
+import { kindOfIssue, type LostKind } from '../../model/issues.ts'
 import { plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
 import { CALLS, countsOfLosses } from '../run/losses.ts'
@@ -11,8 +11,7 @@ export const losses: Rule = {
   id: 'losses',
   title: 'Parts of the run were not recorded',
   limits: { count: COUNT },
-  advice:
-    'ggml2perfetto info shows what is missing, and docs/issues.md why: record with a larger --max-size, or less with --level and --tokens',
+  advice: 'The hint of the most frequent kind of loss (docs/issues.md); ggml2perfetto info shows all of them',
   look: ({ inputs }) => {
     const counts = Object.entries(countsOfLosses(inputs))
     const lost = counts.reduce((sum, [, count]) => sum + count, 0)
@@ -25,10 +24,19 @@ export const losses: Rule = {
       confidence: 'high' as const,
       confidence_reason: 'recorders count what they drop, and gaps in a log show',
       evidence: { losses: lost, codes },
+      advice: adviceOn(counts),
       check: { command: 'ggml2perfetto info <log>', evidence: 'losses' },
     }
     return [{ figure: sentence, finding }]
   },
+}
+
+/** Each kind of loss has its own remedy. */
+function adviceOn(counts: readonly (readonly [code: string, count: number])[]): string {
+  const [[code] = ['']] = [...counts].sort(([, a], [, b]) => b - a)
+  const { title, hint } = kindOfIssue({ code })!
+  const others = counts.length > 1 ? '; ggml2perfetto info shows the other losses' : ''
+  return `${title}: ${hint}${others}`
 }
 
 /** Figures of calls are in all others. */

@@ -10,12 +10,17 @@ export interface Limit {
   readonly why: string
 }
 
+interface OwnAdvice {
+  /** Where the rule's own depends on what was found. */
+  readonly advice?: string | undefined
+}
+
 /** What a rule looked at. */
 export interface Looked {
   /** The figure, in words; of a finding, its sentence. */
   readonly figure: string
   /** Undefined where the figure is within what a quiet run shows. */
-  readonly finding?: Omit<Finding, 'rule' | 'advice'> | undefined
+  readonly finding?: (Omit<Finding, 'rule' | 'advice'> & OwnAdvice) | undefined
 }
 
 /** A rule of the diagnosis: a pure function of the Analysis. docs/findings.md describes all of them. */

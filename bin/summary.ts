@@ -1,4 +1,4 @@
-import { describePosition, FORMATS, type Summary, UsageError } from '../lib/index.ts'
+import { describePosition, FORMATS, type Summary, UsageError, WITHOUT_TIMES } from '../lib/index.ts'
 import { note } from './terminal.ts'
 import { count, duration, plural, threeDigits } from './units.ts'
 
@@ -40,7 +40,7 @@ export function describeLog(name: string, summary: Summary): string[] {
       ...(hasCalls(summary) ? [`  ${describeCalls(summary)}`, `  ${describeTimes(summary)}`] : []),
     )
   else if (scheduler && summary.operators === 0)
-    lines.splice(0, 3, `${name}: ${scheduler}`, `  ${duration(summary.durationNs)}`)
+    lines.splice(0, 3, `${name}: ${scheduler}`, `  ${describeDuration(summary)}`)
   else if (scheduler) lines.push(`  ${scheduler}`)
   lines.push(...describeContexts(summary).map((line) => `  ${line}`))
   if (summary.endsAreOpen) lines.push(`  ${OPEN_ENDS}`)
@@ -162,7 +162,12 @@ function describePhase(phase: string, { calls, tokens }: { calls: number; tokens
 
 function describeTimes(summary: Summary): string {
   const parts = describeTokenTimes(summary)
-  return parts.length > 0 ? parts.join(' · ') : duration(summary.durationNs)
+  return parts.length > 0 ? parts.join(' · ') : describeDuration(summary)
+}
+
+/** From the first event to the last, or why it is not known. */
+export function describeDuration({ durationNs, times }: Pick<Summary, 'durationNs' | 'times'>): string {
+  return durationNs === undefined ? `not known: ${WITHOUT_TIMES[times]}` : duration(durationNs)
 }
 
 function describeTokenTimes(times: Pick<Summary, 'ttftNs' | 'decoding'>): string[] {

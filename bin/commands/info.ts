@@ -4,6 +4,7 @@ import { logOf } from '../inputs.ts'
 import { CLOCKS, conversionOf, flag, inputsOf, READING } from '../options.ts'
 import {
   describeCalls,
+  describeDuration,
   describeIssues,
   describeLosses,
   describeRate,
@@ -89,14 +90,14 @@ function describe(name: string, summary: Summary): string[] {
 }
 
 function factsOf(summary: Summary): [string, string][] {
-  const { format, clock, startNs, durationNs, withExperts, threads } = summary
+  const { format, clock, startNs, withExperts, threads } = summary
   const title = FORMATS.find(({ name }) => name === format)?.title
   const facts: [string, string][] = [['format', title === undefined ? format : `${format} (${title})`]]
   const { contents } = summary
-  if (contents !== undefined && durationNs === 0 && !summary.relation) return [...facts, ['holds', contents]]
+  if (contents !== undefined && clock === 'none' && !summary.relation) return [...facts, ['holds', contents]]
   facts.push(
     ['clock', `${clock === 'unknown' ? 'unknown' : `CLOCK_${clock}`}, from ${startNs} ns`],
-    ['duration', duration(durationNs)],
+    ['duration', describeDuration(summary)],
   )
   if (summary.relation) facts.splice(2, 0, ...relationFacts(summary.relation))
   if (contents !== undefined) return [...facts, ['holds', contents], ...(hasCalls(summary) ? callFacts(summary) : [])]

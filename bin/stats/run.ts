@@ -22,7 +22,7 @@ export function runSection({ run, inputs }: Analysis, isPublic: boolean): Sectio
     CPU: [cpu, cpus === null ? null : plural(cpus, 'CPU')].filter((of) => of !== null),
     ...rest,
     workers: workers === 0 ? null : `${workers}, on ${plural(threads, 'thread')}`,
-    duration_ns: duration_ns || null, // a model or a profile of kernels has none
+    duration_ns,
     recorded,
   }
   return { title: 'run', facts: factsOf(shown) }

@@ -1,5 +1,5 @@
 import type { Block } from '../model/blocks.ts'
-import type { Phase } from '../model/events.ts'
+import type { Phase, Times } from '../model/events.ts'
 import type { LostKind } from '../model/issues.ts'
 import type { RecordedKind } from '../model/recorded.ts'
 import type { CallFigures, CallSeries } from './analysis-calls.ts'
@@ -125,8 +125,10 @@ export interface AnalysedInput {
   readonly format: string
   /** The clock of its times, such as `MONOTONIC`; `unknown`. */
   readonly clock: string
-  /** From its first to its last event. */
-  readonly duration_ns: number
+  /** What the times of its events are: recorded; or made, of durations laid end to end, or of the order of its records. */
+  readonly times: Times
+  /** From its first to its last event; null where their times are not recorded, or are all the same. */
+  readonly duration_ns: number | null
   /** Operators in it: executions of nodes by workers. */
   readonly operators: number
   /** By code of the issue (docs/issues.md). */
@@ -170,7 +172,8 @@ export interface RunFacts {
   readonly workers: number
   /** Threads that ran operators or calls. */
   readonly threads: number
-  readonly duration_ns: number
+  /** From the first event of its log to the last; null where their times are not recorded, or are all the same. */
+  readonly duration_ns: number | null
   /** Level of the recorder: `calls`, `graphs` or `op`. */
   readonly level: string | null
   readonly recorded: readonly RecordedKind[]

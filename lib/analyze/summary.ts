@@ -7,6 +7,7 @@ import {
   type Batch,
   type FactsEvent,
   Inferred,
+  type InputEvent,
   type IssueEvent,
   type OperatorEvent,
   type Phase,
@@ -19,6 +20,7 @@ import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import type { Thinned } from '../model/sums.ts'
+import { type Times, timesOf } from '../model/times.ts'
 import type { Finding } from './analysis.ts'
 import { CallTimes, type ContextTimes, type Decoding, type OnCall } from './call-times.ts'
 import { Extent } from './extent.ts'
@@ -69,10 +71,12 @@ export interface Summary {
   /** A short description of the contents, for inputs that are not summarized by calls and operators. */
   readonly contents?: string | undefined
   readonly clock: string
+  /** What the times of its events are. */
+  readonly times: Times
   /** Time of the first event on that clock, in ns. */
   readonly startNs: bigint
-  /** From the first event to the last. */
-  readonly durationNs: number
+  /** From the first event to the last; undefined where they have no times, or all the same. */
+  readonly durationNs: number | undefined
   /** Calls of the model by phase; failed calls separately. */
   readonly calls: Readonly<Record<CountedPhase, CallCount>> & { readonly failed: FailedCalls }
   /** Number of these calls that are graphs of a scheduler, as no llama_decode or llama_encode was seen. */
@@ -155,7 +159,7 @@ export class SummaryPass implements EventPass<Summary> {
   }
   /** By result and meaning. */
   private readonly failures = new Map<string, { result: number; meaning: string; calls: number }>()
-  private input = { format: '', clock: '', originNs: 0n, attributes: {} as Readonly<Record<string, string | number>> }
+  private input: Omit<InputEvent, 'kind'> = { format: '', clock: 'unknown', originNs: 0n, attributes: {} }
   private contents: string | undefined
   private readonly extent = new Extent()
   private readonly samples = new Extent() // where there is nothing else
@@ -198,6 +202,7 @@ export class SummaryPass implements EventPass<Summary> {
 
   finish(): Summary {
     const { input, calls, firstNs, lastNs, operators, graphs, withExperts, endsAreOpen } = this
+    const times = timesOf(input)
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
     this.times.finish()
     const { ttftNs, decoding, contexts } = this.times
@@ -205,8 +210,9 @@ export class SummaryPass implements EventPass<Summary> {
       format: input.format,
       contents: this.contents,
       clock: input.clock,
+      times,
       startNs: input.originNs + BigInt(firstNs),
-      durationNs: lastNs - firstNs,
+      durationNs: times === 'recorded' && lastNs > firstNs ? lastNs - firstNs : undefined,
       calls: { ...calls, failed: { ...calls.failed, results: this.failedResults() } },
       callsByGraph: this.callsByGraph,
       ttftNs,

@@ -12,6 +12,7 @@ import type { OwnEvent } from './own-events.ts'
 import type { PowerEvent } from './power-events.ts'
 import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from './request-events.ts'
 import type { SumsEvent } from './sums.ts'
+import type { Times } from './times.ts'
 
 export type * from './access-events.ts'
 export type * from './benchmark-events.ts'
@@ -26,6 +27,7 @@ export type * from './kernel-profiles.ts'
 export type * from './power-events.ts'
 export type * from './request-events.ts'
 export type { SumsEvent } from './sums.ts'
+export type { Times } from './times.ts'
 
 /**
  * The events that readers yield and passes consume. Times are nanoseconds since the input's origin
@@ -81,6 +83,8 @@ export interface InputEvent {
   readonly clock: Clock | 'none' | 'unknown'
   /** The origin of all times of this input, in nanoseconds of `clock`. */
   readonly originNs: bigint
+  /** What its times are; undefined: `recorded`. Use `timesOf` (lib/model/times.ts), which knows inputs without a clock. */
+  readonly times?: Times | undefined
   /** Facts about the run and how it was read, for the trace's attributes. */
   readonly attributes: Readonly<Record<string, string | number>>
   /** A short description of the contents, for inputs that are not summarized by calls and operators. */

@@ -32,7 +32,7 @@ export const trace = {
       'Maximum error of times of further logs of the run, whose clocks were related to it; null: none, or not known.',
     ),
     first_ts_ns: time('Its first event.'),
-    dur_ns: time('From the first event to the last.'),
+    dur_ns: timeOrNull('From the first event to the last; null: no input contains times.'),
     host: textOrNull('Name of the machine.'),
     cpu: textOrNull('Name of the processor.'),
     cpus: smallOrNull('Logical CPUs.'),

@@ -67,7 +67,7 @@ export function traceRow(logs: readonly ReadLog[], run: RunOfTables): NewRow<'tr
     origin_unix_ns: run.originUnixNs ?? null,
     clock_error_ns: errors.length > 0 ? Math.max(...errors) : null,
     first_ts_ns: run.firstNs,
-    dur_ns: run.lastNs - run.firstNs,
+    dur_ns: logs.some(({ summary: { times } }) => times === 'recorded') ? run.lastNs - run.firstNs : null,
     host: facts.host,
     cpu: facts.cpu,
     cpus: facts.cpus,

@@ -1,4 +1,5 @@
 import { modelNameOf, modelsOfCommand } from '../../model/command.ts'
+import { WITHOUT_TIMES } from '../../model/times.ts'
 import type { RunFacts, Undetermined } from '../analysis.ts'
 import type { Summary } from '../summary.ts'
 import type { Contents } from './contents.ts'
@@ -56,7 +57,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     backends: summary.backends,
     workers: summary.workers,
     threads: summary.threads,
-    duration_ns: summary.durationNs,
+    duration_ns: summary.durationNs ?? null,
     level: level === null ? null : (LEVELS[level] ?? level),
     recorded: [...recorded],
     counters: summary.counters.map(({ name }) => name),
@@ -70,6 +71,8 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
       logs.map(({ summary, contents }) => ({ losses: lossesIn(summary.issues, contents.recorded) })),
     ),
   }
+  if (facts.duration_ns === null && summary.drawn > 0)
+    undetermined.push({ what: 'run.duration_ns', why: `not in ${summary.format}: ${WITHOUT_TIMES[summary.times]}` })
   undetermined.push(...missingOf(facts))
   return facts
 }

@@ -141,6 +141,7 @@ class BlasLog implements ChunkReader {
       format: blasLog.name,
       clock: 'unknown',
       originNs: BigInt(this.firstSecond ?? 0) * 1_000_000_000n,
+      times: isTimed ? 'recorded' : 'order',
       clockSource: isTimed ? 'local' : undefined,
       attributes: { times },
       capabilities: { operators: false },

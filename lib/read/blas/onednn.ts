@@ -121,7 +121,7 @@ class OnednnLog implements ChunkReader {
     if (!(durationNs >= 0 && durationNs <= TIME_NS_MAX))
       return this.unreadable(`a duration of "${duration.slice(0, 40)}"`)
     const startNs = this.startOf(atNs)
-    const inferred = this.originNs === undefined ? Inferred.Order : 0
+    const inferred = this.originNs === undefined ? Inferred.Laid : 0
     this.executed++
     this.lastNs = Math.max(this.lastNs, startNs + durationNs)
     this.batch.add({ kind: 'blas', of, startNs, endNs: startNs + durationNs, count: 1, inferred })
@@ -145,6 +145,7 @@ class OnednnLog implements ChunkReader {
       format: onednn.name,
       clock: isTimed ? 'REALTIME' : 'unknown',
       originNs: originNs ?? 0n,
+      times: isTimed ? 'recorded' : 'durations',
       attributes: { times },
       capabilities: { operators: false },
     })

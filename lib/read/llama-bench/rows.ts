@@ -146,6 +146,7 @@ export class Tests {
       format: this.format,
       clock: timeNs === undefined ? 'unknown' : 'REALTIME',
       originNs: timeNs ?? 0n,
+      times: timeNs === undefined ? 'durations' : 'recorded',
       title: this.format,
       attributes: { times },
       capabilities: { operators: false, requests: true },

@@ -162,6 +162,7 @@ class OutputLog implements ChunkReader {
         format: llamaLog.name,
         clock: isTimed ? clock : 'unknown',
         originNs: isTimed ? originNs : 0n,
+        times: isTimed || this.stampNs > 0 ? 'recorded' : 'durations',
       },
       attributes: { times },
       title: 'Output of llama.cpp',

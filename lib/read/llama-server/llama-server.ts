@@ -89,10 +89,13 @@ class ServerLog implements ChunkReader {
     const { head } = this
     const times = new LineTimes(head)
     this.times = times
-    const { clock, originNs, attributes } = times
+    const { clock, originNs, attributes, isByLine } = times
     const capabilities = { operators: false }
-    this.batch.begin({ kind: 'input', format: llamaServer.name, clock, originNs, attributes, capabilities })
-    if (times.isByLine) this.issue('lines-without-time', 'expected times in the lines, found none', head[0])
+    this.batch.begin({
+      ...{ kind: 'input', format: llamaServer.name, clock, originNs, times: isByLine ? 'order' : 'recorded' },
+      ...{ attributes, capabilities },
+    })
+    if (isByLine) this.issue('lines-without-time', 'expected times in the lines, found none', head[0])
     for (const line of head.splice(0)) this.readLine(line, times)
   }
 

@@ -125,6 +125,7 @@ export abstract class PowerLog implements ChunkReader {
       title: this.format === 'power' ? 'Power' : `Power (${this.format})`,
       clock,
       originNs: first && first.zone !== 'no date' ? this.baseNs : 0n,
+      times: first ? 'recorded' : 'order',
       attributes: { times: timesOf(first, this.intervalNs), ...this.firstFacts },
       capabilities: { operators: false, requests: true },
       clockSource: first?.zone === 'local' ? 'local' : undefined,

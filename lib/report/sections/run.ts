@@ -24,7 +24,7 @@ export function runSection({ analysis: { run, inputs, operators, calls } }: Cont
     ['ggml', run.build ?? ''],
     ['backends', run.backends.join(', ')],
     ['workers', run.workers === 0 ? '' : `${run.workers}, on ${plural(run.threads, 'thread')}`],
-    ['duration', duration(run.duration_ns)],
+    ['duration', known(run.duration_ns, duration)],
     ['calls', phases.join(', ')],
     ['operators', operators.executions === 0 ? '' : count(operators.executions)],
     ['recorded', run.recorded.join(', ')],

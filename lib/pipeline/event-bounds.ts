@@ -266,14 +266,14 @@ function wrongInFurther(event: Further): Wrong | undefined {
         orUnknown('device', event.device, INT32_MAX) ??
         orUnknown('context', event.context) ??
         orUnknown('stream', event.stream) ??
-        orUnknown('pid', event.pid, INT32_MAX)
+        orUnknown('pid', event.pid)
       )
     case 'api':
       return (
         wrongSpan(event.startNs, event.endNs) ??
         orUnknown('correlation', event.correlation, CORRELATION_MAX) ??
         orUnknown('tid', event.tid) ??
-        orUnknown('pid', event.pid, INT32_MAX)
+        orUnknown('pid', event.pid)
       )
     case 'nvtx-gpu':
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('tid', event.tid)

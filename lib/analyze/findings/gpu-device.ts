@@ -1,3 +1,4 @@
+import { INT32_MAX } from '../../model/limits.ts'
 import type { Analysis, Finding, GpuDevice, GpuTime } from '../analysis.ts'
 import { lossesOf } from '../run/losses.ts'
 import { doubtful } from './rule.ts'
@@ -45,8 +46,14 @@ export function workOf({ device, pid }: GpuDevice): string {
     `case when extract_arg(s.arg_set_id, 'kind') in (${copies}) or s.name like '__amd_rocclr_%' or s.name like 'MEMORY_COPY_%' ` +
     `then 2 when ${communication} then 1 else 0 end as class ` +
     `from gpu_slice s join gpu_track t on t.id = s.track_id left join process p using (upid) ` +
-    `where extract_arg(t.dimension_arg_set_id, 'gpu') = ${Math.max(0, device ?? 0)}${pid === null ? '' : ` and p.pid = ${pid}`})`
+    `where extract_arg(t.dimension_arg_set_id, 'gpu') = ${Math.max(0, device ?? 0)}${ofProcess(pid)})`
   )
+}
+
+/** Numbers of processes of merged ranks may have more than the 32 bits of the table `process`; the names of queues end in them. */
+function ofProcess(pid: number | null): string {
+  if (pid === null) return ''
+  return pid <= INT32_MAX ? ` and p.pid = ${pid}` : ` and t.name like '%process ${pid}'`
 }
 
 /** Time in which work of some classes runs, as one number of a query. */

@@ -1,5 +1,6 @@
 import { NumberList } from '../../bytes/number-list.ts'
 import { firstIndex } from '../../bytes/search.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
@@ -12,6 +13,7 @@ import type { OtherSlice } from './nesting.ts'
 import type { Rows } from './rows.ts'
 
 const NONE = 0xffffffff
+const NO_PROCESS = -1
 /** Calls that are searched for the one around a time: few calls nest. */
 const NESTED_CALLS_MAX = 64
 
@@ -36,15 +38,18 @@ interface ThreadCalls {
 /** GPU work is passed on at once, in any order; calls wait until all GPU work is read. */
 export class GpuActivity {
   readonly counts: Record<GpuEvent['what'] | 'call', number> = { kernel: 0, memcpy: 0, memset: 0, graph: 0, call: 0 }
-  /** Number and latest end of GPU work, by correlation id, which is unique in a file: a file is of one process. */
-  private readonly launched = new Tally()
+  /** By process: number and latest end of GPU work, by correlation id, which is unique in a process only. */
+  private readonly launched = new DefaultMap<number, Tally>(() => new Tally())
   private readonly threads = new Map<number, ThreadCalls>()
   private readonly operatorKey: number
   /** {@link Rows.threadKey} of all streams with work. */
   private readonly streams = new Set<number>()
   private latest = { thread: -1, startNs: 0 }
-  private owner: number | undefined
-  private hostProcess = -1
+  /** Processes with operators or calls: more than one in a file that several ranks were merged into. */
+  private readonly hosts: number[] = []
+  private latestHost = NO_PROCESS
+  /** The process of the work of each GPU, by the process that the file has for the GPU. */
+  private readonly owners = new Map<number, number>()
 
   constructor(
     private readonly names: Names,
@@ -57,7 +62,9 @@ export class GpuActivity {
 
   /** Notes a process of the host. */
   host(pid: number): void {
-    if (this.hostProcess < 0) this.hostProcess = this.rows.number(pid)
+    if (pid === this.latestHost) return
+    this.latestHost = pid
+    if (!this.hosts.includes(pid)) this.hosts.push(pid)
   }
 
   /** Is the latest call or work on this thread or stream, with this start? */
@@ -92,7 +99,7 @@ export class GpuActivity {
     this.note(slice)
     this.streams.add(this.latest.thread)
     const correlation = this.correlation()
-    if (correlation >= 0) this.launched.add(correlation, endNs)
+    if (correlation >= 0) this.launched.of(this.ownerOf(slice.pid)).add(correlation, endNs)
     this.counts[what]++
     const facts = this.args.ofGpu()
     return { kind: 'gpu', what, name, startNs, endNs, ...this.place(slice), correlation, signature: 0, facts }
@@ -133,6 +140,8 @@ export class GpuActivity {
   *calls(): Generator<TraceEvent[]> {
     for (const { library, pid, tid, spans, operators, arrows } of this.threads.values()) {
       const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.threadNumber(tid)]
+      const owner = this.callerOf(pid)
+      const [process, launched] = [this.rows.processNumber(owner), this.launched.of(owner)]
       yield* spans.order().inBatches((id, batch) => {
         const [correlation, operator] = [spans.b(id), operators.at(id)]
         const withArrows = this.arrowsOf(arrows.get(id), correlation)
@@ -142,11 +151,11 @@ export class GpuActivity {
           name: spans.a(id),
           startNs: spans.start(id),
           endNs: spans.end(id),
-          pid: this.processId(),
+          pid: process,
           tid: tidNumber,
           correlation: correlation === NONE ? -1 : correlation,
           thread,
-          launched: correlation === NONE ? 0 : this.launched.of(correlation),
+          launched: correlation === NONE ? 0 : launched.of(correlation),
           result: 0,
           facts: operator === NONE ? undefined : [{ key: this.operatorKey, int: operator }],
           flows: withArrows?.flows,
@@ -168,13 +177,14 @@ export class GpuActivity {
     const found = { pieces: 0, endNs: -Infinity, unknown: 0 }
     const spans = this.threads.get(this.rows.threadKey(pid, tid))?.spans
     if (!spans) return found
+    const launched = this.launched.of(this.callerOf(pid))
     const order = spans.order()
     const first = firstIndex(0, order.length, (place) => spans.start(order.at(place)) >= startNs)
     for (let place = first; place < order.length; place++) {
       const id = order.at(place)
       if (spans.start(id) > untilNs) break
-      const pieces = spans.b(id) === NONE ? 0 : this.launched.of(spans.b(id))
-      if (pieces > 0) found.endNs = Math.max(found.endNs, this.launched.latest(spans.b(id)))
+      const pieces = spans.b(id) === NONE ? 0 : launched.of(spans.b(id))
+      if (pieces > 0) found.endNs = Math.max(found.endNs, launched.latest(spans.b(id)))
       else if (LAUNCH.test(this.names.text(spans.a(id)))) found.unknown++
       found.pieces += pieces
     }
@@ -208,13 +218,26 @@ export class GpuActivity {
       stream: args.whole('stream', rows.number(tid)),
       streamName: 0,
       contextName: 0,
-      pid: this.processId(),
+      pid: rows.processNumber(this.ownerOf(pid)),
     }
   }
 
-  /** The process of all GPU work: the first one of the host, or -1 if it comes after the first work. */
-  private processId(): number {
-    this.owner ??= this.hostProcess
-    return this.owner
+  /**
+   * The process that launched the work of a GPU: the only one of the host; else the one of the same rank, as programs that merge files of
+   * ranks put the rank before each process, as a text or as a large number; else the one whose operators come last in the file before it.
+   */
+  private ownerOf(pid: number): number {
+    let owner = this.owners.get(pid)
+    if (owner === undefined) {
+      owner = this.hosts.find((host) => this.rows.isOfOneRank(host, pid)) ?? this.latestHost
+      this.owners.set(pid, owner)
+    }
+    return owner
+  }
+
+  /** The process of a call: none in a file of one process whose GPU work comes before its operators and calls. */
+  private callerOf(pid: number): number {
+    const isUnknown = this.hosts.length === 1 && [...this.owners.values()].includes(NO_PROCESS)
+    return isUnknown ? NO_PROCESS : pid
   }
 }

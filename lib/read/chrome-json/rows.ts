@@ -5,6 +5,8 @@ import type { OwnNameEvent, OwnTrackEvent } from '../../model/own-events.ts'
 
 /** Maximum number of distinct processes and threads. */
 const IDS = 2 ** 21
+/** Linux has no larger process ids. */
+const PIDS = 2 ** 22
 
 /** Groups of rows for categories of PyTorch's profiler. */
 const GROUPS = {
@@ -44,6 +46,8 @@ export class Rows {
   private readonly groups = new Map<string, number>()
   private readonly processNames = new Map<number, string>()
   private readonly threadNames = new Map<number, string>()
+  /** Processes with rows in groups that all processes share. */
+  private readonly sharing = new Set<number>()
   private lastKey = -1
   private last = 0
   /** The file is one of PyTorch's profiler. */
@@ -105,6 +109,17 @@ export class Rows {
     this.processNames.set(pid, name)
     const group = this.groups.get(`process ${pid}`)
     if (group !== undefined) yield { kind: 'own-name', track: group, name: this.groupOf(this.rows[group]!).name }
+    if (this.sharing.has(pid)) yield* this.nameWithProcess((row) => row.pid === pid)
+  }
+
+  /** Renames rows of groups that several processes share. */
+  private *nameWithProcess(isWanted: (row: Row) => boolean): Generator<OwnNameEvent> {
+    if (this.sharing.size < 2) return
+    const groups = new Set(this.groups.values())
+    for (const [track, row] of this.rows.entries()) {
+      if (!row.isDefined || !isShared(row.kind) || groups.has(track) || !isWanted(row)) continue
+      yield { kind: 'own-name', track, name: row.definition().name }
+    }
   }
 
   /** Names a thread; renames its rows if they are defined already. */
@@ -125,9 +140,24 @@ export class Rows {
   }
 
   /** The number of a process or thread in the file; -1 if it is a text. */
-  number(id: number): number {
-    const number = Number(this.texts[id] || NaN)
+  number(id: number, text = this.texts[id]): number {
+    const number = Number(text || NaN)
     return Number.isSafeInteger(number) ? number : -1
+  }
+
+  /** The number of a process, which may have its rank before it, such as `[TP00] 1234`; -1 if it has none. */
+  processNumber(pid: number): number {
+    const number = this.number(pid)
+    return number >= 0 ? number : this.number(pid, rankOf(this.texts[pid] ?? '')?.number)
+  }
+
+  /** Are they processes of one rank, in a file that several ranks were merged into? */
+  isOfOneRank(a: number, b: number): boolean {
+    const [first, second] = [this.texts[a] ?? '', this.texts[b] ?? '']
+    const [rank, other] = [rankOf(first)?.rank, rankOf(second)?.rank]
+    if (rank !== undefined || other !== undefined) return rank === other
+    const [number, of] = [this.number(a), this.number(b)]
+    return number >= PIDS && of >= PIDS && Math.abs(number - of) < PIDS
   }
 
   /**
@@ -140,9 +170,13 @@ export class Rows {
   }
 
   /** Definitions of a row and its group, in order, unless they are defined already. */
-  *definitions(id: number): Generator<OwnTrackEvent> {
+  *definitions(id: number): Generator<OwnTrackEvent | OwnNameEvent> {
     const row = this.rows[id]!
     if (row.isDefined) return
+    if (isShared(row.kind) && !this.sharing.has(row.pid)) {
+      this.sharing.add(row.pid)
+      if (this.sharing.size === 2) yield* this.nameWithProcess(() => true)
+    }
     row.isDefined = true
     const kind = this.groupKind(row)
     const key = kind === 'process' ? `process ${row.pid}` : kind
@@ -171,8 +205,15 @@ export class Rows {
     const kind = this.groupKind(row)
     if (kind !== 'process') return GROUPS[kind]
     const [name, text] = [this.processNames.get(pid) ?? '', this.texts[pid] ?? '']
-    const title = this.number(pid) >= 0 || text === '' ? `${name || 'process'} ${text}`.trim() : bothOf(name, text)
-    return { name: title, description: `Threads and counters of ${name || 'the process'} ${text}.`.replace(' .', '.') }
+    return {
+      name: this.processTitle(pid),
+      description: `Threads and counters of ${name || 'the process'} ${text}.`.replace(' .', '.'),
+    }
+  }
+
+  private processTitle(pid: number): string {
+    const [name, text] = [this.processNames.get(pid) ?? '', this.texts[pid] ?? '']
+    return this.number(pid) >= 0 || text === '' ? `${name || 'process'} ${text}`.trim() : bothOf(name, text)
   }
 
   private threadRow(kind: GroupKind, pid: number, tid: number): ReturnType<Row['definition']> {
@@ -186,8 +227,24 @@ export class Rows {
       this.number(tid) === -1 && text !== '-1' ? bothOf(name, text) || 'events' : `${name || 'thread'} ${text}`
     const number = this.threadNumber(tid)
     const leads = tid === pid && number >= 0 // the main thread
-    return { name: title, description: `What ${name || 'thread'} ${text} did.`, nests: true, leads, tid: number }
+    const ofProcess = isShared(kind) && this.sharing.size > 1 ? `, ${this.processTitle(pid)}` : ''
+    return {
+      name: `${title}${ofProcess}`,
+      description: `What ${name || 'thread'} ${text} did.`,
+      nests: true,
+      leads,
+      tid: number,
+    }
   }
+}
+
+/** Is it a group of rows of all processes? */
+const isShared = (kind: GroupKind) => kind === 'operators' || kind === 'python' || kind === 'memory'
+
+/** `[TP00] 1234`, `rank 3: 1234` */
+function rankOf(text: string): { rank: string; number: string } | undefined {
+  const [, rank, number] = /^(.*\D)(\d+)$/s.exec(text) ?? []
+  return rank === undefined || /^[-+.\d\s]*$/.test(rank) ? undefined : { rank, number: number! }
 }
 
 /** The name of a process or thread, and its text in events, which is no number. */

@@ -11,6 +11,7 @@ import {
   TrackEvent,
 } from '../../generated/perfetto.ts'
 import type { Arg } from '../../model/args.ts'
+import { INT32_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import type { GpuQueue, GpuSink, GpuWork } from '../../sink/writer.ts'
 import { Piece } from '../byte-writer.ts'
@@ -146,7 +147,7 @@ export class PerfettoGpu implements GpuSink {
       this.contexts.set(contextOf(queue), this.contexts.size + 1)
       const context = out.begin(InternedData.graphics_contexts)
       out.varint(InternedGraphicsContext.iid, this.contexts.size)
-      if (pid > 0) out.varint(InternedGraphicsContext.pid, pid)
+      if (pid > 0 && pid <= INT32_MAX) out.varint(InternedGraphicsContext.pid, pid) // Perfetto's has 32 bits
       out.varint(InternedGraphicsContext.api, InternedGraphicsContextApi[api])
       out.end(context)
     }

@@ -115,6 +115,11 @@ export const OF_INPUTS = {
     title: 'lost work of a GPU',
     hint: 'its times could not be read: pieces of work of the GPU are missing; calls, graphs and operators of the CPU are complete',
   },
+  'overlapping-work': {
+    isLoss: false,
+    title: 'work within other work of its stream',
+    hint: 'a stream runs one piece of work after the other: the outer one has a wrong end, and its duration counts in the sums of kernels; times of devices and streams count each moment once',
+  },
   'lost-counters': {
     isLoss: true,
     lost: ['counters'],

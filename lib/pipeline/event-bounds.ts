@@ -24,6 +24,7 @@ import {
   WORKER_MAX,
 } from '../model/limits.ts'
 import { placeSwitch, SwitchOrder } from './order.ts'
+import { StreamWork } from './stream-work.ts'
 
 /** A field of an event that is out of its range. */
 interface Wrong {
@@ -41,11 +42,13 @@ const LONG = 'of 0 to 100 days'
 /**
  * Checks every event of every input, between the readers and all passes. In checked events, times and the numbers that
  * identify threads, CPUs, tensors and launches are in their ranges (model/limits.ts), and the switches of each CPU are in order.
+ * Work within other work of its stream is an issue, and stays.
  * A wrong number becomes -1 where -1 means unknown; otherwise the event is left out. Both are issues at the last valid time.
  */
 export class EventBounds {
   private lastNs = 0
   private readonly order = new SwitchOrder()
+  private readonly streams = new StreamWork()
 
   /** Returns the batch itself if all of its events are valid. */
   check(batch: TraceEvent[]): TraceEvent[] {
@@ -68,12 +71,18 @@ export class EventBounds {
     before?: TraceEvent[],
   ): TraceEvent[] | undefined {
     const wrong = wrongIn(event)
-    const issue = !wrong && event.kind === 'switch' ? this.order.follow(event) : undefined
+    const issue = wrong ? undefined : this.orderIssue(event)
     const checked = before ?? (wrong || issue ? batch.slice(0, at) : undefined)
     if (wrong) this.mend(event, wrong, checked!)
     else if (issue && event.kind === 'switch') placeSwitch(event, issue, checked!)
+    else if (issue) checked!.push(event, issue)
     else checked?.push(event)
     return checked
+  }
+
+  private orderIssue(event: TraceEvent): IssueEvent | undefined {
+    if (event.kind === 'switch') return this.order.follow(event)
+    return event.kind === 'gpu' ? this.streams.follow(event) : undefined
   }
 
   private mend(event: TraceEvent, first: Wrong, into: TraceEvent[]): void {

@@ -90,6 +90,7 @@ export const PROVOKED: Provocations = {
   'event-without-time': () => chrome(X('good', 1), X('timeless', undefined)),
   'event-without-end': () => chrome(X('good', 1), X('endless', 2, { dur: -1 })),
   'end-without-start': () => chrome(X('good', 1), { ph: 'E', pid: 1, tid: 2, ts: 13 }),
+  'overlapping-work': () => nsys({ [KERNELS]: [rows.kernel(100, 0, 1000, 1), rows.kernel(100, 10, 20, 2)] }),
   'range-without-end': () => chrome(X('good', 1), { ph: 'B', pid: 1, tid: 2, ts: 13 }),
   'record-out-of-order': lateRecord,
   'late-record': () => textInput(SMI + ['09', '10', '01'].map((s) => `2025/10/01 10:00:${s}.000, 0, 50 W\n`).join('')),

@@ -87,7 +87,7 @@ function streamsOf(device: Device, { work, measures, names }: Of, hasLaunches: b
         context: orNull(stream.context),
         name: names.text(stream.streamName),
         work: rows.reduce((sum, { count }) => sum + count, 0),
-        time_ns: rows.reduce((sum, { timeNs }) => sum + timeNs, 0),
+        time_ns: measured?.busyNs ?? rows.reduce((sum, { timeNs }) => sum + timeNs, 0),
         gaps: hasLaunches && measured ? measured.gaps.figures() : null,
         launch_latency: measured?.queue.latency.figures() ?? null,
         queue: measured?.queue.figures() ?? null,

@@ -167,6 +167,7 @@ export interface GpuStream {
   /** That the program or the driver gave it; empty: none. */
   readonly name: string
   readonly work: number
+  /** Time in which it works: pieces that overlap, as those of a graph, count once. Their sum where more pieces were recorded than are held. */
   readonly time_ns: number
   /**
    * Gaps between its pieces of work, as HTA has them; work right after other work counts in `kernel_wait` with 0 ns. HTA's sums differ where work

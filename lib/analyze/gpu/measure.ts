@@ -16,6 +16,8 @@ export interface StreamMeasure {
   readonly gaps: GapSums
   readonly queue: LaunchQueue
   endNs: number
+  /** Time in which it works: work that overlaps counts once. */
+  busyNs: number
 }
 
 /** Figures of a device that need the order of its work, or its launches. */
@@ -80,7 +82,7 @@ export function measure(
       steps: steps.list.map(() => new TimeSweep()),
     }),
   )
-  const streams = work.streams.map(() => ({ gaps: new GapSums(), queue: new LaunchQueue(), endNs: NaN }))
+  const streams = work.streams.map(() => ({ gaps: new GapSums(), queue: new LaunchQueue(), endNs: NaN, busyNs: 0 }))
   const durations = new Map(
     devices.flatMap((_, device) =>
       boundedBy(kernelsOf(work.rows, device)).shown.map(({ row }) => [kernelKey(row), new TimesNs()] as const),
@@ -151,7 +153,9 @@ function divide(
 function addGap(stream: StreamMeasure, startNs: number, endNs: number, launchNs: number): void {
   if (startNs > stream.endNs) stream.gaps.add(stream.endNs, startNs, launchNs)
   else if (!Number.isNaN(stream.endNs)) stream.gaps.add(startNs, startNs, NaN)
-  if (!(endNs <= stream.endNs)) stream.endNs = endNs
+  if (endNs <= stream.endNs) return
+  stream.busyNs += endNs - (stream.endNs > startNs ? stream.endNs : startNs)
+  stream.endNs = endNs
 }
 
 /** The first work of a launch begins; returns the launch's new value. */

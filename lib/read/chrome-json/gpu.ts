@@ -141,7 +141,7 @@ export class GpuActivity {
     for (const { library, pid, tid, spans, operators, arrows } of this.threads.values()) {
       const [thread, tidNumber] = [this.rows.threadName(pid, tid), this.rows.threadNumber(tid)]
       const owner = this.callerOf(pid)
-      const [process, launched] = [this.rows.processNumber(owner), this.launched.of(owner)]
+      const [ownerNumber, launched] = [this.rows.processNumber(owner), this.launched.of(owner)]
       yield* spans.order().inBatches((id, batch) => {
         const [correlation, operator] = [spans.b(id), operators.at(id)]
         const withArrows = this.arrowsOf(arrows.get(id), correlation)
@@ -151,7 +151,7 @@ export class GpuActivity {
           name: spans.a(id),
           startNs: spans.start(id),
           endNs: spans.end(id),
-          pid: process,
+          pid: ownerNumber,
           tid: tidNumber,
           correlation: correlation === NONE ? -1 : correlation,
           thread,

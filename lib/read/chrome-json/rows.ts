@@ -46,7 +46,7 @@ export class Rows {
   private readonly groups = new Map<string, number>()
   private readonly processNames = new Map<number, string>()
   private readonly threadNames = new Map<number, string>()
-  /** Processes with rows in groups that all processes share. */
+  /** Processes with operators, whose rows are in groups of all processes. */
   private readonly sharing = new Set<number>()
   private lastKey = -1
   private last = 0
@@ -173,7 +173,7 @@ export class Rows {
   *definitions(id: number): Generator<OwnTrackEvent | OwnNameEvent> {
     const row = this.rows[id]!
     if (row.isDefined) return
-    if (isShared(row.kind) && !this.sharing.has(row.pid)) {
+    if (row.kind === 'operators' && !this.sharing.has(row.pid)) {
       this.sharing.add(row.pid)
       if (this.sharing.size === 2) yield* this.nameWithProcess(() => true)
     }

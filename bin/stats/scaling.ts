@@ -1,6 +1,7 @@
 import {
   type Analysis,
   eventsOf,
+  isModel,
   Names,
   type PhaseScaling,
   type RoleScalingFigures,
@@ -15,7 +16,7 @@ import type { Section } from './section.ts'
 
 /**
  * The inputs of each run: an Analysis is one, a log of another process than those before it begins one, and inputs that name no process
- * (recordings of the scheduler, companions) belong to the run before them.
+ * (recordings of the scheduler, companions, models) belong to the run before them.
  */
 export async function runsOf({ inputs, from }: StatsInputs): Promise<string[][]> {
   if (inputs.length < 2 || inputs.includes('-')) return [[...inputs]]
@@ -40,6 +41,11 @@ async function processOf(path: string, from: string | undefined): Promise<string
   if (opened.kind === 'analysis') {
     await opened.source.return()
     return `analysis ${path}`
+  }
+  // A description of a model is of no process, and no log.
+  if (isModel(opened.head)) {
+    await opened.source.return()
+    return undefined
   }
   for await (const [first] of eventsOf(await asLog(opened), new Names(), { from })) {
     if (first?.kind !== 'input') return undefined
@@ -93,7 +99,11 @@ function phaseSection(title: string, { counts, knee, fit }: PhaseScaling): Secti
     percent(of.efficiency),
     of.gain_share === null ? '' : percent(of.gain_share),
   ])
-  const lines = [knee === null ? 'each further thread pays' : `more than ${plural(knee, 'thread')} do not pay`]
+  const lines = [
+    knee === null
+      ? 'each further thread pays'
+      : `more than ${plural(knee, 'thread')} ${knee === 1 ? 'does' : 'do'} not pay`,
+  ]
   if (fit) {
     const { contention, coherency, r2, workers_of_peak } = fit
     const peak = workers_of_peak === null ? '' : `, fastest with ${workers_of_peak.toFixed(1)} threads`

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { analyze, convert, findings, type Input, type Summary } from '../../lib/index.ts'
+import { type Analysis, analyze, convert, findings, type Input, lookedAt, type Summary } from '../../lib/index.ts'
 import { ISSUES } from '../../lib/model/issues.ts'
 import { GPU_FIXTURES, OTHER_FIXTURES, pathOf, plainBytes, SMALL_FIXTURES, storedBytes } from '../line/support.ts'
 import { decodes, madeRun } from './findings/made-run.ts'
@@ -41,6 +41,45 @@ const FIXTURES = [...SMALL_FIXTURES, ...OTHER_FIXTURES, ...GPU_FIXTURES.filter((
   (name) => !/answers|\.md$|^ncu/.test(name) && !/memory-map|ggml-graph|buffer/.test(pathOf(name)),
 )
 
+/** All sentences of rules: what they looked at, and why they are sure of it. */
+const sentencesOf = (analysis: Analysis) =>
+  lookedAt(analysis).flatMap(({ figures }) =>
+    figures.flatMap(({ figure, finding }) => [
+      figure,
+      ...(finding ? [finding.sentence, finding.confidence_reason] : []),
+    ]),
+  )
+
+/** A noun that does not agree with its number, or a name that is empty. */
+const NOUNS = 'loss|call|request|worker|CPU|time|token|sample|thread|expert|kernel|slot|number'
+const WRONG = new RegExp(
+  `(?<![\\d.,] ?)\\b1 (?:${NOUNS})e?s\\b|\\b(?:[02-9]|[1-9]\\d+) (?:${NOUNS})\\b|  | ,|: $|undefined|NaN|null`,
+)
+
+function expectWellSaid(analysis: Analysis): void {
+  expect(sentencesOf(analysis).filter((sentence) => WRONG.test(sentence))).toEqual([])
+}
+
+test.each([1, 2])('sentences of runs with %i of everything', async (n) => {
+  const steps = [{ name: 'ffn-0', op: 'MUL_MAT', ns: [60_000, 100_000].slice(0, n), majorFaults: n }]
+  const call = { phase: 'prefill' as const, tokens: n, steps }
+  const attributes = { cpus: String(n) }
+  for (const backend of ['', 'Vulkan0']) {
+    const calls = [call, ...decodes(n, steps, { backend: [backend, 80_000], outsideNs: 90_000 })]
+    expectWellSaid(await analyze(madeRun({ calls, attributes, losses: n, gapNs: 300_000 })))
+  }
+})
+
+test('a backend without a name', async () => {
+  const steps = [{ name: 'ffn-0', op: 'MUL_MAT', ns: [60_000] }]
+  const analysis = await analyze(
+    madeRun({ calls: decodes(20, steps, { backend: ['Vulkan0', 80_000] }), attributes: {} }),
+  )
+  const unnamed = { ...analysis, run: { ...analysis.run, backends: [] } }
+  expect(sentencesOf(unnamed).find((sentence) => / waits for /.test(sentence))).toMatch(/ waits for another backend, /)
+  expectWellSaid(unnamed)
+})
+
 describe('convert, stats and why see the same losses in', () => {
   test.each(FIXTURES)('%s', async (fixture) => {
     const input = { name: fixture, source: storedBytes(fixture) }
@@ -49,6 +88,7 @@ describe('convert, stats and why see the same losses in', () => {
     const counts: Record<string, number> = Object.fromEntries(
       lossesOf(summary!).map(({ code, count }) => [code!, count]),
     )
+    expectWellSaid(analysis)
     expect(analysis.run.losses).toEqual(counts)
     expect(Object.fromEntries(analysis.inputs[0]!.losses.map(({ code, count }) => [code, count]))).toEqual(counts)
     const of = (rule: string, found: readonly { rule: string; sentence: string }[]) =>

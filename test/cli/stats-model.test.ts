@@ -28,6 +28,30 @@ test('a GGUF: what it contains, and what a token costs', () => {
   expect(json.model?.decode.kv_read_bytes?.per_position).toBe(22 * 2 * 4 * 2 * 34)
 })
 
+test('a log with its model and a log of power: the order does not matter', () => {
+  writeFileSync(at('model.gguf'), layoutOf(presets.big).head)
+  const [log, power] = [MOE, join(CLI, '../../test/fixtures/power/power.csv')]
+  const analyses = permutations([log, at('model.gguf'), power]).map((inputs) => {
+    const { code, stdout, stderr } = run(['stats', ...inputs, '--json'])
+    expect([code, stderr]).toEqual([0, ''])
+    const { inputs: of, ...others } = JSON.parse(stdout) as Analysis
+    // The files are of different times: which of them is named so depends on the order.
+    const read = of.map((input) => ({ ...input, issues: {} }))
+    return { ...others, inputs: read.toSorted((a, b) => (a.name < b.name ? -1 : 1)) }
+  })
+  expect(analyses[0]!.model?.source).toBe('gguf')
+  for (const analysis of analyses.slice(1)) expect(analysis).toEqual(analyses[0])
+  for (const inputs of permutations([log, at('model.gguf')])) {
+    const { code, stdout } = run(['why', ...inputs])
+    expect([code, stdout]).toEqual([0, expect.stringContaining('no losses in the log')])
+  }
+})
+
+const permutations = (of: readonly string[]): string[][] =>
+  of.length < 2
+    ? [[...of]]
+    : of.flatMap((one) => permutations(of.filter((other) => other !== one)).map((rest) => [one, ...rest]))
+
 test('a log against given peaks: utilisation and bound', () => {
   const { code, stdout } = run([
     'stats',

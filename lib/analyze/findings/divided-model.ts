@@ -31,7 +31,8 @@ export const dividedModel: Rule = {
         'barrier wait',
       )
       if (backendNs === 0) return []
-      const others = analysis.run.backends.filter((name) => !name.startsWith('CPU')).join(', ')
+      const named = analysis.run.backends.filter((name) => !name.startsWith('CPU'))
+      const others = named.join(', ') || 'another backend'
       const [waits, computes] = [backendNs / time_ns, cpuNs / time_ns]
       const sentence = `${percent(waits)} of ${phase} waits for ${others}, ${percent(computes)} computes on the CPU: one after the other`
       if (Math.min(waits, computes) < SHARE.value) return [{ figure: sentence }]

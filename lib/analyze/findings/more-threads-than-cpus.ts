@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent } from './words.ts'
@@ -18,8 +19,7 @@ export const moreThreadsThanCpus: Rule = {
     const { workers, cpus, cpus_used } = analysis.run
     const usable = Math.min(cpus ?? Infinity, cpus_used ?? Infinity)
     if (!Number.isFinite(usable) || workers === 0) return []
-    if (workers <= usable)
-      return [{ figure: `${workers === 1 ? '1 worker' : `${workers} workers`} on ${cpus ?? usable} CPUs` }]
+    if (workers <= usable) return [{ figure: `${plural(workers, 'worker')} on ${plural(cpus ?? usable, 'CPU')}` }]
     return phasesOf(analysis).map((time) => {
       const { phase, calls, time_ns } = time
       const lostNs = partsNs(time, 'barrier wait', 'preempted')

@@ -62,7 +62,7 @@ export function confidenceOf(
   if (calls < FEW)
     return {
       confidence: 'medium',
-      confidence_reason: calls === 1 ? 'only one call was recorded' : `only ${calls} calls were recorded`,
+      confidence_reason: calls === 1 ? 'only one call was recorded' : `only ${plural(calls, 'call')} were recorded`,
     }
   return { confidence: 'high', confidence_reason: `measured in ${calls} calls, none of which is lost` }
 }

@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { Limit, Rule } from './rule.ts'
 import { confidenceOf } from './rule.ts'
 import { percent, time } from './words.ts'
@@ -23,7 +24,7 @@ export const stateSaves: Rule = {
     const calls = states.reduce((sum, { calls }) => sum + calls, 0)
     const bytes = states.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0)
     const share = ns / requests.latency_ns
-    const sentence = `states of slots were saved and restored ${calls} times: ${time(ns)}, ${percent(share)} of the latency of requests`
+    const sentence = `states of slots were saved and restored ${plural(calls, 'time')}: ${time(ns)}, ${percent(share)} of the latency of requests`
     if (share < SHARE.value) return [{ figure: sentence }]
     const finding = {
       sentence,

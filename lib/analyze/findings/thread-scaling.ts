@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { PhaseScaling, ScalingFigures } from '../scaling-figures.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
 import { number, percent } from './words.ts'
@@ -33,9 +34,8 @@ function lookAt(phase: 'decode' | 'prefill', { counts, knee, fit }: PhaseScaling
     return [{ figure: `each further thread of ${phase} pays, up to ${most.workers}: R² ${fit.r2.toFixed(2)}` }]
   const at = counts.findIndex(({ workers }) => workers === knee)
   const [best, next] = [counts[at]!, counts[at + 1]!]
-  const threads = knee === 1 ? '1 thread' : `${knee} threads`
   const sentence =
-    `more than ${threads} do not pay in ${phase}: ${number(best.tokens_per_s)} tok/s with ${knee}, ` +
+    `more than ${plural(knee, 'thread')} ${knee === 1 ? 'does' : 'do'} not pay in ${phase}: ${number(best.tokens_per_s)} tok/s with ${knee}, ` +
     `${number(most.tokens_per_s)} with ${most.workers} (R² ${fit.r2.toFixed(2)} of ${counts.length} numbers of threads)`
   if (fit.r2 < R_SQUARED.value || counts.length < NUMBERS.value) return [{ figure: sentence }]
   const finding = {

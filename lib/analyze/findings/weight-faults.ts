@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { Analysis, CallTime } from '../analysis.ts'
 import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { number, percent } from './words.ts'
@@ -38,7 +39,10 @@ function lookAt(analysis: Analysis, { phase, calls }: CallTime): Looked[] {
     sentence: `${phase} ${what}, most in ${most.tensor} (${share})`,
     time_ns: 0,
     ...(page_faults.not_held > 0
-      ? { confidence: 'low' as const, confidence_reason: `${page_faults.not_held} samples were too many to be held` }
+      ? {
+          confidence: 'low' as const,
+          confidence_reason: `${plural(page_faults.not_held, 'sample')} did not fit into the memory for them`,
+        }
       : countedBy(analysis, calls)),
     evidence: { phase, weight_faults: events, again, ...(major !== null && { major }), calls, tensor: most.tensor },
     check: { command: 'ggml2perfetto stats <logs>', evidence: 'weight_faults' },

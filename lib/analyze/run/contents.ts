@@ -38,6 +38,11 @@ export function recordedIn(kinds: ReadonlySet<TraceEvent['kind']>): RecordedKind
   return KINDS.filter(([, of]) => [...of].some((kind) => kinds.has(kind))).map(([kind]) => kind)
 }
 
+/** Kinds of data of several inputs, in the order in which they are listed. */
+export function allRecorded(of: readonly Pick<Contents, 'recorded'>[]): RecordedKind[] {
+  return KINDS.map(([kind]) => kind).filter((kind) => of.some(({ recorded }) => recorded.includes(kind)))
+}
+
 /** Collects the {@link Contents} of an input. */
 export class ContentsPass implements EventPass<Contents> {
   private readonly kinds = new Set<TraceEvent['kind']>()

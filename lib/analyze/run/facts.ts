@@ -2,7 +2,7 @@ import { modelNameOf, modelsOfCommand } from '../../model/command.ts'
 import { WITHOUT_TIMES } from '../../model/times.ts'
 import type { RunFacts, Undetermined } from '../analysis.ts'
 import type { Summary } from '../summary.ts'
-import type { Contents } from './contents.ts'
+import { allRecorded, type Contents } from './contents.ts'
 import { countsOfLosses, lossesIn } from './losses.ts'
 
 /** Options of `record` that leave out a part. */
@@ -34,7 +34,6 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     const value = ofMachine[key] ?? ofMachine[other]
     return value === undefined ? null : String(value)
   }
-  const recorded = new Set(logs.flatMap(({ contents }) => contents.recorded))
   const { modelFiles, parameters, weights } = contents
   const command = text('command')
   const files = modelFiles.length > 0 ? modelFiles.slice(0, 1) : modelsOfCommand(command ?? '')
@@ -59,7 +58,7 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     threads: summary.threads,
     duration_ns: summary.durationNs ?? null,
     level: level === null ? null : (LEVELS[level] ?? level),
-    recorded: [...recorded],
+    recorded: allRecorded(logs.map(({ contents }) => contents)),
     counters: summary.counters.map(({ name }) => name),
     limited_to: Object.fromEntries(
       Object.entries(attributes).flatMap(([key, value]) => {

@@ -142,7 +142,7 @@ test('states that are saved, stages of loading, cancelled work', async () => {
   const request = (outcome: 'complete' | 'cancelled') =>
     requestOf({ startNs: 0, outcome, parts: ms(['decode', 100, { tokens: 1 }]) }, 1)
   expect(await sentences(logOf(() => [request('complete'), called('save-state', 8 * MS, 0, 1000)]))).toEqual([
-    'state-saves: states of slots were saved and restored 1 times: 8 ms, 8 % of the latency of requests',
+    'state-saves: states of slots were saved and restored 1 time: 8 ms, 8 % of the latency of requests',
   ])
   expect(await sentences(logOf(() => [request('complete'), called('save-state', 2 * MS)]))).toEqual([])
   expect(await sentences(logOf(() => [called('copy-weights', 3e9, 0, 3e8)]))).toEqual([

@@ -86,9 +86,12 @@ const NONE: OnCall = () => {}
 
 /** TTFT and {@link Decoding} of calls. Calls may come out of order. */
 export class CallTimes {
-  private readonly order = new CallOrder((event) => this.time(event))
+  private readonly order = new CallOrder((event) => {
+    if (event.phase !== 'warm-up') this.time(event)
+  })
   private readonly waits = new CallWaits((event, endNs) => {
-    if (event.phase !== 'warm-up') this.order.add(endNs > event.endNs ? { ...event, endNs } : event)
+    // A warm-up that was recognised afterwards has a number, which the next call follows.
+    if (event.phase !== 'warm-up' || event.call >= 0) this.order.add(endNs > event.endNs ? { ...event, endNs } : event)
   })
   /** End of the latest call, by context; undefined where it is not known. */
   private readonly ends = new Map<number, number | undefined>()

@@ -163,7 +163,15 @@ export const BUFFER_USAGES = ['any', 'weights', 'compute'] as const
 export const TOKEN_KINDS = ['decode', 'encode', 'warm-up', 'compute'] as const
 
 /** Bits of a TOKEN record's kind: the kind itself, and flags (ggtrace-records.h documents them). */
-export const TokenBits = { kind: 0xff, leftOut: 0x100, allOutput: 0x200, embeds: 0x400, byGraph: 0x800 } as const
+export const TokenBits = {
+  kind: 0xff,
+  leftOut: 0x100,
+  allOutput: 0x200,
+  embeds: 0x400,
+  byGraph: 0x800,
+  inferredKind: 0x1000,
+  mayWarmUp: 0x2000,
+} as const
 
 /** `kind` of a COPY record, by number. */
 export const COPY_KINDS = ['get', 'set', 'copy'] as const

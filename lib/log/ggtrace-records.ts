@@ -47,6 +47,10 @@ export interface GgtraceToken {
   readonly isForEmbeddings?: boolean
   /** No call was observed: kind and tokens come from the inputs of a graph. */
   readonly isByGraph?: boolean
+  /** It may turn out to be a warm-up: then a second record of the call has the kind `warm-up`. */
+  readonly mayWarmUp?: boolean
+  /** A warm-up that follows from what the program did after it. */
+  readonly isInferred?: boolean
 }
 
 /** Consecutive tokens of a batch that belong to one sequence, at consecutive positions. */

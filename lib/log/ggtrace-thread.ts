@@ -97,7 +97,9 @@ export class GgtraceThread {
       (batch.isLeftOut ? TokenBits.leftOut : 0) |
       (batch.areAllOutput ? TokenBits.allOutput : 0) |
       (batch.isForEmbeddings ? TokenBits.embeds : 0) |
-      (batch.isByGraph ? TokenBits.byGraph : 0)
+      (batch.isByGraph ? TokenBits.byGraph : 0) |
+      (batch.mayWarmUp ? TokenBits.mayWarmUp : 0) |
+      (batch.isInferred ? TokenBits.inferredKind : 0)
     record
       .u32(TOKEN_KINDS.indexOf(kind) | flags)
       .u32((batch.result ?? 0) >>> 0)

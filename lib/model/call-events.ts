@@ -11,7 +11,7 @@ export const PHASES = ['warm-up', 'prefill', 'decode', 'mixed', 'encode', 'compu
 /** One `llama_decode` or the like ({@link Batch.function}), or one step of a serving engine. */
 export interface TokenEvent {
   readonly kind: 'token'
-  /** Counts calls from 0; -1 for warm-ups. */
+  /** Counts calls from 0; -1 for warm-ups, except those that were recognised only afterwards. */
   readonly call: number
   readonly phase: Phase
   /** Tokens in the batch, or -1. */

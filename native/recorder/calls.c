@@ -61,7 +61,7 @@ static const char * phase_of(const struct call * call) {
 /* Announces a call; true: the caller must end its range. */
 static bool announce(const struct call * call) {
     if (!nvtx_emits(EMIT_PHASES | EMIT_TOKENS)) return false;
-    const bool is_warm_up = call->kind == GGTRACE_WARM_UP || call->may_warm_up;
+    const bool is_warm_up = call->kind == GGTRACE_WARM_UP || call->holding == HELD_WITHOUT_NUMBER;
     const char * phase = is_warm_up ? "warm-up" : phase_of(call);
     if (nvtx_emits(EMIT_PHASES)) nvtx_emit_phase(phase);
     if (!nvtx_emits(EMIT_TOKENS)) return false;
@@ -71,20 +71,31 @@ static bool announce(const struct call * call) {
 
 /* ---- Warm-up calls without llama_set_warmup ---- */
 
-enum { WARM_UP_TOKENS_MAX = 2 };
+enum {
+    WARM_UP_TOKENS_MAX = 2, /* of llama.cpp's common_init_from_params: BOS and EOS */
+    HELD_MAX = 32,
+};
 
-/* The latest call. It is a warm-up if its context is reset before the next call. */
+/* The first calls of a context, until it is known whether they are a warm-up. Other calls release them. */
 static struct {
-    bool is_held;
-    struct call call;
-    uint64_t end;
-    int result;
-    uint32_t flags;
+    _Atomic int count; /* changed under the lock */
+    const void * context;
     bool has_change;
-    struct ggtrace_sequence change; /* of the context's memory, after the call */
+    struct ggtrace_sequence change; /* of the context's memory, after the first call */
+    struct held {
+        struct call call;
+        uint64_t end;
+        int result;
+        uint32_t number; /* GGTRACE_NO_CALL: it gets one, and a record, when its kind is known; else it has a record */
+        uint32_t flags;
+    } calls[HELD_MAX];
 } held;
 static struct table contexts;
-enum { HAS_CALLS = 1 }; /* of a context: it has had calls that were not warm-ups */
+/*
+ * Of a context: it has had calls that were no warm-ups; it has had no call, but its memory was cleared; its next calls are no warm-up: it had
+ * one, or its memory was cleared twice, as llama-bench does where it has none: when it made the context, and before each run.
+ */
+enum { HAS_CALLS = 1, IS_CLEARED = 2, IS_READY = 3 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void write_call(const struct call * call, uint64_t end, int result, uint32_t number, uint32_t kind) {
@@ -106,26 +117,44 @@ static uint32_t next_number(void) {
     return atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
 }
 
-static uint64_t context_key(const void * context) {
-    return mix(11, (uint64_t) (uintptr_t) context);
+static struct entry * entry_of(const void * context) {
+    return table_at(&contexts, mix(11, (uint64_t) (uintptr_t) context));
+}
+
+static void set_state(const void * context, uint32_t state) {
+    struct entry * entry = entry_of(context);
+    if (entry) entry->id = state;
 }
 
 /* Under the lock. */
-static void write_held(bool is_warm_up) {
-    if (!held.is_held) return;
-    held.is_held = false;
-    struct entry * entry = is_warm_up ? NULL : table_at(&contexts, context_key(held.call.context));
-    if (entry) entry->id = HAS_CALLS;
-    const uint32_t number = is_warm_up ? GGTRACE_NO_CALL : next_number();
-    write_call(&held.call, held.end, held.result, number, (is_warm_up ? GGTRACE_WARM_UP : held.call.kind) | held.flags);
-    struct ggtrace_writer * writer = held.has_change && !is_warm_up ? recording_writer(GGTRACE_NO_WORKER) : NULL;
-    if (writer) ggtrace_sequence(writer, &held.change);
+static void release(bool are_warm_ups) {
+    const int count = held.count;
+    if (!count) return;
+    held.count = 0;
+    if (!are_warm_ups) set_state(held.context, HAS_CALLS);
+    for (int i = 0; i < count; i++) {
+        const struct held * of = &held.calls[i];
+        const uint32_t kind = are_warm_ups ? GGTRACE_WARM_UP | GGTRACE_INFERRED_KIND : of->call.kind;
+        const bool is_unwritten = of->number == GGTRACE_NO_CALL;
+        const uint32_t number = is_unwritten && !are_warm_ups ? next_number() : of->number;
+        if (is_unwritten || are_warm_ups) write_call(&of->call, of->end, of->result, number, kind | of->flags);
+        struct ggtrace_writer * writer = i == 0 && held.has_change && !are_warm_ups ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+        if (writer) ggtrace_sequence(writer, &held.change);
+    }
+}
+
+/* Releases what is held of this context; NULL: of any. */
+static void release_of(const void * context, bool are_warm_ups) {
+    if (!atomic_load_explicit(&held.count, memory_order_relaxed)) return;
+    pthread_mutex_lock(&lock);
+    if (!context || held.context == context) release(are_warm_ups);
+    pthread_mutex_unlock(&lock);
 }
 
 enum calls_of calls_of_context(const void * context) {
     pthread_mutex_lock(&lock);
-    const struct entry * entry = table_at(&contexts, context_key(context));
-    const bool is_held = held.is_held && held.call.context == context;
+    const struct entry * entry = entry_of(context);
+    const bool is_held = held.count && held.context == context;
     const enum calls_of calls = entry && entry->id == HAS_CALLS ? CALLS_SOME : is_held ? CALLS_HELD : CALLS_NONE;
     pthread_mutex_unlock(&lock);
     return calls;
@@ -133,7 +162,7 @@ enum calls_of calls_of_context(const void * context) {
 
 void calls_hold_change(const struct ggtrace_sequence * change) {
     pthread_mutex_lock(&lock);
-    if (held.is_held && !held.has_change) {
+    if (held.count == 1 && !held.has_change) {
         held.change = *change;
         held.has_change = true;
     }
@@ -141,39 +170,58 @@ void calls_hold_change(const struct ggtrace_sequence * change) {
 }
 
 const void * calls_held(void) {
+    if (!atomic_load_explicit(&held.count, memory_order_relaxed)) return NULL;
     pthread_mutex_lock(&lock);
-    const void * context = held.is_held ? held.call.context : NULL;
+    const void * context = held.count ? held.context : NULL;
     pthread_mutex_unlock(&lock);
     return context;
 }
 
-void calls_reset(const void * context) {
+void calls_cleared(const void * context, bool are_tests_known) {
     pthread_mutex_lock(&lock);
-    if (held.call.context == context) write_held(true);
+    struct entry * entry = entry_of(context);
+    const bool has_held = held.count && held.context == context;
+    const bool is_test = held.has_change || !are_tests_known;
+    if (has_held) release(!entry || entry->id != IS_READY || is_test);
+    if (entry && entry->id != HAS_CALLS) entry->id = entry->id || has_held ? IS_READY : IS_CLEARED;
     pthread_mutex_unlock(&lock);
+}
+
+/* Its memory may be in use: only the calls of common_init_from_params are known to be warm-ups. */
+void calls_reset(const void * context) {
+    if (!atomic_load_explicit(&held.count, memory_order_relaxed)) return;
+    pthread_mutex_lock(&lock);
+    bool are_small = held.context == context;
+    for (int i = 0; i < held.count; i++) are_small = are_small && held.calls[i].call.batch.tokens <= WARM_UP_TOKENS_MAX;
+    if (are_small) release(true);
+    pthread_mutex_unlock(&lock);
+}
+
+void calls_used(const void * context) {
+    release_of(context, false);
 }
 
 void calls_note_restored(const void * context) {
     pthread_mutex_lock(&lock);
-    struct entry * entry = table_at(&contexts, context_key(context));
-    if (entry) entry->id = HAS_CALLS;
+    set_state(context, HAS_CALLS);
     pthread_mutex_unlock(&lock);
 }
 
 void calls_forget(const void * context) {
     pthread_mutex_lock(&lock);
-    struct entry * entry = table_at(&contexts, context_key(context));
-    if (entry) entry->id = 0;
+    if (held.context == context) release(false);
+    set_state(context, 0);
     pthread_mutex_unlock(&lock);
 }
 
 void calls_finish(void) {
-    pthread_mutex_lock(&lock);
-    write_held(false);
-    pthread_mutex_unlock(&lock);
+    release_of(NULL, false);
 }
 
-/* Only llama.cpp's own tools make such warm-ups; the first call of another program may well have one token. */
+/*
+ * The events inside a call have its number, or none in a warm-up, and which of them it is follows from what the program does after it.
+ * Tools of llama.cpp are expected to warm up, other programs to begin with a prompt. A warm-up of theirs has a number.
+ */
 static bool is_tool(const void * caller) {
     Dl_info info;
     if (!dladdr(caller, &info) || !info.dli_fname) return false;
@@ -181,15 +229,33 @@ static bool is_tool(const void * caller) {
     return strncmp(name, "libllama-", 9) == 0 || strncmp(name, "llama-", 6) == 0;
 }
 
-/* When another call begins, the held call is an ordinary call. */
-static bool may_warm_up(const struct call * call, const void * caller) {
+/* Is the call one of those that are held? Of a context that is ready, only one that may be the test of its memory. */
+static enum holding hold(const struct call * call, const void * caller) {
     pthread_mutex_lock(&lock);
-    write_held(false);
-    struct entry * entry = table_at(&contexts, context_key(call->context));
-    const bool may = entry && entry->id != HAS_CALLS && call->batch.tokens <= WARM_UP_TOKENS_MAX && is_tool(caller);
-    if (entry && !may) entry->id = HAS_CALLS;
+    if (held.context != call->context || held.count == HELD_MAX) release(false);
+    const struct entry * entry = entry_of(call->context);
+    const bool is_small = call->batch.tokens <= WARM_UP_TOKENS_MAX;
+    const bool is_first = entry && entry->id != HAS_CALLS && (entry->id != IS_READY || (is_small && !held.count));
+    enum holding holding = HELD;
+    if (!is_first) holding = NOT_HELD;
+    else if (is_small && (!held.count || held.calls[0].number == GGTRACE_NO_CALL) && is_tool(caller)) holding = HELD_WITHOUT_NUMBER;
+    if (!is_first) {
+        release(false);
+        set_state(call->context, HAS_CALLS);
+    }
     pthread_mutex_unlock(&lock);
-    return may;
+    return holding;
+}
+
+static void keep(const struct call * call, uint64_t end, int result, uint32_t number, uint32_t flags) {
+    pthread_mutex_lock(&lock);
+    if (held.count && (held.context != call->context || held.count == HELD_MAX)) release(false); /* of another thread */
+    if (!held.count) held.has_change = false;
+    held.context = call->context;
+    held.calls[held.count] = (struct held){.call = *call, .end = end, .result = result, .number = number, .flags = flags};
+    held.count++;
+    if (number != GGTRACE_NO_CALL) write_call(call, end, result, number, call->kind | flags | GGTRACE_MAY_WARM_UP);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- Calls ---- */
@@ -244,11 +310,11 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     call->context = context;
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
     if (call->kind == GGTRACE_DECODE && pools(context, caller) && !contexts_is_without_embeddings(context)) call->kind |= GGTRACE_EMBEDS;
-    call->may_warm_up = has_context && may_warm_up(call, caller) && !is_warm_up;
+    call->holding = has_context && !is_warm_up ? hold(call, caller) : NOT_HELD;
     if (has_context) contexts_set_last_output(context, call->batch.last_output);
     is_inside = true;
     has_encoded = false;
-    current = is_warm_up || call->may_warm_up ? GGTRACE_NO_CALL : next_number();
+    current = is_warm_up || call->holding == HELD_WITHOUT_NUMBER ? GGTRACE_NO_CALL : next_number();
     is_left_out = !control_takes(current) || guard_begin(call->batch.tokens);
     clock_correct();
     call->is_announced = announce(call);
@@ -264,18 +330,8 @@ void calls_end(const struct call * call, int result) {
     if (writer) ggtrace_range_end(writer, end);
     uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
     if (has_encoded && call->kind == GGTRACE_DECODE) flags |= GGTRACE_EMBEDS;
-    if (call->may_warm_up) {
-        pthread_mutex_lock(&lock);
-        held.call = *call;
-        held.end = end;
-        held.result = result;
-        held.flags = flags;
-        held.has_change = false;
-        held.is_held = true;
-        pthread_mutex_unlock(&lock);
-    } else {
-        write_call(call, end, result, current, call->kind | flags);
-    }
+    if (call->holding) keep(call, end, result, current, flags);
+    else write_call(call, end, result, current, call->kind | flags);
     guard_end(call->start, end);
     current = GGTRACE_NO_CALL;
     is_inside = false;

@@ -12,14 +12,20 @@
 void calls_set_warm_up(bool warm_up);
 
 /*
- * Current tools of llama.cpp do not call llama_set_warmup: they make a call of one or two tokens, then clear the context's memory
- * (common_init_from_params; common_context_can_seq_rm also tests a context this way). Such a call is held until the recorder knows
- * its kind. The functions: the context of the held call, or NULL; a context was cleared or reset; it was freed; the program ends.
+ * A warm-up without llama_set_warmup: calls after which the context's memory is cleared, or after one or two tokens its counters, before
+ * anything uses them (common_init_from_params; common_context_can_seq_rm also tests a context this way; benchmarks). A context's first calls
+ * are held until it is known what they are, or written as calls that may be a warm-up. The functions: the context of the held calls, or NULL; a context's memory was cleared; its
+ * counters were reset; something uses its outputs or its memory; it was freed; the program ends.
  */
 const void * calls_held(void);
+void calls_cleared(const void * context, bool are_tests_known); /* is a test of the memory passed to calls_hold_change? */
 void calls_reset(const void * context);
+void calls_used(const void * context);
 void calls_forget(const void * context);
 void calls_finish(void);
+
+/* Is a call recorded when it is known what it is? And does it get its number only then? */
+enum holding { NOT_HELD, HELD, HELD_WITHOUT_NUMBER };
 
 /* A call that has begun, for calls_end. */
 struct call {
@@ -27,7 +33,7 @@ struct call {
     void * context;
     uint32_t kind; /* GGTRACE_DECODE etc., with flags */
     const char * part; /* name of the part of the model that it computes; NULL: none */
-    bool may_warm_up; /* the call is numbered and recorded when its kind is known */
+    enum holding holding;
     bool is_announced;
     uint64_t start;
 };
@@ -48,7 +54,7 @@ void calls_pass(uint32_t kind);
 uint32_t calls_latest(void);
 
 /*
- * The calls of a context so far. Held: it may turn out to be a warm-up, which does not count. A change of the context's memory after
+ * The calls of a context so far. Held: they may turn out to be a warm-up, which does not count. A change of the context's memory after
  * such a call is written, or left out, together with the call (only the first such change is).
  */
 enum calls_of { CALLS_NONE, CALLS_HELD, CALLS_SOME };

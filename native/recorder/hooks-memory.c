@@ -46,23 +46,21 @@ HOOK(void, llama_memory_seq_add, void * memory, int32_t sequence, int32_t from, 
         .what = GGTRACE_SHIFT, .sequence = sequence, .to = -1, .from = from, .end = end, .delta = delta, .is_done = true});
 }
 
-/* Is this the memory of the context with the held call? Asks that context only: otherwise nothing depends on it. */
-static bool is_memory_of(const void * context, const void * memory, const void * caller) {
+/* The context of a memory. Asks that with the held calls itself: the program may have got its memory before it was known. */
+static const void * context_of(const void * memory, const void * caller) {
     static _Atomic(void *) known;
+    const void * context = calls_held();
     void * found = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!found) atomic_store_explicit(&known, found = library_resolve("llama_get_memory", caller), memory_order_relaxed);
+    if (context && !found) atomic_store_explicit(&known, found = library_resolve("llama_get_memory", caller), memory_order_relaxed);
     void * (*get_memory)(const void *);
     *(void **) &get_memory = found;
-    return found && get_memory(context) == memory;
+    return context && found && get_memory(context) == memory ? context : contexts_of_memory(memory);
 }
 
 HOOK(void, llama_memory_clear, void * memory, bool data) {
     REAL(llama_memory_clear, void, void *, bool);
-    const void * context = calls_held();
-    const bool ends_warm_up = context && is_memory_of(context, memory, CALLER);
-    if (ends_warm_up) calls_reset(context);
+    calls_cleared(context_of(memory, CALLER), functions_are_recorded());
     real(memory, data);
-    if (ends_warm_up) return;
     sequences_changed(memory, &(struct ggtrace_sequence){
         .what = GGTRACE_CLEAR, .sequence = -1, .to = -1, .from = -1, .end = -1, .is_done = true});
 }
@@ -83,6 +81,7 @@ struct state { struct ggtrace_function function; bool is_inner; };
 
 static void state_begin(struct state * state, uint32_t what, const void * context, int32_t sequence) {
     state->is_inner = has_state;
+    calls_used(context);
     has_state = true;
     functions_begin(&state->function, what);
     if (state->is_inner) state->function.start = 0;

@@ -17,13 +17,13 @@ void sequences_changed(const void * memory, struct ggtrace_sequence * change) {
     if (!functions_are_recorded() || calls_are_warm_ups()) return;
     const void * context = contexts_of_memory(memory);
     const enum calls_of calls = calls_of_context(context);
-    if (calls == CALLS_NONE && change->what == GGTRACE_CLEAR && context != memory) return;
     change->context = (uint64_t) (uintptr_t) context;
     change->time = clock_now();
     if (calls == CALLS_HELD && is_probe(change)) {
         calls_hold_change(change);
         return;
     }
+    if (change->what == GGTRACE_COPY_SEQUENCE) calls_used(context);
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (writer) ggtrace_sequence(writer, change);
 }

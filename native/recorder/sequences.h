@@ -6,7 +6,8 @@
 
 /*
  * A memory has changed: `change` contains what its function was passed; time and context are added. Like calls, changes are recorded
- * while recording is paused, too. Those that a warm-up makes are left out, with what clears an unused memory or tests what it can do.
+ * while recording is paused, too. Those between llama_set_warmup(true) and (false) are left out, with what tests an unused memory. A clearing separates runs
+ * of a benchmark, so it is recorded even before the first call.
  */
 void sequences_changed(const void * memory, struct ggtrace_sequence * change);
 

@@ -158,7 +158,8 @@ int main(int count, char ** args) {
     struct llama_model * model = load(args[2]);
     char text[64];
     llama_token_to_piece(vocabulary, 3, text, sizeof(text), 0, false); /* before the first call: left out */
-    llama_memory_clear(llama_get_memory(context), true);               /* an unused memory: left out */
+    llama_memory_clear(llama_get_memory(context), true); /* before the first call, too */
+    changed("clear", -1, -1, -1, -1, 0, true);
     struct llama_sampler * chain = create_chain();
     struct llama_sampler * grammar = llama_sampler_init_grammar(vocabulary, "root ::= [a-z ]+", "root");
     did("create-sampler", "grammar", -1, -1, -1);

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { inputOf, summarize } from '../../lib/index.ts'
+import { Inferred, inputOf, summarize } from '../../lib/index.ts'
 import { IN_ROOT, inRoot, ROOT, whyNoDebian } from '../llama/debian.ts'
 import { model } from '../llama/testbed.ts'
 import { canBpftrace } from '../machine.ts'
@@ -97,6 +97,23 @@ debian(`llama.cpp of Debian sid (${problem ?? 'as root'})`, () => {
     const { recording } = await record(`${COMPLETION} --no-warmup`)
     expect(callsOf(recording)[0]![0]).toBe('prefill')
     expect(recording.of('graph').map(({ call }) => call)).toEqual([0, 1, 2, 3, 4, 5])
+  })
+
+  test('warm-ups of benchmarks, of any number of tokens and calls, and none where there is none', async () => {
+    const phasesOf = async (line: string) => {
+      const log = newLog()
+      expect(run(line, log).status).toBe(0)
+      const recording = await readLog(log)
+      const calls = recording.of('token').sort((a, b) => a.startNs - b.startNs)
+      for (const { phase, inferred } of calls) if (phase === 'warm-up') expect(inferred & Inferred.Phase).not.toBe(0)
+      return calls.map(({ phase, tokens }) => `${phase === 'warm-up' ? 'w' : ''}${tokens}`).join(' ')
+    }
+    const bench = 'llama-bench -m MODEL -t 2 -r 2'
+    expect(await phasesOf(`${bench} -p 16 -n 3`)).toBe('w16 16 16 w1 1 1 1 1 1 1')
+    expect(await phasesOf(`${bench} -p 16 -n 3 --no-warmup`)).toBe('16 16 1 1 1 1 1 1')
+    expect(await phasesOf(`${bench} -p 0 -n 1`)).toBe('w1 1 1')
+    expect(await phasesOf(`${bench} -p 0 -n 0 -pg 600,2 -b 512`)).toBe(`w512 w88 w1${' 512 88 1 1'.repeat(2)}`)
+    expect(await phasesOf('llama-batched-bench -m MODEL -c 256 -npp 8 -ntg 2 -npl 1,2 -t 2')).toBe('w16 8 1 1 16 2 2')
   })
 
   /** The samplers that were applied, in their order: a chain, then its members. */

@@ -134,7 +134,7 @@ llama('functions around calls', () => {
     expect(off.recording.attributes['functions.missing']).toBe('all: not requested')
     const paused = await record({ GGML2PERFETTO_PAUSED: 'paused' })
     expect([...kindsOf(paused.recording)]).toEqual(['change'])
-    expect(paused.recording.of('sequence')).toHaveLength(5)
+    expect(paused.recording.of('sequence')).toHaveLength(6)
   })
 
   test('belong to the call before them: --tokens chooses them, --every does not', async () => {

@@ -1,23 +1,13 @@
-import {
-  COPY_KINDS,
-  Header,
-  PARTS,
-  RECORD_BYTES,
-  RecordType,
-  SPAN_BYTES,
-  THREAD_STATES,
-  TOKEN_KINDS,
-  TokenBits,
-} from '../../log/ggtrace-layout.ts'
-import { failureOf, phaseOf } from '../../model/calls.ts'
-import { type Batch, Inferred, type SequenceSpan, type TokenEvent, type TraceEvent } from '../../model/events.ts'
+import { COPY_KINDS, Header, PARTS, RECORD_BYTES, RecordType, THREAD_STATES } from '../../log/ggtrace-layout.ts'
+import { Inferred, type TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import { LeftOut } from '../../model/left-out.ts'
 import { WORKER_MAX } from '../../model/limits.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { type Block, forEachRecord, type Report } from './blocks.ts'
+import { CallRecords } from './calls.ts'
 import type { LogDefinitions } from './definitions.ts'
-import { type LogClock, readAddress, readNumber, readU64 } from './fields.ts'
+import { type LogClock, readNumber, readU64 } from './fields.ts'
 import { lessBecause } from './level.ts'
 import { lossOf } from './loss.ts'
 import { readNvtx } from './nvtx.ts'
@@ -58,6 +48,7 @@ export class EventRecords {
   private counts: readonly number[] | undefined
   private countsInferred = 0
   private readonly messages: MessageRecords
+  private readonly calls: CallRecords
 
   constructor(
     private readonly definitions: LogDefinitions,
@@ -66,6 +57,7 @@ export class EventRecords {
     private readonly report: Report,
   ) {
     this.messages = new MessageRecords(definitions.names, report)
+    this.calls = new CallRecords(batch)
   }
 
   /** Reads a block. */
@@ -89,6 +81,11 @@ export class EventRecords {
     this.countsInferred = 0
     this.count += forEachRecord(block, this.report, this.readRecord)
     this.clock.lastNs = Math.max(this.clock.lastNs, this.cursorNs)
+  }
+
+  /** Call it after the last {@link read}. */
+  finish(): void {
+    this.calls.settle()
   }
 
   private readonly readRecord = (type: number, at: number, end: number): void => {
@@ -208,48 +205,7 @@ export class EventRecords {
 
   private readToken(at: number, end: number): void {
     const span = this.readSpan(at)
-    if (!span) return
-    const { view } = this
-    const flags = view.getUint32(at + 28, true)
-    const has = (bit: number) => (flags & bit) !== 0
-    const kind = TOKEN_KINDS[flags & TokenBits.kind] ?? 'decode'
-    const isByGraph = kind === 'compute' || has(TokenBits.byGraph)
-    const tokens = view.getUint32(at + 24, true)
-    const batch: Batch = {
-      function: isByGraph ? 'ggml_backend_sched_graph_compute' : kind === 'encode' ? 'llama_encode' : 'llama_decode',
-      areAllOutput: has(TokenBits.allOutput),
-      isLeftOut: has(TokenBits.leftOut),
-      result: view.getInt32(at + 32, true),
-      spans: this.readSpans(at + RECORD_BYTES[RecordType.Token]!, end),
-      context: readAddress(view, at + 36),
-    }
-    const phase = kind !== 'decode' ? kind : has(TokenBits.embeds) ? 'encode' : phaseOf(tokens, batch)
-    const event: TokenEvent = {
-      kind: 'token',
-      call: readNumber(view, at + 20),
-      phase,
-      tokens: isByGraph && tokens === 0 ? -1 : tokens,
-      ...span,
-      tid: this.tid,
-      inferred:
-        (kind === 'decode' ? Inferred.Phase : 0) |
-        (isByGraph ? Inferred.Call : 0) |
-        (isByGraph && tokens > 0 ? Inferred.TokenCount : 0),
-      batch,
-    }
-    this.batch.add(event)
-    const failure = failureOf(event, { byte: at + this.shift })
-    if (failure) this.batch.add(failure)
-  }
-
-  private readSpans(from: number, end: number): SequenceSpan[] {
-    const { view } = this
-    const spans: SequenceSpan[] = []
-    for (let at = from; at + SPAN_BYTES <= end; at += SPAN_BYTES) {
-      const [sequence, tokens] = [view.getUint32(at, true), view.getUint32(at + 8, true)]
-      spans.push({ sequence, position: readNumber(view, at + 4), tokens })
-    }
-    return spans
+    if (span) this.calls.read(this.view, at, end, { ...span, tid: this.tid, byte: at + this.shift })
   }
 
   private readGraph(at: number): void {
@@ -320,7 +276,10 @@ export class EventRecords {
   private readFunction(at: number): void {
     const span = this.readSpan(at)
     const of = { ...span!, tid: this.tid, names: this.definitions, byte: at + this.shift }
-    if (span) this.addOr(readFunction(this.view, at, of), 'functions')
+    if (!span) return
+    const event = readFunction(this.view, at, of)
+    if (typeof event !== 'number' && event.what === 'sample') this.calls.settle(event.context || undefined)
+    this.addOr(event, 'functions')
   }
 
   private addOr(event: TraceEvent | number, what: string): void {

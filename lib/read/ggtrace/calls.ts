@@ -1,0 +1,105 @@
+import { RECORD_BYTES, RecordType, SPAN_BYTES, TOKEN_KINDS, TokenBits } from '../../log/ggtrace-layout.ts'
+import { failureOf, phaseOf } from '../../model/calls.ts'
+import { type Batch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
+import type { EventBatch } from '../common/batches.ts'
+import { readAddress, readNumber } from './fields.ts'
+
+/** Calls that may be a warm-up and wait for the record that says so: the recorder writes at most 32. */
+const UNSETTLED_MAX = 64
+
+interface Place {
+  readonly startNs: number
+  readonly endNs: number
+  readonly tid: number
+  /** Offset in the input. */
+  readonly byte: number
+}
+
+interface Call {
+  readonly event: TokenEvent
+  readonly byte: number
+}
+
+/**
+ * Turns TOKEN records into events. A call that may be a warm-up waits for what follows: a second record of the call makes it one; another
+ * call of its context, or a sampler, shows that it is none.
+ */
+export class CallRecords {
+  private readonly unsettled = new Map<number, Call>()
+  /** The latest call that was taken for an ordinary one: a record that makes it a warm-up comes too late. */
+  private settled = -1
+
+  constructor(private readonly batch: EventBatch) {}
+
+  /** Reads a record. `at`, `end`: in the view. */
+  read(view: DataView, at: number, end: number, place: Place): void {
+    const flags = view.getUint32(at + 28, true)
+    const event = callOf(view, at, end, place)
+    const { call, phase, batch } = event
+    const read = { event, byte: place.byte }
+    if (flags & TokenBits.mayWarmUp) {
+      if (this.unsettled.size === UNSETTLED_MAX) this.settle()
+      this.unsettled.set(call, read)
+      return
+    }
+    if (phase === 'warm-up' && call >= 0 && !this.unsettled.delete(call) && call <= this.settled) return
+    if (phase !== 'warm-up') this.settle(batch!.context)
+    this.add(read)
+  }
+
+  /** Calls of a context (without one, all) that wait are no warm-ups. */
+  settle(context?: number): void {
+    if (this.unsettled.size === 0) return
+    for (const [call, of] of this.unsettled) {
+      if (context !== undefined && context !== of.event.batch!.context) continue
+      this.unsettled.delete(call)
+      this.settled = Math.max(this.settled, call)
+      this.add(of)
+    }
+  }
+
+  private add({ event, byte }: Call): void {
+    this.batch.add(event)
+    const failure = failureOf(event, { byte })
+    if (failure) this.batch.add(failure)
+  }
+}
+
+function callOf(view: DataView, at: number, end: number, { startNs, endNs, tid }: Place): TokenEvent {
+  const flags = view.getUint32(at + 28, true)
+  const has = (bit: number) => (flags & bit) !== 0
+  const kind = TOKEN_KINDS[flags & TokenBits.kind] ?? 'decode'
+  const isByGraph = kind === 'compute' || has(TokenBits.byGraph)
+  const tokens = view.getUint32(at + 24, true)
+  const batch: Batch = {
+    function: isByGraph ? 'ggml_backend_sched_graph_compute' : kind === 'encode' ? 'llama_encode' : 'llama_decode',
+    areAllOutput: has(TokenBits.allOutput),
+    isLeftOut: has(TokenBits.leftOut),
+    result: view.getInt32(at + 32, true),
+    spans: spansOf(view, at + RECORD_BYTES[RecordType.Token]!, end),
+    context: readAddress(view, at + 36),
+  }
+  return {
+    kind: 'token',
+    call: readNumber(view, at + 20),
+    phase: kind !== 'decode' ? kind : has(TokenBits.embeds) ? 'encode' : phaseOf(tokens, batch),
+    tokens: isByGraph && tokens === 0 ? -1 : tokens,
+    startNs,
+    endNs,
+    tid,
+    inferred:
+      (kind === 'decode' || has(TokenBits.inferredKind) ? Inferred.Phase : 0) |
+      (isByGraph ? Inferred.Call : 0) |
+      (isByGraph && tokens > 0 ? Inferred.TokenCount : 0),
+    batch,
+  }
+}
+
+function spansOf(view: DataView, from: number, end: number): SequenceSpan[] {
+  const spans: SequenceSpan[] = []
+  for (let at = from; at + SPAN_BYTES <= end; at += SPAN_BYTES) {
+    const [sequence, tokens] = [view.getUint32(at, true), view.getUint32(at + 8, true)]
+    spans.push({ sequence, position: readNumber(view, at + 4), tokens })
+  }
+  return spans
+}

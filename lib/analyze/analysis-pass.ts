@@ -43,7 +43,7 @@ import { Backends } from './operators/backends.ts'
 import { type CallOperators, OperatorsByCall } from './operators/call-operators.ts'
 import { GpuOperators } from './operators/gpu-operators.ts'
 import { OperatorRows } from './operators/rows.ts'
-import { isSampled } from './operators/sampled-calls.ts'
+import { isSampled, sampleWeight } from './operators/sampled-calls.ts'
 import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
 import { RequestPass, type RequestsOfInput } from './requests/request-pass.ts'
@@ -173,7 +173,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.parts = new TimeParts(
       depth.sample ? (tensor) => roles.role(roles.of(tensor, tensor)).block : (tensor) => this.blockOf(tensor),
       (backend) => this.backends.isCpu(backend),
-      depth.sample ? isSampled : () => true,
+      depth.sample ? sampleWeight : () => 1,
       (event, ns) => this.work.waited(event, ns),
     )
     this.firstCalls = new FirstCalls(

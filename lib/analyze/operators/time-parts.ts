@@ -9,9 +9,11 @@ import { CallOperators } from './call-operators.ts'
 
 type What = TimePart['what']
 
-/** Sums of the calls of a phase. */
+/** Sums of the calls of a phase, of a sample each times the calls that it represents. */
 class PhaseTime {
   calls = 0
+  /** Calls that these represent. */
+  weight = 0
   timeNs = 0
   readonly parts = new DefaultMap<What, { ns: number }>(() => ({ ns: 0 }))
   /** Time in graph runs of other backends than the CPU's, by backend. */
@@ -59,11 +61,14 @@ export class TimeParts {
   /** Names of backends that the program waits for. */
   private readonly asynchronous = new Set<number>()
 
-  /** `blockOf`: of a node. `isTaken`: is this call looked at? `onWait`: the program waited for the work of a call, so long after its return. */
+  /**
+   * `blockOf`: of a node. `weightOf`: the number of calls that a call represents, 0 where it is not looked at. `onWait`: the program waited
+   * for the work of a call, so long after its return.
+   */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
     private readonly isCpu: (backend: number) => boolean,
-    private readonly isTaken: (call: number) => boolean,
+    private readonly weightOf: (call: number) => number,
     private readonly onWait: (event: TokenEvent, ns: number) => void,
   ) {}
 
@@ -97,12 +102,15 @@ export class TimeParts {
     this.onWait(event, ns)
     const open = this.open.get(event.call)
     if (open) open.afterNs += ns
-    else if (event.call >= 0 && this.isTaken(event.call)) this.addWait(this.phases.of(event.phase), ns)
+    else if (event.call >= 0) this.addWait(event, ns)
   }
 
-  private addWait(sums: PhaseTime, ns: number): void {
-    sums.timeNs += ns
-    sums.parts.of('waiting for a backend').ns += ns
+  private addWait({ phase, call }: TokenEvent, ns: number): void {
+    const weighted = ns * this.weightOf(call)
+    if (weighted === 0) return
+    const sums = this.phases.of(phase)
+    sums.timeNs += weighted
+    sums.parts.of('waiting for a backend').ns += weighted
   }
 
   /** A call ended. Where no operators of it come, its parts are those of its graphs. */
@@ -112,7 +120,7 @@ export class TimeParts {
     this.waits.delete(event.tid)
     const copies = this.copies.get(event.tid) ?? []
     this.copies.delete(event.tid)
-    if (event.call < 0 || !this.isTaken(event.call)) return
+    if (event.call < 0 || this.weightOf(event.call) === 0) return
     this.ended.set(event.call, event)
     if (waits.length + copies.length > 0) Object.assign(this.of(event.call)!, { waits, copies })
     if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
@@ -135,14 +143,16 @@ export class TimeParts {
     const { graphs, parts, waits, copies, afterNs } = this.open.get(event.call) ?? newOpen()
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
+    const weight = this.weightOf(event.call)
     const whole = event.endNs - event.startNs
     const left = { ns: operators.isFurther ? 0 : whole }
     if (!operators.isFurther) {
       sums.calls++
-      sums.timeNs += whole
+      sums.weight += weight
+      sums.timeNs += whole * weight
     }
     const take = (what: What, ns: number) => {
-      sums.parts.of(what).ns += ns
+      sums.parts.of(what).ns += ns * weight
       left.ns -= ns
     }
     let inGraphsNs = 0
@@ -150,7 +160,7 @@ export class TimeParts {
       const ns = within(graph, event)
       if (this.isCpu(graph.backend)) inGraphsNs += ns
       else {
-        sums.graphs.of(graph.backend).ns += ns
+        sums.graphs.of(graph.backend).ns += ns * weight
         left.ns -= ns
       }
     }
@@ -160,7 +170,7 @@ export class TimeParts {
     if (graphs.some(({ backend }) => !this.isCpu(backend))) {
       for (const copy of copies) take('copying for backends', copiedNs(copy, event, graphs, waits))
     }
-    this.addWait(sums, afterNs)
+    this.addWait(event, afterNs)
     for (const part of parts) {
       const what = part.what === 'reserve' ? 'reserve memory' : part.what
       const inside = graphs.filter(({ startNs, endNs }) => startNs < part.endNs && part.startNs < endNs)
@@ -169,7 +179,7 @@ export class TimeParts {
       take(what, ns)
     }
     const computedNs = this.takeOperators(operators, off, take)
-    if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns))
+    if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns / weight))
     else if (inGraphsNs > 0) take('rest', inGraphsNs - Math.min(computedNs, inGraphsNs))
     take(graphs.length > 0 || operators.isFurther ? 'outside graphs' : 'rest', left.ns)
   }
@@ -221,15 +231,18 @@ export class TimeParts {
         parts.of(isAsynchronous ? 'submitting to a backend' : 'waiting for a backend').ns += ns
       }
     }
-    return [...this.phases].map(([phase, { calls, timeNs, parts }]) => ({
-      phase,
-      calls,
-      time_ns: timeNs,
-      parts: [...parts]
-        .map(([what, { ns }]) => ({ what, time_ns: ns, share: timeNs > 0 ? ns / timeNs : 0 }))
-        .filter(({ time_ns }) => time_ns !== 0)
-        .sort((a, b) => b.time_ns - a.time_ns),
-    }))
+    return [...this.phases].map(([phase, { calls, weight, timeNs, parts }]) => {
+      const scale = weight > 0 ? calls / weight : 1
+      return {
+        phase,
+        calls,
+        time_ns: timeNs * scale,
+        parts: [...parts]
+          .map(([what, { ns }]) => ({ what, time_ns: ns * scale, share: timeNs > 0 ? ns / timeNs : 0 }))
+          .filter(({ time_ns }) => time_ns !== 0)
+          .sort((a, b) => b.time_ns - a.time_ns),
+      }
+    })
   }
 }
 

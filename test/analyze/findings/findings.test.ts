@@ -146,6 +146,18 @@ test.each([1000, 50_000])('of a sample, the time between calls is that of all of
   expect(between(step.value[0]!.findings!)).toEqual(between((await analyze(run())).findings))
 })
 
+test.each([40, 150, 700])('of a sample of %i calls, a slow first call counts once', async (count) => {
+  const calls = decodes(count, even(1)).map((call, i) => ({ ...call, outsideNs: i === 0 ? 3_000_000 : 40_000 }))
+  const share = (found: readonly Finding[]) =>
+    Number(found.find(({ rule }) => rule === 'outside-graphs')!.evidence['outside_share'])
+  const trace = convert(madeRun({ calls, attributes: CPUS }), { findings: true })
+  let step = await trace.next()
+  while (!step.done) step = await trace.next()
+  const whole = share((await analyze(madeRun({ calls, attributes: CPUS }))).findings)
+  expect(whole).toBeGreaterThan(0.25)
+  expect(Math.abs(share(step.value[0]!.findings!) - whole)).toBeLessThan(0.02)
+})
+
 describe('the rules', () => {
   test('are all different, each with limits and their reasons, and what to do', () => {
     expect(new Set(RULES.map(({ id }) => id)).size).toBe(RULES.length)

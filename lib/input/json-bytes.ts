@@ -185,3 +185,6 @@ export function textIn(bytes: Uint8Array, start: number, end: number): string {
   const text = decoder.decode(isQuoted ? bytes.subarray(start + 1, end - 1) : bytes.subarray(start, end))
   return isQuoted ? unescaped(text) : text
 }
+
+/** Is it JSON's null? No other value begins with its letter. */
+export const isNull = (bytes: Uint8Array, start: number) => bytes[start] === 0x6e

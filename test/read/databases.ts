@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sqlite from 'node-sqlite3-wasm'
@@ -41,3 +41,16 @@ export const addTable = (db: sqlite.Database, name: string, rows: readonly Row[]
   for (const row of rows) insert.run(columns.map((column) => row[column] ?? null))
   insert.finalize()
 }
+
+/** The bytes of a database after statements. */
+export const withDatabase = (bytes: Uint8Array, statements: (db: sqlite.Database) => void): Uint8Array =>
+  inFile((path) => {
+    writeFileSync(path, bytes)
+    const db = new sqlite.Database(path)
+    try {
+      statements(db)
+    } finally {
+      db.close()
+    }
+    return new Uint8Array(readFileSync(path))
+  })

@@ -7,7 +7,7 @@
 // `type` is 0 for an operator, 1 for a copy. Times are those of CLOCK_MONOTONIC_RAW. Later revisions add the tensor's name, its shape and
 // the types of sources. The profile has no calls, threads or addresses.
 
-import { isObject, type JsonObject } from '../../input/json.ts'
+import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import { bigOf, JsonItems } from '../../input/json-items.ts'
 import type { Facts, GpuEvent } from '../../model/gpu-events.ts'
 import { issueOf } from '../../model/issues.ts'
@@ -61,9 +61,10 @@ class Profile {
   backend(value: unknown): void {
     if (!isObject(value) || this.backends.length >= BACKENDS_MAX) return
     const id = typeof value['id'] === 'number' && value['id'] < BACKENDS_MAX ? value['id'] : this.backends.length
-    const name = String(value['name'] ?? `backend ${id}`).slice(0, TEXT_MAX)
+    const name = textOf(value, 'name').slice(0, TEXT_MAX) || `backend ${id}`
     this.backends[id] = name
-    if (value['device']) this.devices.push(`${name}: ${String(value['device']).slice(0, TEXT_MAX)}`)
+    const device = textOf(value, 'device').slice(0, TEXT_MAX)
+    if (device !== '') this.devices.push(`${name}: ${device}`)
   }
 
   record(value: unknown, byte: number): void {

@@ -1,3 +1,4 @@
+import { isObject } from '../../input/json.ts'
 import { textIn } from '../../input/json-bytes.ts'
 import type { Clock } from '../../model/events.ts'
 import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
@@ -66,7 +67,11 @@ export class About {
 
   private takeDevices(devices: unknown): void {
     if (!Array.isArray(devices)) return
-    const gpus = devices.map((device) => `${device?.id} ${device?.name ?? ''}`.trim())
+    const gpus = devices.flatMap((device) => {
+      const { id, name } = isObject(device) ? device : {}
+      const parts = [Number.isSafeInteger(id) ? id : '', typeof name === 'string' ? name : '']
+      return parts.join(' ').trim() || []
+    })
     if (gpus.length > 0) this.attributes['gpus'] = gpus.join(', ')
   }
 

@@ -1,6 +1,6 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
-import { textIn, unescaped } from '../../input/json-bytes.ts'
+import { isNull, textIn, unescaped } from '../../input/json-bytes.ts'
 import type { Arg } from '../../model/args.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventScanner } from './scanner.ts'
@@ -128,10 +128,12 @@ export class ArgReader {
     return Number.isSafeInteger(value) ? value : otherwise
   }
 
-  /** A text, or the JSON of another value; empty if there is none of that name. */
+  /** A text, or the JSON of another value; empty if there is none of that name, or null. */
   text(key: string): string {
     const i = this.find(key)
-    return i < 0 ? '' : textIn(this.bytes, this.places[3 * i + 1]!, this.places[3 * i + 2]!)
+    return i < 0 || isNull(this.bytes, this.places[3 * i + 1]!)
+      ? ''
+      : textIn(this.bytes, this.places[3 * i + 1]!, this.places[3 * i + 2]!)
   }
 
   private remember(number: number, text: string): Key {
@@ -190,7 +192,7 @@ export class ArgReader {
 
 /** A fraction, or an integer above 2^53. */
 function numberArg(key: number, value: number, text: string): Arg {
-  if (!/^-?\d{1,19}$/.test(text)) return Number.isFinite(value) ? { key, double: value } : { key, text }
+  if (!/^-?\d{1,20}$/.test(text)) return Number.isFinite(value) ? { key, double: value } : { key, text }
   const big = BigInt(text)
   return big > I64_MAX || big < -I64_MAX ? { key, text } : { key, big }
 }

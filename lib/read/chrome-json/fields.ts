@@ -1,6 +1,6 @@
 import { Ascii } from '../../bytes/ascii.ts'
 import { ByteTable } from '../../input/byte-table.ts'
-import { textIn, unescaped } from '../../input/json-bytes.ts'
+import { isNull, textIn, unescaped } from '../../input/json-bytes.ts'
 import type { IssueCode } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
 import { TimeGuard } from '../common/time-guard.ts'
@@ -144,7 +144,10 @@ export class Fields {
   private nameOf({ bytes, starts, ends }: EventScanner, table: ByteTable<number>): number {
     const start = starts[Field.name]!
     const isQuoted = bytes[start] === Ascii.Quote
-    const id = start < 0 ? 0 : table.get(bytes, isQuoted ? start + 1 : start, ends[Field.name]! - (isQuoted ? 1 : 0))
+    const id =
+      start < 0 || isNull(bytes, start)
+        ? 0
+        : table.get(bytes, isQuoted ? start + 1 : start, ends[Field.name]! - (isQuoted ? 1 : 0))
     return id || this.noName
   }
 }

@@ -3,6 +3,8 @@ import { firstIndex } from '../../bytes/search.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
+import type { IssueCode } from '../../model/issues.ts'
+import { CORRELATION_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import { Spans } from '../common/spans.ts'
 import { Tally } from '../common/tally.ts'
@@ -56,6 +58,8 @@ export class GpuActivity {
     private readonly rows: Rows,
     private readonly args: ArgReader,
     private readonly runs: Runs,
+    /** Gets the problems of the current event. */
+    private readonly issue: (code: IssueCode, detail: string) => void,
   ) {
     this.operatorKey = names.id('External id')
   }
@@ -206,8 +210,14 @@ export class GpuActivity {
   }
 
   private correlation(): number {
-    const id = this.args.whole('correlation', -1)
-    return id >= 0 && id < NONE ? id : -1
+    const id = this.args.whole('correlation', this.args.has('correlation') ? NaN : -1)
+    if (id >= 0 && id < NONE) return id
+    if (id !== -1) {
+      const found = this.args.text('correlation').slice(0, 40)
+      const detail = `expected a correlation id from 0 to ${CORRELATION_MAX - 1}, found ${found}; not used`
+      this.issue('value-out-of-range', detail)
+    }
+    return -1
   }
 
   private place({ pid, tid }: Place): GpuPlace {

@@ -50,7 +50,9 @@ export class Recording {
     this.rows = new Rows(names)
     this.fields = new Fields(names, this.rows, (code, detail) => this.issue(code, detail, this.byte))
     this.args = new ArgReader(names, everything)
-    this.gpu = new GpuActivity(names, this.rows, this.args, this.runs)
+    this.gpu = new GpuActivity(names, this.rows, this.args, this.runs, (code, detail) =>
+      this.issue(code, detail, this.byte),
+    )
     this.steps = new EngineSteps(names, this.rows, this.gpu)
     this.flows = new FlowReader(this.rows, this.gpu, this.runs)
     this.taker = this.makeTaker()

@@ -5,7 +5,7 @@
 //
 // Versions before 0.2 have "timestamp_ns" (the start), "ttft" and "credit_phase". The summary, `profile_export_aiperf.json`, contains no requests.
 
-import { isObject, type JsonObject } from '../../input/json.ts'
+import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import type { Format } from '../format.ts'
 import {
   type ClientFormat,
@@ -69,8 +69,15 @@ function requestOf(record: JsonObject, into: ClientRequests): ClientRequest | 's
     generatedTokens: generated,
     type: generated !== undefined || firstToken !== undefined ? 'completion' : 'unknown',
     outcome: isCancelled ? 'cancelled' : isObject(error) ? 'error' : 'complete',
-    error: isObject(error) ? String(error['message'] || error['type'] || error['code']) : undefined,
+    error: isObject(error) ? errorOf(error) : undefined,
   }
+}
+
+/** A text of an error: its message, its type or its code. */
+function errorOf(error: JsonObject): string {
+  const { code } = error
+  const isCode = typeof code === 'number' && Number.isFinite(code)
+  return textOf(error, 'message') || textOf(error, 'type') || textOf(error, 'code') || (isCode ? `${code}` : 'error')
 }
 
 /** The number of a metric. */

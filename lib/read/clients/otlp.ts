@@ -7,7 +7,7 @@
 // (sglang/srt/tracing): the root is `Req <id>`, and stages are named prefill_waiting, prefill_forward, decode_loop and the like. Spans
 // of a trace may come in any order. All other spans are counted.
 
-import { isObject, type JsonObject } from '../../input/json.ts'
+import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Format } from '../format.ts'
 import {
@@ -206,7 +206,7 @@ function spanOf(value: JsonObject, byte: number): Span | undefined {
   if (start === undefined || end === undefined || typeof name !== 'string') return undefined
   const isError = isObject(status) && (status['code'] === 2 || status['code'] === 'STATUS_CODE_ERROR')
   const trace = typeof traceId === 'string' ? traceId : ''
-  const error = isError ? String(status['message'] ?? 'error') : undefined
+  const error = isError ? textOf(status, 'message') || 'error' : undefined
   return { trace, name, start, end, attributes: attributesOf(value['attributes']), error, byte }
 }
 

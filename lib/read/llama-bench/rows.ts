@@ -193,7 +193,9 @@ function timeOf(value: unknown): bigint | undefined {
 function parametersOf(row: Row): BenchmarkEvent['parameters'] {
   return Object.fromEntries(
     Object.entries(row).flatMap(([key, value]) =>
-      RESULTS.has(key) || !isPlain(value) ? [] : [[key.slice(0, TEXT_MAX), key === COMMIT ? `${value}` : shown(value)]],
+      key === '' || RESULTS.has(key) || !isPlain(value)
+        ? []
+        : [[key.slice(0, TEXT_MAX), key === COMMIT ? `${value}` : shown(value)]],
     ),
   )
 }
@@ -216,8 +218,11 @@ const shown = (value: string | number | boolean) =>
   typeof value === 'boolean' ? Number(value) : typeof value === 'string' ? plainOf(value.slice(0, TEXT_MAX)) : value
 /** CSV and SQL have numbers as texts. */
 const plainOf = (text: string) => (/^-?(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : text)
-const numberOf = (value: unknown) =>
-  typeof value === 'number' ? value : typeof value === 'string' && value.trim() !== '' ? Number(value) : NaN
+/** NaN: it is no finite number. */
+function numberOf(value: unknown): number {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  return typeof number === 'number' && Number.isFinite(number) ? number : NaN
+}
 const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0 && value <= 2 ** 31
 const sum = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
 const describe = (row: Row) =>

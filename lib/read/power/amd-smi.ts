@@ -8,7 +8,7 @@
 
 import type { Format, ReadContext } from '../format.ts'
 import type { Figure } from './meters.ts'
-import { type Cell, numberOf, PowerLog } from './power-log.ts'
+import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
 import { stampOf } from './stamps.ts'
 
 const KNOWN =
@@ -67,7 +67,7 @@ class AmdSmi extends PowerLog {
   /** One GPU at one time: names of figures and their values as text. */
   private gpu(values: readonly (readonly [name: string, text: string])[]): void {
     const of = new Map(values)
-    const gpu = numberOf(of.get('gpu') ?? '')
+    const gpu = gpuNumberOf(of.get('gpu') ?? '')
     if (gpu === undefined) return this.unreadable('the number of a GPU', values.map(([, text]) => text).join(','))
     const time = of.get('timestamp')
     const stamp = time === undefined ? undefined : stampOf(time)?.stamp

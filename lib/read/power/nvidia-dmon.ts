@@ -8,7 +8,7 @@
 
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
-import { type Cell, numberOf, PowerLog } from './power-log.ts'
+import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
 import { type Stamp, stampOf } from './stamps.ts'
 
 const HEADER = /^# ?(?:Date[ ,]+)?(?:Time[ ,]+)?gpu[ ,]+[a-z]/
@@ -69,7 +69,7 @@ class NvidiaDmon extends PowerLog {
     const { names } = this
     if (names.length === 0) return
     if (cells.length !== names.length) return this.unreadable(`${names.length} columns`, text)
-    const gpu = numberOf(cells[names.indexOf('gpu')]!)
+    const gpu = gpuNumberOf(cells[names.indexOf('gpu')] ?? '')
     if (gpu === undefined) return this.unreadable('the number of a GPU', text)
     const [date, time] = [cells[names.indexOf('Date')], cells[names.indexOf('Time')]]
     const stamp = time === undefined ? undefined : stampOf(date === undefined ? time : `${date} ${time}`)?.stamp

@@ -9,7 +9,7 @@
 
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
-import { type Cell, numberOf, PowerLog } from './power-log.ts'
+import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
 import { type Stamp, stampOf } from './stamps.ts'
 import { UnnamedGpus } from './unnamed-gpus.ts'
 
@@ -70,7 +70,11 @@ class NvidiaSmi extends PowerLog {
     const stamp = this.time < 0 ? undefined : stampOf(fields[this.time]!)?.stamp
     if (this.time >= 0 && !stamp) return this.unreadable('a time first', text)
     if (stamp && this.index < 0 && this.key < 0) this.unnamed.add(stamp.ns, { fields, stamp })
-    else this.gpuRow({ fields, stamp }, this.gpuOf(fields))
+    else {
+      const gpu = this.gpuOf(fields)
+      if (gpu === undefined) return this.unreadable('the number of a GPU', text)
+      this.gpuRow({ fields, stamp }, gpu)
+    }
   }
 
   protected override ended(): void {
@@ -84,7 +88,7 @@ class NvidiaSmi extends PowerLog {
     )
   }
 
-  private gpuRow({ fields, stamp }: GpuRow, gpu: number): void {
+  private gpuRow({ fields, stamp }: GpuRow, gpu: number | string): void {
     const device = `GPU ${gpu}`
     const model = fields[this.model]
     if (model && !(device in this.facts)) this.facts[device] = model
@@ -116,8 +120,8 @@ class NvidiaSmi extends PowerLog {
     })
   }
 
-  private gpuOf(fields: readonly string[]): number {
-    if (this.index >= 0) return numberOf(fields[this.index]!) ?? 0
+  private gpuOf(fields: readonly string[]): number | string | undefined {
+    if (this.index >= 0) return gpuNumberOf(fields[this.index]!)
     const id = fields[this.key] ?? fields[this.model] ?? ''
     const known = this.gpus.get(id) ?? this.gpus.size
     if (this.gpus.size < GPUS_MAX) this.gpus.set(id, known)

@@ -223,3 +223,8 @@ export function numberOf(text: string): number | undefined {
   const found = /^-?\d+(?:\.\d+)?(?=$|[^\w.])/.exec(text.trim())
   return found ? Number(found[0]) : undefined
 }
+
+/** The digits of the number of a GPU, at the start of a text; undefined: it is none. */
+export function gpuNumberOf(text: string): string | undefined {
+  return /^\d+(?=$|[^\w.])/.exec(text.trim())?.[0].replace(/^0+(?=\d)/, '')
+}

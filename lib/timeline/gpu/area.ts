@@ -208,6 +208,7 @@ export class GpuArea {
     const args: Arg[] = []
     for (const key in facts) {
       const value = facts[key]!
+      if (typeof value === 'number' && !Number.isFinite(value)) continue // the input has no such fact
       if (typeof value === 'bigint') args.push(make.arg(key, { big: value }))
       else args.push(typeof value === 'number' ? make.int(key, value) : make.word(key, value))
     }

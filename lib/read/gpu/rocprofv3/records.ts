@@ -125,7 +125,7 @@ export class Records {
   /** Text of a range or mark of ROCTx. */
   rangeOf(object: JsonObject): number {
     const text = this.markers.get(wholeOf(objectOf(object, 'correlation_id'), 'internal') ?? -1)
-    return text === undefined ? this.nameOf(object) : this.names.id(text)
+    return text ? this.names.id(text) : this.nameOf(object)
   }
 
   private operationOf(object: JsonObject): string | undefined {

@@ -46,8 +46,14 @@ export function hasRows(text: string): boolean {
 
 /** Reads lines of all three forms. */
 export class RowReader {
-  /** The row of a line; undefined where it is none. */
+  /** The row of a line; undefined where it is none, or has a count without an event. */
   read(line: string): StatRow | undefined {
+    const row = this.parsed(line)
+    const isNamed = row === undefined || row.event !== '' || (row.value === undefined && row.missing === '')
+    return isNamed ? row : undefined
+  }
+
+  private parsed(line: string): StatRow | undefined {
     if (JSON_ROW.test(line)) return ofJson(line)
     const [, time, separator, rest] = CSV.exec(line) ?? []
     return time === undefined ? ofTable(line) : ofFields(nsOf(time), rest!.split(separator!), separator!)

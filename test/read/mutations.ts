@@ -1,0 +1,161 @@
+import { describeFinding } from '../../bin/findings.ts'
+import { toMarkdown, toText } from '../../bin/stats/section.ts'
+import { sectionsOf } from '../../bin/stats/sections.ts'
+import { analyze } from '../../lib/index.ts'
+import { drawn } from '../printing-sink.ts'
+import { withDatabase } from './databases.ts'
+
+/** Real inputs with one field changed throughout, and all that ggml2perfetto makes of one. */
+
+/** A change, and the input with it. */
+export type Mutation = readonly [change: string, bytes: Uint8Array]
+
+const encoder = new TextEncoder()
+const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
+const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+/** JSON with each key of a plain value in turn. */
+export function* ofJson(bytes: Uint8Array, values: readonly string[]): Generator<Mutation> {
+  const text = textOf(bytes)
+  const keys = new Set([...text.matchAll(/"((?:[^"\\]|\\.)*)"\s*:\s*(?=["\d\-ntf])/g)].map(([, key]) => key!))
+  for (const key of keys) for (const value of values) yield [`${key}: ${value}`, withJson(bytes, key, value)]
+}
+
+/** JSON in which a key has another value. */
+export function withJson(bytes: Uint8Array, key: string, value: string): Uint8Array {
+  const field = new RegExp(`("${escaped(key)}"\\s*:\\s*)(?:"(?:[^"\\\\]|\\\\.)*"|-?[\\d.eE+-]+|null|true|false)`, 'g')
+  return encoder.encode(textOf(bytes).replace(field, (_, before: string) => before + value))
+}
+
+const CELLS = /,(?=(?:[^"]*"[^"]*")*[^"]*$)/
+
+/** CSV with each column in turn, but for its head. */
+export function* ofCsv(bytes: Uint8Array, values: readonly string[]): Generator<Mutation> {
+  const columns = Math.max(
+    ...textOf(bytes)
+      .split('\n')
+      .map((line) => line.split(CELLS).length),
+  )
+  for (let column = 0; column < columns; column++)
+    for (const value of values) yield [`column ${column}: ${value}`, withCsv(bytes, column, value)]
+}
+
+/** CSV in which a column has another value. */
+export function withCsv(bytes: Uint8Array, column: number, value: string): Uint8Array {
+  let isHead = true
+  const lines = textOf(bytes)
+    .split('\n')
+    .map((line) => {
+      const cells = line.split(CELLS)
+      if (cells[column] === undefined || cells.length < 3) return line
+      if (isHead) isHead = false
+      else cells[column] = cells[column].startsWith('"') ? `"${value}"` : value
+      return cells.join(',')
+    })
+  return encoder.encode(lines.join('\n'))
+}
+
+const NUMBER = /(?<![\w.])\d+(?:\.\d+)?(?![\w.])/g
+const WORD = /[A-Za-z_][\w:./-]*/g
+
+/** Lines with the n-th number, or the n-th word, of each in turn. */
+export function* ofLines(bytes: Uint8Array, values: readonly string[]): Generator<Mutation> {
+  for (let nth = 0; nth < 12; nth++)
+    for (const value of values) yield [`number ${nth}: ${value}`, withNth(bytes, NUMBER, nth, value)]
+  for (let nth = 0; nth < 8; nth++) yield [`word ${nth}: none`, withNth(bytes, WORD, nth, '')]
+}
+
+function withNth(bytes: Uint8Array, what: RegExp, nth: number, value: string): Uint8Array {
+  const changed = textOf(bytes)
+    .split('\n')
+    .map((line) => {
+      let count = 0
+      return line.replace(what, (found) => (count++ === nth ? value : found))
+    })
+  return encoder.encode(changed.join('\n'))
+}
+
+/** Columns of tables of SQLite, each in turn. `values` are of SQL. */
+export function* ofSqlite(bytes: Uint8Array, values: readonly string[]): Generator<Mutation> {
+  const columns: (readonly [string, string])[] = []
+  withDatabase(bytes, (db) => {
+    const tables = db.all("select name from sqlite_master where type = 'table'")
+    for (const { name } of tables)
+      for (const column of db.all(`pragma table_info(${name})`)) columns.push([`${name}`, `${column['name']}`])
+  })
+  for (const [table, column] of columns) {
+    for (const value of values) {
+      try {
+        yield [`${table}.${column}: ${value}`, withSqlite(bytes, table, column, value)]
+      } catch (error) {
+        if (!/datatype mismatch|constraint/.test(`${error}`)) throw error // SQLite refuses the value
+      }
+    }
+  }
+}
+
+/** A database in which a column has another value. */
+export const withSqlite = (bytes: Uint8Array, table: string, column: string, value: string): Uint8Array =>
+  withDatabase(bytes, (db) => db.exec(`update or ignore ${table} set ${column} = ${value}`))
+
+const SHOWN = {
+  by: ['role', 'op', 'phase'],
+  top: 20,
+  sort: 'wall',
+  calls: true,
+  experts: true,
+  isPublic: false,
+} as const
+
+/** What is made of an input; undefined where it is refused with a message. */
+export interface Made {
+  readonly analysis: unknown
+  /** Of stats, stats --markdown and why. */
+  readonly texts: readonly string[]
+  /** What is drawn, with arguments. */
+  readonly draws: readonly string[]
+}
+
+/** All that is made of an input. Other errors than those with a message are thrown. */
+export async function madeOf(source: Uint8Array): Promise<Made | undefined> {
+  try {
+    const input = { name: 'log', source }
+    const analysis = await analyze(input, { series: ['calls', 'requests'] })
+    const sections = sectionsOf(analysis, SHOWN)
+    const found = analysis.findings.flatMap((finding, i) => describeFinding(finding, i + 1, 'query'))
+    const draws = await drawn(input, { detail: 'full' }, { args: 'all' }).catch(withMessage)
+    return { analysis, texts: [...toText(sections, 200), ...toMarkdown(sections), ...found], draws: draws ?? [] }
+  } catch (error) {
+    return withMessage(error)
+  }
+}
+
+/** Undefined for an error with a message for people. */
+function withMessage(error: unknown): undefined {
+  if (!(error instanceof Error && /^(?:FormatError|UsageError)$/.test(error.name))) throw error
+}
+
+/** Not the value of anything: a number that is none, or a name that is missing. */
+const NOTHING = /(?<![\w/.'"-])-?(?:NaN|Infinity|undefined|\[object Object\])(?![\w'"])/
+const ROW = /^(.*?) \| -?\d+(?:–-?\d+)? ?(.*)$/s
+
+/** What must not be in the results; none is right. */
+export function faultsOf({ analysis, texts, draws }: Made): string[] {
+  const found = texts.filter((line) => NOTHING.test(line))
+  const walk = (value: unknown, path: string): void => {
+    if (typeof value === 'number' && !Number.isFinite(value)) found.push(`${path}: ${value}`)
+    else if (typeof value === 'string' && NOTHING.test(value)) found.push(`${path}: ${value}`)
+    else if (typeof value === 'object' && value !== null)
+      for (const [key, of] of Object.entries(value)) walk(of, key === '' ? `${path}.(empty key)` : `${path}.${key}`)
+    if (path.endsWith('(empty key)')) found.push(path)
+  }
+  walk(analysis, '')
+  for (const line of draws) {
+    const [, row = '', text = ''] = ROW.exec(line) ?? []
+    const isIssue = row.startsWith('Issues')
+    if (ROW.test(line) && !isIssue && (row === '' || /^\/|\/\/|\/$/.test(row) || text === '' || /^\{\w/.test(text)))
+      found.push(`a name is empty: ${line}`)
+    if (!isIssue && NOTHING.test(line)) found.push(line)
+  }
+  return found
+}

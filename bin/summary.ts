@@ -57,19 +57,11 @@ export function describeLog(name: string, summary: Summary): string[] {
 
 /** Why something that recordings usually contain is missing, and what to do; one line each. */
 export function missingParts(summary: Summary): string[] {
-  const { format, graphs, operators, attributes, callsByGraph } = summary
+  const { format, graphs, operators, attributes } = summary
   const leftOut = format === 'ggtrace' ? leftOutBy(summary) : undefined
-  if (format !== 'ggtrace' || graphs === 0) return leftOut === undefined ? [] : [leftOut]
-  const lines: string[] = leftOut === undefined ? [] : [leftOut]
-  if (!hasCalls(summary) || (callsByGraph > 0 && callsByGraph === computedCalls(summary))) {
-    lines.push(
-      'no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it (or bound inside its library), ' +
-        'where its functions cannot be seen' +
-        (callsByGraph > 0
-          ? '; a call is a graph that a scheduler computes, its kind and tokens are from the inputs of the graph'
-          : ''),
-    )
-  }
+  if (format !== 'ggtrace') return []
+  const lines = [leftOut, whyNoCalls(summary)].flatMap((line) => line ?? [])
+  if (graphs === 0) return leftOut === undefined ? [...lines, ...whyNoGraphs(summary)] : lines
   const [missing, end, library] = [
     attributes['operators.missing'],
     attributes['operators.end'],
@@ -80,23 +72,72 @@ export function missingParts(summary: Summary): string[] {
     const sync = 'record --sync computes and times node by node'
     if (leftOut !== undefined) return lines
     if (operators === 0 && missing !== undefined) lines.push(`no operators were seen: ${missing} (${library}); ${sync}`)
-    else if ((others.length > 0 || operators === 0) && summary.gpuOperators === 0) {
-      const reason = attributes['gpu.missing'] ?? 'there is no operator hook'
-      lines.push(`operators of ${others.join(', ') || 'its backend'} were not seen: ${reason}; ${sync}`)
-    }
+    else if (others.length > 0 && summary.gpuOperators === 0) {
+      const ofVulkan = others.every((name) => name.startsWith('Vulkan')) ? attributes['gpu.missing'] : undefined
+      lines.push(`operators of ${others.join(', ')} were not seen: ${ofVulkan ?? 'there is no operator hook'}; ${sync}`)
+    } else if (operators + summary.gpuOperators === 0) lines.push(`no operators: ${whyNoOperators(summary)}`)
   }
   if (end !== undefined) lines.push(`ends of operators are ${end} (${library})`)
   if (attributes['graphs'] !== undefined) lines.push(`graphs are ${attributes['graphs']}`)
   return lines
 }
 
+function whyNoOperators(summary: Summary): string {
+  if (isWithoutEnd(summary)) return `${LOG_ENDS} the first one was complete`
+  const less = summary.issues.find(({ code }) => code === 'recorded-less')
+  return less === undefined ? 'none passed a hook, and the log does not contain why' : less.first.detail
+}
+
+/** Calls without graphs, at a level that records graphs. */
+function whyNoGraphs(summary: Summary): string[] {
+  if (!['graph', 'op'].includes(`${summary.attributes['level']}`)) return []
+  if (computedCalls(summary) + summary.calls.warmUp.calls + summary.gpuOperators === 0) return []
+  const bound = 'functions of ggml that are bound inside their library pass no hook'
+  return [`no graphs: none was computed while recording was on, or none was seen: ${bound}`]
+}
+
+/** Why a log contains no calls of llama.cpp; undefined if it contains some, or nothing that shows why. */
+function whyNoCalls(summary: Summary): string | undefined {
+  const { graphs, callsByGraph, llamaSeen } = summary
+  const areGraphs = callsByGraph > 0 && callsByGraph === computedCalls(summary)
+  if (hasCalls(summary) && !areGraphs) return undefined
+  const byGraph = areGraphs
+    ? '; a call is a graph that a scheduler computes, its kind and tokens are from the inputs of the graph'
+    : ''
+  const isCut = isWithoutEnd(summary)
+  if (llamaSeen === 'calls')
+    return `no call of llama.cpp is complete in the log: ${isCut ? `${LOG_ENDS} the first one, other than a warm-up, was complete` : incompleteBecause(summary)}`
+  if (llamaSeen === 'loading' && isCut) return `no calls of llama.cpp: the log ends while the program loads a model`
+  if (llamaSeen !== undefined && isCut) return `no calls of llama.cpp: ${LOG_ENDS} the first one`
+  if (llamaSeen !== undefined && graphs === 0) return 'no calls of llama.cpp: the program ended before the first one'
+  if (llamaSeen !== undefined)
+    return `no calls of llama.cpp were seen, though it loaded a model: they are bound inside its library, or the graphs were computed before the first one${byGraph}`
+  if (graphs === 0) return undefined
+  const ended = isCut && !areGraphs ? `, or ${LOG_ENDS} the first one was complete` : ''
+  return `no calls of llama.cpp were seen: the program uses ggml alone, or libllama is built into it (or bound inside its library), where its functions cannot be seen${ended}${byGraph}`
+}
+
+const isWithoutEnd = ({ issues }: Summary) => issues.some(({ code }) => code === 'run-without-end')
+const LOG_ENDS = 'the log ends before'
+
+/** Why what began is not in the log of a run that ended by itself. */
+function incompleteBecause(summary: Summary): string {
+  const full = fullLog(summary)
+  return full === undefined ? 'the program ended within it' : `${full} before that`
+}
+
+/** Why the log had no space, if it had none. */
+const fullLog = ({ issues }: Summary) =>
+  issues.find(({ code }) => /^(log-full|disk-full|process-limit)$/.test(code ?? ''))?.title
+
 /** Which option of `record` left out all operators, or all but the calls; undefined if none did. */
-function leftOutBy({ attributes, graphs, operators, gpuOperators, issues, calls }: Summary): string | undefined {
+function leftOutBy(summary: Summary): string | undefined {
+  const { attributes, graphs, operators, gpuOperators, calls } = summary
   const option = (name: string) => attributes[`recorded.${name}`]
   if (operators + gpuOperators > 0 || attributes['level'] !== 'op') return undefined
   const [from, tokens, ops] = [option('from'), option('tokens'), option('ops')]
-  const full = issues.find(({ code }) => /^(log-full|disk-full|process-limit)$/.test(code ?? ''))
-  if (full) return `no operators: ${full.title} before the first one was written`
+  const full = fullLog(summary)
+  if (full !== undefined) return `no operators: ${full} before the first one was written`
   if (graphs === 0 && from !== undefined)
     return 'only calls: recording was paused (--paused), and nothing resumed it (--toggle, or ggml2perfetto_resume in the program)'
   if (graphs === 0 && tokens !== undefined && hasCalls({ calls }))

@@ -5,9 +5,11 @@ export { compareRuns, type RunsOfSide } from './analyze/compare/compare.ts'
 export * from './analyze/compare/comparison.ts'
 export { type Gate, gateOf } from './analyze/compare/gate.ts'
 export type { ExpertCacheSize } from './analyze/experts/caches.ts'
+export type { CallCount, FailedCalls } from './analyze/failures.ts'
 export { findings, lookedAt, RULES } from './analyze/findings/findings.ts'
 export type { Limit, Looked, Rule } from './analyze/findings/rule.ts'
 export { threadScaling } from './analyze/findings/thread-scaling.ts'
+export type { LlamaSeen } from './analyze/llama-seen.ts'
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
 export {
@@ -28,7 +30,7 @@ export {
   scaling,
   type WorkerCount,
 } from './analyze/scaling.ts'
-export type { CallCount, ClockRelation, FailedCalls, IssueCount, Summary } from './analyze/summary.ts'
+export type { ClockRelation, IssueCount, Summary } from './analyze/summary.ts'
 export type { ScalingFit } from './analyze/usl.ts'
 export { toWebStream, type WebStream } from './bytes/web-stream.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'

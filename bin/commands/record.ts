@@ -16,7 +16,7 @@ import {
 } from '../../lib/index.ts'
 import { describeFindings } from '../findings.ts'
 import { bytes, flag, once, oneOf, oneOrMore, parseTokens, valued, whole, words } from '../options.ts'
-import { computedCalls, describeLog, issueCount, missingParts } from '../summary.ts'
+import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
 import { plural, size } from '../units.ts'
 import { BROWSER, showRecorded } from './open.ts'
@@ -335,7 +335,7 @@ function describePower(power: RecordResult['power'], { quiet }: Arguments): stri
 }
 
 async function describe(log: string, args: Arguments, sched: string | undefined): Promise<string[]> {
-  const { level, quiet } = args
+  const { quiet } = args
   if (quiet && !counted(args)) return []
   const { size: bytes } = await stat(log)
   const summary = await summarizeFile(log, { findings: true })
@@ -344,9 +344,11 @@ async function describe(log: string, args: Arguments, sched: string | undefined)
   if (quiet) return problems
   const lines = describeLog(log, summary)
   if (issueCount(summary) > 0) lines.push('  the Issues track of its trace shows where')
+  const { note: why } = summary.attributes
+  const notes = why === undefined ? [] : [`  note: ${why}`]
   const inputs = sched === undefined ? [log] : [log, sched]
   const found = describeFindings(await findingsOf(summary, inputs), `ggml2perfetto why ${inputs.map(quoted).join(' ')}`)
-  return [...lines, ...missing(summary, level), ...problems, ...found, `wrote ${log} (${size(bytes)})`]
+  return [...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})`]
 }
 
 /** Findings of a log; with a recording of the scheduler, also who took the CPUs of its workers. */
@@ -355,23 +357,6 @@ async function findingsOf(summary: Summary, inputs: readonly string[]): Promise<
   if (inputs.length === 1 || !found.some(({ rule }) => rule === 'preempted')) return found
   const named = await analyze(inputs.map(inputOf)).catch(() => undefined)
   return named?.findings ?? found
-}
-
-/** What was requested but is missing. */
-function missing(summary: Summary, level: string): string[] {
-  const { note: why } = summary.attributes
-  if (why !== undefined) return [`  note: ${why}`]
-  const computed = computedCalls(summary) + summary.calls.warmUp.calls + summary.graphs
-  if (
-    level !== 'op' ||
-    summary.operators + summary.gpuOperators > 0 ||
-    computed === 0 ||
-    missingParts(summary).length > 0
-  )
-    return []
-  return [
-    '  note: no operators: this ggml does not export the functions that show them, or it computes on a GPU only (--sync)',
-  ]
 }
 
 /** Ends by the signal that ended the program, so that a parent that waits (a script at Ctrl-C) sees it. */

@@ -1,11 +1,11 @@
 import { UsageError } from '../errors.ts'
 import { putAt } from '../model/by-id.ts'
-import { isCut, isFailed, meaningOf } from '../model/calls.ts'
+import { isCut, isFailed } from '../model/calls.ts'
 import { type Counter, CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
 import {
-  type Batch,
   type FactsEvent,
+  type FunctionEvent,
   Inferred,
   type InputEvent,
   type IssueEvent,
@@ -24,6 +24,8 @@ import { type Times, timesOf } from '../model/times.ts'
 import type { Finding } from './analysis.ts'
 import { CallTimes, type ContextTimes, type Decoding, type OnCall } from './call-times.ts'
 import { Extent } from './extent.ts'
+import { type CallCount, type FailedCalls, Failures } from './failures.ts'
+import { isOfLlama, type LlamaSeen, llamaSeen } from './llama-seen.ts'
 
 /** Issues of one kind. */
 export interface IssueCount {
@@ -36,18 +38,6 @@ export interface IssueCount {
   readonly count: number
   /** The first of them. */
   readonly first: IssueEvent
-}
-
-/** Calls, and the tokens in their batches. */
-export interface CallCount {
-  readonly calls: number
-  readonly tokens: number
-}
-
-/** Calls of any phase that returned a result other than 0. They are not part of any time or rate. */
-export interface FailedCalls extends CallCount {
-  /** By result, the most frequent first. `meaning`: a short form of the definition in llama.h. */
-  readonly results: readonly { readonly result: number; readonly meaning: string; readonly calls: number }[]
 }
 
 /** How an input's times are converted to the trace's. */
@@ -81,6 +71,8 @@ export interface Summary {
   readonly calls: Readonly<Record<CountedPhase, CallCount>> & { readonly failed: FailedCalls }
   /** Number of these calls that are graphs of a scheduler, as no llama_decode or llama_encode was seen. */
   readonly callsByGraph: number
+  /** What of llama.cpp began; undefined where the log does not contain that. */
+  readonly llamaSeen?: LlamaSeen | undefined
   /** Time to first token: start of the first call to the end of the last one before the first decode; without warm-ups and failed calls. */
   readonly ttftNs: number | undefined
   /** Time per output token of a sequence: that of {@link Summary.decoding}. */
@@ -126,9 +118,6 @@ export interface Summary {
   readonly findings?: readonly Finding[] | undefined
 }
 
-/** Results that are counted separately. Programs return few; a damaged log may contain any. */
-const RESULTS_MAX = 64
-
 interface OpTotals {
   count: number
   timeNs: number
@@ -157,14 +146,14 @@ export class SummaryPass implements EventPass<Summary> {
     compute: newCalls(),
     failed: newCalls(),
   }
-  /** By result and meaning. */
-  private readonly failures = new Map<string, { result: number; meaning: string; calls: number }>()
+  private readonly failures = new Failures()
   private input: Omit<InputEvent, 'kind'> = { format: '', clock: 'unknown', originNs: 0n, attributes: {} }
   private contents: string | undefined
   private readonly extent = new Extent()
   private readonly samples = new Extent() // where there is nothing else
   private readonly times: CallTimes
   private callsByGraph = 0
+  private hasLlamaFunctions = false
   private operators = 0
   private gpuOperators = 0
   private graphs = 0
@@ -213,8 +202,9 @@ export class SummaryPass implements EventPass<Summary> {
       times,
       startNs: input.originNs + BigInt(firstNs),
       durationNs: times === 'recorded' && lastNs > firstNs ? lastNs - firstNs : undefined,
-      calls: { ...calls, failed: { ...calls.failed, results: this.failedResults() } },
+      calls: { ...calls, failed: { ...calls.failed, results: this.failures.list() } },
       callsByGraph: this.callsByGraph,
+      llamaSeen: llamaSeen(input.attributes, this.hasLlamaFunctions),
       ttftNs,
       tpotNs: decoding?.tpotNs,
       decoding,
@@ -262,7 +252,7 @@ export class SummaryPass implements EventPass<Summary> {
       case 'issue':
         return this.countIssue(event)
       case 'function':
-        return this.times.function(event)
+        return this.takeFunction(event)
       case 'nvtx':
       case 'access':
       case 'range':
@@ -317,6 +307,13 @@ export class SummaryPass implements EventPass<Summary> {
     this.contents = contents ?? this.contents
   }
 
+  private takeFunction(event: FunctionEvent): void {
+    this.drawn++
+    this.hasLlamaFunctions ||= isOfLlama(event.what)
+    this.samples.add(event.startNs, event.endNs)
+    this.times.function(event)
+  }
+
   private countIssue(event: IssueEvent): void {
     const known = this.issues.get(event.title)
     if (known) known.count++
@@ -366,24 +363,11 @@ export class SummaryPass implements EventPass<Summary> {
     this.drawn++
     if (event.batch?.function === 'ggml_backend_sched_graph_compute') this.callsByGraph++
     calls.tokens += Math.max(tokens, 0)
-    if (hasFailed) this.countFailure(event.batch!)
+    if (hasFailed) this.failures.add(event.batch!)
     this.times.add(event)
     this.threads.add(tid)
     this.endsAreOpen ||= !isCut(event) && (event.inferred & Inferred.NoEnd) !== 0
     this.extent.add(startNs, endNs)
-  }
-
-  private countFailure(batch: Batch): void {
-    const { result } = batch
-    const meaning = meaningOf(batch).short
-    const key = `${result} ${meaning}`
-    const known = this.failures.get(key)
-    if (known) known.calls++
-    else if (this.failures.size < RESULTS_MAX) this.failures.set(key, { result, meaning, calls: 1 })
-  }
-
-  private failedResults(): FailedCalls['results'] {
-    return [...this.failures.values()].sort((a, b) => b.calls - a.calls || a.result - b.result)
   }
 }
 

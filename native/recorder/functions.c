@@ -6,6 +6,7 @@
 
 #include "common/environment.h"
 #include "common/process.h"
+#include "recorder/bypass.h"
 #include "recorder/calls.h"
 #include "recorder/control.h"
 #include "recorder/libraries.h"
@@ -51,11 +52,26 @@ void functions_open(void (*fact)(const char * key, const char * value)) {
     else note_missing(fact);
 }
 
-void functions_note_bypassed(void) {
+void functions_note_bypassed(const void * caller) {
     static atomic_bool was_noted;
     if (atomic_load_explicit(&was_noted, memory_order_relaxed) || atomic_exchange(&was_noted, true)) return;
     if (!functions_are_recorded()) return;
-    ggtrace_fact(recording.log, "functions.missing", "all C functions of llama.cpp: the program calls them by addresses of its own (dlsym)");
+    static const char * const texts[] = {
+        [BYPASS_UNKNOWN] = "all C functions of llama.cpp: their calls pass no hook",
+        [BYPASS_BY_ADDRESS] = "all C functions of llama.cpp: the program calls them by addresses of its own (dlsym)",
+        [BYPASS_INSIDE] = "all C functions of llama.cpp: they are called inside the library that contains them, and bound there",
+        [BYPASS_BOUND] = "all C functions of llama.cpp: the library that calls them is bound to them without the recorder (RTLD_DEEPBIND, "
+                         "another preloaded library)",
+    };
+    ggtrace_fact(recording.log, "functions.missing", texts[bypass_of(caller)]);
+}
+
+void functions_note_seen(enum functions_seen what) {
+    static _Atomic int most = SEEN_NOTHING;
+    int before = atomic_load_explicit(&most, memory_order_relaxed);
+    if (before >= (int) what || !recording.log) return;
+    while (before < (int) what && !atomic_compare_exchange_weak(&most, &before, what)) {}
+    if (before < (int) what) ggtrace_fact(recording.log, what == SEEN_CALLS ? "llama.calls" : "llama.functions", "begun");
 }
 
 bool functions_are_recorded(void) {

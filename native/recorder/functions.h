@@ -11,8 +11,15 @@
 /* When the log is opened: reads whether functions are recorded, and records which of them the program's libraries do not export. */
 void functions_open(void (*fact)(const char * key, const char * value));
 
-/* The program calls llama.cpp's C functions by addresses of its own (dlsym), so that they pass no hook: recorded once, as a fact. */
-void functions_note_bypassed(void);
+/*
+ * A call passed no hook of llama.cpp's C functions, which call the method at whose hook this is called: recorded once, as a fact, with the
+ * reason. `caller`: the return address of that hook.
+ */
+void functions_note_bypassed(const void * caller);
+
+/* What of llama.cpp was seen to begin, as a fact: what was begun and never ended leaves no record. */
+enum functions_seen { SEEN_NOTHING, SEEN_FUNCTIONS, SEEN_CALLS };
+void functions_note_seen(enum functions_seen what);
 
 /* Are functions, and changes of sequences, recorded at all? */
 bool functions_are_recorded(void);

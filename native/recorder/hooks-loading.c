@@ -15,6 +15,7 @@ struct any_parameters {
     HOOK(void *, name, const char * path, struct any_parameters parameters) {         \
         REAL(name, void *, const char *, struct any_parameters);                      \
         recorder_ready(CALLER);                                                       \
+        functions_note_seen(SEEN_FUNCTIONS);                                          \
         struct stage stage;                                                           \
         loading_begin(&stage, GGTRACE_LOAD_MODEL, path);                              \
         void * model = real(path, parameters);                                        \
@@ -28,6 +29,7 @@ LOAD_MODEL(llama_load_model_from_file) /* until 2025 */
 HOOK(void *, llama_model_load_from_splits, const char ** paths, size_t count, struct any_parameters parameters) {
     REAL(llama_model_load_from_splits, void *, const char **, size_t, struct any_parameters);
     recorder_ready(CALLER);
+    functions_note_seen(SEEN_FUNCTIONS);
     struct stage stage;
     loading_begin(&stage, GGTRACE_LOAD_MODEL, count ? paths[0] : NULL);
     void * model = real(paths, count, parameters);
@@ -104,6 +106,7 @@ LOAD_ALL_DATA(OF_VECTOR)
     HOOK(void *, name, void * model, struct any_parameters parameters) {              \
         REAL(name, void *, void *, struct any_parameters);                            \
         recorder_ready(CALLER);                                                       \
+        functions_note_seen(SEEN_FUNCTIONS);                                          \
         struct stage stage;                                                           \
         loading_begin(&stage, GGTRACE_CREATE_CONTEXT, NULL);                          \
         void * context = real(model, parameters);                                     \

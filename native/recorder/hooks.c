@@ -30,6 +30,7 @@
 #define CALL(name, read, kind, ...)                                                             \
     if (calls_inside()) calls_pass(kind);                                                       \
     if (calls_inside() || recorder_ready(CALLER) < LEVEL_TOKEN) return real(__VA_ARGS__);      \
+    functions_note_seen(SEEN_CALLS);                                                            \
     struct call call;                                                                           \
     call.part = NULL;                                                                           \
     read;                                                                                       \
@@ -47,13 +48,13 @@
 #define CALL_BY_REFERENCE(name, kind)                                                           \
     HOOK(int, name, void * context, const struct any_batch * batch) {                           \
         REAL(name, int, void *, const struct any_batch *);                                      \
-        if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(); \
+        if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(CALLER); \
         CALL(name, batch_read(&call.batch, batch), kind, context, batch);                       \
     }
 #define CALL_OF_EXT(name, kind)                                                                 \
     HOOK(int, name, void * context, const void * batch) {                                       \
         REAL(name, int, void *, const void *);                                                  \
-        if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(); \
+        if (!calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN) functions_note_bypassed(CALLER); \
         CALL(name, batch_ext_read(&call.batch, batch), kind, context, batch);                   \
     }
 

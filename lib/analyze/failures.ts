@@ -1,0 +1,37 @@
+import { meaningOf } from '../model/calls.ts'
+import type { Batch } from '../model/events.ts'
+
+/** Calls, and the tokens in their batches. */
+export interface CallCount {
+  readonly calls: number
+  readonly tokens: number
+}
+
+/** Calls of any phase that returned a result other than 0. They are not part of any time or rate. */
+export interface FailedCalls extends CallCount {
+  /** By result, the most frequent first. `meaning`: a short form of the definition in llama.h. */
+  readonly results: readonly { readonly result: number; readonly meaning: string; readonly calls: number }[]
+}
+
+/** Results that are counted separately. Programs return few; a damaged log may contain any. */
+const RESULTS_MAX = 64
+
+/** Counts the results of calls that failed. */
+export class Failures {
+  /** By result and meaning. */
+  private readonly counts = new Map<string, { result: number; meaning: string; calls: number }>()
+
+  add(batch: Batch): void {
+    const { result } = batch
+    const meaning = meaningOf(batch).short
+    const key = `${result} ${meaning}`
+    const known = this.counts.get(key)
+    if (known) known.calls++
+    else if (this.counts.size < RESULTS_MAX) this.counts.set(key, { result, meaning, calls: 1 })
+  }
+
+  /** The most frequent first. */
+  list(): FailedCalls['results'] {
+    return [...this.counts.values()].sort((a, b) => b.calls - a.calls || a.result - b.result)
+  }
+}

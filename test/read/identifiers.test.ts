@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { openTrace } from '../../lib/index.ts'
+import { openTrace, summarize } from '../../lib/index.ts'
 import { converted, plainBytes } from '../line/support.ts'
 import {
   faultsOf,
@@ -163,4 +163,10 @@ test('identifiers of a trace are exact in trace_processor', async () => {
   } finally {
     trace.close()
   }
+})
+
+test('a log of two versions of oneDNN names both', async () => {
+  const log = new TextDecoder().decode(plainBytes('onednn/v3.7.log'))
+  const source = new TextEncoder().encode(`${log}\n${log.replaceAll('oneDNN v3.7', 'oneDNN v2.1')}`)
+  expect((await summarize({ name: 'log', source })).attributes['onednn']).toMatch(/^3\.7[\d.]*, 2\.1[\d.]*$/)
 })

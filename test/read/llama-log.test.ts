@@ -85,6 +85,17 @@ describe('perf lines', () => {
     expect(facts).toMatchObject({ load_time_ms: 22663.59, graphs_reused: 2 })
   })
 
+  it('of two contexts, such as those of a model and its draft, have the facts of both', async () => {
+    const of = (ms: number) => [
+      `llama_perf_context_print:        load time =     ${ms}.00 ms`,
+      'llama_perf_context_print: prompt eval time =      10.00 ms /     5 tokens (    2.00 ms per token,   500.00 tokens per second)',
+      'llama_perf_context_print:        eval time =      20.00 ms /     4 runs   (    5.00 ms per token,   200.00 tokens per second)',
+    ]
+    const { tests, facts } = await read(new TextEncoder().encode([...of(100), ...of(7)].join('\n')))
+    expect(tests).toHaveLength(4)
+    expect(facts).toMatchObject({ load_time_ms: '100, 7' })
+  })
+
   it.each(['llama_perf_context_print', 'llama_print_timings'])('%s, without times', async (name) => {
     const text = [
       `${name}:        load time =     100.00 ms`,

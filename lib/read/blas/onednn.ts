@@ -11,6 +11,7 @@ import type { BlasCall } from '../../model/blas-events.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
+import { AllFacts } from '../common/all-facts.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
@@ -43,7 +44,7 @@ class OnednnLog implements ChunkReader {
   private readonly calls = new CallSet()
   /** By the columns of a line, without time and duration. */
   private readonly known = new Map<string, BlasCall>()
-  private readonly facts: Record<string, string | number> = Object.create(null)
+  private readonly facts = new AllFacts()
   /** Undefined: the log has no times, or nothing was executed yet. */
   private originNs: bigint | undefined
   private lastNs = 0
@@ -96,8 +97,8 @@ class OnednnLog implements ChunkReader {
     for (const column of columns.slice(2)) {
       const version = /^(?:one)?DNNL? v(\S+)/i.exec(column)?.[1]
       const [, key, value] = /^(isa|runtime|nthr):(.*)$/.exec(column) ?? []
-      if (version !== undefined) this.facts['onednn'] = version
-      else if (key !== undefined && columns.includes('cpu')) this.facts[NAMES[key]!] ??= value!
+      if (version !== undefined) this.facts.add('onednn', version)
+      else if (key !== undefined && columns.includes('cpu')) this.facts.add(NAMES[key]!, value!)
     }
   }
 
@@ -159,7 +160,7 @@ class OnednnLog implements ChunkReader {
       contentsOf([[executed, 'executed primitive']]) || 'no executed primitives',
     )
     const counts = { ...(created > 0 && { created }), ...(others > 0 && { other_lines: others }) }
-    this.batch.add({ kind: 'facts', contents, attributes: { ...facts, ...counts, ...attributes } })
+    this.batch.add({ kind: 'facts', contents, attributes: { ...facts.attributes(), ...counts, ...attributes } })
     if (untimed > 0) this.issue('calls-without-time', `expected a time in each line, found none in ${untimed}`)
     const { longLines } = this.lines
     if (longLines > 0) this.batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })

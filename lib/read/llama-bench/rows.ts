@@ -1,9 +1,9 @@
 import type { Position } from '../../errors.ts'
-import { DefaultMap } from '../../model/default-map.ts'
 import { type BenchmarkEvent, Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
+import { AllFacts } from '../common/all-facts.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 
@@ -32,8 +32,6 @@ const TEST = /^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$/
 const SPEED = /^(\d+(?:\.\d+)?) *± *(\d+(?:\.\d+)?)$/
 const SAMPLES_MAX = 1 << 16
 const TEXT_MAX = 1000
-/** Models, builds, … of one input that are listed. */
-const VALUES_MAX = 16
 
 /** Makes events of the rows of llama-bench. */
 export class Tests {
@@ -47,8 +45,8 @@ export class Tests {
   private begunNs = 0
   /** The time of the first test, in ns since 1970; undefined: its row has none. */
   private originNs: bigint | undefined
-  /** What the tests ran, and on what: all values of each, in their order. */
-  private readonly about = new DefaultMap<string, Set<string>>(() => new Set())
+  /** What the tests ran, and on what. */
+  private readonly about = new AllFacts()
 
   constructor(
     private readonly format: string,
@@ -114,8 +112,7 @@ export class Tests {
         [repetitions > count ? repetitions : 0, 'repetition'],
       ]) || 'no tests',
     )
-    const about = Object.fromEntries([...this.about].map(([key, values]) => [key, [...values].join(', ')]))
-    batch.add({ kind: 'facts', contents, attributes: { ...about, ...attributes } })
+    batch.add({ kind: 'facts', contents, attributes: { ...this.about.attributes(), ...attributes } })
     if (otherLines > 0) batch.add({ kind: 'left-out', what: 'lines that are no rows', count: otherLines })
     if (longLines > 0) batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
   }
@@ -127,12 +124,7 @@ export class Tests {
       gpu: row['gpu_info'],
       build: buildOf(row),
     }
-    for (const [key, value] of Object.entries(about)) {
-      if (!isPlain(value)) continue
-      const values = this.about.of(key)
-      if (values.size < VALUES_MAX) values.add(String(value).slice(0, TEXT_MAX))
-      else if (!values.has(`${value}`)) values.add('…')
-    }
+    for (const [key, value] of Object.entries(about)) if (isPlain(value)) this.about.add(key, `${value}`)
   }
 
   private begin(timeNs: bigint | undefined): void {

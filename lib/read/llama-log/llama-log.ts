@@ -181,7 +181,7 @@ class OutputLog implements ChunkReader {
       [measured, 'speed'],
     ])
     const { contents, attributes } = containing(list || 'no timings')
-    const facts = { ...this.perf.facts, ...attributes, ...(others > 0 && { other_lines: others }) }
+    const facts = { ...this.perf.facts.attributes(), ...attributes, ...(others > 0 && { other_lines: others }) }
     this.batch.add({ kind: 'facts', contents, attributes: facts })
     const { longLines } = this.lines
     if (longLines > 0) this.batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })

@@ -1,5 +1,6 @@
 import { type BenchmarkEvent, Inferred } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import { AllFacts } from '../common/all-facts.ts'
 
 const PERF = /^(?:llama_perf_context_print|llama_perf_sampler_print|llama_print_timings|common_perf_print): *(.+)$/
 const TIMES = /^(prompt eval|eval) time = +([\d.]+) ms \/ +(\d+) (?:tokens|runs)/
@@ -8,7 +9,8 @@ const REUSED = /^graphs reused = +(\d+)/
 
 /** Reads the sums that llama.cpp prints of a context at the end of a run. */
 export class PerfLines {
-  readonly facts: Record<string, string | number> = Object.create(null)
+  /** Of all contexts: a run with a draft model prints those of both. */
+  readonly facts = new AllFacts()
   private readonly tests: { name: string; ns: number; tokens: number }[] = []
   private isWhole = false
   private count = 0
@@ -28,9 +30,9 @@ export class PerfLines {
       return true
     }
     const [, what, time] = FACTS.exec(line) ?? []
-    if (what !== undefined) this.facts[`${what}_time_ms`] ??= Number(time)
+    if (what !== undefined) this.facts.add(`${what}_time_ms`, Number(time))
     const reused = REUSED.exec(line)?.[1]
-    if (reused !== undefined) this.facts['graphs_reused'] ??= Number(reused)
+    if (reused !== undefined) this.facts.add('graphs_reused', Number(reused))
     return true
   }
 

@@ -20,7 +20,13 @@ export {
   groupOperators,
   type OperatorGroup,
 } from './analyze/operators/groups.ts'
-export { type RequestReason, type WhyRequest, whyRequest } from './analyze/requests/why-request.ts'
+export {
+  type RequestReason,
+  requestsWith,
+  type WhichRequest,
+  type WhyRequest,
+  whyRequest,
+} from './analyze/requests/why-request.ts'
 export {
   type PhaseScaling,
   type RoleScalingFigures,

@@ -4,9 +4,12 @@ import {
   type Finding,
   findings,
   lookedAt,
+  type RequestRow,
+  requestsWith,
   type ScalingFigures,
   threadScaling,
   UsageError,
+  type WhichRequest,
   whyRequest,
 } from '../../lib/index.ts'
 import { describeFinding } from '../findings.ts'
@@ -19,9 +22,10 @@ import { duration } from '../units.ts'
 
 const OPTIONS = {
   request: valued(
-    whole('--request', 0),
-    "What the time of one answer went to: the server's number of its task, or its number in the log",
+    whole('--request', 1),
+    'What the time of one answer went to: the number of the request in the log, the first column of stats --by request',
   ),
+  task: valued(whole('--task', 0), "The same, by the server's number of its task, as its log has it"),
   json: flag('Print the findings as JSON; docs/findings.md describes them'),
   ...MACHINE,
   ...CLOCKS,
@@ -46,7 +50,7 @@ export const whyCommand: CommandModule<object, Arguments> = {
       )
       .options(OPTIONS)
       .example('$0 why run.ggtrace', 'the findings, most time first')
-      .example('$0 why server.ggtrace --request 17', 'what the time of one answer of a server went to')
+      .example('$0 why server.ggtrace --task 17', 'what the time of one answer of a server went to')
       .example('$0 why t1.ggtrace t2.ggtrace t4.ggtrace', 'runs with 1, 2 and 4 threads: where more stop paying')
       .example('$0 why run.ggtrace run.sched.dat', 'also names the programs that took the CPUs'),
   handler,
@@ -55,10 +59,11 @@ export const whyCommand: CommandModule<object, Arguments> = {
 async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const runs = await runsOf(args)
   if (runs.length > 1) return printOfRuns(await scalingOf(runs, args), args)
-  const { request } = args
-  const series = request === undefined ? [] : (['requests'] as const)
+  const { request, task } = args
+  const isOfOne = request !== undefined || task !== undefined
+  const series = isOfOne ? (['requests'] as const) : []
   const analysis = await analysisOf(args, { series, ...(await machineOf(args)) })
-  if (request !== undefined) return printRequest(analysis, request, args)
+  if (isOfOne) return printRequest(analysis, { request, task }, args)
   const found = findings(analysis)
   if (args.json) return printJson(JSON.stringify(found, null, 2))
   const query = `ggml2perfetto query ${analysis.inputs.map(({ name }) => quoted(name)).join(' ')}`
@@ -66,9 +71,9 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
 }
 
 /** What the time of one answer went to. */
-async function printRequest(analysis: Analysis, number: number, { json }: Arguments): Promise<void> {
-  const why = whyRequest(analysis, number)
-  if (!why) throw new UsageError(`--request ${number}: ${unknownRequest(analysis)}`)
+async function printRequest(analysis: Analysis, which: WhichRequest, { json }: Arguments): Promise<void> {
+  const why = whyRequest(analysis, which)
+  if (!why) throw new UsageError(notOne(analysis, which))
   if (json) return printJson(JSON.stringify(why, null, 2))
   const { request, reasons, remarks } = why
   const { id, task, slot, type, outcome, latency_ns, ttft_ns, tpot_ns } = request
@@ -78,7 +83,7 @@ async function printRequest(analysis: Analysis, number: number, { json }: Argume
     ...(slot === null ? [] : [`slot ${slot}`]),
   ]
   const times = [
-    `latency ${duration(latency_ns)}`,
+    `latency ${latency_ns === null ? 'not known' : duration(latency_ns)}`,
     ...(ttft_ns === null ? [] : [`TTFT ${duration(ttft_ns)}`]),
     ...(tpot_ns === null ? [] : [`TPOT ${duration(tpot_ns)}`]),
   ]
@@ -89,14 +94,37 @@ async function printRequest(analysis: Analysis, number: number, { json }: Argume
   ])
 }
 
-function unknownRequest({ requests, series }: Analysis): string {
-  if (requests === null) return 'the log contains no requests'
-  const rows = series?.requests?.rows ?? requests.slowest
-  const tasks = rows.flatMap(({ task }) => task ?? [])
+/** Why these numbers are not those of one request. */
+function notOne(analysis: Analysis, which: WhichRequest): string {
+  const { request, task } = which
+  const options = [
+    ...(request === undefined ? [] : [`--request ${request}`]),
+    ...(task === undefined ? [] : [`--task ${task}`]),
+  ].join(' ')
+  if (analysis.requests === null) return `${options}: the log contains no requests`
+  const found = requestsWith(analysis, which)
+  if (found.length > 1)
+    return `${options}: ${listOf(found)} have this number of a task\nhint: give the number of one of them in the log, such as --request ${found[0]!.id}`
+  const near = [
+    ...(request === undefined ? [] : requestsWith(analysis, { request })),
+    ...(task === undefined ? [] : requestsWith(analysis, { task })),
+  ]
+  if (near.length > 0) return `${options}: expected the numbers of one request, found those of ${listOf(near)}`
+  const [other] =
+    request === undefined || task === undefined ? requestsWith(analysis, { request: task, task: request }) : []
+  if (other && request === undefined)
+    return `${options}: no task has this number, but ${listOf([other])} does\nhint: --request ${other.id}`
+  if (other)
+    return `${options}: no request has this number, but ${listOf([other])} has this task\nhint: --task ${other.task}`
+  const all = requestsWith(analysis, {})
   const range = (of: readonly number[]) => `${Math.min(...of)} to ${Math.max(...of)}`
-  const known = tasks.length > 0 ? `tasks ${range(tasks)}` : `requests ${range(rows.map(({ id }) => id))}`
-  return `no such request among ${known}\nhint: ggml2perfetto stats <logs> --by request lists them`
+  const tasks = all.flatMap(({ task }) => task ?? [])
+  const known = [`requests ${range(all.map(({ id }) => id))}`, ...(tasks.length > 0 ? [`tasks ${range(tasks)}`] : [])]
+  return `${options}: no such request among ${known.join(', ')}\nhint: ggml2perfetto stats <logs> --by request lists them`
 }
+
+const listOf = (rows: readonly RequestRow[]) =>
+  rows.map(({ id, task }) => `request ${id}${task === null ? '' : ` (task ${task})`}`).join(' and ')
 
 /** What the numbers of threads of several runs show. */
 async function printOfRuns(figures: ScalingFigures, { json }: Arguments): Promise<void> {

@@ -3,6 +3,7 @@ import { count, duration, percent, plural, size, threeDigits } from '../units.ts
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
 
 type Requests = NonNullable<Analysis['requests']>
+type Speculation = NonNullable<Analysis['speculation']>
 type Distribution = NonNullable<Analysis['calls']['tpot']>
 
 /** Rows of a table of stalls, and of samplers. */
@@ -12,10 +13,12 @@ const text = (title: string): Column => ({ title, isText: true })
 const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
 const known = (value: number | null, as: (value: number) => string) => (value === null ? '' : as(value))
 const time = (ns: number | null) => known(ns, duration)
-const some = (ns: number) => (ns === 0 ? '' : duration(ns))
+const some = (ns: number | null) => (ns === null || ns === 0 ? '' : duration(ns))
 
 /** Parts of a latency, as they are shown, in the order of a request. */
 const PARTS: readonly (readonly [title: string, key: keyof RequestParts])[] = [
+  ['waits for a call', 'call_wait_ns'],
+  ['waits for a slot', 'deferred_ns'],
   ['queued', 'queued_ns'],
   ['prepare', 'prepare_ns'],
   ['prefill', 'prefill_ns'],
@@ -74,20 +77,31 @@ function requestsSection(requests: Requests): Section {
     const inferred = stalls.inferred_ns > 0 ? `, of which ${duration(stalls.inferred_ns)} are inferred` : ''
     facts.push([
       'stalled',
-      `${duration(parts.stalled_ns)}, by prompts of others ${duration(stalls.by_prompts_ns)}${inferred}`,
+      `${time(parts.stalled_ns)}, by prompts of others ${duration(stalls.by_prompts_ns)}${inferred}`,
     ])
   }
-  if (cancelled)
-    facts.push(['not complete', `${plural(cancelled.requests, 'request')}: ${duration(cancelled.time_ns)} of work`])
+  if (requests.drafts) facts.push(['drafts', acceptance(requests.drafts)])
+  if (cancelled) facts.push(['not complete', `${plural(cancelled.requests, 'request')}: ${workOf(cancelled)}`])
   return { title: 'requests', facts, tables: [partsTable(requests), ...stallsTable(requests)] }
+}
+
+function workOf({ requests, timed, time_ns, prompt_tokens, generated_tokens }: NonNullable<Requests['cancelled']>) {
+  const tokens = [
+    ...(prompt_tokens === null ? [] : [`${plural(prompt_tokens, 'token')} of prompts`]),
+    ...(generated_tokens === null ? [] : [`${plural(generated_tokens, 'token')} generated`]),
+  ]
+  const some = timed < requests ? ` for ${timed} of them, that for others is not in the log` : ''
+  const work = time_ns === null ? 'the time of their work is not in the log' : `${duration(time_ns)} of work${some}`
+  return [work, ...tokens].join('; ')
 }
 
 const quantiles = ({ mean_ns, p50_ns, p90_ns, p99_ns, max_ns }: Distribution) =>
   `${duration(mean_ns)}: p50 ${duration(p50_ns)}, p90 ${duration(p90_ns)}, p99 ${duration(p99_ns)}, max ${duration(max_ns)}`
 
 function partsTable({ parts, latency_ns }: Requests): StatsTable {
-  const rows = PARTS.filter(([, key]) => parts[key] > 0).map(([title, key]) => {
-    return [title, duration(parts[key]), percent(parts[key] / latency_ns)]
+  const rows = PARTS.flatMap(([title, key]) => {
+    const ns = parts[key] ?? 0
+    return ns > 0 ? [[title, duration(ns), latency_ns > 0 ? percent(ns / latency_ns) : '']] : []
   })
   return { columns: [text('latency of all requests'), ...numbers('time', 'share')], rows }
 }
@@ -138,12 +152,12 @@ function samplingSection({
   }
 }
 
-function speculationSection(of: NonNullable<Analysis['speculation']>): Section {
+const acceptance = (of: Pick<Speculation, 'accepted_tokens' | 'drafted_tokens' | 'acceptance_share'>) =>
+  `${count(of.accepted_tokens)} of ${plural(of.drafted_tokens, 'drafted token')}${of.acceptance_share === null ? '' : `, ${percent(of.acceptance_share)}`}`
+
+function speculationSection(of: Speculation): Section {
   const facts: [string, string][] = [
-    [
-      'accepted',
-      `${count(of.accepted_tokens)} of ${plural(of.drafted_tokens, 'drafted token')}${of.acceptance_share === null ? '' : `, ${percent(of.acceptance_share)}`}`,
-    ],
+    ['accepted', acceptance(of)],
     [
       'with drafts',
       `${duration(of.with_token_ns)} a token: draft ${duration(of.draft_ns)}, verify ${duration(of.verify_ns)}, sampling ${duration(of.sample_ns)}`,
@@ -242,6 +256,7 @@ const RANKS: Readonly<Record<string, number>> = {
   ...{
     send: 13,
     text: 12,
+    'waits for a call': 12,
     prepare: 11,
     drafted: 10,
     accepted: 9,

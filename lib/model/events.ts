@@ -26,6 +26,7 @@ export { TaskState } from './kernel-events.ts'
 export type * from './kernel-profiles.ts'
 export type * from './power-events.ts'
 export type * from './request-events.ts'
+export { QUEUE_PARTS } from './request-events.ts'
 export type { SumsEvent } from './sums.ts'
 export type { Times } from './times.ts'
 

@@ -135,6 +135,8 @@ export interface TaskEvent {
   readonly values?: TaskValues | undefined
   /** Name: the server's words. */
   readonly text?: number | undefined
+  /** {@link Inferred} bits: `Order` where its time follows only from the order of the log's lines. Undefined: 0. */
+  readonly inferred?: number | undefined
 }
 
 /** Figures of a task, as the server states them. */
@@ -147,8 +149,12 @@ export interface TaskValues {
   /** Tokens of the prompt that were processed. */
   readonly processedTokens?: number | undefined
   readonly generatedTokens?: number | undefined
+  /** Of `timings`, the time from the begin of the prompt to the first token; of `progress`, to this step. */
   readonly promptNs?: number | undefined
+  /** From the first token to the last. */
   readonly generationNs?: number | undefined
+  /** From the begin of the prompt to the last token. */
+  readonly totalNs?: number | undefined
   readonly draftedTokens?: number | undefined
   readonly acceptedTokens?: number | undefined
   /** All tokens in the slot. */
@@ -161,25 +167,33 @@ export interface TaskValues {
 
 /**
  * The parts of a request's latency; they cover it without gaps:
- * - `queued`: no slot worked on it (from the post, or from the start where no post is known, to the launch);
- * - `prepare`: from the launch to its first call: choice of the slot, saved and restored states, tokens compared;
+ * - `call-wait`: in the queue until the server takes it from there, which it does between calls: it waits for the running call;
+ * - `deferred`: in the queue until a slot is free: all were busy when the server took it;
+ * - `queued`: in the queue, and it is not known for what;
+ * - `prepare`: from the launch to its first call: saved and restored states, tokens compared;
  * - `prefill`: calls that process tokens of its prompt; `decode`: calls that compute its next token; `verify`: the same with a draft;
  * - `draft`: a draft model works for it; `sample`: samplers and grammar; `text`: tokens become text;
- * - `stalled`: calls, samplers and drafts of other requests while it waits;
- * - `other`: the remainder; `send`: from its last result to the answering thread's end, where that is known.
+ * - `stalled`: calls, samplers and drafts of other requests while it waits: for its turn, or for space in a batch;
+ * - `other`: the remainder, of which nothing is known; `send`: from its last result to the answering thread's end, where that is known.
  */
-export type RequestPartKind =
-  | 'queued'
-  | 'prepare'
-  | 'prefill'
-  | 'draft'
-  | 'decode'
-  | 'verify'
-  | 'sample'
-  | 'text'
-  | 'stalled'
-  | 'send'
-  | 'other'
+export const REQUEST_PARTS = [
+  'call-wait',
+  'deferred',
+  'queued',
+  'prepare',
+  'prefill',
+  'draft',
+  'decode',
+  'verify',
+  'sample',
+  'text',
+  'stalled',
+  'send',
+  'other',
+] as const
+
+/** See {@link REQUEST_PARTS}. */
+export type RequestPartKind = (typeof REQUEST_PARTS)[number]
 
 /** A part of a request, in the order of time. */
 export interface RequestPart {
@@ -194,9 +208,21 @@ export interface RequestPart {
   readonly accepted: number
   /** Tokens of other requests in the same call; of a stall, in the calls of others; 0 = none. */
   readonly othersTokens: number
-  /** Number of other requests in them. */
+  /** Number of other requests in them; of `call-wait`, in slots when it began. */
   readonly others: number
 }
+
+/** Kinds of parts before a slot begins with a request. */
+export const QUEUE_PARTS = ['call-wait', 'deferred', 'queued'] as const satisfies readonly RequestPartKind[]
+/** Kinds of parts that a log does not contain which has no calls: their time is in `prefill` and `decode`. */
+export const WITHIN_CALLS = [
+  'draft',
+  'verify',
+  'sample',
+  'text',
+  'stalled',
+  'send',
+] as const satisfies readonly RequestPartKind[]
 
 /** One request to a server, or the use of one sequence from its first token to its last. */
 export interface RequestEvent {
@@ -231,15 +257,18 @@ export interface RequestEvent {
   readonly acceptedTokens: number
   /** The cache of its slot had tokens that it could not use. */
   readonly lost?: LostReuse | undefined
-  /** Without gaps from `startNs` to `endNs`; empty where the input contains none. */
+  /** Without gaps from `startNs` to `endNs`; empty where the input contains none, or not their times. */
   readonly parts: readonly RequestPart[]
+  /** Kinds of parts of which the input contains nothing: their time is within others, or before `startNs`. Undefined: none. */
+  readonly unknownParts?: readonly RequestPartKind[] | undefined
   /** What the server states of it, at its end. */
   readonly stated?: TaskValues | undefined
   /** Name: the message of the error. */
   readonly error?: number | undefined
   /**
    * {@link Inferred} bits: `Call` where its borders are inferred from its tokens; where no calls are known, `Parts`, whose prefill and
-   * decode contain the time of others, and `TokenCount`.
+   * decode contain the time of others, and `TokenCount`; `Order` where its times follow from the order of the log's lines, so that
+   * only `stated` contains durations. `durationsOf` (lib/model/requests) knows which to use.
    */
   readonly inferred: number
 }

@@ -1,24 +1,25 @@
-import type { RequestEvent, RequestPartKind } from '../model/events.ts'
+import type { RequestEvent } from '../model/events.ts'
 import { inferredText } from '../model/inferred.ts'
 import type { Names } from '../model/names.ts'
+import { durationsOf } from '../model/requests/durations.ts'
 import type { NewRow } from './table-file.ts'
 
 /** The row of a request. */
 export function requestRow(event: RequestEvent, names: Names): NewRow<'request'> {
-  const { startNs, endNs, firstTokenNs, lost, error, inferred, parts } = event
-  const sums = new Map<RequestPartKind, number>()
-  for (const { what, startNs, endNs } of parts) sums.set(what, (sums.get(what) ?? 0) + endNs - startNs)
-  const part = (what: RequestPartKind) => (parts.length === 0 ? null : (sums.get(what) ?? 0))
+  const { startNs, lost, error, inferred } = event
+  const { latencyNs, ttftNs, partNs: part } = durationsOf(event)
   return {
     request: event.id,
     ts_ns: startNs,
-    dur_ns: endNs - startNs,
+    dur_ns: latencyNs,
     task: known(event.task),
     slot: known(event.slot),
     context: event.context || null,
     type: event.type,
     outcome: event.outcome,
-    ttft_ns: firstTokenNs < 0 ? null : firstTokenNs - startNs,
+    ttft_ns: ttftNs,
+    call_wait_ns: part('call-wait'),
+    deferred_ns: part('deferred'),
     queue_ns: part('queued'),
     prepare_ns: part('prepare'),
     prefill_ns: part('prefill'),

@@ -99,20 +99,24 @@ export const call = {
 /** One row per request. */
 export const request = {
   about:
-    'One request to a server, or the use of one sequence. The parts from `queue_ns` to `send_ns` sum to `dur_ns` where they are known.',
+    'One request to a server, or the use of one sequence. The parts from `call_wait_ns` to `other_ns` sum to `dur_ns` where that is known; a part that the log does not contain is null, its time is in others.',
   sortedBy: ['request'],
   columns: {
     trace_id: TRACE_ID,
     request: time('Number of the request, from 1, in the order in which they get a slot.'),
     ts_ns: time("Its post into the queue, else its launch, else its first call, since the run's origin."),
-    dur_ns: time('Until its last result is sent, else its slot is released, else its last call ends.'),
+    dur_ns: timeOrNull(
+      'Until its last result is sent, else its slot is released, else its last call ends; in a log without times, from its prompt on, as the server measured it.',
+    ),
     task: timeOrNull("The server's number of the task."),
     slot: smallOrNull('Number of the slot or the sequence.'),
     context: amountOrNull('Address of the llama_context.'),
     type: text('`completion`, `embedding` or `unknown`.'),
     outcome: text('`complete`, `cancelled`, `error` or `unfinished`.'),
     ttft_ns: timeOrNull('From its start to its first token.'),
-    queue_ns: timeOrNull('No slot worked on it.'),
+    call_wait_ns: timeOrNull('In the queue until the server takes it from there, between two calls.'),
+    deferred_ns: timeOrNull('In the queue until a slot is free.'),
+    queue_ns: timeOrNull('In a queue, and the log does not contain for what.'),
     prepare_ns: timeOrNull('From its launch to its first call.'),
     prefill_ns: timeOrNull('Calls that process tokens of its prompt.'),
     draft_ns: timeOrNull('A draft model works for it.'),

@@ -52,6 +52,7 @@ describe('messages of llama-server', () => {
       { line: 10, what: 'progress', ...of, generatedTokens: 1 },
       { line: 11, what: 'timings', ...of, promptNs: 4_680_000, processedTokens: 8 },
       { line: 12, what: 'timings', ...of, generationNs: 3_770_000, generatedTokens: 4 },
+      { line: 13, what: 'timings', ...of, totalNs: 8_450_000 },
       { line: 14, what: 'send', task: 0, slot: -1 },
       { line: 16, what: 'release', ...of, contextTokens: 15 },
     ])
@@ -144,6 +145,7 @@ describe('messages of llama-server', () => {
       { line: 5, what: 'release', ...of, contextTokens: 434 },
       { line: 6, what: 'timings', ...of, promptNs: 182_780_000, processedTokens: 237 },
       { line: 6, what: 'timings', ...of, generationNs: 342_290_000, generatedTokens: 13 },
+      { line: 6, what: 'timings', ...of, totalNs: 525_070_000 },
       { line: 7, what: 'prompt', ...next, promptTokens: 1371 },
       { line: 8, what: 'reuse', ...next, reusedTokens: 0, position: 0 },
     ])

@@ -59,10 +59,39 @@ describe('requests of a server that records its tasks', () => {
         expect(tokensIn(request, 'prefill')).toBe(answer.processed)
         const steps = request.parts.filter(({ what }) => what === 'verify' || what === 'decode')
         expect(tokensIn(request, 'decode', 'verify')).toBe(steps.length + drafted)
-        expect(request.parts[0]!.what).toBe('queued')
+        expect(['call-wait', 'queued']).toContain(request.parts[0]!.what)
       })
     })
     await fc.assert(property, { numRuns: 100 })
+  })
+
+  const timeIn = ({ parts }: RequestEvent, ...kinds: string[]) =>
+    parts.reduce((sum, { what, startNs, endNs }) => sum + (kinds.includes(what) ? endNs - startNs : 0), 0)
+
+  test('in the queue, it waits for the running call until the server looks, then for a slot', async () => {
+    const property = fc.asyncProperty(RUNS, async ({ asked, batch, length }) => {
+      const server = new Server(3, batch, { tasks: true, functions: true, defers: true }).run(asked)
+      const areDeferred = server.answers.some(({ deferNs }) => deferNs !== undefined)
+      const found = await requestsOf(server.events, length)
+      for (const { task, postNs, deferNs, launchNs } of server.answers) {
+        const request = found.find((one) => one.task === task)!
+        expect(timeIn(request, 'deferred')).toBe(deferNs === undefined ? 0 : launchNs - deferNs)
+        expect(timeIn(request, 'call-wait', 'queued')).toBe((deferNs ?? launchNs) - postNs)
+        if (deferNs !== undefined) expect(request.parts[0]!.what).toBe('call-wait')
+        if (!areDeferred) expect(timeIn(request, 'deferred')).toBe(0)
+      }
+    })
+    await fc.assert(property, { numRuns: 100 })
+  })
+
+  test('where no deferral is recorded, it waits for a call if its slot was free, else for what is not known', async () => {
+    const one = { prompt: 60, reused: 0, generate: 2, drafts: 0, slot: 0, afterSteps: 0 }
+    const kindsOf = async (slot: number) => {
+      const server = new Server(2, 32).run([one, { ...one, slot, afterSteps: 2 }])
+      return (await requestsOf(server.events)).map(({ parts }) => parts[0]!.what)
+    }
+    expect(await kindsOf(1)).toEqual(['call-wait', 'call-wait'])
+    expect(await kindsOf(0)).toEqual(['call-wait', 'queued'])
   })
 
   test('a stall names the calls of others; a call beside others has their tokens', async () => {

@@ -17,6 +17,8 @@ export interface Answered {
   readonly task: number
   readonly slot: number
   readonly postNs: number
+  /** The server looked for its slot, which was busy; undefined: it was free. */
+  readonly deferNs: number | undefined
   readonly launchNs: number
   readonly sentNs: number
   readonly firstTokenNs: number
@@ -40,6 +42,8 @@ const [TARGET, DRAFT, MAIN, HTTP] = [0x1000, 0x2000, 100, 200]
 export interface Recorded {
   readonly tasks: boolean
   readonly functions: boolean
+  /** Where tasks wait for a slot. */
+  readonly defers?: boolean
 }
 
 /**
@@ -53,7 +57,7 @@ export class Server {
   private call = 0
   private task = 0
   private readonly slots: Slot[]
-  private readonly waiting: { asked: Asked; task: number; postNs: number }[] = []
+  private readonly waiting: { asked: Asked; task: number; postNs: number; deferNs: number | undefined }[] = []
 
   constructor(
     slots: number,
@@ -69,7 +73,7 @@ export class Server {
       for (let i = 0; i < one.afterSteps; i++) this.step()
       const [task, postNs] = [this.task++, this.pass(10)]
       this.add({ kind: 'task', what: 'post', atNs: postNs, tid: HTTP, task, slot: -1 })
-      this.waiting.push({ asked: one, task, postNs })
+      this.waiting.push({ asked: one, task, postNs, deferNs: undefined })
     }
     while (this.waiting.length > 0 || this.slots.some(({ answer }) => answer)) this.step()
     return this
@@ -97,16 +101,22 @@ export class Server {
     for (const [number, slot] of this.slots.entries()) {
       const at = slot.answer ? -1 : this.waiting.findIndex(({ asked }) => asked.slot === number)
       if (at < 0) continue
-      const [{ asked, task, postNs }] = this.waiting.splice(at, 1) as [(typeof this.waiting)[number]]
+      const [{ asked, task, postNs, deferNs }] = this.waiting.splice(at, 1) as [(typeof this.waiting)[number]]
       const reused = Math.min(asked.reused, slot.position, asked.prompt - 1)
       const launchNs = this.pass(20)
       this.add({ kind: 'task', what: 'launch', atNs: launchNs, tid: MAIN, task, slot: number })
-      const answer = { task, slot: number, postNs, launchNs, sentNs: 0, firstTokenNs: 0, reused }
+      const answer = { task, slot: number, postNs, deferNs, launchNs, sentNs: 0, firstTokenNs: 0, reused }
       slot.answer = { ...answer, processed: 0, generated: 0, drafted: 0, accepted: 0 }
       slot.asked = asked
       slot.left = asked.prompt - reused
       slot.position = reused
       this.remove(number, reused)
+    }
+    if (!this.recorded.defers) return
+    for (const one of this.waiting) {
+      if (one.deferNs !== undefined) continue
+      one.deferNs = this.pass(2)
+      this.add({ kind: 'task', what: 'defer', atNs: one.deferNs, tid: MAIN, task: one.task, slot: -1 })
     }
   }
 

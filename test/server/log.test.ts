@@ -68,7 +68,8 @@ describe.each(LOGS)('%s', (name) => {
       expect(parts.map((part) => part.call)).toEqual(parts.map(() => -1))
       expect(parts.reduce((sum, part) => sum + part.endNs - part.startNs, 0)).toBe(endNs - startNs)
       const isTimed = stated?.generationNs !== undefined
-      expect((inferred & Inferred.Parts) !== 0).toBe(firstTokenNs >= 0)
+      expect((inferred & Inferred.Parts) !== 0).toBe(launchNs >= 0)
+      expect(inferred & Inferred.Order).toBe(0)
       if (isTimed) expect(firstTokenNs).toBeGreaterThan(launchNs)
       const isUnstated = stated?.promptTokens === undefined && request.promptTokens >= 0
       if (isUnstated) expect(inferred & Inferred.TokenCount).not.toBe(0)

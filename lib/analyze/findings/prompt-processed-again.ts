@@ -47,16 +47,21 @@ function isSame({ reason, position, tokens, processed_again, prompt_tokens }: Lo
   return isShared && tokens >= LENGTH.value * (prompt_tokens - position)
 }
 
+function takenOf({ time_ns, latency_ns }: LostRow): string {
+  if (time_ns === null) return 'the log does not contain how long that took'
+  return latency_ns === null ? time(time_ns) : `${time(time_ns)}, ${percent(time_ns / latency_ns)} of its latency`
+}
+
 function lookAt(analysis: Analysis, rows: readonly LostRow[], latencyNs: number): Looked {
   const [worst] = rows
   if (!worst) return { figure: 'no prompt that was in the cache of its slot was processed again' }
   const { id, task, position, processed_again, prompt_tokens, reason, tokens } = worst
-  const ns = rows.reduce((sum, { time_ns }) => sum + time_ns, 0)
+  const ns = rows.reduce((sum, { time_ns }) => sum + (time_ns ?? 0), 0)
   const why = reason === null ? `token ${count(position)} differs from that in its slot` : reason
   const sentence =
     `${count(processed_again)} of ${count(prompt_tokens)} tokens of the prompt of ${nameOf(id, task)} were processed again ` +
-    `(${time(worst.time_ns)}, ${percent(worst.time_ns / worst.latency_ns)} of its latency): ${why}`
-  if (ns < SHARE.value * latencyNs) return { figure: sentence }
+    `(${takenOf(worst)}): ${why}`
+  if (latencyNs === 0 || ns < SHARE.value * latencyNs) return { figure: sentence }
   const unknown = reason === null ? 'that the rest is the same text, from its length' : ''
   const finding = {
     sentence,

@@ -1,4 +1,5 @@
 import type { Analysis, Finding } from '../analysis.ts'
+import type { RequestRow } from '../requests/figures.ts'
 import { CALLS } from '../run/losses.ts'
 import { confidenceOf } from './rule.ts'
 
@@ -13,8 +14,10 @@ export function confidenceOfRequests(
   const { confidence, confidence_reason } = confidenceOf(analysis, Infinity, [...CALLS, 'requests'])
   if (confidence === 'low') return { confidence, confidence_reason }
   const { slowest, count } = analysis.requests!
-  const borders = slowest.some(({ inferred }) => inferred.includes('borders')) ? 'borders of requests' : ''
-  const what = [borders, inferred].filter((text) => text !== '').join(', and ')
+  const isAny = (what: RequestRow['inferred'][number]) => slowest.some(({ inferred }) => inferred.includes(what))
+  const borders = isAny('borders') ? 'borders of requests' : ''
+  const parts = isAny('parts') ? 'parts of requests, from what the server writes of them' : ''
+  const what = [borders, parts, inferred].filter((text) => text !== '').join(', and ')
   const of = `${count} request${count === 1 ? '' : 's'}`
   if (what === '') return { confidence: 'high', confidence_reason: `measured in ${of}, of which nothing is lost` }
   return { confidence: 'medium', confidence_reason: `inferred: ${what}; ${of}` }

@@ -1,3 +1,5 @@
+import { count } from '../../model/units.ts'
+import type { DraftFigures } from '../requests/figures.ts'
 import { confidenceOf, type Limit, type Rule } from './rule.ts'
 import { requestParts, WITH_REQUESTS } from './sql.ts'
 import { number, percent, time } from './words.ts'
@@ -9,6 +11,9 @@ const SPEEDUP: Limit = {
 
 const CYCLES: Limit = { value: 8, why: 'drafts that are verified: the acceptance of fewer is chance' }
 
+const acceptance = ({ accepted_tokens, drafted_tokens, acceptance_share }: DraftFigures) =>
+  `${count(accepted_tokens)} of ${count(drafted_tokens)} drafted tokens were accepted (${percent(acceptance_share)}): the log does not contain what they cost`
+
 /** Tokens with drafts take longer than without. */
 export const speculationSlower: Rule = {
   id: 'speculation-slower',
@@ -18,7 +23,9 @@ export const speculationSlower: Rule = {
     'Shorter drafts (--draft-max), only those that the draft model is sure of (--draft-p-min), a draft model that is smaller or nearer to the ' +
     'model; or none. On a CPU and with MoE models a call of several tokens costs nearly as much as the tokens one by one',
   look: (analysis) => {
-    const { speculation } = analysis
+    const { speculation, requests } = analysis
+    const drafts = speculation ? null : requests?.drafts
+    if (drafts) return [{ figure: acceptance(drafts) }]
     if (!speculation || speculation.speedup === null || speculation.without_token_ns === null) return []
     const { speedup, with_token_ns, without_token_ns, generated_tokens, cycles, acceptance_share } = speculation
     const accepted = acceptance_share === null ? '' : `: ${percent(acceptance_share)} of drafted tokens are accepted`

@@ -9,10 +9,12 @@ export interface RequestFigures {
   readonly by_type: Readonly<Partial<Record<RequestEvent['type'], RequestTypeFigures>>>
   /** Sums over the requests whose parts are known. */
   readonly parts: RequestParts
-  /** Sum of their latencies: the sum of `parts`. */
+  /** Sum of their latencies. */
   readonly latency_ns: number
   readonly reuse: ReuseFigures
   readonly stalls: StallFigures
+  /** Drafts; null without any. */
+  readonly drafts: DraftFigures | null
   /** Requests that ended before they were complete; null without any. */
   readonly cancelled: CancelledFigures | null
   readonly slots: readonly SlotFigures[]
@@ -28,36 +30,44 @@ export interface RequestTypeFigures {
   readonly ttft: Distribution | null
   /** From the first to the last token of a request, by its further tokens. */
   readonly tpot: Distribution | null
+  /** In the queue, whatever for; of the requests of which it is known. */
   readonly queued: Distribution | null
   readonly stalled: Distribution | null
 }
 
-/** Parts of the latency of a request; they sum to it. */
+/**
+ * Parts of the latency of a request, which sum to it. Null: the log contains nothing of the part, so that its time is in another one, or
+ * before what is recorded of the request. Of a sum: so it is of each request.
+ */
 export interface RequestParts {
-  /** No slot worked on it. */
-  readonly queued_ns: number
+  /** In the queue until the server takes it from there, which it does between calls: the wait for the end of the running one. */
+  readonly call_wait_ns: number | null
+  /** In the queue until a slot is free. */
+  readonly deferred_ns: number | null
+  /** In a queue, and the log does not contain for what. */
+  readonly queued_ns: number | null
   /** From the launch in its slot to its first call. */
-  readonly prepare_ns: number
+  readonly prepare_ns: number | null
   /** Calls that process tokens of its prompt, as the parts below without the time in which the calling thread was preempted. */
-  readonly prefill_ns: number
+  readonly prefill_ns: number | null
   /** Calls that compute its next token. */
-  readonly decode_ns: number
+  readonly decode_ns: number | null
   /** A draft model works for it. */
-  readonly draft_ns: number
+  readonly draft_ns: number | null
   /** Calls that verify its drafts. */
-  readonly verify_ns: number
+  readonly verify_ns: number | null
   /** Samplers and grammar. */
-  readonly sample_ns: number
+  readonly sample_ns: number | null
   /** Tokens become text. */
-  readonly text_ns: number
-  /** It waits for calls, samplers and drafts of others; with the excess of its own calls that process prompts of others. */
-  readonly stalled_ns: number
+  readonly text_ns: number | null
+  /** It waits for its turn, or for space in a batch: calls, samplers and drafts of others; with the excess of its own calls that process prompts of others. */
+  readonly stalled_ns: number | null
   /** The thread that makes its calls could run but had no CPU. */
-  readonly preempted_ns: number
+  readonly preempted_ns: number | null
   /** From its last result to the end of the thread that answers. */
-  readonly send_ns: number
-  /** The remainder. */
-  readonly other_ns: number
+  readonly send_ns: number | null
+  /** The remainder, of which nothing is known. */
+  readonly other_ns: number | null
 }
 
 /** One request. */
@@ -70,10 +80,11 @@ export interface RequestRow {
   readonly slot: number | null
   readonly type: RequestEvent['type']
   readonly outcome: RequestEvent['outcome']
-  /** From the first event of the log. */
-  readonly start_ns: number
-  readonly latency_ns: number
-  /** Null without a token. */
+  /** From the first event of the log; null: the log has no times. */
+  readonly start_ns: number | null
+  /** Without times in the log, that from its prompt on, as the server measured it; null: not known. */
+  readonly latency_ns: number | null
+  /** As `latency_ns`; null without a token. */
   readonly ttft_ns: number | null
   /** Null with fewer than two tokens. */
   readonly tpot_ns: number | null
@@ -83,7 +94,7 @@ export interface RequestRow {
   readonly generated_tokens: number | null
   readonly drafted_tokens: number
   readonly accepted_tokens: number
-  /** They sum to its latency; null where the log does not contain its calls. */
+  /** They sum to its latency where that is known; null where nothing of them is known. */
   readonly parts: RequestParts | null
   /**
    * The part of `stalled_ns` that is inferred: what its calls with prompts of others take longer than the median of its other calls.
@@ -95,9 +106,10 @@ export interface RequestRow {
   /** The server's message. */
   readonly error: string | null
   /**
-   * What is inferred: its borders from its tokens; its parts, or its tokens, from the figures that the server writes at its end.
+   * What is inferred: its borders from its tokens; its parts, or its tokens, from what the server writes of it; `times`: the log has
+   * none, so that its durations are those that the server measured.
    */
-  readonly inferred: readonly ('borders' | 'parts' | 'tokens')[]
+  readonly inferred: readonly ('borders' | 'parts' | 'tokens' | 'times')[]
 }
 
 /** A request for which another one waited. */
@@ -139,8 +151,8 @@ export interface LostTokens {
   readonly tokens: number
   /** Tokens of the prompt that were processed in their place: at most as many as were lost. */
   readonly processed_again: number
-  /** The share of the prefill that they took, by their number. */
-  readonly time_ns: number
+  /** The share of the prefill that they took, by their number; null: not known. */
+  readonly time_ns: number | null
   /** The server's reason; null: it states none. */
   readonly reason: string | null
 }
@@ -166,24 +178,35 @@ export interface LostRow extends LostTokens {
   readonly id: number
   readonly task: number | null
   readonly prompt_tokens: number
-  readonly latency_ns: number
+  readonly latency_ns: number | null
 }
 
 /** Work for requests that were not complete: cancelled ones and errors. */
 export interface CancelledFigures {
   readonly requests: number
-  /** Calls, drafts and samplers for them. */
-  readonly time_ns: number
-  readonly prompt_tokens: number
-  readonly generated_tokens: number
+  /** Calls, drafts and samplers for those whose parts are known; null: for none are they. */
+  readonly time_ns: number | null
+  /** Those whose parts are known. */
+  readonly timed: number
+  /** Of their prompts, without reused ones; null: not known of any. */
+  readonly prompt_tokens: number | null
+  /** Null: not known of any. */
+  readonly generated_tokens: number | null
+}
+
+/** Tokens that a draft model proposed, in all requests. */
+export interface DraftFigures {
+  readonly drafted_tokens: number
+  readonly accepted_tokens: number
+  readonly acceptance_share: number
 }
 
 /** A slot of the server. */
 export interface SlotFigures {
   readonly slot: number
   readonly requests: number
-  /** Between the launch and the end of its requests. */
-  readonly busy_ns: number
+  /** Between the launch and the end of its requests; null where the log has no times. */
+  readonly busy_ns: number | null
   readonly prompt_tokens: number
   readonly reused_tokens: number
   readonly generated_tokens: number

@@ -2,15 +2,25 @@ import { DDSketch } from '@datadog/sketches-js'
 import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type RequestEvent, type RequestPart } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import { REQUEST_PARTS } from '../../model/request-events.ts'
+import { activeFromNs, durationsOf } from '../../model/requests/durations.ts'
+import { isPlaced } from '../../model/times.ts'
 import type { Undetermined } from '../analysis.ts'
 import { Median } from '../operators/median.ts'
 import { distributionOf, RELATIVE_ERROR } from '../operators/sketches.ts'
-import type { CancelledFigures, RequestFigures, RequestRow, RequestSeries, RequestTypeFigures } from './figures.ts'
-import { addParts, keyOfPart, noParts, type PartSums, WORK } from './parts.ts'
+import type {
+  CancelledFigures,
+  DraftFigures,
+  RequestFigures,
+  RequestRow,
+  RequestSeries,
+  RequestTypeFigures,
+} from './figures.ts'
+import { addPart, addParts, IN_QUEUE, keyOfPart, noParts, PART_KEYS, type PartSums, sumOf, WORK } from './parts.ts'
 import type { PreemptedCalls } from './preempted-calls.ts'
 import { type Measured, rowOf } from './rows.ts'
 import { Speculation } from './speculation.ts'
-import { activeFromNs, causesOf, isWithPrompt, type Stall } from './stalls.ts'
+import { causesOf, isWithPrompt, type Stall } from './stalls.ts'
 import { ReuseSums, Slots, Stalls } from './sums.ts'
 
 const OUTCOMES = ['complete', 'cancelled', 'error', 'unfinished'] as const
@@ -22,6 +32,8 @@ const SLOWEST_MAX = 100
 export const REQUEST_ROWS_MAX = 10_000
 /** Calls without prompts of others from which the usual time of such a call is taken. */
 const PLAIN_MIN = 3
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 interface Held {
   readonly event: RequestEvent
@@ -69,7 +81,10 @@ export class RequestStatistics {
   private readonly slots = new Slots()
   private readonly stalls = new Stalls()
   private readonly reuse = new ReuseSums()
-  private readonly cancelled = { requests: 0, time_ns: 0, prompt_tokens: 0, generated_tokens: 0 }
+  private readonly cancelled: Mutable<CancelledFigures> = {
+    ...{ requests: 0, time_ns: null, timed: 0, prompt_tokens: null, generated_tokens: null },
+  }
+  private readonly drafts = { drafted: 0, accepted: 0 }
   private readonly slowest: RequestRow[] = []
   private readonly rows: RequestRow[] = []
   private readonly plainDecodes = new Median()
@@ -77,7 +92,15 @@ export class RequestStatistics {
   private every = 1
   private count = 0
   private latencyNs = 0
-  private readonly unknown = { parts: 0, borders: 0, inferredParts: 0, tokenCounts: 0, excess: 0, causesNs: 0 }
+  private readonly unknown = {
+    parts: 0,
+    borders: 0,
+    inferredParts: 0,
+    tokenCounts: 0,
+    excess: 0,
+    causesNs: 0,
+    times: 0,
+  }
 
   /** `wantsRows`: a row of each request is asked for. */
   constructor(
@@ -124,16 +147,16 @@ export class RequestStatistics {
     const { event } = of
     const others = this.othersOf(of)
     const { stalls, excess, causes } = this.stallsOf(event, others)
-    const isKnown = event.parts.length > 0
-    if (!isKnown) this.unknown.parts++
+    const parts = this.partsOf(event, excess)
+    if (!parts) this.unknown.parts++
+    if (!isPlaced(event.inferred)) this.unknown.times++
     if (event.inferred & Inferred.Call) this.unknown.borders++
     if (event.inferred & Inferred.Parts) this.unknown.inferredParts++
     if (event.inferred & Inferred.TokenCount) this.unknown.tokenCounts++
-    const parts = isKnown ? this.partsOf(event, excess) : undefined
     const lostNs = stalls.reduce((sum, { lostNs }) => sum + lostNs, 0)
     this.unknown.causesNs += lostNs - causes.reduce((sum, { timeNs }) => sum + timeNs, 0)
     this.take(event, { parts, causes, excessNs: [...excess.values()].reduce((sum, ns) => sum + ns, 0) })
-    if (parts) this.speculation.add(event.parts, (part, i) => this.timeOf(part) - (excess.get(i) ?? 0))
+    if (event.parts.length > 0) this.speculation.add(event.parts, (part, i) => this.timeOf(part) - (excess.get(i) ?? 0))
   }
 
   /** Requests that were worked on while this one was. */
@@ -182,19 +205,20 @@ export class RequestStatistics {
     return call < 0 ? ns : ns - Math.min(this.preempted.of(call), ns)
   }
 
-  private partsOf({ parts }: RequestEvent, excess: ReadonlyMap<number, number>): PartSums {
+  /** Undefined where nothing of them is known. */
+  private partsOf(event: RequestEvent, excess: ReadonlyMap<number, number>): PartSums | undefined {
     const sums = noParts()
-    for (const [i, part] of parts.entries()) {
-      const ns = part.endNs - part.startNs
-      if (part.what === 'stalled') {
-        sums.stalled_ns += ns
-        continue
-      }
-      const ownNs = this.timeOf(part)
+    const { partNs } = durationsOf(event)
+    for (const what of REQUEST_PARTS) addPart(sums, keyOfPart(what), partNs(what))
+    if (PART_KEYS.every((key) => sums[key] === null)) return undefined
+    if (this.preempted.isKnown) addPart(sums, 'preempted_ns', 0)
+    for (const [i, part] of event.parts.entries()) {
+      if (part.what === 'stalled') continue
       const lostNs = excess.get(i) ?? 0
-      sums.preempted_ns += ns - ownNs
-      sums.stalled_ns += lostNs
-      sums[keyOfPart(part.what)] += ownNs - lostNs
+      const preemptedNs = part.endNs - part.startNs - this.timeOf(part)
+      if (preemptedNs > 0) addPart(sums, 'preempted_ns', preemptedNs)
+      if (lostNs > 0) addPart(sums, 'stalled_ns', lostNs)
+      addPart(sums, keyOfPart(part.what), -preemptedNs - lostNs)
     }
     return sums
   }
@@ -209,12 +233,12 @@ export class RequestStatistics {
     type.latency.add(row.latency_ns)
     type.ttft.add(row.ttft_ns)
     type.tpot.add(row.tpot_ns)
-    type.queued.add(parts?.queued_ns)
+    type.queued.add(parts && sumOf(parts, IN_QUEUE))
     type.stalled.add(parts?.stalled_ns)
-    if (parts) {
-      addParts(this.parts, parts)
-      this.latencyNs += row.latency_ns
-    }
+    if (parts) addParts(this.parts, parts)
+    this.latencyNs += parts ? (row.latency_ns ?? 0) : 0
+    this.drafts.drafted += event.draftedTokens
+    this.drafts.accepted += event.acceptedTokens
     this.slots.add(event, row)
     this.stalls.add(row, measured.causes)
     this.reuse.add(row)
@@ -225,15 +249,20 @@ export class RequestStatistics {
   private addCancelled({ parts, prompt_tokens, reused_tokens, generated_tokens }: RequestRow): void {
     const { cancelled } = this
     cancelled.requests++
-    cancelled.prompt_tokens += Math.max((prompt_tokens ?? 0) - (reused_tokens ?? 0), 0)
-    cancelled.generated_tokens += generated_tokens ?? 0
-    if (parts) for (const key of WORK) cancelled.time_ns += parts[key]
+    const add = (key: 'time_ns' | 'prompt_tokens' | 'generated_tokens', value: number | null) => {
+      if (value !== null) cancelled[key] = (cancelled[key] ?? 0) + value
+    }
+    add('prompt_tokens', prompt_tokens === null ? null : Math.max(prompt_tokens - (reused_tokens ?? 0), 0))
+    add('generated_tokens', generated_tokens)
+    const workNs = parts && sumOf(parts, WORK)
+    add('time_ns', workNs)
+    if (workNs !== null) cancelled.timed++
   }
 
   private keep(row: RequestRow): void {
     const { slowest } = this
     let at = slowest.length
-    while (at > 0 && slowest[at - 1]!.latency_ns < row.latency_ns) at--
+    while (at > 0 && (slowest[at - 1]!.latency_ns ?? -1) < (row.latency_ns ?? -1)) at--
     if (at < SLOWEST_MAX) slowest.splice(at, 0, row)
     slowest.length = Math.min(slowest.length, SLOWEST_MAX)
     if (!this.wantsRows || (this.count - 1) % this.every !== 0) return
@@ -248,7 +277,9 @@ export class RequestStatistics {
     this.measureAll(this.held.length)
     const { count } = this
     if (count === 0) return null
-    const fromFirst = (row: RequestRow): RequestRow => ({ ...row, start_ns: row.start_ns - firstNs })
+    const fromFirst = (row: RequestRow): RequestRow => {
+      return { ...row, start_ns: row.start_ns === null ? null : row.start_ns - firstNs }
+    }
     const types = [...this.types].map(([type, of]) => [type, of.figures()])
     const figures: RequestFigures = {
       count,
@@ -260,12 +291,19 @@ export class RequestStatistics {
       latency_ns: this.latencyNs,
       reuse: this.reuse.figures(),
       stalls: this.stalls.figures(),
-      cancelled: this.cancelled.requests === 0 ? null : (this.cancelled satisfies CancelledFigures),
+      drafts: this.draftFigures(),
+      cancelled: this.cancelled.requests === 0 ? null : this.cancelled,
       slots: this.slots.figures(),
       slowest: this.slowest.map(fromFirst),
     }
     const rows = this.rows.map(fromFirst).sort((a, b) => a.id - b.id)
     return { figures, series: { count, rows_max: REQUEST_ROWS_MAX, every: this.every, rows } }
+  }
+
+  private draftFigures(): DraftFigures | null {
+    const { drafted, accepted } = this.drafts
+    if (drafted === 0) return null
+    return { drafted_tokens: drafted, accepted_tokens: accepted, acceptance_share: accepted / drafted }
   }
 
   /** What is not known of them; call it after {@link finish}. */
@@ -278,7 +316,13 @@ export class RequestStatistics {
     }
     const n = (of: number) => `of ${of} of ${count} request${count === 1 ? '' : 's'}`
     add(unknown.borders > 0, 'slowest', `inferred: the borders ${n(unknown.borders)}, from their tokens`)
-    const written = "from the server's figures at their end"
+    const written = 'from what the server writes of them'
+    add(
+      unknown.times > 0,
+      'slowest',
+      `no times ${n(unknown.times)} are in the log: durations are those that the server measured, others are not known`,
+      'start the server with --log-timestamps and --log-prefix',
+    )
     add(unknown.inferredParts > 0, 'parts', `inferred: the parts ${n(unknown.inferredParts)}, ${written}`)
     add(unknown.tokenCounts > 0, 'slowest', `inferred: the numbers of tokens ${n(unknown.tokenCounts)}, ${written}`)
     add(

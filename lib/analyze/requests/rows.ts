@@ -1,5 +1,7 @@
 import { Inferred, type RequestEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import { durationsOf } from '../../model/requests/durations.ts'
+import { isPlaced } from '../../model/times.ts'
 import type { LostTokens, RequestParts, RequestRow, StalledBy } from './figures.ts'
 import type { Cause } from './stalls.ts'
 
@@ -17,19 +19,18 @@ const known = (value: number) => (value < 0 ? null : value)
 
 /** The row of a request; times of the log. */
 export function rowOf(event: RequestEvent, { parts, causes, excessNs }: Measured, names: Names): RequestRow {
-  const { startNs, endNs, firstTokenNs, generatedTokens } = event
-  const hasTokens = firstTokenNs >= 0
-  const lastNs = lastTokenNs(event)
+  const { startNs, generatedTokens } = event
+  const { latencyNs, ttftNs, tpotNs } = durationsOf(event)
   return {
     id: event.id,
     task: known(event.task),
     slot: known(event.slot),
     type: event.type,
     outcome: event.outcome,
-    start_ns: startNs,
-    latency_ns: endNs - startNs,
-    ttft_ns: hasTokens ? firstTokenNs - startNs : null,
-    tpot_ns: hasTokens && generatedTokens > 1 ? (lastNs - firstTokenNs) / (generatedTokens - 1) : null,
+    start_ns: isPlaced(event.inferred) ? startNs : null,
+    latency_ns: latencyNs,
+    ttft_ns: ttftNs,
+    tpot_ns: tpotNs,
     prompt_tokens: known(event.promptTokens),
     reused_tokens: known(event.reusedTokens),
     generated_tokens: known(generatedTokens),
@@ -37,7 +38,7 @@ export function rowOf(event: RequestEvent, { parts, causes, excessNs }: Measured
     accepted_tokens: event.acceptedTokens,
     parts: parts ?? null,
     stalled_inferred_ns: excessNs,
-    stalled_by: stalledBy(causes, endNs - startNs).slice(0, STALLED_BY_MAX),
+    stalled_by: stalledBy(causes, latencyNs ?? 0).slice(0, STALLED_BY_MAX),
     lost: lostOf(event, parts, names),
     error: event.error === undefined ? null : names.text(event.error),
     inferred: inferredIn(event.inferred),
@@ -56,12 +57,6 @@ export function stalledBy(causes: readonly Cause[], latencyNs: number): StalledB
     .sort((a, b) => b.time_ns - a.time_ns)
 }
 
-/** The end of the last part that makes a token. */
-function lastTokenNs({ parts, endNs, firstTokenNs }: RequestEvent): number {
-  const last = parts.findLast(({ what }) => what === 'sample' || what === 'decode' || what === 'verify')
-  return Math.max(last?.endNs ?? endNs, firstTokenNs)
-}
-
 function lostOf(
   { lost, promptTokens, reusedTokens }: RequestEvent,
   parts: RequestParts | undefined,
@@ -69,12 +64,13 @@ function lostOf(
 ): LostTokens | null {
   if (!lost) return null
   const processed = promptTokens < 0 ? 0 : promptTokens - Math.max(reusedTokens, 0)
+  const prefillNs = parts?.prefill_ns ?? null
   const again = Math.max(Math.min(lost.tokens, processed), 0)
   return {
     position: lost.position,
     tokens: lost.tokens,
     processed_again: again,
-    time_ns: parts && processed > 0 ? (parts.prefill_ns * again) / processed : 0,
+    time_ns: again === 0 ? 0 : prefillNs === null ? null : (prefillNs * again) / processed,
     reason: lost.reason === undefined ? null : names.text(lost.reason),
   }
 }
@@ -84,6 +80,7 @@ function inferredIn(bits: number): RequestRow['inferred'] {
     [Inferred.Call, 'borders'],
     [Inferred.Parts, 'parts'],
     [Inferred.TokenCount, 'tokens'],
+    [Inferred.Order, 'times'],
   ] as const
   return all.filter(([bit]) => bits & bit).map(([, what]) => what)
 }

@@ -23,11 +23,6 @@ export interface Cause {
   overlapNs: number
 }
 
-/** When a request can wait for others, or keep them waiting: from the end of its time in the queue. */
-export function activeFromNs({ parts, endNs }: RequestEvent): number {
-  return parts.find(({ what }) => what !== 'queued')?.startNs ?? endNs
-}
-
 /** A part of another request in a stall. */
 interface Met {
   readonly cause: Cause

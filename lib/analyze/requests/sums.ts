@@ -1,5 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { RequestEvent } from '../../model/events.ts'
+import { isPlaced } from '../../model/times.ts'
 import type { LostRow, RequestRow, ReuseFigures, SlotFigures, StallFigures, StallPair } from './figures.ts'
 import { addParts, noParts, type PartSums } from './parts.ts'
 import { stalledBy } from './rows.ts'
@@ -14,7 +15,7 @@ const SLOTS_MAX = 256
 
 interface OfSlot {
   requests: number
-  busyNs: number
+  busyNs: number | null
   prompt: number
   reused: number
   generated: number
@@ -25,15 +26,15 @@ interface OfSlot {
 export class Slots {
   generatedTokens = 0
   private readonly slots = new DefaultMap<number, OfSlot>(() => {
-    return { requests: 0, busyNs: 0, prompt: 0, reused: 0, generated: 0, parts: noParts() }
+    return { requests: 0, busyNs: null, prompt: 0, reused: 0, generated: 0, parts: noParts() }
   })
 
-  add({ slot, launchNs, startNs, endNs }: RequestEvent, row: RequestRow): void {
+  add({ slot, launchNs, startNs, endNs, inferred }: RequestEvent, row: RequestRow): void {
     this.generatedTokens += row.generated_tokens ?? 0
     if (slot < 0) return
     const of = this.slots.of(this.slots.has(slot) || this.slots.size < SLOTS_MAX ? slot : -1)
     of.requests++
-    of.busyNs += endNs - (launchNs < 0 ? startNs : launchNs)
+    if (isPlaced(inferred)) of.busyNs = (of.busyNs ?? 0) + endNs - (launchNs < 0 ? startNs : launchNs)
     of.prompt += row.prompt_tokens ?? 0
     of.reused += row.reused_tokens ?? 0
     of.generated += row.generated_tokens ?? 0
@@ -60,7 +61,7 @@ export class Stalls {
     const { pairs } = this
     this.inferredNs += stalled_inferred_ns
     for (const { prefillNs } of causes) this.byPromptsNs += prefillNs
-    for (const by of stalledBy(causes, latency_ns)) pairs.push({ stalled_id: id, stalled_task: task, ...by })
+    for (const by of stalledBy(causes, latency_ns ?? 0)) pairs.push({ stalled_id: id, stalled_task: task, ...by })
     if (pairs.length > 2 * PAIRS_MAX) this.cut()
   }
 
@@ -90,10 +91,10 @@ export class ReuseSums {
     if (!lost || lost.processed_again === 0) return
     sums.lostRequests++
     sums.again += lost.processed_again
-    sums.lostNs += lost.time_ns
+    sums.lostNs += lost.time_ns ?? 0
     const { most } = this
     most.push({ id, task, prompt_tokens: prompt_tokens ?? 0, latency_ns, ...lost })
-    most.sort((a, b) => b.time_ns - a.time_ns || b.processed_again - a.processed_again)
+    most.sort((a, b) => (b.time_ns ?? 0) - (a.time_ns ?? 0) || b.processed_again - a.processed_again)
     most.length = Math.min(most.length, LOST_MAX)
   }
 

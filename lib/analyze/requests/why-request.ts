@@ -9,8 +9,8 @@ import { PART_KEYS } from './parts.ts'
 export interface RequestReason {
   readonly part: keyof RequestParts
   readonly time_ns: number
-  /** Of its latency. */
-  readonly share: number
+  /** Of its latency; null where that is not known. */
+  readonly share: number | null
   readonly sentence: string
 }
 
@@ -23,26 +23,42 @@ export interface WhyRequest {
   readonly remarks: readonly string[]
 }
 
-/**
- * What the time of one answer went to. `number`: the server's number of its task, else its number among the requests of the log;
- * undefined where the Analysis has no row of it. Rows are those of the series `requests`, or the slowest ones.
- */
-export function whyRequest({ series, requests }: Analysis, number: number): WhyRequest | undefined {
+/** One request: by its number in the log, from 1, or by the server's number of its task, or by both. */
+export interface WhichRequest {
+  readonly request?: number | undefined
+  readonly task?: number | undefined
+}
+
+/** The rows of requests with these numbers: those of the series `requests`, or of the slowest ones. */
+export function requestsWith({ series, requests }: Analysis, { request, task }: WhichRequest): readonly RequestRow[] {
   const rows = series?.requests?.rows ?? requests?.slowest ?? []
-  const request = rows.find(({ task }) => task === number) ?? rows.find(({ id }) => id === number)
-  if (!request) return undefined
+  return rows.filter(
+    (row) => (request === undefined || row.id === request) && (task === undefined || row.task === task),
+  )
+}
+
+/**
+ * What the time of one answer went to; undefined where the Analysis has no row of it ({@link requestsWith}), or several: a server that
+ * was started again, or several servers, use numbers of tasks again.
+ */
+export function whyRequest(analysis: Analysis, which: WhichRequest): WhyRequest | undefined {
+  const [request, second] = requestsWith(analysis, which)
+  if (!request || second) return undefined
   const { parts, latency_ns } = request
   const reasons = PART_KEYS.flatMap((part): RequestReason[] => {
     const ns = parts?.[part] ?? 0
     if (ns <= 0) return []
-    const share = latency_ns > 0 ? ns / latency_ns : 0
-    return [{ part, time_ns: ns, share, sentence: `${time(ns)} (${percent(share)}): ${SENTENCES[part](request, ns)}` }]
+    const share = latency_ns === null ? null : latency_ns > 0 ? ns / latency_ns : 0
+    const amount = share === null ? time(ns) : `${time(ns)} (${percent(share)})`
+    return [{ part, time_ns: ns, share, sentence: `${amount}: ${SENTENCES[part](request, ns)}` }]
   })
   return { request, reasons: reasons.sort((a, b) => b.time_ns - a.time_ns), remarks: remarksOf(request) }
 }
 
 const SENTENCES: Readonly<Record<keyof RequestParts, (row: RequestRow, ns: number) => string>> = {
-  queued_ns: () => 'it waited for a slot',
+  call_wait_ns: () => 'it waited in the queue for the end of the running call: a server takes tasks between calls',
+  deferred_ns: () => 'it waited in the queue for a free slot',
+  queued_ns: () => 'it waited in a queue',
   prepare_ns: () => 'its slot was prepared: states saved and restored, its tokens compared with those in the cache',
   prefill_ns: prefillSentence,
   draft_ns: ({ drafted_tokens }) => `a draft model proposed ${count(drafted_tokens)} tokens`,
@@ -63,7 +79,8 @@ const SENTENCES: Readonly<Record<keyof RequestParts, (row: RequestRow, ns: numbe
   },
   preempted_ns: () => 'the thread that makes its calls could run but had no CPU',
   send_ns: () => 'the last result was sent',
-  other_ns: () => 'none of this: the program between calls',
+  other_ns: ({ inferred }) =>
+    inferred.includes('parts') ? 'the log does not contain for what' : 'none of this: the program between calls',
 }
 
 function prefillSentence({ prompt_tokens, reused_tokens }: RequestRow, ns: number): string {
@@ -79,7 +96,8 @@ function byText({ id, task, time_ns, prefill_ns, prefill_tokens }: StalledBy): s
   return `${time(time_ns)} for ${nameOf(id, task)}${what}`
 }
 
-function remarksOf({ lost, outcome, error, parts, inferred }: RequestRow): string[] {
+function remarksOf(request: RequestRow): string[] {
+  const { lost, outcome, error, parts, inferred, drafted_tokens, accepted_tokens } = request
   const remarks: string[] = []
   if (lost && lost.processed_again > 0) {
     const why = lost.reason === null ? `token ${count(lost.position)} differs from that in its slot` : lost.reason
@@ -91,9 +109,16 @@ function remarksOf({ lost, outcome, error, parts, inferred }: RequestRow): strin
   if (outcome === 'error') remarks.push(`it failed${error === null ? '' : `: ${error}`}`)
   if (outcome === 'unfinished') remarks.push('the log ends before it does')
   if (parts === null) remarks.push('the log does not contain its calls: where its time went is not known')
+  if (drafted_tokens > 0 && (parts?.verify_ns ?? 0) === 0)
+    remarks.push(`${count(accepted_tokens)} of ${count(drafted_tokens)} drafted tokens were accepted`)
   if (inferred.includes('borders')) remarks.push('its borders are inferred from its tokens')
-  const stated = ['parts', 'tokens'].filter((what) => inferred.some((of) => of === what))
-  if (stated.length > 0)
-    remarks.push(`its ${stated.join(' and ')} are inferred from the figures that the server wrote at its end`)
+  const stated = ['parts', 'tokens'].filter((what) => {
+    return inferred.some((of) => of === what) && (what !== 'parts' || parts !== null)
+  })
+  if (stated.length > 0) remarks.push(`its ${stated.join(' and ')} are inferred from what the server wrote of it`)
+  if (inferred.includes('times')) {
+    const known = parts === null ? '' : ': these are what the server measured, from its prompt on'
+    remarks.push(`the log contains no times of it${known}`)
+  }
   return remarks
 }

@@ -1,8 +1,19 @@
 import type { TokenEvent } from '../call-events.ts'
 import { isFailed } from '../calls.ts'
 import { Inferred } from '../events.ts'
-import type { LostReuse, RequestEvent, RequestPart, RequestPartKind, TaskEvent, TaskValues } from '../request-events.ts'
+import {
+  type LostReuse,
+  QUEUE_PARTS,
+  type RequestEvent,
+  type RequestPart,
+  type RequestPartKind,
+  type TaskEvent,
+  type TaskValues,
+  WITHIN_CALLS,
+} from '../request-events.ts'
+import { isPlaced } from '../times.ts'
 import { Parts } from './parts.ts'
+import type { Queued } from './queue.ts'
 import { type Inference, Written } from './written.ts'
 
 /** Tokens of one sequence in a call. */
@@ -23,6 +34,9 @@ interface Verification {
   readonly tokens: number
   readonly part: { accepted: number }
 }
+
+/** The server's own durations may exceed the time between its lines by so much: they are rounded. */
+const ROUNDED_NS_MAX = 1e6
 
 /** A request that has not ended: it gathers its parts and figures. Times in ns. */
 export class OpenRequest {
@@ -61,6 +75,9 @@ export class OpenRequest {
   private hasSamples = false
   private verification: Verification | undefined
   private inferredBits = 0
+  private isPosted = false
+  /** Other requests that were in slots when it was launched. */
+  private others = 0
   /** Calls of one token after the first one, as long as nothing is sampled: they may be the end of the prompt. */
   private assumed: { what: RequestPartKind; tokens: number }[] = []
 
@@ -98,7 +115,23 @@ export class OpenRequest {
 
   /** The server writes a step of its task. */
   state(event: TaskEvent): void {
+    this.inferredBits |= event.inferred ?? 0
     this.written.take(event)
+  }
+
+  /**
+   * It was in the server's queue before: until the server looked for a slot, then until one was free. `isForCall`: it did not wait for a
+   * slot before.
+   */
+  wasQueued({ postNs, deferNs = Infinity, busy, inferred }: Queued, untilNs: number, isForCall: boolean): void {
+    this.isPosted = true
+    this.inferredBits |= inferred
+    const lookedNs = Math.min(deferNs, untilNs)
+    this.parts.add(
+      { what: isForCall ? 'call-wait' : 'queued', startNs: postNs, endNs: lookedNs, others: busy },
+      'queued',
+    )
+    this.parts.add({ what: 'deferred', startNs: lookedNs, endNs: untilNs }, 'queued')
   }
 
   /** The server's task, which was posted at a time before. */
@@ -110,9 +143,11 @@ export class OpenRequest {
     this.startNs = postNs
   }
 
-  /** A slot begins to process it. */
-  launch(atNs: number, tid: number): void {
+  /** A slot begins to process it. `others`: requests in slots. */
+  launch({ atNs, tid, inferred = 0 }: TaskEvent, others: number): void {
     this.parts.fill(atNs, 'queued')
+    this.inferredBits |= inferred
+    this.others = others
     this.launchNs = atNs
     this.tid = tid
     this.lastOwnNs = atNs
@@ -229,15 +264,17 @@ export class OpenRequest {
     }
     const toNs = Math.max(endNs, startNs)
     const inference = this.calls === 0 ? this.inferred(outcome) : undefined
-    const rest = launchNs < 0 && this.calls === 0 ? 'queued' : this.lastSendNs === toNs ? 'send' : this.gap
     const reusedTokens = stated.reusedTokens ?? inference?.reusedTokens ?? this.reused
     const processed = stated.processedTokens ?? (this.calls > 0 ? this.processed : -1)
     const sum = reusedTokens >= 0 && processed >= 0 ? reusedTokens + processed : -1
     if (outcome === 'complete' && this.calls > 0 && this.type === 'unknown') this.type = 'completion'
     const isLost = this.lost !== undefined && processed > 1
+    const parts = this.parts.finish(toNs, this.rest(toNs)) as RequestPart[]
+    const isOrder = this.calls === 0 && this.isOrder(toNs)
+    if (isOrder) this.inferredBits |= Inferred.Order
     return {
       ...{ kind: 'request', id, task, slot, context, type: this.type, outcome, startNs, launchNs },
-      firstTokenNs: inference?.firstTokenNs ?? this.firstToken(),
+      firstTokenNs: isOrder ? -1 : (inference?.firstTokenNs ?? this.firstToken()),
       endNs: toNs,
       promptTokens: stated.promptTokens ?? inference?.promptTokens ?? sum,
       reusedTokens,
@@ -245,17 +282,41 @@ export class OpenRequest {
       draftedTokens: stated.draftedTokens ?? inference?.draftedTokens ?? this.drafted,
       acceptedTokens: stated.acceptedTokens ?? inference?.acceptedTokens ?? this.accepted,
       lost: isLost ? { ...this.lost!, reason: this.reason } : undefined,
-      parts: this.parts.finish(toNs, rest) as RequestPart[],
-      stated: Object.keys(stated).length > 0 ? stated : undefined,
+      parts: isOrder ? [] : parts,
+      unknownParts: this.unknownParts(parts),
+      stated: statedOf(this.written.stated),
       error: this.error,
       inferred: (this.isInferred ? Inferred.Call : 0) | this.inferredBits,
     }
   }
 
+  /** What the time after its last part is. */
+  private rest(toNs: number): RequestPartKind {
+    const { calls, launchNs, lastSendNs, parts, gap } = this
+    if (calls > 0) return lastSendNs === toNs ? 'send' : gap
+    if (launchNs < 0) return parts.last?.what ?? 'queued'
+    return lastSendNs === toNs && parts.last?.what === 'decode' ? 'send' : 'other'
+  }
+
+  /** Do its times follow only from the order of the lines, or can they not be, as its server measured more time than is between them? */
+  private isOrder(toNs: number): boolean {
+    const { startNs, launchNs, inferredBits } = this
+    const { promptNs = 0, generationNs = 0, totalNs = promptNs + generationNs } = this.written.stated
+    const fromNs = launchNs < 0 ? startNs : launchNs
+    return !isPlaced(inferredBits) || toNs === startNs || totalNs > toNs - fromNs + ROUNDED_NS_MAX
+  }
+
+  /** Kinds of parts of which the input contains nothing. */
+  private unknownParts(parts: readonly RequestPart[]): readonly RequestPartKind[] | undefined {
+    const unknown = [...(this.isPosted ? [] : QUEUE_PARTS), ...(this.calls > 0 ? [] : WITHIN_CALLS)]
+    const left = unknown.filter((kind) => parts.every(({ what }) => what !== kind))
+    return left.length > 0 ? left : undefined
+  }
+
   /** Its parts and figures as its server wrote them: no call of it is known. */
   private inferred(outcome: RequestEvent['outcome']): Inference {
     const inference = this.written.infer(outcome)
-    const { promptNs, firstTokenNs, lastTokenNs, generatedTokens } = inference
+    const { promptNs, promptUntilNs, firstTokenNs, lastTokenNs, generatedTokens } = inference
     const { stated } = this
     if (generatedTokens > 0) this.type = 'completion'
     const isStated = (what: 'promptTokens' | 'reusedTokens' | 'generatedTokens') => {
@@ -264,11 +325,16 @@ export class OpenRequest {
     if (!isStated('promptTokens') || !isStated('reusedTokens') || !isStated('generatedTokens')) {
       this.inferredBits |= Inferred.TokenCount
     }
-    if (promptNs < 0 || firstTokenNs < promptNs) return inference
-    this.inferredBits |= Inferred.Parts
+    if (this.launchNs >= 0) this.inferredBits |= Inferred.Parts
+    if (promptNs < 0 || promptUntilNs < promptNs) return inference
     const tokens = stated.processedTokens ?? -1
-    this.parts.add({ what: 'prefill', startNs: promptNs, endNs: firstTokenNs, tokens }, 'prepare')
-    this.parts.add({ what: 'decode', startNs: firstTokenNs, endNs: lastTokenNs, tokens: generatedTokens }, 'other')
+    // Its slot processes nothing of it while calls of others have no space for it.
+    this.parts.add(
+      { what: 'prefill', startNs: promptNs, endNs: promptUntilNs, tokens },
+      this.others > 0 ? 'stalled' : 'prepare',
+    )
+    if (firstTokenNs >= 0)
+      this.parts.add({ what: 'decode', startNs: firstTokenNs, endNs: lastTokenNs, tokens: generatedTokens }, 'other')
     return inference
   }
 
@@ -309,3 +375,5 @@ export class OpenRequest {
     this.generated++
   }
 }
+
+const statedOf = (values: TaskValues) => (Object.keys(values).length > 0 ? values : undefined)

@@ -6,7 +6,12 @@ const POSTED_MAX = 4096
 /** A task in a server's queue. Times in ns. */
 export interface Queued {
   readonly postNs: number
-  isDeferred: boolean
+  /** {@link Inferred} bits of that time. */
+  readonly inferred: number
+  /** Slots that processed a request then. */
+  readonly busy: number
+  /** No slot was free for it, from this time on; undefined: one was, or the server did not look yet. */
+  deferNs: number | undefined
   /** A name. */
   error: number | undefined
 }
@@ -19,22 +24,22 @@ export class TaskQueue {
     return this.tasks.size
   }
 
-  post({ task, atNs }: TaskEvent): void {
+  post({ task, atNs, inferred = 0 }: TaskEvent, busy: number): void {
     if (task < 0 || this.tasks.has(task)) return
-    this.tasks.set(task, { postNs: atNs, isDeferred: false, error: undefined })
+    this.tasks.set(task, { postNs: atNs, inferred, busy, deferNs: undefined, error: undefined })
     if (this.tasks.size <= POSTED_MAX) return
-    for (const [old, { isDeferred }] of this.tasks) {
-      if (isDeferred) continue
+    for (const [old, { deferNs }] of this.tasks) {
+      if (deferNs !== undefined) continue
       this.tasks.delete(old)
       return
     }
   }
 
   /** The task waits for a slot: it is a request. */
-  defer(event: TaskEvent): void {
-    this.post(event)
+  defer(event: TaskEvent, busy: number): void {
+    this.post(event, busy)
     const queued = this.tasks.get(event.task)
-    if (queued) queued.isDeferred = true
+    if (queued) queued.deferNs ??= event.atNs
   }
 
   /** Removes a task; undefined where its post is not known. */
@@ -51,6 +56,6 @@ export class TaskQueue {
 
   /** The tasks that wait for a slot. */
   deferred(): [task: number, Queued][] {
-    return [...this.tasks].filter(([, { isDeferred }]) => isDeferred)
+    return [...this.tasks].filter(([, { deferNs }]) => deferNs !== undefined)
   }
 }

@@ -39,6 +39,10 @@ export class Requests {
   /** Launched requests by slot and by task. */
   private readonly launched = new Map<number, OpenRequest>()
   private readonly byTask = new Map<number, OpenRequest>()
+  /** When slots were released last. */
+  private readonly releasedNs = new Map<number, number>()
+  /** Is it recorded where a task waits for a slot? */
+  private areDefersRecorded = false
   /** The context of a server's slots; 0 = not known. */
   private target = 0
   /** The context of the last call that is not a draft model's. */
@@ -240,8 +244,8 @@ export class Requests {
 
   private step(event: TaskEvent): void {
     const { what, atNs, task, slot, text } = event
-    if (what === 'post') return this.queue.post(event)
-    if (what === 'defer') return this.queue.defer(event)
+    if (what === 'post') return this.queue.post(event, this.busy)
+    if (what === 'defer') return this.defer(event)
     if (what === 'launch') return this.launch(event)
     if (what === 'resume' && task >= 0) return
     const request = this.byTask.get(task) ?? this.inSlot(slot) ?? this.sentBy(event)
@@ -264,21 +268,25 @@ export class Requests {
   private stepOfQueued({ what, task, atNs, text }: TaskEvent): void {
     const queued = this.queue.of(task)
     if (!queued) return
-    if (what === 'cancel' && queued.isDeferred) this.neverLaunched(task, 'cancelled', atNs)
+    if (what === 'cancel' && queued.deferNs !== undefined) this.neverLaunched(task, 'cancelled', atNs)
     else if (what === 'error') {
       queued.error = text ?? 0
       this.neverLaunched(task, 'error', atNs)
     }
   }
 
-  private launch({ task, slot, atNs, tid }: TaskEvent): void {
+  private launch(event: TaskEvent): void {
+    const { task, slot, atNs } = event
     if (task >= 0 && this.byTask.has(task)) return
     const before = this.launched.get(slot)
     if (before) this.release(before, before.ownEndNs)
     const queued = this.queue.take(task)
     const request = this.begin(slot, queued?.postNs ?? atNs, false)
     request.isTask(task, undefined)
-    request.launch(atNs, tid)
+    // Where it is not recorded that no slot is free, it may be that its slot was not.
+    const wasFree = !before && (this.releasedNs.get(slot) ?? -Infinity) <= (queued?.postNs ?? atNs)
+    if (queued) request.wasQueued(queued, atNs, this.areDefersRecorded || wasFree)
+    request.launch(event, this.busy)
     if (task >= 0) this.byTask.set(task, request)
     if (slot < 0) return
     this.launched.set(slot, request)
@@ -300,7 +308,13 @@ export class Requests {
     return sampled
   }
 
+  private defer(event: TaskEvent): void {
+    this.areDefersRecorded = true
+    this.queue.defer(event, this.busy)
+  }
+
   private release(request: OpenRequest, atNs: number): void {
+    this.releasedNs.set(request.slot, atNs)
     const { error, isCancelled, stated, lastSendNs } = request
     const isAnswered = stated.generatedTokens !== undefined || !isCancelled
     const outcome = error !== undefined ? 'error' : isAnswered ? 'complete' : 'cancelled'
@@ -326,10 +340,11 @@ export class Requests {
 
   /** A task left the queue, or the log ended, before a slot was free. */
   private neverLaunched(task: number, outcome: RequestEvent['outcome'], atNs: number): void {
-    const { postNs, error } = this.queue.take(task)!
-    const request = this.begin(-1, postNs, false)
+    const queued = this.queue.take(task)!
+    const request = this.begin(-1, queued.postNs, false)
     request.isTask(task, undefined)
-    request.error = error
+    request.wasQueued(queued, Math.max(atNs, queued.postNs), this.areDefersRecorded)
+    request.error = queued.error
     this.end(request, outcome, atNs)
   }
 }

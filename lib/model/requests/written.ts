@@ -7,7 +7,9 @@ export interface Inference {
   /** It begins with the prompt. */
   readonly promptNs: number
   readonly firstTokenNs: number
-  /** Its last token was generated. */
+  /** Its prompt was processed up to then, or its first token was generated. */
+  readonly promptUntilNs: number
+  /** Its last token was generated, as far as is written. */
   readonly lastTokenNs: number
   readonly promptTokens: number
   readonly reusedTokens: number
@@ -23,6 +25,10 @@ export class Written {
   private promptAtNs = -1
   private firstTokenAtNs = -1
   private timingsAtNs = -1
+  /** A part of the prompt was processed, after this time from its begin. */
+  private progressAtNs = -1
+  private progressNs: number | undefined
+  private generatedAtNs = -1
   /** Generated tokens so far. */
   private generated = -1
   private drafted = 0
@@ -38,6 +44,8 @@ export class Written {
     if (what === 'progress') {
       this.generated = values.generatedTokens ?? this.generated
       if (values.generatedTokens === 1) this.firstTokenAtNs = atNs
+      if (values.generatedTokens !== undefined) this.generatedAtNs = atNs
+      if (values.promptNs !== undefined) this.processed(values.promptNs, atNs)
     } else if (what === 'draft') {
       this.drafted += values.draftedTokens ?? 0
       this.accepted += values.acceptedTokens ?? 0
@@ -48,9 +56,20 @@ export class Written {
     }
   }
 
+  private processed(promptNs: number, atNs: number): void {
+    this.progressNs = promptNs
+    this.progressAtNs = atNs
+  }
+
+  /** Its durations as its server measured them; before its figures are written, those of its prompt so far. */
+  get stated(): TaskValues {
+    const { figures, progressNs } = this
+    return figures.promptNs === undefined && progressNs !== undefined ? { ...figures, promptNs: progressNs } : figures
+  }
+
   /** What follows for a request of which no call is known. */
   infer(outcome: RequestEvent['outcome']): Inference {
-    const { figures, timingsAtNs, firstTokenAtNs, promptAtNs, drafted, accepted } = this
+    const { figures, timingsAtNs, firstTokenAtNs, promptAtNs, progressAtNs, progressNs, drafted, accepted } = this
     const { promptNs: tookNs, generationNs, processedTokens, generatedTokens, contextTokens } = figures
     const isTimed = timingsAtNs >= 0 && generationNs !== undefined
     const firstTokenNs = firstTokenAtNs >= 0 || !isTimed ? firstTokenAtNs : timingsAtNs - generationNs
@@ -61,9 +80,17 @@ export class Written {
     const promptTokens = figures.promptTokens ?? (sum >= (processedTokens ?? 1) ? sum : -1)
     const rest = promptTokens >= 0 && processedTokens !== undefined ? promptTokens - processedTokens : -1
     return {
-      promptNs: promptAtNs >= 0 || !isBegunBy ? promptAtNs : firstTokenNs - tookNs,
+      promptNs:
+        promptAtNs >= 0
+          ? promptAtNs
+          : isBegunBy
+            ? firstTokenNs - tookNs
+            : progressNs === undefined
+              ? -1
+              : progressAtNs - progressNs,
       firstTokenNs,
-      lastTokenNs: timingsAtNs,
+      promptUntilNs: Math.max(firstTokenNs, progressAtNs),
+      lastTokenNs: Math.max(timingsAtNs, this.generatedAtNs),
       promptTokens,
       reusedTokens: figures.reusedTokens ?? rest,
       generatedTokens: generatedTokens ?? this.generatedSoFar(outcome),

@@ -30,11 +30,12 @@ const OTHER = /^(?:srv|que|res)\s+\S+?: +(.*)$/
 const PROMPT = /^new prompt, .*(?:task\.n_tokens|n_prompt_tokens) = (\d+)/
 const REUSE = /^(?:cached )?(?:n_tokens|n_past) = (\d+), memory_seq_rm \[(\d+), end\)/
 const REUSE_OLD = /^kv cache rm \[(\d+), end\)/
-const PROGRESS = /^prompt processing, n_tokens =\s*(\d+), progress = /
+const PROGRESS = /^prompt processing, n_tokens =\s*(\d+), progress = [\d.]+(?:, t =\s*([\d.]+) s)?/
 const PROGRESS_OLD = /^prompt (?:processing progress|done|processing done), (?:n_tokens|n_past) = (\d+)/
 const GENERATED = /^(?:n_gen|n_decoded) =\s*(\d+), (?:n_remaining|tg) = /
 const PROMPT_TIME = /^\s*prompt eval time =\s*([\d.]+) ms \/\s*(\d+) tokens/
 const EVAL_TIME = /^\s*eval time =\s*([\d.]+) ms \/\s*(\d+) tokens/
+const TOTAL_TIME = /^\s*total time =\s*([\d.]+) ms/
 const ACCEPTANCE = /^draft acceptance(?: rate)? = [\d.]+ \(\s*(\d+) accepted \/\s*(\d+) generated\)/
 const ACCEPTED = /^accepted\s+(\d+)\/\s*(\d+) draft tokens(, new)?/
 const RELEASE = /^stop processing: (?:n_tokens|n_past) = (\d+)/
@@ -76,15 +77,25 @@ export class ServerMessages {
 
   constructor(private readonly names: Names) {}
 
-  /** The steps that `message` states, which may have several lines. */
-  read(message: string, atNs: number, tid: number): TaskEvent[] {
+  /** The steps that `message` states, which may have several lines. `inferred`: bits of {@link TaskEvent.inferred}. */
+  read(message: string, atNs: number, tid: number, inferred = 0): TaskEvent[] {
     const events: TaskEvent[] = []
     for (const line of message.includes('\n') ? message.split('\n') : [message]) {
       const step = this.step(line)
       if (!step) continue
       const { what, task, slot, values, text } = step
       const name = text === undefined ? undefined : this.names.id(text)
-      events.push({ kind: 'task', what, atNs, tid, task, slot, values, text: name })
+      events.push({
+        kind: 'task',
+        what,
+        atNs,
+        tid,
+        task,
+        slot,
+        values,
+        text: name,
+        ...(inferred !== 0 && { inferred }),
+      })
     }
     return events
   }
@@ -111,7 +122,12 @@ export class ServerMessages {
     if (task !== state.task && task >= 0) this.enter(state, task)
     const step = (what: TaskStep, values?: TaskValues, text?: string): Step => ({ what, task, slot, values, text })
     if (body.startsWith('processing task')) return this.launch(state, step)
-    if (body.startsWith('prompt eval') || body.startsWith('eval') || body.startsWith('draft')) {
+    if (
+      body.startsWith('prompt eval') ||
+      body.startsWith('eval') ||
+      body.startsWith('draft') ||
+      body.startsWith('total')
+    ) {
       return figures(body, [slot, task])
     }
     const prompt = PROMPT.exec(body)
@@ -206,6 +222,8 @@ function figures(body: string, [slot, task]: readonly [slot: number, task: numbe
   if (prompt) return step({ promptNs: milliseconds(prompt[1]!), processedTokens: Number(prompt[2]) })
   const generation = EVAL_TIME.exec(body)
   if (generation) return step({ generationNs: milliseconds(generation[1]!), generatedTokens: Number(generation[2]) })
+  const total = TOTAL_TIME.exec(body)
+  if (total) return step({ totalNs: milliseconds(total[1]!) })
   const draft = ACCEPTANCE.exec(body)
   return draft ? step({ acceptedTokens: Number(draft[1]), draftedTokens: Number(draft[2]) }) : undefined
 }
@@ -219,7 +237,11 @@ function reused(state: Slot, tokens: number, position: number, step: MakeStep): 
 
 function promptStep(body: string, step: MakeStep): Step | undefined {
   const processed = PROGRESS.exec(body)
-  if (processed) return step('progress', { processedTokens: Number(processed[1]) })
+  if (processed) {
+    const [, tokens, seconds] = processed
+    const promptNs = seconds === undefined ? undefined : Math.round(Number(seconds) * 1e9)
+    return step('progress', { processedTokens: Number(tokens), promptNs })
+  }
   const inContext = PROGRESS_OLD.exec(body)
   if (inContext) return step('progress', { contextTokens: Number(inContext[1]) })
   const again = REPROCESS.exec(body)

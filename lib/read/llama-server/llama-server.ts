@@ -112,7 +112,7 @@ class ServerLog implements ChunkReader {
       if (child !== 0) this.ofOtherServers++
       return
     }
-    const steps = this.messages.of(child).read(message, atNs, -1)
+    const steps = this.messages.of(child).read(message, atNs, -1, times.inferred)
     if (steps.length === 0) return factsIn(message, this.facts)
     if (isTorn) return this.issue('torn-record', `expected the end of the line, found the end of the log`, line)
     this.server = child

@@ -1,8 +1,10 @@
-import type { InputEvent } from '../../model/events.ts'
+import { Inferred, type InputEvent } from '../../model/events.ts'
 import type { LogLine } from './lines.ts'
 
 /** A step back of the server's own times by less than this is one of the system's clock; by more, the server was started again. */
 const STEP_BACK_NS_MAX = 1e9
+/** A step back by more than this is no inaccuracy of the times. */
+const EARLIER_NS_MAX = 1e6
 /** A line without any time is drawn so long after the one before it. */
 const LINE_NS = 1000
 /** Times of collectors with a coarser resolution do not place the server's own times on their clock. */
@@ -16,6 +18,8 @@ export class LineTimes {
   readonly attributes: Readonly<Record<string, string | number>>
   /** Of the last line, since the origin. */
   lastNs = 0
+  /** {@link Inferred} bits of the time of the last line. */
+  inferred = 0
   private readonly kind: 'own' | 'wall' | 'lines'
   private readonly firstNs: bigint
 
@@ -53,9 +57,12 @@ export class LineTimes {
   }
 
   /** The time of the next line, since the origin, in ns; undefined: the server's own times begin again. Never decreases. */
-  next({ ownNs, wall }: LogLine): number | undefined {
+  next({ ownNs, wall, isOwn }: LogLine): number | undefined {
     const atNs = this.kind === 'own' ? ownNs : this.kind === 'wall' ? this.sinceFirst(wall?.ns) : this.lastNs + LINE_NS
     if (this.kind === 'own' && atNs !== undefined && atNs < this.lastNs - STEP_BACK_NS_MAX) return undefined
+    // Further lines of a message have no time of their own.
+    const isUnknown = this.kind === 'lines' || (atNs === undefined ? isOwn : atNs < this.lastNs - EARLIER_NS_MAX)
+    this.inferred = isUnknown ? Inferred.Order : 0
     this.lastNs = Math.max(this.lastNs, atNs ?? 0)
     return this.lastNs
   }

@@ -8,6 +8,8 @@ import type {
   TaskEvent,
   TokenEvent,
 } from '../../model/events.ts'
+import { activeFromNs, durationsOf, isInQueue } from '../../model/requests/durations.ts'
+import { isPlaced } from '../../model/times.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
@@ -92,19 +94,26 @@ export class RequestArea {
       colour: make.names.id(event.outcome === 'complete' ? 'request' : event.outcome),
       extra: make.shown(this.argsOf(event)),
     }
-    const queued = parts[0]?.what === 'queued' ? parts[0] : undefined
-    const fromNs = queued?.endNs ?? startNs
-    const isWorkedOn = (slot >= 0 || event.launchNs >= 0) && (fromNs < endNs || !queued)
-    if (queued) {
+    const fromNs = parts.length === 0 ? startNs : activeFromNs(event)
+    const isQueued = fromNs > startNs
+    const isWorkedOn = (slot >= 0 || event.launchNs >= 0) && (fromNs < endNs || !isQueued)
+    if (isQueued) {
       this.waits ??= tracks.lanes('queue', {}, true)
-      const wait = isWorkedOn ? this.partLabel(event, queued) : label
-      this.waits.place(queued.startNs, queued.endNs, wait)
+      const queue = parts.filter((part) => part.startNs < fromNs)
+      const waits = queue.map((part) => ({
+        startNs: part.startNs,
+        endNs: part.endNs,
+        label: this.partLabel(event, part),
+      }))
+      if (!isWorkedOn) this.waits.place(startNs, fromNs, label)
+      else for (const { startNs, endNs, label } of waits) this.waits.place(startNs, endNs, label)
     }
     if (!isWorkedOn) return
     if (slot < 0) return this.flight(event, fromNs, label)
     const row = this.slots.of(slot)
     row.place(fromNs, endNs, label)
-    for (const part of parts) if (part !== queued) row.place(part.startNs, part.endNs, this.partLabel(event, part))
+    for (const part of parts)
+      if (part.startNs >= fromNs) row.place(part.startNs, part.endNs, this.partLabel(event, part))
   }
 
   /** A request of which no slot is known: requests that overlap go to further rows. */
@@ -118,16 +127,19 @@ export class RequestArea {
 
   private argsOf(event: RequestEvent): Arg[] {
     const { make } = this.context
-    const { id, task, slot, startNs, launchNs, firstTokenNs, endNs, draftedTokens, lost, stated } = event
+    const { id, task, slot, startNs, launchNs, draftedTokens, lost, stated } = event
+    const { latencyNs, ttftNs } = durationsOf(event)
+    const isTimed = isPlaced(event.inferred)
     const args = [make.int('request', id), make.word('type', event.type), make.word('outcome', event.outcome)]
-    const add = (key: string, value: number | undefined, isKnown = value !== undefined && value >= 0) => {
+    const add = (key: string, value: number | null | undefined, isKnown = (value ?? -1) >= 0) => {
       if (isKnown) args.push(make.int(key, value!))
     }
     add('task', task)
     add('slot', slot)
-    add('latency_ns', endNs - startNs)
-    add('queue_ns', launchNs - startNs)
-    add('ttft_ns', firstTokenNs - startNs)
+    add('latency_ns', latencyNs)
+    add('queue_ns', launchNs - startNs, isTimed && launchNs >= startNs)
+    add('ttft_ns', ttftNs)
+    add('unplaced', 1, !isTimed)
     add('prompt_tokens', event.promptTokens)
     add('reused_tokens', event.reusedTokens)
     add('generated_tokens', event.generatedTokens)
@@ -155,7 +167,7 @@ export class RequestArea {
     add('others', others, others > 0)
     add('other_tokens', othersTokens, othersTokens > 0)
     const arrow = what === 'stalled' ? undefined : requestArrow(input, call, event.slot)
-    const isIdle = what === 'queued' || what === 'other' || what === 'stalled'
+    const isIdle = isInQueue(part) || what === 'other' || what === 'stalled'
     return {
       name: partName(event, part),
       category: 'request_part',
@@ -179,8 +191,10 @@ function partName(
 ): string {
   const beside = others > 0 ? `beside ${others}` : ''
   switch (what) {
+    case 'call-wait':
+    case 'deferred':
     case 'queued':
-      return `queued: ${task >= 0 ? `task ${task}` : `request ${id}`}`
+      return `${what}: ${task >= 0 ? `task ${task}` : `request ${id}`}`
     case 'prepare':
       return lost ? `prepare (reuse lost at token ${lost.position})` : what
     case 'prefill':

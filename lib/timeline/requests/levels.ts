@@ -1,4 +1,5 @@
 import type { RequestEvent } from '../../model/events.ts'
+import { activeFromNs } from '../../model/requests/durations.ts'
 import type { TrackContext } from '../context.ts'
 
 /** Counters of requests that wait for a slot, and of slots that work on one. Requests come when they end, so they are drawn last. */
@@ -8,8 +9,9 @@ export class Levels {
 
   constructor(private readonly context: TrackContext) {}
 
-  add({ startNs, launchNs, endNs, slot, parts }: RequestEvent): void {
-    const workNs = parts[0]?.what === 'queued' ? parts[0].endNs : launchNs >= 0 ? launchNs : startNs
+  add(event: RequestEvent): void {
+    const { startNs, launchNs, endNs, slot, parts } = event
+    const workNs = parts.length > 0 ? activeFromNs(event) : launchNs >= 0 ? launchNs : startNs
     if (workNs > startNs) this.queue.push([startNs, 1], [workNs, -1])
     if ((slot >= 0 || launchNs >= 0) && endNs > workNs) this.busy.push([workNs, 1], [endNs, -1])
   }

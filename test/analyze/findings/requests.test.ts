@@ -116,12 +116,28 @@ test('a grammar, and samplers without it', async () => {
   expect(await withCost(5, 10)).toEqual([])
 })
 
-test('waiting for a slot', async () => {
-  const queued = (queuedMs: number) => [{ startNs: 0, parts: ms(['queued', queuedMs], ['decode', 100, { tokens: 1 }]) }]
-  expect(await sentences(logOfRequests(queued(35)))).toEqual([
-    'queue-time: requests wait 35 % of their latency for one of 1 slot: at most 35 ms',
-  ])
-  expect(await sentences(logOfRequests(queued(5)))).toEqual([])
+describe('waiting in the queue', () => {
+  const queued = (...waits: (readonly [MadePart[0], number])[]) =>
+    logOfRequests([{ startNs: 0, parts: ms(...waits, ['decode', 100, { tokens: 1 }]) }])
+
+  test.each([
+    ['deferred', '35 % for a free one of 1 slot', 'More slots'],
+    ['call-wait', '35 % for the end of a call, with a slot free', 'More slots change nothing'],
+    ['queued', '35 % for what is not known', 'What it waits for is recorded by'],
+  ] as const)('%s: the sentence and the advice are those of its cause', async (what, why, advice) => {
+    const [finding, ...others] = await found(queued([what, 35]))
+    expect(others).toEqual([])
+    expect(finding).toMatchObject({ rule: 'queue-time', advice: expect.stringContaining(advice) })
+    expect(finding!.sentence).toBe(`requests wait 35 % of their latency in the queue, at most 35 ms: ${why}`)
+    expect(await sentences(queued([what, 5]))).toEqual([])
+  })
+
+  test('of several causes, the advice is on the one that takes most', async () => {
+    const of = (deferred: number) => found(queued(['call-wait', 30], ['deferred', 30 + deferred]))
+    expect((await of(10))[0]!.sentence).toContain('30 % for the end of a call, with a slot free, 10 % for a free one')
+    expect((await of(10))[0]!.advice).toContain('More slots change nothing')
+    expect((await of(40))[0]!.advice).not.toContain('More slots change nothing')
+  })
 })
 
 test('drafts that cost more than they save', async () => {
@@ -151,6 +167,6 @@ test('states that are saved, stages of loading, cancelled work', async () => {
   expect(await sentences(logOf(() => [called('copy-weights', 3e9, 0, 3e9)]))).toEqual([])
   expect(await sentences(logOf(() => [called('reserve', 1e9)]))).toEqual([])
   expect(await sentences(logOf(() => [request('cancelled')]))).toEqual([
-    'cancelled-work: 100 % of the work was for 1 of 1 requests that were cancelled or failed: 100 ms',
+    'cancelled-work: 100 % of the work was for requests that were not answered (1 cancelled of 1 request): 100 ms',
   ])
 })

@@ -148,7 +148,9 @@ test('tokens that the slot had, and that are processed again', async () => {
     lost_ns: 34 * MS,
   })
   expect(requests!.slowest[0]!.lost).toMatchObject({ position: 20, tokens: 60, processed_again: 60, time_ns: 30 * MS })
-  expect(requests!.cancelled).toEqual({ requests: 1, time_ns: 40 * MS, prompt_tokens: 80, generated_tokens: 1 })
+  expect(requests!.cancelled).toEqual({
+    ...{ requests: 1, timed: 1, time_ns: 40 * MS, prompt_tokens: 80, generated_tokens: 1 },
+  })
 })
 
 const call = (

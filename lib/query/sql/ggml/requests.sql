@@ -16,7 +16,7 @@ CREATE PERFETTO TABLE ggml_request_parts(
   request LONG,
   -- The server's number of its task; null if it is not known.
   task LONG,
-  -- `queued`, `prepare`, `prefill`, `draft`, `decode`, `verify`, `sample`, `text`, `stalled`, `send` or `other`.
+  -- `call-wait`, `deferred`, `queued`, `prepare`, `prefill`, `draft`, `decode`, `verify`, `sample`, `text`, `stalled`, `send` or `other`.
   part STRING,
   -- Number of its call; null without one.
   call LONG,
@@ -73,7 +73,7 @@ CREATE PERFETTO TABLE ggml_requests(
   id JOINID(slice.id),
   -- Its post into the queue, or its start.
   ts TIMESTAMP,
-  -- Its latency.
+  -- Its latency; null if it is not known. In a log without times, from its prompt on, as the server measured it.
   dur DURATION,
   -- The row of the slot, or Queue.
   track_id JOINID(track.id),
@@ -104,7 +104,12 @@ CREATE PERFETTO TABLE ggml_requests(
 ) AS
 SELECT
   slice.id,
-  slice.ts + slice.dur - extract_arg(arg_set_id, 'debug.latency_ns') AS ts,
+  -- In a log without times, a slice is drawn where its lines are, and not as long as the request.
+  iif(
+    extract_arg(arg_set_id, 'debug.unplaced') IS NULL,
+    slice.ts + slice.dur - extract_arg(arg_set_id, 'debug.latency_ns'),
+    slice.ts
+  ) AS ts,
   extract_arg(arg_set_id, 'debug.latency_ns') AS dur,
   slice.track_id,
   requests.parent_id AS run_id,

@@ -60,8 +60,8 @@ void functions_note_bypassed(const void * caller) {
         [BYPASS_UNKNOWN] = "all C functions of llama.cpp: their calls pass no hook",
         [BYPASS_BY_ADDRESS] = "all C functions of llama.cpp: the program calls them by addresses of its own (dlsym)",
         [BYPASS_INSIDE] = "all C functions of llama.cpp: they are called inside the library that contains them, and bound there",
-        [BYPASS_BOUND] = "all C functions of llama.cpp: the library that calls them is bound to them without the recorder (RTLD_DEEPBIND, "
-                         "another preloaded library)",
+        [BYPASS_BOUND] = ("all C functions of llama.cpp: the library that calls them is bound to them without the recorder (RTLD_DEEPBIND, "
+                          "another preloaded library)"),
     };
     ggtrace_fact(recording.log, "functions.missing", texts[bypass_of(caller)]);
 }

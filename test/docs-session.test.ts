@@ -52,7 +52,7 @@ const PRINTS: readonly [command: string, prints: RegExp][] = [
   ['perf-stat.csv', /: 150 counts, 53 intervals\n/],
   ['timeline.csv', /: 10 counters, 40 intervals\n/],
   ['stats run.ggtrace smi.csv --clock smi.csv=UTC', /\npower\n {2}GPU 0: power\.draw.*\n[\s\S]*\n {2}prefill +1 +8 /],
-  ['stats server.log --by request', /\n +1 +0 +0 +complete +295 ms +139 ms /],
+  ['stats server.log --by request', /\n +1 +0 +0 +295 ms +139 ms /],
   ['stats profile_export.jsonl --by request', /\n +4 +completion +complete +4\.36 ms +7\.94 s +1\.68 s /],
   ['stats bench.json', /\n {2}tg8 +3 +9\.86 /],
 ]

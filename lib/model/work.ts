@@ -81,7 +81,7 @@ export function workOf(op: string, result: TensorEvent, sources: Sources, expert
     if (bytes >= 0 && op === 'MUL_MAT_ID' && i === 0) {
       const all = source.ne?.[2] ?? 1
       read.experts = Math.min(all, experts ?? (result.ne?.[1] ?? all) * (result.ne?.[2] ?? 1))
-      bytes = (bytes / all) * read.experts
+      if (all > 0) bytes = (bytes / all) * read.experts // without experts, the weights have no bytes
       read.ofExperts = bytes
     }
     read.bytes = read.bytes < 0 || bytes < 0 ? -1 : read.bytes + bytes

@@ -2,6 +2,7 @@ import { describeFinding } from '../../bin/findings.ts'
 import { toMarkdown, toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
 import { analyze } from '../../lib/index.ts'
+import { checksum, Header, MAGIC } from '../../lib/log/ggtrace-layout.ts'
 import { drawn } from '../printing-sink.ts'
 import { withDatabase } from './databases.ts'
 
@@ -97,6 +98,33 @@ export function* ofSqlite(bytes: Uint8Array, values: readonly string[]): Generat
 /** A database in which a column has another value. */
 export const withSqlite = (bytes: Uint8Array, table: string, column: string, value: string): Uint8Array =>
   withDatabase(bytes, (db) => db.exec(`update or ignore ${table} set ${column} = ${value}`))
+
+/** Words of a binary input that are changed: each of a small one, some of a large one. */
+const WORDS_MAX = 400
+
+/** Binary records with each word of 8 bytes in turn. `values` are its bytes in hexadecimal digits. */
+export function* ofWords(bytes: Uint8Array, values: readonly string[]): Generator<Mutation> {
+  const step = 8 * Math.ceil(bytes.length / 8 / WORDS_MAX)
+  for (let at = 0; at + 8 <= bytes.length; at += step)
+    for (const value of values) {
+      const changed = Uint8Array.from(bytes)
+      changed.set(Buffer.from(value, 'hex'), at)
+      yield [`byte ${at}: ${value}`, changed]
+    }
+}
+
+/** The same of a .ggtrace, with the checksum of the changed block, which a reader otherwise leaves out. */
+export function* ofBlocks(bytes: Uint8Array, values: readonly string[]): Generator<Mutation> {
+  for (const [change, changed] of ofWords(bytes, values)) {
+    const view = new DataView(changed.buffer)
+    for (let at = 0, size = 0; at + 12 <= changed.length && view.getUint32(at, true) === MAGIC; at += size) {
+      size = view.getUint32(at + 4, true)
+      if (size < 12 || at + size > changed.length) break
+      view.setUint32(at + Header.checksum, checksum(view, at, size), true)
+    }
+    yield [change, changed]
+  }
+}
 
 const SHOWN = {
   by: ['role', 'op', 'phase'],

@@ -16,7 +16,7 @@ import { describeFinding } from '../findings.ts'
 import { CLOCKS, flag, inputsOf, READING, valued, whole } from '../options.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
-import { runsOf, scalingOf } from '../stats/scaling.ts'
+import { notKnown, runsOf, scalingOf } from '../stats/scaling.ts'
 import { print, printJson, quoted } from '../terminal.ts'
 import { duration } from '../units.ts'
 
@@ -130,9 +130,11 @@ const listOf = (rows: readonly RequestRow[]) =>
 async function printOfRuns(figures: ScalingFigures, { json }: Arguments): Promise<void> {
   const { findings } = figures
   if (json) return printJson(JSON.stringify(findings, null, 2))
+  const looked = threadScaling.look(figures).filter(({ finding }) => !finding)
   await print([
-    ...describeAll(findings, 'ggml2perfetto query'),
-    ...describeFigures([{ rule: threadScaling.id, figures: threadScaling.look(figures) }]),
+    ...(findings.length > 0 ? describeAll(findings, 'ggml2perfetto query') : ['no findings', '']),
+    ...looked.map(({ figure }) => figure),
+    ...notKnown(figures),
     'findings of each run: ggml2perfetto why, with its log alone',
   ])
 }

@@ -42,14 +42,10 @@ function jitterText({ standard_deviation_ns, mean_difference_ns }: NonNullable<C
   return mean_difference_ns === null ? deviation : `${deviation}, ${duration(mean_difference_ns)} from call to call`
 }
 
-/** Is a growth clearly more than the scatter of calls would give? */
-const isClear = ({ ms_per_1000_tokens, standard_error_ms }: Slope['tpot']) =>
-  Math.abs(ms_per_1000_tokens) > 3 * standard_error_ms
-
 /** The growth of TPOT, with what is needed to judge it. */
-function slopeText({ tpot, points, from_tokens, to_tokens }: Slope): string {
+function slopeText({ tpot, points, from_tokens, to_tokens, is_clear }: Slope): string {
   const range = `${plural(points, 'call')} at ${count(from_tokens)} to ${count(to_tokens)} tokens`
-  if (!isClear(tpot)) return `TPOT does not clearly change with the context; ${range}`
+  if (!is_clear) return `TPOT does not clearly change with the context; ${range}`
   const fit = tpot.r_squared === null ? '' : `, R² ${tpot.r_squared.toFixed(2)}`
   const error = `±${threeDigits(tpot.standard_error_ms)}`
   const growth = `${threeDigits(tpot.ms_per_1000_tokens)} ms (${error}) of TPOT per 1 000 tokens of context`
@@ -100,7 +96,7 @@ function sequencesTable({ contexts }: Calls): StatsTable | undefined {
 
 /** The roles that cause the growth of TPOT. */
 function rolesTable(slope: Calls['slope']): StatsTable | undefined {
-  if (!slope?.operators || !isClear(slope.tpot)) return undefined
+  if (!slope?.operators || !slope.is_clear) return undefined
   const { parts, call } = slope.operators
   const { shown, rest } = firstRows(parts, ROWS_MAX)
   const columns = [text('growth of calls by operator'), ...numbers('ms per 1 000 tokens', 'share', 'R²', 'mean')]

@@ -7,10 +7,11 @@ import {
   type RoleScalingFigures,
   type ScalingFigures,
   scaling,
+  scalingSentence,
   UsageError,
 } from '../../lib/index.ts'
 import { asLog, openAny } from '../inputs.ts'
-import { percent, plural } from '../units.ts'
+import { percent } from '../units.ts'
 import { analysisOf, type StatsInputs } from './inputs.ts'
 import type { Section } from './section.ts'
 
@@ -77,20 +78,25 @@ export async function scalingOf(
   return scaling(analyses)
 }
 
+/** What the runs do not show, and why. */
+export const notKnown = ({ undetermined }: ScalingFigures) =>
+  undetermined.map(({ what, why }) => `${what} is not known: ${why}`)
+
 /** The figures for people. */
 export function scalingSections(figures: ScalingFigures): Section[] {
-  const { decode, prefill, roles, gain_share_min, findings, undetermined } = figures
+  const { decode, prefill, roles, gain_share_min, findings } = figures
   const rule = `a thread pays if it adds at least ${percent(gain_share_min)} of what one thread computes in the run with the fewest`
   return [
     ...(decode ? [phaseSection('decode', decode)] : []),
     ...(prefill ? [phaseSection('prefill', prefill)] : []),
     ...(roles.length > 0 ? [roleSection(roles)] : []),
     ...(findings.length > 0 ? [{ title: 'findings', lines: findings.map(({ sentence }) => sentence) }] : []),
-    { title: 'how to read it', lines: [rule, ...undetermined.map(({ what, why }) => `${what} is not known: ${why}`)] },
+    { title: 'how to read it', lines: [...(decode || prefill ? [rule] : []), ...notKnown(figures)] },
   ]
 }
 
-function phaseSection(title: string, { counts, knee, fit }: PhaseScaling): Section {
+function phaseSection(title: 'decode' | 'prefill', of: PhaseScaling): Section {
+  const { counts, fit } = of
   const columns = ['threads', 'tok/s', 'speed-up', 'efficiency', 'gain per thread'].map((title) => ({ title }))
   const rows = counts.map((of) => [
     `${of.workers}`,
@@ -99,11 +105,7 @@ function phaseSection(title: string, { counts, knee, fit }: PhaseScaling): Secti
     percent(of.efficiency),
     of.gain_share === null ? '' : percent(of.gain_share),
   ])
-  const lines = [
-    knee === null
-      ? 'each further thread pays'
-      : `more than ${plural(knee, 'thread')} ${knee === 1 ? 'does' : 'do'} not pay`,
-  ]
+  const lines = [scalingSentence(title, of)]
   if (fit) {
     const { contention, coherency, r2, workers_of_peak } = fit
     const peak = workers_of_peak === null ? '' : `, fastest with ${workers_of_peak.toFixed(1)} threads`

@@ -86,6 +86,8 @@ export interface ContextSlope {
   readonly left_out: number
   readonly from_tokens: number
   readonly to_tokens: number
+  /** Is the growth of `tpot`, or its fall, beyond what the scatter of calls gives by chance? Otherwise no growth is stated. */
+  readonly is_clear: boolean
   /** `counted`: the log has no positions; all tokens since its first call are taken for one text. */
   readonly positions: 'recorded' | 'counted'
   /** The most sequences in a point. */

@@ -1,4 +1,5 @@
 import type { Finding, Undetermined } from './analysis.ts'
+import type { Difference } from './compare/comparison.ts'
 import type { ScalingFit } from './usl.ts'
 
 /** Version of {@link ScalingFigures}. */
@@ -15,6 +16,11 @@ export interface ScalingFigures {
     /** Rules whose findings say that something other than the number of threads made it slow. */
     readonly disturbed_by: readonly string[]
   }[]
+  /**
+   * In what other runs differ from the first one, apart from the number of workers, that explains other speeds by itself, such as another
+   * model. With any, the runs are not compared.
+   */
+  readonly differences: readonly Difference[]
   /** Below which gain another thread does not pay: share of the speed of one thread in the run with the fewest. */
   readonly gain_share_min: number
   readonly decode: PhaseScaling | null
@@ -30,11 +36,11 @@ export interface ScalingFigures {
 export interface SpeedByWorkers {
   /** Ascending; runs with the same number are averaged. */
   readonly counts: readonly WorkerCount[]
-  /** The number from which another thread does not pay; null where it paid up to the largest one. */
+  /** The number from which another thread does not pay; null where it paid up to the largest one, and where it is not known. */
   readonly knee: number | null
 }
 
-/** Speed of a phase by number of workers. */
+/** Speed of a phase by number of workers. Without a law that describes its speeds (`fit`), its `knee` is not known. */
 export interface PhaseScaling extends SpeedByWorkers {
   readonly fit: ScalingFit | null
 }

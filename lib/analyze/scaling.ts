@@ -1,6 +1,8 @@
 import type { Analysis, Undetermined } from './analysis.ts'
+import type { Difference } from './compare/comparison.ts'
+import { differencesOf } from './compare/differences.ts'
 import { losses } from './findings/losses.ts'
-import { threadScaling } from './findings/thread-scaling.ts'
+import { isLaw, threadScaling } from './findings/thread-scaling.ts'
 import { CALLS, lossesOf } from './run/losses.ts'
 import {
   type PhaseScaling,
@@ -29,7 +31,12 @@ type ScaledPhase = 'decode' | 'prefill'
 /** Compares runs of one program with different numbers of threads. */
 export function scaling(analyses: readonly Analysis[]): ScalingFigures {
   const undetermined: Undetermined[] = []
+  const differences = obstaclesOf(analyses)
   const phase = (phase: ScaledPhase): PhaseScaling | null => {
+    if (differences.length > 0) {
+      undetermined.push({ what: `scaling.${phase}`, why: `the runs are not comparable: ${listOf(differences)}` })
+      return null
+    }
     const counts = countsOf(analyses, phase, (analysis) => speedOf(analysis, phase))
     if (counts.length < 2) {
       const why = `runs with at least 2 numbers of workers are necessary, found ${counts.length}`
@@ -42,7 +49,7 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
       const why = `at least 3 numbers of workers are necessary, found ${counts.length}`
       undetermined.push({ what: `scaling.${phase}.fit`, why })
     }
-    return { counts, knee: kneeOf(counts), fit }
+    return { counts, knee: isLaw(fit) ? kneeOf(counts) : null, fit }
   }
   const [decode, prefill] = [phase('decode'), phase('prefill')]
   const figures: ScalingFigures = {
@@ -56,6 +63,7 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
         ...(lossesOf(analysis, CALLS) > 0 ? [losses.id] : []),
       ],
     })),
+    differences,
     gain_share_min: GAIN_SHARE_MIN,
     decode,
     prefill,
@@ -67,6 +75,20 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
   const found = threadScaling.look(figures).flatMap(({ finding }) => (finding ? [{ rule, ...finding, advice }] : []))
   return { ...figures, findings: found }
 }
+
+/** What makes runs of different numbers of workers not comparable, as between the sides of `compare`. */
+function obstaclesOf([first, ...others]: readonly Analysis[]): Difference[] {
+  const found = new Map<string, Difference>()
+  for (const other of others) {
+    for (const of of differencesOf([first!], [other])) {
+      if (of.is_obstacle && of.what !== 'workers' && !found.has(of.what)) found.set(of.what, of)
+    }
+  }
+  return [...found.values()]
+}
+
+const listOf = (differences: readonly Difference[]) =>
+  differences.map(({ what, before, after }) => `${what} ${before} and ${after}`).join('; ')
 
 /** The number of workers that computed in a phase. */
 function workersIn({ workers }: Analysis, phase: ScaledPhase): number | undefined {

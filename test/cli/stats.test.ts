@@ -134,6 +134,7 @@ describe('for people', () => {
     const fit = { ms_per_1000_tokens: 4.5, standard_error_ms: 0.2, at_0_ns: 1e6, mean_ns: 2e6, r_squared: 0.98 }
     const slope = {
       ...calls.slope!,
+      is_clear: true,
       tpot: fit,
       operators: {
         points: 7,

@@ -13,6 +13,9 @@ const POINTS_MAX = 1 << 17
 /** Calls with operators that wait for their time: it is known once the next call shows which drafts were accepted. */
 const TIMES_MAX = 1024
 
+/** A growth of as many standard errors, of as many points, is clear. */
+export const CLEAR = { errors: 4, points: 16 }
+
 /** Quantities of {@link ContextSums.calls}. */
 const [TPOT, BETWEEN, CALL] = [0, 1, 2]
 /** Quantities of {@link ContextSums.operators}, where those of {@link RoleTable} follow. */
@@ -129,15 +132,18 @@ export class ContextSlopes {
       .sort(([, a], [, b]) => b.calls.points - a.calls.points)
     if (!most) return undefined
     const [context, { calls, operators, leftOut, length, sequencesMax }] = most
+    const tpot = calls.fit(TPOT)
     return {
       context,
       points: calls.points,
       left_out: leftOut,
       from_tokens: calls.fromX,
       to_tokens: calls.toX,
+      is_clear:
+        calls.points >= CLEAR.points && Math.abs(tpot.ms_per_1000_tokens) > CLEAR.errors * tpot.standard_error_ms,
       positions: length.isCounted ? 'counted' : 'recorded',
       sequences_max: sequencesMax,
-      tpot: calls.fit(TPOT),
+      tpot,
       between_calls: calls.fit(BETWEEN),
       call: calls.fit(CALL),
       operators: operators.isDetermined ? this.operatorSlope(operators) : null,

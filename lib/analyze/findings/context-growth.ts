@@ -1,4 +1,5 @@
 import type { ContextSlope } from '../analysis.ts'
+import { CLEAR } from '../calls/context-slopes.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
 import { number, percent, shares } from './words.ts'
 
@@ -7,10 +8,10 @@ const GROWTH: Limit = {
   why: 'a fifth of the mean TPOT over the recorded contexts: less is within what a CPU changes its clock by',
 }
 const ERRORS: Limit = {
-  value: 4,
+  value: CLEAR.errors,
   why: 'growth of four standard errors happens by chance once in 15 000 runs',
 }
-const POINTS: Limit = { value: 16, why: 'a line through fewer calls says little' }
+const POINTS: Limit = { value: CLEAR.points, why: 'a line through fewer calls says little' }
 
 const ATTENTION: Limit = {
   value: 0.5,
@@ -29,19 +30,19 @@ export const contextGrowth: Rule = {
 }
 
 function lookAt(slope: ContextSlope): Looked[] {
-  const { tpot, points, from_tokens, to_tokens, operators, call } = slope
+  const { tpot, points, from_tokens, to_tokens, is_clear, operators, call } = slope
   const { ms_per_1000_tokens: growth, standard_error_ms: error, mean_ns, r_squared } = tpot
+  const range = `from ${Math.round(from_tokens)} to ${Math.round(to_tokens)} tokens of context`
+  if (!is_clear) return [{ figure: `TPOT does not clearly change ${range}` }]
   const spanNs = growth * 1e3 * (to_tokens - from_tokens)
   const by = operators?.parts.filter(({ what, ms_per_1000_tokens: of }) => what === 'role' && of > 0) ?? []
   const parts = by.map(({ role, op, ms_per_1000_tokens: of }) => [role === '' ? op : role, of / growth] as const)
   const causes = growth > 0 && parts.length > 0 ? `: ${shares(parts)}` : ''
-  const range = `from ${Math.round(from_tokens)} to ${Math.round(to_tokens)} tokens of context`
   const sentence = `TPOT grows ${number(growth)} ms per 1 000 tokens${causes} (${percent(spanNs / mean_ns)} of its mean ${range})`
   const grown = by.reduce((sum, part) => sum + part.ms_per_1000_tokens, 0)
   const byAttention = by.reduce((sum, part) => sum + (part.block === 'attention' ? part.ms_per_1000_tokens : 0), 0)
   const isOfContext = operators === null || byAttention >= ATTENTION.value * grown
-  const isLine = isOfContext && points >= POINTS.value && growth >= ERRORS.value * error
-  if (!isLine || spanNs < GROWTH.value * mean_ns) {
+  if (!isOfContext || spanNs < GROWTH.value * mean_ns) {
     return [{ figure: `TPOT changes by ${percent(spanNs / mean_ns)} of its mean ${range}` }]
   }
   const isGood = (r_squared ?? 0) >= 0.5

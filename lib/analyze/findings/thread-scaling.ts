@@ -1,5 +1,6 @@
 import { plural } from '../../model/units.ts'
-import type { PhaseScaling, ScalingFigures } from '../scaling-figures.ts'
+import type { PhaseScaling, ScalingFigures, WorkerCount } from '../scaling-figures.ts'
+import type { ScalingFit } from '../usl.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
@@ -12,11 +13,19 @@ const NUMBERS: Limit = {
   why: 'two numbers of threads have one gain: it does not show where the gain ends. The law has three parameters: R² of three numbers is a low confidence',
 }
 
+const SLOWER: Limit = {
+  value: 0.8,
+  why: 'runs with one number of threads differ by less than a fifth: slower by more is so, whatever numbers between them would show',
+}
+
+/** Does a law describe the speeds, so that they depend on the number of threads? */
+export const isLaw = (fit: ScalingFit | null): fit is ScalingFit => fit !== null && fit.r2 >= R_SQUARED.value
+
 /** More threads do not make it faster: of several runs of one program. */
 export const threadScaling: Rule<ScalingFigures> = {
   id: 'thread-scaling',
   title: 'More threads do not pay',
-  limits: { r_squared: R_SQUARED, numbers: NUMBERS },
+  limits: { r_squared: R_SQUARED, numbers: NUMBERS, slower: SLOWER },
   advice:
     'Run with -t (--threads) of this number; prompts may be faster with more (-tb, --threads-batch). What is bound by memory gains from more ' +
     'bandwidth (faster memory, NUMA), not from more threads: why --peaks measure shows it',
@@ -27,48 +36,61 @@ export const threadScaling: Rule<ScalingFigures> = {
     }),
 }
 
-function lookAt(phase: 'decode' | 'prefill', { counts, knee, fit }: PhaseScaling, { runs }: ScalingFigures): Looked[] {
-  if (!fit) return []
+/** What the speeds of a phase show, in all commands. */
+export function scalingSentence(phase: 'decode' | 'prefill', { counts, knee, fit }: PhaseScaling): string {
+  const [first, most] = [counts[0]!, counts.at(-1)!]
+  const speeds = ({ workers, tokens_per_s }: WorkerCount, { workers: n, tokens_per_s: other }: WorkerCount) =>
+    `${number(tokens_per_s)} tok/s with ${workers}, ${number(other)} with ${n}`
+  if (!fit)
+    return `${phase}: ${speeds(first, most)} (${most.speedup.toFixed(2)}×): two numbers of threads do not show from which one on more do not pay`
+  const law = `R² ${fit.r2.toFixed(2)} of ${counts.length} numbers of threads`
+  if (!isLaw(fit)) return `no law of the number of threads describes the speeds of ${phase}: ${law}`
+  if (knee === null) return `each further thread of ${phase} pays, up to ${most.workers}: ${law}`
+  const best = counts.find(({ workers }) => workers === knee)!
+  const more = `more than ${plural(knee, 'thread')} ${knee === 1 ? 'does' : 'do'} not pay in ${phase}`
+  return `${more}: ${speeds(best, most)} (${law})`
+}
+
+function lookAt(phase: 'decode' | 'prefill', of: PhaseScaling, { runs }: ScalingFigures): Looked[] {
+  const { counts, knee, fit } = of
   const most = counts.at(-1)!
-  if (knee === null)
-    return [{ figure: `each further thread of ${phase} pays, up to ${most.workers}: R² ${fit.r2.toFixed(2)}` }]
-  const at = counts.findIndex(({ workers }) => workers === knee)
+  const sentence = scalingSentence(phase, of)
+  const isSlower = !fit && most.speedup < SLOWER.value
+  const at = isSlower ? 0 : counts.findIndex(({ workers }) => workers === knee)
+  if (at < 0) return [{ figure: sentence }]
   const [best, next] = [counts[at]!, counts[at + 1]!]
-  const sentence =
-    `more than ${plural(knee, 'thread')} ${knee === 1 ? 'does' : 'do'} not pay in ${phase}: ${number(best.tokens_per_s)} tok/s with ${knee}, ` +
-    `${number(most.tokens_per_s)} with ${most.workers} (R² ${fit.r2.toFixed(2)} of ${counts.length} numbers of threads)`
-  if (fit.r2 < R_SQUARED.value || counts.length < NUMBERS.value) return [{ figure: sentence }]
   const finding = {
     sentence,
     time_ns: 0,
-    ...confidenceOf(counts.length, fit.r2, runs),
+    ...confidenceOf(counts.length, fit, runs),
     evidence: {
       phase,
-      threads: knee,
+      threads: best.workers,
       tokens_per_s: best.tokens_per_s,
       next_threads: next.workers,
       gain_of_next_share: next.gain_share!,
       most_threads: most.workers,
       tokens_per_s_of_most: most.tokens_per_s,
-      r_squared: fit.r2,
-      contention_share: fit.contention,
-      coherency_share: fit.coherency,
+      ...(fit ? { r_squared: fit.r2, contention_share: fit.contention, coherency_share: fit.coherency } : {}),
     },
     check: { command: `ggml2perfetto stats ${runs.map(({ name }) => quoted(name)).join(' ')}`, evidence: 'threads' },
   }
   return [{ figure: sentence, finding }]
 }
 
-function confidenceOf(numbers: number, r2: number, runs: ScalingFigures['runs']) {
-  const fit = `the Universal Scalability Law explains ${percent(r2)} of the differences of ${numbers} numbers of threads`
+function confidenceOf(numbers: number, law: ScalingFit | null, runs: ScalingFigures['runs']) {
+  const fit = law
+    ? `the Universal Scalability Law explains ${percent(law.r2)} of the differences of ${numbers} numbers of threads`
+    : 'measured'
   const low = (why: string) => ({ confidence: 'low' as const, confidence_reason: `${fit}, but ${why}` })
   const disturbed = runs.filter(({ disturbed_by }) => disturbed_by.length > 0)
   if (disturbed.length > 0) {
     const rules = [...new Set(disturbed.flatMap(({ disturbed_by }) => disturbed_by))].join(', ')
     return low(`${disturbed.length} of ${runs.length} runs were disturbed (${rules}): record them again`)
   }
+  if (!law) return low('with two numbers of threads only')
   if (numbers === NUMBERS.value) return low('it has 3 parameters')
-  return { confidence: r2 >= GOOD ? ('high' as const) : ('medium' as const), confidence_reason: fit }
+  return { confidence: law.r2 >= GOOD ? ('high' as const) : ('medium' as const), confidence_reason: fit }
 }
 
 /** R² from which the confidence is high. */

@@ -66,7 +66,7 @@ function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | und
     calls: of.length,
   }))
   const { slope } = calls
-  const line = hasContext && slope && slope.points > 2 ? slope : undefined
+  const line = hasContext && slope?.is_clear ? slope : undefined
   const at = (tokens: number) => ({
     x: tokens,
     ms: line!.tpot.at_0_ns / 1e6 + (line!.tpot.ms_per_1000_tokens * tokens) / 1000,
@@ -76,7 +76,7 @@ function tpotFigure({ analysis: { series, calls }, stats }: Context): Html | und
     title: 'Time per output token',
     about: line
       ? `Each point is a decode call. The line grows by ${threeDigits(line.tpot.ms_per_1000_tokens)} ± ${threeDigits(line.tpot.standard_error_ms)} ms per 1 000 tokens of context (least squares, standard error).`
-      : 'Each point is a decode call.',
+      : `Each point is a decode call.${hasContext && slope ? ' TPOT does not clearly change with the context.' : ''}`,
     chart: chart(`Time per output token by ${axis}, in milliseconds`, () => ({
       height: 260,
       marginLeft: 52,

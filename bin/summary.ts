@@ -1,4 +1,4 @@
-import { describePosition, FORMATS, type Summary, UsageError, WITHOUT_TIMES } from '../lib/index.ts'
+import { describePosition, FORMATS, isCpuBackend, type Summary, UsageError, WITHOUT_TIMES } from '../lib/index.ts'
 import { note } from './terminal.ts'
 import { count, duration, plural, threeDigits } from './units.ts'
 
@@ -68,7 +68,7 @@ export function missingParts(summary: Summary): string[] {
     attributes['operators.library'],
   ]
   if (attributes['level'] === 'op' && !/--sync/.test(`${attributes['note']}`)) {
-    const others = summary.backends.filter((name) => !name.startsWith('CPU'))
+    const others = summary.backends.filter((name) => !isCpuBackend(name))
     const sync = 'record --sync computes and times node by node'
     if (leftOut !== undefined) return lines
     if (operators === 0 && missing !== undefined) lines.push(`no operators were seen: ${missing} (${library}); ${sync}`)

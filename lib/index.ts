@@ -27,6 +27,7 @@ export {
   fleetFigures,
 } from './fleet/figures.ts'
 export { QUESTIONS, type Question, type QuestionName } from './fleet/questions.ts'
+export { isCpuBackend } from './model/backends.ts'
 export { BLAS_TITLES } from './model/blas-events.ts'
 export { WITHOUT_TIMES } from './model/times.ts'
 export { count, duration, percent, plural, size, threeDigits } from './model/units.ts'

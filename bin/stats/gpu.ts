@@ -144,11 +144,11 @@ function transfersTable({ transfers }: GpuDevice): StatsTable {
   const rows = shown.map((of) => [
     of.direction,
     [of.from, of.to].filter((memory) => memory !== '').join(' to '),
-    ...[count(of.count), of.bytes > 0 ? size(of.bytes) : '', duration(of.time_ns)],
+    ...[count(of.count), of.bytes > 0 ? size(of.bytes) : '', duration(of.time_ns), ns(of.exposed_ns)],
     of.gb_per_s === null ? '' : threeDigits(of.gb_per_s),
   ])
-  if (rest.length > 0) rows.push([more(rest), '', '', '', '', ''])
-  return { columns: [text('copies'), text('memory'), ...numbers('count', 'bytes', 'time', 'GB/s')], rows }
+  if (rest.length > 0) rows.push([more(rest), '', '', '', '', '', ''])
+  return { columns: [text('copies'), text('memory'), ...numbers('count', 'bytes', 'time', 'exposed', 'GB/s')], rows }
 }
 
 const LAUNCHERS = { operator: 'operator', module: 'module', annotation: 'annotation', nvtx: 'NVTX range' } as const

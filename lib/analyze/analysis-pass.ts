@@ -172,7 +172,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     )
     this.parts = new TimeParts(
       depth.sample ? (tensor) => roles.role(roles.of(tensor, tensor)).block : (tensor) => this.blockOf(tensor),
-      (backend) => this.backends.isCpu(backend),
+      (backend) => names.text(backend),
       depth.sample ? sampleWeight : () => 1,
       (event, ns) => this.work.waited(event, ns),
     )

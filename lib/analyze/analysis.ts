@@ -206,9 +206,10 @@ export interface CallTime {
 /** A part of the time of calls. */
 export interface TimePart {
   /**
-   * `waiting for a backend`: in functions that wait (`ggml_backend_synchronize` …), and in graph runs of backends other than the CPU's.
+   * `CPU library`: in graph runs of backends that compute on the CPU without an operator hook (BLAS, ZenDNN, zDNN).
+   * `waiting for a backend`: in functions that wait (`ggml_backend_synchronize` …), and in graph runs of other backends, on devices.
    * `submitting to a backend`: in graph runs of a backend that the program waits for separately. `copying for backends`: copies between buffers,
-   * where not only the CPU computes, without waits in them.
+   * where a device computes, too, without waits in them.
    * `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier.
    */
   readonly what:
@@ -216,6 +217,7 @@ export interface TimePart {
     | 'barrier wait'
     | 'preempted'
     | 'blocked'
+    | 'CPU library'
     | 'waiting for a backend'
     | 'submitting to a backend'
     | 'copying for backends'

@@ -1,3 +1,4 @@
+import { isOnHost } from '../../model/backends.ts'
 import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { percent } from './words.ts'
 
@@ -29,9 +30,12 @@ export const dividedModel: Rule = {
         'copy',
         'other',
         'barrier wait',
+        'CPU library',
       )
-      if (backendNs === 0) return []
-      const named = analysis.run.backends.filter((name) => !name.startsWith('CPU'))
+      const { backends } = analysis.run
+      const named = backends.filter((name) => !isOnHost(name))
+      // What waits takes no device, where all backends are known and none is one.
+      if (backendNs === 0 || (named.length === 0 && backends.length > 0)) return []
       const others = named.join(', ') || 'another backend'
       const [waits, computes] = [backendNs / time_ns, cpuNs / time_ns]
       const sentence = `${percent(waits)} of ${phase} waits for ${others}, ${percent(computes)} computes on the CPU: one after the other`

@@ -1,3 +1,4 @@
+import type { GpuDevice, GpuTransfer } from '../gpu/figures.ts'
 import { confidenceIn, devicesOf, evidenceOf, nameOf, unionOf, workOf } from './gpu-device.ts'
 import type { Limit, Rule } from './rule.ts'
 import { number, percent } from './words.ts'
@@ -6,6 +7,15 @@ const SHARE: Limit = {
   value: 0.1,
   why: 'inputs, results and fills take up to a few percent; above it weights, caches or activations are moved',
 }
+
+/** The copies that make up most of the exposed time, which those that kernels hide do not; undefined where none does. */
+function mostExposed({ transfers, time }: GpuDevice): GpuTransfer | undefined {
+  const most = transfers.toSorted((a, b) => exposedNs(b) - exposedNs(a))[0]
+  return most && 2 * exposedNs(most) > time!.exposed_copy_ns ? most : undefined
+}
+
+const exposedNs = ({ exposed_ns }: GpuTransfer) => exposed_ns ?? 0
+const nameOfTransfer = ({ direction }: GpuTransfer) => (direction === 'memset' ? 'fills' : direction)
 
 /** A GPU copies while it does nothing else. */
 export const gpuCopies: Rule = {
@@ -23,16 +33,21 @@ export const gpuCopies: Rule = {
         const share = time_ns / total_ns
         const sentence = `${nameOf(analysis, device)} copies ${percent(share)} of the time, and does nothing else meanwhile`
         if (share < SHARE.value) return { figure: sentence }
-        const most = device.transfers.toSorted((a, b) => b.time_ns - a.time_ns)[0]
+        const most = mostExposed(device)
         const rate = most?.gb_per_s == null ? '' : ` at ${number(most.gb_per_s)} GB/s`
         const finding = {
-          sentence: `${sentence}${most ? `: most of it ${most.direction}${rate}` : ''}`,
+          sentence: `${sentence}${most ? `: most of it ${nameOfTransfer(most)}${rate}` : ''}`,
           time_ns,
           ...confidenceIn(analysis, device),
           evidence: {
             ...evidenceOf(device),
             ...{ exposed_share: share, exposed_copy_ns: time_ns, copy_ns: device.time.copy_ns, total_ns },
-            ...(most && { direction: most.direction, direction_bytes: most.bytes, direction_ns: most.time_ns }),
+            ...(most && {
+              direction: most.direction,
+              direction_exposed_ns: exposedNs(most),
+              direction_bytes: most.bytes,
+              direction_ns: most.time_ns,
+            }),
           },
           check: {
             sql: `with ${workOf(device)} select ${unionOf('0, 1, 2')} - ${unionOf('0, 1')}`,

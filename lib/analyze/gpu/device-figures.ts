@@ -38,7 +38,7 @@ export function deviceFigures(device: Device, of: Of): GpuDevice {
     kinds: kindsOf(device, of),
     ...kernels(device, of),
     streams: streamsOf(device, of, hasLaunches),
-    transfers: device.transfers.figures(),
+    transfers: device.transfers.figures(measured?.sweep.exposedTransfersNs),
     launch_latency: measured?.queue.latency.figures() ?? null,
     launches_after_work: measured?.launchesAfterWork ?? 0,
     queue: measured?.queue.figures() ?? null,

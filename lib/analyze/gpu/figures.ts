@@ -195,6 +195,11 @@ export interface GpuTransfer {
   readonly count: number
   readonly bytes: number
   readonly time_ns: number
+  /**
+   * Time in which such copies run and neither computation nor communication does. Copies of two directions at the same time count in both.
+   * Null for more work than is held.
+   */
+  readonly exposed_ns: number | null
   /** `bytes` by `time_ns`; null without bytes. */
   readonly gb_per_s: number | null
   /** Those whose size is not recorded; not in `bytes`. */

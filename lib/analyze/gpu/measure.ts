@@ -134,13 +134,13 @@ function divide(
 ): void {
   for (let place = 0; place < work.length; place++) {
     const id = order ? order[place]! : place
-    const { stream, kind } = work.row(id)
+    const { stream, kind, transfer } = work.row(id)
     const [startNs, at] = [work.start(id), work.launches.at(id)]
     const endNs = startNs + work.duration(id)
     const of = at === NONE ? undefined : launches.get(stream.pid)!
     const launchNs = of ? of.start(at) : NaN
     const device = devices[stream.of.index]!
-    device.sweep.take(startNs, endNs, kind, launchNs)
+    device.sweep.take(startNs, endNs, kind, launchNs, transfer)
     addGap(streams[stream.index]!, startNs, endNs, launchNs)
     if (!of) continue
     const step = steps.at(launchNs)

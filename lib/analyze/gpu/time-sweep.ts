@@ -44,17 +44,22 @@ export class TimeSweep {
   private copyNs = 0
   private exposedCommunicationNs = 0
   private exposedCopyNs = 0
+  /** The latest end, by {@link TransferSum.index}. */
+  private readonly transferEnds: number[] = []
+  /** Time in which copies run and no kernel does, by {@link TransferSum.index}. */
+  readonly exposedTransfersNs: number[] = []
   private idleNs = 0
   private readonly tracelens = { computationNs: 0, exposedCommunicationNs: 0, exposedCopyNs: 0, copyNs: 0 }
 
   /** `host`: sums of what the program did while the GPU waited for it. */
   constructor(readonly host?: HostTimes) {}
 
-  /** Adds work that begins no earlier than that before. `launchNs` is NaN where it is not known. */
-  take(startNs: number, endNs: number, kind: number, launchNs: number): void {
+  /** Adds work that begins no earlier than that before. `launchNs` is NaN where it is not known. `transfer`: -1 for kernels. */
+  take(startNs: number, endNs: number, kind: number, launchNs: number, transfer = -1): void {
     if (this.work++ === 0) this.firstNs = this.atNs = startNs
     if (startNs > this.atNs) this.until(startNs, launchNs)
     if (endNs > this.ends[kind]!) this.ends[kind] = endNs
+    if (transfer >= 0) this.transferEnds[transfer] = Math.max(this.transferEnds[transfer] ?? endNs, endNs)
   }
 
   figures(): GpuTime {
@@ -97,6 +102,7 @@ export class TimeSweep {
     this.copyNs += moving - atNs
     this.exposedCommunicationNs += working - computing
     this.exposedCopyNs += busy - working
+    if (busy > working) this.expose(working, nextNs)
     this.idleNs += nextNs - busy
     if (nextNs > busy) this.gaps.add(busy, nextNs, launchNs, this.host)
     const kernels = Math.max(computing, filling)
@@ -105,6 +111,14 @@ export class TimeSweep {
     tracelens.exposedCopyNs += busy - Math.max(kernels, communicating)
     tracelens.copyNs += copying - atNs
     this.atNs = nextNs
+  }
+
+  /** Accounts for copies that last longer than kernels, up to the next start. */
+  private expose(workingNs: number, nextNs: number): void {
+    this.transferEnds.forEach((endNs, transfer) => {
+      const exposedNs = Math.min(endNs, nextNs) - workingNs
+      if (exposedNs > 0) this.exposedTransfersNs[transfer] = (this.exposedTransfersNs[transfer] ?? 0) + exposedNs
+    })
   }
 }
 

@@ -3,7 +3,10 @@ import type { Names } from '../../model/names.ts'
 import { directionOf, memoryOf } from './classes.ts'
 import type { GpuKind, GpuTransfer } from './figures.ts'
 
-interface Sum {
+/** Copies of one direction between the same kinds of memory. */
+export interface TransferSum {
+  /** Its place among those of its device. */
+  readonly index: number
   readonly direction: string
   readonly from: string
   readonly to: string
@@ -15,14 +18,14 @@ interface Sum {
 
 /** Copies and fills of a device, by direction and memory. */
 export class TransferSums {
-  private readonly sums = new Map<string, Sum>()
+  private readonly sums = new Map<string, TransferSum>()
   private readonly bytesKey: number
 
   constructor(private readonly names: Names) {
     this.bytesKey = names.id('bytes')
   }
 
-  add({ what, name, facts }: GpuEvent, durationNs: number): void {
+  add({ what, name, facts }: GpuEvent, durationNs: number): TransferSum {
     const text = this.names.text(name)
     const own = isList(facts) ? memoryOf(text) : ([textOf(facts['from']), textOf(facts['to'])] as const)
     const sum = this.sumOf(directionOf(what, text), own[0], own[1])
@@ -31,14 +34,23 @@ export class TransferSums {
     const bytes = this.bytesOf(facts)
     if (bytes === undefined) sum.unknownSizes++
     else sum.bytes += bytes
+    return sum
   }
 
-  /** Most bytes first. */
-  figures(): GpuTransfer[] {
+  /** Most bytes first. `exposedNs`: by index; undefined where only sums are known. */
+  figures(exposedNs: readonly number[] | undefined): GpuTransfer[] {
     return [...this.sums.values()]
       .sort((a, b) => b.bytes - a.bytes || b.timeNs - a.timeNs)
-      .map(({ direction, from, to, count, bytes, timeNs, unknownSizes }) => ({
-        ...{ direction, from, to, count, bytes, time_ns: timeNs },
+      .map(({ index, direction, from, to, count, bytes, timeNs, unknownSizes }) => ({
+        ...{
+          direction,
+          from,
+          to,
+          count,
+          bytes,
+          time_ns: timeNs,
+          exposed_ns: exposedNs ? (exposedNs[index] ?? 0) : null,
+        },
         gb_per_s: bytes > 0 && timeNs > 0 && unknownSizes === 0 ? bytes / timeNs : null,
         unknown_sizes: unknownSizes,
       }))
@@ -57,11 +69,11 @@ export class TransferSums {
     return [...kinds.values()]
   }
 
-  private sumOf(direction: string, from: string, to: string): Sum {
+  private sumOf(direction: string, from: string, to: string): TransferSum {
     const key = `${direction} ${from} > ${to}`
     const known = this.sums.get(key)
     if (known) return known
-    const made = { direction, from, to, count: 0, bytes: 0, timeNs: 0, unknownSizes: 0 }
+    const made = { index: this.sums.size, direction, from, to, count: 0, bytes: 0, timeNs: 0, unknownSizes: 0 }
     this.sums.set(key, made)
     return made
   }

@@ -4,7 +4,7 @@ import type { GpuEvent, GpuPlace } from '../../model/gpu-events.ts'
 import type { Names } from '../../model/names.ts'
 import { classOf } from './classes.ts'
 import { Durations } from './durations.ts'
-import { TransferSums } from './transfers.ts'
+import { type TransferSum, TransferSums } from './transfers.ts'
 
 /** A device of a process. */
 export interface Device {
@@ -29,6 +29,8 @@ export interface WorkRow {
   readonly what: GpuEvent['what']
   /** {@link WorkClass} */
   readonly kind: number
+  /** Of copies and fills: their {@link TransferSum.index}; else -1. */
+  readonly transfer: number
   count: number
   timeNs: number
   /** Some are sums of several pieces, whose durations are not known. */
@@ -55,7 +57,7 @@ export class GpuWork {
   /** Correlation ids; then places of launches. */
   readonly launches = new NumberList(Uint32Array)
   private readonly streamsByNumber = new Map<number, Stream[]>()
-  private readonly rowsByKey = new Map<number, number>()
+  private readonly rowsByKey = new Map<number | string, number>()
   private latest: Stream | undefined
 
   constructor(
@@ -71,16 +73,16 @@ export class GpuWork {
     const { what, startNs, endNs, correlation } = event
     const durationNs = endNs - startNs
     const stream = this.streamOf(event)
-    const id = this.rowOf(stream, event)
+    const { of } = stream
+    const transfer = what === 'memcpy' || what === 'memset' ? of.transfers.add(event, durationNs) : undefined
+    const id = this.rowOf(stream, event, transfer)
     const row = this.rows[id]!
     const { count = 1 } = event
     row.count += count
     if (count > 1) row.isSummed = true
     row.timeNs += durationNs
-    const { of } = stream
     of.work += count
     of.workNs += durationNs
-    if (what === 'memcpy' || what === 'memset') of.transfers.add(event, durationNs)
     if (this.length >= this.max) {
       this.isOver = true
       return
@@ -136,13 +138,15 @@ export class GpuWork {
     return made
   }
 
-  private rowOf(stream: Stream, { what, name }: GpuEvent): number {
-    const key = (stream.index * 4 + WHATS.indexOf(what)) * 2 ** 32 + name
+  private rowOf(stream: Stream, { what, name }: GpuEvent, transfer: TransferSum | undefined): number {
+    const ofName = (stream.index * 4 + WHATS.indexOf(what)) * 2 ** 32 + name
+    const key = transfer ? `${ofName} ${transfer.index}` : ofName
     const known = this.rowsByKey.get(key)
     if (known !== undefined) return known
     const kind = classOf(what, this.names.text(name))
     this.rowsByKey.set(key, this.rows.length)
-    return this.rows.push({ stream, name, what, kind, count: 0, timeNs: 0, isSummed: false }) - 1
+    const sums = { count: 0, timeNs: 0, isSummed: false }
+    return this.rows.push({ stream, name, what, kind, transfer: transfer?.index ?? -1, ...sums }) - 1
   }
 }
 

@@ -1,3 +1,4 @@
+import { isCpuBackend, isOnHost } from '../../model/backends.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { isQuantised } from '../../model/ggml-types.ts'
 import type { OperatorRow } from '../analysis.ts'
@@ -41,7 +42,7 @@ export function rooflinesOf(
     .filter(isWhole)
     .map((sum) => rooflineOf({ scope: 'phase', ...sum }, roof(rows.filter(({ phase }) => phase === sum.phase))))
   const byRange = work.ranges.filter(isWhole).map((sum) => rooflineOf({ scope: 'range', ...sum }, roof(rows)))
-  const hasBackends = rows.some(({ backend }) => !isCpu(backend))
+  const hasBackends = rows.some(({ backend }) => !isCpuBackend(backend))
   const grouped = [
     ...(hasBackends ? groupsOf(rows, 'backend', ({ backend }) => ({ what: backend, backend })) : []),
     ...groupsOf(rows, 'operator', ({ role, op, backend }) => ({
@@ -79,7 +80,6 @@ function groupsOf(
   })
 }
 
-const isCpu = (backend: string) => backend === '' || backend.startsWith('CPU')
 const bytesOf = ({ bytes_read, bytes_written }: OperatorRow) => plus(bytes_read, bytes_written)
 
 /** The peaks that apply to rows: each FLOP at the rate of its weights' type, each byte at that of its backend. */
@@ -102,7 +102,8 @@ function roofOf(rows: readonly OperatorRow[], peaks: PeakFigures | undefined): R
 function peaksOfBackend(backend: string, peaks: PeakFigures): BackendPeaks {
   const own = peaks.backends?.[backend]
   if (own) return own
-  const isOther = peaks.origin === 'measured' ? !isCpu(backend) : peaks.origin === 'known' && backend.startsWith('CPU')
+  const isOther =
+    peaks.origin === 'measured' ? !isOnHost(backend) : peaks.origin === 'known' && backend !== '' && isOnHost(backend)
   return isOther ? { flop_per_s: null, bytes_per_s: null } : peaks
 }
 

@@ -25,10 +25,4 @@ export class Backends {
     const graph = this.graphs.get(call)?.find(({ startNs, endNs }) => startNs <= atNs && atNs <= endNs)
     return this.names.text(graph?.backend ?? 0)
   }
-
-  /** Does the calling thread compute the graphs of this backend itself? */
-  isCpu(backend: number): boolean {
-    const name = this.names.text(backend)
-    return name === '' || name.startsWith('CPU')
-  }
 }

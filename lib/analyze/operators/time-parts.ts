@@ -1,3 +1,4 @@
+import { isCpuBackend, isOnHost } from '../../model/backends.ts'
 import type { Block } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { CopyEvent, GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
@@ -16,7 +17,7 @@ class PhaseTime {
   weight = 0
   timeNs = 0
   readonly parts = new DefaultMap<What, { ns: number }>(() => ({ ns: 0 }))
-  /** Time in graph runs of other backends than the CPU's, by backend. */
+  /** Time in graph runs of devices, by backend. */
   readonly graphs = new DefaultMap<number, { ns: number }>(() => ({ ns: 0 }))
 }
 
@@ -44,8 +45,8 @@ const WAITS_MAX = 1 << 12
 
 /**
  * Splits the time of calls into parts that sum to it, on the thread that makes the call: it is worker 0 of CPU graphs. What it computes and
- * waits for there is in its operators. Graph runs of other backends are time in which it waits for them, or, of backends that compute
- * asynchronously (the thread waits for them separately), time in which it submits work. A wait after a call, for its work, counts too.
+ * waits for there is in its operators, and what libraries compute in their graph runs. Graph runs of devices are time in which it waits for
+ * them, or, of those that compute asynchronously (the thread waits for them separately), time in which it submits work. A wait after a call, for its work, counts too.
  */
 export class TimeParts {
   private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
@@ -67,7 +68,7 @@ export class TimeParts {
    */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
-    private readonly isCpu: (backend: number) => boolean,
+    private readonly nameOf: (backend: number) => string,
     private readonly weightOf: (call: number) => number,
     private readonly onWait: (event: TokenEvent, ns: number) => void,
   ) {}
@@ -155,11 +156,14 @@ export class TimeParts {
       sums.parts.of(what).ns += ns * weight
       left.ns -= ns
     }
-    let inGraphsNs = 0
+    let [inGraphsNs, inLibrariesNs] = [0, 0]
     for (const graph of graphs) {
       const ns = within(graph, event)
-      if (this.isCpu(graph.backend)) inGraphsNs += ns
-      else {
+      const name = this.nameOf(graph.backend)
+      if (isOnHost(name)) {
+        inGraphsNs += ns
+        if (!isCpuBackend(name)) inLibrariesNs += ns
+      } else {
         sums.graphs.of(graph.backend).ns += ns * weight
         left.ns -= ns
       }
@@ -167,7 +171,7 @@ export class TimeParts {
     for (const wait of waits)
       if (!graphs.some((graph) => meet(graph, wait))) take('waiting for a backend', within(wait, event))
     // Of a CPU alone, copies are those of inputs and results: too short for a part of their own.
-    if (graphs.some(({ backend }) => !this.isCpu(backend))) {
+    if (graphs.some(({ backend }) => !isOnHost(this.nameOf(backend)))) {
       for (const copy of copies) take('copying for backends', copiedNs(copy, event, graphs, waits))
     }
     this.addWait(event, afterNs)
@@ -180,7 +184,12 @@ export class TimeParts {
     }
     const computedNs = this.takeOperators(operators, off, take)
     if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns / weight))
-    else if (inGraphsNs > 0) take('rest', inGraphsNs - Math.min(computedNs, inGraphsNs))
+    else if (inGraphsNs > 0) {
+      const notComputedNs = inGraphsNs - Math.min(computedNs, inGraphsNs)
+      const libraryNs = Math.min(inLibrariesNs, notComputedNs)
+      take('CPU library', libraryNs)
+      take('rest', notComputedNs - libraryNs)
+    }
     take(graphs.length > 0 || operators.isFurther ? 'outside graphs' : 'rest', left.ns)
   }
 

@@ -91,6 +91,15 @@ describe('findings of runs with known figures', () => {
     expect(found[0]!.sentence).toMatch(/^44 % of decode waits for Vulkan0, 56 % computes on the CPU/)
   })
 
+  test.each(['BLAS', 'ZenDNN'])('%s computes on the CPU: nothing waits for it', async (library) => {
+    const steps = even(1)
+    const made = madeRun({ calls: decodes(20, steps, { backend: [library, 80_000] }), attributes: CPUS })
+    expect((await checkedFindings(made)).map(({ rule }) => rule)).not.toContain('divided-model')
+    const { call_time } = await analyze(made)
+    expect(call_time[0]!.parts.find(({ what }) => what === 'CPU library')?.time_ns).toBe(20 * 80_000)
+    expect(call_time[0]!.parts.map(({ what }) => what)).not.toContain('waiting for a backend')
+  })
+
   test('losses are a finding, and make others doubtful', async () => {
     const steps = even(2).map((step) => ({ ...step, ns: [60_000, 100_000] }))
     const found = await checkedFindings(madeRun({ calls: decodes(20, steps), attributes: CPUS, losses: 3 }))

@@ -112,10 +112,14 @@ describe('by hand', () => {
         count: 1,
         bytes: 600,
         time_ns: 60,
+        exposed_ns: 50,
         gb_per_s: 10,
         unknown_sizes: 0,
       },
-      { direction: 'memset', from: '', to: '', count: 1, bytes: 10, time_ns: 10, gb_per_s: 1, unknown_sizes: 0 },
+      {
+        ...{ direction: 'memset', from: '', to: '', count: 1, bytes: 10 },
+        ...{ time_ns: 10, exposed_ns: 10, gb_per_s: 1, unknown_sizes: 0 },
+      },
     ])
   })
 
@@ -301,6 +305,35 @@ describe('findings', () => {
     const overlapped = changed.map((of) => ({ ...of, stream: of.name === 'gemm' ? 7 : 8 }))
     const computing: MadeWork = { name: 'gemm', startNs: 10_000_000, endNs: 20_000_000, correlation: 1000 }
     expect(await found({ work: [...overlapped, computing], calls })).toEqual([])
+  })
+
+  test('copies that a kernel hides are not the direction of the exposed ones', async () => {
+    const kernel: MadeWork = { name: 'gemm', startNs: 0, endNs: 100_000 }
+    const copies = (count: number, direction: string, fromNs: number, ns: number) =>
+      Array.from({ length: count }, (_, i): MadeWork => {
+        const startNs = fromNs + i * ns
+        return {
+          what: 'memcpy',
+          name: `Memcpy ${direction}`,
+          stream: 8,
+          startNs,
+          endNs: startNs + ns,
+          facts: { bytes: ns },
+        }
+      })
+    const hidden = copies(180, 'HtoD (Pinned -> Device)', 0, 500)
+    const exposed = copies(50, 'DtoH (Device -> Pageable)', 99_000, 1000)
+    const [finding] = await found({ work: [kernel, ...hidden, ...exposed] })
+    expect(finding!.sentence).toMatch(/most of it DtoH at 1 GB\/s$/)
+    expect(finding!.evidence).toMatchObject({
+      exposed_copy_ns: 49_000,
+      direction_exposed_ns: 49_000,
+      direction_ns: 50_000,
+    })
+    // Neither direction is most of it.
+    const both = [...copies(50, 'DtoH', 100_000, 1000), ...copies(50, 'HtoD', 150_000, 1000)]
+    const [other] = await found({ work: [kernel, ...both] })
+    expect(other!.sentence).toMatch(/nothing else meanwhile$/)
   })
 })
 

@@ -64,6 +64,19 @@ function partsOf(all: readonly Made[]) {
   return { ...parts, gaps, total: last - first }
 }
 
+/** Time in which copies of a direction run and no kernel does, unit by unit. */
+function exposedOf(all: readonly Made[], direction: string): number {
+  const isOf = ({ name }: Made) => (direction === 'memset' ? name.startsWith('Memset') : name.includes(direction))
+  const isActive = (at: number, of: (made: Made) => boolean) =>
+    all.some((made) => of(made) && made.startNs <= at && made.endNs > at)
+  const units = new Set(all.flatMap(({ startNs, endNs }) => unitsOf(startNs, endNs)))
+  const isExposed = (at: number) => isActive(at, isOf) && !isActive(at, ({ name }) => CLASSES[name] < 2)
+  return UNIT * [...units].filter(isExposed).length
+}
+
+const unitsOf = (from: number, until: number) =>
+  Array.from({ length: Math.ceil((until - from) / UNIT) }, (_, i) => from + i * UNIT)
+
 function causesOf(all: readonly Made[], gaps: readonly (readonly number[])[], launchOf: (of: Made) => number) {
   const causes = { host_wait: 0, kernel_wait: 0, other: 0 }
   for (const [from, until] of gaps as [number, number][]) {
@@ -120,6 +133,7 @@ test('time, gaps, launches and launchers of random work', async () => {
           ...{ communication_ns: parts.allCommunication, copy_ns: parts.allCopy },
         })
         expect(found.time!.tracelens.computation_ns).toBe(parts.kernels)
+        for (const { direction, exposed_ns } of found.transfers) expect(exposed_ns).toBe(exposedOf(own, direction))
         const known = own.filter((of) => !Number.isNaN(launchOf(of)))
         if (known.length > 0) {
           const sorted = own.toSorted((a, b) => a.startNs - b.startNs)

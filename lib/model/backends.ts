@@ -1,0 +1,8 @@
+/** The backend whose threads compute, and pass the hooks of operators. Where no name is recorded, it is assumed to be this one. */
+export const isCpuBackend = (backend: string): boolean => backend === '' || backend.startsWith('CPU')
+
+/**
+ * Does a backend compute on the CPU? Besides {@link isCpuBackend}, these are libraries that ggml passes single nodes to (ggml-blas, ggml-zendnn,
+ * ggml-zdnn): their graph runs compute, on the thread that calls them. All others are devices, which that thread waits for.
+ */
+export const isOnHost = (backend: string): boolean => isCpuBackend(backend) || /^(BLAS|ZenDNN|zDNN)/.test(backend)

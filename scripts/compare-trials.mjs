@@ -27,7 +27,7 @@ const commandOf = async (spec) => {
   return `${program} --lib ${libs} --model ${path} --threads 1 --prompt 16 --decode 60`
 }
 const same = await commandOf('tinyDense')
-const slower = await commandOf({ ...presets.tinyDense, q8: 'ffn_down' })
+const slower = await commandOf({ ...presets.tinyDense, types: { ffn_down: 'Q8_0' } })
 const CHANGED = ['slower', 'faster', 'new', 'gone']
 
 async function compared(commands, name) {

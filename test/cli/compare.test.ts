@@ -121,7 +121,7 @@ recorded('commands (needs linux-x64 and cc)', () => {
   test('are recorded by turns; the role whose weights are larger is the first one', async () => {
     await ensureLlama()
     const program = await runner()
-    const [a, b] = [await model('tinyDense'), await model({ ...presets.tinyDense, q8: 'ffn_down' })]
+    const [a, b] = [await model('tinyDense'), await model({ ...presets.tinyDense, types: { ffn_down: 'Q8_0' } })]
     const command = (path: string) => `${program} --lib ${LIB} --model ${path} --threads 1 --prompt 16 --decode 60`
     const args = ['--runs', '4', '-o', 'recorded', '--', command(a.path), command(b.path)]
     const { code, stdout, stderr } = run(['compare', '--json', ...args])

@@ -14,8 +14,8 @@ export interface ModelSpec {
   readonly expertsUsed?: number
   /** Default `Q4_0`. */
   readonly weights?: 'Q4_0' | 'F32'
-  /** Weights of this name, such as `ffn_down`, are Q8_0, not Q4_0. */
-  readonly q8?: string
+  /** Types of weights of a layer by name, such as `ffn_down`, where it is another one. */
+  readonly types?: Readonly<Record<string, 'Q4_0' | 'Q8_0' | 'F32'>>
   /** Default 1. */
   readonly seed?: number
 }

@@ -137,7 +137,7 @@ const shapesOf = (spec) => {
   const kvWidth = (width / spec.heads) * spec.kvHeads
   const layer = (number) => {
     const of = (name, type, ...shape) => {
-      return [`blk.${number}.${name}.weight`, spec.q8 === name ? 'Q8_0' : type, shape]
+      return [`blk.${number}.${name}.weight`, spec.types?.[name] ?? type, shape]
     }
     return [
       of('attn_norm', 'F32', width),

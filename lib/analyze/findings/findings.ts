@@ -24,6 +24,7 @@ import { roofline } from './roofline.ts'
 import type { Looked, Rule } from './rule.ts'
 import { slowLoad } from './slow-load.ts'
 import { slowGrammar, slowSamplers } from './slow-sampling.ts'
+import { slowerType } from './slower-type.ts'
 import { speculationSlower } from './speculation-slower.ts'
 import { stateSaves } from './state-saves.ts'
 import { thermalThrottling } from './thermal-throttling.ts'
@@ -41,6 +42,7 @@ export const RULES: readonly Rule[] = [
   barrierWait,
   unbalancedOp,
   contextGrowth,
+  slowerType,
   roofline,
   outsideGraphs,
   betweenCalls,

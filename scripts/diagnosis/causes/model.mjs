@@ -14,7 +14,7 @@ export const longContext = {
   },
 }
 
-/** The products of one role in 8 bits, those of all others in 4. */
+/** The weights of one role are not quantised, those of all others are. */
 export const slowerType = {
   id: 'slower-type',
   title: 'one tensor of a layer in a slower type',
@@ -22,7 +22,7 @@ export const slowerType = {
   isUndisturbed: true,
   isNamed: ({ rule }) => rule === 'slower-type',
   async create({ folder, build }) {
-    const spec = { name: 'slower', ...presets.tinyDense, q8: 'ffn_down' }
+    const spec = { name: 'slower', ...presets.tinyDense, types: { ffn_down: 'F32' } }
     return { command: build.decode({ model: await modelIn(folder, spec), threads: 2 }) }
   },
 }

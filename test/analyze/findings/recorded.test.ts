@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from '@jest/globals'
+import { type Analysis, analyze, findings, type Input } from '../../../lib/index.ts'
+import { checkedFindings } from './made-run.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+const read = (path: string): Input => ({ name: path, source: readFileSync(join(ROOT, path)) })
+const planted = (name: string) => read(`test/fixtures/findings/${name}.ggtrace.gz`)
+
+const found = (analysis: Analysis, rule: string) => findings(analysis).filter((finding) => finding.rule === rule)
+
+test('weights of a type that is slower than that of the others', async () => {
+  const [finding] = (await checkedFindings(planted('slower-type'))).filter(({ rule }) => rule === 'slower-type')
+  expect(finding!.sentence).toBe(
+    'weights in q8_0 take 1.7 × as long as those in q4_0, with 1.9 × the bytes: 6.1 % of decode (ffn_out 6.1 %)',
+  )
+  expect(finding).toMatchObject({ confidence: 'high', evidence: { op: 'MUL_MAT', type: 'q8_0', compared_to: 'q4_0' } })
+})
+
+test('weights that are slow for another cause than their type', async () => {
+  // The router: a product of 8 rows in f32, which takes 40 times as long per weight as the experts, as it is so small.
+  expect(found(await analyze(read('examples/moe.ggtrace.gz')), 'slower-type')).toEqual([])
+  const analysis = await analyze(planted('slower-type'))
+  const changed = (change: (row: Analysis['operators']['rows'][number]) => object) => {
+    const rows = analysis.operators.rows.map((row) => ({ ...row, ...(row.type === 'q8_0' && change(row)) }))
+    return found({ ...analysis, operators: { ...analysis.operators, rows } }, 'slower-type')
+  }
+  expect(changed(() => ({}))).toHaveLength(1)
+  expect(changed(() => ({ type: 'q4_0' }))).toEqual([])
+  // All that it is longer by, its threads had no CPU.
+  for (const kind of ['preempted_ns', 'blocked_ns'])
+    expect(changed(({ operator_time_ns }) => ({ [kind]: operator_time_ns / 2 }))).toEqual([])
+})

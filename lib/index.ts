@@ -1,3 +1,4 @@
+export { computingNs, type TimedOperators } from './analyze/operators/computing.ts'
 export * from './browser.ts'
 export { DAG_SCHEMA, type Dag, type DagEdge, type DagNode, type DagRange, dagOf, type Range } from './dag/dag.ts'
 export {

@@ -123,7 +123,7 @@ export function callTable({ series }: Analysis): Section | undefined {
   const hasFailed = rows.some(({ result }) => result !== 0)
   const shown = rows.map(({ context, result, operator_time_ns, wait_ns, ...of }) => ({
     ...of,
-    computing_ns: operator_time_ns && Object.values(operator_time_ns).reduce((sum, ns) => sum + ns, 0),
+    operator_time_ns: operator_time_ns && Object.values(operator_time_ns).reduce((sum, ns) => sum + ns, 0),
     wait_ns,
     ...(hasContexts ? { context } : {}),
     ...(hasFailed ? { result } : {}),

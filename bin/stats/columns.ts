@@ -26,7 +26,7 @@ const figure = (key: string, title: string, rank: number, value: Figure['value']
 /** The columns of tables of operators, in their order. */
 export const FIGURES: readonly Figure[] = [
   figure('wall', 'wall', 0, ({ wall_ns }) => wall_ns, duration, 'sum'),
-  figure('computing', 'computing', 3, ({ operator_time_ns }) => operator_time_ns, duration, 'sum'),
+  figure('computing', 'computing', 3, ({ computing_ns }) => computing_ns, duration, 'sum'),
   figure('wait', 'wait', 8, ({ wait_ns }) => wait_ns, duration, 'sum'),
   figure('preempted', 'preempted', 7, ({ preempted_ns }) => preempted_ns, duration, 'sum'),
   figure('blocked', 'blocked', 7, ({ blocked_ns }) => blocked_ns, duration, 'sum'),

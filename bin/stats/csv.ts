@@ -12,7 +12,7 @@ type Column = readonly [name: string, of: (group: OperatorGroup) => Cell]
 
 /** Numbers of a group, in the order of columns. Names end in the unit. */
 const NUMBERS = [
-  ...(['steps', 'executions', 'wall_ns', 'operator_time_ns', 'wait_ns', 'inner_wait_ns'] as const),
+  ...(['steps', 'executions', 'wall_ns', 'operator_time_ns', 'computing_ns', 'wait_ns', 'inner_wait_ns'] as const),
   ...(['preempted_ns', 'blocked_ns', 'last', 'mean_ns'] as const),
 ] as const
 const QUANTILES = ['min_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'max_ns'] as const

@@ -1,4 +1,4 @@
-import type { Analysis } from '../../lib/index.ts'
+import { type Analysis, computingNs } from '../../lib/index.ts'
 import { count, duration, percent } from '../units.ts'
 import { type Column, firstRows, more, type Section } from './section.ts'
 
@@ -20,14 +20,16 @@ export function workersSection({ workers, imbalance }: Analysis): Section | unde
   const rows = workers.map((of) => [
     String(of.worker),
     count(of.executions),
-    ...[ns(of.operator_time_ns), share(of.operator_share)],
+    ...[ns(computingNs(of)), share(of.operator_share && of.operator_share - (of.off_cpu_share ?? 0))],
+    ...[ns(of.off_cpu_ns ?? null), share(of.off_cpu_share ?? null)],
     ...[ns(of.wait_ns), share(of.wait_share)],
     ...[ns(of.idle_ns), share(of.idle_share)],
     of.steps > 0 ? share(of.last / of.steps) : '',
     of.moved_operators > 0 ? count(of.moved_operators) : '',
   ])
-  const titles = ['operators', 'computing', 'share', 'barrier wait', 'share', 'idle', 'share', 'last to end']
-  const columns = [text('worker'), ...numbers(...titles, 'on another CPU')]
+  const timed = (title: string, rank = 0) => [title, 'share'].map((title) => ({ title, rank }))
+  const times = [...timed('computing'), ...timed('without a CPU', 1), ...timed('barrier wait'), ...timed('idle')]
+  const columns = [text('worker'), { title: 'operators' }, ...times, ...numbers('last to end', 'on another CPU')]
   return { title: 'workers', tables: [{ columns, rows }, ...imbalanceTable(imbalance)] }
 }
 
@@ -66,7 +68,7 @@ export function schedulingSection({ scheduling }: Analysis): Section | undefined
   const times = numbers('calls', 'running', ...off, 'unknown', 'preempted', 'times', 'migrations')
   const { shown, rest } = firstRows(scheduling.roles, ROLES_MAX)
   const roles = shown.map((of) => {
-    const times = [of.operator_time_ns, of.preempted_ns, of.blocked_ns].map(ns)
+    const times = [computingNs(of), of.preempted_ns, of.blocked_ns].map(ns)
     return [named(of), of.phase, ...times, takersText(of.takers)]
   })
   if (rest.length > 0) roles.push([more(rest), '', '', '', '', ''])

@@ -292,10 +292,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
   /** Calls, and events of inputs that may contain work of a GPU. */
   private ofGpu(event: GpuStatisticsEvent): void {
     if (event.kind === 'own-slice') this.dims.slice(event)
-    else if (event.kind === 'gpu') {
-      this.dims.gpu(event.endNs)
-      this.onGpu.add(event)
-    } else if (event.kind === 'nvtx') this.work.nvtx(event)
+    else if (event.kind === 'gpu') this.onGpu.add(event)
+    else if (event.kind === 'nvtx') this.work.nvtx(event)
     else if (event.kind === 'token') this.onGpu.call(event)
     this.gpu?.take(event)
   }
@@ -314,6 +312,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const hasStates = this.scheduling.hasStates
     const rows = this.rows.finish(hasStates)
     const calls = this.calls.finish()
+    const gpu = this.gpu?.finish()
     const requests = this.requests.finish(firstNs, calls.tpot?.count ?? null)
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
     return {
@@ -327,7 +326,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         executions: total((row) => row.executions),
         rows,
       },
-      workers: this.workers.finish(),
+      workers: this.workers.finish(hasStates),
       imbalance: this.imbalance.finish(),
       scheduling: hasStates ? this.scheduling.finish(this.sample ? [] : rows) : undefined,
       calls,
@@ -345,8 +344,8 @@ export class AnalysisPass implements EventPass<InputFigures> {
         : shapeOfGraph({ tensors: this.tensors, names: this.names, isWeight: this.isWeight }),
       activations: this.activations,
       work: this.work.finish(),
-      products: this.dims.finish(),
-      gpu: this.gpu?.finish(),
+      products: this.dims.finish(gpu?.figures),
+      gpu,
       experts: this.experts.finish(),
       memory: this.sample ? undefined : this.memory.finish(firstNs),
     }
@@ -367,7 +366,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const off = this.scheduling.add(operators, this.steps)
     this.rows.add(operators, this.steps, off)
     if (!this.sample) {
-      this.workers.add(operators, this.steps)
+      this.workers.add(operators, this.steps, off)
       this.imbalance.add(operators, this.steps)
     }
     this.calls.operators(operators)

@@ -7,10 +7,13 @@ export interface WorkerTime {
   readonly call_time_ns: number
   /** Operators and waits, also those in no recorded call, such as warm-ups. */
   readonly operator_time_ns: number
+  /** Part of it in which its thread had no CPU (preempted or blocked), so that it did not compute; null where it was not recorded. */
+  readonly off_cpu_ns: number | null
   readonly wait_ns: number
-  /** Time of its calls in which it neither computed nor waited at a barrier. */
+  /** Time of its calls in which it was neither in an operator nor waited at a barrier. */
   readonly idle_ns: number | null
   readonly operator_share: number | null
+  readonly off_cpu_share: number | null
   readonly wait_share: number | null
   readonly idle_share: number | null
 }
@@ -37,10 +40,10 @@ export interface RoleImbalance {
   readonly workers: number
   /** Steps that several workers computed. */
   readonly steps: number
-  /** Sums over these steps: computing of the slowest worker, and of all workers on average. */
+  /** Sums over these steps: time in the operator of the slowest worker, and of all workers on average. */
   readonly slowest_ns: number
   readonly mean_ns: number
-  /** (slowest − mean) / slowest: 0 where all compute equally long; (n − 1) / n where one of n workers computes alone. */
+  /** (slowest − mean) / slowest: 0 where all take equally long; (n − 1) / n where one of n workers computes alone. */
   readonly imbalance_share: number
   /** The worker that ended last most often, and its share of the steps. */
   readonly last_worker: number

@@ -233,13 +233,13 @@ export interface TimePart {
 
 /** Operators by the finest grouping; views sum rows up. */
 export interface OperatorFigures {
-  /** Time of computing: the sum of all slices of operators, of all workers and GPUs. */
+  /** Time in operators: the sum of all their slices, of all workers and GPUs. Time of computing is without that in which threads had no CPU. */
   readonly operator_time_ns: number
   /** Time of waiting at the barriers after them. */
   readonly wait_ns: number
   /** Operators: executions of nodes by workers and GPUs. */
   readonly executions: number
-  /** Most computing first. */
+  /** Most time in operators first. */
   readonly rows: readonly OperatorRow[]
 }
 
@@ -267,7 +267,7 @@ export interface OperatorRow {
   readonly executions: number
   /** From the first start to the end of the last barrier, over all steps. */
   readonly wall_ns: number
-  /** Time of computing, over all workers. */
+  /** Time in the operator, over all workers. */
   readonly operator_time_ns: number
   /** Time of waiting at the barrier after it, over all workers. */
   readonly wait_ns: number
@@ -278,6 +278,8 @@ export interface OperatorRow {
     readonly worker: number
     readonly executions: number
     readonly operator_time_ns: number
+    /** Part of it in which its thread had no CPU (preempted or blocked); null where it was not recorded. */
+    readonly off_cpu_ns: number | null
     readonly wait_ns: number
     /** Steps in which it was the last to end. */
     readonly last: number

@@ -20,7 +20,7 @@ const over = (value: number | null, by: number | null) => (value === null || by 
 export const METRICS = {
   time: { title: 'time', unit: 'ns', scale: 'log', of: ({ wall_ns }) => wall_ns },
   compute: {
-    ...{ title: 'computing, all workers', unit: 'ns', scale: 'log' },
+    ...{ title: 'in the operator, all workers', unit: 'ns', scale: 'log' },
     of: ({ operator_time_ns }) => operator_time_ns,
   },
   wait: { title: 'barrier wait, all workers', unit: 'ns', scale: 'log', of: ({ wait_ns }) => wait_ns },

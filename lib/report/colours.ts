@@ -47,6 +47,7 @@ const NAMED: Readonly<Record<string, number>> = {
   'outside graphs': 11,
   rest: 12,
   computing: 0,
+  'without a CPU': 9,
   running: 3,
   woken: 1,
   idle: 7,

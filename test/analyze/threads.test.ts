@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Analysis, analyze } from '../../lib/index.ts'
+import { type Analysis, analyze, computingNs, groupOperators } from '../../lib/index.ts'
 import { comm, switchOf, wakingOf } from '../sched/schedule.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 
@@ -46,6 +46,16 @@ describe('states that the log contains', () => {
     expect([row!.operator_time_ns, row!.wait_ns, row!.preempted_ns, row!.blocked_ns]).toEqual([500, 170, 50, 10])
   })
 
+  test('are no time of computing', async () => {
+    const analysis = await analyze(log())
+    expect(groupOperators(analysis, ['op']).map(({ computing_ns }) => computing_ns)).toEqual([500 - 50 - 10])
+    const ofWorkers = [200 - 50, 300 - 10]
+    expect(groupOperators(analysis, ['worker']).map(({ computing_ns }) => computing_ns)).toEqual(ofWorkers)
+    expect(analysis.workers.map(computingNs)).toEqual(ofWorkers)
+    expect(analysis.workers.map(({ off_cpu_share }) => off_cpu_share)).toEqual([0.05, 0.01])
+    expect(analysis.workers[0]!.by_phase.decode).toMatchObject({ operator_time_ns: 200, off_cpu_ns: 50 })
+  })
+
   test('are summed by worker and phase, without the threads that took the CPU', async () => {
     const { scheduling, undetermined } = await analyze(log())
     const same = { phase: 'decode', call_time_ns: 1000, woken_ns: null, takers: [], other_takers_ns: 0 }
@@ -75,8 +85,12 @@ describe('states that the log contains', () => {
   })
 
   test('may be missing: then nothing is known', async () => {
-    const { scheduling, operators, undetermined } = await analyze(logOf((names) => eventsOf(names, [CALL])))
+    const { scheduling, operators, workers, undetermined } = await analyze(logOf((names) => eventsOf(names, [CALL])))
     expect([scheduling, operators.rows[0]!.preempted_ns, operators.rows[0]!.blocked_ns]).toEqual([null, null, null])
+    expect(workers.map(({ off_cpu_ns, off_cpu_share }) => [off_cpu_ns, off_cpu_share])).toEqual([
+      [null, null],
+      [null, null],
+    ])
     expect(undetermined.find(({ what }) => what === 'scheduling')?.why).toBe('the log contains no states of threads')
     const refused = { attributes: { states: 'perf_event_open is not allowed here' } }
     const other = await analyze(logOf((names) => eventsOf(names, [CALL]), refused))

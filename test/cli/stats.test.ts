@@ -60,7 +60,7 @@ describe('for people', () => {
       expect.stringMatching(/^left out in 120 characters: .*read.* \(--csv and --json contain them\)$/),
     ])
     for (const line of [
-      /^ {2}0 +1 449 +7\.8 ms +55\.8 % +359 µs +2\.6 % +5\.81 ms +41\.6 % +57\.7 %$/m,
+      /^ {2}0 +1 449 +7\.77 ms +55\.6 % +32\.1 µs .*359 µs +2\.6 % +5\.81 ms +41\.6 % +57\.7 %$/m,
       /^ {2}Qcur ROPE +decode +95 µs +59\.5 µs +37\.4 % +1 in 68\.8 %$/m,
       /^ {2}0 +prefill +9\.04 ms +9\.01 ms +32\.1 µs$/m,
       /^ {2}CPU +AMD EPYC, 2 CPUs$/m,
@@ -185,7 +185,7 @@ describe('for people', () => {
       .split('\n\n')
       .find((part) => part.startsWith('each call\n'))!
     expect(table.split('\n')).toHaveLength(2 + 9)
-    expect(table).toMatch(/^ {2}call +phase +tokens .* tpot +computing +wait$/m)
+    expect(table).toMatch(/^ {2}call +phase +tokens .* tpot +operator time +wait$/m)
     expect(table).toMatch(/^ {2}0 +prefill +16 .* 9\.04 ms +8\.61 ms +\d+ µs$/m)
     expect(stats('run.ggtrace.gz', '--calls')).toContain(table)
     expect(refused('stats', 'run.json', '--calls')).toBe(

@@ -1,6 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Analysis, BenchmarkFigures, Buckets, OperatorRow } from '../analysis.ts'
+import { computingNs } from '../operators/computing.ts'
 import { RELATIVE_ERROR } from '../operators/sketches.ts'
 import type { Effect } from './comparison.ts'
 
@@ -113,9 +114,8 @@ const TRIMMED_MIN = 1 / TRIMMED
  * without the time in which they had no CPU.
  */
 export function typicalNs(row: OperatorRow): number {
-  const { duration, buckets, executions, operator_time_ns, preempted_ns, blocked_ns } = row
-  if (!duration || !buckets || executions < TRIMMED_MIN)
-    return Math.max(0, operator_time_ns - (preempted_ns ?? 0) - (blocked_ns ?? 0))
+  const { duration, buckets, executions } = row
+  if (!duration || !buckets || executions < TRIMMED_MIN) return computingNs(row)
   const [least, most] = [executions * TRIMMED, executions * (1 - TRIMMED)]
   const zeros = executions - buckets.counts.reduce((sum, count) => sum + count, 0)
   let [rank, sum] = [zeros, 0]
@@ -139,7 +139,7 @@ function workers(analysis: Analysis): RunFigure[] {
       const figure = (name: string, ns: number) => ({
         ...{ group: 'worker' as const, phase, name: `worker ${worker}: ${name}`, unit: 'ns' as const, value: ns / of },
       })
-      return [figure('computing', time.operator_time_ns), figure('barrier wait', time.wait_ns)]
+      return [figure('computing', computingNs(time)), figure('barrier wait', time.wait_ns)]
     }),
   )
 }

@@ -1,4 +1,5 @@
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
+import { computingNs } from '../operators/computing.ts'
 import { lostIn } from './barrier-wait.ts'
 import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn, text } from './sql.ts'
@@ -38,6 +39,8 @@ interface OfRole {
   wallNs: number
   steps: number
   waitNs: number
+  /** By worker, computing and in the operator. */
+  readonly computingNs: Map<number, number>
   readonly timeNs: Map<number, number>
 }
 
@@ -62,8 +65,8 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
     ]
   }
   return uneven.map((of) => {
-    const [busiest, busyNs] = [...of.timeNs].reduce((a, b) => (b[1] > a[1] ? b : a))
-    const othersNs = [...of.timeNs.values()].reduce((sum, ns) => sum + ns, -busyNs) / (of.timeNs.size - 1)
+    const [busiest, busyNs] = [...of.computingNs].reduce((a, b) => (b[1] > a[1] ? b : a))
+    const othersNs = [...of.computingNs.values()].reduce((sum, ns) => sum + ns, -busyNs) / (of.computingNs.size - 1)
     const sentence =
       `${percent(of.lostNs / time_ns)} of ${phase} is lost in ${nameOf(of)}: worker ${busiest} computes ` +
       `${othersNs > 0 ? `${number(busyNs / othersNs)} × as long as the others` : 'alone'}`
@@ -79,7 +82,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
         idle_share: of.lostNs / of.wallNs,
         steps: of.steps,
         worker: busiest,
-        worker_time_ns: busyNs,
+        worker_time_ns: of.timeNs.get(busiest)!,
       },
       check: {
         sql:
@@ -103,14 +106,17 @@ function sumsOf(rows: readonly OperatorRow[]): OfRole[] {
     const key = `${role} ${op}`
     const of = roles.get(key) ?? {
       ...{ role, op, workers: workers.length, lostNs: 0, wallNs: 0, steps: 0, waitNs: 0 },
+      computingNs: new Map<number, number>(),
       timeNs: new Map<number, number>(),
     }
     roles.set(key, of)
     of.lostNs += lostIn(row)
     of.wallNs += row.wall_ns
     of.steps += row.steps
-    for (const { worker, operator_time_ns } of workers)
-      of.timeNs.set(worker, (of.timeNs.get(worker) ?? 0) + operator_time_ns)
+    for (const part of workers) {
+      of.computingNs.set(part.worker, (of.computingNs.get(part.worker) ?? 0) + computingNs(part))
+      of.timeNs.set(part.worker, (of.timeNs.get(part.worker) ?? 0) + part.operator_time_ns)
+    }
   }
   return [...roles.values()].sort((a, b) => b.lostNs - a.lostNs)
 }

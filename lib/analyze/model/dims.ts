@@ -1,5 +1,6 @@
 import type { Names } from '../../model/names.ts'
 import type { OwnSliceEvent } from '../../model/own-events.ts'
+import type { GpuFigures } from '../gpu/figures.ts'
 import type { Measured } from './rooflines.ts'
 
 type Dims = readonly (readonly number[])[]
@@ -35,8 +36,20 @@ const FLOPS: Readonly<Record<string, (dims: Dims) => number>> = {
 interface OpSum {
   readonly name: string
   count: number
+  /** Products whose shapes are others: their FLOP are not known. */
+  unknown: number
   timeNs: number
   flop: number
+}
+
+/** Time of GPU work by the operator that launched it. */
+function timesOnGpu({ devices }: GpuFigures): ReadonlyMap<string, number> {
+  const times = new Map<string, number>()
+  const launchers = devices.flatMap((device) => device.launchers)
+  const operators = launchers.filter(({ kind, level }) => kind === 'operator' && level === 'innermost')
+  for (const { name, time_ns } of operators.flatMap(({ rows }) => rows))
+    times.set(name, (times.get(name) ?? 0) + time_ns)
+  return times
 }
 
 /** FLOP of PyTorch's operators from the shapes that its profiler recorded (Kineto's `Input Dims`). */
@@ -45,10 +58,6 @@ export class DimsWork {
   private readonly ops: (OpSum | null | undefined)[] = []
   private readonly key: number
   private readonly flops = new Map<number, number>()
-  private startNs = Infinity
-  private endNs = -Infinity
-  private gpuEndNs = -Infinity
-  private unknown = 0
 
   constructor(private readonly names: Names) {
     this.key = names.id('Input Dims')
@@ -58,7 +67,7 @@ export class DimsWork {
     let op = this.ops[name]
     if (op === undefined) {
       const text = this.names.text(name)
-      op = Object.hasOwn(FLOPS, text) ? { name: text, count: 0, timeNs: 0, flop: 0 } : null
+      op = Object.hasOwn(FLOPS, text) ? { name: text, count: 0, unknown: 0, timeNs: 0, flop: 0 } : null
       this.ops[name] = op
     }
     if (op === null || !Array.isArray(args)) return
@@ -66,42 +75,39 @@ export class DimsWork {
     if (!dims) return
     const flop = dims.name === undefined ? this.flopOf(op.name, dims.text ?? '') : this.known(name, op.name, dims.name)
     if (flop < 0) {
-      this.unknown++
+      op.unknown++
       return
     }
     op.count++
     op.timeNs += endNs - startNs
     op.flop += flop
-    this.startNs = Math.min(this.startNs, startNs)
-    this.endNs = Math.max(this.endNs, endNs)
   }
 
-  /** Work of a GPU, which operators launched. */
-  gpu(endNs: number): void {
-    if (endNs > this.gpuEndNs) this.gpuEndNs = endNs
-  }
-
-  /** All matrix products of the log; and by operator where they ran on the CPU, so that their time is that of their slices. */
-  finish(): Measured[] {
-    const ops = this.ops.flatMap((op) => (op && op.count > 0 ? [op] : []))
-    if (ops.length === 0) return []
-    const total = (of: (op: OpSum) => number) => ops.reduce((sum, op) => sum + of(op), 0)
-    const unknown = this.unknown > 0 ? `; ${this.unknown} have other shapes and do not count` : ''
-    const hasGpu = this.gpuEndNs > this.startNs
-    const note = `matrix products by the shapes of their arguments (Input Dims), from the first one to the end of ${hasGpu ? "the GPU's work" : 'the last one'}${unknown}`
+  /**
+   * Each operator, and all of them: their FLOP by the time in which they compute, which is that of their slices, or of the GPU's work that they
+   * launched. Of a GPU that is known for all products of an operator only: operators of which some have other shapes are left out.
+   */
+  finish(gpu: GpuFigures | undefined): Measured[] {
+    const ops = this.ops.flatMap((op) => (op && op.count + op.unknown > 0 ? [op] : []))
+    const onGpu = gpu?.devices.length ? timesOnGpu(gpu) : undefined
+    const timed = ops.flatMap(({ name, count, unknown, flop, ...of }) => {
+      const timeNs = onGpu ? (unknown === 0 && onGpu.get(name)) || 0 : of.timeNs
+      return count > 0 && timeNs > 0 ? [{ what: name, count, timeNs, flop }] : []
+    })
+    if (timed.length === 0) return []
+    const total = (of: (op: (typeof timed)[number]) => number) => timed.reduce((sum, op) => sum + of(op), 0)
+    const count = total((op) => op.count)
+    const left = ops.reduce((sum, op) => sum + op.count + op.unknown, -count)
+    const time = onGpu ? "the time of the GPU's work that they launched" : 'the time of their slices'
+    const unknown =
+      left > 0 ? `; ${left} have other shapes${onGpu ? ', or launched no work,' : ''} and do not count` : ''
+    const note = `matrix products by the shapes of their arguments (Input Dims), in ${time}${unknown}`
+    const sums = { count, timeNs: total((op) => op.timeNs), flop: total((op) => op.flop) }
     const common = { phase: null, bytes: -1 }
-    const timeNs = Math.max(this.endNs, this.gpuEndNs) - this.startNs
-    const run = {
-      ...common,
-      scope: 'run' as const,
-      what: 'matrix products',
-      count: total(({ count }) => count),
-      timeNs,
-    }
-    const each = hasGpu
-      ? []
-      : ops.map(({ name, ...sums }) => ({ ...common, scope: 'operator' as const, what: name, ...sums }))
-    return [{ ...run, flop: total(({ flop }) => flop), note }, ...each]
+    return [
+      { ...common, scope: 'run' as const, what: 'matrix products', ...sums, note },
+      ...timed.map((op) => ({ ...common, scope: 'operator' as const, ...op })),
+    ]
   }
 
   private known(name: number, op: string, dims: number): number {

@@ -37,7 +37,10 @@ export interface Roofline {
   readonly phase: Phase | 'none' | null
   /** Times that it ran: calls, steps, ranges or launches. */
   readonly count: number
-  /** Of phases: of their calls, waits included. Of operators and backends: from the first start to the last barrier end of each operator. */
+  /**
+   * Of phases: of their calls, waits included. Of operators and backends: from the first start to the last barrier end of each operator.
+   * Of PyTorch's matrix products (`run`, `aten::…`): their own, on a GPU that of the work that they launched.
+   */
   readonly time_ns: number
   readonly flop: number
   /** Read and written; null: not known. */

@@ -2,6 +2,7 @@ import type { Block } from '../../model/blocks.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Analysis, Distribution, OperatorRow } from '../analysis.ts'
 import { plus } from '../graph/work.ts'
+import { computingNs } from './computing.ts'
 import { MergedSketch } from './sketches.ts'
 
 /** What operators can be grouped by. */
@@ -14,7 +15,7 @@ export type GroupKey = (typeof GROUP_KEYS)[number]
 export interface GroupShare {
   /** Of wall time; null by worker. */
   readonly wall_share: number | null
-  /** Of the computing time of all workers. */
+  /** Of the time of all workers in operators. */
   readonly operator_time_share: number
 }
 
@@ -46,10 +47,12 @@ export interface OperatorGroup {
   readonly executions: number
   /** From the first start to the end of the last barrier, over all steps. */
   readonly wall_ns: number | null
-  /** Computing, waiting at the barrier after it, and waiting at barriers in it, over all workers. */
+  /** In operators, waiting at the barrier after them, and waiting at barriers in them, over all workers. */
   readonly operator_time_ns: number
   readonly wait_ns: number
   readonly inner_wait_ns: number | null
+  /** Part of `operator_time_ns` in which the threads had a CPU; the same where it was not recorded. */
+  readonly computing_ns: number
   readonly preempted_ns: number | null
   readonly blocked_ns: number | null
   /** Steps in which the worker was the last to end; only by worker. */
@@ -89,6 +92,7 @@ type Labels = Record<GroupKey, string | number | null>
 class Group {
   executions = 0
   timeNs = 0
+  computingNs = 0
   waitNs = 0
   last = 0
   readonly phases = new Map<Phase | 'none', PhaseSums>()
@@ -108,6 +112,7 @@ class Group {
     for (const key of GROUP_KEYS) if (key !== 'worker' && this.labels[key] !== row[key]) this.labels[key] = null
     this.executions += part.executions
     this.timeNs += part.operator_time_ns
+    this.computingNs += computingNs(part)
     this.waitNs += part.wait_ns
     const sums = this.phases.get(row.phase) ?? { wallNs: 0, timeNs: 0 }
     this.phases.set(row.phase, sums)
@@ -157,6 +162,7 @@ class Group {
       operator_time_ns: timeNs,
       wait_ns: this.waitNs,
       inner_wait_ns: ofSteps(of.innerWaitNs),
+      computing_ns: this.computingNs,
       preempted_ns: ofSteps(this.preemptedNs),
       blocked_ns: ofSteps(this.blockedNs),
       last: isByWorker ? this.last : null,

@@ -25,6 +25,7 @@ const NO_WORK = { flop: 0, bytes: 0, bytesAreMax: false }
 interface OfWorker {
   executions: number
   timeNs: number
+  offNs: number
   waitNs: number
   last: number
 }
@@ -58,7 +59,7 @@ class Row {
   worker(worker: number): OfWorker {
     const known = this.workers[worker]
     if (known) return known
-    const made = { executions: 0, timeNs: 0, waitNs: 0, last: 0 }
+    const made = { executions: 0, timeNs: 0, offNs: 0, waitNs: 0, last: 0 }
     putAt(this.workers, worker, made, undefined)
     return made
   }
@@ -142,6 +143,7 @@ export class OperatorRows {
       if (!off) continue
       row.preemptedNs += off.preemptedNs[i]!
       row.blockedNs += off.blockedNs[i]!
+      of.offNs += off.preemptedNs[i]! + off.blockedNs[i]!
     }
     this.addSteps(steps, rows)
   }
@@ -300,11 +302,12 @@ export class OperatorRows {
         operator_time_ns: row.timeNs,
         wait_ns: row.waitNs,
         inner_wait_ns: row.innerWaitNs,
-        workers: row.workers.flatMap((of, worker) =>
-          of
-            ? [{ worker, executions: of.executions, operator_time_ns: of.timeNs, wait_ns: of.waitNs, last: of.last }]
-            : [],
-        ),
+        workers: row.workers.flatMap((of, worker) => {
+          if (!of) return []
+          const { executions, timeNs, offNs, waitNs, last } = of
+          const time = { operator_time_ns: timeNs, off_cpu_ns: hasStates ? offNs : null, wait_ns: waitNs }
+          return [{ worker, executions, ...time, last }]
+        }),
         preempted_ns: hasStates ? row.preemptedNs : null,
         blocked_ns: hasStates ? row.blockedNs : null,
         flop: row.flop,

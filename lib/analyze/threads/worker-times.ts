@@ -5,27 +5,33 @@ import type { WorkerFigures, WorkerTime } from '../analysis.ts'
 import type { CallOperators } from '../operators/call-operators.ts'
 import type { Steps } from '../operators/steps.ts'
 import { CallWorkers } from './call-workers.ts'
+import type { OffTimes } from './off-times.ts'
 
 /** WorkerSums of a worker. */
 class WorkerSums {
   calls = 0
   callTimeNs = 0
   timeNs = 0
+  offNs = 0
   waitNs = 0
   /** The parts of them that are in recorded calls. */
   timeInCallsNs = 0
+  offInCallsNs = 0
   waitInCallsNs = 0
 
   add(other: WorkerSums): void {
     this.calls += other.calls
     this.callTimeNs += other.callTimeNs
     this.timeNs += other.timeNs
+    this.offNs += other.offNs
     this.waitNs += other.waitNs
     this.timeInCallsNs += other.timeInCallsNs
+    this.offInCallsNs += other.offInCallsNs
     this.waitInCallsNs += other.waitInCallsNs
   }
 
-  figures(): WorkerTime {
+  /** `hasStates`: states of threads were recorded. */
+  figures(hasStates: boolean): WorkerTime {
     const { calls, callTimeNs, timeInCallsNs, waitInCallsNs } = this
     const share = (ns: number) => (callTimeNs > 0 ? ns / callTimeNs : null)
     const idleNs = callTimeNs - timeInCallsNs - waitInCallsNs
@@ -33,9 +39,11 @@ class WorkerSums {
       calls,
       call_time_ns: callTimeNs,
       operator_time_ns: this.timeNs,
+      off_cpu_ns: hasStates ? this.offNs : null,
       wait_ns: this.waitNs,
       idle_ns: calls > 0 ? idleNs : null,
       operator_share: share(timeInCallsNs),
+      off_cpu_share: hasStates ? share(this.offInCallsNs) : null,
       wait_share: share(waitInCallsNs),
       idle_share: share(idleNs),
     }
@@ -56,21 +64,24 @@ class Worker {
   /** In the operators that are added. */
   count = 0
   timeNs = 0
+  offNs = 0
   waitNs = 0
 }
 
-/** WorkerSums the time of each worker: computing, waiting at barriers, and the rest of the calls in which it takes part. */
+/** Sums the time of each worker: in operators, waiting at barriers, and the rest of the calls in which it takes part. */
 export class WorkerTimes {
   private readonly workers: (Worker | undefined)[] = []
   private readonly counted = new CallWorkers()
 
-  add(operators: CallOperators, steps: Steps): void {
+  /** `off`: times without a CPU; undefined where these were not recorded. */
+  add(operators: CallOperators, steps: Steps, off: OffTimes | undefined): void {
     const { count, worker, tid, cpu, startNs, endNs, waitEndNs, event } = operators
     for (let i = 0; i < count; i++) {
       const of = this.workers[worker[i]!] ?? this.make(worker[i]!)
       const timeNs = endNs[i]! - startNs[i]!
       of.count++
       of.timeNs += timeNs
+      if (off) of.offNs += off.preemptedNs[i]! + off.blockedNs[i]!
       of.waitNs += waitEndNs[i]! - endNs[i]!
       if (cpu[i] !== of.cpu || tid[i] !== of.tid) {
         if (tid[i] === of.tid && of.cpu >= 0 && cpu[i]! >= 0) {
@@ -96,16 +107,18 @@ export class WorkerTimes {
     const sums = of.phases.of(event?.phase ?? 'none')
     of.executions += of.count
     sums.timeNs += of.timeNs
+    sums.offNs += of.offNs
     sums.waitNs += of.waitNs
     if (event) {
       sums.timeInCallsNs += of.timeNs
+      sums.offInCallsNs += of.offNs
       sums.waitInCallsNs += of.waitNs
       if (this.counted.isNew(event.call, number)) {
         sums.calls++
         sums.callTimeNs += event.endNs - event.startNs
       }
     }
-    of.count = of.timeNs = of.waitNs = 0
+    of.count = of.timeNs = of.offNs = of.waitNs = 0
   }
 
   private make(number: number): Worker {
@@ -114,7 +127,7 @@ export class WorkerTimes {
     return made
   }
 
-  finish(): WorkerFigures[] {
+  finish(hasStates: boolean): WorkerFigures[] {
     return this.workers.flatMap((of, worker) => {
       if (!of) return []
       const total = new WorkerSums()
@@ -123,12 +136,12 @@ export class WorkerTimes {
         {
           worker,
           executions: of.executions,
-          ...total.figures(),
+          ...total.figures(hasStates),
           steps: of.steps,
           last: of.last,
           moved_operators: of.moves,
           moved_operator_time_ns: of.movedNs,
-          by_phase: Object.fromEntries([...of.phases].map(([phase, sums]) => [phase, sums.figures()])),
+          by_phase: Object.fromEntries([...of.phases].map(([phase, sums]) => [phase, sums.figures(hasStates)])),
         },
       ]
     })

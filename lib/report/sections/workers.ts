@@ -1,9 +1,10 @@
 import * as Plot from '@observablehq/plot'
 import type { Analysis } from '../../analyze/analysis.ts'
+import { computingNs } from '../../analyze/operators/computing.ts'
 import { duration, percent, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend } from '../chart.ts'
 import { colour } from '../colours.ts'
-import { type Context, operatorName } from '../context.ts'
+import { type Context, known, operatorName } from '../context.ts'
 import { columns, figureHtml, type Section } from '../figure.ts'
 import type { Html } from '../html.ts'
 
@@ -58,17 +59,21 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
   const parts = shown.flatMap((of): Part[] => {
     const idle = of.idle_ns ?? 0
     const all = of.operator_time_ns + of.wait_ns + idle
+    const computing = computingNs(of)
     const times = [
-      ['computing', of.operator_time_ns],
+      ['computing', computing],
+      ['without a CPU', of.operator_time_ns - computing],
       ['barrier wait', of.wait_ns],
       ['idle', idle],
     ] as const
-    return times.map(([name, ns]) => ({ row: `worker ${of.worker}`, name, ns, share: all > 0 ? ns / all : 0 }))
+    return times
+      .filter(([name, ns]) => ns > 0 || name !== 'without a CPU')
+      .map(([name, ns]) => ({ row: `worker ${of.worker}`, name, ns, share: all > 0 ? ns / all : 0 }))
   })
   return figureHtml({
     title: 'Time of each worker',
     about:
-      'Computing operators, waiting at the barriers after them, and neither, as parts of the time of the worker’s calls.',
+      'Computing operators (without a CPU: in them, but preempted or blocked), waiting at the barriers after them, and neither, as parts of the time of the worker’s calls.',
     ...stacked(
       parts,
       shown.map(({ worker }) => `worker ${worker}`),
@@ -77,11 +82,21 @@ function timesFigure({ analysis: { workers }, stats }: Context): Html {
       76,
     ),
     table: {
-      columns: columns('<worker', 'operators', 'computing', 'barrier wait', 'idle', 'steps', 'last to end'),
+      columns: columns(
+        '<worker',
+        'operators',
+        'computing',
+        'without a CPU',
+        'barrier wait',
+        'idle',
+        'steps',
+        'last to end',
+      ),
       rows: workers.map((of) => [
         String(of.worker),
         String(of.executions),
-        duration(of.operator_time_ns),
+        duration(computingNs(of)),
+        known(of.off_cpu_ns ?? null, duration),
         duration(of.wait_ns),
         of.idle_ns === null ? '' : duration(of.idle_ns),
         String(of.steps),

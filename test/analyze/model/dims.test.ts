@@ -9,9 +9,15 @@ const op = (name: string, ts: number, dur: number, dims: unknown) => ({
   args: { 'External id': ts, 'Input Dims': dims },
 })
 
-const kernel = (ts: number, dur: number) => ({
-  ...{ ph: 'X', cat: 'kernel', name: 'gemm', pid: 0, tid: 7, ts, dur },
-  args: { device: 0, stream: 7, correlation: 1 },
+/** A call that launches work, in an operator that begins at `of`; and that work, somewhat later. */
+const launch = (of: number) => ({
+  ...{ ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: of + 1, dur: 1 },
+  args: { correlation: of },
+})
+
+const kernel = (of: number, dur: number) => ({
+  ...{ ph: 'X', cat: 'kernel', name: 'gemm', pid: 0, tid: 7, ts: of + 1000, dur },
+  args: { device: 0, stream: 7, correlation: of },
 })
 
 const OPS = [
@@ -51,7 +57,7 @@ const rooflines = async (traceEvents: readonly object[], more: object = {}, opti
 test('on the CPU: all products, and each operator by the time of its slices', async () => {
   const found = await rooflines(OPS)
   expect(found.map(({ scope, what, count, time_ns, flop }) => [scope, what, count, time_ns, flop])).toEqual([
-    ['run', 'matrix products', 5, 190_000, SUM],
+    ['run', 'matrix products', 5, 110_000, SUM],
     ['operator', 'aten::addmm', 1, 40_000, ADDMM],
     ['operator', 'aten::mm', 2, 20_000, 2 * MM],
     ['operator', 'aten::bmm', 1, 20_000, BMM],
@@ -59,24 +65,48 @@ test('on the CPU: all products, and each operator by the time of its slices', as
   ])
   expect(found[0]).toMatchObject({
     bytes: null,
-    note: expect.stringMatching(/end of the last one; 1 have other shapes/),
+    note: expect.stringMatching(/in the time of their slices; 1 have other shapes/),
   })
 })
 
+/** On a GPU: each operator launches a kernel that takes as long; what runs beside them is not theirs. */
+const ON_GPU = [
+  ...OPS.slice(0, -1).flatMap((of) => [
+    of,
+    ...(of.name === 'aten::linear' ? [] : [launch(of.ts), kernel(of.ts, of.dur)]),
+  ]),
+  op('aten::relu', 400, 5, [[4, 8]]),
+  ...[launch(400), kernel(400, 3_000_000)],
+]
+
 test.each([
-  ['before', (events: readonly object[]) => [kernel(150, 400), ...events]],
-  ['after', (events: readonly object[]) => [...events, kernel(150, 400)]],
-])('on a GPU: up to the end of its work, which the file has %s the operators', async (_, order) => {
-  const found = await rooflines(order(OPS), {}, { peaks: undefined })
-  expect(found.map(({ scope, time_ns, flop }) => [scope, time_ns, flop])).toEqual([['run', 540_000, SUM]])
-  expect(found[0]!.note).toContain("the end of the GPU's work")
+  ['after', ON_GPU],
+  ['before', ON_GPU.toReversed()],
+])('on a GPU: the time of the work that they launched, which the file has %s the operators', async (_, events) => {
+  const found = await rooflines(events, {}, { peaks: undefined })
+  const figures = found.map(({ what, time_ns, flop }) => [what, time_ns, flop] as const)
+  expect(figures.sort(([, a], [, b]) => b - a).slice(0, 3)).toEqual([
+    ['matrix products', 110_000, SUM],
+    ['aten::addmm', 40_000, ADDMM],
+    ['aten::_scaled_dot_product_flash_attention_for_cpu', 30_000, ATTENTION],
+  ])
+  expect(figures.map(([what]) => what)).toEqual(expect.arrayContaining(['aten::mm', 'aten::bmm']))
+  expect(found[0]!.note).toMatch(/the GPU's work that they launched$/)
+})
+
+test('on a GPU: operators of which some have other shapes, or whose work is not known, do not count', async () => {
+  const [wrong] = OPS.slice(-1)
+  const found = await rooflines([...ON_GPU, wrong!, launch(wrong!.ts), kernel(wrong!.ts, 10)])
+  expect(found[0]).toMatchObject({ count: 3, time_ns: 90_000, flop: SUM - 2 * MM })
+  expect(found[0]!.note).toMatch(/; 3 have other shapes, or launched no work, and do not count$/)
+  expect(await rooflines([...OPS, kernel(150, 400)])).toEqual([])
 })
 
 test('the published peak of a GPU that the trace names', async () => {
   const deviceProperties = [{ id: 0, name: 'NVIDIA A100-SXM4-80GB' }]
-  const [run] = await rooflines([...OPS, kernel(150, 400)], { deviceProperties })
+  const [run] = await rooflines(ON_GPU, { deviceProperties })
   expect(run).toMatchObject({ peak_flop_per_s: 312e12, peak_bytes_per_s: 2039e9 })
-  expect(run!.mfu_share).toBeCloseTo(SUM / 540e-6 / 312e12, 12)
+  expect(run!.mfu_share).toBeCloseTo(SUM / 110e-6 / 312e12, 12)
 })
 
 test('peaks of devices: by their names, one device only', () => {

@@ -1,4 +1,4 @@
--- The time of workers: computing, waiting at barriers, and the rest of the calls in which they take part.
+-- The time of workers: in operators, waiting at barriers, and the rest of the calls in which they take part.
 --
 -- Times by call and by phase, and shares, need a trace made with --detail shapes (the default) or full.
 
@@ -60,9 +60,9 @@ CREATE PERFETTO VIEW ggml_workers_by_phase(
   operator_dur DURATION,
   -- Time of waiting at the barriers after them.
   wait_dur DURATION,
-  -- Time of its calls in which it neither computed nor waited at a barrier; null without calls.
+  -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls.
   idle_dur DURATION,
-  -- Part of `call_dur` that is computing, from 0 to 1; null without calls.
+  -- Part of `call_dur` in operators, with or without a CPU, from 0 to 1; null without calls.
   operator_share DOUBLE,
   -- Part that is waiting at barriers.
   wait_share DOUBLE,
@@ -101,9 +101,9 @@ CREATE PERFETTO VIEW ggml_workers(
   operator_dur DURATION,
   -- Time of waiting at the barriers after them.
   wait_dur DURATION,
-  -- Time of its calls in which it neither computed nor waited at a barrier; null without calls.
+  -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls.
   idle_dur DURATION,
-  -- Part of `call_dur` that is computing, from 0 to 1; null without calls.
+  -- Part of `call_dur` in operators, with or without a CPU, from 0 to 1; null without calls.
   operator_share DOUBLE,
   -- Part that is waiting at barriers.
   wait_share DOUBLE,

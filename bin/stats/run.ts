@@ -6,7 +6,7 @@ import type { Section } from './section.ts'
 /** What ran, and what of it was recorded. */
 export function runSection({ run, inputs }: Analysis, isPublic: boolean): Section {
   const { command, model, architecture, model_files, parameters, weights, layers, ...others } = run
-  const { workers, threads, host, cpu, cpus, duration_ns, recorded, ...rest } = others
+  const { workers, threads, host, cpu, cpus, limits, variables, duration_ns, recorded, ...rest } = others
   const [nameOf, bytes] = [(path: string) => (isPublic ? path.replace(/^.*[\\/]/, '') : path), weightBytes(run)]
   const mix = (weights ?? []).map((of) => `${of.type || 'unknown'} ${percent(of.bytes / bytes)}`).join(', ')
   const shown = {
@@ -21,11 +21,23 @@ export function runSection({ run, inputs }: Analysis, isPublic: boolean): Sectio
     host: isPublic ? null : host,
     CPU: [cpu, cpus === null ? null : plural(cpus, 'CPU')].filter((of) => of !== null),
     ...rest,
+    limits: limits === null ? null : limitsIn(limits),
+    variables: Object.entries(variables).map(([name, value]) => `${name}=${value}`),
     workers: workers === 0 ? null : `${workers}, on ${plural(threads, 'thread')}`,
     duration_ns,
     recorded,
   }
   return { title: 'run', facts: factsOf(shown) }
+}
+
+/** `2 CPUs, the time of 0.400 CPUs (reached in 94.4 % of its periods), 1 GiB of memory` */
+function limitsIn({ cpus, cpu_time, throttled_share, memory_bytes }: NonNullable<Analysis['run']['limits']>): string[] {
+  const reached = throttled_share === null ? '' : ` (reached in ${percent(throttled_share)} of its periods)`
+  return [
+    ...(cpus === null ? [] : [plural(cpus, 'CPU')]),
+    ...(cpu_time === null ? [] : [`the time of ${threeDigits(cpu_time)} CPUs${reached}`]),
+    ...(memory_bytes === null ? [] : [`${size(memory_bytes)} of memory`]),
+  ]
 }
 
 const weightBytes = ({ weights }: Analysis['run']) => (weights ?? []).reduce((sum, { bytes }) => sum + bytes, 0)

@@ -26,6 +26,7 @@ import type {
   SamplingFigures,
   SpeculationFigures,
 } from './requests/figures.ts'
+import type { CallResources, RunLimits } from './run/figures.ts'
 import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.ts'
 
 export type * from './accesses/figures.ts'
@@ -46,6 +47,7 @@ export type * from './memory/figures.ts'
 export type * from './model/figures.ts'
 export type * from './model/roofline-types.ts'
 export type * from './requests/figures.ts'
+export type * from './run/figures.ts'
 export type * from './series/figures.ts'
 
 /** Version of the document; another major number where a field changes its meaning or is removed. */
@@ -168,6 +170,12 @@ export interface RunFacts {
   readonly kernel: string | null
   /** Version of ggml. */
   readonly build: string | null
+  /** Version of llama.cpp, of versions that have one (from 0.5.0 on). */
+  readonly version: string | null
+  /** What limited the process from outside; null where it was not recorded. */
+  readonly limits: RunLimits | null
+  /** Variables of the environment that set how threads of OpenMP wait, such as `OMP_WAIT_POLICY`. */
+  readonly variables: Readonly<Record<string, string>>
   readonly backends: readonly string[]
   readonly workers: number
   /** Threads that ran operators or calls. */
@@ -201,6 +209,8 @@ export interface CallTime {
   readonly time_ns: number
   /** Most time first. */
   readonly parts: readonly TimePart[]
+  /** Null where the kernel's counts of calls were not recorded. */
+  readonly resources: CallResources | null
 }
 
 /** A part of the time of calls. */

@@ -82,7 +82,26 @@ const ADDED = { blas: null, power: null, page_faults: null, data_accesses: null,
 
 function complete(document: unknown): unknown {
   if (kindOf(document) !== 'object') return document
-  return withLosses({ ...(document as object), ...ADDED, ...(document as object) })
+  return withLosses(withParts({ ...(document as object), ...ADDED, ...(document as object) }))
+}
+
+/** Of parts that earlier versions wrote with fewer fields. What is no such part is left to the check. */
+const ADDED_TO = {
+  run: { version: null, limits: null, variables: {} },
+  call: { resources: null },
+  stage: { cpu_ns: null, runnable_ns: null, disk_bytes: null, major_faults: null },
+} as const
+
+function withParts(document: Partial<Analysis>): Partial<Analysis> {
+  const added = <T>(fields: object, to: T): T => (kindOf(to) === 'object' ? { ...to, ...fields, ...to } : to)
+  const all = <T>(fields: object, to: readonly T[]) => (Array.isArray(to) ? to.map((of) => added(fields, of)) : to)
+  const { run, call_time: calls, load } = document
+  return {
+    ...document,
+    ...(run && { run: added(ADDED_TO.run, run) }),
+    ...(calls && { call_time: all(ADDED_TO.call, calls) }),
+    ...(load && { load: { ...load, stages: all(ADDED_TO.stage, load.stages) } }),
+  }
 }
 
 /** Earlier versions had no losses of inputs, and counted other issues as losses, too. */

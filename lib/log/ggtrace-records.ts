@@ -28,6 +28,17 @@ export interface GgtraceOperator {
   readonly isScaled?: boolean
 }
 
+/** What the kernel counted during a call or a function; times of the thread that are not known are -1. */
+export interface GgtraceResources {
+  readonly minorFaults: number
+  readonly majorFaults: number
+  readonly bytesRead: number
+  /** On a CPU. */
+  readonly cpuNs?: number
+  /** Able to run, but without a CPU. */
+  readonly waitingNs?: number
+}
+
 /** One call of `llama_decode`. */
 export interface GgtraceToken {
   readonly startNs: number
@@ -51,6 +62,7 @@ export interface GgtraceToken {
   readonly mayWarmUp?: boolean
   /** A warm-up that follows from what the program did after it. */
   readonly isInferred?: boolean
+  readonly resources?: GgtraceResources
 }
 
 /** Consecutive tokens of a batch that belong to one sequence, at consecutive positions. */
@@ -113,6 +125,7 @@ export interface GgtraceFunction {
   readonly sequence?: number
   readonly output?: number
   readonly value?: number
+  readonly resources?: GgtraceResources
 }
 
 /** A change of a sequence: positions as llama.cpp takes them, -1 for the start and the end. */

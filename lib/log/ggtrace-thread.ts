@@ -33,6 +33,7 @@ import type {
   GgtraceNvtx,
   GgtraceOperator,
   GgtracePart,
+  GgtraceResources,
   GgtraceSequence,
   GgtraceTask,
   GgtraceToken,
@@ -90,6 +91,7 @@ export class GgtraceThread {
   }
 
   token({ startNs, endNs, call, tokens, kind = 'decode', spans = [], ...batch }: GgtraceToken): void {
+    this.resources(startNs, batch.resources)
     const record = this.span(RecordType.Token, startNs, endNs, TOKEN_BYTES + SPAN_BYTES * spans.length)
       .u32(call < 0 ? NONE : call)
       .u32(tokens)
@@ -109,6 +111,14 @@ export class GgtraceThread {
         .u32(sequence)
         .u32(position < 0 ? NONE : position)
         .u32(tokens)
+  }
+
+  private resources(startNs: number, resources: GgtraceResources | undefined): void {
+    if (!resources) return
+    const { minorFaults, majorFaults, bytesRead, cpuNs = -1, waitingNs = -1 } = resources
+    const record = this.instant(RecordType.Resources, startNs)
+    for (const value of [minorFaults, majorFaults, bytesRead, cpuNs, waitingNs])
+      record.u64(BigInt.asUintN(64, BigInt(value)))
   }
 
   graph({ startNs, endNs, graph, call, status = 0, backend = 0, split = -1 }: GgtraceGraphRun): void {
@@ -150,6 +160,7 @@ export class GgtraceThread {
   /** A function that is not a call. */
   function(function_: GgtraceFunction): void {
     const { what, name = 0, startNs, endNs, context = 0, sequence = -1, output = -1, value = -1 } = function_
+    this.resources(startNs, function_.resources)
     this.span(RecordType.Function, startNs, endNs)
       .u32(FUNCTION_PURPOSES.indexOf(what))
       .u32(name)

@@ -1,3 +1,5 @@
+import type { Resources } from './resources.ts'
+
 /**
  * The purpose of a call. `prefill`: prompts. `decode`: each sequence gets its next token, or several where drafts are verified
  * (speculative decoding). `mixed`: some sequences decode, others prefill. `encode`: of an encoder, or for embeddings, without
@@ -21,6 +23,8 @@ export interface TokenEvent {
   readonly tid: number
   readonly inferred: number
   readonly batch?: Batch | undefined
+  /** Also those of other calls at the same time. */
+  readonly resources?: Resources | undefined
   readonly step?: EngineStep | undefined
 }
 

@@ -3,6 +3,8 @@
  * sequences, and tasks; {@link RequestEvent}s are made of them (lib/model/requests), or read where an input contains requests.
  */
 
+import type { Resources } from './resources.ts'
+
 /**
  * The purpose of a function that is not a call ({@link TokenEvent}):
  * - sampling: `sample` (llama_sampler_apply), `accept` (llama_sampler_accept), `create-sampler` (with a grammar, its parsing);
@@ -56,6 +58,8 @@ export interface FunctionEvent {
   readonly output: number
   /** Number of tokens (text, drafts), or of bytes (loading, state); -1 = not known. */
   readonly value: number
+  /** Of stages of loading. */
+  readonly resources?: Resources | undefined
 }
 
 /**

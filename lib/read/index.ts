@@ -108,9 +108,9 @@ export function formatOf(head: Uint8Array, { from, formats: further = [], input 
   return found?.isCompanion ? found : named
 }
 
-/** The format whose `sniff` recognises the start of an input, or undefined. */
+/** The format whose `sniff` recognises the start of an input, or undefined: of an Analysis, too, whose fields may be named as theirs. */
 export function sniffFormat(head: Uint8Array, formats: readonly Format[] = FORMATS): Format | undefined {
-  return formats.find((format) => format.sniff(head))
+  return isAnalysis(head) ? undefined : formats.find((format) => format.sniff(head))
 }
 
 function detect(formats: readonly Format[], head: Uint8Array, input: string): Format {

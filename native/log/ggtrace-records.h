@@ -58,6 +58,7 @@ enum ggtrace_type {
     GGTRACE_SEQUENCE = 59,
     GGTRACE_TASK = 60,
     GGTRACE_MESSAGE = 61,
+    GGTRACE_RESOURCES = 62,
     GGTRACE_GPU_QUEUE = 64, /* among the definitions */
     GGTRACE_GPU_WORK = 65,
     GGTRACE_GPU_SUBMISSION = 66,
@@ -82,7 +83,7 @@ enum ggtrace_part { GGTRACE_ALLOCATE = 0, GGTRACE_RESERVE = 1, GGTRACE_RECORDER 
 enum ggtrace_state { GGTRACE_RUNNING = 0, GGTRACE_RUNNABLE = 1, GGTRACE_BLOCKED = 2, GGTRACE_ENDED = 3 };
 enum ggtrace_unit { GGTRACE_COUNT = 0, GGTRACE_NANOSECONDS = 1, GGTRACE_BYTES = 2 };
 #define GGTRACE_NOT_COMPUTED 1u /* flag of a tensor */
-#define GGTRACE_UNKNOWN_VALUE UINT64_MAX /* `value` of a FUNCTION */
+#define GGTRACE_UNKNOWN_VALUE UINT64_MAX /* `value` of a FUNCTION, times of a RESOURCES */
 /* `what` of a FUNCTION, a SEQUENCE and a TASK: docs/ggtrace-format.md explains them. */
 enum ggtrace_purpose {
     GGTRACE_SAMPLE, GGTRACE_ACCEPT, GGTRACE_CREATE_SAMPLER, GGTRACE_TOKENIZE, GGTRACE_DETOKENIZE, GGTRACE_TOKEN_TO_PIECE,
@@ -164,6 +165,12 @@ struct ggtrace_function {
     uint64_t value; /* GGTRACE_UNKNOWN_VALUE: not known */
 };
 
+/* What the kernel counted during the next call or function of the thread, which starts at `time`. */
+struct ggtrace_resources {
+    uint64_t time, minor_faults, major_faults, bytes_read; /* of the process */
+    uint64_t cpu, waiting; /* of the thread, ns; GGTRACE_UNKNOWN_VALUE: not known */
+};
+
 struct ggtrace_sequence {
     uint64_t time, context;
     uint32_t what; /* enum ggtrace_change */
@@ -242,6 +249,7 @@ GGTRACE_AT(ggtrace_function, value, 44 - 4);
 GGTRACE_SIZE(ggtrace_sequence, 52 - 4);
 GGTRACE_AT(ggtrace_sequence, sequence, 24 - 4);
 GGTRACE_SIZE(ggtrace_task, 28 - 4);
+GGTRACE_SIZE(ggtrace_resources, 52 - 4);
 GGTRACE_SIZE(ggtrace_message_record, 20);
 GGTRACE_SIZE(ggtrace_buffer, 40);
 GGTRACE_SIZE(ggtrace_mapping, 32);

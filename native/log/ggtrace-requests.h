@@ -18,6 +18,11 @@ GGTRACE_INLINE void ggtrace_function(struct ggtrace_writer * writer, const struc
     GGTRACE_WRITE_FIELDS(writer, function->start, GGTRACE_FUNCTION, function);
 }
 
+/* Of the function or call that is written next, and starts at the same time. */
+GGTRACE_INLINE void ggtrace_resources(struct ggtrace_writer * writer, const struct ggtrace_resources * resources) {
+    GGTRACE_WRITE_FIELDS(writer, resources->time, GGTRACE_RESOURCES, resources);
+}
+
 /* A change of a sequence in a memory of llama.cpp. */
 GGTRACE_INLINE void ggtrace_sequence(struct ggtrace_writer * writer, const struct ggtrace_sequence * sequence) {
     GGTRACE_WRITE_FIELDS(writer, sequence->time, GGTRACE_SEQUENCE, sequence);

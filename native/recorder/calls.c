@@ -16,6 +16,7 @@
 #include "recorder/libraries.h"
 #include "recorder/recording.h"
 #include "recorder/registry.h"
+#include "recorder/resources.h"
 
 static _Atomic uint32_t call_count;
 static _Atomic bool is_warming_up;
@@ -102,6 +103,7 @@ static void write_call(const struct call * call, uint64_t end, int result, uint3
     struct ggtrace_writer * writer = recording_writer(GGTRACE_NO_WORKER);
     if (!writer) return;
     if (call->batch.tokens > 1 && call->batch.outputs >= call->batch.tokens) kind |= GGTRACE_ALL_OUTPUT;
+    ggtrace_resources(writer, &call->resources);
     ggtrace_token(writer, &(struct ggtrace_token){
         .start = call->start,
         .end = end,
@@ -318,13 +320,16 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     is_left_out = !control_takes(current) || guard_begin(call->batch.tokens);
     clock_correct();
     call->is_announced = announce(call);
+    resources_begin(&call->resources);
     call->start = clock_now();
     struct ggtrace_writer * writer = call->part ? recording_writer(GGTRACE_NO_WORKER) : NULL;
     if (writer) ggtrace_range_begin(writer, call->start, registry_name(call->part));
 }
 
-void calls_end(const struct call * call, int result) {
+void calls_end(struct call * call, int result) {
     const uint64_t end = clock_now();
+    resources_end(&call->resources);
+    call->resources.time = call->start;
     if (call->is_announced) nvtx_emit_pop();
     struct ggtrace_writer * writer = call->part ? recording_writer(GGTRACE_NO_WORKER) : NULL;
     if (writer) ggtrace_range_end(writer, end);

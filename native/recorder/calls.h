@@ -36,6 +36,7 @@ struct call {
     enum holding holding;
     bool is_announced;
     uint64_t start;
+    struct ggtrace_resources resources;
 };
 
 /*
@@ -45,7 +46,7 @@ struct call {
 uint32_t calls_read_graph(struct call * call, void * cgraph);
 
 void calls_begin(struct call * call, void * context, uint32_t kind, const void * caller);
-void calls_end(const struct call * call, int result);
+void calls_end(struct call * call, int result);
 
 /* This thread enters another call function inside its call. */
 void calls_pass(uint32_t kind);

@@ -14,6 +14,7 @@
 #include "recorder/recorder.h"
 #include "recorder/server.h"
 #include "recorder/states.h"
+#include "recorder/surroundings.h"
 
 static void in_child(void) {
     if (!recording.log) return;
@@ -51,6 +52,7 @@ __attribute__((destructor)) static void finish(void) {
     nvtx_emit_finish();
     states_stop();
     server_finish(fact);
+    surroundings_finish(fact);
     record_clocks();
     ggtrace_close(recording.log);
     if (ggtrace_totals(recording.log).dropped && ggtrace_full(recording.log) == GGTRACE_FULL_DISK) process_report(PROCESS_DISK_FULL, ENOSPC);

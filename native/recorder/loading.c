@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "recorder/recording.h"
+#include "recorder/resources.h"
 
 /* Of this thread: the purposes of the stages that it is in (bits), the bytes copied so far, and copies outside of GGTRACE_COPY_WEIGHTS. */
 static __thread uint32_t inside __attribute__((tls_model("initial-exec")));
@@ -17,6 +18,7 @@ void loading_begin(struct stage * stage, uint32_t what, const char * path) {
     functions_begin(&stage->function, what);
     if (inside & 1u << what) stage->function.start = 0;
     if (stage->function.start) stage->function.name = functions_file_name(path);
+    if (stage->function.start) resources_begin_of_thread(&stage->resources);
     if (!(inside & READS_WEIGHTS)) loose.bytes = 0;
     inside |= 1u << what;
 }
@@ -34,9 +36,18 @@ static void write_loose(void) {
     loose.bytes = 0;
 }
 
+static void write_resources(struct stage * stage) {
+    struct ggtrace_writer * writer = stage->function.start ? recording_writer(GGTRACE_NO_WORKER) : NULL;
+    if (!writer) return;
+    resources_end(&stage->resources);
+    stage->resources.time = stage->function.start;
+    ggtrace_resources(writer, &stage->resources);
+}
+
 void loading_end(struct stage * stage) {
     inside = stage->outer;
     if (!(inside & READS_WEIGHTS)) write_loose();
+    write_resources(stage);
     functions_end(&stage->function);
 }
 

@@ -7,6 +7,7 @@
 /* A stage that has begun. Stages of one purpose do not nest: older functions call newer ones, and only the outermost is recorded. */
 struct stage {
     struct ggtrace_function function;
+    struct ggtrace_resources resources;
     uint32_t outer;
     uint64_t copied_before;
 };

@@ -20,6 +20,7 @@
 #include "recorder/registry.h"
 #include "recorder/server.h"
 #include "recorder/states.h"
+#include "recorder/surroundings.h"
 
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_over; /* no log is opened after this */
@@ -49,6 +50,9 @@ static void record_ggml(int level, const char * library) {
     if (recording.synchronises) fact("note", "nodes of backends without an operator hook were computed and timed one by one (--sync)");
     fact("library.ggml", library);
     if (recording.api.version) fact("ggml.version", recording.api.version());
+    const char * (*llama_version)(void);
+    *(void **) &llama_version = library_resolve("llama_version", NULL);
+    if (llama_version) fact("llama.version", llama_version());
 }
 
 /* Finds the layout of ggml's tensors. If this fails, less is recorded: returns the level. */
@@ -101,6 +105,7 @@ static void open_recording(void) {
     }
     fact("recorder", "libggml2perfetto.so 0.1.0 (LD_PRELOAD)");
     process_facts(fact);
+    surroundings_open(fact);
     record_ring();
     clock_start();
     registry_open(recording.log);

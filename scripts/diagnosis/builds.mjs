@@ -14,7 +14,7 @@ const ENTER = `root=$1 folder=$2
 shift 2
 mount --bind "$folder" "$root$folder"
 mount -t proc proc "$root/proc" 2>/dev/null
-mkdir -p "$root/sys" && mount --bind /sys "$root/sys" 2>/dev/null
+mkdir -p "$root/sys" && mount --rbind /sys "$root/sys" 2>/dev/null
 exec chroot "$root" "$@"
 `
 

@@ -84,3 +84,26 @@ test('it is recognised, also with sorted keys, and not read as a log', async () 
     await expect(convert({ name: 'run.json', source }).next()).rejects.toThrow(isRefused)
   }
 })
+
+test('of an earlier version, without the fields that this one adds, it is complete', async () => {
+  const earlier = changed((of) => {
+    const { run, call_time } = of as unknown as { run: Record<string, unknown>; call_time: Record<string, unknown>[] }
+    for (const key of ['version', 'limits', 'variables']) delete run[key]
+    for (const call of call_time) delete call['resources']
+    const stage = { stage: 'map', calls: 1, time_ns: 5, bytes: null, bytes_per_s: null }
+    Object.assign(of, { load: { time_ns: 5, stages: [stage] } })
+  })
+  const { run, call_time, load } = await readAnalysis(earlier)
+  expect(run).toMatchObject({ version: null, limits: null, variables: {} })
+  expect(call_time.every(({ resources }) => resources === null)).toBe(true)
+  expect(load!.stages[0]).toMatchObject({ cpu_ns: null, runnable_ns: null, disk_bytes: null, major_faults: null })
+})
+
+test('a field that another format has, too, makes it no log of that format', async () => {
+  const { kind } = await inspect(
+    (async function* () {
+      yield bytes(JSON.stringify({ schema: 'ggml2perfetto.analysis/1', run: { version: '0.7.0', backends: [] } }))
+    })(),
+  )
+  expect(kind).toBe('analysis')
+})

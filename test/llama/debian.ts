@@ -28,6 +28,6 @@ export const IN_ROOT = [
   '-m',
   'sh',
   '-c',
-  'mount -t proc proc "$0/proc" 2>/dev/null; mkdir -p "$0/sys" && mount --bind /sys "$0/sys" 2>/dev/null; exec chroot "$0" "$@"',
+  'mount -t proc proc "$0/proc" 2>/dev/null; mkdir -p "$0/sys" && mount --rbind /sys "$0/sys" 2>/dev/null; exec chroot "$0" "$@"',
   ROOT,
 ]

@@ -8,6 +8,11 @@ test('any sequence of records is read as it was written', async () => {
   const span = fc
     .tuple(time, fc.integer({ min: 0, max: 2 ** 34 }))
     .map(([startNs, dur]) => ({ startNs, endNs: startNs + dur }))
+  const count = fc.integer({ min: 0, max: 2 ** 53 - 1 })
+  const known = fc.integer({ min: -1, max: 2 ** 53 - 1 })
+  const resources = fc.record({
+    ...{ minorFaults: count, majorFaults: count, bytesRead: count, cpuNs: known, waitingNs: known },
+  })
   const record = fc.oneof(
     fc.record({
       kind: fc.constant('operator' as const),
@@ -31,7 +36,9 @@ test('any sequence of records is read as it was written', async () => {
       spans: fc.array(fc.record({ sequence: fc.nat(), position: fc.integer({ min: -1 }), tokens: fc.nat() }), {
         maxLength: 40,
       }),
+      resources: fc.option(resources, { nil: undefined }),
     }),
+    fc.record({ kind: fc.constant('load' as const), span, resources: fc.option(resources, { nil: undefined }) }),
     fc.record({ kind: fc.constant('experts' as const), at: time, ids: fc.array(fc.integer(), { maxLength: 40 }) }),
   )
   const blockBytes = fc.integer({ min: 8, max: 200 }).map((n) => 8 * n)
@@ -69,11 +76,18 @@ test('any sequence of records is read as it was written', async () => {
           thread.graph({ ...entry.span, graph: 0, call: entry.call })
           return { kind: 'graph', ...entry.span, call: entry.call }
         }
+        if (entry.kind === 'load') {
+          const { span, resources } = entry
+          thread.function({ ...span, what: 'load-model', ...(resources && { resources }) })
+          return { kind: 'function', ...span, what: 'load-model', resources }
+        }
         if (entry.kind === 'token') {
-          thread.token({ ...entry.span, call: 0, tokens: 1, spans: entry.spans })
+          const { resources } = entry
+          thread.token({ ...entry.span, call: 0, tokens: 1, spans: entry.spans, ...(resources && { resources }) })
           return {
             kind: 'token',
             ...entry.span,
+            resources,
             batch: {
               function: 'llama_decode' as const,
               areAllOutput: false,
@@ -94,7 +108,9 @@ test('any sequence of records is read as it was written', async () => {
       writer.end(2 ** 46)
       const { events, issues } = await read(writer.take())
       expect(issues).toEqual([])
-      const found = events.filter(({ kind }) => ['operator', 'graph', 'token', 'counter', 'experts'].includes(kind))
+      const found = events.filter(({ kind }) =>
+        ['operator', 'graph', 'token', 'counter', 'experts', 'function'].includes(kind),
+      )
       expect(found).toMatchObject(expected)
     }),
     { numRuns: 300 },

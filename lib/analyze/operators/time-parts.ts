@@ -3,6 +3,7 @@ import type { Block } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { CopyEvent, GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent } from '../../model/request-events.ts'
+import type { Resources } from '../../model/resources.ts'
 import type { CallTime, TimePart } from '../analysis.ts'
 import { CallWaits } from '../calls/call-waits.ts'
 import type { OffTimes } from '../threads/off-times.ts'
@@ -19,6 +20,21 @@ class PhaseTime {
   readonly parts = new DefaultMap<What, { ns: number }>(() => ({ ns: 0 }))
   /** Time in graph runs of devices, by backend. */
   readonly graphs = new DefaultMap<number, { ns: number }>(() => ({ ns: 0 }))
+}
+
+/** Sums of what the kernel counted in all calls of a phase. */
+class PhaseResources {
+  calls = 0
+  minor_faults = 0
+  major_faults = 0
+  disk_bytes = 0
+
+  add({ minorFaults, majorFaults, bytesRead }: Resources): void {
+    this.calls++
+    this.minor_faults += minorFaults
+    this.major_faults += majorFaults
+    this.disk_bytes += bytesRead
+  }
 }
 
 /** Graphs and parts of a call that wait for its operators. */
@@ -50,6 +66,7 @@ const WAITS_MAX = 1 << 12
  */
 export class TimeParts {
   private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
+  private readonly resources = new DefaultMap<Phase, PhaseResources>(() => new PhaseResources())
   private readonly open = new Map<number, OpenCall>()
   /** Calls that ended and wait for their operators. */
   private readonly ended = new Map<number, TokenEvent>()
@@ -117,6 +134,7 @@ export class TimeParts {
   /** A call ended. Where no operators of it come, its parts are those of its graphs. */
   call(event: TokenEvent): void {
     this.ends.call(event)
+    if (event.resources) this.resources.of(event.phase).add(event.resources)
     const waits = this.waits.of(event.tid)
     this.waits.delete(event.tid)
     const copies = this.copies.get(event.tid) ?? []
@@ -242,6 +260,7 @@ export class TimeParts {
     }
     return [...this.phases].map(([phase, { calls, weight, timeNs, parts }]) => {
       const scale = weight > 0 ? calls / weight : 1
+      const resources = this.resources.get(phase)
       return {
         phase,
         calls,
@@ -250,6 +269,7 @@ export class TimeParts {
           .map(([what, { ns }]) => ({ what, time_ns: ns * scale, share: timeNs > 0 ? ns / timeNs : 0 }))
           .filter(({ time_ns }) => time_ns !== 0)
           .sort((a, b) => b.time_ns - a.time_ns),
+        resources: resources ? { ...resources } : null,
       }
     })
   }

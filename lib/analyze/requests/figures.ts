@@ -291,6 +291,12 @@ export interface LoadStage {
   /** Null: not known. */
   readonly bytes: number | null
   readonly bytes_per_s: number | null
+  /** Where the time of the thread that loads is: on a CPU; able to run, but without one. The rest it waited, as for a disk. Null: not recorded. */
+  readonly cpu_ns: number | null
+  readonly runnable_ns: number | null
+  /** What the kernel read from disks for the process; null: not recorded. */
+  readonly disk_bytes: number | null
+  readonly major_faults: number | null
 }
 
 /** Other functions around calls, by purpose and name. */

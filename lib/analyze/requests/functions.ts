@@ -1,6 +1,7 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FunctionEvent, FunctionPurpose } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import type { Resources } from '../../model/resources.ts'
 import type { FunctionFigures, LoadFigures, LoadStage, SamplerFigures, SamplingFigures } from './figures.ts'
 
 /** Functions of a thread that may lie within one that is read later. */
@@ -22,6 +23,8 @@ class FunctionSum {
   maxNs = 0
   value = 0
   hasValue = false
+  /** Undefined where one of them has none. */
+  resources: OwnResources | undefined = { cpuNs: 0, waitingNs: 0, bytesRead: 0, majorFaults: 0 }
 
   constructor(
     readonly what: FunctionPurpose,
@@ -33,10 +36,39 @@ class FunctionSum {
   }
 }
 
+/** The counts of a stage. Small ones below 0 come from the costs of counting. */
+function countsOf(
+  sums: readonly FunctionSum[],
+): Pick<LoadStage, 'cpu_ns' | 'runnable_ns' | 'disk_bytes' | 'major_faults'> {
+  const all = sums.map(({ resources }) => resources)
+  const total = (key: keyof OwnResources) =>
+    all.every((of) => of !== undefined && of[key] >= 0) ? all.reduce((sum, of) => sum + of![key], 0) : null
+  return {
+    ...{ cpu_ns: total('cpuNs'), runnable_ns: total('waitingNs') },
+    ...{ disk_bytes: total('bytesRead'), major_faults: total('majorFaults') },
+  }
+}
+
 interface Open {
   readonly startNs: number
   readonly endNs: number
   readonly sum: FunctionSum
+  readonly resources: Resources | undefined
+}
+
+type OwnResources = { -readonly [key in Exclude<keyof Resources, 'minorFaults'>]: number }
+
+/** Of a function, or (`sign` −1) of one within it. Times that are not known make all unknown: -1. */
+function addTo(sum: FunctionSum, resources: Resources | undefined, sign: 1 | -1): void {
+  const own = sum.resources
+  if (own === undefined || resources === undefined) {
+    if (sign > 0) sum.resources = undefined
+    return
+  }
+  own.bytesRead += sign * resources.bytesRead
+  own.majorFaults += sign * resources.majorFaults
+  for (const key of ['cpuNs', 'waitingNs'] as const)
+    own[key] = own[key] < 0 || resources[key] < 0 ? -1 : own[key] + sign * resources[key]
 }
 
 /**
@@ -49,8 +81,9 @@ export class FunctionSums {
 
   constructor(private readonly names: Names) {}
 
-  add({ what, name, startNs, endNs, tid, value }: FunctionEvent): void {
+  add({ what, name, startNs, endNs, tid, value, resources }: FunctionEvent): void {
     const sum = this.sumOf(what, name)
+    addTo(sum, resources, 1)
     sum.calls++
     const timeNs = endNs - startNs
     sum.ownNs += timeNs
@@ -63,8 +96,9 @@ export class FunctionSums {
     while (open.length > 0 && open.at(-1)!.startNs >= startNs) {
       const inner = open.pop()!
       sum.ownNs -= Math.min(inner.endNs, endNs) - inner.startNs
+      addTo(sum, inner.resources, -1)
     }
-    open.push({ startNs, endNs, sum })
+    open.push({ startNs, endNs, sum, resources })
     if (open.length > OPEN_MAX) open.splice(0, OPEN_MAX / 2)
   }
 
@@ -105,7 +139,8 @@ export class FunctionSums {
       const timeNs = total(({ ownNs }) => ownNs)
       const bytes = sums.some(({ hasValue }) => hasValue) ? total(({ value }) => value) : null
       const perSecond = bytes === null || timeNs <= 0 ? null : (bytes * 1e9) / timeNs
-      return [{ stage, calls: total(({ calls }) => calls), time_ns: timeNs, bytes, bytes_per_s: perSecond }]
+      const calls = total(({ calls }) => calls)
+      return [{ stage, calls, time_ns: timeNs, bytes, bytes_per_s: perSecond, ...countsOf(sums) }]
     })
     if (stages.length === 0) return null
     return { time_ns: stages.reduce((sum, { time_ns }) => sum + time_ns, 0), stages }

@@ -1,10 +1,12 @@
 import { modelNameOf, modelsOfCommand } from '../../model/command.ts'
 import { WITHOUT_TIMES } from '../../model/times.ts'
-import type { RunFacts, Undetermined } from '../analysis.ts'
+import type { RunFacts, RunLimits, Undetermined } from '../analysis.ts'
 import type { Summary } from '../summary.ts'
 import { allRecorded, type Contents } from './contents.ts'
 import { countsOfLosses, lossesIn } from './losses.ts'
 
+/** Facts of variables of the environment begin so. */
+const VARIABLE = 'env.'
 /** Options of `record` that leave out a part. */
 const LIMIT = /^recorded\.(.+)$/
 /** The recorder's own word for calls only. */
@@ -53,6 +55,13 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     cpus_used: main.figures.cpus_used,
     kernel: machine('kernel', 'kernel_release'),
     build: text('ggml.version', 'build'),
+    version: text('llama.version'),
+    limits: limitsOf(attributes),
+    variables: Object.fromEntries(
+      Object.entries(attributes).flatMap(([key, value]) =>
+        key.startsWith(VARIABLE) ? [[key.slice(VARIABLE.length), String(value)]] : [],
+      ),
+    ),
     backends: summary.backends,
     workers: summary.workers,
     threads: summary.threads,
@@ -74,6 +83,23 @@ export function runOf(main: LogContents, logs: readonly LogContents[], undetermi
     undetermined.push({ what: 'run.duration_ns', why: `not in ${summary.format}: ${WITHOUT_TIMES[summary.times]}` })
   undetermined.push(...missingOf(facts))
   return facts
+}
+
+/** The limits among the facts of a log. */
+function limitsOf(attributes: Summary['attributes']): RunLimits | null {
+  const number = (key: string) => {
+    const value = Number(attributes[key] ?? NaN)
+    return Number.isFinite(value) ? value : null
+  }
+  const [quota, period, periods] = [number('cpu.quota_us'), number('cpu.period_us'), number('cpu.periods')]
+  const limits = {
+    cpus: number('cpus.allowed'),
+    cpu_time: quota === null || !period ? null : quota / period,
+    throttled_share: periods === null ? null : (number('cpu.throttled_periods') ?? 0) / Math.max(periods, 1),
+    throttled_ns: number('cpu.throttled_ns'),
+    memory_bytes: number('memory.limit_bytes'),
+  }
+  return Object.values(limits).every((value) => value === null) ? null : limits
 }
 
 /** The facts that the log does not contain, and why. */
@@ -98,6 +124,8 @@ function missingOf(run: RunFacts): Undetermined[] {
   why('cpus', 'the log does not contain it', record)
   why('kernel', 'the log does not contain it', record)
   why('build', 'the log does not contain the version of ggml', record)
+  why('version', 'the log does not contain the version of llama.cpp', record)
+  why('limits', 'the log does not contain them', record)
   why('level', 'only the logs of ggml2perfetto record have a level', record)
   return missing
 }

@@ -1,6 +1,7 @@
 import { RECORD_BYTES, RecordType, SPAN_BYTES, TOKEN_KINDS, TokenBits } from '../../log/ggtrace-layout.ts'
 import { failureOf, phaseOf } from '../../model/calls.ts'
 import { type Batch, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
+import type { Resources } from '../../model/resources.ts'
 import type { EventBatch } from '../common/batches.ts'
 import { readAddress, readNumber } from './fields.ts'
 
@@ -13,6 +14,7 @@ interface Place {
   readonly tid: number
   /** Offset in the input. */
   readonly byte: number
+  readonly resources: Resources | undefined
 }
 
 interface Call {
@@ -65,7 +67,7 @@ export class CallRecords {
   }
 }
 
-function callOf(view: DataView, at: number, end: number, { startNs, endNs, tid }: Place): TokenEvent {
+function callOf(view: DataView, at: number, end: number, { startNs, endNs, tid, resources }: Place): TokenEvent {
   const flags = view.getUint32(at + 28, true)
   const has = (bit: number) => (flags & bit) !== 0
   const kind = TOKEN_KINDS[flags & TokenBits.kind] ?? 'decode'
@@ -92,6 +94,7 @@ function callOf(view: DataView, at: number, end: number, { startNs, endNs, tid }
       (isByGraph ? Inferred.Call : 0) |
       (isByGraph && tokens > 0 ? Inferred.TokenCount : 0),
     batch,
+    resources,
   }
 }
 

@@ -12,6 +12,7 @@ import { lessBecause } from './level.ts'
 import { lossOf } from './loss.ts'
 import { readNvtx } from './nvtx.ts'
 import { MessageRecords, readFunction, readSequence, readTask } from './requests.ts'
+import { ResourceRecords } from './resources.ts'
 
 /** An operator's start and end, the end of its worker's wait after it, and the wait within. */
 interface OperatorTimes {
@@ -49,6 +50,7 @@ export class EventRecords {
   private countsInferred = 0
   private readonly messages: MessageRecords
   private readonly calls: CallRecords
+  private readonly resources = new ResourceRecords()
 
   constructor(
     private readonly definitions: LogDefinitions,
@@ -205,7 +207,8 @@ export class EventRecords {
 
   private readToken(at: number, end: number): void {
     const span = this.readSpan(at)
-    if (span) this.calls.read(this.view, at, end, { ...span, tid: this.tid, byte: at + this.shift })
+    const resources = span && this.resources.of(this.tid, span.startNs)
+    if (span) this.calls.read(this.view, at, end, { ...span, tid: this.tid, byte: at + this.shift, resources })
   }
 
   private readGraph(at: number): void {
@@ -275,8 +278,10 @@ export class EventRecords {
 
   private readFunction(at: number): void {
     const span = this.readSpan(at)
-    const of = { ...span!, tid: this.tid, names: this.definitions, byte: at + this.shift }
     if (!span) return
+    const { tid, definitions } = this
+    const resources = this.resources.of(tid, span.startNs)
+    const of = { ...span, tid, names: definitions, byte: at + this.shift, resources }
     const event = readFunction(this.view, at, of)
     if (typeof event !== 'number' && event.what === 'sample') this.calls.settle(event.context || undefined)
     this.addOr(event, 'functions')
@@ -301,6 +306,8 @@ export class EventRecords {
         const state = THREAD_STATES[view.getUint32(at + 20, true)]
         return state && this.batch.add({ kind: 'state', tid, cpu, state, atNs })
       }
+      case RecordType.Resources:
+        return this.resources.read(view, at, tid, atNs)
       case RecordType.Sequence:
         return this.addOr(readSequence(view, at, atNs, tid), 'changes of sequences')
       case RecordType.Task:

@@ -9,6 +9,7 @@ import {
 import { DefaultMap } from '../../model/default-map.ts'
 import type { FunctionEvent, SequenceEvent, TaskEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import type { Resources } from '../../model/resources.ts'
 import { ServerMessages } from '../common/server-messages.ts'
 import type { Block, Report } from './blocks.ts'
 import type { LogDefinitions } from './definitions.ts'
@@ -20,6 +21,7 @@ interface Place {
   readonly tid: number
   readonly names: LogDefinitions
   readonly byte: number
+  readonly resources: Resources | undefined
 }
 
 /**
@@ -38,7 +40,12 @@ export function isOfRequests({ view, at, end }: Block, names: LogDefinitions): b
 }
 
 /** Types of records without references. */
-const FREE: ReadonlySet<number> = new Set([RecordType.Sequence, RecordType.Task, RecordType.Message])
+const FREE: ReadonlySet<number> = new Set([
+  RecordType.Resources,
+  RecordType.Sequence,
+  RecordType.Task,
+  RecordType.Message,
+])
 
 /** A FUNCTION record as an event; the number of its purpose where that is not known. */
 export function readFunction(view: DataView, at: number, { names, byte, ...place }: Place): FunctionEvent | number {

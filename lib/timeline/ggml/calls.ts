@@ -8,6 +8,7 @@ import { PALE } from '../labels.ts'
 import type { Allocations } from '../memory/allocations.ts'
 import type { RequestArea } from '../requests/area.ts'
 import { functionLabel } from '../requests/functions.ts'
+import { resourceArgs } from '../resources.ts'
 import { Lanes } from '../tracks.ts'
 import type { Graphs } from './graphs.ts'
 
@@ -95,6 +96,7 @@ export class Calls {
     if (decoding >= 0 && decoding !== (tokens < 0 ? 1 : tokens)) extra.push(make.int('decoding', decoding))
     if (event.batch) extra.push(...this.batchArgs(event.batch, isVerification(event)))
     if (event.step) extra.push(...this.stepArgs(event.step))
+    extra.push(...resourceArgs(event.resources, make))
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     const recorderNs = this.graphs.recorderNs(event)
     if (recorderNs > 0) extra.push(make.int('recorder_ns', recorderNs))

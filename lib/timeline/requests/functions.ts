@@ -4,6 +4,7 @@ import type { Category, Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import type { ArgMaker } from '../labels.ts'
 import type { NestedRows } from '../nested.ts'
+import { resourceArgs } from '../resources.ts'
 
 /** Functions of a thread that wait for the one around them, which comes after them. */
 const WAITING_MAX = 4096
@@ -60,6 +61,7 @@ export function functionLabel(event: FunctionEvent, category: Category, make: Ar
   if (output >= 0) args.push(make.int('output', output))
   if (value >= 0) args.push(make.int(BYTES.has(what) ? 'bytes' : 'tokens', value))
   if (context > 0) args.push(make.arg('context', { pointer: context }))
+  args.push(...resourceArgs(event.resources, make))
   const shown = name === 0 ? what : `${what}: ${make.names.text(name)}`
   const colour = make.names.id(what)
   return { name: make.names.id(shown), category, colour, extra: make.shown(args) }

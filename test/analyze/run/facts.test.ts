@@ -140,5 +140,7 @@ test('the bundled log', async () => {
   expect(undetermined.map(({ what }) => what).filter((what) => what.startsWith('run.'))).toEqual([
     'run.architecture',
     'run.host',
+    'run.version',
+    'run.limits',
   ])
 })

@@ -82,7 +82,7 @@ export interface Fit {
 export interface ContextSlope {
   readonly context: number
   readonly points: number
-  /** Calls that are no points as they are the first after another kind of call. */
+  /** Calls that are no points as they are the first after another kind of call, or end before the one before them. */
   readonly left_out: number
   readonly from_tokens: number
   readonly to_tokens: number

@@ -57,7 +57,7 @@ import { WorkerTimes } from './threads/worker-times.ts'
 /** What the operators and calls of one input add to the Analysis. */
 export interface InputFigures {
   readonly call_time: readonly CallTime[]
-  readonly callsWithoutParts: number
+  readonly callsLeftOut: TimeParts['leftOut']
   /** {@link Inferred} bits of operators, and of calls. */
   readonly inferred: number
   readonly inferredOfCalls: number
@@ -317,7 +317,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
     return {
       call_time: this.parts.finish(),
-      callsWithoutParts: this.parts.callsWithoutParts,
+      callsLeftOut: this.parts.leftOut,
       inferred: this.inferred,
       inferredOfCalls: this.inferredOfCalls,
       operators: {

@@ -1,6 +1,6 @@
 import type { Phase } from '../model/events.ts'
 
-/** Times of a worker. Shares are parts of `call_time_ns`; null where no calls were recorded. */
+/** Times of a worker. Shares are parts of `call_time_ns`; null where no calls were recorded, or its operators overlap or lie outside of them. */
 export interface WorkerTime {
   /** Calls in which it computed an operator, and their time. */
   readonly calls: number

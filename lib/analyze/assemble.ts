@@ -1,3 +1,4 @@
+import { plural } from '../model/units.ts'
 import { type AccessParts, NO_ACCESSES } from './accesses/accesses.ts'
 import {
   ANALYSIS_SCHEMA,
@@ -80,7 +81,7 @@ export function documentOf(
   const undetermined = [
     ...unknown(summary, figures.scheduling),
     ...inferredFigures(figures.inferred, figures.inferredOfCalls),
-    ...withoutParts(figures.callsWithoutParts),
+    ...withoutParts(figures.callsLeftOut),
   ]
   const gpu = gpuOf(logs)
   undetermined.push(...(gpu?.undetermined ?? []))
@@ -152,10 +153,15 @@ function countsOf({ issues }: Summary): Record<string, number> {
   return Object.fromEntries(issues.map(({ code, title, count }) => [code ?? title, count]))
 }
 
-function withoutParts(calls: number): Undetermined[] {
-  if (calls === 0) return []
-  const why = `neither graphs nor operators of ${calls} call${calls === 1 ? ' were' : 's were'} recorded: their time is not in it`
-  return [{ what: 'call_time', why, hint: 'record with --level op' }]
+function withoutParts({ without, overfull }: InputFigures['callsLeftOut']): Undetermined[] {
+  const missing: Undetermined[] = []
+  const were = (n: number) => `${n} call${n === 1 ? ' were' : 's were'}`
+  const add = (n: number, why: string, hint?: string) => {
+    if (n > 0) missing.push({ what: 'call_time', why: `${why}: their time is not in it`, hint })
+  }
+  add(without, `neither graphs nor operators of ${were(without)} recorded`, 'record with --level op')
+  add(overfull, `the operators of ${plural(overfull, 'call')} overlap, or lie outside of them`)
+  return missing
 }
 
 function callsOf(summary: Summary, figures: InputFigures, undetermined: Undetermined[]): CallFigures {
@@ -182,7 +188,7 @@ function callsOf(summary: Summary, figures: InputFigures, undetermined: Undeterm
 function missingOf({ calls, ttftNs, tpotNs }: Summary, figures: CallsOfInput): Undetermined[] {
   const missing: Undetermined[] = []
   const why = (what: string, why: string, hint?: string) => missing.push({ what: `calls.${what}`, why, hint })
-  if (ttftNs === undefined) why('ttft_ns', 'no call before the first decode was recorded')
+  if (ttftNs === undefined) why('ttft_ns', 'no call before the first decode was recorded, or no times of it')
   if (figures.prefill_tokens_per_s === null)
     why('prefill_tokens_per_s', 'no prefill call with known tokens and end was recorded')
   if (tpotNs === undefined) return [...missing, noDecode('tpot_ns'), noDecode('slope')]

@@ -260,7 +260,8 @@ class Times {
 
   get ttftNs(): number | undefined {
     const { firstCallNs, firstTokenNs } = this
-    return firstCallNs === undefined || firstTokenNs === undefined ? undefined : firstTokenNs - firstCallNs
+    // Times that are all the same show no duration.
+    return firstCallNs === undefined || firstTokenNs === undefined ? undefined : firstTokenNs - firstCallNs || undefined
   }
 
   get decoding(): Decoding | undefined {

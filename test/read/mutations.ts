@@ -1,7 +1,7 @@
 import { describeFinding } from '../../bin/findings.ts'
 import { toMarkdown, toText } from '../../bin/stats/section.ts'
 import { sectionsOf } from '../../bin/stats/sections.ts'
-import { analyze } from '../../lib/index.ts'
+import { analyze, type Input } from '../../lib/index.ts'
 import { checksum, Header, MAGIC } from '../../lib/log/ggtrace-layout.ts'
 import { drawn } from '../printing-sink.ts'
 import { withDatabase } from './databases.ts'
@@ -145,9 +145,9 @@ export interface Made {
 }
 
 /** All that is made of an input. Other errors than those with a message are thrown. */
-export async function madeOf(source: Uint8Array): Promise<Made | undefined> {
+export async function madeOf(of: Uint8Array | Input): Promise<Made | undefined> {
+  const input = of instanceof Uint8Array ? { name: 'log', source: of } : of
   try {
-    const input = { name: 'log', source }
     const analysis = await analyze(input, { series: ['calls', 'requests'] })
     const sections = sectionsOf(analysis, SHOWN)
     const found = analysis.findings.flatMap((finding, i) => describeFinding(finding, i + 1, 'query'))

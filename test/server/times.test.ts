@@ -131,6 +131,18 @@ test('a log without times: an answer by the server’s figures, a cancelled one 
   expect(remarks).toContain('the log contains no times of it')
 })
 
+test.each(['v0.7.0-lv3.log', 'v0.7.0-lv4.log'])(
+  '%s: nothing is known of the work for a request that ends without figures',
+  async (name) => {
+    const analysis = await analysisOf(textOf(name))
+    const dark = rowsOf(analysis).filter(({ outcome, ttft_ns }) => outcome === 'cancelled' && ttft_ns === null)
+    expect(dark.length).toBeGreaterThan(1)
+    for (const { parts, latency_ns } of dark) expect([parts, latency_ns! > 0]).toEqual([null, true])
+    expect(analysis.requests!.cancelled).toMatchObject({ time_ns: null, timed: 0 })
+    expect(figures(analysis).join('\n')).not.toMatch(/0 ns|0 % of the work/)
+  },
+)
+
 test('a call that fails: the prompt so far is known, what is left is not', async () => {
   const analysis = await analysisOf(textOf('failed.log'))
   const [row] = rowsOf(analysis)

@@ -66,7 +66,7 @@ export class ContextSlopes {
     of.latestDecodes = event.phase === 'decode'
     if (x === undefined || !timed || event.phase !== 'decode' || Math.max(event.tokens, timed.tokens) > timed.sequences)
       return x
-    if (isFirst) {
+    if (isFirst || timed.timeNs <= 0) {
       of.leftOut++
       return x
     }

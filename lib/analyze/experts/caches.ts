@@ -99,6 +99,7 @@ export class Caches {
       const shared = this.capacities[i] ?? sharedCapacity(size, known)
       if (ofEach.length < layers.length || shared === undefined) return []
       const all = known.reduce((sum, { experts = 0 }) => sum + experts, 0)
+      if (all === 0) return []
       const bytesOf = (capacity: number, by: readonly number[]) => {
         if (known.some(({ expertBytes }) => expertBytes === null)) return null
         return known.reduce((sum, { expertBytes }, i) => sum + expertBytes! * (by[i] ?? capacity / known.length), 0)

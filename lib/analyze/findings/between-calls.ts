@@ -23,6 +23,7 @@ export const betweenCalls: Rule = {
     const { slope } = analysis.calls
     if (!slope) return []
     const { tpot, between_calls, points } = slope
+    if (!(tpot.mean_ns > 0) || between_calls.mean_ns < 0) return []
     const share = between_calls.mean_ns / tpot.mean_ns
     const sentence = `${percent(share)} of the time per token is between calls: ${time(between_calls.mean_ns)} of ${time(tpot.mean_ns)}`
     if (share < SHARE.value) return [{ figure: sentence }]

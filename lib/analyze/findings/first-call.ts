@@ -39,7 +39,7 @@ function typicalOf({ first_calls }: Analysis, first: FirstCall) {
 
 function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   const typical = typicalOf(analysis, first)
-  if (!typical) return []
+  if (!typical || !(typical.ns > 0)) return []
   const { phase, tokens, time_ns, major_faults, blocked_ns, slowest_layer } = first
   const times = time_ns / (typical.ns * tokens)
   const lostNs = time_ns - typical.ns * tokens

@@ -52,6 +52,7 @@ function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked
     wall: 0,
   })
   const uneven = roles.filter((of) => {
+    if (of.wallNs === 0) return false
     const idle = of.lostNs / of.wallNs
     const others = total.wall > of.wallNs ? (total.lost - of.lostNs) / (total.wall - of.wallNs) : 0
     return of.lostNs / time_ns >= SHARE.value && idle >= IDLE.value && idle >= TIMES.value * others

@@ -70,8 +70,11 @@ export class TimeParts {
   private readonly open = new Map<number, OpenCall>()
   /** Calls that ended and wait for their operators. */
   private readonly ended = new Map<number, TokenEvent>()
-  /** Calls without graphs and operators. */
-  private unknown = 0
+  /**
+   * Numbers of calls whose time is not in any phase's: `without` graphs and operators; `overfull`: in phases whose parts take more time than they
+   * do, known after {@link finish}.
+   */
+  readonly leftOut = { without: 0, overfull: 0 }
   private readonly ends = new CallWaits((event, endNs) => this.waited(event, endNs - event.endNs))
   /** By thread, since its latest call. */
   private readonly waits = new DefaultMap<number, Span[]>(() => [])
@@ -148,12 +151,7 @@ export class TimeParts {
   private addWithout(event: TokenEvent): void {
     this.ended.delete(event.call)
     if (this.open.get(event.call)?.graphs.length) this.add(event, NO_OPERATORS, undefined)
-    else this.unknown++
-  }
-
-  /** Number of calls of which neither graphs nor operators were recorded: their time has no parts, and is not in any phase's. */
-  get callsWithoutParts(): number {
-    return this.unknown
+    else this.leftOut.without++
   }
 
   /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
@@ -258,7 +256,10 @@ export class TimeParts {
         parts.of(isAsynchronous ? 'submitting to a backend' : 'waiting for a backend').ns += ns
       }
     }
-    return [...this.phases].map(([phase, { calls, weight, timeNs, parts }]) => {
+    const isOverfull = ({ parts }: PhaseTime) => [...parts.values()].some(({ ns }) => ns < -1)
+    const known = [...this.phases].filter(([, sums]) => !isOverfull(sums))
+    for (const sums of this.phases.values()) if (isOverfull(sums)) this.leftOut.overfull += sums.calls
+    return known.map(([phase, { calls, weight, timeNs, parts }]) => {
       const scale = weight > 0 ? calls / weight : 1
       const resources = this.resources.get(phase)
       return {

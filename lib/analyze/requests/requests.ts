@@ -3,8 +3,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type RequestEvent, type RequestPart } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { REQUEST_PARTS } from '../../model/request-events.ts'
-import { activeFromNs, durationsOf } from '../../model/requests/durations.ts'
-import { isPlaced } from '../../model/times.ts'
+import { activeFromNs, durationsOf, hasTimes } from '../../model/requests/durations.ts'
 import type { Undetermined } from '../analysis.ts'
 import { Median } from '../operators/median.ts'
 import { distributionOf, RELATIVE_ERROR } from '../operators/sketches.ts'
@@ -100,6 +99,7 @@ export class RequestStatistics {
     excess: 0,
     causesNs: 0,
     times: 0,
+    ofServer: 0,
   }
 
   /** `wantsRows`: a row of each request is asked for. */
@@ -149,7 +149,8 @@ export class RequestStatistics {
     const { stalls, excess, causes } = this.stallsOf(event, others)
     const parts = this.partsOf(event, excess)
     if (!parts) this.unknown.parts++
-    if (!isPlaced(event.inferred)) this.unknown.times++
+    if (!hasTimes(event)) this.unknown.times++
+    if (!hasTimes(event) && event.task >= 0) this.unknown.ofServer++
     if (event.inferred & Inferred.Call) this.unknown.borders++
     if (event.inferred & Inferred.Parts) this.unknown.inferredParts++
     if (event.inferred & Inferred.TokenCount) this.unknown.tokenCounts++
@@ -210,7 +211,7 @@ export class RequestStatistics {
     const sums = noParts()
     const { partNs } = durationsOf(event)
     for (const what of REQUEST_PARTS) addPart(sums, keyOfPart(what), partNs(what))
-    if (PART_KEYS.every((key) => sums[key] === null)) return undefined
+    if (PART_KEYS.every((key) => key === 'other_ns' || sums[key] === null)) return undefined
     if (this.preempted.isKnown) addPart(sums, 'preempted_ns', 0)
     for (const [i, part] of event.parts.entries()) {
       if (part.what === 'stalled') continue
@@ -321,7 +322,7 @@ export class RequestStatistics {
       unknown.times > 0,
       'slowest',
       `no times ${n(unknown.times)} are in the log: durations are those that the server measured, others are not known`,
-      'start the server with --log-timestamps and --log-prefix',
+      unknown.ofServer > 0 ? 'start the server with --log-timestamps and --log-prefix' : undefined,
     )
     add(unknown.inferredParts > 0, 'parts', `inferred: the parts ${n(unknown.inferredParts)}, ${written}`)
     add(unknown.tokenCounts > 0, 'slowest', `inferred: the numbers of tokens ${n(unknown.tokenCounts)}, ${written}`)

@@ -1,7 +1,6 @@
 import { Inferred, type RequestEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import { durationsOf } from '../../model/requests/durations.ts'
-import { isPlaced } from '../../model/times.ts'
+import { durationsOf, hasTimes } from '../../model/requests/durations.ts'
 import type { LostTokens, RequestParts, RequestRow, StalledBy } from './figures.ts'
 import type { Cause } from './stalls.ts'
 
@@ -27,7 +26,7 @@ export function rowOf(event: RequestEvent, { parts, causes, excessNs }: Measured
     slot: known(event.slot),
     type: event.type,
     outcome: event.outcome,
-    start_ns: isPlaced(event.inferred) ? startNs : null,
+    start_ns: hasTimes(event) ? startNs : null,
     latency_ns: latencyNs,
     ttft_ns: ttftNs,
     tpot_ns: tpotNs,
@@ -41,7 +40,7 @@ export function rowOf(event: RequestEvent, { parts, causes, excessNs }: Measured
     stalled_by: stalledBy(causes, latencyNs ?? 0).slice(0, STALLED_BY_MAX),
     lost: lostOf(event, parts, names),
     error: event.error === undefined ? null : names.text(event.error),
-    inferred: inferredIn(event.inferred),
+    inferred: inferredIn(hasTimes(event) ? event.inferred : event.inferred | Inferred.Order),
   }
 }
 

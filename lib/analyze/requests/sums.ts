@@ -1,6 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { RequestEvent } from '../../model/events.ts'
-import { isPlaced } from '../../model/times.ts'
+import { hasTimes } from '../../model/requests/durations.ts'
 import type { LostRow, RequestRow, ReuseFigures, SlotFigures, StallFigures, StallPair } from './figures.ts'
 import { addParts, noParts, type PartSums } from './parts.ts'
 import { stalledBy } from './rows.ts'
@@ -29,12 +29,13 @@ export class Slots {
     return { requests: 0, busyNs: null, prompt: 0, reused: 0, generated: 0, parts: noParts() }
   })
 
-  add({ slot, launchNs, startNs, endNs, inferred }: RequestEvent, row: RequestRow): void {
+  add(event: RequestEvent, row: RequestRow): void {
+    const { slot, launchNs, startNs, endNs } = event
     this.generatedTokens += row.generated_tokens ?? 0
     if (slot < 0) return
     const of = this.slots.of(this.slots.has(slot) || this.slots.size < SLOTS_MAX ? slot : -1)
     of.requests++
-    if (isPlaced(inferred)) of.busyNs = (of.busyNs ?? 0) + endNs - (launchNs < 0 ? startNs : launchNs)
+    if (hasTimes(event)) of.busyNs = (of.busyNs ?? 0) + endNs - (launchNs < 0 ? startNs : launchNs)
     of.prompt += row.prompt_tokens ?? 0
     of.reused += row.reused_tokens ?? 0
     of.generated += row.generated_tokens ?? 0

@@ -33,15 +33,16 @@ class WorkerSums {
   /** `hasStates`: states of threads were recorded. */
   figures(hasStates: boolean): WorkerTime {
     const { calls, callTimeNs, timeInCallsNs, waitInCallsNs } = this
-    const share = (ns: number) => (callTimeNs > 0 ? ns / callTimeNs : null)
     const idleNs = callTimeNs - timeInCallsNs - waitInCallsNs
+    const areInCalls = idleNs >= 0
+    const share = (ns: number) => (callTimeNs > 0 && areInCalls ? ns / callTimeNs : null)
     return {
       calls,
       call_time_ns: callTimeNs,
       operator_time_ns: this.timeNs,
       off_cpu_ns: hasStates ? this.offNs : null,
       wait_ns: this.waitNs,
-      idle_ns: calls > 0 ? idleNs : null,
+      idle_ns: calls > 0 && areInCalls ? idleNs : null,
       operator_share: share(timeInCallsNs),
       off_cpu_share: hasStates ? share(this.offInCallsNs) : null,
       wait_share: share(waitInCallsNs),

@@ -18,7 +18,12 @@ export interface RequestDurations {
  * lines, those that the server itself measured and wrote at the request's end: they begin with its prompt, not in the queue.
  */
 export function durationsOf(event: RequestEvent): RequestDurations {
-  return isPlaced(event.inferred) ? recorded(event) : stated(event)
+  return hasTimes(event) ? recorded(event) : stated(event)
+}
+
+/** Are its times recorded? A request takes some time: where it ends when it begins, they are not. */
+export function hasTimes({ inferred, startNs, endNs }: RequestEvent): boolean {
+  return isPlaced(inferred) && endNs > startNs
 }
 
 function recorded(event: RequestEvent): RequestDurations {

@@ -308,7 +308,14 @@ export class OpenRequest {
 
   /** Kinds of parts of which the input contains nothing. */
   private unknownParts(parts: readonly RequestPart[]): readonly RequestPartKind[] | undefined {
-    const unknown = [...(this.isPosted ? [] : QUEUE_PARTS), ...(this.calls > 0 ? [] : WITHIN_CALLS)]
+    const { isPosted, calls, launchNs } = this
+    // Of a request that a slot works on, without calls and what its server writes at its end: nothing but when it begins and ends.
+    const isDark = calls === 0 && launchNs >= 0 && parts.every(({ what }) => what !== 'prefill')
+    const unknown = [
+      ...(isPosted ? [] : QUEUE_PARTS),
+      ...(calls > 0 ? [] : WITHIN_CALLS),
+      ...(isDark ? (['prepare', 'prefill', 'decode'] as const) : []),
+    ]
     const left = unknown.filter((kind) => parts.every(({ what }) => what !== kind))
     return left.length > 0 ? left : undefined
   }

@@ -22,6 +22,8 @@ export interface ClientRequest {
   readonly promptTokens?: number | undefined
   readonly reusedTokens?: number | undefined
   readonly generatedTokens?: number | undefined
+  /** From start to end, as it was measured: where these are the same. In ns. */
+  readonly statedNs?: number | undefined
   /** The number of generated tokens is that of the chunks of the answer. */
   readonly areChunks?: boolean
   readonly type: RequestEvent['type']
@@ -174,6 +176,7 @@ function eventOf(of: ClientRequest, since: (time: bigint) => number, id: number,
     ...{ draftedTokens: 0, acceptedTokens: 0 },
     parts,
     error: of.error === undefined || of.error === '' ? undefined : names.id(of.error.slice(0, TEXT_MAX)),
+    stated: endNs === startNs && of.statedNs !== undefined ? { totalNs: of.statedNs } : undefined,
     inferred: (firstTokenNs === undefined ? 0 : Inferred.Parts) | (of.areChunks ? Inferred.TokenCount : 0),
   }
 }

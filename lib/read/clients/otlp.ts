@@ -166,6 +166,7 @@ function requestOf(span: Span, stages: Stages): ClientRequest {
   return {
     ...{ start, end },
     ...timesOf(span, stages, (key) => number(`latency.${key}`)),
+    statedNs: nsOf(number('latency.e2e')),
     promptTokens: number('usage.prompt_tokens', 'usage.input_tokens'),
     reusedTokens: number('usage.cached_tokens', 'usage.cache_read_input_tokens'),
     generatedTokens: generated,
@@ -199,6 +200,8 @@ function timesOf(
 }
 
 const SECOND_NS = 1e9
+
+const nsOf = (seconds: number | undefined) => (seconds !== undefined && seconds > 0 ? seconds * SECOND_NS : undefined)
 
 function spanOf(value: JsonObject, byte: number): Span | undefined {
   const [start, end] = [timeOf(value['startTimeUnixNano']), timeOf(value['endTimeUnixNano'])]

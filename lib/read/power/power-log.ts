@@ -149,13 +149,15 @@ export abstract class PowerLog implements ChunkReader {
     }
   }
 
-  /** Places the rows of one time. */
-  private release(): void {
+  /** Places the rows of one time; `isLast`: of the last one of the log. */
+  private release(isLast = false): void {
     const { held, heldStamp: stamp } = this
     if (held.length === 0) return
     this.held = []
     const atNs = stamp ? this.sinceBase(stamp) : this.ticks * this.intervalNs
-    const stepNs = (stamp?.resolutionNs ?? 0) / held.length
+    // A single time in the whole log is that of none of its readings but the first.
+    const isOnly = isLast && this.ticks === 0
+    const stepNs = isOnly ? 0 : (stamp?.resolutionNs ?? 0) / held.length
     for (const [i, rows] of held.entries()) this.place(rows, Math.round(atNs + i * stepNs), stamp?.resolutionNs ?? 0)
     this.ticks++
   }
@@ -191,7 +193,7 @@ export abstract class PowerLog implements ChunkReader {
   private finish(): void {
     this.ended()
     if (!this.batch.hasBegun) this.begin()
-    this.release()
+    this.release(true)
     const { count, meters, missing, lines, batch, facts } = this
     if (count === 0) this.issue('no-readings', `expected rows with numbers, found none in ${lines.line} lines`)
     const { contents, attributes } = containing(

@@ -414,7 +414,7 @@ WITH
   )
 SELECT
   run_id,
-  first_tokens.end_ts - first_calls.ts AS ttft,
+  nullif(first_tokens.end_ts - first_calls.ts, 0) AS ttft,
   prefill_sums.tokens AS prefill_tokens,
   prefill_busy.dur AS prefill_dur,
   prefill_sums.tokens * 1e9 / prefill_busy.dur AS prefill_tokens_per_s,

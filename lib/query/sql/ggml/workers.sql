@@ -60,7 +60,7 @@ CREATE PERFETTO VIEW ggml_workers_by_phase(
   operator_dur DURATION,
   -- Time of waiting at the barriers after them.
   wait_dur DURATION,
-  -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls.
+  -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls, and where its operators overlap or lie outside of them.
   idle_dur DURATION,
   -- Part of `call_dur` in operators, with or without a CPU, from 0 to 1; null without calls.
   operator_share DOUBLE,
@@ -78,10 +78,22 @@ SELECT
   sum(operators) AS operators,
   sum(operator_dur) AS operator_dur,
   sum(wait_dur) AS wait_dur,
-  sum(dur - operator_dur - wait_dur) AS idle_dur,
-  1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0) AS operator_share,
-  1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0) AS wait_share,
-  1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0) AS idle_share
+  iif(sum(dur - operator_dur - wait_dur) >= 0, sum(dur - operator_dur - wait_dur), NULL) AS idle_dur,
+  iif(
+    sum(dur - operator_dur - wait_dur) >= 0,
+    1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0),
+    NULL
+  ) AS operator_share,
+  iif(
+    sum(dur - operator_dur - wait_dur) >= 0,
+    1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0),
+    NULL
+  ) AS wait_share,
+  iif(
+    sum(dur - operator_dur - wait_dur) >= 0,
+    1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0),
+    NULL
+  ) AS idle_share
 FROM ggml_worker_calls
 GROUP BY run_id, worker, phase;
 
@@ -101,7 +113,7 @@ CREATE PERFETTO VIEW ggml_workers(
   operator_dur DURATION,
   -- Time of waiting at the barriers after them.
   wait_dur DURATION,
-  -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls.
+  -- Time of its calls in which it was neither in an operator nor waited at a barrier; null without calls, and where its operators overlap or lie outside of them.
   idle_dur DURATION,
   -- Part of `call_dur` in operators, with or without a CPU, from 0 to 1; null without calls.
   operator_share DOUBLE,
@@ -118,9 +130,21 @@ SELECT
   sum(operators) AS operators,
   sum(operator_dur) AS operator_dur,
   sum(wait_dur) AS wait_dur,
-  sum(dur - operator_dur - wait_dur) AS idle_dur,
-  1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0) AS operator_share,
-  1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0) AS wait_share,
-  1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0) AS idle_share
+  iif(sum(dur - operator_dur - wait_dur) >= 0, sum(dur - operator_dur - wait_dur), NULL) AS idle_dur,
+  iif(
+    sum(dur - operator_dur - wait_dur) >= 0,
+    1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0),
+    NULL
+  ) AS operator_share,
+  iif(
+    sum(dur - operator_dur - wait_dur) >= 0,
+    1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0),
+    NULL
+  ) AS wait_share,
+  iif(
+    sum(dur - operator_dur - wait_dur) >= 0,
+    1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0),
+    NULL
+  ) AS idle_share
 FROM ggml_worker_calls
 GROUP BY run_id, worker;

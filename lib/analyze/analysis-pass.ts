@@ -173,7 +173,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.parts = new TimeParts(
       depth.sample ? (tensor) => roles.role(roles.of(tensor, tensor)).block : (tensor) => this.blockOf(tensor),
       (backend) => names.text(backend),
-      depth.sample ? sampleWeight : () => 1,
+      this.sample,
       (event, ns) => this.work.waited(event, ns),
     )
     this.firstCalls = new FirstCalls(
@@ -310,13 +310,14 @@ export class AnalysisPass implements EventPass<InputFigures> {
     this.byCall.finish()
     this.onGpu.finish()
     const hasStates = this.scheduling.hasStates
-    const rows = this.rows.finish(hasStates)
+    const call_time = this.parts.finish()
+    const rows = this.rows.finish(hasStates, this.parts.scaleOf)
     const calls = this.calls.finish()
     const gpu = this.gpu?.finish()
     const requests = this.requests.finish(firstNs, calls.tpot?.count ?? null)
     const total = (of: (row: OperatorRow) => number) => rows.reduce((sum, row) => sum + of(row), 0)
     return {
-      call_time: this.parts.finish(),
+      call_time,
       callsLeftOut: this.parts.leftOut,
       inferred: this.inferred,
       inferredOfCalls: this.inferredOfCalls,
@@ -328,7 +329,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
       },
       workers: this.workers.finish(hasStates),
       imbalance: this.imbalance.finish(),
-      scheduling: hasStates ? this.scheduling.finish(this.sample ? [] : rows) : undefined,
+      scheduling: hasStates ? this.scheduling.finish(this.sample ? [] : rows, this.parts.scaleOf) : undefined,
       calls,
       requests,
       first_calls: this.firstCalls.finish(),
@@ -363,8 +364,9 @@ export class AnalysisPass implements EventPass<InputFigures> {
     if (!this.sample) this.experts.add(operators, this.steps)
     if (operators.count === 0) return
     this.threads.released(operators.waitEndNs[operators.count - 1]!)
-    const off = this.scheduling.add(operators, this.steps)
-    this.rows.add(operators, this.steps, off)
+    const weight = this.sample && operators.event ? sampleWeight(operators.event.call) : 1
+    const off = this.scheduling.add(operators, this.steps, weight)
+    this.rows.add(operators, this.steps, off, weight)
     if (!this.sample) {
       this.workers.add(operators, this.steps, off)
       this.imbalance.add(operators, this.steps)

@@ -2,8 +2,8 @@ import type { Finding } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { documentOf } from '../analyze/assemble.ts'
 import type { OnCall } from '../analyze/call-times.ts'
-import { findings, type Weights } from '../analyze/findings/findings.ts'
-import { isSampled } from '../analyze/operators/sampled-calls.ts'
+import { findings } from '../analyze/findings/findings.ts'
+import { isSampled, sampleWeight } from '../analyze/operators/sampled-calls.ts'
 import { recordedIn } from '../analyze/run/contents.ts'
 import type { Summary, SummaryPass } from '../analyze/summary.ts'
 import { CallTakers } from '../analyze/threads/call-takers.ts'
@@ -44,7 +44,7 @@ export class FindingsPass {
       this.kinds.add(event.kind)
       figures.event(event)
       if (event.kind === 'token' && isSampled(event.call))
-        this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs))
+        this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs), sampleWeight(event.call))
     }
     if (++this.batches % TRIM_EVERY > 0) return
     const { earliestNs } = this.figures
@@ -71,10 +71,7 @@ export class FindingsPass {
     )
     const { scheduling } = found
     const analysis = { ...found, scheduling: scheduling && this.takers.named(scheduling) }
-    const weights: Record<string, number> = {}
-    for (const { phase, calls } of analysis.call_time)
-      weights[phase] = (analysis.calls.by_phase[phase]?.calls ?? calls) / calls
-    return findings(analysis, weights as Weights)
+    return findings(analysis)
   }
 }
 

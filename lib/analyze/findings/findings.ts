@@ -1,4 +1,3 @@
-import type { Phase } from '../../model/events.ts'
 import type { Analysis, Finding } from '../analysis.ts'
 import { barrierWait } from './barrier-wait.ts'
 import { betweenCalls } from './between-calls.ts'
@@ -71,13 +70,11 @@ export const RULES: readonly Rule[] = [
  * What makes a run slow: the findings in its Analysis, most time first, without consequences of other findings. Empty where all
  * figures are within what a quiet run shows.
  */
-export function findings(analysis: Analysis, weights: Weights = {}): Finding[] {
+export function findings(analysis: Analysis): Finding[] {
   const all = RULES.flatMap((rule) =>
-    rule
-      .look(analysis)
-      .flatMap(({ finding }) => (finding ? [{ rule, finding: weighted(rule, finding, weights) }] : [])),
+    rule.look(analysis).flatMap(({ finding }) => (finding ? [{ rule, finding }] : [])),
   )
-  const allNs = analysis.call_time.reduce((sum, { phase, time_ns }) => sum + time_ns * (weights[phase] ?? 1), 0)
+  const allNs = analysis.call_time.reduce((sum, { time_ns }) => sum + time_ns, 0)
   return all
     .filter(({ finding }) => finding.time_ns === 0 || finding.time_ns >= LEAST_SHARE * allNs)
     .filter(({ rule: { id }, finding: { time_ns } }) =>
@@ -85,14 +82,6 @@ export function findings(analysis: Analysis, weights: Weights = {}): Finding[] {
     )
     .sort((a, b) => b.finding.time_ns - a.finding.time_ns)
     .map(({ rule, finding }) => ({ rule: rule.id, ...finding, advice: finding.advice ?? rule.advice }))
-}
-
-/** Of a sample of calls: the calls of each phase for each one in the sample. */
-export type Weights = Readonly<Partial<Record<Phase, number>>>
-
-function weighted<F extends Pick<Finding, 'time_ns' | 'evidence'>>(rule: Rule, finding: F, weights: Weights): F {
-  const weight = rule === firstCall ? 1 : (weights[finding.evidence['phase'] as Phase] ?? 1)
-  return { ...finding, time_ns: finding.time_ns * weight }
 }
 
 /** Of the time of all calls: what explains less is not worth a sentence. */

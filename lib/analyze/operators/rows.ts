@@ -30,6 +30,9 @@ interface OfWorker {
   last: number
 }
 
+const TIMES = ['wallNs', 'timeNs', 'waitNs', 'innerWaitNs', 'preemptedNs', 'blockedNs'] as const
+const KEYS = ['executions', 'timeNs', 'offNs', 'waitNs', 'last'] as const
+
 /** Sums of one row. */
 class Row {
   steps = 0
@@ -54,6 +57,16 @@ class Row {
     hasDurations: boolean,
   ) {
     this.durations = hasDurations ? new DDSketch({ relativeAccuracy: RELATIVE_ERROR }) : undefined
+  }
+
+  /** Multiplies all sums but those of work. */
+  scale(by: number): void {
+    if (by === 1) return
+    this.steps = Math.round(this.steps * by)
+    this.executions = Math.round(this.executions * by)
+    for (const key of TIMES) this[key] *= by
+    for (const [i, count] of this.counts.entries()) this.counts[i] = count * by
+    for (const of of this.workers) if (of) for (const key of KEYS) of[key] *= by
   }
 
   worker(worker: number): OfWorker {
@@ -120,41 +133,41 @@ export class OperatorRows {
     private readonly hasDurations: boolean,
   ) {}
 
-  /** `off`: times without a CPU; undefined where these were not recorded. */
-  add(operators: CallOperators, steps: Steps, off: OffTimes | undefined): void {
+  /** `off`: times without a CPU; undefined where these were not recorded. `weight`: calls that the call represents, without distributions. */
+  add(operators: CallOperators, steps: Steps, off: OffTimes | undefined, weight: number): void {
     const phase = operators.event?.phase ?? 'none'
     const rows = this.byTensor.of(phase)
     const { count, tensor, worker, startNs, endNs, waitEndNs, innerWaitNs, counts } = operators
     const hasCounts = counts.length > 0
     for (let i = 0; i < count; i++) {
       const row = rows[tensor[i]!] ?? this.rowOf(tensor[i]!, operators.last[i]!, phase, rows, operators, i)
-      const timeNs = endNs[i]! - startNs[i]!
-      const waitNs = waitEndNs[i]! - endNs[i]!
-      row.executions++
+      const timeNs = (endNs[i]! - startNs[i]!) * weight
+      const waitNs = (waitEndNs[i]! - endNs[i]!) * weight
+      row.executions += weight
       row.timeNs += timeNs
       row.waitNs += waitNs
-      row.innerWaitNs += innerWaitNs[i]!
+      row.innerWaitNs += innerWaitNs[i]! * weight
       const of = row.workers[worker[i]!] ?? row.worker(worker[i]!)
-      of.executions++
+      of.executions += weight
       of.timeNs += timeNs
       of.waitNs += waitNs
       row.durations?.accept(timeNs)
-      if (hasCounts && counts[i]) addCounts(row.counts, counts[i]!)
+      if (hasCounts && counts[i]) addCounts(row.counts, counts[i]!, weight)
       if (!off) continue
-      row.preemptedNs += off.preemptedNs[i]!
-      row.blockedNs += off.blockedNs[i]!
-      of.offNs += off.preemptedNs[i]! + off.blockedNs[i]!
+      row.preemptedNs += off.preemptedNs[i]! * weight
+      row.blockedNs += off.blockedNs[i]! * weight
+      of.offNs += (off.preemptedNs[i]! + off.blockedNs[i]!) * weight
     }
-    this.addSteps(steps, rows)
+    this.addSteps(steps, rows, weight)
   }
 
-  private addSteps(steps: Steps, rows: readonly (Row | undefined)[]): void {
+  private addSteps(steps: Steps, rows: readonly (Row | undefined)[], weight: number): void {
     const { count, tensor, startNs, waitEndNs, workers, slowest } = steps
     for (let step = 0; step < count; step++) {
       const row = rows[tensor[step]!]!
-      row.steps++
-      row.wallNs += waitEndNs[step]! - startNs[step]!
-      if (workers[step]! > 1) row.worker(slowest[step]!).last++
+      row.steps += weight
+      row.wallNs += (waitEndNs[step]! - startNs[step]!) * weight
+      if (workers[step]! > 1) row.worker(slowest[step]!).last += weight
     }
     if (this.context.works) this.addWork(this.context.works, steps, rows)
   }
@@ -289,9 +302,10 @@ export class OperatorRows {
     return `${ne[0]}×${ne[1] ?? 1}×${k}${batch > 1 ? `×${batch}` : ''}`
   }
 
-  /** The rows, most operator time first. */
-  finish(hasStates: boolean): OperatorRow[] {
+  /** The rows, most operator time first. `scaleOf`: a factor of the sums of a phase. */
+  finish(hasStates: boolean, scaleOf: (phase: Phase | 'none') => number): OperatorRow[] {
     const { counters } = this.context.counters
+    for (const row of this.byKey.values()) row.scale(scaleOf(row.key.phase))
     return [...this.byKey.values()]
       .sort((a, b) => b.timeNs - a.timeNs)
       .map((row) => ({
@@ -322,9 +336,9 @@ export class OperatorRows {
   }
 }
 
-function addCounts(sums: number[], counts: readonly number[]): void {
+function addCounts(sums: number[], counts: readonly number[], weight: number): void {
   for (let i = 0; i < counts.length; i++) {
     while (sums.length <= i) sums.push(0)
-    sums[i]! += counts[i] ?? 0
+    sums[i]! += (counts[i] ?? 0) * weight
   }
 }

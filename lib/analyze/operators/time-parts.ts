@@ -8,14 +8,16 @@ import type { CallTime, TimePart } from '../analysis.ts'
 import { CallWaits } from '../calls/call-waits.ts'
 import type { OffTimes } from '../threads/off-times.ts'
 import { CallOperators } from './call-operators.ts'
+import { sampleWeight } from './sampled-calls.ts'
 
 type What = TimePart['what']
 
-/** Sums of the calls of a phase, of a sample each times the calls that it represents. */
+/** Sums of the calls of a phase; of a sample, each times the calls that it represents. */
 class PhaseTime {
-  calls = 0
-  /** Calls that these represent. */
+  /** Calls whose parts are known, in the sample or represented by those in it. */
   weight = 0
+  /** The same of calls whose parts are not known. */
+  weightWithout = 0
   timeNs = 0
   readonly parts = new DefaultMap<What, { ns: number }>(() => ({ ns: 0 }))
   /** Time in graph runs of devices, by backend. */
@@ -67,6 +69,7 @@ const WAITS_MAX = 1 << 12
 export class TimeParts {
   private readonly phases = new DefaultMap<Phase, PhaseTime>(() => new PhaseTime())
   private readonly resources = new DefaultMap<Phase, PhaseResources>(() => new PhaseResources())
+  private readonly calls = new DefaultMap<Phase, { count: number }>(() => ({ count: 0 }))
   private readonly open = new Map<number, OpenCall>()
   /** Calls that ended and wait for their operators. */
   private readonly ended = new Map<number, TokenEvent>()
@@ -83,15 +86,28 @@ export class TimeParts {
   private readonly asynchronous = new Set<number>()
 
   /**
-   * `blockOf`: of a node. `weightOf`: the number of calls that a call represents, 0 where it is not looked at. `onWait`: the program waited
-   * for the work of a call, so long after its return.
+   * `blockOf`: of a node. `isSample`: calls are those of a sample. `onWait`: the program waited for the work of a call, so long after its
+   * return.
    */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
     private readonly nameOf: (backend: number) => string,
-    private readonly weightOf: (call: number) => number,
+    private readonly isSample: boolean,
     private readonly onWait: (event: TokenEvent, ns: number) => void,
   ) {}
+
+  /** Number of calls that a call represents; 0: it is not in the sample. */
+  private weightOf(call: number): number {
+    return this.isSample ? sampleWeight(call) : 1
+  }
+
+  /** Of a sample: by what sums of its calls, each times those that it represents, are multiplied to be those of all calls; else 1. */
+  readonly scaleOf = (phase: Phase | 'none'): number => {
+    if (!this.isSample || phase === 'none') return 1
+    const { weight = 0, weightWithout = 0 } = this.phases.get(phase) ?? {}
+    const represented = weight + weightWithout
+    return represented > 0 ? this.calls.of(phase).count / represented : 1
+  }
 
   graph(event: GraphEvent): void {
     this.of(event.call)?.graphs.push(event)
@@ -142,7 +158,9 @@ export class TimeParts {
     this.waits.delete(event.tid)
     const copies = this.copies.get(event.tid) ?? []
     this.copies.delete(event.tid)
-    if (event.call < 0 || this.weightOf(event.call) === 0) return
+    if (event.call < 0) return
+    this.calls.of(event.phase).count++
+    if (this.weightOf(event.call) === 0) return
     this.ended.set(event.call, event)
     if (waits.length + copies.length > 0) Object.assign(this.of(event.call)!, { waits, copies })
     if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
@@ -151,7 +169,10 @@ export class TimeParts {
   private addWithout(event: TokenEvent): void {
     this.ended.delete(event.call)
     if (this.open.get(event.call)?.graphs.length) this.add(event, NO_OPERATORS, undefined)
-    else this.leftOut.without++
+    else {
+      this.leftOut.without++
+      this.phases.of(event.phase).weightWithout += this.weightOf(event.call)
+    }
   }
 
   /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
@@ -164,7 +185,6 @@ export class TimeParts {
     const whole = event.endNs - event.startNs
     const left = { ns: operators.isFurther ? 0 : whole }
     if (!operators.isFurther) {
-      sums.calls++
       sums.weight += weight
       sums.timeNs += whole * weight
     }
@@ -257,14 +277,14 @@ export class TimeParts {
       }
     }
     const isOverfull = ({ parts }: PhaseTime) => [...parts.values()].some(({ ns }) => ns < -1)
-    const known = [...this.phases].filter(([, sums]) => !isOverfull(sums))
-    for (const sums of this.phases.values()) if (isOverfull(sums)) this.leftOut.overfull += sums.calls
-    return known.map(([phase, { calls, weight, timeNs, parts }]) => {
-      const scale = weight > 0 ? calls / weight : 1
+    const known = [...this.phases].filter(([, sums]) => sums.weight > 0 && !isOverfull(sums))
+    for (const sums of this.phases.values()) if (isOverfull(sums)) this.leftOut.overfull += Math.round(sums.weight)
+    return known.map(([phase, { weight, timeNs, parts }]) => {
+      const scale = this.scaleOf(phase)
       const resources = this.resources.get(phase)
       return {
         phase,
-        calls,
+        calls: Math.round(weight * scale),
         time_ns: timeNs * scale,
         parts: [...parts]
           .map(([what, { ns }]) => ({ what, time_ns: ns * scale, share: timeNs > 0 ? ns / timeNs : 0 }))

@@ -8,7 +8,14 @@ import { CpuTakers } from './takers.ts'
 
 /** The threads that had the CPUs of workers in some calls, from waits that come later than these calls, in any order. */
 export class CallTakers {
-  private readonly calls: { readonly phase: Phase; readonly fromNs: number; readonly toNs: number }[] = []
+  private readonly calls: {
+    readonly phase: Phase
+    readonly fromNs: number
+    readonly toNs: number
+    readonly weight: number
+  }[] = []
+  /** Time of the calls of a phase, each times those that it represents. */
+  private readonly callNs = new DefaultMap<Phase, { ns: number }>(() => ({ ns: 0 }))
   private readonly takers = new DefaultMap<string, CpuTakers>(() => new CpuTakers())
 
   /** `isOwn`: does the thread belong to the traced process? */
@@ -17,9 +24,10 @@ export class CallTakers {
     private readonly isOwn: (tid: number) => boolean,
   ) {}
 
-  /** Calls come in order of time. */
-  call(phase: Phase, fromNs: number, toNs: number): void {
-    this.calls.push({ phase, fromNs, toNs })
+  /** Calls come in order of time. `weight`: the number of calls that it represents. */
+  call(phase: Phase, fromNs: number, toNs: number, weight: number): void {
+    this.calls.push({ phase, fromNs, toNs, weight })
+    this.callNs.of(phase).ns += (toNs - fromNs) * weight
   }
 
   /** A wait that is only partly in a call counts in proportion. */
@@ -35,17 +43,20 @@ export class CallTakers {
       const call = calls[i]!
       const part = (Math.min(call.toNs, toNs) - Math.max(call.fromNs, fromNs)) / (toNs - fromNs)
       const takers = this.takers.of(`${worker} ${call.phase}`)
-      for (const { label, ns } of shares.known) this.add(takers, this.names.text(label), ns * part)
+      for (const { label, ns } of shares.known) this.add(takers, this.names.text(label), ns * part * call.weight)
     }
   }
 
   /** The figures with the takers of workers. */
   named(scheduling: SchedulingFigures): SchedulingFigures {
     if (this.takers.size === 0) return scheduling
-    const workers = scheduling.workers.map((of) => ({
-      ...of,
-      ...this.takers.of(`${of.worker} ${of.phase}`).list(TAKERS_MAX, of.call_time_ns, this.names),
-    }))
+    const workers = scheduling.workers.map((of) => {
+      const inCalls = this.callNs.of(of.phase).ns
+      const scale = inCalls > 0 ? of.call_time_ns / inCalls : 1
+      const list = this.takers.of(`${of.worker} ${of.phase}`).list(TAKERS_MAX, inCalls, this.names)
+      const takers = list.takers.map((taker) => ({ ...taker, time_ns: taker.time_ns * scale }))
+      return { ...of, takers, other_takers_ns: list.other_takers_ns * scale }
+    })
     return { ...scheduling, takers: 'all', workers }
   }
 

@@ -46,20 +46,20 @@ export class Scheduling {
     this.off = new OffTimes(threads, roleTable && ((operators, i) => this.takersOf(roleTable, operators, i)))
   }
 
-  /** Adds operators of a call. Returns the times of operators; undefined where no state is known. */
-  add(operators: CallOperators, steps: Steps): OffTimes | undefined {
+  /** Adds operators of a call, which represents `weight` calls. Returns the times of operators; undefined where no state is known. */
+  add(operators: CallOperators, steps: Steps, weight: number): OffTimes | undefined {
     if (!this.off.find(operators, steps)) return undefined
     this.hasKnown ||= this.off.hasKnown
-    if (operators.event) this.addServed(operators.event, this.off.served)
+    if (operators.event) this.addServed(operators.event, this.off.served, weight)
     return this.off
   }
 
   /** A worker's first thread serves it from the begin of the call, its last one to the end. */
-  private addServed({ call, phase, startNs, endNs }: TokenEvent, served: readonly Served[]): void {
+  private addServed({ call, phase, startNs, endNs }: TokenEvent, served: readonly Served[], weight: number): void {
     const open: (Served | undefined)[] = []
     const isNew: boolean[] = []
     const close = ({ worker, tid, fromNs }: Served, untilNs: number) => {
-      if (isNew[worker] && untilNs > fromNs) this.addThread(this.sumsOf(phase, worker), tid, fromNs, untilNs)
+      if (isNew[worker] && untilNs > fromNs) this.addThread(this.sumsOf(phase, worker), tid, fromNs, untilNs, weight)
     }
     for (const of of served) {
       const before = open[of.worker]
@@ -75,20 +75,21 @@ export class Scheduling {
     return !this.threads.isFull && this.hasKnown
   }
 
-  finish(rows: readonly OperatorRow[]): SchedulingFigures {
+  /** `scaleOf`: a factor of the sums of a phase. */
+  finish(rows: readonly OperatorRow[], scaleOf: (phase: Phase) => number): SchedulingFigures {
     const { threads } = this
     const workers = [...this.workers].flatMap(([phase, sums]) =>
-      sums.flatMap((of, worker) => (of ? [this.workerOf(worker, phase, of)] : [])),
+      sums.flatMap((of, worker) => (of ? [this.workerOf(worker, phase, of, scaleOf(phase))] : [])),
     )
     workers.sort((a, b) => a.worker - b.worker || b.call_time_ns - a.call_time_ns)
     return { source: threads.source, takers: threads.takers, workers, roles: this.rolesOf(rows) }
   }
 
   /** Adds the states of a thread in an interval. */
-  private addThread(sums: StateSums, tid: number, startNs: number, endNs: number): void {
+  private addThread(sums: StateSums, tid: number, startNs: number, endNs: number, weight: number): void {
     const { threads } = this
-    sums.callTimeNs += endNs - startNs
-    sums.ns[State.Unknown]! += endNs - startNs
+    sums.callTimeNs += (endNs - startNs) * weight
+    sums.ns[State.Unknown]! += (endNs - startNs) * weight
     const thread = tid >= 0 ? threads.of(tid) : undefined
     if (!thread) return
     let k = thread.at(startNs)
@@ -101,30 +102,31 @@ export class Scheduling {
       const untilNs = k + 1 < thread.count ? thread.atNs[k + 1]! : threads.knownUntilNs
       const [fromNs, toNs] = [Math.max(thread.atNs[k]!, startNs), Math.min(untilNs, endNs)]
       if (toNs <= fromNs) continue
-      sums.ns[state]! += toNs - fromNs
-      sums.ns[State.Unknown]! -= toNs - fromNs
-      if (state === State.Preempted && fromNs === thread.atNs[k]) sums.preemptions++
+      sums.ns[state]! += (toNs - fromNs) * weight
+      sums.ns[State.Unknown]! -= (toNs - fromNs) * weight
+      if (state === State.Preempted && fromNs === thread.atNs[k]) sums.preemptions += weight
       if (state === State.Preempted || state === State.Woken)
         threads.addTakers(sums.takers, thread, k, tid, fromNs, toNs)
       if (state !== State.Running || thread.cpu[k]! < 0) continue
-      if (cpu >= 0 && thread.cpu[k] !== cpu) sums.migrations++
+      if (cpu >= 0 && thread.cpu[k] !== cpu) sums.migrations += weight
       cpu = thread.cpu[k]!
     }
   }
 
-  private workerOf(worker: number, phase: Phase, sums: StateSums): WorkerScheduling {
-    const { ns, callTimeNs } = sums
+  private workerOf(worker: number, phase: Phase, sums: StateSums, scale: number): WorkerScheduling {
+    const ns = sums.ns.map((of) => of * scale)
+    const callTimeNs = sums.callTimeNs * scale
     return {
       worker,
       phase,
       call_time_ns: callTimeNs,
       running_ns: ns[State.Running]!,
       preempted_ns: ns[State.Preempted]!,
-      preemptions: sums.preemptions,
+      preemptions: Math.round(sums.preemptions * scale),
       woken_ns: this.threads.hasWoken ? ns[State.Woken]! : null,
       blocked_ns: ns[State.Blocked]!,
       unknown_ns: ns[State.Unknown]!,
-      migrations: sums.migrations,
+      migrations: Math.round(sums.migrations * scale),
       ...sums.takers.list(TAKERS_MAX, callTimeNs, this.names),
     }
   }

@@ -1,0 +1,52 @@
+import { expect, test } from '@jest/globals'
+import { analyze, type EventInput, summarize } from '../../lib/index.ts'
+import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
+
+/** The findings of record and convert, which look at a sample of the calls: its figures are those of all calls. */
+
+const FIRST_MS = 40
+const LATER_MS = 10
+
+/** Decode calls of two workers: the first one is long and mostly preempted, and one worker waits in it; later ones lose 8 % and wait little. */
+function runOf(count: number): EventInput {
+  const calls: Call[] = []
+  const states = [0, 1].map((worker) => stateOf(tidOf(worker), 0, 'running', worker))
+  let now = 1e6
+  for (let i = 0; i < count; i++) {
+    const ns = (i === 0 ? FIRST_MS : LATER_MS) * 1e6
+    const [end, lost] = [now + ns, ns * (i === 0 ? 0.9 : 0.08)]
+    const isLate = i === 0 ? 0.2 : 0.95
+    calls.push({
+      ...{ phase: 'decode', at: [now, end] },
+      parts: [0, 1].map((worker) => {
+        return { worker, node: 'ffn_up-0', at: [now, worker === 0 ? end : now + ns * isLate, end] }
+      }),
+    })
+    states.push(stateOf(tidOf(0), now, 'runnable'), stateOf(tidOf(0), now + lost, 'running'))
+    now = end + 1000
+  }
+  return logOf(
+    (names) => {
+      const events = eventsOf(names, calls)
+      const first = events.findIndex(({ kind }) => kind === 'operator')
+      return [...events.slice(0, first), ...states, ...events.slice(first)]
+    },
+    { attributes: { cpus: '4' } },
+  )
+}
+
+test.each([16, 40, 150, 700])('of %i calls: shares and times are those of all', async (count) => {
+  const whole = (await analyze(runOf(count))).findings
+  const { findings: sampled = [] } = await summarize(runOf(count), { findings: true })
+  expect(sampled.map(({ rule }) => rule)).toEqual(whole.map(({ rule }) => rule))
+  expect(whole.map(({ rule }) => rule)).toContain('preempted')
+  const close = (a: number, b: number) => Math.abs(a - b) <= (count > 16 ? 0.05 : 1e-9) * Math.abs(b)
+  for (const [i, { time_ns, evidence }] of whole.entries()) {
+    const of = sampled[i]!
+    expect(close(of.time_ns, time_ns)).toBe(true)
+    const differ = Object.entries(evidence).filter(([key, value]) =>
+      typeof value === 'number' ? !close(Number(of.evidence[key]), value) : of.evidence[key] !== value,
+    )
+    expect(differ).toEqual([])
+  }
+})

@@ -211,12 +211,17 @@ export function describeDuration({ durationNs, times }: Pick<Summary, 'durationN
   return durationNs === undefined ? `not known: ${WITHOUT_TIMES[times]}` : duration(durationNs)
 }
 
-function describeTokenTimes(times: Pick<Summary, 'ttftNs' | 'decoding'>): string[] {
-  const { ttftNs, decoding } = times
+function describeTokenTimes(times: Pick<Summary, 'ttftNs' | 'decoding'> & { readonly ttftRuns?: number }): string[] {
+  const { ttftNs, ttftRuns = 1, decoding } = times
   const parts = []
-  if (ttftNs !== undefined) parts.push(`TTFT ${duration(ttftNs)}`)
+  if (ttftNs !== undefined) parts.push(`TTFT ${duration(ttftNs)}${ofRuns(ttftRuns)}`)
   if (decoding) parts.push(`TPOT ${duration(decoding.tpotNs)}`, describeRate(times)!)
   return parts
+}
+
+/** After a figure that is the mean of several runs: ` (mean of 3 runs)`. */
+export function ofRuns(runs: number): string {
+  return runs > 1 ? ` (mean of ${count(runs)} runs)` : ''
 }
 
 /** Number of contexts that get a line each. */

@@ -1,6 +1,7 @@
 /** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
 export type * from './analyze/analysis.ts'
-export type { ContextTimes, Decoding } from './analyze/call-times.ts'
+export type { ContextTimes } from './analyze/call-times.ts'
+export type { Decoding } from './analyze/calls/times.ts'
 export { compareRuns, type RunsOfSide } from './analyze/compare/compare.ts'
 export * from './analyze/compare/comparison.ts'
 export { type Gate, gateOf } from './analyze/compare/gate.ts'

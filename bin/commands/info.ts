@@ -13,6 +13,7 @@ import {
   hasCalls,
   leftOutHints,
   OPEN_ENDS,
+  ofRuns,
 } from '../summary.ts'
 import { aligned, print, printJson, table } from '../terminal.ts'
 import { count, duration, percent, plural, size } from '../units.ts'
@@ -117,9 +118,10 @@ function factsOf(summary: Summary): [string, string][] {
 
 /** The number of calls, and the time per token. */
 function callFacts(summary: Summary): [string, string][] {
-  const { ttftNs, tpotNs } = summary
+  const { ttftNs, ttftRuns, tpotNs } = summary
   const facts: [string, string][] = [['calls', describeCalls(summary)]]
-  if (ttftNs !== undefined) facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call`])
+  if (ttftNs !== undefined)
+    facts.push(['TTFT', `${duration(ttftNs)} to the end of the last prefill call${ofRuns(ttftRuns)}`])
   if (tpotNs !== undefined)
     facts.push(['TPOT', [`${duration(tpotNs)} per token of a sequence`, describeRate(summary)].join(' · ')])
   return facts

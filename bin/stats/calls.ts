@@ -1,4 +1,5 @@
 import type { Analysis } from '../../lib/index.ts'
+import { ofRuns } from '../summary.ts'
 import { count, duration, percent, plural, threeDigits } from '../units.ts'
 import { tableOf } from './generic.ts'
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
@@ -6,6 +7,7 @@ import { type Column, firstRows, more, type Section, type StatsTable } from './s
 type Calls = Analysis['calls']
 type Context = Calls['contexts'][number]
 type Slope = NonNullable<Calls['slope']>
+type Drafts = Pick<NonNullable<Analysis['speculation']>, 'accepted_tokens' | 'drafted_tokens' | 'acceptance_share'>
 
 const PHASES = ['encode', 'prefill', 'mixed', 'decode', 'compute', 'warm-up'] as const
 /** Rows of a table of contexts, of sequences, and of roles. */
@@ -13,7 +15,18 @@ const ROWS_MAX = 8
 
 /** The number of calls, and the times of tokens. */
 export function callsSection({ calls }: Analysis): Section | undefined {
-  const { by_phase, failed, ttft_ns, prefill_tokens_per_s, tpot_ns, tpot, decode_tokens_per_s, sequences } = calls
+  const {
+    by_phase,
+    failed,
+    ttft_ns,
+    ttft_runs,
+    drafts,
+    prefill_tokens_per_s,
+    tpot_ns,
+    tpot,
+    decode_tokens_per_s,
+    sequences,
+  } = calls
   if (calls.count + failed === 0 && Object.keys(by_phase).length === 0) return undefined
   const facts: [string, string][] = PHASES.flatMap((phase): [string, string][] => {
     const of = by_phase[phase]
@@ -24,13 +37,20 @@ export function callsSection({ calls }: Analysis): Section | undefined {
   })
   if (failed > 0) facts.push(['failed', plural(failed, 'call')])
   if (sequences !== null && sequences !== 1) facts.push(['sequences', `${threeDigits(sequences)} at once`])
-  if (ttft_ns !== null) facts.push(['TTFT', duration(ttft_ns)])
+  if (ttft_ns !== null) facts.push(['TTFT', `${duration(ttft_ns)}${ofRuns(ttft_runs)}`])
   if (tpot_ns !== null) facts.push(['TPOT', [duration(tpot_ns), ...(tpot ? [quantiles(tpot)] : [])].join(': ')])
+  if (drafts) facts.push(['drafts', acceptance(drafts)])
   const [context, ...further] = calls.contexts
   if (context?.jitter && further.length === 0) facts.push(['jitter', jitterText(context.jitter)])
   if (calls.slope) facts.push(['growth', slopeText(calls.slope)])
-  const tables = [contextsTable(calls), sequencesTable(calls), rolesTable(calls.slope)].filter((of) => of !== undefined)
-  return { title: 'calls', facts, tables }
+  const tables = [runsTable(calls), contextsTable(calls), sequencesTable(calls), rolesTable(calls.slope)]
+  return { title: 'calls', facts, tables: tables.filter((of) => of !== undefined) }
+}
+
+/** Accepted tokens of drafts. */
+export function acceptance({ accepted_tokens, drafted_tokens, acceptance_share }: Drafts): string {
+  const tokens = `${count(accepted_tokens)} of ${plural(drafted_tokens, 'drafted token')}`
+  return acceptance_share === null ? tokens : `${tokens}, ${percent(acceptance_share)}`
 }
 
 function quantiles({ p50_ns, p90_ns, p99_ns, max_ns }: NonNullable<Calls['tpot']>): string {
@@ -54,6 +74,32 @@ function slopeText({ tpot, points, from_tokens, to_tokens, is_clear }: Slope): s
 
 const text = (title: string): Column => ({ title, isText: true })
 const numbers = (...titles: readonly string[]): Column[] => titles.map((title) => ({ title }))
+
+/** Only of several runs. */
+function runsTable({ runs, further_runs }: Calls): StatsTable | undefined {
+  if (runs.length === 0) return undefined
+  const { shown, rest } = firstRows(runs, ROWS_MAX)
+  const columns = numbers(
+    'depth',
+    'prompt',
+    'generated',
+    'runs',
+    'TTFT',
+    'prefill tok/s',
+    'TPOT',
+    'decode tok/s',
+    'tok/s',
+  )
+  const time = (ns: number | null) => (ns === null ? '' : duration(ns))
+  const rate = (perS: number | null) => (perS === null ? '' : threeDigits(perS))
+  const rows = shown.map((of) => [
+    ...[of.depth, of.prompt_tokens, of.generated_tokens, of.runs].map(count),
+    ...[time(of.ttft_ns), rate(of.prefill_tokens_per_s), time(of.tpot_ns), rate(of.decode_tokens_per_s)],
+    rate(of.tokens_per_s),
+  ])
+  const left = rest.reduce((sum, { runs }) => sum + runs, further_runs)
+  return { columns, rows: withRest(rows, left > 0 ? `${plural(left, 'run')} more` : '', columns) }
+}
 
 /** Only of several contexts. */
 function contextsTable({ contexts }: Calls): StatsTable | undefined {

@@ -1,5 +1,6 @@
 import type { Analysis, QueryResult, RequestParts, RequestRow, SlotFigures } from '../../lib/index.ts'
 import { count, duration, percent, plural, size, threeDigits } from '../units.ts'
+import { acceptance } from './calls.ts'
 import { type Column, firstRows, more, type Section, type StatsTable } from './section.ts'
 
 type Requests = NonNullable<Analysis['requests']>
@@ -151,9 +152,6 @@ function samplingSection({
     tables: [{ columns: [text('sampler'), ...numbers('calls', 'time', 'a token', 'share', 'max')], rows }],
   }
 }
-
-const acceptance = (of: Pick<Speculation, 'accepted_tokens' | 'drafted_tokens' | 'acceptance_share'>) =>
-  `${count(of.accepted_tokens)} of ${plural(of.drafted_tokens, 'drafted token')}${of.acceptance_share === null ? '' : `, ${percent(of.acceptance_share)}`}`
 
 function speculationSection(of: Speculation): Section {
   const facts: [string, string][] = [

@@ -2,13 +2,17 @@ import type { Block } from '../model/blocks.ts'
 import type { Phase } from '../model/events.ts'
 import type { Role } from '../model/roles.ts'
 import type { Distribution } from './distribution.ts'
+import type { DraftFigures } from './requests/figures.ts'
 
 /** Counts and times of calls. Definitions of TTFT: {@link Summary}; of TPOT and tok/s: {@link Decoding}. */
 export interface CallFigures {
   readonly count: number
   readonly by_phase: Readonly<Partial<Record<Phase, { readonly calls: number; readonly tokens: number }>>>
   readonly failed: number
+  /** Of several `runs`, their mean. */
   readonly ttft_ns: number | null
+  /** Number of runs of which `ttft_ns` is the mean: 1 where the calls are one run, 0 where it is not known. */
+  readonly ttft_runs: number
   /** Tokens of all prefill calls, by the time in which at least one of them was running. Prompts of drafts do not count. */
   readonly prefill_tokens_per_s: number | null
   /** Mean over all tokens; the same as the mean of `tpot`. */
@@ -20,8 +24,40 @@ export interface CallFigures {
   readonly sequences: number | null
   /** Each llama_context, in the order of their first calls; without any recorded, all calls as one. */
   readonly contexts: readonly ContextFigures[]
+  /**
+   * Drafts (speculative decoding) whose number of accepted tokens is known: the program removed rejected tokens from the memory, or the next
+   * call begins after the last accepted one. Null without any.
+   */
+  readonly drafts: DraftFigures | null
+  /** The runs into which clearings of a memory divide the calls, those with the same numbers of tokens in one row; empty for a single run. */
+  readonly runs: readonly RunFigures[]
+  /** Number of runs that have no row, as there are too many different ones. */
+  readonly further_runs: number
   /** TPOT against the length of the context: of the llama_context with the most calls that can be compared. */
   readonly slope: ContextSlope | null
+}
+
+/**
+ * Runs of calls of a llama_context with the same numbers of tokens: each begins with the first call after the memory was cleared
+ * (`llama_memory_clear`), as a benchmark does before each repetition of each test. Figures are means over these runs; null: not known.
+ */
+export interface RunFigures {
+  /** Tokens that were in the context before: a benchmark computes them first, or restores them, which is no part of the run. */
+  readonly depth: number
+  readonly prompt_tokens: number
+  readonly generated_tokens: number
+  /** The most sequences in a call. */
+  readonly sequences: number
+  /** Their number: repetitions of a test. */
+  readonly runs: number
+  /** From the start of the first call to the end of the last one. */
+  readonly time_ns: number
+  /** Tokens of the prompt and generated ones, by that time. */
+  readonly tokens_per_s: number | null
+  readonly ttft_ns: number | null
+  readonly prefill_tokens_per_s: number | null
+  readonly tpot_ns: number | null
+  readonly decode_tokens_per_s: number | null
 }
 
 /** Calls of a llama_context. */
@@ -31,6 +67,7 @@ export interface ContextFigures {
   /** Role in speculative decoding, inferred from the order of calls. */
   readonly role: Role | null
   readonly calls: number
+  /** Of several runs, their mean. */
   readonly ttft_ns: number | null
   readonly prefill_tokens_per_s: number | null
   readonly decode_tokens_per_s: number | null

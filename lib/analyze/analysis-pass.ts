@@ -1,5 +1,4 @@
-import type { Block } from '../model/blocks.ts'
-import { blockOf } from '../model/blocks.ts'
+import { type Block, blockOf } from '../model/blocks.ts'
 import { putAt } from '../model/by-id.ts'
 import { CounterSet } from '../model/counters.ts'
 import { DefaultMap } from '../model/default-map.ts'
@@ -7,7 +6,7 @@ import type { BufferEvent, CountedEvent, ExpertsEvent, TensorEvent, TokenEvent, 
 import type { ModelShape } from '../model/model-shape.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
-import type { FunctionEvent, RequestEvent } from '../model/request-events.ts'
+import type { FunctionEvent, RequestEvent, SequenceEvent } from '../model/request-events.ts'
 import { parseTensorName } from '../model/tensors.ts'
 import type {
   CallTime,
@@ -21,10 +20,10 @@ import type {
   Undetermined,
   WorkerFigures,
 } from './analysis.ts'
-import type { TimedDecode } from './call-times.ts'
 import { CallRows } from './calls/call-rows.ts'
 import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
+import type { TimedDecode } from './calls/times.ts'
 import { CACHE_SIZES, type ExpertCacheSize } from './experts/caches.ts'
 import { ExpertStatistics, type ExpertsOfInput } from './experts/experts.ts'
 import { FirstCalls } from './first-calls.ts'
@@ -226,6 +225,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.parts.graph(event)
         this.gpu?.take(event)
         break
+      case 'sequence':
       case 'request':
       case 'function':
         this.around(event)
@@ -270,11 +270,11 @@ export class AnalysisPass implements EventPass<InputFigures> {
     }
   }
 
-  private around(event: RequestEvent | FunctionEvent): void {
-    this.requests.take(event)
+  private around(event: RequestEvent | FunctionEvent | SequenceEvent): void {
+    if (event.kind !== 'sequence') this.requests.take(event)
+    if (event.kind !== 'request' && !this.sample) this.calls.around(event)
     if (event.kind !== 'function') return
     this.parts.function(event)
-    if (!this.sample) this.calls.function(event)
     this.gpu?.take(event)
   }
 

@@ -165,7 +165,7 @@ function withoutParts({ without, overfull }: InputFigures['callsLeftOut']): Unde
 }
 
 function callsOf(summary: Summary, figures: InputFigures, undetermined: Undetermined[]): CallFigures {
-  const { calls, ttftNs, decoding } = summary
+  const { calls, ttftNs, ttftRuns, decoding } = summary
   const { warmUp, failed, ...phases } = calls
   undetermined.push(...missingOf(summary, figures.calls))
   return {
@@ -177,6 +177,7 @@ function callsOf(summary: Summary, figures: InputFigures, undetermined: Undeterm
     ),
     failed: failed.calls,
     ttft_ns: ttftNs ?? null,
+    ttft_runs: ttftRuns,
     tpot_ns: decoding?.tpotNs ?? null,
     decode_tokens_per_s: decoding?.tokensPerSecond ?? null,
     sequences: decoding?.sequences ?? null,

@@ -11,6 +11,7 @@ import {
   type IssueEvent,
   type OperatorEvent,
   type Phase,
+  type SequenceEvent,
   type TensorEvent,
   type TokenEvent,
   type TraceEvent,
@@ -22,7 +23,8 @@ import type { EventPass } from '../model/pass.ts'
 import type { Thinned } from '../model/sums.ts'
 import { type Times, timesOf } from '../model/times.ts'
 import type { Finding } from './analysis.ts'
-import { CallTimes, type ContextTimes, type Decoding, type OnCall } from './call-times.ts'
+import { CallTimes, type ContextTimes, type OnCall } from './call-times.ts'
+import type { Decoding } from './calls/times.ts'
 import { Extent } from './extent.ts'
 import { type CallCount, type FailedCalls, Failures } from './failures.ts'
 import { isOfLlama, type LlamaSeen, llamaSeen } from './llama-seen.ts'
@@ -73,8 +75,13 @@ export interface Summary {
   readonly callsByGraph: number
   /** What of llama.cpp began; undefined where the log does not contain that. */
   readonly llamaSeen?: LlamaSeen | undefined
-  /** Time to first token: start of the first call to the end of the last one before the first decode; without warm-ups and failed calls. */
+  /**
+   * Time to first token: start of the first call to the end of the last one before the first decode; without warm-ups and failed calls. Where
+   * clearings of a memory divide the calls into runs, the mean of theirs.
+   */
   readonly ttftNs: number | undefined
+  /** Number of runs of which {@link Summary.ttftNs} is the mean: 1 where the calls are one run, 0 where it is not known. */
+  readonly ttftRuns: number
   /** Time per output token of a sequence: that of {@link Summary.decoding}. */
   readonly tpotNs: number | undefined
   /** The speed of decoding; undefined where no decode call could be timed. */
@@ -194,7 +201,7 @@ export class SummaryPass implements EventPass<Summary> {
     const times = timesOf(input)
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
     this.times.finish()
-    const { ttftNs, decoding, contexts } = this.times
+    const { ttftNs, ttftRuns, decoding, contexts } = this.times
     return {
       format: input.format,
       contents: this.contents,
@@ -206,6 +213,7 @@ export class SummaryPass implements EventPass<Summary> {
       callsByGraph: this.callsByGraph,
       llamaSeen: llamaSeen(input.attributes, this.hasLlamaFunctions),
       ttftNs,
+      ttftRuns,
       tpotNs: decoding?.tpotNs,
       decoding,
       contexts: contexts.length > 1 ? contexts : [],
@@ -252,7 +260,8 @@ export class SummaryPass implements EventPass<Summary> {
       case 'issue':
         return this.countIssue(event)
       case 'function':
-        return this.takeFunction(event)
+      case 'sequence':
+        return this.around(event)
       case 'nvtx':
       case 'access':
       case 'range':
@@ -281,11 +290,8 @@ export class SummaryPass implements EventPass<Summary> {
         this.threads.add(event.tid)
         return this.extent.add(event.atNs, event.atNs)
       case 'facts':
-        return this.learn(event)
       case 'input':
-        this.input = event
-        this.contents = event.contents
-        return
+        return this.learn(event)
       case 'waking':
       case 'experts':
       case 'copy':
@@ -302,16 +308,19 @@ export class SummaryPass implements EventPass<Summary> {
     }
   }
 
-  private learn({ attributes, contents }: FactsEvent): void {
-    this.input = { ...this.input, attributes: { ...this.input.attributes, ...attributes } }
-    this.contents = contents ?? this.contents
+  private learn(event: FactsEvent | InputEvent): void {
+    const { input } = this
+    const attributes = { ...input.attributes, ...event.attributes }
+    this.input = event.kind === 'input' ? event : { ...input, attributes }
+    this.contents = event.contents ?? (event.kind === 'input' ? undefined : this.contents)
   }
 
-  private takeFunction(event: FunctionEvent): void {
+  private around(event: FunctionEvent | SequenceEvent): void {
+    this.times.around(event)
+    if (event.kind === 'sequence') return
     this.drawn++
     this.hasLlamaFunctions ||= isOfLlama(event.what)
     this.samples.add(event.startNs, event.endNs)
-    this.times.function(event)
   }
 
   private countIssue(event: IssueEvent): void {

@@ -173,6 +173,7 @@ export const TokenBits = {
   byGraph: 0x800,
   inferredKind: 0x1000,
   mayWarmUp: 0x2000,
+  followsUnread: 0x4000,
 } as const
 
 /** `kind` of a COPY record, by number. */

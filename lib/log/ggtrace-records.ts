@@ -60,6 +60,8 @@ export interface GgtraceToken {
   readonly isByGraph?: boolean
   /** It may turn out to be a warm-up: then a second record of the call has the kind `warm-up`. */
   readonly mayWarmUp?: boolean
+  /** No output of the call of its context before it was read, as in benchmarks. */
+  readonly followsUnread?: boolean
   /** A warm-up that follows from what the program did after it. */
   readonly isInferred?: boolean
   readonly resources?: GgtraceResources

@@ -101,6 +101,7 @@ export class GgtraceThread {
       (batch.isForEmbeddings ? TokenBits.embeds : 0) |
       (batch.isByGraph ? TokenBits.byGraph : 0) |
       (batch.mayWarmUp ? TokenBits.mayWarmUp : 0) |
+      (batch.followsUnread ? TokenBits.followsUnread : 0) |
       (batch.isInferred ? TokenBits.inferredKind : 0)
     record
       .u32(TOKEN_KINDS.indexOf(kind) | flags)

@@ -52,6 +52,8 @@ export interface Batch {
   readonly areAllOutput: boolean
   /** The recorder was set to record nothing inside this call. */
   readonly isLeftOut: boolean
+  /** Is it known that no output of the call of its context before it was read? So it is in benchmarks. */
+  readonly followsUnread?: boolean | undefined
   /** Return value; 0 is success. */
   readonly result: number
   /** Sequences of the batch, in its order; incomplete for a batch that mixes many. */

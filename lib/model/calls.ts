@@ -79,6 +79,28 @@ export function isVerification({ phase, batch }: TokenEvent): boolean {
 }
 
 /**
+ * Does a call have the tokens that another context verified in the call before, on the same thread? So the context of a draft model takes what
+ * the target took: it makes no tokens.
+ */
+export function repeatsVerification(before: TokenEvent, call: TokenEvent): boolean {
+  return isVerification(before) && repeats(before, call)
+}
+
+/** Does a call have the tokens of the call before, on the same thread, in another context? */
+export function repeats(before: TokenEvent, { tid, batch, tokens }: TokenEvent): boolean {
+  if (!batch || !before.batch || before.tid !== tid || before.tokens !== tokens) return false
+  if (before.batch.context === batch.context) return false
+  const { spans } = before.batch
+  return (
+    spans.length === batch.spans.length &&
+    spans.every((span, i) => {
+      const { sequence, position, tokens } = batch.spans[i]!
+      return span.sequence === sequence && span.position === position && span.tokens === tokens
+    })
+  )
+}
+
+/**
  * The phase of a call of `llama_decode`, from its batch: a sequence decodes if it has one token in the batch, which is not its first
  * one, or several tokens after earlier ones, all with an output. `tokens`: size of the batch; `spans`: empty where sequences are unknown.
  */

@@ -87,6 +87,9 @@ export class TablesPass implements EventPass<void> {
         return this.operatorTable.counter(event)
       case 'token':
         return this.call(event)
+      case 'function':
+      case 'sequence':
+        return this.times.around(event)
       case 'request':
         return this.tables.add('request', requestRow(event, this.names))
       case 'experts':

@@ -203,6 +203,11 @@ void calls_used(const void * context) {
     release_of(context, false);
 }
 
+void calls_read(const void * context) {
+    contexts_note_read(context);
+    calls_used(context);
+}
+
 void calls_note_restored(const void * context) {
     pthread_mutex_lock(&lock);
     set_state(context, HAS_CALLS);
@@ -313,6 +318,7 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     call->kind = is_warm_up ? GGTRACE_WARM_UP : kind;
     if (call->kind == GGTRACE_DECODE && pools(context, caller) && !contexts_is_without_embeddings(context)) call->kind |= GGTRACE_EMBEDS;
     call->holding = has_context && !is_warm_up ? hold(call, caller) : NOT_HELD;
+    call->follows_unread = has_context && contexts_is_unread(context);
     if (has_context) contexts_set_last_output(context, call->batch.last_output);
     is_inside = true;
     has_encoded = false;
@@ -335,6 +341,7 @@ void calls_end(struct call * call, int result) {
     if (writer) ggtrace_range_end(writer, end);
     uint32_t flags = is_left_out ? GGTRACE_LEFT_OUT : 0;
     if (has_encoded && call->kind == GGTRACE_DECODE) flags |= GGTRACE_EMBEDS;
+    if (call->follows_unread) flags |= GGTRACE_FOLLOWS_UNREAD;
     if (call->holding) keep(call, end, result, current, flags);
     else write_call(call, end, result, current, call->kind | flags);
     guard_end(call->start, end);

@@ -21,6 +21,7 @@ const void * calls_held(void);
 void calls_cleared(const void * context, bool are_tests_known); /* is a test of the memory passed to calls_hold_change? */
 void calls_reset(const void * context);
 void calls_used(const void * context);
+void calls_read(const void * context); /* its outputs are used */
 void calls_forget(const void * context);
 void calls_finish(void);
 
@@ -35,6 +36,7 @@ struct call {
     const char * part; /* name of the part of the model that it computes; NULL: none */
     enum holding holding;
     bool is_announced;
+    bool follows_unread; /* no output of the context's call before it was read */
     uint64_t start;
     struct ggtrace_resources resources;
 };

@@ -12,7 +12,7 @@ enum { CONTEXTS_MAX = 64 };
 static struct {
     _Atomic(const void *) context, memory;
     _Atomic uint32_t last_output;
-    _Atomic bool is_without_embeddings;
+    _Atomic bool is_without_embeddings, is_unread;
 } known[CONTEXTS_MAX];
 static _Atomic int count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,6 +35,7 @@ static int place_of(const void * context) {
         atomic_store(&known[place].memory, NULL);
         atomic_store(&known[place].last_output, GGTRACE_NO_NUMBER);
         atomic_store(&known[place].is_without_embeddings, false);
+        atomic_store(&known[place].is_unread, false);
         atomic_store(&known[place].context, context);
         if (place == count) atomic_store(&count, place + 1);
     }
@@ -44,12 +45,24 @@ static int place_of(const void * context) {
 
 void contexts_set_last_output(const void * context, uint32_t output) {
     const int place = place_of(context);
-    if (place >= 0) atomic_store_explicit(&known[place].last_output, output, memory_order_relaxed);
+    if (place < 0) return;
+    atomic_store_explicit(&known[place].last_output, output, memory_order_relaxed);
+    atomic_store_explicit(&known[place].is_unread, true, memory_order_relaxed);
 }
 
 uint32_t contexts_last_output(const void * context) {
     const int place = find(context);
     return place < 0 ? GGTRACE_NO_NUMBER : atomic_load_explicit(&known[place].last_output, memory_order_relaxed);
+}
+
+void contexts_note_read(const void * context) {
+    const int place = find(context);
+    if (place >= 0) atomic_store_explicit(&known[place].is_unread, false, memory_order_relaxed);
+}
+
+bool contexts_is_unread(const void * context) {
+    const int place = find(context);
+    return place >= 0 && atomic_load_explicit(&known[place].is_unread, memory_order_relaxed);
 }
 
 void contexts_set_embeddings(const void * context, bool are_computed) {

@@ -9,6 +9,10 @@
 void contexts_set_last_output(const void * context, uint32_t output);
 uint32_t contexts_last_output(const void * context);
 
+/* The program reads outputs of the context's last call. Has it read none? */
+void contexts_note_read(const void * context);
+bool contexts_is_unread(const void * context);
+
 /* llama_set_embeddings: a server turns them on and off, from call to call. */
 void contexts_set_embeddings(const void * context, bool are_computed);
 bool contexts_is_without_embeddings(const void * context);

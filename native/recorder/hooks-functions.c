@@ -15,7 +15,7 @@
 
 HOOK(float *, llama_get_logits_ith, void * context, int32_t output) {
     REAL(llama_get_logits_ith, float *, void *, int32_t);
-    calls_used(context);
+    calls_read(context);
     sampling_reads(context, output);
     return real(context, output);
 }
@@ -24,7 +24,7 @@ HOOK(float *, llama_get_logits_ith, void * context, int32_t output) {
 #define READ_ALL(name)                       \
     HOOK(float *, name, void * context) {    \
         REAL(name, float *, void *);         \
-        calls_used(context);                 \
+        calls_read(context);                 \
         return real(context);                \
     }
 READ_ALL(llama_get_logits)
@@ -32,7 +32,7 @@ READ_ALL(llama_get_embeddings)
 
 HOOK(int32_t, llama_get_sampled_token_ith, void * context, int32_t output) {
     REAL(llama_get_sampled_token_ith, int32_t, void *, int32_t);
-    calls_used(context);
+    calls_read(context);
     sampling_reads(context, output);
     return real(context, output);
 }
@@ -167,7 +167,7 @@ HOOK(void, ggml_backend_event_wait, void * backend, void * event) {
 #define READ_EMBEDDINGS(name)                                         \
     HOOK(float *, name, void * context, int32_t which) {              \
         REAL(name, float *, void *, int32_t);                         \
-        calls_used(context);                                          \
+        calls_read(context);                                          \
         struct ggtrace_function function;                             \
         functions_begin(&function, GGTRACE_GET_EMBEDDINGS);           \
         function.context = CONTEXT(context);                          \

@@ -208,7 +208,7 @@ describe('several contexts', () => {
           const endNs = startNs + took
           ends.set(context, endNs)
           if (before !== undefined) for (let ns = before; ns < endNs; ns++) busy.add(ns)
-          const batch = batchOf(spansOf(1, 0), context)
+          const batch = batchOf(spansOf(1, 1), context)
           return { ...plain, call, phase: 'decode', tokens: 1, startNs, endNs, batch }
         })
         expect(timesOf(events)?.timeNs).toBe(busy.size === 0 ? undefined : busy.size)

@@ -3,9 +3,9 @@ import { sequencesOf } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TokenEvent } from '../../model/events.ts'
 import type { CallRow, CallSeries } from '../analysis-calls.ts'
-import type { TimedDecode } from '../call-times.ts'
 import type { CallOperators } from '../operators/call-operators.ts'
 import { recordedLength } from './context-length.ts'
+import type { TimedDecode } from './times.ts'
 
 /** Rows of the table of calls at most. */
 export const CALL_ROWS_MAX = 10_000

@@ -1,19 +1,23 @@
 import { decodingIn } from '../../model/calls.ts'
 import type { SequenceSpan, TokenEvent } from '../../model/events.ts'
-import type { FunctionEvent } from '../../model/request-events.ts'
+import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts'
 import type { CallFigures, ContextFigures, SequenceFigures } from '../analysis-calls.ts'
-import { CallTimes, type TimedDecode } from '../call-times.ts'
+import { CallTimes } from '../call-times.ts'
 import type { CallOperators } from '../operators/call-operators.ts'
 import type { CallRows } from './call-rows.ts'
 import { ContextSlopes } from './context-slopes.ts'
 import type { RoleTable } from './roles.ts'
 import { Spread } from './spread.ts'
+import type { TimedDecode } from './times.ts'
 
 /** Sequences with separate figures, of all contexts. */
 const SEQUENCES_MAX = 256
 
 /** Figures that calls add to those of the {@link Summary}. */
-export type CallsOfInput = Pick<CallFigures, 'prefill_tokens_per_s' | 'tpot' | 'contexts' | 'slope'>
+export type CallsOfInput = Pick<
+  CallFigures,
+  'prefill_tokens_per_s' | 'tpot' | 'contexts' | 'drafts' | 'runs' | 'further_runs' | 'slope'
+>
 
 /** The tokens of a sequence. */
 class OfSequence {
@@ -53,9 +57,9 @@ export class CallStatistics {
     this.times.add(event)
   }
 
-  /** Adds a function around calls. */
-  function(event: FunctionEvent): void {
-    this.times.function(event)
+  /** Adds a function, or a change of a memory, around calls. */
+  around(event: FunctionEvent | SequenceEvent): void {
+    this.times.around(event)
   }
 
   /** Adds a call that is timed already, in order: to the slope only. */
@@ -119,7 +123,7 @@ export class CallStatistics {
   }
 
   finish(): CallsOfInput {
-    const { prefilling, contexts } = this.times
+    const { prefilling, contexts, drafts, runs } = this.times
     return {
       prefill_tokens_per_s: prefilling?.tokensPerSecond ?? null,
       tpot: this.all.distribution,
@@ -145,6 +149,9 @@ export class CallStatistics {
           further_sequences: of.further.size,
         }
       }),
+      drafts,
+      runs: runs.runs,
+      further_runs: runs.further,
       slope: this.slopes.finish() ?? null,
     }
   }

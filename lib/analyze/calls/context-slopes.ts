@@ -1,10 +1,10 @@
 import type { TokenEvent } from '../../model/events.ts'
 import type { ContextSlope, OperatorSlope, SlopePart } from '../analysis-calls.ts'
-import type { TimedDecode } from '../call-times.ts'
 import type { CallOperators } from '../operators/call-operators.ts'
 import { ContextLength } from './context-length.ts'
 import { Fits } from './fits.ts'
 import { FIRST_ROLE, OTHER_ROLES, ROLES_MAX, type RoleOf, type RoleTable } from './roles.ts'
+import type { TimedDecode } from './times.ts'
 
 /** Contexts with a slope. */
 const CONTEXTS_MAX = 64

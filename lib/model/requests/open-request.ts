@@ -23,6 +23,8 @@ export interface Share {
   readonly tokens: number
   readonly othersTokens: number
   readonly others: number
+  /** Was a draft made since the call before? */
+  readonly isDrafted: boolean
 }
 
 /** What the call of a request does for it. */
@@ -154,9 +156,10 @@ export class OpenRequest {
   }
 
   /** What a call does that has tokens of it. */
-  kindOf({ phase, batch }: TokenEvent, { tokens, position }: Share): CallKind {
+  kindOf({ phase, batch }: TokenEvent, { tokens, position, isDrafted }: Share): CallKind {
     const { calls, processed, stated, reused } = this
     if (phase === 'encode' || calls === 0) return 'prefill'
+    if (isDrafted && tokens > 1 && batch?.areAllOutput) return 'verify'
     const left = (stated.promptTokens ?? -1) - (stated.reusedTokens ?? reused) - processed
     if (stated.promptTokens !== undefined && reused >= 0 && left > 0) return 'prefill'
     if (this.assumed.length > 0 && tokens > 1 && batch?.areAllOutput !== true) return 'prefill'
@@ -169,12 +172,12 @@ export class OpenRequest {
   /** Takes a call that has tokens of it. */
   call(event: TokenEvent, share: Share): void {
     const { startNs, endNs, call } = event
-    const { tokens, position, others, othersTokens } = share
+    const { tokens, position, others, othersTokens, isDrafted } = share
     this.settle(position)
     const what = this.kindOf(event, share)
     this.parts.add({ what, startNs, endNs, call, tokens, others, othersTokens }, this.gap)
     if (what === 'prefill') this.endPrompt()
-    else if (!this.hasSamples) this.assume()
+    else if (!this.hasSamples && !isDrafted) this.assume()
     if (this.calls === 0 && position >= 0) this.reused = position
     this.calls++
     this.lastOwnNs = endNs
@@ -190,6 +193,7 @@ export class OpenRequest {
       this.drafted += tokens - 1
       const { last } = this.parts
       if (last?.call === call) this.verification = { position, tokens, part: last }
+      this.isOutputPending = false
     } else this.isOutputPending = event.phase !== 'encode'
   }
 
@@ -207,7 +211,7 @@ export class OpenRequest {
     this.isEvident = true
     this.type = 'completion'
     this.own('sample', startNs, endNs)
-    if (this.isOutputPending && this.generated === 0) this.firstTokenCalls = this.calls
+    if ((this.isOutputPending || this.verification) && this.generated === 0) this.firstTokenCalls = this.calls
     if (this.firstTokenCalls === this.calls) this.firstTokenNs = endNs
     this.count()
   }

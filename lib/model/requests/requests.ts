@@ -18,6 +18,8 @@ interface Thread {
   sampled: OpenRequest | undefined
   /** A draft model works until then. */
   draftsUntilNs: number
+  /** Was a draft made since its last call? */
+  isDrafted: boolean
 }
 
 /**
@@ -31,6 +33,7 @@ export class Requests {
     call: undefined,
     sampled: undefined,
     draftsUntilNs: -Infinity,
+    isDrafted: false,
   }))
   private readonly queue = new TaskQueue()
   /** By context: programs may have several, each with its thread. */
@@ -103,7 +106,8 @@ export class Requests {
     thread.call = event
     thread.sampled = undefined
     this.latestContext = batch.context
-    const shares = sharesOf(batch.spans, event.tokens)
+    const shares = sharesOf(batch.spans, event.tokens, thread.isDrafted)
+    thread.isDrafted = false
     const own = new Set<OpenRequest>()
     for (const [sequence, share] of shares) {
       const request = this.requestOf(cache, sequence, share, event)
@@ -201,10 +205,12 @@ export class Requests {
     const isOuter = startNs >= thread.draftsUntilNs
     thread.draftsUntilNs = Math.max(thread.draftsUntilNs, endNs)
     if (!isOuter) return
+    if (what === 'draft') thread.isDrafted = true
     const named = this.inSlot(sequence)
-    for (const request of this.open) {
-      if (request.tid !== tid) continue
-      const isOwn = named ? request === named : what === 'draft' ? request.isGenerating : this.isInBatch(request)
+    const ofThread = [...this.open].filter((request) => request.tid === tid)
+    const areGenerating = what === 'draft' && ofThread.some(({ isGenerating }) => isGenerating)
+    for (const request of ofThread) {
+      const isOwn = named ? request === named : areGenerating ? request.isGenerating : this.isInBatch(request)
       if (isOwn) request.own('draft', startNs, endNs, named ? value : -1)
       else request.stall(startNs, endNs, -1, 1, 0)
     }
@@ -350,12 +356,12 @@ export class Requests {
 }
 
 /** The tokens of each sequence in a batch. */
-function sharesOf(spans: readonly SequenceSpan[], all: number): Map<number, Share> {
-  const shares = new Map<number, { position: number; tokens: number; others: number; othersTokens: number }>()
+function sharesOf(spans: readonly SequenceSpan[], all: number, isDrafted: boolean): Map<number, Share> {
+  const shares = new Map<number, { -readonly [K in keyof Share]: Share[K] }>()
   for (const { sequence, position, tokens } of spans) {
     const share = shares.get(sequence)
     if (share) share.tokens += tokens
-    else shares.set(sequence, { position, tokens, others: 0, othersTokens: 0 })
+    else shares.set(sequence, { position, tokens, others: 0, othersTokens: 0, isDrafted })
   }
   for (const share of shares.values()) {
     share.others = shares.size - 1

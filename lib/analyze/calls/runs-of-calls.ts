@@ -1,0 +1,193 @@
+import { decodingIn } from '../../model/calls.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { TokenEvent } from '../../model/events.ts'
+import type { RunFigures } from '../analysis-calls.ts'
+import { type TimedCall, Times } from './times.ts'
+
+/** Rows of runs; further kinds of runs have none. */
+const ROWS_MAX = 64
+/** Contexts whose calls are divided; the oldest one's run ends where there are more. */
+const CONTEXTS_MAX = 64
+
+/** A mean. */
+class Mean {
+  count = 0
+  private sum = 0
+
+  get mean(): number | undefined {
+    return this.count === 0 ? undefined : this.sum / this.count
+  }
+
+  /** Undefined: not known. */
+  add(value: number | undefined): void {
+    if (value === undefined) return
+    this.count++
+    this.sum += value
+  }
+}
+
+/** Consecutive calls of a context. */
+class Stretch {
+  readonly times = new Times(() => {})
+  depth = 0
+  prompt = 0
+  generated = 0
+  sequences = 0
+  startNs = 0
+  endNs = 0
+
+  add({ event, fromNs, ...of }: TimedCall): void {
+    const { startNs, endNs, tokens, batch } = event
+    const isFirst = this.times.calls === 0
+    if (isFirst) {
+      this.startNs = startNs
+      this.depth = Math.max(batch?.spans[0]?.position ?? 0, 0)
+    }
+    this.endNs = Math.max(this.endNs, endNs)
+    const generated = generatedIn(event, of.made)
+    this.generated += generated
+    if (event.phase !== 'decode') this.prompt += Math.max(tokens, 0) - generated
+    this.sequences = Math.max(this.sequences, new Set(batch?.spans.map(({ sequence }) => sequence)).size)
+    // A run begins with its first call.
+    this.times.add({ event, fromNs: isFirst ? startNs : fromNs, ...of })
+  }
+}
+
+/** The calls of a context since its memory was cleared. */
+class Run {
+  readonly all = new Stretch()
+  /** Those after its state was saved, when it had processed a prompt only. */
+  saved: Stretch | undefined
+  /** Was an output read? */
+  private isRead = false
+
+  add(call: TimedCall): void {
+    if (this.all.times.calls > 0 && !call.event.batch?.followsUnread) this.isRead = true
+    this.all.add(call)
+    this.saved?.add(call)
+  }
+
+  save(): void {
+    if (this.all.times.calls > 0 && !this.all.times.hasDecoded) this.saved = new Stretch()
+  }
+
+  /** Is its beginning a preparation: a context that is saved, to be restored in later runs, and of which no output is read? */
+  get isPrepared(): boolean {
+    return this.saved !== undefined && this.saved.times.calls > 0 && !this.isRead
+  }
+}
+
+/** Runs with the same numbers of tokens. */
+interface Row {
+  readonly of: Pick<RunFigures, 'depth' | 'prompt_tokens' | 'generated_tokens' | 'sequences'>
+  readonly means: Record<'time' | 'rate' | 'prefill' | 'decode' | 'ttft' | 'tpot', Mean>
+}
+
+/**
+ * Divides the calls of each context into runs: one ends where the memory of its context is cleared, as benchmarks do between tests and
+ * repetitions, and programs between texts. A state that is saved and restored, the depth of a test, is no part of it.
+ */
+export class RunsOfCalls {
+  /** TTFT of all runs, without those of drafts. */
+  readonly ttft = new Mean()
+  /** Are the calls more than one run, or is one prepared by calls of its own? */
+  areSeveral = false
+  private readonly open = new DefaultMap<number, Run>(() => new Run())
+  private readonly ttfts = new DefaultMap<number, Mean>(() => new Mean())
+  private readonly rows = new Map<string, Row>()
+  private further = 0
+
+  /** `isDraft`: does a context draft for another one? Its runs have no row. */
+  constructor(private readonly isDraft: (context: number) => boolean) {}
+
+  /** Adds a call, in order. */
+  add(context: number, call: TimedCall): void {
+    this.open.of(context).add(call)
+    const [oldest] = this.open.keys()
+    if (this.open.size > CONTEXTS_MAX) this.close(oldest!)
+  }
+
+  /** The memory of a context was cleared, at this time. */
+  clear(context: number, atNs: number): void {
+    for (const { all } of this.open.values()) if (all.startNs < atNs) this.areSeveral = true
+    this.close(context)
+  }
+
+  /** The state of a context was saved. */
+  save(context: number): void {
+    this.open.get(context)?.save()
+  }
+
+  /** Call after the last {@link add}. */
+  finish(): void {
+    for (const context of [...this.open.keys()]) this.close(context)
+  }
+
+  /** Mean TTFT of the runs of a context. */
+  ttftOf(context: number): number | undefined {
+    return this.ttfts.get(context)?.mean
+  }
+
+  /** Undefined where all is one run. */
+  get figures(): { readonly runs: readonly RunFigures[]; readonly further: number } {
+    if (!this.areSeveral) return { runs: [], further: 0 }
+    const runs = [...this.rows.values()].map(({ of, means }): RunFigures => {
+      const { time, rate, prefill, decode, ttft, tpot } = means
+      return {
+        ...of,
+        runs: time.count,
+        time_ns: time.mean!,
+        tokens_per_s: rate.mean ?? null,
+        ttft_ns: ttft.mean ?? null,
+        prefill_tokens_per_s: prefill.mean ?? null,
+        tpot_ns: tpot.mean ?? null,
+        decode_tokens_per_s: decode.mean ?? null,
+      }
+    })
+    return { runs, further: this.further }
+  }
+
+  private close(context: number): void {
+    const run = this.open.get(context)
+    if (!run) return
+    this.open.delete(context)
+    const of = run.isPrepared ? run.saved! : run.all
+    if (run.isPrepared) this.areSeveral = true
+    const { ttftNs, prefilling, decoding } = of.times
+    if (this.ttfts.size < CONTEXTS_MAX) this.ttfts.of(context).add(ttftNs)
+    else this.ttfts.get(context)?.add(ttftNs)
+    if (this.isDraft(context)) return
+    this.ttft.add(ttftNs)
+    const means = this.rowOf(of)?.means
+    if (!means) {
+      this.further++
+      return
+    }
+    const timeNs = of.endNs - of.startNs
+    means.time.add(timeNs)
+    means.rate.add(timeNs > 0 ? ((of.prompt + of.generated) * 1e9) / timeNs : undefined)
+    means.ttft.add(ttftNs)
+    means.prefill.add(prefilling?.tokensPerSecond)
+    means.decode.add(decoding?.tokensPerSecond)
+    means.tpot.add(decoding?.tpotNs)
+  }
+
+  private rowOf({ depth, prompt, generated, sequences }: Stretch): Row | undefined {
+    const key = [depth, prompt, generated, sequences].join()
+    const known = this.rows.get(key)
+    if (known || this.rows.size === ROWS_MAX) return known
+    const means = { time: new Mean(), rate: new Mean(), prefill: new Mean(), decode: new Mean() }
+    const row = {
+      of: { depth, prompt_tokens: prompt, generated_tokens: generated, sequences },
+      means: { ...means, ttft: new Mean(), tpot: new Mean() },
+    }
+    this.rows.set(key, row)
+    return row
+  }
+}
+
+/** Tokens that a call generates. `made`: of verified drafts. */
+function generatedIn({ phase, tokens, batch }: TokenEvent, made: number | undefined): number {
+  if (phase === 'decode') return made ?? Math.max(tokens, 0)
+  return phase === 'mixed' && batch ? decodingIn(batch.spans).length : 0
+}

@@ -227,7 +227,8 @@ void calls_finish(void) {
 
 /*
  * The events inside a call have its number, or none in a warm-up, and which of them it is follows from what the program does after it.
- * Tools of llama.cpp are expected to warm up, other programs to begin with a prompt. A warm-up of theirs has a number.
+ * Tools of llama.cpp are expected to warm up, other programs to begin with a prompt. A warm-up of theirs has a number, and so has a
+ * further one of a tool, as a benchmark's run may begin with one token.
  */
 static bool is_tool(const void * caller) {
     Dl_info info;
@@ -243,9 +244,10 @@ static enum holding hold(const struct call * call, const void * caller) {
     const struct entry * entry = entry_of(call->context);
     const bool is_small = call->batch.tokens <= WARM_UP_TOKENS_MAX;
     const bool is_first = entry && entry->id != HAS_CALLS && (entry->id != IS_READY || (is_small && !held.count));
+    const bool may_lack_number = is_small && (!held.count || held.calls[0].number == GGTRACE_NO_CALL);
     enum holding holding = HELD;
     if (!is_first) holding = NOT_HELD;
-    else if (is_small && (!held.count || held.calls[0].number == GGTRACE_NO_CALL) && is_tool(caller)) holding = HELD_WITHOUT_NUMBER;
+    else if (may_lack_number && entry->id != IS_READY && is_tool(caller)) holding = HELD_WITHOUT_NUMBER;
     if (!is_first) {
         release(false);
         set_state(call->context, HAS_CALLS);

@@ -1,3 +1,4 @@
+import { DefaultMap } from '../../model/default-map.ts'
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
 import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
@@ -63,18 +64,24 @@ export function lostIn({ wait_ns, workers }: OperatorRow): number {
   return wait_ns / workers.length
 }
 
-/** The worker that is the last one in most of the lost time, and its share of that time: each row's time by its counts. */
+/**
+ * The worker that is the last one in most of the lost time, and its share of that time: that of each role by its counts, however finely the
+ * rows divide it.
+ */
 function latest(rows: readonly OperatorRow[]): { readonly worker: number; readonly last: number } {
-  const byWorker = new Map<number, number>()
-  let sum = 0
+  const roles = new DefaultMap<string, { lostNs: number; readonly last: number[] }>(() => ({ lostNs: 0, last: [] }))
   for (const row of rows) {
-    const steps = row.workers.reduce((sum, { last }) => sum + last, 0)
-    for (const { worker, last } of row.workers) {
-      const ns = steps > 0 ? (lostIn(row) * last) / steps : 0
-      byWorker.set(worker, (byWorker.get(worker) ?? 0) + ns)
-      sum += ns
-    }
+    const of = roles.of(`${row.op} ${row.role}`)
+    of.lostNs += lostIn(row)
+    for (const { worker, last } of row.workers) of.last[worker] = (of.last[worker] ?? 0) + last
   }
-  const [worker, ns] = [...byWorker].reduce((a, b) => (b[1] > a[1] ? b : a))
-  return { worker, last: sum > 0 ? ns / sum : 0 }
+  const byWorker: number[] = []
+  for (const { lostNs, last } of roles.values()) {
+    const steps = last.reduce((sum, count) => sum + (count ?? 0), 0)
+    for (const [worker, count = 0] of last.entries())
+      byWorker[worker] = (byWorker[worker] ?? 0) + (steps > 0 ? (lostNs * count) / steps : 0)
+  }
+  const sum = byWorker.reduce((sum, ns) => sum + (ns ?? 0), 0)
+  const worker = byWorker.reduce((most, ns, i) => ((ns ?? 0) > (byWorker[most] ?? 0) ? i : most), 0)
+  return { worker, last: sum > 0 ? byWorker[worker]! / sum : 0 }
 }

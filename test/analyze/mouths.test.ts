@@ -1,0 +1,169 @@
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { toText } from '../../bin/stats/section.ts'
+import { sectionsOf } from '../../bin/stats/sections.ts'
+import { describeLog } from '../../bin/summary.ts'
+import { duration, threeDigits } from '../../bin/units.ts'
+import { type Analysis, analyze, type Finding, inputOf, lookedAt, type Summary, summarize } from '../../lib/index.ts'
+import { reportHtml } from '../../lib/report.ts'
+import { LOGS, ROOT } from '../tables/of-logs.ts'
+
+/**
+ * Each figure that several commands print is the same in all of them: the last lines of convert and record, stats, why, the report, of
+ * each fixture. Those of SQL: test/query/ggml-package.test.ts; losses: losses.test.ts.
+ */
+
+const SHOWN = {
+  by: ['role', 'op', 'phase'],
+  top: 20,
+  sort: 'wall',
+  calls: false,
+  experts: false,
+  isPublic: false,
+} as const
+
+/** Rules that look at what a conversion leaves out, as it needs memory, or other inputs. */
+const NOT_CONVERTED =
+  /^(expert-imbalance|roofline|weight-faults|slower-type|gpu-.*|unused-tensor-cores|low-l2-hits|power-cap|thermal-throttling)$/
+
+interface Mouths {
+  readonly convert: readonly string[]
+  readonly stats: readonly string[]
+  /** Of stats: its section of calls. */
+  readonly calls: readonly string[]
+  readonly why: readonly string[]
+  readonly report: readonly string[]
+}
+
+/** The cells and paragraphs of a page. */
+const partsOf = (page: string) =>
+  page
+    .replace(/<(style|script|svg)[\s\S]*?<\/\1>/g, '')
+    .replace(/<[^>]*>/g, '\n')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+    .split('\n')
+    .filter((part) => part.trim() !== '')
+
+async function mouthsOf(path: string) {
+  const input = () => inputOf(join(ROOT, path))
+  const analysis = await analyze(input(), { series: ['calls', 'requests'] }).catch(() => undefined)
+  const summary = await summarize(input(), { findings: true })
+  if (!analysis) return undefined
+  const mouths: Mouths = {
+    convert: describeLog('log', summary),
+    stats: toText(sectionsOf(analysis, SHOWN), 200),
+    calls: toText(
+      sectionsOf(analysis, SHOWN).filter(({ title }) => title === 'calls'),
+      200,
+    ),
+    why: lookedAt(analysis).flatMap(({ figures }) => figures.map(({ figure }) => figure)),
+    report: partsOf(reportHtml(analysis)),
+  }
+  return { analysis, summary, mouths }
+}
+
+/** What follows a word in a text, to the end of the figure; undefined: the text does not have it. */
+const after = (lines: readonly string[], form: RegExp) => lines.flatMap((line) => form.exec(line)?.[1] ?? [])[0]
+
+function expectSpeeds({ calls }: Analysis, { decoding, ttftNs, calls: counted }: Summary, mouths: Mouths): void {
+  const { convert, calls: stats, report } = mouths
+  const text = (value: number | null | undefined, as: (value: number) => string) =>
+    value === null || value === undefined ? undefined : as(value)
+  const said = {
+    ttft: [text(calls.ttft_ns, duration), text(ttftNs, duration), after(stats, /^ {2}TTFT +(\S+ \S+)$/)],
+    tpot: [
+      text(calls.tpot_ns, duration),
+      text(decoding?.tpotNs, duration),
+      after(stats, /^ {2}TPOT +(\S+ \S+?)(?::|$)/),
+    ],
+    decode: [
+      text(calls.decode_tokens_per_s, threeDigits),
+      text(decoding?.tokensPerSecond, threeDigits),
+      after(stats, /^ {2}decode +.*, ([\d ., k]+) tok\/s$/),
+    ],
+  }
+  for (const [what, texts] of Object.entries(said)) expect([what, texts]).toEqual([what, texts.map(() => texts[0])])
+  const line = convert.find((of) => /^ {2}(?:TTFT|TPOT)/.test(of))
+  if (line !== undefined) {
+    expect([
+      after([line], /TTFT (\S+ \S+)/),
+      after([line], /TPOT (\S+ \S+)/),
+      after([line], /([\d .,]+) tok\/s/)?.trim(),
+    ]).toEqual([said.ttft[0], said.tpot[0], said.decode[0]])
+  } else if (convert[0] !== undefined && /calls:/.test(convert[0]))
+    expect([said.ttft[0], said.tpot[0]]).toEqual([undefined, undefined])
+  // The report's table: phase, calls, tokens, tok/s, TTFT, TPOT …
+  const row = (phase: string) => {
+    const at = report.findIndex(
+      (part, i) => part === phase && report[i + 1] === String(calls.by_phase[phase as 'decode']?.calls),
+    )
+    return at < 0 ? [] : report.slice(at, at + 8)
+  }
+  if (calls.count > 0 && calls.by_phase.decode) {
+    if (said.decode[0] !== undefined) expect(row('decode')[3]).toBe(said.decode[0])
+    if (said.tpot[0] !== undefined) expect(row('decode')[4]).toBe(said.tpot[0])
+  }
+  if (calls.by_phase.prefill) {
+    const speed = text(calls.prefill_tokens_per_s, threeDigits)
+    if (speed !== undefined)
+      expect([row('prefill')[3], after(stats, /^ {2}prefill +.*, ([\d .,]+) tok\/s$/)]).toEqual([speed, speed])
+    if (said.ttft[0] !== undefined) expect(row('prefill')).toContain(said.ttft[0])
+  }
+  for (const phase of ['prefill', 'decode', 'mixed', 'encode', 'compute'] as const)
+    expect([phase, counted[phase].calls, counted[phase].tokens]).toEqual([
+      phase,
+      calls.by_phase[phase]?.calls ?? 0,
+      calls.by_phase[phase]?.tokens ?? 0,
+    ])
+  expect([
+    counted.failed.calls,
+    after(convert, /(\d+) calls? failed/) ?? '0',
+    after(stats, /^ {2}failed +(\d+) calls?$/) ?? '0',
+  ]).toEqual([calls.failed, `${calls.failed}`, `${calls.failed}`])
+}
+
+function expectRequests({ requests }: Analysis, { contents = '' }: Summary, { stats, why }: Mouths): void {
+  if (!requests) return
+  const { outcomes, count } = requests
+  const [cancelled, failed] = [outcomes.cancelled ?? 0, outcomes.error ?? 0]
+  const number = (text: string | undefined) => Number(text?.replaceAll(' ', '') ?? 0)
+  const line = after(stats, /^ {2}requests +(.*)$/)!
+  expect([number(/([\d ]+) cancelled/.exec(line)?.[1]), number(/([\d ]+) error/.exec(line)?.[1])]).toEqual([
+    cancelled,
+    failed,
+  ])
+  const said = why.find((figure) => /of [\d ]+ requests?/.test(figure) && /cancelled|failed/.test(figure))!
+  expect(said).toMatch(new RegExp(`of ${count} requests?`))
+  expect([number(/(\d+) cancelled/.exec(said)?.[1]), number(/(\d+) failed/.exec(said)?.[1])]).toEqual([
+    cancelled,
+    failed,
+  ])
+  if (/launched task|request/.test(contents))
+    expect([number(/([\d ]+) error/.exec(contents)?.[1]), number(/([\d ]+) cancellation/.exec(contents)?.[1])]).toEqual(
+      [failed, cancelled],
+    )
+}
+
+function expectFindings(analysis: Analysis, { findings = [] }: Summary, { stats, report }: Mouths): void {
+  const said = (of: readonly Finding[]) =>
+    of.filter(({ rule }) => !NOT_CONVERTED.test(rule)).map(({ rule, sentence }) => `${rule}: ${sentence}`)
+  expect(said(findings)).toEqual(said(analysis.findings))
+  for (const { sentence } of analysis.findings) expect(report).toContain(sentence)
+  for (const { sentence } of analysis.findings.slice(0, 3))
+    expect(stats.some((line) => line.includes(sentence))).toBe(true)
+}
+
+/** Without sources of fixtures, and what is refused. */
+const INPUTS = LOGS.filter((path) => !/\.(c|py)$|own-switches\.txt|boot-v7.*\.txt|answers/.test(path))
+
+test.each(INPUTS)('%s', async (path) => {
+  const of = await mouthsOf(path)
+  if (!of) return
+  expectSpeeds(of.analysis, of.summary, of.mouths)
+  expectRequests(of.analysis, of.summary, of.mouths)
+  expectFindings(of.analysis, of.summary, of.mouths)
+})

@@ -46,7 +46,7 @@ const FIXTURES = 'test/fixtures'
 /** A log, and other recordings of its run. */
 const PAIRS: readonly string[] = ['memory-samples', 'session']
 /** Formats whose logs contain calls or operators. */
-const FORMATS = /^(bpftrace|chrome-json|ggtrace|profinfer-(csv|openharmony|text)|tensor-trace(-json)?)$/
+const FORMATS = /^(bpftrace|chrome-json|findings|ggtrace|profinfer-(csv|openharmony|text)|tensor-trace(-json)?)$/
 const LOGS = [
   'examples/moe.csv',
   'examples/moe.ggtrace.gz',

@@ -137,11 +137,22 @@ test.each(['v0.7.0-lv3.log', 'v0.7.0-lv4.log'])(
     const analysis = await analysisOf(textOf(name))
     const dark = rowsOf(analysis).filter(({ outcome, ttft_ns }) => outcome === 'cancelled' && ttft_ns === null)
     expect(dark.length).toBeGreaterThan(1)
-    for (const { parts, latency_ns } of dark) expect([parts, latency_ns! > 0]).toEqual([null, true])
+    for (const { parts, latency_ns } of dark)
+      expect([parts?.prefill_ns ?? null, parts?.decode_ns ?? null, latency_ns! > 0]).toEqual([null, null, true])
     expect(analysis.requests!.cancelled).toMatchObject({ time_ns: null, timed: 0 })
     expect(figures(analysis).join('\n')).not.toMatch(/0 ns|0 % of the work/)
   },
 )
+
+test('a request that waits in its slot for space in a batch is stalled, also where its server writes nothing of its calls', async () => {
+  const analysis = await analysisOf(textOf('v0.7.0-lv4.log'))
+  const row = rowsOf(analysis).find(({ task }) => task === 28)!
+  // From its launch to its prompt, of which the server writes the begin.
+  expect(row.parts).toMatchObject({ stalled_ns: 1_570_283_000 - 550_478_000, prepare_ns: null, prefill_ns: null })
+  expect(whyRequest(analysis, { task: 28 })!.reasons[0]!.sentence).toMatch(
+    /^1 s \(91 %\): it waited while others were worked on: 395 ms for task 64, /,
+  )
+})
 
 test('a call that fails: the prompt so far is known, what is left is not', async () => {
   const analysis = await analysisOf(textOf('failed.log'))

@@ -337,13 +337,15 @@ export class OpenRequest {
       this.inferredBits |= Inferred.TokenCount
     }
     if (this.launchNs >= 0) this.inferredBits |= Inferred.Parts
-    if (promptNs < 0 || promptUntilNs < promptNs) return inference
-    const tokens = stated.processedTokens ?? -1
+    if (promptNs < 0) return inference
     // Its slot processes nothing of it while calls of others have no space for it.
-    this.parts.add(
-      { what: 'prefill', startNs: promptNs, endNs: promptUntilNs, tokens },
-      this.others > 0 ? 'stalled' : 'prepare',
-    )
+    const gap = this.others > 0 ? 'stalled' : 'prepare'
+    if (promptUntilNs < promptNs) {
+      if (this.launchNs >= 0) this.parts.fill(promptNs, gap)
+      return inference
+    }
+    const tokens = stated.processedTokens ?? -1
+    this.parts.add({ what: 'prefill', startNs: promptNs, endNs: promptUntilNs, tokens }, gap)
     if (firstTokenNs >= 0)
       this.parts.add({ what: 'decode', startNs: firstTokenNs, endNs: lastTokenNs, tokens: generatedTokens }, 'other')
     return inference

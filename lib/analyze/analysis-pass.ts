@@ -173,7 +173,6 @@ export class AnalysisPass implements EventPass<InputFigures> {
       depth.sample ? (tensor) => roles.role(roles.of(tensor, tensor)).block : (tensor) => this.blockOf(tensor),
       (backend) => names.text(backend),
       this.sample,
-      (event, ns) => this.work.waited(event, ns),
     )
     this.firstCalls = new FirstCalls(
       (tensor) => layerOf(tensors[tensor]!, tensors, names),

@@ -205,7 +205,7 @@ export interface WeightType {
 export interface CallTime {
   readonly phase: Phase
   readonly calls: number
-  /** From the start to the end of each call; with the time after it in which the program waits for its work, where a backend is asynchronous. */
+  /** From the start of each call to the end of its work: where a device computes asynchronously, later than its return. */
   readonly time_ns: number
   /** Most time first. */
   readonly parts: readonly TimePart[]

@@ -5,7 +5,6 @@ import type { TokenEvent } from '../model/events.ts'
 import type { FunctionEvent, SequenceEvent } from '../model/request-events.ts'
 import { type Role, Roles } from '../model/roles.ts'
 import { Acceptance } from './calls/acceptance.ts'
-import { CallWaits } from './calls/call-waits.ts'
 import { type Change, ChangesBetweenCalls } from './calls/changes.ts'
 import { RunsOfCalls } from './calls/runs-of-calls.ts'
 import { type Decoding, decodes, type Prefilling, type TimedCall, type TimedDecode, Times } from './calls/times.ts'
@@ -39,10 +38,6 @@ export class CallTimes {
   private readonly order = new CallOrder((event) => {
     if (event.phase !== 'warm-up') this.time(event)
   })
-  private readonly waits = new CallWaits((event, endNs) => {
-    // A warm-up that was recognised afterwards has a number, which the next call follows.
-    if (event.phase !== 'warm-up' || event.call >= 0) this.order.add(endNs > event.endNs ? { ...event, endNs } : event)
-  })
   /** End of the latest call, by context; undefined where it is not known. */
   private readonly ends = new Map<number, number | undefined>()
   private readonly roles = new Roles()
@@ -67,21 +62,17 @@ export class CallTimes {
 
   /** Adds a call; warm-ups are ignored. */
   add(event: TokenEvent): void {
-    this.waits.call(event)
+    // A warm-up that was recognised afterwards has a number, which the next call follows.
+    if (event.phase !== 'warm-up' || event.call >= 0) this.order.add(event)
   }
 
-  /**
-   * Adds what happens around calls: a function may wait for the work of a call; a change of a context's memory may divide its calls into runs,
-   * or remove rejected drafts.
-   */
+  /** Adds what happens around calls: a change of a context's memory may divide its calls into runs, or remove rejected drafts. */
   around(event: FunctionEvent | SequenceEvent): void {
-    if (event.kind === 'function') this.waits.function(event)
     this.changes.add(event)
   }
 
   /** Call after the last {@link add}. */
   finish(): void {
-    this.waits.finish()
     this.order.finish()
     for (const context of [...this.verifying.keys()]) this.verify(context, this.changes.until(context, Infinity))
     this.flush()

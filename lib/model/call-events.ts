@@ -19,7 +19,10 @@ export interface TokenEvent {
   /** Tokens in the batch, or -1. */
   readonly tokens: number
   readonly startNs: number
+  /** When its work is complete: where a device computes asynchronously, later than its return. Readers give the return. */
   readonly endNs: number
+  /** When the function returned, where that was before its work was complete. */
+  readonly returnNs?: number | undefined
   readonly tid: number
   readonly inferred: number
   readonly batch?: Batch | undefined

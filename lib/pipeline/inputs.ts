@@ -10,6 +10,7 @@ import type { Names } from '../model/names.ts'
 import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
 import { type Format, HEAD_BYTES } from '../read/format.ts'
 import { formatOf } from '../read/index.ts'
+import { CallEndStage } from './call-ends.ts'
 import { EventBounds } from './event-bounds.ts'
 import { ProfileStage } from './kernel-profiles.ts'
 import { RequestStage } from './requests.ts'
@@ -158,13 +159,14 @@ export async function* eventsOf(
 
 async function openInput(input: Input, names: Names, options: ReadingOptions): Promise<OpenInput> {
   if (!('events' in input)) return openLog(input, names, options)
-  return opened({ name: input.name, isCompanion: false }, () => input.events(names), options)
+  return opened({ name: input.name, isCompanion: false }, () => input.events(names), names, options)
 }
 
 /** An input whose events are those of `events`; `close` also closes what {@link OpenInput.read} did not read. */
 function opened(
   about: Pick<OpenInput, 'name' | 'isCompanion'>,
   events: (definitions?: Definitions) => Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
+  names: Names,
   options: ReadingOptions,
   close?: () => Promise<unknown>,
 ): OpenInput {
@@ -172,7 +174,7 @@ function opened(
   return {
     ...about,
     read(definitions) {
-      reading = profiled(checked(events(definitions), about.name, options), definitions)
+      reading = profiled(checked(events(definitions), about.name, names, options), definitions)
       return reading
     },
     async close() {
@@ -226,7 +228,7 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
         await rest.return()
       }
     }
-    return opened({ name, isCompanion: format.isCompanion === true }, read, options, () => rest.return())
+    return opened({ name, isCompanion: format.isCompanion === true }, read, names, options, () => rest.return())
   } catch (error) {
     await rest.return()
     throw broken && packing ? brokenPacking(packing, broken, name) : error
@@ -249,19 +251,20 @@ function brokenPacking(
 async function* checked(
   batches: Iterable<TraceEvent[]> | AsyncIterable<TraceEvent[]>,
   name: string,
+  names: Names,
   { strict }: ReadingOptions,
 ): AsyncGenerator<TraceEvent[], void> {
   try {
     let format: string | undefined
-    const [bounds, requests] = [new EventBounds(), new RequestStage()]
+    const [bounds, ends, requests] = [new EventBounds(), new CallEndStage(names), new RequestStage()]
     for await (const unchecked of batches) {
       if (unchecked.length === 0) continue
       format ??= formatNamed(unchecked[0]!, name)
       const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
-      yield requests.take(batch)
+      yield requests.take(ends.take(batch))
     }
-    const unfinished = requests.finish()
+    const unfinished = [...requests.take(ends.finish()), ...requests.finish()]
     if (unfinished.length > 0) yield unfinished
     if (format === undefined) throw new UsageError(`${name}: expected an input event, found no events at all`)
   } catch (error) {

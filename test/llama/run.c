@@ -316,6 +316,7 @@ static void open_session(struct session * session, struct llama_model * model, i
     params.n_threads = options.threads;
     params.n_threads_batch = options.threads;
     params.kv_unified = true;
+    params.no_perf = false;
     if (options.topk || options.nodes) {
         params.cb_eval = on_eval;
         params.cb_eval_user_data = session;
@@ -347,7 +348,9 @@ static void print_result(const struct session * sessions) {
         }
         printf("]");
     }
-    printf("]}\n");
+    const struct llama_perf_context_data perf = llama_perf_context(sessions[0].context);
+    printf("],\"perf\":{\"promptMs\":%f,\"prompt\":%d,\"decodeMs\":%f,\"decode\":%d}}\n", perf.t_p_eval_ms, perf.n_p_eval,
+           perf.t_eval_ms, perf.n_eval);
 }
 
 static void print_tensors(void) {

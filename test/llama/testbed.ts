@@ -102,6 +102,13 @@ export interface Result {
   readonly pid: number
   readonly hash?: string
   readonly tokens: readonly (readonly (readonly number[])[])[]
+  /** What llama.cpp measured of the first context: times to the end of the work, and tokens (run.c only). */
+  readonly perf?: {
+    readonly promptMs: number
+    readonly prompt: number
+    readonly decodeMs: number
+    readonly decode: number
+  }
 }
 
 /** A function around calls, as the program called it (functions.c only). */

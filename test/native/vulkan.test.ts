@@ -190,6 +190,30 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
     trace.close()
   })
 
+  describe.each([
+    ['waits', {}],
+    ['times of the GPU', { GGML2PERFETTO_FUNCTIONS: '0' }],
+  ])('calls end with their work, by %s:', (_, env) => {
+    test.each([
+      ['one prompt', '--prompt 16 --decode 4 --sample'],
+      ['a prompt in several calls', '--prompt 64 --batch 16 --decode 4'],
+    ])('%s takes as long as llama.cpp measures', async (_, args) => {
+      const log = join(folder, `${logs++}.ggtrace`)
+      const options = [...args.split(' '), '--threadpool', '--no-repack', '--gpu-layers', '99']
+      const recorded = { preload: RECORDER, env: { ...vulkanEnvironment, ...env, GGML2PERFETTO_OUT: log } }
+      const { perf } = (await run((await model('tinyDense')).path, options, recorded)).result!
+      const { calls, call_time } = await analyze(inputOf(log))
+      const decodeNs = call_time.find(({ phase }) => phase === 'decode')!.time_ns
+      const prefillMs = (perf!.prompt * 1e3) / calls.prefill_tokens_per_s!
+      const ratios = [
+        calls.ttft_ns! / 1e6 / perf!.promptMs,
+        prefillMs / perf!.promptMs,
+        decodeNs / 1e6 / perf!.decodeMs,
+      ]
+      for (const ratio of ratios) expect(Math.abs(ratio - 1)).toBeLessThan(0.02)
+    })
+  })
+
   test('records more work than a pool of queries has room for', async () => {
     const { nodesOf } = await record(DEEP)
     expect(2 * nodesOf(0).length).toBeGreaterThan(POOL_QUERIES)

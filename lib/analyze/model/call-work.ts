@@ -57,7 +57,6 @@ export class CallWork {
   private readonly phases = new DefaultMap<Phase, WorkSum>((phase) => newSum(phase, phase))
   /** All calls, also those without operators. */
   private readonly all = new DefaultMap<Phase, CallTotals>((phase) => ({ phase, calls: 0, tokens: 0, timeNs: 0 }))
-  private readonly waitsNs = new DefaultMap<Phase, { ns: number }>(() => ({ ns: 0 }))
   private readonly calls: { startNs: number; endNs: number; work: OneCall }[] = []
   private readonly ranges: Range[] = []
   private readonly stacks = new DefaultMap<string, Range[]>(() => [])
@@ -73,12 +72,6 @@ export class CallWork {
     sum.calls++
     sum.tokens = plus(sum.tokens, tokens)
     sum.timeNs += endNs - startNs
-  }
-
-  /** The work of a call ended so long after its return. */
-  waited({ phase }: TokenEvent, ns: number): void {
-    this.all.of(phase).timeNs += ns
-    this.waitsNs.of(phase).ns += ns
   }
 
   /** Adds the operators of a call, or a further part of them: those of other devices come later. */
@@ -109,7 +102,6 @@ export class CallWork {
   }
 
   finish(): CallWorkResult {
-    for (const [phase, sum] of this.phases) sum.timeNs += this.waitsNs.of(phase).ns
     const calls = this.calls.sort((a, b) => a.startNs - b.startNs)
     const names = new DefaultMap<number, WorkSum>((name) => newSum(this.names.text(name), null))
     for (const { name, startNs, endNs } of this.ranges) {

@@ -5,7 +5,6 @@ import type { CopyEvent, GraphEvent, PartEvent, Phase, TokenEvent } from '../../
 import type { FunctionEvent } from '../../model/request-events.ts'
 import type { Resources } from '../../model/resources.ts'
 import type { CallTime, TimePart } from '../analysis.ts'
-import { CallWaits } from '../calls/call-waits.ts'
 import type { OffTimes } from '../threads/off-times.ts'
 import { CallOperators } from './call-operators.ts'
 import { sampleWeight } from './sampled-calls.ts'
@@ -47,8 +46,6 @@ interface OpenCall {
   waits: readonly Span[]
   /** Copies between buffers, in order. */
   copies: readonly Span[]
-  /** Time from the return of the call to the end of its work, in which the program waits. */
-  afterNs: number
 }
 
 interface Span {
@@ -78,7 +75,6 @@ export class TimeParts {
    * do, known after {@link finish}.
    */
   readonly leftOut = { without: 0, overfull: 0 }
-  private readonly ends = new CallWaits((event, endNs) => this.waited(event, endNs - event.endNs))
   /** By thread, since its latest call. */
   private readonly waits = new DefaultMap<number, Span[]>(() => [])
   private readonly copies = new DefaultMap<number, Span[]>(() => [])
@@ -86,14 +82,12 @@ export class TimeParts {
   private readonly asynchronous = new Set<number>()
 
   /**
-   * `blockOf`: of a node. `isSample`: calls are those of a sample. `onWait`: the program waited for the work of a call, so long after its
-   * return.
+   * `blockOf`: of a node. `isSample`: calls are those of a sample.
    */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
     private readonly nameOf: (backend: number) => string,
     private readonly isSample: boolean,
-    private readonly onWait: (event: TokenEvent, ns: number) => void,
   ) {}
 
   /** Number of calls that a call represents; 0: it is not in the sample. */
@@ -120,7 +114,6 @@ export class TimeParts {
   /** A function around graphs: it may be a wait. */
   function(event: FunctionEvent): void {
     const { what, name, tid, startNs, endNs } = event
-    this.ends.function(event)
     if (what !== 'synchronize') return
     if (name !== 0) this.asynchronous.add(name)
     const waits = this.waits.of(tid)
@@ -134,35 +127,15 @@ export class TimeParts {
     if (copies.length < WAITS_MAX) copies.push({ startNs, endNs })
   }
 
-  private waited(event: TokenEvent, ns: number): void {
-    if (ns === 0) return
-    this.onWait(event, ns)
-    const open = this.open.get(event.call)
-    if (open) open.afterNs += ns
-    else if (event.call >= 0) this.addWait(event, ns)
-  }
-
-  private addWait({ phase, call }: TokenEvent, ns: number): void {
-    const weighted = ns * this.weightOf(call)
-    if (weighted === 0) return
-    const sums = this.phases.of(phase)
-    sums.timeNs += weighted
-    sums.parts.of('waiting for a backend').ns += weighted
-  }
-
   /** A call ended. Where no operators of it come, its parts are those of its graphs. */
   call(event: TokenEvent): void {
-    this.ends.call(event)
     if (event.resources) this.resources.of(event.phase).add(event.resources)
-    const waits = this.waits.of(event.tid)
-    this.waits.delete(event.tid)
-    const copies = this.copies.get(event.tid) ?? []
-    this.copies.delete(event.tid)
+    const [waits, copies] = [this.waits, this.copies].map((spans) => takeUntil(spans, event))
     if (event.call < 0) return
     this.calls.of(event.phase).count++
     if (this.weightOf(event.call) === 0) return
     this.ended.set(event.call, event)
-    if (waits.length + copies.length > 0) Object.assign(this.of(event.call)!, { waits, copies })
+    if (waits!.length + copies!.length > 0) Object.assign(this.of(event.call)!, { waits, copies })
     if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
   }
 
@@ -178,11 +151,13 @@ export class TimeParts {
   /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
   add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
     this.ended.delete(event.call)
-    const { graphs, parts, waits, copies, afterNs } = this.open.get(event.call) ?? newOpen()
+    const { graphs, parts, waits, copies } = this.open.get(event.call) ?? newOpen()
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
     const weight = this.weightOf(event.call)
     const whole = event.endNs - event.startNs
+    const { returnNs = event.endNs } = event
+    const called = { startNs: event.startNs, endNs: returnNs }
     const left = { ns: operators.isFurther ? 0 : whole }
     if (!operators.isFurther) {
       sums.weight += weight
@@ -194,7 +169,7 @@ export class TimeParts {
     }
     let [inGraphsNs, inLibrariesNs] = [0, 0]
     for (const graph of graphs) {
-      const ns = within(graph, event)
+      const ns = within(graph, called)
       const name = this.nameOf(graph.backend)
       if (isOnHost(name)) {
         inGraphsNs += ns
@@ -205,16 +180,16 @@ export class TimeParts {
       }
     }
     for (const wait of waits)
-      if (!graphs.some((graph) => meet(graph, wait))) take('waiting for a backend', within(wait, event))
+      if (!graphs.some((graph) => meet(graph, wait))) take('waiting for a backend', within(wait, called))
     // Of a CPU alone, copies are those of inputs and results: too short for a part of their own.
     if (graphs.some(({ backend }) => !isOnHost(this.nameOf(backend)))) {
-      for (const copy of copies) take('copying for backends', copiedNs(copy, event, graphs, waits))
+      for (const copy of copies) take('copying for backends', copiedNs(copy, called, graphs, waits))
     }
-    this.addWait(event, afterNs)
+    take('waiting for a backend', operators.isFurther ? 0 : event.endNs - returnNs)
     for (const part of parts) {
       const what = part.what === 'reserve' ? 'reserve memory' : part.what
       const inside = graphs.filter(({ startNs, endNs }) => startNs < part.endNs && part.startNs < endNs)
-      const ns = within(part, event)
+      const ns = within(part, called)
       if (inside.length > 0) inGraphsNs -= ns
       take(what, ns)
     }
@@ -268,7 +243,6 @@ export class TimeParts {
   }
 
   finish(): CallTime[] {
-    this.ends.finish()
     for (const event of [...this.ended.values()]) this.addWithout(event)
     for (const { graphs, parts } of this.phases.values()) {
       for (const [backend, { ns }] of graphs) {
@@ -296,18 +270,27 @@ export class TimeParts {
   }
 }
 
-const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], copies: [], afterNs: 0 })
+const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], copies: [] })
 const NO_OPERATORS = new CallOperators()
 
+/** Takes what the call's thread did until its end; what follows is left for the next call. */
+function takeUntil(spans: DefaultMap<number, Span[]>, { tid, endNs }: TokenEvent): Span[] {
+  const all = spans.get(tid) ?? []
+  const later = all.filter(({ startNs }) => startNs >= endNs)
+  if (later.length > 0) spans.set(tid, later)
+  else spans.delete(tid)
+  return later.length > 0 ? all.filter(({ startNs }) => startNs < endNs) : all
+}
+
 /** The part of an interval that is in a call, in ns. */
-function within(of: { readonly startNs: number; readonly endNs: number }, call: TokenEvent): number {
+function within(of: Span, call: Span): number {
   return Math.max(Math.min(of.endNs, call.endNs) - Math.max(of.startNs, call.startNs), 0)
 }
 
 const meet = (a: Span, b: Span) => a.startNs < b.endNs && b.startNs < a.endNs
 
 /** Time of a copy in a call, without the waits in it; 0 in a graph run. */
-function copiedNs(copy: Span, call: TokenEvent, graphs: readonly Span[], waits: readonly Span[]): number {
+function copiedNs(copy: Span, call: Span, graphs: readonly Span[], waits: readonly Span[]): number {
   if (graphs.some((graph) => meet(graph, copy))) return 0
   const inside = waits.filter((wait) => meet(wait, copy))
   const waitedNs = inside.reduce(

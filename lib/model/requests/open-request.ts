@@ -197,13 +197,6 @@ export class OpenRequest {
     } else this.isOutputPending = event.phase !== 'encode'
   }
 
-  /** The program waits for the results of its last call, or of that of others for which it waits. */
-  wait(call: number, endNs: number, isOwn: boolean): void {
-    if (this.parts.last?.call !== call) return
-    this.parts.extend(endNs)
-    if (isOwn) this.lastOwnNs = endNs
-  }
-
   /** Its next token is sampled; one token needs several samplers. */
   sample(startNs: number, endNs: number): void {
     if (!this.hasSamples) this.endPrompt()

@@ -156,7 +156,7 @@ export class Requests {
   }
 
   private function(event: FunctionEvent): void {
-    const { what, startNs, endNs, tid, value, sequence } = event
+    const { what, startNs, tid, value, sequence } = event
     const thread = this.threads.of(tid)
     if (what === 'draft' || what === 'verify') return this.drafts(event, thread)
     if (what === 'accept-draft') this.inSlot(sequence)?.accept(value)
@@ -165,10 +165,6 @@ export class Requests {
     else if (what === 'accept') this.ofSampled('sample', event, thread)
     else if (what === 'detokenize' || what === 'token-to-piece') this.ofSampled('text', event, thread)
     else if (what === 'get-embeddings') this.owner(event, thread)?.embedding()
-    else if (what === 'synchronize' && thread.call && thread.sampled === undefined) {
-      const { call } = thread.call
-      for (const request of this.open) request.wait(call, endNs, this.isInBatch(request))
-    }
   }
 
   private sample(event: FunctionEvent, thread: Thread): void {

@@ -39,6 +39,8 @@ function moved(event: TraceEvent, relation: Relation): TraceEvent {
   const span = { startNs: timeOf(relation, event.startNs), endNs: timeOf(relation, event.endNs) }
   if (event.kind === 'operator') return { ...event, ...span, waitEndNs: timeOf(relation, event.waitEndNs) }
   if (event.kind === 'request') return { ...event, ...span, ...movedRequest(event, relation) }
+  if (event.kind === 'token' && event.returnNs !== undefined)
+    return { ...event, ...span, returnNs: timeOf(relation, event.returnNs) }
   return { ...event, ...span }
 }
 

@@ -86,7 +86,7 @@ export class Calls {
     if (this.hidden.delete(event)) return
     // The first call of a log that begins in mid-run has another number.
     if (isFirst && event.call <= 0) this.load(event.startNs)
-    const { startNs, endNs, phase, call, tokens } = event
+    const { startNs, endNs, returnNs, phase, call, tokens } = event
     const { make } = this.context
     const extra = [make.word('phase', phase)]
     if (call >= 0) extra.push(make.int('call', call))
@@ -100,6 +100,7 @@ export class Calls {
     if (this.context.detail === 'full' && event.tid >= 0) extra.push(make.int('tid', event.tid))
     const recorderNs = this.graphs.recorderNs(event)
     if (recorderNs > 0) extra.push(make.int('recorder_ns', recorderNs))
+    if (returnNs !== undefined) extra.push(make.int('return_ns', returnNs - startNs))
     const { arrows, args } = this.requests.ofCall(event)
     const toGraphs = this.graphs.arrowsOf(event)
     const arrowsOut = toGraphs.length > 0 ? [...(arrows ?? []), ...toGraphs] : arrows

@@ -1,5 +1,13 @@
 import { expect, test } from '@jest/globals'
-import { type Analysis, analyze, type EventInput, type TraceEvent } from '../../../lib/index.ts'
+import {
+  type Analysis,
+  analyze,
+  convert,
+  type EventInput,
+  type Names,
+  openTrace,
+  type TraceEvent,
+} from '../../../lib/index.ts'
 
 /** Calls on a backend that computes asynchronously: they return before their work is done, and the program waits when it reads results. */
 const MS = 1e6
@@ -107,4 +115,97 @@ test('a wait after sampling, in the next call or below 10 µs is no part of the 
   )
   const short = await analyze(made(true, () => [other('synchronize', last, last + 0.009)]))
   for (const { calls } of [sampled, short]) expect(calls.tpot_ns).toBe(20 * MS)
+})
+
+/** The asynchronous run with other events. */
+const changed = (change: (events: TraceEvent[], names: Names) => TraceEvent[]): EventInput => ({
+  name: 'changed',
+  *events(names) {
+    for (const batch of made(false).events(names) as Iterable<TraceEvent[]>) yield change(batch, names)
+  },
+})
+
+const FIGURES = { ttft_ns: 40 * MS, tpot_ns: 20 * MS, prefill_tokens_per_s: 100, decode_tokens_per_s: 50 }
+
+test('a reader may hold a call until after the waits for it, and until the next call has begun', async () => {
+  for (const behind of [1, 3, 5]) {
+    const late = changed((events) => {
+      const order = events.map((event, i) => [event, event.kind === 'token' ? i + behind + 0.5 : i] as const)
+      return order.sort(([, a], [, b]) => a - b).map(([event]) => event)
+    })
+    expect((await analyze(late)).calls).toMatchObject(FIGURES)
+    expect((await analyze(late)).call_time).toEqual((await analyze(made(false))).call_time)
+  }
+})
+
+test('where no waits are recorded, the times of the GPU end calls, whenever they are read', async () => {
+  const onGpu = (call: number): TraceEvent => ({
+    ...{ kind: 'gpu', what: 'kernel', name: 0, startNs: CALLS[call]![1] * MS, endNs: CALLS[call]![2] * MS, call },
+    ...{
+      device: 0,
+      context: 1,
+      contextName: 0,
+      stream: 0,
+      streamName: 0,
+      pid: 1,
+      correlation: -1,
+      signature: 0,
+      facts: {},
+    },
+  })
+  const before = changed((events) =>
+    events.flatMap((event) =>
+      event.kind === 'token' ? [onGpu(event.call), event] : event.kind === 'function' ? [] : [event],
+    ),
+  )
+  const after = changed((events) =>
+    events.flatMap((event) =>
+      event.kind === 'token' ? [event, onGpu(event.call)] : event.kind === 'function' ? [] : [event],
+    ),
+  )
+  for (const log of [before, after]) {
+    const analysis = await analyze(log)
+    expect(analysis.calls).toMatchObject(FIGURES)
+    expect(partsOf(analysis, 'prefill')['waiting for a backend']).toBeCloseTo(38 + 0.5) // after the call, and in its graph run
+  }
+})
+
+test('a prompt in several calls, of which the program waits for the last one only', async () => {
+  const [start, end] = [-10, -8]
+  const first = changed((events, names) => {
+    const [call] = events.filter((event) => event.kind === 'token')
+    const span = { startNs: start * MS, endNs: end * MS }
+    const graph = { kind: 'graph', backend: names.id('Vulkan0'), nodes: 9, split: 0, call: 0, inferred: 0 } as const
+    const moved = events.map((event) => {
+      if (event.kind === 'token') return { ...event, call: event.call + 1 }
+      return event.kind === 'graph' ? { ...event, call: event.call + 1 } : event
+    })
+    return [moved[0]!, { ...graph, ...span, endNs: span.endNs - 1 }, { ...call!, ...span }, ...moved.slice(1)]
+  })
+  const { calls } = await analyze(first)
+  // Its work lasts until the next call, which is behind it in the same queue.
+  expect(calls).toMatchObject({ ttft_ns: 50 * MS, tpot_ns: 20 * MS, prefill_tokens_per_s: (8 * 1000) / 50 })
+})
+
+test('on the CPU, a call is complete when it returns: what waits then is not its work', async () => {
+  const onCpu = changed((events, names) =>
+    events.map((event) => (event.kind === 'graph' ? { ...event, backend: names.id('CPU') } : event)),
+  )
+  expect((await analyze(onCpu)).calls).toMatchObject({ ttft_ns: 2 * MS, tpot_ns: 27 * MS, prefill_tokens_per_s: 2000 })
+})
+
+test('the trace has the same ends and rates', async () => {
+  const trace = await openTrace(convert(made(false)))
+  const [rate, returned] = ['tok_per_s', 'return_ns'].map((key) => `extract_arg(arg_set_id, 'debug.${key}')`)
+  const args = `dur / ${MS}, ${rate}, ${returned} / ${MS}`
+  const { rows } = trace.query(`select ${args} from slice where category = 'token' order by ts`)
+  expect(rows.map((row) => row.map(Number))).toEqual(
+    CALLS.map(([start, end, done], call) => [done - start, (call === 0 ? 4000 : 1000) / (done - start), end - start]),
+  )
+  const { calls } = await analyze(made(false))
+  const sql =
+    'include perfetto module ggml.calls; select ttft, tpot, prefill_tokens_per_s, tokens_per_s from ggml_decoding'
+  const { ttft_ns, tpot_ns, prefill_tokens_per_s, decode_tokens_per_s } = calls
+  expect(trace.query(sql).rows[0]!.map(Number)).toEqual([ttft_ns, tpot_ns, prefill_tokens_per_s, decode_tokens_per_s])
+  trace.close()
 })

@@ -329,9 +329,10 @@ void calls_begin(struct call * call, void * context, uint32_t kind, const void *
     clock_correct();
     call->is_announced = announce(call);
     resources_begin(&call->resources);
-    call->start = clock_now();
+    const uint64_t now = clock_now();
+    call->start = call->since ? call->since : now;
     struct ggtrace_writer * writer = call->part ? recording_writer(GGTRACE_NO_WORKER) : NULL;
-    if (writer) ggtrace_range_begin(writer, call->start, registry_name(call->part));
+    if (writer) ggtrace_range_begin(writer, now, registry_name(call->part));
 }
 
 void calls_end(struct call * call, int result) {

@@ -37,6 +37,7 @@ struct call {
     enum holding holding;
     bool is_announced;
     bool follows_unread; /* no output of the context's call before it was read */
+    uint64_t since; /* when its graph was allocated, outside of calls; 0: it begins with calls_begin */
     uint64_t start;
     struct ggtrace_resources resources;
 };

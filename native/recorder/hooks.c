@@ -33,6 +33,7 @@
     functions_note_seen(SEEN_CALLS);                                                            \
     struct call call;                                                                           \
     call.part = NULL;                                                                           \
+    call.since = 0;                                                                             \
     read;                                                                                       \
     calls_begin(&call, context, kind, CALLER);                                                      \
     const int result = real(__VA_ARGS__);                                                       \
@@ -137,11 +138,21 @@ HOOK(void, llama_set_embeddings, void * context, bool embeddings) {
 
 /* ---- Graphs ---- */
 
+/* A scheduler that allocated a graph on this thread outside of a call, and when: the call of that graph begins with it. */
+static __thread struct { const void * scheduler; uint64_t start; } allocated __attribute__((tls_model("initial-exec")));
+
+static uint64_t allocated_at(const void * scheduler) {
+    const uint64_t start = allocated.scheduler == scheduler ? allocated.start : 0;
+    allocated.scheduler = NULL;
+    return start;
+}
+
 /* Outside of a call: whisper.cpp, programs that use ggml directly, libraries that bind llama_decode inside. */
 HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_graph_compute_async, int, void *, void *);
     struct call call;
     const bool is_call = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
+    call.since = allocated_at(scheduler);
     if (is_call) calls_begin(&call, scheduler, calls_read_graph(&call, cgraph), CALLER);
     struct run run;
     runs_schedule(&run, cgraph, recording_level());
@@ -154,9 +165,12 @@ HOOK(int, ggml_backend_sched_graph_compute_async, void * scheduler, void * cgrap
 HOOK(bool, ggml_backend_sched_alloc_graph, void * scheduler, void * cgraph) {
     REAL(ggml_backend_sched_alloc_graph, bool, void *, void *);
     graphs_may_change();
+    const bool is_outside = !calls_inside() && recorder_ready(CALLER) >= LEVEL_TOKEN;
+    if (is_outside) allocated.start = clock_now();
     const uint64_t start = parts_begin();
     const bool has_room = real(scheduler, cgraph);
     parts_end(start, GGTRACE_ALLOCATE);
+    allocated.scheduler = is_outside ? scheduler : NULL;
     return has_room;
 }
 

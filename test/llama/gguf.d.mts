@@ -2,7 +2,7 @@
 export interface ModelSpec {
   readonly name?: string
   /** Default `llama`. */
-  readonly architecture?: 'llama' | 'qwen2'
+  readonly architecture?: 'llama' | 'qwen2' | 't5'
   readonly layers: number
   readonly width: number
   readonly feedForward: number
@@ -38,7 +38,7 @@ export interface Model {
   readonly size: number
 }
 
-export type Preset = 'tinyDense' | 'tinyMoe' | 'tinyQwen2' | 'exact' | 'big'
+export type Preset = 'tinyDense' | 'tinyMoe' | 'tinyQwen2' | 'tinyT5' | 'exact' | 'big'
 
 export const presets: Readonly<Record<Preset, ModelSpec>>
 export const layoutOf: (spec: ModelSpec) => Omit<Model, 'path' | 'spec'> & { readonly head: Uint8Array }

@@ -1,7 +1,7 @@
 /**
  * Writes GGUF v3 models with random weights: no download, any size, the same bytes for the same spec. They decode as fast as a real
- * model of that shape and say nothing of sense. Of the `llama` architecture, dense or mixture of experts, or of `qwen2`, which adds
- * biases to Q, K and V.
+ * model of that shape and say nothing of sense. Of the `llama` architecture, dense or mixture of experts, of `qwen2`, which adds
+ * biases to Q, K and V, or of `t5`, which has an encoder.
  *
  * Plain JavaScript, so that `make-model.mjs` and the README's demo run without a TypeScript step; types in gguf.d.mts.
  */
@@ -14,6 +14,9 @@ import { dirname, join } from 'node:path'
 const FORMAT = 1
 const ALIGNMENT = 32
 const POOL_BLOCKS = 65_521 // a prime: no two rows or experts of a tensor come out equal
+
+/** Of T5's positions. */
+const RELATIVE_BUCKETS = 32
 
 /** ggml's type number, elements of a block, bytes of a block. */
 const TYPES = { F32: [0, 1, 4], Q4_0: [2, 32, 18], Q8_0: [8, 32, 34] }
@@ -39,6 +42,11 @@ export const presets = {
   tinyQwen2: {
     ...{ architecture: 'qwen2', layers: 8, width: 512, feedForward: 1408, heads: 8, kvHeads: 4, vocabulary: 2048 },
     context: 2048,
+  },
+  /** An encoder and a decoder. */
+  tinyT5: {
+    ...{ architecture: 't5', layers: 4, width: 512, feedForward: 1024, heads: 8, kvHeads: 8, vocabulary: 2048 },
+    context: 512,
   },
   big: { layers: 22, width: 2048, feedForward: 5632, heads: 32, kvHeads: 4, vocabulary: 32_000, context: 2048 },
 }
@@ -124,6 +132,13 @@ const metadataOf = (spec, { architecture = 'llama' } = spec) => [
         pair(`${architecture}.expert_used_count`, 'u32', spec.expertsUsed),
       ]
     : []),
+  ...(architecture === 't5'
+    ? [
+        pair('t5.attention.layer_norm_epsilon', 'f32', 1e-6),
+        pair('t5.attention.relative_buckets_count', 'u32', RELATIVE_BUCKETS),
+        pair('t5.decoder_start_token_id', 'u32', 1),
+      ]
+    : []),
   pair('tokenizer.ggml.model', 'text', 'llama'),
   ...vocabularyOf(spec.vocabulary),
   pair('tokenizer.ggml.bos_token_id', 'u32', 1),
@@ -131,8 +146,34 @@ const metadataOf = (spec, { architecture = 'llama' } = spec) => [
   pair('tokenizer.ggml.unknown_token_id', 'u32', 0),
 ]
 
+/** Of a T5: its encoder, then its decoder, whose attention has a second part for the encoder's output. */
+const shapesOfT5 = ({ layers, width, feedForward, heads, vocabulary, weights = 'Q4_0' }) => {
+  const attention = (name) => [
+    [`${name}_norm.weight`, 'F32', [width]],
+    ...['q', 'k', 'v', 'o'].map((part) => [`${name}_${part}.weight`, weights, [width, width]]),
+  ]
+  const layer = (block, isFirst, parts) => [
+    ...parts.flatMap((part) => attention(`${block}.${part}`)),
+    ...(isFirst ? [[`${block}.attn_rel_b.weight`, 'F32', [heads, RELATIVE_BUCKETS]]] : []),
+    [`${block}.ffn_norm.weight`, 'F32', [width]],
+    [`${block}.ffn_up.weight`, weights, [width, feedForward]],
+    [`${block}.ffn_down.weight`, weights, [feedForward, width]],
+  ]
+  const stack = (name, parts) => [
+    ...Array.from({ length: layers }, (_, i) => layer(`${name}.blk.${i}`, i === 0, parts)).flat(),
+    [`${name}.output_norm.weight`, 'F32', [width]],
+  ]
+  return [
+    ['token_embd.weight', weights, [width, vocabulary]],
+    ...stack('enc', ['attn']),
+    ...stack('dec', ['attn', 'cross_attn']),
+    ['output.weight', weights, [width, vocabulary]],
+  ]
+}
+
 /** Name, type and shape of every tensor; the first number of a shape counts the elements of a row. */
 const shapesOf = (spec) => {
+  if (spec.architecture === 't5') return shapesOfT5(spec)
   const { width, feedForward, experts, weights = 'Q4_0' } = spec
   const kvWidth = (width / spec.heads) * spec.kvHeads
   const layer = (number) => {

@@ -354,7 +354,7 @@ export interface FirstCall {
   readonly call: number
   readonly tokens: number
   readonly time_ns: number
-  /** Major page faults in its operators; null where they were not counted. */
+  /** Major page faults in its operators, or, where these have no counts, of the process during it; null where they were not counted. */
   readonly major_faults: number | null
   /** Time in its operators in which a worker waited for something, of the worker with most of it; null where it was not recorded. */
   readonly blocked_ns: number | null

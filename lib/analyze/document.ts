@@ -89,7 +89,7 @@ function complete(document: unknown): unknown {
 const ADDED_TO = {
   run: { version: null, limits: null, variables: {} },
   call: { resources: null },
-  stage: { cpu_ns: null, runnable_ns: null, disk_bytes: null, major_faults: null },
+  stage: { cpu_ns: null, runnable_ns: null, process_cpu_ns: null, disk_bytes: null, major_faults: null },
 } as const
 
 function withParts(document: Partial<Analysis>): Partial<Analysis> {

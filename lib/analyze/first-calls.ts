@@ -30,7 +30,9 @@ export class FirstCalls {
     // The operators of a very long call come in several parts.
     if (of.first?.call === event.call) return
     if (of.first) return of.others.add(timeNs / tokens)
-    of.first = { phase, call: event.call, tokens, time_ns: timeNs, ...this.slowest(operators, off) }
+    const { major_faults, ...slowest } = this.slowest(operators, off)
+    const faults = major_faults ?? event.resources?.majorFaults ?? null
+    of.first = { phase, call: event.call, tokens, time_ns: timeNs, ...slowest, major_faults: faults }
   }
 
   /** The layer with the most time of worker 0, barrier waits included, in comparison with the median layer; and page faults. */

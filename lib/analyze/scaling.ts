@@ -2,6 +2,7 @@ import type { Analysis, Undetermined } from './analysis.ts'
 import type { Difference } from './compare/comparison.ts'
 import { differencesOf } from './compare/differences.ts'
 import { losses } from './findings/losses.ts'
+import { adviceOf } from './findings/program.ts'
 import { isLaw, threadScaling } from './findings/thread-scaling.ts'
 import { CALLS, lossesOf } from './run/losses.ts'
 import {
@@ -24,7 +25,7 @@ const GAIN_SHARE_MIN = 0.1
 const ROLES_MAX = 20
 
 /** Rules of what would make a run slow with any number of threads. */
-const DISTURBING = ['preempted', 'page-faults']
+const DISTURBING = ['cpu-limit', 'preempted', 'page-faults', 'blocked-workers']
 
 type ScaledPhase = 'decode' | 'prefill'
 
@@ -71,7 +72,8 @@ export function scaling(analyses: readonly Analysis[]): ScalingFigures {
     findings: [],
     undetermined,
   }
-  const { id: rule, advice } = threadScaling
+  const { id: rule } = threadScaling
+  const advice = adviceOf(threadScaling.advice)
   const found = threadScaling.look(figures).flatMap(({ finding }) => (finding ? [{ rule, ...finding, advice }] : []))
   return { ...figures, findings: found }
 }

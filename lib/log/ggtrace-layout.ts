@@ -145,7 +145,7 @@ export const RECORD_BYTES: Readonly<Record<number, number>> = {
   [RecordType.Sequence]: 52,
   [RecordType.Task]: 28,
   [RecordType.Message]: 20,
-  [RecordType.Resources]: 52,
+  [RecordType.Resources]: 60,
   [RecordType.GpuQueue]: 44,
   [RecordType.GpuWork]: 68,
   [RecordType.GpuSubmission]: 44,

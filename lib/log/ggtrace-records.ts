@@ -33,6 +33,8 @@ export interface GgtraceResources {
   readonly minorFaults: number
   readonly majorFaults: number
   readonly bytesRead: number
+  /** Of all threads of the process. */
+  readonly processCpuNs: number
   /** On a CPU. */
   readonly cpuNs?: number
   /** Able to run, but without a CPU. */

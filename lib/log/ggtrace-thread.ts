@@ -116,9 +116,9 @@ export class GgtraceThread {
 
   private resources(startNs: number, resources: GgtraceResources | undefined): void {
     if (!resources) return
-    const { minorFaults, majorFaults, bytesRead, cpuNs = -1, waitingNs = -1 } = resources
+    const { minorFaults, majorFaults, bytesRead, processCpuNs, cpuNs = -1, waitingNs = -1 } = resources
     const record = this.instant(RecordType.Resources, startNs)
-    for (const value of [minorFaults, majorFaults, bytesRead, cpuNs, waitingNs])
+    for (const value of [minorFaults, majorFaults, bytesRead, processCpuNs, cpuNs, waitingNs])
       record.u64(BigInt.asUintN(64, BigInt(value)))
   }
 

@@ -5,6 +5,8 @@ export interface Resources {
   readonly majorFaults: number
   /** Bytes that the process read from disks. */
   readonly bytesRead: number
+  /** CPU time of all of its threads, in ns. */
+  readonly processCpuNs: number
   /** Of the thread, in ns: on a CPU; able to run, but without one. -1: not known. */
   readonly cpuNs: number
   readonly waitingNs: number

@@ -168,7 +168,7 @@ struct ggtrace_function {
 
 /* What the kernel counted during the next call or function of the thread, which starts at `time`. */
 struct ggtrace_resources {
-    uint64_t time, minor_faults, major_faults, bytes_read; /* of the process */
+    uint64_t time, minor_faults, major_faults, bytes_read, process_cpu; /* of the process; its CPU time in ns */
     uint64_t cpu, waiting; /* of the thread, ns; GGTRACE_UNKNOWN_VALUE: not known */
 };
 
@@ -250,7 +250,7 @@ GGTRACE_AT(ggtrace_function, value, 44 - 4);
 GGTRACE_SIZE(ggtrace_sequence, 52 - 4);
 GGTRACE_AT(ggtrace_sequence, sequence, 24 - 4);
 GGTRACE_SIZE(ggtrace_task, 28 - 4);
-GGTRACE_SIZE(ggtrace_resources, 52 - 4);
+GGTRACE_SIZE(ggtrace_resources, 60 - 4);
 GGTRACE_SIZE(ggtrace_message_record, 20);
 GGTRACE_SIZE(ggtrace_buffer, 40);
 GGTRACE_SIZE(ggtrace_mapping, 32);

@@ -9,6 +9,10 @@
 
 enum { BLOCK_BYTES = 512, TEXT_BYTES = 96 };
 
+static uint64_t ns_of(struct timeval time) {
+    return (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_usec * 1000u;
+}
+
 void resources_begin(struct ggtrace_resources * resources) {
     struct rusage now = {0};
     getrusage(RUSAGE_SELF, &now);
@@ -16,6 +20,7 @@ void resources_begin(struct ggtrace_resources * resources) {
         .minor_faults = (uint64_t) now.ru_minflt,
         .major_faults = (uint64_t) now.ru_majflt,
         .bytes_read = (uint64_t) now.ru_inblock * BLOCK_BYTES,
+        .process_cpu = ns_of(now.ru_utime) + ns_of(now.ru_stime),
         .cpu = GGTRACE_UNKNOWN_VALUE,
         .waiting = GGTRACE_UNKNOWN_VALUE,
     };
@@ -47,6 +52,7 @@ void resources_end(struct ggtrace_resources * resources) {
     resources->minor_faults = since(resources->minor_faults, now.minor_faults);
     resources->major_faults = since(resources->major_faults, now.major_faults);
     resources->bytes_read = since(resources->bytes_read, now.bytes_read);
+    resources->process_cpu = since(resources->process_cpu, now.process_cpu);
     resources->cpu = since(resources->cpu, now.cpu);
     resources->waiting = since(resources->waiting, now.waiting);
 }

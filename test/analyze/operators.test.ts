@@ -169,6 +169,7 @@ test('a small run that was computed by hand', async () => {
         { what: 'allocate', time_ns: 40, share: 0.04 },
         { what: 'rest', time_ns: 20, share: 0.02 },
       ],
+      resources: null,
     },
   ])
   const rows = analysis.operators.rows.map((row) => [

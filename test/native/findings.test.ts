@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { analyze, type Finding, inputOf, record } from '../../lib/index.ts'
 import { expectChecks } from '../analyze/findings/made-run.ts'
+import { hasControlGroups, withCpuLimit } from '../control-group.ts'
 import type { ModelSpec } from '../llama/gguf.mjs'
 import { hasLlama, LIB, model, type RunOptions, run, runner } from '../llama/testbed.ts'
 import { CPUS, HAS_AMX, hasTaskset, ON_CPU, startHog } from '../machine.ts'
@@ -31,6 +32,7 @@ const MANY_EXPERTS: ModelSpec = {
 /** Before all other programs: what else runs takes none of its CPUs. */
 const FIRST = isRoot && spawnSync('chrt', ['-f', '1', 'true']).status === 0 ? ['chrt', '-f', '1'] : []
 
+const canLimit = await hasControlGroups()
 const llama = hasLlama() ? describe : describe.skip
 const pinned = hasTaskset ? perfTest : test.skip
 
@@ -61,6 +63,16 @@ llama('the first finding of a run (needs linux-x64 and cc)', () => {
     expect(found[0]).toMatchObject({ rule: 'preempted', evidence: { worker: 0 } })
     expect(found[0]!.sentence).toMatch(/^worker 0 was preempted [\d.]+ % of (decode|prefill)$/)
     expect(found[0]!.evidence['preempted_share']).toBeGreaterThan(0.2)
+  })
+
+  const limited = canLimit ? perfTest : test.skip
+  limited('in a control group with a limit of CPU time: the limit (needs a control group)', async () => {
+    const { path } = await model('tinyDense')
+    const limit = withCpuLimit(20_000)
+    const args = ['--prompt', '16', '--decode', '60']
+    const [first] = await findingsOf(path, args, { before: limit.before }).finally(limit.remove)
+    expect(first).toMatchObject({ rule: 'cpu-limit', confidence: 'high', evidence: { cpu_time: 0.2 } })
+    expect(first!.sentence).toMatch(/^the limit of 0\.2 CPUs was reached in \d+ % of its periods: /)
   })
 
   const traced = isRoot && canTrace(`findings-${process.pid}`) ? pinned : test.skip

@@ -1,6 +1,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { analyze, inputOf, lookedAt } from '../../lib/index.ts'
 import { canBuild, OPENMP, ownCpu } from '../llama/own-cpu.ts'
 import { ensureLlama, model } from '../llama/testbed.ts'
+import { CPUS } from '../machine.ts'
+import { perfTest } from './as-user.ts'
 import { expectCalls, expectTrace, NANO_MOE, readLog, recordHosts, useRecorder } from './recording.ts'
 
 /** A ggml with OpenMP: the threads are libgomp's, are not ended between graphs, and wait at its barriers. */
@@ -35,5 +38,38 @@ openmp('OpenMP (needs c++ with -fopenmp)', () => {
     expectCalls(recording, calls, () => workers)
     const waits = recording.of('operator').filter(({ endNs, waitEndNs }) => waitEndNs > endNs)
     expect(waits.length).toBeGreaterThan(100)
+  })
+
+  /** The analysis of calls on so many workers, with states of threads. */
+  const analysed = async (workers: number, env: Record<string, string>) => {
+    const { path } = await model(NANO_MOE)
+    const steps = ['load', 0, path, 'open', 0, workers, 'decode', 0, 40, 'close', 0, 'exit', 3]
+    return await analyze(inputOf((await recordHosts(steps, { lib, env })).log))
+  }
+
+  // A barrier of libgomp blocks workers within operators, too.
+  perfTest.each(['', 'major-faults'])(
+    'workers that are blocked wait for no page (counters: "%s")',
+    async (counters) => {
+      const analysis = await analysed(CPUS.length + 2, { GGML2PERFETTO_COUNTERS: counters })
+      expect(analysis.findings.filter(({ rule }) => rule === 'page-faults')).toEqual([])
+      expect(analysis.findings.filter(({ sentence }) => /waits for pages|as page faults/.test(sentence))).toEqual([])
+      const figures = lookedAt(analysis).find(({ rule }) => rule === 'blocked-workers')!.figures
+      expect(figures.length).toBeGreaterThan(0)
+      for (const { figure } of figures)
+        expect(figure).toMatch(/in operators \(barrier or lock: [\d.]+ major page faults a call\)/)
+    },
+  )
+
+  const twoCpus = CPUS.length > 1 ? perfTest : test.skip
+  twoCpus('threads that sleep at barriers: by the variable that makes them (needs two CPUs)', async () => {
+    const passive = await analysed(2, { OMP_WAIT_POLICY: 'passive' })
+    expect(passive.findings[0]!.rule).toBe('passive-waiting')
+    expect(passive.findings[0]!.sentence).toMatch(
+      /waiting at barriers, with OMP_WAIT_POLICY=passive: workers sleep there \d+ % /,
+    )
+    expect(passive.findings[0]!.evidence['asleep_share']).toBeGreaterThan(0.05)
+    const active = await analysed(2, { OMP_WAIT_POLICY: 'active' })
+    expect(active.findings.filter(({ rule }) => rule === 'passive-waiting')).toEqual([])
   })
 })

@@ -46,6 +46,7 @@ llama('resources of a run (needs linux-x64 and cc)', () => {
       minor_faults: calls.reduce((sum, { resources }) => sum + resources!.minorFaults, 0),
       major_faults: calls.reduce((sum, { resources }) => sum + resources!.majorFaults, 0),
       disk_bytes: calls.reduce((sum, { resources }) => sum + resources!.bytesRead, 0),
+      cpu_ns: calls.reduce((sum, { resources }) => sum + resources!.processCpuNs, 0),
     })
     const whole = of('function').find(({ what }) => what === 'load-model')!.resources!
     const inside = load!.stages.filter(({ stage }) =>

@@ -148,7 +148,7 @@ export function everyRecord(): Uint8Array {
   host.copy({ what: 'set', startNs: 2000, endNs: 2100, bytes: 4096, to: buffers.cache, tensor: kv })
   host.copy({ what: 'copy', startNs: 2200, endNs: 2300, bytes: 64, from: buffers.compute, to: buffers.cache })
   host.part({ startNs: 2850, endNs: 2890, call: 0, what: 'allocate' })
-  const resources = { minorFaults: 7, majorFaults: 2, bytesRead: 4096, cpuNs: 3, waitingNs: 1 }
+  const resources = { minorFaults: 7, majorFaults: 2, bytesRead: 4096, processCpuNs: 5, cpuNs: 3, waitingNs: 1 }
   host.function({ what: 'sample', startNs: 2890, endNs: 2895, output: 0, context: 0x7fff_1234_5678, resources })
   host.sequence({ what: 'remove', atNs: 2896, sequence: 0, from: 4, context: 0x7000 })
   host.task({ what: 'launch', atNs: 2897, task: 3, slot: 0 })

@@ -11,7 +11,14 @@ test('any sequence of records is read as it was written', async () => {
   const count = fc.integer({ min: 0, max: 2 ** 53 - 1 })
   const known = fc.integer({ min: -1, max: 2 ** 53 - 1 })
   const resources = fc.record({
-    ...{ minorFaults: count, majorFaults: count, bytesRead: count, cpuNs: known, waitingNs: known },
+    ...{
+      minorFaults: count,
+      majorFaults: count,
+      bytesRead: count,
+      processCpuNs: count,
+      cpuNs: known,
+      waitingNs: known,
+    },
   })
   const record = fc.oneof(
     fc.record({

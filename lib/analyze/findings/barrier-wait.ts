@@ -1,5 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
+import { either } from './program.ts'
 import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
 import { slicesIn } from './sql.ts'
 import { percent, shares } from './words.ts'
@@ -23,9 +24,11 @@ export const barrierWait: Rule = {
   id: 'barrier-wait',
   title: 'Workers wait for each other at barriers',
   limits: { share: SHARE, last: LAST, calls: CALLS, any: ANY },
-  advice:
-    'One worker is the last: its CPU is slower (E-core, SMT sibling) or shared: fewer threads, or threads on equal CPUs (taskset, ' +
-    '--cpu-mask). Another one each time: something takes their CPUs (record --sched), or steps are too short for so many threads',
+  advice: (program) =>
+    'One worker is the last: its CPU is slower (E-core, SMT sibling) or shared: fewer threads, or threads on equal CPUs ' +
+    `(${either('taskset', program.unless(['--cpu-mask', '-C', '--cpu-range', '-Cr'], '--cpu-mask'))}). ` +
+    'Another one each time: something takes their CPUs (record --sched), or steps are too short for so many threads',
+  covers: ['blocked-workers'],
   look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
 }
 

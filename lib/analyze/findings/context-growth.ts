@@ -1,5 +1,6 @@
 import type { ContextSlope } from '../analysis.ts'
 import { CLEAR } from '../calls/context-slopes.ts'
+import { either } from './program.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
 import { number, percent, shares } from './words.ts'
 
@@ -18,14 +19,22 @@ const ATTENTION: Limit = {
   why: 'the work of attention alone grows with the context: where all operators get slower, the machine does',
 }
 
+/** Options of the types of the KV cache. */
+const TYPES = ['-ctk', '--cache-type-k', '-ctv', '--cache-type-v']
+
 /** Decoding gets slower with the length of the context. */
 export const contextGrowth: Rule = {
   id: 'context-growth',
   title: 'The time per token grows with the length of the context',
   limits: { growth: GROWTH, errors: ERRORS, points: POINTS, attention: ATTENTION },
-  advice:
-    'Attention reads the whole KV cache for each token. Flash attention, a KV cache of a smaller type (-ctk, -ctv), or a model with fewer KV ' +
-    'heads or a sliding window read less',
+  advice: (program) => {
+    const ways = either(
+      program.computes('FLASH_ATTN_EXT') ? undefined : 'flash attention (-fa)',
+      program.unless(TYPES, 'a KV cache of a smaller type (-ctk, -ctv)'),
+      'a model with fewer KV heads or a sliding window',
+    )
+    return `Attention reads the whole KV cache for each token. Less is read by ${ways}`
+  },
   look: (analysis) => (analysis.calls.slope ? lookAt(analysis.calls.slope) : []),
 }
 

@@ -1,4 +1,5 @@
 import { isOnHost } from '../../model/backends.ts'
+import { either } from './program.ts'
 import { confidenceOf, type Limit, partsNs, phasesOf, type Rule } from './rule.ts'
 import { percent } from './words.ts'
 
@@ -7,14 +8,18 @@ const SHARE: Limit = {
   why: 'of a model that is wholly on a GPU, the CPU computes the embedding and the scheduler copies its inputs: less than a tenth',
 }
 
+/** Options that place experts. */
+const EXPERTS = ['--cpu-moe', '-cmoe', '--n-cpu-moe', '-ncmoe', '--override-tensor', '-ot']
+
 /** A model that is divided: the CPU waits for another backend, and that one for the CPU. */
 export const dividedModel: Rule = {
   id: 'divided-model',
   title: 'CPU and another backend wait for each other',
   limits: { share: SHARE },
-  advice:
-    'Only one of them computes at a time. Offload more layers (-ngl), or for MoE only the experts to the CPU (--cpu-moe); less of the model ' +
-    'on the slower one is the only gain',
+  advice: (program) => {
+    const experts = program.unless(EXPERTS, 'for MoE only the experts on the CPU (--cpu-moe)')
+    return `Only one of them computes at a time. ${either('Offload more layers (-ngl)', experts)}; less of the model on the slower one is the only gain`
+  },
   look: (analysis) =>
     phasesOf(analysis).flatMap((of) => {
       const { phase, calls, time_ns } = of

@@ -3,6 +3,7 @@ import { barrierWait } from './barrier-wait.ts'
 import { betweenCalls } from './between-calls.ts'
 import { cancelledWork } from './cancelled-work.ts'
 import { contextGrowth } from './context-growth.ts'
+import { cpuLimit } from './cpu-limit.ts'
 import { dividedModel } from './divided-model.ts'
 import { expertImbalance } from './expert-imbalance.ts'
 import { firstCall } from './first-call.ts'
@@ -13,9 +14,11 @@ import { losses } from './losses.ts'
 import { lowL2Hits } from './low-l2-hits.ts'
 import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
 import { outsideGraphs } from './outside-graphs.ts'
-import { pageFaults } from './page-faults.ts'
+import { blockedWorkers, pageFaults } from './page-faults.ts'
+import { passiveWaiting } from './passive-waiting.ts'
 import { powerCap } from './power-cap.ts'
 import { preempted } from './preempted.ts'
+import { adviceOf } from './program.ts'
 import { promptProcessedAgain } from './prompt-processed-again.ts'
 import { queueTime } from './queue-time.ts'
 import { requestStalled } from './request-stalled.ts'
@@ -33,9 +36,12 @@ import { weightFaults } from './weight-faults.ts'
 
 /** All rules of the diagnosis; docs/findings.md describes each. */
 export const RULES: readonly Rule[] = [
+  cpuLimit,
   preempted,
   moreThreadsThanCpus,
+  passiveWaiting,
   pageFaults,
+  blockedWorkers,
   weightFaults,
   firstCall,
   barrierWait,
@@ -81,7 +87,11 @@ export function findings(analysis: Analysis): Finding[] {
       all.every(({ rule, finding }) => !rule.covers?.includes(id) || finding.time_ns < COVERED * time_ns),
     )
     .sort((a, b) => b.finding.time_ns - a.finding.time_ns)
-    .map(({ rule, finding }) => ({ rule: rule.id, ...finding, advice: finding.advice ?? rule.advice }))
+    .map(({ rule, finding }) => ({
+      rule: rule.id,
+      ...finding,
+      advice: finding.advice ?? adviceOf(rule.advice, analysis),
+    }))
 }
 
 /** Of the time of all calls: what explains less is not worth a sentence. */

@@ -1,4 +1,5 @@
 import type { Analysis, FirstCall } from '../analysis.ts'
+import { either } from './program.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
 import { callsOf } from './sql.ts'
 import { number, percent, time } from './words.ts'
@@ -21,10 +22,19 @@ export const firstCall: Rule = {
   id: 'first-call',
   title: 'The first call is much slower than those after it',
   limits: { times: TIMES, share: SHARE, faults: FAULTS },
-  advice:
-    'With page faults: the model is read from the disk while it computes. Keep it in memory (--mlock, or read it once with cat), read it ' +
-    'at the start (--no-mmap), or warm up. On a GPU: its shaders are compiled; a cache of them stays between runs',
-  covers: ['page-faults'],
+  advice: (program) => {
+    const read = program.option('readAtStart')
+    const ways = either(
+      `keep it in memory (${either(program.option('keepInMemory'), 'read it once with cat')})`,
+      read && `read it at the start (${read})`,
+      program.isWarmedUp ? undefined : 'warm up',
+    )
+    return (
+      `With page faults that read, the model is read from the disk while it computes: ${ways}. ` +
+      'On a GPU, its shaders are compiled; a cache of them stays between runs'
+    )
+  },
+  covers: ['page-faults', 'blocked-workers'],
   look: (analysis) => analysis.first_calls.flatMap((first) => lookAt(analysis, first)),
 }
 
@@ -55,7 +65,7 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   const why = hasFaults
     ? `: ${major_faults} page faults that read from the disk${where}`
     : isBlocked
-      ? `: a worker is blocked ${time(blocked_ns)} in operators${where}, as page faults do`
+      ? `: a worker is blocked ${time(blocked_ns)} in operators${where} (${major_faults === null ? 'barrier, lock or page' : `barrier or lock: ${major_faults} page faults that read`})`
       : ''
   const sentence = `the first ${phase} call takes ${number(times)} × as long as ${as} (${time(time_ns)})${why}`
   const finding = {
@@ -66,11 +76,11 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
       : isBlocked
         ? {
             confidence: 'medium' as const,
-            confidence_reason: `blocked ${percent(blocked_ns / time_ns)} of the call; the cause was not counted (record --faults)`,
+            confidence_reason: `blocked ${percent(blocked_ns / time_ns)} of the call; the cause is not recorded`,
           }
         : {
             confidence: 'medium' as const,
-            confidence_reason: 'the times are recorded, their cause is not (record --faults)',
+            confidence_reason: 'the times are recorded, their cause is not',
           }),
     evidence: {
       phase,

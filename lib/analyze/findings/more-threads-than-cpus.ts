@@ -14,10 +14,11 @@ export const moreThreadsThanCpus: Rule = {
   title: 'More workers than CPUs',
   limits: { share: SHARE },
   advice: 'Run with -t (--threads) of at most the number of CPUs, and without SMT siblings: of the cores',
-  covers: ['preempted', 'barrier-wait', 'unbalanced-op', 'first-call', 'context-growth'],
+  covers: ['preempted', 'barrier-wait', 'unbalanced-op', 'blocked-workers', 'first-call', 'context-growth'],
   look: (analysis) => {
-    const { workers, cpus, cpus_used } = analysis.run
-    const usable = Math.min(cpus ?? Infinity, cpus_used ?? Infinity)
+    const { workers, cpus, cpus_used, limits } = analysis.run
+    // Other programs may keep it from some of those that it may use.
+    const usable = Math.min(cpus ?? Infinity, limits?.cpus ?? cpus_used ?? Infinity)
     if (!Number.isFinite(usable) || workers === 0) return []
     if (workers <= usable) return [{ figure: `${plural(workers, 'worker')} on ${plural(cpus ?? usable, 'CPU')}` }]
     return phasesOf(analysis).map((time) => {

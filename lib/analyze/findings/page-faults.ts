@@ -1,70 +1,148 @@
 import type { Analysis, CallTime, OperatorRow } from '../analysis.ts'
+import { either } from './program.ts'
 import { confidenceOf, type Limit, type Looked, phasesOf, type Rule } from './rule.ts'
-import { slicesIn } from './sql.ts'
+import { callsOf, slicesIn } from './sql.ts'
 import { number, percent } from './words.ts'
 
 const SHARE: Limit = {
   value: 0.1,
-  why: 'operators compute and spin: a worker that is blocked in one waits for a page or a lock, which runs from memory do not',
+  why: 'operators compute and spin: a worker that is blocked in one waits for a page, a lock or a barrier, which runs from memory do not',
 }
 const FAULTS: Limit = {
   value: 16,
   why: 'major faults a call, on average: the model does not stay in memory; code and caches of the program fault once',
 }
 
-/** Workers wait within operators for pages of the model. */
+/** Workers wait within operators for pages of the model: they are blocked, and the kernel counted faults that read from a disk. */
 export const pageFaults: Rule = {
   id: 'page-faults',
   title: 'Operators wait for pages that are not in memory',
   limits: { share: SHARE, faults: FAULTS },
-  advice:
-    'The model, or what else runs, does not fit into memory: a smaller quantisation, --mlock, --no-mmap, or fewer experts in memory. ' +
-    'record --faults names the weights (track Faults and I/O)',
+  advice: (program) => {
+    const more = program.hasMemoryLimit ? 'a higher limit of the container’s memory' : undefined
+    const ways = either(
+      more,
+      'a smaller quantisation',
+      program.option('keepInMemory'),
+      program.option('readAtStart'),
+      'fewer experts in memory',
+    )
+    return `The model, or what else runs, does not fit into memory: ${ways}. record --faults names the weights (track Faults and I/O)`
+  },
+  covers: ['blocked-workers'],
   look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
 }
 
-function lookAt(analysis: Analysis, { phase, calls, time_ns }: CallTime): Looked[] {
+/** Workers are blocked within operators, and it is not page faults, or not known whether it is. */
+export const blockedWorkers: Rule = {
+  id: 'blocked-workers',
+  title: 'Workers are blocked within operators',
+  limits: { share: SHARE },
+  advice: (program) => {
+    const fewer = program.hasFreeCpus ? '' : 'fewer threads, or '
+    return (
+      'Threads of OpenMP sleep at barriers when they have waited for a while, or at once if others need their CPUs: ' +
+      `${fewer}CPUs that no other program uses. perf trace -s lists the system calls in which threads wait`
+    )
+  },
+  look: (analysis) => phasesOf(analysis).flatMap((time) => blockedIn(analysis, time)),
+}
+
+/** Where workers are blocked in the operators of a phase, and how often for a page. */
+interface Blocked {
+  readonly rows: readonly OperatorRow[]
+  /** Undefined where states were not recorded. */
+  readonly ns: number | undefined
+  /** Of it, in operators with major faults; all where these were not counted by operator. */
+  readonly withFaultsNs: number
+  /** Major faults a call; undefined where they were not counted. */
+  readonly faults: number | undefined
+  readonly areOfOperators: boolean
+}
+
+function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): Blocked {
   const rows = analysis.operators.rows.filter((row) => row.phase === phase)
   const workers = Math.max(1, ...rows.map((row) => row.workers.length))
-  const hasCounts = rows.some(({ counters }) => counters['major_faults'] !== undefined)
+  const areOfOperators = rows.some(({ counters }) => counters['major_faults'] !== undefined)
   const hasStates = rows.some(({ blocked_ns }) => blocked_ns !== null)
-  if (!hasCounts && !hasStates) return []
-  const faults = rows.reduce((sum, { counters }) => sum + (counters['major_faults'] ?? 0), 0)
-  const blockedNs = rows.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0) / workers
-  const share = blockedNs / time_ns
+  const blockedNs = (of: readonly OperatorRow[]) => of.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
+  const faulting = areOfOperators ? rows.filter(({ counters }) => (counters['major_faults'] ?? 0) > 0) : rows
+  const counted = rows.reduce((sum, { counters }) => sum + (counters['major_faults'] ?? 0), 0)
+  const ofCalls = resources ? resources.major_faults / Math.max(resources.calls, 1) : undefined
+  return {
+    rows,
+    ns: hasStates ? blockedNs(rows) / workers : undefined,
+    withFaultsNs: blockedNs(faulting) / workers,
+    faults: areOfOperators ? counted / calls : ofCalls,
+    areOfOperators,
+  }
+}
+
+/** Are they blocked for pages? */
+function waitsForPages({ ns, withFaultsNs, faults }: Blocked, time: CallTime): boolean {
+  if (faults === undefined || faults < FAULTS.value) return false
+  return ns === undefined || withFaultsNs >= SHARE.value * time.time_ns
+}
+
+function lookAt(analysis: Analysis, time: CallTime): Looked[] {
+  const { phase, calls, time_ns, resources } = time
+  const of = blockedOf(analysis, time)
+  const { rows, ns, withFaultsNs, faults, areOfOperators } = of
+  if (faults === undefined) return []
+  const share = withFaultsNs / time_ns
   const inWords = [
-    ...(hasStates ? [`its workers are blocked ${percent(share)} of it`] : []),
-    ...(hasCounts ? [`${number(faults / calls)} major page faults a call`] : []),
+    ...(ns === undefined ? [] : [`its workers are blocked ${percent(share)} of it`]),
+    `${number(faults)} major page faults a call`,
   ].join(', ')
-  const sentence = `${phase} waits for pages: ${inWords}${where(rows)}`
-  const isBlocked = share >= SHARE.value
-  if (!isBlocked && !(hasCounts && !hasStates && faults >= FAULTS.value * calls))
-    return [{ figure: `${phase}: ${inWords}` }]
+  if (!waitsForPages(of, time)) return [{ figure: `${phase}: ${inWords}` }]
+  const sentence = `${phase} waits for pages: ${inWords}${where(rows, ({ counters, blocked_ns }) => counters['major_faults'] ?? blocked_ns)}`
+  const all = areOfOperators ? faults * calls : resources!.major_faults
+  const sum = "sum(extract_arg(s.arg_set_id, 'debug.major_faults'))"
   const finding = {
     sentence,
-    time_ns: blockedNs,
-    ...(hasCounts || !isBlocked
-      ? confidenceOf(analysis, calls)
-      : {
-          confidence: 'medium' as const,
-          confidence_reason: 'blocked in operators; page faults were not counted (record --faults)',
-        }),
-    evidence: { phase, blocked_share: share, blocked_ns: blockedNs, ...(hasCounts && { major_faults: faults }) },
-    check: hasCounts
-      ? {
-          sql: `select sum(extract_arg(s.arg_set_id, 'debug.major_faults')) ${slicesIn(phase, 'operator')}`,
-          evidence: 'major_faults',
-        }
-      : { command: 'ggml2perfetto stats <logs>', evidence: 'blocked_share' },
+    time_ns: withFaultsNs,
+    ...confidenceOf(analysis, calls),
+    evidence: {
+      phase,
+      ...(ns !== undefined && { blocked_share: share, blocked_ns: withFaultsNs }),
+      major_faults: Math.round(all),
+      ...(resources && { disk_bytes: resources.disk_bytes }),
+    },
+    check: {
+      sql: areOfOperators
+        ? `select ${sum} ${slicesIn(phase, 'operator')}`
+        : `select ${sum} from ${callsOf(phase)} c join slice s on s.ts = c.ts and s.category = 'token'`,
+      evidence: 'major_faults',
+    },
   }
   return [{ figure: sentence, finding }]
 }
 
-/** The layer in which most of it happens. */
-function where(rows: readonly OperatorRow[]): string {
+function blockedIn(analysis: Analysis, time: CallTime): Looked[] {
+  const { phase, time_ns } = time
+  const of = blockedOf(analysis, time)
+  const { rows, ns, faults } = of
+  if (ns === undefined) return []
+  const share = ns / time_ns
+  const by = faults === undefined ? 'barrier, lock or page' : 'barrier or lock'
+  const counted = faults === undefined ? 'page faults were not counted' : `${number(faults)} major page faults a call`
+  const sentence = `${phase}: workers are blocked ${percent(share)} of it in operators (${by}: ${counted})${where(rows, ({ blocked_ns }) => blocked_ns)}`
+  if (share < SHARE.value || waitsForPages(of, time)) return [{ figure: sentence }]
+  const finding = {
+    sentence,
+    time_ns: ns,
+    confidence: 'medium' as const,
+    confidence_reason: `blocked in operators; what they wait for is not recorded, ${counted}`,
+    evidence: { phase, blocked_share: share, blocked_ns: ns, ...(faults !== undefined && { faults_per_call: faults }) },
+    check: { command: 'ggml2perfetto stats <logs>', evidence: 'blocked_share' },
+  }
+  return [{ figure: sentence, finding }]
+}
+
+/** The layer with most of a figure. */
+function where(rows: readonly OperatorRow[], figure: (row: OperatorRow) => number | null | undefined): string {
   const layers = new Map<number, number>()
-  for (const { layer, counters, blocked_ns } of rows)
-    layers.set(layer, (layers.get(layer) ?? 0) + (counters['major_faults'] ?? blocked_ns ?? 0))
+  for (const row of rows) layers.set(row.layer, (layers.get(row.layer) ?? 0) + (figure(row) ?? 0))
   const most = [...layers].reduce((a, b) => (b[1] > a[1] ? b : a), [-1, 0])
   return most[0] < 0 || most[1] === 0 ? '' : `, most in blk.${most[0]}`
 }

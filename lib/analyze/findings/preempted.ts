@@ -14,10 +14,14 @@ export const preempted: Rule = {
   id: 'preempted',
   title: 'Workers lose their CPU to other threads',
   limits: { share: SHARE },
-  advice:
-    'Stop the other programs, or leave them a CPU: fewer threads than CPUs, or taskset. record --sched shows who took the CPU. Where nothing ' +
-    'else runs, a CPU limit of the container (cgroups) does the same',
-  covers: ['barrier-wait', 'unbalanced-op', 'first-call', 'outside-graphs', 'between-calls'],
+  advice: (program) => {
+    const leave = program.hasFreeCpus
+      ? 'leave them CPUs (taskset)'
+      : 'leave them a CPU: fewer threads than CPUs, or taskset'
+    const limit = 'Where nothing else runs, a CPU limit of the container (cgroups) does the same'
+    return `Stop the other programs, or ${leave}. record --sched shows who took the CPU${program.areLimitsKnown ? '' : `. ${limit}`}`
+  },
+  covers: ['barrier-wait', 'unbalanced-op', 'blocked-workers', 'first-call', 'outside-graphs', 'between-calls'],
   look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
 }
 

@@ -3,6 +3,7 @@ import type { LostKind } from '../../model/issues.ts'
 import { plural } from '../../model/units.ts'
 import type { Analysis, CallTime, Finding } from '../analysis.ts'
 import { CALLS, lossesOf } from '../run/losses.ts'
+import type { Advice } from './program.ts'
 
 /** A figure from which a rule makes a finding, and why just there: it is above what a quiet run shows. */
 export interface Limit {
@@ -28,8 +29,7 @@ export interface Rule<Of = Analysis> {
   readonly id: string
   readonly title: string
   readonly limits: Readonly<Record<string, Limit>>
-  /** What to do about it. */
-  readonly advice: string
+  readonly advice: Advice
   /** Rules whose findings are consequences of this one: of those that explain no more time than it does, none is shown. */
   readonly covers?: readonly string[]
   /** All figures that it looks at; none where the document does not contain them. */

@@ -19,9 +19,9 @@ export const speculationSlower: Rule = {
   id: 'speculation-slower',
   title: 'Speculative decoding does not pay',
   limits: { speedup: SPEEDUP, cycles: CYCLES },
-  advice:
-    'Shorter drafts (--draft-max), only those that the draft model is sure of (--draft-p-min), a draft model that is smaller or nearer to the ' +
-    'model; or none. On a CPU and with MoE models a call of several tokens costs nearly as much as the tokens one by one',
+  advice: (program) =>
+    `Shorter drafts (${program.option('draftTokens')}), only those that the draft model is sure of (${program.option('draftProbability')}), ` +
+    'a draft model that is smaller or nearer to the model; or none. On a CPU and with MoE models a call of several tokens costs nearly as much as the tokens one by one',
   look: (analysis) => {
     const { speculation, requests } = analysis
     const drafts = speculation ? null : requests?.drafts

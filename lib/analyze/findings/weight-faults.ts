@@ -14,10 +14,14 @@ export const weightFaults: Rule = {
   id: 'weight-faults',
   title: 'Weights are not in memory when calls need them',
   limits: { again: AGAIN, major: MAJOR },
-  advice:
-    'Memory is short, or something takes pages back: --mlock keeps the weights in memory; --no-mmap loads them into memory of the process, which needs it ' +
-    'all; else a smaller quantisation, or more memory. Without major faults, the pages are still in memory: look at NUMA balancing (kernel.numa_balancing) and ' +
-    'at memory limits of the container (memory.high)',
+  advice: (program) => {
+    const [keep, read] = [program.option('keepInMemory'), program.option('readAtStart')]
+    return (
+      `Memory is short, or something takes pages back: ${keep ? `${keep} keeps the weights in memory; ` : ''}` +
+      `${read ? `${read} loads them into memory of the process, which needs it all; ` : ''}a smaller quantisation, or more memory. ` +
+      'Without major faults, the pages are still in memory: look at NUMA balancing (kernel.numa_balancing) and at memory limits of the container (memory.high)'
+    )
+  },
   look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
 }
 

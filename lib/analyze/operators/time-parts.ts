@@ -29,12 +29,14 @@ class PhaseResources {
   minor_faults = 0
   major_faults = 0
   disk_bytes = 0
+  cpu_ns = 0
 
-  add({ minorFaults, majorFaults, bytesRead }: Resources): void {
+  add({ minorFaults, majorFaults, bytesRead, processCpuNs }: Resources): void {
     this.calls++
     this.minor_faults += minorFaults
     this.major_faults += majorFaults
     this.disk_bytes += bytesRead
+    this.cpu_ns += processCpuNs
   }
 }
 

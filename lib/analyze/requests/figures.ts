@@ -294,6 +294,8 @@ export interface LoadStage {
   /** Where the time of the thread that loads is: on a CPU; able to run, but without one. The rest it waited, as for a disk. Null: not recorded. */
   readonly cpu_ns: number | null
   readonly runnable_ns: number | null
+  /** CPU time of all threads of the process; null: not recorded. */
+  readonly process_cpu_ns: number | null
   /** What the kernel read from disks for the process; null: not recorded. */
   readonly disk_bytes: number | null
   readonly major_faults: number | null

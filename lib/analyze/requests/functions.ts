@@ -24,7 +24,7 @@ class FunctionSum {
   value = 0
   hasValue = false
   /** Undefined where one of them has none. */
-  resources: OwnResources | undefined = { cpuNs: 0, waitingNs: 0, bytesRead: 0, majorFaults: 0 }
+  resources: OwnResources | undefined = { cpuNs: 0, waitingNs: 0, processCpuNs: 0, bytesRead: 0, majorFaults: 0 }
 
   constructor(
     readonly what: FunctionPurpose,
@@ -39,12 +39,12 @@ class FunctionSum {
 /** The counts of a stage. Small ones below 0 come from the costs of counting. */
 function countsOf(
   sums: readonly FunctionSum[],
-): Pick<LoadStage, 'cpu_ns' | 'runnable_ns' | 'disk_bytes' | 'major_faults'> {
+): Pick<LoadStage, 'cpu_ns' | 'runnable_ns' | 'process_cpu_ns' | 'disk_bytes' | 'major_faults'> {
   const all = sums.map(({ resources }) => resources)
   const total = (key: keyof OwnResources) =>
     all.every((of) => of !== undefined && of[key] >= 0) ? all.reduce((sum, of) => sum + of![key], 0) : null
   return {
-    ...{ cpu_ns: total('cpuNs'), runnable_ns: total('waitingNs') },
+    ...{ cpu_ns: total('cpuNs'), runnable_ns: total('waitingNs'), process_cpu_ns: total('processCpuNs') },
     ...{ disk_bytes: total('bytesRead'), major_faults: total('majorFaults') },
   }
 }
@@ -65,6 +65,7 @@ function addTo(sum: FunctionSum, resources: Resources | undefined, sign: 1 | -1)
     if (sign > 0) sum.resources = undefined
     return
   }
+  own.processCpuNs += sign * resources.processCpuNs
   own.bytesRead += sign * resources.bytesRead
   own.majorFaults += sign * resources.majorFaults
   for (const key of ['cpuNs', 'waitingNs'] as const)

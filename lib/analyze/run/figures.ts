@@ -21,4 +21,6 @@ export interface CallResources {
   /** Page faults that read from a disk. */
   readonly major_faults: number
   readonly disk_bytes: number
+  /** CPU time. */
+  readonly cpu_ns: number
 }

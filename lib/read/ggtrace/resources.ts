@@ -8,10 +8,10 @@ export class ResourceRecords {
   read(view: DataView, at: number, tid: number, atNs: number): void {
     const value = (offset: number) => readU64(view, at + offset)
     const time = (offset: number) => (readNumber(view, at + offset + 4) < 0 ? -1 : value(offset))
-    const [minorFaults, majorFaults, bytesRead] = [value(12), value(20), value(28)]
+    const [minorFaults, majorFaults, bytesRead, processCpuNs] = [value(12), value(20), value(28), value(36)]
     this.threads.set(tid, {
       atNs,
-      resources: { minorFaults, majorFaults, bytesRead, cpuNs: time(36), waitingNs: time(44) },
+      resources: { minorFaults, majorFaults, bytesRead, processCpuNs, cpuNs: time(44), waitingNs: time(52) },
     })
   }
 

@@ -6,8 +6,7 @@ export const passiveWaiting = {
   title: 'OpenMP whose threads sleep at barriers (OMP_WAIT_POLICY=passive)',
   builds: ['openmp'],
   isUndisturbed: true,
-  isNamed: ({ rule, sentence }) =>
-    rule === 'barrier-wait' || (/barrier/i.test(sentence) && rule !== 'more-threads-than-cpus'),
+  isNamed: ({ rule }) => rule === 'passive-waiting',
   async create({ folder, build }) {
     const command = build.decode({ model: await modelIn(folder, 'tinyMoe'), threads: 2, tokens: 60 })
     return { command, env: { OMP_WAIT_POLICY: 'passive' } }

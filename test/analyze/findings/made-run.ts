@@ -19,6 +19,10 @@ export interface MadeStep {
   readonly op: string
   readonly ns: readonly number[]
   readonly majorFaults?: number
+  /** Worker 0 is blocked so long at its start. */
+  readonly blockedNs?: number
+  /** It sleeps so long at the barrier after it. */
+  readonly asleepNs?: number
 }
 
 export interface MadeCall {
@@ -29,6 +33,8 @@ export interface MadeCall {
   readonly outsideNs?: number
   /** Name of the backend of a second graph, and its time. */
   readonly backend?: readonly [name: string, ns: number]
+  /** Major page faults of the process during it. */
+  readonly faults?: number
 }
 
 interface MadeRun {
@@ -63,9 +69,9 @@ export function madeRun({
       ]
       const tensors = new Map<string, number>()
       let at = START_NS
-      for (const [call, { phase, tokens = 1, steps, outsideNs = 0, backend }] of calls.entries()) {
+      for (const [call, { phase, tokens = 1, steps, outsideNs = 0, backend, faults }] of calls.entries()) {
         const start = at
-        for (const { name, op, ns, majorFaults } of steps) {
+        for (const { name, op, ns, majorFaults, blockedNs, asleepNs } of steps) {
           let tensor = tensors.get(name)
           if (tensor === undefined) {
             tensor = tensors.size
@@ -78,6 +84,12 @@ export function madeRun({
             })
           }
           const end = at + Math.max(...ns)
+          const offs = [[at, blockedNs] as const, [at + ns[0]!, asleepNs] as const]
+          for (const [atNs, offNs] of offs) {
+            const state = { kind: 'state', tid: 100, cpu: 0 } as const
+            if (offNs === undefined) continue
+            events.push({ ...state, state: 'blocked', atNs }, { ...state, state: 'running', atNs: atNs + offNs })
+          }
           for (const [worker, timeNs] of ns.entries()) {
             const counts = majorFaults === undefined ? {} : { counts: [worker === 0 ? majorFaults : 0] }
             const times = { startNs: at, endNs: at + timeNs, waitEndNs: end }
@@ -93,7 +105,30 @@ export function madeRun({
           at += backend[1]
         }
         at += outsideNs
-        events.push({ kind: 'token', call, phase, tokens, startNs: start, endNs: at, tid: 100, inferred: 0 })
+        const resources =
+          faults === undefined
+            ? {}
+            : {
+                resources: {
+                  minorFaults: 0,
+                  majorFaults: faults,
+                  bytesRead: 0,
+                  processCpuNs: 0,
+                  cpuNs: -1,
+                  waitingNs: -1,
+                },
+              }
+        events.push({
+          kind: 'token',
+          call,
+          phase,
+          tokens,
+          startNs: start,
+          endNs: at,
+          tid: 100,
+          inferred: 0,
+          ...resources,
+        })
         at += gapNs
       }
       const codes = [...issues, ...Array.from({ length: losses }, () => 'lost-records' as const)]

@@ -33,7 +33,7 @@ const SIZES = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
 export function size(bytes: number): string {
   let [value, unit] = [bytes, 0]
   for (; value >= 1024 && unit < SIZES.length - 1; unit++) value /= 1024
-  return `${threeDigits(value)} ${SIZES[unit]}`
+  return `${threeDigits(value)} ${unit === 0 && value === 1 ? 'byte' : SIZES[unit]}`
 }
 
 /** `637`, `26.1`, `1.57`, `12 345`: three digits, but never fewer than the integer part has. */

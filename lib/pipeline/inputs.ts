@@ -262,7 +262,8 @@ async function* checked(
       format ??= formatNamed(unchecked[0]!, name)
       const batch = bounds.check(unchecked)
       if (strict) stopAtIssue(batch, format)
-      yield requests.take(ends.take(batch))
+      const known = requests.take(ends.take(batch))
+      if (known.length > 0) yield known // a batch of one call may be held
     }
     const unfinished = [...requests.take(ends.finish()), ...requests.finish()]
     if (unfinished.length > 0) yield unfinished

@@ -138,6 +138,16 @@ test('a reader may hold a call until after the waits for it, and until the next 
   }
 })
 
+test('batches of any size', async () => {
+  const split: EventInput = {
+    name: 'split',
+    *events(names) {
+      for (const batch of made(false).events(names) as Iterable<TraceEvent[]>) yield* batch.map((event) => [event])
+    },
+  }
+  expect((await analyze(split)).calls).toMatchObject(FIGURES)
+})
+
 test('where no waits are recorded, the times of the GPU end calls, whenever they are read', async () => {
   const onGpu = (call: number): TraceEvent => ({
     ...{ kind: 'gpu', what: 'kernel', name: 0, startNs: CALLS[call]![1] * MS, endNs: CALLS[call]![2] * MS, call },

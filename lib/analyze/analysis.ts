@@ -219,7 +219,7 @@ export interface TimePart {
    * `CPU library`: in graph runs of backends that compute on the CPU without an operator hook (BLAS, ZenDNN, zDNN).
    * `waiting for a backend`: in functions that wait (`ggml_backend_synchronize` …), and in graph runs of other backends, on devices.
    * `submitting to a backend`: in graph runs of a backend that the program waits for separately. `copying for backends`: copies between buffers,
-   * where a device computes, too, without waits in them.
+   * where a device computes, too, without waits in them. `log output`: the program takes messages of ggml and llama.cpp for its log.
    * `rest`: inside graphs (inside calls, where no graphs were recorded), in no operator that was recorded and in no barrier.
    */
   readonly what:
@@ -234,6 +234,7 @@ export interface TimePart {
     | 'allocate'
     | 'reserve memory'
     | 'recorder'
+    | 'log output'
     | 'outside graphs'
     | 'rest'
   readonly time_ns: number

@@ -268,6 +268,7 @@ export const FUNCTION_PURPOSES = [
   'draft',
   'verify',
   'accept-draft',
+  'write-log',
 ] as const
 
 /** `what` of a SEQUENCE record, by number. */

@@ -13,7 +13,8 @@ import type { Resources } from './resources.ts'
  * - loading: `load-model` with its stages `read-header`, `map`, `copy-weights`, then `create-context` with `reserve`;
  * - `save-state`, `restore-state`; `load-lora`, `set-lora`; `get-embeddings`;
  * - images and sound: `tokenize-media`, `encode-media`, `decode-media`;
- * - speculative decoding: `draft`, `verify` (the draft model takes the batch: common_speculative_process), `accept-draft`.
+ * - speculative decoding: `draft`, `verify` (the draft model takes the batch: common_speculative_process), `accept-draft`;
+ * - `write-log`: the program takes a message of ggml or llama.cpp for its log, or several in sequence.
  */
 export type FunctionPurpose =
   | 'sample'
@@ -40,6 +41,7 @@ export type FunctionPurpose =
   | 'draft'
   | 'verify'
   | 'accept-draft'
+  | 'write-log'
 
 /** A function of llama.cpp from entry to return; on a thread they nest. */
 export interface FunctionEvent {
@@ -56,7 +58,7 @@ export interface FunctionEvent {
   readonly sequence: number
   /** Sampling: place in the batch of the output that is sampled; -1 = not known. */
   readonly output: number
-  /** Number of tokens (text, drafts), or of bytes (loading, state); -1 = not known. */
+  /** Number of tokens (text, drafts), or of bytes (loading, state, log); -1 = not known. */
   readonly value: number
   /** Of stages of loading. */
   readonly resources?: Resources | undefined

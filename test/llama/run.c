@@ -42,12 +42,13 @@ static const char usage[] =
     "  --topk              print the experts that the router chose (through cb_eval)\n"
     "  --nodes             print the nodes of each graph, and what each reads (through cb_eval)\n"
     "  --tensors           print what gguf_* says of the file's tensors, and do nothing else\n"
-    "  --verbose           llama.cpp's log on stderr\n";
+    "  --verbose           llama.cpp's log on stderr\n"
+    "  --slow-log          each message for the log takes 100 µs\n";
 
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, tensors, verbose;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, tensors, verbose, slow_log;
 };
 
 static struct options options = {
@@ -103,6 +104,7 @@ static uint64_t hash_words(uint64_t hash, const void * data, size_t size) {
 static void log_to_stderr(enum ggml_log_level level, const char * text, void * data) {
     (void) data;
     if (options.verbose || level == GGML_LOG_LEVEL_ERROR) fputs(text, stderr);
+    if (options.slow_log) usleep(100);
 }
 
 /* The chosen experts of each token that the layer computes, in the batch's order; the last layer: outputs only. */
@@ -390,6 +392,7 @@ static void parse(char ** arguments) {
         { "--dlsym", &options.dlsym },                   { "--topk", &options.topk },
         { "--nodes", &options.nodes },                   { "--tensors", &options.tensors },
         { "--verbose", &options.verbose },               { "--step", &options.step },
+        { "--slow-log", &options.slow_log },
         { "--sample", &options.sample },                 { "--synchronize", &options.synchronize },
     };
     for (; *arguments; arguments++) {

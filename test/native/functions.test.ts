@@ -20,7 +20,7 @@ let tiny: Model
 /** Functions and changes of sequences in the order of their starts, as functions.c prints them. */
 function done({ of, text }: Recording) {
   const functions = of('function')
-    .filter(({ what }) => !LOADING.includes(what))
+    .filter(({ what }) => !LOADING.includes(what) && what !== 'write-log')
     .map((event) => {
       const { what, sequence, output, value, startNs } = event
       return {
@@ -91,6 +91,21 @@ llama('functions around calls', () => {
       for (const [i, member] of members.slice(1).entries())
         expect(member.startNs).toBeGreaterThanOrEqual(members[i]!.endNs)
     }
+  })
+
+  test('take messages for the log: all of them, and the program gets each', async () => {
+    const slow = ['--decode', '3', '--slow-log', '--verbose']
+    const env = { GGML_SCHED_DEBUG: '2', LLAMA_GRAPH_REUSE_DISABLE: '1' }
+    const log = newPath('slow-log.ggtrace')
+    const { code, stderr } = await run(tiny.path, slow, { preload: RECORDER, env: { GGML2PERFETTO_OUT: log, ...env } })
+    // Some contain times.
+    const lines = (text: string) => text.split('\n')
+    expect([code, lines((await run(tiny.path, slow, { env })).stderr).length]).toEqual([0, lines(stderr).length])
+    const messages = (await readLog(log)).of('function').filter(({ what }) => what === 'write-log')
+    for (const { startNs, endNs } of messages) expect(endNs - startNs).toBeGreaterThanOrEqual(100_000)
+    // Those before the model is loaded are not in the log.
+    const after = stderr.slice(stderr.indexOf('llama_model_loader'))
+    expect(messages.reduce((sum, { value }) => sum + value, 0)).toBe(after.length)
   })
 
   test('load a model in stages, in the time that the program measures', async () => {

@@ -10,6 +10,7 @@ import { firstCall } from './first-call.ts'
 import { gpuCommunication } from './gpu-communication.ts'
 import { gpuCopies } from './gpu-copies.ts'
 import { gpuLaunches } from './gpu-launches.ts'
+import { logOutput } from './log-output.ts'
 import { losses } from './losses.ts'
 import { lowL2Hits } from './low-l2-hits.ts'
 import { moreThreadsThanCpus } from './more-threads-than-cpus.ts'
@@ -49,6 +50,7 @@ export const RULES: readonly Rule[] = [
   contextGrowth,
   slowerType,
   roofline,
+  logOutput,
   outsideGraphs,
   betweenCalls,
   dividedModel,

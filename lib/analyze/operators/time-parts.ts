@@ -48,6 +48,8 @@ interface OpenCall {
   waits: readonly Span[]
   /** Copies between buffers, in order. */
   copies: readonly Span[]
+  /** Messages for the program's log, in order. */
+  logs: readonly Span[]
 }
 
 interface Span {
@@ -57,8 +59,8 @@ interface Span {
 
 /** Calls that wait for their operators at most; some may have none. */
 const OPEN_MAX = 1 << 14
-/** Waits of a thread since its latest call that are held: a call has one or two for each split. */
-const WAITS_MAX = 1 << 12
+/** Waits, copies or messages of a thread since its latest call that are held: a call has one or two waits for each split. */
+const SPANS_MAX = 1 << 12
 
 /**
  * Splits the time of calls into parts that sum to it, on the thread that makes the call: it is worker 0 of CPU graphs. What it computes and
@@ -80,6 +82,7 @@ export class TimeParts {
   /** By thread, since its latest call. */
   private readonly waits = new DefaultMap<number, Span[]>(() => [])
   private readonly copies = new DefaultMap<number, Span[]>(() => [])
+  private readonly logs = new DefaultMap<number, Span[]>(() => [])
   /** Names of backends that the program waits for. */
   private readonly asynchronous = new Set<number>()
 
@@ -113,31 +116,31 @@ export class TimeParts {
     this.of(event.call)?.parts.push(event)
   }
 
-  /** A function around graphs: it may be a wait. */
+  /** A function around graphs: it may be a wait, or take a message for the log. */
   function(event: FunctionEvent): void {
     const { what, name, tid, startNs, endNs } = event
+    if (what === 'write-log') hold(this.logs.of(tid), { startNs, endNs })
     if (what !== 'synchronize') return
     if (name !== 0) this.asynchronous.add(name)
     const waits = this.waits.of(tid)
     while (waits.length > 0 && waits.at(-1)!.startNs >= startNs) waits.pop()
-    if (waits.length < WAITS_MAX) waits.push({ startNs, endNs })
+    hold(waits, { startNs, endNs })
   }
 
   /** A copy between buffers, or from or to the program's memory. */
   copy({ tid, startNs, endNs }: CopyEvent): void {
-    const copies = this.copies.of(tid)
-    if (copies.length < WAITS_MAX) copies.push({ startNs, endNs })
+    hold(this.copies.of(tid), { startNs, endNs })
   }
 
   /** A call ended. Where no operators of it come, its parts are those of its graphs. */
   call(event: TokenEvent): void {
     if (event.resources) this.resources.of(event.phase).add(event.resources)
-    const [waits, copies] = [this.waits, this.copies].map((spans) => takeUntil(spans, event))
+    const [waits, copies, logs] = [this.waits, this.copies, this.logs].map((spans) => takeUntil(spans, event))
     if (event.call < 0) return
     this.calls.of(event.phase).count++
     if (this.weightOf(event.call) === 0) return
     this.ended.set(event.call, event)
-    if (waits!.length + copies!.length > 0) Object.assign(this.of(event.call)!, { waits, copies })
+    if (waits!.length + copies!.length + logs!.length > 0) Object.assign(this.of(event.call)!, { waits, copies, logs })
     if (this.ended.size > OPEN_MAX) this.addWithout(this.ended.entries().next().value![1])
   }
 
@@ -153,7 +156,7 @@ export class TimeParts {
   /** Adds a call with its operators, once all were read. `off`: their times without a CPU; undefined where these were not recorded. */
   add(event: TokenEvent, operators: CallOperators, off: OffTimes | undefined): void {
     this.ended.delete(event.call)
-    const { graphs, parts, waits, copies } = this.open.get(event.call) ?? newOpen()
+    const { graphs, parts, waits, copies, logs } = this.open.get(event.call) ?? newOpen()
     this.open.delete(event.call)
     const sums = this.phases.of(event.phase)
     const weight = this.weightOf(event.call)
@@ -188,13 +191,18 @@ export class TimeParts {
       for (const copy of copies) take('copying for backends', copiedNs(copy, called, graphs, waits))
     }
     take('waiting for a backend', operators.isFurther ? 0 : event.endNs - returnNs)
-    for (const part of parts) {
-      const what = part.what === 'reserve' ? 'reserve memory' : part.what
-      const inside = graphs.filter(({ startNs, endNs }) => startNs < part.endNs && part.startNs < endNs)
-      const ns = within(part, called)
-      if (inside.length > 0) inGraphsNs -= ns
+    // Of what is in graphs, the part that is not computed.
+    const takeAside = (what: What, span: Span, ns: number) => {
+      if (graphs.some((graph) => meet(graph, span))) inGraphsNs -= ns
       take(what, ns)
     }
+    for (const log of logs) takeAside('log output', log, within(log, called))
+    for (const part of parts)
+      takeAside(
+        part.what === 'reserve' ? 'reserve memory' : part.what,
+        part,
+        within(part, called) - overlapNs(logs, part),
+      )
     const computedNs = this.takeOperators(operators, off, take)
     if (operators.isFurther) take('rest', -Math.min(computedNs, sums.parts.of('rest').ns / weight))
     else if (inGraphsNs > 0) {
@@ -272,7 +280,7 @@ export class TimeParts {
   }
 }
 
-const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], copies: [] })
+const newOpen = (): OpenCall => ({ graphs: [], parts: [], waits: [], copies: [], logs: [] })
 const NO_OPERATORS = new CallOperators()
 
 /** Takes what the call's thread did until its end; what follows is left for the next call. */
@@ -289,15 +297,21 @@ function within(of: Span, call: Span): number {
   return Math.max(Math.min(of.endNs, call.endNs) - Math.max(of.startNs, call.startNs), 0)
 }
 
+function hold(spans: Span[], span: Span): void {
+  if (spans.length < SPANS_MAX) spans.push(span)
+}
+
 const meet = (a: Span, b: Span) => a.startNs < b.endNs && b.startNs < a.endNs
+
+/** Time of spans in another one. */
+const overlapNs = (spans: readonly Span[], of: Span) =>
+  spans.reduce(
+    (sum, { startNs, endNs }) => sum + Math.max(Math.min(endNs, of.endNs) - Math.max(startNs, of.startNs), 0),
+    0,
+  )
 
 /** Time of a copy in a call, without the waits in it; 0 in a graph run. */
 function copiedNs(copy: Span, call: Span, graphs: readonly Span[], waits: readonly Span[]): number {
   if (graphs.some((graph) => meet(graph, copy))) return 0
-  const inside = waits.filter((wait) => meet(wait, copy))
-  const waitedNs = inside.reduce(
-    (sum, { startNs, endNs }) => sum + Math.min(endNs, copy.endNs) - Math.max(startNs, copy.startNs),
-    0,
-  )
-  return Math.max(within(copy, call) - waitedNs, 0)
+  return Math.max(within(copy, call) - overlapNs(waits, copy), 0)
 }

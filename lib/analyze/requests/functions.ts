@@ -14,7 +14,7 @@ const LOADING = [
   ...(['read-header', 'map', 'copy-weights', 'load-model', 'reserve', 'create-context', 'load-lora'] as const),
 ] as const satisfies readonly LoadStage['stage'][]
 /** Purposes whose values are bytes. */
-const OF_BYTES: readonly FunctionPurpose[] = [...LOADING, 'save-state', 'restore-state']
+const OF_BYTES: readonly FunctionPurpose[] = [...LOADING, 'save-state', 'restore-state', 'write-log']
 
 /** Functions of one purpose and name. */
 class FunctionSum {

@@ -24,6 +24,6 @@ export const debugLog = {
   isNamed: ({ rule }) => rule === 'log-output',
   async create({ folder, build }) {
     const command = build.decode({ model: await modelIn(folder, 'tinyDense'), threads: 2, args: ['-lv', '5'] })
-    return { command, env: { LLAMA_BATCH_DEBUG: '2', LLAMA_KV_CACHE_DEBUG: '2', GGML_SCHED_DEBUG: '2' } }
+    return { command, env: { LLAMA_BATCH_DEBUG: '2', LLAMA_KV_CACHE_DEBUG: '2', GGML_SCHED_DEBUG: '2', LLAMA_GRAPH_REUSE_DISABLE: '1' } }
   },
 }

@@ -34,3 +34,23 @@ test('weights that are slow for another cause than their type', async () => {
   for (const kind of ['preempted_ns', 'blocked_ns'])
     expect(changed(({ operator_time_ns }) => ({ [kind]: operator_time_ns / 2 }))).toEqual([])
 })
+
+test('calls that write a log, and calls that take long outside graphs for another cause', async () => {
+  const [first, ...others] = await checkedFindings(planted('debug-log'))
+  expect(first!.sentence).toBe('90 % of decode is output for the log: 3.2 ms a call')
+  expect(first).toMatchObject({ rule: 'log-output', confidence: 'high', evidence: { phase: 'decode', calls: 10 } })
+  expect(others.map(({ rule }) => rule)).not.toContain('outside-graphs')
+  const rules = (await checkedFindings(planted('rebuilt-graphs'))).map(({ rule }) => rule)
+  expect(rules[0]).toBe('outside-graphs')
+  expect(rules).not.toContain('log-output')
+})
+
+test('the log output of a call is a part of its time, and not of the parts that it is in', async () => {
+  const { call_time } = await analyze(planted('debug-log'))
+  for (const { parts, time_ns } of call_time)
+    expect(parts.reduce((sum, part) => sum + part.time_ns, 0) / time_ns).toBeCloseTo(1, 6)
+  const decode = call_time.find(({ phase }) => phase === 'decode')!
+  expect(Object.fromEntries(decode.parts.map(({ what, share }) => [what, Math.round(100 * share)]))).toMatchObject({
+    ...{ 'log output': 90, 'outside graphs': 3, allocate: 3 },
+  })
+})

@@ -23,9 +23,9 @@ function pool(folder) {
   return {
     name: 'pool',
     /** A command that decodes a prompt, then greedily. */
-    decode: ({ model, threads, prompt = 16, tokens = 40 }) => [
+    decode: ({ model, threads, prompt = 16, tokens = 40, args = [] }) => [
       ...[join(folder, 'run'), '--lib', LIBS, '--model', model, '--threads', `${threads}`, '--threadpool'],
-      ...['--prompt', `${prompt}`, '--decode', `${tokens}`],
+      ...['--prompt', `${prompt}`, '--decode', `${tokens}`, ...args],
     ],
     server: (args) => [at('vendor/llama/server/llama-server'), '--no-webui', ...args],
   }

@@ -1,7 +1,7 @@
 import { modelIn } from '../bench-folder.mjs'
 
-/** A grammar of which hundreds of rules are possible at each token. */
-const GRAMMAR = 'root ::= item{1,400}\nitem ::= " "? [a-z0-9]{0,30} " "? | " "? [a-z]{0,30} [0-9]{0,30}\n'
+/** A grammar of which dozens of rules are possible at each token. */
+const GRAMMAR = 'root ::= item{1,60}\nitem ::= " "? [a-z0-9]{0,30} " "? | " "? [a-z]{0,30} [0-9]{0,30}\n'
 
 export const slowGrammar = {
   id: 'slow-grammar',
@@ -11,7 +11,7 @@ export const slowGrammar = {
   isNamed: ({ rule }) => rule === 'slow-grammar',
   async create({ folder, build }) {
     const model = await modelIn(folder, 'tinyDense')
-    return { command: build.decode({ model, threads: 2, args: ['--grammar', GRAMMAR] }) }
+    return { command: build.decode({ model, threads: 2, tokens: 16, args: ['--grammar', GRAMMAR] }) }
   },
 }
 
@@ -24,6 +24,9 @@ export const debugLog = {
   isNamed: ({ rule }) => rule === 'log-output',
   async create({ folder, build }) {
     const command = build.decode({ model: await modelIn(folder, 'tinyDense'), threads: 2, args: ['-lv', '5'] })
-    return { command, env: { LLAMA_BATCH_DEBUG: '2', LLAMA_KV_CACHE_DEBUG: '2', GGML_SCHED_DEBUG: '2', LLAMA_GRAPH_REUSE_DISABLE: '1' } }
+    return {
+      command,
+      env: { LLAMA_BATCH_DEBUG: '2', LLAMA_KV_CACHE_DEBUG: '2', GGML_SCHED_DEBUG: '2', LLAMA_GRAPH_REUSE_DISABLE: '1' },
+    }
   },
 }

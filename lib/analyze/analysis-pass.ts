@@ -42,7 +42,7 @@ import { Backends } from './operators/backends.ts'
 import { type CallOperators, OperatorsByCall } from './operators/call-operators.ts'
 import { GpuOperators } from './operators/gpu-operators.ts'
 import { OperatorRows } from './operators/rows.ts'
-import { isSampled, sampleWeight } from './operators/sampled-calls.ts'
+import type { CallSample } from './operators/sampled-calls.ts'
 import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
 import { RequestPass, type RequestsOfInput } from './requests/request-pass.ts'
@@ -89,8 +89,8 @@ export interface InputFigures {
 export interface AnalysisDepth {
   /** Distributions of durations too. */
   readonly distributions: boolean
-  /** Operators of a sample of calls only ({@link isSampled}): enough for findings, for a small part of the time. */
-  readonly sample?: boolean | undefined
+  /** Operators of a sample of calls only: enough for findings, for a small part of the time. */
+  readonly sample?: CallSample | undefined
   /** Figures over time that are made. */
   readonly series?: readonly SeriesName[] | undefined
   /** Simulated caches of experts; by default {@link CACHE_SIZES}. */
@@ -100,9 +100,6 @@ export interface AnalysisDepth {
   /** The call that `graph` and `memory` among them show. */
   readonly call?: number | undefined
 }
-
-/** Operators of a sample that are held. */
-const SAMPLE_HELD_MAX = 1 << 15
 
 /** Collects figures of one input's calls and operators. */
 export class AnalysisPass implements EventPass<InputFigures> {
@@ -119,7 +116,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
   private readonly parts: TimeParts
   private readonly firstCalls: FirstCalls
   private readonly cpus = new CpusUsed()
-  private readonly sample: boolean
+  private readonly sample: CallSample | undefined
   private readonly callRows: CallRows | undefined
   private readonly series: SeriesOfCalls | undefined
   private readonly calls: CallStatistics
@@ -144,7 +141,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     depth: AnalysisDepth,
   ) {
     const { tensors, counters, buffers } = this
-    this.sample = depth.sample === true
+    this.sample = depth.sample
     this.backends = new Backends(names)
     this.memory = new Memory({ tensors, buffers, names })
     this.work = new CallWork(names)
@@ -183,14 +180,13 @@ export class AnalysisPass implements EventPass<InputFigures> {
       const context = { tensors, buffers, names, views: this.memory.views, works, isWeight: this.isWeight }
       this.series = new SeriesOfCalls(context, depth.series, depth.call)
     }
-    this.calls = new CallStatistics(roles, this.callRows, this.sample ? isSampled : () => true)
+    this.calls = new CallStatistics(roles, this.callRows, (call) => this.isTaken(call))
     this.onGpu = new GpuOperators(names, this.rows, this.work)
     this.imbalance = new Imbalance(roles)
     this.scheduling = new Scheduling(threads, names, this.sample ? undefined : roles)
     this.byCall = new OperatorsByCall(
       (operators) => this.call(operators),
       (atNs) => threads.isKnownAt(atNs),
-      depth.sample ? SAMPLE_HELD_MAX : undefined,
     )
   }
 
@@ -203,7 +199,6 @@ export class AnalysisPass implements EventPass<InputFigures> {
     const { sample } = this
     switch (event.kind) {
       case 'operator':
-        if (sample && !isSampled(event.call)) break
         this.byCall.operator(event)
         this.inferred |= event.inferred
         break
@@ -211,7 +206,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.inferredOfCalls |= event.inferred
         this.requests.take(event)
         this.parts.call(event)
-        if (!sample || isSampled(event.call)) this.byCall.call(event)
+        if (this.isTaken(event.call)) this.byCall.call(event)
         if (!sample) this.calls.call(event)
         if (sample) break
         this.ofGpu(event)
@@ -219,7 +214,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.memory.token(event)
         break
       case 'graph':
-        if (sample && !isSampled(event.call)) break
+        if (!this.isTaken(event.call)) break
         this.backends.graph(event)
         this.parts.graph(event)
         this.gpu?.take(event)
@@ -230,7 +225,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
         this.around(event)
         break
       case 'part':
-        if (!sample || isSampled(event.call)) this.parts.part(event)
+        if (this.isTaken(event.call)) this.parts.part(event)
         this.gpu?.take(event)
         break
       case 'experts':
@@ -267,6 +262,10 @@ export class AnalysisPass implements EventPass<InputFigures> {
         if (!sample) this.ofGpu(event)
         break
     }
+  }
+
+  private isTaken(call: number): boolean {
+    return !this.sample || this.sample.weightOf(call) > 0
   }
 
   private around(event: RequestEvent | FunctionEvent | SequenceEvent): void {
@@ -363,7 +362,7 @@ export class AnalysisPass implements EventPass<InputFigures> {
     if (!this.sample) this.experts.add(operators, this.steps)
     if (operators.count === 0) return
     this.threads.released(operators.waitEndNs[operators.count - 1]!)
-    const weight = this.sample && operators.event ? sampleWeight(operators.event.call) : 1
+    const weight = this.sample && operators.event ? this.sample.weightOf(operators.event.call) : 1
     const off = this.scheduling.add(operators, this.steps, weight)
     this.rows.add(operators, this.steps, off, weight)
     if (!this.sample) {

@@ -3,7 +3,7 @@ import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { documentOf } from '../analyze/assemble.ts'
 import type { OnCall } from '../analyze/call-times.ts'
 import { findings } from '../analyze/findings/findings.ts'
-import { isSampled, sampleWeight } from '../analyze/operators/sampled-calls.ts'
+import { CallSample } from '../analyze/operators/sampled-calls.ts'
 import { recordedIn } from '../analyze/run/contents.ts'
 import type { Summary, SummaryPass } from '../analyze/summary.ts'
 import { CallTakers } from '../analyze/threads/call-takers.ts'
@@ -22,6 +22,7 @@ export class FindingsPass {
   private readonly takers: CallTakers
   private readonly kinds = new Set<TraceEvent['kind']>()
   private batches = 0
+  private readonly sample = new CallSample()
 
   /** `timeOf`: a time of the log on the trace's clock; `isOwn`: does a thread belong to the traced process? */
   constructor(
@@ -31,20 +32,20 @@ export class FindingsPass {
   ) {
     this.takers = new CallTakers(names, isOwn)
     this.threads = new ThreadHistory(names, { pids: [], hasSwitches: false })
-    this.figures = new AnalysisPass(names, this.threads, { distributions: false, sample: true })
+    this.figures = new AnalysisPass(names, this.threads, { distributions: false, sample: this.sample })
   }
 
   /** Takes a batch together with the summary: an event that is in the CPU's cache is looked at for nothing. */
   take(batch: readonly TraceEvent[], summary: SummaryPass): void {
-    const { figures } = this
+    const { figures, sample } = this
     for (const event of batch) {
       summary.event(event)
-      // Most events of a log; few are in the sample.
-      if (event.kind === 'operator' && !isSampled(event.call)) continue
+      // Most events of a long log; few are in the sample.
+      if (event.kind === 'operator' && !sample.operator(event.call)) continue
       this.kinds.add(event.kind)
       figures.event(event)
-      if (event.kind === 'token' && isSampled(event.call))
-        this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs), sampleWeight(event.call))
+      if (event.kind === 'token' && sample.call(event.call))
+        this.takers.call(event.phase, this.timeOf(event.startNs), this.timeOf(event.endNs), sample.weightOf(event.call))
     }
     if (++this.batches % TRIM_EVERY > 0) return
     const { earliestNs } = this.figures

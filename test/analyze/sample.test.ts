@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { CallSample } from '../../lib/analyze/operators/sampled-calls.ts'
 import { analyze, type EventInput, summarize } from '../../lib/index.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 
@@ -6,6 +7,9 @@ import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
 
 const FIRST_MS = 40
 const LATER_MS = 10
+
+/** Nodes of a call: 3 000 calls have more operators than are all looked at. */
+const NODES = 64
 
 /** Decode calls of two workers: the first one is long and mostly preempted, and one worker waits in it; later ones lose 8 % and wait little. */
 function runOf(count: number): EventInput {
@@ -16,11 +20,15 @@ function runOf(count: number): EventInput {
     const ns = (i === 0 ? FIRST_MS : LATER_MS) * 1e6
     const [end, lost] = [now + ns, ns * (i === 0 ? 0.9 : 0.08)]
     const isLate = i === 0 ? 0.2 : 0.95
+    const stepNs = ns / NODES
     calls.push({
       ...{ phase: 'decode', at: [now, end] },
-      parts: [0, 1].map((worker) => {
-        return { worker, node: 'ffn_up-0', at: [now, worker === 0 ? end : now + ns * isLate, end] }
-      }),
+      parts: Array.from({ length: NODES }, (_, node) => now + node * stepNs).flatMap((at) =>
+        [0, 1].map((worker) => {
+          const toNs = worker === 0 ? at + stepNs : at + stepNs * isLate
+          return { worker, node: 'ffn_up-0', at: [at, toNs, at + stepNs] as const }
+        }),
+      ),
     })
     states.push(stateOf(tidOf(0), now, 'runnable'), stateOf(tidOf(0), now + lost, 'running'))
     now = end + 1000
@@ -35,12 +43,12 @@ function runOf(count: number): EventInput {
   )
 }
 
-test.each([16, 40, 150, 700])('of %i calls: shares and times are those of all', async (count) => {
+test.each([16, 150, 3000])('of %i calls: shares and times are those of all', async (count) => {
   const whole = (await analyze(runOf(count))).findings
   const { findings: sampled = [] } = await summarize(runOf(count), { findings: true })
   expect(sampled.map(({ rule }) => rule)).toEqual(whole.map(({ rule }) => rule))
   expect(whole.map(({ rule }) => rule)).toContain('preempted')
-  const close = (a: number, b: number) => Math.abs(a - b) <= (count > 16 ? 0.05 : 1e-9) * Math.abs(b)
+  const close = (a: number, b: number) => Math.abs(a - b) <= (count > 2000 ? 0.02 : 1e-9) * Math.abs(b)
   for (const [i, { time_ns, evidence }] of whole.entries()) {
     const of = sampled[i]!
     expect(close(of.time_ns, time_ns)).toBe(true)
@@ -48,5 +56,23 @@ test.each([16, 40, 150, 700])('of %i calls: shares and times are those of all', 
       typeof value === 'number' ? !close(Number(of.evidence[key]), value) : of.evidence[key] !== value,
     )
     expect(differ).toEqual([])
+  }
+})
+
+test('a sample takes all calls first, then fewer, and its weights sum to the number of calls', () => {
+  for (const calls of [10, 100, 1000, 20_000]) {
+    const sample = new CallSample(1000)
+    let [taken, sum, changed] = [0, 0, 0]
+    for (let call = 0; call < calls; call++) {
+      const weight = sample.weightOf(call)
+      for (let i = 0; i < 50; i++) if (sample.operator(call) !== weight > 0) changed++
+      if (sample.call(call) !== weight > 0 || sample.weightOf(call) !== weight) changed++
+      if (weight > 0) taken++
+      sum += weight
+    }
+    expect(changed).toBe(0)
+    expect(Math.abs(sum - calls)).toBeLessThan(64)
+    expect(taken).toBeLessThan(200 + calls / 50)
+    if (calls <= 10) expect(taken).toBe(calls)
   }
 })

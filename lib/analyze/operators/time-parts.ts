@@ -7,7 +7,7 @@ import type { Resources } from '../../model/resources.ts'
 import type { CallTime, TimePart } from '../analysis.ts'
 import type { OffTimes } from '../threads/off-times.ts'
 import { CallOperators } from './call-operators.ts'
-import { sampleWeight } from './sampled-calls.ts'
+import type { CallSample } from './sampled-calls.ts'
 
 type What = TimePart['what']
 
@@ -87,22 +87,22 @@ export class TimeParts {
   private readonly asynchronous = new Set<number>()
 
   /**
-   * `blockOf`: of a node. `isSample`: calls are those of a sample.
+   * `blockOf`: of a node. `sample`: the calls that are looked at; undefined: all.
    */
   constructor(
     private readonly blockOf: (tensor: number) => Block,
     private readonly nameOf: (backend: number) => string,
-    private readonly isSample: boolean,
+    private readonly sample: CallSample | undefined,
   ) {}
 
   /** Number of calls that a call represents; 0: it is not in the sample. */
   private weightOf(call: number): number {
-    return this.isSample ? sampleWeight(call) : 1
+    return this.sample ? this.sample.weightOf(call) : 1
   }
 
   /** Of a sample: by what sums of its calls, each times those that it represents, are multiplied to be those of all calls; else 1. */
   readonly scaleOf = (phase: Phase | 'none'): number => {
-    if (!this.isSample || phase === 'none') return 1
+    if (!this.sample || phase === 'none') return 1
     const { weight = 0, weightWithout = 0 } = this.phases.get(phase) ?? {}
     const represented = weight + weightWithout
     return represented > 0 ? this.calls.of(phase).count / represented : 1

@@ -54,16 +54,41 @@ static const void * context_of(const void * memory, const void * caller) {
     if (context && !found) atomic_store_explicit(&known, found = library_resolve("llama_get_memory", caller), memory_order_relaxed);
     void * (*get_memory)(const void *);
     *(void **) &get_memory = found;
-    return context && found && get_memory(context) == memory ? context : contexts_of_memory(memory);
+    if (!context || !found || get_memory(context) != memory) return contexts_of_memory(memory);
+    contexts_set_memory(context, memory);
+    return context;
 }
 
-HOOK(void, llama_memory_clear, void * memory, bool data) {
-    REAL(llama_memory_clear, void, void *, bool);
-    calls_cleared(context_of(memory, CALLER), functions_are_recorded());
+/* Older functions call newer ones, and restoring a state clears the memory: only the outermost is recorded. None of them throws. */
+static __thread bool has_state __attribute__((tls_model("initial-exec")));
+static __thread bool is_clearing __attribute__((tls_model("initial-exec")));
+
+static void clear(void * memory, bool data, void (*real)(void *, bool), const void * caller) {
+    const bool is_inner = is_clearing || has_state || calls_inside();
+    if (is_inner) {
+        real(memory, data);
+        return;
+    }
+    is_clearing = true;
+    calls_cleared(context_of(memory, caller), functions_are_recorded());
     real(memory, data);
     sequences_changed(memory, &(struct ggtrace_sequence){
         .what = GGTRACE_CLEAR, .sequence = -1, .to = -1, .from = -1, .end = -1, .is_done = true});
+    is_clearing = false;
 }
+
+#define CLEAR(name)                                \
+    HOOK(void, name, void * memory, bool data) {   \
+        REAL(name, void, void *, bool);            \
+        clear(memory, data, real, CALLER);         \
+    }
+CLEAR(llama_memory_clear)
+/* It calls these methods, also where the program itself contains llama.cpp: they are virtual. */
+CLEAR(_ZN14llama_kv_cache5clearEb)
+CLEAR(_ZN19llama_kv_cache_iswa5clearEb)
+CLEAR(_ZN22llama_memory_recurrent5clearEb)
+CLEAR(_ZN19llama_memory_hybrid5clearEb)
+CLEAR(_ZN24llama_memory_hybrid_iswa5clearEb)
 
 HOOK(void, llama_free, void * context) {
     REAL(llama_free, void, void *);
@@ -73,9 +98,6 @@ HOOK(void, llama_free, void * context) {
 }
 
 /* ---- States ---- */
-
-/* Older functions call newer ones: only the outermost is recorded. None of them throws. */
-static __thread bool has_state __attribute__((tls_model("initial-exec")));
 
 struct state { struct ggtrace_function function; bool is_inner; };
 

@@ -40,7 +40,7 @@ function groupWith(controller: string, settings: Readonly<Record<string, string>
   return { before: ['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', folder], remove }
 }
 
-/** A group with so much CPU time in each 100 ms. */
+/** A group with so much CPU time in each 100 ms: less than a busy machine leaves a program. */
 export const withCpuLimit = (us: number) =>
   groupWith(
     'cpu',

@@ -357,6 +357,8 @@ export interface FirstCall {
   readonly time_ns: number
   /** Major page faults in its operators, or, where these have no counts, of the process during it; null where they were not counted. */
   readonly major_faults: number | null
+  /** Bytes that the process read from disks during it; null where they were not counted. */
+  readonly disk_bytes: number | null
   /** Time in its operators in which a worker waited for something, of the worker with most of it; null where it was not recorded. */
   readonly blocked_ns: number | null
   /** The layer with most time of worker 0, barrier waits included; of all layers, the median. */

@@ -89,17 +89,19 @@ function complete(document: unknown): unknown {
 const ADDED_TO = {
   run: { version: null, limits: null, variables: {} },
   call: { resources: null },
+  first: { disk_bytes: null },
   stage: { cpu_ns: null, runnable_ns: null, process_cpu_ns: null, disk_bytes: null, major_faults: null },
 } as const
 
 function withParts(document: Partial<Analysis>): Partial<Analysis> {
   const added = <T>(fields: object, to: T): T => (kindOf(to) === 'object' ? { ...to, ...fields, ...to } : to)
   const all = <T>(fields: object, to: readonly T[]) => (Array.isArray(to) ? to.map((of) => added(fields, of)) : to)
-  const { run, call_time: calls, load } = document
+  const { run, call_time: calls, first_calls: first, load } = document
   return {
     ...document,
     ...(run && { run: added(ADDED_TO.run, run) }),
     ...(calls && { call_time: all(ADDED_TO.call, calls) }),
+    ...(first && { first_calls: all(ADDED_TO.first, first) }),
     ...(load && { load: { ...load, stages: all(ADDED_TO.stage, load.stages) } }),
   }
 }

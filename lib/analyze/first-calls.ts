@@ -32,7 +32,8 @@ export class FirstCalls {
     if (of.first) return of.others.add(timeNs / tokens)
     const { major_faults, ...slowest } = this.slowest(operators, off)
     const faults = major_faults ?? event.resources?.majorFaults ?? null
-    of.first = { phase, call: event.call, tokens, time_ns: timeNs, ...slowest, major_faults: faults }
+    const disk_bytes = event.resources?.bytesRead ?? null
+    of.first = { phase, call: event.call, tokens, time_ns: timeNs, ...slowest, major_faults: faults, disk_bytes }
   }
 
   /** The layer with the most time of worker 0, barrier waits included, in comparison with the median layer; and page faults. */

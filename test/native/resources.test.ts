@@ -82,10 +82,10 @@ llama('resources of a run (needs linux-x64 and cc)', () => {
   const limited = canLimit ? test : test.skip
   limited('a limit of CPU time, and how often it was reached (needs a control group)', async () => {
     const { path } = await model('tinyDense')
-    const limit = withCpuLimit(20_000)
-    const log = await record(path, ['--prompt', '64', '--decode', '40'], limit).finally(limit.remove)
+    const limit = withCpuLimit(3000)
+    const log = await record(path, ARGS, limit).finally(limit.remove)
     const { limits } = (await analyze(inputOf(log))).run
-    expect(limits!.cpu_time).toBe(0.2)
+    expect(limits!.cpu_time).toBe(0.03)
     expect(limits!.throttled_share).toBeGreaterThan(0.3)
     expect(limits!.throttled_ns).toBeGreaterThan(50e6)
   })

@@ -1,4 +1,5 @@
 import type { Analysis, FirstCall } from '../analysis.ts'
+import { READ } from './page-faults.ts'
 import { either } from './program.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
 import { callsOf } from './sql.ts'
@@ -21,7 +22,7 @@ const FAULTS: Limit = {
 export const firstCall: Rule = {
   id: 'first-call',
   title: 'The first call is much slower than those after it',
-  limits: { times: TIMES, share: SHARE, faults: FAULTS },
+  limits: { times: TIMES, share: SHARE, faults: FAULTS, read: READ },
   advice: (program) => {
     const read = program.option('readAtStart')
     const ways = either(
@@ -50,12 +51,13 @@ function typicalOf({ first_calls }: Analysis, first: FirstCall) {
 function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   const typical = typicalOf(analysis, first)
   if (!typical || !(typical.ns > 0)) return []
-  const { phase, tokens, time_ns, major_faults, blocked_ns, slowest_layer } = first
+  const { phase, tokens, time_ns, major_faults, disk_bytes, blocked_ns, slowest_layer } = first
   const times = time_ns / (typical.ns * tokens)
   const lostNs = time_ns - typical.ns * tokens
   const allNs = analysis.call_time.reduce((sum, { time_ns }) => sum + time_ns, 0)
   const as = typical.phase === phase ? `later ones` : `its ${tokens === 1 ? 'token' : `${tokens} tokens`} in decode`
-  const hasFaults = (major_faults ?? 0) >= FAULTS.value
+  const isRead = (disk_bytes ?? 0) >= READ.value
+  const hasFaults = (major_faults ?? 0) >= FAULTS.value || isRead
   const isBlocked = blocked_ns !== null && blocked_ns >= lostNs / 4
   // A warm-up computes all experts, which no other call does.
   const isExpected = phase === 'warm-up' && !hasFaults && !isBlocked
@@ -63,7 +65,7 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   if (times < TIMES.value || lostNs < SHARE.value * allNs || isExpected) return [{ figure }]
   const where = slowest_layer === null ? '' : `, most in blk.${slowest_layer}`
   const why = hasFaults
-    ? `: ${major_faults} page faults that read from the disk${where}`
+    ? `: ${major_faults} page faults that read ${isRead ? `${number(disk_bytes! / 1e6)} MB ` : ''}from the disk${where}`
     : isBlocked
       ? `: a worker is blocked ${time(blocked_ns)} in operators${where} (${major_faults === null ? 'barrier, lock or page' : `barrier or lock: ${major_faults} page faults that read`})`
       : ''
@@ -89,6 +91,7 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
       typical_token_ns: typical.ns,
       compared_calls: typical.calls,
       ...(major_faults !== null && { major_faults }),
+      ...(disk_bytes !== null && { disk_bytes }),
       ...(blocked_ns !== null && { blocked_ns }),
       ...(slowest_layer !== null && { slowest_layer, slowest_layer_ns: first.slowest_layer_ns! }),
     },

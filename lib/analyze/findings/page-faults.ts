@@ -13,20 +13,22 @@ const FAULTS: Limit = {
   why: 'major faults a call, on average: the model does not stay in memory; code and caches of the program fault once',
 }
 
-/** Workers wait within operators for pages of the model: they are blocked, and the kernel counted faults that read from a disk. */
+/** From here on, reads from disks during a call are those of pages that it uses. Also of the rule of first calls. */
+export const READ: Limit = {
+  value: 1e6,
+  why: 'bytes a call from disks, on average: the kernel reads ahead, so that a few major faults read much; a run from memory reads nothing',
+}
+
+/** Workers wait within operators for pages of the model: they are blocked, and the kernel counted faults or bytes that it read from a disk. */
 export const pageFaults: Rule = {
   id: 'page-faults',
   title: 'Operators wait for pages that are not in memory',
-  limits: { share: SHARE, faults: FAULTS },
+  limits: { share: SHARE, faults: FAULTS, read: READ },
   advice: (program) => {
-    const more = program.hasMemoryLimit ? 'a higher limit of the container’s memory' : undefined
-    const ways = either(
-      more,
-      'a smaller quantisation',
-      program.option('keepInMemory'),
-      program.option('readAtStart'),
-      'fewer experts in memory',
-    )
+    const { hasMemoryLimit } = program
+    const more = hasMemoryLimit ? 'a higher limit of the container’s memory' : undefined
+    const [keep, read] = hasMemoryLimit ? [] : [program.option('keepInMemory'), program.option('readAtStart')]
+    const ways = either(more, 'a smaller quantisation', keep, read, 'fewer experts in memory')
     return `The model, or what else runs, does not fit into memory: ${ways}. record --faults names the weights (track Faults and I/O)`
   },
   covers: ['blocked-workers'],
@@ -53,11 +55,13 @@ interface Blocked {
   readonly rows: readonly OperatorRow[]
   /** Undefined where states were not recorded. */
   readonly ns: number | undefined
-  /** Of it, in operators with major faults; all where these were not counted by operator. */
+  /** Of it, in operators with major faults; all where these were not counted by operator, or reads ahead make others wait, too. */
   readonly withFaultsNs: number
   /** Major faults a call; undefined where they were not counted. */
   readonly faults: number | undefined
   readonly areOfOperators: boolean
+  /** Bytes a call; undefined where they were not counted. */
+  readonly read: number | undefined
 }
 
 function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): Blocked {
@@ -66,7 +70,11 @@ function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): B
   const areOfOperators = rows.some(({ counters }) => counters['major_faults'] !== undefined)
   const hasStates = rows.some(({ blocked_ns }) => blocked_ns !== null)
   const blockedNs = (of: readonly OperatorRow[]) => of.reduce((sum, { blocked_ns }) => sum + (blocked_ns ?? 0), 0)
-  const faulting = areOfOperators ? rows.filter(({ counters }) => (counters['major_faults'] ?? 0) > 0) : rows
+  const read = resources ? resources.disk_bytes / Math.max(resources.calls, 1) : undefined
+  const faulting =
+    areOfOperators && (read ?? 0) < READ.value
+      ? rows.filter(({ counters }) => (counters['major_faults'] ?? 0) > 0)
+      : rows
   const counted = rows.reduce((sum, { counters }) => sum + (counters['major_faults'] ?? 0), 0)
   const ofCalls = resources ? resources.major_faults / Math.max(resources.calls, 1) : undefined
   return {
@@ -75,29 +83,31 @@ function blockedOf(analysis: Analysis, { phase, calls, resources }: CallTime): B
     withFaultsNs: blockedNs(faulting) / workers,
     faults: areOfOperators ? counted / calls : ofCalls,
     areOfOperators,
+    read,
   }
 }
 
 /** Are they blocked for pages? */
-function waitsForPages({ ns, withFaultsNs, faults }: Blocked, time: CallTime): boolean {
-  if (faults === undefined || faults < FAULTS.value) return false
+function waitsForPages({ ns, withFaultsNs, faults, read }: Blocked, time: CallTime): boolean {
+  if ((faults ?? 0) < FAULTS.value && (read ?? 0) < READ.value) return false
   return ns === undefined || withFaultsNs >= SHARE.value * time.time_ns
 }
 
 function lookAt(analysis: Analysis, time: CallTime): Looked[] {
   const { phase, calls, time_ns, resources } = time
   const of = blockedOf(analysis, time)
-  const { rows, ns, withFaultsNs, faults, areOfOperators } = of
+  const { rows, ns, withFaultsNs, faults, areOfOperators, read } = of
   if (faults === undefined) return []
   const share = withFaultsNs / time_ns
+  const isRead = (read ?? 0) >= READ.value
   const inWords = [
     ...(ns === undefined ? [] : [`its workers are blocked ${percent(share)} of it`]),
-    `${number(faults)} major page faults a call`,
+    `${number(faults)} major page faults${isRead ? ` and ${number(read! / 1e6)} MB from disks` : ''} a call`,
   ].join(', ')
   if (!waitsForPages(of, time)) return [{ figure: `${phase}: ${inWords}` }]
   const sentence = `${phase} waits for pages: ${inWords}${where(rows, ({ counters, blocked_ns }) => counters['major_faults'] ?? blocked_ns)}`
-  const all = areOfOperators ? faults * calls : resources!.major_faults
-  const sum = "sum(extract_arg(s.arg_set_id, 'debug.major_faults'))"
+  const inCalls = areOfOperators && !isRead ? slicesIn(phase, 'operator') : ofCalls(phase)
+  const key = isRead ? 'disk_bytes' : 'major_faults'
   const finding = {
     sentence,
     time_ns: withFaultsNs,
@@ -105,18 +115,17 @@ function lookAt(analysis: Analysis, time: CallTime): Looked[] {
     evidence: {
       phase,
       ...(ns !== undefined && { blocked_share: share, blocked_ns: withFaultsNs }),
-      major_faults: Math.round(all),
+      major_faults: Math.round(areOfOperators ? faults * calls : resources!.major_faults),
       ...(resources && { disk_bytes: resources.disk_bytes }),
     },
-    check: {
-      sql: areOfOperators
-        ? `select ${sum} ${slicesIn(phase, 'operator')}`
-        : `select ${sum} from ${callsOf(phase)} c join slice s on s.ts = c.ts and s.category = 'token'`,
-      evidence: 'major_faults',
-    },
+    check: { sql: `select sum(extract_arg(s.arg_set_id, 'debug.${key}')) ${inCalls}`, evidence: key },
   }
   return [{ figure: sentence, finding }]
 }
+
+/** Slices `s` of the calls of a phase. */
+const ofCalls = (phase: CallTime['phase']) =>
+  `from ${callsOf(phase)} c join slice s on s.ts = c.ts and s.category = 'token'`
 
 function blockedIn(analysis: Analysis, time: CallTime): Looked[] {
   const { phase, time_ns } = time

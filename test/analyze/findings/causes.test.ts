@@ -20,6 +20,18 @@ describe('workers that are blocked in operators', () => {
     )
   })
 
+  test('wait for pages that the kernel reads ahead, with few faults', async () => {
+    const reading = blocked(50_000, { faults: 5, bytesRead: 500e6 })
+    const [first, ...others] = await checkedFindings(withoutCounters(madeRun({ calls: reading })))
+    expect(others).toEqual([])
+    expect(first!.sentence).toMatch(
+      /^decode waits for pages: its workers are blocked 25 % of it, 5 major page faults and 500 MB from disks a call/,
+    )
+    // Those that wait for the same read have no major fault.
+    const counted = blocked(50_000, { faults: 5, bytesRead: 500e6 }, 0)
+    expect((await checkedFindings(madeRun({ calls: counted })))[0]!.rule).toBe('page-faults')
+  })
+
   test.each([
     ['no faults of the process', blocked(50_000, { faults: 0 }), 'barrier or lock: 0 major page faults a call'],
     ['no faults of operators', blocked(50_000, {}, 0), 'barrier or lock: 0 major page faults a call'],

@@ -33,8 +33,9 @@ export interface MadeCall {
   readonly outsideNs?: number
   /** Name of the backend of a second graph, and its time. */
   readonly backend?: readonly [name: string, ns: number]
-  /** Major page faults of the process during it. */
+  /** Major page faults of the process during it, and bytes that it read from disks. */
   readonly faults?: number
+  readonly bytesRead?: number
 }
 
 interface MadeRun {
@@ -69,7 +70,10 @@ export function madeRun({
       ]
       const tensors = new Map<string, number>()
       let at = START_NS
-      for (const [call, { phase, tokens = 1, steps, outsideNs = 0, backend, faults }] of calls.entries()) {
+      for (const [
+        call,
+        { phase, tokens = 1, steps, outsideNs = 0, backend, faults, bytesRead = 0 },
+      ] of calls.entries()) {
         const start = at
         for (const { name, op, ns, majorFaults, blockedNs, asleepNs } of steps) {
           let tensor = tensors.get(name)
@@ -112,7 +116,7 @@ export function madeRun({
                 resources: {
                   minorFaults: 0,
                   majorFaults: faults,
-                  bytesRead: 0,
+                  bytesRead,
                   processCpuNs: 0,
                   cpuNs: -1,
                   waitingNs: -1,

@@ -1,5 +1,5 @@
 /** Operators of calls that are taken before fewer calls are. */
-const OPERATORS = 1 << 18
+const OPERATORS = 1 << 17
 /** A call costs as much as so many operators. */
 const OF_CALL = 16
 /** Of so many calls, one is taken at least. */

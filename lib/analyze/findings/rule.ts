@@ -70,7 +70,7 @@ export function confidenceOf(
 /** Confidence in figures of which a part is lost. */
 export const doubtful = (lost: number) => ({
   confidence: 'low' as const,
-  confidence_reason: `${plural(lost, 'loss')}: a part of the run was not recorded`,
+  confidence_reason: `${plural(lost, 'loss')} of what it is made of: a part of the run was not recorded`,
 })
 
 /** Fewer calls than these show a tendency only. */

@@ -147,6 +147,6 @@ class Report {
     if (bare > 0 && this.tasks > 1) parts.push(`${count(bare)} of them with the table trace only`)
     if (known > 0) parts.push(`${count(known)} there already`)
     if (failed > 0) parts.push(`${count(failed)} failed`)
-    await print([`${parts.join(', ')}: ${size(bytes)}, ${count(operators)} operators, ${seconds.toFixed(1)} s`])
+    await print([`${parts.join(', ')}: ${size(bytes)}, ${plural(operators, 'operator')}, ${seconds.toFixed(1)} s`])
   }
 }

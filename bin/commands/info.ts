@@ -109,7 +109,8 @@ function factsOf(summary: Summary): [string, string][] {
   if (summary.endsAreOpen) facts.push(['', OPEN_ENDS])
   facts.push(['workers', `${count(summary.workers)}, on ${plural(threads, 'thread')}`])
   facts.push(['graphs', count(summary.graphs)], ['layers', count(summary.layers)])
-  if (summary.nvtx > 0) facts.push(['nvtx', `${count(summary.nvtx)} ranges and marks`])
+  if (summary.nvtx > 0)
+    facts.push(['nvtx', summary.nvtx === 1 ? '1 range or mark' : `${count(summary.nvtx)} ranges and marks`])
   facts.push(['operators', count(summary.operators)])
   for (const counter of summary.counters) facts.push([counter.name, describeTotal(counter)])
   if (withExperts > 0) facts.push(['experts', `ids on ${plural(withExperts, 'operator')}`])
@@ -162,7 +163,7 @@ function opLines({ ops, operators }: Summary): string[] {
   ]
   if (rest.length > 0) {
     const sum = (key: 'timeNs' | 'count') => rest.reduce((sum, op) => sum + op[key], 0)
-    cells.push(row(`${rest.length} other ops`, sum('timeNs'), sum('count')))
+    cells.push(row(plural(rest.length, 'other op'), sum('timeNs'), sum('count')))
   }
   cells.push(row('all workers', total, operators))
   return table(cells)

@@ -62,7 +62,7 @@ export function comparisonSections(comparison: Comparison, top: number | undefin
             title: 'findings',
             lines: findings.map(
               ({ change, sentence, runs_before, runs_after }) =>
-                `${change} (${runs_before} of ${before.runs}, ${runs_after} of ${after.runs} runs): ${sentence}`,
+                `${change} (${runs_before} of ${before.runs}, ${runs_after} of ${plural(after.runs, 'run')}): ${sentence}`,
             ),
           },
         ]

@@ -1,5 +1,5 @@
 import type { Analysis } from '../../lib/index.ts'
-import { count, percent, threeDigits } from '../units.ts'
+import { count, percent, plural, threeDigits } from '../units.ts'
 import { type Column, firstRows, type Section, type StatsTable } from './section.ts'
 
 type Accesses = NonNullable<Analysis['page_faults'] | Analysis['data_accesses']>
@@ -44,7 +44,7 @@ function sectionOf(title: string, of: Accesses, unit: string, tables: readonly S
     ...(of.not_held > 0 ? [`${count(of.not_held)} too many to be held`] : []),
   ]
   const facts: Fact[] = [
-    [unit, `${count(of.events)} in ${count(of.samples)} samples of ${of.sampled_events.join(', ')}`],
+    [unit, `${count(of.events)} in ${plural(of.samples, 'sample')} of ${of.sampled_events.join(', ')}`],
     ['in tensors', `${count(of.in_tensors)} (${percent(of.events > 0 ? of.in_tensors / of.events : 0)})`],
     ['when', list(of.by_time, ({ time }) => time)],
     ['by contents', list(of.by_usage, ({ usage }) => (usage === 'none' ? 'no tensor' : usage))],

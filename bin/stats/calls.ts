@@ -64,7 +64,7 @@ function jitterText({ standard_deviation_ns, mean_difference_ns }: NonNullable<C
 
 /** The growth of TPOT, with what is needed to judge it. */
 function slopeText({ tpot, points, from_tokens, to_tokens, is_clear }: Slope): string {
-  const range = `${plural(points, 'call')} at ${count(from_tokens)} to ${count(to_tokens)} tokens`
+  const range = `${plural(points, 'call')} at ${count(from_tokens)} to ${plural(to_tokens, 'token')}`
   if (!is_clear) return `TPOT does not clearly change with the context; ${range}`
   const fit = tpot.r_squared === null ? '' : `, R² ${tpot.r_squared.toFixed(2)}`
   const error = `±${threeDigits(tpot.standard_error_ms)}`

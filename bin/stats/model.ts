@@ -78,15 +78,15 @@ function factsOf(model: ModelFigures): Fact[] {
   const { parameters, active_parameters, layers, width, vocabulary, context_length, experts, experts_used } = model
   const heads = model.attention.map(
     ({ layers, heads, kv_heads, key_length, value_length, window }) =>
-      `${plural(layers, 'layer')} of ${heads} heads, ${kv_heads} for keys and values, of ` +
+      `${plural(layers, 'layer')} of ${plural(heads, 'head')}, ${kv_heads} for keys and values, of ` +
       `${key_length === value_length ? key_length : `${key_length} and ${value_length}`} elements` +
-      `${window > 0 ? `, the last ${count(window)} positions` : ''}`,
+      `${window > 0 ? `, the last ${plural(window, 'position')}` : ''}`,
   )
   const known = (value: number | null) => (value === null ? '?' : count(value))
   return [
     ['parameters', `${scaled(parameters)}, ${scaled(active_parameters)} for a token`],
     ['bytes', bytes(model.bytes)],
-    ['layers', `${known(layers)}, embeddings of ${known(width)} elements`],
+    ['layers', `${known(layers)}, embeddings of ${known(width)} ${width === 1 ? 'element' : 'elements'}`],
     ...heads.map((line): Fact => ['attention', line]),
     ...fact('experts', experts ? `${known(experts_used)} of ${known(experts)} for a token` : null),
     ['vocabulary', known(vocabulary)],

@@ -64,10 +64,7 @@ export function callTimeSection({ call_time }: Analysis): Section | undefined {
     })
   const rows = shown.map((what) => [what, ...cells([what])])
   if (small.length > 0) rows.push([`${plural(small.length, 'smaller part')}`, ...cells(small)])
-  rows.push([
-    'all',
-    ...call_time.flatMap(({ time_ns, calls }) => [duration(time_ns), calls === 1 ? '1 call' : `${calls} calls`]),
-  ])
+  rows.push(['all', ...call_time.flatMap(({ time_ns, calls }) => [duration(time_ns), plural(calls, 'call')])])
   const columns = call_time.flatMap(({ phase }) => [{ title: phase }, { title: 'share' }])
   const title = 'time of calls, on the thread that makes them'
   return { title, tables: [{ columns: [{ title: '', isText: true }, ...columns], rows }] }

@@ -1,4 +1,5 @@
 import type { GraphNode } from '../analyze/series/figures.ts'
+import { plural } from '../model/units.ts'
 import { type Colors, colorsOf } from './colors.ts'
 import type { Dag, DagEdge, DagNode } from './dag.ts'
 import { dataOf, drawnId, drawnLeaf, drawnNode, drawnOutside, nameOf, titleOf } from './draw-nodes.ts'
@@ -171,7 +172,7 @@ function drawnShown(shown: Shown, metric: DrawnMetric, colors: Colors | undefine
     isFolded && folded.slowest_ns !== null
       ? [`slowest: ${valueText(folded.slowest_ns, 'ns')}, in layer ${folded.slowest_layer}`]
       : []
-  const further = isFolded ? [`the mean of ${folded.ids.length} nodes`, ...slowest] : []
+  const further = isFolded ? [`the mean of ${plural(folded.ids.length, 'node')}`, ...slowest] : []
   return drawnNode(node, {
     name: isFolded ? node.role || node.op : node.name,
     value: value === null ? '' : valueText(value, metric.unit),
@@ -204,7 +205,7 @@ function descriptionOf(dag: Dag, { collapse, colorBy, values }: DrawOptions, met
   const heaviest = [...operators].sort((a, b) => (b.wall_ns ?? 0) - (a.wall_ns ?? 0)).slice(0, 5)
   const list = heaviest.map((node) => `${nameOf(node)} (${valueText(node.wall_ns ?? 0, 'ns')})`).join(', ')
   return [
-    `A graph of ${dag.nodes.length} nodes, ${operators.length} of them computed; arrows lead from data to the nodes that read it.`,
+    `A graph of ${plural(dag.nodes.length, 'node')}, ${operators.length} of them computed; arrows lead from data to the nodes that read it.`,
     ...(collapse ? ['Layers with the same structure are drawn once.'] : []),
     `Colours show ${values ? metric.title : METRICS[colorBy ?? 'time'].title}.`,
     ...(heaviest.length > 0 ? [`Most time: ${list}.`] : []),

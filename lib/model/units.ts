@@ -5,8 +5,11 @@ export function count(value: number): string {
 
 /** `1 graph`, `2 664 operators`, `3 losses`, `1 query`. */
 export function plural(value: number, noun: string): string {
-  return `${count(value)} ${value === 1 ? noun : pluralOf(noun)}`
+  return `${count(value)} ${nounFor(value, noun)}`
 }
+
+/** The noun that agrees with a number: `token`, `tokens`. */
+export const nounFor = (value: number, noun: string): string => (value === 1 ? noun : pluralOf(noun))
 
 function pluralOf(noun: string): string {
   if (/(s|x|z|ch|sh)$/.test(noun)) return `${noun}es`

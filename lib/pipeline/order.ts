@@ -1,5 +1,6 @@
 import type { IssueEvent, SwitchEvent, TraceEvent, WakingEvent } from '../model/events.ts'
 import { issueOf } from '../model/issues.ts'
+import { plural } from '../model/units.ts'
 
 /*
  * The order of the scheduler's events, from file to track:
@@ -116,7 +117,7 @@ export class OwnedCpus {
     const { switches, wakings, atNs } = this
     if (switches + wakings === 0) return []
     const cpus = [...this.cpus].sort((a, b) => a - b).map((cpu) => (cpu < 0 ? 'unknown' : cpu))
-    const detail = `${switches} switches and ${wakings} wakings (CPU ${cpus.join(', ')}): another input records the same`
+    const detail = `${plural(switches, 'switch')} and ${plural(wakings, 'waking')} (CPU ${cpus.join(', ')}): another input records the same`
     return [issueOf('recorded-twice', detail, NOWHERE, atNs)]
   }
 

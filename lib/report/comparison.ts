@@ -65,7 +65,7 @@ function changesSection(changed: readonly Effect[], { findings, before, after, i
     )
   const lines = findings.map(
     ({ change, sentence, runs_before, runs_after }) =>
-      html`<li>${change} (${runs_before} of ${before.runs}, ${runs_after} of ${after.runs} runs): ${sentence}</li>`,
+      html`<li>${change} (${runs_before} of ${before.runs}, ${runs_after} of ${plural(after.runs, 'run')}): ${sentence}</li>`,
   )
   const content = [
     is_comparable

@@ -1,3 +1,4 @@
+import { plural } from '../model/units.ts'
 import { type Html, html } from './html.ts'
 
 /** Rows of a table behind a figure. */
@@ -42,7 +43,7 @@ export function tableHtml({ columns, rows }: Table, caption: string, rowsMax = R
       : html`<td class="${kind(i)}">${text}</td>`
   const more =
     rows.length > rowsMax
-      ? html`<p class="note">The first ${rowsMax} of ${rows.length} rows; the command gives all.</p>`
+      ? html`<p class="note">The first ${rowsMax} of ${plural(rows.length, 'row')}; the command gives all.</p>`
       : undefined
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table><caption>${caption}</caption>
 <thead><tr>${columns.map(({ title }, i) => html`<th scope="col" class="${kind(i)}">${title}</th>`)}</tr></thead>

@@ -58,7 +58,7 @@ test('sequences that are decoded in parallel are no prefill', async () => {
   expect(
     trace.query("SELECT name, EXTRACT_ARG(arg_set_id, 'debug.sequences') FROM slice WHERE category = 'token'").rows,
   ).toEqual([
-    ['decode 1 (3 tokens)', '3@9 1 (1 tokens) 20@9'],
+    ['decode 1 (3 tokens)', '3@9 1 (1 token) 20@9'],
     ['prefill (2 tokens)', null],
   ])
   trace.close()

@@ -1,6 +1,7 @@
 import type { BenchmarkEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventPass } from '../../model/pass.ts'
+import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../analysis.ts'
 import type { BenchmarkFigures } from './figures.ts'
 
@@ -29,7 +30,7 @@ export class BenchmarkPass implements EventPass<BenchmarksOfInput> {
   }
 
   finish(): BenchmarksOfInput {
-    const why = `the figures of ${this.further} further tests are not in it`
+    const why = `the figures of ${plural(this.further, 'further test')} are not in it`
     return { figures: this.figures, undetermined: this.further > 0 ? [{ what: 'benchmarks', why }] : [] }
   }
 

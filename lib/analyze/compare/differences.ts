@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
 import type { Difference } from './comparison.ts'
 
@@ -61,7 +62,7 @@ function valuesOf(runs: readonly Analysis[], of: Fact['of']): string[] {
 /** Tokens of each prefill on average, and their number. */
 function promptOf({ calls }: Analysis): string | null {
   const { prefill } = calls.by_phase
-  return prefill ? `${prefill.tokens} tokens in ${prefill.calls} calls` : null
+  return prefill ? `${plural(prefill.tokens, 'token')} in ${plural(prefill.calls, 'call')}` : null
 }
 
 function batchOf({ calls }: Analysis): string | null {

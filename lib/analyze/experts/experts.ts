@@ -3,6 +3,7 @@ import type { CounterSet } from '../../model/counters.ts'
 import type { Phase, TensorEvent } from '../../model/events.ts'
 import type { ModelShape } from '../../model/model-shape.ts'
 import type { Names } from '../../model/names.ts'
+import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../analysis.ts'
 import type { CallOperators } from '../operators/call-operators.ts'
 import type { Steps } from '../operators/steps.ts'
@@ -145,7 +146,7 @@ export class ExpertStatistics {
     const unknown: Undetermined[] = []
     if (this.outside > 0) unknown.push(outsideOf(this.outside))
     if (this.firstTokensOnly > 0) {
-      const calls = `${this.firstTokensOnly} ${this.firstTokensOnly === 1 ? 'call' : 'calls'} with several tokens`
+      const calls = `${plural(this.firstTokensOnly, 'call')} with several tokens`
       const why = `the log contains the experts of only the first token of a batch: of ${calls} the others are not counted`
       unknown.push({ what: 'experts.layers.by_phase', why, hint: 'record the run with ggml2perfetto record' })
     }
@@ -169,6 +170,6 @@ const GIVE_MODEL = "give the model's GGUF too"
 const UNKNOWN_SHAPE: LayerShape = { experts: undefined, expertBytes: null }
 
 function outsideOf(choices: number): Undetermined {
-  const why = `${choices} choices of warm-ups, or outside of recorded calls, are not counted`
+  const why = `without ${plural(choices, 'choice')} of warm-ups, or outside of recorded calls`
   return { what: 'experts', why }
 }

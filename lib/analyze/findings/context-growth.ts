@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { ContextSlope } from '../analysis.ts'
 import { CLEAR } from '../calls/context-slopes.ts'
 import { either } from './program.ts'
@@ -41,7 +42,7 @@ export const contextGrowth: Rule = {
 function lookAt(slope: ContextSlope): Looked[] {
   const { tpot, points, from_tokens, to_tokens, is_clear, operators, call } = slope
   const { ms_per_1000_tokens: growth, standard_error_ms: error, mean_ns, r_squared } = tpot
-  const range = `from ${Math.round(from_tokens)} to ${Math.round(to_tokens)} tokens of context`
+  const range = `from ${Math.round(from_tokens)} to ${plural(Math.round(to_tokens), 'token')} of context`
   if (!is_clear) return [{ figure: `TPOT does not clearly change ${range}` }]
   const spanNs = growth * 1e3 * (to_tokens - from_tokens)
   const by = operators?.parts.filter(({ what, ms_per_1000_tokens: of }) => what === 'role' && of > 0) ?? []

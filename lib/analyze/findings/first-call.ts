@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { Analysis, FirstCall } from '../analysis.ts'
 import { READ } from './page-faults.ts'
 import { either } from './program.ts'
@@ -55,7 +56,8 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   const times = time_ns / (typical.ns * tokens)
   const lostNs = time_ns - typical.ns * tokens
   const allNs = analysis.call_time.reduce((sum, { time_ns }) => sum + time_ns, 0)
-  const as = typical.phase === phase ? `later ones` : `its ${tokens === 1 ? 'token' : `${tokens} tokens`} in decode`
+  const as =
+    typical.phase === phase ? `later ones` : `its ${tokens === 1 ? 'token' : plural(tokens, 'token')} in decode`
   const isRead = (disk_bytes ?? 0) >= READ.value
   const hasFaults = (major_faults ?? 0) >= FAULTS.value || isRead
   const isBlocked = blocked_ns !== null && blocked_ns >= lostNs / 4
@@ -65,9 +67,9 @@ function lookAt(analysis: Analysis, first: FirstCall): Looked[] {
   if (times < TIMES.value || lostNs < SHARE.value * allNs || isExpected) return [{ figure }]
   const where = slowest_layer === null ? '' : `, most in blk.${slowest_layer}`
   const why = hasFaults
-    ? `: ${major_faults} page faults that read ${isRead ? `${number(disk_bytes! / 1e6)} MB ` : ''}from the disk${where}`
+    ? `: ${plural(major_faults ?? 0, 'page fault')} that read ${isRead ? `${number(disk_bytes! / 1e6)} MB ` : ''}from the disk${where}`
     : isBlocked
-      ? `: a worker is blocked ${time(blocked_ns)} in operators${where} (${major_faults === null ? 'barrier, lock or page' : `barrier or lock: ${major_faults} page faults that read`})`
+      ? `: a worker is blocked ${time(blocked_ns)} in operators${where} (${major_faults === null ? 'barrier, lock or page' : `barrier or lock: ${plural(major_faults, 'page fault')} that read`})`
       : ''
   const sentence = `the first ${phase} call takes ${number(times)} × as long as ${as} (${time(time_ns)})${why}`
   const finding = {

@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { GpuDevice } from '../gpu/figures.ts'
 import { confidenceIn, devicesOf, evidenceOf, nameOf, workOf } from './gpu-device.ts'
 import type { Limit, Rule } from './rule.ts'
@@ -39,7 +40,7 @@ export const gpuLaunches: Rule = {
       // Correlation ids are of a process, and slices of calls in the trace are without one.
       const isOnly = analysis.gpu!.processes.length === 1
       const finding = {
-        sentence: `${sentence}: ${count === 1 ? '1 gap' : `${count} gaps`} with nothing launched${meanwhile(host_wait)}`,
+        sentence: `${sentence}: ${plural(count, 'gap')} with nothing launched${meanwhile(host_wait)}`,
         time_ns,
         ...confidenceIn(analysis, device),
         evidence: {

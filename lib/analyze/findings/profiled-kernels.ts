@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { Analysis, Finding, KernelProfileRow } from '../analysis.ts'
 
 // What the rules of kernels that Nsight Compute measured share.
@@ -26,7 +27,7 @@ export function functionOf({ name }: KernelProfileRow): string {
 /** Measured in a profile: high where the launches are those of the log, medium where they are like them. */
 export function confidenceOf({ kernel_profiles }: Analysis): Pick<Finding, 'confidence' | 'confidence_reason'> {
   const { joined, launches } = kernel_profiles!
-  const confidence_reason = `${launches} kernels that Nsight Compute measured, each alone`
+  const confidence_reason = `${plural(launches, 'kernel')} that Nsight Compute measured, each alone`
   if (!joined) return { confidence: 'medium', confidence_reason: `${confidence_reason}, without their time in a run` }
   return { confidence: joined.joined_time_ns > 0 ? 'high' : 'low', confidence_reason }
 }

@@ -1,4 +1,4 @@
-import { count } from '../../model/units.ts'
+import { count, plural } from '../../model/units.ts'
 import type { Analysis, LostRow } from '../analysis.ts'
 import { confidenceOfRequests, nameOf } from './requests.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
@@ -59,7 +59,7 @@ function lookAt(analysis: Analysis, rows: readonly LostRow[], latencyNs: number)
   const ns = rows.reduce((sum, { time_ns }) => sum + (time_ns ?? 0), 0)
   const why = reason === null ? `token ${count(position)} differs from that in its slot` : reason
   const sentence =
-    `${count(processed_again)} of ${count(prompt_tokens)} tokens of the prompt of ${nameOf(id, task)} were processed again ` +
+    `${count(processed_again)} of ${plural(prompt_tokens, 'token')} of the prompt of ${nameOf(id, task)} were processed again ` +
     `(${takenOf(worst)}): ${why}`
   if (latencyNs === 0 || ns < SHARE.value * latencyNs) return { figure: sentence }
   const unknown = reason === null ? 'that the rest is the same text, from its length' : ''

@@ -1,4 +1,4 @@
-import { count } from '../../model/units.ts'
+import { plural } from '../../model/units.ts'
 import type { Analysis, StallPair } from '../analysis.ts'
 import { confidenceOfRequests, nameOf } from './requests.ts'
 import type { Limit, Rule } from './rule.ts'
@@ -63,7 +63,7 @@ function sentenceOf(pair: StallPair): string {
   const waited = `${nameOf(stalled_id, stalled_task)} waited ${time(prefill_ns)} (${percent(prefill_ns / latencyOf(pair))} of its latency)`
   const what =
     prefill_tokens > 0
-      ? `${count(prefill_tokens)} tokens of the prompt of ${nameOf(id, task)} were`
+      ? `${plural(prefill_tokens, 'token')} of the prompt of ${nameOf(id, task)} ${prefill_tokens === 1 ? 'was' : 'were'}`
       : `the prompt of ${nameOf(id, task)} was`
   return `${waited} while ${what} processed`
 }

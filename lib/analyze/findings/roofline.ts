@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { Limit, Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 
@@ -41,7 +42,7 @@ export const roofline: Rule = {
             sentence,
             time_ns,
             confidence: share > 1 ? ('low' as const) : ('high' as const),
-            confidence_reason: note ?? `${count} calls against the peak of the machine`,
+            confidence_reason: note ?? `${plural(count, 'call')} against the peak of the machine`,
             evidence: {
               phase: phase ?? what,
               roof_share: share,

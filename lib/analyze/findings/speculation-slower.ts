@@ -1,4 +1,4 @@
-import { count } from '../../model/units.ts'
+import { count, plural } from '../../model/units.ts'
 import type { DraftFigures } from '../requests/figures.ts'
 import { confidenceOf, type Limit, type Rule } from './rule.ts'
 import { requestParts, WITH_REQUESTS } from './sql.ts'
@@ -12,7 +12,7 @@ const SPEEDUP: Limit = {
 const CYCLES: Limit = { value: 8, why: 'drafts that are verified: the acceptance of fewer is chance' }
 
 const acceptance = ({ accepted_tokens, drafted_tokens, acceptance_share }: DraftFigures) =>
-  `${count(accepted_tokens)} of ${count(drafted_tokens)} drafted tokens were accepted (${percent(acceptance_share)}): the log does not contain what they cost`
+  `${count(accepted_tokens)} of ${plural(drafted_tokens, 'drafted token')} were accepted (${percent(acceptance_share)}): the log does not contain what they cost`
 
 /** Tokens with drafts take longer than without. */
 export const speculationSlower: Rule = {

@@ -4,6 +4,7 @@ import type { ApiEvent, GpuEvent, NvtxGpuEvent } from '../../model/gpu-events.ts
 import type { Names } from '../../model/names.ts'
 import type { NvtxEvent } from '../../model/nvtx-events.ts'
 import type { OwnSliceEvent, OwnTrackEvent } from '../../model/own-events.ts'
+import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../analysis.ts'
 import { deviceFigures } from './device-figures.ts'
 import type { GpuFigures } from './figures.ts'
@@ -236,9 +237,10 @@ export class GpuStatistics {
     if (early > 0)
       add(
         'devices.launch_latency',
-        `work of ${early} launches begins before them: the clocks of CPU and GPU are not aligned there`,
+        `work of ${plural(early, 'launch')} begins before them: the clocks of CPU and GPU are not aligned there`,
       )
-    if (this.rangesLeftOut > 0) add('devices.launchers', `${this.rangesLeftOut} operators and ranges are not held`)
+    if (this.rangesLeftOut > 0)
+      add('devices.launchers', `without ${plural(this.rangesLeftOut, 'range')}, such as operators, that are not held`)
     return found
   }
 }

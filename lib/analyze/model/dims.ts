@@ -99,8 +99,7 @@ export class DimsWork {
     const count = total((op) => op.count)
     const left = ops.reduce((sum, op) => sum + op.count + op.unknown, -count)
     const time = onGpu ? "the time of the GPU's work that they launched" : 'the time of their slices'
-    const unknown =
-      left > 0 ? `; ${left} have other shapes${onGpu ? ', or launched no work,' : ''} and do not count` : ''
+    const unknown = left > 0 ? `; without ${left} of other shapes${onGpu ? ', or that launched no work' : ''}` : ''
     const note = `matrix products by the shapes of their arguments (Input Dims), in ${time}${unknown}`
     const sums = { count, timeNs: total((op) => op.timeNs), flop: total((op) => op.flop) }
     const common = { phase: null, bytes: -1 }

@@ -4,6 +4,7 @@ import { Inferred, type RequestEvent, type RequestPart } from '../../model/event
 import type { Names } from '../../model/names.ts'
 import { REQUEST_PARTS } from '../../model/request-events.ts'
 import { activeFromNs, durationsOf, hasTimes } from '../../model/requests/durations.ts'
+import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../analysis.ts'
 import { Median } from '../operators/median.ts'
 import { distributionOf, RELATIVE_ERROR } from '../operators/sketches.ts'
@@ -336,7 +337,7 @@ export class RequestStatistics {
     add(
       unknown.excess > 0,
       'parts.stalled_ns',
-      `${unknown.excess} calls with prompts of others have no others to be compared with`,
+      `without ${plural(unknown.excess, 'call')} with prompts of others: there are no others to be compared with`,
     )
     add(
       this.latencyNs > 0 && unknown.causesNs > 0.01 * this.latencyNs,

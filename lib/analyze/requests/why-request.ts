@@ -1,4 +1,4 @@
-import { count } from '../../model/units.ts'
+import { count, plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
 import { nameOf } from '../findings/requests.ts'
 import { percent, time } from '../findings/words.ts'
@@ -61,13 +61,13 @@ const SENTENCES: Readonly<Record<keyof RequestParts, (row: RequestRow, ns: numbe
   queued_ns: () => 'it waited in a queue',
   prepare_ns: () => 'its slot was prepared: states saved and restored, its tokens compared with those in the cache',
   prefill_ns: prefillSentence,
-  draft_ns: ({ drafted_tokens }) => `a draft model proposed ${count(drafted_tokens)} tokens`,
+  draft_ns: ({ drafted_tokens }) => `a draft model proposed ${plural(drafted_tokens, 'token')}`,
   decode_ns: ({ generated_tokens, drafted_tokens }, ns) => {
     const isAll = generated_tokens !== null && generated_tokens > 1 && drafted_tokens === 0
-    return `calls computed its tokens${isAll ? `: ${count(generated_tokens)} tokens, ${time(ns / (generated_tokens - 1))} each after the first` : ''}`
+    return `calls computed its tokens${isAll ? `: ${plural(generated_tokens, 'token')}, ${time(ns / (generated_tokens - 1))} each after the first` : ''}`
   },
   verify_ns: ({ drafted_tokens, accepted_tokens }) =>
-    `calls verified drafts: ${count(accepted_tokens)} of ${count(drafted_tokens)} tokens accepted`,
+    `calls verified drafts: ${count(accepted_tokens)} of ${plural(drafted_tokens, 'token')} accepted`,
   sample_ns: () => 'samplers and grammar chose its tokens',
   text_ns: () => 'tokens became text',
   stalled_ns: ({ stalled_by, stalled_inferred_ns }) => {
@@ -88,11 +88,12 @@ function prefillSentence({ prompt_tokens, reused_tokens }: RequestRow, ns: numbe
   const processed = prompt_tokens - (reused_tokens ?? 0)
   const reused = reused_tokens === null ? '' : `, ${count(reused_tokens)} were in the cache`
   const rate = ns > 0 ? `, ${count((processed * 1e9) / ns)} tokens/s` : ''
-  return `calls processed ${count(processed)} of ${count(prompt_tokens)} tokens of its prompt${reused}${rate}`
+  return `calls processed ${count(processed)} of ${plural(prompt_tokens, 'token')} of its prompt${reused}${rate}`
 }
 
 function byText({ id, task, time_ns, prefill_ns, prefill_tokens }: StalledBy): string {
-  const what = prefill_ns > time_ns / 2 && prefill_tokens > 0 ? ` (${count(prefill_tokens)} tokens of its prompt)` : ''
+  const what =
+    prefill_ns > time_ns / 2 && prefill_tokens > 0 ? ` (${plural(prefill_tokens, 'token')} of its prompt)` : ''
   return `${time(time_ns)} for ${nameOf(id, task)}${what}`
 }
 
@@ -102,7 +103,7 @@ function remarksOf(request: RequestRow): string[] {
   if (lost && lost.processed_again > 0) {
     const why = lost.reason === null ? `token ${count(lost.position)} differs from that in its slot` : lost.reason
     remarks.push(
-      `${count(lost.processed_again)} tokens of its prompt were processed though the slot had ${count(lost.tokens)} others from there on: ${why}`,
+      `${plural(lost.processed_again, 'token')} of its prompt ${lost.processed_again === 1 ? 'was' : 'were'} processed though the slot had ${count(lost.tokens)} others from there on: ${why}`,
     )
   }
   if (outcome === 'cancelled') remarks.push('it was cancelled: its client did not wait for it')
@@ -110,7 +111,9 @@ function remarksOf(request: RequestRow): string[] {
   if (outcome === 'unfinished') remarks.push('the log ends before it does')
   if (parts === null) remarks.push('the log does not contain its calls: where its time went is not known')
   if (drafted_tokens > 0 && (parts?.verify_ns ?? 0) === 0)
-    remarks.push(`${count(accepted_tokens)} of ${count(drafted_tokens)} drafted tokens were accepted`)
+    remarks.push(
+      `${count(accepted_tokens)} of ${plural(drafted_tokens, 'drafted token')} ${drafted_tokens === 1 ? 'was' : 'were'} accepted`,
+    )
   if (inferred.includes('borders')) remarks.push('its borders are inferred from its tokens')
   const stated = ['parts', 'tokens'].filter((what) => {
     return inferred.some((of) => of === what) && (what !== 'parts' || parts !== null)

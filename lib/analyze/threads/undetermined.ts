@@ -1,3 +1,4 @@
+import { plural } from '../../model/units.ts'
 import type { SchedulingFigures, Undetermined } from '../analysis.ts'
 import type { Summary } from '../summary.ts'
 import type { ThreadHistory } from './thread-history.ts'
@@ -18,7 +19,7 @@ export function unknownScheduling(
     found.push({ what, why, hint: 'record for a shorter time' })
   } else if (!scheduling) found.push({ what, ...missing(operators, attributes, threads) })
   if (late > 0) {
-    const why = `${late} states of threads come so late in the log that they are missing in the times of operators`
+    const why = `${plural(late, 'state')} of threads, late in the log, ${late === 1 ? 'is' : 'are'} missing in the times of operators`
     found.push({ what: `${what}.workers`, why })
   }
   if (!scheduling) return found

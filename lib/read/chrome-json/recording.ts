@@ -3,6 +3,7 @@ import type { TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
+import { plural } from '../../model/units.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 import { ArgReader } from './args.ts'
 import { type ArrowEnd, Runs } from './arrows.ts'
@@ -319,7 +320,11 @@ export class Recording {
       this.taker.range(row, begin, this.fields.lastNs, [inferred])
     }
     if (open === 0) return
-    this.issue('range-without-end', `${open} slices never end: drawn up to the last event of the file`, this.byte)
+    this.issue(
+      'range-without-end',
+      `${plural(open, 'slice')} without an end: drawn up to the last event of the file`,
+      this.byte,
+    )
   }
 
   private reportLate(): void {

@@ -10,5 +10,10 @@ const REASONS: readonly (readonly [begin: string, code: IssueCode])[] = [
 /** The issue of a LOSS record. `why`: its reason; empty where the log had no space. */
 export function lossOf(records: number, why: string, byte: number, atNs: number): IssueEvent {
   const code = REASONS.find(([begin]) => why.startsWith(begin))?.[1] ?? (why ? 'lost-records' : 'dropped-records')
-  return issueOf(code, `${records} records were lost${why && `: ${why}`}`, { byte }, atNs)
+  return issueOf(
+    code,
+    `${records} ${records === 1 ? 'record was' : 'records were'} lost${why && `: ${why}`}`,
+    { byte },
+    atNs,
+  )
 }

@@ -1,4 +1,5 @@
 import { BlockKind } from '../../log/ggtrace-layout.ts'
+import { plural } from '../../model/units.ts'
 import { grouped } from '../common/holdings.ts'
 import { MinHeap } from '../common/min-heap.ts'
 import { type Block, keepBlock, type Report } from './blocks.ts'
@@ -49,7 +50,7 @@ export class Writers {
     }
     state.next = sequence + 1
     if (dropped > state.dropped) {
-      const detail = `writer ${writer} had no space for ${grouped(dropped - state.dropped)} records, ${grouped(dropped)} so far`
+      const detail = `writer ${writer} had no space for ${plural(dropped - state.dropped, 'record')}, ${grouped(dropped)} so far`
       this.report('dropped-records', detail, byte)
       this.dropped += dropped - state.dropped
       state.dropped = dropped

@@ -15,6 +15,7 @@
 import { LineCursor } from '../../input/line-cursor.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { plural } from '../../model/units.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 import { ServerMessages } from '../common/server-messages.ts'
@@ -132,7 +133,7 @@ class ServerLog implements ChunkReader {
   private finish(): void {
     const { batch, facts, others, laterLines, ofOtherServers, lines } = this
     if (this.steps === 0)
-      this.issue('no-tasks', `expected lines about tasks, found none in ${lines.line} lines`, undefined)
+      this.issue('no-tasks', `expected lines about tasks, found none in ${plural(lines.line, 'line')}`, undefined)
     const { launch, error, cancel } = this.counts
     const list = contentsOf([
       [launch, 'launched task'],

@@ -7,6 +7,7 @@
 // Times are local, without their time zone. power.draw is the mean of the last second on Ampere and later (`nvidia-smi
 // --help-query-gpu`), on earlier GPUs and GA100 that of an instant. Wrappers may write their own header and time before it.
 
+import { plural } from '../../model/units.ts'
 import type { Format } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
@@ -84,7 +85,7 @@ class NvidiaSmi extends PowerLog {
     this.facts['gpus'] = `${count}, by the order of rows`
     this.issue(
       'gpus-by-order',
-      `expected the index or uuid of a GPU in each row, found ${count} rows a reading without`,
+      `expected the index or uuid of a GPU in each row, found ${plural(count, 'row')} a reading without`,
     )
   }
 

@@ -1,6 +1,7 @@
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { ClocksEvent, InputEvent, TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { plural } from '../../model/units.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 import { pickOrigin, TimeGuard } from '../common/time-guard.ts'
@@ -195,7 +196,8 @@ export abstract class PowerLog implements ChunkReader {
     if (!this.batch.hasBegun) this.begin()
     this.release(true)
     const { count, meters, missing, lines, batch, facts } = this
-    if (count === 0) this.issue('no-readings', `expected rows with numbers, found none in ${lines.line} lines`)
+    if (count === 0)
+      this.issue('no-readings', `expected rows with numbers, found none in ${plural(lines.line, 'line')}`)
     const { contents, attributes } = containing(
       contentsOf([
         [count, 'reading'],

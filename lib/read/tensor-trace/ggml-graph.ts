@@ -11,6 +11,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Names } from '../../model/names.ts'
+import { plural } from '../../model/units.ts'
 import { UNKNOWN } from '../../model/unknown.ts'
 import { containing } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
@@ -49,7 +50,7 @@ export const ggmlGraph: Format = {
     const document = await readJson(source, ggmlGraph.name)
     const nodes = listOf(document, 'nodes', ggmlGraph.name)
     const edges = listOf(document, 'edges', ggmlGraph.name)
-    const contents = containing(`a graph of ${nodes.length} nodes`)
+    const contents = containing(`a graph of ${plural(nodes.length, 'node')}`)
     yield [
       { kind: 'input', format: ggmlGraph.name, clock: 'none', originNs: 0n, ...contents },
       ...tensorsOf(nodes, edges, names),

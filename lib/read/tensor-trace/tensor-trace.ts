@@ -21,6 +21,7 @@
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import { peek } from '../../input/gunzip.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { plural } from '../../model/units.ts'
 import { type ChunkReader, type EventBatch, readBatches } from '../common/batches.ts'
 import { pickOrigin, TimeGuard } from '../common/time-guard.ts'
 import { type Format, HEAD_BYTES, type ReadContext } from '../format.ts'
@@ -104,7 +105,7 @@ class RecordReader implements ChunkReader {
     if (low === 0 && high === 0) this.emptyRecords++
     else {
       if (this.emptyRecords > 0) {
-        this.issue(offset, 'log-hole', `expected records, found ${this.emptyRecords} empty ones`)
+        this.issue(offset, 'log-hole', `expected records, found ${plural(this.emptyRecords, 'empty one')}`)
         this.emptyRecords = 0
       }
       const atNs = (high - this.originHigh) * 2 ** 32 + (low - this.originLow)

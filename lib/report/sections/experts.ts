@@ -1,6 +1,6 @@
 import * as Plot from '@observablehq/plot'
 import type { ExpertFigures } from '../../analyze/analysis.ts'
-import { percent, threeDigits } from '../../model/units.ts'
+import { percent, plural, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known } from '../context.ts'
@@ -72,7 +72,7 @@ function heatMap({ layers }: ExpertFigures, phase: PhaseName, { stats }: Context
           stroke: colour(0),
           strokeOpacity: 0.15,
           title: ({ layer, expert, count, share }) =>
-            `layer ${layer}, expert${per > 1 ? `s from ${expert}` : ` ${expert}`}\n${count} choices, ${percent(share)}`,
+            `layer ${layer}, expert${per > 1 ? `s from ${expert}` : ` ${expert}`}\n${plural(count, 'choice')}, ${percent(share)}`,
         }),
       ],
     })),
@@ -128,7 +128,7 @@ function reuseFigure({ layers, by_phase }: ExpertFigures, phase: PhaseName, { st
           y: 'share',
           fill: colour(2),
           inset: 0.5,
-          title: ({ range, count, share }) => `${range} tokens\n${count} choices, ${percent(share)}`,
+          title: ({ range, count, share }) => `${range} tokens\n${plural(count, 'choice')}, ${percent(share)}`,
         }),
         Plot.ruleY([0]),
       ],

@@ -7,7 +7,9 @@ import { html } from '../html.ts'
 export function runSection({ analysis: { run, inputs, operators, calls } }: Context): Section {
   const bytes = (run.weights ?? []).reduce((sum, { bytes }) => sum + bytes, 0)
   const mix = (run.weights ?? []).map((of) => `${of.type || 'unknown'} ${percent(of.bytes / bytes)}`).join(', ')
-  const phases = Object.entries(calls.by_phase).map(([phase, of]) => `${phase} ${of.calls} (${of.tokens} tokens)`)
+  const phases = Object.entries(calls.by_phase).map(
+    ([phase, of]) => `${phase} ${of.calls} (${plural(of.tokens, 'token')})`,
+  )
   const facts: readonly (readonly [string, string])[] = [
     ['command', run.command ?? ''],
     ['logs', inputs.map(({ name, format }) => `${baseName(name)} (${format})`).join(', ')],

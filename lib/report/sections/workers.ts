@@ -1,7 +1,7 @@
 import * as Plot from '@observablehq/plot'
 import type { Analysis } from '../../analyze/analysis.ts'
 import { computingNs } from '../../analyze/operators/computing.ts'
-import { duration, percent, threeDigits } from '../../model/units.ts'
+import { duration, percent, plural, threeDigits } from '../../model/units.ts'
 import { byName, chart, legend } from '../chart.ts'
 import { colour } from '../colours.ts'
 import { type Context, known, operatorName } from '../context.ts'
@@ -130,7 +130,7 @@ function imbalanceFigure(roles: Analysis['imbalance'], { stats }: Context): Html
         Plot.barX(named, {
           ...{ x: ({ lost }) => lost / 1e6, y: 'name', fill: colour(9), inset: 0.5 },
           title: (of) =>
-            `${of.name}\n${duration(of.lost)} lost, imbalance ${percent(of.imbalance_share)}\nworker ${of.last_worker} last in ${percent(of.last_share)} of ${of.steps} steps`,
+            `${of.name}\n${duration(of.lost)} lost, imbalance ${percent(of.imbalance_share)}\nworker ${of.last_worker} last in ${percent(of.last_share)} of ${plural(of.steps, 'step')}`,
         }),
         Plot.ruleX([0]),
       ],

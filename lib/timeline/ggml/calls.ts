@@ -3,6 +3,7 @@ import { CallOrder } from '../../model/call-order.ts'
 import { decodingIn, hasRate, isFailed, isVerification, meaningOf, sequencesOf } from '../../model/calls.ts'
 import { type Batch, type EngineStep, Inferred, type SequenceSpan, type TokenEvent } from '../../model/events.ts'
 import { Roles } from '../../model/roles.ts'
+import { nounFor } from '../../model/units.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
 import type { Allocations } from '../memory/allocations.ts'
@@ -255,7 +256,7 @@ function whatOf(event: TokenEvent): string {
 /** Numbers all successful decode calls, also those that are not drawn. */
 function nameOf({ phase, tokens, batch }: TokenEvent, row: Row): string {
   if (batch && isFailed({ batch })) return `${phase} failed (${batch.result}: ${meaningOf(batch).short})`
-  const count = tokens >= 0 ? ` (${tokens} tokens)` : ''
+  const count = tokens >= 0 ? ` (${tokens} ${nounFor(tokens, 'token')})` : ''
   return phase === 'decode' ? `decode ${++row.decodes}${tokens > 1 ? count : ''}` : `${phase}${count}`
 }
 
@@ -268,7 +269,7 @@ function decodingOf(event: TokenEvent): number {
 /** `0@17 1@5-8`: sequence 0 at position 17, sequence 1 at 5 to 8. */
 function describeSpans(spans: readonly SequenceSpan[], shownMax: number): string {
   const texts = spans.slice(0, shownMax).map(({ sequence, position, tokens }) => {
-    if (position < 0) return `${sequence} (${tokens} tokens)`
+    if (position < 0) return `${sequence} (${tokens} ${nounFor(tokens, 'token')})`
     return `${sequence}@${position}${tokens > 1 ? `-${position + tokens - 1}` : ''}`
   })
   return texts.join(' ') + (spans.length > shownMax ? ' …' : '')

@@ -10,6 +10,7 @@ import type {
 } from '../../model/events.ts'
 import { activeFromNs, durationsOf, isInQueue } from '../../model/requests/durations.ts'
 import { isPlaced } from '../../model/times.ts'
+import { nounFor } from '../../model/units.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
 import { PALE } from '../labels.ts'
@@ -180,7 +181,8 @@ export class RequestArea {
 
 function nameOf({ id, task, promptTokens, generatedTokens, outcome }: RequestEvent): string {
   const which = task >= 0 ? `task ${task}` : `request ${id}`
-  const count = promptTokens >= 0 ? ` · ${promptTokens} + ${Math.max(generatedTokens, 0)} tokens` : ''
+  const count =
+    promptTokens >= 0 ? ` · ${promptTokens} + ${Math.max(generatedTokens, 0)} ${nounFor(generatedTokens, 'token')}` : ''
   return `${which}${count}${outcome === 'complete' ? '' : ` (${outcome})`}`
 }
 

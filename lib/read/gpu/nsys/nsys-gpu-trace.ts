@@ -5,6 +5,7 @@
 
 import type { Facts, GpuEvent } from '../../../model/gpu-events.ts'
 import type { Names } from '../../../model/names.ts'
+import { count } from '../../../model/units.ts'
 import { containing } from '../../common/holdings.ts'
 import type { Format } from '../../format.ts'
 import { CsvReport, hasColumns } from './csv.ts'
@@ -26,7 +27,12 @@ export const nsysGpuTrace: Format = {
       rows++
       report.batch.add(event)
     })
-    yield [{ kind: 'facts', ...containing(`${rows} kernels, copies and sets of memory`) }]
+    yield [
+      {
+        kind: 'facts',
+        ...containing(`${rows === 1 ? '1 kernel, copy or set' : `${count(rows)} kernels, copies and sets`} of memory`),
+      },
+    ]
   },
 }
 

@@ -4,6 +4,7 @@
 //     26940649047,26940822025,172978,0,172978,"TSL:XlaDumpHloModule:#module=…#",215733,215733,0,0,25204,,:25204,"TSL:…"
 
 import type { Names } from '../../../model/names.ts'
+import { plural } from '../../../model/units.ts'
 import { containing } from '../../common/holdings.ts'
 import type { Format } from '../../format.ts'
 import { CsvReport, hasColumns } from './csv.ts'
@@ -34,7 +35,7 @@ export const nsysNvtxTrace: Format = {
     }
     yield* report.read(take, { domains: 'inferred: the text before the first colon of a name' })
     yield* ranges.events()
-    yield [{ kind: 'facts', ...containing(`${rows} NVTX ranges`) }]
+    yield [{ kind: 'facts', ...containing(plural(rows, 'NVTX range')) }]
   },
 }
 

@@ -20,6 +20,7 @@ import { isSqlite, SqliteFile } from '../../../input/sqlite/sqlite-file.ts'
 import { DefaultMap } from '../../../model/default-map.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import type { IssueCode } from '../../../model/issues.ts'
+import { plural } from '../../../model/units.ts'
 import { containing, contentsOf } from '../../common/holdings.ts'
 import type { Format, ReadContext } from '../../format.ts'
 import { ApiCalls, LaunchedWork } from './calls.ts'
@@ -137,7 +138,7 @@ async function nameThreads(report: Report, nvtx: NvtxReader): Promise<void> {
 function reportGraphs(report: Report): void {
   const graphs = report.counts.get('CUPTI_ACTIVITY_KIND_GRAPH_TRACE') ?? 0
   if (graphs === 0) return
-  report.issue('graph-kernels-hidden', `${graphs} launches of CUDA graphs were recorded as a whole`)
+  report.issue('graph-kernels-hidden', `${plural(graphs, 'launch')} of CUDA graphs recorded as a whole`)
 }
 
 const NOUNS: Readonly<Record<string, string>> = {

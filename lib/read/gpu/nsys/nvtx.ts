@@ -1,5 +1,6 @@
 import type { SqliteRows } from '../../../input/sqlite/rows.ts'
 import type { TraceEvent } from '../../../model/events.ts'
+import { plural } from '../../../model/units.ts'
 import { NvtxRanges, OPEN_NS, type PayloadBits, payloadOf, type Style } from './nvtx-ranges.ts'
 import type { Report } from './report.ts'
 
@@ -79,11 +80,11 @@ export class NvtxReader {
   async read(): Promise<void> {
     for await (const row of this.report.pages(TABLE, COLUMNS)) while (row.next()) this.take(row)
     if (this.loneEnds > 0) {
-      const detail = `${this.loneEnds} ranges ended that began before the recording`
+      const detail = `${plural(this.loneEnds, 'range')} ended that began before the recording`
       this.report.issue('end-without-start', detail, 0, 0, ['nvtx'])
     }
     if (this.unknown > 0) {
-      const detail = `${this.unknown} rows, the first of type ${this.firstUnknown}: not drawn`
+      const detail = `${plural(this.unknown, 'row')}, the first of type ${this.firstUnknown}: not drawn`
       this.report.issue('nvtx-type-unknown', detail)
     }
   }
@@ -93,7 +94,7 @@ export class NvtxReader {
     yield* this.ranges.events()
     const { openRanges } = this.ranges
     if (openRanges === 0) return
-    const detail = `${openRanges} NVTX ranges were open at the end: drawn up to the last event of the report`
+    const detail = `${plural(openRanges, 'NVTX range')} open at the end: drawn up to the last event of the report`
     this.report.issue('range-without-end', detail, this.report.lastNs)
   }
 

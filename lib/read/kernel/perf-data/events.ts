@@ -4,6 +4,7 @@ import { TaskState } from '../../../model/events.ts'
 import { type IssueCode, issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
+import { plural } from '../../../model/units.ts'
 import { EventBatch } from '../../common/batches.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
 import { Marks } from '../tracepoints/marks.ts'
@@ -243,7 +244,7 @@ export class PerfEvents {
     if (type === Record.lostSamples && !hasTail) return
     const atNs = hasTail ? this.timeOf(byte) : this.guard.lastNs
     const where = hasTail && this.samples.origin.cpu >= 0 ? `CPU ${this.samples.origin.cpu}: ` : ''
-    const detail = `${where}${count} records did not fit in perf's buffer; record with a larger one (-m)`
+    const detail = `${where}${plural(count, 'record')} did not fit in perf's buffer; record with a larger one (-m)`
     this.issue('lost-records', detail, byte, atNs)
   }
 

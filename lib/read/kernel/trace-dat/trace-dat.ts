@@ -13,6 +13,7 @@ import type { TraceEvent } from '../../../model/events.ts'
 import { type IssueCode, issueOf } from '../../../model/issues.ts'
 import { LeftOut } from '../../../model/left-out.ts'
 import type { Names } from '../../../model/names.ts'
+import { plural } from '../../../model/units.ts'
 import { EventBatch } from '../../common/batches.ts'
 import { TimeGuard } from '../../common/time-guard.ts'
 import type { Format } from '../../format.ts'
@@ -103,8 +104,8 @@ class TraceDatEvents implements PageSink {
 
   /** Reports events that are missing before this page. */
   lost(count: number, atNs: number): void {
-    const many = count < 0 ? 'some events' : `${count} events`
-    this.issue('lost-records', `CPU ${this.cpu}: ${many} before this one were overwritten`, this.byte, atNs)
+    const many = count < 0 ? 'some events' : plural(count, 'event')
+    this.issue('lost-records', `CPU ${this.cpu}: ${many} before this one overwritten`, this.byte, atNs)
   }
 
   /** Reports the rest of a page that cannot be read. */

@@ -4,6 +4,7 @@ import { issueOf } from '../../../model/issues.ts'
 import { CPU_MAX } from '../../../model/limits.ts'
 import type { Names } from '../../../model/names.ts'
 import type { OwnInstantEvent } from '../../../model/own-events.ts'
+import { plural } from '../../../model/units.ts'
 import { contentsOf } from '../../common/holdings.ts'
 import { Spans } from '../../common/spans.ts'
 
@@ -113,7 +114,7 @@ export class Marks {
     }
     const lost = this.lost + this.open.size
     if (lost === 0) return
-    const detail = `${lost} asynchronous slices of trace_marker never end: left out`
+    const detail = `${plural(lost, 'asynchronous slice')} of trace_marker without an end: left out`
     this.emit(issueOf('range-without-end', detail, { byte: 0 }, this.lastNs))
   }
 

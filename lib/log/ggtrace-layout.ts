@@ -269,6 +269,7 @@ export const FUNCTION_PURPOSES = [
   'verify',
   'accept-draft',
   'write-log',
+  'wait-to-send',
 ] as const
 
 /** `what` of a SEQUENCE record, by number. */

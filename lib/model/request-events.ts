@@ -14,7 +14,8 @@ import type { Resources } from './resources.ts'
  * - `save-state`, `restore-state`; `load-lora`, `set-lora`; `get-embeddings`;
  * - images and sound: `tokenize-media`, `encode-media`, `decode-media`;
  * - speculative decoding: `draft`, `verify` (the draft model takes the batch: common_speculative_process), `accept-draft`;
- * - `write-log`: the program takes a message of ggml or llama.cpp for its log, or several in sequence.
+ * - `write-log`: the program takes a message of ggml or llama.cpp for its log;
+ * - `wait-to-send`: the other end of a connection takes no data (`poll` for writing, `send`), for 1 ms or longer.
  */
 export type FunctionPurpose =
   | 'sample'
@@ -42,6 +43,7 @@ export type FunctionPurpose =
   | 'verify'
   | 'accept-draft'
   | 'write-log'
+  | 'wait-to-send'
 
 /** A function of llama.cpp from entry to return; on a thread they nest. */
 export interface FunctionEvent {

@@ -65,6 +65,7 @@ function lookAt(slope: ContextSlope): Looked[] {
     evidence: {
       ms_per_1000_tokens: growth,
       standard_error_ms: error,
+      tpot_ns: mean_ns,
       call_ms_per_1000_tokens: call.ms_per_1000_tokens,
       from_tokens,
       to_tokens,

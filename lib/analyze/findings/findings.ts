@@ -25,6 +25,7 @@ import { queueTime } from './queue-time.ts'
 import { requestStalled } from './request-stalled.ts'
 import { roofline } from './roofline.ts'
 import type { Looked, Rule } from './rule.ts'
+import { slowClient } from './slow-client.ts'
 import { slowLoad } from './slow-load.ts'
 import { slowGrammar, slowSamplers } from './slow-sampling.ts'
 import { slowerType } from './slower-type.ts'
@@ -65,6 +66,7 @@ export const RULES: readonly Rule[] = [
   slowGrammar,
   slowSamplers,
   queueTime,
+  slowClient,
   speculationSlower,
   stateSaves,
   slowLoad,

@@ -11,11 +11,11 @@ const freePort = () =>
     })
   })
 
-const ASKED = { prompt: 'a b c', n_predict: 400, ignore_eos: true, stream: true, n_probs: 40, temperature: 0 }
+const ASKED = { prompt: 'a b c', n_predict: 400, ignore_eos: true, stream: true, n_probs: 400, temperature: 0 }
 const READ_EVERY_MS = 40
 const PAUSES_MAX = 100
 
-/** Reads an answer in pieces, and waits after each: the buffers of the kernel fill up, and the server waits to send. */
+/** Reads an answer in pieces, and waits after each: the answer of some MB fills the buffers of the kernel, and the server waits to send. */
 async function readSlowly(port) {
   const body = JSON.stringify(ASKED)
   const socket = connect({ port, host: '127.0.0.1', highWaterMark: 4096 })
@@ -33,6 +33,7 @@ export const slowReader = {
   id: 'slow-reader',
   title: 'a client that reads its answer slowly',
   builds: ['pool', 'openmp'],
+  isUndisturbed: true,
   isNamed: ({ rule }) => rule === 'slow-client',
   async create({ folder, build }) {
     const port = await freePort()
@@ -45,6 +46,6 @@ export const slowReader = {
         child.kill('SIGINT')
       }
     }
-    return { command: build.server(['-m', model, '--host', '127.0.0.1', '--port', `${port}`, '-t', '2']), meanwhile }
+    return { command: build.server(['-m', model, '--host', '127.0.0.1', '--port', `${port}`, '-t', '1']), meanwhile }
   },
 }

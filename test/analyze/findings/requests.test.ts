@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { analyze, type EventInput, type Finding } from '../../../lib/index.ts'
-import type { FunctionPurpose, TraceEvent } from '../../../lib/model/events.ts'
+import type { FunctionEvent, FunctionPurpose, TraceEvent } from '../../../lib/model/events.ts'
 import { logOf, logOfRequests, type MadePart, type MadeRequest, requestOf } from '../requests/made-requests.ts'
-import { expectChecks } from './made-run.ts'
+import { checkedFindings, expectChecks } from './made-run.ts'
 
 /** Findings of requests: one that is clear, and one within the limits, for each rule. */
 
@@ -152,6 +152,21 @@ test('drafts that cost more than they save', async () => {
     'speculation-slower: a token takes 25 ms with drafts and 20 ms without: 33 % of drafted tokens are accepted',
   ])
   expect(await sentences(run(3))).toEqual([])
+})
+
+test('a client that reads its answer slowly, and one for which the server computes long', async () => {
+  const request = () => requestOf({ startNs: 0, parts: ms(['decode', 100, { tokens: 1 }]) }, 1)
+  // Each on a thread of the server.
+  const wait = (ns: number, i: number): TraceEvent => ({ ...called('wait-to-send', ns), tid: 10 + i }) as FunctionEvent
+  const waits = (...times: number[]) => logOf(() => [request(), ...times.map(wait)])
+  const [finding] = await checkedFindings(waits(50 * MS, 30 * MS))
+  expect(finding).toMatchObject({ rule: 'slow-client', evidence: { send_wait_ns: 80 * MS, longest_ns: 50 * MS } })
+  expect(finding!.sentence).toBe(
+    'answers wait 80 ms until clients read them, 80 % of the latency of requests, at most 50 ms at a time',
+  )
+  expect(await sentences(waits(3 * MS))).toEqual([])
+  // A slow sender without a request, such as a download.
+  expect(await sentences(logOf(() => [called('wait-to-send', 80 * MS)]))).toEqual([])
 })
 
 test('states that are saved, stages of loading, cancelled work', async () => {

@@ -24,7 +24,7 @@ const SHOWN = {
 
 /** Rules that look at what a conversion leaves out, as it needs memory, or other inputs. */
 const NOT_CONVERTED =
-  /^(expert-imbalance|roofline|weight-faults|slower-type|gpu-.*|unused-tensor-cores|low-l2-hits|power-cap|thermal-throttling)$/
+  /^(expert-imbalance|roofline|weight-faults|gpu-.*|unused-tensor-cores|low-l2-hits|power-cap|thermal-throttling)$/
 
 interface Mouths {
   readonly convert: readonly string[]

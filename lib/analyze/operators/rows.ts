@@ -31,7 +31,11 @@ interface OfWorker {
 }
 
 const TIMES = ['wallNs', 'timeNs', 'waitNs', 'innerWaitNs', 'preemptedNs', 'blockedNs'] as const
+const WORK = ['flop', 'bytesRead', 'bytesWritten', 'weightBytes'] as const
 const KEYS = ['executions', 'timeNs', 'offNs', 'waitNs', 'last'] as const
+
+/** A multiple of a sum of work; -1 remains: not known. */
+const times = (sum: number, by: number) => (sum < 0 ? -1 : sum * by)
 
 /** Sums of one row. */
 class Row {
@@ -59,12 +63,13 @@ class Row {
     this.durations = hasDurations ? new DDSketch({ relativeAccuracy: RELATIVE_ERROR }) : undefined
   }
 
-  /** Multiplies all sums but those of work. */
+  /** Multiplies all sums; -1 remains: not known. */
   scale(by: number): void {
     if (by === 1) return
     this.steps = Math.round(this.steps * by)
     this.executions = Math.round(this.executions * by)
     for (const key of TIMES) this[key] *= by
+    for (const key of WORK) this[key] = times(this[key], by)
     for (const [i, count] of this.counts.entries()) this.counts[i] = count * by
     for (const of of this.workers) if (of) for (const key of KEYS) of[key] *= by
   }
@@ -82,8 +87,9 @@ class Row {
 export interface RowsContext {
   readonly tensors: readonly TensorEvent[]
   readonly names: Names
-  /** Undefined: neither work is needed, nor layers, types and shapes. */
-  readonly works: Works | undefined
+  readonly works: Works
+  /** Rows by role, op, phase and backend, and for products with weights by type and shape: enough for findings. */
+  readonly byRole: boolean
   readonly roles: RoleTable
   readonly counters: CounterSet
   /** Is the tensor a weight of the model? */
@@ -120,8 +126,6 @@ export class OperatorRows {
   private readonly byTensor = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
   /** The same of work on GPUs. */
   private readonly byTensorOnGpu = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
-  /** By phase, then number of the role: its latest row. */
-  private readonly byRole = new DefaultMap<Phase | 'none', (Row | undefined)[]>(() => [])
   /** By step of the call that was added last: the number of experts that were chosen, for steps that read experts; 0: not known. */
   chosen = new Int32Array(1024)
   /** Work of the operators that were added last; -1: not known. */
@@ -169,15 +173,16 @@ export class OperatorRows {
       row.wallNs += (waitEndNs[step]! - startNs[step]!) * weight
       if (workers[step]! > 1) row.worker(slowest[step]!).last += weight
     }
-    if (this.context.works) this.addWork(this.context.works, steps, rows)
+    this.addWork(steps, rows, weight)
   }
 
-  private addWork(works: Works, steps: Steps, rows: readonly (Row | undefined)[]): void {
+  private addWork(steps: Steps, rows: readonly (Row | undefined)[], weight: number): void {
     const { count, tensor, last, startNs, waitEndNs } = steps
+    const { works, isWeight } = this.context
     Object.assign(this.latest, NO_WORK)
     for (let step = 0; step < count; step++) {
-      const work = works.step(tensor[step]!, last[step]!, this.context.isWeight)
-      const chosen = this.addStep(rows[tensor[step]!]!, work, startNs[step]!, waitEndNs[step]!)
+      const work = works.step(tensor[step]!, last[step]!, isWeight)
+      const chosen = this.addStep(rows[tensor[step]!]!, work, startNs[step]!, waitEndNs[step]!, weight)
       if (chosen < 0) continue
       if (step >= this.chosen.length) this.chosen = resized(this.chosen, 2 * count)
       this.chosen[step] = chosen
@@ -185,7 +190,7 @@ export class OperatorRows {
   }
 
   /** Adds the work of a step to its row. Returns the number of experts that were chosen, 0 if it is not known, -1 if it reads none. */
-  private addStep(row: Row, work: StepWork, startNs: number, endNs: number): number {
+  private addStep(row: Row, work: StepWork, startNs: number, endNs: number, weight: number): number {
     const { latest } = this
     let [read, weights, chosen] = [work.bytesRead, work.weightBytes, -1]
     if (work.expertsRead > 0) {
@@ -199,10 +204,10 @@ export class OperatorRows {
         weights -= less
       }
     }
-    row.flop = plus(row.flop, work.flop)
-    row.bytesRead = plus(row.bytesRead, work.bytesRead < 0 ? -1 : read)
-    row.weightBytes = plus(row.weightBytes, work.weightBytes < 0 ? -1 : weights)
-    row.bytesWritten = plus(row.bytesWritten, work.bytesWritten)
+    row.flop = plus(row.flop, times(work.flop, weight))
+    row.bytesRead = plus(row.bytesRead, work.bytesRead < 0 ? -1 : read * weight)
+    row.weightBytes = plus(row.weightBytes, work.weightBytes < 0 ? -1 : weights * weight)
+    row.bytesWritten = plus(row.bytesWritten, times(work.bytesWritten, weight))
     latest.flop = plus(latest.flop, work.flop)
     const areKnown = work.bytesRead >= 0 && work.bytesWritten >= 0
     latest.bytes = areKnown ? plus(latest.bytes, read + work.bytesWritten) : -1
@@ -226,7 +231,7 @@ export class OperatorRows {
       row.wallNs += durationNs
       row.timeNs += durationNs
       row.durations?.accept(durationNs)
-      if (works) this.addStep(row, works.step(tensor, last, this.context.isWeight), startNs, startNs + durationNs)
+      this.addStep(row, works.step(tensor, last, this.context.isWeight), startNs, startNs + durationNs, 1)
     }
   }
 
@@ -239,9 +244,9 @@ export class OperatorRows {
     i: number,
   ): Row {
     const backend = this.context.backendAt(operators.event?.call ?? -1, operators.startNs[i]!)
-    const row = this.context.works
-      ? this.rowOfNode(id, last, backend, phase)
-      : this.rowOfRole(this.context.roles.of(id, last), backend, phase)
+    const row = this.context.byRole
+      ? this.rowOfRole(id, last, backend, phase)
+      : this.rowOfNode(id, last, backend, phase)
     putAt(rows, id, row, undefined)
     return row
   }
@@ -266,15 +271,21 @@ export class OperatorRows {
     return this.rowAt(op, { ...key, role: '', layer: -1, block: 'other', type: '', shape: '' })
   }
 
-  private rowOfRole(number: number, backend: string, phase: Phase | 'none'): Row {
-    const ofRole = this.byRole.of(phase)
-    const known = ofRole[number]
-    if (known?.key.backend === backend) return known
-    const role = this.context.roles.role(number)
-    const key = { ...role, layer: -1, type: '', backend, phase, shape: '' }
-    const row = this.rowAt(`${number} ${phase} ${backend}`, key)
-    putAt(ofRole, number, row, undefined)
-    return row
+  private rowOfRole(id: number, last: number, backend: string, phase: Phase | 'none'): Row {
+    const { roles, tensors } = this.context
+    const number = roles.of(id, last)
+    const role = roles.role(number)
+    const first = tensors[id]!
+    const weights = role.op.startsWith('MUL_MAT') ? this.weightsOf(first) : undefined
+    const key = {
+      ...role,
+      layer: -1,
+      type: weights ? this.typeOf(first, first) : '',
+      backend,
+      phase,
+      shape: weights ? this.shapeOf(first) : '',
+    }
+    return this.rowAt(`${number} ${phase} ${key.type} ${key.shape} ${backend}`, key)
   }
 
   private rowAt(text: string, key: Row['key']): Row {
@@ -287,9 +298,12 @@ export class OperatorRows {
   }
 
   private typeOf(first: TensorEvent, result: TensorEvent): string {
-    const { tensors, names, isWeight } = this.context
-    const weights = first.sources.map((source) => tensors[source]!).find(isWeight)
-    return names.text((weights ?? result).type)
+    return this.context.names.text((this.weightsOf(first) ?? result).type)
+  }
+
+  private weightsOf({ sources }: TensorEvent): TensorEvent | undefined {
+    const { tensors, isWeight } = this.context
+    return sources.map((source) => tensors[source]!).find(isWeight)
   }
 
   /** M×N×K of a matrix product, in ggml's meaning: M rows of the weights, N columns of the result, K summed up; else the result's shape. */

@@ -237,7 +237,7 @@ describe('what is not known', () => {
       queue: { max: 1 },
     })
     expect(undetermined.find(({ what }) => what === 'gpu.devices.launch_latency')!.why).toMatch(
-      /^work of 1 launches begins before/,
+      /^work of 1 launch begins before/,
     )
   })
 

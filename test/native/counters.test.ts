@@ -265,7 +265,7 @@ llama('counters, operator by operator (needs linux-x64 and cc)', () => {
     expect(recording.issues.length).toBeGreaterThan(0)
     for (const issue of recording.issues) {
       expect(issue).toMatch(
-        /^lost counters of a thread: 1 records .* counters of this thread: there is no file descriptor left/,
+        /^lost counters of a thread: 1 record .* counters of this thread: there is no file descriptor left/,
       )
     }
     const clock = counter(recording, 'task-clock')

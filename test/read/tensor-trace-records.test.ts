@@ -253,7 +253,7 @@ describe('the end', () => {
     const { operators, issues } = await summarize({ name: 'log', source: holed })
     expect(operators).toBe(199)
     expect(issues.map(({ title, count, first }) => [title, count, first.at.byte, first.detail])).toEqual([
-      ['hole in the log', 1, 1124 * bytes, 'expected records, found 1024 empty ones'],
+      ['hole in the log', 1, 1124 * bytes, 'expected records, found 1 024 empty ones'],
       ['torn record', 1, (1024 + 199) * bytes, `expected ${bytes} bytes, found the first 40`],
     ])
   })

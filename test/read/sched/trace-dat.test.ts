@@ -103,7 +103,7 @@ describe('losses', () => {
 
   test('missed events are told, with their number where the kernel had room to say it', async () => {
     const lost = 'lost records: CPU 0: '
-    const rest = ' before this one were overwritten'
+    const rest = ' overwritten before this one'
     expect(await issuesOf(flagged(1 << 31))).toEqual([`${lost}some events${rest}`])
     const last = bytesOf('local-v6')
     const commit = new DataView(last.buffer).getUint32(PAGE + 8, true)

@@ -105,7 +105,7 @@ class TraceDatEvents implements PageSink {
   /** Reports events that are missing before this page. */
   lost(count: number, atNs: number): void {
     const many = count < 0 ? 'some events' : plural(count, 'event')
-    this.issue('lost-records', `CPU ${this.cpu}: ${many} before this one overwritten`, this.byte, atNs)
+    this.issue('lost-records', `CPU ${this.cpu}: ${many} overwritten before this one`, this.byte, atNs)
   }
 
   /** Reports the rest of a page that cannot be read. */

@@ -103,7 +103,7 @@ describe('of more operators than are held', () => {
     const { operators, undetermined } = await analyze(longLog(1_060_000, first, () => LATE))
     expect(operators.rows[0]!.preempted_ns).toBe(0)
     expect(undetermined.find(({ what }) => what === 'scheduling.workers')?.why).toMatch(
-      /^3 states of threads come so late/,
+      /^3 states of threads, late in the log, are missing in the times of operators$/,
     )
   })
 })

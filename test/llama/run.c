@@ -350,8 +350,12 @@ static void print_result(const struct session * sessions) {
         }
         printf("]");
     }
-    const struct llama_perf_context_data perf = llama_perf_context(sessions[0].context);
-    printf("],\"perf\":{\"promptMs\":%f,\"prompt\":%d,\"decodeMs\":%f,\"decode\":%d}}\n", perf.t_p_eval_ms, perf.n_p_eval,
+    printf("]}\n");
+}
+
+static void print_perf(struct llama_context * context) {
+    const struct llama_perf_context_data perf = llama_perf_context(context);
+    printf("{\"event\":\"perf\",\"promptMs\":%f,\"prompt\":%d,\"decodeMs\":%f,\"decode\":%d}\n", perf.t_p_eval_ms, perf.n_p_eval,
            perf.t_eval_ms, perf.n_eval);
 }
 
@@ -457,6 +461,7 @@ int main(int count, char ** arguments) {
     }
     run_session(&sessions[0]);
     for (int i = 1; i < options.contexts; i++) pthread_join(sessions[i].thread, NULL);
+    print_perf(sessions[0].context);
     print_result(sessions);
     for (int i = 0; i < options.contexts; i++) {
         if (options.threadpool) detach_pool(&sessions[i]);

@@ -102,13 +102,15 @@ export interface Result {
   readonly pid: number
   readonly hash?: string
   readonly tokens: readonly (readonly (readonly number[])[])[]
-  /** What llama.cpp measured of the first context: times to the end of the work, and tokens (run.c only). */
-  readonly perf?: {
-    readonly promptMs: number
-    readonly prompt: number
-    readonly decodeMs: number
-    readonly decode: number
-  }
+}
+
+/** What llama.cpp measured of the first context: times to the end of the work, and tokens (run.c only). */
+export interface PerfLine {
+  readonly event: 'perf'
+  readonly promptMs: number
+  readonly prompt: number
+  readonly decodeMs: number
+  readonly decode: number
 }
 
 /** A function around calls, as the program called it (functions.c only). */
@@ -143,6 +145,7 @@ export type Line =
   | Child
   | FunctionLine
   | ChangeLine
+  | PerfLine
   | Result
 
 export interface Run {
@@ -157,6 +160,7 @@ export interface Run {
   readonly children: readonly Child[]
   /** Missing where the program failed. */
   readonly result: Result | undefined
+  readonly perf: PerfLine | undefined
   /** hosts.c: of each process, and of what it was before an exec. */
   readonly results: readonly Result[]
 }
@@ -299,7 +303,20 @@ const gather = (command: string, args: readonly string[], options: RunOptions) =
       const [calls, topk, tensors, children] = [of('call'), of('topk'), of('tensor'), of('child')]
       const failed = of('failed')
       const results = of('result')
-      resolve({ code, signal, stderr, lines, calls, failed, topk, tensors, children, results, result: results[0] })
+      resolve({
+        code,
+        signal,
+        stderr,
+        lines,
+        calls,
+        failed,
+        topk,
+        tensors,
+        children,
+        results,
+        result: results[0],
+        perf: of('perf')[0],
+      })
     })
   })
 

@@ -201,7 +201,7 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
       const log = join(folder, `${logs++}.ggtrace`)
       const options = [...args.split(' '), '--threadpool', '--no-repack', '--gpu-layers', '99']
       const recorded = { preload: RECORDER, env: { ...vulkanEnvironment, ...env, GGML2PERFETTO_OUT: log } }
-      const { perf } = (await run((await model('tinyDense')).path, options, recorded)).result!
+      const { perf } = await run((await model('tinyDense')).path, options, recorded)
       const { calls, call_time } = await analyze(inputOf(log))
       const decodeNs = call_time.find(({ phase }) => phase === 'decode')!.time_ns
       const prefillMs = (perf!.prompt * 1e3) / calls.prefill_tokens_per_s!

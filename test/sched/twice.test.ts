@@ -5,6 +5,7 @@ import {
   type Input,
   type Names,
   openTrace,
+  plural,
   type Summary,
   type TraceEvent,
 } from '../../lib/index.ts'
@@ -70,7 +71,7 @@ describe('of two inputs that tell of the same CPU', () => {
       [30 * MS, 1 * MS, 0, 5],
     ])
     expect(overlaps).toBe(0)
-    const detail = '4 switches and 1 wakings (CPU 0): another input records the same'
+    const detail = '4 switches and 1 waking (CPU 0): another input records the same'
     expect(issues).toEqual([['left out, recorded twice', detail]])
     expect(summaries[0]!.issues).toEqual([])
     expect(summaries[1]!.issues).toMatchObject([{ title: 'left out, recorded twice', count: 1, first: { detail } }])
@@ -120,7 +121,7 @@ test('a recording of trace-cmd beside itself is drawn once', async () => {
   expect(twice.issues).toEqual([
     [
       'left out, recorded twice',
-      `${switches} switches and ${wakings} wakings (CPU 0, 1): another input records the same`,
+      `${plural(switches, 'switch')} and ${plural(wakings, 'waking')} (CPU 0, 1): another input records the same`,
     ],
   ])
 })

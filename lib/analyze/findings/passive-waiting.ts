@@ -20,7 +20,7 @@ export const passiveWaiting: Rule = {
   advice:
     'Run without the variable, or with OMP_WAIT_POLICY=active: the threads then wait on their CPUs, and the kernel need not wake them, which takes longer ' +
     'than most operators. Sleeping only pays where other programs need these CPUs',
-  covers: ['barrier-wait', 'unbalanced-op', 'blocked-workers', 'first-call', 'preempted'],
+  covers: ['barrier-wait', 'unbalanced-op', 'blocked-workers', 'first-call'],
   look: (analysis) => {
     const variable = variableOf(analysis)
     return variable === undefined || analysis.run.workers < 2

@@ -21,7 +21,11 @@ export const preempted: Rule = {
     const limit = 'Where nothing else runs, a CPU limit of the container (cgroups) does the same'
     return `Stop the other programs, or ${leave}. record --sched shows who took the CPU${program.areLimitsKnown ? '' : `. ${limit}`}`
   },
-  covers: ['barrier-wait', 'unbalanced-op', 'blocked-workers', 'first-call', 'outside-graphs', 'between-calls'],
+  // Threads that sleep at barriers wait there for the one without a CPU.
+  covers: [
+    ...(['barrier-wait', 'unbalanced-op', 'blocked-workers', 'passive-waiting'] as const),
+    ...(['first-call', 'outside-graphs', 'between-calls'] as const),
+  ],
   look: (analysis) => phasesOf(analysis).flatMap((time) => lookAt(analysis, time)),
 }
 

@@ -271,7 +271,7 @@ export function describeLosses(summary: Summary): string {
 const KINDS_MAX = 4
 
 /** `not drawn: 1 203 tracing_mark_write, 96 cpu_frequency`, or undefined if all events are drawn. */
-export function describeLeftOut({ leftOut }: Summary): string | undefined {
+function describeLeftOut({ leftOut }: Summary): string | undefined {
   return leftOut.length === 0 ? undefined : `not drawn: ${listOf(leftOut)}`
 }
 

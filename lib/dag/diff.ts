@@ -14,7 +14,7 @@ export interface DagDiff {
 }
 
 /** One of the two graphs. */
-export interface DiffGraph extends Pick<Dag, 'call' | 'phase' | 'tokens'> {
+interface DiffGraph extends Pick<Dag, 'call' | 'phase' | 'tokens'> {
   readonly name: string
   readonly nodes: number
   readonly operators: number

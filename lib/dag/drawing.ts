@@ -55,7 +55,7 @@ const NOT_XML =
   /[\u0000-\u0008\u000b-\u001f\u007f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 
 /** A text without characters that XML cannot contain. */
-export const plainText = (text: string) =>
+const plainText = (text: string) =>
   text.replace(NOT_XML, (of) => `\\x${of.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 /** A text in XML, and in an HTML-like label of Graphviz. */

@@ -35,7 +35,7 @@ export const BUILD_ORDER = `build_order as (
 )`
 
 /** 1 / Φ⁻¹(3/4): the median of absolute deviations times this is the standard deviation of a normal distribution. */
-export const MAD_TO_SD = 1.4826
+const MAD_TO_SD = 1.4826
 /** √(π / 2): the standard error of a median is this much larger than that of a mean. */
 export const MEDIAN_ERROR = 1.2533
 

@@ -22,7 +22,7 @@ export interface Context {
 export const baseName = (path: string): string => path.replace(/^.*[\\/]/, '')
 
 /** A path, quoted for a shell if necessary. */
-export function shellWord(path: string): string {
+function shellWord(path: string): string {
   return /^[\w@%+=:,.][\w@%+=:,./-]*$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }
 

@@ -140,6 +140,6 @@ export function threadTitle(name: string, tid: number): string {
 }
 
 /** `Tokens`, `Tokens (2)`, …: names of rows beyond the first. */
-export function rowName(name: string, row: number): string {
+function rowName(name: string, row: number): string {
   return row === 0 ? name : `${name} (${row + 1})`
 }

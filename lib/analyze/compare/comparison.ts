@@ -29,7 +29,7 @@ export interface Comparison {
 }
 
 /** The runs of one side. */
-export interface ComparedSide {
+interface ComparedSide {
   readonly name: string
   readonly runs: number
   /** The inputs of each run. */

@@ -113,7 +113,7 @@ const TRIMMED_MIN = 1 / TRIMMED
  * preempted change a sum by more than what is looked for; they are in the figures of speed and of parts. Of few operators, the sum
  * without the time in which they had no CPU.
  */
-export function typicalNs(row: OperatorRow): number {
+function typicalNs(row: OperatorRow): number {
   const { duration, buckets, executions } = row
   if (!duration || !buckets || executions < TRIMMED_MIN) return computingNs(row)
   const [least, most] = [executions * TRIMMED, executions * (1 - TRIMMED)]

@@ -1,7 +1,7 @@
 import { studentQuantile } from './student.ts'
 
 /** The ratio of the typical values of two sides, as a logarithm. */
-export interface LogRatio {
+interface LogRatio {
   readonly estimate: number
   /** The square of its standard error, and its degrees of freedom; undefined with fewer than two values on a side. */
   readonly spread: { readonly square: number; readonly df: number } | undefined

@@ -1,16 +1,16 @@
 import { confidenceOf, type Limit, type Rule } from './rule.ts'
-import { percent, time } from './words.ts'
+import { time } from './words.ts'
 
-const SHARE: Limit = {
+const TIMES: Limit = {
   value: 0.2,
-  why: 'of the latency of all requests: a client that reads takes what is sent within a millisecond, which is not recorded',
+  why: 'times the latency of all requests: a client that reads takes what is sent within a millisecond, which is not recorded',
 }
 
 /** Answers wait until their clients read them. */
 export const slowClient: Rule = {
   id: 'slow-client',
   title: 'Clients read their answers slowly',
-  limits: { share: SHARE },
+  limits: { times: TIMES },
   advice:
     'The server has made the answers, and the buffers of the connection are full: look at the client, a proxy, or the network. Answers with ' +
     'fewer probabilities (n_probs, logprobs) are smaller. Slots are free meanwhile, but each answer keeps a thread of the server (--threads-http)',
@@ -21,14 +21,15 @@ export const slowClient: Rule = {
     const ns = waits.reduce((sum, { time_ns }) => sum + time_ns, 0)
     const calls = waits.reduce((sum, { calls }) => sum + calls, 0)
     const longest = Math.max(...waits.map(({ max_ns }) => max_ns))
-    const share = ns / requests.latency_ns
-    const sentence = `answers wait ${time(ns)} until clients read them, ${percent(share)} of the latency of requests, at most ${time(longest)} at a time`
-    if (share < SHARE.value) return [{ figure: sentence }]
+    // A slot is free before its answer is read: the waits can be longer than what the server did for the requests.
+    const { latency_ns } = requests
+    const sentence = `answers wait ${time(ns)} until clients read them, at most ${time(longest)} at a time; the server took ${time(latency_ns)} for them`
+    if (ns < TIMES.value * latency_ns) return [{ figure: sentence }]
     const finding = {
       sentence,
       time_ns: ns,
       ...confidenceOf(analysis, calls, ['requests']),
-      evidence: { send_wait_share: share, send_wait_ns: ns, calls, longest_ns: longest },
+      evidence: { send_wait_ns: ns, latency_ns, calls, longest_ns: longest },
       check: {
         sql: "select sum(dur) from slice where category = 'function' and name = 'wait-to-send'",
         evidence: 'send_wait_ns',

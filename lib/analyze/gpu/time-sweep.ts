@@ -6,7 +6,7 @@ import type { HostTimes } from './host-activity.ts'
  * GapSums below this are between two kernels: HTA's default of `consecutive_kernel_delay`, 30 (hta/trace_analysis.py, get_idle_time_breakdown). Its
  * documentation says nanoseconds; the times that it is compared with are microseconds.
  */
-export const KERNEL_WAIT_NS = 30_000
+const KERNEL_WAIT_NS = 30_000
 
 /** GapSums by cause; see {@link GpuGaps}. */
 export class GapSums {

@@ -29,7 +29,7 @@ const PARTS_MAX = 1 << 18
 /** Rows of the slowest requests, and of all on demand. */
 const SLOWEST_MAX = 100
 /** Rows of the series at most. */
-export const REQUEST_ROWS_MAX = 10_000
+const REQUEST_ROWS_MAX = 10_000
 /** Calls without prompts of others from which the usual time of such a call is taken. */
 const PLAIN_MIN = 3
 

@@ -16,7 +16,7 @@ import { type AboutBudget, Thinning } from './thinning.ts'
  * typically gets 2 GB (Perfetto, docs/visualization/large-traces.md), and queries need some. JSON: chrome://tracing reads it as one text,
  * which in V8 has at most 2^29 characters.
  */
-export const BUDGET_BYTES = { perfetto: 256 * 2 ** 20, json: 480 * 2 ** 20 } as const
+const BUDGET_BYTES = { perfetto: 256 * 2 ** 20, json: 480 * 2 ** 20 } as const
 
 /** Bytes of the trace for a byte of the log, by detail: twice as many as the most that was measured, of a log with the shortest records. */
 const EXPANSIONS = { ggtrace: { names: 9, shapes: 15, full: 30 }, others: { names: 1, shapes: 2, full: 3 } } as const

@@ -5,7 +5,7 @@ import type * as of from '../of.ts'
 import { bufferTitle } from '../place.ts'
 
 /** A buffer as the Memory group shows it. */
-export interface ShownBuffer extends of.Buffer {
+interface ShownBuffer extends of.Buffer {
   readonly event: BufferEvent
 }
 

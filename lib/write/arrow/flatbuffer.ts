@@ -5,11 +5,11 @@ interface FlatInteger {
 }
 
 /** A value of a table: an integer of some bytes, or what is written elsewhere and pointed to. */
-export type FlatField = FlatInteger | string | FlatTable | FlatList | undefined
+type FlatField = FlatInteger | string | FlatTable | FlatList | undefined
 /** Fields in the order of their schema; undefined: its default. */
 export type FlatTable = readonly FlatField[]
 /** A vector: of tables, or of structures that are pairs of 64-bit integers. */
-export type FlatList = { readonly tables: readonly FlatTable[] } | { readonly pairs: readonly (readonly number[])[] }
+type FlatList = { readonly tables: readonly FlatTable[] } | { readonly pairs: readonly (readonly number[])[] }
 
 /** An integer of 8 bits. */
 export const int8 = (value: number): FlatField => ({ bytes: 1, value })

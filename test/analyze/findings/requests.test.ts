@@ -162,7 +162,7 @@ test('a client that reads its answer slowly, and one for which the server comput
   const [finding] = await checkedFindings(waits(50 * MS, 30 * MS))
   expect(finding).toMatchObject({ rule: 'slow-client', evidence: { send_wait_ns: 80 * MS, longest_ns: 50 * MS } })
   expect(finding!.sentence).toBe(
-    'answers wait 80 ms until clients read them, 80 % of the latency of requests, at most 50 ms at a time',
+    'answers wait 80 ms until clients read them, at most 50 ms at a time; the server took 100 ms for them',
   )
   expect(await sentences(waits(3 * MS))).toEqual([])
   // A slow sender without a request, such as a download.

@@ -13,7 +13,7 @@ const CURRENT = Object.values(TaskState).reduce((all, bit) => all | bit, 0)
 const PLUGIN = new Map(Array.from('SDTtZXxW', (letter, bit) => [letter.charCodeAt(0), 1 << bit]))
 
 /** Bits of a state's letter; 0 for other letters. */
-export function bitsOfLetter(letter: string): number {
+function bitsOfLetter(letter: string): number {
   return LETTERS.get(letter.charCodeAt(0)) ?? 0
 }
 

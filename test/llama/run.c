@@ -35,6 +35,7 @@ static const char usage[] =
     "  --no-repack         leave the weights as they are in the file\n"
     "  --warmup            a warm-up call first, through all experts\n"
     "  --times             print when each call began and ended\n"
+    "  --perf              print what llama.cpp measured of the first context\n"
     "  --step              wait for a line on stdin before each call\n"
     "  --sample            after each call, apply a chain of six samplers to its outputs, and make text of the result\n"
     "  --dlsym             find llama_decode by dlsym, as ctypes and llama-cpp-python do\n"
@@ -48,7 +49,7 @@ static const char usage[] =
 struct options {
     const char *lib, *model;
     int threads, prompt, decode, parallel, contexts, batch, ubatch, seed, gpu_layers;
-    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, tensors, verbose, slow_log;
+    bool change_threads, threadpool, no_mmap, no_repack, warmup, times, step, sample, synchronize, dlsym, topk, nodes, tensors, verbose, slow_log, perf;
 };
 
 static struct options options = {
@@ -393,6 +394,7 @@ static void parse(char ** arguments) {
         { "--change-threads", &options.change_threads }, { "--threadpool", &options.threadpool },
         { "--no-mmap", &options.no_mmap },               { "--no-repack", &options.no_repack },
         { "--warmup", &options.warmup },                 { "--times", &options.times },
+        { "--perf", &options.perf },
         { "--dlsym", &options.dlsym },                   { "--topk", &options.topk },
         { "--nodes", &options.nodes },                   { "--tensors", &options.tensors },
         { "--verbose", &options.verbose },               { "--step", &options.step },
@@ -461,7 +463,7 @@ int main(int count, char ** arguments) {
     }
     run_session(&sessions[0]);
     for (int i = 1; i < options.contexts; i++) pthread_join(sessions[i].thread, NULL);
-    print_perf(sessions[0].context);
+    if (options.perf) print_perf(sessions[0].context);
     print_result(sessions);
     for (int i = 0; i < options.contexts; i++) {
         if (options.threadpool) detach_pool(&sessions[i]);

@@ -127,7 +127,7 @@ describe('llama.cpp (needs linux-x64 and cc)', () => {
   llamaTest('tells when each call began and ended, and on which thread', async () => {
     const { path } = await model('tinyDense')
     const { calls, lines } = await run(path, ['--times', '--decode', '3', '--change-threads'])
-    expect(lines.map(({ event }) => event)).toEqual(['load', 'call', 'call', 'call', 'call', 'perf', 'result'])
+    expect(lines.map(({ event }) => event)).toEqual(['load', 'call', 'call', 'call', 'call', 'result'])
     expect(calls.map(({ kind, tokens }) => [kind, tokens])).toEqual([
       ['prompt', 8],
       ['decode', 1],

@@ -104,7 +104,7 @@ export interface Result {
   readonly tokens: readonly (readonly (readonly number[])[])[]
 }
 
-/** What llama.cpp measured of the first context: times to the end of the work, and tokens (run.c only). */
+/** What llama.cpp measured of the first context: times to the end of the work, and tokens (run.c with --perf). */
 export interface PerfLine {
   readonly event: 'perf'
   readonly promptMs: number

@@ -199,7 +199,7 @@ vulkan('the recorder with Vulkan, on the CPU (needs linux-x64, cc and mesa-vulka
       ['a prompt in several calls', '--prompt 64 --batch 16 --decode 4'],
     ])('%s takes as long as llama.cpp measures', async (_, args) => {
       const log = join(folder, `${logs++}.ggtrace`)
-      const options = [...args.split(' '), '--threadpool', '--no-repack', '--gpu-layers', '99']
+      const options = [...args.split(' '), '--perf', '--threadpool', '--no-repack', '--gpu-layers', '99']
       const recorded = { preload: RECORDER, env: { ...vulkanEnvironment, ...env, GGML2PERFETTO_OUT: log } }
       const { perf } = await run((await model('tinyDense')).path, options, recorded)
       const { calls, call_time } = await analyze(inputOf(log))

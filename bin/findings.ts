@@ -4,15 +4,18 @@ import { duration, percent, size } from './units.ts'
 /** Findings in the last lines of a command. */
 const SHOWN = 3
 
-/** The most important findings, a line each, and the command that shows all with their evidence; no line without findings. */
-export function describeFindings(findings: readonly Finding[], command: string): string[] {
+/**
+ * The most important findings, a line each, and the command that shows all with their evidence; no line without findings. `areEstimates`: not
+ * all calls were looked at.
+ */
+export function describeFindings(findings: readonly Finding[], command: string, areEstimates: boolean): string[] {
   if (findings.length === 0) return []
   const [first, ...others] = findings.slice(0, SHOWN).map(({ sentence }) => sentence)
   const more = findings.length > SHOWN ? ` (${findings.length - SHOWN} more)` : ''
   return [
     `why: ${first}`,
     ...others.map((sentence) => `     ${sentence}`),
-    `     evidence and checks${more}: ${command}`,
+    `     ${areEstimates ? 'estimated from some of the calls; of all calls, with ' : ''}evidence and checks${more}: ${command}`,
   ]
 }
 

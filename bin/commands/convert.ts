@@ -184,7 +184,8 @@ async function printSummary(
   if (bundle !== undefined)
     lines.push(`${bundle}: packed as it is, ${clockOf(summaries.at(-1)!)}; the trace is on its clock`)
   const found = summaries.flatMap(({ findings = [] }) => findings)
-  lines.push(...describeFindings(found, `ggml2perfetto why ${args.inputs.map(quoted).join(' ')}`))
+  const areEstimates = summaries.some(({ findingsAreEstimates }) => findingsAreEstimates)
+  lines.push(...describeFindings(found, `ggml2perfetto why ${args.inputs.map(quoted).join(' ')}`, areEstimates))
   if (output === '-') return note(lines)
   const trace = quoted(output)
   const viewers = args.to === 'json' ? `chrome://tracing or ${VIEWER}` : VIEWER

@@ -3,7 +3,6 @@ import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yar
 import {
   analyze,
   FAULT_COUNTERS,
-  type Finding,
   inputOf,
   isOwnError,
   type RecordResult,
@@ -347,16 +346,17 @@ async function describe(log: string, args: Arguments, sched: string | undefined)
   const { note: why } = summary.attributes
   const notes = why === undefined ? [] : [`  note: ${why}`]
   const inputs = sched === undefined ? [log] : [log, sched]
-  const found = describeFindings(await findingsOf(summary, inputs), `ggml2perfetto why ${inputs.map(quoted).join(' ')}`)
+  const { findings = [], findingsAreEstimates = false } = await withTakers(summary, inputs)
+  const found = describeFindings(findings, `ggml2perfetto why ${inputs.map(quoted).join(' ')}`, findingsAreEstimates)
   return [...lines, ...notes, ...problems, ...found, `wrote ${log} (${size(bytes)})`]
 }
 
+type Found = Pick<Summary, 'findings' | 'findingsAreEstimates'>
+
 /** Findings of a log; with a recording of the scheduler, also who took the CPUs of its workers. */
-async function findingsOf(summary: Summary, inputs: readonly string[]): Promise<readonly Finding[]> {
-  const found = summary.findings ?? []
-  if (inputs.length === 1 || !found.some(({ rule }) => rule === 'preempted')) return found
-  const named = await analyze(inputs.map(inputOf)).catch(() => undefined)
-  return named?.findings ?? found
+async function withTakers(summary: Summary, inputs: readonly string[]): Promise<Found> {
+  if (inputs.length === 1 || !summary.findings?.some(({ rule }) => rule === 'preempted')) return summary
+  return await analyze(inputs.map(inputOf)).catch(() => summary)
 }
 
 /** Ends by the signal that ended the program, so that a parent that waits (a script at Ctrl-C) sees it. */

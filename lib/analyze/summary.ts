@@ -121,8 +121,10 @@ export interface Summary {
   readonly endsAreOpen: boolean
   /** What is in the trace in full, and what is summed up; undefined where all of the input is in full. */
   readonly thinned?: Thinned | undefined
-  /** What made the run slow, most time first, where convert was asked for it: of a sample of calls. */
+  /** What made the run slow, most time first, where convert was asked for it: of a sample of calls, which are all calls of a short run. */
   readonly findings?: readonly Finding[] | undefined
+  /** Calls were left out of that sample: figures of `findings` are estimates, and differ from those of an Analysis. */
+  readonly findingsAreEstimates?: boolean | undefined
 }
 
 interface OpTotals {

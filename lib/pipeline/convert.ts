@@ -107,7 +107,7 @@ export async function* traceOf(
     // A recording of the scheduler comes after the logs, and shows who took the CPUs of their workers.
     for (const [{ input, name }, findings] of found) {
       const summary = summaries.get(input)!
-      summaries.set(input, { ...summary, findings: findings.of(summary, name) })
+      summaries.set(input, { ...summary, ...findings.of(summary, name) })
     }
     writer.attributes(attributesOf(companions, summaries, { late, bundle: bundle?.path }))
     writer.finish()
@@ -140,5 +140,5 @@ export async function summarize(
     else summary.take(batch)
   }
   const finished = summary.finish()
-  return findings ? { ...finished, findings: findings.of(finished, input.name) } : finished
+  return findings ? { ...finished, ...findings.of(finished, input.name) } : finished
 }

@@ -1,4 +1,3 @@
-import type { Finding } from '../analyze/analysis.ts'
 import { AnalysisPass } from '../analyze/analysis-pass.ts'
 import { documentOf } from '../analyze/assemble.ts'
 import type { OnCall } from '../analyze/call-times.ts'
@@ -61,7 +60,7 @@ export class FindingsPass {
   readonly waited = (wait: CpuWait): void => this.takers.wait(wait)
 
   /** The findings, with the summary of the same log. */
-  of(summary: Summary, name: string): Finding[] {
+  of(summary: Summary, name: string): Pick<Summary, 'findings' | 'findingsAreEstimates'> {
     if (summary.operators > 0) this.kinds.add('operator')
     const contents = { ...NOTHING, recorded: recordedIn(this.kinds) }
     const log = { name, summary, contents, benchmarks: NO_BENCHMARKS, figures: this.figures.finish() }
@@ -72,7 +71,7 @@ export class FindingsPass {
     )
     const { scheduling } = found
     const analysis = { ...found, scheduling: scheduling && this.takers.named(scheduling) }
-    return findings(analysis)
+    return { findings: findings(analysis), findingsAreEstimates: this.sample.isPartial }
   }
 }
 

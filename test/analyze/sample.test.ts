@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { describeFindings } from '../../bin/findings.ts'
 import { CallSample } from '../../lib/analyze/operators/sampled-calls.ts'
 import { analyze, type EventInput, summarize } from '../../lib/index.ts'
 import { type Call, eventsOf, logOf, stateOf, tidOf } from './workers-log.ts'
@@ -45,7 +46,11 @@ function runOf(count: number): EventInput {
 
 test.each([16, 150, 3000])('of %i calls: shares and times are those of all', async (count) => {
   const whole = (await analyze(runOf(count))).findings
-  const { findings: sampled = [] } = await summarize(runOf(count), { findings: true })
+  const { findings: sampled = [], findingsAreEstimates } = await summarize(runOf(count), { findings: true })
+  expect(findingsAreEstimates).toBe(count > 2000)
+  expect(describeFindings(sampled, 'why', findingsAreEstimates!).at(-1)).toBe(
+    `     ${count > 2000 ? 'estimated from some of the calls; of all calls, with ' : ''}evidence and checks: why`,
+  )
   expect(sampled.map(({ rule }) => rule)).toEqual(whole.map(({ rule }) => rule))
   expect(whole.map(({ rule }) => rule)).toContain('preempted')
   const close = (a: number, b: number) => Math.abs(a - b) <= (count > 2000 ? 0.02 : 1e-9) * Math.abs(b)

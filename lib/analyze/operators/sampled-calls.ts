@@ -21,6 +21,11 @@ export class CallSample {
     this.left = operators
   }
 
+  /** Were calls left out? */
+  get isPartial(): boolean {
+    return this.latest >= (this.steps[1]?.from ?? Infinity)
+  }
+
   /** Number of calls that a call represents; 0: it is not in the sample. */
   weightOf(call: number): number {
     if (call < 0) return 0

@@ -211,7 +211,7 @@ class TablesOfLog {
 
   /** What made the run slow; after all inputs were read. */
   findings() {
-    return this.found?.of(this.summary, this.log.name) ?? []
+    return this.found?.of(this.summary, this.log.name).findings ?? []
   }
 
   /** The first readings of the input's clock and of real time. */

@@ -1,4 +1,5 @@
 import type { Summary } from '../analyze/summary.ts'
+import { nounFor } from '../model/units.ts'
 import type { Companions } from './companions.ts'
 import type { OpenInput } from './inputs.ts'
 
@@ -57,7 +58,7 @@ const countOf = (issues: Summary['issues']) => issues.reduce((sum, { count }) =>
 function listOf(leftOut: Summary['leftOut']): string {
   const most = leftOut.slice(0, LEFT_OUT_LISTED_MAX).map(({ what, count }) => `${count} ${what}`)
   const rest = leftOut.length - most.length
-  return [...most, ...(rest > 0 ? [`${rest} more ${rest === 1 ? 'kind' : 'kinds'}`] : [])].join(', ')
+  return [...most, ...(rest > 0 ? [`${rest} more ${nounFor(rest, 'kind')}`] : [])].join(', ')
 }
 
 function thinnedFacts({ thinned }: Summary): Attributes {

@@ -100,7 +100,7 @@ export class DimsWork {
     const left = ops.reduce((sum, op) => sum + op.count + op.unknown, -count)
     const time = onGpu ? "the time of the GPU's work that they launched" : 'the time of their slices'
     const unknown = left > 0 ? `; without ${left} of other shapes${onGpu ? ', or that launched no work' : ''}` : ''
-    const note = `matrix products by the shapes of their arguments (Input Dims), in ${time}${unknown}`
+    const note = `by the shapes of their arguments (Input Dims), in ${time}${unknown}`
     const sums = { count, timeNs: total((op) => op.timeNs), flop: total((op) => op.flop) }
     const common = { phase: null, bytes: -1 }
     return [

@@ -42,6 +42,11 @@ FROM ggml_operators AS operator
 LEFT JOIN _ggml_call_phases AS calls ON calls.call = operator.call AND calls.run_id = operator.run_id
 GROUP BY operator.run_id, operator.worker, calls.id, operator.phase;
 
+-- A value of several calls of a worker; null where its operators overlap or lie outside of them.
+CREATE PERFETTO MACRO _ggml_of_idle(value Expr)
+RETURNS Expr AS
+iif(sum(dur - operator_dur - wait_dur) >= 0, $value, NULL);
+
 -- The time of each worker, by the phase of the calls.
 CREATE PERFETTO VIEW ggml_workers_by_phase(
   -- Group of the run.
@@ -78,22 +83,10 @@ SELECT
   sum(operators) AS operators,
   sum(operator_dur) AS operator_dur,
   sum(wait_dur) AS wait_dur,
-  iif(sum(dur - operator_dur - wait_dur) >= 0, sum(dur - operator_dur - wait_dur), NULL) AS idle_dur,
-  iif(
-    sum(dur - operator_dur - wait_dur) >= 0,
-    1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0),
-    NULL
-  ) AS operator_share,
-  iif(
-    sum(dur - operator_dur - wait_dur) >= 0,
-    1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0),
-    NULL
-  ) AS wait_share,
-  iif(
-    sum(dur - operator_dur - wait_dur) >= 0,
-    1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0),
-    NULL
-  ) AS idle_share
+  _ggml_of_idle!(sum(dur - operator_dur - wait_dur)) AS idle_dur,
+  _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0)) AS operator_share,
+  _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0)) AS wait_share,
+  _ggml_of_idle!(1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0)) AS idle_share
 FROM ggml_worker_calls
 GROUP BY run_id, worker, phase;
 
@@ -130,21 +123,9 @@ SELECT
   sum(operators) AS operators,
   sum(operator_dur) AS operator_dur,
   sum(wait_dur) AS wait_dur,
-  iif(sum(dur - operator_dur - wait_dur) >= 0, sum(dur - operator_dur - wait_dur), NULL) AS idle_dur,
-  iif(
-    sum(dur - operator_dur - wait_dur) >= 0,
-    1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0),
-    NULL
-  ) AS operator_share,
-  iif(
-    sum(dur - operator_dur - wait_dur) >= 0,
-    1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0),
-    NULL
-  ) AS wait_share,
-  iif(
-    sum(dur - operator_dur - wait_dur) >= 0,
-    1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0),
-    NULL
-  ) AS idle_share
+  _ggml_of_idle!(sum(dur - operator_dur - wait_dur)) AS idle_dur,
+  _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, operator_dur)) / nullif(sum(dur), 0)) AS operator_share,
+  _ggml_of_idle!(1.0 * sum(iif(dur IS NULL, NULL, wait_dur)) / nullif(sum(dur), 0)) AS wait_share,
+  _ggml_of_idle!(1.0 * sum(dur - operator_dur - wait_dur) / nullif(sum(dur), 0)) AS idle_share
 FROM ggml_worker_calls
 GROUP BY run_id, worker;

@@ -1,14 +1,13 @@
 /** How each kind of target is fetched and run: `prepare` returns `{ version, run(log) }`; `run` returns what the program printed. */
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { cachedModel } from '../../test/llama/gguf.mjs'
+import { askServer, freePort } from '../servers.mjs'
 
 const execute = promisify(execFile)
 const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -108,39 +107,7 @@ export const IN_ROOT = [
   ROOT,
 ]
 
-const freePort = () =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address()
-      server.close(() => resolve(port))
-    })
-  })
-
-/** Sends one request to a server, then stops it; returns the answer. */
-const askServer = async (args, port) => {
-  const server = spawn('unshare', args, { stdio: 'ignore', timeout: RUN_MS, killSignal: 'SIGKILL' })
-  let isRunning = true
-  const ended = new Promise((resolve) => server.on('close', resolve)).then(() => {
-    isRunning = false
-  })
-  try {
-    const url = `http://127.0.0.1:${port}`
-    const isUp = () =>
-      fetch(`${url}/health`).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-    while (isRunning && !(await isUp())) await sleep(100)
-    const asked = { prompt: 'a b c', n_predict: 8, temperature: 0, ignore_eos: true, cache_prompt: false }
-    const answer = await fetch(`${url}/completion`, { method: 'POST', body: JSON.stringify(asked) })
-    const { content } = await answer.json()
-    server.kill('SIGINT')
-    await ended
-    return content
-  } finally {
-    server.kill('SIGKILL')
-  }
-}
+const REQUEST = { prompt: 'a b c', n_predict: 8, temperature: 0, ignore_eos: true, cache_prompt: false }
 
 const runDebian = async (command, inside, log) => {
   const port = command.includes('PORT') ? await freePort() : 0
@@ -150,7 +117,10 @@ const runDebian = async (command, inside, log) => {
     .split(' ')
     .map((word) => (word === 'PORT' ? `${port}` : paths[word] ? `${inside}/${paths[word]}` : word))
   const args = [...IN_ROOT, 'env', ...recorder.map(([name, value]) => `${name}=${value}`), ...words]
-  if (port > 0) return await askServer(args, port)
+  if (port > 0) {
+    const killed = { timeout: RUN_MS, killSignal: 'SIGKILL' }
+    return (await askServer('unshare', args, port, REQUEST, killed)).content
+  }
   const printed = await run('unshare', args)
   return words[0] === 'llama-bench' ? printed.replace(/\| *[\d.]+ ± [\d.]+ \|/g, '') : printed // its speeds
 }

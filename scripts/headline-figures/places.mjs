@@ -1,13 +1,12 @@
 /** Where the programs run: Debian's in a root folder of their own, hosts from npm here; each recorded, with the models that they take. */
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { copyFile, mkdtemp, rename, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { cachedModel } from '../../test/llama/gguf.mjs'
 import { fetchDebian, IN_ROOT, ROOT } from '../compatibility/runs.mjs'
+import { askServer, freePort } from '../servers.mjs'
 
 const execute = promisify(execFile)
 const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -69,7 +68,7 @@ export async function makePlaces(folder) {
     /** Runs a server there and sends it a request; returns the answer. */
     async debianServer(line, request, log) {
       const port = await freePort()
-      const answer = await askServer('unshare', await wordsOf(`${line} --port ${port}`), port, request)
+      const answer = await askServer('unshare', await wordsOf(`${line} --port ${port}`), port, request, RUN)
       await keepLog(log)
       return answer
     },
@@ -80,37 +79,5 @@ export async function makePlaces(folder) {
       return `${stdout}\n${stderr}`
     },
     clean: () => (root ? rm(root, { recursive: true }) : undefined),
-  }
-}
-
-const freePort = () =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address()
-      server.close(() => resolve(port))
-    })
-  })
-
-async function askServer(command, args, port, request) {
-  const server = spawn(command, args, { stdio: 'ignore', ...RUN })
-  let isRunning = true
-  const ended = new Promise((resolve) => server.on('close', resolve)).then(() => {
-    isRunning = false
-  })
-  try {
-    const url = `http://127.0.0.1:${port}`
-    const isUp = () =>
-      fetch(`${url}/health`).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-    while (isRunning && !(await isUp())) await sleep(100)
-    const answer = await fetch(`${url}/completion`, { method: 'POST', body: JSON.stringify(request) })
-    const read = await answer.json()
-    server.kill('SIGINT')
-    await ended
-    return read
-  } finally {
-    server.kill('SIGKILL')
   }
 }

@@ -16,17 +16,10 @@ import { ISSUES, type IssueCode } from '../../lib/model/issues.ts'
 import { reportHtml } from '../../lib/report.ts'
 import { PROVOKED, type Provocation } from '../model/provoked.ts'
 import { PROVOKED_BY_KERNEL } from '../model/provoked-kernel.ts'
+import { SHOWN } from './shown.ts'
 
 /** Each kind of issue, provoked: convert, stats, why and the report agree whether it is a loss. */
 
-const SHOWN = {
-  by: ['role', 'op', 'phase'],
-  top: 20,
-  sort: 'wall',
-  calls: false,
-  experts: false,
-  isPublic: false,
-} as const
 const provoked = Object.entries({ ...PROVOKED, ...PROVOKED_BY_KERNEL }) as [IssueCode, () => Provocation][]
 
 const isOne = (one: Provocation): one is Input => !Array.isArray(one)

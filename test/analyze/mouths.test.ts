@@ -7,20 +7,12 @@ import { duration, threeDigits } from '../../bin/units.ts'
 import { type Analysis, analyze, type Finding, inputOf, lookedAt, type Summary, summarize } from '../../lib/index.ts'
 import { reportHtml } from '../../lib/report.ts'
 import { LOGS, ROOT } from '../tables/of-logs.ts'
+import { SHOWN } from './shown.ts'
 
 /**
  * Each figure that several commands print is the same in all of them: the last lines of convert and record, stats, why, the report, of
  * each fixture. Those of SQL: test/query/ggml-package.test.ts; losses: losses.test.ts.
  */
-
-const SHOWN = {
-  by: ['role', 'op', 'phase'],
-  top: 20,
-  sort: 'wall',
-  calls: false,
-  experts: false,
-  isPublic: false,
-} as const
 
 /** Rules that look at what a conversion leaves out, as it needs memory, or other inputs. */
 const NOT_CONVERTED =

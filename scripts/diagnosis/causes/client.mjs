@@ -1,15 +1,8 @@
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../servers.mjs'
 import { modelIn } from '../bench-folder.mjs'
 import { untilUp } from './parts.mjs'
-
-const freePort = () =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address()
-      server.close(() => resolve(port))
-    })
-  })
 
 const ASKED = { prompt: 'a b c', n_predict: 400, ignore_eos: true, stream: true, n_probs: 400, temperature: 0 }
 const READ_EVERY_MS = 40

@@ -3,6 +3,6 @@ export const isCpuBackend = (backend: string): boolean => backend === '' || back
 
 /**
  * Does a backend compute on the CPU? Besides {@link isCpuBackend}, these are libraries that ggml passes single nodes to (ggml-blas, ggml-zendnn,
- * ggml-zdnn): their graph runs compute, on the thread that calls them. All others are devices, which that thread waits for.
+ * ggml-zdnn; ggml-amx until the end of 2024): their graph runs compute, on the thread that calls them. All others are devices, which that thread waits for.
  */
-export const isOnHost = (backend: string): boolean => isCpuBackend(backend) || /^(BLAS|ZenDNN|zDNN)/.test(backend)
+export const isOnHost = (backend: string): boolean => isCpuBackend(backend) || /^(BLAS|ZenDNN|zDNN|AMX)/.test(backend)

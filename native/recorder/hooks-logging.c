@@ -3,7 +3,7 @@
  * Messages of ggml and llama.cpp: they call the function that the program sets for them (llama_log_set, ggml_log_set), which is wrapped.
  * Without one they write to stderr, which is not seen.
  */
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -12,13 +12,14 @@
 
 typedef void (*log_function)(int level, const char * text, void * data);
 
-/* What the program set. A program sets it once or twice; what does not fit is not wrapped. */
+/* What the program set, each once. A program sets one or two; what does not fit is not wrapped. */
 enum { SET_MAX = 16 };
 static struct set {
     log_function function;
     void * data;
 } sets[SET_MAX];
-static _Atomic int set_count;
+static int set_count;
+static pthread_mutex_t set_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void write_log(int level, const char * text, void * data) {
     const struct set * set = data;
@@ -32,11 +33,15 @@ static void write_log(int level, const char * text, void * data) {
 /* llama_log_set calls ggml_log_set, and a program may set again what it got from llama_log_get. */
 static void wrap(log_function * function, void ** data) {
     if (!*function || *function == write_log) return;
-    const int at = atomic_fetch_add(&set_count, 1);
-    if (at >= SET_MAX) return;
-    sets[at] = (struct set){*function, *data};
-    *function = write_log;
-    *data = &sets[at];
+    int at = 0;
+    pthread_mutex_lock(&set_lock);
+    while (at < set_count && (sets[at].function != *function || sets[at].data != *data)) at++;
+    if (at == set_count && at < SET_MAX) sets[set_count++] = (struct set){*function, *data};
+    if (at < set_count) {
+        *function = write_log;
+        *data = &sets[at];
+    }
+    pthread_mutex_unlock(&set_lock);
 }
 
 #define LOG_SET(name)                                     \

@@ -184,10 +184,13 @@ export class TimeParts {
         left.ns -= ns
       }
     }
-    for (const wait of waits)
-      if (!graphs.some((graph) => meet(graph, wait))) take('waiting for a backend', within(wait, called))
-    // Of a CPU alone, copies are those of inputs and results: too short for a part of their own.
-    if (graphs.some(({ backend }) => !isOnHost(this.nameOf(backend)))) {
+    // Of a CPU alone, copies are those of inputs and results, and nothing is waited for: too short for parts of their own.
+    const isDevice = ({ backend }: GraphEvent) => !isOnHost(this.nameOf(backend))
+    if (graphs.length === 0 || graphs.some(isDevice)) {
+      for (const wait of waits)
+        if (!graphs.some((graph) => meet(graph, wait))) take('waiting for a backend', within(wait, called))
+    }
+    if (graphs.some(isDevice)) {
       for (const copy of copies) take('copying for backends', copiedNs(copy, called, graphs, waits))
     }
     take('waiting for a backend', operators.isFurther ? 0 : event.endNs - returnNs)

@@ -91,6 +91,13 @@ describe('findings of runs with known figures', () => {
     expect(found[0]!.sentence).toMatch(/^44 % of decode waits for Vulkan0, 56 % computes on the CPU/)
   })
 
+  test.each(['synchronize', 'write-log'] as const)('calls that compute no graph, in part for %s', async (outside) => {
+    const calls = decodes(20, even(1), { outsideNs: 80_000, outside })
+    const found = await checkedFindings(madeRun({ calls, attributes: CPUS }))
+    const ns = outside === 'synchronize' ? 80_000 : 60_000
+    expect(found.find(({ rule }) => rule === 'outside-graphs')?.time_ns).toBe(20 * ns)
+  })
+
   test.each(['BLAS', 'ZenDNN'])('%s computes on the CPU: nothing waits for it', async (library) => {
     const steps = even(1)
     const made = madeRun({ calls: decodes(20, steps, { backend: [library, 80_000] }), attributes: CPUS })

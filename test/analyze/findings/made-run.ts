@@ -12,6 +12,7 @@ import {
   type TraceEvent,
 } from '../../../lib/index.ts'
 import { type IssueCode, issueOf } from '../../../lib/model/issues.ts'
+import type { FunctionPurpose } from '../../../lib/model/request-events.ts'
 
 /** One node of a call: how long each worker computes, in ns. All wait for the longest. */
 export interface MadeStep {
@@ -31,6 +32,8 @@ export interface MadeCall {
   readonly steps: readonly MadeStep[]
   /** After the last step, within the call. */
   readonly outsideNs?: number
+  /** A function that runs for a quarter of that. */
+  readonly outside?: FunctionPurpose
   /** Name of the backend of a second graph, and its time. */
   readonly backend?: readonly [name: string, ns: number]
   /** Major page faults of the process during it, and bytes that it read from disks. */
@@ -72,7 +75,7 @@ export function madeRun({
       let at = START_NS
       for (const [
         call,
-        { phase, tokens = 1, steps, outsideNs = 0, backend, faults, bytesRead = 0 },
+        { phase, tokens = 1, steps, outsideNs = 0, outside, backend, faults, bytesRead = 0 },
       ] of calls.entries()) {
         const start = at
         for (const { name, op, ns, majorFaults, blockedNs, asleepNs } of steps) {
@@ -107,6 +110,10 @@ export function madeRun({
         if (backend) {
           events.push({ ...graph, startNs: at, endNs: at + backend[1], backend: names.id(backend[0]) })
           at += backend[1]
+        }
+        if (outside) {
+          const nobody = { name: 0, tid: 100, context: 0, sequence: -1, output: -1, value: -1 }
+          events.push({ kind: 'function', what: outside, ...nobody, startNs: at, endNs: at + outsideNs / 4 })
         }
         at += outsideNs
         const resources =

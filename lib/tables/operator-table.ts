@@ -132,9 +132,10 @@ export class OperatorTable {
     this.waitNs += waitEndNs - endNs
   }
 
-  /** Completes the rows that are left. */
+  /** Completes and encodes the rows that are left: the next log's are of another table of nodes. */
   finish(): void {
     this.complete(() => true)
+    this.file.encode()
   }
 
   private use(): void {

@@ -49,8 +49,8 @@ export class TableFile<T extends TableName> {
   constructor(
     readonly table: T,
     { traceId, format, compression = GZIP, createdBy }: FilesOf,
-    /** Called when a row group is full; by default, all of it is encoded. */
-    private readonly onFull: () => void = () => this.encode(),
+    /** Called when a row group is full; by default, all of it is encoded. Each writer of many rows sets its own. */
+    public onFull: () => void = () => this.encode(),
   ) {
     const schema: TableSchema = TABLES[table]
     this.schema = schema

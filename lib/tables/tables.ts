@@ -22,9 +22,10 @@ export class Tables {
   file<T extends TableName>(table: T, onFull?: () => void): TableFile<T> {
     let file = this.files.get(table)
     if (!file) {
-      file = new TableFile<TableName>(table, this.of, onFull)
+      file = new TableFile<TableName>(table, this.of)
       this.files.set(table, file)
     }
+    if (onFull) file.onFull = onFull
     return file as unknown as TableFile<T>
   }
 

@@ -22,8 +22,8 @@ interface Sum {
 
 /** Sums up calls of math libraries. Memory grows with the number of distinct calls. */
 export class BlasPass implements EventPass<BlasFigures | null> {
-  /** By id of the call. */
-  private readonly sums: Sum[] = []
+  /** By id of the call; a reader may leave out the only call of an id. */
+  private readonly sums = new Map<number, Sum>()
 
   take(batch: readonly TraceEvent[]): void {
     for (const event of batch) if (event.kind === 'blas') this.add(event)
@@ -31,9 +31,10 @@ export class BlasPass implements EventPass<BlasFigures | null> {
 
   /** Null without any. */
   finish(): BlasFigures | null {
-    if (this.sums.length === 0) return null
-    const rows = this.sums.map((sum) => this.rowOf(sum)).sort(byTime)
-    const libraries = [...new Set(this.sums.map(({ of }) => of.library))].map((library) => {
+    if (this.sums.size === 0) return null
+    const sums = [...this.sums.values()]
+    const rows = sums.map((sum) => this.rowOf(sum)).sort(byTime)
+    const libraries = [...new Set(sums.map(({ of }) => of.library))].map((library) => {
       const of = rows.filter((row) => row.library === library)
       const products = of.filter(({ m }) => m !== null).reduce((sum, { calls }) => sum + calls, 0)
       const { calls, flop, time_ns } = restOf(of)!
@@ -43,11 +44,11 @@ export class BlasPass implements EventPass<BlasFigures | null> {
   }
 
   private add({ of, startNs, endNs, count }: BlasEvent): void {
-    let sum = this.sums[of.id]
+    let sum = this.sums.get(of.id)
     if (!sum) {
-      const hasTimes = isTimed(of) && this.sums.length < DISTRIBUTIONS_MAX
+      const hasTimes = isTimed(of) && this.sums.size < DISTRIBUTIONS_MAX
       sum = { of, calls: 0, flop: 0, timeNs: 0, times: hasTimes ? new TimesNs() : undefined }
-      this.sums[of.id] = sum
+      this.sums.set(of.id, sum)
     }
     sum.calls += count
     sum.flop += count * flopOf(of)

@@ -10,14 +10,18 @@ export type OnBroken = (detail: string, bytes: number) => void
  * there, after (nearly) all bytes before the damage, and `onBroken` is called. Errors of the source itself are thrown.
  */
 export async function* gunzip(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
-  const { head, rest } = await peek(source, 2)
+  const { head, rest } = await peek(source, GZIP_BYTES)
   if (isGzip(head)) yield* inflate(rest, onBroken)
   else yield* rest
 }
 
-/** Are these the first bytes of a gzip stream? */
+/** Bytes that {@link isGzip} needs. */
+export const GZIP_BYTES = 3
+const DEFLATE = 8
+
+/** Are these the first bytes of a gzip stream? Its method is always deflate: a time in a binary log may begin with the two bytes before it. */
 export function isGzip(head: Uint8Array): boolean {
-  return head[0] === 0x1f && head[1] === 0x8b
+  return head[0] === 0x1f && head[1] === 0x8b && (head[2] ?? DEFLATE) === DEFLATE
 }
 
 /** The first `bytes` bytes of an input (fewer where it is shorter), and the whole input. */

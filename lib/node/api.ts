@@ -1,11 +1,12 @@
 import type { Summary } from '../analyze/summary.ts'
+import { traceStart } from '../bytes/trace-start.ts'
 import { UsageError } from '../errors.ts'
 import { gunzip, peek } from '../input/gunzip.ts'
 import { convert, summarize } from '../pipeline/convert.ts'
 import type { InputOptions, LogInput } from '../pipeline/inputs.ts'
 import type { ConvertOptions } from '../pipeline/options.ts'
 import { importProblems, type Problem, type WalkResult, walkPackets } from '../query/check.ts'
-import { startsAsJson, walkJson } from '../query/check-json.ts'
+import { walkJson } from '../query/check-json.ts'
 import { GGML_PACKAGE, GGML_SUMMARY } from '../query/ggml-package.ts'
 import { type QueryResult, type SqlPackage, TraceProcessor } from '../query/trace-processor.ts'
 import type { MetricBundle } from '../query/trace-summary.ts'
@@ -172,7 +173,7 @@ const KIND_BYTES = 4096
 async function walkAny(chunks: AsyncGenerator<Uint8Array>): Promise<Walk> {
   const { head, rest } = await peek(chunks, KIND_BYTES)
   if (startsAsZip(head)) return { kind: 'zip', walk: await countBytes(rest) }
-  if (startsAsJson(head)) return { kind: 'json', walk: await walkJson(rest) }
+  if (traceStart(head) === 'json') return { kind: 'json', walk: await walkJson(rest) }
   return { kind: 'perfetto', walk: await walkPackets(rest) }
 }
 

@@ -13,12 +13,6 @@ export function walkJson(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array
   return walk(source, new JsonWalker())
 }
 
-/** Does a trace start as JSON? `head` contains its first bytes, decompressed. */
-export function startsAsJson(head: Uint8Array): boolean {
-  const first = head.find((byte) => byte > 0x20)
-  return first === Ascii.OpenCurly || first === Ascii.OpenSquare
-}
-
 class JsonWalker {
   problem: WalkProblem | undefined
   /** The first bytes of objects and arrays that are open. */

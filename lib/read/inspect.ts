@@ -1,3 +1,4 @@
+import { traceStart } from '../bytes/trace-start.ts'
 import { peek } from '../input/gunzip.ts'
 import type { Replay } from '../input/replay.ts'
 import { packingOf, unpack } from '../input/unpack.ts'
@@ -30,7 +31,7 @@ export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspec
   const format = sniffFormat(plain)?.name
   const packing = packingOf(head)
   const isLog = format !== undefined || packing === 'html'
-  const looksTrace = looksLikeTrace(plain) || looksLikeJsonTrace(plain)
+  const looksTrace = looksLikeTrace(plain)
   return {
     kind: isLog ? 'log' : looksTrace ? 'trace' : isAnalysis(plain) ? 'analysis' : 'unknown',
     isTrace: format === 'chrome-json' || packing === 'zip' || looksTrace,
@@ -40,18 +41,11 @@ export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspec
   }
 }
 
-/** Every Perfetto trace starts with a packet's tag, its length, and the tag of a field in it. */
+/** Packets of Perfetto; or Chrome's JSON: an object with `traceEvents`, or an array of events, each of which has a phase. */
 function looksLikeTrace(head: Uint8Array): boolean {
-  if (head[0] !== 0x0a) return false
-  const end = head.findIndex((byte, i) => i > 0 && byte < 0x80)
-  const field = head[end + 1]
-  return end > 0 && end <= 5 && (head.length === end + 1 || (field !== undefined && field >= 8 && (field & 7) <= 5))
-}
-
-/** Chrome's JSON: an object with `traceEvents`, or an array of events, each of which has a phase. */
-function looksLikeJsonTrace(head: Uint8Array): boolean {
-  const text = new TextDecoder('latin1').decode(head).trimStart()
-  return /^(\{\s*"|\[\s*\{)/.test(text) && /"(traceEvents|ph)"\s*:/.test(text)
+  const start = traceStart(head)
+  if (start !== 'json') return start === 'perfetto'
+  return /"(traceEvents|ph)"\s*:/.test(new TextDecoder('latin1').decode(head))
 }
 
 async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { checkTrace } from '../../lib/index.ts'
+import { traceStart } from '../../lib/bytes/trace-start.ts'
+import { checkTrace, inspect } from '../../lib/index.ts'
 import { walkJson } from '../../lib/query/check-json.ts'
-import { converted, plainBytes } from '../line/support.ts'
-import { cutAt } from './helpers.ts'
+import { converted, cut, plainBytes } from '../line/support.ts'
+import { cutAt, joined, packets, smallTrace } from './helpers.ts'
 
 /** What `check` finds in Chrome's JSON by walking through it. */
 
@@ -61,5 +62,60 @@ describe('checkTrace', () => {
     const stray = '{"traceEvents":[{"ph":"B","pid":1,"tid":1,"ts":5,"name":"a"}]}'
     expect((await checkTrace(bytes(stray))).problems).toMatchObject([{ name: 'slice_without_end', value: 1 }])
     expect((await checkTrace(sound.subarray(0, -9))).walk.problem).toMatchObject({ kind: 'truncated' })
+  })
+})
+
+describe('the kind of a trace is found by more than its first bytes', () => {
+  const rest = joined(smallTrace.filter((packet) => packet !== packets.beginAgain))
+  /** A packet of so many bytes: one field of this tag, of which `of` is the content. */
+  const packet = (size: number, tag: number, of = 0) =>
+    joined([Uint8Array.of(0x0a, size, tag, size - 2), new Uint8Array(size - 2).fill(of)])
+  const inspected = async (bytes: Uint8Array) => {
+    const { source, kind, isTrace } = await inspect(cut(bytes, bytes.length))
+    await source.return()
+    return { kind, isTrace }
+  }
+  /** A field that trace_processor does not know. */
+  const UNKNOWN = 0x7a
+
+  test('a first packet of any size', async () => {
+    for (let size = 3; size < 128; size++) {
+      const trace = joined([packet(size, UNKNOWN), rest])
+      expect([size, await inspected(trace)]).toEqual([size, { kind: 'trace', isTrace: true }])
+      if (size % 16 !== 11) continue
+      expect([size, await checkTrace(trace)]).toMatchObject([
+        size,
+        { kind: 'perfetto', walk: { problem: undefined }, problems: [] },
+      ])
+    }
+  })
+
+  test('a first packet that begins as JSON does', async () => {
+    // `{"`, `{\n"`, `[\n{`, `["`: the letters are tags of fields, and the first byte of what is in them.
+    for (const [size, tag, of] of [
+      [123, 0x22, 0x79],
+      [123, 0x0a, 0x22],
+      [91, 0x0a, 0x7b],
+      [91, 0x22, 0x22],
+    ] as const) {
+      const trace = joined([packet(size, tag, of), rest])
+      expect([size, tag, traceStart(trace)]).toEqual([size, tag, 'perfetto'])
+      expect([size, tag, await inspected(trace)]).toEqual([size, tag, { kind: 'trace', isTrace: true }])
+    }
+  })
+
+  test('JSON that begins with an empty line; a text that does is no trace', async () => {
+    for (const json of [
+      '\n{"traceEvents":[]}',
+      '\n[\n{"ph":"i"}]',
+      '\n{\n"traceEvents": []}',
+      '\n[]',
+      ' { }',
+      '[',
+      '\n{',
+    ])
+      expect([json, traceStart(bytes(json))]).toEqual([json, 'json'])
+    for (const text of ['\n# A heading\n\nand a text', '\n\n\n  a text of several words', '{a', '[x]', '{1', ''])
+      expect([text, traceStart(bytes(text))]).toEqual([text, undefined])
   })
 })

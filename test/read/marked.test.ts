@@ -40,12 +40,13 @@ test('an input of a mark alone is not a log', async () => {
     await expect(contentsOf(Uint8Array.from(mark))).rejects.toThrow(/^log: /)
 })
 
-test('a binary log whose first record begins with the bytes of a mark is no text', async () => {
+test('a binary log whose first record begins with the bytes of a mark is no text, and with those of gzip not compressed', async () => {
   const { operators } = await contentsOf(plainBytes('tensor-trace/tiny-v4.bin'))
   expect(operators).toBeGreaterThan(0)
   for (const mark of [
     [0xff, 0xfe],
     [0xfe, 0xff],
+    [0x1f, 0x8b],
   ]) {
     const bytes = Uint8Array.from(plainBytes('tensor-trace/tiny-v4.bin'))
     bytes.set(mark)

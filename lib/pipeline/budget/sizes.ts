@@ -1,5 +1,5 @@
 import { type ByteRange, type ByteSource, besideOf, rangeOf } from '../../input/byte-source.ts'
-import { isGzip } from '../../input/gunzip.ts'
+import { GZIP_BYTES, isGzip } from '../../input/gunzip.ts'
 import type { Input } from '../inputs.ts'
 
 /** gzip shrinks logs at least to a third. */
@@ -21,7 +21,7 @@ export async function rereadable(input: Input): Promise<Rereadable | undefined> 
   if (!range) return undefined
   const stored = await sizeOf(input.source)
   if (stored === 0) return { range, bytes: Infinity }
-  if (!isGzip(await bytesOf(range, 0, 2))) return { range, bytes: stored }
+  if (!isGzip(await bytesOf(range, 0, GZIP_BYTES))) return { range, bytes: stored }
   if (stored > GZIP_TRUSTED_BYTES) return { range, bytes: stored * GZIP_RATIO_MAX }
   const end = await bytesOf(range, stored - 4, stored)
   const content = end.length === 4 ? new DataView(end.buffer).getUint32(0, true) : Infinity

@@ -154,6 +154,26 @@ describe('forms', () => {
     ])
   })
 
+  test('oneDNN 1 and 2 with sizes by letter; groups of rows, of which only the weights have a third dimension', async () => {
+    expect(await one(textOf('onednn/v2.3-old-form.log'))).toEqual([
+      ['matmul', product(52, 64, 52, '', 1408), 'bf16 bf16 bf16', 'gemm:jit'],
+      ['inner_product', product(6, 1536, 1536), 'f32 u8 f32', 'brgemm:avx2'],
+      ['convolution', expect.stringMatching(/^mb1_ic3oc16/), 'f32 f32 f32', 'jit:avx2'],
+    ])
+    const [grouped] = await one(textOf('onednn/v3.12-grouped.log'))
+    expect(grouped).toEqual(['matmul', product(16, 24, 32), 'f32 f32 f32', 'zen:grouped_matmul'])
+  })
+
+  test('a product of oneDNN with its sizes in an unknown form is drawn, and counted', async () => {
+    const text = textOf('onednn/v3.12-grouped.log').replace('128x3584:3584x37888', 'M128K3584')
+    const { calls } = await blasOf(text)
+    expect(calls.map(({ of }) => of.product === undefined)).toEqual([false, true, false, false])
+    const { leftOut } = await summarize({ name: 'log', source: bytesOf(text) })
+    expect(leftOut.map(({ what, count }) => [what, count])).toEqual([
+      ['sizes of problems of matmul and inner_product', 1],
+    ])
+  })
+
   test('cuBLAS on Windows, matrix · vector, and functions that are no products', async () => {
     const record = (name: string, ...of: readonly string[]) =>
       [`I! cuBLAS (v12.1) function cublasStatus_t __cdecl ${name}(int) called:`, ...of.map((p) => `i!  ${p}`), ''].join(

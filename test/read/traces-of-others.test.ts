@@ -277,6 +277,24 @@ describe('marks of trace_marker', () => {
     })
   })
 
+  test('texts of trace_printk, as each event that has them; those under the name of a function are counted', async () => {
+    const lines = [
+      'bprint:               my_func: step one',
+      'bputs:                my_func: step two',
+      'my_func: step three',
+    ]
+    const text = [...lines, 'print: my_func: step four'].map(
+      (line, i) => `             wrk-11      [000] ....   10.000${i + 1}00: ${line}\n`,
+    )
+    const input = { name: 'log', source: new TextEncoder().encode(`# tracer: nop\n#\n${text.join('')}`) }
+    expect(await drawn(input)).toEqual([
+      'trace_marker | 0 my_func: step one',
+      'trace_marker | 100000 my_func: step two',
+      'trace_marker | 300000 my_func: step four',
+    ])
+    expect(await summarize(input)).toMatchObject({ issues: [], leftOut: [{ what: 'my_func', count: 1 }] })
+  })
+
   /** Two CPUs, one after the other, as in a trace.dat. */
   test('marks of a recording without an order are paired in order of time', () => {
     const [names, emitted] = [new Names(), [] as TraceEvent[]]

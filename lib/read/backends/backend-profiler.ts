@@ -11,6 +11,7 @@ import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import { bigOf, JsonItems } from '../../input/json-items.ts'
 import type { Facts, GpuEvent } from '../../model/gpu-events.ts'
 import { issueOf } from '../../model/issues.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
@@ -53,6 +54,7 @@ class Profile {
   private readonly backends: string[] = []
   private readonly devices: string[] = []
   private originNs: bigint | undefined
+  private readonly leftOut = new LeftOut()
   private operators = 0
   private copies = 0
 
@@ -68,6 +70,8 @@ class Profile {
   }
 
   record(value: unknown, byte: number): void {
+    const type = isObject(value) ? (value['type'] ?? 0) : 0
+    if (typeof type === 'number' && type !== 0 && type !== 1) return this.leftOut.add(`records of type ${type}`)
     const event = isObject(value) ? this.eventOf(value) : undefined
     if (event) {
       this.batch.add(event)
@@ -88,6 +92,7 @@ class Profile {
     const { contents, attributes } = containing(list || 'no records')
     const gpus = devices.length > 0 && { devices: devices.join(', ') }
     this.batch.add({ kind: 'facts', contents, attributes: { ...attributes, ...gpus } })
+    for (const event of this.leftOut.events()) this.batch.add(event)
   }
 
   private eventOf(record: JsonObject): GpuEvent | undefined {

@@ -62,7 +62,9 @@ class BlasLog implements ChunkReader {
   private open: Timed | undefined
   private readonly counts = new Map<BlasLibrary, number>()
   private version = ''
+  /** Calls of functions that are no products. */
   private others = 0
+  private otherLines = 0
 
   constructor(private readonly lines: LineCursor) {}
 
@@ -88,7 +90,11 @@ class BlasLog implements ChunkReader {
     }
     const line = readLtLine(text)
     if (line) this.take(line.found ?? 'other', secondsOf(line.time))
-    else this.take(readRocmLine(text), undefined)
+    else {
+      const found = readRocmLine(text)
+      if (found === undefined && text !== '') this.otherLines++
+      this.take(found, undefined)
+    }
   }
 
   private endRecord(): void {
@@ -170,15 +176,16 @@ class BlasLog implements ChunkReader {
   }
 
   private finish(): void {
-    const { batch, counts, version, others, lines } = this
+    const { batch, counts, version, others, otherLines, lines } = this
     const calls = BLAS_LIBRARIES.filter((library) => counts.has(library)).map(
       (library) => [counts.get(library)!, `call of ${BLAS_TITLES[library]}`] as const,
     )
     const { contents, attributes } = containing(
       contentsOf(calls).replaceAll(/ call of (\S+?)s\b/g, ' calls of $1') || 'no calls',
     )
-    const known = { ...(version !== '' && { cublas: version }), ...(others > 0 && { other_calls: others }) }
+    const known = { ...(version !== '' && { cublas: version }), ...(otherLines > 0 && { other_lines: otherLines }) }
     batch.add({ kind: 'facts', contents, attributes: { ...known, ...attributes } })
+    if (others > 0) batch.add({ kind: 'left-out', what: 'calls of functions that are no products', count: others })
     const { longLines } = lines
     if (longLines > 0) batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
   }

@@ -1,5 +1,5 @@
 import type { BlasProduct } from '../../model/blas-events.ts'
-import { sizeOf } from './calls.ts'
+import { productOf, sizeOf } from './calls.ts'
 
 /** A memory descriptor: `src:f32::blocked:ab::f0` (version 3), `src_f32::blocked:ab:f0` (version 2). */
 export interface Memory {
@@ -28,10 +28,21 @@ export function onednnProduct(
   return primitive === 'inner_product' ? innerProductOf(problem) : undefined
 }
 
-/** `32x512:512x1536`, in older versions with the result: `32x512:512x1536:32x1536`; dimensions before the last two are batches. */
+/** A product of groups of rows, each with its own matrix of weights: how the rows are divided is not in the log. */
+export const isGrouped = (memories: readonly Memory[]) =>
+  memories.some(({ name, layout }) => name === 'src' && layout === 'grouped')
+
+/**
+ * `32x512:512x1536`, in older versions with the result: `32x512:512x1536:32x1536`; dimensions before the last two are batches. Of groups,
+ * the weights alone have them: `16x32:3x32x24`. Version 1: `b1408m52n64k52`.
+ */
 function matmulOf(problem: string, memories: readonly Memory[]): BlasProduct | undefined {
+  const first = /^(?:b(?<b>\d+))?m(?<m>\d+)n(?<n>\d+)k(?<k>\d+)$/.exec(problem)?.groups
+  if (first) return productOf({ m: first['m'], n: first['n'], k: first['k'] }, transposesOf(memories), first['b'])
   const [a, b] = problem.split(':').map((of) => of.split('x').map((text) => sizeOf(text)))
-  if (!a || !b || a.length < 2 || a.length !== b.length) return undefined
+  if (!a || !b || a.length < 2) return undefined
+  if (isGrouped(memories) && b.length === a.length + 1) b.shift()
+  if (a.length !== b.length) return undefined
   const [m, k, n] = [a.at(-2)!, a.at(-1)!, b.at(-1)!]
   // A dimension of 1 is repeated.
   const batch = a.slice(0, -2).reduce((product, size, i) => product * Math.max(size, b[i]!), 1)

@@ -10,13 +10,14 @@ import { LineCursor } from '../../input/line-cursor.ts'
 import type { BlasCall } from '../../model/blas-events.ts'
 import { Inferred } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import { TIME_NS_MAX } from '../../model/limits.ts'
 import { AllFacts } from '../common/all-facts.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { containing, contentsOf } from '../common/holdings.ts'
 import type { Format } from '../format.ts'
 import { type CallFacts, CallSet } from './calls.ts'
-import { type Memory, memoriesOf, onednnProduct } from './onednn-problems.ts'
+import { isGrouped, type Memory, memoriesOf, onednnProduct } from './onednn-problems.ts'
 
 /** Primitives whose lines are recognised; with more, it begins again. */
 const KNOWN_MAX = 1 << 14
@@ -48,10 +49,11 @@ class OnednnLog implements ChunkReader {
   /** Undefined: the log has no times, or nothing was executed yet. */
   private originNs: bigint | undefined
   private lastNs = 0
+  private readonly leftOut = new LeftOut()
   private executed = 0
-  private created = 0
-  private others = 0
   private untimed = 0
+  /** Lines of the program. */
+  private otherLines = 0
 
   constructor(private readonly lines: LineCursor) {}
 
@@ -60,6 +62,7 @@ class OnednnLog implements ChunkReader {
     while (lines.next()) {
       const { text } = lines
       if (PREFIX.test(text)) this.read(text)
+      else if (text !== '') this.otherLines++
     }
     if (!isLast) return false
     if (!this.batch.hasBegun) this.begin(undefined)
@@ -86,10 +89,9 @@ class OnednnLog implements ChunkReader {
     const exec = columns.indexOf('exec')
     const isPrimitive = exec > 0 && exec <= 4 && columns.length >= exec + 8 && !columns.slice(0, exec).includes('graph')
     if (isPrimitive) return this.first(columns, exec)
-    if (columns.some((column, i) => i < 5 && /^create(?::cache|:nested|$)/.test(column))) this.created++
-    else if (columns.includes('info')) this.learn(columns)
+    if (columns.includes('info')) this.learn(columns)
     else if (exec > 0 && exec <= 4 && !columns.includes('graph')) this.unreadable(`${columns.length} columns`)
-    else this.others++
+    else this.leftOut.add(`lines of ${kindOf(columns)}`)
   }
 
   /** `info,oneDNN v2.6.3 (commit N/A)`, `info,cpu,isa:Intel AVX-512 …`, `info,cpu,runtime:OpenMP,nthr:2` */
@@ -106,10 +108,8 @@ class OnednnLog implements ChunkReader {
   private first(columns: readonly string[], exec: number): void {
     const atNs = timeOf(columns[exec - 1] ?? '') ?? timeOf(columns[exec - 2] ?? '')
     const facts = factsOf(columns, exec)
-    if (!facts.product && /^(?:matmul|inner_product)$/.test(facts.name)) {
-      if (!this.batch.hasBegun) this.begin(atNs)
-      return this.unreadable(`a problem of "${facts.problem.slice(0, 40)}"`)
-    }
+    if (!facts.product && /^(?:matmul|inner_product)$/.test(facts.name))
+      this.leftOut.add(UNKNOWN_SIZES, 1, UNKNOWN_HINT)
     const call = this.calls.of(facts)
     if (this.known.size >= KNOWN_MAX) this.known.clear()
     this.known.set(`,${columns.slice(exec, -1).join(',')}`, call)
@@ -155,26 +155,36 @@ class OnednnLog implements ChunkReader {
   }
 
   private finish(): void {
-    const { facts, executed, created, others, untimed } = this
+    const { facts, executed, untimed, otherLines } = this
     const { contents, attributes } = containing(
       contentsOf([[executed, 'executed primitive']]) || 'no executed primitives',
     )
-    const counts = { ...(created > 0 && { created }), ...(others > 0 && { other_lines: others }) }
-    this.batch.add({ kind: 'facts', contents, attributes: { ...facts.attributes(), ...counts, ...attributes } })
+    const others = { ...(otherLines > 0 && { other_lines: otherLines }) }
+    this.batch.add({ kind: 'facts', contents, attributes: { ...facts.attributes(), ...others, ...attributes } })
     if (untimed > 0) this.issue('calls-without-time', `expected a time in each line, found none in ${untimed}`)
-    const { longLines } = this.lines
-    if (longLines > 0) this.batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
+    this.leftOut.add('lines of more than 1 MiB', this.lines.longLines)
+    for (const event of this.leftOut.events()) this.batch.add(event)
   }
 
   private unreadable(found: string): void {
     if (!this.batch.hasBegun) this.begin(undefined)
     const code = this.lines.isTorn ? 'torn-record' : 'unreadable-call'
-    this.issue(code, `expected an executed primitive with its problem and its duration, found ${found}; left out`)
+    this.issue(code, `expected an executed primitive with its duration, found ${found}; left out`)
   }
 
   private issue(code: IssueCode, detail: string): void {
     this.batch.add(issueOf(code, detail, this.lines.position, this.lastNs))
   }
+}
+
+/** Of a primitive whose problem has a form that is not known; it is counted at its first execution. */
+const UNKNOWN_SIZES = 'sizes of problems of matmul and inner_product'
+const UNKNOWN_HINT = 'the problem is printed in another form: the primitive is drawn, and its FLOP are not known'
+
+/** What a line is about: `primitive create:cache_miss`, `graph exec`. */
+function kindOf(columns: readonly string[]): string {
+  const words = columns.slice(1).filter((column) => /^[a-z_]+(?::[a-z_]+)?$/.test(column) && column.length <= 40)
+  return words.slice(0, 2).join(' ') || 'another kind'
 }
 
 const NAMES: Readonly<Record<string, string>> = { isa: 'isa', runtime: 'runtime', nthr: 'threads' }
@@ -191,7 +201,7 @@ function factsOf(columns: readonly string[], exec: number): CallFacts {
     library: 'onednn',
     name,
     product,
-    problem: product ? '' : problem,
+    problem: product && !isGrouped(memories) ? '' : problem,
     types: types.filter((type) => type !== undefined).join(' '),
     compute: '',
     algorithm: implementation,

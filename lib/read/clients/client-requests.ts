@@ -2,6 +2,7 @@ import type { Position } from '../../errors.ts'
 import { bigOf, type JsonItem, JsonItems } from '../../input/json-items.ts'
 import { Inferred, type InputEvent, type RequestEvent, type RequestPart, type TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import { STAMP_END } from '../../model/limits.ts'
 import type { Names } from '../../model/names.ts'
 import { EventBatch, readBatches } from '../common/batches.ts'
@@ -79,7 +80,7 @@ const TOKENS_MAX = 2 ** 31
 export class ClientRequests {
   readonly batch = new EventBatch()
   readonly facts: Record<string, string | number> = Object.create(null)
-  private readonly leftOut = new Map<string, number>()
+  private readonly leftOut = new LeftOut()
   private originNs: bigint | undefined
   private count = 0
   private errors = 0
@@ -111,7 +112,7 @@ export class ClientRequests {
 
   /** Counts something that is not drawn. */
   skip(what: string): void {
-    this.leftOut.set(what, (this.leftOut.get(what) ?? 0) + 1)
+    this.leftOut.add(what)
   }
 
   /** Adds a fact about the run; the first of each key stays. */
@@ -131,7 +132,7 @@ export class ClientRequests {
     ])
     const { contents, attributes } = containing(list || 'no requests')
     this.batch.add({ kind: 'facts', contents, attributes: { ...this.facts, ...attributes } })
-    for (const [what, count] of this.leftOut) this.batch.add({ kind: 'left-out', what, count })
+    for (const event of this.leftOut.events()) this.batch.add(event)
   }
 
   private begin(originNs: bigint): void {

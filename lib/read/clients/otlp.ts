@@ -24,6 +24,8 @@ const SPAN = 'resourceSpans/*/scopeSpans/*/spans/*'
 const OPEN_MAX = 4096
 /** Stages that are held; of more, those of the earliest trace are dropped. */
 const STAGES_MAX = 1 << 16
+/** Characters of the names of spans that are counted. */
+const NAME_MAX = 80
 
 type Stage = 'queued' | 'prefill' | 'decode'
 /** Stages of SGLang (sglang/srt/tracing, RequestStage). */
@@ -94,7 +96,7 @@ class Traces {
     const stage = STAGES.get(span.name)
     if (stage && span.trace !== '') this.addStage(span, stage, into)
     else if (isRequest(span)) this.addRequest(span, into)
-    else into.skip('other spans')
+    else into.skip(`spans named ${span.name.slice(0, NAME_MAX)}`)
   }
 
   finish(into: ClientRequests): void {

@@ -61,6 +61,8 @@ class ServerLog implements ChunkReader {
   private steps = 0
   private readonly counts = { launch: 0, error: 0, cancel: 0 }
   private others = 0
+  /** Lines of the server that are about no task. */
+  private unread = 0
   private ofOtherServers = 0
   /** The server was started again: the number of lines from there on. */
   private laterLines = 0
@@ -114,7 +116,10 @@ class ServerLog implements ChunkReader {
       return
     }
     const steps = this.messages.of(child).read(message, atNs, -1, times.inferred)
-    if (steps.length === 0) return factsIn(message, this.facts)
+    if (steps.length === 0) {
+      if (line.isOwn) this.unread++
+      return factsIn(message, this.facts)
+    }
     if (isTorn) return this.issue('torn-record', `expected the end of the line, found the end of the log`, line)
     this.server = child
     this.steps += steps.length
@@ -144,7 +149,12 @@ class ServerLog implements ChunkReader {
     batch.add({
       kind: 'facts',
       contents,
-      attributes: { ...facts, ...attributes, ...(others > 0 && { other_lines: others }) },
+      attributes: {
+        ...facts,
+        ...attributes,
+        ...(this.unread > 0 && { lines_without_task: this.unread }),
+        ...(others > 0 && { other_lines: others }),
+      },
     })
     const leftOut = (what: string, count: number, hint?: string) => {
       if (count > 0) batch.add({ kind: 'left-out', what, count, hint })

@@ -58,7 +58,7 @@ class AmdSmi extends PowerLog {
       this.names = text.trim().split(',')
       return
     }
-    if (this.names.length === 0) return
+    if (this.names.length === 0) return this.otherLine()
     const fields = fieldsOf(text.trim())
     if (fields.length !== this.names.length) return this.unreadable(`${this.names.length} fields`, text)
     this.gpu(this.names.map((name, i) => [name, fields[i]!]))
@@ -82,7 +82,8 @@ class AmdSmi extends PowerLog {
         return [{ device, name, figure: SLOWED, value: text === 'THROTTLED' ? 1 : 0 }]
       const value = numberOf(text)
       if (value === undefined) {
-        if (text === 'N/A') this.notAvailable()
+        if (/^(?:N\/A)?$/.test(text)) this.notAvailable()
+        else this.noNumber(name)
         return []
       }
       return [{ device, name, figure: figureOf(name, power, isMonitor), value }]

@@ -70,7 +70,7 @@ class Dcgm extends PowerLog {
       return
     }
     const entity = ENTITY.exec(rest)
-    if (!entity || this.names.length === 0) return // the line of units, or a message of the tool
+    if (!entity || this.names.length === 0) return /^ID\s/.test(rest) ? undefined : this.otherLine()
     const values = rest.slice(entity[0].length).trim().split(/\s+/)
     if (values.length !== this.names.length) return this.unreadable(`${this.names.length} values`, text)
     const device = `${entity[1]} ${entity[2]}`

@@ -67,7 +67,7 @@ class NvidiaDmon extends PowerLog {
       return
     }
     const { names } = this
-    if (names.length === 0) return
+    if (names.length === 0) return this.otherLine()
     if (cells.length !== names.length) return this.unreadable(`${names.length} columns`, text)
     const gpu = gpuNumberOf(cells[names.indexOf('gpu')] ?? '')
     if (gpu === undefined) return this.unreadable('the number of a GPU', text)

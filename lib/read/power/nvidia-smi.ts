@@ -57,6 +57,8 @@ class NvidiaSmi extends PowerLog {
   private model = -1
   /** Numbers of GPUs by what identifies them, where the log has no `index`. */
   private readonly gpus = new Map<string, number>()
+  /** Columns that say when, and of what, a row is. */
+  private identity: readonly number[] = []
   private fields = 0
   private readonly unnamed = new UnnamedGpus<GpuRow>(
     (row, gpu) => this.gpuRow(row, gpu),
@@ -96,7 +98,9 @@ class NvidiaSmi extends PowerLog {
     const cells: Cell[] = []
     fields.forEach((field, i) => {
       const found = this.columns![i]!.cellsOf(field)
-      if (found.length === 0 && /N\/A|Not Supported|Unknown Error|requires reset/.test(field)) this.notAvailable()
+      const isRead = found.length > 0 || this.identity.includes(i)
+      if (!isRead && /^$|N\/A|Not Supported|Unknown Error|requires reset/.test(field)) this.notAvailable()
+      else if (!isRead) this.noNumber(this.columns![i]!.name)
       for (const cell of found) cells.push({ device, ...cell })
     })
     this.row({ stamp, key: device, cells })
@@ -112,9 +116,9 @@ class NvidiaSmi extends PowerLog {
     this.index = names.findIndex((name) => /^(?:index|gpu|gpu_index|gpu_id)$/.test(name))
     this.key = names.findIndex((name) => /^(?:uuid|gpu_uuid|pci\.bus_id|gpu_bus_id|serial)$/.test(name))
     this.model = names.findIndex((name) => /^(?:name|gpu_name)$/.test(name))
-    const identity = [this.time, this.index, this.key, this.model]
+    this.identity = [this.time, this.index, this.key, this.model]
     this.columns = names.map((name, i) => {
-      if (identity.includes(i)) return { name, cellsOf: () => [] }
+      if (this.identity.includes(i)) return { name, cellsOf: () => [] }
       if (/^clocks_(?:throttle|event)_reasons\./.test(name)) return reasonColumn(name)
       const figure = figureOf(name, /\[(.*)\]$/.exec(fields[i]!)?.[1], { power, hasEnforced })
       return { name, cellsOf: (text) => valuesOf(name, figure, text) }

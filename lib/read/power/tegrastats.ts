@@ -11,9 +11,11 @@ import { type Cell, PowerLog } from './power-log.ts'
 import { type Stamp, stampOf } from './stamps.ts'
 
 const START = /^RAM (\d+)\/\d+MB \(lfb /
+const SWAP = / SWAP (\d+)\/\d+MB/
 const POWER = /([A-Z][A-Z\d_]+) (\d+)(?:mW)?\/(\d+)(?:mW)?(?= |$)/g
 const TEMPERATURE = /([A-Za-z][\w]*)@(-?\d+(?:\.\d+)?)C(?= |$)/g
-const LOAD = /([A-Z][A-Z\d_]*_FREQ) (\d+)%(?:@\[?(\d+))?/g
+/** Newer boards print a clock alone, or a clock for each part: `GR3D_FREQ @[1000,1010,1020]`. */
+const LOAD = /([A-Z][A-Z\d_]*_FREQ) (?:(\d+)%)?(?:@\[?(\d+(?:,\d+)*))?/g
 const CPUS = /CPU \[([^\]]*)\]/
 /** The input of the board, which contains the other rails. VIN_SYS_5V0 of an AGX Orin is one of them: it does not feed GPU and CPU. */
 const INPUT = /^(?:VDD_IN|POM_5V_IN|VIN)$/
@@ -42,14 +44,26 @@ const CLOCK: Figure = { what: 'other', unit: 'Hz', factor: 1e6 }
 const DEVICE = 'Jetson'
 const ABSENT_BELOW = -200
 
+/** What is read of a line. */
+const DRAWN = [/^RAM \d+\/\d+MB /, SWAP, POWER, TEMPERATURE, LOAD, CPUS]
+
 class Tegrastats extends PowerLog {
   protected line(text: string): void {
     const { rest, stamp } = partsOf(text)
     const ram = START.exec(rest)
     if (!ram) return this.unreadable('RAM <used>/<all>MB', text)
     const used: Figure = { what: 'memory', unit: 'bytes', factor: 2 ** 20 }
-    const cells = [cellOf('RAM', used, Number(ram[1])), ...rails(rest), ...temperatures(rest), ...loads(rest)]
-    this.row({ stamp, key: DEVICE, cells: [...cells, ...cpus(rest)] })
+    const swap = SWAP.exec(rest)
+    const swapped = swap ? [cellOf('SWAP', { ...used, what: 'other' }, Number(swap[1]))] : []
+    const cells = [cellOf('RAM', used, Number(ram[1])), ...swapped, ...rails(rest), ...temperatures(rest)]
+    this.row({ stamp, key: DEVICE, cells: [...cells, ...loads(rest), ...cpus(rest)] })
+    this.leaveOut(rest)
+  }
+
+  /** Counts the figures of a line that are not read, by name. */
+  private leaveOut(line: string): void {
+    const left = DRAWN.reduce((text, pattern) => text.replace(pattern, ' '), line)
+    for (const [name] of left.matchAll(/(?<!\w)[A-Za-z]\w*/g)) this.leftOut.add(name)
   }
 }
 
@@ -74,12 +88,16 @@ function temperatures(text: string): Cell[] {
 }
 
 function loads(text: string): Cell[] {
-  return [...text.matchAll(LOAD)].flatMap(([, name, load, MHz]) => {
+  return [...text.matchAll(LOAD)].flatMap(([, name, load, clocks]) => {
     const isGpu = name === 'GR3D_FREQ'
     const clock: Figure = { ...CLOCK, what: isGpu ? 'clock' : 'other' }
     return [
-      cellOf(name!, { ...PERCENT, what: isGpu ? 'utilization' : 'other' }, Number(load)),
-      ...(MHz === undefined ? [] : [cellOf(`${name} clock`, clock, Number(MHz))]),
+      ...(load === undefined
+        ? []
+        : [cellOf(name!, { ...PERCENT, what: isGpu ? 'utilization' : 'other' }, Number(load))]),
+      ...(clocks?.split(',') ?? []).map((MHz, i) =>
+        cellOf(i === 0 ? `${name} clock` : `${name} clock ${i}`, i === 0 ? clock : CLOCK, Number(MHz)),
+      ),
     ]
   })
 }

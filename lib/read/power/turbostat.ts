@@ -68,7 +68,11 @@ class Turbostat extends PowerLog {
       return
     }
     if (this.names.length === 0) return this.banner(text)
-    if (!this.isOfAll(cells)) return
+    if (!this.isOfAll(cells)) {
+      if (cells.length > 1) this.leftOut.add('rows of single CPUs')
+      else this.otherLine()
+      return
+    }
     if (cells.length !== this.names.length) return this.unreadable(`${this.names.length} columns`, text)
     const time = cells[this.names.indexOf('Time_Of_Day_Seconds')]
     const stamp = time === undefined ? undefined : stampOf(time)?.stamp
@@ -94,7 +98,11 @@ class Turbostat extends PowerLog {
     return cells.flatMap((cell, i) => {
       const name = this.names[i]!
       const value = numberOf(cell)
-      if (value === undefined || TOPOLOGY.includes(name)) return []
+      if (TOPOLOGY.includes(name)) return []
+      if (value === undefined) {
+        this.noNumber(name)
+        return []
+      }
       return [{ device: DEVICES[name] ?? 'CPU package', name, figure: FIGURES[name] ?? otherOf(name), value }]
     })
   }

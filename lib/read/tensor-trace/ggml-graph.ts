@@ -48,15 +48,20 @@ export const ggmlGraph: Format = {
 
   async *read(source, { names }) {
     const document = await readJson(source, ggmlGraph.name)
-    const nodes = listOf(document, 'nodes', ggmlGraph.name)
+    const listed = listOf(document, 'nodes', ggmlGraph.name)
+    const nodes = listed.filter((node) => textOf(node, 'id') !== '')
     const edges = listOf(document, 'edges', ggmlGraph.name)
     const contents = containing(`a graph of ${plural(nodes.length, 'node')}`)
     yield [
       { kind: 'input', format: ggmlGraph.name, clock: 'none', originNs: 0n, ...contents },
+      ...listed.flatMap((node, i) => (textOf(node, 'id') === '' ? [withoutId(i)] : [])),
       ...tensorsOf(nodes, edges, names),
     ]
   },
 }
+
+const withoutId = (index: number) =>
+  issueOf('companion-entry', `node ${index}: expected its id, found none`, { byte: 0 }, 0)
 
 /** Every node after its sources. */
 function* tensorsOf(

@@ -55,6 +55,8 @@ class NcuCsv implements ChunkReader {
   private launch: Launch | undefined
   private launches = 0
   private withoutFigures = 0
+  private rules = 0
+  private otherLines = 0
   private gpus = ''
   /** Of the decimals in this file; known from the first launch with a number that shows it. */
   private separator: DecimalSeparator | undefined
@@ -78,9 +80,12 @@ class NcuCsv implements ChunkReader {
     const { lines, row } = this
     const { bytes, start, end } = lines
     if (end === start) return
-    if (bytes[start] !== QUOTE && this.columns.size > 0 && !isDigit(bytes[start]!)) return // a line of the program
-    if ((this.columns.size === 0 || bytes[start + 1] === LETTER_I || bytes[start] === LETTER_I) && this.header()) return
-    if (this.columns.size === 0) return
+    const isHeader = this.columns.size === 0 || bytes[start + 1] === LETTER_I || bytes[start] === LETTER_I
+    if (isHeader && this.header()) return
+    if (this.columns.size === 0 || (bytes[start] !== QUOTE && !isDigit(bytes[start]!))) {
+      if (bytes[start] !== EQUALS) this.otherLines++ // lines of ncu itself begin with ==PROF==
+      return
+    }
     row.split(bytes, start, end)
     if (this.isRaw) this.readRaw()
     else this.readDetail()
@@ -115,7 +120,8 @@ class NcuCsv implements ChunkReader {
       this.end()
       this.launch = this.begin(key)
     }
-    if (!this.launch || name === '') return // the row of a rule
+    if (name === '') this.rules++
+    if (!this.launch || name === '') return
     if (this.launch.cells.size >= METRICS_MAX) return
     const unit = this.text('Metric Unit')
     // The page has the throughput of the memory as a share and as a rate, with one label.
@@ -204,11 +210,13 @@ class NcuCsv implements ChunkReader {
       if (count > 0) batch.add({ kind: 'left-out', what, count, hint })
     }
     leftOut('profiled kernels without a metric that is used', withoutFigures, 'ncu --set full, or --page raw')
+    leftOut('rows of rules', this.rules, 'Nsight Compute shows them')
+    leftOut('lines that are no rows', this.otherLines)
     leftOut('lines of more than 1 MiB', lines.longLines)
   }
 }
 
-const [QUOTE, LETTER_I] = [0x22, 0x49]
+const [QUOTE, LETTER_I, EQUALS] = [0x22, 0x49, 0x3d]
 const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
 
 /** Cells of a header. */

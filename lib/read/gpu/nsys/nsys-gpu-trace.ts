@@ -39,12 +39,17 @@ export const nsysGpuTrace: Format = {
 function eventOf(report: CsvReport, names: Names): GpuEvent | undefined {
   const [startNs, durationNs] = [report.ns('Start'), report.ns('Duration')]
   const name = report.text('Name')
-  if (!(startNs >= 0) || !(durationNs >= 0)) {
+  if (!(startNs >= 0) || !(durationNs >= 0) || name === '') {
     const found = `${report.text('Start')} and ${report.text('Duration')}`.slice(0, 80)
-    report.bad(`expected a start and a duration, found ${found}; left out`, Math.max(0, startNs))
+    const expected = name === '' ? 'a name' : 'a start and a duration'
+    report.bad(`expected ${expected}, found ${name === '' ? 'none' : found}; left out`, Math.max(0, startNs))
     return undefined
   }
-  const what = name.startsWith('[CUDA memcpy') ? 'memcpy' : name.startsWith('[CUDA memset') ? 'memset' : 'kernel'
+  const what = /^\[CUDA (?:Unified Memory )?mem(?:cpy|set)/.exec(name)?.[0].endsWith('cpy')
+    ? 'memcpy'
+    : name.startsWith('[CUDA memset')
+      ? 'memset'
+      : 'kernel'
   return {
     kind: 'gpu',
     ...{ what, name: names.id(name), startNs, endNs: startNs + durationNs, signature: 0 },

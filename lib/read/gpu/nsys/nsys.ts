@@ -197,11 +197,17 @@ const DRAWN = new Set([
   'DIAGNOSTIC_EVENT',
 ])
 
-/** Counts the rows of all other tables with times; later versions of nsys may add some. */
+/** Columns of times, whatever the version calls them: `start`, `startedAt`, `openedAt`, `rawTimestamp`. */
+const TIME = /^(?:start|time)|(?:At|Time|Timestamp|Ns)$/
+/** Tables that describe the session, the machine or the report. */
+const ABOUT = /^(?:TARGET_INFO|META_DATA|EXPORT_META_DATA|ANALYSIS|ENUM|PROCESSES|StringIds)/
+const CALL_STACKS = /_CALLCHAINS$/
+
+/** Counts the rows of all other tables with times, and frames of call stacks; later versions of nsys may add some. */
 async function countOtherTables(report: Report, osRuntime: boolean): Promise<void> {
   for (const { name, columns } of report.file.tables.values()) {
-    if (DRAWN.has(name) || (osRuntime && name === OS_TABLE)) continue
-    if (!columns.some((column) => column.name === 'start' || column.name === 'timestamp')) continue
+    if (DRAWN.has(name) || ABOUT.test(name) || (osRuntime && name === OS_TABLE)) continue
+    if (!CALL_STACKS.test(name) && !columns.some((column) => TIME.test(column.name))) continue
     const hint = name === OS_TABLE ? '--osrt draws the calls of the OS runtime (OSRT_API)' : 'Nsight Systems shows them'
     report.leftOut.add(name, await report.sizeOf(name), hint)
   }

@@ -34,6 +34,19 @@ export const Record = {
   compressed2: 83,
 } as const
 
+/** Records that describe the system, the file or other records: they are no events. */
+const DESCRIPTIONS: Readonly<Record<number, string>> = {
+  ...{ 16: 'NAMESPACES', 17: 'KSYMBOL', 18: 'BPF_EVENT', 19: 'CGROUP', 20: 'TEXT_POKE', 21: 'AUX_OUTPUT_HW_ID' },
+  ...{ 64: 'HEADER_ATTR', 65: 'HEADER_EVENT_TYPE', 66: 'HEADER_TRACING_DATA', 67: 'HEADER_BUILD_ID', 69: 'ID_INDEX' },
+  ...{ 70: 'AUXTRACE_INFO', 73: 'THREAD_MAP', 74: 'CPU_MAP', 75: 'STAT_CONFIG', 78: 'EVENT_UPDATE', 79: 'TIME_CONV' },
+  ...{ 80: 'HEADER_FEATURE', 82: 'FINISHED_INIT' },
+}
+/** Names of records of events that are not read. */
+const UNREAD: Readonly<Record<number, string>> = {
+  ...{ 5: 'THROTTLE', 6: 'UNTHROTTLE', 8: 'READ', 11: 'AUX', 12: 'ITRACE_START', 72: 'AUXTRACE_ERROR' },
+  ...{ 76: 'STAT', 77: 'STAT_ROUND' },
+}
+
 /** Hint for events that are left out, mostly samples. */
 const LEFT_OUT_HINT = 'Perfetto reads perf.data itself; with a log, --bundle packs both into one file'
 
@@ -86,6 +99,7 @@ export class PerfEvents {
     } else if (type === Record.mmap || type === Record.mmap2) {
       this.readMapping(view, start, end, byte, type === Record.mmap2)
     } else if (type === Record.lost || type === Record.lostSamples) this.readLost(view, start, end, byte, type)
+    else if (!(type in DESCRIPTIONS)) this.leave(`records of ${UNREAD[type] ?? `type ${type}`}`)
   }
 
   /** The input has ended. */

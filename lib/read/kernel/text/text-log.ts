@@ -119,6 +119,8 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   cpu_idle: 'cpu',
   tracing_mark_write: 'mark',
   print: 'mark',
+  bprint: 'mark',
+  bputs: 'mark',
 }
 
 /** An event's name, and how many of its lines are left out. */

@@ -1,6 +1,6 @@
 /**
  * Sets up a new clone: installs the packages of package-lock.json, fetches trace_processor, and with --build compiles
- * dist/. Does nothing if everything is up to date, so every command can start with it.
+ * dist/, or with --cli the part of it that the CLI runs. Does nothing if everything is up to date, so every command can start with it.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs'
@@ -25,19 +25,11 @@ try {
   if (timeOf('node_modules/.package-lock.json') < timeOf('package-lock.json')) install()
   execFileSync(process.execPath, ['scripts/vendor-trace-processor.mjs'], { cwd: root, stdio: ['ignore', 2, 2] })
   const sources = Math.max(newestIn('lib'), newestIn('bin'), timeOf('tsup.config.ts'), timeOf('package.json'))
-  const built = Math.min(
-    ...[
-      'index.js',
-      'index.cjs',
-      'index.d.ts',
-      'browser.js',
-      'browser.d.ts',
-      'report.js',
-      'tables.js',
-      'ggml2perfetto.js',
-    ].map((file) => timeOf(`dist/${file}`)),
-  )
-  if (process.argv.includes('--build') && built < sources) run('npx', 'tsup', '--silent')
+  const isBuilt = (files) => files.every((file) => timeOf(`dist/${file}`) >= sources)
+  const cli = ['index.js', 'report.js', 'ggml2perfetto.js']
+  const all = [...cli, 'index.cjs', 'index.d.ts', 'browser.js', 'browser.d.ts', 'tables.js']
+  if (process.argv.includes('--build') && !isBuilt(all)) run('npx', 'tsup', '--silent')
+  if (process.argv.includes('--cli') && !isBuilt(cli)) run('npx', 'tsup', '--silent', '--no-dts')
 } catch (error) {
   console.error(`error: setting up failed: ${error.message}`)
   process.exit(1)

@@ -42,7 +42,10 @@ export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
   return at
 }
 
-/** The place after a text's closing quote; `at` is after the opening one. */
+/**
+ * The place after a text's closing quote; `at` is after the opening one. Control characters that are not escaped are part of a text, as
+ * some programs write them; zeros are a hole of the file, and a line feed at which JSON continues is the end of a torn line.
+ */
 export function skipText(bytes: Uint8Array, at: number, end: number): number {
   for (;;) {
     // Four at a time: most bytes of a document are in texts.
@@ -53,10 +56,31 @@ export function skipText(bytes: Uint8Array, at: number, end: number): number {
     }
     while (at < end && kinds[bytes[at]!]! < Kind.Stop) at++
     if (at >= end) return MORE
-    if (bytes[at] === Ascii.Quote) return at + 1
-    if (bytes[at] !== Ascii.Backslash) return mistake(at)
-    at += 2
+    const byte = bytes[at]!
+    if (byte === Ascii.Quote) return at + 1
+    if (byte === 0) return mistake(at)
+    if (byte === Ascii.LineFeed) {
+      const next = afterLineFeed(bytes, at, end)
+      if (next < 0) return next
+      at = next
+    } else at += byte === Ascii.Backslash ? 2 : 1
   }
+}
+
+/** What continues a document after a line. */
+const continuing = new Uint8Array(256)
+for (const byte of [Ascii.OpenCurly, Ascii.CloseCurly, Ascii.CloseSquare]) continuing[byte] = 1
+/** What follows the closing quote of a text. */
+const following = blanks.slice()
+for (const byte of [Ascii.Comma, Ascii.Colon, Ascii.CloseCurly, Ascii.CloseSquare]) following[byte] = 1
+
+/** The place after a line feed within a text and the white space after it; a mistake where the text was torn there. */
+function afterLineFeed(bytes: Uint8Array, at: number, end: number): number {
+  const next = skipSpace(bytes, at, end)
+  if (next + 1 >= end) return MORE
+  const byte = bytes[next]!
+  const isTorn = byte === Ascii.Quote ? following[bytes[next + 1]!] === 0 : continuing[byte] === 1
+  return isTorn ? mistake(at) : next
 }
 
 /**
@@ -173,9 +197,26 @@ const decoder = new TextDecoder()
 export function unescaped(text: string): string {
   if (!text.includes('\\')) return text
   try {
-    return String(JSON.parse(`"${text}"`))
+    return String(parsedJson(`"${text}"`))
   } catch {
     return text
+  }
+}
+
+const TEXTS = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)/gs
+// biome-ignore lint/suspicious/noControlCharactersInRegex: those that JSON wants escaped
+const CONTROL = /[\x01-\x1f]/g
+
+/** The value of a JSON text, in whose texts control characters may be unescaped. Throws SyntaxError as JSON.parse does. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const escaped = text.replace(TEXTS, (found) =>
+      found.replace(CONTROL, (control) => JSON.stringify(control).slice(1, -1)),
+    )
+    if (escaped === text) throw error
+    return JSON.parse(escaped)
   }
 }
 

@@ -1,6 +1,6 @@
 import { Ascii } from '../bytes/ascii.ts'
 import { ByteCursor } from './byte-cursor.ts'
-import { skipSpace } from './json-bytes.ts'
+import { parsedJson, skipSpace } from './json-bytes.ts'
 import { JsonWalk } from './json-walk.ts'
 
 /** A value at one of the wanted places, or something wrong at an offset. */
@@ -142,10 +142,10 @@ function parsed(text: string): unknown {
     ? text.replace(LONG_NUMBERS, (found) => (found.startsWith('"') ? found : `"${found}"`))
     : text
   try {
-    return JSON.parse(exact)
+    return parsedJson(exact)
   } catch {
     try {
-      return JSON.parse(exact.replace(NO_NUMBERS, (found) => (found.startsWith('"') ? found : 'null')))
+      return parsedJson(exact.replace(NO_NUMBERS, (found) => (found.startsWith('"') ? found : 'null')))
     } catch {
       return undefined
     }

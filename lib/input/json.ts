@@ -1,4 +1,5 @@
 import { FormatError, type Position } from '../errors.ts'
+import { parsedJson } from './json-bytes.ts'
 
 /** Bytes of a JSON document, which is in memory as a whole. */
 const JSON_BYTES_MAX = 64 << 20
@@ -28,7 +29,7 @@ export async function readJson(source: AsyncIterable<Uint8Array>, format: string
 export function parseJson(text: string, format: string, at: Position): JsonObject {
   let value: unknown
   try {
-    value = JSON.parse(text.replace(LONG_IDS, '$1"$2"'))
+    value = parsedJson(text.replace(LONG_IDS, '$1"$2"'))
   } catch {
     const { index, expected } = findMistake(text)
     const byte = at.byte + new TextEncoder().encode(text.slice(0, index)).length
@@ -73,8 +74,7 @@ export function shapeOf({ shape }: JsonObject): readonly number[] | undefined {
 const LONG_IDS = /("(?:id|buffer_id|buffer_ptr)"\s*:\s*)(\d{16,})/g
 
 const TOKEN =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON has none in texts
-  /[ \t\n\r]*(?:([{}[\],:])|("[^"\\\0-\x1f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\0-\x1f]*)*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y
+  /[ \t\n\r]*(?:([{}[\],:])|("[^"\\\0]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\0]*)*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y
 
 /** The token that may come next: a value, a key, a colon, or one that continues or ends the open object or list. */
 type State = 'value' | 'first value' | 'key' | 'first key' | 'colon' | 'next'

@@ -51,6 +51,7 @@ export const FORMATS: readonly Format[] = [
   nsysNvtxTrace,
   ncu,
   rocprofv3,
+  chromeJson, // its texts may contain logs
   power,
   nvidiaSmi,
   nvidiaDmon,
@@ -82,7 +83,6 @@ export const FORMATS: readonly Format[] = [
   streamline,
   ftrace,
   perfScript,
-  chromeJson,
   tensorTrace,
 ]
 

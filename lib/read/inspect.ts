@@ -2,6 +2,7 @@ import { traceStart } from '../bytes/trace-start.ts'
 import { peek } from '../input/gunzip.ts'
 import type { Replay } from '../input/replay.ts'
 import { packingOf, unpack } from '../input/unpack.ts'
+import { areEventLines } from './chrome-json/start.ts'
 import { isAnalysis } from './documents.ts'
 import { HEAD_BYTES } from './format.ts'
 import { sniffFormat } from './index.ts'
@@ -31,10 +32,10 @@ export async function inspect(chunks: AsyncIterable<Uint8Array>): Promise<Inspec
   const format = sniffFormat(plain)?.name
   const packing = packingOf(head)
   const isLog = format !== undefined || packing === 'html'
-  const looksTrace = looksLikeTrace(plain)
+  const looksTrace = looksLikeTrace(plain) && !areEventLines(plain)
   return {
     kind: isLog ? 'log' : looksTrace ? 'trace' : isAnalysis(plain) ? 'analysis' : 'unknown',
-    isTrace: format === 'chrome-json' || packing === 'zip' || looksTrace,
+    isTrace: (format === 'chrome-json' && !areEventLines(plain)) || packing === 'zip' || looksTrace,
     isZipped: packing === 'gzip',
     head,
     source,

@@ -26,7 +26,7 @@ describe('what is no JSON', () => {
     ['', 'byte 0 (0x0): expected a value, found the end'],
     ['[1]', 'byte 0 (0x0): expected a JSON object, found "[1]"'],
     ['{"tensors": {}}', 'byte 0 (0x0): expected a list called "tensors", found something else'],
-    ['{"a\tb": 1}', 'byte 1 (0x1): expected a key or }, found "\\"a\\tb\\": 1}"'],
+    ['{"a\0b": 1}', 'byte 1 (0x1): expected a key or }, found "\\"a\\u0000b\\": 1}"'],
   ])('%s', async (text, message) => {
     expect(await refusal(text)).toBe(`map: memory-map: ${message}`)
   })

@@ -1,5 +1,5 @@
 import { isObject } from '../../input/json.ts'
-import { textIn } from '../../input/json-bytes.ts'
+import { parsedJson, textIn } from '../../input/json-bytes.ts'
 import type { Clock } from '../../model/events.ts'
 import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
 import type { ReadContext } from '../format.ts'
@@ -43,6 +43,19 @@ export class About {
     this.leftOut.add(MEMBERS[key]!, key === 'samples' ? items : 1, PERFETTO_READS_IT)
   }
 
+  /** The earliest time in the file that is known, in nanoseconds of its own times. */
+  earliestNs = 0n
+
+  /** The times are moved by so much, as none may be below 0: the 0 of the file may be a trigger. */
+  get shiftNs(): bigint {
+    return this.baseNs === undefined && this.own === undefined && this.earliestNs < 0n ? -this.earliestNs : 0n
+  }
+
+  /** Notes times in the file; those far from `firstNs` are damaged. */
+  noteTimes(times: readonly bigint[], firstNs: bigint): void {
+    for (const ns of times) if (ns < this.earliestNs && firstNs - ns <= DAY_NS) this.earliestNs = ns
+  }
+
   /** Reads the value `[start, end)` of a needed member. */
   take(key: string, bytes: Uint8Array, start: number, end: number): void {
     if (key === BASE) this.takeBase(textIn(bytes, start, end))
@@ -53,10 +66,11 @@ export class About {
   }
 
   /** Searches a part of the file for members that may come after the events. */
-  search(text: string): void {
+  search(text: string, firstNs: bigint): void {
     const base = /"baseTimeNanoseconds"\s*:\s*(\d+)/.exec(text)?.[1]
     if (base !== undefined) this.takeBase(base)
     this.takeOwn(text)
+    this.noteTimes(Array.from(text.matchAll(BELOW_ZERO), belowZero), firstNs)
   }
 
   private takeBase(digits: string): void {
@@ -93,7 +107,7 @@ export class About {
 
 function parsed(bytes: Uint8Array, start: number, end: number): unknown {
   try {
-    return JSON.parse(textIn(bytes, start, end))
+    return parsedJson(textIn(bytes, start, end))
   } catch {
     return undefined
   }
@@ -102,17 +116,26 @@ function parsed(bytes: Uint8Array, start: number, end: number): unknown {
 /** Maximum length of a key with its value, which may be split between chunks. */
 const OVERLAP = 256
 const MARKS = /"baseTimeNanoseconds"|"origin_ns"/
+const DAY_NS = 86_400_000_000_000n
+const BELOW_ZERO = /"ts": ?-(\d{1,15})(?:\.(\d{1,3})(\d?))?/g
+/** Nanoseconds of a match, rounded down. */
+const belowZero = ([, micros, nanos = '', more = '']: RegExpMatchArray) =>
+  -BigInt(micros! + nanos.padEnd(3, '0')) - (more === '' ? 0n : 1n)
+const isBelowZero = (text: string) => text.includes('"ts":-') || text.includes('"ts": -')
 const latin1 = new TextDecoder('latin1')
 
 /**
- * Searches the whole file for members that must be known before the events but may come after them. It reads the file once more,
+ * Searches the whole file for what must be known before the events: members that may come after them, times below 0. It reads the file once more,
  * as members of any size may follow.
  */
-export async function searchWhole(about: About, { range, again }: ReadContext): Promise<void> {
+export async function searchWhole(about: About, firstNs: bigint, { range, again }: ReadContext): Promise<void> {
   let rest = ''
   for await (const chunk of again?.() ?? range?.(0, Number.MAX_SAFE_INTEGER) ?? []) {
     const text = latin1.decode(chunk)
-    if (MARKS.test(rest + text.slice(0, OVERLAP)) || MARKS.test(text)) about.search(rest + text)
+    const seam = rest + text.slice(0, OVERLAP)
+    if (MARKS.test(seam) || MARKS.test(text) || isBelowZero(seam) || isBelowZero(text)) {
+      about.search(rest + text, firstNs)
+    }
     rest = text.slice(-OVERLAP)
   }
 }

@@ -29,7 +29,9 @@ const EARLY_MAX = 1000
 /** A larger window doubles when it grows. */
 const GROWING_BYTES = 1 << 20
 /** The start of an event after damage or a hole in the file. */
-const EVENT_START = /[,[\0]\s{0,64}\{\s{0,64}"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|id2|tts)"\s{0,8}:/g
+const EVENT_KEY = '\\s{0,64}\\{\\s{0,64}"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|id2|tts)"\\s{0,8}:'
+const EVENT_START = new RegExp(`[,[\\0]${EVENT_KEY}`, 'g')
+const LINE_START = new RegExp(`[,\\n\\0]${EVENT_KEY}`, 'g')
 const LOOK_BACK = 256
 const BYTE_ORDER_MARK = 0xef
 const METADATA = 0x4d
@@ -48,7 +50,7 @@ export interface Taker {
  */
 type State = 'start' | 'members' | 'events' | 'skipping' | 'damage' | 'after' | 'end'
 
-/** A trace as JSON: an object with a list of events among others, or that list itself. */
+/** A trace as JSON: an object with a list of events among others, that list itself, or (`isLines`) only events, one per line. */
 export class Document {
   private readonly cursor: ByteCursor
   private readonly scanner = new EventScanner()
@@ -71,6 +73,7 @@ export class Document {
     private readonly format: string,
     private readonly about: About,
     private readonly taker: Taker,
+    private readonly isLines: boolean,
   ) {
     this.cursor = new ByteCursor(source)
   }
@@ -136,8 +139,8 @@ export class Document {
       const found = JSON.stringify(String.fromCharCode(first!))
       throw new FormatError(this.format, { byte: cursor.offset }, 'an object or a list of events', found)
     }
-    cursor.skip(1)
-    this.isObject = first === Ascii.OpenCurly
+    if (!this.isLines) cursor.skip(1)
+    this.isObject = first === Ascii.OpenCurly && !this.isLines
     this.hasList = !this.isObject
     this.state = this.isObject ? 'members' : 'events'
     return true
@@ -215,7 +218,7 @@ export class Document {
   private hasTime(event: EventScanner): boolean {
     if (event.firstByte(Field.ph) === METADATA) return false
     const start = event.starts[Field.ts]!
-    if (start >= 0 && this.micros.read(event.bytes, start, event.ends[Field.ts]!) && this.micros.whole >= 0) return true
+    if (start >= 0 && this.micros.read(event.bytes, start, event.ends[Field.ts]!)) return true
     this.countEarly()
     return false
   }
@@ -289,10 +292,11 @@ export class Document {
     const { cursor } = this
     const from = Math.max(cursor.start, cursor.start + this.damageAt - cursor.offset)
     const text = latin1.decode(cursor.bytes.subarray(cursor.start, cursor.end))
-    EVENT_START.lastIndex = Math.max(0, from - cursor.start - LOOK_BACK)
-    for (let found = EVENT_START.exec(text); found; found = EVENT_START.exec(text)) {
+    const start = this.isLines ? LINE_START : EVENT_START
+    start.lastIndex = Math.max(0, from - cursor.start - LOOK_BACK)
+    for (let found = start.exec(text); found; found = start.exec(text)) {
       const brace = found.index + found[0].indexOf('{')
-      if (cursor.start + brace <= from) continue
+      if (cursor.start + brace < from) continue
       cursor.skip(brace)
       this.hasList = true
       this.state = 'events'
@@ -333,7 +337,7 @@ export class Document {
       if (at < 0) return { times, isOver: mistakeAt(at) !== undefined }
       const time = ahead.starts[Field.ts]!
       if (time < 0 || ahead.firstByte(Field.ph) === METADATA) continue
-      if (micros.read(bytes, time, ahead.ends[Field.ts]!) && micros.whole >= 0) {
+      if (micros.read(bytes, time, ahead.ends[Field.ts]!)) {
         times.push(BigInt(micros.whole) * 1000n + BigInt(micros.nanos))
       }
       if (times.length === count) return { times, isOver: true }

@@ -62,6 +62,7 @@ export class Fields {
   private readonly functions: ByteTable<number>
   private readonly micros = new Micros()
   private origin = { whole: 0, nanos: 0 }
+  private leastNs = 0
 
   /** `issue` gets the problems of the current event. */
   constructor(
@@ -78,9 +79,10 @@ export class Fields {
     })
   }
 
-  /** Sets the origin, in nanoseconds of the file's times. */
-  begin(originNs: bigint): void {
-    this.origin = { whole: Number(originNs / 1000n), nanos: Number(originNs % 1000n) }
+  /** Sets the origin, in nanoseconds of the file's times and of the trace's, which are from 0 on. */
+  begin(ownNs: bigint, originNs: bigint): void {
+    this.origin = { whole: Number(ownNs / 1000n), nanos: Number(ownNs % 1000n) }
+    this.leastNs = -Number(originNs)
   }
 
   /** The place of an event without a duration; undefined, with an issue, if there is no valid time. */
@@ -120,7 +122,8 @@ export class Fields {
       return undefined
     }
     const ns = micros.since(origin.whole, origin.nanos)
-    const doubt = micros.whole < 0 ? `expected a time from 0 on, found ${micros.whole} µs` : guard.doubt(ns)
+    const doubt =
+      ns < this.leastNs ? `expected a time from 0 on, found ${micros.whole} µs of the file` : guard.doubt(ns)
     if (doubt === undefined) {
       if (ns > this.lastNs) this.lastNs = ns
       return ns

@@ -1,5 +1,5 @@
 import { Ascii } from '../../bytes/ascii.ts'
-import { textIn } from '../../input/json-bytes.ts'
+import { parsedJson, textIn } from '../../input/json-bytes.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { LeftOut } from '../../model/left-out.ts'
 import type { ArrowEnd, Runs } from './arrows.ts'
@@ -167,7 +167,7 @@ function textOf({ bytes, starts, ends }: EventScanner, field: number): string {
 
 function membersOf(text: string): { readonly global?: unknown; readonly local?: unknown } {
   try {
-    return Object(JSON.parse(text))
+    return Object(parsedJson(text))
   } catch {
     return {}
   }

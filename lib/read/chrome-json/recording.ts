@@ -61,10 +61,10 @@ export class Recording {
     this.operations = new Operations(names, this.rows, this.taker)
   }
 
-  /** Sets the origin, in nanoseconds of the file's times. `isKineto`: PyTorch's profiler wrote the file. */
-  begin(originNs: bigint, isKineto: boolean): void {
+  /** Sets the origin, in nanoseconds of the file's times and of the trace's. `isKineto`: PyTorch's profiler wrote the file. */
+  begin(ownNs: bigint, originNs: bigint, isKineto: boolean): void {
     this.rows.isKineto = isKineto
-    this.fields.begin(originNs)
+    this.fields.begin(ownNs, originNs)
   }
 
   /** The events made since the last call. */

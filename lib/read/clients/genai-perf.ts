@@ -9,6 +9,7 @@
 // with text is the first token; the number of generated tokens is the server's own ("usage"), else that of the chunks with text.
 
 import { isObject, type JsonObject } from '../../input/json.ts'
+import { parsedJson } from '../../input/json-bytes.ts'
 import type { Format } from '../format.ts'
 import { type ClientFormat, type ClientRequest, readClient, timeOf } from './client-requests.ts'
 
@@ -106,7 +107,7 @@ function bodiesOf(output: unknown): JsonObject[] {
   const texts = /^data:/m.test(response) ? response.split(/^data: ?/m).slice(1) : [response]
   return texts.flatMap((text) => {
     try {
-      const value = JSON.parse(text) as unknown
+      const value = parsedJson(text) as unknown
       return isObject(value) ? [value] : []
     } catch {
       return []

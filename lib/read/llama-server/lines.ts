@@ -1,4 +1,5 @@
 import { Ascii } from '../../bytes/ascii.ts'
+import { parsedJson } from '../../input/json-bytes.ts'
 import { type WallTime, wallTime } from './wall-time.ts'
 
 /** A line of a log, without what others wrote before it. */
@@ -90,7 +91,7 @@ function jsonLine(text: string): LogLine | undefined {
 
 function parsed(text: string): Readonly<Record<string, unknown>> {
   try {
-    return JSON.parse(text) as Readonly<Record<string, unknown>>
+    return parsedJson(text) as Readonly<Record<string, unknown>>
   } catch {
     return {}
   }

@@ -6,6 +6,7 @@
 //
 // Times are whole seconds since 1970; without -w there are none. With -w, a line of the tool is first, and the header is repeated.
 
+import { parsedJson } from '../../input/json-bytes.ts'
 import type { Format, ReadContext } from '../format.ts'
 import type { Figure } from './meters.ts'
 import { type Cell, gpuNumberOf, numberOf, PowerLog } from './power-log.ts'
@@ -109,7 +110,7 @@ class AmdSmi extends PowerLog {
     this.depth = 0
     try {
       if (isTooLong) throw new Error('too long')
-      this.objects(JSON.parse(document))
+      this.objects(parsedJson(document))
     } catch {
       this.unreadable('a JSON document of one reading', document)
     }

@@ -9,6 +9,7 @@
 
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
+import { parsedJson } from '../../../input/json-bytes.ts'
 import { clockNamed } from '../../../model/clock-names.ts'
 import type { TraceEvent } from '../../../model/events.ts'
 import { issueOf } from '../../../model/issues.ts'
@@ -71,7 +72,7 @@ function unwrap(scan: Scan): boolean {
 
 function printed(json: string): string | undefined {
   try {
-    const { type, data } = JSON.parse(json) as { type?: unknown; data?: unknown }
+    const { type, data } = parsedJson(json) as { type?: unknown; data?: unknown }
     return type === 'printf' && typeof data === 'string' ? data.replace(/\n$/, '') : undefined
   } catch {
     return undefined

@@ -1,0 +1,141 @@
+import { describe, expect, test } from '@jest/globals'
+import { openTrace, sniffFormat, summarize } from '../../lib/index.ts'
+import { converted, cut, OTHER_FIXTURES, plainBytes, SCHEDULER_FIXTURES } from '../line/support.ts'
+
+/** Forms in which files of other programs come, besides those that their formats describe: they are read, not refused. */
+
+const encode = (text: string) => new TextEncoder().encode(text)
+const textOf = (fixture: string) => new TextDecoder().decode(plainBytes(fixture))
+const issuesOf = async (bytes: Uint8Array) =>
+  (await summarize({ name: 'log', source: bytes })).issues.map(({ code, count }) => [code, count])
+
+/** Names and times of all slices, without issues. */
+async function slicesOf(bytes: Uint8Array) {
+  const trace = await openTrace(await converted(bytes))
+  try {
+    expect(trace.problems()).toEqual([])
+    const sql = "SELECT name, ts, dur FROM slice WHERE category IS NOT 'issue' ORDER BY ts, name"
+    return trace.query(sql).rows
+  } finally {
+    trace.close()
+  }
+}
+
+describe('events of Chrome, one per line', () => {
+  test('are the same as in a list, with commas and blank lines too, however they are cut', async () => {
+    const events = textOf('odd-forms/ndjson.json').trim().split('\n')
+    const list = await converted(encode(`[${events.join(',')}]`))
+    for (const text of [
+      events.join('\n'),
+      `${events.join('\r\n')}\r\n`,
+      events.join(',\n'),
+      `\n\n${events.join('\n\n')}`,
+    ]) {
+      expect(await converted(encode(text))).toEqual(list)
+      expect(await converted(cut(encode(text), 3))).toEqual(list)
+      expect(await issuesOf(encode(text))).toEqual([])
+    }
+    expect(await slicesOf(plainBytes('odd-forms/ndjson.json'))).toEqual([
+      ['a', 1000, 2000],
+      ['b', 5000, 2000],
+    ])
+  })
+
+  test('a line that is damaged or cut is an issue, the others are read', async () => {
+    const [first, second] = textOf('odd-forms/ndjson.json').trim().split('\n') as [string, string]
+    const third = second.replace('"ts":5', '"ts":9')
+    expect(await issuesOf(encode([first, `${second.slice(0, 20)}x`, third].join('\n')))).toEqual([['json-damaged', 1]])
+    expect((await slicesOf(encode([first, second.slice(0, 30), third].join('\n')))).map(([name]) => name)).toEqual([
+      'a',
+      'b',
+    ])
+    expect(await issuesOf(encode([first, third.slice(0, 20)].join('\n')))).toEqual([['torn-record', 1]])
+  })
+})
+
+describe('control characters in texts of JSON', () => {
+  test('each but 0 is a part of the text', async () => {
+    const names = (await slicesOf(plainBytes('odd-forms/ctrl-torch.json'))).map(([name]) => name)
+    expect(names).toEqual(['op0', 'op1', 'frame <a\x01b>', 'op3', 'multi\nline', 'op5'])
+    const event = (name: string, ts: number) => `{"ph":"X","pid":1,"tid":1,"ts":${ts},"dur":1,"name":"${name}"}`
+    // As they are, beside an escape, at the end, several.
+    const odd = Array.from({ length: 31 }, (_, i) => String.fromCharCode(i + 1)).flatMap((control) => [
+      `a${control}b`,
+      `a\\"${control}b`,
+      `${control}b${control}`,
+      control.repeat(3),
+    ])
+    const bytes = encode(`[${odd.map((name, i) => event(name, 10 * i)).join()}]`)
+    expect(await issuesOf(bytes)).toEqual([])
+    expect((await slicesOf(bytes)).map(([text]) => text)).toEqual(odd.map((name) => name.replace('\\"', '"')))
+    expect(await issuesOf(encode(`[${event('a\0b', 1)},${event('next', 5)}]`))).toEqual([['json-damaged', 1]])
+  })
+
+  test.each([
+    ['tensor-trace-json/tiny.json', /("tensor_name"|"dst_name"|"name"|"op")\s*:\s*"/],
+    ['rocprofv3/calls.json', /("truncated_kernel_name"|"formatted_kernel_name"|"kernel_name")\s*:\s*"/],
+    ['otlp/vllm.jsonl', /("stringValue")\s*:\s*"/],
+    ['power/amd-smi.json', /("unit")\s*:\s*"(?=W)/],
+  ])('%s: does not end the reading', async (fixture, place) => {
+    const text = textOf(fixture)
+    expect(text).toMatch(place)
+    const { issues: _, ...expected } = await summarize({
+      name: 'log',
+      source: encode(text.replace(place, '$&\\u0001')),
+    })
+    const { issues, ...found } = await summarize({ name: 'log', source: encode(text.replace(place, '$&\x01')) })
+    expect({ found, losses: issues.length }).toEqual({ found: expected, losses: _.length })
+  })
+})
+
+describe('times before 0', () => {
+  const event = (ts: number | string) => `{"ph":"X","pid":1,"tid":1,"ts":${ts},"dur":1,"name":"e"}`
+  const timesOf = async (...times: readonly (number | string)[]) =>
+    (await slicesOf(encode(`[${times.map(event).join(',')}]`))).map(([, ts]) => ts)
+
+  test('all are moved, so that the first one is at 0; the trace says by how much', async () => {
+    const bytes = plainBytes('odd-forms/neg-trigger.json')
+    const slices = await slicesOf(bytes)
+    expect(slices).toEqual(Array.from({ length: 20 }, (_, i) => [`e${i}`, i * 100_000, 50_000]))
+    const { issues, attributes } = await summarize({ name: 'log', source: bytes })
+    expect({ issues, attributes }).toMatchObject({ issues: [], attributes: { times_shifted_ns: 1_000_000 } })
+    expect(await converted(cut(bytes, 7))).toEqual(await converted(bytes))
+  })
+
+  test('in any order, with fractions, where the first event is after 0', async () => {
+    expect(await timesOf(5, 7, 9, -3, '-3.5')).toEqual([0, 500, 8500, 10_500, 12_500])
+    expect(await timesOf('-0.25', 1, 2)).toEqual([0, 1250, 2250])
+    expect(await timesOf(-1, -2, -3)).toEqual([0, 1000, 2000])
+  })
+
+  test('a damaged one moves nothing; times from 0 on stay', async () => {
+    const bytes = encode(`[${[100, 200, 300, -99_999_999_999_999].map(event).join(',')}]`)
+    expect(await issuesOf(bytes)).toEqual([['impossible-time', 1]])
+    expect((await slicesOf(bytes)).map(([, ts]) => ts)).toEqual([100_000, 200_000, 300_000])
+    expect(await timesOf(0, 1, 2)).toEqual([0, 1000, 2000])
+  })
+
+  test('of PyTorch are since its base time', async () => {
+    const text = `{"baseTimeNanoseconds":1751410836000000000,"traceEvents":[${[-2, 3, 4].map(event).join(',')}]}`
+    const { startNs, durationNs, issues } = await summarize({ name: 'log', source: encode(text) })
+    expect({ startNs, durationNs, issues }).toEqual({ startNs: 1751410835999998000n, durationNs: 7000, issues: [] })
+  })
+})
+
+test('the text of a log in Chrome JSON, at the begin of a line, does not hide it', async () => {
+  const events = textOf('odd-forms/ndjson.json').trim().split('\n').join(',')
+  for (const fixture of [...SCHEDULER_FIXTURES, ...OTHER_FIXTURES]) {
+    const log = textOf(fixture).slice(0, 3000).replaceAll('\0', '')
+    const text = JSON.stringify(log)
+    for (const member of [text, text.replaceAll('\\n', '\n')]) {
+      for (const json of [
+        `{\n"systemTraceEvents": ${member},\n"traceEvents":[${events}]}`,
+        `{"traceEvents":[${events}],\n"systemTraceEvents": ${member}}`,
+      ])
+        expect([fixture, sniffFormat(encode(json.slice(0, 4096)))?.name]).toEqual([fixture, 'chrome-json'])
+    }
+    const json = encode(`{\n"systemTraceEvents":${text},\n"traceEvents":[${events}]}`)
+    const { contents, leftOut, issues } = await summarize({ name: 'log', source: json })
+    expect({ contents, leftOut, issues }).toMatchObject({ contents: '2 slices', leftOut: [{ count: 1 }], issues: [] })
+  }
+})

@@ -8,6 +8,7 @@ import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
 import { kernelRooflines, ProfilePass } from '../analyze/kernels/profile-pass.ts'
 import type { ModelOptions } from '../analyze/model/assemble-model.ts'
+import { checkMachine } from '../analyze/model/assemble-model.ts'
 import type { PeakFigures } from '../analyze/model/roofline-types.ts'
 import { checkCacheTypes } from '../analyze/model/static.ts'
 import { PowerPass } from '../analyze/power/power-pass.ts'
@@ -54,6 +55,7 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
   const all = [inputs].flat() as readonly Input[]
   if (all.length === 0) throw new UsageError('no input: there is nothing to analyse')
   checkCacheTypes(options)
+  checkMachine(options)
   if (options.expertCaches && options.expertCaches.length > CACHE_SIZES_MAX)
     throw new UsageError(`${options.expertCaches.length} sizes of caches; expected at most ${CACHE_SIZES_MAX}`)
   const names = new Names()

@@ -1,12 +1,9 @@
 import {
   type AccessEvent,
-  type ClocksEvent,
-  type InputEvent,
   type IssueEvent,
   lastTimeOf,
   type MappingEvent,
   type OperatorEvent,
-  type ReadingEvent,
   type TraceEvent,
 } from '../model/events.ts'
 import { issueOf } from '../model/issues.ts'
@@ -14,30 +11,29 @@ import {
   CORRELATION_MAX,
   COUNTED_MAX,
   CPU_MAX,
-  FLOW_MAX,
   ID_MAX,
   INT32_MAX,
-  isTime,
   METER_MAX,
-  STAMP_END,
   TIME_NS_MAX,
   WORKER_MAX,
 } from '../model/limits.ts'
+import {
+  orUnknown,
+  tooFar,
+  type Wrong,
+  wrongFact,
+  wrongFlows,
+  wrongNumber,
+  wrongOrigin,
+  wrongPriority,
+  wrongReadings,
+  wrongSize,
+  wrongSpan,
+  wrongTime,
+  wrongValue,
+} from './event-ranges.ts'
 import { placeSwitch, SwitchOrder } from './order.ts'
 import { StreamWork } from './stream-work.ts'
-
-/** A field of an event that is out of its range. */
-interface Wrong {
-  readonly code: 'impossible-time' | 'value-out-of-range'
-  readonly field: string
-  readonly expected: string
-  readonly found: unknown
-  /** Valid values, with which the event is kept. */
-  readonly instead?: object
-}
-
-const NEAR = 'in whole nanoseconds within 100 days of the origin'
-const LONG = 'of 0 to 100 days'
 
 /**
  * Checks every event of every input, between the readers and all passes. In checked events, times and the numbers that
@@ -162,7 +158,7 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
       )
     }
     case 'tensor':
-      return wrongNumber('id', event.id, ID_MAX) ?? orUnknown('layer', event.layer)
+      return wrongNumber('id', event.id, ID_MAX) ?? orUnknown('layer', event.layer) ?? wrongSize(event)
     case 'buffer':
       return wrongNumber('id', event.id, ID_MAX)
     case 'counted':
@@ -201,10 +197,11 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
     case 'benchmark':
       return wrongSpan(event.startNs, event.endNs)
     case 'input':
-      return wrongOrigin(event)
+      return wrongOrigin(event) ?? wrongFact(event)
     case 'clocks':
       return wrongReadings(event)
     case 'facts':
+      return wrongFact(event)
     case 'left-out':
     case 'kernel-profile':
       return undefined
@@ -320,67 +317,4 @@ function wrongInAccess(event: AccessEvent | MappingEvent): Wrong | undefined {
     wrongNumber('fileOffset', event.fileOffset, Number.MAX_SAFE_INTEGER) ??
     wrongNumber('pid', event.pid, INT32_MAX)
   )
-}
-
-function wrongTime(atNs: number): Wrong | undefined {
-  return isTime(atNs) ? undefined : impossible('atNs', NEAR, atNs)
-}
-
-function wrongSpan(startNs: number, endNs: number): Wrong | undefined {
-  if (!isTime(startNs)) return impossible('startNs', NEAR, startNs)
-  if (!isTime(endNs)) return impossible('endNs', NEAR, endNs)
-  const durationNs = endNs - startNs
-  return durationNs >= 0 && durationNs <= TIME_NS_MAX ? undefined : impossible('a duration', LONG, durationNs)
-}
-
-/** The timeline reports other wrong times of own events: they are mistakes of the program. */
-function tooFar(field: string, ns: number): Wrong | undefined {
-  return Math.abs(ns) > TIME_NS_MAX ? impossible(field, NEAR, ns) : undefined
-}
-
-function wrongOrigin({ clock, originNs }: InputEvent): Wrong | undefined {
-  if (originNs >= 0n && originNs < STAMP_END) return undefined
-  const instead = { originNs: 0n, clock: clock === 'none' ? clock : 'unknown' }
-  return { ...impossible('originNs', `from 0 to below ${STAMP_END}`, originNs), instead }
-}
-
-function wrongReadings({ readings }: ClocksEvent): Wrong | undefined {
-  const wrong = readings.find(({ ns }) => ns < 0n || ns >= STAMP_END)
-  return wrong && impossible(`CLOCK_${wrong.clock}`, `from 0 to below ${STAMP_END}`, wrong.ns)
-}
-
-function impossible(field: string, expected: string, found: unknown): Wrong {
-  return { code: 'impossible-time', field, expected, found }
-}
-
-/** A number without which the event has no meaning. */
-function wrongNumber(field: string, value: number, max: number): Wrong | undefined {
-  return value >= 0 && value <= max && Number.isInteger(value) ? undefined : outOfRange(field, value, 0, max)
-}
-
-/** A number that is -1 if unknown. */
-function orUnknown(field: string, value: number, max = Number.MAX_SAFE_INTEGER): Wrong | undefined {
-  if (value >= -1 && value <= max && Number.isInteger(value)) return undefined
-  return { ...outOfRange(field, value, -1, max), instead: { [field]: -1 } }
-}
-
-/** Priorities of deadline tasks are below 0. */
-function wrongPriority(field: string, value: number): Wrong | undefined {
-  if ((value | 0) === value) return undefined
-  return { ...outOfRange(field, value, -INT32_MAX - 1, INT32_MAX), instead: { [field]: -1 } }
-}
-
-/** Counters of viewers hold finite numbers. */
-function wrongValue({ value }: ReadingEvent): Wrong | undefined {
-  if (Number.isFinite(value)) return undefined
-  return { code: 'value-out-of-range', field: 'value', expected: 'a finite number', found: value }
-}
-
-function wrongFlows(flows: readonly number[]): Wrong | undefined {
-  const wrong = flows.find((flow) => !(flow >= 0 && flow <= FLOW_MAX && Number.isInteger(flow)))
-  return wrong === undefined ? undefined : { ...outOfRange('flows', wrong, 0, FLOW_MAX), instead: { flows: undefined } }
-}
-
-function outOfRange(field: string, found: number, min: number, max: number): Wrong {
-  return { code: 'value-out-of-range', field, expected: `from ${min} to ${max}`, found }
 }

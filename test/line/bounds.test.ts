@@ -224,6 +224,9 @@ describe('numbers that identify', () => {
 
   test.each<[string, TraceEvent]>([
     ['a tensor', { ...TENSOR, id: 4e9 } as TraceEvent],
+    ['a shape', { ...TENSOR, ne: [1e300, 2] } as TraceEvent],
+    ['a size', { ...TENSOR, sizeBytes: Number.NaN } as TraceEvent],
+    ['a fact', { kind: 'facts', attributes: { version: Number.POSITIVE_INFINITY } }],
     ['a buffer', { kind: 'buffer', id: 4e9, usage: 'compute', label: 'x', offsetsFrom: 'x' }],
     ['a counter', { kind: 'counted', index: 4e9, name: 1, unit: 'count' }],
   ])('%s', async (_, event) => {

@@ -1,10 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { openTrace, summarize } from '../../lib/index.ts'
 import { converted, plainBytes } from '../line/support.ts'
+import { faultsOf, madeOf } from './made.ts'
 import {
-  faultsOf,
   type Mutation,
-  madeOf,
   ofBlocks,
   ofCsv,
   ofJson,

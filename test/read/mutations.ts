@@ -1,12 +1,7 @@
-import { describeFinding } from '../../bin/findings.ts'
-import { toMarkdown, toText } from '../../bin/stats/section.ts'
-import { sectionsOf } from '../../bin/stats/sections.ts'
-import { analyze, type Input } from '../../lib/index.ts'
 import { checksum, Header, MAGIC } from '../../lib/log/ggtrace-layout.ts'
-import { drawn } from '../printing-sink.ts'
 import { withDatabase } from './databases.ts'
 
-/** Real inputs with one field changed throughout, and all that ggml2perfetto makes of one. */
+/** Real inputs with one field changed throughout. */
 
 /** A change, and the input with it. */
 export type Mutation = readonly [change: string, bytes: Uint8Array]
@@ -124,66 +119,4 @@ export function* ofBlocks(bytes: Uint8Array, values: readonly string[]): Generat
     }
     yield [change, changed]
   }
-}
-
-const SHOWN = {
-  by: ['role', 'op', 'phase'],
-  top: 20,
-  sort: 'wall',
-  calls: true,
-  experts: true,
-  isPublic: false,
-} as const
-
-/** What is made of an input; undefined where it is refused with a message. */
-export interface Made {
-  readonly analysis: unknown
-  /** Of stats, stats --markdown and why. */
-  readonly texts: readonly string[]
-  /** What is drawn, with arguments. */
-  readonly draws: readonly string[]
-}
-
-/** All that is made of an input. Other errors than those with a message are thrown. */
-export async function madeOf(of: Uint8Array | Input): Promise<Made | undefined> {
-  const input = of instanceof Uint8Array ? { name: 'log', source: of } : of
-  try {
-    const analysis = await analyze(input, { series: ['calls', 'requests'] })
-    const sections = sectionsOf(analysis, SHOWN)
-    const found = analysis.findings.flatMap((finding, i) => describeFinding(finding, i + 1, 'query'))
-    const draws = await drawn(input, { detail: 'full' }, { args: 'all' }).catch(withMessage)
-    return { analysis, texts: [...toText(sections, 200), ...toMarkdown(sections), ...found], draws: draws ?? [] }
-  } catch (error) {
-    return withMessage(error)
-  }
-}
-
-/** Undefined for an error with a message for people. */
-function withMessage(error: unknown): undefined {
-  if (!(error instanceof Error && /^(?:FormatError|UsageError)$/.test(error.name))) throw error
-}
-
-/** Not the value of anything: a number that is none, or a name that is missing. */
-const NOTHING = /(?<![\w/.'"-])-?(?:NaN|Infinity|undefined|\[object Object\])(?![\w'"])/
-const ROW = /^(.*?) \| -?\d+(?:–-?\d+)? ?(.*)$/s
-
-/** What must not be in the results; none is right. */
-export function faultsOf({ analysis, texts, draws }: Made): string[] {
-  const found = texts.filter((line) => NOTHING.test(line))
-  const walk = (value: unknown, path: string): void => {
-    if (typeof value === 'number' && !Number.isFinite(value)) found.push(`${path}: ${value}`)
-    else if (typeof value === 'string' && NOTHING.test(value)) found.push(`${path}: ${value}`)
-    else if (typeof value === 'object' && value !== null)
-      for (const [key, of] of Object.entries(value)) walk(of, key === '' ? `${path}.(empty key)` : `${path}.${key}`)
-    if (path.endsWith('(empty key)')) found.push(path)
-  }
-  walk(analysis, '')
-  for (const line of draws) {
-    const [, row = '', text = ''] = ROW.exec(line) ?? []
-    const isIssue = row.startsWith('Issues')
-    if (ROW.test(line) && !isIssue && (row === '' || /^\/|\/\/|\/$/.test(row) || text === '' || /^\{\w/.test(text)))
-      found.push(`a name is empty: ${line}`)
-    if (!isIssue && NOTHING.test(line)) found.push(line)
-  }
-  return found
 }

@@ -1,17 +1,4 @@
-import { describeLogs } from '../../bin/summary.ts'
-import {
-  type Analysis,
-  analyze,
-  type EventInput,
-  eventsOf,
-  type Input,
-  lookedAt,
-  Names,
-  summarize,
-  type TraceEvent,
-  whyRequest,
-} from '../../lib/index.ts'
-import { reportHtml } from '../../lib/report.ts'
+import { type Analysis, type EventInput, eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
 import { randomOf } from '../line/support.ts'
 
 /** Real inputs whose times are removed, made equal, or put out of order, and what is made of them. */
@@ -135,23 +122,10 @@ export async function changedEvents(bytes: Uint8Array, way: Way): Promise<EventI
     name: 'log',
     *events(of: Names) {
       for (let id = 1; names.text(id) !== ''; id++) of.id(names.text(id))
-      yield made
+      // Each reading has its own: the line may place events in place.
+      yield made.map((event) => ({ ...event }))
     },
   }
-}
-
-/** What the commands print of an input that test/read/mutations.ts does not look at: a conversion's summary, reports, why of each request. */
-export async function furtherTexts(input: Input): Promise<string[]> {
-  const analysis = await analyze(input, { series: ['calls', 'requests'] })
-  const page = reportHtml(analysis).replace(/<(style|script|svg)[\s\S]*?<\/\1>/g, '')
-  return [
-    ...describeLogs(['log'], [await summarize(input)]).filter((line) => !/^ *!/.test(line)),
-    ...lookedAt(analysis).flatMap(({ figures }) => figures.map(({ figure }) => figure)),
-    ...(analysis.series!.requests?.rows ?? []).flatMap(({ id }) =>
-      whyRequest(analysis, { request: id })!.reasons.map(({ sentence }) => sentence),
-    ),
-    ...page.replace(/<[^>]*>/g, '\n').split('\n'),
-  ]
 }
 
 /** Fields that may be negative: differences, and places in time. */

@@ -1,3 +1,4 @@
+import { UsageError } from '../../errors.ts'
 import type { ModelShape } from '../../model/model-shape.ts'
 import type { Analysis, ModelFigures, OperatorRow, PeakFigures, Roofline, Undetermined } from '../analysis.ts'
 import type { CallTotals, CallWorkResult } from './call-work.ts'
@@ -89,6 +90,20 @@ function otherModel(
   if (source === 'graph' || !read || own === null || experts !== 0 || Math.abs(read / own - 1) < 0.001) return []
   const why = `the operators read ${read} bytes of weights in a decode call, the model has ${own}: it may be another one`
   return [{ what: 'model', why, hint: 'give the model that ran' }]
+}
+
+/** Rates, and FLOP of a token, that no machine and no model exceeds: ratios of others would not be numbers. */
+const MACHINE_MAX = 1e24
+
+/** Throws UsageError for peaks or FLOP of a token that cannot be. */
+export function checkMachine({ peaks, flopsPerToken }: Pick<ModelOptions, 'peaks' | 'flopsPerToken'>): void {
+  const given: [string, number | null][] = [['flopsPerToken', flopsPerToken ?? null]]
+  for (const of of peaks ? [peaks, ...Object.values(peaks.backends ?? {})] : [])
+    given.push(['flop_per_s of peaks', of.flop_per_s], ['bytes_per_s of peaks', of.bytes_per_s])
+  if (peaks) given.push(['int8_op_per_s of peaks', peaks.int8_op_per_s])
+  for (const [what, value] of given)
+    if (value !== null && !(value >= 1 && value <= MACHINE_MAX))
+      throw new UsageError(`${what}: expected a number from 1 to ${MACHINE_MAX}, found ${value}`)
 }
 
 /** Phases of a log without operators: the work of its tokens, from the model or from `flopsPerToken`. */

@@ -77,7 +77,8 @@ function liveFigure(
   { stats }: Context,
 ): Html | undefined {
   if (samples.length < 2) return undefined
-  const startNs = samples[0]!.at_ns
+  // Steps are in the order of the graph, which is not that of time where times are damaged.
+  const startNs = samples.reduce((least, { at_ns }) => Math.min(least, at_ns), samples[0]!.at_ns)
   const most = samples.reduce((most, { live_bytes }) => Math.max(most, live_bytes), 0)
   const [unit, unitName] = most < MIB ? [1024, 'KiB'] : [MIB, 'MiB']
   const steps = inGroups(samples, STEPS_MAX).map((of) => {

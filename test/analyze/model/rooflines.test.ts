@@ -112,6 +112,17 @@ describe('logs without operators', () => {
     },
   }
 
+  test('peaks and FLOP of a token that cannot be are refused', async () => {
+    for (const options of [
+      { flopsPerToken: 0 },
+      { flopsPerToken: Number.MAX_VALUE },
+      { peaks: peaks({ flop_per_s: Number.MIN_VALUE }) },
+      { peaks: peaks({ bytes_per_s: Number.NaN }) },
+      { peaks: peaks({ backends: { CPU: { flop_per_s: null, bytes_per_s: -1 } } }) },
+    ])
+      await expect(rooflines(options, engine)).rejects.toThrow(/^[\w ]+: expected a number from 1 to 1e\+24, found /)
+  })
+
   test('the given FLOP of a token', async () => {
     const [phase] = await rooflines({ flopsPerToken: 1e6, peaks: peaks({ flop_per_s: 1e14 }) }, engine)
     expect(phase).toMatchObject({ what: 'decode', count: 2, time_ns: 1000, flop: 16e6, bytes: null })

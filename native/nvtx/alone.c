@@ -49,6 +49,8 @@ static void complain(const char * path) {
     if (write(STDERR_FILENO, text, strlen(text)) < 0) { /* nothing else can be done */ }
 }
 
+static void finish(void);
+
 static void open_own(void) {
     char path[PATH_BYTES];
     const char * wanted = environment(ENV_OUT);
@@ -62,6 +64,7 @@ static void open_own(void) {
     process_facts(fact);
     clock_start();
     pthread_atfork(NULL, NULL, in_child);
+    atexit(finish); /* before objects that were created earlier are destroyed: other threads may use them until the process ends */
 }
 
 struct ggtrace * nvtx_log(void) {
@@ -101,6 +104,7 @@ __attribute__((constructor)) static void begin(void) {
     clock_prepare();
 }
 
+/* Closed already: nothing happens. */
 __attribute__((destructor)) static void finish(void) {
     if (!own) return;
     ggtrace_clocks(own);

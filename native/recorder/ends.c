@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 /* Ends the recording: when the program ends, and in the child of a fork, which is not recorded. */
+#include "recorder/ends.h"
+
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "common/clock.h"
 #include "common/process.h"
@@ -44,6 +46,7 @@ static void record_clocks(void) {
     ggtrace_clocks(recording.log);
 }
 
+/* A destructor too, in case that the handler could not be registered. */
 __attribute__((destructor)) static void finish(void) {
     if (!recorder_end()) return;
     calls_finish();
@@ -56,4 +59,11 @@ __attribute__((destructor)) static void finish(void) {
     record_clocks();
     ggtrace_close(recording.log);
     if (ggtrace_totals(recording.log).dropped && ggtrace_full(recording.log) == GGTRACE_FULL_DISK) process_report(PROCESS_DISK_FULL, ENOSPC);
+}
+
+_Atomic uint32_t ends_registered;
+
+void ends_register_once(uint32_t when) {
+    const uint32_t bit = 1u << when;
+    if (recording.log && !(atomic_fetch_or(&ends_registered, bit) & bit)) atexit(finish);
 }

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "recorder/ends.h"
 #include "recorder/recording.h"
 #include "recorder/resources.h"
 
@@ -21,6 +22,7 @@ void loading_begin(struct stage * stage, uint32_t what, const char * path) {
     if (stage->function.start) resources_begin_of_thread(&stage->resources);
     if (!(inside & READS_WEIGHTS)) loose.bytes = 0;
     inside |= 1u << what;
+    ends_register(ENDS_FROM_START);
 }
 
 /* A loader that passes no hook of GGTRACE_COPY_WEIGHTS: its copies, from the first to the last, are one stage. */
@@ -49,6 +51,7 @@ void loading_end(struct stage * stage) {
     if (!(inside & READS_WEIGHTS)) write_loose();
     write_resources(stage);
     functions_end(&stage->function);
+    ends_register(stage->function.what);
 }
 
 uint64_t loading_copied(const struct stage * stage) {

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "nvtx/emit.h"
 #include "recorder/calls.h"
+#include "recorder/ends.h"
 #include "recorder/graphs.h"
 #include "recorder/operators.h"
 #include "recorder/parts.h"
@@ -50,6 +51,7 @@ void runs_scheduled(const struct run * run, void * cgraph, int level, int status
 
 void runs_begin(struct run * run, void * backend, void * cgraph, int level) {
     current = run;
+    ends_register(ENDS_FROM_START);
     run->is_recorded = level >= LEVEL_GRAPH && calls_take();
     if (!run->is_recorded) return;
     const uint64_t start = parts_begin();
@@ -89,6 +91,7 @@ void runs_synchronised(const struct run * run, void * cgraph) {
 
 void runs_end(const struct run * run, int status) {
     current = NULL;
+    ends_register(ENDS_FROM_GRAPH);
     if (!run->is_recorded) return;
     const uint64_t end = clock_now();
     if (run->has_operators) operators_graph_end(run->graph, end);

@@ -1,11 +1,14 @@
 /*
  * A host program that computes a little, and then ends in the way that its argument names. All of its output is the same
- * in each run. The handlers of exit and quick_exit print a line, and a handler of SIGTERM where the way asks for one.
+ * in each run, but for threads that compute while it exits. The handlers of exit and quick_exit print a line, and a handler of SIGTERM
+ * where the way asks for one. Handlers from the time when ggml makes its objects also print whether a log is still open.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +18,11 @@
 #include "llama.h"
 
 static const char usage[] = "usage: endings LIB MODEL WAY\n";
-enum { CONTEXT_TOKENS = 64, CODE = 3, CODE_OF_THREAD = 5, CODE_OF_HANDLER = 7 };
+#define OF_LOADING "exit, objects of loading"
+#define OF_GRAPH "exit, objects of a graph"
+enum { CONTEXT_TOKENS = 64, THREADS = 3,  CODE = 3, CODE_OF_THREAD = 5, CODE_OF_HANDLER = 7 };
 
+static struct llama_model * model;
 static struct llama_context * context;
 static int vocabulary, calls;
 static pthread_t main_thread;
@@ -54,6 +60,32 @@ static void at_quick_exit_too(void) {
     say("quick_exit handler\n");
 }
 
+/* Runs when objects that ggml made before are destroyed: threads that compute must not live much longer. */
+static void look_for_log(void) {
+    static const char end[] = ".ggtrace";
+    DIR * folder = opendir("/proc/self/fd");
+    for (const struct dirent * entry; folder && (entry = readdir(folder));) {
+        char path[4096];
+        const ssize_t length = readlinkat(dirfd(folder), entry->d_name, path, sizeof path);
+        const size_t from = (size_t) length - strlen(end);
+        if (length > (ssize_t) strlen(end) && memcmp(path + from, end, strlen(end)) == 0) say("a log is open\n");
+    }
+    if (folder) closedir(folder);
+}
+
+static bool on_load(float progress, void * data) {
+    (void) progress, (void) data;
+    static bool is_registered;
+    if (!is_registered) atexit(look_for_log);
+    return is_registered = true;
+}
+
+static bool on_node(struct ggml_tensor * tensor, bool ask, void * data) {
+    (void) tensor;
+    on_load(0, data);
+    return !ask;
+}
+
 static void on_term(int signal) {
     (void) signal;
     say("SIGTERM handler\n");
@@ -80,6 +112,30 @@ static void * wait_for_signal(void * unused) {
     return NULL;
 }
 
+static _Atomic int computing;
+
+static void * compute(void * unused) {
+    struct llama_context_params params = llama_context_default_params();
+    params.n_ctx = CONTEXT_TOKENS;
+    params.n_threads = params.n_threads_batch = 1;
+    struct llama_context * own = llama_init_from_model(model, params);
+    if (!own) fail("llama_init_from_model");
+    for (int i = 0;; i++) {
+        llama_token token = 1 + i % CONTEXT_TOKENS;
+        if (i % CONTEXT_TOKENS == 0) llama_memory_clear(llama_get_memory(own), true);
+        if (llama_decode(own, llama_batch_get_one(&token, 1)) != 0) fail("llama_decode");
+        if (i == 0) computing++;
+    }
+    return unused;
+}
+
+static void exit_beside_threads(void) {
+    pthread_t thread;
+    for (int i = 0; i < THREADS; i++) if (pthread_create(&thread, NULL, compute, NULL) != 0) fail("pthread_create");
+    while (computing < THREADS) usleep(1000);
+    exit(CODE);
+}
+
 static void leave_to(void * (*work)(void *)) {
     pthread_t thread;
     main_thread = pthread_self();
@@ -90,6 +146,8 @@ static void leave_to(void * (*work)(void *)) {
 static int end(const char * way) {
     if (strcmp(way, "return") == 0) return CODE;
     if (strcmp(way, "exit") == 0) exit(CODE);
+    if (strcmp(way, OF_LOADING) == 0 || strcmp(way, OF_GRAPH) == 0) exit(CODE);
+    if (strcmp(way, "exit beside threads") == 0) exit_beside_threads();
     if (strcmp(way, "_exit") == 0) _exit(CODE);
     if (strcmp(way, "quick_exit") == 0) quick_exit(CODE);
     if (strcmp(way, "abort") == 0) abort();
@@ -133,11 +191,14 @@ int main(int count, char ** arguments) {
     llama_log_set(log_to_stderr, NULL);
     ggml_backend_load_all_from_path(arguments[1]);
     llama_backend_init();
-    struct llama_model * model = llama_model_load_from_file(arguments[2], llama_model_default_params());
+    struct llama_model_params model_params = llama_model_default_params();
+    if (strcmp(arguments[3], OF_LOADING) == 0) model_params.progress_callback = on_load;
+    model = llama_model_load_from_file(arguments[2], model_params);
     if (!model) fail(arguments[2]);
     struct llama_context_params params = llama_context_default_params();
     params.n_ctx = CONTEXT_TOKENS;
     params.n_threads = params.n_threads_batch = 2;
+    if (strcmp(arguments[3], OF_GRAPH) == 0) params.cb_eval = on_node;
     context = llama_init_from_model(model, params);
     if (!context) fail("llama_init_from_model");
     vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));

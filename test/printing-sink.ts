@@ -72,6 +72,10 @@ export class PrintingSink implements Writer {
     return [...this.readings, ...rows.flatMap((row) => linesOf(row, zeroNs))]
   }
 
+  get draws(): number {
+    return [...this.rows.values()].reduce((sum, { draws }) => sum + draws.length, 0)
+  }
+
   origin(_: unknown, originNs: bigint): void {
     this.originNs ??= originNs
   }

@@ -47,6 +47,7 @@ const OPTIONS = {
       "ftrace's text",
   ),
   ...READING,
+  'allow-empty': flag('Also write a trace in which nothing is drawn of a log; by default, that is an error'),
   strict: flag('Stop at the first issue in a log, and write no trace'),
   quiet: { alias: 'q', ...flag('No progress bar, no summary; issues are still reported') },
 } as const
@@ -93,7 +94,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))
     const trace = within(
-      options,
+      { ...options, allowEmpty: args.allowEmpty },
       inputs.map(inputName),
       convert(logs, { ...options, to, strict, bundle, findings: !quiet, onFirstReading: progress.onFirstReading }),
     )
@@ -145,7 +146,7 @@ async function* readLog(path: string, onRead: (bytes: number) => void): AsyncGen
  * is within `tokens`, or if `flows` matches no call.
  */
 export async function* within(
-  { tokens, flows }: Pick<ConvertOptions, 'tokens' | 'flows'>,
+  { tokens, flows, allowEmpty }: Pick<ConvertOptions, 'tokens' | 'flows'> & { readonly allowEmpty?: boolean },
   names: readonly string[],
   trace: AsyncGenerator<Uint8Array, Summary[]>,
 ): AsyncGenerator<Uint8Array, Summary[]> {
@@ -153,13 +154,14 @@ export async function* within(
     throw new UsageError(`--flows token=${flows.token} is not among --tokens ${rangeText(tokens)}`)
   }
   const summaries = yield* trace
-  refuseEmpty(names, summaries.slice(0, names.length))
   const calls = Math.max(...summaries.map((summary) => computedCalls(summary) + summary.calls.failed.calls))
+  const isWithin = !tokens || tokens[0] < calls
+  if (!allowEmpty && (isWithin || calls === 0)) refuseEmpty(names, summaries.slice(0, names.length))
   const known = calls === 0 ? 'no calls' : `the calls 0..${calls - 1}`
   if (flows && flows.token >= calls) {
     throw new UsageError(`--flows token=${flows.token}: there is no such call, the log has ${known}`)
   }
-  if (!tokens || tokens[0] < calls) return summaries
+  if (isWithin) return summaries
   throw new UsageError(`--tokens ${rangeText(tokens)}: nothing to convert, the log has ${known}`)
 }
 

@@ -25,6 +25,7 @@ const OPTIONS = {
   together: flag('All logs are of one run, such as a log and a recording of the scheduler'),
   day: valued(parseDay, 'Day of the runs, YYYY-MM-DD, where their logs contain no real time'),
   again: flag('Also write runs that are in the dataset already'),
+  'allow-empty': flag('Also add runs whose logs contain nothing that is drawn; by default, that is an error'),
   jobs: valued(whole('--jobs'), 'Processes that export at the same time', 'one for each CPU'),
   quiet: { alias: 'q', ...flag('Print failures only') },
   worker: { ...flag('One of the processes of another export'), hidden: true },
@@ -59,11 +60,11 @@ function parseDay(value: string): string {
 }
 
 async function handler(args: ArgumentsCamelCase<Arguments>, version: string): Promise<void> {
-  const { inputs, output, together, day, again } = args
+  const { inputs, output, together, day, again, allowEmpty } = args
   const tasks: readonly Task[] = together ? [inputs] : inputs.map((input) => [input])
   if (!args.worker) refuse(args, tasks)
   const { from, opTable, clocks, osRuntime } = await conversionOf(args)
-  const reading = { from, opTable, clocks, osRuntime }
+  const reading = { from, opTable, clocks, osRuntime, allowEmpty }
   const isArrow = args.to === 'arrow'
   const exportOne = (task: Task): Promise<ExportedRun> =>
     isArrow

@@ -17,7 +17,7 @@ import {
   type TraceEvent,
 } from '../model/events.ts'
 import { kindOfIssue } from '../model/issues.ts'
-import { LeftOut, type LeftOutEvent } from '../model/left-out.ts'
+import { LeftOut, type LeftOutEvent, NEEDS_LOG } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import type { Thinned } from '../model/sums.ts'
@@ -174,6 +174,7 @@ export class SummaryPass implements EventPass<Summary> {
   private wakings = 0
   private readonly cpus = new Set<number>()
   private drawn = 0
+  private accesses = 0
   private readonly leftOut = new LeftOut()
 
   /** `onCall`: gets the calls with their times. */
@@ -198,11 +199,13 @@ export class SummaryPass implements EventPass<Summary> {
     return (this.extent.isEmpty ? this.samples : this.extent).lastNs
   }
 
-  finish(): Summary {
+  /** `areJoined`: samples of data addresses are drawn with a log. */
+  finish(areJoined = false): Summary {
     const { input, calls, firstNs, lastNs, operators, graphs, withExperts, endsAreOpen } = this
     const times = timesOf(input)
     const ops = [...this.ops].map(([op, totals]) => ({ op: this.names.text(op), ...totals }))
     this.times.finish()
+    if (!areJoined) this.leftOut.add('samples of data addresses', this.accesses, NEEDS_LOG)
     const { ttftNs, ttftRuns, decoding, contexts } = this.times
     return {
       format: input.format,
@@ -234,7 +237,7 @@ export class SummaryPass implements EventPass<Summary> {
         scheduler: { switches: this.switches, wakings: this.wakings, cpus: this.cpus.size },
       }),
       issues: [...this.issues].map(([title, issue]) => ({ title, ...catalogued(issue.first), ...issue })),
-      drawn: this.drawn,
+      drawn: this.drawn + (areJoined ? this.accesses : 0),
       leftOut: this.leftOut.list(),
       attributes: input.attributes,
       endsAreOpen,
@@ -265,10 +268,12 @@ export class SummaryPass implements EventPass<Summary> {
       case 'sequence':
         return this.around(event)
       case 'nvtx':
-      case 'access':
       case 'range':
         this.drawn++
         if (event.kind === 'nvtx' && event.what !== 'pop' && event.what !== 'end') this.nvtx++
+        return this.extent.add(event.atNs, event.atNs)
+      case 'access':
+        this.accesses++
         return this.extent.add(event.atNs, event.atNs)
       case 'gpu':
       case 'gpu-sync':
@@ -284,7 +289,7 @@ export class SummaryPass implements EventPass<Summary> {
       case 'switch':
         this.drawn++
         this.switches++
-        this.cpus.add(event.cpu)
+        if (event.cpu >= 0) this.cpus.add(event.cpu)
         return this.extent.add(event.atNs, event.atNs)
       case 'state':
         this.drawn++

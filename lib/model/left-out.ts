@@ -14,6 +14,9 @@ const OTHERS = 'events of other names'
 /** The hint for events that Perfetto imports itself. */
 export const PERFETTO_READS_IT = 'Perfetto reads such a file itself: drag it into https://ui.perfetto.dev'
 
+/** The hint for events that are drawn with the operators or threads of a log. */
+export const NEEDS_LOG = 'give it together with the log of the program that it was recorded of'
+
 /** Counts events that are left out, by name. */
 export class LeftOut {
   private readonly found = new Map<string, { count: number; hint: string | undefined }>()

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { tablesOf } from '../pipeline/tables/tables-of.ts'
 import { TABLE_NAMES, type TableName } from '../tables/schema.ts'
-import { type ExportedRun, type ExportOptions, removeLeftOvers, traceIdOf, unfinished } from './export.ts'
+import { type ExportedRun, type ExportOptions, refuseEmpty, removeLeftOvers, traceIdOf, unfinished } from './export.ts'
 import { explainFileError, fileSource } from './files.ts'
 import { RunFiles } from './run-files.ts'
 
@@ -25,7 +25,7 @@ export async function exportArrow(
   exporter: string,
   options: ArrowOptions = {},
 ): Promise<ExportedRun> {
-  const { table, onRead, ...reading } = options
+  const { table, allowEmpty, onRead, ...reading } = options
   const paths = [logs].flat()
   const traceId = await traceIdOf(paths)
   const inputs = paths.map((path, i) => ({ name: path, source: fileSource(path, (bytes) => onRead?.(i, bytes)) }))
@@ -37,7 +37,10 @@ export async function exportArrow(
   const files = new RunFiles(unfinished(folder, traceId), table)
   try {
     const of = { ...reading, traceId, format: 'arrow' } as const
-    const { day, rows } = await files.write(tablesOf(inputs, of, { name: 'ggml2perfetto', version: exporter }))
+    const { day, rows, summaries } = await files.write(
+      tablesOf(inputs, of, { name: 'ggml2perfetto', version: exporter }),
+    )
+    if (!allowEmpty) refuseEmpty(paths, summaries)
     if (table && rows[table] === undefined) throw noRows(paths, table, Object.keys(rows))
     const pathOf = (name: TableName) => (table ? output : join(output, `${name}.arrows`))
     const bytes = await files.place(pathOf)

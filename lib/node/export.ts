@@ -5,6 +5,8 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import * as self from 'node:process'
 import { gzipSync } from 'node:zlib'
+import type { Summary } from '../analyze/summary.ts'
+import { UsageError } from '../errors.ts'
 import { gunzip } from '../input/gunzip.ts'
 import type { ReadingOptions } from '../pipeline/inputs.ts'
 import { type RunTables, tablesOf } from '../pipeline/tables/tables-of.ts'
@@ -24,6 +26,8 @@ export interface ExportOptions extends ReadingOptions {
   readonly day?: string | undefined
   /** Also write runs again that are in the dataset already. */
   readonly again?: boolean | undefined
+  /** Also write a run whose logs contain nothing that is drawn. */
+  readonly allowEmpty?: boolean | undefined
   /** Clocks of inputs, as {@link ConvertOptions} has them. */
   readonly clocks?: Readonly<Record<string, string>> | undefined
   /** Called with the index of an input and the number of bytes read so far. */
@@ -53,7 +57,7 @@ export async function exportRun(
   exporter: string,
   options: ExportOptions = {},
 ): Promise<ExportedRun> {
-  const { day: givenDay, again, onRead, ...reading } = options
+  const { day: givenDay, again, allowEmpty, onRead, ...reading } = options
   const paths = [logs].flat()
   const traceId = await traceIdOf(paths)
   const known = again ? undefined : await dayOfRun(dataset, traceId)
@@ -63,13 +67,25 @@ export async function exportRun(
   const pieces = tablesOf(inputs, { ...reading, traceId, compression }, { name: 'ggml2perfetto', version: exporter })
   const files = new RunFiles(unfinished(dataset, traceId))
   try {
-    const { day, rows } = await files.write(pieces)
+    const { day, rows, summaries } = await files.write(pieces)
+    if (!allowEmpty) refuseEmpty(paths, summaries)
     const pathOf = (table: TableName) => join(dataset, tablePath(table, givenDay ?? day, traceId))
     const bytes = await files.place(pathOf, await filesOfRun(dataset, traceId))
     return { traceId, isNew: true, day: givenDay ?? day, rows, bytes }
   } finally {
     await files.remove()
   }
+}
+
+/** Throws UsageError for a run without anything to draw: its row would look as if nothing had happened. */
+export function refuseEmpty(paths: readonly string[], summaries: readonly Summary[]): void {
+  if (summaries.some(({ drawn }) => drawn > 0)) return
+  const lines = summaries.map(({ format, leftOut, contents = 'no events' }, i) => {
+    const counts = leftOut.map(({ what, count }) => `${count} ${what}`).join(', ')
+    return `${paths[i]}: nothing in it can be exported: as ${format} it contains ${counts || contents}`
+  })
+  const hints = new Set(summaries.flatMap(({ leftOut }) => leftOut.flatMap(({ hint }) => hint ?? [])))
+  throw new UsageError([...lines, ...[...hints].map((hint) => `hint: ${hint}`)].join('\n'))
 }
 
 /** The id of a run: the first 128 bits of the SHA-256 of its log, decompressed; of several, of their hashes in rising order. */

@@ -1,3 +1,4 @@
+import { asDrawn } from '../analyze/nothing-drawn.ts'
 import { type Summary, SummaryPass } from '../analyze/summary.ts'
 import { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
@@ -100,7 +101,10 @@ export async function* traceOf(
       timeline.finish()
       if (!log.isOfScheduler && summary.lastNs > summary.firstNs) drawing.scheduler.lived(placed.timeOf(summary.lastNs))
       const thinned = thinning?.thinned
-      summaries.set(log.input, { ...placed.described(summary.finish()), ...(thinned && { thinned }) })
+      summaries.set(log.input, {
+        ...placed.described(summary.finish(accesses !== undefined)),
+        ...(thinned && { thinned }),
+      })
       if (findings) found.set(log, findings)
     }
     const late = drawing.finish()
@@ -112,7 +116,7 @@ export async function* traceOf(
     writer.attributes(attributesOf(companions, summaries, { late, bundle: bundle?.path }))
     writer.finish()
     yield writer.take()
-    return opened.map((input) => summaries.get(input)!)
+    return opened.map((input) => asDrawn(summaries.get(input)!, drawing.isEmpty))
   } finally {
     await closeAll(opened)
   }

@@ -35,6 +35,8 @@ export interface Writer {
   attributes(attributes: Readonly<Record<string, string | number>>): void
   /** Comes last. */
   finish(): void
+  /** Number of slices, instants, samples, events of the scheduler and pieces of GPU work so far. */
+  readonly draws: number
   /** Bytes written since the last {@link take}. */
   readonly size: number
   /** The bytes written since the last call. */
@@ -53,6 +55,8 @@ export interface Machine {
 
 /** Events of the kernel's scheduler. */
 export interface SchedulerSink {
+  /** Number of events so far. */
+  readonly draws: number
   /** The process of a thread; once for each thread. `uuid` is unique among those of tracks. */
   linkThread(uuid: number, tid: number, pid: number): void
   /** The name of a process; once for each process. An empty description is not written. */
@@ -68,6 +72,8 @@ export interface SchedulerSink {
 
 /** Work of GPUs. */
 export interface GpuSink {
+  /** Number of pieces of work so far. */
+  readonly draws: number
   /** Writes a piece of work; in any order. */
   work(work: GpuWork): void
 }

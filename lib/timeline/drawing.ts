@@ -12,7 +12,7 @@ export class Drawing {
   readonly scheduler: Scheduler
   private readonly tree: TrackTree
   private readonly make: ArgMaker
-  private inputs = 0
+  private readonly timelines: Timeline[] = []
 
   /** `hasSwitches`: an input records switches of CPUs; they replace the states of threads that logs record. */
   constructor(
@@ -38,7 +38,14 @@ export class Drawing {
     readonly stated?: StateTaker | undefined
   }): Timeline {
     const options = { ...this.options, ...of }
-    return new Timeline(this.tree, this.make, options, this.inputs++, this.scheduler)
+    const { length } = this.timelines
+    this.timelines[length] = new Timeline(this.tree, this.make, options, length, this.scheduler)
+    return this.timelines[length]
+  }
+
+  /** Is nothing drawn so far but issues? */
+  get isEmpty(): boolean {
+    return this.tree.writer.draws === this.timelines.reduce((sum, { issueDraws }) => sum + issueDraws, 0)
   }
 
   /** Comes last. Returns the number of state changes that came too late to be drawn. */

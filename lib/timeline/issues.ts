@@ -10,6 +10,8 @@ const SHOWN_MAX = 1000
 export class Issues {
   private track = 0
   private count = 0
+  /** Number of issues that are drawn. */
+  draws = 0
   private readonly times = new Set<number>()
 
   constructor(private readonly context: Pick<TrackContext, 'tracks' | 'make' | 'writer'>) {}
@@ -29,5 +31,6 @@ export class Issues {
         ? { name: 'further issues are not shown', category: 'issue' }
         : { name: make.names.id(title), category: 'issue', extra: [make.text('detail', detail), ...where] }
     writer.instant(this.track, drawnNs, label)
+    this.draws++
   }
 }

@@ -59,6 +59,11 @@ export class Timeline implements EventPass<void> {
     private readonly scheduler: Scheduler,
   ) {}
 
+  /** Number of issues that are drawn. */
+  get issueDraws(): number {
+    return this.issues.draws
+  }
+
   take(batch: readonly TraceEvent[]): void {
     for (const event of batch) this.place(event)
   }

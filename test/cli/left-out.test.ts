@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { plainBytes, storedBytes } from '../line/support.ts'
 import { at, MOE, names, run, useFolder } from './helpers.ts'
@@ -71,5 +71,58 @@ describe('some of it is drawn', () => {
   test('info of a log of which nothing is drawn is no error', () => {
     const { code, stdout } = run(['info', 'irqs.txt'])
     expect([code, stdout]).toEqual([0, expect.stringContaining('no losses; not drawn\n  irq_handler_entry  2')])
+  })
+})
+
+describe('recordings of a program whose log is not given: nothing of them can be drawn', () => {
+  const CASES = [
+    ['odd-forms/perf-addr2.txt', 'as perf-script it contains 2 samples of data addresses'],
+    ['perf-script/no-cpu.txt', 'as perf-script it contains 24 switches, 4 wakings, '],
+    ['perf-data/own-switches.data.gz', 'as perf-data it contains '],
+  ] as const
+
+  test.each(CASES)('%s', (fixture, contents) => {
+    const name = fixture.replace('/', '-')
+    writeFileSync(at(name), storedBytes(fixture))
+    const failed = run([name, '-o', 'x.pftrace'])
+    expect([failed.code, failed.stderr]).toEqual([
+      1,
+      expect.stringContaining(`${name}: nothing in it can be drawn: ${contents}`),
+    ])
+    expect(failed.stderr).toMatch(/^hint: give it together with the log of the program/m)
+    expect(names()).not.toContain('x.pftrace')
+    expect(run(['query', name, 'select 1']).code).toBe(1)
+    const { code, stdout } = run([name, '-o', 'x.pftrace', '--allow-empty'])
+    expect([code, stdout]).toEqual([0, expect.stringContaining('not drawn: ')])
+    expect(stdout).not.toMatch(/no losses$/m)
+    rmSync(at('x.pftrace'))
+  })
+
+  test('stats, why and report have nothing to analyse; export adds no run, unless asked', () => {
+    writeFileSync(at('perf.txt'), storedBytes('odd-forms/perf-addr2.txt'))
+    for (const command of ['stats', 'why', 'report']) {
+      const { code, stderr } = run([command, 'perf.txt'])
+      expect([command, code, stderr]).toEqual([command, 1, expect.stringContaining('nothing to analyse')])
+    }
+    for (const to of ['parquet', 'arrow']) {
+      const { code, stdout, stderr } = run(['export', 'perf.txt', '-o', to, '--to', to])
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining(
+          'nothing in it can be exported: as perf-script it contains 2 samples of data addresses',
+        ),
+      ])
+      expect(stdout).toMatch(/1 failed|^0 runs/)
+      expect(run(['export', 'perf.txt', '-o', to, '--to', to, '--allow-empty']).code).toBe(0)
+    }
+    expect(run(['info', 'perf.txt']).stdout).toMatch(/not drawn\n {2}samples of data addresses +2$/m)
+  })
+
+  test('with the log of the program they are drawn', () => {
+    for (const name of ['nano.ggtrace.gz', 'nano.data.gz'])
+      writeFileSync(at(name), storedBytes(`memory-samples/${name}`))
+    expect(run(['nano.data.gz', '-o', 'x.pftrace']).code).toBe(1)
+    const { code, stdout } = run(['nano.ggtrace.gz', 'nano.data.gz', '-o', 'x.pftrace'])
+    expect([code, stdout]).toEqual([0, expect.not.stringContaining('not drawn')])
   })
 })

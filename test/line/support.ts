@@ -6,7 +6,7 @@ import { type ByteSource, type ConvertOptions, convert, eventsOf, Names, type Tr
 
 /** What the tests of the line share: the fixtures, and ways to run them through it. */
 
-const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
+export const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
 
 /** Bytes up to which a fixture is small enough for exhaustive tests, decompressed. */
 const SMALL_BYTES_MAX = 16 << 10

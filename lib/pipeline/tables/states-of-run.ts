@@ -17,9 +17,10 @@ const NOTHING: Writer = {
   end() {},
   instant() {},
   counter() {},
-  scheduler: { linkThread() {}, nameProcess() {}, switched() {}, waking() {} },
+  scheduler: { draws: 0, linkThread() {}, nameProcess() {}, switched() {}, waking() {} },
   attributes() {},
   finish() {},
+  draws: 0,
   size: 0,
   take: () => new Uint8Array(0),
 }

@@ -59,6 +59,7 @@ interface Row {
  * breaks nested slices and slices without length; otherwise it keeps the order of the file.
  */
 export class ChromeJsonWriter implements Writer {
+  draws = 0
   private readonly out = new JsonWriter()
   private readonly scratch = new JsonWriter()
   private readonly setScratch = new JsonWriter()
@@ -125,6 +126,7 @@ export class ChromeJsonWriter implements Writer {
   }
 
   begin(track: number, atNs: number, label: Label): void {
+    this.draws++
     const row = this.rows[track]!
     this.event(row.begin, atNs)
     this.label(row, atNs, label)
@@ -136,12 +138,14 @@ export class ChromeJsonWriter implements Writer {
   }
 
   instant(track: number, atNs: number, label: Label): void {
+    this.draws++
     const row = this.rows[track]!
     this.event(row.instant, atNs)
     this.label(row, atNs, label)
   }
 
   counter(track: number, atNs: number, value: number): void {
+    this.draws++
     const row = this.rows[track]!
     this.event(row.counter, atNs)
     this.out.raw(row.counterName)

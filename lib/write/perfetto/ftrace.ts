@@ -64,6 +64,7 @@ interface Cpu {
  * thread, so the first switch of each CPU is written in full; so is a waking by a thread that does not run on its CPU.
  */
 export class PerfettoScheduler implements SchedulerSink {
+  draws = 0
   private readonly cpus = new DefaultMap<number, Cpu>(() => ({ bundle: new EventBundle(), tid: -1 }))
   /** The last events with the same time: their time, CPU and kind of the last one, and its shift. */
   private readonly tie = { atNs: -Infinity, cpu: 0, kind: '', laterNs: 0 }
@@ -107,6 +108,7 @@ export class PerfettoScheduler implements SchedulerSink {
   }
 
   switched(given: SwitchEvent): void {
+    this.draws++
     const event = this.inOrder(given)
     const cpu = this.cpus.of(event.cpu)
     if (cpu.tid < 0) this.fullSwitch(event)
@@ -119,6 +121,7 @@ export class PerfettoScheduler implements SchedulerSink {
   }
 
   waking(given: WakingEvent): void {
+    this.draws++
     const event = this.inOrder(given)
     const cpu = this.cpus.of(event.cpu)
     const isKnown = event.wakerTid < 0 || event.wakerTid === cpu.tid

@@ -102,6 +102,7 @@ class EncodedArgs {
 
 /** Writes GPU work as Perfetto's render stages, in packets of one sequence. */
 export class PerfettoGpu implements GpuSink {
+  draws = 0
   private readonly stages = new Map(STAGE_IIDS)
   private readonly interned = new IidSet()
   /** By process and API. */
@@ -121,6 +122,7 @@ export class PerfettoGpu implements GpuSink {
 
   work({ queue, stage, startNs, endNs, name, id, submission, extra }: GpuWork): void {
     const { out } = this
+    this.draws++
     const packet = this.packet(startNs)
     const queueIid = QUEUES_FROM + queue.id
     const stageIid = this.stages.get(stage)!

@@ -67,6 +67,7 @@ export class PerfettoWriter implements Writer {
   private readonly argNameIids = new Iids()
   private readonly argTextIids = new Iids()
   private readonly colourIids = new Iids()
+  private events = 0
   private gpuSequence: Sequence | undefined
   private sequenceCount = 0
   private readonly clock = new TraceClock(this.out)
@@ -77,6 +78,10 @@ export class PerfettoWriter implements Writer {
       this.gpuSequence ??= this.begun(undefined)
       return this.packet(this.gpuSequence, atNs)
     })
+  }
+
+  get draws(): number {
+    return this.events + this.scheduler.draws + this.gpu.draws
   }
 
   get size(): number {
@@ -107,6 +112,7 @@ export class PerfettoWriter implements Writer {
   }
 
   begin(track: number, atNs: number, label: Label): void {
+    this.events++
     this.named(track, atNs, TrackEventType.TYPE_SLICE_BEGIN, label)
   }
 
@@ -115,10 +121,12 @@ export class PerfettoWriter implements Writer {
   }
 
   instant(track: number, atNs: number, label: Label): void {
+    this.events++
     this.named(track, atNs, TrackEventType.TYPE_INSTANT, label)
   }
 
   counter(track: number, atNs: number, value: number): void {
+    this.events++
     const sequence = this.sequence(track)
     if (Number.isSafeInteger(value) && value >= 0) {
       return this.event(sequence, atNs, this.scratchEvents.sample(value))

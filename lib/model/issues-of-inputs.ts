@@ -57,6 +57,11 @@ export const OF_INPUTS = {
     title: 'event without a time',
     hint: 'the input does not record when it happened: the event is left out',
   },
+  'request-without-end': {
+    isLoss: true,
+    title: 'request without an end',
+    hint: 'lines or events of its end are missing in the input: of more requests at a time than llama.cpp can have, the first is unfinished from there on',
+  },
   'event-without-end': {
     isLoss: false,
     title: 'event without an end',

@@ -1,5 +1,6 @@
 import type { Label } from '../sink/label.ts'
 import type { Writer } from '../sink/writer.ts'
+import { FurtherRows, SEARCHED_ROWS_MAX } from './further-rows.ts'
 import { Gaps } from './gaps.ts'
 import { LAYOUT } from './layout.ts'
 import { NestedRows } from './nested.ts'
@@ -121,6 +122,7 @@ interface Lane {
  */
 export class Lanes {
   private readonly lanes: Lane[] = []
+  private further: FurtherRows | undefined
 
   /** `add` defines the n-th row (from 0) and returns its track. */
   constructor(
@@ -131,17 +133,17 @@ export class Lanes {
 
   /** Writes a slice; with `then`, also a second one from `endNs` to `thenEndNs`. */
   place(startNs: number, endNs: number, label: Label, thenEndNs = endNs, then?: Label): void {
-    const lane = this.free(startNs, Math.max(endNs, thenEndNs))
-    this.writer.begin(lane.track, startNs, label)
-    this.writer.end(lane.track, endNs)
+    const track = this.free(startNs, Math.max(endNs, thenEndNs))
+    this.writer.begin(track, startNs, label)
+    this.writer.end(track, endNs)
     if (!then || thenEndNs <= endNs) return
-    this.writer.begin(lane.track, endNs, then)
-    this.writer.end(lane.track, thenEndNs)
+    this.writer.begin(track, endNs, then)
+    this.writer.end(track, thenEndNs)
   }
 
   /** Writes a slice with others in it, of one thread: they nest, the outer ones first. */
   placeAround(startNs: number, endNs: number, label: Label, inner: readonly InnerSlice[]): void {
-    const { track } = this.free(startNs, endNs)
+    const track = this.free(startNs, endNs)
     const rows = new NestedRows(this.writer, () => track)
     this.writer.begin(track, startNs, label)
     for (const slice of inner) rows.place(slice.startNs, slice.endNs, slice.label)
@@ -149,25 +151,29 @@ export class Lanes {
     this.writer.end(track, endNs)
   }
 
-  /** Reserves the time in the first row where it is free. */
-  private free(startNs: number, endNs: number): Lane {
+  /** Reserves the time in the first row where it is free; returns its track. */
+  private free(startNs: number, endNs: number): number {
     const first = this.lanes[0]
     if (first && first.endNs === startNs) {
       first.endNs = endNs // the fast path: the slice begins where the last one ends
-      return first
+      return first.track
     }
     for (const lane of this.lanes) {
       if (lane.endNs > startNs) {
-        if (lane.gaps?.take(startNs, endNs)) return lane
+        if (lane.gaps?.take(startNs, endNs)) return lane.track
         continue
       }
       if (lane.endNs < startNs) lane.gaps?.add(lane.endNs, startNs)
       lane.endNs = endNs
-      return lane
+      return lane.track
+    }
+    if (this.lanes.length === SEARCHED_ROWS_MAX) {
+      this.further ??= new FurtherRows(this.add)
+      return this.further.place(startNs, endNs)
     }
     const lane = { track: this.add(this.lanes.length), endNs, gaps: this.late ? new Gaps() : undefined }
     lane.gaps?.add(-Infinity, startNs)
     this.lanes.push(lane)
-    return lane
+    return lane.track
   }
 }

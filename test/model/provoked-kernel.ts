@@ -110,6 +110,10 @@ export const PROVOKED_BY_KERNEL: Provocations = {
 
   'lines-without-time': () => textInput(LAUNCH),
   'server-started-again': () => textInput(`0.09.000.000 I ${LAUNCH}0.01.000.000 I ${LAUNCH}`),
+  'request-without-end': () =>
+    textInput(
+      Array.from({ length: 257 }, (_, i) => LAUNCH.replace(/id +\d+ \| task \d+/, `id ${i} | task ${i}`)).join(''),
+    ),
   'readings-without-time': () => fixture('power/nvidia-dmon-no-times.txt'),
   'gpus-by-order': () =>
     textInput(

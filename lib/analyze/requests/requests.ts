@@ -3,7 +3,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import { Inferred, type RequestEvent, type RequestPart } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { REQUEST_PARTS } from '../../model/request-events.ts'
-import { activeFromNs, durationsOf, hasTimes } from '../../model/requests/durations.ts'
+import { durationsOf, hasTimes } from '../../model/requests/durations.ts'
 import { plural } from '../../model/units.ts'
 import type { Undetermined } from '../analysis.ts'
 import { Median } from '../operators/median.ts'
@@ -16,16 +16,15 @@ import type {
   RequestSeries,
   RequestTypeFigures,
 } from './figures.ts'
+import { HeldRequests } from './held.ts'
 import { addPart, addParts, IN_QUEUE, keyOfPart, noParts, PART_KEYS, type PartSums, sumOf, WORK } from './parts.ts'
 import type { PreemptedCalls } from './preempted-calls.ts'
 import { type Measured, rowOf } from './rows.ts'
 import { Speculation } from './speculation.ts'
-import { causesOf, isWithPrompt, type Stall } from './stalls.ts'
+import { causesOf, isWithPrompt, promptsOf, type Stall } from './stalls.ts'
 import { ReuseSums, Slots, Stalls } from './sums.ts'
 
 const OUTCOMES = ['complete', 'cancelled', 'error', 'unfinished'] as const
-/** Parts of requests that are held: those of others show for whom a request waited. About 40 MB. */
-const PARTS_MAX = 1 << 18
 /** Rows of the slowest requests, and of all on demand. */
 const SLOWEST_MAX = 100
 /** Rows of the series at most. */
@@ -33,13 +32,13 @@ const REQUEST_ROWS_MAX = 10_000
 /** Calls without prompts of others from which the usual time of such a call is taken. */
 const PLAIN_MIN = 3
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+/** A call in which others have more than a token each. */
+const isBesideMore = ({ what, others, othersTokens }: RequestPart) =>
+  (what === 'decode' || what === 'verify') && othersTokens > others
+/** Can others have taken time of this part? */
+const canStall = (part: RequestPart) => part.what === 'stalled' || isBesideMore(part)
 
-interface Held {
-  readonly event: RequestEvent
-  readonly activeNs: number
-  isDone: boolean
-}
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 class OfType {
   requests = 0
@@ -72,9 +71,7 @@ class Sketch {
 /** Where the time of requests goes: their parts, for whom they waited, what they reused. */
 export class RequestStatistics {
   readonly speculation = new Speculation()
-  /** In the order of their ends; the parts of those that ended long ago are dropped. */
-  private readonly held: Held[] = []
-  private heldParts = 0
+  private readonly held = new HeldRequests()
   private readonly types = new DefaultMap<RequestEvent['type'], OfType>(() => new OfType())
   private readonly outcomes = new DefaultMap<RequestEvent['outcome'], { count: number }>(() => ({ count: 0 }))
   private readonly parts = noParts()
@@ -116,38 +113,17 @@ export class RequestStatistics {
   }
 
   add(event: RequestEvent): void {
-    const { held } = this
-    let at = held.length
-    while (at > 0 && held[at - 1]!.event.endNs > event.endNs) at--
-    held.splice(at, 0, { event, activeNs: activeFromNs(event), isDone: false })
-    this.heldParts += 1 + event.parts.length
+    this.held.add(event)
     for (const part of event.parts) {
       if (part.othersTokens > part.others) continue
       if (part.what === 'decode') this.plainDecodes.add(part.endNs - part.startNs)
       if (part.what === 'verify') this.plainVerifies.add(part.endNs - part.startNs)
     }
-    if (this.heldParts > PARTS_MAX) this.makeRoom()
+    this.held.makeRoom(this.measure)
   }
 
-  /** Measures the oldest half and drops their oldest half: later ones may have waited for the others. */
-  private makeRoom(): void {
-    const { held } = this
-    this.measureAll(Math.ceil(held.length / 2))
-    const dropped = held.splice(0, Math.ceil(held.length / 4))
-    for (const { event } of dropped) this.heldParts -= 1 + event.parts.length
-  }
-
-  private measureAll(count: number): void {
-    for (const of of this.held.slice(0, count)) {
-      if (!of.isDone) this.measure(of)
-      of.isDone = true
-    }
-  }
-
-  private measure(of: Held): void {
-    const { event } = of
-    const others = this.othersOf(of)
-    const { stalls, excess, causes } = this.stallsOf(event, others)
+  private readonly measure = (event: RequestEvent, others: () => RequestEvent[]): void => {
+    const { stalls, excess, causes } = this.stallsOf(event, event.parts.some(canStall) ? others() : [])
     const parts = this.partsOf(event, excess)
     if (!parts) this.unknown.parts++
     if (!hasTimes(event)) this.unknown.times++
@@ -161,28 +137,17 @@ export class RequestStatistics {
     if (event.parts.length > 0) this.speculation.add(event.parts, (part, i) => this.timeOf(part) - (excess.get(i) ?? 0))
   }
 
-  /** Requests that were worked on while this one was. */
-  private othersOf({ event, activeNs }: Held): RequestEvent[] {
-    const found: RequestEvent[] = []
-    for (let i = this.held.length - 1; i >= 0; i--) {
-      const other = this.held[i]!
-      if (other.event.endNs <= activeNs) break
-      if (other.event !== event && other.activeNs < event.endNs) found.push(other.event)
-    }
-    return found
-  }
-
   /** Where a request waits for others; `excess`: by part, what its calls with prompts of others take longer than usual. */
   private stallsOf(event: RequestEvent, others: readonly RequestEvent[]) {
     const stalls: Stall[] = []
     const excess = new Map<number, number>()
+    const prompts = promptsOf(others)
     const usual = { decode: this.usualOf(event, 'decode'), verify: this.usualOf(event, 'verify') }
     for (const [i, part] of event.parts.entries()) {
       const { what, startNs, endNs } = part
       if (what === 'stalled') stalls.push({ startNs, endNs, lostNs: endNs - startNs, isWithPrompt: false })
-      if ((what !== 'decode' && what !== 'verify') || part.othersTokens <= part.others) continue
-      if (!isWithPrompt(part, others)) continue
-      const usualNs = usual[what]
+      if (!isBesideMore(part) || !isWithPrompt(part, prompts)) continue
+      const usualNs = usual[what === 'verify' ? what : 'decode']
       if (usualNs === null) this.unknown.excess++
       const lostNs = usualNs === null ? 0 : this.timeOf(part) - usualNs
       if (lostNs <= 0) continue
@@ -276,7 +241,7 @@ export class RequestStatistics {
 
   /** Null without requests. `firstNs`: time of the first event. */
   finish(firstNs: number): { readonly figures: RequestFigures; readonly series: RequestSeries } | null {
-    this.measureAll(this.held.length)
+    this.held.finish(this.measure)
     const { count } = this
     if (count === 0) return null
     const fromFirst = (row: RequestRow): RequestRow => {

@@ -1,3 +1,4 @@
+import { firstIndex } from '../../bytes/search.ts'
 import type { RequestEvent, RequestPart, RequestPartKind } from '../../model/events.ts'
 
 /** Parts in which a request keeps the thread of the server busy. */
@@ -69,13 +70,23 @@ function divide(met: readonly Met[], scale: number, counted: Set<RequestPart>): 
 
 const weightOf = ({ tokens }: RequestPart) => Math.max(tokens, 1)
 
-/** Is any other request worked on in its prompt during this part? */
-export function isWithPrompt({ startNs, endNs }: RequestPart, others: readonly RequestEvent[]): boolean {
-  return others.some(({ parts }) => {
-    const at = firstAfter(parts, startNs)
-    for (let i = at; i < parts.length && parts[i]!.startNs < endNs; i++) if (parts[i]!.what === 'prefill') return true
-    return false
-  })
+/** When prompts of some requests were processed: in order of time, without overlaps. */
+export function promptsOf(others: readonly RequestEvent[]): Pick<RequestPart, 'startNs' | 'endNs'>[] {
+  const prompts = others.flatMap(({ parts }) => parts.filter(({ what }) => what === 'prefill'))
+  prompts.sort((a, b) => a.startNs - b.startNs)
+  const joined: { startNs: number; endNs: number }[] = []
+  for (const { startNs, endNs } of prompts) {
+    const last = joined.at(-1)
+    if (last && startNs <= last.endNs) last.endNs = Math.max(last.endNs, endNs)
+    else joined.push({ startNs, endNs })
+  }
+  return joined
+}
+
+/** Is a prompt processed during this part? */
+export function isWithPrompt({ startNs, endNs }: RequestPart, prompts: ReturnType<typeof promptsOf>): boolean {
+  const first = prompts[firstAfter(prompts, startNs)]
+  return first !== undefined && first.startNs < endNs
 }
 
 /** Calls back for each part that keeps the thread busy in a stall, with their common time. */
@@ -84,9 +95,11 @@ function eachMet(
   { parts }: RequestEvent,
   onMet: (stall: number, part: RequestPart, fromNs: number, toNs: number) => void,
 ): void {
-  if (stalls.length === 0) return
+  if (stalls.length === 0 || parts.length === 0) return
+  const first = firstAfter(stalls, parts[0]!.startNs)
   let from = firstAfter(parts, stalls[0]!.startNs)
-  for (const [at, { startNs, endNs, isWithPrompt }] of stalls.entries()) {
+  for (let at = first; at < stalls.length && stalls[at]!.startNs < parts.at(-1)!.endNs; at++) {
+    const { startNs, endNs, isWithPrompt } = stalls[at]!
     while (from < parts.length && parts[from]!.endNs <= startNs) from++
     for (let i = from; i < parts.length && parts[i]!.startNs < endNs; i++) {
       const part = parts[i]!
@@ -97,13 +110,6 @@ function eachMet(
   }
 }
 
-/** Index of the first part that ends after this time. */
-function firstAfter(parts: readonly RequestPart[], ns: number): number {
-  let [from, to] = [0, parts.length]
-  while (from < to) {
-    const middle = (from + to) >>> 1
-    if (parts[middle]!.endNs <= ns) from = middle + 1
-    else to = middle
-  }
-  return from
-}
+/** Index of the first that ends after this time. */
+const firstAfter = (parts: readonly Pick<RequestPart, 'endNs'>[], ns: number): number =>
+  firstIndex(0, parts.length, (i) => parts[i]!.endNs > ns)

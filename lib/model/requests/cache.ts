@@ -1,6 +1,9 @@
 import type { SequenceEvent } from '../request-events.ts'
 import type { OpenRequest } from './open-request.ts'
 
+/** Sequences that a context of llama.cpp has at most (LLAMA_MAX_SEQ). */
+export const SEQUENCES_MAX = 256
+
 /** What a context's memory has of one sequence, and the request that uses it. */
 export interface CachedSequence {
   /** Position after the last token; -1 = not known. */
@@ -16,12 +19,13 @@ export class Cache {
   isOfDrafts = false
   private readonly sequences = new Map<number, CachedSequence>()
 
-  /** A sequence; as many are kept as a context has, which are few. */
+  /** A sequence; of more than a context can have, the first is dropped. */
   of(sequence: number): CachedSequence {
     let of = this.sequences.get(sequence)
     if (!of) {
       of = { next: 0, request: undefined, cut: undefined }
       this.sequences.set(sequence, of)
+      if (this.sequences.size > SEQUENCES_MAX) this.sequences.delete(this.sequences.keys().next().value!)
     }
     return of
   }

@@ -270,7 +270,15 @@ export class OpenRequest {
     const isOrder = this.calls === 0 && this.isOrder(toNs)
     if (isOrder) this.inferredBits |= Inferred.Order
     return {
-      ...{ kind: 'request', id, task, slot, context, type: this.type, outcome, startNs, launchNs },
+      kind: 'request',
+      id,
+      task,
+      slot,
+      context,
+      type: this.type,
+      outcome,
+      startNs,
+      launchNs,
       firstTokenNs: isOrder ? -1 : (inference?.firstTokenNs ?? this.firstToken()),
       endNs: toNs,
       promptTokens: stated.promptTokens ?? inference?.promptTokens ?? sum,

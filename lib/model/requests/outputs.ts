@@ -1,9 +1,11 @@
+import { firstIndex } from '../../bytes/search.ts'
 import type { SequenceSpan } from '../call-events.ts'
 import type { OpenRequest } from './open-request.ts'
 
 /** Whose outputs the places of the last call's batch are. */
 export class OutputOwners {
-  private spans: readonly SequenceSpan[] = []
+  /** Places of the batch after each span. */
+  private ends: number[] = []
   private owners: (OpenRequest | undefined)[] = []
   /** Requests that sample from the outputs of another one, the same prompt's. */
   private sharing: OpenRequest[] = []
@@ -12,7 +14,8 @@ export class OutputOwners {
 
   /** A call began with these spans. */
   call(spans: readonly SequenceSpan[], ownerOf: (sequence: number) => OpenRequest | undefined): void {
-    this.spans = spans
+    let place = 0
+    this.ends = spans.map(({ tokens }) => (place += tokens))
     this.owners = spans.map(({ sequence }) => ownerOf(sequence))
     this.sharing = []
     this.turn = 0
@@ -38,13 +41,8 @@ export class OutputOwners {
 
   /** The request of the output in a place of the batch; -1: of the last place. */
   of(output: number): OpenRequest | undefined {
-    const { spans, owners } = this
-    let place = 0
-    let at = output < 0 && owners.length === 1 ? 0 : -1
-    for (let i = 0; output >= 0 && at < 0 && i < spans.length; i++) {
-      place += spans[i]!.tokens
-      if (output < place) at = i
-    }
+    const { ends, owners } = this
+    const at = output < 0 ? (owners.length === 1 ? 0 : -1) : firstIndex(0, ends.length, (i) => ends[i]! > output)
     const owner = owners[at]
     if (!owner || !this.sharing.includes(owner)) return owner
     if (this.isAccepted) this.turn++

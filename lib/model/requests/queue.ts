@@ -2,6 +2,8 @@ import type { TaskEvent } from '../request-events.ts'
 
 /** Most posted tasks that wait for their launch; a server also posts tasks that are no requests, one for each of its steps. */
 const POSTED_MAX = 4096
+/** Most tasks that wait for a slot. */
+const WAITING_MAX = 1 << 16
 
 /** A task in a server's queue. Times in ns. */
 export interface Queued {
@@ -16,46 +18,44 @@ export interface Queued {
   error: number | undefined
 }
 
-/** The tasks that were posted and not launched. */
+/** The tasks that were posted and not launched. Of too many, the oldest are dropped. */
 export class TaskQueue {
-  private readonly tasks = new Map<number, Queued>()
-
-  get size(): number {
-    return this.tasks.size
-  }
+  /** Of which it is not known that they wait for a slot. */
+  private readonly posted = new Map<number, Queued>()
+  private readonly waiting = new Map<number, Queued>()
 
   post({ task, atNs, inferred = 0 }: TaskEvent, busy: number): void {
-    if (task < 0 || this.tasks.has(task)) return
-    this.tasks.set(task, { postNs: atNs, inferred, busy, deferNs: undefined, error: undefined })
-    if (this.tasks.size <= POSTED_MAX) return
-    for (const [old, { deferNs }] of this.tasks) {
-      if (deferNs !== undefined) continue
-      this.tasks.delete(old)
-      return
-    }
+    if (task < 0 || this.of(task)) return
+    this.posted.set(task, { postNs: atNs, inferred, busy, deferNs: undefined, error: undefined })
+    if (this.posted.size > POSTED_MAX) this.posted.delete(this.posted.keys().next().value!)
   }
 
-  /** The task waits for a slot: it is a request. */
-  defer(event: TaskEvent, busy: number): void {
+  /** The task waits for a slot: it is a request. Returns one that is dropped: too many wait. */
+  defer(event: TaskEvent, busy: number): number | undefined {
+    const { task, atNs } = event
     this.post(event, busy)
-    const queued = this.tasks.get(event.task)
-    if (queued) queued.deferNs ??= event.atNs
+    const queued = this.posted.get(task)
+    if (!queued) return undefined
+    queued.deferNs = atNs
+    this.posted.delete(task)
+    this.waiting.set(task, queued)
+    return this.waiting.size > WAITING_MAX ? this.waiting.keys().next().value : undefined
   }
 
   /** Removes a task; undefined where its post is not known. */
   take(task: number): Queued | undefined {
-    const queued = this.tasks.get(task)
-    this.tasks.delete(task)
+    const queued = this.of(task)
+    if (!this.posted.delete(task)) this.waiting.delete(task)
     return queued
   }
 
   /** The task, where its post is known. */
   of(task: number): Queued | undefined {
-    return this.tasks.get(task)
+    return this.posted.get(task) ?? this.waiting.get(task)
   }
 
   /** The tasks that wait for a slot. */
-  deferred(): [task: number, Queued][] {
-    return [...this.tasks].filter(([, { deferNs }]) => deferNs !== undefined)
+  deferred(): number[] {
+    return [...this.waiting.keys()]
   }
 }

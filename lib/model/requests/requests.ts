@@ -1,8 +1,9 @@
 import type { SequenceSpan, TokenEvent } from '../call-events.ts'
 import { isFailed } from '../calls.ts'
 import { DefaultMap } from '../default-map.ts'
+import { type IssueEvent, issueOf } from '../issues.ts'
 import type { FunctionEvent, RequestEvent, SequenceEvent, TaskEvent } from '../request-events.ts'
-import { Cache, type CachedSequence } from './cache.ts'
+import { Cache, type CachedSequence, SEQUENCES_MAX } from './cache.ts'
 import { OpenRequest, type Share } from './open-request.ts'
 import { OutputOwners } from './outputs.ts'
 import { TaskQueue } from './queue.ts'
@@ -25,7 +26,8 @@ interface Thread {
 /**
  * Makes requests of the events of one input, which come in the order of their starts. Borders and figures are those of a server's tasks; where
  * none are recorded, a request is the use of a sequence, from a prompt to the last token before the next prompt, if there are signs
- * that its tokens are an answer: they are sampled, or its sequence was cut before the prompt. Memory: of the requests that are open.
+ * that its tokens are an answer: they are sampled, or its sequence was cut before the prompt. Memory and
+ * work of an event: of the requests that are open, of which there are {@link SEQUENCES_MAX} at most.
  */
 export class Requests {
   private readonly caches = new DefaultMap<number, Cache>(() => new Cache())
@@ -54,7 +56,7 @@ export class Requests {
   private areSampled = false
   private count = 0
   private latestNs = -Infinity
-  private done: RequestEvent[] = []
+  private done: (RequestEvent | IssueEvent)[] = []
 
   /** Slots that process a request. */
   get busy(): number {
@@ -62,7 +64,7 @@ export class Requests {
   }
 
   /** Takes the next event; returns the requests that ended. */
-  take(event: RequestSource): readonly RequestEvent[] {
+  take(event: RequestSource): readonly (RequestEvent | IssueEvent)[] {
     switch (event.kind) {
       case 'token':
         this.call(event)
@@ -85,14 +87,17 @@ export class Requests {
   }
 
   /** The requests that did not end. */
-  finish(): readonly RequestEvent[] {
-    for (const request of [...this.open]) {
-      const { isOfTokens, ownEndNs, lastSendNs } = request
-      const isDone = isOfTokens || lastSendNs >= ownEndNs
-      this.end(request, isDone ? 'complete' : 'unfinished', isDone ? ownEndNs : this.latestNs)
-    }
-    for (const [task] of this.queue.deferred()) this.neverLaunched(task, 'unfinished', this.latestNs)
+  finish(): readonly (RequestEvent | IssueEvent)[] {
+    for (const request of this.open) this.endLate(request)
+    for (const task of this.queue.deferred()) this.neverLaunched(task, 'unfinished', this.latestNs)
     return this.done
+  }
+
+  /** Ends a request whose end is not in the input. */
+  private endLate(request: OpenRequest): void {
+    const { isOfTokens, ownEndNs, lastSendNs } = request
+    const isDone = isOfTokens || lastSendNs >= ownEndNs
+    this.end(request, isDone ? 'complete' : 'unfinished', isDone ? ownEndNs : this.latestNs)
   }
 
   private call(event: TokenEvent): void {
@@ -312,7 +317,8 @@ export class Requests {
 
   private defer(event: TaskEvent): void {
     this.areDefersRecorded = true
-    this.queue.defer(event, this.busy)
+    const dropped = this.queue.defer(event, this.busy)
+    if (dropped !== undefined) this.neverLaunched(dropped, 'unfinished', event.atNs)
   }
 
   private release(request: OpenRequest, atNs: number): void {
@@ -325,9 +331,18 @@ export class Requests {
   }
 
   private begin(slot: number, startNs: number, isInferred: boolean): OpenRequest {
+    if (this.open.size >= SEQUENCES_MAX) this.makeRoom(startNs)
     const request = new OpenRequest(++this.count, slot, startNs, isInferred, this.areSampled)
     this.open.add(request)
     return request
+  }
+
+  /** More requests than can be worked on at a time: the end of the first is not in the input, as far as is known. */
+  private makeRoom(atNs: number): void {
+    const [first] = this.open
+    const detail = `expected at most ${SEQUENCES_MAX} requests at a time, found another; the first of them is unfinished from there on`
+    if (!first!.isOfTokens) this.done.push(issueOf('request-without-end', detail, { byte: 0 }, Math.max(atNs, 0)))
+    this.endLate(first!)
   }
 
   private end(request: OpenRequest, outcome: RequestEvent['outcome'], endNs: number): void {

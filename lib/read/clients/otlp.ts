@@ -7,6 +7,7 @@
 // (sglang/srt/tracing): the root is `Req <id>`, and stages are named prefill_waiting, prefill_forward, decode_loop and the like. Spans
 // of a trace may come in any order. All other spans are counted.
 
+import { firstIndex } from '../../bytes/search.ts'
 import { isObject, type JsonObject, textOf } from '../../input/json.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Format } from '../format.ts'
@@ -40,6 +41,9 @@ const STAGES: ReadonlyMap<string, Stage> = new Map([
 
 /** When the stages of a request begin and end. */
 type Stages = Partial<Record<Stage, { start: bigint; end: bigint }>>
+
+/** Stages at the time of one request that are looked at: of more, the first and the last half. */
+const STAGES_OF_REQUEST_MAX = 256
 
 interface HeldStage {
   readonly stage: Stage
@@ -86,10 +90,38 @@ const formatOf = (traces: Traces): ClientFormat => ({
   finish: (into) => traces.finish(into),
 })
 
+/** Stages of one trace. */
+class TraceStages {
+  /** In the order of their starts. */
+  readonly list: HeldStage[] = []
+  private longest = 0n
+
+  add(stage: HeldStage): void {
+    const { list } = this
+    const { start, end } = stage
+    if (end - start > this.longest) this.longest = end - start
+    const isLast = list.length === 0 || list.at(-1)!.start <= start
+    const at = isLast ? list.length : firstIndex(0, list.length, (i) => list[i]!.start > start)
+    list.splice(at, 0, stage)
+  }
+
+  /** Those that have a time in common with this one. */
+  *at(start: bigint, end: bigint): Generator<HeldStage> {
+    const { list, longest } = this
+    const after = firstIndex(0, list.length, (i) => list[i]!.start > end)
+    const first = firstIndex(0, after, (i) => list[i]!.start >= start - longest)
+    const half = STAGES_OF_REQUEST_MAX / 2
+    for (let i = first; i < after; i++) {
+      if (i === first + half) i = Math.max(i, after - half)
+      if (list[i]!.end >= start) yield list[i]!
+    }
+  }
+}
+
 /** Joins requests with the stages of their traces. */
 class Traces {
   private readonly requests = new Map<string, Span>()
-  private readonly stages = new DefaultMap<string, HeldStage[]>(() => [])
+  private readonly stages = new DefaultMap<string, TraceStages>(() => new TraceStages())
   private held = 0
 
   add(span: Span, into: ClientRequests): void {
@@ -105,13 +137,13 @@ class Traces {
   }
 
   private addStage({ trace, start, end }: Span, stage: Stage, into: ClientRequests): void {
-    this.stages.of(trace).push({ stage, start, end, hasRequest: false })
+    this.stages.of(trace).add({ stage, start, end, hasRequest: false })
     this.held++
     if (this.held > STAGES_MAX) this.drop(this.stages.keys().next().value!, into)
   }
 
   private drop(trace: string, into: ClientRequests): void {
-    const stages = this.stages.of(trace)
+    const stages = this.stages.of(trace).list
     this.stages.delete(trace)
     this.held -= stages.length
     for (const { hasRequest } of stages) if (!hasRequest) into.skip('stages without a request')
@@ -120,8 +152,7 @@ class Traces {
   /** The stages of a request: those of its trace at its time. Requests of one conversation share a trace, one after the other. */
   private stagesOf({ trace, start, end }: Span): Stages {
     const all: Stages = {}
-    for (const of of this.stages.get(trace) ?? []) {
-      if (of.end < start || of.start > end) continue
+    for (const of of this.stages.get(trace)?.at(start, end) ?? []) {
       of.hasRequest = true
       const known = all[of.stage]
       all[of.stage] = {

@@ -8,6 +8,7 @@ import type {
   TaskEvent,
   TokenEvent,
 } from '../../model/events.ts'
+import { SEQUENCES_MAX } from '../../model/requests/cache.ts'
 import { activeFromNs, durationsOf, isInQueue } from '../../model/requests/durations.ts'
 import { isPlaced } from '../../model/times.ts'
 import { nounFor } from '../../model/units.ts'
@@ -33,7 +34,7 @@ export class RequestArea {
   private readonly caches: CacheCounters
   private readonly levels: Levels
   private waits: Lanes | undefined
-  /** Requests of which no slot is known, as clients measure them. */
+  /** Requests of which no slot is known, as clients measure them; and of slots after the most that a server can have. */
   private flights: Lanes | undefined
   /** Tasks by slot, as they are launched. */
   private readonly tasks = new Map<number, number>()
@@ -110,14 +111,15 @@ export class RequestArea {
       else for (const { startNs, endNs, label } of waits) this.waits.place(startNs, endNs, label)
     }
     if (!isWorkedOn) return
-    if (slot < 0) return this.flight(event, fromNs, label)
+    const hasRow = this.slots.has(slot) || (slot >= 0 && this.slots.size < SEQUENCES_MAX)
+    if (!hasRow) return this.flight(event, fromNs, label)
     const row = this.slots.of(slot)
     row.place(fromNs, endNs, label)
     for (const part of parts)
       if (part.startNs >= fromNs) row.place(part.startNs, part.endNs, this.partLabel(event, part))
   }
 
-  /** A request of which no slot is known: requests that overlap go to further rows. */
+  /** A request without a row for its slot: requests that overlap go to further rows. */
   private flight(event: RequestEvent, fromNs: number, label: Label): void {
     this.flights ??= this.context.tracks.lanes('inFlight', {}, true)
     const inner = event.parts

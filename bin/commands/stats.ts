@@ -15,6 +15,7 @@ import { blasCsv } from '../stats/blas.ts'
 import { FIGURES } from '../stats/columns.ts'
 import { csvOf } from '../stats/csv.ts'
 import { kernelsCsv } from '../stats/gpu.ts'
+import { hostOperatorsCsv } from '../stats/host-operators.ts'
 import { analysisOf } from '../stats/inputs.ts'
 import { profilesCsv } from '../stats/kernels.ts'
 import { MACHINE, machineOf } from '../stats/machine.ts'
@@ -194,11 +195,11 @@ function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): P
 }
 
 /**
- * Operators; of logs without any, the kernels of GPUs, calls of BLAS libraries, or profiles of kernels. `isSorted`: an order was asked for,
+ * Operators; of logs without any, the kernels of GPUs, calls of BLAS libraries, profiles of kernels, or operators of the CPU. `isSorted`: an order was asked for,
  * which only operators have.
  */
 function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isSorted: boolean): Promise<void> {
-  const { gpu, blas, kernel_profiles, operators } = analysis
+  const { gpu, blas, kernel_profiles, host_operators, operators } = analysis
   const isOfOther = operators.rows.length === 0 && grouping.by === undefined && !isSorted
   const isOf = <T>(figures: T | null): figures is T => isOfOther && figures !== null
   const rows = isOf(gpu)
@@ -207,7 +208,9 @@ function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isS
       ? blasCsv(blas, grouping.top)
       : isOf(kernel_profiles)
         ? profilesCsv(kernel_profiles, grouping.top)
-        : csvOf(analysis, grouping)
+        : isOf(host_operators)
+          ? hostOperatorsCsv(host_operators, grouping.top)
+          : csvOf(analysis, grouping)
   return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
 }
 

@@ -5,6 +5,7 @@ import { blasSection } from './blas.ts'
 import { callsSection, callTable } from './calls.ts'
 import { expertsSection } from './experts.ts'
 import { gpuSections } from './gpu.ts'
+import { hostOperatorsSection } from './host-operators.ts'
 import { kernelsSection } from './kernels.ts'
 import { memorySection } from './memory.ts'
 import { modelSections } from './model.ts'
@@ -39,6 +40,7 @@ export function sectionsOf(analysis: Analysis, shown: Shown): Section[] {
     workersSection(analysis),
     schedulingSection(analysis),
     ...gpuSections(analysis, shown.top),
+    hostOperatorsSection(analysis, shown.top),
     kernelsSection(analysis, shown.top),
     blasSection(analysis, shown.top),
     powerSection(analysis),

@@ -14,6 +14,7 @@ export type { Distribution } from './distribution.ts'
 import type { DataAccessFigures, PageFaultFigures } from './accesses/figures.ts'
 import type { BlasFigures } from './blas/figures.ts'
 import type { GpuFigures } from './gpu/figures.ts'
+import type { HostOperators } from './host-operators/figures.ts'
 import type { KernelProfiles } from './kernels/figures.ts'
 import type { MemoryFigures } from './memory/figures.ts'
 import type { ModelFigures } from './model/figures.ts'
@@ -32,6 +33,7 @@ import type { GraphSeries, MemorySeries, OffsetSeries } from './series/figures.t
 export type * from './accesses/figures.ts'
 export type * from './blas/figures.ts'
 export type * from './gpu/figures.ts'
+export type * from './host-operators/figures.ts'
 export type * from './kernels/figures.ts'
 
 import type { BenchmarkFigures } from './benchmarks/figures.ts'
@@ -75,6 +77,8 @@ export interface Analysis {
   readonly rooflines: readonly Roofline[]
   /** Null where no work of a GPU and no calls of CUDA or HIP were recorded. */
   readonly gpu: GpuFigures | null
+  /** Operators of PyTorch on the CPU; null where none were recorded, or work of a GPU, whose figures contain what launched it. */
+  readonly host_operators: HostOperators | null
   /** Null where no calls of BLAS libraries or of oneDNN were logged. */
   readonly blas: BlasFigures | null
   /** Energy by phase and by token, clocks; null where no log of power was given. */

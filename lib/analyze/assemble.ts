@@ -19,6 +19,7 @@ import type { BlasFigures } from './blas/figures.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
 import { findings } from './findings/findings.ts'
 import { gpuOf } from './gpu/assemble-gpu.ts'
+import type { HostOperators } from './host-operators/figures.ts'
 import type { KernelProfiles } from './kernels/figures.ts'
 import { unknownMemory } from './memory/memory.ts'
 import { pageFaultsOf, weightsRead } from './memory/reads.ts'
@@ -51,13 +52,20 @@ export interface AnalysedKernels {
 /** What the inputs lack of a log's scheduling. */
 export type UnknownOf = (summary: Summary, scheduling: SchedulingFigures | undefined) => readonly Undetermined[]
 
+/** Figures that are made of all logs together. */
+export interface OfAllLogs {
+  readonly power?: PowerFigures | null
+  readonly kernels?: AnalysedKernels
+  readonly hostOperators?: HostOperators | null
+}
+
 /** Makes the Analysis of a run from its logs; the first one with operators or calls is the run's. `unknown`: what the inputs lack. */
 export function assemble(
   logs: readonly AnalysedLog[],
   unknown: UnknownOf,
-  options: ModelOptions & { readonly power?: PowerFigures | null; readonly kernels?: AnalysedKernels } = {},
+  options: ModelOptions & OfAllLogs = {},
 ): Analysis {
-  const { power = null, kernels = { profiles: null, rooflines: [] } } = options
+  const { power = null, kernels = { profiles: null, rooflines: [] }, hostOperators = null } = options
   const withKernels = (parts: ReturnType<typeof modelParts>) => {
     const { rooflines, undetermined } = parts
     if (kernels.rooflines.length === 0) return parts
@@ -65,7 +73,7 @@ export function assemble(
     return { ...parts, rooflines: [...rooflines, ...kernels.rooflines], undetermined: left }
   }
   const document = documentOf(logs, unknown, (log) => withKernels(modelParts(log, options)))
-  const analysis = { ...document, power, kernel_profiles: kernels.profiles }
+  const analysis = { ...document, host_operators: hostOperators, power, kernel_profiles: kernels.profiles }
   return { ...analysis, findings: findings(analysis) }
 }
 
@@ -113,6 +121,7 @@ export function documentOf(
     model,
     rooflines,
     gpu: gpu?.figures ?? null,
+    host_operators: null,
     blas: blasOf(logs),
     power: null,
     kernel_profiles: null,

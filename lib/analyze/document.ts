@@ -19,6 +19,7 @@ const PARTS: Readonly<Record<Exclude<keyof Analysis, 'schema' | 'series'>, reado
   model: ['object', 'null'],
   rooflines: ['array'],
   gpu: ['object', 'null'],
+  host_operators: ['object', 'null'],
   blas: ['object', 'null'],
   power: ['object', 'null'],
   kernel_profiles: ['object', 'null'],
@@ -78,7 +79,10 @@ export function parseAnalysis(text: string, name: string): Analysis {
 }
 
 /** Parts that earlier versions did not write. */
-const ADDED = { blas: null, power: null, page_faults: null, data_accesses: null, benchmarks: [] } as const
+const ADDED = {
+  ...{ host_operators: null, blas: null, power: null, page_faults: null, data_accesses: null },
+  benchmarks: [],
+} as const
 
 function complete(document: unknown): unknown {
   if (kindOf(document) !== 'object') return document

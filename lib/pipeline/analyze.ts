@@ -6,6 +6,7 @@ import { BenchmarkPass } from '../analyze/benchmarks/benchmarks.ts'
 import { BlasPass } from '../analyze/blas/blas-pass.ts'
 import { CACHE_SIZES_MAX, type ExpertCacheSize } from '../analyze/experts/caches.ts'
 import type { AccessJoin } from '../analyze/graph/accesses/join.ts'
+import { HostOperatorPass } from '../analyze/host-operators/host-operators.ts'
 import { kernelRooflines, ProfilePass } from '../analyze/kernels/profile-pass.ts'
 import type { ModelOptions } from '../analyze/model/assemble-model.ts'
 import { checkMachine } from '../analyze/model/assemble-model.ts'
@@ -78,7 +79,11 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
       hasSwitches: ahead.some(({ log }) => log.hasSwitches),
     })
     const [power, kernels] = [new PowerPass(names), new ProfilePass(names, profiles)]
-    const shared = { names, threads, power, companions, accesses, kernels, series, call, expertCaches, model: shape }
+    const hostOperators = new HostOperatorPass(names)
+    const shared = {
+      ...{ names, threads, power, companions, accesses, kernels, hostOperators },
+      ...{ series, call, expertCaches, model: shape },
+    }
     const analysed = ahead.map(({ log, placed }) => new Analysed(log, placed, shared))
     const open = new Set(analysed.filter(({ log }) => !log.isOfScheduler))
     for await (const { of, batch } of interleaved(analysed)) {
@@ -100,7 +105,8 @@ export async function analyze(inputs: Input | readonly Input[], options: Analyze
       ...unplaced,
     ]
     const ofKernels = { profiles: kernels.finish(), rooflines: kernelRooflines(profiles, names, options.peaks) }
-    return assemble(logsOf, unknown, { ...options, shape, power: power.finish(), kernels: ofKernels })
+    const ofAll = { power: power.finish(), kernels: ofKernels, hostOperators: hostOperators.finish() }
+    return assemble(logsOf, unknown, { ...options, shape, ...ofAll })
   } finally {
     await closeAll(opened)
   }
@@ -137,6 +143,7 @@ interface Shared {
   readonly power: PowerPass
   readonly companions: Companions
   readonly accesses: Accesses | undefined
+  readonly hostOperators: HostOperatorPass
   readonly kernels: ProfilePass
   readonly series: AnalyzeOptions['series']
   readonly expertCaches: AnalyzeOptions['expertCaches']
@@ -180,6 +187,7 @@ class Analysed implements PlacedLog {
     benchmarks.take(batch)
     this.join?.take(batch)
     this.shared.kernels.take(batch)
+    this.shared.hostOperators.take(batch, this)
     const onTrace = placed.take(batch)
     figures.take(onTrace)
     this.shared.power.take(onTrace, this.log.name)

@@ -1,4 +1,5 @@
 import type { Arg } from '../../model/args.ts'
+import { DefaultMap } from '../../model/default-map.ts'
 import type { TraceEvent } from '../../model/events.ts'
 import { type IssueCode, issueOf } from '../../model/issues.ts'
 import { LeftOut, PERFETTO_READS_IT } from '../../model/left-out.ts'
@@ -41,7 +42,10 @@ export class Recording {
   private readonly leftOut = new LeftOut()
   private out: TraceEvent[] = []
   private byte = 0
-  private slices = 0
+  /** Slices by id of the category; 0: without one. */
+  private readonly slices = new DefaultMap<number, { count: number }>(() => ({ count: 0 }))
+  private instants = 0
+  private samples = 0
   private late = { count: 0, firstByte: 0, firstNs: 0 }
 
   constructor(
@@ -123,19 +127,33 @@ export class Recording {
     yield this.take()
     yield* this.steps.calls()
     yield* this.gpu.calls()
+    this.flows.leaveOut(this.leftOut)
+    yield this.leftOut.events()
+    const { byKeyOnly } = this.runs
+    yield [{ kind: 'facts', ...containing(this.contents() || 'no slices') }]
+    if (byKeyOnly > 0) yield [{ kind: 'facts', attributes: { arrows_by_id_only: byKeyOnly } }]
+  }
+
+  /** GPU work, calls and slices; of a file without GPU work, all of it by kind. */
+  private contents(): string {
     const { kernel, memcpy, memset, call } = this.gpu.counts
-    const contents = contentsOf([
+    const of = (category: string) => this.slices.get(this.names.id(category))?.count ?? 0
+    const all = [...this.slices.values()].reduce((sum, { count }) => sum + count, 0)
+    const isOfGpu = kernel + memcpy + memset > 0
+    const kinds = isOfGpu ? [] : KINDS.map(([category, noun]) => [of(category), noun] as const)
+    return contentsOf([
       [kernel, 'kernel'],
       [memcpy, 'memory copy'],
       [memset, 'memory set'],
       [call, 'GPU API call'],
-      [this.slices, 'slice'],
+      ...kinds,
+      [
+        kinds.reduce((rest, [count]) => rest - count, all),
+        kinds.some(([count]) => count > 0) ? 'other slice' : 'slice',
+      ],
+      [isOfGpu ? 0 : this.instants, 'instant'],
+      [isOfGpu ? 0 : this.samples, 'counter value'],
     ])
-    this.flows.leaveOut(this.leftOut)
-    yield this.leftOut.events()
-    const { byKeyOnly } = this.runs
-    yield [{ kind: 'facts', ...containing(contents || 'no slices') }]
-    if (byKeyOnly > 0) yield [{ kind: 'facts', attributes: { arrows_by_id_only: byKeyOnly } }]
   }
 
   /** Counts an event of a phase that is not drawn. */
@@ -246,12 +264,14 @@ export class Recording {
       const value = args.whole(`Total ${what}`, -1)
       if (value < 0) continue
       const name = names.id(`${where}: memory ${what.toLowerCase()}`)
+      this.samples++
       this.out.push({ kind: 'counter', name, unit: 'bytes', atNs, value })
     }
   }
 
   private mark(track: number, { name, category, atNs, args }: Pick<Edge, 'name' | 'category' | 'atNs' | 'args'>): void {
     this.define(track)
+    this.instants++
     this.out.push({ kind: 'own-instant', track, name, category, atNs, args })
   }
 
@@ -266,6 +286,7 @@ export class Recording {
     this.args.eachNumber((key, value) => {
       const track = this.rows.other(pid, isOnly ? title : `${title}: ${key}`, 'counter')
       this.define(track)
+      this.samples++
       this.out.push({ kind: 'own-sample', track, atNs, value })
     })
     if (this.out.length === before) this.leftOut.add('counters without a number')
@@ -302,9 +323,11 @@ export class Recording {
   }
 
   private pass(slices: readonly HeldSlice[]): void {
-    this.slices += slices.length
     this.define(slices[0]!.track)
-    for (const slice of slices) this.out.push(slice)
+    for (const slice of slices) {
+      this.slices.of(slice.category ?? 0).count++
+      this.out.push(slice)
+    }
   }
 
   private define(track: number): void {
@@ -335,4 +358,10 @@ export class Recording {
   }
 }
 
+/** Categories of PyTorch's profiler on the CPU. */
+const KINDS = [
+  ['cpu_op', 'operator'],
+  ['python_function', 'Python function'],
+  ['user_annotation', 'annotation'],
+] as const
 const ASYNC = { b: 'begin', e: 'end', n: 'mark', S: 'begin', F: 'end', T: 'mark', p: 'mark' } as const

@@ -1,3 +1,4 @@
+import { traceStart } from '../bytes/trace-start.ts'
 import { through } from '../bytes/web-stream.ts'
 import { ByteCursor } from './byte-cursor.ts'
 import { gunzip, isGzip, type OnBroken, peek } from './gunzip.ts'
@@ -32,13 +33,21 @@ export function packingOf(head: Uint8Array): Packing | undefined {
 
 /**
  * The chunks of an input, unpacked where it is packed, texts as UTF-8 without a byte order mark. A damaged or cut stream ends there, after (nearly) all bytes before the
- * damage, and `onBroken` is called. Errors of the source itself are thrown.
+ * damage, and `onBroken` is called. `onLeftOut` is called for each section of a page that is left out. Errors of the source itself are thrown.
  */
-export function unpack(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
-  return unmarked(content(source, onBroken))
+export function unpack(
+  source: AsyncIterable<Uint8Array>,
+  onBroken: OnBroken,
+  onLeftOut: () => unknown = () => {},
+): AsyncGenerator<Uint8Array> {
+  return unmarked(content(source, onBroken, onLeftOut))
 }
 
-async function* content(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
+async function* content(
+  source: AsyncIterable<Uint8Array>,
+  onBroken: OnBroken,
+  onLeftOut: () => unknown,
+): AsyncGenerator<Uint8Array> {
   const { head, rest } = await peek(source, PACKING_BYTES)
   switch (packingOf(head)) {
     case 'gzip':
@@ -46,7 +55,7 @@ async function* content(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): 
     case 'zip':
       return yield* unzip(rest, onBroken)
     case 'html':
-      return yield* traceOfPage(rest, onBroken)
+      return yield* traceOfPage(rest, onBroken, onLeftOut)
     case 'atrace':
       return yield* traceOfAtrace(rest, onBroken)
     default:
@@ -137,22 +146,76 @@ const encoder = new TextEncoder()
 const SCRIPT = encoder.encode('<script class="trace-data"')
 const SCRIPT_END = encoder.encode('</script>')
 
-/** The texts in the elements of a page of systrace that contain trace data, one after the other. */
-async function* traceOfPage(source: AsyncIterable<Uint8Array>, onBroken: OnBroken): AsyncGenerator<Uint8Array> {
+/** A section of JSON that is not longer waits for a text, which is the trace then: Chrome adds its own metadata. */
+const WAITING_BYTES_MAX = 1 << 20
+/** Bytes by which the kind of a section is found. */
+const SECTION_BYTES = 64
+
+/**
+ * The trace in a page of systrace: the texts of ftrace in its elements that contain trace data, one after the other; where there are
+ * none, the first of Chrome's. All others are left out.
+ */
+async function* traceOfPage(
+  source: AsyncIterable<Uint8Array>,
+  onBroken: OnBroken,
+  onLeftOut: () => unknown,
+): AsyncGenerator<Uint8Array> {
   const cursor = new ByteCursor(source)
+  let waiting: Uint8Array[] = []
+  let chosen: 'ftrace' | 'json' | undefined
   try {
-    for (let found = 0; ; found++) {
-      for await (const _ of until(cursor, SCRIPT));
-      if (cursor.available === 0) return found === 0 ? onBroken('no trace data in the page', 0) : undefined
-      for await (const _ of until(cursor, Uint8Array.of(0x3e)));
-      cursor.skip(Math.min(1, cursor.available))
-      // White space ahead of the trace would hide its first line.
-      while ((await has(cursor, 1)) && cursor.bytes[cursor.start]! <= 0x20) cursor.skip(1)
-      yield* until(cursor, SCRIPT_END)
+    for (;;) {
+      if (!(await toSection(cursor))) break
+      const kind = await kindOfSection(cursor)
+      const section = until(cursor, SCRIPT_END)
+      if (
+        kind === undefined ||
+        (chosen ?? kind) !== kind ||
+        chosen === 'json' ||
+        (kind === 'json' && waiting.length > 0)
+      ) {
+        for await (const _ of section);
+        onLeftOut()
+      } else if (kind === 'json') {
+        let bytes = 0
+        for await (const chunk of section) {
+          waiting.push(chunk)
+          bytes += chunk.length
+          if (bytes <= WAITING_BYTES_MAX) continue
+          chosen = 'json'
+          yield* waiting.splice(0)
+        }
+      } else {
+        if (waiting.length > 0) onLeftOut()
+        waiting = []
+        chosen = 'ftrace'
+        yield* section
+      }
     }
+    yield* waiting
+    if (chosen === undefined && waiting.length === 0) onBroken('no trace data in the page', 0)
   } finally {
     await cursor.close()
   }
+}
+
+/** Moves to the begin of the next section; false: there is none. */
+async function toSection(cursor: ByteCursor): Promise<boolean> {
+  for await (const _ of until(cursor, SCRIPT));
+  if (cursor.available === 0) return false
+  for await (const _ of until(cursor, Uint8Array.of(0x3e)));
+  cursor.skip(Math.min(1, cursor.available))
+  // White space ahead of the trace would hide its first line.
+  while ((await has(cursor, 1)) && cursor.bytes[cursor.start]! <= 0x20) cursor.skip(1)
+  return true
+}
+
+/** What a section contains; undefined: something else, such as a list of processes. */
+async function kindOfSection(cursor: ByteCursor): Promise<'ftrace' | 'json' | undefined> {
+  await has(cursor, SECTION_BYTES)
+  const head = cursor.bytes.subarray(cursor.start, Math.min(cursor.end, cursor.start + SECTION_BYTES))
+  if (traceStart(head) === 'json') return 'json'
+  return latin1.decode(head).startsWith('PROCESS DUMP') ? undefined : 'ftrace'
 }
 
 /** The bytes ahead of `mark`, to which it moves; all bytes where there is none. */

@@ -6,6 +6,7 @@ import { PACKING_BYTES, type Packing, packingOf, unpack } from '../input/unpack.
 import type { Definitions } from '../model/definitions.ts'
 import { firstTimeOf, type InputEvent, lastTimeOf, type TraceEvent } from '../model/events.ts'
 import { issueOf } from '../model/issues.ts'
+import { PERFETTO_READS_IT } from '../model/left-out.ts'
 import type { Names } from '../model/names.ts'
 import { OP_TABLES, type OpTable } from '../model/op-tables.ts'
 import { type Format, HEAD_BYTES } from '../read/format.ts'
@@ -196,6 +197,9 @@ async function* profiled(
   if (unfound.length > 0) yield unfound
 }
 
+/** Sections of a page of systrace that are not of the trace that is read. */
+const OTHER_SECTIONS = { kind: 'left-out', what: 'other sections of the page', hint: PERFETTO_READS_IT } as const
+
 /** Opens a log of any known format, packed or not. */
 async function openLog({ name, source }: LogInput, names: Names, options: ReadingOptions): Promise<OpenInput> {
   const { from, formats, osRuntime, everything } = options
@@ -203,9 +207,14 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
   let broken: { readonly detail: string; readonly byte: number } | undefined
   const stored = await peek(chunksOf(source, name), PACKING_BYTES)
   const packing = packingOf(stored.head)
-  const plain = unpack(stored.rest, (detail, byte) => {
-    broken = { detail, byte }
-  })
+  let sections = 0
+  const plain = unpack(
+    stored.rest,
+    (detail, byte) => {
+      broken = { detail, byte }
+    },
+    () => sections++,
+  )
   const { head, rest } = await peek(plain, HEAD_BYTES)
   const whole = rangeOf(source)
   const again = whole && packing ? () => unpack(whole(0, Number.MAX_SAFE_INTEGER), () => {}) : undefined
@@ -223,6 +232,7 @@ async function openLog({ name, source }: LogInput, names: Names, options: Readin
           yield batch
         }
         const code = packing === 'gzip' ? 'broken-gzip' : 'broken-archive'
+        if (sections > 0) yield [{ ...OTHER_SECTIONS, count: sections }]
         if (broken) yield [issueOf(code, broken.detail, { byte: broken.byte }, lastNs)]
       } finally {
         await rest.return()

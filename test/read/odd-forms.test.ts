@@ -139,3 +139,53 @@ test('the text of a log in Chrome JSON, at the begin of a line, does not hide it
     expect({ contents, leftOut, issues }).toMatchObject({ contents: '2 slices', leftOut: [{ count: 1 }], issues: [] })
   }
 })
+
+describe('a page of systrace with several sections', () => {
+  const section = (text: string) => `<script class="trace-data" type="application/text">\n${text}\n</script>\n`
+  const page = (...texts: readonly string[]) =>
+    encode(`<!DOCTYPE html>\n<html><body>\n${texts.map(section).join('')}</body></html>\n`)
+  const [, FTRACE, CHROME] = textOf('odd-forms/systrace2.html')
+    .split(/<script class="trace-data" type="application\/text">\n/)
+    .map((text) => text.replace(/\n<\/script>.*/s, '')) as [string, string, string]
+  const PROCESSES = 'PROCESS DUMP\nUSER PID PPID VSZ RSS\nroot 1 0 10 10\n'
+  const LARGE = `{"traceEvents":[${'{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"e"},'.repeat(30_000)}{}]}`
+
+  test('is read as its trace of ftrace, wherever it is; the others are counted', async () => {
+    const alone = await converted(encode(FTRACE))
+    const { leftOut: none, ...expected } = await summarize({ name: 'log', source: encode(FTRACE) })
+    for (const texts of [
+      [FTRACE, CHROME],
+      [CHROME, FTRACE],
+      [PROCESSES, FTRACE],
+      [CHROME, PROCESSES, FTRACE, CHROME],
+    ]) {
+      const { leftOut, ...found } = await summarize({ name: 'log', source: page(...texts) })
+      expect(leftOut).toMatchObject([{ what: 'other sections of the page', count: texts.length - 1 }, ...none])
+      expect({ ...found, issues: found.issues.length }).toEqual({ ...expected, issues: expected.issues.length })
+      expect((await converted(cut(page(...texts), 11))).length).toBeGreaterThan(alone.length)
+    }
+    expect(await issuesOf(plainBytes('odd-forms/systrace2.html'))).toEqual([])
+  })
+
+  test("without one, as the first of Chrome's; so is a large one", async () => {
+    const events = `[${textOf('odd-forms/ndjson.json').trim().split('\n').join(',')}]`
+    const { contents, leftOut } = await summarize({ name: 'log', source: page(events, CHROME) })
+    expect({ contents, leftOut }).toMatchObject({ contents: '2 slices', leftOut: [{ count: 1 }] })
+    const large = await summarize({ name: 'log', source: cut(page(LARGE, FTRACE), 1 << 16) })
+    expect(large).toMatchObject({ contents: '30 000 slices', leftOut: [{ count: 1 }] })
+  })
+})
+
+test('a table of llama-bench that is quoted or indented is the same', async () => {
+  for (const fixture of ['llama-bench/tests.md', 'llama-bench/two-builds.md', 'llama-bench/others.md']) {
+    const text = textOf(fixture)
+    const expected = await summarize({ name: 'log', source: encode(text) })
+    expect(expected.drawn).toBeGreaterThan(0)
+    for (const before of ['> ', '>', '> > ', '  > ']) {
+      const quoted = await summarize({ name: 'log', source: encode(text.replace(/^/gm, before)) })
+      expect([before, quoted]).toEqual([before, expected])
+    }
+    const indented = await summarize({ name: 'log', source: encode(text.replace(/^\|/gm, '   |')) })
+    expect(indented).toEqual(expected)
+  }
+})

@@ -14,8 +14,18 @@ const MD_RULE = /^\|(?: *:?-+:? *\|)+\r?$/
 const WAITING_MAX = 4096
 const BUILD = /^build: (\w+) \((\d+)\)\r?$/
 
+/** Signs of a quotation in Markdown, or blanks before a table. */
+const QUOTE = /^(?:[ \t]{0,8}>){1,8}[ \t]{0,8}|^[ \t]{1,8}(?=\|)/
+
+/** A line as it was before it was quoted. */
+const unquoted = (line: string) => {
+  const quote = QUOTE.exec(line)
+  return quote ? line.slice(quote[0].length).trimEnd() : line
+}
+
 /** The form of rows whose first line, or whose header, this is; undefined: neither. */
-export function formOf(line: string): Form | undefined {
+export function formOf(quoted: string): Form | undefined {
+  const line = unquoted(quoted)
   if (MD_HEAD.test(line)) return 'md'
   if (CSV_HEAD.test(line)) return 'csv'
   return SQL_HEAD.test(line) || SQL_ROW.test(line) ? 'sql' : undefined
@@ -33,7 +43,8 @@ export class TextRows {
 
   constructor(private readonly tests: Tests) {}
 
-  line(text: string, at: Position, isTorn: boolean): void {
+  line(quoted: string, at: Position, isTorn: boolean): void {
+    const text = unquoted(quoted)
     if (text.trim() === '') return
     if (this.isInDefinition) {
       this.isInDefinition = !/^\);/.test(text)

@@ -17,7 +17,7 @@ enum process_problem { PROCESS_CANNOT_OPEN, PROCESS_DISK_FULL };
 
 /*
  * Writes "<errno> <user id>\n" to the report file of `record`, if there is one, at the place of this problem. The file has its full size
- * already, so that this works on a full disk.
+ * already, so that this works on a full disk and in a process that may not write to files.
  */
 void process_report(enum process_problem problem, int error);
 

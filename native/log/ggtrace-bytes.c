@@ -1,14 +1,27 @@
-/* Writes bytes at an offset of the file, and computes the checksum of a block. */
+/* Writes bytes at an offset of a file, and computes the checksum of a block. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ggtrace-file.h"
 #include "ggtrace-inside.h"
 
 #define GGTRACE_POISON
 #include "ggtrace.h"
+
+bool ggtrace_may_reach(uint64_t end) {
+    struct rlimit limit;
+    bool is_known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
+#ifdef SYS_getrlimit /* libc calls prlimit64, which a sandbox may deny */
+    if (!is_known && sizeof(limit.rlim_cur) == sizeof(long)) is_known = syscall(SYS_getrlimit, RLIMIT_FSIZE, &limit) == 0;
+#endif
+    if (is_known && end > limit.rlim_cur) errno = EFBIG;
+    return is_known && end <= limit.rlim_cur;
+}
 
 static ssize_t seek_and_write(int file, const void * bytes, size_t count, off_t offset) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the file position */
@@ -19,6 +32,7 @@ static ssize_t seek_and_write(int file, const void * bytes, size_t count, off_t 
 }
 
 bool ggtrace_write_at(const struct ggtrace * log, const void * bytes, size_t count, uint64_t offset) {
+    if (!ggtrace_may_reach(offset + count)) return false;
     while (count > 0) {
         ssize_t written = pwrite(log->file, bytes, count, (off_t) offset);
         if (written < 0 && ggtrace_is_denied(errno)) written = seek_and_write(log->file, bytes, count, (off_t) offset);

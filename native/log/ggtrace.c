@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ggtrace-file.h"
 #include "ggtrace-inside.h"
 #include "ggtrace-nvtx.h"
 
@@ -50,25 +50,13 @@ static bool write_zeros(const struct ggtrace * log, uint64_t offset, uint32_t by
     return true;
 }
 
-static bool size_limit(rlim_t * most) {
-    struct rlimit limit;
-    bool is_known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
-#ifdef SYS_getrlimit /* libc calls prlimit64, which a sandbox may deny */
-    if (!is_known && sizeof(limit.rlim_cur) == sizeof(long)) is_known = syscall(SYS_getrlimit, RLIMIT_FSIZE, &limit) == 0;
-#endif
-    *most = limit.rlim_cur;
-    return is_known;
-}
-
 /* Allocates disk space before the mapping: a store into a mapped hole on a full disk gives SIGBUS and kills the host. */
 static bool allocate(const struct ggtrace * log, uint64_t offset, uint32_t bytes) {
-    rlim_t most;
-    /* Growing a file beyond this limit gives SIGXFSZ, which also kills the host: check first. */
-    if (!size_limit(&most)) return false;
-    const bool is_limited = log->bytes_max && !log->is_ring && log->bytes_max < most;
-    if (offset + bytes > (is_limited ? log->bytes_max : most)) {
-        STORE(log->shared->full, is_limited ? GGTRACE_FULL_LIMIT : GGTRACE_FULL_PROCESS_LIMIT);
-        return errno = EFBIG, false;
+    const bool is_limited = log->bytes_max && !log->is_ring && offset + bytes > log->bytes_max;
+    if (is_limited) errno = EFBIG;
+    if (is_limited || !ggtrace_may_reach(offset + bytes)) {
+        if (errno == EFBIG) STORE(log->shared->full, is_limited ? GGTRACE_FULL_LIMIT : GGTRACE_FULL_PROCESS_LIMIT);
+        return false;
     }
     if (!ggtrace_is_ours(log)) return errno = EBADF, false;
     for (int tries = 0; tries < EINTR_MAX; tries++) {

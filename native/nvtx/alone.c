@@ -10,10 +10,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/environment.h"
+#include "log/ggtrace-file.h"
 #include "nvtx/abi.h"
 #include "nvtx/host.h"
 #include "nvtx/listen.h"
@@ -46,6 +48,9 @@ static void complain(const char * path) {
     const char * const parts[] = {"ggml2perfetto: ", path, ": cannot write: ", strerror(errno), "\n"};
     char text[PATH_BYTES + 256] = "";
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) strncat(text, parts[i], sizeof(text) - strlen(text) - 1);
+    struct stat output; /* a file is written at its end */
+    const bool is_file = fstat(STDERR_FILENO, &output) == 0 && S_ISREG(output.st_mode);
+    if (is_file && !ggtrace_may_reach((uint64_t) output.st_size + strlen(text))) return;
     if (write(STDERR_FILENO, text, strlen(text)) < 0) { /* nothing else can be done */ }
 }
 

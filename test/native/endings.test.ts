@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { endingsProgram, hasLlama, LIB, model } from '../llama/testbed.ts'
@@ -47,6 +48,9 @@ const RECORDINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 }
 
+/** Limits of a file's size (RLIMIT_FSIZE) in which a log has no header, only a part of one, no block, a few, and one for each writer. */
+const FILE_LIMITS = [0, 1, 47, 48, 63, 64, 4095, 4096, 16_384, 40_000, 100_000]
+
 const llama = hasLlama() ? describe : describe.skip
 
 interface Ending {
@@ -69,9 +73,9 @@ llama('endings of a recorded program', () => {
     command = [await endingsProgram(), LIB, (await model(NANO)).path]
   })
 
-  const run = (way: string, env: Readonly<Record<string, string>>) =>
+  const run = (way: string, env: Readonly<Record<string, string>>, before: readonly string[] = []) =>
     new Promise<Ending & { ms: number }>((resolve, reject) => {
-      const [program, ...args] = command
+      const [program, ...args] = [...before, ...command] as [string, ...string[]]
       const child = spawn(program, [...args, way], {
         env: { ...process.env, ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -117,6 +121,22 @@ llama('endings of a recorded program', () => {
       },
       TIMEOUT_MS * 2 * TIMES,
     )
+
+    test.each(FILE_LIMITS)('return, files of at most %i bytes', async (limit) => {
+      const before = ['prlimit', `--fsize=${limit}`]
+      const log = newLog()
+      mkdirSync(dirname(log), { recursive: true })
+      const report = `${log}.report`
+      writeFileSync(report, Buffer.alloc(128))
+      const recording = { GGML2PERFETTO_OUT: log, GGML2PERFETTO_REPORT: report }
+      const plain = await run('return', {}, before)
+      const traced = await run('return', { ...env, LD_PRELOAD: RECORDER, ...recording }, before)
+      expect(plain.code).toBe(3)
+      expect(endingOf(traced)).toEqual(endingOf(plain))
+      const isOpened = existsSync(log)
+      expect(readFileSync(report, 'latin1').startsWith(`${constants.errno.EFBIG} `)).toBe(!isOpened)
+      if (isOpened) expect((await readLog(log)).issues.join()).toMatch(/limit for the size of files|^$/)
+    })
 
     test(
       BESIDE_THREADS,

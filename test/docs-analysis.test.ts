@@ -42,6 +42,7 @@ test.each(commands)('%s', (block) => {
 
 test('the fields of the document are those of the types', () => {
   node(['scripts/analysis-docs.mjs', '--check'])
+  node(['scripts/analysis-schema.mjs', '--check'])
 })
 
 test('each field that an Analysis contains is described', async () => {

@@ -1,6 +1,8 @@
-/** A piece of HTML that is complete, and whose texts are escaped. */
+const HTML = Symbol('HTML')
+
+/** A piece of HTML that is complete, and whose texts are escaped. Its key is a symbol, which no value of a JSON document has. */
 export interface Html {
-  readonly html: string
+  readonly [HTML]: string
 }
 
 /** What a template contains: texts and numbers are escaped, HTML is not; undefined is nothing. */
@@ -27,7 +29,10 @@ export function escaped(text: string): string {
 }
 
 /** HTML that is made by this program and contains no text of an input. */
-export const raw = (html: string): Html => ({ html })
+export const raw = (html: string): Html => ({ [HTML]: html })
+
+/** The text of a whole document. */
+export const documentText = (of: Html): string => of[HTML]
 
 /** A template of HTML; see {@link Content}. */
 export function html(pieces: TemplateStringsArray, ...values: readonly Content[]): Html {
@@ -36,7 +41,8 @@ export function html(pieces: TemplateStringsArray, ...values: readonly Content[]
 
 function textOf(value: Content): string {
   if (value === undefined) return ''
-  if (typeof value === 'string') return escaped(value)
-  if (typeof value === 'number') return String(value)
-  return 'html' in value ? value.html : value.map(textOf).join('')
+  if (isList(value)) return value.map(textOf).join('')
+  return typeof value === 'object' && HTML in value ? value[HTML] : escaped(String(value))
 }
+
+const isList = (value: Content): value is readonly Content[] => Array.isArray(value)

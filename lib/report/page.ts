@@ -1,5 +1,5 @@
 import type { Section } from './figure.ts'
-import { type Html, html, raw } from './html.ts'
+import { documentText, type Html, html, raw } from './html.ts'
 import { SCRIPT, SCRIPT_HASH } from './script.ts'
 import { STYLE } from './style.ts'
 
@@ -25,7 +25,7 @@ export function pageHtml({ title, lead, sections }: Page): string {
     ([id, label], i) =>
       html`<label><input type="radio" name="theme" id="theme-${id}"${i === 0 ? raw(' checked') : undefined}> ${label}</label>`,
   )
-  return html`<!DOCTYPE html>
+  return documentText(html`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -49,5 +49,5 @@ ${sections.map(({ id, title, content }) => html`<section aria-labelledby="${id}"
 <script>${raw(SCRIPT)}</script>
 </body>
 </html>
-`.html
+`)
 }

@@ -48,11 +48,21 @@ test.each<[string, string, string]>([
     'expected calls: object, found nothing',
   ],
   [
+    'a word that it does not know',
+    changed((of) => Object.assign(of, { inputs: [{ ...(of['inputs'] as object[])[0], times: '<b>' }] })),
+    'expected inputs[0].times: "recorded", "durations", "order", found "<b>"',
+  ],
+  [
+    'a number that is none',
+    text.replace(/"flop":\d+/, '"flop":1e999'),
+    'expected operators.rows[0].flop: number, found Infinity',
+  ],
+  [
     'a row that is none',
     changed((of) => {
       of.operators.rows[0] = 7
     }),
-    'expected operators.rows[0].layer: number, found nothing',
+    'expected operators.rows[0]: object, found number',
   ],
 ])('%s is refused', async (_, document, message) => {
   const error = await readAnalysis({ name: 'run.json', source: bytes(document) }).catch((error) => error)

@@ -1,0 +1,100 @@
+/**
+ * Writes lib/generated/analysis-schema.ts: the types of the fields of an Analysis, from lib/analyze/analysis.ts, by which a stored
+ * one is checked. With --check, writes nothing and exits 1 if the committed file is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const path = join(root, 'lib/generated/analysis-schema.ts')
+const source = join(root, 'lib/analyze/analysis.ts')
+
+const { options } = ts.parseJsonConfigFileContent(
+  { ...ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config, include: [source] },
+  ts.sys,
+  root,
+)
+const program = ts.createProgram([source], { ...options, types: [] })
+const checker = program.getTypeChecker()
+const analysis = checker
+  .getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(source)))
+  .find(({ name }) => name === 'Analysis')
+
+/** Fields of interfaces by name, in the order in which they are found. */
+const named = {}
+
+const PRIMITIVES = ts.TypeFlags.String | ts.TypeFlags.Number | ts.TypeFlags.Boolean | ts.TypeFlags.Null
+
+/** A type as `Type` of the generated file. */
+function typeOf(type) {
+  if (type.flags & PRIMITIVES) return checker.typeToString(type)
+  if (type.flags & ts.TypeFlags.StringLiteral) return { is: [type.value] }
+  if (type.flags & ts.TypeFlags.BooleanLiteral) return { is: [checker.typeToString(type) === 'true'] }
+  if (type.isUnion()) return unionOf(type.types.filter(({ flags }) => !(flags & ts.TypeFlags.Undefined)))
+  if (checker.isTupleType(type)) return { tuple: checker.getTypeArguments(type).map(typeOf) }
+  if (checker.isArrayType(type)) return { list: typeOf(checker.getTypeArguments(type)[0]) }
+  const [index] = checker.getIndexInfosOfType(type)
+  if (index) return { record: typeOf(index.type) }
+  if (!(type.flags & ts.TypeFlags.Object)) throw new Error(`${checker.typeToString(type)}: no type of JSON`)
+  const { name } = type.aliasSymbol ?? type.symbol
+  if (type.aliasSymbol || name === '__type') return { fields: fieldsOf(type) }
+  if (!(name in named)) {
+    named[name] = undefined
+    named[name] = fieldsOf(type)
+  }
+  return { of: name }
+}
+
+function unionOf(types) {
+  const all = types.map(typeOf)
+  const literals = all.flatMap((type) => type.is ?? [])
+  const rest = all.filter((type) => type.is === undefined && type !== 'null')
+  if (literals.length > 0) rest.push(isBoolean(literals) ? 'boolean' : { is: literals })
+  if (all.includes('null')) rest.push('null')
+  return rest.length === 1 ? rest[0] : { any: rest }
+}
+
+const isBoolean = (literals) => literals.length === 2 && literals.every((of) => typeof of === 'boolean')
+
+/** Types of fields by name; `?` ends the names of those that may be missing. */
+const fieldsOf = (type) =>
+  Object.fromEntries(
+    checker.getPropertiesOfType(type).map((of) => {
+      const isOptional = (of.flags & ts.SymbolFlags.Optional) !== 0
+      return [`${of.name}${isOptional ? '?' : ''}`, typeOf(checker.getTypeOfSymbol(of))]
+    }),
+  )
+
+typeOf(checker.getDeclaredTypeOfSymbol(analysis))
+const lines = Object.entries(named).map(([name, fields]) => `  ${name}: ${JSON.stringify(fields)},\n`)
+const text = `// Generated from lib/analyze/analysis.ts by scripts/analysis-schema.mjs; do not edit.
+
+/** A type of JSON. */
+export type JsonType =
+  | 'string'
+  | 'number'
+  | 'boolean'
+  | 'null'
+  | { readonly is: readonly (string | boolean)[] }
+  | { readonly list: JsonType }
+  | { readonly tuple: readonly JsonType[] }
+  | { readonly record: JsonType }
+  | { readonly any: readonly JsonType[] }
+  | { readonly of: string }
+  | { readonly fields: JsonFields }
+
+/** Types of an object's fields by name; \`?\` ends the names of those that may be missing. */
+export type JsonFields = { readonly [name: string]: JsonType }
+
+/** Fields of an Analysis, and of the interfaces that it refers to. */
+export const ANALYSIS_TYPES: { readonly [name: string]: JsonFields } = {
+${lines.join('')}}
+`
+if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) === text) process.exit()
+if (process.argv.includes('--check')) {
+  console.error('lib/generated/analysis-schema.ts is stale: node scripts/analysis-schema.mjs')
+  process.exit(1)
+}
+writeFileSync(path, text)

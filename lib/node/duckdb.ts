@@ -32,7 +32,7 @@ export async function loadDuckDb(load: () => Promise<Package> = () => import('@d
     if (!/MODULE_NOT_FOUND/.test(code ?? '') && !/^Cannot find/.test(message)) throw error
     throw new UsageError(
       'DuckDB, which runs SQL on datasets, is not installed\n' +
-        'hint: npm install @duckdb/node-api (70 MB), with --global if ggml2perfetto was installed so',
+        'hint: npm install @duckdb/node-api@1.5.4-r.1 (70 MB), with --global if ggml2perfetto was installed so',
     )
   }
 }
@@ -99,8 +99,8 @@ export class DuckDb {
    */
   async stream(sql: string): Promise<DatasetStream> {
     try {
+      await this.#check(sql)
       const statements = await this.#connection.extractStatements(sql)
-      if (statements.count !== 1) throw new SqlError(`expected one statement, found ${statements.count}`)
       const prepared = await statements.prepare(0)
       if (prepared.statementType !== this.#selects)
         throw new SqlError('expected a SELECT, found another statement\nhint: datasets are read-only for SQL')
@@ -112,11 +112,70 @@ export class DuckDb {
     }
   }
 
+  /** Refuses what is not one SELECT, before anything of it is bound: binding some table functions changes settings. */
+  async #check(sql: string): Promise<void> {
+    if (/^\s*$/.test(sql)) throw new SqlError('the SQL is empty')
+    const reader = await this.#connection.runAndReadAll('select json_serialize_sql($1::varchar)', [sql])
+    const parsed: ParsedSql = JSON.parse(String(reader.getRows()[0]![0]))
+    if (parsed.error && parsed.error_type !== 'not implemented') throw new SqlError(parsed.error_message)
+    if (parsed.error)
+      throw new SqlError('expected a SELECT, found another statement\nhint: datasets are read-only for SQL')
+    if (parsed.statements.length !== 1) throw new SqlError(`expected one statement, found ${parsed.statements.length}`)
+    for (const name of tableFunctionsIn(parsed.statements))
+      if (!TABLE_FUNCTIONS.has(name))
+        throw new SqlError(`the table function ${name} is not allowed\nhint: ${[...TABLE_FUNCTIONS].join(', ')} are`)
+  }
+
   /** Frees the memory. */
   close(): void {
     this.#connection.closeSync()
     this.#instance.closeSync()
   }
+}
+
+/** What `json_serialize_sql` returns. */
+type ParsedSql =
+  | { readonly error: true; readonly error_type: string; readonly error_message: string }
+  | { readonly error: false; readonly statements: readonly unknown[] }
+
+/** Table functions that only read, and no files but those that are allowed. Others may change settings, write files or run SQL of a text. */
+const TABLE_FUNCTIONS: ReadonlySet<string> = new Set([
+  ...[
+    'generate_series',
+    'range',
+    'repeat',
+    'unnest',
+    'json_each',
+    'json_tree',
+    'glob',
+    'histogram',
+    'histogram_values',
+  ],
+  ...[
+    'parquet_file_metadata',
+    'parquet_kv_metadata',
+    'parquet_metadata',
+    'parquet_scan',
+    'parquet_schema',
+    'read_parquet',
+  ],
+  ...['duckdb_columns', 'duckdb_functions', 'duckdb_settings', 'duckdb_tables', 'duckdb_types', 'duckdb_views'],
+  'pragma_table_info',
+  'pragma_version',
+])
+
+/** Names of the table functions in a parsed statement, in lower case. */
+function tableFunctionsIn(statements: readonly unknown[]): Set<string> {
+  const names = new Set<string>()
+  const nodes: unknown[] = [...statements]
+  while (nodes.length > 0) {
+    const node = nodes.pop()
+    if (typeof node !== 'object' || node === null) continue
+    const { type, function: called } = node as { type?: unknown; function?: { function_name?: unknown } }
+    if (type === 'TABLE_FUNCTION') names.add(String(called?.function_name).toLowerCase())
+    for (const of of Object.values(node)) nodes.push(of)
+  }
+  return names
 }
 
 function sqlErrorOf(error: unknown): Error {

@@ -38,7 +38,8 @@ const fixturesOf = (isWanted: (format: string) => boolean): readonly string[] =>
  * Formats with tests of their own, damage included: test/read/nsys*, chrome-json*, llama-server, power, ncu; pairs of recordings:
  * test/memory-samples, test/docs-session.test.ts; odd-forms: test/read/odd-forms.test.ts; and runs that are slow for a known reason: test/analyze/findings/recorded.test.ts.
  */
-const WITHOUT_OPERATORS = /^nsys|^chrome-json|^server$|^power$|^ncu$|^memory-samples$|^session$|^findings$|^analysis$|^odd-forms$/
+const WITHOUT_OPERATORS =
+  /^nsys|^chrome-json|^server$|^power$|^ncu$|^memory-samples$|^session$|^findings$|^analysis$|^odd-forms$/
 /** Formats whose damaged logs are tried in test/read/traces-of-others.test.ts. */
 const OF_OTHERS: readonly string[] = [
   'rocprofv3',

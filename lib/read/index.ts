@@ -25,6 +25,7 @@ import { traceDat } from './kernel/trace-dat/trace-dat.ts'
 import { llamaBench } from './llama-bench/llama-bench.ts'
 import { llamaLog } from './llama-log/llama-log.ts'
 import { llamaServer } from './llama-server/llama-server.ts'
+import { nearestFormat } from './nearest.ts'
 import { amdSmi } from './power/amd-smi.ts'
 import { dcgm } from './power/dcgm.ts'
 import { nvidiaDmon } from './power/nvidia-dmon.ts'
@@ -119,9 +120,14 @@ function detect(formats: readonly Format[], head: Uint8Array, input: string): Fo
   if (format) return format
   if (isAnalysis(head)) throw new UsageError(`${input}: is an Analysis, not a log\nhint: ggml2perfetto stats ${input}`)
   throw new UsageError(
-    `${input}: not a known format; it begins with ${describeBytes(head)}\nknown formats:\n${listFormats(formats)}\n` +
-      `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : 'name the format with --from'}`,
+    `${input}: not a known format; it begins with ${describeBytes(head)}\n` +
+      `hint: ${/\.(?:nsys-rep|qdrep)$/i.test(input) ? NSYS_HINT : hintOf(nearestFormat(head, formats))}`,
   )
+}
+
+function hintOf(nearest: Format | undefined): string {
+  if (!nearest) return 'name the format with --from; docs/formats.md lists them'
+  return `the nearest one is ${nearest.name} (${nearest.title}): --from ${nearest.name}; docs/formats.md lists all`
 }
 
 /** The native format of Nsight Systems is not documented. */

@@ -3,6 +3,8 @@ import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { at, canMount, MOE, names, read, run, shell, useFolder, withMount } from './helpers.ts'
 
+const ONEDNN = readFileSync(new URL('../fixtures/onednn/v2.6.log', import.meta.url), 'utf8')
+
 useFolder()
 
 beforeAll(() => {
@@ -44,12 +46,25 @@ describe.each([[[]], [['convert']], [['open']], [['info']], [['check']], [['quer
   })
 })
 
-describe('what is neither a log nor a trace: the error lists the formats and the first bytes', () => {
+describe('what is neither a log nor a trace: two lines, with the first bytes', () => {
   test.each([[['garbage']], [['info', 'garbage']], [['query', 'garbage', 'select 1']]])('%j', (args) => {
     fails(
       args,
-      /garbage: not a known format; it begins with 48 65 6c 6c 6f .* "Hello, is this a"\nknown formats:\n {2}ggtrace .*\n( {2}.*\n)* {2}profinfer-csv .*\n( {2}.*\n)* {2}tensor-trace .*\n( {2}.*\n)*hint: .*--from/,
+      /^error: garbage: not a known format; it begins with 48 65 6c 6c 6f .* "Hello, is this a"\nhint: name the format with --from.*\n?$/,
     )
+  })
+  test.each([
+    ['lines with marks of a quotation', ONEDNN.replace(/^/gm, '> '), 'onednn'],
+    ['lines with times of a collector', ONEDNN.replace(/^/gm, '2026-11-25 10:00:00.123 '), 'onednn'],
+    ['a log of which the first line is cut', readFileSync(MOE, 'utf8').slice(9), undefined],
+    ['the name of a tool', 'a note about turbostat and others\n', 'turbostat'],
+    ['words of titles that name nothing', 'results of the same list, with times\n', undefined],
+  ])('the nearest format: %s', (_, text, format) => {
+    writeFileSync(at('near'), text)
+    const hint =
+      format === undefined ? /\nhint: name the format with --from; / : `\nhint: the nearest one is ${format} (`
+    fails(['near'], hint)
+    expect(run(['near']).stderr.trimEnd().split('\n')).toHaveLength(2)
   })
   test('bytes that are no text', () => fails(['image.png'], 'it begins with 89 50 4e 47 0d 0a 1a 0a 00  ".PNG....."'))
   test('a gzip stream that breaks before anything came out of it', () => {

@@ -84,7 +84,9 @@ describe('a format of the user', () => {
     const noisy: Format = { ...mine, sniff: () => false }
     expect((await summarize(text(LOG), { formats: [noisy], from: 'mine' })).operators).toBe(2)
     const unknown = summarize(text('something else\n'), { formats: [mine] })
-    await expect(unknown).rejects.toThrow(/not a known format.*\nknown formats:\n {2}mine {2,}start, end, op, tensor\n/)
+    await expect(unknown).rejects.toThrow(/not a known format.*\nhint: [^\n]*--from[^\n]*$/)
+    const other = summarize(text(LOG), { formats: [noisy], from: 'other' })
+    await expect(other).rejects.toThrow(/known formats:\n {2}mine {2,}start, end, op, tensor\n/)
     await expect(summarize(text(LOG), { from: 'mine' })).rejects.toThrow('no format is called "mine"')
   })
 

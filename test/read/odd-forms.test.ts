@@ -189,3 +189,67 @@ test('a table of llama-bench that is quoted or indented is the same', async () =
     expect(indented).toEqual(expected)
   }
 })
+
+describe('ftrace with whole numbers as times', () => {
+  const text = textOf('ftrace/trace.txt')
+  const TIME = /(\d+)\.(\d{6})(?=: \w)/g
+  const ticks = (unit: number) =>
+    text.replace(TIME, (_, seconds, micros) => `${(Number(seconds) * 1e6 + Number(micros)) * unit}`)
+
+  test('all events are drawn in their order; no duration is known', async () => {
+    const { issues: known, ...expected } = await summarize({ name: 'log', source: encode(text) })
+    for (const unit of [1, 3000]) {
+      const { issues, attributes, ...found } = await summarize({ name: 'log', source: encode(ticks(unit)) })
+      expect(found).toMatchObject({ times: 'order', durationNs: undefined, scheduler: expected.scheduler })
+      expect({ leftOut: found.leftOut, issues: issues.length }).toEqual({
+        leftOut: expected.leftOut,
+        issues: known.length,
+      })
+      expect(attributes['times']).toMatch(/^whole numbers /)
+      expect(await converted(cut(encode(ticks(unit)), 1000))).toEqual(await converted(encode(ticks(unit))))
+    }
+  })
+
+  test('a time in seconds among them is an issue', async () => {
+    const lines = ticks(1).split('\n')
+    const odd = text.split('\n').at(-2)!
+    const issues = await issuesOf(encode([...lines.slice(0, -3), odd, ...lines.slice(-3)].join('\n')))
+    expect(issues).toContainEqual(['impossible-time', 1])
+  })
+})
+
+describe('a text of perf with samples of code', () => {
+  const SAMPLES = [
+    'perf 1234 [000] 123.456789:     250000 cycles:  ffffffff8104f45a native_write_msr+0xa ([kernel.kallsyms])',
+    'swapper     0 [001] 123.456999: cycles:ppp:  ffffffff8104f45a native_write_msr ([kernel.kallsyms])',
+    'llama-cli  77/78 [003] 124.000001:          1 cpu/cycles/u:      7f1234567890 foo(int, char*)+0x10 (/usr/lib/libx.so)',
+    'llama-cli  77/78 [003] 124.000002:          1 instructions:u:      7f1234567890 [unknown] (/usr/lib/libx.so)',
+  ]
+
+  test.each([
+    [SAMPLES[0], 'cycles'],
+    [SAMPLES[1], 'cycles:ppp'],
+    [SAMPLES[2], 'cpu/cycles/u'],
+    [SAMPLES[3], 'instructions:u'],
+  ])('of one line is known, and its event is counted by its name: %s', async (line, what) => {
+    for (const end of ['', '\n', '\r\n']) {
+      const { format, leftOut, drawn, issues } = await summarize({ name: 'log', source: encode(`${line}${end}`) })
+      expect({ format, leftOut, drawn, issues }).toMatchObject({
+        format: 'perf-script',
+        leftOut: [{ what, count: 1 }],
+        drawn: 0,
+        issues: [],
+      })
+    }
+  })
+
+  test('any single line of the scheduler is a log', () => {
+    for (const fixture of SCHEDULER_FIXTURES.filter((name) => name.startsWith('perf-script/'))) {
+      const rows = textOf(fixture)
+        .split('\n')
+        .filter((line) => /sched:sched_\w+: /.test(line) && !line.startsWith('#'))
+      expect(rows.length).toBeGreaterThan(0)
+      for (const row of rows.slice(0, 20)) expect([row, sniffFormat(encode(row))?.name]).toEqual([row, 'perf-script'])
+    }
+  })
+})

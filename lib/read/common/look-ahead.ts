@@ -2,6 +2,7 @@ import type { Position } from '../../errors.ts'
 import { ReorderWindow, type Timed } from '../../input/reorder.ts'
 import type { Capabilities, Clock, IssueEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
+import type { Times } from '../../model/times.ts'
 import type { ReadContext } from '../format.ts'
 import { EventBatch } from './batches.ts'
 import { givenOpNames, inferOpNames, type OpNames, type OpUse } from './op-table.ts'
@@ -18,6 +19,8 @@ export interface Preview {
   readonly capabilities?: Capabilities | undefined
   /** Default: MONOTONIC. */
   readonly clock?: Clock | 'unknown'
+  /** What the times are, where they are not recorded ones. */
+  readonly times?: Times | undefined
   /** Add to the log's times for times of that clock. */
   readonly shiftNs?: bigint
 }
@@ -98,7 +101,7 @@ export abstract class LookAhead<T extends Timed> {
   private begin(records: readonly T[]): void {
     const { context, format, batch } = this
     const { names, opTable } = context
-    const { uses, attributes, capabilities, clock = 'MONOTONIC', shiftNs = 0n } = this.preview(records)
+    const { uses, attributes, capabilities, clock = 'MONOTONIC', shiftNs = 0n, times } = this.preview(records)
     if (uses) this.ops = opTable ? givenOpNames(opTable, uses, names) : inferOpNames(uses, names)
     const about = uses ? { op_numbers: this.ops.about, ...attributes } : attributes
     const problem = uses && this.ops.problem
@@ -109,6 +112,7 @@ export abstract class LookAhead<T extends Timed> {
         clock,
         originNs: this.originNs + shiftNs,
         attributes: about,
+        ...(times && { times }),
         ...(capabilities && { capabilities }),
       },
       ...(problem ? [issueOf('op-table-unclear', problem, { byte: 0 }, 0)] : []),

@@ -14,13 +14,14 @@
 
 import { Ascii } from '../../../bytes/ascii.ts'
 import { FormatError } from '../../../errors.ts'
+import { peek } from '../../../input/gunzip.ts'
 import { clockNamed } from '../../../model/clock-names.ts'
 import type { Clock } from '../../../model/events.ts'
 import { PERFETTO_READS_IT } from '../../../model/left-out.ts'
 import type { Origin } from '../../common/line-log.ts'
-import type { Format, ReadContext } from '../../format.ts'
+import { type Format, HEAD_BYTES, type ReadContext } from '../../format.ts'
 import { Columns, Scan } from './scan.ts'
-import { SchedTextLog } from './text-log.ts'
+import { type About, SchedTextLog } from './text-log.ts'
 
 const HEAD =
   /^(?:# tracer: \w+|cpus=\d+|.{1,80}-\d+ +(?:\( *[\d-]+\) +)?(?:\[\d{3,}\] +(?:[A-Za-z.0-9#]{4,6} +)?|\d+[A-Za-z.0-9#]{4,6} +)\d+(?:\.\d+|us.?)?: +(?:\(\+\d+\) +)?(?!PERF_RECORD_)\w+:(?!\w))/m
@@ -31,7 +32,10 @@ export const ftrace: Format = {
   // On MONOTONIC, whichever clock it was recorded on.
   perfetto: { refusal, showsSwitches: true, clockOf: () => 'MONOTONIC' },
   sniff: (head) => HEAD.test(new TextDecoder().decode(head)),
-  read: (source, context) => new FtraceLog(source, ftrace.name, context).read(),
+  async *read(source, context) {
+    const { head, rest } = await peek(source, HEAD_BYTES)
+    yield* new FtraceLog(rest, ftrace.name, context, areTicks(head)).read()
+  },
 }
 
 /** A line of ftrace's text that Perfetto's reader accepts. */
@@ -147,8 +151,9 @@ class FtraceColumns extends Columns {
       if (count < 0) return false
       this.isRelative = scan.byte === 0x75 && scan.bytes[scan.at + 1] === 0x73 // "us"
       this.isTicks = !this.isRelative
-      scan.seconds = Math.floor(count / 1e6)
-      scan.nanos = (count % 1e6) * 1000
+      const unit = this.isTicks ? 1e9 : 1e6
+      scan.seconds = Math.floor(count / unit)
+      scan.nanos = (count % unit) * (1e9 / unit)
       if (this.isRelative) scan.at += 2
     }
     if (scan.byte !== Ascii.Colon) scan.at++ // mark of the time to the next event: + ! # * @ $
@@ -160,6 +165,21 @@ class FtraceColumns extends Columns {
     }
     return true
   }
+}
+
+/** Are all times in the first lines whole numbers? `trace_clock` is a counter or the processor's then. */
+function areTicks(head: Uint8Array): boolean {
+  const scan = new Scan()
+  const columns = new FtraceColumns(scan)
+  let ticks = 0
+  for (let start = 0, end = head.indexOf(Ascii.LineFeed); end >= 0; end = head.indexOf(Ascii.LineFeed, start)) {
+    Object.assign(scan, { bytes: head, at: start, end })
+    if (columns.read() && !columns.isTicks) return false
+    if (columns.isTicks) ticks++
+    columns.isTicks = false
+    start = end + 1
+  }
+  return ticks >= TICKS_MAX
 }
 
 const ENTRIES = /^# entries-in-buffer\/entries-written: (\d+)\/(\d+) +#P:(\d+)/
@@ -184,21 +204,34 @@ class FtraceLog extends SchedTextLog {
   private isNamed = false
   protected override readonly leftOutHint = PERFETTO_READS_IT
 
-  constructor(source: AsyncIterable<Uint8Array>, format: string, context: ReadContext) {
+  /** `areTicks`: its times are whole numbers. */
+  constructor(
+    source: AsyncIterable<Uint8Array>,
+    format: string,
+    context: ReadContext,
+    private readonly areTicks: boolean,
+  ) {
     const scan = new Scan()
     super(source, format, context, scan, new FtraceColumns(scan))
     this.attributes['tool'] = 'ftrace'
+    if (areTicks)
+      this.attributes['times'] = "whole numbers (trace_clock is a counter or the processor's), drawn as nanoseconds"
+  }
+
+  protected override about(): About {
+    return this.areTicks ? { ...super.about(), times: 'order' } : super.about()
   }
 
   protected override hasStamp(): boolean {
     if (this.columns.isRelative) this.attributes['times'] = "microseconds since the buffer's start (latency-format)"
-    return !this.columns.isTicks
+    return this.columns.isTicks === this.areTicks
   }
 
   protected override readUntimed(): void {
-    if (this.hasHead || ++this.ticks < TICKS_MAX) {
-      return this.reject('impossible-time', 'expected a time in seconds, found a whole number')
-    }
+    const detail = this.areTicks
+      ? 'expected a whole number as time, found seconds'
+      : 'expected a time in seconds, found a whole number'
+    if (this.areTicks || this.hasHead || ++this.ticks < TICKS_MAX) return this.reject('impossible-time', detail)
     const hint = "trace_clock was a counter or the processor's: echo mono > trace_clock"
     throw new FormatError(this.format, this.lines.position, 'times in seconds', 'whole numbers', hint)
   }

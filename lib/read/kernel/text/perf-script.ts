@@ -20,7 +20,7 @@ import { Columns, Scan } from './scan.ts'
 import { type About, type Handler, SchedTextLog } from './text-log.ts'
 
 const HEAD =
-  /^(?:# ========\r?\n# captured on +: |.{0,16} +-?\d+(?:\/-?\d+)? +(?:\[\d{3,}\] +)?(?:[A-Z]{1,3} +)?-?\d+\.(?:\d{6}|\d{9}): +(?:\d+ +)?(?:[\w-]+:\S*: |PERF_RECORD_|\S+: +[0-9a-f]{1,16}(?: +[0-9a-f]{1,16} \|OP .*)?(?: +\d+)? *$))/m
+  /^(?:# ========\r?\n# captured on +: |.{0,16} +-?\d+(?:\/-?\d+)? +(?:\[\d{3,}\] +)?(?:[A-Z]{1,3} +)?-?\d+\.(?:\d{6}|\d{9}): +(?:\d+ +)?(?:[\w-]+:\S*: |PERF_RECORD_|\S+: +[0-9a-f]{1,16}(?: +[0-9a-f]{1,16} \|OP .*)?(?: +\d+)? *$|\S+: +[0-9a-f]{8,16} \S[^\n]{0,400}\)\r?$))/m
 
 export const perfScript: Format = {
   name: 'perf-script',
@@ -96,6 +96,18 @@ class PerfColumns extends Columns {
     return true
   }
 
+  /** The name, with its group where the last part is modifiers: `cycles:ppp`. */
+  protected override readName(): boolean {
+    if (!super.readName()) return false
+    const { bytes } = this.scan
+    let at = this.nameEnd
+    while (at > this.nameStart && MODIFIERS.has(bytes[at - 1]!)) at--
+    if (at > this.nameStart || bytes[at - 1] !== Ascii.Colon) return true
+    for (at--; bytes[at - 1] !== Ascii.Blank && bytes[at - 1] !== Ascii.Colon && at > 0; at--);
+    this.nameStart = at
+    return true
+  }
+
   /** `16528.503449:          1       sched:sched_waking:` */
   private readStamp(): boolean {
     const { scan } = this
@@ -115,6 +127,9 @@ class PerfColumns extends Columns {
     return this.readName()
   }
 }
+
+/** Letters after an event's name (perf-list): in which modes of the CPU it is counted, how precisely. */
+const MODIFIERS: ReadonlySet<number> = new Set(Array.from('ukhIGHpPSDWebR', (letter) => letter.charCodeAt(0)))
 
 const isDigit = (byte: number) => byte >= Ascii.Zero && byte <= Ascii.Nine
 

@@ -76,6 +76,8 @@ static bool is_token_of_text(const char * name) {
 static bool is_secret_name(const char * text, size_t count) {
     static const char * const parts[] = {"password", "passwd", "passphrase", "secret", "api-key", "apikey",
                                          "access-key", "private-key", "credential"};
+    static const char * const words[] = {"authorization", "auth", "bearer", "cookie", "pass", "pwd", "signature"};
+    const bool is_option = *text == '-';
     while (count && *text == '-') text++, count--;
     char name[NAME_BYTES];
     if (count == 0 || count >= sizeof(name)) return false;
@@ -89,7 +91,9 @@ static bool is_secret_name(const char * text, size_t count) {
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) if (strstr(name, parts[i])) return true;
     if (ends_with(name, "token")) return !is_token_of_text(name);
     if (is_upper && count >= 3 && strcmp(name + count - 3, "key") == 0) return true;
-    return ends_with(name, "authorization") || strcmp(name, "hft") == 0;
+    if (is_option && (strcmp(name, "key") == 0 || strcmp(name, "k") == 0)) return true;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) if (ends_with(name, words[i])) return true;
+    return strcmp(name, "hft") == 0;
 }
 
 /* Length of the value: up to the end of its word if it fills the word, or up to the end of its part of a word. */
@@ -97,6 +101,26 @@ static size_t value_bytes(const struct scan * scan, bool is_whole) {
     size_t end = scan->at;
     while (end < scan->length && scan->text[end] && (is_whole || !is_one_of(scan->text[end], BLANKS "\"'&;"))) end++;
     return end - scan->at;
+}
+
+/* Is it a cookie's value? The end of `text`, a name, says so. */
+static bool is_cookie(const char * text, size_t count) {
+    const size_t length = strlen("cookie");
+    return count >= length && strncasecmp(text + count - length, "cookie", length) == 0;
+}
+
+/* Length of the value of a cookie and of all `; name=value` that follow. */
+static size_t cookie_bytes(struct scan scan) {
+    const size_t begin = scan.at;
+    scan.at += value_bytes(&scan, false);
+    while (byte_at(&scan, scan.at) == ';') {
+        struct scan next = scan;
+        do next.at++; while (is_one_of(byte_at(&next, next.at), BLANKS));
+        const size_t count = value_bytes(&next, false);
+        if (count == 0 || !memchr(scan.text + next.at, '=', count)) break;
+        scan.at = next.at + count;
+    }
+    return scan.at - begin;
 }
 
 /* `Bearer <value>` and the like. */
@@ -119,7 +143,8 @@ static bool redact_named(struct scan * scan, size_t name_bytes) {
     size_t end = begin + name_bytes;
     const char separator = byte_at(scan, end);
     const bool is_word = begin == 0 || scan->text[begin - 1] == 0;
-    const bool is_query_key = begin > 0 && is_one_of(scan->text[begin - 1], "?&") && strncasecmp(name, "key=", 4) == 0;
+    const bool is_query_key = begin > 0 && is_one_of(scan->text[begin - 1], "?&") &&
+                              (strncasecmp(name, "key=", 4) == 0 || strncasecmp(name, "sig=", 4) == 0);
     if (!is_query_key && !is_secret_name(name, name_bytes)) return false;
     if (is_one_of(separator, "=:\"'")) {
         const bool is_whole = separator == '=' && is_word;
@@ -128,7 +153,7 @@ static bool redact_named(struct scan * scan, size_t name_bytes) {
         if (!is_assigned) return false; /* a word in quotes */
         if (!is_whole) end += scheme_bytes(scan, end);
         copy(scan, end - begin);
-        redact(scan, value_bytes(scan, is_whole));
+        redact(scan, !is_whole && is_cookie(name, name_bytes) ? cookie_bytes(*scan) : value_bytes(scan, is_whole));
         return true;
     }
     if (*name != '-' || (separator != 0 && !is_one_of(separator, BLANKS))) return false;
@@ -136,7 +161,8 @@ static bool redact_named(struct scan * scan, size_t name_bytes) {
     end++;
     while (!is_whole && is_one_of(byte_at(scan, end), BLANKS)) end++;
     copy(scan, end < scan->length ? end - begin : name_bytes);
-    if (strncmp(scan->text + scan->at, "--", 2) != 0) redact(scan, value_bytes(scan, is_whole));
+    const char * other = name_bytes == 2 ? "-" : "--"; /* another option: `curl -k -v` */
+    if (strncmp(scan->text + scan->at, other, strlen(other)) != 0) redact(scan, value_bytes(scan, is_whole));
     return true;
 }
 

@@ -41,6 +41,19 @@ const SECRETS: readonly (readonly [words: readonly string[], redacted: string, c
   [['x', '{"api_key": "abc", "n": 1}'], 'x {"api_key": "[redacted]", "n": 1}', 1],
   [['x', '--api-key', '[redacted]', '--hf-token=[redacted]'], 'x --api-key [redacted] --hf-token=[redacted]', 0],
   [['x', '--api-key'], 'x --api-key', 0],
+  ...['--pass', '--db-pass', '--pwd', '--key', '-k', '--auth', '--proxy_auth', '--bearer', '--cookie'].flatMap(
+    (option) =>
+      [
+        [['x', option, 'hunter2', '-n'], `x ${option} [redacted] -n`, 1],
+        [['x', `${option}=hunter2`, '-n'], `x ${option}=[redacted] -n`, 1],
+      ] as const,
+  ),
+  [['env', 'pass=hunter2', 'DB_PWD=a', 'x'], 'env pass=[redacted] DB_PWD=[redacted] x', 2],
+  [['x', 'user=me;pass=hunter2;n=1'], 'x user=me;pass=[redacted];n=1', 1],
+  [['x', 'https://host/a?n=1&sig=a%2B&x=y'], 'x https://host/a?n=1&sig=[redacted]&x=y', 1],
+  [['x', 'https://host/a?X-Amz-Signature=0f&n=1'], 'x https://host/a?X-Amz-Signature=[redacted]&n=1', 1],
+  [['x', '-H', 'Cookie: a=b; c=d', '-n'], 'x -H Cookie: [redacted] -n', 1],
+  [['curl', '-k', '-v', 'x'], 'curl -k -v x', 0],
   [['x', '--api-key', '--verbose'], 'x --api-key --verbose', 0],
 ]
 
@@ -53,6 +66,20 @@ const HARMLESS: readonly (readonly string[])[] = [
   ['x', '--max-token=5', '--eos-token', '2', 'ssh://git@host/a', 'http://host:8080/a@b', 'user@host'],
   ['llama-cli', '-p', 'Say "password" and tell a secret of the bearer of news; disk-drive-in-the-house'],
   ['x', 'task-abcdefghijklmnop', 'risk-abcdefghijklmnop', 'Keyboard=us', 'monkey=1', ''],
+  [
+    'x',
+    '--top-k',
+    '40',
+    '--key-file',
+    'a',
+    '--pass-through',
+    '--keep',
+    '1',
+    'compass=2',
+    '--author',
+    'me',
+    'a&sigma=2',
+  ],
 ]
 
 let folder = ''

@@ -6,6 +6,7 @@
 const REDACTED = '[redacted]'
 const NAME = /[A-Za-z0-9_-]+/y
 const VALUE = /[^\s"'&;]+/y
+const COOKIES = /[^\s"'&;]+(?:;\s*[^\s"'&;=]*=[^\s"'&;]*)*/y
 const WORD = /\S+/y
 const USER = /:\/\/([^\s/?#"']*)@/y
 const SCHEME = /(?:bearer|basic|token|digest)\s+/iy
@@ -17,7 +18,7 @@ const SECRET =
 
 /** Names, in lower case and with - for _, whose value is a secret, and exceptions. */
 const SECRET_NAME =
-  /password|passwd|passphrase|secret|api-?key|access-key|private-key|credential|(?:^|-)(?:token|authorization)$|^hft$/
+  /password|passwd|passphrase|secret|api-?key|access-key|private-key|credential|(?:^|-)(?:token|authorization|auth|bearer|cookie|pass|pwd|signature)$|^hft$/
 const HARMLESS_NAME =
   /(?:^|-)(?:file|path|dir|(?:bos|eos|eot|eog|pad|unk|sep|cls|mask|stop|start|end|max|min|num|n|per|special|image)-token)$/
 
@@ -59,7 +60,7 @@ class CommandScan {
   private redactNamed(name: string, before: string): boolean {
     const { at, text } = this
     const after = at + name.length
-    const isQueryKey = /[?&]/.test(before) && name.toLowerCase() === 'key'
+    const isQueryKey = /[?&]/.test(before) && /^(?:key|sig)$/i.test(name)
     if (!isQueryKey && !isSecretName(name)) return false
     const [separator = ''] = this.match(/["']? *[=:][=:"' ]*|\s+/y, after) ?? []
     const isAssigned = /[=:]/.test(separator)
@@ -67,8 +68,10 @@ class CommandScan {
     const isWord = /\s/.test(before) && separator.startsWith('=')
     let from = isWord ? after + 1 : after + separator.length
     if (isAssigned && !isWord) from += this.match(SCHEME, from)?.[0].length ?? 0
-    if (!isAssigned && text.startsWith('--', from)) return false
-    return this.redact(from, this.endOf(isWord || !isAssigned ? WORD : VALUE, from))
+    // Another option: `curl -k -v`.
+    if (!isAssigned && text.startsWith(name.length === 2 ? '-' : '--', from)) return false
+    const value = /cookie$/i.test(name) ? COOKIES : VALUE
+    return this.redact(from, this.endOf(isWord || !isAssigned ? WORD : value, from))
   }
 
   /** At `://`: replaces the text before the @, except a user's name with a password. */
@@ -102,5 +105,6 @@ class CommandScan {
 function isSecretName(text: string): boolean {
   const name = text.replace(/^-+/, '').toLowerCase().replaceAll('_', '-')
   if (HARMLESS_NAME.test(name)) return false
+  if (/^-+(?:k|key)$/i.test(text)) return true
   return SECRET_NAME.test(name) || (/^-*[^a-z]*KEY$/.test(text) && name.length > 0)
 }

@@ -200,7 +200,12 @@ describe('ftrace with whole numbers as times', () => {
     const { issues: known, ...expected } = await summarize({ name: 'log', source: encode(text) })
     for (const unit of [1, 3000]) {
       const { issues, attributes, ...found } = await summarize({ name: 'log', source: encode(ticks(unit)) })
-      expect(found).toMatchObject({ times: 'order', durationNs: undefined, scheduler: expected.scheduler })
+      expect(found).toMatchObject({
+        clock: 'unknown',
+        times: 'order',
+        durationNs: undefined,
+        scheduler: expected.scheduler,
+      })
       expect({ leftOut: found.leftOut, issues: issues.length }).toEqual({
         leftOut: expected.leftOut,
         issues: known.length,

@@ -191,6 +191,7 @@ const NAMED = /\bg2p clock (\w+)/
 const READINGS = /\bclock_sync: (?=.*\b(?:mono|boot|raw|real)=\d)/
 const READING = /\b(mono|boot|raw|real)=(\d{1,19})\b/g
 const PARENT = /\btrace_event_clock_sync: parent_ts=(\d+)(?:\.(\d+))?/
+const SYNC = /\btrace_event_clock_sync: /
 const WALL = /\btrace_event_clock_sync: realtime_ts=(\d{1,16})\b/
 /** With so many whole numbers as times, the log has no times. */
 const TICKS_MAX = 3
@@ -256,6 +257,7 @@ class FtraceLog extends SchedTextLog {
 
   /** Only markers name the clock of a text. */
   protected override readMark(text: string, origin: Origin): boolean {
+    if (this.areTicks) return NAMED.test(text) || READINGS.test(text) || SYNC.test(text) // no clock has such times
     const named = NAMED.exec(text)?.[1]
     if (named === undefined) return this.readSync(text, origin)
     this.nameClock(named)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { analyze, type BenchmarkEvent, openTrace, type TraceEvent } from '../../lib/index.ts'
+import { analyze, type BenchmarkEvent, openTrace, summarize, type TraceEvent } from '../../lib/index.ts'
 import { converted, eventsIn, plainBytes } from '../line/support.ts'
 
 /** What programs of llama.cpp print about their own speed. Damaged logs: traces-of-others.test.ts. */
@@ -133,6 +133,13 @@ describe('operators of backends', () => {
       'ET_PERF|op=ADD|start_us=5|end_us=4\nggml-hex: HTP0 profile-op ADD|a\nET_PERF|op=ADD|start_us=5|end_us=7\n'
     const { works, issues } = await read(bytesOf(text))
     expect([works.length, issues]).toEqual([1, ['unreadable-row', 'unreadable-row']])
+  })
+
+  it('batches of operators, which are printed by themselves, are counted', async () => {
+    const source = plainBytes('llama-log/backends.log')
+    const count = new TextDecoder().decode(source).match(/profile-op OPBATCH/g)!.length
+    const { leftOut } = await summarize({ name: 'log', source })
+    expect(leftOut).toEqual([{ what: 'batches of operators', count }])
   })
 })
 

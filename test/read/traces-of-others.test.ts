@@ -283,7 +283,7 @@ describe('marks of trace_marker', () => {
       'bputs:                my_func: step two',
       'my_func: step three',
     ]
-    const text = [...lines, 'print: my_func: step four'].map(
+    const text = [...lines, 'print: my_func: step four', 'bpf_trace_printk: step five'].map(
       (line, i) => `             wrk-11      [000] ....   10.000${i + 1}00: ${line}\n`,
     )
     const input = { name: 'log', source: new TextEncoder().encode(`# tracer: nop\n#\n${text.join('')}`) }
@@ -291,8 +291,28 @@ describe('marks of trace_marker', () => {
       'trace_marker | 0 my_func: step one',
       'trace_marker | 100000 my_func: step two',
       'trace_marker | 300000 my_func: step four',
+      'trace_marker | 400000 step five',
     ])
     expect(await summarize(input)).toMatchObject({ issues: [], leftOut: [{ what: 'my_func', count: 1 }] })
+  })
+
+  test('texts of BPF programs in a recording are where their field says', () => {
+    const [names, emitted] = [new Names(), [] as TraceEvent[]]
+    const tracepoints = new Tracepoints(names, new Marks(names, (event) => emitted.push(event), true))
+    tracepoints.define(
+      'name: bpf_trace_printk\nID: 6\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n' +
+        '\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n' +
+        '\tfield:__data_loc char[] bpf_string;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: "%s", __get_str(bpf_string)\n',
+    )
+    const record = Buffer.alloc(20)
+    record.writeUInt16LE(6, 0)
+    record.writeInt32LE(7, 4)
+    record.writeUInt32LE((8 << 16) | 12, 8)
+    record.write('step six', 12)
+    const view = new DataView(record.buffer, record.byteOffset, record.length)
+    const event = tracepoints.decode(view, 0, record.length, 0, 5)
+    expect(event).toMatchObject({ kind: 'own-instant', atNs: 5 })
+    expect(names.text((event as { name: number }).name)).toBe('step six')
   })
 
   /** Two CPUs, one after the other, as in a trace.dat. */

@@ -14,6 +14,7 @@
 import { LineCursor } from '../../input/line-cursor.ts'
 import type { InputEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
+import { LeftOut } from '../../model/left-out.ts'
 import type { Names } from '../../model/names.ts'
 import { type ChunkReader, EventBatch, readBatches } from '../common/batches.ts'
 import { deviceOperator } from '../common/device-work.ts'
@@ -57,6 +58,7 @@ class OutputLog implements ChunkReader {
   private originAtNs = 0
   private isInTimings = false
   private readonly counts = { graphs: 0, sums: 0, operators: 0, measured: 0, others: 0 }
+  private readonly leftOut = new LeftOut()
 
   constructor(
     private readonly lines: LineCursor,
@@ -122,7 +124,10 @@ class OutputLog implements ChunkReader {
   private hex(text: string): void {
     const operator = this.hexagon.read(text)
     if (operator === undefined) return this.unreadable('expected an operator with usec', text)
-    if (operator === 'batch') return
+    if (operator === 'batch') {
+      this.leftOut.add('batches of operators')
+      return
+    }
     this.begin('unknown')
     const startNs = operator.startNs ?? Math.max(this.laidNs, this.stampNs)
     this.laidNs = Math.max(this.laidNs, startNs + operator.timeNs)
@@ -183,7 +188,7 @@ class OutputLog implements ChunkReader {
     const { contents, attributes } = containing(list || 'no timings')
     const facts = { ...this.perf.facts.attributes(), ...attributes, ...(others > 0 && { other_lines: others }) }
     this.batch.add({ kind: 'facts', contents, attributes: facts })
-    const { longLines } = this.lines
-    if (longLines > 0) this.batch.add({ kind: 'left-out', what: 'lines of more than 1 MiB', count: longLines })
+    this.leftOut.add('lines of more than 1 MiB', this.lines.longLines)
+    for (const event of this.leftOut.events()) this.batch.add(event)
   }
 }

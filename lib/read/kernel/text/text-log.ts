@@ -121,6 +121,7 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   print: 'mark',
   bprint: 'mark',
   bputs: 'mark',
+  bpf_trace_printk: 'mark',
 }
 
 /** An event's name, and how many of its lines are left out. */

@@ -124,7 +124,7 @@ export class Tracepoints {
 type Int = (view: DataView, at: number) => number
 
 /** Reads a number; -1 where the kernel does not record it. */
-function int(format: EventFormat, name: string): Int {
+function int(format: Pick<EventFormat, 'fields'>, name: string): Int {
   const field = format.fields.get(name)
   if (!field) return () => -1
   const { offset, size, isSigned } = field
@@ -252,14 +252,16 @@ function execs({ comms }: Tracepoints, format: EventFormat): Decode {
   }
 }
 
-/** Texts of trace_marker and trace_printk: `buf` is the rest of the record. */
-function prints({ marks }: Tracepoints, format: EventFormat): Decode {
-  const tid = int(format, 'common_pid')
-  const offset = format.fields.get('buf')?.offset
-  if (offset === undefined) return () => undefined
+/** Texts of trace_marker and trace_printk: `buf` is the rest of the record; those of BPF programs are where a field says. */
+function prints({ marks }: Tracepoints, { fields }: EventFormat): Decode {
+  const tid = int({ fields }, 'common_pid')
+  const field = fields.get('buf') ?? fields.get('bpf_string')
+  if (field === undefined) return () => undefined
+  const { offset, isText } = field
   return (view, at, end, _cpu, atNs) => {
     const place = { tid: tid(view, at), atNs, at: { byte: 0 } }
-    return marks.read(textOf(view, Math.min(at + offset, end), end), place)
+    const start = at + (isText ? view.getUint16(at + offset, true) : offset)
+    return marks.read(textOf(view, Math.min(start, end), end), place)
   }
 }
 
@@ -282,6 +284,7 @@ const KNOWN: Readonly<Record<string, Known>> = {
   sched_process_exec: { make: execs, redundantWith: ['task_rename'] },
   sched_process_exit: { make: named('exit', 'comm') },
   print: { make: prints, isAside: true },
+  bpf_trace_printk: { make: prints, isAside: true },
   cpu_frequency: { make: cpuStates('cpu_frequency'), isAside: true },
   cpu_idle: { make: cpuStates('cpu_idle'), isAside: true },
 }

@@ -150,7 +150,7 @@ function expectFindings(analysis: Analysis, { findings = [] }: Summary, { stats,
 }
 
 /** Without sources of fixtures, and what is refused. */
-const INPUTS = LOGS.filter((path) => !/\.(c|py)$|own-switches\.txt|boot-v7.*\.txt|answers/.test(path))
+const INPUTS = LOGS.filter((path) => !/\.(c|py)$|own-switches\.txt|boot-v7.*\.txt|answers|\/analysis\//.test(path))
 
 test.each(INPUTS)('%s', async (path) => {
   const of = await mouthsOf(path)

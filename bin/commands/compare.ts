@@ -70,7 +70,7 @@ export const compareCommand: CommandModule<object, Arguments> = {
 
 /** For yargs' `coerce`: `5%` or `5`. */
 function shareOf(value: string): number {
-  const [, number] = /^\s*(\d+(?:\.\d+)?)\s*%?\s*$/.exec(once('--fail-above')(value)) ?? []
+  const [, number] = /^\s*(\d+(?:\.\d+)?)(?:\s*%)?\s*$/.exec(once('--fail-above')(value)) ?? []
   if (number === undefined) throw new UsageError(`--fail-above "${value}": expected a percentage, such as 5%`)
   return Number(number) / 100
 }

@@ -43,6 +43,7 @@ function flat(row: Fields): Fields {
 
 const UNITS: readonly (readonly [RegExp, (value: number) => string])[] = [
   [/_ns$/, duration],
+  // bounded: a key of the Analysis
   [/(^|_)bytes(_\w+)?$/, size],
   [/(^|_)share$/, percent],
   [/_per_s$/, (value) => `${threeDigits(value)}/s`],

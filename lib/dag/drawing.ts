@@ -147,9 +147,9 @@ export function withTitles(svg: string, { title, description, groups, edges }: D
       return text === undefined ? whole : `<g id="${id}" class="${kind}" role="img">\n<title>${xml(text)}</title>`
     })
     .replace(/(<g id="[^"]*" class="cluster")>\n<title>[^<]*<\/title>/g, '$1>')
-    .replace(/(<g id="graph0" class="graph"[^>]*>)\n<title>[^<]*<\/title>/, '$1')
+    .replace(/(<g id="graph0" class="graph"[^<>]*>)\n<title>[^<]*<\/title>/, '$1')
     .replace(
-      /<svg ([^>]*)>/,
+      /<svg ([^<>]*)>/,
       (_, attributes) =>
         `<svg ${attributes} role="graphics-document document" aria-labelledby="dag-title" aria-describedby="dag-description">\n` +
         `<title id="dag-title">${xml(title)}</title>\n<desc id="dag-description">${xml(description)}</desc>`,

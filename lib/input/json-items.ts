@@ -132,9 +132,9 @@ export class JsonItems {
 }
 
 /** Numbers with 16 digits or more, which a double may not hold; texts are matched so that none is found in them. */
-const LONG_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\d.eE])-?\d{16,}(?![\d.eE])/g
+const LONG_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|(?<![\d.eE])-?\d{16,}(?![\d.eE])/gs
 /** Words that Python and C++ write for numbers that JSON does not have. */
-const NO_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|nan|Infinity|inf)\b/g
+const NO_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|-?\b(?:NaN|nan|Infinity|inf)\b/gs
 
 /** The value of a JSON text: integers with 16 digits or more as texts, NaN and infinity as null; undefined for no JSON. */
 function parsed(text: string): unknown {

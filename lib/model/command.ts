@@ -86,6 +86,7 @@ function afterPython(words: readonly string[], from: number): number {
 }
 
 const nameIn = (word: string | undefined) => bare(word ?? '').replace(/^.*[/\\]/, '')
+// bounded: a quote without its pair is there once
 const bare = (word: string) => word.replace(/(["'])(.*?)\1/gs, '$2')
 
 /** The value that begins with the first of these words: several files are separated by commas. Undefined: it is no file. */

@@ -11,6 +11,7 @@ export interface TensorName {
   readonly layer: number
 }
 
+// bounded: ggml's names have 128 bytes at most
 const DECORATIONS = /(?: \((?:view|reshaped|permuted|transposed|copy|cont|copy of [^)]*)\))*(?: \([a-z]*)?$/
 const WEIGHT = /^blk\.(\d+)\.(.+)$/
 const CACHE = /^(cache_[a-z]+)_l(\d+)$/

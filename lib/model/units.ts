@@ -1,5 +1,6 @@
 /** `2 664`: with thousands separated, for display. */
 export function count(value: number): string {
+  // bounded: the digits of a number
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ')
 }
 

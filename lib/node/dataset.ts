@@ -38,7 +38,7 @@ const STORE = /^(s3|s3a|s3n|gs|gcs|r2):\/\//
  */
 export async function openDataset(location: string, options: DatasetOptions = {}): Promise<OpenDataset> {
   const isStore = STORE.test(location)
-  const root = isStore ? location.replace(/\/+$/, '') : resolve(location)
+  const root = isStore ? location.replace(/(?<!\/)\/+$/, '') : resolve(location)
   const files = isStore ? undefined : await filesOf(location, root)
   const database = await DuckDb.start({ ...options, spill: spillPath() })
   try {

@@ -106,7 +106,7 @@ function wordsOf(name: string): { readonly full: string; readonly base: string }
     .replaceAll(/\btrue\b/g, '1')
     .replaceAll(/\bfalse\b/g, '0')
     .replaceAll(/\s+/g, '')
-  const base = full.replace(/[<([].*$/, '')
+  const base = full.replace(/[<([].*/, '')
   return { full, base: base === '' ? full : base.replace(/^.*::/, '') }
 }
 

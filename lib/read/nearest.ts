@@ -3,8 +3,10 @@ import type { Format } from './format.ts'
 /** Lines that may be ahead of a log, such as what its program or a shell printed first. */
 const LINES_MAX = 64
 /** What is written before each line of a log: a mark of a quotation, a line's number, a time with its date. */
+// bounded: the head of an input
 const BEFORE_LINES = /^(?:[>|] ?|\d+[:\t] ?|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\S*\]? )/gm
 /** A name of a tool, a file or a library in a title: with a capital, a digit or a sign within. */
+// bounded: a word of a title
 const NAME = /^[A-Za-z]+(?:[A-Z\d_.-][\w.-]*)$/
 const NAME_MIN = 4
 
@@ -43,9 +45,11 @@ function byNames(text: string, formats: readonly Format[]): Format | undefined {
 
 /** Names in the title of a format, and its own. */
 function namesOf({ name, title }: Format): Set<string> {
+  // bounded: a word of a title
   const inTitle = title.split(/[\s,:;()]+/).map((word) => word.replace(/'s$|[.']+$/, ''))
   const all = [name, ...inTitle.filter((word) => NAME.test(word))]
   return new Set(all.filter((word) => word.length >= NAME_MIN).map((word) => word.toLowerCase()))
 }
 
+// bounded: the head of an input
 const wordsOf = (text: string) => text.toLowerCase().match(/[a-z\d][\w.-]*\w/g) ?? []

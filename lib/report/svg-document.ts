@@ -9,7 +9,7 @@ type Child = SvgElement | SvgText
 
 const HTML = 'http://www.w3.org/1999/xhtml'
 /** A coordinate; two digits after the point are a hundredth of a pixel. */
-const NUMBER = /-?\d+\.\d{3,}(e-?\d+)?/g
+const NUMBER = /(?<!\d)-?\d+\.\d{3,}(e-?\d+)?/g
 const TEXT_ATTRIBUTES: ReadonlySet<string> = new Set(['aria-label', 'fill', 'class'])
 
 class SvgText {

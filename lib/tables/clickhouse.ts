@@ -22,7 +22,7 @@ const columnsOf = (table: TableName): string =>
  * @throws UsageError if it is not one
  */
 export function clickHouseTables(source: string): string[] {
-  if (!/\{files\}.*\)$/.test(source))
+  if (!source.includes('{files}') || !source.endsWith(')'))
     throw new UsageError(
       `"${source}": expected a table function of ClickHouse with {files} in it, such as file('dataset/{files}', 'Parquet')`,
     )

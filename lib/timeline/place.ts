@@ -83,7 +83,7 @@ const COMMAND_CHARS_MAX = 60
 /** The files of the models, from the command line or from the name of a buffer of weights. */
 function modelOf({ attributes, weights = '' }: Run): string | undefined {
   const inCommand = modelsOfCommand(`${attributes['command'] ?? ''}`)
-  const paths = inCommand.length > 0 ? inCommand : /\S+\.gguf(?!\S)/.exec(weights)?.slice(0, 1)
+  const paths = inCommand.length > 0 ? inCommand : /(?<!\S)\S+\.gguf(?!\S)/.exec(weights)?.slice(0, 1)
   return paths?.map((path) => path.replace(/^.*[/\\]/, '')).join(', ')
 }
 

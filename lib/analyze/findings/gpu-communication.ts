@@ -31,7 +31,7 @@ export const gpuCommunication: Rule = {
           evidence: {
             ...evidenceOf(device),
             ...{ exposed_share: share, exposed_communication_ns: time_ns, communication_ns, total_ns },
-            ...(most && { kernel: most.name.replace(/\(.*$/, '') }),
+            ...(most && { kernel: most.name.replace(/\(.*/, '') }),
           },
           check: {
             sql: `with ${workOf(device)} select ${unionOf('0, 1')} - ${unionOf('0')}`,

@@ -11,7 +11,7 @@ const VECTOR = /gemv|mul_mat_vec|mul_mat_v|mmvq?\b|matvec|dequantize_mul_mat_vec
 /** Products of matrices, without those of a matrix and a vector. */
 export function productsOf({ kernel_profiles }: Analysis): KernelProfileRow[] {
   return (kernel_profiles?.kernels ?? []).filter(
-    ({ name }) => PRODUCT.test(name.replace(/\(.*$/, '')) && !VECTOR.test(name.replace(/[<(].*$/, '')),
+    ({ name }) => PRODUCT.test(name.replace(/\(.*/, '')) && !VECTOR.test(name.replace(/[<(].*/, '')),
   )
 }
 
@@ -20,7 +20,7 @@ export const timeOf = ({ gpu_time_ns, profile_time_ns }: KernelProfileRow) => gp
 
 /** The function without its arguments, for sentences. */
 export function functionOf({ name }: KernelProfileRow): string {
-  const words = name.replace(/^void /, '').replace(/[<([].*$/, '')
+  const words = name.replace(/^void /, '').replace(/[<([].*/, '')
   return words.length > 48 ? `${words.slice(0, 47)}…` : words
 }
 

@@ -179,6 +179,7 @@ class Finder implements FoundMeters {
   }
 
   private label(sensor: string, name: string): string | undefined {
+    // bounded: the name of a file
     return this.text(`${sensor}/${name.replace(/_\w+$/, '_label')}`)
   }
 

@@ -13,7 +13,7 @@ export interface Memory {
 /** The memory descriptors of a primitive. */
 export function memoriesOf(text: string): Memory[] {
   return text.split(' ').flatMap((of): Memory[] => {
-    const [, name, type, layout] = /^([a-z]+(?:_?\d+)?)[_:]([a-z]+\d*[a-z0-9_]*):[^:]*:[^:]*:([^:]*)/.exec(of) ?? []
+    const [, name, type, layout] = /^([a-z]+(?:_?\d+)?)[_:]([a-z][a-z0-9_]*):[^:]*:[^:]*:([^:]*)/.exec(of) ?? []
     return name === undefined ? [] : [{ name, type: type!, layout: layout! }]
   })
 }

@@ -17,7 +17,7 @@ import {
 //   hipblaslt-bench --api_method c -m 48 -n 176 -k 1024 --lda 48 … --transA N --transB T --batch_count 1 … --solution_index 218160 …
 //   - { rocblas_function: "rocblas_gemm_ex", a_type: "bf16_r", …, transA: 'T', transB: 'N', M: 12288, N: 4547, K: 4608, …, call_count: 136 }
 
-const BENCH = /^(?:\S*\/)?(hipblaslt|rocblas)-bench\s+(.*)$/
+const BENCH = /^(?:\S*\/)?(hipblaslt|rocblas)-bench\s+(.*)/
 const TRACE = /^(rocblas_\w+),(.*)$/
 const PROFILE = /^- \{ ?(.*)\}\s*$/
 /** Types of elements in the traces. */
@@ -103,7 +103,7 @@ function batchOf(values: readonly string[]): string | undefined {
 
 function ofProfile(text: string): Found | 'unreadable' | 'other' | undefined {
   const of = new Map(
-    [...text.matchAll(/(\w+):\s*("[^"]*"|'[^']*'|[^,\s]+)/g)].map(([, key, value]) => [
+    [...text.matchAll(/(?<!\w)(\w+):\s*("[^"]*"|'[^']*'|[^,\s]+)/g)].map(([, key, value]) => [
       key!,
       value!.replace(/^["']|["']$/g, ''),
     ]),

@@ -5,6 +5,7 @@ export function containing(contents: string) {
 
 /** `2 664`: with thousands separated, for people. */
 export function grouped(value: number): string {
+  // bounded: the digits of a number
   return String(value).replace(/\B(?=(\d{3})+$)/g, ' ')
 }
 

@@ -24,8 +24,8 @@ interface Slot {
   draft: string | undefined
 }
 
-const SLOT = /^slot\s+\S+?: id\s+(\d{1,5}) \| task (-?\d{1,10}) \|\s*(.*)$/
-const OTHER = /^(?:srv|que|res)\s+\S+?: +(.*)$/
+const SLOT = /^slot\s+\S+?: id\s+(\d{1,5}) \| task (-?\d{1,10}) \|\s*(.*)/
+const OTHER = /^(?:srv|que|res)\s+\S+?: +(.*)/
 
 const PROMPT = /^new prompt, .*(?:task\.n_tokens|n_prompt_tokens) = (\d+)/
 const REUSE = /^(?:cached )?(?:n_tokens|n_past) = (\d+), memory_seq_rm \[(\d+), end\)/
@@ -43,7 +43,7 @@ const SELECTED = /^selected slot by (LCP similarity|LRU|id)\b/
 const CHECKPOINT = /^(created|restored|erased|erasing|superseding)(?: \w+)? context checkpoint/
 const CHECKPOINT_TOKENS = /\bn_tokens = (\d+)/
 const CLEARED = /^clearing (?:prompt|slot|cache)/
-const REPROCESS = /^forcing full prompt re-processing due to (.*?)(?: \(.*)?$/
+const REPROCESS = /^forcing full prompt re-processing due to (.*)/
 const SHIFT = /^slot context shift, n_keep = (\d+), n_left = \d+, n_discard = (\d+)/
 
 const NEW_TASK = /^new task, id = (\d{1,10})(\/\d+)?, front = (\d)/
@@ -245,7 +245,7 @@ function promptStep(body: string, step: MakeStep): Step | undefined {
   const inContext = PROGRESS_OLD.exec(body)
   if (inContext) return step('progress', { contextTokens: Number(inContext[1]) })
   const again = REPROCESS.exec(body)
-  return again ? step('reprocess', undefined, again[1]) : undefined
+  return again ? step('reprocess', undefined, again[1]!.split(' (', 1)[0]) : undefined
 }
 
 /** A draft that was verified; at the highest verbosity, it is written twice. */

@@ -106,5 +106,5 @@ function isSecretName(text: string): boolean {
   const name = text.replace(/^-+/, '').toLowerCase().replaceAll('_', '-')
   if (HARMLESS_NAME.test(name)) return false
   if (/^-+(?:k|key)$/i.test(text)) return true
-  return SECRET_NAME.test(name) || (/^-*[^a-z]*KEY$/.test(text) && name.length > 0)
+  return SECRET_NAME.test(name) || (/^[^a-z]*KEY$/.test(text) && name.length > 0)
 }

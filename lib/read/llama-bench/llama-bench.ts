@@ -41,7 +41,7 @@ const textOf = (head: Uint8Array) => new TextDecoder().decode(head)
 
 /** Does a line begin a document, and has it the fields of a test? */
 function isJson(text: string): boolean {
-  return /^\s*[[{]/m.test(text) && /"build_commit"\s*:/.test(text) && /"(?:model_filename|cpu_info)"\s*:/.test(text)
+  return /^[ \t]*[[{]/m.test(text) && /"build_commit"\s*:/.test(text) && /"(?:model_filename|cpu_info)"\s*:/.test(text)
 }
 
 /** As much of the start of an input as detection sees. */

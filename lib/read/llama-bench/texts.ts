@@ -8,7 +8,8 @@ type Form = 'csv' | 'sql' | 'md'
 const CSV_HEAD = /^build_commit,(?:\w+,)+\w+\r?$/
 const SQL_ROW = /^INSERT INTO (?:llama_bench|test) \((build_commit, [\w, ]+)\) VALUES \('(.*)'\);\r?$/
 const SQL_HEAD = /^CREATE TABLE IF NOT EXISTS (?:llama_bench|test) \(/
-const MD_HEAD = /^\| *model +\|.*\| *test +\|(?:.*\|)? *t\/s +\|\r?$/
+/** The columns of a table, in this order. */
+const MD_HEAD = [/^\| *model +\|/, /\| *test +\|/, /\| *t\/s +\|\r?$/]
 const MD_RULE = /^\|(?: *:?-+:? *\|)+\r?$/
 /** Rows of a table that wait at most. */
 const WAITING_MAX = 4096
@@ -26,7 +27,7 @@ const unquoted = (line: string) => {
 /** The form of rows whose first line, or whose header, this is; undefined: neither. */
 export function formOf(quoted: string): Form | undefined {
   const line = unquoted(quoted)
-  if (MD_HEAD.test(line)) return 'md'
+  if (MD_HEAD.every((column) => column.test(line))) return 'md'
   if (CSV_HEAD.test(line)) return 'csv'
   return SQL_HEAD.test(line) || SQL_ROW.test(line) ? 'sql' : undefined
 }

@@ -28,7 +28,7 @@ export const EtOperator = {
 }
 
 /** `ggml-hex: HTP0 profile-op NAME|…|usec 123 cycles 456 start 789 mhz 1190.0`; older: fields between ` : `. */
-const HEXAGON = /ggml-hex: (\S+) profile-op ([^|:]+?) ?[|:](.*)$/
+const HEXAGON = /ggml-hex: (\S+) profile-op ([^|:]+?) ?[|:](.*)/
 const USEC = /\busec (\d+)/
 const CYCLES = /\bstart (\d+)(?:.*\bmhz ([\d.]+))?/
 const WRAP = 2 ** 32

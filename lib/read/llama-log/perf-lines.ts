@@ -2,7 +2,7 @@ import { type BenchmarkEvent, Inferred } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { AllFacts } from '../common/all-facts.ts'
 
-const PERF = /^(?:llama_perf_context_print|llama_perf_sampler_print|llama_print_timings|common_perf_print): *(.+)$/
+const PERF = /^(?:llama_perf_context_print|llama_perf_sampler_print|llama_print_timings|common_perf_print): *(\S.*)/
 const TIMES = /^(prompt eval|eval) time = +([\d.]+) ms \/ +(\d+) (?:tokens|runs)/
 const FACTS = /^(load|sampling|samplers|total|unaccounted) time = +([\d.]+) ms/
 const REUSED = /^graphs reused = +(\d+)/

@@ -1,8 +1,8 @@
 /** Lines about the server itself, and the attributes of the trace that they give. */
 const FACTS: readonly (readonly [form: RegExp, ...keys: string[]])[] = [
-  [/\bbuild:? (\d+ \([^)]+\))/, 'llama_cpp'],
+  [/\bbuild:? (\d+ \([^()]+\))/, 'llama_cpp'],
   [/\bverbosity = (\d+) \(/, 'verbosity'],
-  [/\bloading model '?([^'\n]+)'?$/, 'model'],
+  [/\bloading model '?([^'\n]+)/, 'model'],
   [/\bloading draft model '([^']+)'/, 'draft_model'],
   [/\bn_threads = (\d+) \(n_threads_batch = (\d+)\)/, 'n_threads', 'n_threads_batch'],
   [/\bn_slots = (\d+)(?:, n_ctx_slot = (\d+))?/, 'n_slots', 'n_ctx_slot'],

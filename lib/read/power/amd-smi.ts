@@ -14,7 +14,7 @@ import { stampOf } from './stamps.ts'
 
 const KNOWN =
   /^(?:(?:average_|current_)?socket_power|power_usage|total_energy_consumption|gfx_activity|gfx_(?:0_)?clk|hotspot(?:_temperature)?)$/
-const JSON_HEAD = /^\s*[[{][\s\S]*"gpu"\s*:[\s\S]*"(?:socket_power|power_usage|gfx_activity)"/
+const JSON_HEAD = [/^\s*[[{]/, /"gpu"\s*:/, /"(?:socket_power|power_usage|gfx_activity)"/]
 /** The header is one of the first lines, after what the tool prints. */
 const HEAD_LINES = 4
 /** Longest document of one reading, in characters. */
@@ -25,7 +25,7 @@ export const amdSmi: Format = {
   title: 'power, clocks and utilization of AMD GPUs, amd-smi metric or monitor, --csv or --json',
   sniff(head) {
     const text = new TextDecoder().decode(head)
-    return text.split('\n', HEAD_LINES).some(isHeader) || JSON_HEAD.test(text)
+    return text.split('\n', HEAD_LINES).some(isHeader) || JSON_HEAD.every((part) => part.test(text))
   },
   read: (source, context) => new AmdSmi(source, context).read(),
 }
@@ -100,7 +100,7 @@ class AmdSmi extends PowerLog {
   private json(text: string): void {
     this.document.push(text)
     this.length += text.length
-    for (const [bracket] of text.replace(/"(?:[^"\\]|\\.)*"/g, '').matchAll(/[[\]{}]/g))
+    for (const [bracket] of text.replace(/"(?:[^"\\]|\\.)*(?:"|\\?$)/gs, '').matchAll(/[[\]{}]/g))
       this.depth += bracket === '[' || bracket === '{' ? 1 : -1
     const isTooLong = this.length > DOCUMENT_MAX
     if (this.depth > 0 && !isTooLong) return

@@ -107,7 +107,7 @@ class NvidiaSmi extends PowerLog {
   }
 
   private header(fields: readonly string[]): void {
-    const names = fields.map((field) => field.replace(/ \[.*$/, ''))
+    const names = fields.map((field) => field.replace(/ \[.*/, ''))
     // They are the same power: added up, the energy would be a multiple.
     const power = POWERS.find((name) => names.includes(name))
     const hasEnforced = names.includes('enforced.power.limit')
@@ -120,7 +120,7 @@ class NvidiaSmi extends PowerLog {
     this.columns = names.map((name, i) => {
       if (this.identity.includes(i)) return { name, cellsOf: () => [] }
       if (/^clocks_(?:throttle|event)_reasons\./.test(name)) return reasonColumn(name)
-      const figure = figureOf(name, /\[(.*)\]$/.exec(fields[i]!)?.[1], { power, hasEnforced })
+      const figure = figureOf(name, /\[([^[\]]*)\]$/.exec(fields[i]!)?.[1], { power, hasEnforced })
       return { name, cellsOf: (text) => valuesOf(name, figure, text) }
     })
   }
@@ -168,7 +168,7 @@ function figureOf(
 
 /** The meaning of a value by its unit; of one without a unit, unless it is a name or a set of bits, a number. */
 function figureByUnit(text: string): Figure | undefined {
-  const unit = /^-?[\d.]+ ?(\S*)$/.exec(text)?.[1]
+  const unit = /^-?[\d.]+(?: ?([^\d.\s]\S*))?$/.exec(text)?.[1]
   if (unit === 'W') return { what: 'other', unit: 'W' }
   if (unit === 'MHz') return { what: 'other', unit: 'Hz', factor: 1e6 }
   if (unit === '%') return { what: 'other', unit: '%' }

@@ -12,11 +12,11 @@ import { type Stamp, stampOf } from './stamps.ts'
 
 const START = /^RAM (\d+)\/\d+MB \(lfb /
 const SWAP = / SWAP (\d+)\/\d+MB/
-const POWER = /([A-Z][A-Z\d_]+) (\d+)(?:mW)?\/(\d+)(?:mW)?(?= |$)/g
-const TEMPERATURE = /([A-Za-z][\w]*)@(-?\d+(?:\.\d+)?)C(?= |$)/g
+const POWER = /(?<![A-Z\d_])([A-Z][A-Z\d_]+) (\d+)(?:mW)?\/(\d+)(?:mW)?(?= |$)/g
+const TEMPERATURE = /(?<!\w)([A-Za-z]\w*)@(-?\d+(?:\.\d+)?)C(?= |$)/g
 /** Newer boards print a clock alone, or a clock for each part: `GR3D_FREQ @[1000,1010,1020]`. */
-const LOAD = /([A-Z][A-Z\d_]*_FREQ) (?:(\d+)%)?(?:@\[?(\d+(?:,\d+)*))?/g
-const CPUS = /CPU \[([^\]]*)\]/
+const LOAD = /(?<![A-Z\d_])([A-Z][A-Z\d_]*_FREQ) (?:(\d+)%)?(?:@\[?(\d+(?:,\d+)*))?/g
+const CPUS = /CPU \[([^[\]]*)\]/
 /** The input of the board, which contains the other rails. VIN_SYS_5V0 of an AGX Orin is one of them: it does not feed GPU and CPU. */
 const INPUT = /^(?:VDD_IN|POM_5V_IN|VIN)$/
 /** The memory of an AGX Orin, which VIN_SYS_5V0 feeds. */

@@ -29,7 +29,7 @@ export const profinferKtrace: Format = {
 
 const TRACED = /^Children PIDs are: *(\d+(?: *, *\d+)*) *$/
 const STAMP = /^\d{1,20}(?= \[)/
-const SWITCH = /^(\d{1,20}) \[(\d{1,5})\] sched_switch: \[(.*)\] => \[(.*)\]$/
+const SWITCH = /^(\d{1,20}) \[(\d{1,5})\] sched_switch: \[(.{0,64})\] => \[(.{0,64})\]$/
 const WAKEUP = /^(\d{1,20}) \[(\d{1,5})\] sched_wakeup: (\d{1,10}) /
 /** Bytes at a line's start that contain its time. */
 const STAMP_BYTES = 32

@@ -36,7 +36,7 @@ import { type Layout, OPENHARMONY, PANDAS, TEXT } from './layouts.ts'
 import { RowLog } from './row-log.ts'
 
 /** A line with a time, a function, an edge and a thread, in any order. */
-const TEXT_LINE = /^(?=[^\n]*\bts:\d)(?=[^\n]*\bfunc:\w)(?=[^\n]*\bpos:(?:start|end)\b)(?=[^\n]*\bpid:\d)[a-z]\w*:/m
+const TEXT_LINE = /^(?=.*\bts:\d)(?=.*\bfunc:\w)(?=.*\bpos:(?:start|end)\b)(?=.*\bpid:\d)[a-z]\w*:/m
 
 export const profinferCsv: Format = formatOf(
   'profinfer-csv',

@@ -97,9 +97,13 @@ class LineReader implements ChunkReader {
   }
 }
 
+const NAME = '"name":"'
+
 /** Escapes quotes and backslashes of a name, which is between two fields that the logger always writes. */
 function escapeNames(line: string): string {
-  const parts = /^(.*"name":")(.*)(","backend":.*)$/.exec(line)
-  if (!parts || !/["\\]/.test(parts[2]!)) return line
-  return `${parts[1]}${parts[2]!.replace(/["\\]/g, '\\$&')}${parts[3]}`
+  const end = line.lastIndexOf('","backend":')
+  const before = end < 0 ? -1 : line.lastIndexOf(NAME, end - NAME.length)
+  if (before < 0) return line
+  const start = before + NAME.length
+  return line.slice(0, start) + line.slice(start, end).replace(/["\\]/g, '\\$&') + line.slice(end)
 }

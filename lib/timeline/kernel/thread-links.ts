@@ -40,7 +40,7 @@ export class ThreadLinks {
   /** A process is traced; its name is taken from its command. */
   traceProcess(pid: number, command: string): void {
     this.processes.add(pid)
-    this.processNames.set(pid, command.replace(/\s.*$/, '').replace(/^.*\//, ''))
+    this.processNames.set(pid, command.replace(/\s.*/, '').replace(/^.*\//, ''))
     this.tgids.set(pid, pid)
     this.trace(pid)
   }

@@ -87,7 +87,7 @@ export class TensorPlaces {
     if (this.of.views.root(id) !== id) return
     if (address > 0 && buffer.usage !== 'compute') this.tensors.add(address, sizeBytes, id, knownNs)
     // The label of weights that were copied elsewhere ends in the path of the file.
-    const path = / copied from (.*)$/.exec(buffer.label)?.[1] ?? buffer.label
+    const path = / copied from (.*)/.exec(buffer.label)?.[1] ?? buffer.label
     if (!isWeight || offset === undefined) return
     const file = this.files.get(path) ?? new Regions()
     this.files.set(path, file)

@@ -60,7 +60,7 @@ function numberOf(text: string, separator: DecimalSeparator): number | undefined
   const plain = text.trim()
   const isGrouped = GROUPED[separator].test(plain)
   const english = (isGrouped ? plain.replaceAll(thousands, '') : plain).replace(decimals, '.')
-  return /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(english) ? Number(english) : undefined
+  return /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(english) ? Number(english) : undefined
 }
 
 type Metrics = ReadonlyMap<string, Metric>

@@ -26,7 +26,7 @@ function isHeader(line: string, columns: readonly string[]): boolean {
 }
 
 const cellsOf = (header: string) => header.replace(/^\uFEFF/, '').split(',')
-const withoutUnit = (cell: string) => cell.replace(/ \(.*\)$/, '')
+const withoutUnit = (cell: string) => cell.replace(/ \([^(]*\)$/, '')
 
 /** A report of `nsys stats --format csv`: row by row; cells by the names of their columns, without units. */
 export class CsvReport implements ChunkReader {
@@ -94,7 +94,7 @@ export class CsvReport implements ChunkReader {
     if (!isHeader(text, this.required)) return
     const cells = cellsOf(text)
     this.columns = new Map(cells.map((cell, i) => [withoutUnit(cell), i]))
-    const unit = /\((.*)\)/.exec(cells.find((cell) => cell.startsWith('Start ')) ?? '')?.[1] ?? 'ns'
+    const unit = /\(([^()]*)\)/.exec(cells.find((cell) => cell.startsWith('Start ')) ?? '')?.[1] ?? 'ns'
     const nsPerUnit = UNITS.get(unit.replace(/ec$/, ''))
     if (nsPerUnit === undefined) {
       throw new FormatError(this.format, this.lines.position, 'times in ns, us, ms or s', unit)

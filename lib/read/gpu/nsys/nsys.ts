@@ -236,7 +236,7 @@ const SEVERITIES: Readonly<Record<number, IssueCode>> = { 2: 'profiler-warning',
 /** Replaces paths; in quotes the whole text, as a path may contain spaces there. */
 function withoutPaths(text: string): string {
   return text
-    .replace(/(['"])[^'"]*[/\\][^'"]*\1/g, '$1<path>$1')
+    .replace(/(['"])[^'"/\\]*[/\\][^'"]*\1/g, '$1<path>$1')
     .replace(/(?<![\w.])(?:[A-Za-z]:|~|\.{1,2})?(?:[/\\][^\s/\\'"<>,;:()]+)+[/\\]?/g, '<path>')
     .replace(/\s+/g, ' ')
     .trim()

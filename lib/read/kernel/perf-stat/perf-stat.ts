@@ -32,7 +32,7 @@ export const perfStat: Format = {
 
 const STARTED = /^# started on (.{10,40})$/
 /** Lines that are no counts: the head of the table, and totals that perf prints at the end. */
-const ASIDE = /^\s*(?:#.*|Performance counter stats.*|[\d.]+ seconds (?:time elapsed|user|sys))?\s*$/
+const ASIDE = /^(?:#.*|Performance counter stats.*|[\d.]+ seconds (?:time elapsed|user|sys))?$/
 
 /** Makes counters of the lines. */
 class PerfStatLog {
@@ -78,7 +78,7 @@ class PerfStatLog {
     if (row) return this.add(row)
     const started = STARTED.exec(text)?.[1]
     if (started !== undefined) this.batch.add({ kind: 'facts', attributes: { started: `${started} (local time)` } })
-    else if (!ASIDE.test(text)) {
+    else if (!ASIDE.test(text.trim())) {
       const code = this.lines.isTorn ? 'torn-record' : 'unreadable-row'
       const found = text.slice(0, 80).replace(/[^\x20-\x7e]/g, '.')
       this.batch.add(issueOf(code, `expected a count and its event, found "${found}"`, this.lines.position, this.endNs))

@@ -28,12 +28,14 @@ const AGGREGATED = /^(?:S\d+(?:-D\d+)?(?:-(?:C|CLS|L\d)\S*)?|N\d+|D\d+)$/
 const PLAIN = new RegExp(
   String.raw`^${TIME} +(?:([A-Z][\w-]*) +(?:\d+ +)?)?(${VALUE.replace('[\\d.,]*', GROUPS)}) +(?:(msec|Joules|ns|C|%|MiB|Bytes) )?([^\s#]\S*)(.*)$`,
 )
-const PLAIN_METRIC = /#\s+([\d.,]+)\s*(\S.*?)\s*(?:\(([\d.,]+)%\))?$/
+const METRIC = /#\s+([\d.,]+)(.*)/
+/** At the end of a row of the table: the share of the interval in which perf counted. */
+const RUNNING = /\(([\d.,]+)%\)\s*$/
 const JSON_ROW = /^\s*\{"interval" ?: ?\d/
 /** The end of a row with separators: time in which perf counted, its share. */
 const TAIL = /^\d{1,19}$/
 const SHARE = /^\d{1,3}\.\d\d$/
-const TABLE = /^#\s+time\s+(?:\S+\s+)*counts unit events/m
+const TABLE = /^#[ \t]+time[ \t].*counts unit events/m
 
 /** Has a text rows of `perf stat -I`? */
 export function hasRows(text: string): boolean {
@@ -108,10 +110,11 @@ function idOf(object: Readonly<Record<string, unknown>>, key: string): string {
 function ofTable(line: string): StatRow | undefined {
   const [, time, id = '', value, unit = '', event, rest = ''] = PLAIN.exec(line) ?? []
   if (time === undefined) return undefined
-  const [, metric = '', metricUnit = '', share] = PLAIN_METRIC.exec(rest) ?? []
-  const running = Number((share ?? /\(([\d.,]+)%\)\s*$/.exec(rest)?.[1] ?? '100').replace(',', '.'))
+  const share = RUNNING.exec(rest)
+  const [, metric = '', metricUnit = ''] = METRIC.exec(share ? rest.slice(0, share.index) : rest) ?? []
+  const running = Number((share?.[1] ?? '100').replace(',', '.'))
   const read = countOf(withoutGroups(value!))
-  return { endNs: nsOf(time), id, ...read, unit, event: event!, running, metric: metricOf(metric, metricUnit) }
+  return { endNs: nsOf(time), id, ...read, unit, event: event!, running, metric: metricOf(metric, metricUnit.trim()) }
 }
 
 const isValue = (text: string | undefined) => text !== undefined && (text === '' || IS_VALUE.test(text))

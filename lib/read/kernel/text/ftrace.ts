@@ -39,8 +39,10 @@ export const ftrace: Format = {
 }
 
 /** A line of ftrace's text that Perfetto's reader accepts. */
+// bounded: the head of an input
 const PERFETTO_LINE = /-\d+\s+\(?\s?-?\d*\)?\s?\[\d+\]\s*[a-zA-Z0-9.]{0,5}\s+\d+\.\d+:\s+\S+:/
 const PERFETTO_SWITCH =
+  // bounded: the head of an input
   /-\d+\s+(?:\(\s*(?:\d+|-+)\)\s+)?\[\d+\]\s*[a-zA-Z0-9.]{0,5}\s+\d+\.\d+:\s+sched_switch:\s+prev_comm=.* prev_pid=-?\d+ prev_prio=\d+ prev_state=\S+ (?:==> )?next_comm=/
 
 /** Why Perfetto's reader does not read a text. */
@@ -188,7 +190,8 @@ const CPUS = /^cpus=(\d+)\s*$/
 const LOST = /^CPU:(\d+) \[LOST (?:(\d+) )?EVENTS\]\s*$/
 const SWITCHED = /^##### CPU \d+ buffer started ####\s*$/
 const NAMED = /\bg2p clock (\w+)/
-const READINGS = /\bclock_sync: (?=.*\b(?:mono|boot|raw|real)=\d)/
+const READINGS = [/\bclock_sync: /, /\b(?:mono|boot|raw|real)=\d/]
+const hasReadings = (text: string) => READINGS.every((part) => part.test(text))
 const READING = /\b(mono|boot|raw|real)=(\d{1,19})\b/g
 const PARENT = /\btrace_event_clock_sync: parent_ts=(\d+)(?:\.(\d+))?/
 const SYNC = /\btrace_event_clock_sync: /
@@ -257,7 +260,7 @@ class FtraceLog extends SchedTextLog {
 
   /** Only markers name the clock of a text. */
   protected override readMark(text: string, origin: Origin): boolean {
-    if (this.areTicks) return NAMED.test(text) || READINGS.test(text) || SYNC.test(text) // no clock has such times
+    if (this.areTicks) return NAMED.test(text) || hasReadings(text) || SYNC.test(text) // no clock has such times
     const named = NAMED.exec(text)?.[1]
     if (named === undefined) return this.readSync(text, origin)
     this.nameClock(named)
@@ -266,7 +269,7 @@ class FtraceLog extends SchedTextLog {
 
   private readSync(text: string, origin: Origin): boolean {
     const stampNs = BigInt(origin.high) * 1_000_000_000n + BigInt(origin.low) + BigInt(this.context.atNs)
-    if (READINGS.test(text)) {
+    if (hasReadings(text)) {
       this.readClocks(text, stampNs)
       return true
     }

@@ -143,7 +143,7 @@ const FACTS: readonly (readonly [string, RegExp])[] = [
 const RECORD = 'PERF_RECORD_'
 const COMM = /^(.*):(-?\d+)\/(-?\d+)$/
 const IDS = /^\((-?\d+):(-?\d+)\):\((-?\d+):(-?\d+)\)/
-const LOST = /lost[^\d]*(\d+)/
+const LOST = /lost\D{0,16}(\d+)/
 /** No clock is below this when perf runs: smaller times are relative. */
 const CLOCK_NS_MIN = 1e9
 /** With so many steps back in time, times are relative to the previous row. */

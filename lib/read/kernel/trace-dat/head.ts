@@ -209,7 +209,7 @@ async function inflated(inflate: Inflate | undefined, bytes: Uint8Array, plain: 
 
 const inOrder = (cpus: readonly CpuPages[]) => cpus.filter(({ bytes }) => bytes > 0).sort((a, b) => a.offset - b.offset)
 /** tracefs prints brackets around the clock that is in use. */
-const bare = (clock: string) => (/\[([^\]]*)\]/.exec(clock)?.[1] ?? clock.replace(/\0.*$/s, '')).trim()
+const bare = (clock: string) => (/\[([^[\]]*)\]/.exec(clock)?.[1] ?? clock.replace(/\0.*$/s, '')).trim()
 
 /** Place of the pages of one CPU. */
 export interface CpuPages {

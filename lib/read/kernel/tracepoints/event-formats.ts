@@ -38,7 +38,7 @@ export function parseFields(text: string): ReadonlyMap<string, Field> {
     const parts = line.trim().split(';')
     const declared = parts[0]!
     if (!declared.startsWith('field:')) continue
-    const name = /(\w+)(?:\[[^\]]*\])?$/.exec(declared)?.[1]
+    const name = /(?<!\w)(\w+)(?:\[[^[\]]*\])?$/.exec(declared)?.[1]
     const offset = numberIn(parts, 'offset:')
     const size = numberIn(parts, 'size:')
     if (name === undefined || offset === undefined || size === undefined) continue

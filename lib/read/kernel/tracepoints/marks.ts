@@ -62,7 +62,7 @@ export class Marks {
 
   /** Reads the text of a mark. Returns the event that belongs into the order of time, if it is one. */
   read(printed: string, place: MarkPlace): MarkEvent | undefined {
-    const text = printed.replace(WRITER, '').replace(/[\s\0]+$/, '')
+    const text = printed.replace(WRITER, '').replace(/(?<![\s\0])[\s\0]+$/, '')
     const [, what, id, rest = ''] = ATRACE.exec(text) ?? []
     const pid = Number(id ?? -1)
     const { tid, atNs } = place

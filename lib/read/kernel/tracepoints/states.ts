@@ -69,8 +69,10 @@ const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
 /** Returns the bits of {@link TaskState} of a `prev_state` as the kernel recorded it. */
 type DecodeState = (raw: number) => number
 
+// bounded: the kernel's text of a format is one page
 const FLAGS = /__print_flags\(REC->prev_state\b[^"]*"\|",(.*?)\)\s*:\s*"R"/s
 const FLAG = /\{\s*(0x[0-9a-f]+|\d+)\s*,\s*"([^"]*)"\s*\}/gi
+// bounded: as above
 const PREEMPTED = /REC->prev_state\s*&\s*([^?"]*?)\s*\?\s*"\+"/
 /** More than any kernel's bits of states. */
 const BITS_MAX = 1 << 16

@@ -114,7 +114,7 @@ class Report {
       process.exitCode = 1
       const { message, isOwn } = outcome.failure
       const what = isOwn ? message : `a bug in ggml2perfetto: ${message}`
-      return note([`error: ${what.startsWith(task[0]!) ? what : `${name}: ${what}`}`])
+      return note(`error: ${what.startsWith(task[0]!) ? what : `${name}: ${what}`}`)
     }
     const { isNew, bytes, rows, traceId } = outcome.run
     if (isNew) sums.written++

@@ -169,3 +169,9 @@ test('--help and --version', () => {
   expect(run(['--help']).stdout).toMatch(/TTFT .*first token/)
   expect(run(['--version']).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
+
+test('two runs are no one run: the error of export has its hint in a line of its own', () => {
+  const both = [MOE, 'run.csv']
+  const { code, stderr } = run(['export', '--together', ...both, '-o', 'dataset'])
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: .* both contain calls: they are two runs\nhint: /)])
+})

@@ -10,7 +10,8 @@ const FIXTURES = readdirSync(pathOf(''), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .flatMap(({ name }) => readdirSync(pathOf(name)).map((file) => `${name}/${file}`))
   .filter(
-    (name) => !/(\.md|answers\.json|\.py)$/.test(name) && !/\.c$|^ncu\/|^(perf-data|trace-dat)\/.*\.txt/.test(name),
+    (name) =>
+      !/(\.md|answers\.json|\.py)$/.test(name) && !/\.c$|^ncu\/|^analysis\/|^(perf-data|trace-dat)\/.*\.txt/.test(name),
   )
 
 /** Rows of the proposed query, or undefined where nothing is drawn: such a log is refused. */

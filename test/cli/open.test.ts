@@ -151,7 +151,7 @@ describe('what is refused', () => {
     fails(['nope'], /^error: nope: cannot read: no such file/)
     fails(['.'], /is a directory/)
     writeFileSync(at('garbage'), Buffer.alloc(5000, 7))
-    fails(['garbage'], /^error: garbage: .*ggtrace/s)
+    fails(['garbage'], /^error: garbage: not a known format; it begins with 07 /)
   })
 
   test('a log of which nothing can be drawn', () => {

@@ -255,7 +255,7 @@ describe('what readers hand on', () => {
       allThreads: true,
     })
     expect(counted(summary)).toMatchObject({ 'value-out-of-range': 4 })
-    expect(summary.scheduler).toMatchObject({ switches: 5, cpus: 2 })
+    expect(summary.scheduler).toMatchObject({ switches: 5, cpus: 1 })
     expect(await importFaults(trace)).toEqual([])
   })
 

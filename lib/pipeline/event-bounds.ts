@@ -21,6 +21,9 @@ import {
   orUnknown,
   tooFar,
   type Wrong,
+  wrongAmount,
+  wrongBufferSize,
+  wrongBytes,
   wrongFact,
   wrongFlows,
   wrongNumber,
@@ -157,10 +160,32 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
         orUnknown('call', call)
       )
     }
+    case 'range':
+      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? (event.flows && wrongFlows(event.flows))
+    case 'nvtx':
+      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid)
+    case 'counter':
+      return wrongTime(event.atNs) ?? wrongValue('value', event.value)
+    case 'issue':
+      return wrongTime(event.atNs)
+    case 'input':
+      return wrongOrigin(event) ?? wrongFact(event)
+    case 'clocks':
+      return wrongReadings(event)
+    case 'facts':
+      return wrongFact(event)
+    default:
+      return wrongInFurther(event)
+  }
+}
+
+/** The first wrong field of events of which there are few: definitions, and one for each call or request. */
+function wrongInFew(event: TraceEvent): Wrong | undefined {
+  switch (event.kind) {
     case 'tensor':
       return wrongNumber('id', event.id, ID_MAX) ?? orUnknown('layer', event.layer) ?? wrongSize(event)
     case 'buffer':
-      return wrongNumber('id', event.id, ID_MAX)
+      return wrongNumber('id', event.id, ID_MAX) ?? wrongBufferSize(event)
     case 'counted':
       return wrongNumber('index', event.index, COUNTED_MAX)
     case 'graph':
@@ -177,14 +202,8 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
         orUnknown('tid', event.tid) ??
         orUnknown('tensor', event.tensor, ID_MAX)
       )
-    case 'range':
-      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid) ?? (event.flows && wrongFlows(event.flows))
-    case 'nvtx':
-      return wrongTime(event.atNs) ?? orUnknown('tid', event.tid)
-    case 'counter':
     case 'allocation':
     case 'nvtx-name':
-    case 'issue':
       return wrongTime(event.atNs)
     case 'function':
       return (
@@ -196,42 +215,17 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
     case 'request':
     case 'benchmark':
       return wrongSpan(event.startNs, event.endNs)
-    case 'input':
-      return wrongOrigin(event) ?? wrongFact(event)
-    case 'clocks':
-      return wrongReadings(event)
-    case 'facts':
-      return wrongFact(event)
-    case 'left-out':
-    case 'kernel-profile':
-      return undefined
+    case 'blas':
+      return wrongSpan(event.startNs, event.endNs) ?? wrongNumber('count', event.count, Number.MAX_SAFE_INTEGER)
+    case 'meter':
+      return wrongNumber('id', event.id, METER_MAX)
     default:
-      return wrongInFurther(event)
+      return undefined
   }
 }
 
-type Further = Extract<
-  TraceEvent,
-  {
-    readonly kind:
-      | `own-${string}`
-      | `gpu${string}`
-      | 'api'
-      | 'blas'
-      | 'meter'
-      | 'reading'
-      | 'nvtx-gpu'
-      | 'switch'
-      | 'waking'
-      | 'thread'
-      | 'state'
-      | 'access'
-      | 'mapping'
-  }
->
-
 /** The first wrong field of kernel, GPU and own events. */
-function wrongInFurther(event: Further): Wrong | undefined {
+function wrongInFurther(event: TraceEvent): Wrong | undefined {
   switch (event.kind) {
     case 'switch':
       return (
@@ -272,30 +266,36 @@ function wrongInFurther(event: Further): Wrong | undefined {
         orUnknown('device', event.device, INT32_MAX) ??
         orUnknown('context', event.context) ??
         orUnknown('stream', event.stream) ??
-        orUnknown('pid', event.pid)
+        orUnknown('pid', event.pid) ??
+        wrongBytes(event)
       )
     case 'api':
       return (
         wrongSpan(event.startNs, event.endNs) ??
         orUnknown('correlation', event.correlation, CORRELATION_MAX) ??
         orUnknown('tid', event.tid) ??
-        orUnknown('pid', event.pid)
+        orUnknown('pid', event.pid) ??
+        wrongNumber('launched', event.launched, Number.MAX_SAFE_INTEGER)
       )
     case 'nvtx-gpu':
       return wrongSpan(event.startNs, event.endNs) ?? orUnknown('tid', event.tid)
-    case 'blas':
-      return wrongSpan(event.startNs, event.endNs) ?? wrongNumber('count', event.count, Number.MAX_SAFE_INTEGER)
-    case 'meter':
-      return wrongNumber('id', event.id, METER_MAX)
     case 'reading':
-      return wrongNumber('meter', event.meter, METER_MAX) ?? wrongSpan(event.startNs, event.endNs) ?? wrongValue(event)
+      return (
+        wrongNumber('meter', event.meter, METER_MAX) ??
+        wrongSpan(event.startNs, event.endNs) ??
+        wrongValue('value', event.value)
+      )
     case 'own-slice':
       return tooFar('startNs', event.startNs) ?? tooFar('endNs', event.endNs)
     case 'own-instant':
     case 'own-sample':
       return tooFar('atNs', event.atNs)
+    case 'own-track':
+    case 'own-name':
+      return undefined
+    default:
+      return wrongInFew(event) ?? wrongAmount(event)
   }
-  return undefined
 }
 
 /** The first wrong field of a sample of a data address, or of a mapping. */

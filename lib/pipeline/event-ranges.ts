@@ -1,5 +1,5 @@
-import type { ClocksEvent, FactsEvent, InputEvent, ReadingEvent, TensorEvent } from '../model/events.ts'
-import { FLOW_MAX, INT32_MAX, isTime, STAMP_END, TIME_NS_MAX } from '../model/limits.ts'
+import type { BufferEvent, ClocksEvent, FactsEvent, InputEvent, TensorEvent, TraceEvent } from '../model/events.ts'
+import { FLOW_MAX, ID_MAX, INT32_MAX, isTime, STAMP_END, TIME_NS_MAX } from '../model/limits.ts'
 
 /** A field of an event that is out of its range. */
 export interface Wrong {
@@ -39,6 +39,38 @@ export function wrongOrigin({ clock, originNs }: InputEvent): Wrong | undefined 
   return { ...impossible('originNs', `from 0 to below ${STAMP_END}`, originNs), instead }
 }
 
+/** Larger amounts are damage: sums and squares of them would not be numbers. */
+const AMOUNT_MAX = 1e24
+
+/** A number anywhere in an event that no amount can be. For kinds of which there are few events. */
+export function wrongAmount(event: TraceEvent): Wrong | undefined {
+  return wrongWithin(event, '')
+}
+
+function wrongWithin(of: object, path: string): Wrong | undefined {
+  for (const key in of) {
+    const value: unknown = of[key as keyof typeof of]
+    const isPart = typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)
+    const wrong = isPart
+      ? wrongWithin(value, `${path}${key}.`)
+      : typeof value === 'number' && wrongValue(path + key, value)
+    if (wrong) return wrong
+  }
+  return undefined
+}
+
+/** An amount of bytes, or the value of a counter. */
+export function wrongValue(field: string, value: number): Wrong | undefined {
+  if (Math.abs(value) <= AMOUNT_MAX) return undefined
+  return { code: 'value-out-of-range', field, expected: `a number of at most ${AMOUNT_MAX}`, found: value }
+}
+
+/** Bytes of work, where they are known. */
+export function wrongBytes({ facts }: { readonly facts: object }): Wrong | undefined {
+  const bytes = 'bytes' in facts ? facts.bytes : undefined
+  return typeof bytes === 'number' ? wrongValue('bytes', bytes) : undefined
+}
+
 /** A number that is none is no fact. */
 export function wrongFact({ attributes }: InputEvent | FactsEvent): Wrong | undefined {
   for (const [key, found] of Object.entries(attributes)) {
@@ -56,12 +88,23 @@ export function wrongFact({ attributes }: InputEvent | FactsEvent): Wrong | unde
 }
 
 /** Elements or bytes that no memory can have: work and sums of them would not be numbers. */
-export function wrongSize({ ne, sizeBytes }: TensorEvent): Wrong | undefined {
+export function wrongSize({ ne, sizeBytes, buffer, offset }: TensorEvent): Wrong | undefined {
   if (ne && !isShape(ne)) {
     const expected = 'of whole numbers, with at most 2^53 elements'
     return { code: 'value-out-of-range', field: 'a shape', expected, found: ne.join('×'), instead: { ne: undefined } }
   }
-  return orUnknown('sizeBytes', sizeBytes)
+  const wrong = orUnknown('sizeBytes', sizeBytes) ?? orUnknown('buffer', buffer, ID_MAX)
+  if (wrong || offset === undefined || Number.isSafeInteger(offset)) return wrong
+  return {
+    ...outOfRange('offset', offset, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    instead: { offset: undefined },
+  }
+}
+
+/** A size that no buffer has; the buffer stays, as tensors are in it. */
+export function wrongBufferSize({ sizeBytes = 0 }: BufferEvent): Wrong | undefined {
+  const wrong = orUnknown('sizeBytes', sizeBytes)
+  return wrong && { ...wrong, instead: { sizeBytes: undefined } }
 }
 
 function isShape(ne: readonly number[]): boolean {
@@ -98,12 +141,6 @@ export function orUnknown(field: string, value: number, max = Number.MAX_SAFE_IN
 export function wrongPriority(field: string, value: number): Wrong | undefined {
   if ((value | 0) === value) return undefined
   return { ...outOfRange(field, value, -INT32_MAX - 1, INT32_MAX), instead: { [field]: -1 } }
-}
-
-/** Counters of viewers hold finite numbers. */
-export function wrongValue({ value }: ReadingEvent): Wrong | undefined {
-  if (Number.isFinite(value)) return undefined
-  return { code: 'value-out-of-range', field: 'value', expected: 'a finite number', found: value }
 }
 
 /** Arrows that viewers cannot draw. */

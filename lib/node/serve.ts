@@ -88,7 +88,9 @@ export class TraceServer {
       return refuse(response, 405, 'expected GET')
     }
     if (this.isSending) return refuse(response, 409, 'the trace is being fetched already')
-    response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': this.trace.bytes })
+    // Whatever the viewer asks for, the connection stays open until it has everything: hangUp() ends it.
+    const headersOfTrace = { 'Content-Length': this.trace.bytes, Connection: 'keep-alive' }
+    response.writeHead(200, { 'Content-Type': 'application/octet-stream', ...headersOfTrace })
     if (method === 'HEAD') response.end()
     else void this.send(this.trace, request.socket, response)
   }

@@ -18,6 +18,7 @@ import {
   WORKER_MAX,
 } from '../model/limits.ts'
 import {
+  notFinite,
   orUnknown,
   tooFar,
   type Wrong,
@@ -165,7 +166,7 @@ function wrongIn(event: TraceEvent): Wrong | undefined {
     case 'nvtx':
       return wrongTime(event.atNs) ?? orUnknown('tid', event.tid)
     case 'counter':
-      return wrongTime(event.atNs) ?? wrongValue('value', event.value)
+      return wrongTime(event.atNs) ?? notFinite(event.value)
     case 'issue':
       return wrongTime(event.atNs)
     case 'input':
@@ -290,9 +291,6 @@ function wrongInFurther(event: TraceEvent): Wrong | undefined {
     case 'own-instant':
     case 'own-sample':
       return tooFar('atNs', event.atNs)
-    case 'own-track':
-    case 'own-name':
-      return undefined
     default:
       return wrongInFew(event) ?? wrongAmount(event)
   }

@@ -59,6 +59,12 @@ function wrongWithin(of: object, path: string): Wrong | undefined {
   return undefined
 }
 
+/** A value that no counter of a viewer can have; it is drawn, and not summed up. */
+export function notFinite(found: number): Wrong | undefined {
+  if (Number.isFinite(found)) return undefined
+  return { code: 'value-out-of-range', field: 'value', expected: 'a finite number', found }
+}
+
 /** An amount of bytes, or the value of a counter. */
 export function wrongValue(field: string, value: number): Wrong | undefined {
   if (Math.abs(value) <= AMOUNT_MAX) return undefined

@@ -2,6 +2,9 @@ import type { Label } from '../sink/label.ts'
 import type { Writer } from '../sink/writer.ts'
 import { FurtherRows, SEARCHED_ROWS_MAX } from './further-rows.ts'
 
+/** Perfetto never ends slices that are nested deeper on a track. */
+export const DEPTH_MAX = 512
+
 interface Row {
   readonly track: number
   /** Ends of the open slices, the innermost last. */
@@ -11,7 +14,8 @@ interface Row {
 
 /**
  * Rows of slices that come in order of their starts, outer before inner, and nest by time. A slice that would cross another one,
- * or comes late, is placed in a further row: none is cut. In rows after the first {@link SEARCHED_ROWS_MAX}, slices do not nest.
+ * comes late, or is nested too deep, is placed in a further row: none is cut. In rows after the first {@link SEARCHED_ROWS_MAX}, slices do
+ * not nest.
  */
 export class NestedRows {
   private readonly rows: Row[] = []
@@ -49,7 +53,7 @@ export class NestedRows {
     for (const row of this.rows) {
       if (startNs < row.lastNs) continue
       this.close(row, startNs)
-      if (endNs > (row.ends.at(-1) ?? Infinity)) continue
+      if (endNs > (row.ends.at(-1) ?? Infinity) || row.ends.length >= DEPTH_MAX) continue
       row.lastNs = startNs
       return row
     }
@@ -67,5 +71,36 @@ export class NestedRows {
       this.writer.end(row.track, end)
       row.ends.pop()
     }
+  }
+}
+
+/** The open slices of a thread, which begin and end one by one. Those that are nested too deep for a track are in a further row. */
+export class OpenSlices {
+  depth = 0
+  private readonly tracks: number[] = []
+
+  /** `add` defines the n-th row (from 0) and returns its track. */
+  constructor(
+    private readonly writer: Writer,
+    private readonly add: (row: number) => number,
+  ) {}
+
+  begin(atNs: number, label: Label): void {
+    this.writer.begin(this.trackAt(this.depth++), atNs, label)
+  }
+
+  /** Ends the innermost slice; there must be one. */
+  end(atNs: number): void {
+    this.writer.end(this.trackAt(--this.depth), atNs)
+  }
+
+  instant(atNs: number, label: Label): void {
+    this.writer.instant(this.trackAt(this.depth), atNs, label)
+  }
+
+  private trackAt(depth: number): number {
+    const row = Math.floor(depth / DEPTH_MAX)
+    this.tracks[row] ??= this.add(row)
+    return this.tracks[row]
   }
 }

@@ -40,7 +40,8 @@ function ask(url: URL, options: { method?: string; path?: string; headers?: Reco
   })
 }
 
-const isSettled = (promise: Promise<void>) => Promise.race([promise.then(() => true), Promise.resolve(false)])
+const isSettled = (promise: Promise<void>) =>
+  Promise.race([promise.then(() => true), new Promise((resolve) => setImmediate(resolve, false))])
 
 test('the UI gets the trace, as it is, and then it is served', async () => {
   const { url, fetched } = await serve()
@@ -146,6 +147,24 @@ test('who breaks off may come again; meanwhile a second one is refused', async (
   let answer = await ask(url)
   while (answer.status === 409) answer = await ask(url)
   expect(answer.body.length).toBe(50_000_000)
+  await fetched
+})
+
+test.each([
+  ['closes', '1.1', 'Connection: close'],
+  ['keeps alive', '1.1', 'Connection: keep-alive'],
+  ['is of HTTP 1.0', '1.0', 'Accept: */*'],
+])('who %s the connection has the trace only when everything arrived', async (_, version, header) => {
+  // Less than what the system holds for a reader that has stopped.
+  const small = TRACE.subarray(0, 100_000)
+  const { url, fetched } = await serve(small)
+  const socket = connect(Number(url.port), '127.0.0.1').pause()
+  socket.write(`GET ${url.pathname} HTTP/${version}\r\nHost: ${url.host}\r\nOrigin: ${VIEWER}\r\n${header}\r\n\r\n`)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(await isSettled(fetched)).toBe(false)
+  let bytes = 0
+  for await (const piece of socket) bytes += (piece as Buffer).length
+  expect(bytes).toBeGreaterThan(small.length)
   await fetched
 })
 

@@ -5,21 +5,16 @@ import { type IssueCode, issueOf } from '../../model/issues.ts'
 import type { NvtxEvent, NvtxNameEvent, NvtxPayload } from '../../model/nvtx-events.ts'
 import type { Label } from '../../sink/label.ts'
 import type { TrackContext } from '../context.ts'
+import { OpenSlices } from '../nested.ts'
 import type { Lanes } from '../tracks.ts'
 
 const I64_MAX = 2n ** 63n - 1n
-
-/** A thread's row in a domain. */
-interface ThreadRow {
-  readonly track: number
-  depth: number
-}
 
 interface Domain {
   readonly uuid: number
   /** undefined: NVTX's default domain. */
   readonly name: string | undefined
-  readonly threads: Map<number, ThreadRow>
+  readonly threads: Map<number, OpenSlices>
   readonly lanes: Lanes
 }
 
@@ -40,22 +35,19 @@ export class Domains {
   constructor(private readonly context: TrackContext) {}
 
   place(event: NvtxEvent): void {
-    const { writer } = this.context
     const { what, atNs, tid, range } = event
     this.lastNs = Math.max(this.lastNs, atNs)
     switch (what) {
       case 'push':
-        this.thread(event).depth++
-        return writer.begin(this.thread(event).track, atNs, this.label(event))
+        return this.thread(event).begin(atNs, this.label(event))
       case 'mark':
-        return writer.instant(this.thread(event).track, atNs, this.label(event))
+        return this.thread(event).instant(atNs, this.label(event))
       case 'pop': {
         const row = this.thread(event)
         if (row.depth === 0) {
           return this.issue('end-without-start', `thread ${tid} pops an NVTX range that it never pushed`, atNs)
         }
-        row.depth--
-        return writer.end(row.track, atNs)
+        return row.end(atNs)
       }
       case 'start':
       case 'end': {
@@ -86,7 +78,7 @@ export class Domains {
         const ranges = row.depth === 1 ? '1 range is' : `${row.depth} ranges are`
         const detail = `${ranges} never popped by thread ${tid} (${name}): drawn up to the last NVTX event`
         this.issue('range-without-end', detail, this.lastNs)
-        for (; row.depth > 0; row.depth--) this.context.writer.end(row.track, this.lastNs)
+        while (row.depth > 0) row.end(this.lastNs)
       }
     }
     for (const start of this.started.values()) this.span(start, undefined)
@@ -133,14 +125,14 @@ export class Domains {
     return [isReal ? make.arg('payload', { double: value }) : make.int('payload', value), typed]
   }
 
-  private thread(event: NvtxEvent): ThreadRow {
+  private thread(event: NvtxEvent): OpenSlices {
     const domain = this.domains.of(event.domain)
     const { tid, thread } = event
     const known = domain.threads.get(tid)
     if (known) return known
-    const { tracks, names } = this.context
+    const { tracks, names, writer } = this.context
     const of = { thread: names.text(thread), tid, domain: domain.name, nth: domain.threads.size }
-    const row = { track: tracks.add('nvtxThread', of, 0, domain.uuid), depth: 0 }
+    const row = new OpenSlices(writer, () => tracks.add('nvtxThread', of, 0, domain.uuid))
     domain.threads.set(tid, row)
     return row
   }

@@ -264,8 +264,8 @@ describe('mistakes', () => {
   })
 
   test('a log of which only losses are known: the command that the conversion names shows them', () => {
-    const event = (ts: number) => ({ ph: 'X', name: 'work', pid: 1, tid: 1, ts, dur: 5 })
-    writeFileSync(at('lost.json'), JSON.stringify({ traceEvents: [event(-1000), event(100), event(200)] }))
+    const event = (ts: number | string) => ({ ph: 'X', name: 'work', pid: 1, tid: 1, ts, dur: 5 })
+    writeFileSync(at('lost.json'), JSON.stringify({ traceEvents: [event('then'), event(100), event(200)] }))
     const { stdout: lines } = run(['lost.json', '-o', 'lost.pftrace'])
     expect(lines).toMatch(/why: (.*)\n {5}evidence and checks: ggml2perfetto why lost\.json\n/)
     const { code, stdout } = run(['why', 'lost.json'])

@@ -3,7 +3,8 @@
  *   node scripts/same-output.mjs hashes.json [dist/index.js] [folder of further logs ...]
  * Without hashes.json it is written; with it, each output is compared. Inputs are all fixtures, the example logs and the
  * folders' files: each alone with several sets of options, all of a folder together, and recordings of the scheduler together with
- * a log. Refused inputs are compared by their message. HASH_DUMP=folder writes the compared outputs as files.
+ * a log; as traces, summaries, Analyses (with their findings) and tables. Refused inputs are compared by their message.
+ * HASH_DUMP=folder writes the compared outputs as files; ONLY='(analysis|tables)$' makes only outputs with such names.
  *
  * For a change of texts: TEXTS=scripts/texts compares all as JSON, after it has applied the folder's tables
  * (`{"old text": "new text"}`), without codes and hints of issues. Write hashes.json with the earlier dist, and TEXTS too.
@@ -16,8 +17,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const [kept, dist = join(ROOT, 'dist/index.js'), ...folders] = process.argv.slice(2)
 if (!kept) throw new Error('usage: node scripts/same-output.mjs hashes.json [dist/index.js] [folder ...]')
-const { convert, summarize } = await import(pathToFileURL(dist))
+const { analyze, convert, summarize, tablesOf } = await import(pathToFileURL(dist))
 const dump = process.env.HASH_DUMP
+const only = new RegExp(process.env.ONLY ?? '')
 
 /** Old and new texts, the longest first; null if outputs are compared byte for byte. */
 const texts =
@@ -59,7 +61,27 @@ async function outputOf(inputs, options) {
       pieces.push(piece.value)
     }
   } catch (error) {
-    return Buffer.from(`${error.name}: ${error.message}`)
+    return refused(error)
+  }
+}
+
+const refused = (error) => Buffer.from(`${error.name}: ${error.message}`)
+
+const SERIES = ['calls', 'requests', 'offsets', 'memory', 'graph']
+const analysisOf = (inputs, options = {}) => analyze(inputs, { series: SERIES, ...options }).then(textOf, refused)
+
+/** The files of a run's tables, by name, and what the run returns. */
+async function tablesIn(inputs, options = {}) {
+  const files = new Map()
+  try {
+    const pieces = tablesOf(inputs, { traceId: '0'.repeat(32), ...options }, { name: 'same-output', version: '0' })
+    for (let piece = await pieces.next(); ; piece = await pieces.next()) {
+      if (piece.done) return Buffer.concat([...[...files].flat(2).map((of) => Buffer.from(of)), textOf(piece.value)])
+      const { table, bytes } = piece.value
+      files.set(table, [...(files.get(table) ?? []), bytes])
+    }
+  } catch (error) {
+    return refused(error)
   }
 }
 
@@ -83,8 +105,9 @@ const withoutHints = (text) =>
 const renewed = (bytes) => withoutHints(bytes.toString('utf8')).replace(anyOld, (old) => newTexts.get(old))
 
 const outputs = new Map()
-const keep = (key, output) => {
-  if (texts && / bundle /.test(key)) return
+const keep = async (key, make) => {
+  if (!only.test(key) || (texts && / (bundle|tables)( |$)/.test(key))) return
+  const output = await make()
   const bytes = texts ? Buffer.from(renewed(output)) : output
   outputs.set(key, createHash('sha256').update(bytes).digest('hex').slice(0, 24))
   if (!dump) return
@@ -94,9 +117,11 @@ const keep = (key, output) => {
 
 for (const file of files) {
   for (const [kind, options] of Object.entries(OPTIONS)) {
-    keep(`${file.name} ${kind}`, await outputOf([input(file)], options))
+    await keep(`${file.name} ${kind}`, () => outputOf([input(file)], options))
   }
-  keep(`${file.name} summary`, await summarize(input(file)).then(textOf, (error) => Buffer.from(error.message)))
+  await keep(`${file.name} summary`, () => summarize(input(file)).then(textOf, (error) => Buffer.from(error.message)))
+  await keep(`${file.name} analysis`, () => analysisOf([input(file)]))
+  await keep(`${file.name} tables`, () => tablesIn([input(file)]))
 }
 
 const byFolder = new Map()
@@ -109,8 +134,10 @@ for (const [folder, together] of byFolder) {
   const shifts = Object.fromEntries(together.slice(1).map(({ name }, i) => [name, `+${i + 1}ms`]))
   for (const [kind, clocks] of Object.entries({ together: {}, shifted: shifts })) {
     const key = `${relative(ROOT, folder)} ${kind}`
-    keep(key, await outputOf(together.map(input), { clocks }))
-    keep(`${key} json`, await outputOf(together.toReversed().map(input), { clocks, to: 'json', detail: 'full' }))
+    await keep(key, () => outputOf(together.map(input), { clocks }))
+    await keep(`${key} json`, () => outputOf(together.toReversed().map(input), { clocks, to: 'json', detail: 'full' }))
+    await keep(`${key} analysis`, () => analysisOf(together.map(input), { clocks }))
+    await keep(`${key} tables`, () => tablesIn(together.map(input), { clocks }))
   }
 }
 
@@ -123,13 +150,16 @@ for (const log of logs) {
   for (const [i, recording] of ofScheduler.entries()) {
     const clocks = { [recording.name]: '+1ms' }
     const pair = [input(log), input(recording)]
-    keep(`${log.name} + ${recording.name}`, await outputOf(pair, { clocks, allThreads: i % 2 === 0 }))
+    const key = `${log.name} + ${recording.name}`
+    await keep(key, () => outputOf(pair, { clocks, allThreads: i % 2 === 0 }))
+    await keep(`${key} analysis`, () => analysisOf(pair, { clocks }))
+    await keep(`${key} tables`, () => tablesIn(pair, { clocks }))
     const other = ofScheduler[(i + 1) % ofScheduler.length]
     const three = [...pair, input(other)]
     const shifts = { ...clocks, [other.name]: '+2ms' }
-    keep(`${log.name} + ${recording.name} + ${other.name}`, await outputOf(three, { clocks: shifts, detail: 'full' }))
+    await keep(`${key} + ${other.name}`, () => outputOf(three, { clocks: shifts, detail: 'full' }))
     if (/perf-data/.test(recording.name))
-      keep(`${log.name} bundle ${recording.name}`, await outputOf([input(log)], { bundle: input(recording) }))
+      await keep(`${log.name} bundle ${recording.name}`, () => outputOf([input(log)], { bundle: input(recording) }))
   }
 }
 
@@ -138,7 +168,7 @@ if (!existsSync(kept)) {
   console.log(`${outputs.size} outputs, written to ${kept}`)
 } else {
   const before = JSON.parse(readFileSync(kept, 'utf8'))
-  const keys = new Set([...Object.keys(before), ...outputs.keys()])
+  const keys = new Set([...Object.keys(before).filter((key) => only.test(key)), ...outputs.keys()])
   const other = [...keys].filter((key) => before[key] !== outputs.get(key))
   for (const key of other) console.log(`differs: ${key}`)
   console.log(`${outputs.size} outputs, ${other.length} differ`)

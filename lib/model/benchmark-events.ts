@@ -19,7 +19,7 @@ export interface BenchmarkEvent {
   readonly depth: number
   /** Duration of each repetition, in ns, in their order; empty where the input contains only their mean. */
   readonly samplesNs: readonly number[]
-  /** Mean and standard deviation (n − 1) over the repetitions, as the program states them; NaN = not known. */
+  /** Mean and standard deviation (n − 1) over the repetitions, as the program states them; -1 = not known. */
   readonly stated: BenchmarkSpeeds
   /** Model, build, devices and options of the test. */
   readonly parameters: Readonly<Record<string, string | number>>

@@ -1,7 +1,9 @@
+import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { type EventInput, eventsOf, Names, type TraceEvent } from '../../lib/index.ts'
+import { type EventInput, eventsOf, inputOf as fileOf, isOwnError, Names, type TraceEvent } from '../../lib/index.ts'
 import { everyRecord } from '../read/ggtrace-logs.ts'
 import { faultsOf, madeOf } from '../read/made.ts'
+import { LOGS, ROOT } from '../tables/of-logs.ts'
 import { plainBytes } from './support.ts'
 
 /**
@@ -70,6 +72,17 @@ const inputOf = (names: Names, events: readonly TraceEvent[]): EventInput => ({
     for (let id = 1; names.text(id) !== ''; id++) of.id(names.text(id))
     yield events.map((event) => ({ ...event }))
   },
+})
+
+test.each(LOGS)('no amount in %s is refused', async (path) => {
+  const refused: TraceEvent[] = []
+  try {
+    for await (const batch of eventsOf(fileOf(join(ROOT, path)), new Names()))
+      refused.push(...batch.filter((event) => event.kind === 'issue' && event.code === 'value-out-of-range'))
+  } catch (error) {
+    if (!isOwnError(error)) throw error
+  }
+  expect(refused).toEqual([])
 })
 
 describe.each(Object.keys(INPUTS))('%s', (name) => {

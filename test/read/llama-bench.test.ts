@@ -101,6 +101,19 @@ describe('rows that cannot be', () => {
     expect(leftOut).toEqual([])
   })
 
+  it('speeds and repetitions that are missing are not known', async () => {
+    const rows = [
+      { avg_ns: 2e6, avg_ts: null, stddev_ts: '', samples_ns: [] },
+      { avg_ns: 0.4, samples_ns: [], avg_ts: 0 },
+    ]
+    const source = bytesOf(rows.map(row).join('\n'))
+    const { tests, issues } = await read(source)
+    expect(tests.map(({ stated }) => stated)).toEqual([{ mean: -1, deviation: -1 }])
+    expect(issues).toEqual(['unreadable-row'])
+    const { benchmarks } = await analyze({ name: 'bench', source })
+    expect(benchmarks).toMatchObject([{ tokens_per_s: 16000, deviation_tokens_per_s: null, repetitions: null }])
+  })
+
   it('a test that began earlier than the one before it, or in another age, is an issue; later ones are read', async () => {
     const at = (test_time: string) => row({ test_time, samples_ns: [2e9] })
     const times = ['2026-11-23T15:04:18Z', '2026-11-23T15:04:10Z', '2099-11-23T15:04:10Z', '2026-11-23T15:05:18Z']

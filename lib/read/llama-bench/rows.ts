@@ -63,7 +63,7 @@ export class Tests {
     const meanNs = numberOf(row['avg_ns'])
     const isRate = samplesNs.length === 0 && !(meanNs > 0)
     const spanNs = samplesNs.length > 0 ? sum(samplesNs) : isRate ? (tokens! / speed.mean) * 1e9 : meanNs
-    if (!test || !(tokens! > 0) || !(spanNs > 0) || spanNs > TIME_NS_MAX) {
+    if (!test || !(tokens! > 0) || !(spanNs >= 1) || spanNs > TIME_NS_MAX) {
       const what = 'tokens (n_prompt, n_gen) and a time (avg_ns, or t/s)'
       return this.issue('unreadable-row', `expected ${what}, found ${describe(row)}`, at)
     }
@@ -166,7 +166,7 @@ function sized(promptTokens: number, generatedTokens: number, depth: number): Si
 function speedOf(row: Row): BenchmarkEvent['stated'] {
   const [, mean, deviation] = SPEED.exec(String(row['t/s'] ?? '')) ?? []
   if (mean !== undefined) return { mean: Number(mean), deviation: Number(deviation) }
-  return { mean: numberOf(row['avg_ts']), deviation: numberOf(row['stddev_ts']) }
+  return { mean: speedIn(row['avg_ts']), deviation: speedIn(row['stddev_ts']) }
 }
 
 function samplesOf(value: unknown): number[] {
@@ -214,6 +214,11 @@ const plainOf = (text: string) => (/^-?(?:0|[1-9]\d{0,14})$/.test(text) ? Number
 function numberOf(value: unknown): number {
   const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : NaN
+}
+/** -1: not known. */
+function speedIn(value: unknown): number {
+  const speed = numberOf(value)
+  return speed >= 0 ? speed : -1
 }
 const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0 && value <= 2 ** 31
 const sum = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)

@@ -48,7 +48,7 @@ export class PerfLines {
         name === 'eval' ? { promptTokens: 0, generatedTokens: tokens } : { promptTokens: tokens, generatedTokens: 0 }
       const event: BenchmarkEvent = {
         ...{ kind: 'benchmark', test: this.count++, name: this.names.id(name), startNs, endNs: startNs + ns, ...of },
-        ...{ depth: 0, samplesNs: [], stated: { mean: (tokens * 1e9) / ns, deviation: NaN }, parameters: {} },
+        ...{ depth: 0, samplesNs: [], stated: { mean: (tokens * 1e9) / ns, deviation: -1 }, parameters: {} },
         inferred: Inferred.Laid,
       }
       startNs += ns

@@ -1,17 +1,20 @@
 /** The part of the library that does not need Node: for browsers, workers, edge runtimes. */
 export type * from './analyze/analysis.ts'
-export type { ContextTimes } from './analyze/call-times.ts'
-export type { Decoding } from './analyze/calls/times.ts'
 export { compareRuns, type RunsOfSide } from './analyze/compare/compare.ts'
-export * from './analyze/compare/comparison.ts'
+export * from './analyze/compare/figures.ts'
 export { type Gate, gateOf } from './analyze/compare/gate.ts'
 export type { ExpertCacheSize } from './analyze/experts/caches.ts'
-export type { CallCount, FailedCalls } from './analyze/failures.ts'
 export { findings, lookedAt, RULES } from './analyze/findings/findings.ts'
 export { type Advice, adviceOf, type Program } from './analyze/findings/program.ts'
 export type { Limit, Looked, Rule } from './analyze/findings/rule.ts'
 export { scalingSentence, threadScaling } from './analyze/findings/thread-scaling.ts'
-export type { LlamaSeen } from './analyze/llama-seen.ts'
+export {
+  type RequestReason,
+  requestsWith,
+  type WhichRequest,
+  type WhyRequest,
+  whyRequest,
+} from './analyze/findings/why-request.ts'
 export { parsePeakFile, peaksOfMachine } from './analyze/model/peaks.ts'
 export { costAt, costUpTo, decodeBytes, prefillFlop, type StaticOptions } from './analyze/model/static.ts'
 export {
@@ -23,23 +26,23 @@ export {
   type OperatorGroup,
 } from './analyze/operators/groups.ts'
 export {
-  type RequestReason,
-  requestsWith,
-  type WhichRequest,
-  type WhyRequest,
-  whyRequest,
-} from './analyze/requests/why-request.ts'
-export {
   type PhaseScaling,
   type RoleScalingFigures,
   SCALING_SCHEMA,
   type ScalingFigures,
+  type ScalingFit,
   type SpeedByWorkers,
   scaling,
   type WorkerCount,
-} from './analyze/scaling.ts'
-export type { ClockRelation, IssueCount, Summary } from './analyze/summary.ts'
-export type { ScalingFit } from './analyze/usl.ts'
+} from './analyze/scaling/scaling.ts'
+export type {
+  CallCount,
+  ClockRelation,
+  FailedCalls,
+  IssueCount,
+  LlamaSeen,
+  Summary,
+} from './analyze/summary/figures.ts'
 export { toWebStream, type WebStream } from './bytes/web-stream.ts'
 export { describePosition, FormatError, isOwnError, type Position, UsageError } from './errors.ts'
 export { ByteCursor } from './input/byte-cursor.ts'

@@ -145,6 +145,40 @@ describe('who may import whom', () => {
     expect(wrong).toEqual([])
   })
 
+  /** Rooms and files of lib/analyze: each may import those before it. What a room's figures.ts declares, all may import. */
+  const STATISTICS = [
+    ...[
+      'common',
+      'graph',
+      'calls',
+      'summary',
+      'run',
+      'threads',
+      'gpu',
+      'model',
+      'operators',
+      'experts',
+      'memory',
+      'series',
+    ],
+    ...['requests', 'accesses', 'benchmarks', 'blas', 'host-operators', 'kernels', 'power', 'analysis.ts'],
+    ...['findings', 'compare', 'scaling', 'document.ts', 'analysis-pass.ts', 'assemble.ts'],
+  ]
+
+  test('nothing in lib/analyze imports upwards: figures import figures, rooms figures and the rooms below them', () => {
+    const isFigures = (path: string) => posix.basename(path) === 'figures.ts'
+    const levelOf = (path: string) => STATISTICS.indexOf(path.split('/')[2]!)
+    const inside = (path: string) => path.startsWith('lib/analyze/')
+    const wrong = LIB.filter(({ fileName }) => inside(fileName)).flatMap((file) => {
+      if (levelOf(file.fileName) < 0) return [`${file.fileName}: in no room`]
+      return importsOf(file)
+        .filter(({ target }) => inside(target) && !isFigures(target))
+        .filter(({ target }) => isFigures(file.fileName) || levelOf(target) > levelOf(file.fileName))
+        .map(({ statement, target }) => `${place(file, statement)}: imports ${target}`)
+    })
+    expect(wrong).toEqual([])
+  })
+
   test('no family of formats imports another: what two share is in lib/read/common', () => {
     const familyOf = (path: string) => /^lib\/read\/([^/]+)\//.exec(path)?.[1]
     const wrong = LIB.flatMap((file) => {

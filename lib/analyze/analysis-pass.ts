@@ -8,28 +8,18 @@ import type { Names } from '../model/names.ts'
 import type { EventPass } from '../model/pass.ts'
 import type { FunctionEvent, RequestEvent, SequenceEvent } from '../model/request-events.ts'
 import { parseTensorName } from '../model/tensors.ts'
-import type {
-  CallTime,
-  FirstCall,
-  OperatorFigures,
-  OperatorRow,
-  RoleImbalance,
-  SchedulingFigures,
-  Series,
-  SeriesName,
-  Undetermined,
-  WorkerFigures,
-} from './analysis.ts'
 import { CallRows } from './calls/call-rows.ts'
 import { CallStatistics, type CallsOfInput } from './calls/call-statistics.ts'
 import { RoleTable } from './calls/roles.ts'
 import type { TimedDecode } from './calls/times.ts'
+import type { Undetermined } from './common/figures.ts'
 import { CACHE_SIZES, type ExpertCacheSize } from './experts/caches.ts'
 import { ExpertStatistics, type ExpertsOfInput } from './experts/experts.ts'
-import { FirstCalls } from './first-calls.ts'
 import { type GpuOfInput, GpuStatistics, type GpuStatisticsEvent } from './gpu/gpu-statistics.ts'
 import { Choices } from './graph/choices.ts'
 import { layerOf } from './graph/layers.ts'
+import { type CallOperators, OperatorsByCall } from './graph/operators/call-operators.ts'
+import { Steps } from './graph/operators/steps.ts'
 import { Works } from './graph/work.ts'
 import { Memory, type MemoryOfInput } from './memory/memory.ts'
 import { activationsOf } from './model/activations.ts'
@@ -39,15 +29,17 @@ import type { ActivationFigures } from './model/figures.ts'
 import { shapeOfGraph } from './model/graph-shape.ts'
 import type { Measured } from './model/rooflines.ts'
 import { Backends } from './operators/backends.ts'
-import { type CallOperators, OperatorsByCall } from './operators/call-operators.ts'
+import type { CallTime, FirstCall, OperatorFigures, OperatorRow } from './operators/figures.ts'
+import { FirstCalls } from './operators/first-calls.ts'
 import { GpuOperators } from './operators/gpu-operators.ts'
 import { OperatorRows } from './operators/rows.ts'
 import type { CallSample } from './operators/sampled-calls.ts'
-import { Steps } from './operators/steps.ts'
 import { TimeParts } from './operators/time-parts.ts'
 import { RequestPass, type RequestsOfInput } from './requests/request-pass.ts'
+import type { Series, SeriesName } from './series/figures.ts'
 import { SeriesOfCalls } from './series/series.ts'
 import { CpusUsed } from './threads/cpus-used.ts'
+import type { RoleImbalance, SchedulingFigures, WorkerFigures } from './threads/figures.ts'
 import { Imbalance } from './threads/imbalance.ts'
 import { Scheduling } from './threads/scheduling.ts'
 import type { ThreadHistory } from './threads/thread-history.ts'

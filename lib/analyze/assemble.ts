@@ -1,34 +1,30 @@
 import { plural } from '../model/units.ts'
 import { type AccessParts, NO_ACCESSES } from './accesses/accesses.ts'
-import {
-  ANALYSIS_SCHEMA,
-  type Analysis,
-  type CallFigures,
-  type MemoryFigures,
-  type ModelFigures,
-  type PowerFigures,
-  type Roofline,
-  type RunFacts,
-  type SchedulingFigures,
-  type Undetermined,
-} from './analysis.ts'
+import { ANALYSIS_SCHEMA, type Analysis } from './analysis.ts'
 import type { InputFigures } from './analysis-pass.ts'
 import type { BenchmarksOfInput } from './benchmarks/benchmarks.ts'
 import { blasOf } from './blas/blas-pass.ts'
 import type { BlasFigures } from './blas/figures.ts'
 import type { CallsOfInput } from './calls/call-statistics.ts'
+import type { CallFigures } from './calls/figures.ts'
+import type { Undetermined } from './common/figures.ts'
 import { findings } from './findings/findings.ts'
 import { gpuOf } from './gpu/assemble-gpu.ts'
 import type { HostOperators } from './host-operators/figures.ts'
 import type { KernelProfiles } from './kernels/figures.ts'
+import type { MemoryFigures } from './memory/figures.ts'
 import { unknownMemory } from './memory/memory.ts'
 import { pageFaultsOf, weightsRead } from './memory/reads.ts'
-import { type ModelLog, type ModelOptions, modelParts } from './model/assemble-model.ts'
+import { type ModelLog, type ModelOptions, type ModelParts, modelParts } from './model/assemble-model.ts'
+import type { ModelFigures, Roofline } from './model/figures.ts'
+import type { PowerFigures } from './power/figures.ts'
 import type { Contents } from './run/contents.ts'
 import { runOf } from './run/facts.ts'
+import type { RunFacts } from './run/figures.ts'
 import { inferredFigures } from './run/inferred.ts'
 import { lossesIn } from './run/losses.ts'
-import type { Summary } from './summary.ts'
+import type { Summary } from './summary/figures.ts'
+import type { SchedulingFigures } from './threads/figures.ts'
 
 /** One input: its summary, and what its calls and operators add. */
 export interface AnalysedLog {
@@ -66,7 +62,7 @@ export function assemble(
   options: ModelOptions & OfAllLogs = {},
 ): Analysis {
   const { power = null, kernels = { profiles: null, rooflines: [] }, hostOperators = null } = options
-  const withKernels = (parts: ReturnType<typeof modelParts>) => {
+  const withKernels = (parts: ModelParts) => {
     const { rooflines, undetermined } = parts
     if (kernels.rooflines.length === 0) return parts
     const left = undetermined.filter(({ what }) => rooflines.length > 0 || what !== 'rooflines')
@@ -81,7 +77,7 @@ export function assemble(
 export function documentOf(
   logs: readonly AnalysedLog[],
   unknown: UnknownOf,
-  modelOf: (log: ModelLog) => ReturnType<typeof modelParts>,
+  modelOf: (log: ModelLog) => ModelParts,
 ): Analysis {
   const main =
     logs.find(({ summary }) => summary.operators > 0) ?? logs.find(({ summary }) => summary.drawn > 0) ?? logs[0]!

@@ -1,4 +1,4 @@
-import type { Summary } from '../analyze/summary.ts'
+import type { Summary } from '../analyze/summary/figures.ts'
 import { traceStart } from '../bytes/trace-start.ts'
 import { UsageError } from '../errors.ts'
 import { gunzip, peek } from '../input/gunzip.ts'

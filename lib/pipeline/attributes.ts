@@ -1,4 +1,4 @@
-import type { Summary } from '../analyze/summary.ts'
+import type { Summary } from '../analyze/summary/figures.ts'
 import { nounFor } from '../model/units.ts'
 import type { Companions } from './companions.ts'
 import type { OpenInput } from './inputs.ts'

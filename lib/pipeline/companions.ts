@@ -1,4 +1,5 @@
-import { type Summary, SummaryPass } from '../analyze/summary.ts'
+import type { Summary } from '../analyze/summary/figures.ts'
+import { SummaryPass } from '../analyze/summary/summary.ts'
 import { UsageError } from '../errors.ts'
 import { Definitions } from '../model/definitions.ts'
 import type { InputEvent, TraceEvent } from '../model/events.ts'

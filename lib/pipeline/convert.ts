@@ -1,5 +1,6 @@
-import { asDrawn } from '../analyze/nothing-drawn.ts'
-import { type Summary, SummaryPass } from '../analyze/summary.ts'
+import type { Summary } from '../analyze/summary/figures.ts'
+import { asDrawn } from '../analyze/summary/nothing-drawn.ts'
+import { SummaryPass } from '../analyze/summary/summary.ts'
 import { Names } from '../model/names.ts'
 import type { Writer } from '../sink/writer.ts'
 import { Drawing } from '../timeline/drawing.ts'

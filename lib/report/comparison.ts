@@ -1,5 +1,5 @@
 import * as Plot from '@observablehq/plot'
-import type { Comparison, Effect, EffectGroup, Verdict } from '../analyze/compare/comparison.ts'
+import type { Comparison, Effect, EffectGroup, Verdict } from '../analyze/compare/figures.ts'
 import { duration, percent, plural, size, threeDigits } from '../model/units.ts'
 import { byName, chart, fitting, legend } from './chart.ts'
 import { colour } from './colours.ts'

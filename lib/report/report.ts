@@ -1,5 +1,5 @@
 import type { Analysis } from '../analyze/analysis.ts'
-import { COMPARISON_SCHEMA, type Comparison } from '../analyze/compare/comparison.ts'
+import { COMPARISON_SCHEMA, type Comparison } from '../analyze/compare/figures.ts'
 import { duration, plural, threeDigits } from '../model/units.ts'
 import { comparisonPage } from './comparison.ts'
 import { baseName, type Context, contextOf, known, type LayerDrawing } from './context.ts'

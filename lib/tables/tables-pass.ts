@@ -1,4 +1,4 @@
-import { CallTimes } from '../analyze/call-times.ts'
+import { CallTimes } from '../analyze/calls/call-times.ts'
 import type { Arg } from '../model/args.ts'
 import { isCut } from '../model/calls.ts'
 import type { CounterEvent, TokenEvent, TraceEvent } from '../model/events.ts'

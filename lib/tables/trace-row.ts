@@ -1,7 +1,7 @@
 import type { Finding } from '../analyze/analysis.ts'
 import type { Contents } from '../analyze/run/contents.ts'
 import { runOf } from '../analyze/run/facts.ts'
-import type { Summary } from '../analyze/summary.ts'
+import type { Summary } from '../analyze/summary/figures.ts'
 import type { InputEvent } from '../model/events.ts'
 import type { NewRow } from './table-file.ts'
 

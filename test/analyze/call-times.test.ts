@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { SummaryPass } from '../../lib/analyze/summary.ts'
+import { SummaryPass } from '../../lib/analyze/summary/summary.ts'
 import { type GgtraceToken, GgtraceWriter, Names, type Summary, summarize } from '../../lib/index.ts'
 import { type Batch, Inferred, type TokenEvent } from '../../lib/model/events.ts'
 

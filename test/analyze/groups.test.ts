@@ -1,7 +1,7 @@
 import { DDSketch } from '@datadog/sketches-js'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { bucketsOf, distributionOf, RELATIVE_ERROR } from '../../lib/analyze/operators/sketches.ts'
+import { bucketsOf, distributionOf, RELATIVE_ERROR } from '../../lib/analyze/common/sketches.ts'
 import {
   type Analysis,
   analyze,

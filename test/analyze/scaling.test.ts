@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { fitUsl } from '../../lib/analyze/usl.ts'
+import { fitUsl } from '../../lib/analyze/scaling/usl.ts'
 import { type Analysis, analyze, scaling, threadScaling } from '../../lib/index.ts'
 import { type Call, eventsOf, logOf } from './workers-log.ts'
 

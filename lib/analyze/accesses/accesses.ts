@@ -2,7 +2,7 @@ import { type AccessWhat, DATA_LEVELS, type DataLevel } from '../../model/access
 import { DefaultMap } from '../../model/default-map.ts'
 import type { BufferUsage, Phase } from '../../model/events.ts'
 import { parseTensorName } from '../../model/tensors.ts'
-import type { Undetermined } from '../analysis.ts'
+import type { Undetermined } from '../common/figures.ts'
 import type { AccessHit, JoinedAccesses } from '../graph/accesses/join.ts'
 import type { AccessSample } from '../graph/accesses/store.ts'
 import type {

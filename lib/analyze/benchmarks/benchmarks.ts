@@ -2,7 +2,7 @@ import type { BenchmarkEvent, TraceEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { EventPass } from '../../model/pass.ts'
 import { plural } from '../../model/units.ts'
-import type { Undetermined } from '../analysis.ts'
+import type { Undetermined } from '../common/figures.ts'
 import type { BenchmarkFigures } from './figures.ts'
 
 /** Tests that are held; further ones are counted. */

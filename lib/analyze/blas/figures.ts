@@ -1,5 +1,5 @@
 import type { BlasLibrary } from '../../model/blas-events.ts'
-import type { Distribution } from '../distribution.ts'
+import type { Distribution } from '../common/figures.ts'
 
 /** Calls of BLAS libraries and of oneDNN, from their logs. */
 export interface BlasFigures {

@@ -2,9 +2,9 @@ import type { Block } from '../../model/blocks.ts'
 import { sequencesOf } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TokenEvent } from '../../model/events.ts'
-import type { CallRow, CallSeries } from '../analysis-calls.ts'
-import type { CallOperators } from '../operators/call-operators.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
 import { recordedLength } from './context-length.ts'
+import type { CallRow, CallSeries } from './figures.ts'
 import type { TimedDecode } from './times.ts'
 
 /** Rows of the table of calls at most. */

@@ -1,4 +1,4 @@
-import type { Fit } from '../analysis-calls.ts'
+import type { Fit } from './figures.ts'
 
 /** Sums of one quantity. */
 interface Sums {

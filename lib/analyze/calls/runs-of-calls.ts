@@ -1,7 +1,7 @@
 import { decodingIn } from '../../model/calls.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { TokenEvent } from '../../model/events.ts'
-import type { RunFigures } from '../analysis-calls.ts'
+import type { RunFigures } from './figures.ts'
 import { type TimedCall, Times } from './times.ts'
 
 /** Rows of runs; further kinds of runs have none. */

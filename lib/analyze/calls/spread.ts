@@ -1,7 +1,7 @@
 import { DDSketch } from '@datadog/sketches-js'
-import type { Jitter } from '../analysis-calls.ts'
-import type { Distribution } from '../distribution.ts'
-import { distributionOf, RELATIVE_ERROR } from '../operators/sketches.ts'
+import type { Distribution } from '../common/figures.ts'
+import { distributionOf, RELATIVE_ERROR } from '../common/sketches.ts'
+import type { Jitter } from './figures.ts'
 
 /** The distribution of TPOT over tokens, and its jitter. */
 export class Spread {

@@ -1,33 +1,6 @@
 import { decodingIn, hasRate, isCut, sequencesOf } from '../../model/calls.ts'
 import type { TokenEvent } from '../../model/events.ts'
-
-/**
- * The speed of decoding. TPOT and tok/s are of the same calls:
- *
- * - A call **ends** when its work does: where a backend computes asynchronously, at the end of the program's wait for it.
- * - A **timed** call is a decode or mixed call that succeeded, whose end is known, and that follows a call of its llama_context, or
- *   generates the first token of a text without a prompt, as benchmarks do.
- * - Its **time** is from the end of that call to its own end: it contains sampling and all other work of the program in
- *   between, but no prefill. (It contains failed decode calls in between: the token had to wait for them.)
- * - It makes one token for each of its **sequences** that decode. Where it verifies drafts, the accepted tokens count: those of its
- *   positions that remain in the memory, or up to the sequence's position in the context's next call; where neither is recorded, all.
- * - Contexts that draft for others (speculative decoding) make no tokens. The time of their prompts is in no token's time.
- * - **TPOT** is the mean over tokens of the time that its sequence spent on it: Σ time × sequences / Σ tokens.
- * - **tok/s** is the throughput of all sequences and contexts: Σ tokens / the time in which a timed call was running.
- * - So tok/s × TPOT is the number of sequences decoded at once, on average over time (Little's law).
- */
-export interface Decoding {
-  /** Timed calls, their tokens, and the time in which at least one of them was running, in ns. */
-  readonly calls: number
-  readonly tokens: number
-  readonly timeNs: number
-  readonly tpotNs: number
-  readonly tokensPerSecond: number
-  /** Sequences decoded at once, on average over time. */
-  readonly sequences: number
-  /** Sequences of some calls are not recorded (each token counts as another sequence), or accepted tokens (all count as accepted). */
-  readonly isAssumed: boolean
-}
+import type { Decoding } from './figures.ts'
 
 /** Calls that prefill only and succeeded, their tokens, and the time in which at least one of them was running, in ns. */
 export interface Prefilling {

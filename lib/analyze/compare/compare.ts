@@ -1,5 +1,6 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Analysis } from '../analysis.ts'
+import { differencesOf } from './differences.ts'
 import {
   type ChangedFinding,
   COMPARISON_SCHEMA,
@@ -7,9 +8,8 @@ import {
   type Effect,
   type EffectGroup,
   type Verdict,
-} from './comparison.ts'
-import { differencesOf } from './differences.ts'
-import { figuresOf, type RunFigure } from './figures.ts'
+} from './figures.ts'
+import { figuresOf, type RunFigure } from './figures-of-run.ts'
 import { logRatio, margins, tailOfEach } from './interval.ts'
 
 /** Runs of one side. */

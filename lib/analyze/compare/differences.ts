@@ -1,6 +1,6 @@
 import { plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
-import type { Difference } from './comparison.ts'
+import type { Difference } from './figures.ts'
 
 /** A fact of a run: its text, and whether another one explains other times by itself. */
 interface Fact {

@@ -1,145 +1,95 @@
-import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
-import type { Analysis, BenchmarkFigures, Buckets, OperatorRow } from '../analysis.ts'
-import { computingNs } from '../operators/computing.ts'
-import { RELATIVE_ERROR } from '../operators/sketches.ts'
-import type { Effect } from './comparison.ts'
 
-/** A figure of one run. */
-export interface RunFigure extends Pick<Effect, 'group' | 'phase' | 'name' | 'unit'> {
-  readonly value: number
-}
-
-/** The share of the shortest and of the longest durations of each kind of node that is left out. */
-const TRIMMED = 0.05
-const GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
-
-/** The figures of a run that are compared. Times of parts, operators, layers, types and workers are per call of their phase. */
-export function figuresOf(analysis: Analysis): RunFigure[] {
-  return [
-    ...speed(analysis),
-    ...benchmarks(analysis),
-    ...parts(analysis),
-    ...operators(analysis),
-    ...workers(analysis),
-    ...memory(analysis),
-  ]
-}
-
-function speed({ calls, first_calls }: Analysis): RunFigure[] {
-  const { ttft_ns, prefill_tokens_per_s, tpot_ns, tpot } = calls
-  const [group, unit] = ['speed', 'ns'] as const
-  const decode = first_calls.find(({ phase }) => phase === 'decode')
-  const all: [name: string, phase: Phase | null, value: number | null | undefined][] = [
-    ['TTFT', 'prefill', ttft_ns],
-    ['prefill, a token', 'prefill', prefill_tokens_per_s && 1e9 / prefill_tokens_per_s],
-    ['TPOT', 'decode', tpot_ns],
-    ['TPOT p50', 'decode', tpot?.p50_ns],
-    ['TPOT p99', 'decode', tpot && tpot.count >= 100 ? tpot.p99_ns : null],
-    ['first decode', 'decode', decode?.time_ns],
-  ]
-  return all.flatMap(([name, phase, value]) => (value ? [{ group, phase, name, unit, value }] : []))
-}
-
-/** Time of a token in each test that a program measured itself. Tests of one name differ in their options. */
-function benchmarks({ benchmarks = [] }: Partial<Analysis>): RunFigure[] {
-  const optionsOf = ({ parameters }: BenchmarkFigures) => `${COMPARED.map((key) => parameters[key] ?? '')}`
-  return benchmarks.map((of) => {
-    const alike = benchmarks.filter(({ test }) => test === of.test)
-    const differing = COMPARED.filter((key) => new Set(alike.map(({ parameters }) => parameters[key])).size > 1)
-    const twins = alike.filter((other) => optionsOf(other) === optionsOf(of))
-    const options = differing.map((key) => ` ${key}=${of.parameters[key] ?? ''}`).join('')
-    const name = `${of.test}${options}${twins.length > 1 ? ` (${twins.indexOf(of) + 1})` : ''}`
-    return { group: 'speed', phase: null, name, unit: 'ns', value: 1e9 / of.tokens_per_s }
-  })
-}
-
-/** The build, and options of llama-bench, of which one input may have several values. */
-const COMPARED = [
-  'build_commit',
-  ...['model_type', 'model', 'n_batch', 'n_ubatch', 'n_threads', 'threads', 'type_k', 'type_v', 'n_gpu_layers', 'ngl'],
-  ...['split_mode', 'flash_attn', 'fa', 'n_cpu_moe', 'backends', 'devices', 'load_mode', 'use_mmap', 'embeddings'],
-]
-
-function parts({ call_time }: Analysis): RunFigure[] {
-  return call_time.flatMap(({ phase, calls, parts }) =>
-    parts.map(({ what, time_ns }) => ({
-      ...{ group: 'part' as const, phase, name: what, unit: 'ns' as const, value: time_ns / calls },
-    })),
-  )
-}
-
-/** Live bytes at the peak of each buffer, allocated bytes, weights that a call reads. */
-function memory({ memory }: Analysis): RunFigure[] {
-  if (!memory) return []
-  const figure = (name: string, phase: Phase | null, value: number | null): RunFigure[] =>
-    value === null ? [] : [{ group: 'memory', phase, name, unit: 'bytes', value }]
-  return [
-    ...memory.buffers.flatMap(({ usage, name, arena }) =>
-      figure(`peak of ${name === '' ? usage : name}`, null, arena?.peak_live_bytes ?? null),
-    ),
-    ...figure('allocated', null, memory.allocations?.peak_bytes ?? null),
-    ...memory.weights_read.flatMap(({ phase, bytes_per_call }) => figure('weights read a call', phase, bytes_per_call)),
-  ]
-}
-
-/** Operators by role and op, layer, and type of their weights. */
-function operators(analysis: Analysis): RunFigure[] {
-  const sums = new DefaultMap<string, { value: number }>(() => ({ value: 0 }))
-  const calls = new Map(analysis.call_time.map(({ phase, calls }) => [phase, calls]))
-  for (const row of analysis.operators.rows) {
-    const { phase, role, op, layer, type } = row
-    const of = phase === 'none' ? undefined : calls.get(phase)
-    if (of === undefined) continue
-    const value = typicalNs(row) / of
-    const groups = [
-      ['role', role === '' ? op : `${role} ${op}`],
-      ['layer', layer < 0 ? 'no layer' : `blk.${layer}`],
-      ['type', type],
-    ] as const
-    for (const [group, name] of groups) sums.of(JSON.stringify([group, phase, name])).value += value
-  }
-  return [...sums].map(([key, { value }]) => {
-    const [group, phase, name] = JSON.parse(key) as ['role' | 'layer' | 'type', Phase, string]
-    return { group, phase, name, unit: 'ns', value }
-  })
-}
-
-/** Of fewer durations, none is left out. */
-const TRIMMED_MIN = 1 / TRIMMED
+/** Version of the document; another major number where a field changes its meaning or is removed. */
+export const COMPARISON_SCHEMA = 'ggml2perfetto.comparison/1'
 
 /**
- * Time of computing of a row without outliers: the mean of the middle 90 % of durations, times their number. A few operators that were
- * preempted change a sum by more than what is looked for; they are in the figures of speed and of parts. Of few operators, the sum
- * without the time in which they had no CPU.
+ * How runs of two sides differ. The unit is the run: tokens of one process are not independent. Plain JSON with the conventions of
+ * an {@link Analysis}.
  */
-function typicalNs(row: OperatorRow): number {
-  const { duration, buckets, executions } = row
-  if (!duration || !buckets || executions < TRIMMED_MIN) return computingNs(row)
-  const [least, most] = [executions * TRIMMED, executions * (1 - TRIMMED)]
-  const zeros = executions - buckets.counts.reduce((sum, count) => sum + count, 0)
-  let [rank, sum] = [zeros, 0]
-  for (const [i, count] of buckets.counts.entries()) {
-    const taken = Math.min(rank + count, most) - Math.max(rank, least)
-    if (taken > 0) sum += taken * middleOf(buckets, i)
-    rank += count
-  }
-  return (sum / (most - least)) * executions
+export interface Comparison {
+  readonly schema: typeof COMPARISON_SCHEMA
+  readonly before: ComparedSide
+  readonly after: ComparedSide
+  /** In what the sides differ, apart from their times. */
+  readonly differences: readonly Difference[]
+  /** Is there no difference that explains other times by itself, such as another model? */
+  readonly is_comparable: boolean
+  /** Figures that were compared at once, of speed and others: intervals are corrected for their number. */
+  readonly compared_speeds: number
+  readonly compared_others: number
+  /** Of all intervals of speed together, and of all others: they contain all their true values in this share of comparisons. */
+  readonly level_share: number
+  /** Changes with this certainty are named as such. */
+  readonly named_level_share: number
+  /** Regressions first, largest loss of time first; then improvements; then what is not clear. */
+  readonly effects: readonly Effect[]
+  /** Findings of more than half of the runs of one side only. */
+  readonly findings: readonly ChangedFinding[]
 }
 
-/** The value in the middle of a bucket, as DDSketch has it. */
-const middleOf = ({ first }: Buckets, i: number) => (2 * GAMMA ** (first + i)) / (GAMMA + 1)
+/** The runs of one side. */
+interface ComparedSide {
+  readonly name: string
+  readonly runs: number
+  /** The inputs of each run. */
+  readonly inputs: readonly (readonly string[])[]
+}
 
-function workers(analysis: Analysis): RunFigure[] {
-  const calls = new Map(analysis.call_time.map(({ phase, calls }) => [phase, calls]))
-  return analysis.workers.flatMap(({ worker, by_phase }) =>
-    [...calls].flatMap(([phase, of]): RunFigure[] => {
-      const time = by_phase[phase]
-      if (!time) return []
-      const figure = (name: string, ns: number) => ({
-        ...{ group: 'worker' as const, phase, name: `worker ${worker}: ${name}`, unit: 'ns' as const, value: ns / of },
-      })
-      return [figure('computing', computingNs(time)), figure('barrier wait', time.wait_ns)]
-    }),
-  )
+/** A fact that differs. */
+export interface Difference {
+  readonly what: string
+  /** The values of its runs, as text. */
+  readonly before: string
+  readonly after: string
+  /** Does it explain other times by itself? Then the sides are not comparable. */
+  readonly is_obstacle: boolean
+}
+
+/** What is compared. */
+export type EffectGroup = 'speed' | 'part' | 'role' | 'layer' | 'type' | 'worker' | 'memory'
+
+/** `slower`, `faster`: named with {@link Comparison.named_level_share}; `maybe …`: with {@link Comparison.level_share}; `unclear`: neither. */
+export type Verdict =
+  | 'slower'
+  | 'faster'
+  | 'maybe slower'
+  | 'maybe faster'
+  | 'unclear'
+  | 'same'
+  | 'more'
+  | 'less'
+  | 'new'
+  | 'gone'
+
+/** One figure of both sides. */
+export interface Effect {
+  readonly group: EffectGroup
+  readonly phase: Phase | null
+  /** Such as `TPOT`, `ffn_up MUL_MAT`, `blk.3`, `Q4_K`. */
+  readonly name: string
+  /** Of the values. Times of parts, operators and workers are per call of the phase. */
+  readonly unit: 'ns' | 'bytes'
+  /** Geometric mean over the runs; null: no run of this side has it. */
+  readonly before: number | null
+  readonly after: number | null
+  /** Runs that have it. */
+  readonly runs_before: number
+  readonly runs_after: number
+  /** after / before − 1, and its interval; null where there are too few runs. */
+  readonly change_share: number | null
+  readonly low_share: number | null
+  readonly high_share: number | null
+  readonly verdict: Verdict
+}
+
+/** A finding that appeared or vanished. */
+export interface ChangedFinding {
+  readonly rule: string
+  readonly phase: string | null
+  readonly change: 'appeared' | 'vanished'
+  /** Of one of the runs that have it. */
+  readonly sentence: string
+  readonly runs_before: number
+  readonly runs_after: number
 }

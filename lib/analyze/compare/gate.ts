@@ -1,4 +1,4 @@
-import type { Comparison, Effect } from './comparison.ts'
+import type { Comparison, Effect } from './figures.ts'
 
 /** The answer to "is it slower by more than that?", of all figures of speed. */
 export interface Gate {

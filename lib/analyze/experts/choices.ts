@@ -1,6 +1,6 @@
 import type { ExpertsEvent, TensorEvent } from '../../model/events.ts'
-import type { CallOperators } from '../operators/call-operators.ts'
-import type { Steps } from '../operators/steps.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { Steps } from '../graph/operators/steps.ts'
 
 /** The choice of one router in one graph run. */
 export interface Choice {

@@ -1,6 +1,5 @@
 import { plural } from '../../model/units.ts'
-import type { PhaseScaling, ScalingFigures, WorkerCount } from '../scaling-figures.ts'
-import type { ScalingFit } from '../usl.ts'
+import type { PhaseScaling, ScalingFigures, ScalingFit, WorkerCount } from '../scaling/figures.ts'
 import type { Limit, Looked, Rule } from './rule.ts'
 import { number, percent } from './words.ts'
 

@@ -1,4 +1,4 @@
-import type { Distribution } from '../distribution.ts'
+import type { Distribution } from '../common/figures.ts'
 
 /** Work of GPUs, as CUPTI and roctracer record it (Nsight Systems, PyTorch's profiler), and the calls that launched it. */
 export interface GpuFigures {

@@ -1,6 +1,6 @@
 import { DDSketch } from '@datadog/sketches-js'
-import type { Distribution } from '../distribution.ts'
-import { distributionOf, RELATIVE_ERROR } from '../operators/sketches.ts'
+import type { Distribution } from '../common/figures.ts'
+import { distributionOf, RELATIVE_ERROR } from '../common/sketches.ts'
 import type { GpuQueueLength } from './figures.ts'
 
 /** A distribution of times. */

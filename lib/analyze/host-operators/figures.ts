@@ -1,4 +1,4 @@
-import type { Distribution } from '../distribution.ts'
+import type { Distribution } from '../common/figures.ts'
 
 /** Operators that PyTorch's profiler recorded on the CPU, of a run without GPU work. */
 export interface HostOperators {

@@ -5,8 +5,8 @@ import { type ArenaLayout, Lifetimes } from '../graph/lifetimes.ts'
 import type { Life, Plan } from '../graph/plan.ts'
 import type { GraphRun } from '../graph/runs.ts'
 import type { Views } from '../graph/views.ts'
-import type { LiveBytes } from '../series/live-bytes.ts'
 import type { ArenaFigures, ArenaPhase, LivePeak, LiveTensor } from './figures.ts'
+import type { LiveBytes } from './live-bytes.ts'
 
 /** Tensors of a peak that are listed. */
 const LIVE_MAX = 16

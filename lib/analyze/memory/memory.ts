@@ -1,16 +1,16 @@
 import { AllocationsByName } from '../../model/allocations.ts'
 import type { AllocationEvent, BufferEvent, CopyEvent, TensorEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { Undetermined } from '../analysis.ts'
+import type { Undetermined } from '../common/figures.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import { CallRuns } from '../graph/operators/call-runs.ts'
+import type { Steps } from '../graph/operators/steps.ts'
 import { type Plan, Plans } from '../graph/plan.ts'
 import { Views } from '../graph/views.ts'
-import type { CallOperators } from '../operators/call-operators.ts'
-import { CallRuns } from '../operators/call-runs.ts'
-import type { Steps } from '../operators/steps.ts'
-import type { LiveBytes } from '../series/live-bytes.ts'
 import { Arenas, type ArenaUse } from './arenas.ts'
 import { CacheUse } from './caches.ts'
 import type { AllocatedType, AllocationFigures, BufferFigures, MemoryFigures } from './figures.ts'
+import type { LiveBytes } from './live-bytes.ts'
 
 /** Buffers, and types of allocations, that are listed. */
 const ROWS_MAX = 64

@@ -1,9 +1,9 @@
 import type { Block } from '../../model/blocks.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
-import type { OperatorRow } from '../analysis.ts'
 import { plus } from '../graph/work.ts'
 import type { WorkSum } from '../model/call-work.ts'
+import type { OperatorRow } from '../operators/figures.ts'
 import type { FaultCounts, PageFaults, RoleFaults, WeightsRead } from './figures.ts'
 
 /** Roles whose page faults are listed. */

@@ -1,9 +1,10 @@
 import { UsageError } from '../../errors.ts'
 import type { ModelShape } from '../../model/model-shape.ts'
-import type { Analysis, ModelFigures, OperatorRow, PeakFigures, Roofline, Undetermined } from '../analysis.ts'
+import type { Undetermined } from '../common/figures.ts'
+import type { OperatorRow } from '../operators/figures.ts'
 import type { CallTotals, CallWorkResult } from './call-work.ts'
 import { knownPeaks } from './devices.ts'
-import type { ActivationFigures } from './figures.ts'
+import type { ActivationFigures, ModelFigures, PeakFigures, Roofline } from './figures.ts'
 import { type Measured, rooflineOf, rooflinesOf } from './rooflines.ts'
 import { modelFigures, type StaticOptions } from './static.ts'
 
@@ -30,10 +31,17 @@ export interface ModelLog {
 }
 
 /** The parts `model` and `rooflines` of the Analysis, and what they lack. */
+export interface ModelParts {
+  readonly model: ModelFigures | null
+  readonly rooflines: readonly Roofline[]
+  readonly undetermined: readonly Undetermined[]
+}
+
+/** Makes them. */
 export function modelParts(
   { cpu, gpus, rows, shape: recorded, activations, work, products }: ModelLog,
   given: ModelOptions,
-): Pick<Analysis, 'model' | 'rooflines'> & { readonly undetermined: readonly Undetermined[] } {
+): ModelParts {
   const shape = given.shape ?? recorded
   const undetermined: Undetermined[] = []
   const options = { ...given, peaks: peaksFor(cpu, given.peaks, undetermined) ?? knownPeaks(gpus) }

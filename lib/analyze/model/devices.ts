@@ -1,4 +1,4 @@
-import type { PeakFigures } from './roofline-types.ts'
+import type { PeakFigures } from './figures.ts'
 
 /** Peaks of a device that its maker publishes: dense products of 16-bit floating-point numbers, and bandwidth of its memory. */
 interface Device {

@@ -1,4 +1,4 @@
-import type { PeakFigures } from './roofline-types.ts'
+import type { PeakFigures } from './figures.ts'
 
 /** The result of `ggml2perfetto peaks --json`; of each rate, that of all CPUs at once counts. */
 interface MeasuredPeaks {

@@ -1,10 +1,10 @@
 import { isCpuBackend, isOnHost } from '../../model/backends.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import { isQuantised } from '../../model/ggml-types.ts'
-import type { OperatorRow } from '../analysis.ts'
 import { plus } from '../graph/work.ts'
+import type { OperatorRow } from '../operators/figures.ts'
 import type { CallWorkResult, WorkSum } from './call-work.ts'
-import type { BackendPeaks, PeakFigures, Roofline } from './roofline-types.ts'
+import type { BackendPeaks, PeakFigures, Roofline } from './figures.ts'
 
 /** An intensity within this factor of the ridge is limited by both. */
 const NEAR = 1.5

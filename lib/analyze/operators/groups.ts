@@ -1,9 +1,10 @@
 import type { Block } from '../../model/blocks.ts'
 import type { Phase } from '../../model/events.ts'
-import type { Analysis, Distribution, OperatorRow } from '../analysis.ts'
+import type { Distribution } from '../common/figures.ts'
+import { MergedSketch } from '../common/sketches.ts'
 import { plus } from '../graph/work.ts'
 import { computingNs } from './computing.ts'
-import { MergedSketch } from './sketches.ts'
+import type { OperatorFigures, OperatorRow } from './figures.ts'
 
 /** What operators can be grouped by. */
 export const GROUP_KEYS = ['op', 'role', 'layer', 'block', 'type', 'backend', 'phase', 'shape', 'worker'] as const
@@ -194,7 +195,10 @@ const share = (part: number, whole: number) => (whole > 0 ? part / whole : 0)
  * Sums operators up by any of {@link GROUP_KEYS}; without keys, all in one group. The groups with the most wall time are first (by worker,
  * the workers in order).
  */
-export function groupOperators(analysis: Pick<Analysis, 'operators'>, by: readonly GroupKey[]): OperatorGroup[] {
+export function groupOperators(
+  analysis: { readonly operators: OperatorFigures },
+  by: readonly GroupKey[],
+): OperatorGroup[] {
   const isByWorker = by.includes('worker')
   const keys = GROUP_KEYS.filter((key) => key !== 'worker' && by.includes(key)) as Exclude<GroupKey, 'worker'>[]
   const groups = new Map<string, Group>()

@@ -7,14 +7,14 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase, TensorEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
-import type { OperatorRow } from '../analysis.ts'
 import type { RoleTable } from '../calls/roles.ts'
+import { bucketsOf, distributionOf, RELATIVE_ERROR } from '../common/sketches.ts'
 import { layerOf } from '../graph/layers.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { Steps } from '../graph/operators/steps.ts'
 import { notRead, plus, type StepWork, type Works } from '../graph/work.ts'
 import type { OffTimes } from '../threads/off-times.ts'
-import type { CallOperators } from './call-operators.ts'
-import { bucketsOf, distributionOf, RELATIVE_ERROR } from './sketches.ts'
-import type { Steps } from './steps.ts'
+import type { OperatorRow } from './figures.ts'
 
 /** Rows at most; further nodes are counted in one row per op. */
 const ROWS_MAX = 1 << 15

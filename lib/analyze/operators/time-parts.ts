@@ -4,9 +4,9 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { CopyEvent, GraphEvent, PartEvent, Phase, TokenEvent } from '../../model/events.ts'
 import type { FunctionEvent } from '../../model/request-events.ts'
 import type { Resources } from '../../model/resources.ts'
-import type { CallTime, TimePart } from '../analysis.ts'
+import { CallOperators } from '../graph/operators/call-operators.ts'
 import type { OffTimes } from '../threads/off-times.ts'
-import { CallOperators } from './call-operators.ts'
+import type { CallTime, TimePart } from './figures.ts'
 import type { CallSample } from './sampled-calls.ts'
 
 type What = TimePart['what']

@@ -1,5 +1,5 @@
 import type { RequestEvent } from '../../model/events.ts'
-import type { Distribution } from '../distribution.ts'
+import type { Distribution } from '../common/figures.ts'
 
 /** Requests to a server, or uses of sequences: where the time of each answer went. */
 export interface RequestFigures {

@@ -1,7 +1,7 @@
 import { isFailed } from '../../model/calls.ts'
 import type { FunctionEvent, RequestEvent, TokenEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
-import type { Undetermined } from '../analysis.ts'
+import type { Undetermined } from '../common/figures.ts'
 import type { ThreadHistory } from '../threads/thread-history.ts'
 import type {
   FunctionFigures,

@@ -5,9 +5,9 @@ import type { Names } from '../../model/names.ts'
 import { REQUEST_PARTS } from '../../model/request-events.ts'
 import { durationsOf, hasTimes } from '../../model/requests/durations.ts'
 import { plural } from '../../model/units.ts'
-import type { Undetermined } from '../analysis.ts'
-import { Median } from '../operators/median.ts'
-import { distributionOf, RELATIVE_ERROR } from '../operators/sketches.ts'
+import type { Undetermined } from '../common/figures.ts'
+import { Median } from '../common/median.ts'
+import { distributionOf, RELATIVE_ERROR } from '../common/sketches.ts'
 import type {
   CancelledFigures,
   DraftFigures,

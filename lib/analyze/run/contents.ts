@@ -2,7 +2,7 @@ import type { BufferEvent, TensorEvent, TraceEvent } from '../../model/events.ts
 import type { Names } from '../../model/names.ts'
 import type { EventPass } from '../../model/pass.ts'
 import type { RecordedKind } from '../../model/recorded.ts'
-import type { WeightType } from '../analysis.ts'
+import type { WeightType } from './figures.ts'
 
 /** Weights, files and kinds of data in an input. */
 export interface Contents {

@@ -1,8 +1,9 @@
 import { modelNameOf, modelsOfCommand } from '../../model/command.ts'
 import { WITHOUT_TIMES } from '../../model/times.ts'
-import type { RunFacts, RunLimits, Undetermined } from '../analysis.ts'
-import type { Summary } from '../summary.ts'
+import type { Undetermined } from '../common/figures.ts'
+import type { Summary } from '../summary/figures.ts'
 import { allRecorded, type Contents } from './contents.ts'
+import type { RunFacts, RunLimits } from './figures.ts'
 import { countsOfLosses, lossesIn } from './losses.ts'
 
 /** Facts of variables of the environment begin so. */

@@ -1,3 +1,89 @@
+import type { LostKind } from '../../model/issues.ts'
+import type { RecordedKind } from '../../model/recorded.ts'
+import type { Times } from '../../model/times.ts'
+
+/** One log. */
+export interface AnalysedInput {
+  /** The path, as it was given. */
+  readonly name: string
+  /** Its format (docs/formats.md). */
+  readonly format: string
+  /** The clock of its times, such as `MONOTONIC`; `unknown`. */
+  readonly clock: string
+  /** What the times of its events are: recorded; or made, of durations laid end to end, or of the order of its records. */
+  readonly times: Times
+  /** From its first to its last event; null where their times are not recorded, or are all the same. */
+  readonly duration_ns: number | null
+  /** Operators in it: executions of nodes by workers. */
+  readonly operators: number
+  /** By code of the issue (docs/issues.md). */
+  readonly issues: Readonly<Record<string, number>>
+  /** Those of the issues that are losses. */
+  readonly losses: readonly InputLoss[]
+}
+
+/** Events that an input lacks. */
+export interface InputLoss {
+  /** Of the issue. */
+  readonly code: string
+  /** How often it occurred. */
+  readonly count: number
+  /** The kinds of data of which something is missing; `end`: all after the last event. None: any may be. */
+  readonly lost: readonly LostKind[]
+}
+
+/** What ran, and what of it was recorded. */
+export interface RunFacts {
+  readonly command: string | null
+  /** Name of the model. */
+  readonly model: string | null
+  readonly architecture: string | null
+  /** Paths of GGUF files whose weights were used. */
+  readonly model_files: readonly string[]
+  /** Elements of all weights that recorded graphs use; null where the log has no shapes of them. */
+  readonly parameters: number | null
+  /** These weights by type, most bytes first: the quantisation mix. Null where the log has no types of them. */
+  readonly weights: readonly WeightType[] | null
+  readonly layers: number | null
+  readonly host: string | null
+  readonly cpu: string | null
+  readonly cpus: number | null
+  /** CPUs on which threads of the program ran; null where it was not recorded. */
+  readonly cpus_used: number | null
+  readonly kernel: string | null
+  /** Version of ggml. */
+  readonly build: string | null
+  /** Version of llama.cpp, of versions that have one (from 0.5.0 on). */
+  readonly version: string | null
+  /** What limited the process from outside; null where it was not recorded. */
+  readonly limits: RunLimits | null
+  /** Variables of the environment that set how threads of OpenMP wait, such as `OMP_WAIT_POLICY`. */
+  readonly variables: Readonly<Record<string, string>>
+  readonly backends: readonly string[]
+  readonly workers: number
+  /** Threads that ran operators or calls. */
+  readonly threads: number
+  /** From the first event of its log to the last; null where their times are not recorded, or are all the same. */
+  readonly duration_ns: number | null
+  /** Level of the recorder: `calls`, `graphs` or `op`. */
+  readonly level: string | null
+  readonly recorded: readonly RecordedKind[]
+  /** Names of counters of operators. */
+  readonly counters: readonly string[]
+  /** What was asked for where it was not everything, such as `tokens` and `ops`. */
+  readonly limited_to: Readonly<Record<string, string>>
+  /** Losses in all inputs, by code of the issue (docs/issues.md says which are). */
+  readonly losses: Readonly<Record<string, number>>
+}
+
+/** Weights of one type. */
+export interface WeightType {
+  readonly type: string
+  readonly tensors: number
+  readonly parameters: number
+  readonly bytes: number
+}
+
 /** Limits of a process: those of its control groups (containers), and the CPUs that it may use. */
 export interface RunLimits {
   /** CPUs on which it was permitted to run when its log was opened. */

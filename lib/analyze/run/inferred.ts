@@ -1,5 +1,5 @@
 import { Inferred } from '../../model/events.ts'
-import type { Undetermined } from '../analysis.ts'
+import type { Undetermined } from '../common/figures.ts'
 
 const OF_OPERATORS: readonly (readonly [Inferred, string, string])[] = [
   [

@@ -1,7 +1,9 @@
 import { kindOfIssue, type LostKind } from '../../model/issues.ts'
 import type { RecordedKind } from '../../model/recorded.ts'
-import type { Analysis, InputLoss } from '../analysis.ts'
-import type { IssueCount } from '../summary.ts'
+import type { IssueCount } from '../summary/figures.ts'
+import type { AnalysedInput, InputLoss } from './figures.ts'
+
+type Lossy = Pick<AnalysedInput, 'losses'>
 
 /** The losses among the issues of an input that contains data of the kinds `recorded`. */
 export function lossesIn(issues: readonly IssueCount[], recorded: readonly RecordedKind[]): InputLoss[] {
@@ -19,7 +21,7 @@ export function lossesNamed(issues: Readonly<Record<string, number>> = {}): Inpu
 }
 
 /** Their numbers by code, over all inputs. */
-export function countsOfLosses(inputs: readonly { readonly losses: readonly InputLoss[] }[]): Record<string, number> {
+export function countsOfLosses(inputs: readonly Lossy[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const { code, count } of inputs.flatMap(({ losses }) => losses)) counts[code] = (counts[code] ?? 0) + count
   return counts
@@ -29,7 +31,7 @@ export function countsOfLosses(inputs: readonly { readonly losses: readonly Inpu
 export const CALLS = ['calls', 'graphs', 'operators'] as const satisfies readonly RecordedKind[]
 
 /** The number of losses in which data of these kinds are missing. What is missing at the end makes no figure wrong. */
-export function lossesOf({ inputs }: Pick<Analysis, 'inputs'>, kinds: readonly LostKind[]): number {
+export function lossesOf({ inputs }: { readonly inputs: readonly Lossy[] }, kinds: readonly LostKind[]): number {
   return inputs
     .flatMap(({ losses }) => losses)
     .filter(({ lost }) => lost.length === 0 || lost.some((kind) => kinds.includes(kind)))

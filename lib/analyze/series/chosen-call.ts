@@ -1,4 +1,4 @@
-import type { CallOperators } from '../operators/call-operators.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
 
 /** Chooses one call with operators: the one with this number, or the n-th decode call, else an earlier one, else the first call of all. */
 export class ChosenCall {

@@ -1,6 +1,22 @@
 import type { Block } from '../../model/blocks.ts'
 import type { BufferUsage, Phase } from '../../model/events.ts'
+import type { CallSeries } from '../calls/figures.ts'
 import type { LivePeak } from '../memory/figures.ts'
+import type { RequestSeries } from '../requests/figures.ts'
+
+/** Figures over time. */
+export interface Series {
+  readonly calls?: CallSeries | undefined
+  readonly requests?: RequestSeries | undefined
+  readonly offsets?: OffsetSeries | undefined
+  /** Of one call: the one that was asked for, or the first decode call, else the first call. */
+  readonly memory?: MemorySeries | undefined
+  /** Of one call: the one that was asked for, or the second decode call, else the first one, else the first call. */
+  readonly graph?: GraphSeries | undefined
+}
+
+/** Names of {@link Series}. */
+export type SeriesName = keyof Series
 
 /** The graph of one call as it ran: every node, and what each reads. */
 export interface GraphSeries {

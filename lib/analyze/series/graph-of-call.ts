@@ -5,11 +5,11 @@ import type { Names } from '../../model/names.ts'
 import { formatShape, parseTensorName } from '../../model/tensors.ts'
 import { DataWriters } from '../graph/data-writers.ts'
 import { layerOf } from '../graph/layers.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { Steps } from '../graph/operators/steps.ts'
 import { nodesOf } from '../graph/plan.ts'
 import { isView, type Views } from '../graph/views.ts'
 import { notRead, type Works } from '../graph/work.ts'
-import type { CallOperators } from '../operators/call-operators.ts'
-import type { Steps } from '../operators/steps.ts'
 import type { GraphLeaf, GraphNode, GraphSeries } from './figures.ts'
 
 /** Nodes, and leaves, at most. */

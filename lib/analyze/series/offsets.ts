@@ -1,8 +1,8 @@
 import { DefaultMap } from '../../model/default-map.ts'
 import type { BufferEvent, ExpertsEvent, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
+import type { Steps } from '../graph/operators/steps.ts'
 import type { WeightRead, Works } from '../graph/work.ts'
-import type { Steps } from '../operators/steps.ts'
 import { BINS_MAX, Bins } from './bins.ts'
 import type { OffsetMap, OffsetSeries } from './figures.ts'
 

@@ -1,11 +1,11 @@
 import type { BufferEvent, ExpertsEvent } from '../../model/events.ts'
-import type { Series, SeriesName, Undetermined } from '../analysis.ts'
-import type { CallOperators } from '../operators/call-operators.ts'
-import type { Steps } from '../operators/steps.ts'
+import type { Undetermined } from '../common/figures.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { Steps } from '../graph/operators/steps.ts'
+import { LiveBytes } from '../memory/live-bytes.ts'
 import { ChosenCall } from './chosen-call.ts'
-import type { GraphSeries } from './figures.ts'
+import type { GraphSeries, Series, SeriesName } from './figures.ts'
 import { type GraphContext, graphOfCall } from './graph-of-call.ts'
-import { LiveBytes } from './live-bytes.ts'
 import { Offsets } from './offsets.ts'
 
 /** Definitions that figures over time are described from. */

@@ -2,7 +2,7 @@ import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { CpuWait } from '../../model/waits.ts'
-import type { SchedulingFigures } from '../analysis.ts'
+import type { SchedulingFigures } from './figures.ts'
 import { TAKERS_MAX } from './scheduling.ts'
 import { CpuTakers } from './takers.ts'
 

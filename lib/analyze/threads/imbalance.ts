@@ -2,10 +2,10 @@ import { resized } from '../../bytes/resized.ts'
 import { putAt } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
-import type { RoleImbalance } from '../analysis.ts'
 import type { RoleOf, RoleTable } from '../calls/roles.ts'
-import type { CallOperators } from '../operators/call-operators.ts'
-import type { Steps } from '../operators/steps.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { Steps } from '../graph/operators/steps.ts'
+import type { RoleImbalance } from './figures.ts'
 
 /** Sums of the steps of one kind in one phase. */
 interface Sums {

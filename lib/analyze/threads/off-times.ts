@@ -1,5 +1,5 @@
-import type { CallOperators } from '../operators/call-operators.ts'
-import type { Steps } from '../operators/steps.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { Steps } from '../graph/operators/steps.ts'
 import { State, type ThreadStates } from './columns.ts'
 import type { CpuTakers } from './takers.ts'
 import type { ThreadHistory } from './thread-history.ts'

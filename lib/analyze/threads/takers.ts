@@ -1,5 +1,5 @@
 import type { Names } from '../../model/names.ts'
-import type { Taker } from '../analysis.ts'
+import type { Taker } from './figures.ts'
 
 /** Threads of one name whose times are kept apart. */
 const THREADS_MAX = 64

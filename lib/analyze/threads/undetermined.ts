@@ -1,6 +1,7 @@
 import { plural } from '../../model/units.ts'
-import type { SchedulingFigures, Undetermined } from '../analysis.ts'
-import type { Summary } from '../summary.ts'
+import type { Undetermined } from '../common/figures.ts'
+import type { Summary } from '../summary/figures.ts'
+import type { SchedulingFigures } from './figures.ts'
 import type { ThreadHistory } from './thread-history.ts'
 
 const WITH_SCHED = 'record with --sched (needs root) and give its recording of the scheduler, too'

@@ -1,10 +1,10 @@
 import { putAt } from '../../model/by-id.ts'
 import { DefaultMap } from '../../model/default-map.ts'
 import type { Phase } from '../../model/events.ts'
-import type { WorkerFigures, WorkerTime } from '../analysis.ts'
-import type { CallOperators } from '../operators/call-operators.ts'
-import type { Steps } from '../operators/steps.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { Steps } from '../graph/operators/steps.ts'
 import { CallWorkers } from './call-workers.ts'
+import type { WorkerFigures, WorkerTime } from './figures.ts'
 import type { OffTimes } from './off-times.ts'
 
 /** WorkerSums of a worker. */

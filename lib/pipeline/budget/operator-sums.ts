@@ -1,4 +1,4 @@
-import { unknownTensor } from '../../analyze/summary.ts'
+import { unknownTensor } from '../../analyze/summary/summary.ts'
 import { putAt } from '../../model/by-id.ts'
 import type { OperatorEvent, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'

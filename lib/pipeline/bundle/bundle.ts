@@ -1,4 +1,5 @@
-import { type Summary, SummaryPass } from '../../analyze/summary.ts'
+import type { Summary } from '../../analyze/summary/figures.ts'
+import { SummaryPass } from '../../analyze/summary/summary.ts'
 import { UsageError } from '../../errors.ts'
 import { type ByteSource, chunksOf } from '../../input/byte-source.ts'
 import { isGzip, peek } from '../../input/gunzip.ts'

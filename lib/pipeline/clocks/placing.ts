@@ -1,4 +1,4 @@
-import type { Summary } from '../../analyze/summary.ts'
+import type { Summary } from '../../analyze/summary/figures.ts'
 import type { InputEvent, IssueEvent, TraceEvent } from '../../model/events.ts'
 import { issueOf } from '../../model/issues.ts'
 import type { Bundle } from '../bundle/bundle.ts'

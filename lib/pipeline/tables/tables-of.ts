@@ -1,5 +1,6 @@
 import { ContentsPass } from '../../analyze/run/contents.ts'
-import { type Summary, SummaryPass } from '../../analyze/summary.ts'
+import type { Summary } from '../../analyze/summary/figures.ts'
+import { SummaryPass } from '../../analyze/summary/summary.ts'
 import { UsageError } from '../../errors.ts'
 import type { Clock, TraceEvent } from '../../model/events.ts'
 import { Names } from '../../model/names.ts'

@@ -1,6 +1,5 @@
 import { DDSketch } from '@datadog/sketches-js'
-import type { Buckets } from '../analysis.ts'
-import type { Distribution } from '../distribution.ts'
+import type { Buckets, Distribution } from './figures.ts'
 
 /** Of quantiles; DDSketch guarantees it (Masson et al., VLDB 2019). */
 export const RELATIVE_ERROR = 0.01

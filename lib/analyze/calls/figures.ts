@@ -1,8 +1,8 @@
-import type { Block } from '../model/blocks.ts'
-import type { Phase } from '../model/events.ts'
-import type { Role } from '../model/roles.ts'
-import type { Distribution } from './distribution.ts'
-import type { DraftFigures } from './requests/figures.ts'
+import type { Block } from '../../model/blocks.ts'
+import type { Phase } from '../../model/events.ts'
+import type { Role } from '../../model/roles.ts'
+import type { Distribution } from '../common/figures.ts'
+import type { DraftFigures } from '../requests/figures.ts'
 
 /** Counts and times of calls. Definitions of TTFT: {@link Summary}; of TPOT and tok/s: {@link Decoding}. */
 export interface CallFigures {
@@ -189,4 +189,43 @@ export interface CallSeries {
   /** Of each llama_context and phase, every n-th call is in `rows`: 1 if all are. A power of two. */
   readonly every: number
   readonly rows: readonly CallRow[]
+}
+
+/**
+ * The speed of decoding. TPOT and tok/s are of the same calls:
+ *
+ * - A call **ends** when its work does: where a backend computes asynchronously, at the end of the program's wait for it.
+ * - A **timed** call is a decode or mixed call that succeeded, whose end is known, and that follows a call of its llama_context, or
+ *   generates the first token of a text without a prompt, as benchmarks do.
+ * - Its **time** is from the end of that call to its own end: it contains sampling and all other work of the program in
+ *   between, but no prefill. (It contains failed decode calls in between: the token had to wait for them.)
+ * - It makes one token for each of its **sequences** that decode. Where it verifies drafts, the accepted tokens count: those of its
+ *   positions that remain in the memory, or up to the sequence's position in the context's next call; where neither is recorded, all.
+ * - Contexts that draft for others (speculative decoding) make no tokens. The time of their prompts is in no token's time.
+ * - **TPOT** is the mean over tokens of the time that its sequence spent on it: Σ time × sequences / Σ tokens.
+ * - **tok/s** is the throughput of all sequences and contexts: Σ tokens / the time in which a timed call was running.
+ * - So tok/s × TPOT is the number of sequences decoded at once, on average over time (Little's law).
+ */
+export interface Decoding {
+  /** Timed calls, their tokens, and the time in which at least one of them was running, in ns. */
+  readonly calls: number
+  readonly tokens: number
+  readonly timeNs: number
+  readonly tpotNs: number
+  readonly tokensPerSecond: number
+  /** Sequences decoded at once, on average over time. */
+  readonly sequences: number
+  /** Sequences of some calls are not recorded (each token counts as another sequence), or accepted tokens (all count as accepted). */
+  readonly isAssumed: boolean
+}
+
+/** Calls, TTFT and decoding of a llama_context. */
+export interface ContextTimes {
+  /** Address of the llama_context. */
+  readonly context: number
+  /** Role in speculative decoding, inferred from the order of calls. */
+  readonly role: Role | undefined
+  readonly calls: number
+  readonly ttftNs: number | undefined
+  readonly decoding: Decoding | undefined
 }

@@ -1,9 +1,9 @@
-import { DefaultMap } from '../model/default-map.ts'
-import type { Phase, TokenEvent } from '../model/events.ts'
-import type { FirstCall } from './analysis.ts'
-import type { CallOperators } from './operators/call-operators.ts'
-import { Median } from './operators/median.ts'
-import type { OffTimes } from './threads/off-times.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { Phase, TokenEvent } from '../../model/events.ts'
+import { Median } from '../common/median.ts'
+import type { CallOperators } from '../graph/operators/call-operators.ts'
+import type { OffTimes } from '../threads/off-times.ts'
+import type { FirstCall } from './figures.ts'
 
 /** The first call of a phase, and the time per token of all others. */
 interface OfPhase {

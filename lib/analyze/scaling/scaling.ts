@@ -1,20 +1,20 @@
-import type { Analysis, Undetermined } from './analysis.ts'
-import type { Difference } from './compare/comparison.ts'
-import { differencesOf } from './compare/differences.ts'
-import { losses } from './findings/losses.ts'
-import { adviceOf } from './findings/program.ts'
-import { isLaw, threadScaling } from './findings/thread-scaling.ts'
-import { CALLS, lossesOf } from './run/losses.ts'
+import type { Analysis, Undetermined } from '../analysis.ts'
+import { differencesOf } from '../compare/differences.ts'
+import type { Difference } from '../compare/figures.ts'
+import { losses } from '../findings/losses.ts'
+import { adviceOf } from '../findings/program.ts'
+import { isLaw, threadScaling } from '../findings/thread-scaling.ts'
+import { CALLS, lossesOf } from '../run/losses.ts'
 import {
   type PhaseScaling,
   type RoleScalingFigures,
   SCALING_SCHEMA,
   type ScalingFigures,
   type WorkerCount,
-} from './scaling-figures.ts'
+} from './figures.ts'
 import { fitUsl } from './usl.ts'
 
-export * from './scaling-figures.ts'
+export * from './figures.ts'
 
 /**
  * Another thread pays if it adds at least this share of the speed that a thread has in the run with the fewest: 10 %. Perfect scaling adds

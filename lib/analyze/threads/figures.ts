@@ -1,4 +1,4 @@
-import type { Phase } from '../model/events.ts'
+import type { Phase } from '../../model/events.ts'
 
 /** Times of a worker. Shares are parts of `call_time_ns`; null where no calls were recorded, or its operators overlap or lie outside of them. */
 export interface WorkerTime {

@@ -1,5 +1,5 @@
-import { resized } from '../../bytes/resized.ts'
-import { GraphRun } from '../graph/runs.ts'
+import { resized } from '../../../bytes/resized.ts'
+import { GraphRun } from '../runs.ts'
 import type { Steps } from './steps.ts'
 
 /** The graph runs of a call: a new one begins with a node that the run before contains already. */

@@ -1,5 +1,5 @@
-import { resized } from '../../bytes/resized.ts'
-import type { ExpertsEvent, OperatorEvent, TokenEvent } from '../../model/events.ts'
+import { resized } from '../../../bytes/resized.ts'
+import type { ExpertsEvent, OperatorEvent, TokenEvent } from '../../../model/events.ts'
 
 /** Operators of all calls that are held: those of many workers come a block of thousands at a time. */
 const HELD_MAX = 1 << 17

@@ -1,5 +1,5 @@
-import { NEEDS_LOG } from '../model/left-out.ts'
-import type { Summary } from './summary.ts'
+import { NEEDS_LOG } from '../../model/left-out.ts'
+import type { Summary } from './figures.ts'
 
 /**
  * The summary of an input of a trace. `isEmpty`: its events belong to threads that no other input has, so that none of them is drawn.

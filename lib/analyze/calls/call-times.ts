@@ -1,13 +1,14 @@
-import { CallOrder } from '../model/call-order.ts'
-import { isCut, isFailed, isVerification, repeats } from '../model/calls.ts'
-import { DefaultMap } from '../model/default-map.ts'
-import type { TokenEvent } from '../model/events.ts'
-import type { FunctionEvent, SequenceEvent } from '../model/request-events.ts'
-import { type Role, Roles } from '../model/roles.ts'
-import { Acceptance } from './calls/acceptance.ts'
-import { type Change, ChangesBetweenCalls } from './calls/changes.ts'
-import { RunsOfCalls } from './calls/runs-of-calls.ts'
-import { type Decoding, decodes, type Prefilling, type TimedCall, type TimedDecode, Times } from './calls/times.ts'
+import { CallOrder } from '../../model/call-order.ts'
+import { isCut, isFailed, isVerification, repeats } from '../../model/calls.ts'
+import { DefaultMap } from '../../model/default-map.ts'
+import type { TokenEvent } from '../../model/events.ts'
+import type { FunctionEvent, SequenceEvent } from '../../model/request-events.ts'
+import { Roles } from '../../model/roles.ts'
+import { Acceptance } from './acceptance.ts'
+import { type Change, ChangesBetweenCalls } from './changes.ts'
+import type { ContextTimes, Decoding } from './figures.ts'
+import { RunsOfCalls } from './runs-of-calls.ts'
+import { decodes, type Prefilling, type TimedCall, type TimedDecode, Times } from './times.ts'
 
 /** Contexts that are timed separately. */
 const CONTEXTS_MAX = 64
@@ -19,17 +20,6 @@ const DRAFTS_MAX = 64
  * `all` does not contain decode calls of drafts; `context` not the graphs of a scheduler.
  */
 export type OnCall = (of: 'all' | 'context', event: TokenEvent, timed: TimedDecode | undefined) => void
-
-/** Calls, TTFT and decoding of a llama_context. */
-export interface ContextTimes {
-  /** Address of the llama_context. */
-  readonly context: number
-  /** Role in speculative decoding, inferred from the order of calls. */
-  readonly role: Role | undefined
-  readonly calls: number
-  readonly ttftNs: number | undefined
-  readonly decoding: Decoding | undefined
-}
 
 const NONE: OnCall = () => {}
 

@@ -1,17 +1,6 @@
-import { meaningOf } from '../model/calls.ts'
-import type { Batch } from '../model/events.ts'
-
-/** Calls, and the tokens in their batches. */
-export interface CallCount {
-  readonly calls: number
-  readonly tokens: number
-}
-
-/** Calls of any phase that returned a result other than 0. They are not part of any time or rate. */
-export interface FailedCalls extends CallCount {
-  /** By result, the most frequent first. `meaning`: a short form of the definition in llama.h. */
-  readonly results: readonly { readonly result: number; readonly meaning: string; readonly calls: number }[]
-}
+import { meaningOf } from '../../model/calls.ts'
+import type { Batch } from '../../model/events.ts'
+import type { FailedCalls } from './figures.ts'
 
 /** Results that are counted separately. Programs return few; a damaged log may contain any. */
 const RESULTS_MAX = 64

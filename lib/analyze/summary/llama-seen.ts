@@ -1,10 +1,5 @@
-import type { FunctionPurpose } from '../model/events.ts'
-
-/**
- * What of llama.cpp the recorder of a .ggtrace saw begin: a call; `functions` = only functions; `loading` = only functions, none of which
- * returned. The log contains only what ended.
- */
-export type LlamaSeen = 'loading' | 'functions' | 'calls'
+import type { FunctionPurpose } from '../../model/events.ts'
+import type { LlamaSeen } from './figures.ts'
 
 /** Functions that programs without llama.cpp call, too. */
 const OF_GGML: readonly FunctionPurpose[] = ['synchronize', 'read-header', 'map']

@@ -1,4 +1,4 @@
-import { resized } from '../../bytes/resized.ts'
+import { resized } from '../../../bytes/resized.ts'
 import type { CallOperators } from './call-operators.ts'
 
 /**

@@ -2,7 +2,7 @@ import type { BufferEvent, Phase, TensorEvent } from '../../model/events.ts'
 import type { Names } from '../../model/names.ts'
 import type { GraphRun } from '../graph/runs.ts'
 import type { LivePeak } from '../memory/figures.ts'
-import type { LiveSample, LiveSeries, MemorySeries } from './figures.ts'
+import type { LiveSample, LiveSeries, MemorySeries } from '../series/figures.ts'
 
 /** Samples of a buffer at most. */
 export const SAMPLES_MAX = 1 << 16

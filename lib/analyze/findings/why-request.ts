@@ -2,8 +2,8 @@ import { count, plural } from '../../model/units.ts'
 import type { Analysis } from '../analysis.ts'
 import { nameOf } from '../findings/requests.ts'
 import { percent, time } from '../findings/words.ts'
-import type { RequestParts, RequestRow, StalledBy } from './figures.ts'
-import { PART_KEYS } from './parts.ts'
+import type { RequestParts, RequestRow, StalledBy } from '../requests/figures.ts'
+import { PART_KEYS } from '../requests/parts.ts'
 
 /** A part of a request's latency, in words. */
 export interface RequestReason {

@@ -1,20 +1,4 @@
-/**
- * The Universal Scalability Law (N. J. Gunther, "A General Theory of Computational Scalability Based on Rational Functions",
- * arXiv:0808.1431): X(n) = λ n / (1 + σ (n − 1) + κ n (n − 1)). With κ = 0 it is Amdahl's law with the serial share σ.
- */
-export interface ScalingFit {
-  readonly model: 'usl'
-  /** λ: speed of one thread, in tokens per second. */
-  readonly tokens_per_s_of_one: number
-  /** σ: contention, the share of the work that is done one after the other. */
-  readonly contention: number
-  /** κ: coherency, the cost of each pair of threads, such as barriers. Above 0, the speed has a maximum. */
-  readonly coherency: number
-  /** Coefficient of determination of the speeds; 1 where as many numbers of workers as parameters were measured. */
-  readonly r2: number
-  /** Number of workers with the largest speed: √((1 − σ) / κ), at least 1; null where the speed grows without end. */
-  readonly workers_of_peak: number | null
-}
+import type { ScalingFit } from './figures.ts'
 
 interface Point {
   readonly n: number

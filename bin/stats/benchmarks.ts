@@ -7,28 +7,30 @@ type Test = Analysis['benchmarks'][number]
 /** Parameters that the section `run` shows, or that follow from others. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(['build_commit', 'build_number', 'cpu_info'])
 /** Short names of parameters, as llama-bench's own table has them. */
-const TITLES: Readonly<Record<string, string>> = {
-  model_filename: 'model',
-  model_type: 'type',
-  n_gpu_layers: 'ngl',
-  n_threads: 'threads',
-  backends: 'backend',
-  flash_attn: 'fa',
-}
+const TITLES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    model_filename: 'model',
+    model_type: 'type',
+    n_gpu_layers: 'ngl',
+    n_threads: 'threads',
+    backends: 'backend',
+    flash_attn: 'fa',
+  }),
+)
 
 /** Tests that programs measured themselves; parameters that differ are columns, the others facts. */
 export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Section | undefined {
   if (benchmarks.length === 0) return undefined
   const keys = [...new Set(benchmarks.flatMap(({ parameters }) => Object.keys(parameters)))]
-  const valuesOf = (key: string) => new Set(benchmarks.map(({ parameters }) => parameters[key]))
+  const valuesOf = (key: string) => new Set(benchmarks.map((of) => parameterOf(of, key)))
   const differing = keys.filter((key) => valuesOf(key).size > 1)
   const common = keys.filter((key) => !differing.includes(key) && !SHOWN_ELSEWHERE.has(key))
-  const textOf = (key: string) => `${benchmarks[0]!.parameters[key]}`
-  const others = common.filter((key) => !(key in TITLES)).map((key) => `${key} ${textOf(key)}`)
-  const titleOf = (key: string) => TITLES[key] ?? key
+  const textOf = (key: string) => `${parameterOf(benchmarks[0]!, key)}`
+  const others = common.filter((key) => !TITLES.has(key)).map((key) => `${key} ${textOf(key)}`)
+  const titleOf = (key: string) => TITLES.get(key) ?? key
   const rows = benchmarks.map((of) => [
     of.test,
-    ...differing.map((key) => `${of.parameters[key] ?? ''}`),
+    ...differing.map((key) => `${parameterOf(of, key) ?? ''}`),
     of.repetitions === null ? '' : `${of.repetitions}`,
     speed(of.tokens_per_s),
     deviation(of),
@@ -37,7 +39,7 @@ export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Secti
   return {
     title: 'benchmarks',
     facts: [
-      ...common.filter((key) => key in TITLES).map((key): [string, string] => [titleOf(key), textOf(key)]),
+      ...common.filter((key) => TITLES.has(key)).map((key): [string, string] => [titleOf(key), textOf(key)]),
       ...(others.length > 0 ? [['options', others.join(', ')] as [string, string]] : []),
     ],
     tables: [
@@ -46,7 +48,7 @@ export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Secti
           { title: 'test', isText: true },
           ...differing.map((key) => ({
             title: titleOf(key),
-            isText: typeof benchmarks[0]!.parameters[key] === 'string',
+            isText: typeof parameterOf(benchmarks[0]!, key) === 'string',
           })),
           ...['repetitions', 'tok/s', '±', 'time'].map((title) => ({ title })),
         ],
@@ -56,6 +58,9 @@ export function benchmarksSection({ benchmarks = [] }: Partial<Analysis>): Secti
   }
 }
 
+/** Names of parameters come from files: `constructor` is one, too. */
+const parameterOf = ({ parameters }: Test, key: string) =>
+  Object.hasOwn(parameters, key) ? parameters[key] : undefined
 const speed = (value: number) => (value < 1000 ? threeDigits(value) : `${Math.round(value)}`)
 const deviation = ({ deviation_tokens_per_s: of, tokens_per_s }: Test) =>
-  of === null ? '' : `${threeDigits((100 * of) / tokens_per_s)} %`
+  of === null || tokens_per_s === 0 ? '' : `${threeDigits((100 * of) / tokens_per_s)} %`

@@ -52,5 +52,14 @@ export interface ModelShape {
   readonly unknown: readonly UnknownOfModel[]
 }
 
+/** Largest number of layers; more are damage. Objects are made for each layer. */
+export const LAYERS_MAX = 1 << 14
+/** Largest size of a model: elements, positions, experts. */
+export const SIZE_MAX = 2 ** 40
+
+/** Is it a number of elements, of layers or of positions that a model can have? */
+export const isModelSize = (value: unknown, max = SIZE_MAX): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max
+
 /** Number of elements of a tensor. */
 export const elementsOf = (ne: readonly number[]): number => ne.reduce((product, n) => product * n, 1)

@@ -46,7 +46,7 @@ export function threeDigits(value: number): string {
   return String(Number(value.toPrecision(3)))
 }
 
-/** `39.6 %` */
+/** `39.6 %`; empty: a share of nothing. */
 export function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`
+  return Number.isNaN(share) ? '' : `${(100 * share).toFixed(1)} %`
 }

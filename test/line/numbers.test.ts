@@ -1,8 +1,16 @@
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { type EventInput, eventsOf, inputOf as fileOf, isOwnError, Names, type TraceEvent } from '../../lib/index.ts'
+import {
+  type Analysis,
+  type EventInput,
+  eventsOf,
+  inputOf as fileOf,
+  isOwnError,
+  Names,
+  type TraceEvent,
+} from '../../lib/index.ts'
 import { everyRecord } from '../read/ggtrace-logs.ts'
-import { faultsOf, madeOf } from '../read/made.ts'
+import { faultsOf, faultsOfTexts, madeOf, textsOf } from '../read/made.ts'
 import { LOGS, ROOT } from '../tables/of-logs.ts'
 import { plainBytes } from './support.ts'
 
@@ -42,6 +50,28 @@ const KINDS =
 /** Ids of texts, which readers get from {@link Names}, bits, and times. */
 const IDS =
   /(?:^|[ .])(?:name|op|type|text|category|key|inferred|error|status|result|signature|id|test|from|to|call|viewOf|\\*|device|\w*Ns|\w+Name)$|node|facts\.\*/
+
+/** Amounts that can be 0 where other numbers are not. */
+const AMOUNTS = [/_ns$/, /_per_s$/, /(?:_ns|_per_s|bytes)$/]
+
+/** A copy of a value in which the numbers with such keys are 0. */
+function zeroed(value: unknown, keys: RegExp, key = ''): unknown {
+  if (typeof value === 'number') return keys.test(key) ? 0 : value
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((of) => zeroed(of, keys, key))
+  return Object.fromEntries(Object.entries(value).map(([name, of]) => [name, zeroed(of, keys, name)]))
+}
+
+describe.each(LOGS)('the Analysis of %s', (path) => {
+  test('without times, speeds or bytes has no share of nothing', async () => {
+    const made = await madeOf(fileOf(join(ROOT, path)))
+    if (!made) return
+    for (const keys of AMOUNTS) {
+      const texts = textsOf(zeroed(made.analysis, keys) as Analysis)
+      expect(faultsOfTexts(texts)).toEqual([])
+    }
+  })
+})
 
 /** Paths of the numbers in a value; elements of lists have one path. */
 function pathsIn(value: unknown, path: readonly string[] = []): string[] {

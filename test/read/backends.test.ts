@@ -64,10 +64,12 @@ test('the profiler of all backends: each record, on the queue of its backend', a
 
 test('records that cannot be read are issues; backends without a definition have a number', async () => {
   const good = { type: 0, name: 'ADD', backend_id: 3, start_ns: 5, duration_ns: 2 }
-  const records = [good, { ...good, start_ns: -1.5 }, { ...good, backend_id: 'a' }, 7]
-  const { rows, issues } = await read(bytesOf(JSON.stringify({ version: 2, backends: [], records })))
-  expect(rows).toEqual([['ADD', 'backend 3', 'kernel', 0, 2]])
-  expect(issues).toEqual(['unreadable-row', 'unreadable-row', 'unreadable-row'])
+  const bad = [{ ...good, start_ns: -1.5 }, ...['a', 0.5, -1].map((backend_id) => ({ ...good, backend_id })), 7]
+  const ofNoType = ['x', 0.5, null, false].map((type) => ({ ...good, type }))
+  const json = JSON.stringify({ version: 2, backends: [{ id: -1, name: 'a' }], records: [good, ...bad, ...ofNoType] })
+  const { rows, issues } = await read(bytesOf(json.replace('"type":0.5', '"type":1e999')))
+  expect(rows).toEqual(Array.from({ length: 2 }, () => ['ADD', 'backend 3', 'kernel', 0, 2]))
+  expect(issues).toEqual(Array.from({ length: 8 }, () => 'unreadable-row'))
 })
 
 test("OpenCL's table: kernels end to end", async () => {

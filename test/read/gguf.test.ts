@@ -4,6 +4,7 @@ import { modelOf } from '../../lib/index.ts'
 import { isGguf, readGguf } from '../../lib/read/gguf/gguf.ts'
 import { type GgufParts, ggufFile } from '../analyze/model/gguf-file.ts'
 import { layoutOf, presets } from '../llama/gguf.mjs'
+import { noNumbersIn } from './made.ts'
 
 async function* chunks(bytes: Uint8Array, sizes: readonly number[] = []) {
   let at = 0
@@ -86,6 +87,41 @@ test('damaged counts are errors, not endless work', async () => {
     await readGguf(chunks(damaged)).catch((error) => expect(String(error)).toMatch(/FormatError: gguf: byte/))
   }
   await expect(readGguf(chunks(new TextEncoder().encode('GGUF....')))).rejects.toThrow('expected version 1, 2 or 3')
+})
+
+/** Numbers that no model has; 1e30 is a FLOAT32. */
+const IMPOSSIBLE = [2 ** 32 - 1, 1e30, Number.NaN]
+
+test('a number that no model has is not used', async () => {
+  const sound = {
+    'llama.block_count': 2,
+    'llama.nextn_predict_layers': 0,
+    'llama.embedding_length': 64,
+    'llama.attention.head_count': 4,
+    'llama.attention.head_count_kv': 2,
+    'llama.attention.key_length': 16,
+    'llama.attention.sliding_window': 8,
+    'llama.attention.sliding_window_pattern': 2,
+    'llama.expert_count': 4,
+    'llama.expert_used_count': 2,
+    'llama.vocab_size': 100,
+    'llama.context_length': 128,
+  }
+  const tensors: GgufParts['tensors'] = [
+    ['token_embd.weight', 0, [64, 100], 0],
+    ['blk.0.attn_k.weight', 0, [64, 64], 25600],
+    ['blk.1.attn_k.weight', 0, [64, 64], 41984],
+  ]
+  for (const key of Object.keys(sound)) {
+    for (const number of IMPOSSIBLE) {
+      const value = number < 2 ** 32 ? number : { type: 6, values: [number] }
+      const metadata = { 'general.architecture': 'llama', ...sound, [key]: value }
+      const { model } = await modelOf({ name: 'm.gguf', source: ggufFile({ metadata, tensors }) })
+      expect(noNumbersIn(model)).toEqual([])
+    }
+  }
+  const huge = ggufFile({ tensors: [['a.weight', 0, [2 ** 40, 2 ** 40], 0]] })
+  await expect(readGguf(chunks(huge))).rejects.toThrow('at most 2^53 elements')
 })
 
 test('only the header is read, and the source is closed', async () => {

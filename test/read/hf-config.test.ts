@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { modelOf } from '../../lib/index.ts'
+import { noNumbersIn } from './made.ts'
 
 /**
  * Models from a config.json. The numbers of parameters are those that the model's page on Hugging Face gives for its safetensors files
@@ -133,8 +134,22 @@ test('a model type that is not known is an error that lists those that are', asy
   )
 })
 
+/** Numbers that no model has. */
+const IMPOSSIBLE = [-1, 0.5, 1e9, 1e15, 1e300]
+
+test.each([MODELS[4]![1], MODELS[10]![1]])('a number that no model has is an error, or not used', async (sound) => {
+  for (const key of Object.keys(sound).filter((of) => typeof sound[of as keyof typeof sound] === 'number')) {
+    for (const number of IMPOSSIBLE) {
+      const made = await modelOf(source({ ...sound, [key]: number })).catch((error: Error) => error)
+      if (made instanceof Error)
+        expect(made.message).toMatch(/^config.json: expected a whole number from [01] to \d+ for "\w+"$/)
+      else expect(noNumbersIn(made)).toEqual([])
+    }
+  }
+})
+
 test('what is missing or damaged is an error', async () => {
-  await expect(modelOf(source({ model_type: 'llama' }))).rejects.toThrow('expected a number for "hidden_size"')
+  await expect(modelOf(source({ model_type: 'llama' }))).rejects.toThrow('expected a whole number from 1 to')
   const text = { name: 'config.json', source: new TextEncoder().encode('{"model_type": "llama", oops') }
   await expect(modelOf(text)).rejects.toThrow('config.json: not valid JSON')
 })

@@ -62,7 +62,7 @@ class Profile {
 
   backend(value: unknown): void {
     if (!isObject(value) || this.backends.length >= BACKENDS_MAX) return
-    const id = typeof value['id'] === 'number' && value['id'] < BACKENDS_MAX ? value['id'] : this.backends.length
+    const id = isBackend(value['id']) ? value['id'] : this.backends.length
     const name = textOf(value, 'name').slice(0, TEXT_MAX) || `backend ${id}`
     this.backends[id] = name
     const device = textOf(value, 'device').slice(0, TEXT_MAX)
@@ -70,9 +70,10 @@ class Profile {
   }
 
   record(value: unknown, byte: number): void {
-    const type = isObject(value) ? (value['type'] ?? 0) : 0
-    if (typeof type === 'number' && type !== 0 && type !== 1) return this.leftOut.add(`records of type ${type}`)
-    const event = isObject(value) ? this.eventOf(value) : undefined
+    const type = isObject(value) ? (value['type'] ?? 0) : undefined
+    const isKnown = type === 0 || type === 1
+    if (Number.isInteger(type) && !isKnown) return this.leftOut.add(`records of type ${type}`)
+    const event = isObject(value) && isKnown ? this.eventOf(value) : undefined
     if (event) {
       this.batch.add(event)
       this.lastNs = event.endNs
@@ -99,7 +100,7 @@ class Profile {
     const [start, duration] = [bigOf(record['start_ns']), bigOf(record['duration_ns'])]
     const { name, backend_id: id } = record
     if (start === undefined || duration === undefined || duration < 0n || typeof name !== 'string') return undefined
-    if (typeof id !== 'number' || !(id >= 0 && id < BACKENDS_MAX)) return undefined
+    if (!isBackend(id)) return undefined
     if (this.originNs === undefined) this.begin(start)
     const startNs = Number(start - this.originNs!)
     const isCopy = record['type'] === 1
@@ -126,6 +127,9 @@ class Profile {
     })
   }
 }
+
+const isBackend = (id: unknown): id is number =>
+  Number.isInteger(id) && (id as number) >= 0 && (id as number) < BACKENDS_MAX
 
 /** Shapes, the tensor, its bytes: what is shown of a record. */
 function factsOf(record: JsonObject): Facts {

@@ -1,7 +1,7 @@
 import { FormatError } from '../../errors.ts'
 import { ByteCursor } from '../../input/byte-cursor.ts'
 import { typeNumbered } from '../../model/ggml-types.ts'
-import { elementsOf, type Weight } from '../../model/model-shape.ts'
+import { elementsOf, SIZE_MAX, type Weight } from '../../model/model-shape.ts'
 
 /** A value of the metadata. Of long arrays, and of arrays of texts, only the length is kept. */
 export type GgufValue = number | boolean | string | readonly (number | boolean)[] | { readonly length: number }
@@ -175,17 +175,19 @@ async function tensorsOf(fields: HeaderFields, count: number): Promise<Pick<Gguf
     const dimensions = await fields.u32()
     if (dimensions > DIMENSIONS_MAX) fields.fail(`at most ${DIMENSIONS_MAX} dimensions`, `${dimensions}`)
     const ne: number[] = []
-    for (let d = 0; d < dimensions; d++) ne.push(await fields.size(2 ** 40, 'a number of elements'))
+    for (let d = 0; d < dimensions; d++) ne.push(await fields.size(SIZE_MAX, 'a number of elements'))
+    if (!Number.isSafeInteger(elementsOf(ne))) fields.fail('at most 2^53 elements of a tensor', ne.join('×'))
     const number = await fields.u32()
     const at = await fields.take(8)
     rows.push({ name, ne, number, offset: fields.u64At(at) })
   }
   const unknownTypes = [...new Set(rows.map(({ number }) => number))].filter((number) => !typeNumbered(number))
   const places = unknownTypes.length === 0 ? [] : rows.map(({ offset }) => offset).sort((a, b) => a - b)
+  const nexts = new Map(places.map((place, i) => [place, places[i + 1]]))
   const tensors = rows.map(({ name, ne, number, offset }) => {
     const type = typeNumbered(number)
     // Up to the next tensor: at most the file's alignment too much.
-    const next = places[places.indexOf(offset) + 1]
+    const next = nexts.get(offset)
     const bytes = type ? (elementsOf(ne) / type.elements) * type.bytes : next === undefined ? -1 : next - offset
     return { name, type: type?.name ?? `type_${number}`, ne, bytes }
   })

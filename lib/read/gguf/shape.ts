@@ -1,4 +1,11 @@
-import type { AttentionShape, ModelShape, UnknownOfModel, Weight } from '../../model/model-shape.ts'
+import {
+  type AttentionShape,
+  isModelSize,
+  LAYERS_MAX,
+  type ModelShape,
+  type UnknownOfModel,
+  type Weight,
+} from '../../model/model-shape.ts'
 import type { GgufHeader, GgufValue } from './gguf.ts'
 
 /**
@@ -39,14 +46,21 @@ class Values {
 
   number(key: string): number | undefined {
     const value = this.get(key)
-    return typeof value === 'number' ? value : undefined
+    return isModelSize(value) ? value : undefined
+  }
+
+  /** Layers that compute a token; undefined: no number that a model can have. */
+  get layers(): number | undefined {
+    const all = this.number('block_count')
+    if (all === undefined || all > LAYERS_MAX) return undefined
+    return Math.max(0, all - (this.number('nextn_predict_layers') ?? 0))
   }
 
   /** The value of a layer: of an array, its element. */
   ofLayer(key: string, layer: number): number | undefined {
     const value = this.get(key)
     const own = Array.isArray(value) ? value[layer] : value
-    return own === undefined || typeof own === 'object' || typeof own === 'string' ? undefined : Number(own)
+    return isModelSize(own) ? own : undefined
   }
 }
 
@@ -62,21 +76,21 @@ export function shapeOfGguf({ metadata, tensors, unknownTypes }: GgufHeader): Mo
     what: 'model.by_type',
     why: `type ${number} of ggml is not known; the sizes of its tensors are the distances of their places in the file`,
   }))
-  const layers = values.number('block_count')
   const tokens = metadata.get('tokenizer.ggml.tokens')
   const vocabulary = values.number('vocab_size') ?? (typeof tokens === 'object' ? tokens.length : undefined)
   const table = tensors.find(({ name }) => name === 'token_embd.weight')
   const used = values.get('expert_used_count')
+  const eachUsed = Array.isArray(used) ? used.filter((of) => isModelSize(of)) : []
   return {
     source: 'gguf',
     architecture,
     name: text('general.name'),
-    layers: layers === undefined ? null : layers - (values.number('nextn_predict_layers') ?? 0),
+    layers: values.layers ?? null,
     width: values.number('embedding_length') ?? null,
     vocabulary: vocabulary ?? table?.ne[1] ?? null,
     contextLength: values.number('context_length') ?? null,
     experts: values.number('expert_count') ?? 0,
-    expertsUsed: typeof used === 'number' ? used : Array.isArray(used) ? Math.max(...used.map(Number)) : 0,
+    expertsUsed: values.number('expert_used_count') ?? Math.max(0, ...eachUsed),
     attention: attentionOf(values, tensors, unknown),
     weights: tensors,
     unknown,
@@ -95,10 +109,9 @@ function layersWithAttention(tensors: readonly Weight[], layers: number): number
 }
 
 function attentionOf(values: Values, tensors: readonly Weight[], unknown: UnknownOfModel[]): AttentionShape[] {
-  const layers = (values.number('block_count') ?? 0) - (values.number('nextn_predict_layers') ?? 0)
   const width = values.number('embedding_length')
   const windowOf = windows(values, unknown)
-  const shapes = layersWithAttention(tensors, layers).flatMap((layer): AttentionShape[] => {
+  const shapes = layersWithAttention(tensors, values.layers ?? 0).flatMap((layer): AttentionShape[] => {
     const heads = values.ofLayer('attention.head_count', layer)
     const kvHeads = values.ofLayer('attention.head_count_kv', layer) ?? heads
     if (!heads || kvHeads === undefined || width === undefined) return []

@@ -3,7 +3,10 @@ import { bytesOfType } from '../../model/ggml-types.ts'
 import {
   type AttentionShape,
   elementsOf,
+  isModelSize,
+  LAYERS_MAX,
   type ModelShape,
+  SIZE_MAX,
   type UnknownOfModel,
   type Weight,
 } from '../../model/model-shape.ts'
@@ -32,15 +35,15 @@ class Config {
     return keys.map((key) => this.values[key]).find((value) => value !== undefined && value !== null)
   }
 
-  number(...keys: readonly string[]): number {
-    const value = this.optional(...keys)
-    if (value !== undefined) return value
-    throw new UsageError(`${this.name}: expected a number for "${keys[0]}"`)
+  number(key: string, also = key, min = 1, max = SIZE_MAX): number {
+    const value = this.get(key, also)
+    if (isModelSize(value, max) && value >= min) return value
+    throw new UsageError(`${this.name}: expected a whole number from ${min} to ${max} for "${key}"`)
   }
 
   optional(...keys: readonly string[]): number | undefined {
     const value = this.get(...keys)
-    return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+    return isModelSize(value) ? value : undefined
   }
 }
 
@@ -90,11 +93,11 @@ class Shape {
     private readonly architecture: string,
   ) {
     this.width = config.number('hidden_size', 'n_embd')
-    this.layers = config.number('num_hidden_layers', 'n_layer')
+    this.layers = config.number('num_hidden_layers', 'n_layer', 1, LAYERS_MAX)
     this.heads = config.number('num_attention_heads', 'n_head')
     this.kvHeads = config.optional('num_key_value_heads') ?? this.heads
     this.head = config.optional('head_dim') ?? this.width / this.heads
-    this.experts = family.moe ? config.number('num_local_experts', 'num_experts') : 0
+    this.experts = family.moe ? config.number('num_local_experts', 'num_experts', 0) : 0
     const dtype = String(config.get('torch_dtype', 'dtype') ?? '')
     const isQuantised = config.get('quantization_config') !== undefined
     this.type = isQuantised ? 'quantised' : (TYPES[dtype] ?? (dtype || 'unknown'))
@@ -126,7 +129,7 @@ class Shape {
       vocabulary,
       contextLength,
       experts: this.experts,
-      expertsUsed: family.moe ? config.number('num_experts_per_tok') : 0,
+      expertsUsed: family.moe ? config.number('num_experts_per_tok', undefined, 0) : 0,
       attention: Array.from({ length: this.layers }, (_, layer) => this.attention(layer)),
       weights: this.weights,
       unknown: this.unknown,

@@ -3,16 +3,16 @@ import { defineConfig, type Options } from 'tsup'
 
 const shared = { target: 'node20', splitting: false, loader: { '.sql': 'text', '.textproto': 'text' } } as const
 
-/** The CLI imports the very library that a user would, from beside it: lib is not bundled a second time. */
-const libraryBeside: NonNullable<Options['esbuildPlugins']>[number] = {
-  name: 'library-beside',
+/** What a program imports from another build. The CLI imports the very library that a user would: lib is not bundled a second time. */
+const beside = (filter: RegExp, folder: string): NonNullable<Options['esbuildPlugins']>[number] => ({
+  name: 'beside',
   setup(build) {
-    build.onResolve({ filter: /\/lib\/(index|report)\.ts$/ }, ({ path }) => ({
-      path: `./${path.replace(/^.*\/(\w+)\.ts$/, '$1')}.js`,
+    build.onResolve({ filter }, ({ path }) => ({
+      path: `${folder}/${path.replace(/^.*\/(\w+)\.ts$/, '$1')}.js`,
       external: true,
     }))
   },
-}
+})
 
 /** Sketches are never written as protobuf here: 20 KB less. */
 const sketchesWithoutProtobuf: NonNullable<Options['esbuildPlugins']>[number] = {
@@ -48,7 +48,7 @@ const index = {
   format: ['esm', 'cjs'],
   dts: true,
   shims: true,
-  clean: ['!ggml2perfetto.*', '!browser.*', '!report.*', '!tables.*'],
+  clean: ['!ggml2perfetto.*', '!cli/**', '!browser.*', '!report.*', '!tables.*'],
 } satisfies Options
 const report = {
   ...anywhere,
@@ -57,22 +57,33 @@ const report = {
   dts: true,
   minify: true,
 } satisfies Options
-const cli = {
+const program = {
   ...shared,
   entry: ['bin/ggml2perfetto.ts'],
   format: ['esm'],
-  esbuildPlugins: [libraryBeside],
+  esbuildPlugins: [beside(/^\.\/main\.ts$/, './cli')],
+} satisfies Options
+/** A file for each command, which is loaded when it is used, and what several share. */
+const cli = {
+  ...shared,
+  entry: ['bin/main.ts'],
+  outDir: 'dist/cli',
+  format: ['esm'],
+  splitting: true,
+  clean: true,
+  esbuildPlugins: [beside(/\/lib\/(index|report)\.ts$/, '..')],
 } satisfies Options
 
 /** With --no-dts: what the CLI runs, in a tenth of the time. */
 export default defineConfig(({ dts }) =>
   dts === false
-    ? [{ ...index, format: ['esm'] }, { ...report, format: ['esm'] }, cli]
+    ? [{ ...index, format: ['esm'] }, { ...report, format: ['esm'] }, program, cli]
     : [
         index,
         { ...anywhere, entry: ['lib/browser.ts'], format: ['esm', 'cjs'], dts: true },
         report,
         { ...anywhere, entry: ['lib/tables.ts'], format: ['esm', 'cjs'], dts: true, minify: true },
+        program,
         cli,
       ],
 )

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { io } from './io.ts'
 
 /** Programs that open a URL in the user's browser; the first one that exists is used. None of them runs a shell. */
 const OPENERS: Readonly<Record<string, readonly (readonly [string, ...string[]])[]>> = {
@@ -9,7 +10,7 @@ const OPENERS: Readonly<Record<string, readonly (readonly [string, ...string[]])
 
 /** Opens a URL in the user's browser. Returns the reason if that failed, else undefined. */
 export async function openBrowser(url: string): Promise<string | undefined> {
-  const { DISPLAY, WAYLAND_DISPLAY, BROWSER, WSL_DISTRO_NAME } = process.env
+  const { DISPLAY, WAYLAND_DISPLAY, BROWSER, WSL_DISTRO_NAME } = io().env
   if (process.platform === 'linux' && !(DISPLAY || WAYLAND_DISPLAY || BROWSER || WSL_DISTRO_NAME)) {
     return 'there is no display here'
   }

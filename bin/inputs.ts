@@ -1,4 +1,4 @@
-import { fstatSync } from 'node:fs'
+import { fstatSync, type Stats } from 'node:fs'
 import { basename } from 'node:path'
 import {
   type ByteRange,
@@ -11,6 +11,7 @@ import {
   type TraceKind,
   UsageError,
 } from '../lib/index.ts'
+import { io } from './io.ts'
 import { quoted, systemReason } from './terminal.ts'
 
 /** An input of the command line. */
@@ -69,12 +70,18 @@ export async function readWhole(source: AsyncIterable<Uint8Array>): Promise<Uint
   return Buffer.concat(pieces)
 }
 
+/** What standard input is; undefined if it is not of this process. */
+export function standardInput(): Stats | undefined {
+  const { fd } = io().stdin
+  return fd === undefined ? undefined : fstatSync(fd)
+}
+
 async function* readStandardInput(onRead?: (bytes: number) => void): AsyncGenerator<Uint8Array> {
   let bytes = 0
   try {
     // Node reads a folder as an empty input.
-    if (fstatSync(0).isDirectory()) throw new UsageError('standard input: cannot read: is a directory')
-    for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
+    if (standardInput()?.isDirectory()) throw new UsageError('standard input: cannot read: is a directory')
+    for await (const chunk of io().stdin as AsyncIterable<Uint8Array>) {
       bytes += chunk.length
       onRead?.(bytes)
       yield chunk

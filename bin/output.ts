@@ -1,7 +1,9 @@
-import { fstatSync, writeSync } from 'node:fs'
+import { writeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { gzip, removeUnfinished, type TraceKind, UsageError, writeFileWhole } from '../lib/index.ts'
+import { standardInput } from './inputs.ts'
+import { io } from './io.ts'
 import { refuseLog } from './mistakes.ts'
 import { send } from './terminal.ts'
 
@@ -11,7 +13,7 @@ const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 /** Throws UsageError for an output that must not be written: a terminal (except texts), a folder, or one of the inputs. */
 export async function checkOutput(output: string, inputs: readonly string[], kind: TraceKind | 'html'): Promise<void> {
   if (output === '-') {
-    if (!process.stdout.isTTY || kind !== 'perfetto') return
+    if (!io().stdout.isTTY || kind !== 'perfetto') return
     throw new UsageError('a trace is binary: not written to a terminal\nhint: -o <file>, or pipe it on')
   }
   const there = await stat(output).catch(() => undefined)
@@ -21,7 +23,7 @@ export async function checkOutput(output: string, inputs: readonly string[], kin
   }
   if (!there?.isFile()) return
   for (const input of inputs) {
-    const stats = input === '-' ? fstatSync(0) : await stat(input).catch(() => undefined) // an error is reported when it is opened
+    const stats = input === '-' ? standardInput() : await stat(input).catch(() => undefined) // an error is reported when it is opened
     if (stats?.ino !== there.ino || stats.dev !== there.dev) continue
     throw new UsageError(`${output}: is the input itself, which would be lost\nhint: name another file with -o`)
   }
@@ -55,7 +57,7 @@ async function writeStandardOutput<R>(pieces: AsyncGenerator<Uint8Array, R>): Pr
     let next = await pieces.next()
     for (; !next.done; next = await pieces.next()) {
       bytes += next.value.length
-      await send(process.stdout, next.value)
+      await send(io().stdout, next.value)
     }
     return { result: next.value, bytes }
   } catch (error) {

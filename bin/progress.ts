@@ -1,5 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress'
 import { fileSize } from '../lib/index.ts'
+import { io } from './io.ts'
 import { size } from './units.ts'
 
 /** Shorter conversions have no progress bar, which would only flash. */
@@ -18,7 +19,7 @@ export interface Progress {
 /** Progress of reading these inputs, if it can be shown. Throws UsageError for unreadable files. */
 export async function progressOf(paths: readonly string[], quiet: boolean): Promise<Progress> {
   const sizes = await Promise.all(paths.map((path) => (path === '-' ? undefined : fileSize(path))))
-  if (!quiet && process.stderr.isTTY) return progressBar(sizes)
+  if (!quiet && io().stderr.isTTY) return progressBar(sizes)
   return { onRead: () => () => undefined, onFirstReading: () => undefined, stop: () => undefined }
 }
 
@@ -27,7 +28,7 @@ function progressBar(sizes: readonly (number | undefined)[]): Progress {
   let total = sizes.includes(undefined) ? undefined : sizes.reduce((sum: number, bytes) => sum + bytes!, 0)
   const bar = new SingleBar(
     {
-      stream: process.stderr,
+      stream: io().stderr,
       format:
         total === undefined
           ? 'reading {done} · {rate}/s'

@@ -1,4 +1,5 @@
 import { getSystemErrorMap } from 'node:util'
+import { io } from './io.ts'
 
 // Names in logs may contain anything, and terminals interpret some of it: control characters, and those that change the direction
 // of text, with which a text can look like another one.
@@ -24,7 +25,7 @@ export function printableJson(json: string): string {
 }
 
 /** Writes bytes or text to a standard stream and waits until they are accepted; rejects on failure (EPIPE, full disk). */
-export function send(stream: NodeJS.WriteStream, data: Uint8Array | string): Promise<void> {
+export function send(stream: NodeJS.WritableStream, data: Uint8Array | string): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(data, (error) => (error ? reject(error) : resolve()))
   })
@@ -43,25 +44,26 @@ export async function sendLines(lines: Iterable<string> | AsyncIterable<string>)
   for await (const line of lines) {
     batch += `${line}\n`
     if (batch.length < BATCH_CHARACTERS) continue
-    await send(process.stdout, batch)
+    await send(io().stdout, batch)
     batch = ''
   }
-  if (batch !== '') await send(process.stdout, batch)
+  if (batch !== '') await send(io().stdout, batch)
 }
 
 /** Prints the result of a command. */
 export function print(text: string | readonly string[]): Promise<void> {
-  return send(process.stdout, `${shown(text)}\n`)
+  return send(io().stdout, `${shown(text)}\n`)
 }
 
 /** Prints JSON: unchanged, except to a terminal. */
 export function printJson(json: string): Promise<void> {
-  return send(process.stdout, `${process.stdout.isTTY ? printableJson(json) : json}\n`)
+  const { stdout } = io()
+  return send(stdout, `${stdout.isTTY ? printableJson(json) : json}\n`)
 }
 
 /** Prints notes, warnings and errors to standard error. Never fails. */
 export function note(text: string | readonly string[]): Promise<void> {
-  return send(process.stderr, `${shown(text)}\n`).catch(() => undefined)
+  return send(io().stderr, `${shown(text)}\n`).catch(() => undefined)
 }
 
 /** The system's message for a failed call (`no space left on device`), or undefined for other errors. */

@@ -8,6 +8,7 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { readInput, readWhole } from '../inputs.ts'
+import { io } from '../io.ts'
 import { flag, once, oneOf, valued, whole } from '../options.ts'
 import { formatRows, ROW_FORMATS } from '../rows.ts'
 import { note, print, quoted, sendLines } from '../terminal.ts'
@@ -76,7 +77,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   try {
     const rows = await opened.stream(sql)
     if (question !== undefined && !args.quiet) await note(QUESTIONS[question].about)
-    await sendLines(formatRows(rows, { format, csvSafe, isTerminal: process.stdout.isTTY }))
+    await sendLines(formatRows(rows, { format, csvSafe, isTerminal: io().stdout.isTTY }))
   } finally {
     opened.close()
   }

@@ -1,6 +1,7 @@
 import type { ArgumentsCamelCase, CommandModule } from 'yargs'
 import { type CheckResult, checkTrace, UsageError } from '../../lib/index.ts'
 import { openInput, readWhole } from '../inputs.ts'
+import { io } from '../io.ts'
 import { aligned, note, print } from '../terminal.ts'
 import { count, plural, size } from '../units.ts'
 
@@ -33,7 +34,7 @@ async function handler({ trace }: ArgumentsCamelCase<Arguments>): Promise<void> 
   const result = await checkTrace(bytes ?? trace)
   const report = describe(name, result)
   if (report.isSound) return print(report.lines)
-  process.exitCode = 1
+  io().exitCode = 1
   await note(report.lines)
 }
 

@@ -2,6 +2,7 @@ import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yar
 import { type Comparison, compareRuns, gateOf, recordRuns, UsageError } from '../../lib/index.ts'
 import { comparisonSections } from '../compare/sections.ts'
 import { filesOf, sideOf } from '../compare/sides.ts'
+import { io } from '../io.ts'
 import { flag, once, oneOf, READING, valued, whole } from '../options.ts'
 import { checkOutput } from '../output.ts'
 import { writeReport } from '../report-file.ts'
@@ -83,15 +84,15 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const comparison = await comparisonOf(args)
   if (report !== undefined) await writeReport(comparison, report, undefined)
   const gate = failAbove === undefined ? undefined : gateOf(comparison, failAbove)
-  if (gate) process.exitCode = EXIT[gate.answer]
+  if (gate) io().exitCode = EXIT[gate.answer]
   if (json) return printJson(JSON.stringify(gate ? { ...comparison, gate } : comparison, null, 2))
   const sections = comparisonSections(comparison, top, gate)
-  return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+  return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
 async function comparisonOf(args: ArgumentsCamelCase<Arguments>): Promise<Comparison> {
   const { inputs = [], with: others = [], runs, warmup, output, level, from, opTable } = args
-  const isRecording = process.argv.includes('--')
+  const isRecording = io().argv.includes('--')
   const reading = { from, opTable }
   if (isRecording) {
     if (others.length > 0) throw new UsageError('--with is for logs; found commands after --')

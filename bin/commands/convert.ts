@@ -16,6 +16,7 @@ import {
 } from '../../lib/index.ts'
 import { describeFindings } from '../findings.ts'
 import { defaultOutput, inputName, openInput, zipOutput } from '../inputs.ts'
+import { io } from '../io.ts'
 import { refuseSwapped } from '../mistakes.ts'
 import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, once, oneOf, READING, valued } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
@@ -89,7 +90,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const output = args.output ?? (args.bundle === undefined ? defaultOutput(inputs[0]!, to) : zipOutput(inputs[0]!))
   const bundle = bundleOf(args, output, to)
   await checkOutput(output, bundle ? [...inputs, bundle.name] : inputs, to)
-  if (process.stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
+  if (io().stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
 
   try {
     const logs = inputs.map((input, i) => logOf(input, progress.onRead(i)))

@@ -19,6 +19,7 @@ import { diffSections } from '../dag/diff-table.ts'
 import { dagSections } from '../dag/table.ts'
 import { readValues, refuseUnknown } from '../dag/values.ts'
 import { inputName } from '../inputs.ts'
+import { io } from '../io.ts'
 import { flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { checkOutput, writeTrace } from '../output.ts'
 import { analysisOf } from '../stats/inputs.ts'
@@ -146,7 +147,7 @@ async function showDiff(a: NamedDag, b: NamedDag, kind: Kind, args: Given): Prom
 }
 
 const printTable = (sections: Parameters<typeof toText>[0]) =>
-  print(toText(sections, process.stdout.columns ?? WIDTH, '--json contains'))
+  print(toText(sections, io().stdout.columns ?? WIDTH, '--json contains'))
 
 /** The graph of a log, or the one in a stored Analysis, in the range of the options. */
 async function dagFrom(inputs: readonly string[], args: Given): Promise<NamedDag> {

@@ -9,7 +9,9 @@ import {
   TABLE_NAMES,
   UsageError,
 } from '../../lib/index.ts'
+import { version } from '../../package.json'
 import { attempt, exportByProcesses, type Outcome, serve, type Task } from '../export/workers.ts'
+import { io } from '../io.ts'
 import { CLOCKS, conversionOf, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { note, print } from '../terminal.ts'
 import { count, plural, size } from '../units.ts'
@@ -38,7 +40,7 @@ interface Arguments extends InferredOptionTypes<typeof OPTIONS> {
 }
 
 /** `ggml2perfetto export <logs…> -o dataset/` */
-export const exportCommand = (version: string): CommandModule<object, Arguments> => ({
+export const exportCommand: CommandModule<object, Arguments> = {
   command: 'export <inputs..>',
   describe: 'Add runs to a dataset of Parquet files, for DuckDB, ClickHouse, Spark, pandas',
   builder: (yargs) =>
@@ -50,8 +52,8 @@ export const exportCommand = (version: string): CommandModule<object, Arguments>
       .example('$0 export run.ggtrace run.sched.dat --together -o dataset/', 'one run, with its threads')
       .example('$0 export run.ggtrace --to arrow --table operator -o operator.arrows', 'one table, for polars and R')
       .example(`duckdb -c "select phase, sum(dur_ns) from 'dataset/call/**/*.parquet' group by 1"`, 'a question'),
-  handler: (args) => handler(args, version),
-})
+  handler,
+}
 
 function parseDay(value: string): string {
   const day = once('--day')(value)
@@ -59,7 +61,7 @@ function parseDay(value: string): string {
   throw new UsageError(`--day "${day}": expected a day, such as 2026-01-31`)
 }
 
-async function handler(args: ArgumentsCamelCase<Arguments>, version: string): Promise<void> {
+async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   const { inputs, output, together, day, again, allowEmpty } = args
   const tasks: readonly Task[] = together ? [inputs] : inputs.map((input) => [input])
   if (!args.worker) refuse(args, tasks)
@@ -76,7 +78,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>, version: string): Pr
   const report = new Report(args.quiet, tasks.length, isArrow ? 'written' : 'added')
   const startedAt = performance.now()
   if (jobs === 1) for (const task of tasks) await report.done(task, await attempt(() => exportOne(task)))
-  else await exportByProcesses(tasks, jobs, process.argv.slice(2), (task, outcome) => report.done(task, outcome))
+  else await exportByProcesses(tasks, jobs, io().argv.slice(1), (task, outcome) => report.done(task, outcome))
   await report.finish((performance.now() - startedAt) / 1e3, output)
 }
 
@@ -111,7 +113,7 @@ class Report {
     const name = task.join(' ')
     if ('failure' in outcome) {
       sums.failed++
-      process.exitCode = 1
+      io().exitCode = 1
       const { message, isOwn } = outcome.failure
       const what = isOwn ? message : `a bug in ggml2perfetto: ${message}`
       return note(`error: ${what.startsWith(task[0]!) ? what : `${name}: ${what}`}`)
@@ -135,15 +137,15 @@ class Report {
 
   /** One line that is replaced, on a terminal. */
   private async showProgress(): Promise<void> {
-    if (this.isQuiet || !process.stderr.isTTY) return
+    if (this.isQuiet || !io().stderr.isTTY) return
     const { written, known, failed } = this.sums
-    process.stderr.write(`\r${written + known + failed} of ${this.tasks} logs\x1b[K`)
+    io().stderr.write(`\r${written + known + failed} of ${this.tasks} logs\x1b[K`)
   }
 
   async finish(seconds: number, output: string): Promise<void> {
     const { written, bare, known, failed, bytes, operators } = this.sums
     if (this.isQuiet) return
-    if (this.tasks > 1 && process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+    if (this.tasks > 1 && io().stderr.isTTY) io().stderr.write('\r\x1b[K')
     const parts = [`${plural(written, 'run')} ${this.what} to ${output}`]
     if (bare > 0 && this.tasks > 1) parts.push(`${count(bare)} of them with the table trace only`)
     if (known > 0) parts.push(`${count(known)} there already`)

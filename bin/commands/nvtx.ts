@@ -1,5 +1,6 @@
 import type { CommandModule } from 'yargs'
 import { nvtxListener } from '../../lib/index.ts'
+import { io } from '../io.ts'
 import { note, print } from '../terminal.ts'
 
 /** `ggml2perfetto nvtx` */
@@ -16,6 +17,6 @@ export const nvtxCommand: CommandModule = {
       .example('NVTX_INJECTION64_PATH=$($0 nvtx) python train.py', 'then: ggml2perfetto python-<pid>.ggtrace'),
   handler: async () => {
     const onBuild = (compiler: string) => void note(`building the NVTX listener with ${compiler}, once`)
-    await print(await nvtxListener({ env: process.env, onBuild }))
+    await print(await nvtxListener({ env: io().env, onBuild }))
   },
 }

@@ -16,6 +16,7 @@ import {
 } from '../../lib/index.ts'
 import { openBrowser } from '../browser.ts'
 import { defaultOutput, inputName, type Opened, openInput } from '../inputs.ts'
+import { io } from '../io.ts'
 import { CLOCKS, conversionOf, DRAWING, flag, inputsOf, READING, refuseDrawing } from '../options.ts'
 import { onSignals } from '../output.ts'
 import { type Progress, progressOf } from '../progress.ts'
@@ -199,7 +200,7 @@ async function printUrl(url: string, bytes: number, { browser, quiet, say }: Sho
   const failure = browser ? await openBrowser(url) : undefined
   if (failure !== undefined) await note(`no browser was opened: ${failure}; open the URL above yourself`)
   if (quiet) return
-  const isElsewhere = process.env['SSH_CONNECTION'] !== undefined && (failure !== undefined || !browser)
+  const isElsewhere = io().env['SSH_CONNECTION'] !== undefined && (failure !== undefined || !browser)
   await note(
     [
       `serving the trace (${size(bytes)}) on 127.0.0.1:9001, once, to ${VIEWER} only; Ctrl-C ends`,

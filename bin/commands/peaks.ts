@@ -1,5 +1,6 @@
 import type { ArgumentsCamelCase, CommandModule, InferredOptionTypes } from 'yargs'
 import { measurePeaks, type Peak, type Peaks } from '../../lib/index.ts'
+import { io } from '../io.ts'
 import { flag } from '../options.ts'
 import { note, print, printJson, table } from '../terminal.ts'
 import { plural, threeDigits } from '../units.ts'
@@ -31,7 +32,7 @@ export const peaksCommand: CommandModule<object, Arguments> = {
 
 async function handler({ json, fresh }: ArgumentsCamelCase<Arguments>): Promise<void> {
   const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
-  const peaks = await measurePeaks({ env: process.env, fresh, onBuild })
+  const peaks = await measurePeaks({ env: io().env, fresh, onBuild })
   await (json ? printJson(JSON.stringify(peaks, null, 2)) : print(describe(peaks)))
 }
 

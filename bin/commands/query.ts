@@ -14,6 +14,7 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { type Opened, openInput, readInput, readWhole } from '../inputs.ts'
+import { io } from '../io.ts'
 import {
   CLOCKS,
   conversionOf,
@@ -95,7 +96,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       formatRows(args.summary ? metricRows(trace.summarize(sql)) : trace.query(sql), {
         format,
         csvSafe,
-        isTerminal: process.stdout.isTTY,
+        isTerminal: io().stdout.isTTY,
       }),
     )
   } finally {

@@ -14,6 +14,7 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { describeFindings } from '../findings.ts'
+import { io } from '../io.ts'
 import { bytes, flag, once, oneOf, oneOrMore, parseTokens, valued, whole, words } from '../options.ts'
 import { describeLog, issueCount } from '../summary.ts'
 import { note, print, quoted } from '../terminal.ts'
@@ -206,7 +207,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   }
   if (program === '') throw Object.assign(new UsageError('"": no such program'), { exitCode: 127 })
   if (output === '-') throw new UsageError("-o -: a log cannot go to stdout, which is the program's; expected a file")
-  const listener = process.env['NVTX_INJECTION64_PATH']
+  const listener = io().env['NVTX_INJECTION64_PATH']
   if (listener && !quiet) {
     void note(`note: NVTX_INJECTION64_PATH is set: NVTX ranges go to ${listener}, and not into the log`)
   }
@@ -217,7 +218,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
   try {
     const result = await record({
       command: [program, ...rest],
-      env: process.env,
+      env: io().env,
       ...chosen(args),
       onStart,
       onBuild: onBuild(args),
@@ -226,7 +227,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
       onMemProblem: (problem) => void note(`no page faults by address: ${problem}`),
     })
     release()
-    process.exitCode = result.exitCode || (result.failure === undefined ? 0 : 1)
+    io().exitCode = result.exitCode || (result.failure === undefined ? 0 : 1)
     await printResult(program, result, args)
     if (args.open) await openResult(result, args)
     endAs(result)
@@ -243,7 +244,7 @@ async function printEnvironment(args: ArgumentsCamelCase<Arguments>): Promise<vo
   if (other !== undefined) throw new UsageError(`--print-env: not possible with --${other}`)
   if (output === undefined)
     throw new UsageError('--print-env: expected the path of the log, too\nhint: -o /var/log/run.ggtrace')
-  const variables = await recordVariables({ ...chosen(args), output, env: process.env, onBuild: onBuild(args) })
+  const variables = await recordVariables({ ...chosen(args), output, env: io().env, onBuild: onBuild(args) })
   await print(Object.entries(variables).map(([key, value]) => `${key}=${value}`))
 }
 
@@ -255,7 +256,7 @@ const onBuild =
 
 /** Continues until the program ends, and passes on signals that were sent only to this process. Returns a function that ends this. */
 function passSignals(kill: (signal: NodeJS.Signals) => void): () => void {
-  const witness = signalWitness(process.env)
+  const witness = signalWitness(io().env)
   const handler = async (signal: NodeJS.Signals) => {
     if (!(await witness.saw(signal))) kill(signal)
   }

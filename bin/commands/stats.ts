@@ -9,6 +9,7 @@ import {
   type SeriesName,
   UsageError,
 } from '../../lib/index.ts'
+import { io } from '../io.ts'
 import { bytes, CLOCKS, flag, inputsOf, once, oneOf, READING, valued, whole } from '../options.ts'
 import { formatRows } from '../rows.ts'
 import { blasCsv } from '../stats/blas.ts'
@@ -163,7 +164,7 @@ async function handler(args: ArgumentsCamelCase<Arguments>): Promise<void> {
     experts,
     isPublic: markdown,
   })
-  await print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+  await print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
 /** Figures over time that are asked for, or that a table is of. */
@@ -182,16 +183,16 @@ function printRequests(analysis: Analysis, by: RequestKey, { csv, markdown, top 
   if (analysis.requests === null) throw new UsageError(`--by ${by}: the log contains no requests`)
   if (csv) {
     const rows = requestCsv(analysis, by, top ?? Infinity)
-    return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
+    return sendLines(formatRows(rows, { format: 'csv', isTerminal: io().stdout.isTTY }))
   }
   const sections = [requestTable(analysis, by, top ?? (markdown ? TOP_MARKDOWN : TOP))]
-  return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+  return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
 function printScaling(figures: ScalingFigures, { json, markdown }: Arguments): Promise<void> {
   if (json) return printJson(JSON.stringify(figures, null, 2))
   const sections = scalingSections(figures)
-  return print(markdown ? toMarkdown(sections) : toText(sections, process.stdout.columns ?? WIDTH))
+  return print(markdown ? toMarkdown(sections) : toText(sections, io().stdout.columns ?? WIDTH))
 }
 
 /**
@@ -211,7 +212,7 @@ function printCsv(analysis: Analysis, grouping: Parameters<typeof csvOf>[1], isS
         : isOf(host_operators)
           ? hostOperatorsCsv(host_operators, grouping.top)
           : csvOf(analysis, grouping)
-  return sendLines(formatRows(rows, { format: 'csv', isTerminal: process.stdout.isTTY }))
+  return sendLines(formatRows(rows, { format: 'csv', isTerminal: io().stdout.isTTY }))
 }
 
 /** Throws UsageError where the Analysis lacks what was asked for: a stored one may, and a log may not contain the call. */

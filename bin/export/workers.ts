@@ -19,21 +19,22 @@ export async function attempt(work: () => Promise<ExportedRun>): Promise<Outcome
 }
 
 /**
- * Exports runs by several processes, each of them this program with the same arguments and `--worker`. `done` gets each outcome. A process
+ * Exports runs by several processes, each of them `command` with `--worker` (this program with the same arguments). `done` gets each outcome. A process
  * that ends early fails its run only.
  */
 export async function exportByProcesses(
   tasks: readonly Task[],
   jobs: number,
-  args: readonly string[],
+  command: readonly string[],
   done: (task: Task, outcome: Outcome) => Promise<void>,
 ): Promise<void> {
+  const [program, ...args] = command
   const waiting = [...tasks]
   const lane = async () => {
     let child: ChildProcess | undefined
     try {
       for (let task = waiting.shift(); task; task = waiting.shift()) {
-        child ??= fork(process.argv[1]!, [...args, '--worker'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+        child ??= fork(program!, [...args, '--worker'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
         const outcome = await askOf(child, task)
         if (child.exitCode !== null || child.signalCode !== null || !child.connected) child = undefined
         await done(task, outcome)

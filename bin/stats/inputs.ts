@@ -7,6 +7,7 @@ import {
   UsageError,
 } from '../../lib/index.ts'
 import { asLog, openAny } from '../inputs.ts'
+import { io } from '../io.ts'
 import { type CLOCKS, conversionOf, type READING } from '../options.ts'
 import { progressOf } from '../progress.ts'
 import { note, quoted } from '../terminal.ts'
@@ -27,7 +28,7 @@ export async function analysisOf(args: StatsInputs, more: Pick<AnalyzeOptions, M
   const { inputs } = args
   if (inputs.filter((input) => input === '-').length > 1) throw new UsageError('stdin (-) can be read only once')
   const { from, opTable, clocks, osRuntime } = await conversionOf(args as Parameters<typeof conversionOf>[0])
-  if (process.stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
+  if (io().stdin.isTTY && inputs.includes('-')) await note('reading a log from the terminal; Ctrl-D ends it')
   const progress = await progressOf(inputs, false)
   try {
     const logs: LogInput[] = []

@@ -8,6 +8,7 @@ import {
   peaksOfMachine,
   UsageError,
 } from '../../lib/index.ts'
+import { io } from '../io.ts'
 import { once, valued } from '../options.ts'
 import { note, systemReason } from '../terminal.ts'
 
@@ -79,7 +80,7 @@ async function peaksOf(
   const backends = backendPeaks(gflops, gbs)
   if (peaks === 'measure') {
     const onBuild = (compiler: string) => void note(`building the measuring program with ${compiler}, once`)
-    return { ...peaksOfMachine(await measurePeaks({ env: process.env, onBuild })), backends }
+    return { ...peaksOfMachine(await measurePeaks({ env: io().env, onBuild })), backends }
   }
   if (peaks !== undefined) return { ...(await ofFile(peaks)), backends }
   if (!gflops && !gbs) return undefined

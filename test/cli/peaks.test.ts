@@ -132,6 +132,7 @@ describe('the measuring program', () => {
     mkdirSync(`${folder}/dist/native/linux-${process.arch}`, { recursive: true })
     for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
       copyFileSync(`${HOME}/${name}`, `${folder}/${name}`)
+    cpSync(`${HOME}/dist/cli`, `${folder}/dist/cli`, { recursive: true })
     cpSync(NATIVE, `${folder}/native`, { recursive: true, filter: (path) => !path.includes('/build') })
     symlinkSync(`${HOME}/node_modules`, `${folder}/node_modules`)
     copyFileSync(program!, `${folder}/dist/native/linux-${process.arch}/peaks`)

@@ -114,6 +114,7 @@ describe('the library', () => {
     mkdirSync(at(`${to}/dist/native/linux-${process.arch}`), { recursive: true })
     for (const name of ['dist/ggml2perfetto.js', 'dist/index.js', 'package.json'])
       copyFileSync(`${home}/${name}`, at(`${to}/${name}`))
+    cpSync(`${home}/dist/cli`, at(`${to}/dist/cli`), { recursive: true })
     cpSync(`${home}/native`, at(`${to}/native`), { recursive: true, filter: (path) => !path.includes('/build') })
     symlinkSync(`${home}/node_modules`, at(`${to}/node_modules`))
     writeFileSync(

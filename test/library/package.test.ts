@@ -56,7 +56,12 @@ test('holds the builds, their types, trace_processor, the native parts, and noth
   const expected = ['index', 'browser', 'report', 'tables'].flatMap((name) =>
     ['js', 'cjs', 'd.ts', 'd.cts'].map((ending) => `dist/${name}.${ending}`),
   )
-  expected.push('dist/ggml2perfetto.js', 'vendor/trace_processor.wasm', 'vendor/trace_processor.LICENSE')
+  expected.push(
+    'dist/ggml2perfetto.js',
+    'dist/cli/main.js',
+    'vendor/trace_processor.wasm',
+    'vendor/trace_processor.LICENSE',
+  )
   expected.push('LICENSE', 'NOTICE', 'README.md', 'CHANGELOG.md', 'native/log/ggtrace.h', 'native/ebpf/sched.bt')
   expected.push('docs/library.md', 'lib/query/sql/ggml/calls.sql', 'lib/query/sql/ggml.textproto')
   const compilers = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc', [process.arch]: 'cc' }

@@ -1,0 +1,21 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+type Stream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number }
+
+/** What a run of the CLI has of its process. `process` itself is one; others can share a process. */
+export interface Io {
+  readonly argv: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean; readonly fd?: number }
+  readonly stdout: Stream
+  readonly stderr: Stream
+  exitCode?: number | string | null | undefined
+}
+
+const current = new AsyncLocalStorage<Io>()
+
+/** Calls `run`, in which `io()` is `of`. */
+export const withIo = <R>(of: Io, run: () => R): R => current.run(of, run)
+
+/** Of the run that asks: it is not handed through all calls, as few of them print. */
+export const io = (): Io => current.getStore() ?? process
